@@ -1,0 +1,262 @@
+//! The command line, declared. Values are texts here; [`crate::request`] checks them, so that every error is a sentence of
+//! ours.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::console::Color;
+use crate::failure::Failure;
+use crate::nearest::nearest;
+
+/// What do this machine's threads pay to talk to each other?
+#[derive(Debug, Parser)]
+#[command(name = "threadtoll", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(after_help = "Start with `threadtoll survey`: a minute later you know. `threadtoll COMMAND --help` tells more.")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Is this machine fit to be measured? A grade from A to D, and what to do about it
+    #[command(after_help = threadtoll_machine::THRESHOLDS)]
+    Check(Check),
+    /// The card of this machine: the whole ladder of hand-offs, in about a minute
+    Survey(Survey),
+    /// Ask-reply latency of mechanisms
+    Latency(Latency),
+    /// Latency for pairs of CPUs
+    Matrix(Matrix),
+    /// Renders files of results
+    Report(Report),
+    /// What can be named: a name and a sentence a line
+    List(List),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// Exit with code 3 unless the grade is A or B
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Print the machine as a line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) look: Look,
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+pub(crate) struct Look {
+    /// When to colour
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = false)]
+    pub(crate) color: Color,
+    /// Read the topology from this tree instead of /sys: plans can be made for it, but nothing measured
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(crate) sysfs: Option<PathBuf>,
+}
+
+/// What everything that measures takes.
+#[derive(Debug, Args)]
+pub(crate) struct Measure {
+    /// Keep every block and record in this new file (JSON Lines)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Complete a file that an interrupted run left; plan and options are taken from it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) resume: Option<PathBuf>,
+    /// Print the records as JSON, a line each, and everything for people to standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Measuring time per cell (250ns, 2.5us, 5ms, 2s)
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    pub(crate) time: Option<String>,
+    /// Stamped round trips per cell, at least
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) samples: Option<String>,
+    /// The CPUs to use: pinned takes the first two, same-cpu the first, free roams among them
+    #[arg(long, value_name = "A,B,...", allow_hyphen_values = true)]
+    pub(crate) cpus: Option<String>,
+    /// Where the ends run: pinned, same-cpu or free [repeatable; default: all]
+    #[arg(long, value_name = "PLACEMENT")]
+    pub(crate) placement: Vec<String>,
+    /// Limit for the reported share [default: 10us]
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    pub(crate) over: Option<String>,
+    /// Seed of the order of blocks and of resampling [default: 1]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) seed: Option<String>,
+    /// Print the plan and how long it takes, and measure nothing
+    #[arg(long)]
+    pub(crate) plan: bool,
+    /// No progress and no notes, only results
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    /// Measure on a simulated machine, for tests of everything but measuring
+    #[arg(long, value_name = "SEED", hide = true, allow_hyphen_values = true)]
+    pub(crate) simulated_machine: Option<String>,
+    #[command(flatten)]
+    pub(crate) look: Look,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Survey {
+    /// Every mechanism, within 15 seconds
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) quick: bool,
+    /// Every mechanism with all its variants and message sizes; takes minutes, said beforehand
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Where to write the page [default: beside the file of results]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) measure: Measure,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Latency {
+    /// What to measure, as `threadtoll list mechanisms` names it [default: all]
+    #[arg(value_name = "MECHANISM")]
+    pub(crate) mechanisms: Vec<String>,
+    /// Cache lines of the two counters: own or shared [default: both]
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) line: Option<String>,
+    /// Pause hint in spin loops: on or off [default: both]
+    #[arg(long, value_name = "ON|OFF")]
+    pub(crate) pause: Option<String>,
+    /// Bytes of a message, its 8-byte sequence number included: a multiple of 8 up to 1 MiB [default: 8]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
+    pub(crate) payload: Option<String>,
+    /// Keep the CPUs from idling with spinners of the lowest priority: what remains of a wake-up is scheduling
+    #[arg(long)]
+    pub(crate) keep_awake: bool,
+    /// Load beside the measured threads: spin, memory or churn [default: none]
+    #[arg(long, value_name = "KIND")]
+    pub(crate) neighbour: Option<String>,
+    #[command(flatten)]
+    pub(crate) measure: Measure,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Matrix {
+    /// What to measure [default: atomic-store]
+    #[arg(value_name = "MECHANISM")]
+    pub(crate) mechanism: Option<String>,
+    /// Which pairs: those within a core (smt), a last-level cache (llc), a node (node), or all [default: all]
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) level: Option<String>,
+    #[command(flatten)]
+    pub(crate) measure: Measure,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// Files that a measuring command has written
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Write one self-contained page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Print the tables [default, unless a page is written]
+    #[arg(long)]
+    pub(crate) text: bool,
+    #[command(flatten)]
+    pub(crate) look: Look,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// mechanisms, queues, locks, scenarios or peers
+    #[arg(value_name = "WHAT")]
+    pub(crate) what: String,
+    #[command(flatten)]
+    pub(crate) look: Look,
+}
+
+/// Why parsing gave no command.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// Help or the version was asked for.
+    Shown(String),
+    /// The arguments are wrong.
+    Failed(Failure),
+}
+
+/// Parses the command line, the program's name first.
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, Ended> {
+    Arguments::command()
+        .try_get_matches_from(arguments)
+        .and_then(|matches| Arguments::from_arg_matches(&matches))
+        .map_err(|error| told(&error))
+}
+
+/// Makes one sentence of what clap found wrong.
+fn told(error: &clap::Error) -> Ended {
+    let context = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
+        _ => None,
+    };
+    let argument = context(ContextKind::InvalidArg).unwrap_or_default();
+    let value = context(ContextKind::InvalidValue).unwrap_or_default();
+    let help = "`threadtoll --help` lists the commands, `threadtoll COMMAND --help` the options of one";
+    let failure = match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return Ended::Shown(error.render().ansi().to_string()),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            Failure::usage("no command was given").hint("start with `threadtoll survey`; `threadtoll --help` lists the commands")
+        }
+        ErrorKind::InvalidSubcommand => {
+            let typed = context(ContextKind::InvalidSubcommand).unwrap_or_default();
+            let names: Vec<String> = Arguments::command().get_subcommands().map(|command| command.get_name().to_string()).collect();
+            let near = nearest(&typed, names.iter().map(String::as_str));
+            let failure = Failure::usage(format!("there is no command “{typed}”"));
+            if near.is_empty() { failure.hint(help) } else { failure.hint(format!("nearest: {}", near.join(", "))) }
+        }
+        ErrorKind::UnknownArgument => {
+            let failure = Failure::usage(format!("there is no option or argument “{argument}” here"));
+            match context(ContextKind::SuggestedArg) {
+                Some(near) => failure.hint(format!("nearest: {near}")),
+                None => failure.hint(help),
+            }
+        }
+        ErrorKind::InvalidValue if value.is_empty() => Failure::usage(format!("{argument} needs a value")).hint(help),
+        ErrorKind::InvalidValue => {
+            let failure = Failure::usage(format!("“{value}” is no value for {argument}"));
+            match context(ContextKind::ValidValue) {
+                Some(valid) => failure.hint(format!("it takes one of: {valid}")),
+                None => failure.hint(help),
+            }
+        }
+        ErrorKind::ArgumentConflict => {
+            let other = context(ContextKind::PriorArg).unwrap_or_default();
+            if other == argument || other.is_empty() {
+                Failure::usage(format!("{argument} was given twice")).hint("give it once")
+            } else {
+                Failure::usage(format!("{argument} cannot be used with {other}")).hint("give one of them")
+            }
+        }
+        ErrorKind::MissingRequiredArgument => Failure::usage(format!("{argument} is missing")).hint(help),
+        ErrorKind::InvalidUtf8 => Failure::usage("an argument is not valid UTF-8"),
+        _ => {
+            let text = error.render().to_string();
+            let first = text.lines().next().unwrap_or_default();
+            Failure::usage(first.strip_prefix("error: ").unwrap_or(first).to_string()).hint(help)
+        }
+    };
+    Ended::Failed(failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_declaration_is_sound() {
+        Arguments::command().debug_assert();
+    }
+}

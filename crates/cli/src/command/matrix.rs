@@ -1,0 +1,37 @@
+//! `threadtoll matrix`: latency for pairs of CPUs.
+
+use std::process::ExitCode;
+
+use threadtoll_lab::mechanism;
+use threadtoll_lab::plan::{Effort, matrix};
+use threadtoll_machine::topology::Level;
+
+use crate::arguments::Matrix;
+use crate::failure::Failure;
+use crate::measure::{Asked, Site, run as measure};
+use crate::request::{Common, MatrixRequest};
+
+/// Measuring time per pair where none is given: there are many pairs.
+const TIME_NS: u64 = 210_000_000;
+
+pub(crate) fn run(arguments: &Matrix) -> Result<ExitCode, Failure> {
+    let common = Common::check(&arguments.measure)?;
+    let request = MatrixRequest::check(arguments)?;
+    let mut given = common.given();
+    given.extend(request.given());
+    measure(Asked {
+        name: "matrix",
+        measure: &arguments.measure,
+        common: &common,
+        options: given.clone(),
+        given,
+        default_out: None,
+        page: None,
+        makes_page: false,
+        plan: &|site: &Site<'_>| {
+            let effort = Effort::new(common.time_ns.unwrap_or(TIME_NS), common.samples);
+            let mechanism = request.mechanism.or_else(|| mechanism::find("atomic-store"));
+            matrix(site, mechanism, request.level.unwrap_or(Level::All), effort)
+        },
+    })
+}

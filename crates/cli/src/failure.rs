@@ -1,0 +1,101 @@
+//! How the program fails: one line, at most one line of hint, and the exit code of the contract.
+
+use std::process::ExitCode;
+
+use threadtoll_lab::rig::LabError;
+use threadtoll_record::file::{Fault, WriteFault};
+
+use crate::console;
+
+/// Why the program ends early.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: Kind,
+    what: String,
+    hint: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Failed while running: 1.
+    Run,
+    /// Bad usage or bad input: 2.
+    Usage,
+    /// Refused: 3.
+    Refused,
+}
+
+impl Failure {
+    /// It failed while running.
+    pub(crate) fn run(what: impl Into<String>) -> Self {
+        Failure { kind: Kind::Run, what: what.into(), hint: None }
+    }
+
+    /// The usage or the input is bad.
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
+        Failure { kind: Kind::Usage, what: what.into(), hint: None }
+    }
+
+    /// It is refused here.
+    pub(crate) fn refused(what: impl Into<String>) -> Self {
+        Failure { kind: Kind::Refused, what: what.into(), hint: None }
+    }
+
+    /// Adds what to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Prints it and gives its exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        console::err(&format!("error: {}", single_line(&self.what)));
+        if let Some(hint) = &self.hint {
+            console::err(&format!("hint: {}", single_line(hint)));
+        }
+        ExitCode::from(match self.kind {
+            Kind::Run => 1,
+            Kind::Usage => 2,
+            Kind::Refused => 3,
+        })
+    }
+}
+
+/// What was typed or read may hold line feeds and escapes; an error is one line all the same.
+fn single_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        let hint = match fault {
+            Fault::System { .. } => "give the name of a file that a measuring command has written",
+            Fault::Line { .. } => "only files that threadtoll has written, unchanged, can be read; this one was left as it is",
+        };
+        Failure::usage(fault.to_string()).hint(hint)
+    }
+}
+
+/// A file that could not be made is bad input; see [`Failure::run`] for one that could not be continued.
+impl From<WriteFault> for Failure {
+    fn from(fault: WriteFault) -> Self {
+        let failure = Failure::usage(fault.to_string());
+        match fault {
+            WriteFault::Exists(_) => failure.hint("name a new file with --out, or complete that one with --resume"),
+            WriteFault::Busy(_) => failure.hint("wait until it has ended, or name another file"),
+            WriteFault::NotAFile(_) | WriteFault::System { .. } => failure.hint("name a file in a directory that can be written"),
+        }
+    }
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        let failure = Failure::run(error.to_string());
+        match error {
+            LabError::Write(_) => failure.hint("what was measured until then is kept; make room and complete it with --resume"),
+            LabError::Clock(_) => Failure { kind: Kind::Refused, ..failure },
+            LabError::Place { .. } => failure.hint("`threadtoll check` tells which CPUs this process may use"),
+            _ => failure,
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! What all measuring commands do: look at the machine, plan or resume, measure, and show.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+pub(crate) use threadtoll_lab::plan::Site;
+use threadtoll_lab::plan::estimate_ns;
+use threadtoll_lab::real::RealRig;
+use threadtoll_lab::rig::Rig;
+use threadtoll_lab::simulated::SimulatedRig;
+use threadtoll_lab::{Outcome, run as run_plan};
+use threadtoll_machine::clock::{self, Clock};
+use threadtoll_machine::inspect::InspectOptions;
+use threadtoll_machine::lock::try_machine_lock;
+use threadtoll_machine::topology::Topology;
+use threadtoll_record::file::{self, Appender, Results};
+use threadtoll_record::{Line, Machine, Plan, PlannedCell, Record, Refused, Warning, run_id, timestamp};
+use threadtoll_report::text::{self, Style};
+
+use crate::arguments::{Look, Measure};
+use crate::console;
+use crate::failure::Failure;
+use crate::page;
+use crate::progress::Progress;
+use crate::request::{Common, Options};
+
+/// How long the machine is watched before it is measured.
+const NOISE: Duration = Duration::from_millis(300);
+const SYSFS: &str = "/sys";
+
+/// A measuring command.
+pub(crate) struct Asked<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) measure: &'a Measure,
+    pub(crate) common: &'a Common,
+    /// The options that stood on the command line.
+    pub(crate) given: Options,
+    /// The options that shape the plan.
+    pub(crate) options: Options,
+    /// Names the file where none is given; without it, none is written.
+    pub(crate) default_out: Option<&'a dyn Fn(&Machine) -> PathBuf>,
+    /// Where the page goes.
+    pub(crate) page: Option<PathBuf>,
+    /// Whether a page is made beside the file.
+    pub(crate) makes_page: bool,
+    /// Makes the groups, and says what is left out.
+    pub(crate) plan: &'a dyn Fn(&Site<'_>) -> (Vec<Vec<PlannedCell>>, Vec<Refused>),
+}
+
+/// Looks at the machine.
+pub(crate) fn inspect(look: &Look, noise: Duration) -> Result<(Machine, Clock), Failure> {
+    let now = clock::unix_ns();
+    threadtoll_machine::inspect::inspect(InspectOptions {
+        sysfs_root: look.sysfs.clone().unwrap_or_else(|| PathBuf::from(SYSFS)),
+        noise,
+        run: run_id(now, std::process::id()),
+        at: timestamp(now),
+        tool: format!("threadtoll {} ({})", env!("CARGO_PKG_VERSION"), env!("THREADTOLL_BUILD")),
+    })
+    .map_err(|refused| Failure::refused(refused.to_string()))
+}
+
+/// Runs a measuring command from its request to its exit code.
+pub(crate) fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
+    if let Some(page) = &asked.page {
+        page::check(page)?;
+    }
+    let resumed = match &asked.measure.resume {
+        Some(path) => Some((path.clone(), read_to_resume(path, &asked)?)),
+        None => None,
+    };
+    if resumed.as_ref().is_none_or(|(_, results)| !results.complete()) {
+        if let Some(out) = &asked.measure.out {
+            // Also checked when it is made, but nobody should wait for the clock gate to hear of it.
+            if std::fs::metadata(out).is_ok_and(|found| found.is_file() && found.len() > 0) {
+                return Err(file::WriteFault::Exists(out.clone()).into());
+            }
+        }
+    }
+    let simulated = match &resumed {
+        Some((_, results)) => results.plan.options.get("simulated_machine").and_then(serde_json::Value::as_u64),
+        None => asked.common.simulated,
+    };
+    let measuring = Measuring::prepare(&asked, simulated)?;
+    let (mut results, mut appender) = match resumed {
+        Some((path, mut results)) => {
+            if let Some(why) = measuring.machine.differs_from(&results.machine) {
+                return Err(Failure::usage(format!("{} cannot be resumed here: {why}", path.display()))
+                    .hint("resume it on the machine that began it"));
+            }
+            check_cpus_of(&results.plan, &measuring.machine)?;
+            let appender = Appender::resume(&path, results.length, results.read_length)?;
+            note(&asked, &std::mem::take(&mut results.notes));
+            (results, Some(appender))
+        }
+        None => {
+            let plan = measuring.plan(&asked)?;
+            if asked.measure.plan {
+                print_plan(&plan);
+                return Ok(ExitCode::SUCCESS);
+            }
+            if measuring.machine.synthetic {
+                return Err(Failure::refused("a synthetic topology can be planned for, but not measured")
+                    .hint("add --plan, or leave --sysfs out"));
+            }
+            let out = asked.measure.out.clone().or_else(|| asked.default_out.map(|name| name(&measuring.machine)));
+            let appender = out.map(|out| Appender::create(&out, &measuring.machine, &plan)).transpose()?;
+            (Results::empty(measuring.machine.clone(), plan), appender)
+        }
+    };
+    measuring.measure(&asked, &mut results, &mut appender)
+}
+
+/// The machine and what measures on it.
+struct Measuring {
+    machine: Machine,
+    topology: Topology,
+    rig: Box<dyn Rig>,
+    /// Held while measuring, so that a second threadtoll can know.
+    _alone: Option<threadtoll_machine::lock::MachineLock>,
+}
+
+impl Measuring {
+    fn prepare(asked: &Asked<'_>, simulated: Option<u64>) -> Result<Self, Failure> {
+        if let Some(seed) = simulated {
+            let rig = SimulatedRig::new(seed);
+            let machine = rig.machine();
+            return Ok(Measuring { machine, topology: SimulatedRig::topology(), rig: Box::new(rig), _alone: None });
+        }
+        let alone = try_machine_lock();
+        let noise = if asked.measure.plan { Duration::ZERO } else { NOISE };
+        let (mut machine, clock) = inspect(&asked.measure.look, noise)?;
+        if let Ok(None) = alone {
+            machine.warnings.push(Warning::new(
+                "another-measurement",
+                "Another threadtoll is measuring on this machine: both disturb each other. Run one at a time.",
+            ));
+        }
+        let root = asked.measure.look.sysfs.clone().unwrap_or_else(|| PathBuf::from(SYSFS));
+        let topology = Topology::read(&root);
+        Ok(Measuring { machine, topology, rig: Box::new(RealRig::new(clock)), _alone: alone.ok().flatten() })
+    }
+
+    fn plan(&self, asked: &Asked<'_>) -> Result<Plan, Failure> {
+        let site = match &asked.common.cpus {
+            Some(cpus) => {
+                for cpu in cpus {
+                    check_cpu(*cpu, &self.machine)?;
+                }
+                Site::named(&self.topology, cpus)
+            }
+            None => Site::whole(&self.topology, &self.machine.allowed),
+        };
+        let (groups, refused) = (asked.plan)(&site);
+        if !asked.measure.quiet {
+            for left_out in &refused {
+                console::err(&format!("note: {} is left out: {}.", left_out.what, left_out.why));
+            }
+        }
+        if groups.is_empty() {
+            let why = refused.first().map_or("nothing can be measured", |refused| refused.why.as_str());
+            return Err(Failure::refused(format!("nothing is left to measure: {why}"))
+                .hint("other mechanisms or placements may do: `threadtoll list mechanisms`, --placement"));
+        }
+        let command = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+        Ok(Plan {
+            run: self.machine.run.clone(),
+            command,
+            seed: asked.common.seed.unwrap_or(Common::SEED),
+            over_ns: asked.common.over_ns.unwrap_or(Common::OVER_NS),
+            options: asked.options.clone(),
+            refused,
+            groups,
+        })
+    }
+
+    fn measure(
+        mut self,
+        asked: &Asked<'_>,
+        results: &mut Results,
+        appender: &mut Option<Appender>,
+    ) -> Result<ExitCode, Failure> {
+        let page = self.page_path(asked, appender.as_ref())?;
+        if !asked.measure.quiet {
+            self.announce(results);
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            // The second signal ends the program at once, should a block hang.
+            let registered = signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)));
+            registered.map_err(|error| Failure::run(format!("cannot listen for signals: {error}")))?;
+        }
+        let json = asked.measure.json;
+        let mut progress = Progress::new(asked.measure.quiet, Box::new(move |record| {
+            if json {
+                print_record(record);
+            }
+        }));
+        let outcome = run_plan(&mut *self.rig, results, appender, &mut progress, &stop);
+        progress.finish();
+        let outcome = outcome?;
+        let records = results.records();
+        if !records.is_empty() {
+            print_tables(results, &records, json);
+            if !asked.measure.quiet {
+                print_verdict(results, &records, json);
+            }
+        }
+        self.close(asked, results, appender.as_ref(), page.as_deref(), outcome)
+    }
+
+    /// Where the page goes, if one is made, checked before anything is measured.
+    fn page_path(&self, asked: &Asked<'_>, appender: Option<&Appender>) -> Result<Option<PathBuf>, Failure> {
+        if !asked.makes_page {
+            return Ok(None);
+        }
+        let path = match (&asked.page, appender) {
+            (Some(page), _) => page.clone(),
+            (None, Some(appender)) => appender.path().with_extension("html"),
+            (None, None) => return Ok(None),
+        };
+        page::check(&path)?;
+        Ok(Some(path))
+    }
+
+    /// Says what is about to happen.
+    fn announce(&self, results: &Results) {
+        let left: Vec<Vec<PlannedCell>> = results
+            .plan
+            .groups
+            .iter()
+            .zip(&results.groups)
+            .filter(|(_, state)| state.records.is_none())
+            .map(|(group, _)| group.clone())
+            .collect();
+        let cells: usize = left.iter().map(Vec::len).sum();
+        console::err(&format!(
+            "{} · {} CPUs · grade {} · {cells} cells in {} groups · {}",
+            threadtoll_report::clean(&self.machine.cpu),
+            self.machine.cpus,
+            self.machine.grade,
+            left.len(),
+            about(estimate_ns(&left)),
+        ));
+        for warning in &self.machine.warnings {
+            console::err(&format!("warning: {}", warning.text));
+        }
+    }
+
+    /// Writes the page and says where everything is.
+    fn close(
+        &self,
+        asked: &Asked<'_>,
+        results: &Results,
+        appender: Option<&Appender>,
+        page: Option<&Path>,
+        outcome: Outcome,
+    ) -> Result<ExitCode, Failure> {
+        if let Some(page) = page {
+            page::write(page, std::slice::from_ref(results))?;
+        }
+        let interrupted = outcome == Outcome::Interrupted;
+        if !asked.measure.quiet || interrupted {
+            let mut lines = Vec::new();
+            if let Some(appender) = appender {
+                lines.push(format!("results  {}", appender.path().display()));
+            }
+            if let Some(page) = page {
+                lines.push(format!("page     {}", page.display()));
+            }
+            match (interrupted, appender) {
+                (true, Some(appender)) => lines.push(format!(
+                    "next     threadtoll {} --resume {}   (completes the interrupted run)",
+                    asked.name,
+                    appender.path().display()
+                )),
+                (true, None) => lines.push("interrupted; no file was asked for, so only the tables above are left".into()),
+                (false, _) if asked.name == "survey" => {
+                    lines.push("next     threadtoll latency futex --keep-awake   (how much of a wake-up is leaving idle?)".into());
+                }
+                (false, _) => {}
+            }
+            if !lines.is_empty() {
+                console::err("");
+                console::err(&lines.join("\n"));
+            }
+        }
+        Ok(if interrupted { ExitCode::from(130) } else { ExitCode::SUCCESS })
+    }
+}
+
+fn note(asked: &Asked<'_>, notes: &[String]) {
+    if !asked.measure.quiet {
+        notes.iter().for_each(|note| console::err(&format!("note: {note}")));
+    }
+}
+
+/// Reads the file that is to be completed and refuses what contradicts it.
+fn read_to_resume(path: &Path, asked: &Asked<'_>) -> Result<Results, Failure> {
+    let results = file::read(path)?;
+    let made_by = results.plan.command.first().map_or("", String::as_str);
+    if made_by != asked.name {
+        return Err(Failure::usage(format!("{} was begun by `threadtoll {made_by}`, not by `{}`", path.display(), asked.name))
+            .hint("resume it with the command that began it"));
+    }
+    for (name, value) in &asked.given {
+        if results.plan.options.get(name) != Some(value) {
+            let theirs = results.plan.options.get(name).map_or_else(|| "without it".to_string(), |value| format!("with {value}"));
+            let option = name.trim_end_matches("_ns").trim_end_matches("_bytes").replace('_', "-");
+            return Err(Failure::usage(format!("{option} {value} contradicts {}, which was begun {theirs}", path.display()))
+                .hint("leave the option out: a resumed run takes all options from its file"));
+        }
+    }
+    Ok(results)
+}
+
+fn check_cpu(cpu: u32, machine: &Machine) -> Result<(), Failure> {
+    if machine.allowed.contains(&cpu) {
+        return Ok(());
+    }
+    let allowed = ranges(&machine.allowed);
+    let why = if machine.topology.iter().any(|place| place.cpu == cpu) {
+        "this process may not use it"
+    } else {
+        "this machine has no such CPU online"
+    };
+    Err(Failure::usage(format!("CPU {cpu}: {why}")).hint(format!("CPUs that can be used: {allowed}")))
+}
+
+fn check_cpus_of(plan: &Plan, machine: &Machine) -> Result<(), Failure> {
+    let missing = plan.groups.iter().flatten().flat_map(|planned| &planned.cell.cpus).find(|cpu| !machine.allowed.contains(cpu));
+    match missing {
+        Some(cpu) => Err(Failure::refused(format!("the run used CPU {cpu}, which this process may not use now"))
+            .hint(format!("CPUs that can be used: {}", ranges(&machine.allowed)))),
+        None => Ok(()),
+    }
+}
+
+/// `0-3,8` for 0, 1, 2, 3, 8.
+fn ranges(cpus: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for cpu in cpus {
+        match parts.last_mut() {
+            Some((_, end)) if *end + 1 == *cpu => *end = *cpu,
+            _ => parts.push((*cpu, *cpu)),
+        }
+    }
+    let texts: Vec<String> =
+        parts.iter().map(|(start, end)| if start == end { start.to_string() } else { format!("{start}-{end}") }).collect();
+    texts.join(",")
+}
+
+/// `about 50 s`, `about 12 min`.
+fn about(ns: u64) -> String {
+    let seconds = ns.div_ceil(1_000_000_000);
+    match seconds {
+        0..=119 => format!("about {seconds} s"),
+        120..=7199 => format!("about {} min", seconds.div_ceil(60)),
+        _ => format!("about {} h", seconds.div_ceil(3600)),
+    }
+}
+
+fn print_plan(plan: &Plan) {
+    for (index, group) in plan.groups.iter().enumerate() {
+        let rounds = group.first().map_or(0, |planned| planned.budget.rounds);
+        console::out(&format!("group {index}: {rounds} rounds"));
+        for planned in group {
+            let cell = &planned.cell;
+            console::out(&format!(
+                "  {:10} {:40} {:9} {:12} CPUs {}",
+                planned.experiment,
+                cell.label(),
+                cell.placement,
+                cell.relation,
+                ranges(&cell.cpus)
+            ));
+        }
+    }
+    let cells: usize = plan.groups.iter().map(Vec::len).sum();
+    console::out(&format!("{cells} cells in {} groups, {}", plan.groups.len(), about(estimate_ns(&plan.groups))));
+}
+
+fn print_record(record: &Record) {
+    match serde_json::to_string(&Line::Record(Box::new(record.clone()))) {
+        Ok(text) => console::out(&text),
+        Err(error) => unreachable!("a record is made of maps with text keys: {error}"),
+    }
+}
+
+fn print(text: &str, to_stderr: bool) {
+    if to_stderr { console::err(text) } else { console::out(text) }
+}
+
+/// Prints the ladder and the matrix, as far as there are records for them.
+pub(crate) fn print_tables(results: &Results, records: &[Record], to_stderr: bool) {
+    let style = Style { color: true, width: console::width(to_stderr) };
+    if records.iter().any(|record| record.experiment == "latency") {
+        print(&text::ladder(results, records, &style), to_stderr);
+    }
+    if records.iter().any(|record| record.experiment == "matrix") {
+        print("", to_stderr);
+        print(&text::matrix(results, records, &style), to_stderr);
+    }
+}
+
+/// Prints the sentences that the figures allow.
+pub(crate) fn print_verdict(results: &Results, records: &[Record], to_stderr: bool) {
+    let sentences = text::verdict(results, records);
+    if sentences.is_empty() {
+        return;
+    }
+    print("", to_stderr);
+    for sentence in sentences {
+        print(&format!("• {sentence}"), to_stderr);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_are_shown_as_ranges() {
+        assert_eq!(ranges(&[0, 1, 2, 3, 8]), "0-3,8");
+        assert_eq!(ranges(&[5]), "5");
+        assert_eq!(ranges(&[]), "");
+    }
+
+    #[test]
+    fn forecasts_are_said_in_a_unit_that_fits() {
+        assert_eq!(about(50_000_000_001), "about 51 s");
+        assert_eq!(about(600_000_000_000), "about 10 min");
+        assert_eq!(about(36_000_000_000_000), "about 10 h");
+    }
+}

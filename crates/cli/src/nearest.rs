@@ -1,0 +1,33 @@
+//! What somebody probably meant.
+
+/// The names most like `typed`, best first, at most three; none that are not like it at all.
+pub(crate) fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let typed = typed.to_lowercase();
+    let mut found: Vec<(f64, &str)> = names
+        .into_iter()
+        .map(|name| {
+            let alike = strsim::jaro_winkler(&typed, name);
+            let within = !typed.is_empty() && name.contains(&typed);
+            (if within { alike.max(0.9) } else { alike }, name)
+        })
+        .filter(|(alike, _)| *alike > 0.7)
+        .collect();
+    found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    found.truncate(3);
+    found.into_iter().map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_finds_its_name_and_nonsense_finds_none() {
+        let names = ["futex", "park", "std-condvar", "std-condvar-after", "os-pipe"];
+        assert_eq!(nearest("futx", names), ["futex"]);
+        assert_eq!(nearest("condvar", names), ["std-condvar", "std-condvar-after"]);
+        assert_eq!(nearest("PARK", names), ["park"]);
+        assert!(nearest("zzzz", names).is_empty());
+        assert!(nearest("", names).is_empty());
+    }
+}

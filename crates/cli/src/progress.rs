@@ -1,0 +1,64 @@
+//! Progress on standard error: what is being measured, how far it is, and how long it will take.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use threadtoll_lab::Observer;
+use threadtoll_record::{PlannedCell, Record};
+
+/// A bar whose length is the forecast in milliseconds.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    total_ms: u64,
+    group_start_ms: u64,
+    group_ms: u64,
+    on_record: Box<dyn FnMut(&Record)>,
+}
+
+impl Progress {
+    /// A bar if standard error is a terminal and nobody asked for quiet. `on_record` gets every record as it is complete.
+    pub(crate) fn new(quiet: bool, on_record: Box<dyn FnMut(&Record)>) -> Self {
+        let target = if quiet || !std::io::stderr().is_terminal() {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr_with_hz(5)
+        };
+        let bar = ProgressBar::with_draw_target(Some(1), target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {percent:>3}%  {prefix:>6} left  {wide_msg}") {
+            bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
+        }
+        Progress { bar, total_ms: 0, group_start_ms: 0, group_ms: 0, on_record }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Observer for Progress {
+    fn group(&mut self, _: usize, _: usize, cells: &[PlannedCell], remaining_ns: u64) {
+        let remaining_ms = remaining_ns / 1_000_000;
+        if self.total_ms == 0 {
+            self.total_ms = remaining_ms.max(1);
+            self.bar.set_length(self.total_ms);
+        }
+        self.group_start_ms = self.total_ms.saturating_sub(remaining_ms);
+        let group = [cells.to_vec()];
+        self.group_ms = threadtoll_lab::plan::estimate_ns(&group) / 1_000_000;
+        self.bar.set_position(self.group_start_ms);
+    }
+
+    fn block(&mut self, cell: &PlannedCell, done: u64, of: u64) {
+        let position = self.group_start_ms + self.group_ms * done / of.max(1);
+        self.bar.set_position(position);
+        let left = Duration::from_millis(self.total_ms.saturating_sub(position));
+        self.bar.set_prefix(format!("{} s", left.as_secs() + 1));
+        self.bar.set_message(format!("{} {}", cell.cell.label(), cell.cell.placement));
+    }
+
+    fn record(&mut self, record: &Record) {
+        (self.on_record)(record);
+    }
+}

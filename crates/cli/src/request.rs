@@ -1,0 +1,346 @@
+//! From texts to typed and checked values, each error a sentence that says what to do.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use threadtoll_lab::mechanism::{self, Mechanism};
+use threadtoll_machine::topology::Level;
+use threadtoll_record::{Layout, Neighbour, Pause, Placement};
+
+use crate::arguments::{Latency, Matrix, Measure, Survey};
+use crate::failure::Failure;
+use crate::nearest::nearest;
+
+/// A cell that took longer than a day was surely not meant.
+const LONGEST_NS: f64 = 86_400e9;
+/// More stamped round trips than this would not fit into a day at any mechanism's pace.
+const MOST_SAMPLES: u64 = 1_000_000_000_000;
+const MOST_PAYLOAD: u64 = 1 << 20;
+
+/// Options by their long names. `given` are those of the command line, which a resumed file must not contradict.
+pub(crate) type Options = BTreeMap<String, Value>;
+
+/// What everything that measures was asked for, checked. What was not given is null.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Common {
+    pub(crate) time_ns: Option<u64>,
+    pub(crate) samples: Option<u64>,
+    pub(crate) cpus: Option<Vec<u32>>,
+    pub(crate) placements: Vec<Placement>,
+    pub(crate) over_ns: Option<u64>,
+    pub(crate) seed: Option<u64>,
+    pub(crate) simulated: Option<u64>,
+}
+
+impl Common {
+    /// The limit of the reported share where none is given.
+    pub(crate) const OVER_NS: u64 = 10_000;
+    /// The seed where none is given.
+    pub(crate) const SEED: u64 = 1;
+
+    pub(crate) fn check(measure: &Measure) -> Result<Self, Failure> {
+        if measure.resume.is_some() && measure.out.is_some() {
+            return Err(Failure::usage("--resume continues its own file and cannot be used with --out").hint("give one of them"));
+        }
+        Ok(Common {
+            time_ns: measure.time.as_deref().map(|text| duration_ns("--time", text)).transpose()?,
+            samples: measure
+                .samples
+                .as_deref()
+                .map(|text| count("--samples", text, 1, MOST_SAMPLES))
+                .transpose()?,
+            cpus: measure.cpus.as_deref().map(cpus).transpose()?,
+            placements: placements(&measure.placement)?,
+            over_ns: measure.over.as_deref().map(|text| duration_ns("--over", text)).transpose()?,
+            seed: measure.seed.as_deref().map(|text| count("--seed", text, 0, u64::MAX)).transpose()?,
+            simulated: measure
+                .simulated_machine
+                .as_deref()
+                .map(|text| count("--simulated-machine", text, 0, u64::MAX))
+                .transpose()?,
+        })
+    }
+
+    /// What was given, by long names.
+    pub(crate) fn given(&self) -> Options {
+        let mut given = Options::new();
+        let mut note = |name: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                given.insert(name.into(), value);
+            }
+        };
+        note("time_ns", self.time_ns.map(Value::from));
+        note("samples", self.samples.map(Value::from));
+        note("cpus", self.cpus.as_ref().map(|cpus| json!(cpus)));
+        note("placement", (!self.placements.is_empty()).then(|| json!(self.placements)));
+        note("over_ns", self.over_ns.map(Value::from));
+        note("seed", self.seed.map(Value::from));
+        note("simulated_machine", self.simulated.map(Value::from));
+        given
+    }
+}
+
+/// What `survey` was asked for beside that.
+pub(crate) fn survey_given(survey: &Survey) -> Options {
+    let mut given = Options::new();
+    if survey.quick || survey.full {
+        given.insert("depth".into(), json!(if survey.quick { "quick" } else { "full" }));
+    }
+    given
+}
+
+/// What `latency` was asked for, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct LatencyRequest {
+    pub(crate) mechanisms: Vec<&'static Mechanism>,
+    pub(crate) layout: Option<Layout>,
+    pub(crate) pause: Option<Pause>,
+    pub(crate) payload: Option<u64>,
+    pub(crate) keep_awake: bool,
+    pub(crate) neighbour: Option<Neighbour>,
+}
+
+impl LatencyRequest {
+    pub(crate) fn check(latency: &Latency) -> Result<Self, Failure> {
+        let mut mechanisms = Vec::new();
+        for name in &latency.mechanisms {
+            let mechanism = find(name)?;
+            if mechanisms.contains(&mechanism) {
+                return Err(Failure::usage(format!("{name} is named twice")).hint("name each mechanism once"));
+            }
+            mechanisms.push(mechanism);
+        }
+        Ok(LatencyRequest {
+            mechanisms,
+            layout: latency
+                .line
+                .as_deref()
+                .map(|text| one_of("--line", text, &[("own", Layout::Own), ("shared", Layout::Shared)]))
+                .transpose()?,
+            pause: latency
+                .pause
+                .as_deref()
+                .map(|text| one_of("--pause", text, &[("on", Pause::On), ("off", Pause::Off)]))
+                .transpose()?,
+            payload: latency.payload.as_deref().map(payload).transpose()?,
+            keep_awake: latency.keep_awake,
+            neighbour: latency
+                .neighbour
+                .as_deref()
+                .map(|text| {
+                    let kinds = [("spin", Neighbour::Spin), ("memory", Neighbour::Memory), ("churn", Neighbour::Churn)];
+                    one_of("--neighbour", text, &kinds)
+                })
+                .transpose()?,
+        })
+    }
+
+    pub(crate) fn given(&self) -> Options {
+        let mut given = Options::new();
+        if !self.mechanisms.is_empty() {
+            let names: Vec<&str> = self.mechanisms.iter().map(|mechanism| mechanism.name).collect();
+            given.insert("mechanisms".into(), json!(names));
+        }
+        if let Some(layout) = self.layout {
+            given.insert("line".into(), json!(layout));
+        }
+        if let Some(pause) = self.pause {
+            given.insert("pause".into(), json!(pause));
+        }
+        if let Some(payload) = self.payload {
+            given.insert("payload_bytes".into(), json!(payload));
+        }
+        if self.keep_awake {
+            given.insert("keep_awake".into(), json!(true));
+        }
+        if let Some(neighbour) = self.neighbour {
+            given.insert("neighbour".into(), json!(neighbour));
+        }
+        given
+    }
+}
+
+/// What `matrix` was asked for, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct MatrixRequest {
+    pub(crate) mechanism: Option<&'static Mechanism>,
+    pub(crate) level: Option<Level>,
+}
+
+impl MatrixRequest {
+    pub(crate) fn check(matrix: &Matrix) -> Result<Self, Failure> {
+        let levels: Vec<(&str, Level)> = Level::ALL.iter().map(|level| (level.name(), *level)).collect();
+        let request = MatrixRequest {
+            mechanism: matrix.mechanism.as_deref().map(find).transpose()?,
+            level: matrix.level.as_deref().map(|text| one_of("--level", text, &levels)).transpose()?,
+        };
+        if let Some(mechanism) = request.mechanism {
+            if mechanism.class == mechanism::Class::OneThread {
+                return Err(Failure::usage(format!("{} runs on one thread, and a matrix needs pairs of CPUs", mechanism.name))
+                    .hint("name a mechanism of two threads, such as atomic-store or futex"));
+            }
+        }
+        if matrix.measure.placement.iter().any(|placement| placement != "pinned") {
+            return Err(Failure::usage("a matrix is measured pinned").hint("leave --placement out"));
+        }
+        Ok(request)
+    }
+
+    pub(crate) fn given(&self) -> Options {
+        let mut given = Options::new();
+        if let Some(mechanism) = self.mechanism {
+            given.insert("mechanisms".into(), json!([mechanism.name]));
+        }
+        if let Some(level) = self.level {
+            given.insert("level".into(), json!(level.name()));
+        }
+        given
+    }
+}
+
+fn find(name: &str) -> Result<&'static Mechanism, Failure> {
+    mechanism::find(name).ok_or_else(|| {
+        let near = nearest(name, mechanism::ALL.iter().map(|mechanism| mechanism.name));
+        let failure = Failure::usage(format!("there is no mechanism “{name}”"));
+        if near.is_empty() {
+            failure.hint("`threadtoll list mechanisms` names them all")
+        } else {
+            failure.hint(format!("nearest: {}", near.join(", ")))
+        }
+    })
+}
+
+/// Reads `250ns`, `2.5us`, `5ms`, `2s` as whole nanoseconds.
+fn duration_ns(option: &str, text: &str) -> Result<u64, Failure> {
+    let hint = "durations are written 250ns, 2.5us, 5ms or 2s";
+    let bad = |why: &str| Failure::usage(format!("{option} {text}: {why}")).hint(hint);
+    let unit_at = text.find(|c: char| c.is_alphabetic() || c == 'µ').unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    if number.is_empty() || !number.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-' || c == '+') {
+        return Err(bad("this is no duration"));
+    }
+    let value: f64 = number.parse().map_err(|_| bad("this is no duration"))?;
+    if value < 0.0 {
+        return Err(bad("a duration cannot be negative"));
+    }
+    if value == 0.0 {
+        return Err(bad("it must be longer than nothing"));
+    }
+    let scale = match unit {
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        "" => return Err(bad("the unit is missing")),
+        _ => return Err(bad("this unit is not known")),
+    };
+    let ns = value * scale;
+    if ns < 1.0 {
+        return Err(bad("it is shorter than a nanosecond"));
+    }
+    if ns > LONGEST_NS {
+        return Err(bad("it is longer than a day"));
+    }
+    Ok(ns.round() as u64)
+}
+
+fn count(option: &str, text: &str, least: u64, most: u64) -> Result<u64, Failure> {
+    let bad = |why: String| Failure::usage(format!("{option} {text}: {why}"));
+    if text.starts_with('-') && text[1..].chars().all(|c| c.is_ascii_digit()) && text.len() > 1 {
+        return Err(bad("it cannot be negative".into()).hint(format!("give a whole number from {least}")));
+    }
+    match text.parse::<u64>() {
+        Ok(number) if number < least => Err(bad(format!("it must be at least {least}")).hint(format!("give a whole number from {least}"))),
+        Ok(number) if number > most => Err(bad(format!("it must be at most {most}")).hint("give a smaller number")),
+        Ok(number) => Ok(number),
+        Err(_) => Err(bad("this is no whole number".into()).hint(format!("give a whole number from {least}"))),
+    }
+}
+
+fn payload(text: &str) -> Result<u64, Failure> {
+    let bytes = count("--payload", text, 8, MOST_PAYLOAD)?;
+    if bytes % 8 != 0 {
+        return Err(Failure::usage(format!("--payload {text}: it must be a multiple of 8"))
+            .hint(format!("a message begins with its 8-byte sequence number; the nearest is {}", bytes.next_multiple_of(8))));
+    }
+    Ok(bytes)
+}
+
+fn cpus(text: &str) -> Result<Vec<u32>, Failure> {
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let cpu: u32 = part.trim().parse().map_err(|_| {
+            Failure::usage(format!("--cpus {text}: “{part}” is no number of a CPU")).hint("CPUs are written 0,1,2")
+        })?;
+        if cpus.contains(&cpu) {
+            return Err(Failure::usage(format!("--cpus {text}: CPU {cpu} is named twice")).hint("name each CPU once"));
+        }
+        cpus.push(cpu);
+    }
+    Ok(cpus)
+}
+
+fn placements(names: &[String]) -> Result<Vec<Placement>, Failure> {
+    let known: Vec<(&str, Placement)> = Placement::ALL.iter().map(|placement| (placement.name(), *placement)).collect();
+    let mut placements = Vec::new();
+    for name in names {
+        let placement = one_of("--placement", name, &known)?;
+        if placements.contains(&placement) {
+            return Err(Failure::usage(format!("--placement {name} is given twice")).hint("give each placement once"));
+        }
+        placements.push(placement);
+    }
+    placements.sort();
+    Ok(placements)
+}
+
+fn one_of<T: Copy>(option: &str, text: &str, known: &[(&str, T)]) -> Result<T, Failure> {
+    known.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        Failure::usage(format!("{option} {text}: this is not known")).hint(format!("it takes one of: {}", names.join(", ")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_in_every_unit() {
+        for (text, ns) in [("250ns", 250), ("2.5us", 2500), ("5ms", 5_000_000), ("2s", 2_000_000_000), ("1µs", 1000)] {
+            assert_eq!(duration_ns("--time", text).unwrap(), ns, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_duration_is_rejected() {
+        let bad = ["", "0", "0s", "-1s", "nonsense", "5", "1 s", "1e3s", "inf", "NaNs", "1.2.3s", "ms", "0.1ns", "2d", "90000s", "--5s"];
+        for text in bad {
+            assert!(duration_ns("--time", text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn cpus_are_distinct_numbers() {
+        assert_eq!(cpus("0,3,1").unwrap(), [0, 3, 1]);
+        for text in ["", "0,0", "a", "0,,1", "-1", "0,4294967296", "0;1"] {
+            assert!(cpus(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn payloads_hold_whole_words() {
+        assert_eq!(payload("64").unwrap(), 64);
+        for text in ["0", "4", "12", "2097152", "-8", "many"] {
+            assert!(payload(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_keep_their_bounds() {
+        assert_eq!(count("--samples", "7", 1, 10).unwrap(), 7);
+        for text in ["0", "11", "-3", "1.5", "", "0x10", "-"] {
+            assert!(count("--samples", text, 1, 10).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Time that vanished from a spinning end: what a spinning observer on its CPU sees.
+
+/// A stretch that took this much longer than the median one had a gap in it. Shorter ones cannot be told from an exchange
+/// that the caches delayed.
+const GAP_PS: u64 = 10_000_000;
+
+/// The time in picoseconds by which stretches exceeded the median, of those that did so by a gap.
+pub(crate) fn vanished_ps(stretches: &[u64]) -> u64 {
+    if stretches.len() < 3 {
+        return 0;
+    }
+    let mut sorted = stretches.to_vec();
+    let middle = sorted.len() / 2;
+    let (_, median, _) = sorted.select_nth_unstable(middle);
+    let median = *median;
+    stretches.iter().map(|stretch| stretch.saturating_sub(median)).filter(|excess| *excess >= GAP_PS).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_excess_beyond_a_gap_counts() {
+        let mut stretches = vec![5_000_000; 100];
+        assert_eq!(vanished_ps(&stretches), 0);
+        stretches[3] += GAP_PS - 1;
+        assert_eq!(vanished_ps(&stretches), 0);
+        stretches[7] += 40_000_000;
+        assert_eq!(vanished_ps(&stretches), 40_000_000);
+        assert_eq!(vanished_ps(&[]), 0);
+    }
+}

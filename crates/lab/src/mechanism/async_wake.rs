@@ -1,0 +1,64 @@
+//! Two tasks of one single-threaded async runtime that wake each other: the price of a waker and a turn of the executor.
+//!
+//! The runtime is tokio's current-thread one; the message lies in a cell that both tasks share, and `Notify` wakes.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Notify;
+use tokio::task::LocalSet;
+
+use crate::exchange::{Course, Ends, Lead, Marks, lead_loop, marking};
+
+use super::message::{read_message, write_message};
+use super::{Settings, Unavailable};
+
+pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+    let runtime = Builder::new_current_thread()
+        .build()
+        .map_err(|error| Unavailable { what: "cannot start the async runtime", error })?;
+    Ok(Ends::One(Box::new(AsyncWake { runtime, words: settings.payload_bytes / 8 })))
+}
+
+struct AsyncWake {
+    runtime: Runtime,
+    words: usize,
+}
+
+struct Shared {
+    message: RefCell<Vec<u64>>,
+    there: Notify,
+    back: Notify,
+}
+
+impl Lead for AsyncWake {
+    fn enter(&mut self) {}
+
+    fn lead(&mut self, course: Course, marks: Marks<'_>) -> u64 {
+        let shared =
+            Rc::new(Shared { message: RefCell::new(vec![0; self.words]), there: Notify::new(), back: Notify::new() });
+        let tasks = LocalSet::new();
+        let other = Rc::clone(&shared);
+        tasks.spawn_local(async move {
+            loop {
+                other.there.notified().await;
+                {
+                    let mut message = other.message.borrow_mut();
+                    let seq = read_message(&message);
+                    write_message(&mut message, seq);
+                }
+                other.back.notify_one();
+            }
+        });
+        let leading = tasks.run_until(async {
+            marking!(marks, mark => lead_loop!(course, mark, seq => {
+                write_message(&mut shared.message.borrow_mut(), seq);
+                shared.there.notify_one();
+                shared.back.notified().await;
+                read_message(&shared.message.borrow())
+            }))
+        });
+        self.runtime.block_on(leading)
+    }
+}

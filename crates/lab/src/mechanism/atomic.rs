@@ -1,0 +1,82 @@
+//! A cache line that goes back and forth: each end writes a counter of its own and spins on the other's.
+//!
+//! The experiment is M. Thompson's *Inter Thread Latency* (2011), whose C++ program is the `rmw` form on a shared line. The
+//! forms differ in the instruction that publishes: a release store, a locked increment, or a sequentially consistent store
+//! (on x86-64 a locked exchange; what Java's `volatile` asks for).
+
+use std::hint;
+use std::sync::atomic::Ordering;
+
+use threadtoll_record::Pause;
+
+use super::lanes::Lane;
+use super::{Ends, Exchange, Settings, Unavailable};
+
+const STORE: u8 = 0;
+const RMW: u8 = 1;
+const SEQCST: u8 = 2;
+
+pub(super) fn make_store(settings: &Settings) -> Result<Ends, Unavailable> {
+    Ok(make::<STORE>(settings))
+}
+
+pub(super) fn make_rmw(settings: &Settings) -> Result<Ends, Unavailable> {
+    Ok(make::<RMW>(settings))
+}
+
+pub(super) fn make_seqcst(settings: &Settings) -> Result<Ends, Unavailable> {
+    Ok(make::<SEQCST>(settings))
+}
+
+fn make<const PUBLISH: u8>(settings: &Settings) -> Ends {
+    let (lead, follow) = Lane::pair(settings);
+    match settings.pause {
+        Pause::On => Ends::two(Line::<PUBLISH, true>::new(lead), Line::<PUBLISH, true>::new(follow)),
+        Pause::Off => Ends::two(Line::<PUBLISH, false>::new(lead), Line::<PUBLISH, false>::new(follow)),
+    }
+}
+
+struct Line<const PUBLISH: u8, const PAUSE: bool> {
+    to: Lane,
+    from: Lane,
+    seen: u64,
+}
+
+impl<const PUBLISH: u8, const PAUSE: bool> Line<PUBLISH, PAUSE> {
+    fn new((to, from): (Lane, Lane)) -> Self {
+        Line { to, from, seen: 0 }
+    }
+}
+
+impl<const PUBLISH: u8, const PAUSE: bool> Exchange for Line<PUBLISH, PAUSE> {
+    #[inline(always)]
+    fn send(&mut self, seq: u64) {
+        // SAFETY: called in turn, so the last message was read; the counter is published with release below.
+        unsafe { self.to.write(seq) };
+        match PUBLISH {
+            STORE => self.to.store(seq, Ordering::Release),
+            // The counter's own value is the sequence number; that it is the right one the receiver verifies.
+            RMW => {
+                self.to.fetch_add(1, Ordering::SeqCst);
+            }
+            _ => self.to.store(seq, Ordering::SeqCst),
+        }
+    }
+
+    #[inline(always)]
+    fn receive(&mut self) -> u64 {
+        let load = if PUBLISH == STORE { Ordering::Acquire } else { Ordering::SeqCst };
+        let seq = loop {
+            let seq = self.from.load(load);
+            if seq != self.seen {
+                break seq;
+            }
+            if PAUSE {
+                hint::spin_loop();
+            }
+        };
+        self.seen = seq;
+        // SAFETY: the counter was read as `seq` with acquire or stronger, and the reply comes after this.
+        unsafe { self.from.read(seq) }
+    }
+}

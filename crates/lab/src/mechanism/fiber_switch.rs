@@ -1,0 +1,50 @@
+//! A switch between two stacks of one thread, and back: what a hand-off costs when no other CPU and no scheduler is asked.
+//!
+//! The stacks are those of the `corosensei` crate.
+
+use corosensei::{Coroutine, CoroutineResult};
+
+use crate::exchange::Solo;
+
+use super::message::{read_message, write_message};
+use super::{Ends, Settings, Unavailable};
+
+pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+    let words = settings.payload_bytes / 8;
+    // The message lives on the heap and travels by its box, as it would between two real fibers.
+    let fiber = Coroutine::new(move |yielder, mut message: Box<[u64]>| {
+        loop {
+            let seq = read_message(&message);
+            write_message(&mut message, seq);
+            message = yielder.suspend(message);
+        }
+    });
+    Ok(Ends::one(FiberSwitch { fiber: Fiber(fiber), message: Some(vec![0; words].into_boxed_slice()) }))
+}
+
+struct FiberSwitch {
+    fiber: Fiber,
+    message: Option<Box<[u64]>>,
+}
+
+struct Fiber(Coroutine<Box<[u64]>, Box<[u64]>, ()>);
+
+// SAFETY: a coroutine is not `Send` because its stack may hold anything; this one's holds a box of words and numbers, no
+// reference to its thread and no lock, so it may move with the thread that owns it.
+unsafe impl Send for Fiber {}
+
+impl Solo for FiberSwitch {
+    #[inline(always)]
+    fn exchange(&mut self, seq: u64) -> u64 {
+        let Some(mut message) = self.message.take() else { return !seq };
+        write_message(&mut message, seq);
+        match self.fiber.0.resume(message) {
+            CoroutineResult::Yield(message) => {
+                let echo = read_message(&message);
+                self.message = Some(message);
+                echo
+            }
+            CoroutineResult::Return(()) => !seq,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The bare futex system call: the price of sleeping and being woken with nothing around it.
+//!
+//! The receiver sleeps while the word has the value that it has seen; the sender changes the word and wakes one sleeper,
+//! always with a system call, because it does not know whether anybody sleeps. `futex(2)`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::lanes::Lane;
+use super::{Ends, Exchange, Settings, Unavailable};
+
+pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+    let (lead, follow) = Lane::pair(settings);
+    let (there, back) = (Arc::new(Word::default()), Arc::new(Word::default()));
+    Ok(Ends::two(
+        Futex { to: lead.0, from: lead.1, wake: Arc::clone(&there), wait: Arc::clone(&back), seen: 0 },
+        Futex { to: follow.0, from: follow.1, wake: back, wait: there, seen: 0 },
+    ))
+}
+
+/// The word that the kernel compares, on a line of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Word(AtomicU32);
+
+struct Futex {
+    to: Lane,
+    from: Lane,
+    wake: Arc<Word>,
+    wait: Arc<Word>,
+    seen: u32,
+}
+
+impl Exchange for Futex {
+    #[inline(always)]
+    fn send(&mut self, seq: u64) {
+        // SAFETY: called in turn, so the last message was read; the word is published with release below.
+        unsafe { self.to.write(seq) };
+        self.to.store(seq, Ordering::Relaxed);
+        self.wake.0.store(seq as u32, Ordering::Release);
+        wake_one(&self.wake.0);
+    }
+
+    #[inline(always)]
+    fn receive(&mut self) -> u64 {
+        loop {
+            let word = self.wait.0.load(Ordering::Acquire);
+            if word != self.seen {
+                self.seen = word;
+                break;
+            }
+            wait_while(&self.wait.0, word);
+        }
+        let seq = self.from.load(Ordering::Relaxed);
+        // SAFETY: the word was read with acquire after the sender's release, and the reply comes after this.
+        unsafe { self.from.read(seq) }
+    }
+}
+
+/// Sleeps while the word has this value, or returns early for any reason.
+fn wait_while(word: &AtomicU32, value: u32) {
+    // SAFETY: the word is valid for the whole call; no timeout is given.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            value,
+            std::ptr::null::<libc::timespec>(),
+        )
+    };
+}
+
+fn wake_one(word: &AtomicU32) {
+    // SAFETY: the word is valid for the whole call.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+}

@@ -1,0 +1,165 @@
+//! Memory that two ends share: for each direction a counter that tells the sequence number of the last message, and
+//! the rest of the message behind it.
+//!
+//! With `own` lines a lane begins on a line of its own, its message right behind its counter. With `shared` lines both
+//! counters stand in one cache line, as the C++ program of 2011 lays them out, and the messages lie on lines of their own.
+//! 128 bytes count as a line: the adjacent-line prefetcher of x86 and the big cores of aarch64 move pairs of 64.
+
+use std::alloc::{Layout as Allocation, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use threadtoll_record::Layout;
+
+use super::Settings;
+use super::message::verify_sum;
+
+const LINE: usize = 128;
+const WORD: usize = 8;
+
+/// Two lanes in one allocation.
+struct Memory {
+    start: NonNull<u8>,
+    allocation: Allocation,
+}
+
+// SAFETY: the memory is only reached through counters, which are atomics, and through messages, which the protocol of
+// `Lane` hands from one thread to the other with the counter's release and acquire.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: `start` came from `alloc_zeroed` with this very allocation, and no lane is left that could reach it.
+        unsafe { dealloc(self.start.as_ptr(), self.allocation) }
+    }
+}
+
+/// One direction: a counter and the rest of the message.
+pub(super) struct Lane {
+    counter: NonNull<AtomicU64>,
+    message: NonNull<u64>,
+    words: usize,
+    _memory: Arc<Memory>,
+}
+
+// SAFETY: a lane is pointers into memory that it keeps alive; see `Memory` for who may touch what when.
+unsafe impl Send for Lane {}
+
+impl Lane {
+    /// Makes both lanes, touched by the calling thread, and gives each end its view: (lane to send on, lane to
+    /// receive on).
+    pub(super) fn pair(settings: &Settings) -> ((Lane, Lane), (Lane, Lane)) {
+        let words = settings.payload_bytes / WORD - 1;
+        let span = (WORD + words * WORD).next_multiple_of(LINE);
+        // A line in front of the two lanes holds both counters when they share it.
+        let size = LINE + 2 * span;
+        let allocation = match Allocation::from_size_align(size, LINE) {
+            Ok(allocation) => allocation,
+            Err(error) => unreachable!("the command limits the payload: {error}"),
+        };
+        // SAFETY: the size is not zero.
+        let memory = unsafe { alloc_zeroed(allocation) };
+        let Some(start) = NonNull::new(memory) else { handle_alloc_error(allocation) };
+        let memory = Arc::new(Memory { start, allocation });
+        // Fresh pages read as zero without being there; written once, they are there before the clock starts.
+        // SAFETY: all of it was just allocated, and nobody else knows of it yet.
+        unsafe { start.write_bytes(0, size) };
+        let lane = |direction: usize| {
+            let begin = LINE + direction * span;
+            let counter = match settings.layout {
+                Layout::Own => begin,
+                Layout::Shared => direction * WORD,
+            };
+            // SAFETY: inside the allocation, for both layouts and directions.
+            let counter = unsafe { start.add(counter) };
+            // SAFETY: inside the allocation, or one past it when there are no words.
+            let message = unsafe { start.add(begin + WORD) };
+            Lane { counter: counter.cast(), message: message.cast(), words, _memory: Arc::clone(&memory) }
+        };
+        ((lane(0), lane(1)), (lane(1), lane(0)))
+    }
+
+    /// Writes the message `seq` except its counter.
+    ///
+    /// # Safety
+    ///
+    /// The receiver must have read the message before and replied (it is the caller's turn), and the counter must be
+    /// stored with release, or under a lock, afterwards.
+    #[inline(always)]
+    pub(super) unsafe fn write(&self, seq: u64) {
+        for word in 0..self.words {
+            // SAFETY: inside the allocation.
+            let place = unsafe { self.message.add(word) };
+            // SAFETY: the caller has the turn, so nobody reads or writes the message meanwhile.
+            unsafe { place.write(seq.wrapping_add(word as u64)) };
+        }
+    }
+
+    /// Reads the message whose counter said `seq`, and returns `seq` if all of it is right.
+    ///
+    /// # Safety
+    ///
+    /// The counter must have been read as `seq` with acquire, or under a lock, and no reply been sent since.
+    #[inline(always)]
+    pub(super) unsafe fn read(&self, seq: u64) -> u64 {
+        let mut sum = 0u64;
+        for word in 0..self.words {
+            // SAFETY: inside the allocation.
+            let place = unsafe { self.message.add(word) };
+            // SAFETY: the writer has finished (its release was seen) and waits for the reply before it writes again.
+            sum = sum.wrapping_add(unsafe { place.read() });
+        }
+        verify_sum(seq, sum, self.words)
+    }
+}
+
+/// The counter.
+impl Deref for Lane {
+    type Target = AtomicU64;
+
+    #[inline(always)]
+    fn deref(&self) -> &AtomicU64 {
+        // SAFETY: points to an aligned, initialised word of memory that the lane keeps alive.
+        unsafe { self.counter.as_ref() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use threadtoll_record::Pause;
+
+    use super::*;
+
+    fn settings(payload_bytes: usize, layout: Layout) -> Settings {
+        Settings { payload_bytes, layout, pause: Pause::Off }
+    }
+
+    #[test]
+    fn the_layout_decides_whether_counters_share_a_line() {
+        let distance = |layout| {
+            let ((to, from), _) = Lane::pair(&settings(8, layout));
+            (to.counter.as_ptr() as usize).abs_diff(from.counter.as_ptr() as usize)
+        };
+        assert_eq!(distance(Layout::Shared), 8);
+        assert_eq!(distance(Layout::Own), 128);
+    }
+
+    #[test]
+    fn a_message_that_is_not_the_announced_one_is_noticed() {
+        let ((to, _), (_, from)) = Lane::pair(&settings(4096, Layout::Own));
+        // SAFETY: one thread plays both ends in turn.
+        unsafe { to.write(7) };
+        to.store(7, Ordering::Release);
+        assert_eq!(from.load(Ordering::Acquire), 7);
+        // SAFETY: as above.
+        assert_eq!(unsafe { from.read(7) }, 7);
+        // SAFETY: as above.
+        assert_ne!(unsafe { from.read(8) }, 8, "the bytes are still those of message 7");
+    }
+}

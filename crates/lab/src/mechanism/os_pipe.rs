@@ -1,0 +1,10 @@
+//! The message itself through a pair of pipes.
+
+use super::{Ends, Settings, Unavailable, stream};
+
+pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+    let pipe = || std::io::pipe().map_err(|error| Unavailable { what: "pipe", error });
+    let (there_out, there_in) = pipe()?;
+    let (back_out, back_in) = pipe()?;
+    Ok(stream::ends((there_in, back_out), (back_in, there_out), settings))
+}

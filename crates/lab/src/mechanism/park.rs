@@ -1,0 +1,56 @@
+//! `std::thread::park` and `unpark`: a counter tells that there is a message, the token wakes the thread.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, Thread};
+
+use super::lanes::Lane;
+use super::{Ends, Exchange, Settings, Unavailable};
+
+pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+    let (lead, follow) = Lane::pair(settings);
+    let (here, there) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
+    Ok(Ends::two(
+        Park { to: lead.0, from: lead.1, own: Arc::clone(&here), other: Arc::clone(&there), seen: 0 },
+        Park { to: follow.0, from: follow.1, own: there, other: here, seen: 0 },
+    ))
+}
+
+struct Park {
+    to: Lane,
+    from: Lane,
+    own: Arc<OnceLock<Thread>>,
+    other: Arc<OnceLock<Thread>>,
+    seen: u64,
+}
+
+impl Exchange for Park {
+    fn enter(&mut self) {
+        // Entering twice would give the same handle.
+        let _ = self.own.set(thread::current());
+    }
+
+    #[inline(always)]
+    fn send(&mut self, seq: u64) {
+        // SAFETY: called in turn, so the last message was read; the counter is published with release.
+        unsafe { self.to.write(seq) };
+        self.to.store(seq, Ordering::Release);
+        if let Some(other) = self.other.get() {
+            other.unpark();
+        }
+    }
+
+    #[inline(always)]
+    fn receive(&mut self) -> u64 {
+        let seq = loop {
+            let seq = self.from.load(Ordering::Acquire);
+            if seq != self.seen {
+                break seq;
+            }
+            thread::park();
+        };
+        self.seen = seq;
+        // SAFETY: the counter was read as `seq` with acquire, and the reply comes after this.
+        unsafe { self.from.read(seq) }
+    }
+}

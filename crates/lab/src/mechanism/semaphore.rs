@@ -1,0 +1,71 @@
+//! POSIX semaphores, one for each direction. Posting wakes by a system call only if somebody sleeps.
+
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::lanes::Lane;
+use super::{Ends, Exchange, Settings, Unavailable};
+
+pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+    let (lead, follow) = Lane::pair(settings);
+    let (there, back) = (Arc::new(Semaphore::new()?), Arc::new(Semaphore::new()?));
+    Ok(Ends::two(
+        Posting { to: lead.0, from: lead.1, post: Arc::clone(&there), wait: Arc::clone(&back) },
+        Posting { to: follow.0, from: follow.1, post: back, wait: there },
+    ))
+}
+
+struct Semaphore(Box<UnsafeCell<libc::sem_t>>);
+
+// SAFETY: a semaphore is made to be used by many threads; it is only ever handed to the C library.
+unsafe impl Send for Semaphore {}
+// SAFETY: as above.
+unsafe impl Sync for Semaphore {}
+
+impl Semaphore {
+    fn new() -> Result<Self, Unavailable> {
+        // SAFETY: a semaphore is plain bytes, and is initialised before anything else is done with it.
+        let bytes = unsafe { std::mem::zeroed() };
+        let semaphore = Semaphore(Box::new(UnsafeCell::new(bytes)));
+        // SAFETY: it stays in its box until it is destroyed.
+        if unsafe { libc::sem_init(semaphore.0.get(), 0, 0) } != 0 {
+            return Err(Unavailable::last("sem_init"));
+        }
+        Ok(semaphore)
+    }
+}
+
+impl Drop for Semaphore {
+    fn drop(&mut self) {
+        // SAFETY: initialised, and both ends are gone, so nobody waits on it.
+        unsafe { libc::sem_destroy(self.0.get()) };
+    }
+}
+
+struct Posting {
+    to: Lane,
+    from: Lane,
+    post: Arc<Semaphore>,
+    wait: Arc<Semaphore>,
+}
+
+impl Exchange for Posting {
+    #[inline(always)]
+    fn send(&mut self, seq: u64) {
+        // SAFETY: called in turn; the post below orders it before the other end's wait.
+        unsafe { self.to.write(seq) };
+        self.to.store(seq, Ordering::Relaxed);
+        // SAFETY: initialised, and alive as long as an end is.
+        unsafe { libc::sem_post(self.post.0.get()) };
+    }
+
+    #[inline(always)]
+    fn receive(&mut self) -> u64 {
+        // SAFETY: initialised, and alive as long as an end is. A signal handler interrupts the wait, so it is repeated.
+        while unsafe { libc::sem_wait(self.wait.0.get()) } != 0 {}
+        let seq = self.from.load(Ordering::Relaxed);
+        // SAFETY: the wait ended because of the post that followed the write; the reply comes after this.
+        unsafe { self.from.read(seq) }
+    }
+}

@@ -1,0 +1,49 @@
+//! Polling with `sched_yield` between looks: good while nobody else wants the CPU.
+
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use super::lanes::Lane;
+use super::{Ends, Exchange, Settings, Unavailable};
+
+pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+    let (lead, follow) = Lane::pair(settings);
+    Ok(Ends::two(Polled::new(lead, thread::yield_now), Polled::new(follow, thread::yield_now)))
+}
+
+/// A counter that is looked at again and again, with something done between two looks.
+pub(super) struct Polled<F> {
+    to: Lane,
+    from: Lane,
+    between: F,
+    seen: u64,
+}
+
+impl<F: Fn() + Send> Polled<F> {
+    pub(super) fn new((to, from): (Lane, Lane), between: F) -> Self {
+        Polled { to, from, between, seen: 0 }
+    }
+}
+
+impl<F: Fn() + Send> Exchange for Polled<F> {
+    #[inline(always)]
+    fn send(&mut self, seq: u64) {
+        // SAFETY: called in turn, so the last message was read; the counter is published with release.
+        unsafe { self.to.write(seq) };
+        self.to.store(seq, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn receive(&mut self) -> u64 {
+        let seq = loop {
+            let seq = self.from.load(Ordering::Acquire);
+            if seq != self.seen {
+                break seq;
+            }
+            (self.between)();
+        };
+        self.seen = seq;
+        // SAFETY: the counter was read as `seq` with acquire, and the reply comes after this.
+        unsafe { self.from.read(seq) }
+    }
+}

@@ -1,0 +1,47 @@
+//! The standard library's `Mutex` and `Condvar`.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use super::condvar::{Monitor, ends};
+use super::{Ends, Settings, Unavailable};
+
+pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+    Ok(ends::<_, false>(StdMonitor::default(), settings))
+}
+
+pub(super) fn make_after(settings: &Settings) -> Result<Ends, Unavailable> {
+    Ok(ends::<_, true>(StdMonitor::default(), settings))
+}
+
+#[derive(Default)]
+struct StdMonitor {
+    lock: Mutex<()>,
+    conditions: [Condvar; 2],
+}
+
+impl Monitor for StdMonitor {
+    #[inline(always)]
+    fn change(&self, condition: usize, after: bool, change: impl FnOnce()) {
+        // Nothing under the lock panics, so poison cannot be; if it could, the data would still be sound.
+        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        change();
+        if after {
+            drop(guard);
+            self.conditions[condition].notify_one();
+        } else {
+            self.conditions[condition].notify_one();
+            drop(guard);
+        }
+    }
+
+    #[inline(always)]
+    fn wait<T>(&self, condition: usize, mut ready: impl FnMut() -> bool, take: impl FnOnce() -> T) -> T {
+        let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        while !ready() {
+            guard = self.conditions[condition].wait(guard).unwrap_or_else(PoisonError::into_inner);
+        }
+        let taken = take();
+        drop(guard);
+        taken
+    }
+}

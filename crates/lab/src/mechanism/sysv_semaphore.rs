@@ -1,0 +1,107 @@
+//! System V semaphores: a kernel lock in the sense of *Locks aren't slow* (J. Preshing, 2011), every operation on which is a
+//! system call, contended or not.
+//!
+//! These outlive a process that is killed. So their keys tell whose they were, and each new set first removes those that
+//! dead processes of this user left behind.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::lanes::Lane;
+use super::{Ends, Exchange, Settings, Unavailable};
+
+/// The upper bits of our keys ("tt" would be seven bits too many); the lower 22 are the process id, which Linux limits to
+/// 2²².
+const KEY: i32 = 0x2D4 << 22;
+const PID: i32 = (1 << 22) - 1;
+
+pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+    remove_leftovers();
+    let (lead, follow) = Lane::pair(settings);
+    let set = Arc::new(Set::new()?);
+    Ok(Ends::two(
+        SysV { to: lead.0, from: lead.1, set: Arc::clone(&set), posts: 0 },
+        SysV { to: follow.0, from: follow.1, set, posts: 1 },
+    ))
+}
+
+/// A set of two semaphores, removed when both ends are gone.
+struct Set(libc::c_int);
+
+impl Set {
+    fn new() -> Result<Self, Unavailable> {
+        let key = KEY | (std::process::id() as i32 & PID);
+        let mode = libc::IPC_CREAT | libc::IPC_EXCL | 0o600;
+        // SAFETY: plain numbers.
+        let mut id = unsafe { libc::semget(key, 2, mode) };
+        if id < 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EEXIST) {
+            // Another cell of this process holds the key; a nameless set does as well, it is only not found again.
+            // SAFETY: plain numbers.
+            id = unsafe { libc::semget(libc::IPC_PRIVATE, 2, mode) };
+        }
+        if id < 0 { Err(Unavailable::last("semget")) } else { Ok(Set(id)) }
+    }
+
+    #[inline(always)]
+    fn operate(&self, semaphore: u16, by: i16) -> bool {
+        let mut operation = libc::sembuf { sem_num: semaphore, sem_op: by, sem_flg: 0 };
+        // SAFETY: one operation, valid during the call.
+        (unsafe { libc::semop(self.0, &mut operation, 1) }) == 0
+    }
+}
+
+impl Drop for Set {
+    fn drop(&mut self) {
+        // SAFETY: plain numbers; the set is ours and both ends are gone.
+        unsafe { libc::semctl(self.0, 0, libc::IPC_RMID) };
+    }
+}
+
+/// Removes the sets of processes of ours that are no more.
+fn remove_leftovers() {
+    let Ok(table) = std::fs::read_to_string("/proc/sysvipc/sem") else { return };
+    // SAFETY: only reads a number of this process.
+    let user = unsafe { libc::geteuid() };
+    for row in table.lines().skip(1) {
+        let mut fields = row.split_ascii_whitespace().map(|field| field.parse::<i64>());
+        let (Some(Ok(key)), Some(Ok(id)), _, _, Some(Ok(owner))) =
+            (fields.next(), fields.next(), fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        let key = key as i32;
+        let pid = key & PID;
+        if key & !PID != KEY || owner != i64::from(user) || std::path::Path::new(&format!("/proc/{pid}")).exists() {
+            continue;
+        }
+        // SAFETY: plain numbers; the kernel lets us remove only what is ours.
+        unsafe { libc::semctl(id as libc::c_int, 0, libc::IPC_RMID) };
+    }
+}
+
+struct SysV {
+    to: Lane,
+    from: Lane,
+    set: Arc<Set>,
+    /// The semaphore that this end posts; it waits on the other.
+    posts: u16,
+}
+
+impl Exchange for SysV {
+    #[inline(always)]
+    fn send(&mut self, seq: u64) {
+        // SAFETY: called in turn; the operation below orders it before the other end's.
+        unsafe { self.to.write(seq) };
+        self.to.store(seq, Ordering::Release);
+        self.set.operate(self.posts, 1);
+    }
+
+    #[inline(always)]
+    fn receive(&mut self) -> u64 {
+        // A signal handler interrupts the wait, so it is repeated.
+        while !self.set.operate(1 - self.posts, -1) {}
+        let seq = self.from.load(Ordering::Acquire);
+        // SAFETY: the wait ended because of the post that followed the write; the reply comes after this.
+        unsafe { self.from.read(seq) }
+    }
+}

@@ -1,0 +1,13 @@
+//! What is measured where, in which groups, and for how long.
+//!
+//! Everything here is arithmetic on the topology: a plan for another machine's tree is made as well as for this one.
+
+mod cells;
+mod groups;
+mod requested;
+mod survey;
+
+pub use cells::{Choice, Site};
+pub use groups::{Effort, estimate_ns};
+pub use requested::{latency, matrix};
+pub use survey::{Depth, survey};

@@ -1,0 +1,183 @@
+//! From what was asked for to cells, or to the reason why there is none.
+
+use threadtoll_machine::topology::Topology;
+use threadtoll_record::{Cell, Layout, Neighbour, Pause, Placement, Refused, Relation};
+
+use crate::mechanism::{Class, Mechanism};
+
+/// The CPUs that a plan is made for.
+#[derive(Clone, Debug)]
+pub struct Site<'a> {
+    /// How they are arranged.
+    pub topology: &'a Topology,
+    /// The pair that pinned cells use; null where there is only one CPU.
+    pub pair: Option<(u32, u32)>,
+    /// The CPUs among which free cells roam; the first is the one that same-cpu cells use where there is no pair.
+    pub pool: Vec<u32>,
+}
+
+impl<'a> Site<'a> {
+    /// The site for CPUs that the user named, in that order: pinned takes the first two.
+    pub fn named(topology: &'a Topology, cpus: &[u32]) -> Self {
+        let pair = match cpus {
+            [a, b, ..] => Some((*a, *b)),
+            _ => None,
+        };
+        Site { topology, pair, pool: cpus.to_vec() }
+    }
+
+    /// The site for all CPUs that this process may use.
+    pub fn whole(topology: &'a Topology, allowed: &[u32]) -> Self {
+        Site { topology, pair: topology.default_pair(allowed), pool: allowed.to_vec() }
+    }
+
+    /// The CPU that one-thread and same-cpu cells use.
+    pub fn first(&self) -> u32 {
+        self.pair.map_or_else(|| self.pool.first().copied().unwrap_or(0), |(first, _)| first)
+    }
+
+    /// The cell that every group contains: own cache lines on the pair, or the bare futex where there is one CPU.
+    pub fn reference(&self) -> Cell {
+        match self.pair {
+            Some((a, b)) => Cell {
+                mechanism: "atomic-store".into(),
+                placement: Placement::Pinned,
+                cpus: vec![a, b],
+                relation: self.topology.relation(a, b),
+                payload_bytes: 8,
+                line: Some(Layout::Own),
+                pause: Some(Pause::Off),
+                keep_awake: false,
+                neighbour: None,
+            },
+            None => Cell {
+                mechanism: "futex".into(),
+                placement: Placement::SameCpu,
+                cpus: vec![self.first()],
+                relation: Relation::SameCpu,
+                payload_bytes: 8,
+                line: None,
+                pause: None,
+                keep_awake: false,
+                neighbour: None,
+            },
+        }
+    }
+}
+
+/// The parameters of cells beside mechanism and CPUs. Lists are multiplied out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// Placements.
+    pub placements: Vec<Placement>,
+    /// Line layouts, for the mechanisms that have a choice.
+    pub layouts: Vec<Layout>,
+    /// Pause hints, likewise.
+    pub pauses: Vec<Pause>,
+    /// Message sizes.
+    pub payloads: Vec<u64>,
+    /// With and without the CPUs kept awake, for mechanisms that sleep; others ignore it.
+    pub awake: Vec<bool>,
+    /// Load beside the measured threads.
+    pub neighbour: Option<Neighbour>,
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        Choice {
+            placements: Placement::ALL.to_vec(),
+            layouts: vec![Layout::Own],
+            pauses: vec![Pause::Off],
+            payloads: vec![8],
+            awake: vec![false],
+            neighbour: None,
+        }
+    }
+}
+
+/// Why a mechanism cannot be measured at a placement here, or where its ends run and how these CPUs are related.
+pub(super) fn place(
+    mechanism: &Mechanism,
+    placement: Placement,
+    site: &Site<'_>,
+) -> Result<(Vec<u32>, Relation), &'static str> {
+    let alone = site.pool.len() < 2;
+    match (mechanism.class, placement) {
+        (Class::OneThread, Placement::Pinned) => Ok((vec![site.first()], Relation::SameThread)),
+        (Class::OneThread, _) => Err("both of its ends are one thread, which is measured pinned"),
+        (_, Placement::Pinned) => match site.pair {
+            Some((a, b)) => Ok((vec![a, b], site.topology.relation(a, b))),
+            None => Err("there is only one CPU to use, and two pinned threads need two"),
+        },
+        (Class::Spin, Placement::SameCpu) => {
+            Err("a spinning end never lets the other one run on its CPU: each exchange would wait for the scheduler's tick")
+        }
+        (Class::Spin, Placement::Free) if alone => {
+            Err("there is only one CPU to use, and a spinning end never lets the other one run on it")
+        }
+        (_, Placement::SameCpu) => Ok((vec![site.first()], Relation::SameCpu)),
+        (_, Placement::Free) if alone => Err("there is only one CPU to use, so free placement is same-cpu"),
+        (_, Placement::Free) => Ok((site.pool.clone(), Relation::Free)),
+    }
+}
+
+/// All cells of a mechanism, and what of it is refused.
+pub(super) fn cells(mechanism: &Mechanism, choice: &Choice, site: &Site<'_>) -> (Vec<Cell>, Vec<Refused>) {
+    let layouts = varied(mechanism.has_layout, &choice.layouts);
+    let pauses = varied(mechanism.has_pause, &choice.pauses);
+    let sleeps = matches!(mechanism.class, Class::Sleep | Class::Poll);
+    let mut found = Vec::new();
+    let mut refused = Vec::new();
+    for placement in &choice.placements {
+        let (cpus, relation) = match place(mechanism, *placement, site) {
+            Ok(place) => place,
+            Err(why) => {
+                refused.push(Refused { what: format!("{} {placement}", mechanism.name), why: why.into() });
+                continue;
+            }
+        };
+        for (line, pause) in layouts.iter().flat_map(|line| pauses.iter().map(move |pause| (*line, *pause))) {
+            for payload_bytes in &choice.payloads {
+                for keep_awake in &choice.awake {
+                    let cell = Cell {
+                        mechanism: mechanism.name.into(),
+                        placement: *placement,
+                        cpus: cpus.clone(),
+                        relation,
+                        payload_bytes: *payload_bytes,
+                        line,
+                        pause,
+                        keep_awake: *keep_awake && sleeps,
+                        neighbour: choice.neighbour,
+                    };
+                    if !found.contains(&cell) {
+                        found.push(cell);
+                    }
+                }
+            }
+        }
+    }
+    (found, refused)
+}
+
+fn varied<T: Copy>(has: bool, values: &[T]) -> Vec<Option<T>> {
+    if has { values.iter().copied().map(Some).collect() } else { vec![None] }
+}
+
+/// Pinned cells of one mechanism for pairs of CPUs.
+pub(super) fn pair_cells(mechanism: &Mechanism, site: &Site<'_>, pairs: &[(u32, u32)]) -> Vec<Cell> {
+    pairs
+        .iter()
+        .map(|&(a, b)| Cell {
+            mechanism: mechanism.name.into(),
+            placement: Placement::Pinned,
+            cpus: vec![a, b],
+            relation: site.topology.relation(a, b),
+            payload_bytes: 8,
+            line: mechanism.has_layout.then_some(Layout::Own),
+            pause: mechanism.has_pause.then_some(Pause::Off),
+            keep_awake: false,
+            neighbour: None,
+        })
+        .collect()
+}

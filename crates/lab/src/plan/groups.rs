@@ -1,0 +1,115 @@
+//! Cells into groups of at most eight, the reference first in each, with their share of the time.
+
+use threadtoll_record::{Budget, Cell, PlannedCell};
+
+use crate::mechanism::Mechanism;
+use crate::real::MAX_SAMPLES;
+
+/// No more cells than this are interleaved, the reference included, so that a round takes a fraction of a second.
+const GROUP: usize = 8;
+/// What a block costs beside its own length: warming up, handing out jobs, folding and writing.
+const BLOCK_OVERHEAD_NS: u64 = 3_000_000;
+/// What a group costs beside its blocks: threads, memory, pilots, and the bound on its clocks.
+const GROUP_OVERHEAD_NS: u64 = 60_000_000;
+
+/// How much is measured of each cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Rounds of a group; 21 are what a verdict needs.
+    pub rounds: u32,
+    /// Length of a block of stretches, in nanoseconds.
+    pub stretch_ns: u64,
+    /// Length of a stamped block, in nanoseconds.
+    pub stamped_ns: u64,
+    /// Stamped exchanges in a block, where that was asked for.
+    pub stamped_count: Option<u64>,
+}
+
+impl Effort {
+    /// The rounds that a verdict needs.
+    pub const ROUNDS: u32 = 21;
+
+    /// Spreads a time per cell, half of it on stretches, and a number of stamped samples if one was asked for.
+    pub fn new(time_ns: u64, samples: Option<u64>) -> Self {
+        let needed = samples.map_or(0, |samples| samples.div_ceil(MAX_SAMPLES));
+        let rounds = u64::from(Self::ROUNDS).max(needed) as u32;
+        let half = (time_ns / 2 / u64::from(rounds)).max(1);
+        Effort {
+            rounds,
+            stretch_ns: half,
+            stamped_ns: half,
+            stamped_count: samples.map(|samples| samples.div_ceil(u64::from(rounds)).max(2)),
+        }
+    }
+
+    fn budget(self) -> Budget {
+        Budget {
+            rounds: self.rounds,
+            stretch_ns: self.stretch_ns,
+            stamped_ns: self.stamped_ns,
+            stamped_count: self.stamped_count,
+        }
+    }
+}
+
+/// Adds the cells of a mechanism to the bundles: a form that signals after unlocking is to be compared with the one that
+/// does not, which comes just before it.
+pub(super) fn bundle(bundles: &mut Vec<Vec<Cell>>, mechanism: &Mechanism, cells: Vec<Cell>) {
+    let plain = mechanism.name.strip_suffix("-after");
+    match bundles.last_mut() {
+        Some(last) if plain.is_some() && last.first().map(|cell| cell.mechanism.as_str()) == plain => last.extend(cells),
+        _ => bundles.push(cells),
+    }
+}
+
+/// Packs bundles of cells into groups. The cells of a bundle are to be compared with each other and stay together where a
+/// group can hold them; the reference is measured once in each group, also where it was asked for itself.
+pub(super) fn group(bundles: Vec<Vec<Cell>>, reference: &Cell, experiment: &str, effort: Effort) -> Vec<Vec<PlannedCell>> {
+    let planned =
+        |cell: Cell| PlannedCell { experiment: experiment.to_string(), cell, budget: effort.budget() };
+    let mut groups: Vec<Vec<PlannedCell>> = Vec::new();
+    let mut asked_for_reference = false;
+    for bundle in bundles {
+        let mut bundle: Vec<Cell> = bundle
+            .into_iter()
+            .filter(|cell| {
+                asked_for_reference |= cell == reference;
+                cell != reference
+            })
+            .collect();
+        while !bundle.is_empty() {
+            let room = groups.last().map_or(0, |group| GROUP - group.len());
+            if bundle.len() > room && (room == 0 || bundle.len() < GROUP) {
+                groups.push(vec![planned(reference.clone())]);
+                continue;
+            }
+            let rest = bundle.split_off(bundle.len().min(room));
+            if let Some(group) = groups.last_mut() {
+                group.extend(bundle.into_iter().map(planned));
+            }
+            bundle = rest;
+        }
+    }
+    if groups.is_empty() && asked_for_reference {
+        groups.push(vec![planned(reference.clone())]);
+    }
+    groups
+}
+
+/// How long a plan will take, in nanoseconds, near enough for a forecast. Where samples decide, each is taken for 10 µs.
+pub fn estimate_ns(groups: &[Vec<PlannedCell>]) -> u64 {
+    groups.iter().map(|group| group_estimate_ns(group)).fold(0, u64::saturating_add)
+}
+
+/// The same of one group.
+fn group_estimate_ns(group: &[PlannedCell]) -> u64 {
+    group
+        .iter()
+        .map(|planned| {
+            let budget = &planned.budget;
+            let stamped = budget.stamped_count.map_or(budget.stamped_ns, |count| count.saturating_mul(10_000));
+            let visit = budget.stretch_ns.saturating_add(stamped).saturating_add(2 * BLOCK_OVERHEAD_NS);
+            visit.saturating_mul(u64::from(budget.rounds))
+        })
+        .fold(GROUP_OVERHEAD_NS, u64::saturating_add)
+}

@@ -1,0 +1,58 @@
+//! The plans of `latency` and `matrix`: what the user names.
+
+use threadtoll_machine::topology::Level;
+use threadtoll_record::{Placement, PlannedCell, Refused};
+
+use crate::mechanism::{Class, Mechanism};
+
+use super::cells::{Choice, Site, cells, pair_cells};
+use super::groups::{Effort, bundle, group};
+
+/// Every mechanism with every choice. `placements_by_default` tells that nobody asked for placements by name: then those
+/// that a one-thread rung cannot have need no line each.
+pub fn latency(
+    site: &Site<'_>,
+    mechanisms: &[&Mechanism],
+    choice: &Choice,
+    effort: Effort,
+    placements_by_default: bool,
+) -> (Vec<Vec<PlannedCell>>, Vec<Refused>) {
+    let mut groups = Vec::new();
+    let mut refused = Vec::new();
+    for placement in &choice.placements {
+        let mut bundles = Vec::new();
+        for mechanism in mechanisms {
+            if placements_by_default && mechanism.class == Class::OneThread && *placement != Placement::Pinned {
+                continue;
+            }
+            let at_placement = Choice { placements: vec![*placement], ..choice.clone() };
+            let (found, left_out) = cells(mechanism, &at_placement, site);
+            refused.extend(left_out);
+            bundle(&mut bundles, mechanism, found);
+        }
+        groups.extend(group(bundles, &site.reference(), "latency", effort));
+    }
+    (groups, refused)
+}
+
+/// One mechanism for the pairs of a level.
+pub fn matrix(
+    site: &Site<'_>,
+    mechanism: Option<&Mechanism>,
+    level: Level,
+    effort: Effort,
+) -> (Vec<Vec<PlannedCell>>, Vec<Refused>) {
+    let Some(mechanism) = mechanism else { return (Vec::new(), Vec::new()) };
+    let pairs = site.topology.pairs(&site.pool, level);
+    let mut refused = Vec::new();
+    if pairs.is_empty() {
+        let why = if site.pool.len() < 2 {
+            "there is only one CPU to use, and a matrix needs two".to_string()
+        } else {
+            format!("no two of the CPUs are as near as --level {} asks", level.name())
+        };
+        refused.push(Refused { what: "the matrix".into(), why });
+    }
+    let cells = pair_cells(mechanism, site, &pairs);
+    (group(vec![cells], &site.reference(), "matrix", effort), refused)
+}

@@ -1,0 +1,170 @@
+//! The plan of `survey`: the whole ladder of this machine, fitted into the time that was promised.
+
+use threadtoll_record::{Cell, Layout, Pause, Placement, PlannedCell, Refused, Relation};
+
+use crate::mechanism::{ALL, Class, Mechanism, find};
+
+use super::cells::{Choice, Site, cells, pair_cells};
+use super::groups::{Effort, bundle, group};
+
+/// How thorough a survey is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Every mechanism once, within 15 seconds.
+    Quick,
+    /// Every mechanism at every placement that makes sense, in about a minute.
+    Standard,
+    /// The same with all variants and message sizes; minutes.
+    Full,
+}
+
+/// Blocks of a pair in a matrix are short: there are many pairs.
+const MATRIX: Effort = Effort { rounds: 7, stretch_ns: 5_000_000, stamped_ns: 5_000_000, stamped_count: None };
+const MATRIX_QUICK: Effort = Effort { rounds: 3, stretch_ns: 3_000_000, stamped_ns: 3_000_000, stamped_count: None };
+/// The message sizes of a full survey: the "fat message" claim of 2011.
+const PAYLOADS: [u64; 5] = [64, 256, 1024, 4096, 65536];
+
+/// Makes the plan: the groups, and what was left out with its reason.
+///
+/// `placements` restricts the ladder, if it is not empty; `asked` replaces the effort of each of its cells.
+pub fn survey(
+    site: &Site<'_>,
+    depth: Depth,
+    placements: &[Placement],
+    asked: Option<Effort>,
+) -> (Vec<Vec<PlannedCell>>, Vec<Refused>) {
+    let reference = site.reference();
+    let mut groups = Vec::new();
+    let mut refused = Vec::new();
+    for placement in Placement::ALL {
+        if !placements.is_empty() && !placements.contains(&placement) {
+            continue;
+        }
+        let (bundles, left_out) = ladder(site, depth, placement);
+        refused.extend(left_out);
+        let effort = asked.unwrap_or_else(|| effort(depth, placement));
+        groups.extend(group(bundles, &reference, "latency", effort));
+    }
+    let (pairs, matrix_effort) = match depth {
+        Depth::Quick => (spread_pairs(site, 3), MATRIX_QUICK),
+        Depth::Standard => (spread_pairs(site, 28), MATRIX),
+        Depth::Full => (spread_pairs(site, 120), MATRIX),
+    };
+    if !placements.is_empty() && !placements.contains(&Placement::Pinned) {
+        return (groups, refused);
+    }
+    for name in ["atomic-store", "futex"] {
+        if let Some(mechanism) = find(name) {
+            let bundles = vec![pair_cells(mechanism, site, &pairs)];
+            groups.extend(group(bundles, &reference, "matrix", matrix_effort));
+        }
+    }
+    (groups, refused)
+}
+
+fn effort(depth: Depth, placement: Placement) -> Effort {
+    let ms = |stretch: u64, stamped: u64, rounds: u32| Effort {
+        rounds,
+        stretch_ns: stretch * 1_000_000,
+        stamped_ns: stamped * 1_000_000,
+        stamped_count: None,
+    };
+    match (depth, placement) {
+        (Depth::Quick, Placement::Free) => ms(20, 20, 9),
+        (Depth::Quick, _) => ms(7, 7, 9),
+        (Depth::Standard, Placement::Pinned) => ms(15, 12, Effort::ROUNDS),
+        (Depth::Standard, Placement::SameCpu) => ms(10, 8, Effort::ROUNDS),
+        (Depth::Standard, Placement::Free) => ms(25, 20, Effort::ROUNDS),
+        (Depth::Full, Placement::Free) => ms(60, 60, 31),
+        (Depth::Full, _) => ms(30, 30, 31),
+    }
+}
+
+fn ladder(site: &Site<'_>, depth: Depth, placement: Placement) -> (Vec<Vec<Cell>>, Vec<Refused>) {
+    let mut bundles: Vec<Vec<Cell>> = Vec::new();
+    let mut refused = Vec::new();
+    for mechanism in ALL {
+        if !wanted(mechanism, depth, placement, site) {
+            continue;
+        }
+        let (cells, left_out) = cells(mechanism, &variants(mechanism, depth, placement), site);
+        refused.extend(left_out);
+        bundle(&mut bundles, mechanism, cells);
+    }
+    (bundles, refused)
+}
+
+/// Whether a survey of this depth asks for the mechanism at this placement at all.
+fn wanted(mechanism: &Mechanism, depth: Depth, placement: Placement, site: &Site<'_>) -> bool {
+    // One-thread rungs are pinned by their nature; that needs no line among what was left out.
+    if mechanism.class == Class::OneThread {
+        return placement == Placement::Pinned;
+    }
+    // With one CPU, free is the same as same-cpu.
+    if placement == Placement::Free && site.pool.len() < 2 {
+        return false;
+    }
+    match (depth, placement) {
+        (Depth::Quick, Placement::SameCpu) if site.pair.is_some() => ["futex", "std-condvar"].contains(&mechanism.name),
+        (Depth::Quick, Placement::Free) => ["atomic-store", "futex", "std-condvar"].contains(&mechanism.name),
+        // That a spinner is not put on one CPU is said once, with the first of them.
+        (_, Placement::SameCpu) => mechanism.class != Class::Spin || mechanism.name == "atomic-store",
+        _ => true,
+    }
+}
+
+fn variants(mechanism: &Mechanism, depth: Depth, placement: Placement) -> Choice {
+    let mut choice = Choice { placements: vec![placement], ..Choice::default() };
+    if placement != Placement::Pinned {
+        return choice;
+    }
+    match depth {
+        Depth::Full => {
+            choice.layouts = vec![Layout::Own, Layout::Shared];
+            choice.pauses = vec![Pause::Off, Pause::On];
+            choice.awake = if mechanism.class == Class::Sleep { vec![false, true] } else { vec![false] };
+            if ["atomic-store", "futex"].contains(&mechanism.name) {
+                choice.payloads = [8].into_iter().chain(PAYLOADS).collect();
+            }
+        }
+        Depth::Standard | Depth::Quick => {
+            if mechanism.name == "atomic-rmw" {
+                choice.layouts = vec![Layout::Own, Layout::Shared];
+            }
+            if mechanism.name == "atomic-store" && depth == Depth::Standard {
+                choice.pauses = vec![Pause::Off, Pause::On];
+                choice.payloads = vec![8, 1024];
+            }
+            let twice: &[&str] = if depth == Depth::Quick { &["futex"] } else { &["futex", "std-condvar"] };
+            if twice.contains(&mechanism.name) {
+                choice.awake = vec![false, true];
+            }
+        }
+    }
+    choice
+}
+
+/// At most `most` pairs: all of them where that is few enough; otherwise all pairs among CPUs that are spread over the
+/// machine, and one pair for each relation that these do not show.
+fn spread_pairs(site: &Site<'_>, most: usize) -> Vec<(u32, u32)> {
+    let all = |cpus: &[u32]| -> Vec<(u32, u32)> {
+        cpus.iter().enumerate().flat_map(|(at, a)| cpus[at + 1..].iter().map(move |b| (*a, *b))).collect()
+    };
+    if site.pool.len() * site.pool.len().saturating_sub(1) / 2 <= most {
+        return all(&site.pool);
+    }
+    let others: Vec<(Relation, (u32, u32))> = site.topology.one_per_relation(&site.pool);
+    let mut count = 2;
+    while (count + 1) * count / 2 + others.len() <= most {
+        count += 1;
+    }
+    let spread: Vec<u32> = (0..count).map(|at| site.pool[at * site.pool.len() / count]).collect();
+    let mut pairs = all(&spread);
+    for (_, pair) in others {
+        if !pairs.contains(&pair) {
+            pairs.push(pair);
+        }
+    }
+    pairs.truncate(most);
+    pairs
+}

@@ -1,0 +1,280 @@
+//! The real machine: threads that live as long as their group, run one block at a time, and sleep in between.
+
+mod agreement;
+mod awake;
+mod neighbour;
+mod resting;
+mod worker;
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use threadtoll_machine::clock::{self, Clock};
+use threadtoll_machine::disturbance::{SystemCounters, SystemProbe, account};
+use threadtoll_record::{BlockKind, Layout, Machine, Pause, Placement, PlannedCell};
+
+use crate::gap;
+use crate::mechanism::{self, Class, Settings};
+use crate::rig::{LabError, Measured, Now, Rig, Stage};
+
+use awake::Awake;
+use neighbour::Neighbours;
+use worker::{Job, Pair, Report, Watch};
+
+/// A stamped block keeps at most this many samples: 1.6 MB a buffer.
+pub const MAX_SAMPLES: u64 = 200_000;
+/// A stretch is long enough that its two stamps are less than one part in this of it.
+const STAMP_SHARE: f64 = 100.0;
+/// One-way times are stamped where the clocks of both CPUs agree within this share of the median.
+const AGREEMENT_SHARE: f64 = 0.05;
+/// Exchanges before the clock starts last about this long, so that both ends are awake and up to speed.
+const WARM_UP_NS: f64 = 500_000.0;
+/// The same for free placement, where the scheduler is to have had its say: longer than its time slice.
+const WARM_UP_FREE_NS: f64 = 5_000_000.0;
+/// The pilot grows until it lasts this long.
+const PILOT_NS: f64 = 1_000_000.0;
+/// No block is waited for longer than this, however little was asked for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The real machine.
+#[derive(Debug)]
+pub struct RealRig {
+    clock: Clock,
+    start: Instant,
+    start_ticks: u64,
+}
+
+impl RealRig {
+    /// Measures with this clock, which has passed its gate.
+    pub fn new(clock: Clock) -> Self {
+        RealRig { clock, start: Instant::now(), start_ticks: clock.stamp() }
+    }
+}
+
+impl Rig for RealRig {
+    fn now(&mut self) -> Now {
+        Now { unix_ns: clock::unix_ns(), since_start_s: self.start.elapsed().as_secs_f64() }
+    }
+
+    fn open<'a>(&'a mut self, machine: &Machine, group: &[PlannedCell]) -> Result<Box<dyn Stage + 'a>, LabError> {
+        let stamp_ns = machine.clock.step_ns + machine.clock.read_ns;
+        let mut bounds = HashMap::new();
+        for planned in group {
+            if let (Placement::Pinned, &[a, b]) = (planned.cell.placement, planned.cell.cpus.as_slice()) {
+                if let std::collections::hash_map::Entry::Vacant(entry) = bounds.entry((a, b)) {
+                    entry.insert(agreement::bound_ns(&self.clock, a, b)?);
+                }
+            }
+        }
+        let mut cells = Vec::with_capacity(group.len());
+        for planned in group {
+            cells.push(Cell::open(&self.clock, planned, &machine.allowed, stamp_ns)?);
+        }
+        for cell in &mut cells {
+            cell.pilot()?;
+            if let &[a, b] = cell.planned.cell.cpus.as_slice() {
+                let bound = bounds.get(&(a, b)).copied();
+                // A median one-way time is half a round trip, near enough for this decision.
+                cell.one_way_bound_ns = bound.filter(|bound| *bound < AGREEMENT_SHARE * cell.mean_ns / 2.0);
+            }
+        }
+        Ok(Box::new(RealStage { rig: self, cells }))
+    }
+
+    fn recheck(&mut self, machine: &Machine) -> Result<(), LabError> {
+        self.clock.recheck(&machine.clock).map(|_| ()).map_err(|refused| LabError::Clock(refused.to_string()))
+    }
+}
+
+struct RealStage<'a> {
+    rig: &'a mut RealRig,
+    cells: Vec<Cell>,
+}
+
+impl Stage for RealStage<'_> {
+    fn now(&mut self) -> Now {
+        self.rig.now()
+    }
+
+    fn block(&mut self, cell: usize, kind: BlockKind) -> Result<Measured, LabError> {
+        let start_ticks = self.rig.start_ticks;
+        self.cells[cell].block(kind, start_ticks)
+    }
+}
+
+/// A cell with its threads.
+struct Cell {
+    planned: PlannedCell,
+    class: Class,
+    clock: Clock,
+    pair: Pair,
+    system: SystemProbe,
+    /// The round trip as the last block found it.
+    mean_ns: f64,
+    stamp_ns: f64,
+    next_seq: u64,
+    one_way_bound_ns: Option<f64>,
+    neighbours: Option<Neighbours>,
+    awake: Option<Awake>,
+}
+
+impl Cell {
+    fn open(clock: &Clock, planned: &PlannedCell, allowed: &[u32], stamp_ns: f64) -> Result<Self, LabError> {
+        let cell = &planned.cell;
+        let Some(mechanism) = mechanism::find(&cell.mechanism) else {
+            return Err(LabError::Unknown(cell.mechanism.clone()));
+        };
+        let settings = Settings {
+            payload_bytes: cell.payload_bytes as usize,
+            layout: cell.line.unwrap_or(Layout::Own),
+            pause: cell.pause.unwrap_or(Pause::Off),
+        };
+        let (lead_cpus, follow_cpus) = match (cell.placement, cell.cpus.as_slice()) {
+            (Placement::Pinned, &[a, b]) => (vec![a], vec![b]),
+            (Placement::Free, cpus) => (cpus.to_vec(), cpus.to_vec()),
+            (_, cpus) => (vec![cpus[0]], vec![cpus[0]]),
+        };
+        let pair = Pair::start(clock, mechanism, settings, lead_cpus, follow_cpus)?;
+        let neighbours = cell.neighbour.map(|kind| Neighbours::start(kind, &cell.cpus, allowed)).transpose()?;
+        let awake = cell.keep_awake.then(|| Awake::start(&cell.cpus)).transpose()?;
+        Ok(Cell {
+            planned: planned.clone(),
+            class: mechanism.class,
+            clock: *clock,
+            pair,
+            system: SystemProbe::new(&cell.cpus),
+            mean_ns: 1000.0,
+            stamp_ns,
+            next_seq: 1,
+            one_way_bound_ns: None,
+            neighbours,
+            awake,
+        })
+    }
+
+    /// Finds out roughly how long a round trip takes.
+    fn pilot(&mut self) -> Result<(), LabError> {
+        let mut count = 16;
+        loop {
+            let report = self.run(0, 1, count, Watch::Nothing)?;
+            let elapsed = self.elapsed_ns(&report);
+            self.mean_ns = (elapsed / count as f64).max(0.1);
+            if elapsed >= PILOT_NS {
+                return Ok(());
+            }
+            // Towards the goal, but never so far that one slow exchange at the start makes the next pilot endless.
+            count = (count as f64 * (PILOT_NS * 1.2 / elapsed.max(1.0)).clamp(2.0, 16.0)) as u64;
+        }
+    }
+
+    fn elapsed_ns(&self, report: &Report) -> f64 {
+        match (report.times.first(), report.times.last()) {
+            (Some(first), Some(last)) => self.clock.ns(last.saturating_sub(*first)),
+            _ => 0.0,
+        }
+    }
+
+    /// Runs both ends once: warming up, then the course.
+    fn run(&mut self, warm_up: u64, stretches: u64, per_stretch: u64, watch: Watch) -> Result<Report, LabError> {
+        let job = Job { first: self.next_seq, warm_up, stretches, per_stretch, watch };
+        self.next_seq += job.round_trips();
+        // A block that lasts fifty times as long as foreseen is stuck.
+        let foreseen = Duration::from_nanos((job.round_trips() as f64 * self.mean_ns) as u64);
+        let patience = PATIENCE + foreseen * 50;
+        let report = self.pair.run(job, patience).ok_or_else(|| LabError::Stuck {
+            mechanism: self.planned.cell.mechanism.clone(),
+            placement: self.planned.cell.placement.to_string(),
+            seconds: patience.as_secs(),
+        })?;
+        if report.wrong != 0 {
+            return Err(LabError::WrongMessage {
+                mechanism: self.planned.cell.mechanism.clone(),
+                placement: self.planned.cell.placement.to_string(),
+            });
+        }
+        Ok(report)
+    }
+
+    fn block(&mut self, kind: BlockKind, start_ticks: u64) -> Result<Measured, LabError> {
+        let free = self.planned.cell.placement == Placement::Free;
+        let budget = &self.planned.budget;
+        let (stretches, per_stretch, watch) = match kind {
+            BlockKind::Stretch => {
+                let per_stretch = (STAMP_SHARE * self.stamp_ns / self.mean_ns).ceil().max(1.0);
+                let stretches = (budget.stretch_ns as f64 / (self.mean_ns * per_stretch)).round();
+                (stretches.clamp(2.0, MAX_SAMPLES as f64) as u64, per_stretch as u64, Watch::Nothing)
+            }
+            BlockKind::Stamped => {
+                let fits = (budget.stamped_ns as f64 / (self.mean_ns + self.stamp_ns)).round() as u64;
+                let count = budget.stamped_count.unwrap_or(fits).clamp(2, MAX_SAMPLES);
+                let watch = match (free, self.one_way_bound_ns) {
+                    (true, _) => Watch::Cpus,
+                    (false, Some(_)) => Watch::OneWay,
+                    (false, None) => Watch::Nothing,
+                };
+                (count, 1, watch)
+            }
+        };
+        let warm_up_ns = if free { WARM_UP_FREE_NS } else { WARM_UP_NS };
+        let warm_up = (warm_up_ns / self.mean_ns).clamp(4.0, 100_000.0) as u64;
+
+        self.neighbours.iter().for_each(Neighbours::go);
+        self.awake.iter().for_each(Awake::go);
+        let before = self.system.sample();
+        let report = self.run(warm_up, stretches, per_stretch, watch);
+        let after = self.system.sample();
+        self.awake.iter().for_each(Awake::rest);
+        self.neighbours.iter().for_each(Neighbours::rest);
+        let report = report?;
+
+        self.mean_ns = (self.elapsed_ns(&report) / (stretches * per_stretch) as f64).max(0.1);
+        Ok(self.measured(report, per_stretch, after.delta(&before), start_ticks, watch))
+    }
+
+    fn measured(
+        &self,
+        report: Report,
+        per_stretch: u64,
+        system: SystemCounters,
+        start_ticks: u64,
+        watch: Watch,
+    ) -> Measured {
+        let stretches_ps: Vec<u64> =
+            report.times.windows(2).map(|pair| self.clock.ps(pair[1].saturating_sub(pair[0]))).collect();
+        let spins = self.class == Class::Spin;
+        let gap_ns = spins.then(|| gap::vanished_ps(&stretches_ps) / 1000);
+        let (cost, disturbance) = account(&report.threads, system, gap_ns);
+        let one_way_ps = match watch {
+            Watch::OneWay => self.one_way_ps(&report),
+            Watch::Nothing | Watch::Cpus => Vec::new(),
+        };
+        Measured {
+            per_stretch,
+            began_s: report.times.first().map_or(0.0, |first| {
+                self.clock.ns(first.saturating_sub(start_ticks)) / 1e9
+            }),
+            lead_cpus: if report.cpus.is_empty() { vec![self.planned.cell.cpus[0]] } else { report.cpus },
+            follow_cpus: report.follow_cpus,
+            one_way_ps,
+            clock_bound_ns: self.one_way_bound_ns.unwrap_or(0.0),
+            cost,
+            disturbance,
+            spins,
+            stretches_ps,
+        }
+    }
+
+    /// Both directions of each round trip, from the stamps of both ends.
+    fn one_way_ps(&self, report: &Report) -> Vec<i64> {
+        let difference = |later: u64, earlier: u64| {
+            let ticks = later.wrapping_sub(earlier) as i64;
+            self.clock.ps(ticks.unsigned_abs()) as i64 * ticks.signum()
+        };
+        report
+            .times
+            .windows(2)
+            .zip(&report.follow_times)
+            .flat_map(|(round, arrival)| [difference(*arrival, round[0]), difference(round[1], *arrival)])
+            .collect()
+    }
+}

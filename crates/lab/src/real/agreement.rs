@@ -1,0 +1,52 @@
+//! How well the clocks of two CPUs agree.
+//!
+//! A message that leaves at `t0` by the first clock, arrives at `t1` by the second, and is back at `t2` by the first has not
+//! travelled backwards: the second clock is ahead of the first by at most `t1 - t0` and behind it by at most `t2 - t1`. The
+//! smallest of each over many exchanges bound the disagreement from both sides (the reasoning of NTP, RFC 5905, without its
+//! assumption that both ways take equally long).
+
+use std::time::Duration;
+
+use threadtoll_machine::clock::Clock;
+use threadtoll_record::{Layout, Pause};
+
+use crate::mechanism::{self, Settings};
+use crate::rig::LabError;
+
+use super::worker::{Job, Pair, Watch};
+
+const EXCHANGES: u64 = 20_000;
+
+/// The two-sided bound in nanoseconds; infinite where it could not be established.
+pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, LabError> {
+    let Some(mechanism) = mechanism::find("atomic-store") else { return Ok(f64::INFINITY) };
+    let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
+    let mut pair = Pair::start(clock, mechanism, settings, vec![first], vec![second])?;
+    let job = Job { first: 1, warm_up: 1000, stretches: EXCHANGES, per_stretch: 1, watch: Watch::OneWay };
+    let Some(report) = pair.run(job, Duration::from_secs(20)) else { return Ok(f64::INFINITY) };
+    let mut ahead = i64::MAX;
+    let mut behind = i64::MAX;
+    for (round, arrival) in report.times.windows(2).zip(&report.follow_times) {
+        ahead = ahead.min(arrival.wrapping_sub(round[0]) as i64);
+        behind = behind.min(round[1].wrapping_sub(*arrival) as i64);
+    }
+    Ok(clock.ns(bound(ahead, behind)))
+}
+
+/// The largest disagreement that both bounds allow. A negative bound says that the clocks certainly disagree by its size.
+fn bound(ahead: i64, behind: i64) -> u64 {
+    ahead.unsigned_abs().max(behind.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_that_disagree_widen_the_bound() {
+        // 40 ticks each way and no disagreement; then the second clock is 100 ahead; then 100 behind.
+        assert_eq!(bound(40, 40), 40);
+        assert_eq!(bound(140, -60), 140);
+        assert_eq!(bound(-60, 140), 140);
+    }
+}

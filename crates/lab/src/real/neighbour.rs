@@ -1,0 +1,73 @@
+//! Load beside the measured threads: one thread on each allowed CPU that the cell does not use, or, where it uses all of
+//! them, one on each of its own, which then compete with it.
+
+use std::hint::{self, black_box};
+use std::thread;
+use std::time::Duration;
+
+use threadtoll_machine::place;
+use threadtoll_record::Neighbour;
+
+use crate::rig::LabError;
+
+use super::resting::Resting;
+
+/// Larger than any last-level cache share that we have met.
+const STREAM_BYTES: usize = 64 << 20;
+/// How much is streamed between two looks at whether to go on.
+const STREAM_STEP: usize = 64 << 10;
+
+/// Neighbours of a cell.
+pub(super) struct Neighbours(Resting);
+
+impl Neighbours {
+    pub(super) fn start(kind: Neighbour, cell: &[u32], allowed: &[u32]) -> Result<Self, LabError> {
+        Resting::start(places(cell, allowed), move |cpu| {
+            place::pin_to(&[cpu])
+                .map_err(|error| LabError::Place { cpus: vec![cpu], reason: error.to_string() })?;
+            Ok(work(kind))
+        })
+        .map(Neighbours)
+    }
+
+    pub(super) fn go(&self) {
+        self.0.go();
+    }
+
+    pub(super) fn rest(&self) {
+        self.0.rest();
+    }
+}
+
+fn places(cell: &[u32], allowed: &[u32]) -> Vec<u32> {
+    let spare: Vec<u32> = allowed.iter().copied().filter(|cpu| !cell.contains(cpu)).collect();
+    if spare.is_empty() { cell.to_vec() } else { spare }
+}
+
+fn work(kind: Neighbour) -> Box<dyn FnMut()> {
+    match kind {
+        Neighbour::Spin => Box::new(|| (0..256).for_each(|_| hint::spin_loop())),
+        Neighbour::Memory => {
+            let mut memory = vec![1u64; STREAM_BYTES / 8];
+            let mut at = 0;
+            Box::new(move || {
+                let end = at + STREAM_STEP / 8;
+                memory[at..end].iter_mut().for_each(|word| *word = word.wrapping_add(1));
+                black_box(&memory[at]);
+                at = end % memory.len();
+            })
+        }
+        Neighbour::Churn => Box::new(|| thread::sleep(Duration::from_micros(20))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_take_spare_cpus_first() {
+        assert_eq!(places(&[0, 1], &[0, 1, 2, 3]), [2, 3]);
+        assert_eq!(places(&[0, 1], &[0, 1]), [0, 1]);
+    }
+}

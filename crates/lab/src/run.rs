@@ -1,0 +1,343 @@
+//! Measures a plan: group by group, round by round, in random order, every block on disk as soon as it has ended.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use threadtoll_machine::judge::{Observed, Usual, judge};
+use threadtoll_record::file::{Appender, Results};
+use threadtoll_record::{
+    Block, BlockKind, Cause, CpuNoise, Histogram, Line, OneWayBlock, Placement, PlannedCell, Record, Worst, fold, timestamp,
+};
+
+use crate::plan::estimate_ns;
+use crate::rig::{LabError, Measured, Now, Rig};
+
+/// How many of the longest samples of a cell its blocks carry on.
+const WORST_PER_CELL: usize = fold::WORST;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything was measured.
+    Complete,
+    /// It was told to stop; what was measured is kept.
+    Interrupted,
+}
+
+/// Who watches a run.
+pub trait Observer {
+    /// A group begins; `remaining_ns` is the forecast for all that is left, this group included.
+    fn group(&mut self, index: usize, of: usize, cells: &[PlannedCell], remaining_ns: u64);
+    /// A block ended; `done` of the group's `of` blocks are there.
+    fn block(&mut self, cell: &PlannedCell, done: u64, of: u64);
+    /// A record is complete.
+    fn record(&mut self, record: &Record);
+}
+
+/// Measures every group of `results` that is not complete, and completes it.
+///
+/// Blocks and records are appended to `file` as they come. `stop` is looked at after each block.
+///
+/// # Errors
+///
+/// If a group cannot be made, a message is wrong or does not come, the clock fails its second look, or the file cannot be
+/// written. All blocks that had ended are in `results` and in the file.
+pub fn run(
+    rig: &mut dyn Rig,
+    results: &mut Results,
+    file: &mut Option<Appender>,
+    observer: &mut dyn Observer,
+    stop: &AtomicBool,
+) -> Result<Outcome, LabError> {
+    let count = results.plan.groups.len();
+    for index in 0..count {
+        if results.groups[index].records.is_some() {
+            continue;
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(Outcome::Interrupted);
+        }
+        let remaining: u64 = (index..count)
+            .filter(|index| results.groups[*index].records.is_none())
+            .map(|index| estimate_ns(std::slice::from_ref(&results.plan.groups[index])))
+            .fold(0, u64::saturating_add);
+        observer.group(index, count, &results.plan.groups[index], remaining);
+        if measure_group(rig, results, index, file, observer, stop)? == Outcome::Interrupted {
+            return Ok(Outcome::Interrupted);
+        }
+    }
+    rig.recheck(&results.machine)?;
+    if let Some(file) = file {
+        file.sync()?;
+    }
+    Ok(Outcome::Complete)
+}
+
+fn measure_group(
+    rig: &mut dyn Rig,
+    results: &mut Results,
+    index: usize,
+    file: &mut Option<Appender>,
+    observer: &mut dyn Observer,
+    stop: &AtomicBool,
+) -> Result<Outcome, LabError> {
+    let cells = results.plan.groups[index].clone();
+    let attempt = results.groups[index].attempts + 1;
+    results.groups[index].attempts = attempt;
+    results.groups[index].blocks.clear();
+    let seed = results.plan.seed ^ ((index as u64) << 32) ^ (u64::from(attempt) << 56);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let noise = &results.machine.noise;
+    let mut so_far: Vec<SoFar> = cells.iter().map(|planned| SoFar::new(noise, &planned.cell.cpus)).collect();
+    let rounds = cells[0].budget.rounds;
+    let all = u64::from(rounds) * cells.len() as u64 * 2;
+    let mut done = 0;
+    {
+        let mut stage = rig.open(&results.machine, &cells)?;
+        let mut order: Vec<usize> = (0..cells.len()).collect();
+        for round in 0..rounds {
+            order.shuffle(&mut rng);
+            for cell in order.iter().copied() {
+                let kinds = [BlockKind::Stretch, BlockKind::Stamped];
+                let first = usize::from(rng.random::<bool>());
+                for kind in [kinds[first], kinds[1 - first]] {
+                    let measured = stage.block(cell, kind)?;
+                    let now = stage.now();
+                    let place = Place { group: index, attempt, cell, round, kind };
+                    let block = to_block(results, &cells[cell], place, measured, now, &mut so_far[cell]);
+                    if let Some(file) = file {
+                        file.append(&[Line::Block(Box::new(block.clone()))])?;
+                    }
+                    results.groups[index].blocks.push(block);
+                    done += 1;
+                    observer.block(&cells[cell], done, all);
+                    if stop.load(Ordering::Relaxed) {
+                        return Ok(Outcome::Interrupted);
+                    }
+                }
+            }
+        }
+    }
+    let at = timestamp(rig.now().unix_ns);
+    let state = &mut results.groups[index];
+    let records = fold(&results.machine, &results.plan, index, attempt, &state.blocks, &at);
+    if let Some(file) = file {
+        let lines: Vec<Line> = records.iter().map(|record| Line::Record(Box::new(record.clone()))).collect();
+        file.append(&lines)?;
+    }
+    records.iter().for_each(|record| observer.record(record));
+    state.records = Some(records);
+    state.blocks.clear();
+    Ok(Outcome::Complete)
+}
+
+/// Where a block belongs.
+#[derive(Clone, Copy)]
+struct Place {
+    group: usize,
+    attempt: u32,
+    cell: usize,
+    round: u32,
+    kind: BlockKind,
+}
+
+/// What the earlier blocks of a cell have shown.
+struct SoFar {
+    longest: Longest,
+    /// What its stretches and its stamped blocks lose when nothing happens.
+    usual: [Usual; 2],
+}
+
+impl SoFar {
+    fn new(noise: &[CpuNoise], cpus: &[u32]) -> Self {
+        SoFar { longest: Longest::default(), usual: [Usual::of(noise, cpus); 2] }
+    }
+}
+
+/// The longest samples of a cell so far: how long a sample must be to be one of them.
+#[derive(Clone, Default)]
+struct Longest(Vec<u64>);
+
+impl Longest {
+    /// Whether the sample is among the longest; if so it is counted as one.
+    fn take(&mut self, ps: u64) -> bool {
+        if self.0.len() < WORST_PER_CELL {
+            self.0.push(ps);
+            return true;
+        }
+        let Some(shortest) = self.0.iter_mut().min() else { return false };
+        let longer = ps > *shortest;
+        if longer {
+            *shortest = ps;
+        }
+        longer
+    }
+}
+
+fn to_block(
+    results: &Results,
+    planned: &PlannedCell,
+    place: Place,
+    measured: Measured,
+    now: Now,
+    so_far: &mut SoFar,
+) -> Block {
+    let per_stretch = measured.per_stretch.max(1);
+    let count = per_stretch * measured.stretches_ps.len() as u64;
+    let elapsed_ps: u64 = measured.stretches_ps.iter().sum();
+    let mut histogram = Histogram::new();
+    let (mut min, mut max) = (u64::MAX, 0);
+    for stretch in &measured.stretches_ps {
+        let value = stretch / per_stretch;
+        histogram.record_ps(value);
+        min = min.min(value);
+        max = max.max(value);
+    }
+    let mut disturbance = measured.disturbance;
+    let usual = &mut so_far.usual[usize::from(place.kind == BlockKind::Stamped)];
+    let observed = Observed {
+        kind: place.kind,
+        placement: planned.cell.placement,
+        spins: measured.spins,
+        elapsed_ns: elapsed_ps / 1000,
+        cpus: planned.cell.cpus.len() as u32,
+        voluntary_switches: measured.cost.voluntary_switches,
+        involuntary_switches: measured.cost.involuntary_switches,
+        usual: *usual,
+        disturbance: &disturbance,
+    };
+    let causes = judge(&observed);
+    usual.learn(&observed);
+    disturbance.causes = causes;
+    let stamped = place.kind == BlockKind::Stamped;
+    let over_ps = results.plan.over_ns.saturating_mul(1000);
+    let mut block = Block {
+        run: results.plan.run.clone(),
+        group: place.group,
+        attempt: place.attempt,
+        cell: place.cell,
+        seq: place.round,
+        at: timestamp(now.unix_ns),
+        kind: place.kind,
+        count,
+        elapsed_ns: elapsed_ps / 1000,
+        mean: elapsed_ps as f64 / 1000.0 / count as f64,
+        min: min as f64 / 1000.0,
+        max: max as f64 / 1000.0,
+        histogram: Some(histogram),
+        over: stamped.then(|| measured.stretches_ps.iter().filter(|ps| **ps > over_ps).count() as u64),
+        one_way: None,
+        same_cpu_share: None,
+        worst: Vec::new(),
+        cost: measured.cost,
+        clean: disturbance.causes.is_empty(),
+        disturbance,
+    };
+    if stamped {
+        block.one_way = one_way(&measured.one_way_ps, measured.clock_bound_ns);
+        if planned.cell.placement == Placement::Free {
+            block.same_cpu_share = same_cpu_share(&measured.lead_cpus, &measured.follow_cpus);
+        }
+        block.worst = worst(&block, &measured.stretches_ps, &measured.lead_cpus, measured.began_s, &mut so_far.longest);
+    }
+    block.mean = (block.mean * 1e4).round() / 1e4;
+    block
+}
+
+fn one_way(times: &[i64], clock_bound_ns: f64) -> Option<OneWayBlock> {
+    if times.is_empty() {
+        return None;
+    }
+    let mut histogram = Histogram::new();
+    let mut negative = 0;
+    for time in times {
+        match u64::try_from(*time) {
+            Ok(ps) => histogram.record_ps(ps),
+            Err(_) => negative += 1,
+        }
+    }
+    Some(OneWayBlock { histogram, negative, clock_bound_ns })
+}
+
+fn same_cpu_share(lead: &[u32], follow: &[u32]) -> Option<f64> {
+    let exchanges = lead.len().min(follow.len());
+    let same = lead.iter().zip(follow).filter(|(lead, follow)| lead == follow).count();
+    (exchanges > 0).then(|| same as f64 / exchanges as f64)
+}
+
+fn worst(block: &Block, samples: &[u64], cpus: &[u32], began_s: f64, longest: &mut Longest) -> Vec<Worst> {
+    let mut candidates: Vec<usize> = (0..samples.len()).collect();
+    let keep = WORST_PER_CELL.min(candidates.len());
+    if keep < candidates.len() {
+        candidates.select_nth_unstable_by(keep, |a, b| samples[*b].cmp(&samples[*a]).then(a.cmp(b)));
+        candidates.truncate(keep);
+    }
+    candidates.sort_unstable_by(|a, b| samples[*b].cmp(&samples[*a]).then(a.cmp(b)));
+    candidates.retain(|at| longest.take(samples[*at]));
+    let mut ended_ps = vec![0u64; candidates.len()];
+    // When a sample ended is the sum of all before it.
+    let mut by_time: Vec<usize> = (0..candidates.len()).collect();
+    by_time.sort_unstable_by_key(|index| candidates[*index]);
+    let (mut at, mut sum) = (0, 0u64);
+    for index in by_time {
+        let candidate = candidates[index];
+        sum += samples[at..=candidate].iter().sum::<u64>();
+        at = candidate + 1;
+        ended_ps[index] = sum;
+    }
+    let cause = likely_cause(block);
+    candidates
+        .iter()
+        .zip(ended_ps)
+        .map(|(at, ended)| Worst {
+            at_s: ((began_s + ended as f64 / 1e12) * 1e6).round() / 1e6,
+            ns: samples[*at] as f64 / 1000.0,
+            cpu: cpus.get(at + 1).or(cpus.first()).copied().unwrap_or(0),
+            cause,
+        })
+        .collect()
+}
+
+/// What most likely made the longest samples of a block: what it was marked for, or the least that was seen.
+fn likely_cause(block: &Block) -> Option<Cause> {
+    let seen = |cause: Cause, is: bool| is.then_some(cause);
+    let disturbance = &block.disturbance;
+    disturbance
+        .causes
+        .first()
+        .copied()
+        .or(seen(Cause::Steal, disturbance.steal_ns.is_some_and(|ns| ns > 0)))
+        .or(seen(Cause::InvoluntarySwitch, block.cost.involuntary_switches > 0))
+        .or(seen(Cause::Gap, disturbance.gap_ns.is_some_and(|ns| ns > 0)))
+        .or(seen(Cause::PageFault, disturbance.page_faults > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_samples_are_kept_whichever_block_they_came_in() {
+        let mut longest = Longest::default();
+        assert!((1..=64).all(|ps| longest.take(ps * 10)));
+        assert!(!longest.take(10), "as short as the shortest");
+        assert!(longest.take(11));
+        assert!(!longest.take(11), "the shortest is 11 now, and it is no longer than that");
+        assert!(longest.take(10_000));
+    }
+
+    #[test]
+    fn one_way_times_that_are_negative_are_counted_and_not_clamped() {
+        let block = one_way(&[1000, -5, 2000, -1], 3.0).unwrap();
+        assert_eq!((block.histogram.count(), block.negative), (2, 2));
+        assert_eq!(one_way(&[], 3.0), None);
+    }
+
+    #[test]
+    fn the_share_on_one_cpu_counts_exchanges() {
+        assert_eq!(same_cpu_share(&[0, 0, 1, 1, 9], &[0, 1, 1, 0]), Some(0.5));
+        assert_eq!(same_cpu_share(&[0], &[]), None);
+    }
+}

@@ -1,0 +1,251 @@
+//! Stamps: reading the clock while something else is being measured.
+//!
+//! A [`Clock`] exists only after [`Clock::gate`] has tried it (see `gate.rs` for how). A stamp is a number of ticks;
+//! only the difference of two stamps means something, and only on one machine and within one run. Whether stamps of
+//! two CPUs agree below a microsecond is *not* promised: the kernel's choice of the same counter as its own clock source
+//! says that they agree well enough for its purposes, and one-way times need the bound that their measurement takes.
+
+use std::time::SystemTime;
+
+use thiserror::Error;
+use threadtoll_record::{ClockFacts, ClockSource};
+
+use crate::counter::{Counter, raw_ns};
+
+/// Why no clock of this machine may stamp anything.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ClockRefused {
+    /// `CLOCK_MONOTONIC_RAW` gives no time.
+    #[error(
+        "the kernel gives no CLOCK_MONOTONIC_RAW, which every other clock is held against; allow clock_gettime in the sandbox (seccomp) that runs this"
+    )]
+    Unreadable,
+    /// The clock stands still.
+    #[error(
+        "the clock {} stands still; choose another with /sys/devices/system/clocksource/clocksource0/current_clocksource", source_name(*.clock)
+    )]
+    Still {
+        /// The clock.
+        clock: ClockSource,
+    },
+    /// A later stamp was smaller than an earlier one.
+    #[error(
+        "the clock {} went back by {by_ns:.0} ns; choose another with /sys/devices/system/clocksource/clocksource0/current_clocksource, or measure on another machine", source_name(*.clock)
+    )]
+    Backwards {
+        /// The clock.
+        clock: ClockSource,
+        /// By how much it went back, in nanoseconds.
+        by_ns: f64,
+    },
+    /// The steps of the clock are too long to tell hand-offs apart.
+    #[error(
+        "the clock {} moves in steps of {step_ns:.0} ns, and a hand-off takes less; choose a finer one with /sys/devices/system/clocksource/clocksource0/current_clocksource", source_name(*.clock)
+    )]
+    Coarse {
+        /// The clock.
+        clock: ClockSource,
+        /// Its smallest observed step, in nanoseconds.
+        step_ns: f64,
+    },
+    /// The clock changed its rate, or jumped, since the gate.
+    #[error(
+        "the clock {} and CLOCK_MONOTONIC_RAW have moved apart by {ppm:.0} ppm since the start; the machine slept, moved to another host, or its clock is not steady: measure again", source_name(*.clock)
+    )]
+    Drifted {
+        /// The clock.
+        clock: ClockSource,
+        /// Disagreement in parts per million.
+        ppm: f64,
+    },
+}
+
+fn source_name(source: ClockSource) -> &'static str {
+    match source {
+        ClockSource::Tsc => "tsc",
+        ClockSource::Cntvct => "cntvct",
+        ClockSource::MonotonicRaw => "CLOCK_MONOTONIC_RAW",
+        ClockSource::Simulated => "simulated",
+    }
+}
+
+/// Disagreement with `CLOCK_MONOTONIC_RAW` over a run beyond which its figures are refused, in parts per million.
+///
+/// The calibration itself is good to a few parts per million; 500 is what NTP may slew a clock by at most, and far below
+/// the 1% that a figure may be off.
+pub const DRIFT_LIMIT_PPM: f64 = 500.0;
+
+/// One moment, read from the counter and from `CLOCK_MONOTONIC_RAW`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) ticks: u64,
+    pub(crate) raw_ns: u64,
+    /// Distance of the two counter readings that enclose the other one: the moment is known to half of it.
+    pub(crate) width_ticks: u64,
+}
+
+impl Moment {
+    /// Takes the most tightly enclosed of 32 readings, so that an interruption costs nothing unless it lasts.
+    pub(crate) fn take(counter: Counter) -> Moment {
+        let one = || {
+            let before = counter.read();
+            let raw_ns = raw_ns();
+            let width_ticks = counter.read().saturating_sub(before);
+            Moment { ticks: before + width_ticks / 2, raw_ns, width_ticks }
+        };
+        (0..31).fold(one(), |best, _| {
+            let next = one();
+            if next.width_ticks < best.width_ticks { next } else { best }
+        })
+    }
+}
+
+/// A clock that passed the gate.
+///
+/// ```
+/// use threadtoll_machine::Clock;
+///
+/// let (clock, facts) = Clock::gate()?;
+/// let before = clock.stamp();
+/// let after = clock.stamp();
+/// println!("{} ns, to the nearest {} ns", clock.ns(after - before), facts.step_ns);
+/// # Ok::<(), threadtoll_machine::ClockRefused>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    counter: Counter,
+    tick_ns: f64,
+    /// Picoseconds a tick, with 32 binary places.
+    tick_ps_fixed: u64,
+    /// Whether `rdtscp` was seen to name the CPU.
+    aux_names_cpu: bool,
+    origin: Moment,
+}
+
+impl Clock {
+    pub(crate) fn new(counter: Counter, tick_ns: f64, aux_names_cpu: bool, origin: Moment) -> Clock {
+        let tick_ps_fixed = (tick_ns * 1e3 * (1u64 << 32) as f64).round() as u64;
+        Clock { counter, tick_ns, tick_ps_fixed, aux_names_cpu, origin }
+    }
+
+    /// Now, in ticks. Everything before it has completed, and nothing after it has begun (`counter.rs` argues it).
+    #[inline(always)]
+    pub fn stamp(&self) -> u64 {
+        self.counter.read()
+    }
+
+    /// Now, in ticks, and the CPU on which that was read; ordered like [`Clock::stamp`].
+    ///
+    /// With the time-stamp counter both come from one instruction. Otherwise the thread may move between the two
+    /// readings, and the CPU is `u32::MAX` where the kernel does not say.
+    #[inline(always)]
+    pub fn stamp_cpu(&self) -> (u64, u32) {
+        self.counter.read_with_cpu(self.aux_names_cpu)
+    }
+
+    /// A difference of stamps in nanoseconds.
+    #[inline(always)]
+    pub fn ns(&self, ticks: u64) -> f64 {
+        ticks as f64 * self.tick_ns
+    }
+
+    /// A difference of stamps in picoseconds, rounded down; `u64::MAX` (213 days) where it does not fit.
+    #[inline(always)]
+    pub fn ps(&self, ticks: u64) -> u64 {
+        u64::try_from((u128::from(ticks) * u128::from(self.tick_ps_fixed)) >> 32).unwrap_or(u64::MAX)
+    }
+
+    /// How many ticks are not shorter than `ns` nanoseconds: what a loop that is to last so long compares with.
+    #[inline]
+    pub fn ticks(&self, ns: f64) -> u64 {
+        (ns / self.tick_ns).ceil() as u64
+    }
+
+    /// Where the stamps come from.
+    pub fn source(&self) -> ClockSource {
+        self.counter.source()
+    }
+
+    /// Disagreement with `CLOCK_MONOTONIC_RAW` since the gate, in parts per million beyond what the readings are
+    /// uncertain by.
+    ///
+    /// # Errors
+    ///
+    /// [`ClockRefused::Drifted`] above [`DRIFT_LIMIT_PPM`]: the figures in between must not be believed.
+    pub fn recheck(&self, facts: &ClockFacts) -> Result<f64, ClockRefused> {
+        let ppm = drift_ppm(self.origin, Moment::take(self.counter), facts.tick_ns);
+        if ppm > DRIFT_LIMIT_PPM {
+            return Err(ClockRefused::Drifted { clock: facts.source, ppm });
+        }
+        Ok(ppm)
+    }
+}
+
+/// By how much two moments disagree about the time between them, in parts per million.
+fn drift_ppm(from: Moment, to: Moment, tick_ns: f64) -> f64 {
+    // A counter that was reset counts as one that went back by all it had: signed, so that it shows.
+    let counted = (to.ticks as f64 - from.ticks as f64) * tick_ns;
+    let passed = to.raw_ns as f64 - from.raw_ns as f64;
+    let uncertain = (from.width_ticks + to.width_ticks) as f64 / 2.0 * tick_ns;
+    if passed <= 0.0 {
+        return if (counted - passed).abs() <= uncertain { 0.0 } else { f64::INFINITY };
+    }
+    ((counted - passed).abs() - uncertain).max(0.0) / passed * 1e6
+}
+
+/// Wall-clock time in nanoseconds since the Unix epoch; for dates in files, not for measuring.
+pub fn unix_ns() -> i128 {
+    match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => i128::try_from(since.as_nanos()).unwrap_or(i128::MAX),
+        Err(before) => -i128::try_from(before.duration().as_nanos()).unwrap_or(i128::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(tick_ns: f64) -> Clock {
+        Clock::new(Counter::Raw, tick_ns, false, Moment { ticks: 0, raw_ns: 0, width_ticks: 0 })
+    }
+
+    #[test]
+    fn differences_convert_without_overflow() {
+        let two_gigahertz_and_a_half = clock(0.4);
+        assert_eq!(two_gigahertz_and_a_half.ps(0), 0);
+        assert!((two_gigahertz_and_a_half.ps(5).abs_diff(2_000)) <= 1);
+        // A minute in a histogram's picoseconds, and far more than any histogram holds.
+        assert!(two_gigahertz_and_a_half.ps(150_000_000_000).abs_diff(60_000_000_000_000) < 100_000);
+        assert_eq!(clock(1.0).ps(u64::MAX), u64::MAX);
+        assert_eq!(clock(1.0).ps(1), 1_000);
+        assert!((clock(41.666).ns(3) - 124.998).abs() < 1e-9);
+        assert_eq!(clock(0.4).ticks(1.0), 3);
+    }
+
+    #[test]
+    fn drift_is_what_the_uncertainty_does_not_explain() {
+        let at = |ticks, raw_ns, width_ticks| Moment { ticks, raw_ns, width_ticks };
+        let start = at(1_000, 5_000, 20);
+        assert_eq!(drift_ppm(start, at(2_000, 5_500, 20), 0.5), 0.0);
+        assert_eq!(drift_ppm(start, at(2_010, 5_500, 20), 0.5), 0.0, "within the width of the readings");
+        let second = at(1_000 + 2_002_000_000, 5_000 + 1_000_000_000, 20);
+        assert!((drift_ppm(start, second, 0.5) - 1_000.0).abs() < 0.1);
+        assert!(drift_ppm(start, at(0, 1_000_005_000, 20), 0.5) > 900_000.0, "a counter that was reset");
+        assert!(drift_ppm(start, at(1_000_000, 5_000, 20), 0.5).is_infinite(), "time stood still meanwhile");
+    }
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        let coarse = ClockRefused::Coarse { clock: ClockSource::MonotonicRaw, step_ns: 4_000_000.0 };
+        assert_eq!(
+            coarse.to_string(),
+            "the clock CLOCK_MONOTONIC_RAW moves in steps of 4000000 ns, and a hand-off takes less; choose a finer \
+             one with /sys/devices/system/clocksource/clocksource0/current_clocksource"
+        );
+    }
+
+    #[test]
+    fn the_date_is_after_this_was_written() {
+        assert!(unix_ns() > 1_750_000_000_000_000_000);
+    }
+}

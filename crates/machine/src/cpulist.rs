@@ -1,0 +1,87 @@
+//! The kernel's lists of CPUs: `0-3,8,10-11`.
+//!
+//! Such a list comes from a file, and a file may hold anything: whatever does not parse is no list, and no list makes
+//! this crate count beyond [`MAX_CPUS`].
+
+/// CPU numbers from this on are ignored. No Linux kernel is built for more than 8,192 CPUs.
+pub(crate) const MAX_CPUS: u32 = 65_536;
+
+/// The numbers of a list, ascending and without duplicates; `None` where the text is no such list.
+///
+/// An empty text is an empty list: that is how the kernel writes it. Numbers beyond [`MAX_CPUS`] are left out.
+pub(crate) fn parse(text: &str) -> Option<Vec<u32>> {
+    let text = text.trim();
+    let mut cpus = Vec::new();
+    if text.is_empty() {
+        return Some(cpus);
+    }
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return None;
+        }
+        cpus.extend(first..=last.min(MAX_CPUS - 1));
+        // A list that repeats itself must not grow.
+        if cpus.len() > MAX_CPUS as usize {
+            tidy(&mut cpus);
+        }
+    }
+    tidy(&mut cpus);
+    Some(cpus)
+}
+
+fn tidy(cpus: &mut Vec<u32>) {
+    cpus.sort_unstable();
+    cpus.dedup();
+}
+
+/// Digits and nothing else; what is too large for the type is as good as any other number beyond the limit.
+fn number(text: &str) -> Option<u32> {
+    let text = text.trim();
+    (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| text.parse().unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn lists_as_the_kernel_writes_them() {
+        assert_eq!(parse("0-3,8,10-11\n"), Some(vec![0, 1, 2, 3, 8, 10, 11]));
+        assert_eq!(parse("0\n"), Some(vec![0]));
+        assert_eq!(parse("\n"), Some(vec![]));
+        assert_eq!(parse("3,1-2,2"), Some(vec![1, 2, 3]));
+    }
+
+    #[test]
+    fn hostile_lists() {
+        for text in ["a", "1-", "-1", "3-1", "1,,2", "0x3", "1;2", "١", "0-3:1/2", "-", "+1"] {
+            assert_eq!(parse(text), None, "{text:?}");
+        }
+        assert_eq!(parse("0-4294967295").map(|cpus| cpus.len()), Some(65_536));
+        assert_eq!(parse("99999999999999999999"), Some(vec![]));
+        assert_eq!(parse("4294967295"), Some(vec![]));
+        let again_and_again = "0-65535,".repeat(200) + "7";
+        assert_eq!(parse(&again_and_again).map(|cpus| cpus.len()), Some(65_536));
+    }
+
+    proptest! {
+        #[test]
+        fn anything_is_a_list_or_not(text in "[0-9,\\- a]{0,40}") {
+            if let Some(cpus) = parse(&text) {
+                prop_assert!(cpus.windows(2).all(|pair| pair[0] < pair[1]));
+                prop_assert!(cpus.iter().all(|&cpu| cpu < MAX_CPUS));
+            }
+        }
+
+        #[test]
+        fn what_was_written_is_read(cpus in prop::collection::btree_set(0u32..MAX_CPUS, 0..50)) {
+            let text = cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+            prop_assert_eq!(parse(&text), Some(cpus.into_iter().collect::<Vec<_>>()));
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! What happened to the threads and CPUs of a block.
+//!
+//! The kernel keeps account of nearly everything that spoils a measurement; a probe reads those accounts before and
+//! after, and the difference belongs to the block. What an account does not say here is `None`, never 0.
+//!
+//! | number | from | finest step |
+//! |---|---|---|
+//! | user and system time, switches, page faults | `getrusage(RUSAGE_THREAD)` | 1 µs; the *split* into user and system is sampled by the scheduler's tick |
+//! | run-queue delay | `/proc/thread-self/schedstat`, second field | 1 ns |
+//! | migrations | `/proc/thread-self/sched`, `se.nr_migrations` | 1 |
+//! | steal | `/proc/stat` | one tick of `USER_HZ`, mostly 10 ms, reached in any of the blocks before |
+//! | throttling | `cpu.stat` of the control groups, `core_throttle_count` | 1 |
+
+use std::fs::File;
+use std::marker::PhantomData;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use threadtoll_record::{BlockCost, Disturbance};
+
+use crate::cgroup::CpuGroups;
+
+/// The accounts of one thread at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadCounters {
+    /// Time in user mode, in nanoseconds.
+    pub user_ns: u64,
+    /// Time in the kernel, in nanoseconds.
+    pub system_ns: u64,
+    /// Context switches because the thread waited.
+    pub voluntary_switches: u64,
+    /// Context switches because it was pushed off its CPU.
+    pub involuntary_switches: u64,
+    /// Page faults, those without disk access included.
+    pub page_faults: u64,
+    /// Time that it stood ready in a run queue, in nanoseconds.
+    pub run_queue_ns: Option<u64>,
+    /// Times that it came to another CPU.
+    pub migrations: Option<u64>,
+}
+
+impl ThreadCounters {
+    /// The accounts of the calling thread. Opens files; a [`ThreadProbe`] does so once.
+    pub fn now() -> ThreadCounters {
+        ThreadProbe::new().sample()
+    }
+
+    /// What happened since `earlier`, which must be of the same thread.
+    pub fn delta(&self, earlier: &ThreadCounters) -> ThreadCounters {
+        ThreadCounters {
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+            voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
+            involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
+            page_faults: self.page_faults.saturating_sub(earlier.page_faults),
+            run_queue_ns: difference(self.run_queue_ns, earlier.run_queue_ns),
+            migrations: difference(self.migrations, earlier.migrations),
+        }
+    }
+}
+
+fn difference(later: Option<u64>, earlier: Option<u64>) -> Option<u64> {
+    Some(later?.saturating_sub(earlier?))
+}
+
+/// Reads the accounts of the thread that made it. A sample costs some microseconds and allocates nothing.
+///
+/// ```
+/// use threadtoll_machine::ThreadProbe;
+///
+/// let probe = ThreadProbe::new();
+/// let before = probe.sample();
+/// std::thread::yield_now();
+/// let spent = probe.sample().delta(&before);
+/// println!("{} ns in the run queue", spent.run_queue_ns.map_or("?".into(), |ns| ns.to_string()));
+/// ```
+#[derive(Debug)]
+pub struct ThreadProbe {
+    schedstat: Option<File>,
+    sched: Option<File>,
+    /// The accounts are the making thread's, so the probe must not leave it.
+    not_send: PhantomData<*const ()>,
+}
+
+impl ThreadProbe {
+    /// A probe for the calling thread.
+    pub fn new() -> ThreadProbe {
+        // `thread-self` is resolved when it is opened: the files stay those of this thread.
+        let open = |name: &str| File::open(format!("/proc/thread-self/{name}")).ok();
+        let probe = ThreadProbe { schedstat: open("schedstat"), sched: open("sched"), not_send: PhantomData };
+        // The first sample brings in the stack that samples need: no block shall be charged with those page faults.
+        probe.sample();
+        probe
+    }
+
+    /// The accounts as they stand now.
+    pub fn sample(&self) -> ThreadCounters {
+        let mut counters = resource_usage();
+        let mut buffer = [0u8; 4096];
+        let mut read = |file: &Option<File>, parse: fn(&[u8]) -> Option<u64>| {
+            let length = file.as_ref()?.read_at(&mut buffer, 0).ok()?;
+            parse(&buffer[..length])
+        };
+        counters.run_queue_ns = read(&self.schedstat, run_queue_delay);
+        counters.migrations = read(&self.sched, migrations);
+        counters
+    }
+}
+
+impl Default for ThreadProbe {
+    fn default() -> Self {
+        ThreadProbe::new()
+    }
+}
+
+fn resource_usage() -> ThreadCounters {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel writes one rusage to an address that has room for it. It cannot fail with these arguments, and
+    // a sandbox that forbids it leaves zeros.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
+    // SAFETY: all-zero bytes are a valid rusage, and the kernel writes nothing else but valid ones.
+    let usage = unsafe { usage.assume_init() };
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
+    ThreadCounters {
+        user_ns: ns(usage.ru_utime),
+        system_ns: ns(usage.ru_stime),
+        voluntary_switches: usage.ru_nvcsw as u64,
+        involuntary_switches: usage.ru_nivcsw as u64,
+        page_faults: usage.ru_minflt as u64 + usage.ru_majflt as u64,
+        run_queue_ns: None,
+        migrations: None,
+    }
+}
+
+/// Second field of `schedstat`: time on the CPU, time in the run queue, time slices.
+fn run_queue_delay(text: &[u8]) -> Option<u64> {
+    number(text.split(|&byte| byte == b' ').nth(1)?)
+}
+
+/// The number behind `nr_migrations` in `/proc/thread-self/sched`.
+fn migrations(text: &[u8]) -> Option<u64> {
+    const KEY: &[u8] = b"se.nr_migrations";
+    let line = text.split(|&byte| byte == b'\n').find(|line| line.starts_with(KEY))?;
+    number(line.rsplit(|&byte| byte == b':').next()?.trim_ascii())
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// The accounts of some CPUs and of the control groups at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SystemCounters {
+    /// Time that the hypervisor took from the CPUs, all together, in nanoseconds.
+    pub steal_ns: Option<u64>,
+    /// Times that a control group or the heat throttled them.
+    pub throttled: Option<u64>,
+}
+
+impl SystemCounters {
+    /// The accounts of `cpus`. Opens files; a [`SystemProbe`] does so once.
+    pub fn now(cpus: &[u32]) -> SystemCounters {
+        SystemProbe::new(cpus).sample()
+    }
+
+    /// What happened since `earlier`, which must be of the same CPUs.
+    pub fn delta(&self, earlier: &SystemCounters) -> SystemCounters {
+        SystemCounters {
+            steal_ns: difference(self.steal_ns, earlier.steal_ns),
+            throttled: difference(self.throttled, earlier.throttled),
+        }
+    }
+}
+
+/// Reads the accounts of some CPUs. Not for the measured threads: on machines with hundreds of CPUs the kernel works for
+/// milliseconds on `/proc/stat`.
+#[derive(Debug)]
+pub struct SystemProbe {
+    cpus: Vec<u32>,
+    tick_ns: u64,
+    stat: Option<File>,
+    cores: Vec<File>,
+    groups: Vec<File>,
+    buffer: Vec<u8>,
+}
+
+impl SystemProbe {
+    /// A probe for `cpus`.
+    pub fn new(cpus: &[u32]) -> SystemProbe {
+        let mut cpus = cpus.to_vec();
+        cpus.sort_unstable();
+        cpus.dedup();
+        let heat = |cpu: &u32| {
+            let path = format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count");
+            File::open(path).ok()
+        };
+        SystemProbe {
+            tick_ns: 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1),
+            stat: File::open("/proc/stat").ok(),
+            cores: cpus.iter().filter_map(heat).collect(),
+            groups: CpuGroups::of_this_process(Path::new("/proc")).accounts(),
+            cpus,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The finest step of steal, in nanoseconds.
+    pub fn tick_ns(&self) -> u64 {
+        self.tick_ns
+    }
+
+    /// The accounts as they stand now.
+    pub fn sample(&mut self) -> SystemCounters {
+        let ticks = self.stat.as_ref().and_then(|stat| {
+            read_cpu_lines(stat, &mut self.buffer)?;
+            steal_ticks(&self.buffer, &self.cpus)
+        });
+        let mut throttled = None;
+        for file in &self.cores {
+            add(
+                &mut throttled,
+                read_whole(file, &mut self.buffer).and_then(|text| number(text.trim_ascii())),
+            );
+        }
+        for file in &self.groups {
+            add(&mut throttled, read_whole(file, &mut self.buffer).and_then(crate::cgroup::throttled));
+        }
+        SystemCounters { steal_ns: ticks.map(|ticks| ticks * self.tick_ns), throttled }
+    }
+}
+
+fn add(sum: &mut Option<u64>, more: Option<u64>) {
+    if let Some(more) = more {
+        *sum = Some(sum.unwrap_or(0) + more);
+    }
+}
+
+fn read_whole<'a>(file: &File, buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+    buffer.resize(4096, 0);
+    let length = file.read_at(buffer, 0).ok()?;
+    Some(&buffer[..length])
+}
+
+/// Reads `/proc/stat` up to the line behind those of the CPUs.
+///
+/// The rest is one number for each interrupt, which takes longer to write than all that is wanted.
+fn read_cpu_lines(stat: &File, buffer: &mut Vec<u8>) -> Option<()> {
+    const CHUNK: usize = 16 * 1024;
+    const LONGEST: usize = 64 << 20;
+    let mut filled = 0;
+    loop {
+        buffer.resize(filled + CHUNK, 0);
+        let more = stat.read_at(&mut buffer[filled..], filled as u64).ok()?;
+        let seen_from = filled.saturating_sub(8);
+        filled += more;
+        let ended = buffer[seen_from..filled].windows(5).any(|bytes| bytes == b"\nintr");
+        if more == 0 || ended || filled > LONGEST {
+            buffer.truncate(filled);
+            return Some(());
+        }
+    }
+}
+
+/// Steal of the CPUs together, in ticks; `None` if any of them is not there or has no such column (Linux before 2.6.11).
+fn steal_ticks(stat: &[u8], cpus: &[u32]) -> Option<u64> {
+    let mut sum = 0u64;
+    let mut found = 0;
+    for line in stat.split(|&byte| byte == b'\n') {
+        let mut fields = line.split(|&byte| byte == b' ');
+        let cpu = fields.next().and_then(|name| name.strip_prefix(b"cpu")).and_then(number);
+        if cpu.is_some_and(|cpu| cpus.iter().any(|&wanted| u64::from(wanted) == cpu)) {
+            // user nice system idle iowait irq softirq steal: the eighth number.
+            sum = sum.saturating_add(number(fields.nth(7)?)?);
+            found += 1;
+        }
+    }
+    (found == cpus.len()).then_some(sum)
+}
+
+/// Puts the differences of all ends and of the machine together into what a block's line says, without causes.
+pub fn account(
+    ends: &[ThreadCounters],
+    system: SystemCounters,
+    gap_ns: Option<u64>,
+) -> (BlockCost, Disturbance) {
+    let sum = |field: fn(&ThreadCounters) -> u64| ends.iter().map(field).sum();
+    let known = |field: fn(&ThreadCounters) -> Option<u64>| ends.iter().map(field).sum::<Option<u64>>();
+    let cost = BlockCost {
+        user_ns: sum(|end| end.user_ns),
+        system_ns: sum(|end| end.system_ns),
+        voluntary_switches: sum(|end| end.voluntary_switches),
+        involuntary_switches: sum(|end| end.involuntary_switches),
+    };
+    let disturbance = Disturbance {
+        causes: Vec::new(),
+        migrations: known(|end| end.migrations),
+        run_queue_ns: known(|end| end.run_queue_ns),
+        steal_ns: system.steal_ns,
+        page_faults: sum(|end| end.page_faults),
+        gap_ns,
+        throttled: system.throttled,
+    };
+    (cost, disturbance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_as_kernels_write_them() {
+        assert_eq!(run_queue_delay(b"121867 4711 1\n"), Some(4_711));
+        assert_eq!(run_queue_delay(b""), None);
+        assert_eq!(run_queue_delay(b"1 x 2"), None);
+        let sched = b"head (10087, #threads: 1)\n-----\nse.exec_start   :   1193160.007750\n\
+                      se.nr_migrations                             :                   12\nnr_switches : 3\n";
+        assert_eq!(migrations(sched), Some(12));
+        assert_eq!(migrations(b"nr_switches : 3\n"), None);
+        let stat = b"cpu  46157 0 6459 184931 330 0 44 100 0 0\ncpu0 22602 0 3100 93212 31 0 8 50 0 0\n\
+                     cpu1 1 2 3 4 5 6 7 80 9 10\ncpu10 0 0 0 0 0 0 0 7 0 0\nintr 1 2 3\n";
+        assert_eq!(steal_ticks(stat, &[0]), Some(50));
+        assert_eq!(steal_ticks(stat, &[0, 1]), Some(130));
+        assert_eq!(steal_ticks(stat, &[10]), Some(7));
+        assert_eq!(steal_ticks(stat, &[2]), None, "an unknown CPU must not count as an undisturbed one");
+        assert_eq!(steal_ticks(b"cpu0 1 2 3\n", &[0]), None);
+    }
+
+    #[test]
+    fn a_probe_counts_what_its_own_thread_does() {
+        let probe = ThreadProbe::new();
+        let before = probe.sample();
+        for _ in 0..5 {
+            std::thread::sleep(std::time::Duration::from_micros(100));
+        }
+        let delta = probe.sample().delta(&before);
+        assert!(delta.voluntary_switches >= 5, "{delta:?}");
+        // What another thread does is not in it.
+        let before = probe.sample();
+        let other = std::thread::spawn(|| {
+            let probe = ThreadProbe::new();
+            let before = probe.sample();
+            for _ in 0..50 {
+                std::thread::sleep(std::time::Duration::from_micros(100));
+            }
+            probe.sample().delta(&before)
+        });
+        let others = other.join().unwrap();
+        let own = probe.sample().delta(&before);
+        assert!(others.voluntary_switches >= 50, "{others:?}");
+        assert!(own.voluntary_switches < 50, "{own:?}");
+    }
+
+    #[test]
+    fn fresh_memory_is_seen_as_page_faults() {
+        let before = ThreadCounters::now();
+        let mut fresh = vec![0u8; 64 << 20];
+        for page in fresh.chunks_mut(4096) {
+            page[0] = 1;
+        }
+        std::hint::black_box(&fresh);
+        assert!(ThreadCounters::now().delta(&before).page_faults > 0);
+    }
+
+    #[test]
+    fn a_system_probe_reads_the_same_file_again_and_again() {
+        let cpus = crate::place::allowed_cpus();
+        let mut probe = SystemProbe::new(&cpus);
+        let first = probe.sample();
+        let second = probe.sample();
+        assert_eq!(first.steal_ns.is_some(), second.steal_ns.is_some());
+        assert_eq!(first.throttled.is_some(), second.throttled.is_some());
+        assert!(second.steal_ns >= first.steal_ns);
+        assert_eq!(SystemCounters::now(&[60_000]).steal_ns, None);
+    }
+
+    #[test]
+    fn what_one_end_does_not_know_the_block_does_not_know() {
+        let end = ThreadCounters {
+            user_ns: 10,
+            system_ns: 1,
+            voluntary_switches: 2,
+            involuntary_switches: 3,
+            page_faults: 4,
+            run_queue_ns: Some(5),
+            migrations: Some(6),
+        };
+        let blind = ThreadCounters { migrations: None, ..end };
+        let system = SystemCounters { steal_ns: Some(7), throttled: None };
+        let (cost, disturbance) = account(&[end, blind], system, Some(8));
+        assert_eq!(
+            cost,
+            BlockCost { user_ns: 20, system_ns: 2, voluntary_switches: 4, involuntary_switches: 6 }
+        );
+        assert_eq!(disturbance.run_queue_ns, Some(10));
+        assert_eq!(disturbance.migrations, None);
+        assert_eq!(
+            (disturbance.steal_ns, disturbance.throttled, disturbance.gap_ns),
+            (Some(7), None, Some(8))
+        );
+        assert_eq!(disturbance.page_faults, 8);
+    }
+}

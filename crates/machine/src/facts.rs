@@ -1,0 +1,187 @@
+//! What this machine says about itself: model, hypervisor, frequency, idle states, timers.
+//!
+//! Everything is optional: what a file does not say is `None`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use rustix::thread::{MembarrierCommand, MembarrierQuery};
+
+use crate::sysfs::text;
+
+/// Model of the CPUs, from `/proc/cpuinfo`; several where they differ.
+pub(crate) fn cpu_model(proc: &Path) -> String {
+    let cpuinfo = text(proc.join("cpuinfo")).unwrap_or_default();
+    let board = text(proc.join("device-tree/model")).map(|model| model.trim_end_matches('\0').to_owned());
+    model_in(&cpuinfo).or(board).unwrap_or_else(|| format!("unknown {}", std::env::consts::ARCH))
+}
+
+fn model_in(cpuinfo: &str) -> Option<String> {
+    let values = |wanted: &'static str| {
+        cpuinfo.lines().filter_map(move |line| {
+            let (key, value) = line.split_once(':')?;
+            (key.trim() == wanted && !value.trim().is_empty()).then(|| value.trim())
+        })
+    };
+    let mut names: BTreeSet<String> = values("model name").map(str::to_owned).collect();
+    if names.is_empty() {
+        // aarch64 prints codes; each CPU has both lines, in this order.
+        let codes = values("CPU implementer").zip(values("CPU part"));
+        names = codes.map(|(implementer, part)| arm_core(implementer, part)).collect();
+    }
+    if names.is_empty() {
+        // RISC-V, and POWER.
+        names = values("uarch").chain(values("cpu")).map(str::to_owned).collect();
+    }
+    (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join(" + "))
+}
+
+/// Names of the cores that people run servers, clouds and boards on (`lscpu-arm.c` of util-linux has them all).
+fn arm_core(implementer: &str, part: &str) -> String {
+    let known = match (implementer, part) {
+        ("0x41", "0xd03") => "Cortex-A53",
+        ("0x41", "0xd05") => "Cortex-A55",
+        ("0x41", "0xd07") => "Cortex-A57",
+        ("0x41", "0xd08") => "Cortex-A72",
+        ("0x41", "0xd0b") => "Cortex-A76",
+        ("0x41", "0xd0c") => "Neoverse-N1",
+        ("0x41", "0xd40") => "Neoverse-V1",
+        ("0x41", "0xd41") => "Cortex-A78",
+        ("0x41", "0xd44") => "Cortex-X1",
+        ("0x41", "0xd49") => "Neoverse-N2",
+        ("0x41", "0xd4f") => "Neoverse-V2",
+        ("0x41", "0xd84") => "Neoverse-V3",
+        ("0x41", "0xd8e") => "Neoverse-N3",
+        ("0x46", "0x001") => "A64FX",
+        ("0x48", "0xd01") => "Kunpeng-920",
+        ("0x51", "0x001") => "Oryon",
+        ("0xc0", "0xac3") => "Ampere-1",
+        ("0xc0", "0xac4") => "Ampere-1a",
+        ("0x61", _) => return format!("Apple core {part}"),
+        _ => return format!("Arm implementer {implementer} part {part}"),
+    };
+    known.to_owned()
+}
+
+/// The hypervisor under which this runs; nothing on bare metal, or where none shows itself.
+pub(crate) fn hypervisor(sys: &Path, proc: &Path) -> Option<String> {
+    if let Some(signature) = cpuid_signature() {
+        return Some(hypervisor_named(&signature));
+    }
+    let file = |path: &str| text(sys.join(path)).unwrap_or_default();
+    let kind = file("hypervisor/type");
+    if !kind.is_empty() {
+        return Some(kind);
+    }
+    let compatible = text(proc.join("device-tree/hypervisor/compatible")).unwrap_or_default();
+    if let Some(first) = compatible.split('\0').next().filter(|first| !first.is_empty()) {
+        return Some(first.strip_prefix("linux,").unwrap_or(first).to_owned());
+    }
+    dmi_hypervisor(&file("class/dmi/id/sys_vendor"), &file("class/dmi/id/product_name"))
+}
+
+/// The twelve characters by which hypervisors answer CPUID (`asm/cpuid.h`, and the documentation of each).
+fn hypervisor_named(signature: &[u8; 12]) -> String {
+    let known = match signature {
+        b"KVMKVMKVM\0\0\0" | b"Linux KVM Hv" => "kvm",
+        b"VMwareVMware" => "vmware",
+        b"Microsoft Hv" => "hyper-v",
+        b"XenVMMXenVMM" => "xen",
+        b"TCGTCGTCGTCG" => "qemu-tcg",
+        b"bhyve bhyve " => "bhyve",
+        b"ACRNACRNACRN" => "acrn",
+        b" lrpepyh vr\0" | b"prl hyperv\0\0" => "parallels",
+        b"VBoxVBoxVBox" => "virtualbox",
+        b"Jailhouse\0\0\0" => "jailhouse",
+        other => {
+            let printable = other.iter().filter(|byte| byte.is_ascii_graphic()).map(|&byte| char::from(byte));
+            let name: String = printable.collect::<String>().to_lowercase();
+            return if name.is_empty() { "unknown".into() } else { name };
+        }
+    };
+    known.to_owned()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn cpuid_signature() -> Option<[u8; 12]> {
+    use std::arch::x86_64::__cpuid;
+    if __cpuid(1).ecx & 1 << 31 == 0 {
+        return None;
+    }
+    let leaf = __cpuid(0x4000_0000);
+    let mut signature = [0; 12];
+    for (bytes, register) in signature.chunks_exact_mut(4).zip([leaf.ebx, leaf.ecx, leaf.edx]) {
+        bytes.copy_from_slice(&register.to_le_bytes());
+    }
+    Some(signature)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn cpuid_signature() -> Option<[u8; 12]> {
+    None
+}
+
+/// What the firmware's names betray where the CPU says nothing.
+fn dmi_hypervisor(vendor: &str, product: &str) -> Option<String> {
+    // Clouds that also rent whole machines: those say so in the product's name, or have another one.
+    if product.contains("metal") {
+        return None;
+    }
+    let name = match (vendor, product) {
+        ("QEMU", _) | ("Amazon EC2", _) | (_, "KVM") | (_, "KVM Virtual Machine") => "kvm",
+        ("Google", "Google Compute Engine") => "kvm",
+        ("Microsoft Corporation", "Virtual Machine") => "hyper-v",
+        ("innotek GmbH", _) => "virtualbox",
+        ("Xen", _) => "xen",
+        ("Apple Inc.", product) if product.starts_with("Apple Virtualization") => "apple",
+        (vendor, _) if vendor.starts_with("VMware") => "vmware",
+        (vendor, _) if vendor.starts_with("Parallels") => "parallels",
+        _ => return None,
+    };
+    Some(name.to_owned())
+}
+
+/// Frequency governors of the CPUs; several are joined.
+pub(crate) fn governor(sys: &Path, cpus: &[u32]) -> Option<String> {
+    let governors: BTreeSet<String> = cpus
+        .iter()
+        .filter_map(|cpu| text(sys.join(format!("devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"))))
+        .filter(|governor| !governor.is_empty())
+        .collect();
+    (!governors.is_empty()).then(|| governors.into_iter().collect::<Vec<_>>().join("+"))
+}
+
+/// Whether the frequency may go beyond its nominal value.
+pub(crate) fn boost(sys: &Path) -> Option<bool> {
+    let switch = |path: &str| match text(sys.join("devices/system/cpu").join(path))?.as_str() {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
+    };
+    switch("intel_pstate/no_turbo").map(|off| !off).or_else(|| switch("cpufreq/boost"))
+}
+
+/// The driver that puts idle CPUs to sleep.
+pub(crate) fn idle_driver(sys: &Path) -> Option<String> {
+    text(sys.join("devices/system/cpu/cpuidle/current_driver"))
+        .filter(|driver| !driver.is_empty() && driver != "none")
+}
+
+/// By how much this process's timers may be late on purpose, in nanoseconds.
+pub(crate) fn timer_slack_ns() -> Option<u64> {
+    rustix::thread::current_timer_slack().ok()
+}
+
+/// Whether expedited private membarrier works. Registers this process for it, which has no other effect.
+pub(crate) fn membarrier() -> bool {
+    let wanted = MembarrierQuery::PRIVATE_EXPEDITED | MembarrierQuery::REGISTER_PRIVATE_EXPEDITED;
+    rustix::thread::membarrier_query().contains(wanted)
+        && rustix::thread::membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
+        && rustix::thread::membarrier(MembarrierCommand::PrivateExpedited).is_ok()
+}
+
+/// Processes that wanted to run, averaged over the last minute.
+pub(crate) fn load(proc: &Path) -> Option<f64> {
+    let load: f64 = text(proc.join("loadavg"))?.split(' ').next()?.parse().ok()?;
+    load.is_finite().then_some(load)
+}

@@ -1,0 +1,264 @@
+//! The clock gate: which counter stamps, and is it good enough?
+//!
+//! The CPU's own counter is read faster and more finely than any system call, but not every one may be believed: it can
+//! change its rate with the frequency, stop in idle states, differ between sockets, or be emulated by a hypervisor.
+//! It is taken only if all of these hold, and `CLOCK_MONOTONIC_RAW` otherwise:
+//!
+//! 1. reading it does not trap (`PR_GET_TSC`);
+//! 2. CPUID calls it invariant; under a hypervisor that hides that bit, the kernel's own verdict (`constant_tsc` and
+//!    `nonstop_tsc` in `/proc/cpuinfo`) serves as well;
+//! 3. the kernel keeps its own time by it (`current_clocksource`), so that the kernel's watchdog and its comparison
+//!    between CPUs stand behind it;
+//! 4. over four windows of 10 ms its rate, against `CLOCK_MONOTONIC_RAW`, agrees within 100 ppm. The thread sleeps in
+//!    between, so that a counter that stops in idle states is found out. The frequency that CPUID names is never used:
+//!    under a hypervisor it may be another machine's.
+//!
+//! Then the chosen clock is looked at. Its *step* is the distance at which two durations can be told apart: on many
+//! machines 10 ns although a tick is 0.4. It is found from thousands of durations of varying length as the median,
+//! weighted by length, of the distances between neighbouring values; a mere minimum would find the rounding of a
+//! converted clock, and the greatest common divisor would be spoiled by it. Its *read cost* is the median over batches.
+
+use std::fs;
+use std::hint::black_box;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use threadtoll_record::ClockFacts;
+
+use crate::clock::{Clock, ClockRefused, Moment};
+use crate::counter::{Counter, raw_ns};
+
+/// Windows of the calibration, and how long each lasts.
+const WINDOWS: usize = 4;
+const WINDOW: Duration = Duration::from_millis(10);
+/// Greatest disagreement of one window with all of them together, in parts per million.
+const STABLE_PPM: f64 = 100.0;
+/// A hypervisor that moves the CPU away for a moment spoils one calibration, not three in a row.
+const ATTEMPTS: usize = 3;
+/// Beyond this step no hand-off can be told from another.
+const COARSEST_STEP_NS: f64 = 1_000.0;
+/// Durations from which the step is found, and for how long they are collected at most.
+const DURATIONS: usize = 20_000;
+const COLLECTING_NS: u64 = 20_000_000;
+
+impl Clock {
+    /// Chooses the clock of this machine and finds out how good it is. Takes about 50 ms, most of it asleep.
+    ///
+    /// # Errors
+    ///
+    /// [`ClockRefused`] where even the best clock stands still, goes back, or moves in steps above a microsecond.
+    pub fn gate() -> Result<(Clock, ClockFacts), ClockRefused> {
+        let first = raw_ns();
+        if first == 0 {
+            return Err(ClockRefused::Unreadable);
+        }
+        if let Some(counter) = trusted_counter(Path::new("/sys"))
+            && let Some(calibration) = (0..ATTEMPTS).find_map(|_| calibrate(counter))
+        {
+            return look_at(counter, calibration);
+        }
+        let origin = Moment::take(Counter::Raw);
+        look_at(Counter::Raw, Calibration { tick_ns: 1.0, drift_ppm: 0.0, origin })
+    }
+}
+
+struct Calibration {
+    tick_ns: f64,
+    drift_ppm: f64,
+    origin: Moment,
+}
+
+/// The length of a tick, if all windows agree about it.
+fn calibrate(counter: Counter) -> Option<Calibration> {
+    let moments: [Moment; WINDOWS + 1] = std::array::from_fn(|i| {
+        if i > 0 {
+            thread::sleep(WINDOW);
+        }
+        Moment::take(counter)
+    });
+    rate(&moments).map(|(tick_ns, drift_ppm)| Calibration { tick_ns, drift_ppm, origin: moments[0] })
+}
+
+/// The length of a tick over all windows, and by how much the worst window disagrees.
+fn rate(moments: &[Moment]) -> Option<(f64, f64)> {
+    let tick = |from: &Moment, to: &Moment| {
+        let ticks = to.ticks.checked_sub(from.ticks).filter(|&ticks| ticks > 0)?;
+        let ns = to.raw_ns.checked_sub(from.raw_ns).filter(|&ns| ns > 0)?;
+        Some(ns as f64 / ticks as f64)
+    };
+    let tick_ns = tick(moments.first()?, moments.last()?)?;
+    let mut worst_ppm = 0.0f64;
+    for pair in moments.windows(2) {
+        worst_ppm = worst_ppm.max((tick(&pair[0], &pair[1])? / tick_ns - 1.0).abs() * 1e6);
+    }
+    (worst_ppm <= STABLE_PPM).then_some((tick_ns, worst_ppm))
+}
+
+/// Measures step and read cost of a calibrated counter and refuses it if they are no good.
+fn look_at(counter: Counter, calibration: Calibration) -> Result<(Clock, ClockFacts), ClockRefused> {
+    let Calibration { tick_ns, drift_ppm, origin } = calibration;
+    let source = counter.source();
+    let step_ns = match durations(counter) {
+        Err(by) => return Err(ClockRefused::Backwards { clock: source, by_ns: by as f64 * tick_ns }),
+        Ok(mut durations) => match typical_step(&mut durations).or_else(|| wait_for_step(counter)) {
+            None => return Err(ClockRefused::Still { clock: source }),
+            Some(step) => step as f64 * tick_ns,
+        },
+    };
+    if step_ns > COARSEST_STEP_NS {
+        return Err(ClockRefused::Coarse { clock: source, step_ns });
+    }
+    let clock = Clock::new(counter, tick_ns, aux_names_cpu(counter), origin);
+    // Only a counter that is invariant gets here, and the kernel promises as much for its raw clock.
+    let facts = ClockFacts {
+        source,
+        step_ns,
+        read_ns: read_cost(counter) * tick_ns,
+        invariant: true,
+        tick_ns,
+        drift_ppm,
+    };
+    Ok((clock, facts))
+}
+
+/// Durations of varying length, in ticks, or by how much the clock went back.
+fn durations(counter: Counter) -> Result<Vec<u64>, u64> {
+    let began = raw_ns();
+    let mut durations = Vec::with_capacity(DURATIONS);
+    let mut last = counter.read();
+    let mut random = 1u32;
+    while durations.len() < DURATIONS {
+        if durations.len() % 256 == 255 && raw_ns().saturating_sub(began) > COLLECTING_NS {
+            break;
+        }
+        // Numerical Recipes' generator; its upper bits choose how long the next duration is.
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let before = counter.read();
+        for turn in 0..random >> 26 {
+            black_box(turn);
+        }
+        let after = counter.read();
+        for (earlier, later) in [(last, before), (before, after)] {
+            if later < earlier {
+                return Err(earlier - later);
+            }
+        }
+        durations.push(after - before);
+        last = after;
+    }
+    Ok(durations)
+}
+
+/// The distance between neighbouring durations in the middle of which a duration most likely falls.
+///
+/// The longest quarter is left out: between interruptions there is emptiness that says nothing about the clock.
+fn typical_step(durations: &mut [u64]) -> Option<u64> {
+    durations.sort_unstable();
+    let usual = &durations[..durations.len() - durations.len() / 4];
+    let mut distances: Vec<u64> =
+        usual.windows(2).map(|pair| pair[1] - pair[0]).filter(|&distance| distance > 0).collect();
+    if distances.is_empty() {
+        return durations.iter().copied().find(|&duration| duration > 0);
+    }
+    distances.sort_unstable();
+    let half = distances.iter().sum::<u64>().div_ceil(2);
+    let mut covered = 0;
+    distances.into_iter().find(|&distance| {
+        covered += distance;
+        covered >= half
+    })
+}
+
+/// Reads a clock that has not moved until it does; gives up after some seconds.
+fn wait_for_step(counter: Counter) -> Option<u64> {
+    let first = counter.read();
+    (0..50_000_000).map(|_| counter.read().saturating_sub(first)).find(|&moved| moved > 0)
+}
+
+/// Median cost of a stamp over batches of stamps, in ticks.
+fn read_cost(counter: Counter) -> f64 {
+    const BATCH: u32 = 128;
+    let mut costs: [f64; 65] = std::array::from_fn(|_| {
+        let before = counter.read();
+        for _ in 1..BATCH {
+            black_box(counter.read());
+        }
+        counter.read().saturating_sub(before) as f64 / f64::from(BATCH)
+    });
+    costs.sort_unstable_by(f64::total_cmp);
+    costs[costs.len() / 2]
+}
+
+/// The CPU's own counter, if points 1 to 3 of the module head hold.
+#[cfg(target_arch = "x86_64")]
+fn trusted_counter(sys: &Path) -> Option<Counter> {
+    (!reading_traps() && is_invariant() && kernel_uses(sys, "tsc")).then_some(Counter::Tsc)
+}
+
+/// The CPU's own counter, if points 1 and 3 of the module head hold; the architecture promises point 2.
+#[cfg(target_arch = "aarch64")]
+fn trusted_counter(sys: &Path) -> Option<Counter> {
+    (!reading_traps() && kernel_uses(sys, "arch_sys_counter")).then_some(Counter::Cntvct)
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn trusted_counter(_sys: &Path) -> Option<Counter> {
+    None
+}
+
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))]
+fn kernel_uses(sys: &Path, clocksource: &str) -> bool {
+    fs::read_to_string(sys.join("devices/system/clocksource/clocksource0/current_clocksource"))
+        .is_ok_and(|current| current.trim() == clocksource)
+}
+
+/// Whether this process was told not to read the counter, so that trying would kill it.
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))]
+fn reading_traps() -> bool {
+    let mut mode: libc::c_int = 0;
+    // SAFETY: PR_GET_TSC writes one int to the address given, which is live. Kernels that do not know it fail.
+    let result = unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut mode) };
+    result == 0 && mode == libc::PR_TSC_SIGSEGV
+}
+
+/// Whether the time-stamp counter keeps its rate through frequency changes and idle states.
+#[cfg(target_arch = "x86_64")]
+fn is_invariant() -> bool {
+    use std::arch::x86_64::__cpuid;
+    let power = if __cpuid(0x8000_0000).eax >= 0x8000_0007 { __cpuid(0x8000_0007).edx } else { 0 };
+    let under_hypervisor = __cpuid(1).ecx & 1 << 31 != 0;
+    power & 1 << 8 != 0 || (under_hypervisor && kernel_calls_invariant())
+}
+
+#[cfg(target_arch = "x86_64")]
+fn kernel_calls_invariant() -> bool {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    ["constant_tsc", "nonstop_tsc"].iter().all(|wanted| flags.split_whitespace().any(|flag| flag == *wanted))
+}
+
+/// Whether `rdtscp` exists and its extra register really names the CPU, as some hypervisors and emulators neglect.
+///
+/// Asked on the highest CPU: on CPU 0 a register that nobody ever set would look right.
+#[cfg(target_arch = "x86_64")]
+fn aux_names_cpu(counter: Counter) -> bool {
+    use std::arch::x86_64::__cpuid;
+
+    use crate::counter::{AUX_CPU_MASK, tsc_with_cpu};
+    use crate::place::{allowed_cpus, pin_to};
+
+    let exists = __cpuid(0x8000_0000).eax >= 0x8000_0001 && __cpuid(0x8000_0001).edx & 1 << 27 != 0;
+    let Some(&highest) = allowed_cpus().last() else { return false };
+    counter == Counter::Tsc
+        && exists
+        && highest <= AUX_CPU_MASK
+        && thread::Builder::new()
+            .spawn(move || pin_to(&[highest]).is_ok() && tsc_with_cpu().1 == highest)
+            .is_ok_and(|asked| asked.join().unwrap_or(false))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn aux_names_cpu(_counter: Counter) -> bool {
+    false
+}

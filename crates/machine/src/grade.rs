@@ -1,0 +1,345 @@
+//! How fit is this machine to be measured?
+//!
+//! A pure function of what was found. Each finding caps the grade, and the worst cap is the grade; findings that only
+//! explain figures, and spoil none, warn without a cap. The limits stand in [`THRESHOLDS`], as `threadtoll check --help`
+//! prints them, and why each is where it is stands beside its constant. A clock that cannot be trusted at all is not
+//! graded: the gate refuses it.
+
+use threadtoll_record::{ClockFacts, CpuNoise, Grade, Warning};
+
+/// The limits as text. A test holds it against the constants.
+pub const THRESHOLDS: &str = "\
+The grade is the worst of these; what is not known caps nothing unless it says so.
+
+                                            A           B           C           D
+  clock: smallest step                      to 2 ns     to 20 ns    to 200 ns   more
+  clock: cost of a stamp                    to 50 ns    to 150 ns   to 500 ns   more
+  stillness: time lost in gaps              to 0.2%     to 2%       to 10%      more
+  stillness: longest gap                    to 0.1 ms   to 3 ms     to 30 ms    more
+  time stolen by the hypervisor             0           to 0.5%     to 5%       more
+  time queued behind other programs         to 0.1%     to 1%       to 10%      more
+  CPU time granted by the control group     all CPUs                2 CPUs      less
+  hypervisor                                none        any
+  frequency governor                        performance other
+  frequency boost                           off         on
+  run-queue account (schedstats)            there       missing
+  stillness not looked at                               so
+  CPUs to run on                            2 or more               1
+  which CPUs share a core                   known                   unknown
+  topology read from a given tree                                               so
+
+Stillness is that of the noisier half of the CPUs watched; a gap is a microsecond or more during which a
+thread that did nothing but read the clock could not. SMT siblings, CPUs hidden by a cpuset, timer slack and
+a missing membarrier are told and cap nothing.
+";
+
+/// Limits of the grades A, B and C for one number; beyond the last is D.
+#[derive(Clone, Copy, Debug)]
+struct Ladder(f64, f64, f64);
+
+impl Ladder {
+    fn grade(self, value: f64) -> Grade {
+        match value {
+            _ if value <= self.0 => Grade::A,
+            _ if value <= self.1 => Grade::B,
+            _ if value <= self.2 => Grade::C,
+            _ => Grade::D,
+        }
+    }
+}
+
+/// Hand-offs begin at some 20 ns. A step of 2 ns shows their tail in tenths; 20 ns is coarser than the fastest of them;
+/// at 200 ns only what sleeps can be stamped.
+const STEP_NS: Ladder = Ladder(2.0, 20.0, 200.0);
+/// A stamp in the loop lengthens the round trip by its cost: up to 50 ns for the counter itself, 150 for a slow vDSO, 500
+/// for a system call.
+const READ_NS: Ladder = Ladder(50.0, 150.0, 500.0);
+/// The scheduler's tick takes a tenth of a percent on bare metal (3 us, 250 times a second), and a percent or two on a
+/// virtual machine, where each of its timer accesses leaves the guest. Beyond ten, every block is disturbed.
+const LOST_SHARE: Ladder = Ladder(0.002, 0.02, 0.1);
+/// Interrupts and their soft part stay below 100 us; a hypervisor that runs something else comes back within a slice of 3
+/// ms; 30 ms and more is a machine that is mostly elsewhere.
+const LONGEST_NS: Ladder = Ladder(1e5, 3e6, 3e7);
+/// Like lost time, and less forgivable: what was stolen once comes in bursts.
+const STEAL_SHARE: Ladder = Ladder(0.0, 0.005, 0.05);
+/// Beyond a tenth of a percent someone else is at work; at ten, a measurement of both.
+const QUEUED_SHARE: Ladder = Ladder(0.001, 0.01, 0.1);
+/// Linux's default. More was chosen by someone, and lengthens every sleep that has a timeout.
+const USUAL_TIMER_SLACK_NS: u64 = 50_000;
+/// Programs that want to run, for each CPU, above which the machine counts as busy where nothing finer is known.
+const BUSY_LOAD: f64 = 0.5;
+
+/// What was found out about a machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findings<'a> {
+    /// The clock.
+    pub clock: &'a ClockFacts,
+    /// How many CPUs are online.
+    pub cpus: usize,
+    /// How many of them this process may use.
+    pub allowed: usize,
+    /// Whether any two of those are hardware threads of one core.
+    pub siblings: bool,
+    /// Whether the kernel shows which CPUs share a core.
+    pub topology_readable: bool,
+    /// Whether the topology is that of another machine.
+    pub synthetic: bool,
+    /// CPU time that the control group grants, in CPUs.
+    pub quota_cpus: Option<f64>,
+    /// Frequency governors.
+    pub governor: Option<&'a str>,
+    /// Whether frequency boost is on.
+    pub boost: Option<bool>,
+    /// The hypervisor.
+    pub virtualised: Option<&'a str>,
+    /// Timer slack in nanoseconds.
+    pub timer_slack_ns: Option<u64>,
+    /// Whether membarrier works.
+    pub membarrier: bool,
+    /// Whether the kernel accounts run-queue delay.
+    pub schedstat: bool,
+    /// How still the CPUs were.
+    pub noise: &'a [CpuNoise],
+    /// Share of the time that the hypervisor took while they were watched.
+    pub steal_share: Option<f64>,
+    /// Share of the time that the watching threads stood behind others.
+    pub queued_share: Option<f64>,
+    /// Programs that wanted to run, for each CPU, over the last minute.
+    pub load_per_cpu: Option<f64>,
+}
+
+/// The grade of a machine and what stands in the way, the gravest first.
+pub fn grade(findings: &Findings<'_>) -> (Grade, Vec<Warning>) {
+    let mut found: Vec<(Grade, Warning)> = CHECKS.iter().filter_map(|check| check(findings)).collect();
+    found.sort_by_key(|(cap, _)| std::cmp::Reverse(*cap));
+    let grade = found.first().map_or(Grade::A, |(cap, _)| *cap);
+    (grade, found.into_iter().map(|(_, warning)| warning).collect())
+}
+
+type Check = fn(&Findings<'_>) -> Option<(Grade, Warning)>;
+
+const CHECKS: [Check; 19] = [
+    synthetic_topology,
+    one_cpu,
+    quota,
+    noise,
+    steal,
+    busy,
+    clock_step,
+    clock_cost,
+    topology_unreadable,
+    virtual_machine,
+    not_watched,
+    no_schedstat,
+    governor,
+    boost,
+    smt,
+    cpuset,
+    timer_slack,
+    no_membarrier,
+    load,
+];
+
+/// A warning with its cap; one of A caps nothing.
+fn warn(cap: Grade, code: &str, text: String) -> Option<(Grade, Warning)> {
+    Some((cap, Warning::new(code, text)))
+}
+
+/// Likewise, but nothing where the cap is A.
+fn warn_below_a(cap: Grade, code: &str, text: impl FnOnce() -> String) -> Option<(Grade, Warning)> {
+    (cap > Grade::A).then(|| (cap, Warning::new(code, text())))
+}
+
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent >= 10.0 { format!("{percent:.0}%") } else { format!("{percent:.2}%") }
+}
+
+fn duration(ns: f64) -> String {
+    match ns {
+        _ if ns >= 1e6 => format!("{:.1} ms", ns / 1e6),
+        _ if ns >= 1e3 => format!("{:.1} us", ns / 1e3),
+        _ => format!("{ns:.1} ns"),
+    }
+}
+
+fn synthetic_topology(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let text = "The topology was read from a given tree and not from this machine; nothing can be measured on it. \
+                Leave the tree out to measure.";
+    found.synthetic.then(|| warn(Grade::D, "synthetic-topology", text.into()))?
+}
+
+fn one_cpu(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let text = "Only one CPU may be used: threads hand over on it by switching, and nothing between two CPUs can be \
+                measured. Allow a second one (taskset, cpuset, the container's CPU limit).";
+    (found.allowed < 2).then(|| warn(Grade::C, "one-cpu", text.into()))?
+}
+
+fn quota(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let quota = found.quota_cpus.filter(|&quota| quota < found.allowed as f64)?;
+    let needed = found.allowed.min(2) as f64;
+    let (cap, effect) = if quota < needed {
+        (Grade::D, "two threads that spin are throttled for tens of milliseconds at a time")
+    } else {
+        (Grade::C, "experiments with more threads than that are throttled for tens of milliseconds at a time")
+    };
+    let text = format!(
+        "The control group grants {quota:.2} CPUs of time on {} CPUs: {effect}. Lift the quota (cpu.max, docker --cpus) \
+         or bind to CPUs instead of rationing time.",
+        found.allowed
+    );
+    warn(cap, "quota", text)
+}
+
+fn noise(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let lost = upper_median(found.noise.iter().map(|cpu| cpu.lost_share))?;
+    let longest = upper_median(found.noise.iter().map(|cpu| cpu.longest_ns as f64))?;
+    let cap = LOST_SHARE.grade(lost).max(LONGEST_NS.grade(longest));
+    warn_below_a(cap, "noise", || {
+        let noisiest = found.noise.iter().max_by(|a, b| a.lost_share.total_cmp(&b.lost_share));
+        let which = noisiest.map_or(String::new(), |cpu| {
+            format!(
+                " (CPU {} most: {}, {})",
+                cpu.cpu,
+                percent(cpu.lost_share),
+                duration(cpu.longest_ns as f64)
+            )
+        });
+        format!(
+            "CPUs that had nothing to do lost {} of their time, up to {} at once{which}. Stop other programs, move \
+             interrupts away, or isolate CPUs (isolcpus, nohz_full); on a virtual machine, take dedicated CPUs.",
+            percent(lost),
+            duration(longest)
+        )
+    })
+}
+
+fn steal(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let share = found.steal_share?;
+    warn_below_a(STEAL_SHARE.grade(share), "steal", || {
+        format!(
+            "The hypervisor took {} of the CPUs' time while they were watched. Blocks that it hits are marked; take \
+             dedicated CPUs for figures that hold.",
+            percent(share)
+        )
+    })
+}
+
+fn busy(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let share = found.queued_share?;
+    warn_below_a(QUEUED_SHARE.grade(share), "busy", || {
+        format!(
+            "Other programs kept the CPUs for {} of the time. Stop them, or measure on CPUs that they do not use \
+             (--cpus).",
+            percent(share)
+        )
+    })
+}
+
+/// Only where the finer account is missing.
+fn load(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let load = found.load_per_cpu.filter(|&load| found.queued_share.is_none() && load > BUSY_LOAD)?;
+    let text = format!(
+        "Over the last minute {load:.1} programs wanted to run for each CPU. If they still do, stop them or measure on \
+         CPUs that they do not use (--cpus)."
+    );
+    warn(Grade::A, "busy", text)
+}
+
+fn clock_step(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let step = found.clock.step_ns;
+    warn_below_a(STEP_NS.grade(step), "clock-step", || {
+        format!(
+            "The clock moves in steps of {step:.1} ns: tails of faster hand-offs are known to that. Means and medians of \
+             short ones are taken over many round trips, which the step does not touch."
+        )
+    })
+}
+
+fn clock_cost(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let cost = found.clock.read_ns;
+    warn_below_a(READ_NS.grade(cost), "clock-cost", || {
+        format!(
+            "Reading the clock takes {cost:.0} ns, which every stamped round trip contains. Let the kernel use the CPU's \
+             own counter (current_clocksource: tsc) if it is reliable here."
+        )
+    })
+}
+
+fn topology_unreadable(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let text = "The kernel does not show which CPUs share a core (/sys/devices/system/cpu/cpu*/topology): a pair may be \
+                two hardware threads of one core. Make /sys readable in the container, or name CPUs that you know (--cpus).";
+    (!found.topology_readable).then(|| warn(Grade::C, "topology-unreadable", text.into()))?
+}
+
+fn virtual_machine(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let text = format!(
+        "This is a virtual machine ({}): interrupts and wake-ups take the way through the hypervisor, and what else runs \
+         on the host is out of sight. Figures hold for such machines; compare them with each other only.",
+        found.virtualised?
+    );
+    warn(Grade::B, "virtual-machine", text)
+}
+
+fn not_watched(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let text = "How still the CPUs are was not looked at. Run `threadtoll check` to find out.";
+    (found.noise.is_empty() && !found.synthetic).then(|| warn(Grade::B, "not-watched", text.into()))?
+}
+
+fn no_schedstat(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let text = "The kernel does not say how long threads stand in its run queues (/proc/PID/schedstat): blocks that \
+                suffer from it cannot be told from others. Use a kernel with CONFIG_SCHED_INFO, and a /proc that shows it.";
+    (!found.schedstat).then(|| warn(Grade::B, "no-schedstat", text.into()))?
+}
+
+fn governor(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let governor = found.governor.filter(|&governor| governor != "performance")?;
+    let text = format!(
+        "The frequency governor is {governor}: CPUs that slept are slow at first, so that rare hand-offs cost more than \
+         frequent ones. To take that out: cpupower frequency-set -g performance."
+    );
+    warn(Grade::B, "governor", text)
+}
+
+fn boost(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let text = "Frequency boost is on: the speed of a CPU depends on its heat and on what its neighbours do. For figures \
+                that repeat, turn it off (/sys/devices/system/cpu/cpufreq/boost, or intel_pstate/no_turbo).";
+    (found.boost == Some(true)).then(|| warn(Grade::B, "boost", text.into()))?
+}
+
+fn smt(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let text = "Some CPUs are hardware threads of one core: work on one slows its sibling down. No pair is made of siblings \
+                unless they are asked for; keep other programs off the siblings of measured CPUs.";
+    found.siblings.then(|| warn(Grade::A, "smt", text.into()))?
+}
+
+fn cpuset(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let text = format!(
+        "This process may use {} of {} CPUs (cpuset or affinity): programs on the others share caches with it unseen.",
+        found.allowed, found.cpus
+    );
+    (found.allowed < found.cpus).then(|| warn(Grade::A, "cpuset", text))?
+}
+
+fn timer_slack(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let slack = found.timer_slack_ns.filter(|&ns| ns > USUAL_TIMER_SLACK_NS)?;
+    let text = format!(
+        "Timers of this process may be {} late (timer slack): sleeps with a timeout take longer than elsewhere. Start it \
+         from a shell that was not given that (/proc/PID/timerslack_ns).",
+        duration(slack as f64)
+    );
+    warn(Grade::A, "timer-slack", text)
+}
+
+fn no_membarrier(found: &Findings<'_>) -> Option<(Grade, Warning)> {
+    let text = "The membarrier system call does not work here (an old kernel, or a seccomp sandbox): waits that use it fall \
+                back to fences, and cost some nanoseconds more for each message.";
+    (!found.membarrier).then(|| warn(Grade::A, "no-membarrier", text.into()))?
+}
+
+/// The value that half of them reach or exceed.
+fn upper_median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}

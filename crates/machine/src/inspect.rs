@@ -1,0 +1,135 @@
+//! Everything about this machine that belongs into the first line of a file.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use threadtoll_record::Machine;
+
+use crate::cgroup::CpuGroups;
+use crate::clock::{Clock, ClockRefused};
+use crate::disturbance::{SystemProbe, ThreadCounters};
+use crate::facts;
+use crate::grade::{Findings, grade};
+use crate::noise::{Watched, watch_all};
+use crate::place::allowed_cpus;
+use crate::topology::Topology;
+
+/// What [`inspect`] is to look at, and what it cannot know.
+#[derive(Clone, Debug)]
+pub struct InspectOptions {
+    /// Where the topology is read; `/sys` unless a synthetic one is wanted.
+    pub sysfs_root: PathBuf,
+    /// How long to watch the CPUs' stillness, all together; zero for not at all.
+    pub noise: Duration,
+    /// Name of the run.
+    pub run: String,
+    /// When the run began, RFC 3339 UTC.
+    pub at: String,
+    /// The program, with its commit and compiler.
+    pub tool: String,
+}
+
+/// Looks at this machine: the gate chooses its clock, its CPUs are watched, and it is graded.
+///
+/// Takes about 50 ms and the time for the noise; during that, all watched CPUs are busy. Registers the process for
+/// membarrier.
+///
+/// # Errors
+///
+/// [`ClockRefused`] where no clock can be trusted. Nothing else is an error: what cannot be found out is absent.
+pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused> {
+    let (clock, clock_facts) = Clock::gate()?;
+    let (sys, proc) = (Path::new("/sys"), Path::new("/proc"));
+    let topology = Topology::read(&options.sysfs_root);
+    let allowed = if topology.synthetic {
+        topology.places.iter().map(|place| place.cpu).collect()
+    } else {
+        allowed_cpus()
+    };
+    // Asked before the watch, which is a load itself.
+    let load_per_cpu = facts::load(proc).map(|load| load / topology.places.len().max(1) as f64);
+    let stillness = if topology.synthetic || options.noise.is_zero() {
+        Stillness::default()
+    } else {
+        Stillness::watch(&allowed, options.noise, &clock)
+    };
+    let siblings = topology
+        .places
+        .iter()
+        .filter(|place| allowed.contains(&place.cpu))
+        .any(|place| place.smt.iter().filter(|cpu| allowed.contains(cpu)).count() > 1);
+
+    let mut machine = Machine {
+        run: options.run,
+        at: options.at,
+        tool: options.tool,
+        simulated: false,
+        synthetic: topology.synthetic,
+        cpu: facts::cpu_model(proc),
+        arch: rustix::system::uname().machine().to_string_lossy().into_owned(),
+        cpus: u32::try_from(topology.places.len()).unwrap_or(u32::MAX),
+        topology: topology.places,
+        quota_cpus: CpuGroups::of_this_process(proc).quota_cpus(),
+        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        governor: facts::governor(sys, &allowed),
+        boost: facts::boost(sys),
+        virtualised: facts::hypervisor(sys, proc),
+        idle_driver: facts::idle_driver(sys),
+        timer_slack_ns: facts::timer_slack_ns(),
+        membarrier: facts::membarrier(),
+        clock: clock_facts,
+        noise: stillness.watched.iter().map(|watched| watched.noise.clone()).collect(),
+        allowed,
+        grade: threadtoll_record::Grade::D,
+        warnings: Vec::new(),
+    };
+    (machine.grade, machine.warnings) = grade(&Findings {
+        clock: &machine.clock,
+        cpus: machine.topology.len(),
+        allowed: machine.allowed.len(),
+        siblings,
+        topology_readable: topology.readable,
+        synthetic: machine.synthetic,
+        quota_cpus: machine.quota_cpus,
+        governor: machine.governor.as_deref(),
+        boost: machine.boost,
+        virtualised: machine.virtualised.as_deref(),
+        timer_slack_ns: machine.timer_slack_ns,
+        membarrier: machine.membarrier,
+        schedstat: ThreadCounters::now().run_queue_ns.is_some(),
+        noise: &machine.noise,
+        steal_share: stillness.steal_share,
+        queued_share: stillness.queued_share(),
+        load_per_cpu,
+    });
+    Ok((machine, clock))
+}
+
+/// What a watch of the CPUs at rest found out.
+#[derive(Default)]
+struct Stillness {
+    watched: Vec<Watched>,
+    steal_share: Option<f64>,
+}
+
+impl Stillness {
+    fn watch(allowed: &[u32], budget: Duration, clock: &Clock) -> Stillness {
+        let mut probe = SystemProbe::new(allowed);
+        let before = probe.sample();
+        let watched = watch_all(allowed, budget, clock);
+        let stolen = probe.sample().delta(&before).steal_ns;
+        let time: u64 = watched.iter().map(|watched| watched.noise.watched_ns).sum();
+        // The first tick that shows may have gathered before the watch began.
+        let steal_share = stolen
+            .filter(|_| time > 0)
+            .map(|ns| ns.saturating_sub(probe.tick_ns() * watched.len() as u64) as f64 / time as f64);
+        Stillness { watched, steal_share }
+    }
+
+    /// Share of the time that the watching threads stood behind others, all CPUs together.
+    fn queued_share(&self) -> Option<f64> {
+        let queued: u64 = self.watched.iter().map(|watched| watched.run_queue_ns).sum::<Option<u64>>()?;
+        let time: u64 = self.watched.iter().map(|watched| watched.noise.watched_ns).sum();
+        (time > 0).then(|| queued as f64 / time as f64)
+    }
+}

@@ -1,0 +1,307 @@
+//! Is a block disturbed, and by what?
+//!
+//! A cause marks a block when it can have moved what the block is for: the mean of a stretch by about a percent, or any
+//! sample of a stamped tail. Marks never delete anything; clean and all blocks are both reported.
+//!
+//! Two things are *not* disturbances. Where both ends share a CPU, or the scheduler places them, its switches, queues and
+//! migrations are the mechanism at work. And every wake-up of a sleeping end takes it through a run queue even on an idle
+//! CPU, for as long as the CPU needs to leave its idle state; every spinning end meets the scheduler's tick, which takes a
+//! percent or two of a virtual machine. Both belong to what is measured, so that only what goes well beyond the [`Usual`]
+//! of the same cell counts. An intrusion that is short against all the wake-ups of a block stays unseen that way; its
+//! sample still stands in the tail.
+
+use threadtoll_record::{BlockKind, Cause, CpuNoise, Disturbance, Placement};
+
+/// Queueing from this share of the time on marks a block: it moves a mean by as much as a figure may be off.
+pub const QUEUED_SHARE: f64 = 0.01;
+/// Queueing from this share on makes involuntary switches mark a block of stretches. Half of [`QUEUED_SHARE`], because a
+/// switch also costs what the caches held.
+pub const QUEUED_SHARE_WITH_SWITCHES: f64 = 0.005;
+/// More involuntary switches than this mark a block of stretches even if they were short: at some microseconds each for
+/// the way out and back, one a millisecond is a percent.
+pub const SWITCHES_PER_MS: f64 = 1.0;
+/// Queueing and gaps up to this multiple of the usual of their cell are the mechanism's and the machine's own: wake-ups
+/// vary by tens of percent from block to block with the depth of the idle state, ticks with what hangs on them.
+pub const USUAL_FACTOR: f64 = 1.5;
+/// What one wake-up may queue while nothing is known about its cell: leaving a deep idle state, or a virtual machine's
+/// halt, takes tens of microseconds.
+pub const UNKNOWN_WAKE_NS: f64 = 50_000.0;
+/// Steal from this share of the time of the block's CPUs on marks it. `/proc/stat` counts in ticks of mostly 10 ms, so
+/// that in blocks below a second one tick is enough.
+pub const STEAL_SHARE: f64 = 0.005;
+/// Time from this share on that vanished under a spinning end, beyond the usual, marks a block.
+pub const GAP_SHARE: f64 = 0.01;
+/// Page faults that roaming threads are forgiven in one block: the kernel unmaps pages on purpose to see from which node
+/// they are used. Ends that stay where their memory was touched have none.
+pub const FREE_PAGE_FAULTS: u64 = 16;
+
+/// A block as the judge sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed<'a> {
+    /// Which loop made it.
+    pub kind: BlockKind,
+    /// Where its ends ran.
+    pub placement: Placement,
+    /// Whether an end spins, so that gaps could be seen.
+    pub spins: bool,
+    /// Its length in nanoseconds.
+    pub elapsed_ns: u64,
+    /// How many CPUs the steal was summed over.
+    pub cpus: u32,
+    /// Voluntary switches of all ends: each is followed by one wake-up.
+    pub voluntary_switches: u64,
+    /// Involuntary switches of all ends.
+    pub involuntary_switches: u64,
+    /// What is usual in this cell.
+    pub usual: Usual,
+    /// What was counted.
+    pub disturbance: &'a Disturbance,
+}
+
+/// What a cell's blocks lose even when nothing happens: a block is judged by what it lost beyond that.
+///
+/// One for each cell and loop: made before its first block, taught each block after it was judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usual {
+    /// Run-queue delay for each wake-up, in nanoseconds; nothing while no block showed it.
+    pub wake_ns: Option<f64>,
+    /// Share of the time that vanishes under a spinning end; nothing while not known.
+    pub gap_share: Option<f64>,
+}
+
+impl Usual {
+    /// What is known before the first block: what threads that spun on these CPUs lost when the machine was inspected.
+    pub fn of(noise: &[CpuNoise], cpus: &[u32]) -> Usual {
+        let lost = noise.iter().filter(|noise| cpus.contains(&noise.cpu)).map(|noise| noise.lost_share);
+        Usual { wake_ns: None, gap_share: lost.reduce(f64::max) }
+    }
+
+    /// Learns from a block: the quietest so far is the usual.
+    pub fn learn(&mut self, block: &Observed<'_>) {
+        let lower = |usual: &mut Option<f64>, seen: Option<f64>| {
+            *usual = seen.map(|seen| usual.map_or(seen, |usual| usual.min(seen))).or(*usual);
+        };
+        let Disturbance { run_queue_ns, gap_ns, .. } = *block.disturbance;
+        // Few wake-ups say little about the usual one: a single one that waited would excuse all that follow.
+        let woken = (block.voluntary_switches >= 100).then_some(block.voluntary_switches as f64);
+        lower(&mut self.wake_ns, run_queue_ns.zip(woken).map(|(ns, wakes)| ns as f64 / wakes));
+        let spun = (block.spins && block.elapsed_ns > 0).then_some(block.elapsed_ns as f64);
+        lower(&mut self.gap_share, gap_ns.zip(spun).map(|(ns, elapsed)| ns as f64 / elapsed));
+    }
+}
+
+/// The causes that reached their thresholds, in the order in which the files name them.
+///
+/// [`Cause::ReferenceDrift`] is not among them: it takes more than one block to see.
+pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let mut mark = |cause, reached: bool| {
+        if reached {
+            causes.push(cause);
+        }
+    };
+    let Disturbance { migrations, steal_ns, page_faults, gap_ns, throttled, .. } = *block.disturbance;
+    let elapsed = block.elapsed_ns as f64;
+    let pinned = block.placement == Placement::Pinned;
+    let queued = block.queued_ns();
+
+    mark(Cause::Migration, pinned && migrations.is_some_and(|count| count > 0));
+    mark(Cause::InvoluntarySwitch, pinned && block.switches_matter(queued));
+    mark(Cause::RunQueueDelay, pinned && queued.is_some_and(|ns| ns > 0.0 && ns >= QUEUED_SHARE * elapsed));
+    let stolen = steal_ns.unwrap_or(0) as f64;
+    mark(Cause::Steal, stolen > 0.0 && stolen >= STEAL_SHARE * elapsed * f64::from(block.cpus));
+    let usual_gap = USUAL_FACTOR * block.usual.gap_share.unwrap_or(0.0) * elapsed;
+    let gap = gap_ns.filter(|_| block.spins).unwrap_or(0) as f64 - usual_gap;
+    mark(Cause::Gap, gap > 0.0 && gap >= GAP_SHARE * elapsed);
+    let forgiven = if block.placement == Placement::Free { FREE_PAGE_FAULTS } else { 0 };
+    mark(Cause::PageFault, page_faults > forgiven);
+    mark(Cause::Throttled, throttled.is_some_and(|times| times > 0));
+    causes
+}
+
+impl Observed<'_> {
+    /// Run-queue delay beyond what the wake-ups of this block explain.
+    fn queued_ns(&self) -> Option<f64> {
+        let queued = self.disturbance.run_queue_ns? as f64;
+        let usual = self.usual.wake_ns.map_or(UNKNOWN_WAKE_NS, |ns| ns * USUAL_FACTOR);
+        Some((queued - self.voluntary_switches as f64 * usual).max(0.0))
+    }
+
+    fn switches_matter(&self, queued_ns: Option<f64>) -> bool {
+        if self.involuntary_switches == 0 {
+            return false;
+        }
+        let elapsed = self.elapsed_ns as f64;
+        match self.kind {
+            // One is enough to make a tail.
+            BlockKind::Stamped => true,
+            BlockKind::Stretch => {
+                self.involuntary_switches as f64 > SWITCHES_PER_MS * elapsed / 1e6
+                    // Where nobody says how long the end was away, it cannot be shown to have been short.
+                    || queued_ns.is_none_or(|ns| ns >= QUEUED_SHARE_WITH_SWITCHES * elapsed)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A still block of 100 ms on two CPUs, whose ends spin.
+    fn still(disturbance: &Disturbance) -> Observed<'_> {
+        Observed {
+            kind: BlockKind::Stretch,
+            placement: Placement::Pinned,
+            spins: true,
+            elapsed_ns: 100 * MS,
+            cpus: 2,
+            voluntary_switches: 0,
+            involuntary_switches: 0,
+            usual: Usual::default(),
+            disturbance,
+        }
+    }
+
+    fn nothing() -> Disturbance {
+        Disturbance {
+            causes: vec![],
+            migrations: Some(0),
+            run_queue_ns: Some(0),
+            steal_ns: Some(0),
+            page_faults: 0,
+            gap_ns: Some(0),
+            throttled: Some(0),
+        }
+    }
+
+    #[test]
+    fn a_still_block_is_clean_and_so_is_one_of_which_nothing_is_known() {
+        assert_eq!(judge(&still(&nothing())), []);
+        assert_eq!(judge(&still(&Disturbance::default())), []);
+        assert_eq!(judge(&Observed { elapsed_ns: 0, ..still(&nothing()) }), []);
+    }
+
+    /// Each number just below its threshold and at it.
+    #[test]
+    fn thresholds() {
+        let quiet = nothing;
+        let table = [
+            (Disturbance { migrations: Some(1), ..quiet() }, vec![Cause::Migration]),
+            (Disturbance { run_queue_ns: Some(MS - 1), ..quiet() }, vec![]),
+            (Disturbance { run_queue_ns: Some(MS), ..quiet() }, vec![Cause::RunQueueDelay]),
+            (Disturbance { steal_ns: Some(MS - 1), ..quiet() }, vec![]),
+            (Disturbance { steal_ns: Some(10 * MS), ..quiet() }, vec![Cause::Steal]),
+            (Disturbance { gap_ns: Some(MS - 1), ..quiet() }, vec![]),
+            (Disturbance { gap_ns: Some(MS), ..quiet() }, vec![Cause::Gap]),
+            (Disturbance { page_faults: 1, ..quiet() }, vec![Cause::PageFault]),
+            (Disturbance { throttled: Some(1), ..quiet() }, vec![Cause::Throttled]),
+        ];
+        for (disturbance, expected) in table {
+            assert_eq!(judge(&still(&disturbance)), expected, "{disturbance:?}");
+        }
+    }
+
+    #[test]
+    fn one_switch_spoils_a_tail_but_not_a_mean() {
+        let disturbance = nothing();
+        let switched = Observed { involuntary_switches: 1, ..still(&disturbance) };
+        assert_eq!(judge(&switched), []);
+        assert_eq!(judge(&Observed { kind: BlockKind::Stamped, ..switched }), [Cause::InvoluntarySwitch]);
+        assert_eq!(judge(&Observed { involuntary_switches: 100, ..switched }), []);
+        assert_eq!(judge(&Observed { involuntary_switches: 101, ..switched }), [Cause::InvoluntarySwitch]);
+        let away = Disturbance { run_queue_ns: Some(MS / 2), ..nothing() };
+        assert_eq!(judge(&Observed { disturbance: &away, ..switched }), [Cause::InvoluntarySwitch]);
+        let unknown = Disturbance { run_queue_ns: None, ..nothing() };
+        assert_eq!(judge(&Observed { disturbance: &unknown, ..switched }), [Cause::InvoluntarySwitch]);
+    }
+
+    #[test]
+    fn what_the_scheduler_does_belongs_to_free_and_shared_placements() {
+        let busy = Disturbance { migrations: Some(9), run_queue_ns: Some(90 * MS), ..nothing() };
+        for placement in [Placement::SameCpu, Placement::Free] {
+            for kind in [BlockKind::Stretch, BlockKind::Stamped] {
+                let block = Observed { placement, kind, involuntary_switches: 5_000, ..still(&busy) };
+                assert_eq!(judge(&block), [], "{placement} {kind:?}");
+            }
+        }
+        let faults = Disturbance { page_faults: FREE_PAGE_FAULTS, ..nothing() };
+        assert_eq!(judge(&Observed { placement: Placement::Free, ..still(&faults) }), []);
+        assert_eq!(judge(&Observed { placement: Placement::SameCpu, ..still(&faults) }), [Cause::PageFault]);
+        let hypervisor = Disturbance { steal_ns: Some(10 * MS), ..nothing() };
+        assert_eq!(judge(&Observed { placement: Placement::Free, ..still(&hypervisor) }), [Cause::Steal]);
+    }
+
+    #[test]
+    fn waking_up_is_no_disturbance_but_waiting_behind_others_is() {
+        // 10,000 wake-ups of 4 us each are 40% of the time, all of it the mechanism's own.
+        let wakes = Disturbance { run_queue_ns: Some(40 * MS), gap_ns: None, ..nothing() };
+        let first = Observed { spins: false, voluntary_switches: 10_000, ..still(&wakes) };
+        assert_eq!(judge(&first), []);
+        let mut usual = Usual::default();
+        usual.learn(&first);
+        assert_eq!(usual.wake_ns, Some(4_000.0));
+        let later = Observed { usual, ..first };
+        assert_eq!(judge(&later), []);
+        let queued = Disturbance { run_queue_ns: Some(70 * MS), ..wakes.clone() };
+        assert_eq!(judge(&Observed { disturbance: &queued, ..later }), [Cause::RunQueueDelay]);
+        // An end that sleeps seldom is held to nearly the same as one that spins.
+        let seldom = Disturbance { run_queue_ns: Some(3 * MS), ..wakes.clone() };
+        let block = Observed { voluntary_switches: 20, disturbance: &seldom, ..first };
+        assert_eq!(judge(&block), [Cause::RunQueueDelay]);
+    }
+
+    #[test]
+    fn the_usual_is_that_of_the_quietest_block_and_not_of_a_few_wake_ups() {
+        let queued = |ns| Disturbance { run_queue_ns: Some(ns), ..nothing() };
+        let mut usual = Usual::default();
+        for (ns, wakes, expected) in
+            [(MS, 99, None), (3 * MS, 100, Some(30_000.0)), (MS, 100, Some(10_000.0))]
+        {
+            let disturbance = queued(ns);
+            usual.learn(&Observed { spins: false, voluntary_switches: wakes, ..still(&disturbance) });
+            assert_eq!(usual.wake_ns, expected);
+        }
+        usual.learn(&Observed { voluntary_switches: 100, ..still(&Disturbance::default()) });
+        assert_eq!(usual, Usual { wake_ns: Some(10_000.0), gap_share: None });
+    }
+
+    #[test]
+    fn gaps_that_the_machine_always_has_mark_no_block() {
+        let noise =
+            |cpu, lost_share| CpuNoise { cpu, watched_ns: 1, gaps: vec![], lost_share, longest_ns: 0 };
+        let noise = [noise(0, 0.01), noise(1, 0.02), noise(2, 0.5)];
+        assert_eq!(Usual::of(&noise, &[7]).gap_share, None);
+        let mut usual = Usual::of(&noise, &[0, 1]);
+        assert_eq!(usual.gap_share, Some(0.02));
+        let gaps = |ms| Disturbance { gap_ns: Some(ms * MS), ..nothing() };
+        assert_eq!(judge(&Observed { usual, ..still(&gaps(3)) }), []);
+        assert_eq!(judge(&Observed { usual, ..still(&gaps(4)) }), [Cause::Gap]);
+        usual.learn(&still(&gaps(1)));
+        assert_eq!(judge(&Observed { usual, ..still(&gaps(3)) }), [Cause::Gap]);
+    }
+
+    #[test]
+    fn gaps_count_only_where_an_end_spins() {
+        let gap = Disturbance { gap_ns: Some(50 * MS), ..nothing() };
+        assert_eq!(judge(&Observed { spins: false, ..still(&gap) }), []);
+    }
+
+    #[test]
+    fn several_causes_stand_in_the_order_of_the_files() {
+        let all = Disturbance {
+            causes: vec![],
+            migrations: Some(1),
+            run_queue_ns: Some(50 * MS),
+            steal_ns: Some(50 * MS),
+            page_faults: 3,
+            gap_ns: Some(50 * MS),
+            throttled: Some(2),
+        };
+        let causes = judge(&Observed { kind: BlockKind::Stamped, involuntary_switches: 1, ..still(&all) });
+        assert_eq!(causes.len(), 7);
+        assert!(causes.is_sorted());
+    }
+}

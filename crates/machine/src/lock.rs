@@ -1,0 +1,71 @@
+//! One measurement at a time.
+//!
+//! Two measurements on one machine spoil each other without either noticing much. A lock on a file in the temporary
+//! directory keeps those of one user apart, across processes; it disappears with the process that holds it, however that
+//! ends. It is advice: nothing stops a program that does not ask, or another user.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+/// The machine is ours until this is dropped.
+#[derive(Debug)]
+#[must_use = "the lock is given back when this is dropped"]
+pub struct MachineLock {
+    _file: File,
+}
+
+fn open() -> io::Result<File> {
+    let user = rustix::process::getuid().as_raw();
+    let path: PathBuf = std::env::temp_dir().join(format!("threadtoll-{user}.lock"));
+    // The directory is everyone's: a link that someone else put there must not be followed.
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
+        .open(path)
+}
+
+/// Waits until no other measurement of this user holds the machine. Threads of one process exclude each other, too.
+///
+/// # Errors
+///
+/// Where the file cannot be made or locked.
+#[doc(hidden)]
+pub fn machine_lock() -> io::Result<MachineLock> {
+    let file = open()?;
+    file.lock()?;
+    Ok(MachineLock { _file: file })
+}
+
+/// The machine, or nothing if another measurement of this user holds it.
+///
+/// # Errors
+///
+/// Where the file cannot be made or locked.
+#[doc(hidden)]
+pub fn try_machine_lock() -> io::Result<Option<MachineLock>> {
+    let file = open()?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(MachineLock { _file: file })),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_is_held_once() {
+        let held = machine_lock().unwrap();
+        assert!(try_machine_lock().unwrap().is_none());
+        drop(held);
+        // Another test may be quicker; waiting must succeed in the end.
+        drop(machine_lock().unwrap());
+    }
+}

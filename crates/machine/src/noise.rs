@@ -1,0 +1,220 @@
+//! How still is a CPU while nothing is asked of it?
+//!
+//! A thread bound to the CPU does nothing but read the clock. Whatever keeps it from the next reading for longer than a
+//! microsecond shows as a gap: interrupts, other threads, the firmware, the hypervisor. (The method is that of jHiccup,
+//! sysjitter and the kernel's `osnoise` tracer, without the tracer's knowledge of who it was.) A CPU that is busy reading
+//! neither idles nor changes its frequency much: how long it takes to wake up is not looked at here.
+
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use threadtoll_record::CpuNoise;
+
+use crate::clock::Clock;
+use crate::disturbance::ThreadProbe;
+use crate::place::{PlaceError, pin_to};
+
+/// Lower bounds of the classes into which gaps are counted, in nanoseconds.
+pub const CLASSES_NS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+/// A gap is this many times the shortest distance of two readings, where that is longer than the first class.
+const GAP_FACTOR: u64 = 8;
+/// CPUs that are watched at the same time: more threads that spin would be noise to each other through heat and power.
+pub const WATCHED_AT_ONCE: usize = 8;
+/// A CPU is watched at least this long; some scheduler ticks and a good chance of meeting what comes ten times a second.
+pub const SHORTEST_WATCH: Duration = Duration::from_millis(100);
+
+/// What a watch found out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Watched {
+    pub(crate) noise: CpuNoise,
+    /// Time that the watching thread stood in the run queue behind others.
+    pub(crate) run_queue_ns: Option<u64>,
+}
+
+/// Watches one CPU from a thread of its own.
+///
+/// # Errors
+///
+/// [`PlaceError`] where no thread can be started or bound to the CPU.
+pub fn observe(cpu: u32, duration: Duration, clock: &Clock) -> Result<CpuNoise, PlaceError> {
+    watch(&[cpu], duration, clock).map(|mut watched| watched.remove(0).noise)
+}
+
+/// Watches CPUs, several at once, for about `budget` in total. CPUs that cannot be watched are left out.
+///
+/// Where the budget does not give every CPU its [`SHORTEST_WATCH`], a sample evenly spread over them is watched.
+pub fn observe_all(cpus: &[u32], budget: Duration, clock: &Clock) -> Vec<CpuNoise> {
+    watch_all(cpus, budget, clock).into_iter().map(|watched| watched.noise).collect()
+}
+
+pub(crate) fn watch_all(cpus: &[u32], budget: Duration, clock: &Clock) -> Vec<Watched> {
+    let (cpus, duration) = share(cpus, budget);
+    let rounds = cpus.chunks(WATCHED_AT_ONCE);
+    rounds
+        .flat_map(|round| {
+            watch(round, duration, clock).unwrap_or_else(|_| {
+                // One that cannot be watched (taken offline meanwhile) must not cost the others of its round.
+                round.iter().filter_map(|&cpu| watch(&[cpu], duration, clock).ok()).flatten().collect()
+            })
+        })
+        .collect()
+}
+
+/// Which CPUs to watch and each how long.
+fn share(cpus: &[u32], budget: Duration) -> (Vec<u32>, Duration) {
+    let mut cpus = cpus.to_vec();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let affordable = (budget.as_nanos() / SHORTEST_WATCH.as_nanos()).max(1);
+    let affordable = usize::try_from(affordable).unwrap_or(usize::MAX).saturating_mul(WATCHED_AT_ONCE);
+    if cpus.len() > affordable {
+        cpus = (0..affordable).map(|index| cpus[index * cpus.len() / affordable]).collect();
+    }
+    let rounds = u32::try_from(cpus.len().div_ceil(WATCHED_AT_ONCE).max(1)).unwrap_or(u32::MAX);
+    (cpus, (budget / rounds).max(SHORTEST_WATCH.min(budget)))
+}
+
+/// Watches all of `cpus` at once.
+fn watch(cpus: &[u32], duration: Duration, clock: &Clock) -> Result<Vec<Watched>, PlaceError> {
+    let no_thread = |source| PlaceError::Forbidden { what: "to start a thread", source };
+    thread::scope(|scope| {
+        let start = |&cpu: &u32| {
+            let work = move || {
+                pin_to(&[cpu])?;
+                Ok(spin(cpu, duration, clock))
+            };
+            thread::Builder::new().name(format!("watch-{cpu}")).spawn_scoped(scope, work).map_err(no_thread)
+        };
+        // All are started before the first is waited for.
+        let threads: Vec<_> = cpus.iter().map(start).collect();
+        let ended = threads.into_iter().map(|started| {
+            started?.join().unwrap_or_else(|_| Err(no_thread(io::Error::other("the watching thread died"))))
+        });
+        ended.collect()
+    })
+}
+
+/// Reads the clock until the time is over.
+fn spin(cpu: u32, duration: Duration, clock: &Clock) -> Watched {
+    let probe = ThreadProbe::new();
+    // Warms the loop up and finds the shortest distance of two readings.
+    let mut last = clock.stamp();
+    let mut shortest = u64::MAX;
+    for _ in 0..10_000 {
+        let now = clock.stamp();
+        shortest = shortest.min(now.saturating_sub(last));
+        last = now;
+    }
+    let threshold = clock.ticks(CLASSES_NS[0] as f64).max(GAP_FACTOR.saturating_mul(shortest));
+    let mut gaps = Gaps::new(shortest, |ns| clock.ticks(ns as f64));
+
+    let queued_before = probe.sample().run_queue_ns;
+    let began = clock.stamp();
+    let end = began.saturating_add(clock.ticks(duration.as_nanos() as f64));
+    let mut last = began;
+    while last < end {
+        let now = clock.stamp();
+        let distance = now.saturating_sub(last);
+        if distance >= threshold {
+            gaps.count(distance);
+        }
+        last = now;
+    }
+    let queued = probe.sample().run_queue_ns;
+    let watched = last - began;
+    Watched {
+        noise: CpuNoise {
+            cpu,
+            watched_ns: clock.ns(watched) as u64,
+            gaps: CLASSES_NS.into_iter().zip(gaps.counts).collect(),
+            lost_share: if watched == 0 { 0.0 } else { gaps.lost as f64 / watched as f64 },
+            longest_ns: clock.ns(gaps.longest) as u64,
+        },
+        run_queue_ns: queued.zip(queued_before).map(|(after, before)| after.saturating_sub(before)),
+    }
+}
+
+/// Gaps by class, in ticks.
+struct Gaps {
+    shortest: u64,
+    bounds: [u64; CLASSES_NS.len()],
+    counts: [u64; CLASSES_NS.len()],
+    lost: u64,
+    longest: u64,
+}
+
+impl Gaps {
+    fn new(shortest: u64, ticks: impl Fn(u64) -> u64) -> Gaps {
+        Gaps { shortest, bounds: CLASSES_NS.map(ticks), counts: [0; CLASSES_NS.len()], lost: 0, longest: 0 }
+    }
+
+    #[cold]
+    fn count(&mut self, distance: u64) {
+        let class = self.bounds.iter().rposition(|&bound| distance >= bound).unwrap_or(0);
+        self.counts[class] += 1;
+        // The reading itself takes its time even without a gap.
+        self.lost += distance - self.shortest.min(distance);
+        self.longest = self.longest.max(distance);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::machine_lock;
+    use crate::place::allowed_cpus;
+
+    #[test]
+    fn gaps_fall_into_their_classes() {
+        let mut gaps = Gaps::new(20, |ns| ns);
+        for distance in [1_000, 9_999, 10_000, 999_999, 1_000_000, 50_000_000] {
+            gaps.count(distance);
+        }
+        assert_eq!(gaps.counts, [2, 1, 1, 1, 1]);
+        assert_eq!(gaps.longest, 50_000_000);
+        assert_eq!(gaps.lost, 1_000 + 9_999 + 10_000 + 999_999 + 1_000_000 + 50_000_000 - 6 * 20);
+    }
+
+    #[test]
+    fn a_budget_is_shared_by_rounds_or_spent_on_a_sample() {
+        let ms = Duration::from_millis;
+        let all: Vec<u32> = (0..500).collect();
+        assert_eq!(share(&[1, 0, 1], ms(500)), (vec![0, 1], ms(500)));
+        assert_eq!(share(&all[..16], ms(500)), (all[..16].to_vec(), ms(250)));
+        let (sample, each) = share(&all, ms(500));
+        assert_eq!((sample.len(), each), (40, ms(100)));
+        assert!(sample.windows(2).all(|pair| pair[1] - pair[0] >= 12), "evenly spread: {sample:?}");
+        assert_eq!(share(&all, ms(20)), (vec![0, 62, 125, 187, 250, 312, 375, 437], ms(20)));
+        assert!(share(&[], ms(500)).0.is_empty());
+        assert_eq!(share(&[3], Duration::ZERO), (vec![3], Duration::ZERO));
+    }
+
+    #[test]
+    fn every_allowed_cpu_is_watched_for_its_time() {
+        let _alone = machine_lock().unwrap();
+        let (clock, _) = Clock::gate().unwrap();
+        let cpus = allowed_cpus();
+        let noise = observe_all(&cpus, Duration::from_millis(20), &clock);
+        assert_eq!(noise.len(), cpus.len().min(WATCHED_AT_ONCE));
+        for cpu in noise {
+            assert!(cpu.watched_ns >= 19_000_000, "{cpu:?}");
+            assert!((0.0..=1.0).contains(&cpu.lost_share), "{cpu:?}");
+            assert!(cpu.longest_ns <= cpu.watched_ns, "{cpu:?}");
+            let bounds: Vec<u64> = cpu.gaps.iter().map(|&(bound, _)| bound).collect();
+            assert_eq!(bounds, CLASSES_NS);
+        }
+        assert_eq!(allowed_cpus(), cpus, "the calling thread is not moved");
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_an_error_alone_and_left_out_among_others() {
+        let _alone = machine_lock().unwrap();
+        let (clock, _) = Clock::gate().unwrap();
+        let first = allowed_cpus()[0];
+        let brief = Duration::from_millis(2);
+        assert!(matches!(observe(8_191, brief, &clock), Err(PlaceError::NotAllowed { .. })));
+        let watched = observe_all(&[first, 8_191], brief, &clock);
+        assert_eq!(watched.iter().map(|noise| noise.cpu).collect::<Vec<_>>(), [first]);
+    }
+}

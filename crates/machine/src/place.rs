@@ -1,0 +1,236 @@
+//! Where a thread runs.
+//!
+//! Raw system calls with masks of any length: the C library's `cpu_set_t` ends at 1,024 CPUs.
+
+use std::io;
+
+use thiserror::Error;
+
+use crate::cpulist::MAX_CPUS;
+
+/// Why a thread could not be placed.
+#[derive(Debug, Error)]
+pub enum PlaceError {
+    /// No CPU was named.
+    #[error("no CPU was named to run on; name at least one")]
+    NoCpu,
+    /// Some CPUs are offline, do not exist, or are kept from this process by its control group.
+    #[error("this process may not run on CPU {}; choose among {}", list(.refused), list(.allowed))]
+    NotAllowed {
+        /// The CPUs that were asked for and are not to be had.
+        refused: Vec<u32>,
+        /// The CPUs that the thread could run on before.
+        allowed: Vec<u32>,
+    },
+    /// The kernel or its sandbox does not let threads be placed.
+    #[error(
+        "the kernel does not let this process choose {what}: {source}; a sandbox (seccomp) may forbid it"
+    )]
+    Forbidden {
+        /// What was to be chosen.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+fn list(cpus: &[u32]) -> String {
+    let shown: Vec<String> = cpus.iter().take(16).map(u32::to_string).collect();
+    let more = if cpus.len() > 16 { ", …" } else { "" };
+    if shown.is_empty() { "none".into() } else { shown.join(", ") + more }
+}
+
+const WORD_BITS: usize = u64::BITS as usize;
+
+/// The CPUs on which the calling thread may run, ascending.
+///
+/// Where the kernel does not say (some sandboxes), the CPU it runs on at this moment: never empty.
+pub fn allowed_cpus() -> Vec<u32> {
+    read_affinity().unwrap_or_else(|_| vec![Some(current_cpu()).filter(|&cpu| cpu < MAX_CPUS).unwrap_or(0)])
+}
+
+fn read_affinity() -> io::Result<Vec<u32>> {
+    // 1,024 CPUs are enough nearly everywhere; the kernel says EINVAL where its own mask is longer.
+    let mut words = 1024 / WORD_BITS;
+    loop {
+        let mut mask = vec![0u64; words];
+        // SAFETY: the kernel writes at most the given number of bytes into `mask`, which has as many; 0 is this thread.
+        let written = unsafe {
+            libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&mask[..]), mask.as_mut_ptr())
+        };
+        if written >= 0 {
+            return Ok(cpus_in(&mask));
+        }
+        let error = io::Error::last_os_error();
+        words *= 2;
+        if error.raw_os_error() != Some(libc::EINVAL) || words > MAX_CPUS as usize / WORD_BITS {
+            return Err(error);
+        }
+    }
+}
+
+/// The kernel's masks are arrays of `unsigned long`; read by 64-bit words that is the same where it is little-endian or
+/// 64 bits wide, and Linux on anything else is not supported.
+fn cpus_in(mask: &[u64]) -> Vec<u32> {
+    let bits = (0..mask.len() * WORD_BITS).filter(|bit| mask[bit / WORD_BITS] >> (bit % WORD_BITS) & 1 == 1);
+    bits.map(|bit| bit as u32).collect()
+}
+
+/// Binds the calling thread to `cpus`; when it returns, the thread runs on one of them.
+///
+/// Threads that it starts inherit this.
+///
+/// # Errors
+///
+/// [`PlaceError`]; the thread may then run where it could before. The kernel silently drops CPUs that the control group
+/// keeps from the process; here that is an error, because a figure would else name CPUs that were never used.
+pub fn pin_to(cpus: &[u32]) -> Result<(), PlaceError> {
+    let mut wanted = cpus.to_vec();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let Some(&highest) = wanted.last() else { return Err(PlaceError::NoCpu) };
+    let before = allowed_cpus();
+    let refused = |granted: &[u32]| PlaceError::NotAllowed {
+        refused: wanted.iter().copied().filter(|cpu| granted.binary_search(cpu).is_err()).collect(),
+        allowed: before.clone(),
+    };
+    if highest >= MAX_CPUS {
+        return Err(refused(&before));
+    }
+    match write_affinity(&wanted) {
+        Ok(()) => {}
+        // None of them is online and allowed.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Err(refused(&[])),
+        Err(source) => return Err(PlaceError::Forbidden { what: "CPUs", source }),
+    }
+    match read_affinity() {
+        Ok(granted) if granted == wanted => Ok(()),
+        Ok(granted) => {
+            // The thread is on its way out of a mistake: should even this fail, the first error still says it best.
+            let _ = write_affinity(&before);
+            Err(refused(&granted))
+        }
+        Err(source) => Err(PlaceError::Forbidden { what: "CPUs", source }),
+    }
+}
+
+/// `cpus` ascending, below [`MAX_CPUS`] and not empty.
+fn write_affinity(cpus: &[u32]) -> io::Result<()> {
+    let highest = cpus.last().copied().unwrap_or(0) as usize;
+    let mut mask = vec![0u64; highest / WORD_BITS + 1];
+    for &cpu in cpus {
+        mask[cpu as usize / WORD_BITS] |= 1 << (cpu as usize % WORD_BITS);
+    }
+    // SAFETY: the kernel reads the given number of bytes from `mask`, which has as many; 0 is this thread.
+    let result =
+        unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&mask[..]), mask.as_ptr()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The CPU on which the calling thread runs at this moment; `u32::MAX` where the kernel does not say.
+#[inline]
+pub fn current_cpu() -> u32 {
+    // SAFETY: takes no arguments and touches no memory of ours. Its -1 becomes u32::MAX.
+    let cpu = unsafe { libc::sched_getcpu() };
+    cpu as u32
+}
+
+/// Lets the calling thread run only when its CPU has nothing else to do (`SCHED_IDLE`).
+///
+/// This is for threads that keep a CPU from idling. Without privilege there may be no way back.
+///
+/// # Errors
+///
+/// [`PlaceError::Forbidden`] where a sandbox does not allow it.
+pub fn set_idle_priority() -> Result<(), PlaceError> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // By system call: musl's function of this name refuses to do anything, because POSIX means the whole process by it.
+    // SAFETY: the kernel reads one sched_param from a live address; 0 is this thread.
+    let result =
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const parameters) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(PlaceError::Forbidden { what: "the priority of a thread", source: io::Error::last_os_error() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::machine_lock;
+
+    /// Runs `task` on a thread of its own, so that no test leaves another one pinned.
+    fn apart<T: Send + 'static>(task: impl FnOnce() -> T + Send + 'static) -> T {
+        let _alone = machine_lock().unwrap();
+        std::thread::spawn(task).join().unwrap()
+    }
+
+    #[test]
+    fn a_pinned_thread_runs_there_and_nowhere_else() {
+        apart(|| {
+            for cpu in allowed_cpus() {
+                pin_to(&[cpu]).unwrap();
+                assert_eq!(current_cpu(), cpu);
+                assert_eq!(allowed_cpus(), [cpu]);
+                // What a thread starts inherits its place.
+                assert_eq!(std::thread::spawn(allowed_cpus).join().unwrap(), [cpu]);
+            }
+        });
+    }
+
+    #[test]
+    fn a_thread_may_roam_among_several() {
+        apart(|| {
+            let all = allowed_cpus();
+            let mut backwards = all.clone();
+            backwards.reverse();
+            backwards.push(all[0]);
+            pin_to(&backwards).unwrap();
+            assert_eq!(allowed_cpus(), all);
+        });
+    }
+
+    #[test]
+    fn cpus_that_are_not_there_are_refused_and_change_nothing() {
+        apart(|| {
+            let before = allowed_cpus();
+            assert!(matches!(pin_to(&[]), Err(PlaceError::NoCpu)));
+            for absent in [8_191, 65_535, 65_536, u32::MAX] {
+                for cpus in [vec![absent], vec![before[0], absent]] {
+                    match pin_to(&cpus) {
+                        Err(PlaceError::NotAllowed { refused, allowed }) => {
+                            assert_eq!((refused, allowed), (vec![absent], before.clone()));
+                        }
+                        other => panic!("{other:?}"),
+                    }
+                    assert_eq!(allowed_cpus(), before);
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn errors_name_the_cpus() {
+        let error = PlaceError::NotAllowed { refused: vec![9], allowed: (0..20).collect() };
+        assert_eq!(
+            error.to_string(),
+            "this process may not run on CPU 9; choose among 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, …"
+        );
+    }
+
+    #[test]
+    fn idle_priority_is_for_the_calling_thread_only() {
+        let policy = || {
+            // SAFETY: takes no pointers; 0 is this thread.
+            unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) }
+        };
+        let before = policy();
+        let inside = apart(move || {
+            set_idle_priority().unwrap();
+            policy()
+        });
+        assert_eq!(inside, i64::from(libc::SCHED_IDLE));
+        assert_eq!(policy(), before);
+    }
+}

@@ -1,0 +1,186 @@
+//! Reads the topology from a tree like `/sys`.
+//!
+//! | asked | file, below `devices/system` |
+//! |---|---|
+//! | which CPUs are online | `cpu/online` |
+//! | the core of a CPU | `cpu/cpuN/topology/core_cpus_list`, `thread_siblings_list` before Linux 5.3 |
+//! | its last-level cache | `cpu/cpuN/cache/index*/{level,type,shared_cpu_list}` |
+//! | its node | `node/nodeN/cpulist` |
+//! | its kind | `../cpu_core/cpus`, `../cpu_atom/cpus`, `../cpu_lowpower/cpus` (x86), `cpu/cpuN/cpu_capacity` (others) |
+//!
+//! The files are not trusted: lists may be garbage, contradict each other or name CPUs that do not exist. Cores and
+//! caches are named by their lowest CPU, and two CPUs are together where they bear the same name, so that whatever the
+//! files say, "same core" and "same cache" stay relations that hold in both directions and onwards.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use threadtoll_record::CpuPlace;
+
+use crate::cpulist;
+use crate::place::allowed_cpus;
+use crate::topology::{EFFICIENCY, PERFORMANCE, Topology};
+
+/// No file of these is longer; what a hostile tree holds beyond is not read.
+const LONGEST_FILE: u64 = 1 << 20;
+/// No core has more hardware threads (POWER has 8); a file that says otherwise is not believed.
+const MOST_SIBLINGS: usize = 64;
+/// No CPU has more cache descriptions.
+const MOST_CACHES: u32 = 16;
+/// Node numbers from this on are not looked at; Linux is built for 1,024 at most.
+const MOST_NODES: u32 = 4_096;
+/// A private cache below this level is not the last one: the shared one behind it is only not shown.
+const LOWEST_SHARED_LEVEL: u32 = 3;
+/// Cores below this share of the greatest capacity are small ones; favoured cores of one kind differ by less.
+const SMALL_CORE: f64 = 0.75;
+
+/// The content of a small file without surrounding blanks.
+pub(crate) fn text(path: impl AsRef<Path>) -> Option<String> {
+    let mut bytes = Vec::new();
+    // A named pipe in a tree that someone made must not keep this waiting for a writer.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
+    file.take(LONGEST_FILE).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8(bytes).ok()?.trim().to_owned())
+}
+
+fn list(path: impl AsRef<Path>) -> Option<Vec<u32>> {
+    cpulist::parse(&text(path)?)
+}
+
+/// See [`Topology::read`].
+pub(crate) fn read(root: &Path) -> Topology {
+    let real = fs::canonicalize(root).is_ok_and(|root| root == Path::new("/sys"));
+    let online = list(root.join("devices/system/cpu/online")).filter(|online| !online.is_empty());
+    let mut readable = online.is_some();
+    let mut cpus: BTreeSet<u32> = online.unwrap_or_default().into_iter().collect();
+    // Some containers show another list than the kernel schedules by; what this process may use is there in any case.
+    if real || cpus.is_empty() {
+        cpus.extend(allowed_cpus());
+    }
+
+    let mut core_of = BTreeMap::new();
+    let mut llc_of = BTreeMap::new();
+    for &cpu in &cpus {
+        let siblings = siblings(root, cpu);
+        readable &= siblings.is_some();
+        let siblings = siblings.unwrap_or_else(|| vec![cpu]);
+        core_of.insert(cpu, lowest(&siblings, &cpus, cpu));
+        if let Some(sharers) = last_level_cache(root, cpu, &siblings) {
+            llc_of.insert(cpu, lowest(&sharers, &cpus, cpu));
+        }
+    }
+    let mut members = by_core(&core_of);
+    // Believable lists can contradict each other and gather into a core that is not.
+    if members.values().any(|threads| threads.len() > MOST_SIBLINGS) {
+        readable = false;
+        core_of = cpus.iter().map(|&cpu| (cpu, cpu)).collect();
+        members = by_core(&core_of);
+    }
+    let node_of = nodes(root);
+    let kind_of = kinds(root, &cpus);
+    let places = core_of
+        .iter()
+        .map(|(&cpu, &core)| CpuPlace {
+            cpu,
+            core,
+            llc: llc_of.get(&cpu).copied(),
+            node: node_of.get(&cpu).copied().unwrap_or(0),
+            smt: members.get(&core).cloned().unwrap_or_default(),
+            kind: kind_of.get(&cpu).map(|&kind| kind.to_owned()),
+        })
+        .collect();
+    Topology { places, readable, synthetic: !real }
+}
+
+fn by_core(core_of: &BTreeMap<u32, u32>) -> BTreeMap<u32, Vec<u32>> {
+    let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (&cpu, &core) in core_of {
+        members.entry(core).or_default().push(cpu);
+    }
+    members
+}
+
+/// The lowest CPU of a group that is online, the asked one included.
+fn lowest(group: &[u32], online: &BTreeSet<u32>, cpu: u32) -> u32 {
+    group.iter().copied().filter(|other| online.contains(other)).fold(cpu, u32::min)
+}
+
+fn siblings(root: &Path, cpu: u32) -> Option<Vec<u32>> {
+    let topology = root.join(format!("devices/system/cpu/cpu{cpu}/topology"));
+    let believable = 1..=MOST_SIBLINGS;
+    let named =
+        |name: &str| list(topology.join(name)).filter(|siblings| believable.contains(&siblings.len()));
+    named("core_cpus_list").or_else(|| named("thread_siblings_list"))
+}
+
+/// The CPUs that share the last cache that holds data, if the kernel shows that cache.
+fn last_level_cache(root: &Path, cpu: u32, siblings: &[u32]) -> Option<Vec<u32>> {
+    let mut last: Option<(u32, Vec<u32>)> = None;
+    for index in 0..MOST_CACHES {
+        let cache = root.join(format!("devices/system/cpu/cpu{cpu}/cache/index{index}"));
+        let Some(level) = text(cache.join("level")) else { break };
+        let Ok(level) = level.parse::<u32>() else { continue };
+        let holds_data = text(cache.join("type")).is_some_and(|kind| kind == "Data" || kind == "Unified");
+        if holds_data
+            && last.as_ref().is_none_or(|(highest, _)| level > *highest)
+            && let Some(sharers) = list(cache.join("shared_cpu_list")).filter(|sharers| !sharers.is_empty())
+        {
+            last = Some((level, sharers));
+        }
+    }
+    let (level, sharers) = last?;
+    let shared_between_cores = sharers.iter().any(|sharer| !siblings.contains(sharer));
+    (level >= LOWEST_SHARED_LEVEL || shared_between_cores).then_some(sharers)
+}
+
+/// The node of each CPU that a node claims; the lowest node wins.
+fn nodes(root: &Path) -> BTreeMap<u32, u32> {
+    let directory = root.join("devices/system/node");
+    let mut nodes: Vec<u32> = fs::read_dir(&directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.strip_prefix("node")?.parse().ok())
+        .filter(|&node| node < MOST_NODES)
+        .collect();
+    nodes.sort_unstable();
+    let mut node_of = BTreeMap::new();
+    for node in nodes {
+        for cpu in list(directory.join(format!("node{node}/cpulist"))).unwrap_or_default() {
+            node_of.entry(cpu).or_insert(node);
+        }
+    }
+    node_of
+}
+
+/// The kind of each CPU, if there is more than one kind.
+fn kinds(root: &Path, cpus: &BTreeSet<u32>) -> BTreeMap<u32, &'static str> {
+    // One performance-monitoring unit a kind of core is how Linux shows hybrid x86; other x86 machines have `cpu` alone.
+    let mut kind_of = BTreeMap::new();
+    for (unit, kind) in [("cpu_core", PERFORMANCE), ("cpu_atom", EFFICIENCY), ("cpu_lowpower", "low-power")] {
+        for cpu in list(root.join("devices").join(unit).join("cpus")).unwrap_or_default() {
+            kind_of.entry(cpu).or_insert(kind);
+        }
+    }
+    if kind_of.is_empty() {
+        let capacity = |cpu: u32| {
+            let capacity = text(root.join(format!("devices/system/cpu/cpu{cpu}/cpu_capacity")))?;
+            Some((cpu, capacity.parse::<u32>().ok()?))
+        };
+        let capacities: Vec<(u32, u32)> = cpus.iter().filter_map(|&cpu| capacity(cpu)).collect();
+        let greatest = capacities.iter().map(|&(_, capacity)| capacity).max().unwrap_or(0);
+        let kind = |capacity| {
+            if f64::from(capacity) < SMALL_CORE * f64::from(greatest) { EFFICIENCY } else { PERFORMANCE }
+        };
+        kind_of = capacities.into_iter().map(|(cpu, capacity)| (cpu, kind(capacity))).collect();
+    }
+    kind_of.retain(|cpu, _| cpus.contains(cpu));
+    let first = kind_of.values().next().copied();
+    if kind_of.values().all(|&kind| Some(kind) == first) {
+        kind_of.clear();
+    }
+    kind_of
+}

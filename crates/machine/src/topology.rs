@@ -1,0 +1,187 @@
+//! Which CPUs are near each other.
+//!
+//! Nearness is what the kernel shows under `/sys/devices/system` (`sysfs.rs` reads it; `Documentation/ABI/stable` and
+//! `testing/sysfs-devices-system-cpu`). It is structure, not speed: on a machine that hides its caches from its guests
+//! two CPUs that share one are only known to be on the same node.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use threadtoll_record::{CpuPlace, Relation};
+
+pub mod synthetic;
+
+/// The CPUs of a machine and where each sits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// Every online CPU, ascending.
+    pub places: Vec<CpuPlace>,
+    /// False where the kernel did not show which CPUs share a core: then each stands for a core of its own.
+    pub readable: bool,
+    /// True where it was read from a given tree and not from this machine.
+    pub synthetic: bool,
+}
+
+/// How far apart the CPUs of a pair may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Hardware threads of one core.
+    Smt,
+    /// CPUs that share a last-level cache.
+    Llc,
+    /// CPUs of one NUMA node.
+    Node,
+    /// Any two.
+    All,
+}
+
+impl Level {
+    /// All levels, nearest first.
+    pub const ALL: [Level; 4] = [Level::Smt, Level::Llc, Level::Node, Level::All];
+
+    /// The name that the command line uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Smt => "smt",
+            Level::Llc => "llc",
+            Level::Node => "node",
+            Level::All => "all",
+        }
+    }
+
+    /// The farthest relation that pairs of this level have.
+    pub fn farthest(self) -> Relation {
+        match self {
+            Level::Smt => Relation::Smt,
+            Level::Llc => Relation::SameLlc,
+            Level::Node => Relation::SameNode,
+            Level::All => Relation::OtherNode,
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Level {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Level, String> {
+        let named = Level::ALL.into_iter().find(|level| level.name() == name);
+        named.ok_or_else(|| format!("“{name}” is no level of nearness; choose smt, llc, node or all"))
+    }
+}
+
+impl Topology {
+    /// Reads the tree under `sysfs_root`, which is `/sys` on a real machine; anything else makes it synthetic.
+    ///
+    /// Where there is nothing to read, the CPUs of the calling thread's affinity stand alone, and `readable` is false.
+    pub fn read(sysfs_root: &Path) -> Topology {
+        crate::sysfs::read(sysfs_root)
+    }
+
+    /// The place of a CPU.
+    pub fn place(&self, cpu: u32) -> Option<&CpuPlace> {
+        self.places.binary_search_by_key(&cpu, |place| place.cpu).ok().map(|index| &self.places[index])
+    }
+
+    /// How two CPUs are related. A CPU that is not in the topology shares neither core nor cache with any other.
+    pub fn relation(&self, a: u32, b: u32) -> Relation {
+        if a == b {
+            return Relation::SameCpu;
+        }
+        match (self.place(a), self.place(b)) {
+            (Some(a), Some(b)) => relation(a, b),
+            (a, b) if a.map_or(0, |place| place.node) == b.map_or(0, |place| place.node) => {
+                Relation::SameNode
+            }
+            _ => Relation::OtherNode,
+        }
+    }
+
+    /// All pairs of `allowed` CPUs that are no farther apart than `level`; the smaller number first, ascending.
+    ///
+    /// Their number grows with the square of that of the CPUs.
+    pub fn pairs(&self, allowed: &[u32], level: Level) -> Vec<(u32, u32)> {
+        each_pair(&sorted(allowed)).filter(|&(a, b)| self.relation(a, b) <= level.farthest()).collect()
+    }
+
+    /// The pair to measure where none is named: two CPUs of different cores, as near as that allows.
+    ///
+    /// Siblings on one core compete for its execution units and show something else than a hand-off, so they come last.
+    /// Of several equal pairs the one is taken whose cores are of one kind, of the fast kind, and (with more than four
+    /// CPUs) without the core of CPU 0, where most machines send their interrupts; then the lowest numbers.
+    pub fn default_pair(&self, allowed: &[u32]) -> Option<(u32, u32)> {
+        let best = self.one_per_relation(allowed);
+        [Relation::SameLlc, Relation::SameNode, Relation::OtherNode, Relation::Smt]
+            .into_iter()
+            .find_map(|wanted| best.iter().find(|(relation, _)| *relation == wanted).map(|&(_, pair)| pair))
+    }
+
+    /// For each relation that two `allowed` CPUs have, the pair that shows it best, nearest first.
+    ///
+    /// Among equals the choice is that of [`Topology::default_pair`].
+    pub fn one_per_relation(&self, allowed: &[u32]) -> Vec<(Relation, (u32, u32))> {
+        let cpus = sorted(allowed);
+        let mut best: BTreeMap<Relation, (Fault, (u32, u32))> = BTreeMap::new();
+        for pair in each_pair(&cpus) {
+            let candidate = (self.fault(pair, cpus.len() > 4), pair);
+            let held = best.entry(self.relation(pair.0, pair.1)).or_insert(candidate);
+            *held = (*held).min(candidate);
+        }
+        best.into_iter().map(|(relation, (_, pair))| (relation, pair)).collect()
+    }
+
+    fn fault(&self, (a, b): (u32, u32), avoid_first: bool) -> Fault {
+        let kinds = [a, b].map(|cpu| self.place(cpu).and_then(|place| place.kind.as_deref()));
+        let first_core = self.place(0).map_or(0, |place| place.core);
+        let on_first_core = |cpu| self.place(cpu).map_or(cpu, |place| place.core) == first_core;
+        Fault {
+            mixed: kinds[0] != kinds[1],
+            slow: Reverse(kinds.iter().filter(|&&kind| kind == Some(PERFORMANCE)).count()),
+            first_core: avoid_first && (on_first_core(a) || on_first_core(b)),
+        }
+    }
+}
+
+/// What speaks against a pair, the gravest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Fault {
+    mixed: bool,
+    slow: Reverse<usize>,
+    first_core: bool,
+}
+
+/// Kind of the fast cores of a hybrid machine.
+pub(crate) const PERFORMANCE: &str = "performance";
+/// Kind of the small ones.
+pub(crate) const EFFICIENCY: &str = "efficiency";
+
+fn relation(a: &CpuPlace, b: &CpuPlace) -> Relation {
+    if a.core == b.core {
+        Relation::Smt
+    } else if a.llc.is_some() && a.llc == b.llc {
+        Relation::SameLlc
+    } else if a.node == b.node {
+        Relation::SameNode
+    } else {
+        Relation::OtherNode
+    }
+}
+
+fn each_pair(cpus: &[u32]) -> impl Iterator<Item = (u32, u32)> {
+    cpus.iter().enumerate().flat_map(|(index, &a)| cpus[index + 1..].iter().map(move |&b| (a, b)))
+}
+
+fn sorted(cpus: &[u32]) -> Vec<u32> {
+    let mut cpus = cpus.to_vec();
+    cpus.sort_unstable();
+    cpus.dedup();
+    cpus
+}

@@ -1,0 +1,197 @@
+//! Machines that nobody has to own: trees like `/sys`, written into a directory.
+//!
+//! They let plans, matrices and their pages be made and tested for machines of other shapes. A [`Topology`](super::Topology)
+//! read from one says `synthetic`, and nothing is ever measured on it.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::str::FromStr;
+
+/// A machine that can be written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Synthetic {
+    /// Two sockets of 8 cores with two hardware threads each, numbered the x86 way: siblings are 16 apart.
+    TwoSockets,
+    /// A hybrid laptop: 4 fast cores with two hardware threads each and 8 small ones, all on one cache, one node.
+    HybridLaptop,
+    /// An aarch64 server: 80 cores in two nodes, no siblings, and a system cache that the kernel does not show.
+    ArmServer,
+    /// 500 CPUs: two nodes of eight caches of 16 cores with two hardware threads each, and a dozen of them offline.
+    FiveHundred,
+}
+
+impl Synthetic {
+    /// All of them.
+    pub const ALL: [Synthetic; 4] =
+        [Synthetic::TwoSockets, Synthetic::HybridLaptop, Synthetic::ArmServer, Synthetic::FiveHundred];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Synthetic::TwoSockets => "two-sockets",
+            Synthetic::HybridLaptop => "hybrid-laptop",
+            Synthetic::ArmServer => "arm-server",
+            Synthetic::FiveHundred => "five-hundred",
+        }
+    }
+
+    /// Writes its tree into `root`, which is then what `/sys` would be there.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says.
+    pub fn write(self, root: &Path) -> io::Result<()> {
+        match self {
+            Synthetic::TwoSockets => two_sockets(),
+            Synthetic::HybridLaptop => hybrid_laptop(),
+            Synthetic::ArmServer => arm_server(),
+            Synthetic::FiveHundred => five_hundred(),
+        }
+        .write(root)
+    }
+}
+
+impl fmt::Display for Synthetic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Synthetic {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Synthetic, String> {
+        Synthetic::ALL.into_iter().find(|machine| machine.name() == name).ok_or_else(|| {
+            let names = Synthetic::ALL.map(Synthetic::name).join(", ");
+            format!("“{name}” is no synthetic machine; choose one of {names}")
+        })
+    }
+}
+
+/// What a tree says, CPU by CPU. Numbers of cores, caches and nodes only say which CPUs belong together.
+struct Tree {
+    cpus: Vec<Cpu>,
+    /// Level of the cache that `cache` numbers.
+    shared_level: u32,
+    /// Directories of performance-monitoring units, where they tell kinds of cores apart.
+    units: Vec<(&'static str, Vec<u32>)>,
+}
+
+struct Cpu {
+    number: u32,
+    online: bool,
+    core: u32,
+    cache: Option<u32>,
+    node: u32,
+    capacity: Option<u32>,
+}
+
+fn two_sockets() -> Tree {
+    let cpu = |number| {
+        let core = number % 16;
+        Cpu { number, online: true, core, cache: Some(core / 8), node: core / 8, capacity: None }
+    };
+    Tree { cpus: (0..32).map(cpu).collect(), shared_level: 3, units: vec![] }
+}
+
+fn hybrid_laptop() -> Tree {
+    // As Alder Lake numbers them: siblings of the fast cores side by side, the small ones behind.
+    let cpu = |number| {
+        let core = if number < 8 { number / 2 } else { number };
+        Cpu { number, online: true, core, cache: Some(0), node: 0, capacity: None }
+    };
+    let units = vec![("cpu_core", (0..8).collect()), ("cpu_atom", (8..16).collect())];
+    Tree { cpus: (0..16).map(cpu).collect(), shared_level: 3, units }
+}
+
+fn arm_server() -> Tree {
+    let cpu = |number| Cpu {
+        number,
+        online: true,
+        core: number,
+        cache: None,
+        node: number / 40,
+        capacity: Some(1024),
+    };
+    Tree { cpus: (0..80).map(cpu).collect(), shared_level: 3, units: vec![] }
+}
+
+fn five_hundred() -> Tree {
+    // 2 x 8 x 16 x 2 = 512 CPUs, siblings 256 apart; six whole cores are offline, CPU 0's among them.
+    let offline_cores = [0, 17, 100, 101, 128, 255];
+    let cpu = |number| {
+        let core = number % 256;
+        let cache = core / 16;
+        let online = !offline_cores.contains(&core);
+        Cpu { number, online, core, cache: Some(cache), node: cache / 8, capacity: None }
+    };
+    Tree { cpus: (0..512).map(cpu).collect(), shared_level: 3, units: vec![] }
+}
+
+impl Tree {
+    fn write(&self, root: &Path) -> io::Result<()> {
+        let system = root.join("devices/system");
+        let online = || self.cpus.iter().filter(|cpu| cpu.online);
+        let numbers = |wanted: &dyn Fn(&Cpu) -> bool| -> Vec<u32> {
+            online().filter(|cpu| wanted(cpu)).map(|cpu| cpu.number).collect()
+        };
+        put(&system.join("cpu/online"), &ranges(&numbers(&|_| true)))?;
+        put(
+            &system.join("cpu/possible"),
+            &ranges(&self.cpus.iter().map(|cpu| cpu.number).collect::<Vec<_>>()),
+        )?;
+        for cpu in &self.cpus {
+            let directory = system.join(format!("cpu/cpu{}", cpu.number));
+            if !cpu.online {
+                // The kernel takes the descriptions of an offline CPU away and leaves its switch.
+                put(&directory.join("online"), "0")?;
+                continue;
+            }
+            let siblings = ranges(&numbers(&|other| other.core == cpu.core));
+            put(&directory.join("topology/core_cpus_list"), &siblings)?;
+            put(&directory.join("topology/thread_siblings_list"), &siblings)?;
+            if let Some(capacity) = cpu.capacity {
+                put(&directory.join("cpu_capacity"), &capacity.to_string())?;
+            }
+            let own = [(1, "Data"), (1, "Instruction"), (2, "Unified")]
+                .map(|(level, kind)| (level, kind, &siblings));
+            let shared = cpu.cache.map(|cache| ranges(&numbers(&|other| other.cache == Some(cache))));
+            let shared = shared.iter().map(|sharers| (self.shared_level, "Unified", sharers));
+            for (index, (level, kind, sharers)) in own.into_iter().chain(shared).enumerate() {
+                let cache = directory.join(format!("cache/index{index}"));
+                put(&cache.join("level"), &level.to_string())?;
+                put(&cache.join("type"), kind)?;
+                put(&cache.join("shared_cpu_list"), sharers)?;
+            }
+        }
+        let nodes = self.cpus.iter().map(|cpu| cpu.node).max().unwrap_or(0);
+        for node in 0..=nodes {
+            let members = ranges(&numbers(&|cpu| cpu.node == node));
+            put(&system.join(format!("node/node{node}/cpulist")), &members)?;
+        }
+        for (unit, cpus) in &self.units {
+            put(&root.join("devices").join(unit).join("cpus"), &ranges(cpus))?;
+        }
+        Ok(())
+    }
+}
+
+fn put(path: &Path, line: &str) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    fs::write(path, format!("{line}\n"))
+}
+
+/// Ascending numbers as the kernel writes them.
+fn ranges(numbers: &[u32]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b);
+    let written = runs.filter_map(|run| match run {
+        [] => None,
+        [one] => Some(one.to_string()),
+        [first, .., last] => Some(format!("{first}-{last}")),
+    });
+    written.collect::<Vec<_>>().join(",")
+}

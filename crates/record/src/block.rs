@@ -1,0 +1,173 @@
+//! One uninterrupted measured stretch of a cell.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Histogram;
+
+/// Which of the two loops made a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BlockKind {
+    /// Many round trips between two stamps: means, medians and ratios come from these.
+    Stretch,
+    /// One stamp per message: the distribution and its tail come from these.
+    Stamped,
+}
+
+/// One uninterrupted measured stretch of a cell, written as soon as it ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Block {
+    /// Names the run.
+    pub run: String,
+    /// Index of the group in the plan.
+    pub group: usize,
+    /// How many times the group has been begun, this time included.
+    pub attempt: u32,
+    /// Index of the cell in its group.
+    pub cell: usize,
+    /// Round of the group, from 0.
+    pub seq: u32,
+    /// When the block ended, RFC 3339 UTC.
+    pub at: String,
+    /// Which loop made it.
+    pub kind: BlockKind,
+    /// Round trips in it.
+    pub count: u64,
+    /// Its length in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Mean round trip in nanoseconds.
+    pub mean: f64,
+    /// Shortest value in nanoseconds: of a stamped round trip, or of the mean round trip of a stretch.
+    pub min: f64,
+    /// Longest value in nanoseconds, likewise.
+    pub max: f64,
+    /// Stamped: the round trips. Stretch: the mean round trip of each stretch.
+    pub histogram: Option<Histogram>,
+    /// Round trips longer than the plan's limit; null in a block of stretches.
+    pub over: Option<u64>,
+    /// One-way times, where the clocks of both CPUs were shown to agree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_way: Option<OneWayBlock>,
+    /// Share of the exchanges that began with both ends on one CPU; only in stamped blocks of free placement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_cpu_share: Option<f64>,
+    /// The samples of this block that were among the 64 longest of their cell when it ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub worst: Vec<Worst>,
+    /// CPU time and context switches of both ends together.
+    pub cost: BlockCost,
+    /// What happened to the machine meanwhile.
+    pub disturbance: Disturbance,
+    /// True where nothing of it reached its threshold.
+    pub clean: bool,
+}
+
+/// One-way times stamped on both CPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OneWayBlock {
+    /// Times in both directions; negative differences are not in it.
+    pub histogram: Histogram,
+    /// How many differences were negative.
+    pub negative: u64,
+    /// Two-sided bound on the disagreement of the two clocks, in nanoseconds.
+    pub clock_bound_ns: f64,
+}
+
+/// CPU time and context switches of both ends together, in one block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BlockCost {
+    /// Time in user mode, in nanoseconds.
+    pub user_ns: u64,
+    /// Time in the kernel, in nanoseconds.
+    pub system_ns: u64,
+    /// Context switches because an end waited.
+    pub voluntary_switches: u64,
+    /// Context switches because an end was pushed off its CPU.
+    pub involuntary_switches: u64,
+}
+
+/// Why a block is marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// The reference cell moved by more than 10% around the block.
+    ReferenceDrift,
+    /// A pinned end ran on another CPU than it should.
+    Migration,
+    /// An end was pushed off its CPU.
+    InvoluntarySwitch,
+    /// An end stood in a run queue.
+    RunQueueDelay,
+    /// The hypervisor took the CPU.
+    Steal,
+    /// A spinning end saw time vanish.
+    Gap,
+    /// Memory had to be brought in.
+    PageFault,
+    /// The control group's quota or the heat held the CPUs back.
+    Throttled,
+}
+
+impl Cause {
+    /// The name that the files use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::ReferenceDrift => "reference-drift",
+            Cause::Migration => "migration",
+            Cause::InvoluntarySwitch => "involuntary-switch",
+            Cause::RunQueueDelay => "run-queue-delay",
+            Cause::Steal => "steal",
+            Cause::Gap => "gap",
+            Cause::PageFault => "page-fault",
+            Cause::Throttled => "throttled",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What happened to the machine during a block. Nulls are what the kernel does not say here.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Disturbance {
+    /// Which of these reached their threshold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
+    /// Migrations of the ends between CPUs.
+    #[serde(default)]
+    pub migrations: Option<u64>,
+    /// Time that the ends stood in run queues, in nanoseconds.
+    #[serde(default)]
+    pub run_queue_ns: Option<u64>,
+    /// Time that the hypervisor took from the CPUs of the cell, in nanoseconds.
+    #[serde(default)]
+    pub steal_ns: Option<u64>,
+    /// Page faults of the ends.
+    #[serde(default)]
+    pub page_faults: u64,
+    /// Time that vanished while an end spun, in nanoseconds; null where no end spins.
+    #[serde(default)]
+    pub gap_ns: Option<u64>,
+    /// Times that the control group or the heat throttled.
+    #[serde(default)]
+    pub throttled: Option<u64>,
+}
+
+/// One of the longest samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Worst {
+    /// When it ended, in seconds since the run began.
+    pub at_s: f64,
+    /// The round trip in nanoseconds.
+    pub ns: f64,
+    /// The CPU on which the first end saw it end.
+    pub cpu: u32,
+    /// The likely cause; null where nothing was seen.
+    pub cause: Option<Cause>,
+}

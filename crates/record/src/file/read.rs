@@ -1,0 +1,311 @@
+//! Reading: everything is checked, because a file may come from anywhere.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use crate::{Block, BlockKind, Line, Machine, Plan, Record, fold};
+
+/// No line of ours is longer: a plan of 125,000 pairs of CPUs is the longest.
+const MAX_LINE: u64 = 256 << 20;
+/// Other lines of ours are far shorter; a longer one is not read into memory.
+const MAX_BLOCK_LINE: u64 = 4 << 20;
+/// Texts of ours are short; longer ones would only flood a terminal.
+const MAX_TEXT: usize = 10_000;
+
+/// Why a file is not a file of results.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// It could not be read at all.
+    #[error("cannot read {}: {error}", path.display())]
+    System {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// A line is wrong.
+    #[error("{} is not a threadtoll file: line {line}: {what}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Number of the line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+/// How far a group got.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GroupState {
+    /// Attempts begun so far.
+    pub attempts: u32,
+    /// Its records, if an attempt is complete.
+    pub records: Option<Vec<Record>>,
+    /// Blocks of the last attempt, in the order in which they were measured; empty if that attempt is complete.
+    pub blocks: Vec<Block>,
+}
+
+/// What a file holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Results {
+    /// The machine.
+    pub machine: Machine,
+    /// The plan.
+    pub plan: Plan,
+    /// How far each group of the plan got.
+    pub groups: Vec<GroupState>,
+    /// Sentences about what was put right while reading.
+    pub notes: Vec<String>,
+    /// The length in bytes of the part that was understood.
+    pub length: u64,
+    /// The length in bytes of the whole file as it was read.
+    pub read_length: u64,
+}
+
+impl Results {
+    /// What a run holds that has measured nothing yet.
+    pub fn empty(machine: Machine, plan: Plan) -> Self {
+        let groups = vec![GroupState::default(); plan.groups.len()];
+        Results { machine, plan, groups, notes: Vec::new(), length: 0, read_length: 0 }
+    }
+
+    /// The records of all groups in the order of the plan; blocks without records are folded here.
+    pub fn records(&self) -> Vec<Record> {
+        let mut records = Vec::new();
+        for (index, group) in self.groups.iter().enumerate() {
+            match &group.records {
+                Some(complete) => records.extend(complete.iter().cloned()),
+                None => {
+                    let at = group.blocks.last().map_or("", |block| block.at.as_str());
+                    records.extend(fold(&self.machine, &self.plan, index, group.attempts, &group.blocks, at));
+                }
+            }
+        }
+        records
+    }
+
+    /// Whether every group is complete.
+    pub fn complete(&self) -> bool {
+        self.groups.iter().all(|group| group.records.is_some())
+    }
+}
+
+/// Reads a file of results.
+///
+/// A last line without its line feed is what a kill leaves behind: it is left out, with a note. The file is not changed.
+///
+/// # Errors
+///
+/// If it cannot be read or anything else about it is wrong.
+pub fn read(path: &Path) -> Result<Results, Fault> {
+    let system = |error| Fault::System { path: path.to_path_buf(), error };
+    let file = File::open(path).map_err(system)?;
+    let kind = file.metadata().map_err(system)?.file_type();
+    if !kind.is_file() {
+        return Err(system(std::io::Error::other("it is not a regular file")));
+    }
+    let mut reader = Reader { path, lines: BufReader::new(file), number: 0, offset: 0 };
+    let machine = match reader.next(MAX_LINE)? {
+        Next::Line(Line::Machine(machine)) => *machine,
+        Next::Line(_) | Next::Incomplete => return Err(reader.fault("it must describe the machine")),
+        Next::End => return Err(reader.fault_at(1, "the file is empty")),
+    };
+    let plan = match reader.next(MAX_LINE)? {
+        Next::Line(Line::Plan(plan)) => plan,
+        Next::Line(_) | Next::Incomplete => return Err(reader.fault("it must be the plan")),
+        Next::End => return Err(reader.fault_at(2, "the plan is missing")),
+    };
+    if let Some(what) = machine_fault(&machine).or_else(|| plan.fault()) {
+        return Err(reader.fault(&what));
+    }
+    if plan.run != machine.run {
+        return Err(reader.fault("the plan belongs to another run"));
+    }
+    let mut results = Results::empty(machine, plan);
+    let mut seen: Vec<HashSet<(usize, u32, BlockKind)>> = vec![HashSet::new(); results.groups.len()];
+    let mut partial: Vec<Vec<Option<Record>>> = vec![Vec::new(); results.groups.len()];
+    loop {
+        match reader.next(MAX_BLOCK_LINE)? {
+            Next::Line(Line::Block(block)) => {
+                take_block(&mut results, &mut seen, &mut partial, *block).map_err(|what| reader.fault(&what))?;
+            }
+            Next::Line(Line::Record(record)) => {
+                take_record(&mut results, &mut partial, *record).map_err(|what| reader.fault(&what))?;
+            }
+            Next::Line(Line::Machine(_) | Line::Plan(_)) => {
+                return Err(reader.fault("the machine and the plan stand in the first two lines only"));
+            }
+            Next::Incomplete => {
+                results.notes.push(format!(
+                    "The last line of {} is incomplete, as an interrupted run leaves it; it is left out.",
+                    path.display()
+                ));
+                break;
+            }
+            Next::End => break,
+        }
+    }
+    results.length = reader.offset;
+    results.read_length = reader.lines.get_ref().metadata().map_err(system)?.len();
+    Ok(results)
+}
+
+fn machine_fault(machine: &Machine) -> Option<String> {
+    let clock = &machine.clock;
+    if ![clock.step_ns, clock.read_ns, clock.tick_ns].iter().all(|value| value.is_finite() && *value >= 0.0) {
+        return Some("the clock of the machine is impossible".into());
+    }
+    if machine.cpus as usize != machine.topology.len() || machine.cpus == 0 {
+        return Some("the machine's number of CPUs is not that of its topology".into());
+    }
+    let texts = [&machine.cpu, &machine.tool, &machine.kernel, &machine.run];
+    if texts.iter().any(|text| text.len() > MAX_TEXT) {
+        return Some("a text about the machine is far too long".into());
+    }
+    None
+}
+
+fn take_block(
+    results: &mut Results,
+    seen: &mut [HashSet<(usize, u32, BlockKind)>],
+    partial: &mut [Vec<Option<Record>>],
+    block: Block,
+) -> Result<(), String> {
+    if block.run != results.plan.run {
+        return Err("the block belongs to another run".into());
+    }
+    let Some(planned) = results.plan.groups.get(block.group) else {
+        return Err(format!("the plan has no group {}", block.group));
+    };
+    let Some(cell) = planned.get(block.cell) else {
+        return Err(format!("group {} of the plan has no cell {}", block.group, block.cell));
+    };
+    if block.seq >= cell.budget.rounds {
+        return Err(format!("the plan has no round {} in group {}", block.seq, block.group));
+    }
+    let figures = [block.mean, block.min, block.max];
+    if block.count == 0 || !figures.iter().all(|value| value.is_finite() && *value >= 0.0) {
+        return Err("the figures of the block are impossible".into());
+    }
+    // Sums over hostile blocks must not overflow: no honest block counts or lasts anywhere near as much.
+    let sums = [block.count, block.elapsed_ns, block.cost.user_ns, block.cost.system_ns];
+    let switches = [block.cost.voluntary_switches, block.cost.involuntary_switches, block.over.unwrap_or(0)];
+    if sums.iter().chain(&switches).any(|value| *value > 1 << 44) || block.histogram.as_ref().is_some_and(|histogram| histogram.count() > 1 << 44) {
+        return Err("the figures of the block are impossibly large".into());
+    }
+    if block.worst.len() > fold::WORST || block.worst.iter().any(|worst| !worst.ns.is_finite() || !worst.at_s.is_finite()) {
+        return Err("the longest samples of the block are impossible".into());
+    }
+    let state = &mut results.groups[block.group];
+    if state.records.is_some() && block.attempt <= state.attempts {
+        return Err(format!("group {} was complete before this block", block.group));
+    }
+    if block.attempt == state.attempts + 1 {
+        state.attempts = block.attempt;
+        state.blocks.clear();
+        seen[block.group].clear();
+        partial[block.group].clear();
+    } else if block.attempt != state.attempts || block.attempt == 0 {
+        return Err(format!("attempt {} at group {} does not follow {}", block.attempt, block.group, state.attempts));
+    }
+    if !seen[block.group].insert((block.cell, block.seq, block.kind)) {
+        return Err("the same block stands in the file twice".into());
+    }
+    state.blocks.push(block);
+    Ok(())
+}
+
+fn take_record(results: &mut Results, partial: &mut [Vec<Option<Record>>], record: Record) -> Result<(), String> {
+    if record.run != results.plan.run {
+        return Err("the record belongs to another run".into());
+    }
+    let Some(planned) = results.plan.groups.get(record.group) else {
+        return Err(format!("the plan has no group {}", record.group));
+    };
+    let state = &mut results.groups[record.group];
+    if record.attempt != state.attempts || record.attempt == 0 {
+        return Err(format!("no blocks of attempt {} at group {} stand before the record", record.attempt, record.group));
+    }
+    if record.simulated != results.machine.simulated {
+        return Err("the record and the machine disagree about being simulated".into());
+    }
+    if record.worst.len() > fold::WORST || record.warnings.iter().any(|warning| warning.text.len() > MAX_TEXT) {
+        return Err("the record is impossibly large".into());
+    }
+    if state.blocks.is_empty() {
+        return Err(format!("group {} was complete before this record", record.group));
+    }
+    let complete = &mut partial[record.group];
+    complete.resize(planned.len(), None);
+    let free = planned.iter().zip(complete.iter()).position(|(cell, taken)| cell.cell == record.cell && taken.is_none());
+    let Some(index) = free else {
+        return Err("the record is of a cell that the group does not have, or has already".into());
+    };
+    if planned[index].experiment != record.experiment {
+        return Err("the record is of another experiment than its cell".into());
+    }
+    complete[index] = Some(record);
+    if complete.iter().all(Option::is_some) {
+        state.records = Some(complete.drain(..).flatten().collect());
+        state.blocks.clear();
+    }
+    Ok(())
+}
+
+enum Next {
+    Line(Line),
+    Incomplete,
+    End,
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    lines: BufReader<File>,
+    number: u64,
+    offset: u64,
+}
+
+impl Reader<'_> {
+    fn next(&mut self, limit: u64) -> Result<Next, Fault> {
+        let mut text = Vec::new();
+        (&mut self.lines)
+            .take(limit + 1)
+            .read_until(b'\n', &mut text)
+            .map_err(|error| Fault::System { path: self.path.to_path_buf(), error })?;
+        if text.is_empty() {
+            return Ok(Next::End);
+        }
+        self.number += 1;
+        if text.len() as u64 > limit {
+            return Err(self.fault("it is longer than any line of ours"));
+        }
+        if text.last() != Some(&b'\n') {
+            return Ok(Next::Incomplete);
+        }
+        let line = serde_json::from_slice(&text).map_err(|error| self.fault(&told(&error)))?;
+        self.offset += text.len() as u64;
+        Ok(Next::Line(line))
+    }
+
+    fn fault(&self, what: &str) -> Fault {
+        self.fault_at(self.number, what)
+    }
+
+    fn fault_at(&self, line: u64, what: &str) -> Fault {
+        Fault::Line { path: self.path.to_path_buf(), line, what: what.to_string() }
+    }
+}
+
+/// What serde says, without the position (ours is the line's number), control characters and endless quotations.
+fn told(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" at line ").next().unwrap_or(&text);
+    let mut short: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).take(160).collect();
+    if text.chars().nth(160).is_some() {
+        short.push('…');
+    }
+    short
+}

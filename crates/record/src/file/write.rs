@@ -1,0 +1,204 @@
+//! Writing: a file appears with its first two lines complete, and then only grows.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::{Line, Machine, Plan};
+
+/// Why a file of results could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteFault {
+    /// A file of that name exists and is not empty.
+    #[error("{} exists and is not empty", .0.display())]
+    Exists(PathBuf),
+    /// It is a directory, a device or the like.
+    #[error("{} is not a regular file", .0.display())]
+    NotAFile(PathBuf),
+    /// Another process is writing it.
+    #[error("{} is being written by another process", .0.display())]
+    Busy(PathBuf),
+    /// The system refused.
+    #[error("cannot {what} {}: {error}", path.display())]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// An open file of results that only grows, locked against other writers.
+#[derive(Debug)]
+pub struct Appender {
+    path: PathBuf,
+    file: File,
+    length: u64,
+}
+
+impl Appender {
+    /// Makes the file with its first two lines: a temporary file beside it that is renamed when both are on disk.
+    ///
+    /// Missing directories are made.
+    ///
+    /// # Errors
+    ///
+    /// If a file of that name holds anything, or the system refuses.
+    pub fn create(path: &Path, machine: &Machine, plan: &Plan) -> Result<Self, WriteFault> {
+        let system = |what, path: &Path| {
+            let path = path.to_path_buf();
+            move |error| WriteFault::System { what, path, error }
+        };
+        check_free(path)?;
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        std::fs::create_dir_all(&directory).map_err(system("make the directory", &directory))?;
+        let name = path.file_name().ok_or_else(|| WriteFault::NotAFile(path.to_path_buf()))?;
+        let mut draft_name = std::ffi::OsString::from(".");
+        draft_name.push(name);
+        draft_name.push(format!(".{}", std::process::id()));
+        let draft = directory.join(draft_name);
+        let written = (|| {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(&draft)
+                .map_err(system("write", path))?;
+            let mut text = to_text(&Line::Machine(Box::new(machine.clone())));
+            text.push_str(&to_text(&Line::Plan(plan.clone())));
+            file.write_all(text.as_bytes()).map_err(system("write", path))?;
+            file.sync_all().map_err(system("write", path))?;
+            lock(&file, path)?;
+            // Looked at again just before the rename: the first look was long before, and nothing may be lost.
+            check_free(path)?;
+            put_in_place(&draft, path).map_err(|error| {
+                if error.kind() == io::ErrorKind::AlreadyExists {
+                    WriteFault::Exists(path.to_path_buf())
+                } else {
+                    WriteFault::System { what: "write", path: path.to_path_buf(), error }
+                }
+            })?;
+            Ok(Appender { path: path.to_path_buf(), file, length: text.len() as u64 })
+        })();
+        if written.is_err() {
+            // The draft is ours alone; if even its removal fails there is nothing better to say than the first error.
+            let _ = std::fs::remove_file(&draft);
+        }
+        written
+    }
+
+    /// Opens a file that [`read`](super::read()) has understood, cutting it to `length`, the part that it understood.
+    ///
+    /// # Errors
+    ///
+    /// If another process is writing it, it has changed since it was read, or the system refuses.
+    pub fn resume(path: &Path, length: u64, read_length: u64) -> Result<Self, WriteFault> {
+        let system =
+            |what| move |error| WriteFault::System { what, path: path.to_path_buf(), error };
+        let mut file =
+            OpenOptions::new().read(true).write(true).open(path).map_err(system("continue"))?;
+        lock(&file, path)?;
+        let now = file.metadata().map_err(system("continue"))?.len();
+        if now != read_length {
+            return Err(WriteFault::Busy(path.to_path_buf()));
+        }
+        if now != length {
+            file.set_len(length).map_err(system("cut the incomplete last line of"))?;
+        }
+        file.seek(SeekFrom::Start(length)).map_err(system("continue"))?;
+        Ok(Appender { path: path.to_path_buf(), file, length })
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends lines in one write.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses (a full disk, say). What had been written before stays, and the part of these lines that
+    /// may have been written is taken back.
+    pub fn append(&mut self, lines: &[Line]) -> Result<(), WriteFault> {
+        let text: String = lines.iter().map(to_text).collect();
+        match self.file.write_all(text.as_bytes()).and_then(|()| self.file.flush()) {
+            Ok(()) => {
+                self.length += text.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                // Readers cut an incomplete last line anyway; taking it back only spares them the note.
+                let _ = self.file.set_len(self.length);
+                Err(WriteFault::System { what: "append to", path: self.path.clone(), error })
+            }
+        }
+    }
+
+    /// Brings everything to the disk.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses.
+    pub fn sync(&self) -> Result<(), WriteFault> {
+        self.file.sync_all().map_err(|error| WriteFault::System {
+            what: "write",
+            path: self.path.clone(),
+            error,
+        })
+    }
+}
+
+/// Refuses what exists and holds something, or is no regular file.
+fn check_free(path: &Path) -> Result<(), WriteFault> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(WriteFault::NotAFile(path.to_path_buf())),
+        Ok(found) if found.len() > 0 => Err(WriteFault::Exists(path.to_path_buf())),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(WriteFault::System { what: "write", path: path.to_path_buf(), error }),
+    }
+}
+
+/// Renames without replacing; only an empty file, which the caller has just seen, is replaced.
+fn put_in_place(draft: &Path, path: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    if std::fs::metadata(path).is_ok_and(|found| found.len() == 0) {
+        return std::fs::rename(draft, path);
+    }
+    match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        // Some file systems cannot rename without replacing; a hard link cannot replace either.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+            match std::fs::hard_link(draft, path) {
+                Ok(()) => std::fs::remove_file(draft),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+                Err(_) => std::fs::rename(draft, path),
+            }
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn lock(file: &File, path: &Path) -> Result<(), WriteFault> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(WriteFault::Busy(path.to_path_buf())),
+        // A file system without locks is no reason to measure nothing.
+        Err(TryLockError::Error(_)) => Ok(()),
+    }
+}
+
+fn to_text(line: &Line) -> String {
+    match serde_json::to_string(line) {
+        Ok(mut text) => {
+            text.push('\n');
+            text
+        }
+        Err(error) => unreachable!("every line is made of maps with text keys: {error}"),
+    }
+}

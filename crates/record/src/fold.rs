@@ -1,0 +1,338 @@
+//! Folds the blocks of a group into its records.
+//!
+//! The same code serves whoever measured and whoever reads an interrupted file, so a record never depends on who
+//! made it. The rules are those of `docs/method.md`: means, medians and ratios from stretches, the distribution from
+//! stamped blocks, intervals from resampling blocks, ratios only between blocks of one round, and never across a move
+//! of the reference.
+
+use std::collections::BTreeMap;
+
+use crate::resample::{self, QuantileEstimate};
+use crate::{
+    Against, Block, BlockKind, Cause, Cost, DisturbanceSummary, Histogram, Intervals, LoopKind, Machine, OneWay,
+    OneWayMethod, Over, Plan, Quantiles, Record, RecordKind, Unit, Verdict, Warning, Worst,
+};
+
+/// The reference must stay within this share of its last value for the blocks between to count as undisturbed.
+pub const DRIFT: f64 = 0.10;
+/// How many of the longest samples a record keeps.
+pub const WORST: usize = 64;
+/// Machines with more CPUs than this keep no histograms of matrix cells: a matrix of them would fill the disk.
+pub const MATRIX_HISTOGRAM_CPUS: u32 = 64;
+/// What "no worse" allows.
+pub const MARGIN: f64 = 1.05;
+/// How many pairs a verdict needs.
+pub const PAIRS: usize = 21;
+/// The share of disturbed blocks from which a record warns.
+pub const DISTURBED_SHARE: f64 = 0.25;
+
+const WANTED: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
+
+/// Folds the blocks of one attempt at group `group`, in the order in which they were measured, into a record for each
+/// cell that has any block.
+///
+/// Blocks of other groups or attempts are the caller's mistake and are not looked for. `at` is written into the
+/// records as the time of folding.
+pub fn fold(machine: &Machine, plan: &Plan, group: usize, attempt: u32, blocks: &[Block], at: &str) -> Vec<Record> {
+    let Some(cells) = plan.groups.get(group) else { return Vec::new() };
+    let drifted = drifted(blocks);
+    let mut records = Vec::new();
+    for (index, planned) in cells.iter().enumerate() {
+        let own: Vec<Marked<'_>> = blocks
+            .iter()
+            .zip(&drifted)
+            .filter(|(block, _)| block.cell == index)
+            .map(|(block, drifted)| Marked { block, drifted: *drifted })
+            .collect();
+        if own.is_empty() {
+            continue;
+        }
+        // Each cell resamples with a seed of its own, which a resumed run finds again.
+        let seed = plan.seed ^ ((group as u64) << 20) ^ ((index as u64) << 8);
+        let mut record = fold_cell(machine, plan, &own, seed);
+        record.run.clone_from(&plan.run);
+        record.at = at.to_string();
+        record.group = group;
+        record.attempt = attempt;
+        record.experiment.clone_from(&planned.experiment);
+        record.cell = planned.cell.clone();
+        record.simulated = machine.simulated;
+        if planned.experiment == "matrix" && machine.cpus > MATRIX_HISTOGRAM_CPUS {
+            record.histogram = None;
+        }
+        if index > 0 {
+            record.against.extend(ratio(blocks, &drifted, index, 0, seed).map(|found| Against {
+                cell: cells[0].cell.clone(),
+                of: "one_way.p50".into(),
+                ratio: round(found.0),
+                interval95: found.1.map(round),
+                blocks: found.2 as u32,
+                verdict: verdict(found.1, found.2),
+            }));
+        }
+        records.push(record);
+    }
+    records
+}
+
+/// A block and whether the reference moved around it.
+#[derive(Clone, Copy)]
+struct Marked<'a> {
+    block: &'a Block,
+    drifted: bool,
+}
+
+impl Marked<'_> {
+    fn clean(&self) -> bool {
+        self.block.clean && !self.drifted
+    }
+}
+
+/// The figure of one block that ratios and drift are taken from: the median over its stretches.
+fn stretch_median(block: &Block) -> Option<f64> {
+    match block.kind {
+        BlockKind::Stretch => block.histogram.as_ref()?.quantile_ns(0.5),
+        BlockKind::Stamped => None,
+    }
+}
+
+/// Tells for each block whether the reference moved by more than [`DRIFT`] between its neighbours in time.
+///
+/// The reference's own blocks are never marked: each is a sound sample of the regime in which it was taken.
+pub fn drifted(blocks: &[Block]) -> Vec<bool> {
+    let references: Vec<(usize, f64)> = blocks
+        .iter()
+        .enumerate()
+        .filter(|(_, block)| block.cell == 0)
+        .filter_map(|(at, block)| Some((at, stretch_median(block)?)))
+        .collect();
+    let mut drifted = vec![false; blocks.len()];
+    for pair in references.windows(2) {
+        let [(from, before), (to, after)] = [pair[0], pair[1]];
+        if (after / before - 1.0).abs() > DRIFT || (before / after - 1.0).abs() > DRIFT {
+            for (mark, block) in drifted[from..to].iter_mut().zip(&blocks[from..to]) {
+                *mark = block.cell != 0;
+            }
+        }
+    }
+    drifted
+}
+
+/// The paired ratio of the cells `of` and `to`: median, interval, pairs. Null with fewer than two pairs.
+fn ratio(blocks: &[Block], drifted: &[bool], of: usize, to: usize, seed: u64) -> Option<(f64, [f64; 2], usize)> {
+    let by_round = |cell: usize| -> BTreeMap<u32, f64> {
+        blocks
+            .iter()
+            .zip(drifted)
+            .filter(|(block, drifted)| block.cell == cell && !**drifted)
+            .filter_map(|(block, _)| Some((block.seq, stretch_median(block)?)))
+            .collect()
+    };
+    let base = by_round(to);
+    let ratios: Vec<f64> = by_round(of)
+        .into_iter()
+        .filter_map(|(round, value)| Some(value / base.get(&round)?))
+        .filter(|ratio| ratio.is_finite())
+        .collect();
+    if ratios.len() < 2 {
+        return None;
+    }
+    let (median, interval) = resample::median(&ratios, seed)?;
+    Some((median, interval, ratios.len()))
+}
+
+/// What an interval of paired ratios says.
+pub fn verdict([low, high]: [f64; 2], pairs: usize) -> Verdict {
+    if pairs < PAIRS {
+        Verdict::Open
+    } else if high < 1.0 {
+        Verdict::Better
+    } else if low > MARGIN {
+        Verdict::Worse
+    } else if high <= MARGIN {
+        Verdict::NoWorse
+    } else {
+        Verdict::Open
+    }
+}
+
+fn fold_cell(machine: &Machine, plan: &Plan, blocks: &[Marked<'_>], seed: u64) -> Record {
+    let stretches: Vec<&Block> =
+        blocks.iter().map(|marked| marked.block).filter(|block| block.kind == BlockKind::Stretch).collect();
+    let stamped: Vec<&Block> =
+        blocks.iter().map(|marked| marked.block).filter(|block| block.kind == BlockKind::Stamped).collect();
+    let histograms: Vec<&Histogram> = stamped.iter().filter_map(|block| block.histogram.as_ref()).collect();
+    let clean: Vec<&Histogram> = blocks
+        .iter()
+        .filter(|marked| marked.clean() && marked.block.kind == BlockKind::Stamped)
+        .filter_map(|marked| marked.block.histogram.as_ref())
+        .collect();
+    let all = resample::quantiles(&histograms, &WANTED, seed);
+    let undisturbed = if clean.len() == histograms.len() {
+        all.clone()
+    } else {
+        resample::quantiles(&clean, &WANTED, seed)
+    };
+    let mut merged = Histogram::new();
+    histograms.iter().for_each(|histogram| merged.add(histogram));
+    let count: u64 = stamped.iter().map(|block| block.count).sum();
+    let over: u64 = stamped.iter().filter_map(|block| block.over).sum();
+    let disturbance = summary(blocks);
+    let one_way = one_way(machine, &stretches, &stamped, all[0], seed);
+    let mut worst: Vec<Worst> = stamped.iter().flat_map(|block| block.worst.iter().copied()).collect();
+    worst.sort_by(|a, b| b.ns.total_cmp(&a.ns));
+    worst.truncate(WORST);
+    let same_cpu: Vec<(f64, u64)> =
+        stamped.iter().filter_map(|block| Some((block.same_cpu_share?, block.count))).collect();
+    let exchanges: u64 = same_cpu.iter().map(|(_, count)| count).sum();
+    Record {
+        run: String::new(),
+        at: String::new(),
+        group: 0,
+        attempt: 0,
+        experiment: String::new(),
+        cell: plan.groups[0][0].cell.clone(),
+        simulated: false,
+        loop_kind: LoopKind::Closed,
+        kind: RecordKind::RoundTrip,
+        unit: Unit::Ns,
+        count,
+        mean: (count > 0).then(|| {
+            round(stamped.iter().map(|block| block.mean * block.count as f64).sum::<f64>() / count as f64)
+        }),
+        min: stamped.iter().map(|block| block.min).min_by(f64::total_cmp).map(round),
+        max: stamped.iter().map(|block| block.max).max_by(f64::total_cmp).map(round),
+        quantiles: quantiles(&all),
+        clean_quantiles: quantiles(&undisturbed),
+        interval95: intervals(&all),
+        resolution_ns: round(machine.clock.step_ns + machine.clock.read_ns),
+        over: Over {
+            limit_ns: plan.over_ns,
+            share: (count > 0).then(|| over as f64 / count as f64),
+        },
+        rate_per_s: None,
+        histogram: (!histograms.is_empty()).then_some(merged),
+        cost: cost(&stretches),
+        same_cpu_share: (exchanges > 0).then(|| {
+            round(same_cpu.iter().map(|(share, count)| share * *count as f64).sum::<f64>() / exchanges as f64)
+        }),
+        warnings: warnings(&disturbance, &one_way),
+        one_way,
+        disturbance,
+        worst,
+        against: Vec::new(),
+    }
+}
+
+fn one_way(
+    machine: &Machine,
+    stretches: &[&Block],
+    stamped: &[&Block],
+    round_trip: QuantileEstimate,
+    seed: u64,
+) -> OneWay {
+    let means: Vec<(f64, u64)> = stretches.iter().map(|block| (block.mean, block.count)).collect();
+    let mean = resample::mean(&means, seed);
+    let direct: Vec<&crate::OneWayBlock> = stamped.iter().filter_map(|block| block.one_way.as_ref()).collect();
+    let histograms: Vec<&Histogram> =
+        stretches.iter().filter_map(|block| block.histogram.as_ref()).collect();
+    let from_stretches = resample::quantiles(&histograms, &[0.5], seed)[0];
+    let half = |estimate: QuantileEstimate| {
+        (estimate.value.map(|value| value / 2.0), estimate.interval95.map(|[low, high]| [low / 2.0, high / 2.0]))
+    };
+    // A stamp that quantises or lengthens the median by more than 1% has no say in it.
+    let stamp_ns = machine.clock.step_ns + machine.clock.read_ns;
+    let coarse = |median: Option<f64>| median.is_none_or(|median| stamp_ns > 0.01 * median);
+    let (p50, method) = if coarse(half(round_trip).0) {
+        (half(from_stretches), OneWayMethod::HalfRoundTrip)
+    } else if direct.is_empty() {
+        (half(round_trip), OneWayMethod::HalfRoundTrip)
+    } else {
+        let histograms: Vec<&Histogram> = direct.iter().map(|block| &block.histogram).collect();
+        let found = resample::quantiles(&histograms, &[0.5], seed)[0];
+        ((found.value, found.interval95), OneWayMethod::Stamped)
+    };
+    OneWay {
+        mean: mean.map(|(mean, _)| round(mean / 2.0)),
+        p50: p50.0.map(round),
+        method,
+        mean_interval95: mean.and_then(|(_, interval)| interval).map(|interval| interval.map(|value| round(value / 2.0))),
+        p50_interval95: p50.1.map(|interval| interval.map(round)),
+        negative: (!direct.is_empty()).then(|| direct.iter().map(|block| block.negative).sum()),
+        clock_bound_ns: direct.iter().map(|block| block.clock_bound_ns).max_by(f64::total_cmp).map(round),
+    }
+}
+
+fn cost(stretches: &[&Block]) -> Cost {
+    let operations = 2.0 * stretches.iter().map(|block| block.count).sum::<u64>() as f64;
+    let per_op = |of: fn(&Block) -> u64| {
+        (operations > 0.0).then(|| significant(stretches.iter().map(|block| of(block)).sum::<u64>() as f64 / operations))
+    };
+    Cost {
+        user_ns_per_op: per_op(|block| block.cost.user_ns),
+        system_ns_per_op: per_op(|block| block.cost.system_ns),
+        voluntary_switches_per_op: per_op(|block| block.cost.voluntary_switches),
+        involuntary_switches_per_op: per_op(|block| block.cost.involuntary_switches),
+    }
+}
+
+fn summary(blocks: &[Marked<'_>]) -> DisturbanceSummary {
+    let mut causes = BTreeMap::new();
+    for marked in blocks {
+        for cause in &marked.block.disturbance.causes {
+            *causes.entry(*cause).or_insert(0) += 1;
+        }
+        if marked.drifted {
+            *causes.entry(Cause::ReferenceDrift).or_insert(0) += 1;
+        }
+    }
+    DisturbanceSummary {
+        blocks: blocks.len() as u32,
+        disturbed: blocks.iter().filter(|marked| !marked.clean()).count() as u32,
+        causes,
+    }
+}
+
+fn warnings(disturbance: &DisturbanceSummary, one_way: &OneWay) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if f64::from(disturbance.disturbed) > DISTURBED_SHARE * f64::from(disturbance.blocks) {
+        warnings.push(Warning::new(
+            "disturbed",
+            format!("{} of {} blocks were disturbed.", disturbance.disturbed, disturbance.blocks),
+        ));
+    }
+    if one_way.negative.is_some_and(|negative| negative > 0) {
+        warnings.push(Warning::new(
+            "negative-one-way",
+            format!(
+                "{} one-way times came out negative and are not counted: the clocks of the two CPUs disagree.",
+                one_way.negative.unwrap_or(0)
+            ),
+        ));
+    }
+    warnings
+}
+
+fn quantiles(found: &[QuantileEstimate]) -> Quantiles {
+    let value = |index: usize| found[index].value.map(round);
+    Quantiles { p50: value(0), p90: value(1), p99: value(2), p999: value(3), p9999: value(4) }
+}
+
+fn intervals(found: &[QuantileEstimate]) -> Intervals {
+    let value = |index: usize| found[index].interval95.map(|interval| interval.map(round));
+    Intervals { p50: value(0), p90: value(1), p99: value(2), p999: value(3), p9999: value(4) }
+}
+
+/// Keeps picoseconds: more digits than a histogram holds would only pretend.
+fn round(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+/// Keeps four significant digits: costs per operation span nine orders of magnitude.
+fn significant(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let scale = 10f64.powi(3 - value.abs().log10().floor() as i32);
+    (value * scale).round() / scale
+}

@@ -1,0 +1,32 @@
+//! What a result is.
+//!
+//! One file format serves every experiment: JSON Lines whose first line is the [`Machine`], whose second is the
+//! [`Plan`], and whose further lines are [`Block`]s as they end and the [`Record`]s of a group when it is complete.
+//! This crate holds those types, reads and writes them ([`file`](mod@file)), keeps distributions ([`Histogram`]) and folds the
+//! blocks of a group into its records ([`fold()`]). It measures nothing and prints nothing.
+
+mod block;
+mod cell;
+pub mod file;
+pub mod fold;
+mod histogram;
+mod line;
+mod machine;
+mod plan;
+mod record;
+pub mod resample;
+pub mod schema;
+mod time;
+
+pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, OneWayBlock, Worst};
+pub use cell::{Cell, Layout, Neighbour, Pause, Placement, Relation};
+pub use fold::fold;
+pub use histogram::{Histogram, HistogramError};
+pub use line::Line;
+pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine, Warning};
+pub use plan::{Budget, Plan, PlannedCell, Refused};
+pub use record::{
+    Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Quantiles, Record,
+    RecordKind, Unit, Verdict,
+};
+pub use time::{run_id, timestamp};

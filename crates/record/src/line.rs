@@ -1,0 +1,24 @@
+//! A line of a file.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Block, Machine, Plan, Record};
+
+/// A line of a file, told apart by its `schema`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "schema")]
+pub enum Line {
+    /// The first line.
+    #[serde(rename = "threadtoll.machine/1")]
+    Machine(Box<Machine>),
+    /// The second line.
+    #[serde(rename = "threadtoll.plan/1")]
+    Plan(Plan),
+    /// A block that ended.
+    #[serde(rename = "threadtoll.block/1")]
+    Block(Box<Block>),
+    /// The result of a cell.
+    #[serde(rename = "threadtoll.record/1")]
+    Record(Box<Record>),
+}

@@ -1,0 +1,90 @@
+//! The second line of a file: what is to be measured, in which groups.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Cell;
+
+/// What is to be measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    /// Names the run.
+    pub run: String,
+    /// The command line without the program's name.
+    pub command: Vec<String>,
+    /// Seed of every random choice: the order of blocks and the resampling.
+    pub seed: u64,
+    /// Limit of the reported share, in nanoseconds.
+    pub over_ns: u64,
+    /// The options that shaped the plan, by their long names; a resumed run must not contradict them.
+    pub options: BTreeMap<String, serde_json::Value>,
+    /// Cells that were asked for and left out, each with the reason.
+    #[serde(default)]
+    pub refused: Vec<Refused>,
+    /// The groups in the order in which they are measured. The first cell of a group is its reference.
+    pub groups: Vec<Vec<PlannedCell>>,
+}
+
+/// A cell that was asked for and cannot be measured here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Refused {
+    /// What was asked for.
+    pub what: String,
+    /// Why it is left out.
+    pub why: String,
+}
+
+/// One cell of a group with its share of the time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedCell {
+    /// The experiment that it belongs to (`latency`, `matrix`, …).
+    pub experiment: String,
+    /// Its parameters.
+    pub cell: Cell,
+    /// How much is measured of it.
+    pub budget: Budget,
+}
+
+/// How much is measured of one cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Budget {
+    /// How many times the group goes round; each round gives one block of stretches and one stamped block.
+    pub rounds: u32,
+    /// Intended length of a block of stretches, in nanoseconds.
+    pub stretch_ns: u64,
+    /// Intended length of a stamped block, in nanoseconds.
+    pub stamped_ns: u64,
+    /// Number of stamped exchanges in a block where it was asked for; null where the length decides.
+    pub stamped_count: Option<u64>,
+}
+
+/// Limits that keep a hostile plan from exhausting the reader.
+pub(crate) const MAX_ROUNDS: u32 = 100_000;
+pub(crate) const MAX_CELLS_IN_GROUP: usize = 64;
+
+impl Plan {
+    /// Says what is wrong with a plan that was read from a file, or nothing.
+    pub(crate) fn fault(&self) -> Option<String> {
+        if self.groups.is_empty() {
+            return Some("the plan has no groups".into());
+        }
+        for (index, group) in self.groups.iter().enumerate() {
+            let Some(first) = group.first() else {
+                return Some(format!("group {index} of the plan is empty"));
+            };
+            if group.len() > MAX_CELLS_IN_GROUP {
+                return Some(format!("group {index} of the plan has more than {MAX_CELLS_IN_GROUP} cells"));
+            }
+            let rounds = first.budget.rounds;
+            if rounds == 0 || rounds > MAX_ROUNDS || group.iter().any(|cell| cell.budget.rounds != rounds) {
+                return Some(format!("group {index} of the plan has an impossible number of rounds"));
+            }
+            if group.iter().any(|cell| cell.cell.cpus.is_empty()) {
+                return Some(format!("group {index} of the plan names no CPUs"));
+            }
+        }
+        None
+    }
+}

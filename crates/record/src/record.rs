@@ -1,0 +1,239 @@
+//! The result of a cell, folded from its blocks.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Cause, Cell, Histogram, Warning, Worst};
+
+/// The result of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// Names the run.
+    pub run: String,
+    /// When it was folded, RFC 3339 UTC.
+    pub at: String,
+    /// Index of the group in the plan.
+    pub group: usize,
+    /// Attempt at the group from which it comes.
+    pub attempt: u32,
+    /// `latency`, `matrix`, …
+    pub experiment: String,
+    /// The cell.
+    pub cell: Cell,
+    /// True where the figures come from the simulated machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
+    /// Whether the next message waited for the reply to the last.
+    #[serde(rename = "loop")]
+    pub loop_kind: LoopKind,
+    /// What one value is.
+    pub kind: RecordKind,
+    /// Unit of every value without another unit in its name.
+    pub unit: Unit,
+    /// Stamped round trips.
+    pub count: u64,
+    /// One-way times, from stretches.
+    pub one_way: OneWay,
+    /// Mean of the stamped round trips.
+    pub mean: Option<f64>,
+    /// Shortest stamped round trip.
+    pub min: Option<f64>,
+    /// Longest stamped round trip.
+    pub max: Option<f64>,
+    /// Quantiles of all stamped round trips; null with fewer than 20 samples beyond.
+    pub quantiles: Quantiles,
+    /// The same of the undisturbed blocks.
+    pub clean_quantiles: Quantiles,
+    /// 95% intervals of the quantiles, from resampling blocks.
+    pub interval95: Intervals,
+    /// Resolution of one stamped value: the clock's step and the cost of a stamp, in nanoseconds.
+    pub resolution_ns: f64,
+    /// The share of round trips over the limit.
+    pub over: Over,
+    /// Messages per second; null in a latency record.
+    pub rate_per_s: Option<f64>,
+    /// The stamped round trips; null in matrices of more than 64 CPUs.
+    pub histogram: Option<Histogram>,
+    /// CPU time and context switches per hand-off, from stretches.
+    pub cost: Cost,
+    /// Free placement: share of the exchanges that began with both ends on one CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_cpu_share: Option<f64>,
+    /// What happened to the blocks.
+    pub disturbance: DisturbanceSummary,
+    /// The 64 longest samples, longest first.
+    pub worst: Vec<Worst>,
+    /// Paired ratios to other cells of the group, the reference first.
+    pub against: Vec<Against>,
+    /// What a reader should know.
+    pub warnings: Vec<Warning>,
+}
+
+/// Whether the next message waited for the reply to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoopKind {
+    /// It did: one message under way at any time.
+    Closed,
+    /// It did not: messages left at planned times.
+    Open,
+}
+
+/// What one value of a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecordKind {
+    /// There and back.
+    RoundTrip,
+}
+
+/// The unit of a record's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Nanoseconds.
+    Ns,
+}
+
+/// How a one-way time was obtained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OneWayMethod {
+    /// Half of a round trip.
+    HalfRoundTrip,
+    /// Stamped on both CPUs, whose clocks were shown to agree.
+    Stamped,
+}
+
+/// One-way times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OneWay {
+    /// Mean: half of the mean round trip of the stretches.
+    pub mean: Option<f64>,
+    /// Median, by `method`.
+    pub p50: Option<f64>,
+    /// How the median was obtained.
+    pub method: OneWayMethod,
+    /// 95% interval of the mean, from resampling blocks.
+    pub mean_interval95: Option<[f64; 2]>,
+    /// 95% interval of the median, from resampling blocks.
+    pub p50_interval95: Option<[f64; 2]>,
+    /// Directly stamped times that came out negative; absent where none were stamped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub negative: Option<u64>,
+    /// Two-sided bound on the disagreement of the clocks; absent where none were stamped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_bound_ns: Option<f64>,
+}
+
+/// Quantiles in nanoseconds; null with fewer than 20 samples beyond.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Quantiles {
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90%.
+    pub p90: Option<f64>,
+    /// 99%.
+    pub p99: Option<f64>,
+    /// 99.9%.
+    #[serde(rename = "p99.9")]
+    pub p999: Option<f64>,
+    /// 99.99%.
+    #[serde(rename = "p99.99")]
+    pub p9999: Option<f64>,
+}
+
+/// 95% intervals, from resampling blocks; null where the quantile is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Intervals {
+    /// Of the median.
+    pub p50: Option<[f64; 2]>,
+    /// Of the 90% quantile.
+    pub p90: Option<[f64; 2]>,
+    /// Of the 99% quantile.
+    pub p99: Option<[f64; 2]>,
+    /// Of the 99.9% quantile.
+    #[serde(rename = "p99.9")]
+    pub p999: Option<[f64; 2]>,
+    /// Of the 99.99% quantile.
+    #[serde(rename = "p99.99")]
+    pub p9999: Option<[f64; 2]>,
+}
+
+/// The share of round trips over a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Over {
+    /// The limit in nanoseconds.
+    pub limit_ns: u64,
+    /// The share of all stamped round trips that took longer; null without any.
+    pub share: Option<f64>,
+}
+
+/// CPU time and context switches of both ends together, per hand-off (half a round trip).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cost {
+    /// Time in user mode, in nanoseconds.
+    pub user_ns_per_op: Option<f64>,
+    /// Time in the kernel, in nanoseconds.
+    pub system_ns_per_op: Option<f64>,
+    /// Context switches because an end waited.
+    pub voluntary_switches_per_op: Option<f64>,
+    /// Context switches because an end was pushed off its CPU.
+    pub involuntary_switches_per_op: Option<f64>,
+}
+
+/// What happened to the blocks of a cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DisturbanceSummary {
+    /// Blocks in all, of both kinds.
+    pub blocks: u32,
+    /// Blocks that are marked.
+    pub disturbed: u32,
+    /// How many blocks each cause marked; a block can have several.
+    pub causes: BTreeMap<Cause, u32>,
+}
+
+/// What a paired ratio says, with a margin of 5% and at least 21 pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The whole interval lies above 1.05.
+    Worse,
+    /// The whole interval lies below 1.
+    Better,
+    /// The upper bound lies below 1.05.
+    NoWorse,
+    /// The pairs do not decide, or are fewer than 21.
+    Open,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Verdict::Worse => "worse",
+            Verdict::Better => "better",
+            Verdict::NoWorse => "no-worse",
+            Verdict::Open => "open",
+        })
+    }
+}
+
+/// A paired ratio of this cell to another one of its group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Against {
+    /// The other cell.
+    pub cell: Cell,
+    /// The figure that was compared.
+    pub of: String,
+    /// Median over the pairs of this cell's figure over the other's.
+    pub ratio: f64,
+    /// 95% interval of that median, from resampling pairs.
+    pub interval95: [f64; 2],
+    /// Number of pairs.
+    pub blocks: u32,
+    /// What it says.
+    pub verdict: Verdict,
+}

@@ -1,0 +1,27 @@
+//! The JSON Schema of each line, generated from the types.
+
+use schemars::{JsonSchema, Schema, generate::SchemaSettings};
+
+use crate::{Block, Machine, Plan, Record};
+
+/// The schemas by the name of their file under `schema/`.
+pub fn all() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("machine.json", of::<Machine>("threadtoll.machine/1")),
+        ("plan.json", of::<Plan>("threadtoll.plan/1")),
+        ("block.json", of::<Block>("threadtoll.block/1")),
+        ("record.json", of::<Record>("threadtoll.record/1")),
+    ]
+}
+
+fn of<T: JsonSchema>(name: &str) -> Schema {
+    let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
+    let object = schema.ensure_object();
+    if let Some(properties) = object.get_mut("properties").and_then(|value| value.as_object_mut()) {
+        properties.insert("schema".into(), serde_json::json!({ "const": name }));
+    }
+    if let Some(required) = object.get_mut("required").and_then(|value| value.as_array_mut()) {
+        required.insert(0, "schema".into());
+    }
+    schema
+}

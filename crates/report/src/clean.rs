@@ -1,0 +1,51 @@
+//! Makes texts from files fit to be shown: a file may come from anywhere.
+
+/// Longer texts only flood whoever reads them.
+const LONGEST: usize = 2000;
+
+/// Strips what would steer a terminal or turn a line around: control characters, and those invisible ones that change
+/// direction or hide. Tabs and line feeds become spaces. What is far too long is cut, with an ellipsis.
+pub fn clean(text: &str) -> String {
+    let mut kept: String = text
+        .chars()
+        .filter_map(|c| match c {
+            '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' => Some(' '),
+            c if c.is_control() || steers(c) => None,
+            c => Some(c),
+        })
+        .take(LONGEST + 1)
+        .collect();
+    if let Some((at, _)) = kept.char_indices().nth(LONGEST) {
+        kept.truncate(at);
+        kept.push('…');
+    }
+    kept
+}
+
+/// Characters that show nothing of their own and change how others show.
+fn steers(c: char) -> bool {
+    matches!(c,
+        '\u{00AD}' | '\u{061C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
+        | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}'
+        | '\u{E0000}'..='\u{E0FFF}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clean;
+
+    #[test]
+    fn what_steers_a_terminal_is_stripped() {
+        assert_eq!(clean("\u{1b}[31mred\u{1b}[0m\u{7}\u{9b}2J"), "[31mred[0m2J");
+        assert_eq!(clean("a\tb\nc\u{2028}d"), "a b c d");
+        assert_eq!(clean("abc\u{202E}fed\u{2066}x\u{200B}y"), "abcfedxy");
+        assert_eq!(clean("µs · ä – 中"), "µs · ä – 中");
+    }
+
+    #[test]
+    fn what_is_far_too_long_is_cut() {
+        let cut = clean(&"ä".repeat(1_000_000));
+        assert_eq!(cut.chars().count(), 2001);
+        assert!(cut.ends_with('…'));
+    }
+}

@@ -1,0 +1,107 @@
+//! What others have published about the same hand-offs, so that a figure can be seen beside it.
+//!
+//! The articles name their machines only as far as `machine` repeats it.
+
+use threadtoll_record::{Cell, Layout, Pause, Placement};
+
+/// A published figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Published {
+    /// The mechanisms of ours that do the same.
+    pub mechanisms: &'static [&'static str],
+    /// The placement that the source measured; null where it says nothing.
+    pub placement: Option<Placement>,
+    /// The layout of the counters that the source shows; null where it shows none.
+    pub line: Option<Layout>,
+    /// The published one-way time in nanoseconds.
+    pub ns: f64,
+    /// True where the source says “or worse”.
+    pub or_worse: bool,
+    /// When it was published.
+    pub year: u16,
+    /// Who published it, where and when.
+    pub source: &'static str,
+    /// What it was measured on and with.
+    pub machine: &'static str,
+}
+
+const THOMPSON_LINE: &str = "M. Thompson, Mechanical Sympathy, August 2011";
+const THOMPSON_LOCK: &str = "M. Thompson, Mechanical Sympathy, November 2011";
+const HABR: &str = "an article on Habr on queues between threads, February 2016";
+const CONDVAR: &[&str] = &["std-condvar", "pthread-condvar"];
+const NEHALEM: &str = "Java 6 on Windows 7, Nehalem 2.8 GHz";
+const FEDORA: &str = "Java 6 on Fedora 15, Sandy Bridge 2.0 GHz";
+
+/// All of them.
+pub const PUBLISHED: [Published; 7] = [
+    Published {
+        mechanisms: &["atomic-rmw"],
+        placement: Some(Placement::Pinned),
+        line: Some(Layout::Shared),
+        ns: 45.0,
+        or_worse: false,
+        year: 2011,
+        source: THOMPSON_LINE,
+        machine: "C++ with lock xadd on a Sandy Bridge laptop, 2.2 GHz",
+    },
+    Published {
+        mechanisms: &["atomic-seqcst"],
+        placement: Some(Placement::Pinned),
+        line: None,
+        ns: 50.0,
+        or_worse: false,
+        year: 2011,
+        source: THOMPSON_LINE,
+        machine: "Java volatile on a Sandy Bridge laptop, 2.2 GHz",
+    },
+    lock(Placement::Pinned, 2082.0, NEHALEM),
+    lock(Placement::Pinned, 2360.0, FEDORA),
+    lock(Placement::Free, 3689.0, NEHALEM),
+    lock(Placement::Free, 16_808.0, FEDORA),
+    Published {
+        mechanisms: &["sleep-poll"],
+        placement: None,
+        line: None,
+        ns: 40_000.0,
+        or_worse: true,
+        year: 2016,
+        source: HABR,
+        machine: "usleep; the machine is not named",
+    },
+];
+
+const fn lock(placement: Placement, ns: f64, machine: &'static str) -> Published {
+    Published {
+        mechanisms: CONDVAR,
+        placement: Some(placement),
+        line: None,
+        ns,
+        or_worse: false,
+        year: 2011,
+        source: THOMPSON_LOCK,
+        machine,
+    }
+}
+
+/// The figures published for what `cell` does, in ascending order.
+///
+/// Only a cell without additions counts: no pause hint, no payload, nothing kept awake and nothing beside it.
+pub fn published(cell: &Cell) -> Vec<&'static Published> {
+    let plain = cell.payload_bytes == 8 && !cell.keep_awake && cell.neighbour.is_none() && cell.pause != Some(Pause::On);
+    PUBLISHED
+        .iter()
+        .filter(|figure| {
+            plain
+                && figure.mechanisms.contains(&cell.mechanism.as_str())
+                && figure.placement.is_none_or(|placement| placement == cell.placement)
+                && (figure.line.is_none() || cell.line.is_none() || figure.line == cell.line)
+        })
+        .collect()
+}
+
+/// How a table shows them: `45 ns (2011)`, `2.08–2.36 µs (2011)`, `≥40 µs (2016)`; nothing where nothing is published.
+pub fn shown(figures: &[&Published]) -> Option<String> {
+    let (first, last) = (figures.first()?, figures.last()?);
+    let least = if first.or_worse { "≥" } else { "" };
+    Some(format!("{least}{} ({})", crate::units::range(first.ns, last.ns), first.year))
+}

@@ -1,0 +1,189 @@
+//! Figures as people read them: three significant digits, the unit beside each.
+
+/// What stands for a figure that is not known.
+pub const UNKNOWN: &str = "–";
+
+const UNITS: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
+
+/// A time given in nanoseconds: `45.0 ns`, `2.08 µs`, `16.8 ms`.
+pub fn time(ns: f64) -> String {
+    let (figure, unit) = scaled(ns);
+    if figure.is_empty() { UNKNOWN.into() } else { format!("{figure} {unit}") }
+}
+
+/// A time that may be unknown.
+pub fn maybe_time(ns: Option<f64>) -> String {
+    ns.map_or_else(|| UNKNOWN.into(), time)
+}
+
+/// A round time, without digits that say nothing: `45 ns`, `10 µs`, `2.5 ms`.
+pub fn round_time(ns: f64) -> String {
+    let (figure, unit) = scaled(ns);
+    let short = if figure.contains('.') { figure.trim_end_matches('0').trim_end_matches('.') } else { &figure };
+    if short.is_empty() { UNKNOWN.into() } else { format!("{short} {unit}") }
+}
+
+/// Two times as a range, the unit said once where it is the same: `2.08–2.36 µs`.
+pub fn range(low_ns: f64, high_ns: f64) -> String {
+    let ((low, low_unit), (high, high_unit)) = (scaled(low_ns), scaled(high_ns));
+    if (&low, low_unit) == (&high, high_unit) {
+        round_time(low_ns)
+    } else if low_unit == high_unit {
+        format!("{low}–{high} {high_unit}")
+    } else {
+        format!("{low} {low_unit}–{high} {high_unit}")
+    }
+}
+
+fn scaled(ns: f64) -> (String, &'static str) {
+    if !ns.is_finite() {
+        return (String::new(), "");
+    }
+    let (scale, unit) = UNITS.into_iter().find(|(scale, _)| (ns / scale).abs() < 999.5).unwrap_or(UNITS[3]);
+    (digits(ns / scale), unit)
+}
+
+/// Three significant digits, or as many as there are before the point.
+pub fn digits(value: f64) -> String {
+    if !value.is_finite() {
+        return UNKNOWN.into();
+    }
+    match value.abs() {
+        0.0 => "0".into(),
+        size if size < 0.0005 => "<0.001".into(),
+        size if size < 0.9995 => format!("{value:.3}"),
+        size if size < 9.995 => format!("{value:.2}"),
+        size if size < 99.95 => format!("{value:.1}"),
+        size if size < 1e6 => format!("{value:.0}"),
+        _ => format!("{value:.1e}"),
+    }
+}
+
+/// A ratio: `1.31×`, `27.1×`.
+pub fn ratio(value: f64) -> String {
+    format!("{}×", digits(value))
+}
+
+/// A share between 0 and 1, in percent with two significant digits.
+pub fn share(value: f64) -> String {
+    if !value.is_finite() {
+        return UNKNOWN.into();
+    }
+    let percent = value * 100.0;
+    match percent.abs() {
+        0.0 => "0%".into(),
+        size if size < 0.00005 => "<0.0001%".into(),
+        size if size < 0.0095 => format!("{percent:.4}%"),
+        size if size < 0.095 => format!("{percent:.3}%"),
+        size if size < 0.95 => format!("{percent:.2}%"),
+        size if size < 9.95 => format!("{percent:.1}%"),
+        size if size < 99.5 => format!("{percent:.0}%"),
+        size if size < 100.0 => ">99%".into(),
+        size if size < 1e6 => format!("{percent:.0}%"),
+        _ => format!("{percent:.0e}%"),
+    }
+}
+
+/// How far a 95% interval reaches from its figure, at its longer side: `±1.2%`.
+pub fn plus_minus(value: f64, [low, high]: [f64; 2]) -> String {
+    let reach = (high - value).max(value - low) / value;
+    match reach * 100.0 {
+        percent if !percent.is_finite() || percent < 0.0 => UNKNOWN.into(),
+        percent if percent < 0.05 => "±0%".into(),
+        percent if percent < 9.95 => format!("±{percent:.1}%"),
+        percent if percent < 999.5 => format!("±{percent:.0}%"),
+        _ => "±>999%".into(),
+    }
+}
+
+/// A number of things per operation: `1.00`, `0.003`.
+pub fn per_op(value: f64) -> String {
+    match value.abs() {
+        size if !size.is_finite() => UNKNOWN.into(),
+        0.0 => "0".into(),
+        size if size < 0.0005 => "<0.001".into(),
+        size if size < 0.0095 => format!("{value:.3}"),
+        size if size < 99.995 => format!("{value:.2}"),
+        _ => digits(value),
+    }
+}
+
+/// A number of things, with thin groups of three digits: `12 345`.
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) && digits.len() > 4 {
+            grouped.push('\u{202F}');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_digits_and_a_unit() {
+        for (ns, text) in [
+            (0.0, "0 ns"),
+            (0.0001, "<0.001 ns"),
+            (0.35, "0.350 ns"),
+            (45.0, "45.0 ns"),
+            (99.96, "100 ns"),
+            (999.6, "1.00 µs"),
+            (2082.0, "2.08 µs"),
+            (16_808.0, "16.8 µs"),
+            (88_102_000.0, "88.1 ms"),
+            (6e10, "60.0 s"),
+            (1e15, "1.0e6 s"),
+            (1e300, "1.0e291 s"),
+            (-45.0, "-45.0 ns"),
+            (f64::NAN, "–"),
+            (f64::INFINITY, "–"),
+        ] {
+            assert_eq!(time(ns), text);
+        }
+        assert_eq!(maybe_time(None), "–");
+    }
+
+    #[test]
+    fn round_times_and_ranges_say_no_more_than_needed() {
+        assert_eq!(round_time(10_000.0), "10 µs");
+        assert_eq!(round_time(100.0), "100 ns");
+        assert_eq!(round_time(0.0), "0 ns");
+        assert_eq!(round_time(2500.0), "2.5 µs");
+        assert_eq!(range(2082.0, 2360.0), "2.08–2.36 µs");
+        assert_eq!(range(45.0, 45.0), "45 ns");
+        assert_eq!(range(450.0, 4500.0), "450 ns–4.50 µs");
+    }
+
+    #[test]
+    fn shares_and_intervals_keep_what_tells() {
+        assert_eq!(share(0.0), "0%");
+        assert_eq!(share(0.0009), "0.090%");
+        assert_eq!(share(0.0000051), "0.0005%");
+        assert_eq!(share(1e-9), "<0.0001%");
+        assert_eq!(share(0.123), "12%");
+        assert_eq!(share(0.9999), ">99%");
+        assert_eq!(share(1.0), "100%");
+        assert_eq!(share(1e300), "1e302%");
+        assert_eq!(plus_minus(100.0, [99.0, 101.2]), "±1.2%");
+        assert_eq!(plus_minus(100.0, [100.0, 100.0]), "±0%");
+        assert_eq!(plus_minus(0.0, [0.0, 1.0]), "–");
+        assert_eq!(plus_minus(1.0, [0.0, 1e9]), "±>999%");
+    }
+
+    #[test]
+    fn numbers_of_things_are_short() {
+        assert_eq!(per_op(1.0), "1.00");
+        assert_eq!(per_op(0.0), "0");
+        assert_eq!(per_op(0.003), "0.003");
+        assert_eq!(per_op(1e-7), "<0.001");
+        assert_eq!(count(9999), "9999");
+        assert_eq!(count(1_234_567), "1\u{202F}234\u{202F}567");
+        assert_eq!(ratio(27.13), "27.1×");
+    }
+}

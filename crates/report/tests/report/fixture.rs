@@ -1,0 +1,341 @@
+//! A machine that never was and what was never measured on it, the same at every run.
+
+use std::collections::BTreeMap;
+
+use threadtoll_record::file::{GroupState, Results};
+use threadtoll_record::*;
+
+/// Draws without a library, so that no new version of one changes a snapshot.
+pub(crate) struct Draws(u64);
+
+impl Draws {
+    pub(crate) fn new(seed: u64) -> Self {
+        Draws(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// Between 0 and 1.
+    pub(crate) fn next(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// A cell and how it behaves: round trip, CPU time in user mode and in the kernel, switches per hand-off.
+pub(crate) struct Spec {
+    pub(crate) experiment: &'static str,
+    pub(crate) cell: Cell,
+    pub(crate) round_trip_ns: f64,
+    pub(crate) cost: [f64; 3],
+}
+
+pub(crate) fn cell(mechanism: &str, placement: Placement) -> Cell {
+    let (cpus, relation) = match placement {
+        Placement::Pinned => (vec![0, 1], Relation::SameLlc),
+        Placement::SameCpu => (vec![0], Relation::SameCpu),
+        Placement::Free => (vec![0, 1], Relation::Free),
+    };
+    Cell {
+        mechanism: mechanism.into(),
+        placement,
+        cpus,
+        relation,
+        payload_bytes: 8,
+        line: None,
+        pause: None,
+        keep_awake: false,
+        neighbour: None,
+    }
+}
+
+pub(crate) fn spec(mechanism: &str, placement: Placement, round_trip_ns: f64, cost: [f64; 3]) -> Spec {
+    Spec { experiment: "latency", cell: cell(mechanism, placement), round_trip_ns, cost }
+}
+
+pub(crate) fn reference() -> Spec {
+    let mut spec = spec("atomic-store", Placement::Pinned, 102.0, [101.0, 0.0, 0.0]);
+    spec.cell.line = Some(Layout::Own);
+    spec.cell.pause = Some(Pause::Off);
+    spec
+}
+
+pub(crate) fn machine(cpus: u32) -> Machine {
+    let per_llc = 8;
+    let topology = (0..cpus)
+        .map(|cpu| {
+            let core = if cpus > 2 { cpu % (cpus / 2) } else { cpu };
+            let node = if cpus > 16 { core / (cpus / 4) } else { 0 };
+            let smt = if cpus > 2 { vec![core, core + cpus / 2] } else { vec![cpu] };
+            let llc = if cpus > 2 { core / per_llc * per_llc } else { 0 };
+            CpuPlace { cpu, core, llc: Some(llc), node, smt, kind: None }
+        })
+        .collect();
+    let noise = |cpu: u32| CpuNoise {
+        cpu,
+        watched_ns: 200_000_000,
+        gaps: vec![(1000, 420 + u64::from(cpu) * 7), (10_000, 31), (100_000, u64::from(cpu % 3 == 1)), (1_000_000, 0)],
+        lost_share: 0.0021 + f64::from(cpu % 5) * 0.0004,
+        longest_ns: 88_000 + u64::from(cpu % 3 == 1) * 400_000,
+    };
+    Machine {
+        run: "20261121T100000000-7".into(),
+        at: "2026-11-21T10:00:00.000Z".into(),
+        tool: "threadtoll 0.1.0 (git 0123456, rustc 1.95.0)".into(),
+        simulated: false,
+        synthetic: false,
+        cpu: "AMD EPYC 9V74 80-Core Processor".into(),
+        arch: "x86_64".into(),
+        cpus,
+        topology,
+        allowed: (0..cpus).collect(),
+        quota_cpus: None,
+        kernel: "6.1.0-18-cloud-amd64".into(),
+        governor: None,
+        boost: None,
+        virtualised: Some("kvm".into()),
+        idle_driver: Some("haltpoll".into()),
+        timer_slack_ns: Some(50_000),
+        membarrier: true,
+        clock: ClockFacts {
+            source: ClockSource::Tsc,
+            step_ns: 10.0,
+            read_ns: 10.2,
+            invariant: true,
+            tick_ns: 0.385,
+            drift_ppm: 0.42,
+        },
+        noise: (0..cpus).map(noise).collect(),
+        grade: Grade::B,
+        warnings: vec![
+            Warning::new(
+                "virtualised",
+                "This is a virtual machine (kvm): the hypervisor may take a CPU away at any time. Tails are its as much as the mechanism’s; measure on the bare machine where tails matter.",
+            ),
+            Warning::new(
+                "governor-unknown",
+                "The kernel does not show how frequencies are governed. Run the measurement twice and compare.",
+            ),
+        ],
+    }
+}
+
+pub(crate) fn plan(machine: &Machine, groups: &[(u32, Vec<Spec>)]) -> Plan {
+    Plan {
+        run: machine.run.clone(),
+        command: vec!["survey".into(), "--quick".into()],
+        seed: 42,
+        over_ns: 10_000,
+        options: BTreeMap::new(),
+        refused: vec![
+            Refused { what: "tcp-loopback, pinned".into(), why: "the network namespace has no loopback".into() },
+            Refused { what: "tcp-loopback, free".into(), why: "the network namespace has no loopback".into() },
+        ],
+        groups: groups
+            .iter()
+            .map(|(rounds, specs)| {
+                let planned = |spec: &Spec| PlannedCell {
+                    experiment: spec.experiment.into(),
+                    cell: spec.cell.clone(),
+                    budget: Budget { rounds: *rounds, stretch_ns: 10_000_000, stamped_ns: 10_000_000, stamped_count: None },
+                };
+                specs.iter().map(planned).collect()
+            })
+            .collect(),
+    }
+}
+
+/// Measures every group: blocks are drawn, folded and forgotten.
+pub(crate) fn results(machine: Machine, groups: &[(u32, Vec<Spec>)]) -> Results {
+    let plan = plan(&machine, groups);
+    let mut results = Results::empty(machine, plan);
+    for (index, (rounds, specs)) in groups.iter().enumerate() {
+        let blocks = blocks(&results, index, *rounds, specs);
+        let records = fold(&results.machine, &results.plan, index, 1, &blocks, "2026-11-21T10:00:09.000Z");
+        results.groups[index] = GroupState { attempts: 1, records: Some(records), blocks: Vec::new() };
+    }
+    results
+}
+
+pub(crate) fn blocks(results: &Results, group: usize, rounds: u32, specs: &[Spec]) -> Vec<Block> {
+    let mut draws = Draws::new(group as u64 + 1);
+    let mut blocks = Vec::new();
+    for seq in 0..rounds {
+        for (cell, spec) in specs.iter().enumerate() {
+            for kind in [BlockKind::Stretch, BlockKind::Stamped] {
+                blocks.push(block(results, group, cell, seq, spec, kind, &mut draws));
+            }
+        }
+    }
+    blocks
+}
+
+fn block(results: &Results, group: usize, cell: usize, seq: u32, spec: &Spec, kind: BlockKind, draws: &mut Draws) -> Block {
+    let mut histogram = Histogram::new();
+    let mut values = Vec::new();
+    let samples = if kind == BlockKind::Stretch { 40 } else { 3000 };
+    let weather = 1.0 + 0.01 * (draws.next() - 0.5);
+    for _ in 0..samples {
+        let bell = draws.next() + draws.next() + draws.next() + draws.next() - 2.0;
+        let mut value = spec.round_trip_ns * weather;
+        if kind == BlockKind::Stretch {
+            value *= 1.0 + 0.004 * bell;
+        } else {
+            value *= 1.0 + 0.08 * bell;
+            let luck = draws.next();
+            if luck < 0.001 {
+                value += 4000.0 + 60_000.0 * draws.next() * draws.next();
+            } else if luck < 0.012 {
+                value *= 1.4 + 1.8 * draws.next();
+            }
+            // The clock's step is 10 ns.
+            value = (value / 10.0).round().max(1.0) * 10.0;
+        }
+        values.push(value);
+        histogram.record_ps((value * 1000.0) as u64);
+    }
+    let count = if kind == BlockKind::Stretch { 40_000 } else { samples };
+    let max = values.iter().copied().fold(0.0, f64::max);
+    let disturbed = kind == BlockKind::Stamped && max > 55_000.0;
+    let operations = 2.0 * count as f64;
+    Block {
+        run: results.plan.run.clone(),
+        group,
+        attempt: 1,
+        cell,
+        seq,
+        at: "2026-11-21T10:00:01.000Z".into(),
+        kind,
+        count,
+        elapsed_ns: 10_000_000,
+        mean: values.iter().sum::<f64>() / values.len() as f64,
+        min: values.iter().copied().fold(f64::INFINITY, f64::min),
+        max,
+        histogram: Some(histogram),
+        over: (kind == BlockKind::Stamped).then(|| values.iter().filter(|value| **value > 10_000.0).count() as u64),
+        one_way: None,
+        same_cpu_share: (kind == BlockKind::Stamped && spec.cell.placement == Placement::Free)
+            .then(|| 0.4 + 0.2 * draws.next()),
+        worst: if kind == BlockKind::Stamped && max > 20_000.0 {
+            let cause = disturbed.then_some(Cause::InvoluntarySwitch);
+            vec![Worst { at_s: f64::from(seq) * 0.5 + 0.25, ns: max, cpu: 0, cause }]
+        } else {
+            Vec::new()
+        },
+        cost: BlockCost {
+            user_ns: (spec.cost[0] * operations) as u64,
+            system_ns: (spec.cost[1] * operations) as u64,
+            voluntary_switches: (spec.cost[2] * operations) as u64,
+            involuntary_switches: u64::from(disturbed),
+        },
+        disturbance: Disturbance {
+            causes: if disturbed { vec![Cause::InvoluntarySwitch, Cause::RunQueueDelay] } else { Vec::new() },
+            ..Disturbance::default()
+        },
+        clean: !disturbed,
+    }
+}
+
+/// The card of a small virtual machine: most mechanisms, three placements, some variants.
+pub(crate) fn survey() -> Results {
+    use Placement::{Free, Pinned, SameCpu};
+    let one_thread = |mechanism: &str, round_trip: f64| {
+        let mut spec = spec(mechanism, Pinned, round_trip, [round_trip / 2.0, 0.0, 0.0]);
+        spec.cell.cpus = vec![0];
+        spec.cell.relation = Relation::SameThread;
+        spec
+    };
+    let line = |mechanism: &str, line: Layout, pause: Pause, round_trip: f64| {
+        let mut spec = spec(mechanism, Pinned, round_trip, [round_trip, 0.0, 0.0]);
+        spec.cell.line = Some(line);
+        spec.cell.pause = Some(pause);
+        spec
+    };
+    let mut awake = spec("futex", Pinned, 1530.0, [420.0, 1290.0, 1.0]);
+    awake.cell.keep_awake = true;
+    let mut fat = line("atomic-store", Layout::Own, Pause::Off, 164.0);
+    fat.cell.payload_bytes = 4096;
+    results(
+        machine(2),
+        &[
+            (
+                21,
+                vec![
+                    reference(),
+                    one_thread("function-call", 2.4),
+                    one_thread("fiber-switch", 17.0),
+                    line("atomic-rmw", Layout::Shared, Pause::Off, 62.0),
+                    line("atomic-rmw", Layout::Own, Pause::Off, 94.0),
+                    line("atomic-seqcst", Layout::Shared, Pause::On, 110.0),
+                    fat,
+                ],
+            ),
+            (
+                6,
+                vec![
+                    reference(),
+                    spec("futex", Pinned, 2780.0, [900.0, 1800.0, 1.0]),
+                    awake,
+                    spec("futex", SameCpu, 2310.0, [700.0, 1600.0, 1.0]),
+                    spec("futex", Free, 5020.0, [950.0, 2100.0, 1.0]),
+                    spec("atomic-store", SameCpu, 5_900_000.0, [2_900_000.0, 3000.0, 0.5]),
+                    spec("spin-yield", Pinned, 640.0, [180.0, 460.0, 0.0]),
+                    spec("spin-yield", SameCpu, 980.0, [120.0, 370.0, 0.0]),
+                ],
+            ),
+            (
+                6,
+                vec![
+                    reference(),
+                    spec("std-condvar", Pinned, 3420.0, [1300.0, 2700.0, 1.84]),
+                    spec("std-condvar", SameCpu, 3900.0, [1300.0, 2700.0, 1.4]),
+                    spec("std-condvar", Free, 6100.0, [1400.0, 2900.0, 1.7]),
+                    spec("std-condvar-after", Pinned, 2960.0, [1000.0, 2100.0, 1.02]),
+                    spec("os-pipe", Pinned, 4480.0, [1100.0, 3400.0, 1.0]),
+                    spec("os-pipe", Free, 7800.0, [1100.0, 3600.0, 1.0]),
+                    spec("sleep-poll", Pinned, 116_000.0, [900.0, 2600.0, 1.0]),
+                ],
+            ),
+        ],
+    )
+}
+
+/// Pairs of CPUs: near ones cheap, far ones dear.
+pub(crate) fn matrix(cpus: u32) -> Results {
+    let machine = machine(cpus);
+    let mut draws = Draws::new(9);
+    let template = results(machine.clone(), &[(2, vec![reference()])]).records().remove(0);
+    let mut plan = plan(&machine, &[(2, vec![reference()])]);
+    let mut records = Vec::new();
+    for a in 0..cpus {
+        for b in a + 1..cpus {
+            let (one, other) = (&machine.topology[a as usize], &machine.topology[b as usize]);
+            let (relation, near) = if one.core == other.core {
+                (Relation::Smt, 14.0)
+            } else if one.llc == other.llc {
+                (Relation::SameLlc, 31.0)
+            } else if one.node == other.node {
+                (Relation::SameNode, 88.0)
+            } else {
+                (Relation::OtherNode, 210.0)
+            };
+            let p50 = near * (1.0 + 0.1 * draws.next());
+            let mut record = template.clone();
+            record.experiment = "matrix".into();
+            record.cell.cpus = vec![a, b];
+            record.cell.relation = relation;
+            record.one_way.p50 = Some(p50);
+            record.one_way.p50_interval95 = Some([p50 * 0.99, p50 * 1.01]);
+            if cpus > 64 {
+                record.histogram = None;
+            }
+            record.worst.clear();
+            records.push(record);
+        }
+    }
+    plan.command = vec!["matrix".into()];
+    plan.refused.clear();
+    let mut results = Results::empty(machine, plan);
+    results.groups[0] = GroupState { attempts: 1, records: Some(records), blocks: Vec::new() };
+    results
+}

@@ -1,0 +1,6 @@
+//! What the renderers show, to the letter.
+
+mod fixture;
+mod hostile;
+mod page;
+mod text;

@@ -1,0 +1,170 @@
+use threadtoll_record::*;
+use threadtoll_report::text::{Style, ladder, machine, matrix, verdict};
+
+use crate::fixture;
+
+const WIDE: Style = Style { color: false, width: None };
+const NARROW: Style = Style { color: false, width: Some(80) };
+
+fn longest(text: &str) -> usize {
+    text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
+#[test]
+fn the_ladder_in_full() {
+    let results = fixture::survey();
+    insta::assert_snapshot!(ladder(&results, &results.records(), &WIDE));
+}
+
+#[test]
+fn the_ladder_in_80_columns() {
+    let results = fixture::survey();
+    let text = ladder(&results, &results.records(), &NARROW);
+    assert!(longest(&text) <= 80);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn the_ladder_fits_any_terminal() {
+    let results = fixture::survey();
+    for width in [40, 50, 60, 79, 100, 120, 133, 150, 1000] {
+        let text = ladder(&results, &results.records(), &Style { color: false, width: Some(width) });
+        assert!(longest(&text) <= width, "{width}:\n{text}");
+    }
+    for width in [0, 1, 10] {
+        assert!(!ladder(&results, &results.records(), &Style { color: false, width: Some(width) }).is_empty());
+    }
+}
+
+#[test]
+fn colours_change_nothing_but_colours() {
+    let results = fixture::survey();
+    let colourful = ladder(&results, &results.records(), &Style { color: true, width: None });
+    assert!(colourful.contains('\u{1b}'));
+    let mut bare = String::new();
+    let mut rest = colourful.as_str();
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        bare.push_str(before);
+        rest = after.split_once('m').map_or("", |(_, rest)| rest);
+    }
+    bare.push_str(rest);
+    assert_eq!(bare, ladder(&results, &results.records(), &WIDE));
+}
+
+#[test]
+fn the_verdict() {
+    let results = fixture::survey();
+    insta::assert_snapshot!(verdict(&results, &results.records()).join("\n"));
+}
+
+#[test]
+fn no_difference_is_claimed_where_intervals_overlap() {
+    let results = fixture::survey();
+    let mut records = results.records();
+    for record in &mut records {
+        record.one_way.p50_interval95 = Some([0.0, 1e9]);
+    }
+    let text = verdict(&results, &records).join("\n");
+    assert!(text.contains("Leaving idle is not visible here"), "{text}");
+    assert!(text.contains("no longer or shorter than pinned"), "{text}");
+    assert!(!text.contains("Signalling after"), "{text}");
+    assert!(!text.contains("Sleeping adds"), "{text}");
+}
+
+#[test]
+fn a_disturbed_run_is_offered_again() {
+    let mut results = fixture::survey();
+    results.plan.command = vec!["latency".into(), "--out".into(), "x y.jsonl".into(), "futex's".into()];
+    let mut records = results.records();
+    for record in &mut records {
+        record.disturbance.disturbed = record.disturbance.blocks;
+        record.disturbance.causes.insert(Cause::Steal, record.disturbance.blocks);
+    }
+    let text = verdict(&results, &records).join("\n");
+    assert!(text.contains(r"`threadtoll latency 'futex'\''s' --seed 42`"), "{text}");
+    assert!(text.contains("over a quarter"), "{text}");
+    assert!(text.contains("steal"), "{text}");
+    assert!(ladder(&results, &records, &WIDE).contains("std-condvar !"));
+}
+
+#[test]
+fn simulated_figures_say_so_first() {
+    let mut results = fixture::survey();
+    results.machine.simulated = true;
+    for text in [
+        ladder(&results, &results.records(), &WIDE),
+        machine(&results.machine, &WIDE),
+        matrix(&results, &{
+            let mut records = results.records();
+            records.iter_mut().for_each(|record| record.experiment = "matrix".into());
+            records
+        }, &WIDE),
+    ] {
+        assert!(text.starts_with("SIMULATED"), "{text}");
+    }
+}
+
+#[test]
+fn an_absent_quantile_is_a_dash() {
+    let results = fixture::survey();
+    let mut records = results.records();
+    records.retain(|record| record.cell.mechanism == "os-pipe" && record.cell.placement == Placement::Pinned);
+    records[0].quantiles = Quantiles::default();
+    records[0].max = None;
+    records[0].over.share = None;
+    records[0].cost = Cost::default();
+    let text = ladder(&results, &records, &WIDE);
+    let row = text.lines().find(|line| line.starts_with("os-pipe")).unwrap();
+    assert_eq!(row.matches('–').count(), 6, "{row}");
+}
+
+#[test]
+fn the_reference_of_every_group_is_one_row() {
+    let results = fixture::survey();
+    let text = ladder(&results, &results.records(), &WIDE);
+    let rows = text.lines().filter(|line| line.starts_with("atomic-store  ")).count();
+    assert_eq!(rows, 1, "{text}");
+}
+
+#[test]
+fn a_matrix_of_eight() {
+    let results = fixture::matrix(8);
+    insta::assert_snapshot!(matrix(&results, &results.records(), &NARROW));
+}
+
+#[test]
+fn a_matrix_of_two_caches_and_nodes() {
+    let results = fixture::matrix(32);
+    insta::assert_snapshot!(matrix(&results, &results.records(), &WIDE));
+}
+
+#[test]
+fn a_matrix_too_wide_is_summarised() {
+    let results = fixture::matrix(32);
+    let text = matrix(&results, &results.records(), &NARROW);
+    assert!(longest(&text) <= 80);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn no_pairs_no_matrix() {
+    let results = fixture::survey();
+    assert_eq!(matrix(&results, &results.records(), &WIDE), "");
+}
+
+#[test]
+fn the_machine() {
+    insta::assert_snapshot!(machine(&fixture::machine(2), &NARROW));
+}
+
+#[test]
+fn a_large_machine() {
+    let mut large = fixture::machine(64);
+    large.allowed = (0..32).collect();
+    large.quota_cpus = Some(1.5);
+    large.governor = Some("schedutil".into());
+    large.boost = Some(true);
+    large.virtualised = None;
+    large.grade = Grade::D;
+    insta::assert_snapshot!(machine(&large, &WIDE));
+}
