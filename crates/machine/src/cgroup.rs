@@ -117,3 +117,119 @@ fn unescape(text: &str) -> PathBuf {
         text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\"),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A `/proc` and its mounts in one directory; `@` in the texts stands for it.
+    fn machine(cgroup: &str, mountinfo: &str, files: &[(&str, &str)]) -> (TempDir, CpuGroups) {
+        let root = tempfile::tempdir().unwrap();
+        let name = root.path().to_str().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text.replace('@', name)).unwrap();
+        };
+        put("proc/self/cgroup", cgroup);
+        put("proc/self/mountinfo", mountinfo);
+        for (path, text) in files {
+            put(path, text);
+        }
+        let groups = CpuGroups::of_this_process(&root.path().join("proc"));
+        (root, groups)
+    }
+
+    const UNIFIED: &str = "29 23 0:26 / @/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
+
+    #[test]
+    fn the_tightest_quota_on_the_way_up_holds() {
+        let (_root, groups) = machine(
+            "0::/user.slice/app.scope\n",
+            UNIFIED,
+            &[
+                ("cgroup/user.slice/app.scope/cpu.max", "400000 100000\n"),
+                ("cgroup/user.slice/app.scope/cpu.stat", "usage_usec 5\nnr_periods 9\nnr_throttled 3\n"),
+                ("cgroup/user.slice/cpu.max", "150000 100000\n"),
+                ("cgroup/user.slice/cpu.stat", "nr_throttled 4\n"),
+                ("cgroup/cpu.stat", "usage_usec 5\n"),
+                ("cgroup/other.slice/cpu.max", "1000 100000\n"),
+            ],
+        );
+        assert_eq!(groups.quota_cpus(), Some(1.5));
+        let counts = groups.accounts().into_iter().map(|mut file| {
+            let mut text = Vec::new();
+            std::io::Read::read_to_end(&mut file, &mut text).unwrap();
+            throttled(&text)
+        });
+        assert_eq!(counts.collect::<Vec<_>>(), [Some(3), Some(4), None]);
+    }
+
+    #[test]
+    fn no_limit_is_none() {
+        let (_root, groups) = machine("0::/\n", UNIFIED, &[("cgroup/cpu.max", "max 100000\n")]);
+        assert_eq!(groups.quota_cpus(), None);
+    }
+
+    #[test]
+    fn the_first_version_beside_the_second() {
+        let mounts = "31 23 0:29 / @/cgroup/cpu rw shared:1 - cgroup cgroup rw,cpu,cpuacct\n\
+                      32 23 0:30 / @/cgroup/memory rw - cgroup cgroup rw,memory\n\
+                      41 23 0:38 / @/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+        let (_root, groups) = machine(
+            "4:memory:/m\n2:cpu,cpuacct:/jobs/one\n0::/\n",
+            mounts,
+            &[
+                ("cgroup/cpu/jobs/one/cpu.cfs_quota_us", "50000\n"),
+                ("cgroup/cpu/jobs/one/cpu.cfs_period_us", "100000\n"),
+                ("cgroup/cpu/jobs/cpu.cfs_quota_us", "-1\n"),
+                ("cgroup/cpu/jobs/cpu.cfs_period_us", "100000\n"),
+                ("cgroup/memory/m/cpu.max", "1 100000\n"),
+            ],
+        );
+        assert_eq!(groups.quota_cpus(), Some(0.5));
+    }
+
+    #[test]
+    fn containers_show_only_their_own_part() {
+        // Without a group namespace: the path is the host's, the mount shows only the container's group.
+        let mount = "29 23 0:26 /docker/abc @/cgroup rw - cgroup2 cgroup rw\n";
+        let (_root, groups) =
+            machine("0::/docker/abc/inner\n", mount, &[("cgroup/inner/cpu.max", "200000 100000\n")]);
+        assert_eq!(groups.quota_cpus(), Some(2.0));
+        // A path that climbs out of the namespace, and one of another mount: what is seen is the mount itself.
+        for path in ["/../../elsewhere", "/elsewhere"] {
+            let (_root, groups) =
+                machine(&format!("0::{path}\n"), mount, &[("cgroup/cpu.max", "300000 100000\n")]);
+            assert_eq!(groups.quota_cpus(), Some(3.0), "{path}");
+        }
+        // Mount points with blanks are escaped.
+        let (_root, groups) = machine(
+            "0::/\n",
+            "29 23 0:26 / @/control\\040groups rw - cgroup2 cgroup rw\n",
+            &[("control groups/cpu.max", "100000 100000\n")],
+        );
+        assert_eq!(groups.quota_cpus(), Some(1.0));
+    }
+
+    #[test]
+    fn garbage_grants_nothing_and_takes_nothing() {
+        for max in ["", "max", "100000", "0 0", "1 0", "-5 100000", "nan 100000", "inf 1", "a b", "\u{0}"] {
+            let (_root, groups) = machine("0::/\n", UNIFIED, &[("cgroup/cpu.max", max)]);
+            assert_eq!(groups.quota_cpus(), None, "{max:?}");
+        }
+        for (cgroup, mounts) in
+            [("", ""), ("0::", UNIFIED), ("x", "y - z"), ("0::/\n", "1 2 - cgroup2"), (":::", "- - -")]
+        {
+            let (_root, groups) = machine(cgroup, mounts, &[]);
+            assert_eq!(groups.quota_cpus(), None);
+        }
+        let nowhere = CpuGroups::of_this_process(Path::new("/nonexistent"));
+        assert_eq!(nowhere, CpuGroups::default());
+        assert_eq!(throttled(b"nr_throttled x\n"), None);
+    }
+}

@@ -11,29 +11,28 @@ pub(crate) const MAX_CPUS: u32 = 65_536;
 /// An empty text is an empty list: that is how the kernel writes it. Numbers beyond [`MAX_CPUS`] are left out.
 pub(crate) fn parse(text: &str) -> Option<Vec<u32>> {
     let text = text.trim();
-    let mut cpus = Vec::new();
     if text.is_empty() {
-        return Some(cpus);
+        return Some(Vec::new());
     }
+    let mut ranges = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last) = (number(first)?, number(last)?);
         if first > last {
             return None;
         }
-        cpus.extend(first..=last.min(MAX_CPUS - 1));
-        // A list that repeats itself must not grow.
-        if cpus.len() > MAX_CPUS as usize {
-            tidy(&mut cpus);
-        }
+        ranges.push((first, last));
     }
-    tidy(&mut cpus);
+    // In ascending order each range adds only what lies beyond those before it, however often a list repeats itself.
+    ranges.sort_unstable();
+    let mut cpus = Vec::new();
+    let mut next = 0;
+    for (first, last) in ranges {
+        let end = last.saturating_add(1).min(MAX_CPUS);
+        cpus.extend(first.max(next)..end);
+        next = next.max(end);
+    }
     Some(cpus)
-}
-
-fn tidy(cpus: &mut Vec<u32>) {
-    cpus.sort_unstable();
-    cpus.dedup();
 }
 
 /// Digits and nothing else; what is too large for the type is as good as any other number beyond the limit.

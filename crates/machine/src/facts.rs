@@ -185,3 +185,74 @@ pub(crate) fn load(proc: &Path) -> Option<f64> {
     let load: f64 = text(proc.join("loadavg"))?.split(' ').next()?.parse().ok()?;
     load.is_finite().then_some(load)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn models_as_kernels_print_them() {
+        let x86 = "processor\t: 0\nmodel\t\t: 17\nmodel name\t: AMD EPYC 9B14\n\nprocessor\t: 1\nmodel name\t: AMD EPYC 9B14\n";
+        assert_eq!(model_in(x86).as_deref(), Some("AMD EPYC 9B14"));
+        let core = |part: &str| format!("processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: {part}\n\n");
+        assert_eq!(model_in(&(core("0xd0c") + &core("0xd0c"))).as_deref(), Some("Neoverse-N1"));
+        assert_eq!(model_in(&(core("0xd05") + &core("0xd0b"))).as_deref(), Some("Cortex-A55 + Cortex-A76"));
+        assert_eq!(model_in(&core("0xfff")).as_deref(), Some("Arm implementer 0x41 part 0xfff"));
+        assert_eq!(model_in("hart : 0\nuarch : sifive,u74-mc\n").as_deref(), Some("sifive,u74-mc"));
+        assert_eq!(model_in("model name :\n"), None);
+        assert!(cpu_model(Path::new("/nonexistent")).starts_with("unknown "));
+    }
+
+    #[test]
+    fn hypervisors_by_their_signatures_and_their_firmware() {
+        assert_eq!(hypervisor_named(b"KVMKVMKVM\0\0\0"), "kvm");
+        assert_eq!(hypervisor_named(b"Microsoft Hv"), "hyper-v");
+        assert_eq!(hypervisor_named(b"NewThing 1.0"), "newthing1.0");
+        assert_eq!(hypervisor_named(&[0; 12]), "unknown");
+        let by_firmware = |vendor, product| dmi_hypervisor(vendor, product);
+        assert_eq!(by_firmware("Amazon EC2", "m7g.large").as_deref(), Some("kvm"));
+        assert_eq!(by_firmware("Amazon EC2", "m7g.metal"), None);
+        assert_eq!(by_firmware("VMware, Inc.", "VMware20,1").as_deref(), Some("vmware"));
+        assert_eq!(by_firmware("Dell Inc.", "PowerEdge R7625"), None);
+        assert_eq!(by_firmware("", ""), None);
+    }
+
+    #[test]
+    fn frequency_and_idle_states() {
+        let sys = tempfile::tempdir().unwrap();
+        let cpu = sys.path().join("devices/system/cpu");
+        let put = |path: &str, text: &str| {
+            let path = cpu.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        assert_eq!(
+            (governor(sys.path(), &[0, 1]), boost(sys.path()), idle_driver(sys.path())),
+            (None, None, None)
+        );
+        put("cpu0/cpufreq/scaling_governor", "performance\n");
+        assert_eq!(governor(sys.path(), &[0, 1]).as_deref(), Some("performance"));
+        put("cpu1/cpufreq/scaling_governor", "powersave\n");
+        assert_eq!(governor(sys.path(), &[0, 1]).as_deref(), Some("performance+powersave"));
+        put("cpufreq/boost", "1\n");
+        assert_eq!(boost(sys.path()), Some(true));
+        put("intel_pstate/no_turbo", "1\n");
+        assert_eq!(boost(sys.path()), Some(false));
+        put("cpuidle/current_driver", "none\n");
+        assert_eq!(idle_driver(sys.path()), None);
+        put("cpuidle/current_driver", "intel_idle\n");
+        assert_eq!(idle_driver(sys.path()).as_deref(), Some("intel_idle"));
+    }
+
+    #[test]
+    fn load_is_the_average_of_the_last_minute() {
+        let proc = tempfile::tempdir().unwrap();
+        assert_eq!(load(proc.path()), None);
+        fs::write(proc.path().join("loadavg"), "1.73 1.72 1.07 2/345 6789\n").unwrap();
+        assert_eq!(load(proc.path()), Some(1.73));
+        fs::write(proc.path().join("loadavg"), "nan\n").unwrap();
+        assert_eq!(load(proc.path()), None);
+    }
+}

@@ -262,3 +262,112 @@ fn aux_names_cpu(counter: Counter) -> bool {
 fn aux_names_cpu(_counter: Counter) -> bool {
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Durations on a grid, as a generator that knows nothing of the grid makes them.
+    fn on_grid(grid: f64) -> Vec<u64> {
+        (0..20_000u64)
+            .map(|i| ((60.0 + (i * 7_919 % 200) as f64) / grid).floor() * grid)
+            .map(|ns| ns as u64)
+            .collect()
+    }
+
+    #[test]
+    fn the_step_is_found_on_every_grid() {
+        assert_eq!(typical_step(&mut on_grid(1.0)), Some(1));
+        assert_eq!(typical_step(&mut on_grid(26.0)), Some(26));
+        // A grid that conversion to whole units rounds: 26.04 gives distances of 26 and, seldom, 27.
+        assert_eq!(typical_step(&mut on_grid(26.04)), Some(26));
+        // Interruptions are far apart and say nothing.
+        let mut interrupted = on_grid(10.0);
+        interrupted.extend((1..2_000).map(|i| i * 1_000_000));
+        assert_eq!(typical_step(&mut interrupted), Some(10));
+    }
+
+    #[test]
+    fn the_step_of_a_clock_that_mostly_stands_is_its_jump() {
+        let mut durations = vec![0; 20_000];
+        assert_eq!(typical_step(&mut durations), None);
+        durations[17] = 4_000_000;
+        assert_eq!(typical_step(&mut durations), Some(4_000_000));
+        durations[..8_000].fill(1_000);
+        assert_eq!(typical_step(&mut durations), Some(1_000));
+        assert_eq!(typical_step(&mut [30, 30, 30, 30]), Some(30), "only ever one duration");
+        assert_eq!(typical_step(&mut []), None);
+    }
+
+    #[test]
+    fn a_rate_must_hold_in_every_window() {
+        let at = |ticks, raw_ns| Moment { ticks, raw_ns, width_ticks: 20 };
+        let steady = [at(0, 0), at(25_000_000, 10_000_000), at(50_000_000, 20_000_000)];
+        let (tick_ns, drift_ppm) = rate(&steady).unwrap();
+        assert!((tick_ns - 0.4).abs() < 1e-12 && drift_ppm < 1e-6);
+        let slower_then_faster = [at(0, 0), at(24_990_000, 10_000_000), at(50_000_000, 20_000_000)];
+        assert!(rate(&slower_then_faster).is_none(), "400 ppm off");
+        assert!(rate(&[at(0, 0), at(0, 10_000_000)]).is_none(), "stands still");
+        assert!(rate(&[at(5, 0), at(4, 10_000_000)]).is_none(), "goes back");
+        assert!(rate(&[at(0, 10), at(10, 10)]).is_none(), "no time passed");
+        assert!(rate(&[]).is_none());
+    }
+
+    #[test]
+    fn the_clock_of_this_machine_runs() {
+        let (clock, facts) = Clock::gate().unwrap();
+        assert_eq!(clock.source(), facts.source);
+        assert!(facts.step_ns > 0.0 && facts.read_ns > 0.0 && facts.tick_ns > 0.0, "{facts:?}");
+        let mut last = clock.stamp();
+        for _ in 0..10_000 {
+            let now = clock.stamp();
+            assert!(now >= last);
+            last = now;
+        }
+        let before = clock.stamp();
+        thread::sleep(Duration::from_millis(20));
+        let slept = clock.ns(clock.stamp() - before);
+        assert!(slept >= 19e6, "a sleep of 20 ms is not shorter, whatever the clock: {slept} ns");
+        assert!(clock.recheck(&facts).unwrap() <= crate::clock::DRIFT_LIMIT_PPM);
+    }
+
+    #[test]
+    fn the_fallback_runs_as_well() {
+        let origin = Moment::take(Counter::Raw);
+        let (clock, facts) =
+            look_at(Counter::Raw, Calibration { tick_ns: 1.0, drift_ppm: 0.0, origin }).unwrap();
+        assert_eq!(facts.source, threadtoll_record::ClockSource::MonotonicRaw);
+        assert!(facts.step_ns >= 1.0, "{facts:?}");
+        assert_eq!(clock.recheck(&facts), Ok(0.0));
+        let (first, _) = clock.stamp_cpu();
+        assert!(clock.stamp() >= first);
+    }
+
+    #[test]
+    fn a_stamp_names_the_cpu_it_was_taken_on() {
+        let _alone = crate::lock::machine_lock().unwrap();
+        let (clock, _) = Clock::gate().unwrap();
+        let named = thread::spawn(move || {
+            let cpus = crate::place::allowed_cpus();
+            let on = |&cpu: &u32| {
+                crate::place::pin_to(&[cpu]).unwrap();
+                clock.stamp_cpu().1
+            };
+            (cpus.iter().map(on).collect::<Vec<_>>(), cpus)
+        });
+        let (named, cpus) = named.join().unwrap();
+        assert_eq!(named, cpus);
+    }
+
+    #[test]
+    fn a_kernel_with_another_clock_source_is_not_overruled() {
+        let sys = tempfile::tempdir().unwrap();
+        assert!(!kernel_uses(sys.path(), "tsc"), "an unreadable tree is no consent");
+        let directory = sys.path().join("devices/system/clocksource/clocksource0");
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("current_clocksource"), "hpet\n").unwrap();
+        assert_eq!(trusted_counter(sys.path()), None);
+        fs::write(directory.join("current_clocksource"), "tsc\n").unwrap();
+        assert!(kernel_uses(sys.path(), "tsc"));
+    }
+}

@@ -343,3 +343,211 @@ fn upper_median(values: impl Iterator<Item = f64>) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }
+
+#[cfg(test)]
+mod tests {
+    use threadtoll_record::ClockSource;
+
+    use super::*;
+
+    const CLOCK: ClockFacts = ClockFacts {
+        source: ClockSource::Tsc,
+        step_ns: 0.4,
+        read_ns: 20.0,
+        invariant: true,
+        tick_ns: 0.4,
+        drift_ppm: 1.0,
+    };
+
+    fn still_cpu(cpu: u32, lost_share: f64, longest_ns: u64) -> CpuNoise {
+        CpuNoise { cpu, watched_ns: 500_000_000, gaps: vec![], lost_share, longest_ns }
+    }
+
+    /// Bare metal, tuned, at rest.
+    fn best(noise: &[CpuNoise]) -> Findings<'_> {
+        Findings {
+            clock: &CLOCK,
+            cpus: 8,
+            allowed: 8,
+            siblings: false,
+            topology_readable: true,
+            synthetic: false,
+            quota_cpus: None,
+            governor: Some("performance"),
+            boost: Some(false),
+            virtualised: None,
+            timer_slack_ns: Some(50_000),
+            membarrier: true,
+            schedstat: true,
+            noise,
+            steal_share: Some(0.0),
+            queued_share: Some(0.0),
+            load_per_cpu: Some(0.1),
+        }
+    }
+
+    fn graded(findings: &Findings<'_>) -> (Grade, Vec<String>) {
+        let (grade, warnings) = grade(findings);
+        (grade, warnings.into_iter().map(|warning| warning.code).collect())
+    }
+
+    #[test]
+    fn a_tuned_machine_at_rest_is_an_a_without_warnings() {
+        let noise = [still_cpu(0, 0.001, 20_000), still_cpu(1, 0.001, 20_000)];
+        assert_eq!(graded(&best(&noise)), (Grade::A, vec![]));
+        // What is not known is not held against it.
+        let unknown = Findings {
+            governor: None,
+            boost: None,
+            timer_slack_ns: None,
+            steal_share: None,
+            queued_share: None,
+            load_per_cpu: None,
+            ..best(&noise)
+        };
+        assert_eq!(graded(&unknown), (Grade::A, vec![]));
+    }
+
+    #[test]
+    fn every_finding_caps_where_the_table_says() {
+        let noise = [still_cpu(0, 0.001, 20_000), still_cpu(1, 0.001, 20_000)];
+        let clock = |step_ns, read_ns| ClockFacts { step_ns, read_ns, ..CLOCK };
+        let (step_10, step_100, step_500) = (clock(10.0, 20.0), clock(100.0, 20.0), clock(500.0, 20.0));
+        let (cost_100, cost_300, cost_900) = (clock(0.4, 100.0), clock(0.4, 300.0), clock(0.4, 900.0));
+        let base = || best(&noise);
+        let table = [
+            (Findings { clock: &step_10, ..base() }, Grade::B, "clock-step"),
+            (Findings { clock: &step_100, ..base() }, Grade::C, "clock-step"),
+            (Findings { clock: &step_500, ..base() }, Grade::D, "clock-step"),
+            (Findings { clock: &cost_100, ..base() }, Grade::B, "clock-cost"),
+            (Findings { clock: &cost_300, ..base() }, Grade::C, "clock-cost"),
+            (Findings { clock: &cost_900, ..base() }, Grade::D, "clock-cost"),
+            (Findings { virtualised: Some("kvm"), ..base() }, Grade::B, "virtual-machine"),
+            (Findings { governor: Some("schedutil"), ..base() }, Grade::B, "governor"),
+            (Findings { governor: Some("performance+powersave"), ..base() }, Grade::B, "governor"),
+            (Findings { boost: Some(true), ..base() }, Grade::B, "boost"),
+            (Findings { schedstat: false, ..base() }, Grade::B, "no-schedstat"),
+            (Findings { noise: &[], ..base() }, Grade::B, "not-watched"),
+            (Findings { steal_share: Some(0.004), ..base() }, Grade::B, "steal"),
+            (Findings { steal_share: Some(0.04), ..base() }, Grade::C, "steal"),
+            (Findings { steal_share: Some(0.06), ..base() }, Grade::D, "steal"),
+            (Findings { queued_share: Some(0.005), ..base() }, Grade::B, "busy"),
+            (Findings { queued_share: Some(0.05), ..base() }, Grade::C, "busy"),
+            (Findings { queued_share: Some(0.5), ..base() }, Grade::D, "busy"),
+            (Findings { quota_cpus: Some(4.0), ..base() }, Grade::C, "quota"),
+            (Findings { quota_cpus: Some(1.5), ..base() }, Grade::D, "quota"),
+            (Findings { topology_readable: false, ..base() }, Grade::C, "topology-unreadable"),
+            (Findings { synthetic: true, ..base() }, Grade::D, "synthetic-topology"),
+            (Findings { siblings: true, ..base() }, Grade::A, "smt"),
+            (Findings { allowed: 4, ..base() }, Grade::A, "cpuset"),
+            (Findings { timer_slack_ns: Some(1_000_000), ..base() }, Grade::A, "timer-slack"),
+            (Findings { membarrier: false, ..base() }, Grade::A, "no-membarrier"),
+            (Findings { queued_share: None, load_per_cpu: Some(0.9), ..base() }, Grade::A, "busy"),
+        ];
+        for (findings, expected, code) in table {
+            assert_eq!(graded(&findings), (expected, vec![code.to_owned()]), "{findings:?}");
+        }
+        // A quota of as many CPUs as there are rations nothing.
+        assert_eq!(graded(&Findings { quota_cpus: Some(8.0), ..base() }).0, Grade::A);
+        let alone = Findings { allowed: 1, ..base() };
+        assert_eq!(graded(&alone), (Grade::C, vec!["one-cpu".to_owned(), "cpuset".to_owned()]));
+    }
+
+    #[test]
+    fn stillness_is_that_of_the_noisier_half() {
+        let of = |cpus: &[(f64, u64)]| {
+            let noise: Vec<CpuNoise> =
+                cpus.iter().zip(0..).map(|(&(lost, longest), cpu)| still_cpu(cpu, lost, longest)).collect();
+            graded(&best(&noise)).0
+        };
+        assert_eq!(of(&[(0.001, 20_000), (0.015, 20_000)]), Grade::B, "of two, the noisier");
+        assert_eq!(
+            of(&[(0.001, 20_000), (0.001, 20_000), (0.5, 90_000_000)]),
+            Grade::A,
+            "one of three is an outlier"
+        );
+        assert_eq!(of(&[(0.05, 20_000); 2]), Grade::C);
+        assert_eq!(of(&[(0.2, 20_000); 2]), Grade::D);
+        assert_eq!(of(&[(0.001, 1_000_000); 2]), Grade::B);
+        assert_eq!(of(&[(0.001, 10_000_000); 2]), Grade::C);
+        assert_eq!(of(&[(0.001, 100_000_000); 2]), Grade::D);
+    }
+
+    #[test]
+    fn a_quiet_virtual_machine_is_a_b_and_the_gravest_stands_first() {
+        let noise = [still_cpu(0, 0.012, 80_000), still_cpu(1, 0.015, 900_000)];
+        let clock = ClockFacts { step_ns: 10.0, ..CLOCK };
+        let quiet = Findings {
+            clock: &clock,
+            cpus: 2,
+            allowed: 2,
+            virtualised: Some("kvm"),
+            governor: None,
+            boost: None,
+            ..best(&noise)
+        };
+        assert_eq!(graded(&quiet).0, Grade::B);
+        let (grade, codes) = graded(&Findings { steal_share: Some(0.2), ..quiet });
+        assert_eq!((grade, codes[0].as_str()), (Grade::D, "steal"));
+    }
+
+    #[test]
+    fn warnings_say_what_to_do_in_whole_sentences() {
+        let noise = [still_cpu(3, 0.2, 90_000_000)];
+        let worst = Findings {
+            clock: &ClockFacts { step_ns: 500.0, read_ns: 900.0, ..CLOCK },
+            allowed: 1,
+            siblings: true,
+            topology_readable: false,
+            synthetic: true,
+            quota_cpus: Some(0.5),
+            governor: Some("powersave"),
+            boost: Some(true),
+            virtualised: Some("xen"),
+            timer_slack_ns: Some(1_000_000),
+            membarrier: false,
+            schedstat: false,
+            steal_share: Some(0.3),
+            queued_share: Some(0.3),
+            ..best(&noise)
+        };
+        let (_, warnings) = grade(&worst);
+        assert_eq!(
+            warnings.len(),
+            CHECKS.len() - 2,
+            "all but the watch that was made and the load it replaces"
+        );
+        for warning in &warnings {
+            assert!(
+                warning.text.ends_with('.') && warning.text.starts_with(char::is_uppercase),
+                "{warning:?}"
+            );
+            assert!(!warning.text.contains("  "), "{warning:?}");
+        }
+        let quota = warnings.iter().find(|warning| warning.code == "quota").unwrap();
+        assert!(quota.text.contains("0.50 CPUs of time on 1 CPUs"), "{quota:?}");
+        let noise = warnings.iter().find(|warning| warning.code == "noise").unwrap();
+        assert!(noise.text.contains("CPU 3 most: 20%, 90.0 ms"), "{noise:?}");
+    }
+
+    #[test]
+    fn the_printed_thresholds_are_those_that_are_used() {
+        let row = |name: &str, ladder: Ladder, unit: &str, scale: f64| {
+            let line = THRESHOLDS.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+            let limits: Vec<&str> =
+                line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).skip(1).collect();
+            let wanted = [ladder.0, ladder.1, ladder.2].map(|limit| match limit {
+                0.0 => "0".to_owned(),
+                limit => format!("to {}{unit}", (limit * scale * 1e6).round() / 1e6),
+            });
+            assert_eq!(limits, [wanted[0].as_str(), &wanted[1], &wanted[2], "more"], "{line}");
+        };
+        row("clock: smallest step", STEP_NS, " ns", 1.0);
+        row("clock: cost of a stamp", READ_NS, " ns", 1.0);
+        row("stillness: time lost", LOST_SHARE, "%", 100.0);
+        row("stillness: longest gap", LONGEST_NS, " ms", 1e-6);
+        row("time stolen", STEAL_SHARE, "%", 100.0);
+        row("time queued", QUEUED_SHARE, "%", 100.0);
+        assert!(THRESHOLDS.lines().all(|line| line.chars().count() <= 110));
+    }
+}

@@ -133,3 +133,40 @@ impl Stillness {
         (time > 0).then(|| queued as f64 / time as f64)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use threadtoll_record::Grade;
+
+    use super::*;
+    use crate::topology::synthetic::Synthetic;
+
+    fn options(sysfs_root: &Path, noise: Duration) -> InspectOptions {
+        let (run, at, tool) = ("r".into(), "2026-11-21T10:00:00.000Z".into(), "threadtoll".into());
+        InspectOptions { sysfs_root: sysfs_root.to_owned(), noise, run, at, tool }
+    }
+
+    #[test]
+    fn this_machine_is_described() {
+        let _alone = crate::lock::machine_lock().unwrap();
+        let (machine, clock) = inspect(options(Path::new("/sys"), Duration::from_millis(20))).unwrap();
+        assert!(!machine.synthetic && !machine.simulated);
+        assert_eq!(machine.cpus as usize, machine.topology.len());
+        assert_eq!(machine.allowed, allowed_cpus());
+        assert!(!machine.cpu.is_empty() && !machine.kernel.is_empty() && !machine.arch.is_empty());
+        assert!(!machine.noise.is_empty());
+        assert!(clock.recheck(&machine.clock).is_ok());
+        assert!(machine.differs_from(&machine).is_none());
+    }
+
+    #[test]
+    fn a_machine_that_is_not_here_is_described_and_not_watched() {
+        let root = tempfile::tempdir().unwrap();
+        Synthetic::HybridLaptop.write(root.path()).unwrap();
+        let (machine, _) = inspect(options(root.path(), Duration::from_secs(3600))).unwrap();
+        assert!(machine.synthetic);
+        assert_eq!((machine.cpus, machine.allowed.len(), machine.noise.len()), (16, 16, 0));
+        assert_eq!(machine.grade, Grade::D);
+        assert_eq!(machine.warnings[0].code, "synthetic-topology");
+    }
+}

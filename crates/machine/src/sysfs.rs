@@ -72,35 +72,38 @@ pub(crate) fn read(root: &Path) -> Topology {
             llc_of.insert(cpu, lowest(&sharers, &cpus, cpu));
         }
     }
-    let mut members = by_core(&core_of);
+    let mut cores = groups(&core_of);
     // Believable lists can contradict each other and gather into a core that is not.
-    if members.values().any(|threads| threads.len() > MOST_SIBLINGS) {
+    if cores.values().any(|threads| threads.len() > MOST_SIBLINGS) {
         readable = false;
         core_of = cpus.iter().map(|&cpu| (cpu, cpu)).collect();
-        members = by_core(&core_of);
+        cores = groups(&core_of);
     }
+    let caches = groups(&llc_of);
     let node_of = nodes(root);
     let kind_of = kinds(root, &cpus);
-    let places = core_of
-        .iter()
-        .map(|(&cpu, &core)| CpuPlace {
+    let places = core_of.iter().map(|(&cpu, name)| {
+        let smt = cores[name].clone();
+        CpuPlace {
             cpu,
-            core,
-            llc: llc_of.get(&cpu).copied(),
+            core: smt[0],
+            llc: llc_of.get(&cpu).map(|name| caches[name][0]),
             node: node_of.get(&cpu).copied().unwrap_or(0),
-            smt: members.get(&core).cloned().unwrap_or_default(),
+            smt,
             kind: kind_of.get(&cpu).map(|&kind| kind.to_owned()),
-        })
-        .collect();
-    Topology { places, readable, synthetic: !real }
+        }
+    });
+    Topology { places: places.collect(), readable, synthetic: !real }
 }
 
-fn by_core(core_of: &BTreeMap<u32, u32>) -> BTreeMap<u32, Vec<u32>> {
-    let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for (&cpu, &core) in core_of {
-        members.entry(core).or_default().push(cpu);
+/// The CPUs that bear each name, ascending: no group is empty. The name itself may be that of a CPU elsewhere, if the
+/// lists contradict each other; a group is known by its first CPU.
+fn groups(name_of: &BTreeMap<u32, u32>) -> BTreeMap<u32, Vec<u32>> {
+    let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (&cpu, &name) in name_of {
+        groups.entry(name).or_default().push(cpu);
     }
-    members
+    groups
 }
 
 /// The lowest CPU of a group that is online, the asked one included.

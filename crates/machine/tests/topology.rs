@@ -11,9 +11,14 @@ use threadtoll_machine::synthetic::Synthetic;
 use threadtoll_machine::{Level, Topology, allowed_cpus};
 use threadtoll_record::Relation;
 
+/// In memory where that is possible: a tree is thousands of small files.
+fn directory() -> TempDir {
+    TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap()
+}
+
 /// Writes files given as pairs of path and content, and reads the tree.
 fn read(files: &[(&str, &str)]) -> Topology {
-    let root = TempDir::new().unwrap();
+    let root = directory();
     write(root.path(), files);
     Topology::read(root.path())
 }
@@ -27,7 +32,7 @@ fn write(root: &Path, files: &[(&str, &str)]) {
 }
 
 fn synthetic(machine: Synthetic) -> (Topology, Vec<u32>) {
-    let root = TempDir::new().unwrap();
+    let root = directory();
     machine.write(root.path()).unwrap();
     let topology = Topology::read(root.path());
     assert!(topology.readable && topology.synthetic);
@@ -276,10 +281,10 @@ fn an_online_list_without_end_is_cut_off() {
 }
 
 #[test]
-fn a_core_of_a_thousand_threads_is_no_core() {
+fn a_core_of_two_hundred_threads_is_no_core() {
     // Each list is believable; together they are not.
-    let mut files = vec![("system/cpu/online".to_owned(), "0-999".to_owned())];
-    for cpu in 0..1000 {
+    let mut files = vec![("system/cpu/online".to_owned(), "0-199".to_owned())];
+    for cpu in 0..200 {
         files.push((format!("system/cpu/cpu{cpu}/topology/core_cpus_list"), format!("0,{cpu}")));
     }
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
@@ -290,7 +295,7 @@ fn a_core_of_a_thousand_threads_is_no_core() {
 
 #[test]
 fn links_and_pipes_in_a_tree_do_not_hold_the_reader_up() {
-    let root = TempDir::new().unwrap();
+    let root = directory();
     write(root.path(), &[("system/cpu/online", "0-1")]);
     let cpu = root.path().join("devices/system/cpu");
     std::os::unix::fs::symlink(".", cpu.join("cpu0")).unwrap();
@@ -309,7 +314,7 @@ fn links_and_pipes_in_a_tree_do_not_hold_the_reader_up() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever the files say, relations are symmetric, cores hold together, and pairs agree with relations.
     #[test]
@@ -334,7 +339,8 @@ proptest! {
         let cpus: Vec<u32> = (0..6).collect();
         for place in &topology.places {
             prop_assert!(place.smt.contains(&place.cpu));
-            prop_assert_eq!(place.smt[0], place.core.min(place.smt[0]));
+            prop_assert_eq!(place.smt[0], place.core);
+            prop_assert!(place.llc.is_none_or(|llc| topology.place(llc).unwrap().llc == place.llc));
             for &sibling in &place.smt {
                 prop_assert_eq!(&topology.place(sibling).unwrap().smt, &place.smt);
             }

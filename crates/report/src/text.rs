@@ -1,16 +1,15 @@
 //! For the terminal.
 
-mod ladder;
-mod machine;
-mod matrix;
+pub(crate) mod ladder;
+pub(crate) mod machine;
+pub(crate) mod matrix;
 mod table;
-mod verdict;
+pub(crate) mod verdict;
 
 pub use ladder::ladder;
 pub use machine::machine;
 pub use matrix::matrix;
 pub use verdict::verdict;
-pub(crate) use verdict::again;
 
 use anstyle::{AnsiColor, Effects};
 

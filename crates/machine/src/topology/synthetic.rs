@@ -151,7 +151,6 @@ impl Tree {
             }
             let siblings = ranges(&numbers(&|other| other.core == cpu.core));
             put(&directory.join("topology/core_cpus_list"), &siblings)?;
-            put(&directory.join("topology/thread_siblings_list"), &siblings)?;
             if let Some(capacity) = cpu.capacity {
                 put(&directory.join("cpu_capacity"), &capacity.to_string())?;
             }
@@ -179,10 +178,14 @@ impl Tree {
 }
 
 fn put(path: &Path, line: &str) -> io::Result<()> {
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory)?;
+    let line = format!("{line}\n");
+    match (fs::write(path, &line), path.parent()) {
+        (Err(error), Some(directory)) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(directory)?;
+            fs::write(path, line)
+        }
+        (result, _) => result,
     }
-    fs::write(path, format!("{line}\n"))
 }
 
 /// Ascending numbers as the kernel writes them.

@@ -90,18 +90,18 @@ pub fn matrix(results: &Results, records: &[Record], style: &Style) -> String {
         let title = format!("Between pairs of CPUs: {}, one way (half a round trip), p50", pairs.label);
         text.push_str(&style.paragraph(BOLD, &title));
         text.push('\n');
-        match square(&results.machine, &pairs, style) {
+        let square = [1, 0].into_iter().find_map(|decimals| square(&results.machine, &pairs, decimals, style));
+        match square {
             Some(square) => {
                 text.push_str(&square);
                 text.push('\n');
             }
-            None => text.push_str(&style.paragraph(
-                DIM,
-                &format!(
-                    "The square of {} is too wide to be drawn here: the HTML page has it.",
-                    plural(pairs.cpus.len() as u64, "CPU")
-                ),
-            )),
+            None => {
+                let cpus = plural(pairs.cpus.len() as u64, "CPU");
+                let said = format!("The square of {cpus} is too wide to be drawn here: the HTML page has it.");
+                text.push_str(&style.paragraph(DIM, &said));
+                text.push('\n');
+            }
         }
         text.push_str(&summary(&pairs, style));
     }
@@ -124,7 +124,8 @@ fn seat(place: Option<&&CpuPlace>, nodes: bool, caches: bool, threads: bool) -> 
     parts.join(" ")
 }
 
-fn square(machine: &Machine, pairs: &Pairs<'_>, style: &Style) -> Option<String> {
+/// The square with so many decimals, or nothing where it is too wide.
+fn square(machine: &Machine, pairs: &Pairs<'_>, decimals: usize, style: &Style) -> Option<String> {
     let cpus = &pairs.cpus;
     if cpus.len() > MOST_CPUS {
         return None;
@@ -144,7 +145,7 @@ fn square(machine: &Machine, pairs: &Pairs<'_>, style: &Style) -> Option<String>
     let (scale, unit) = if middle < 2000.0 { (1.0, "ns") } else { (1000.0, "µs") };
     let drawn = |value: f64| {
         let value = value / scale;
-        if value >= 99.95 { short(value) } else { format!("{value:.1}") }
+        if value < 1e6 { format!("{value:.decimals$}") } else { format!("{value:.0e}") }
     };
     let text_of = |a: u32, b: u32| pairs.value(a, b).map_or_else(|| "–".into(), drawn);
     let name_width = cpus.iter().map(|cpu| cpu.to_string().len()).max().unwrap_or(1);
@@ -196,11 +197,6 @@ fn square(machine: &Machine, pairs: &Pairs<'_>, style: &Style) -> Option<String>
         text.push('\n');
     }
     Some(text)
-}
-
-/// A figure without its fraction; a hostile one in powers of ten.
-fn short(value: f64) -> String {
-    if value < 1e6 { format!("{value:.0}") } else { format!("{value:.0e}") }
 }
 
 /// Thirds of the logarithmic range between the smallest and the largest value.

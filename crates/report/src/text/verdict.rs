@@ -12,7 +12,7 @@ use crate::class::{Class, class, slept};
 use crate::clean::clean;
 use crate::published::{Published, published};
 use crate::rows::{Row, apart, rows, summed};
-use crate::units::{per_op, ratio, share, time};
+use crate::units::{per_op, ratio, round_time, share, time};
 
 /// Says in a few sentences what the figures mean.
 pub fn verdict(results: &Results, records: &[Record]) -> Vec<String> {
@@ -230,8 +230,8 @@ fn beside_published(rows: &[Row<'_>]) -> Option<String> {
         let beside: Vec<String> = figures
             .iter()
             .map(|figure| {
-                let worse = if figure.or_worse { "at least " } else { "" };
-                format!("{} the {worse}{} of {}", ratio(here / figure.ns), crate::units::round_time(figure.ns), figure.year)
+                let worse = if figure.or_worse { " (or worse)" } else { "" };
+                format!("{} the {}{worse} of {}", ratio(here / figure.ns), round_time(figure.ns), figure.year)
             })
             .collect();
         let free = if record.cell.placement == Placement::Pinned { String::new() } else { format!(", {}", record.cell.placement) };

@@ -1,1 +1,178 @@
+use threadtoll_record::file::{GroupState, Results};
+use threadtoll_record::*;
+use threadtoll_report::html::page;
+use threadtoll_report::text::{Style, ladder, machine, matrix, verdict};
 
+use crate::fixture;
+
+const EVIL: &str = "\u{1b}[31m</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{202E}evil\u{7}\n{{x}} $x$ %{y} & \"'";
+
+/// Everything that is drawn of it.
+fn all(results: &Results) -> String {
+    let records = results.records();
+    let mut text = String::new();
+    for width in [None, Some(0), Some(1), Some(40), Some(80)] {
+        let style = Style { color: false, width };
+        text.push_str(&ladder(results, &records, &style));
+        text.push_str(&matrix(results, &records, &style));
+        text.push_str(&machine(&results.machine, &style));
+        text.push_str(&verdict(results, &records).join("\n"));
+    }
+    text
+}
+
+fn evil() -> Results {
+    let mut results = fixture::survey();
+    let text = EVIL.to_string();
+    let machine = &mut results.machine;
+    for field in [&mut machine.run, &mut machine.at, &mut machine.tool, &mut machine.cpu, &mut machine.arch, &mut machine.kernel] {
+        field.clone_from(&text);
+    }
+    machine.governor = Some(text.clone());
+    machine.virtualised = Some(text.clone());
+    machine.idle_driver = Some(text.clone());
+    machine.warnings = vec![Warning::new(text.clone(), text.clone())];
+    machine.topology[0].kind = Some(text.clone());
+    results.plan.command = vec![text.clone()];
+    results.plan.refused = vec![Refused { what: text.clone(), why: text.clone() }];
+    results.notes = vec![text.clone()];
+    for group in &mut results.groups {
+        for (index, record) in group.records.iter_mut().flatten().enumerate() {
+            record.cell.mechanism = format!("{index}{EVIL}");
+            record.warnings = vec![Warning::new(text.clone(), text.clone())];
+            if index % 3 == 0 {
+                record.experiment = "matrix".into();
+            }
+        }
+    }
+    results
+}
+
+#[test]
+fn no_text_steers_the_terminal() {
+    let text = all(&evil());
+    assert!(text.contains("evil"));
+    assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202E}'));
+}
+
+#[test]
+fn no_text_becomes_part_of_the_page() {
+    let page = page(&[evil()]);
+    std::fs::write(std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile.html"), &page).unwrap();
+    assert!(page.contains("evil"));
+    assert!(!page.contains("<script>alert") && !page.contains("<img"));
+    assert!(!page.contains('\u{202E}') && !page.contains('\u{1b}'));
+    assert_eq!(page.matches("</script>").count(), 3);
+}
+
+#[test]
+fn no_figure_makes_anything_fail_or_explode() {
+    let figures = [0.0, -1.0, -0.0, 1e-300, 1e300, f64::MAX, f64::MIN, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+    for figure in figures {
+        let mut results = fixture::survey();
+        for record in results.groups.iter_mut().filter_map(|group| group.records.as_mut()).flatten() {
+            record.one_way.p50 = Some(figure);
+            record.one_way.mean = Some(figure);
+            record.one_way.p50_interval95 = Some([figure, -figure]);
+            record.max = Some(figure);
+            record.quantiles =
+                Quantiles { p50: Some(figure), p90: Some(figure), p99: Some(figure), p999: Some(figure), p9999: Some(figure) };
+            record.over = Over { limit_ns: u64::MAX, share: Some(figure) };
+            record.cost = Cost {
+                user_ns_per_op: Some(figure),
+                system_ns_per_op: Some(figure),
+                voluntary_switches_per_op: Some(figure),
+                involuntary_switches_per_op: Some(figure),
+            };
+            record.same_cpu_share = Some(figure);
+            record.count = u64::MAX;
+            record.disturbance.blocks = u32::MAX;
+            record.disturbance.disturbed = u32::MAX;
+            record.disturbance.causes.insert(Cause::Gap, u32::MAX);
+            record.worst = vec![Worst { at_s: figure, ns: figure, cpu: u32::MAX, cause: None }; 64];
+            record.against.iter_mut().for_each(|against| {
+                against.ratio = figure;
+                against.interval95 = [figure; 2];
+                against.blocks = u32::MAX;
+            });
+        }
+        results.machine.noise.iter_mut().for_each(|cpu| {
+            cpu.lost_share = figure;
+            cpu.longest_ns = u64::MAX;
+            cpu.watched_ns = u64::MAX;
+            cpu.gaps = (0..1000).map(|class| (class, u64::MAX)).collect();
+        });
+        results.machine.clock.step_ns = figure;
+        results.machine.clock.drift_ppm = figure;
+        results.machine.quota_cpus = Some(figure);
+        results.plan.over_ns = u64::MAX;
+        let text = all(&results);
+        let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(longest < 2500, "{figure}: {longest}");
+        assert!(page(&[results.clone()]).len() < 3_000_000);
+        // The same as pairs.
+        for record in results.groups.iter_mut().filter_map(|group| group.records.as_mut()).flatten() {
+            record.experiment = "matrix".into();
+        }
+        assert!(all(&results).len() < 200_000);
+        assert!(page(&[results]).len() < 3_000_000);
+    }
+}
+
+#[test]
+fn nothing_at_all_is_no_reason_to_fail() {
+    let mut results = fixture::survey();
+    results.groups.iter_mut().for_each(|group| *group = GroupState::default());
+    assert!(all(&results).contains("No hand-off has been measured yet."));
+    results.machine.topology.clear();
+    results.machine.allowed.clear();
+    results.machine.noise.clear();
+    results.machine.warnings.clear();
+    results.machine.cpu.clear();
+    results.plan.groups.clear();
+    results.groups.clear();
+    all(&results);
+    page(&[results]);
+}
+
+#[test]
+fn records_without_any_figure_are_drawn_as_such() {
+    let mut results = fixture::survey();
+    for record in results.groups.iter_mut().filter_map(|group| group.records.as_mut()).flatten() {
+        record.one_way = OneWay {
+            mean: None,
+            p50: None,
+            method: OneWayMethod::HalfRoundTrip,
+            mean_interval95: None,
+            p50_interval95: None,
+            negative: None,
+            clock_bound_ns: None,
+        };
+        record.quantiles = Quantiles::default();
+        record.max = None;
+        record.over.share = None;
+        record.cost = Cost::default();
+        record.histogram = None;
+        record.cell.cpus.clear();
+    }
+    assert!(all(&results).contains('–'));
+    page(&[results]);
+}
+
+#[test]
+fn very_many_records_leave_the_page_small() {
+    let mut results = fixture::survey();
+    let template = results.groups[0].records.as_ref().unwrap()[0].clone();
+    let many = (0..5000u64).map(|payload| {
+        let mut record = template.clone();
+        record.cell.payload_bytes = payload + 9;
+        record.histogram = None;
+        record
+    });
+    results.groups[0].records.as_mut().unwrap().extend(many);
+    results.plan.refused = vec![Refused { what: "x".repeat(2000), why: "y".into() }; 10_000];
+    results.machine.warnings = vec![Warning::new("x", "y".repeat(9000)); 10_000];
+    let page = page(&[results]);
+    assert!(page.len() < 5_000_000, "{}", page.len());
+    assert!(page.contains("more rows are in the file"));
+}

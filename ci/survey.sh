@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# A quick survey of this machine, every line of its file validated against the committed schemas, and rendered again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cargo build --release --quiet
+start=$(date +%s)
+cargo run --release --quiet -- survey --quick --out "$work/quick.jsonl"
+echo "survey --quick took $(($(date +%s) - start)) s"
+cargo run --quiet -p threadtoll-record --example validate -- "$work/quick.jsonl"
+cargo run --release --quiet -- report "$work/quick.jsonl" --text --html "$work/again.html" >"$work/again.txt"
+test -s "$work/again.txt"
+test -s "$work/again.html"
+test "$(wc -c <"$work/again.html")" -lt 5000000
+test "$(wc -c <"$work/quick.html")" -lt 5000000
