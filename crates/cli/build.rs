@@ -10,7 +10,8 @@ fn main() {
         }
     }
     let first_line = |program: &str, arguments: &[&str]| {
-        let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
+        let output =
+            Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
         let text = String::from_utf8(output.stdout).ok()?;
         text.lines().next().map(|line| line.trim().to_string()).filter(|line| !line.is_empty())
     };

@@ -18,7 +18,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = Path::new(&out);
 
     let sources = plotly::Plot::offline_js_sources();
-    let script = charting_script(&sources).ok_or("the plotly crate no longer hands out its script as it did")?;
+    let script =
+        charting_script(&sources).ok_or("the plotly crate no longer hands out its script as it did")?;
     let mut packed = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     packed.write_all(script.as_bytes())?;
     std::fs::write(out.join("plotly.js.gz.base64"), BASE64.encode(packed.finish()?))?;

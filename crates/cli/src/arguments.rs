@@ -14,7 +14,9 @@ use crate::nearest::nearest;
 /// What do this machine's threads pay to talk to each other?
 #[derive(Debug, Parser)]
 #[command(name = "threadtoll", version, max_term_width = 100, disable_help_subcommand = true)]
-#[command(after_help = "Start with `threadtoll survey`: a minute later you know. `threadtoll COMMAND --help` tells more.")]
+#[command(
+    after_help = "Start with `threadtoll survey`: a minute later you know. `threadtoll COMMAND --help` tells more."
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -206,16 +208,26 @@ fn told(error: &clap::Error) -> Ended {
     let value = context(ContextKind::InvalidValue).unwrap_or_default();
     let help = "`threadtoll --help` lists the commands, `threadtoll COMMAND --help` the options of one";
     let failure = match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return Ended::Shown(error.render().ansi().to_string()),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            return Ended::Shown(error.render().ansi().to_string());
+        }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-            Failure::usage("no command was given").hint("start with `threadtoll survey`; `threadtoll --help` lists the commands")
+            Failure::usage("no command was given")
+                .hint("start with `threadtoll survey`; `threadtoll --help` lists the commands")
         }
         ErrorKind::InvalidSubcommand => {
             let typed = context(ContextKind::InvalidSubcommand).unwrap_or_default();
-            let names: Vec<String> = Arguments::command().get_subcommands().map(|command| command.get_name().to_string()).collect();
+            let names: Vec<String> = Arguments::command()
+                .get_subcommands()
+                .map(|command| command.get_name().to_string())
+                .collect();
             let near = nearest(&typed, names.iter().map(String::as_str));
             let failure = Failure::usage(format!("there is no command “{typed}”"));
-            if near.is_empty() { failure.hint(help) } else { failure.hint(format!("nearest: {}", near.join(", "))) }
+            if near.is_empty() {
+                failure.hint(help)
+            } else {
+                failure.hint(format!("nearest: {}", near.join(", ")))
+            }
         }
         ErrorKind::UnknownArgument => {
             let failure = Failure::usage(format!("there is no option or argument “{argument}” here"));
@@ -224,7 +236,9 @@ fn told(error: &clap::Error) -> Ended {
                 None => failure.hint(help),
             }
         }
-        ErrorKind::InvalidValue if value.is_empty() => Failure::usage(format!("{argument} needs a value")).hint(help),
+        ErrorKind::InvalidValue if value.is_empty() => {
+            Failure::usage(format!("{argument} needs a value")).hint(help)
+        }
         ErrorKind::InvalidValue => {
             let failure = Failure::usage(format!("“{value}” is no value for {argument}"));
             match context(ContextKind::ValidValue) {

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use threadtoll_lab::rig::LabError;
 use threadtoll_record::file::{Fault, WriteFault};
+use threadtoll_report::clean;
 
 use crate::console;
 
@@ -47,11 +48,17 @@ impl Failure {
         self
     }
 
-    /// Prints it and gives its exit code.
+    /// The same, where nothing better is known.
+    pub(crate) fn or_hint(self, hint: impl FnOnce() -> String) -> Self {
+        Failure { hint: self.hint.or_else(|| Some(hint())), ..self }
+    }
+
+    /// Prints it and gives its exit code. What was typed or read may hold line feeds and escapes; an error is one line all
+    /// the same.
     pub(crate) fn report(&self) -> ExitCode {
-        console::err(&format!("error: {}", single_line(&self.what)));
+        console::err(&format!("error: {}", clean(&self.what)));
         if let Some(hint) = &self.hint {
-            console::err(&format!("hint: {}", single_line(hint)));
+            console::err(&format!("hint: {}", clean(hint)));
         }
         ExitCode::from(match self.kind {
             Kind::Run => 1,
@@ -61,16 +68,13 @@ impl Failure {
     }
 }
 
-/// What was typed or read may hold line feeds and escapes; an error is one line all the same.
-fn single_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-}
-
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         let hint = match fault {
             Fault::System { .. } => "give the name of a file that a measuring command has written",
-            Fault::Line { .. } => "only files that threadtoll has written, unchanged, can be read; this one was left as it is",
+            Fault::Line { .. } => {
+                "only files that threadtoll has written, unchanged, can be read; this one was left as it is"
+            }
         };
         Failure::usage(fault.to_string()).hint(hint)
     }
@@ -81,9 +85,13 @@ impl From<WriteFault> for Failure {
     fn from(fault: WriteFault) -> Self {
         let failure = Failure::usage(fault.to_string());
         match fault {
-            WriteFault::Exists(_) => failure.hint("name a new file with --out, or complete that one with --resume"),
+            WriteFault::Exists(_) => {
+                failure.hint("name a new file with --out, or complete that one with --resume")
+            }
             WriteFault::Busy(_) => failure.hint("wait until it has ended, or name another file"),
-            WriteFault::NotAFile(_) | WriteFault::System { .. } => failure.hint("name a file in a directory that can be written"),
+            WriteFault::NotAFile(_) | WriteFault::System { .. } => {
+                failure.hint("name a file in a directory that can be written")
+            }
         }
     }
 }
@@ -92,9 +100,13 @@ impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         let failure = Failure::run(error.to_string());
         match error {
-            LabError::Write(_) => failure.hint("what was measured until then is kept; make room and complete it with --resume"),
+            LabError::Write(_) => {
+                failure.hint("what was measured until then is kept; make room and complete it with --resume")
+            }
             LabError::Clock(_) => Failure { kind: Kind::Refused, ..failure },
-            LabError::Place { .. } => failure.hint("`threadtoll check` tells which CPUs this process may use"),
+            LabError::Place { .. } => {
+                failure.hint("`threadtoll check` tells which CPUs this process may use")
+            }
             _ => failure,
         }
     }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use serde_json::Value;
 pub(crate) use threadtoll_lab::plan::Site;
-use threadtoll_lab::plan::estimate_ns;
-use threadtoll_lab::real::RealRig;
+use threadtoll_lab::plan::{estimate_ns, unsound};
+use threadtoll_lab::real::{RealRig, lacking};
 use threadtoll_lab::rig::Rig;
 use threadtoll_lab::simulated::SimulatedRig;
 use threadtoll_lab::{Outcome, run as run_plan};
@@ -18,6 +19,7 @@ use threadtoll_machine::lock::try_machine_lock;
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::file::{self, Appender, Results};
 use threadtoll_record::{Line, Machine, Plan, PlannedCell, Record, Refused, Warning, run_id, timestamp};
+use threadtoll_report::clean;
 use threadtoll_report::text::{self, Style};
 
 use crate::arguments::{Look, Measure};
@@ -68,50 +70,73 @@ pub(crate) fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
     if let Some(page) = &asked.page {
         page::check(page)?;
     }
+    if let Some(out) = &asked.measure.out {
+        // Also checked when it is made, but nobody should wait for the clock gate to hear of it.
+        Appender::check(out)?;
+    }
     let resumed = match &asked.measure.resume {
         Some(path) => Some((path.clone(), read_to_resume(path, &asked)?)),
         None => None,
     };
-    if resumed.as_ref().is_none_or(|(_, results)| !results.complete()) {
-        if let Some(out) = &asked.measure.out {
-            // Also checked when it is made, but nobody should wait for the clock gate to hear of it.
-            if std::fs::metadata(out).is_ok_and(|found| found.is_file() && found.len() > 0) {
-                return Err(file::WriteFault::Exists(out.clone()).into());
-            }
-        }
-    }
     let simulated = match &resumed {
-        Some((_, results)) => results.plan.options.get("simulated_machine").and_then(serde_json::Value::as_u64),
+        Some((_, results)) => results.plan.options.get("simulated_machine").and_then(Value::as_u64),
         None => asked.common.simulated,
     };
     let measuring = Measuring::prepare(&asked, simulated)?;
-    let (mut results, mut appender) = match resumed {
+    let (mut results, mut appender, page) = match resumed {
         Some((path, mut results)) => {
             if let Some(why) = measuring.machine.differs_from(&results.machine) {
                 return Err(Failure::usage(format!("{} cannot be resumed here: {why}", path.display()))
                     .hint("resume it on the machine that began it"));
             }
             check_cpus_of(&results.plan, &measuring.machine)?;
+            if let Some(why) = unsound(&results.plan, &measuring.topology) {
+                return Err(Failure::usage(format!("{} cannot be resumed: {why}", path.display()))
+                    .hint("only files that threadtoll has written, unchanged, can be completed"));
+            }
+            if asked.measure.plan {
+                print_plan(&results);
+                return Ok(ExitCode::SUCCESS);
+            }
+            let page = page_path(&asked, Some(&path))?;
             let appender = Appender::resume(&path, results.length, results.read_length)?;
             note(&asked, &std::mem::take(&mut results.notes));
-            (results, Some(appender))
+            (results, Some(appender), page)
         }
         None => {
             let plan = measuring.plan(&asked)?;
             if asked.measure.plan {
-                print_plan(&plan);
+                print_plan(&Results::empty(measuring.machine, plan));
                 return Ok(ExitCode::SUCCESS);
             }
             if measuring.machine.synthetic {
                 return Err(Failure::refused("a synthetic topology can be planned for, but not measured")
                     .hint("add --plan, or leave --sysfs out"));
             }
-            let out = asked.measure.out.clone().or_else(|| asked.default_out.map(|name| name(&measuring.machine)));
+            let out =
+                asked.measure.out.clone().or_else(|| asked.default_out.map(|name| name(&measuring.machine)));
+            let page = page_path(&asked, out.as_deref())?;
             let appender = out.map(|out| Appender::create(&out, &measuring.machine, &plan)).transpose()?;
-            (Results::empty(measuring.machine.clone(), plan), appender)
+            (Results::empty(measuring.machine.clone(), plan), appender, page)
         }
     };
-    measuring.measure(&asked, &mut results, &mut appender)
+    measuring.measure(&asked, &mut results, &mut appender, page.as_deref())
+}
+
+/// Where the page goes, if one is made; that it can be written there is found out before anything is measured.
+fn page_path(asked: &Asked<'_>, results: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
+    if !asked.makes_page {
+        return Ok(None);
+    }
+    let Some(page) = asked.page.clone().or_else(|| Some(results?.with_extension("html"))) else {
+        return Ok(None);
+    };
+    if results == Some(page.as_path()) {
+        return Err(Failure::usage(format!("{} cannot hold the results and their page", page.display()))
+            .hint("name another file for the page with --html, or for the results"));
+    }
+    page::prepare(&page)?;
+    Ok(Some(page))
 }
 
 /// The machine and what measures on it.
@@ -128,7 +153,12 @@ impl Measuring {
         if let Some(seed) = simulated {
             let rig = SimulatedRig::new(seed);
             let machine = rig.machine();
-            return Ok(Measuring { machine, topology: SimulatedRig::topology(), rig: Box::new(rig), _alone: None });
+            return Ok(Measuring {
+                machine,
+                topology: SimulatedRig::topology(),
+                rig: Box::new(rig),
+                _alone: None,
+            });
         }
         let alone = try_machine_lock();
         let noise = if asked.measure.plan { Duration::ZERO } else { NOISE };
@@ -154,6 +184,8 @@ impl Measuring {
             }
             None => Site::whole(&self.topology, &self.machine.allowed),
         };
+        let measurable = !self.machine.simulated && !self.machine.synthetic;
+        let site = if measurable { site.without(lacking()) } else { site };
         let (groups, refused) = (asked.plan)(&site);
         if !asked.measure.quiet {
             for left_out in &refused {
@@ -165,7 +197,8 @@ impl Measuring {
             return Err(Failure::refused(format!("nothing is left to measure: {why}"))
                 .hint("other mechanisms or placements may do: `threadtoll list mechanisms`, --placement"));
         }
-        let command = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+        let command =
+            std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
         Ok(Plan {
             run: self.machine.run.clone(),
             command,
@@ -182,8 +215,8 @@ impl Measuring {
         asked: &Asked<'_>,
         results: &mut Results,
         appender: &mut Option<Appender>,
+        page: Option<&Path>,
     ) -> Result<ExitCode, Failure> {
-        let page = self.page_path(asked, appender.as_ref())?;
         if !asked.measure.quiet {
             self.announce(results);
         }
@@ -195,14 +228,17 @@ impl Measuring {
             registered.map_err(|error| Failure::run(format!("cannot listen for signals: {error}")))?;
         }
         let json = asked.measure.json;
-        let mut progress = Progress::new(asked.measure.quiet, Box::new(move |record| {
-            if json {
-                print_record(record);
-            }
-        }));
+        let mut progress = Progress::new(
+            asked.measure.quiet,
+            Box::new(move |record| {
+                if json {
+                    print_record(record);
+                }
+            }),
+        );
         let outcome = run_plan(&mut *self.rig, results, appender, &mut progress, &stop);
         progress.finish();
-        let outcome = outcome?;
+        let outcome = outcome.map_err(|error| kept(error.into(), appender.as_ref()))?;
         let records = results.records();
         if !records.is_empty() {
             print_tables(results, &records, json);
@@ -210,21 +246,7 @@ impl Measuring {
                 print_verdict(results, &records, json);
             }
         }
-        self.close(asked, results, appender.as_ref(), page.as_deref(), outcome)
-    }
-
-    /// Where the page goes, if one is made, checked before anything is measured.
-    fn page_path(&self, asked: &Asked<'_>, appender: Option<&Appender>) -> Result<Option<PathBuf>, Failure> {
-        if !asked.makes_page {
-            return Ok(None);
-        }
-        let path = match (&asked.page, appender) {
-            (Some(page), _) => page.clone(),
-            (None, Some(appender)) => appender.path().with_extension("html"),
-            (None, None) => return Ok(None),
-        };
-        page::check(&path)?;
-        Ok(Some(path))
+        self.close(asked, results, appender.as_ref(), page, outcome)
     }
 
     /// Says what is about to happen.
@@ -240,7 +262,7 @@ impl Measuring {
         let cells: usize = left.iter().map(Vec::len).sum();
         console::err(&format!(
             "{} · {} CPUs · grade {} · {cells} cells in {} groups · {}",
-            threadtoll_report::clean(&self.machine.cpu),
+            clean(&self.machine.cpu),
             self.machine.cpus,
             self.machine.grade,
             left.len(),
@@ -278,7 +300,9 @@ impl Measuring {
                     asked.name,
                     appender.path().display()
                 )),
-                (true, None) => lines.push("interrupted; no file was asked for, so only the tables above are left".into()),
+                (true, None) => {
+                    lines.push("interrupted; no file was asked for, so only the tables above are left".into())
+                }
                 (false, _) if asked.name == "survey" => {
                     lines.push("next     threadtoll latency futex --keep-awake   (how much of a wake-up is leaving idle?)".into());
                 }
@@ -293,6 +317,19 @@ impl Measuring {
     }
 }
 
+/// Adds to a failure what has become of the figures so far.
+fn kept(failure: Failure, appender: Option<&Appender>) -> Failure {
+    match appender {
+        Some(appender) => failure.or_hint(|| {
+            format!(
+                "what was measured until then is kept in {}, which --resume completes",
+                appender.path().display()
+            )
+        }),
+        None => failure,
+    }
+}
+
 fn note(asked: &Asked<'_>, notes: &[String]) {
     if !asked.measure.quiet {
         notes.iter().for_each(|note| console::err(&format!("note: {note}")));
@@ -304,18 +341,47 @@ fn read_to_resume(path: &Path, asked: &Asked<'_>) -> Result<Results, Failure> {
     let results = file::read(path)?;
     let made_by = results.plan.command.first().map_or("", String::as_str);
     if made_by != asked.name {
-        return Err(Failure::usage(format!("{} was begun by `threadtoll {made_by}`, not by `{}`", path.display(), asked.name))
-            .hint("resume it with the command that began it"));
+        return Err(Failure::usage(format!(
+            "{} was begun by `threadtoll {made_by}`, not by `{}`",
+            path.display(),
+            asked.name
+        ))
+        .hint("resume it with the command that began it"));
     }
     for (name, value) in &asked.given {
-        if results.plan.options.get(name) != Some(value) {
-            let theirs = results.plan.options.get(name).map_or_else(|| "without it".to_string(), |value| format!("with {value}"));
-            let option = name.trim_end_matches("_ns").trim_end_matches("_bytes").replace('_', "-");
-            return Err(Failure::usage(format!("{option} {value} contradicts {}, which was begun {theirs}", path.display()))
-                .hint("leave the option out: a resumed run takes all options from its file"));
+        let theirs = results.plan.options.get(name);
+        if theirs != Some(value) {
+            let theirs = theirs
+                .map_or_else(|| "without it".to_string(), |value| format!("with {}", shown(name, value)));
+            let path = path.display();
+            return Err(Failure::usage(format!(
+                "{} contradicts {path}, which was begun {theirs}",
+                option(name, value)
+            ))
+            .hint("leave the option out: a resumed run takes all options from its file"));
         }
     }
     Ok(results)
+}
+
+/// An option as it is typed, from its name and value in a plan.
+fn option(name: &str, value: &Value) -> String {
+    let typed = name.trim_end_matches("_ns").trim_end_matches("_bytes").replace('_', "-");
+    match name {
+        "mechanisms" => shown(name, value),
+        "depth" => format!("--{}", shown(name, value)),
+        "keep_awake" => format!("--{typed}"),
+        _ => format!("--{typed} {}", shown(name, value)),
+    }
+}
+
+fn shown(name: &str, value: &Value) -> String {
+    let unit = if name.ends_with("_ns") { "ns" } else { "" };
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(|value| shown(name, value)).collect::<Vec<_>>().join(","),
+        other => format!("{other}{unit}"),
+    }
 }
 
 fn check_cpu(cpu: u32, machine: &Machine) -> Result<(), Failure> {
@@ -332,10 +398,17 @@ fn check_cpu(cpu: u32, machine: &Machine) -> Result<(), Failure> {
 }
 
 fn check_cpus_of(plan: &Plan, machine: &Machine) -> Result<(), Failure> {
-    let missing = plan.groups.iter().flatten().flat_map(|planned| &planned.cell.cpus).find(|cpu| !machine.allowed.contains(cpu));
+    let missing = plan
+        .groups
+        .iter()
+        .flatten()
+        .flat_map(|planned| &planned.cell.cpus)
+        .find(|cpu| !machine.allowed.contains(cpu));
     match missing {
-        Some(cpu) => Err(Failure::refused(format!("the run used CPU {cpu}, which this process may not use now"))
-            .hint(format!("CPUs that can be used: {}", ranges(&machine.allowed)))),
+        Some(cpu) => {
+            Err(Failure::refused(format!("the run used CPU {cpu}, which this process may not use now"))
+                .hint(format!("CPUs that can be used: {}", ranges(&machine.allowed))))
+        }
         None => Ok(()),
     }
 }
@@ -349,8 +422,10 @@ fn ranges(cpus: &[u32]) -> String {
             _ => parts.push((*cpu, *cpu)),
         }
     }
-    let texts: Vec<String> =
-        parts.iter().map(|(start, end)| if start == end { start.to_string() } else { format!("{start}-{end}") }).collect();
+    let texts: Vec<String> = parts
+        .iter()
+        .map(|(start, end)| if start == end { start.to_string() } else { format!("{start}-{end}") })
+        .collect();
     texts.join(",")
 }
 
@@ -364,15 +439,21 @@ fn about(ns: u64) -> String {
     }
 }
 
-fn print_plan(plan: &Plan) {
-    for (index, group) in plan.groups.iter().enumerate() {
+/// Prints what is still to be measured.
+fn print_plan(results: &Results) {
+    let left = results.plan.groups.iter().zip(&results.groups).enumerate();
+    let left: Vec<(usize, &Vec<PlannedCell>)> = left
+        .filter(|(_, (_, state))| state.records.is_none())
+        .map(|(index, (group, _))| (index, group))
+        .collect();
+    for (index, group) in &left {
         let rounds = group.first().map_or(0, |planned| planned.budget.rounds);
         console::out(&format!("group {index}: {rounds} rounds"));
-        for planned in group {
+        for planned in *group {
             let cell = &planned.cell;
             console::out(&format!(
                 "  {:10} {:40} {:9} {:12} CPUs {}",
-                planned.experiment,
+                clean(&planned.experiment),
                 cell.label(),
                 cell.placement,
                 cell.relation,
@@ -380,8 +461,10 @@ fn print_plan(plan: &Plan) {
             ));
         }
     }
-    let cells: usize = plan.groups.iter().map(Vec::len).sum();
-    console::out(&format!("{cells} cells in {} groups, {}", plan.groups.len(), about(estimate_ns(&plan.groups))));
+    let cells: usize = left.iter().map(|(_, group)| group.len()).sum();
+    let ns =
+        left.iter().map(|(_, group)| estimate_ns(std::slice::from_ref(group))).fold(0, u64::saturating_add);
+    console::out(&format!("{cells} cells in {} groups, {}", left.len(), about(ns)));
 }
 
 fn print_record(record: &Record) {

@@ -1,15 +1,18 @@
 //! Writing a page: only where nothing of value stands, and in one step.
 
+use std::fs::{File, OpenOptions};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use threadtoll_record::file::Results;
 use threadtoll_report::html;
 
 use crate::failure::Failure;
 
-/// How our pages begin; a file that begins so may be replaced by a newer one.
-const BEGINNING: &str = "<!doctype html>";
+/// How our pages begin, and what stands near their beginning; only such a file may be replaced by a newer page.
+const BEGINNING: &[u8] = b"<!doctype html>";
+const TITLE: &[u8] = b"<title>What a hand-off costs";
+const NEAR: u64 = 4096;
 
 /// Refuses a place where a page cannot or must not be written.
 pub(crate) fn check(path: &Path) -> Result<(), Failure> {
@@ -18,26 +21,30 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
         Failure::usage(format!("cannot write the page {shown}: {error}"))
             .hint("name a file in a directory that can be written")
     };
-    match std::fs::File::open(path) {
-        Ok(file) => {
-            if !file.metadata().map_err(unwritable)?.is_file() {
-                return Err(Failure::usage(format!("cannot write the page {shown}: it is not a regular file")));
-            }
+    // Looked at before it is opened: a named pipe would keep us waiting for a writer.
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            Err(Failure::usage(format!("cannot write the page {shown}: it is not a regular file"))
+                .hint("name a file in a directory that can be written"))
+        }
+        Ok(_) => {
+            let file = File::open(path).map_err(unwritable)?;
             let mut start = Vec::new();
-            file.take(BEGINNING.len() as u64).read_to_end(&mut start).map_err(unwritable)?;
-            if start.is_empty() || start.eq_ignore_ascii_case(BEGINNING.as_bytes()) {
+            file.take(NEAR).read_to_end(&mut start).map_err(unwritable)?;
+            let ours = start.starts_with(BEGINNING) && start.windows(TITLE.len()).any(|part| part == TITLE);
+            if start.is_empty() || ours {
                 Ok(())
             } else {
-                Err(Failure::usage(format!("{shown} exists and is not a page; it was left as it is"))
+                Err(Failure::usage(format!("{shown} exists and is not a page of ours; it was left as it is"))
                     .hint("name another file for the page"))
             }
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
             match directory.map(std::fs::metadata) {
-                Some(Ok(found)) if !found.is_dir() => {
-                    Err(Failure::usage(format!("cannot write the page {shown}: its directory is no directory")))
-                }
+                Some(Ok(found)) if !found.is_dir() => Err(Failure::usage(format!(
+                    "cannot write the page {shown}: its directory is no directory"
+                ))),
                 // Made when the page is written.
                 _ => Ok(()),
             }
@@ -46,17 +53,36 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Makes sure that a page can be written there: for those who measure for minutes before they do.
+pub(crate) fn prepare(path: &Path) -> Result<(), Failure> {
+    check(path)?;
+    let draft = draft(path);
+    let tried = std::fs::create_dir_all(directory(path))
+        .and_then(|()| OpenOptions::new().write(true).create_new(true).open(&draft))
+        .and_then(|_| std::fs::remove_file(&draft));
+    tried.map_err(|error| {
+        Failure::usage(format!("cannot write the page {}: {error}", path.display()))
+            .hint("name a file in a directory that can be written")
+    })
+}
+
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Where the page is written before it is renamed.
+fn draft(path: &Path) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    directory(path).join(format!(".{name}.{}", std::process::id()))
+}
+
 /// Writes the page beside and renames it, so that a reader never sees half of it.
 pub(crate) fn write(path: &Path, results: &[Results]) -> Result<(), Failure> {
     check(path)?;
-    let failed = |error: std::io::Error| Failure::run(format!("cannot write the page {}: {error}", path.display()));
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    std::fs::create_dir_all(directory).map_err(failed)?;
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let draft = directory.join(format!(".{name}.{}", std::process::id()));
+    let failed =
+        |error: std::io::Error| Failure::run(format!("cannot write the page {}: {error}", path.display()));
+    std::fs::create_dir_all(directory(path)).map_err(failed)?;
+    let draft = draft(path);
     let written = std::fs::write(&draft, html::page(results)).and_then(|()| std::fs::rename(&draft, path));
     if written.is_err() {
         // The draft is ours alone, and there is nothing better to say than the first error.

@@ -25,7 +25,9 @@ impl Progress {
             ProgressDrawTarget::stderr_with_hz(5)
         };
         let bar = ProgressBar::with_draw_target(Some(1), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {percent:>3}%  {prefix:>6} left  {wide_msg}") {
+        if let Ok(style) =
+            ProgressStyle::with_template("{bar:24} {percent:>3}%  {prefix:>6} left  {wide_msg}")
+        {
             bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
         }
         Progress { bar, total_ms: 0, group_start_ms: 0, group_ms: 0, on_record }

@@ -4,18 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use threadtoll_lab::mechanism::{self, Mechanism};
+use threadtoll_lab::plan::{Effort, LONGEST_NS, MOST_PAYLOAD};
 use threadtoll_machine::topology::Level;
 use threadtoll_record::{Layout, Neighbour, Pause, Placement};
 
 use crate::arguments::{Latency, Matrix, Measure, Survey};
 use crate::failure::Failure;
 use crate::nearest::nearest;
-
-/// A cell that took longer than a day was surely not meant.
-const LONGEST_NS: f64 = 86_400e9;
-/// More stamped round trips than this would not fit into a day at any mechanism's pace.
-const MOST_SAMPLES: u64 = 1_000_000_000_000;
-const MOST_PAYLOAD: u64 = 1 << 20;
 
 /// Options by their long names. `given` are those of the command line, which a resumed file must not contradict.
 pub(crate) type Options = BTreeMap<String, Value>;
@@ -40,14 +35,15 @@ impl Common {
 
     pub(crate) fn check(measure: &Measure) -> Result<Self, Failure> {
         if measure.resume.is_some() && measure.out.is_some() {
-            return Err(Failure::usage("--resume continues its own file and cannot be used with --out").hint("give one of them"));
+            return Err(Failure::usage("--resume continues its own file and cannot be used with --out")
+                .hint("give one of them"));
         }
         Ok(Common {
             time_ns: measure.time.as_deref().map(|text| duration_ns("--time", text)).transpose()?,
             samples: measure
                 .samples
                 .as_deref()
-                .map(|text| count("--samples", text, 1, MOST_SAMPLES))
+                .map(|text| count("--samples", text, 1, Effort::MOST_SAMPLES))
                 .transpose()?,
             cpus: measure.cpus.as_deref().map(cpus).transpose()?,
             placements: placements(&measure.placement)?,
@@ -128,7 +124,11 @@ impl LatencyRequest {
                 .neighbour
                 .as_deref()
                 .map(|text| {
-                    let kinds = [("spin", Neighbour::Spin), ("memory", Neighbour::Memory), ("churn", Neighbour::Churn)];
+                    let kinds = [
+                        ("spin", Neighbour::Spin),
+                        ("memory", Neighbour::Memory),
+                        ("churn", Neighbour::Churn),
+                    ];
                     one_of("--neighbour", text, &kinds)
                 })
                 .transpose()?,
@@ -176,8 +176,11 @@ impl MatrixRequest {
         };
         if let Some(mechanism) = request.mechanism {
             if mechanism.class == mechanism::Class::OneThread {
-                return Err(Failure::usage(format!("{} runs on one thread, and a matrix needs pairs of CPUs", mechanism.name))
-                    .hint("name a mechanism of two threads, such as atomic-store or futex"));
+                return Err(Failure::usage(format!(
+                    "{} runs on one thread, and a matrix needs pairs of CPUs",
+                    mechanism.name
+                ))
+                .hint("name a mechanism of two threads, such as atomic-store or futex"));
             }
         }
         if matrix.measure.placement.iter().any(|placement| placement != "pinned") {
@@ -238,7 +241,7 @@ fn duration_ns(option: &str, text: &str) -> Result<u64, Failure> {
     if ns < 1.0 {
         return Err(bad("it is shorter than a nanosecond"));
     }
-    if ns > LONGEST_NS {
+    if ns > LONGEST_NS as f64 {
         return Err(bad("it is longer than a day"));
     }
     Ok(ns.round() as u64)
@@ -250,18 +253,26 @@ fn count(option: &str, text: &str, least: u64, most: u64) -> Result<u64, Failure
         return Err(bad("it cannot be negative".into()).hint(format!("give a whole number from {least}")));
     }
     match text.parse::<u64>() {
-        Ok(number) if number < least => Err(bad(format!("it must be at least {least}")).hint(format!("give a whole number from {least}"))),
-        Ok(number) if number > most => Err(bad(format!("it must be at most {most}")).hint("give a smaller number")),
+        Ok(number) if number < least => {
+            Err(bad(format!("it must be at least {least}")).hint(format!("give a whole number from {least}")))
+        }
+        Ok(number) if number > most => {
+            Err(bad(format!("it must be at most {most}")).hint("give a smaller number"))
+        }
         Ok(number) => Ok(number),
-        Err(_) => Err(bad("this is no whole number".into()).hint(format!("give a whole number from {least}"))),
+        Err(_) => {
+            Err(bad("this is no whole number".into()).hint(format!("give a whole number from {least}")))
+        }
     }
 }
 
 fn payload(text: &str) -> Result<u64, Failure> {
     let bytes = count("--payload", text, 8, MOST_PAYLOAD)?;
     if bytes % 8 != 0 {
-        return Err(Failure::usage(format!("--payload {text}: it must be a multiple of 8"))
-            .hint(format!("a message begins with its 8-byte sequence number; the nearest is {}", bytes.next_multiple_of(8))));
+        return Err(Failure::usage(format!("--payload {text}: it must be a multiple of 8")).hint(format!(
+            "a message begins with its 8-byte sequence number; the nearest is {}",
+            bytes.next_multiple_of(8)
+        )));
     }
     Ok(bytes)
 }
@@ -270,10 +281,13 @@ fn cpus(text: &str) -> Result<Vec<u32>, Failure> {
     let mut cpus = Vec::new();
     for part in text.split(',') {
         let cpu: u32 = part.trim().parse().map_err(|_| {
-            Failure::usage(format!("--cpus {text}: “{part}” is no number of a CPU")).hint("CPUs are written 0,1,2")
+            Failure::usage(format!("--cpus {text}: “{part}” is no number of a CPU"))
+                .hint("CPUs are written 0,1,2")
         })?;
         if cpus.contains(&cpu) {
-            return Err(Failure::usage(format!("--cpus {text}: CPU {cpu} is named twice")).hint("name each CPU once"));
+            return Err(
+                Failure::usage(format!("--cpus {text}: CPU {cpu} is named twice")).hint("name each CPU once")
+            );
         }
         cpus.push(cpu);
     }
@@ -281,12 +295,15 @@ fn cpus(text: &str) -> Result<Vec<u32>, Failure> {
 }
 
 fn placements(names: &[String]) -> Result<Vec<Placement>, Failure> {
-    let known: Vec<(&str, Placement)> = Placement::ALL.iter().map(|placement| (placement.name(), *placement)).collect();
+    let known: Vec<(&str, Placement)> =
+        Placement::ALL.iter().map(|placement| (placement.name(), *placement)).collect();
     let mut placements = Vec::new();
     for name in names {
         let placement = one_of("--placement", name, &known)?;
         if placements.contains(&placement) {
-            return Err(Failure::usage(format!("--placement {name} is given twice")).hint("give each placement once"));
+            return Err(
+                Failure::usage(format!("--placement {name} is given twice")).hint("give each placement once")
+            );
         }
         placements.push(placement);
     }
@@ -297,7 +314,8 @@ fn placements(names: &[String]) -> Result<Vec<Placement>, Failure> {
 fn one_of<T: Copy>(option: &str, text: &str, known: &[(&str, T)]) -> Result<T, Failure> {
     known.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        Failure::usage(format!("{option} {text}: this is not known")).hint(format!("it takes one of: {}", names.join(", ")))
+        Failure::usage(format!("{option} {text}: this is not known"))
+            .hint(format!("it takes one of: {}", names.join(", ")))
     })
 }
 
@@ -307,14 +325,19 @@ mod tests {
 
     #[test]
     fn durations_are_read_in_every_unit() {
-        for (text, ns) in [("250ns", 250), ("2.5us", 2500), ("5ms", 5_000_000), ("2s", 2_000_000_000), ("1µs", 1000)] {
+        for (text, ns) in
+            [("250ns", 250), ("2.5us", 2500), ("5ms", 5_000_000), ("2s", 2_000_000_000), ("1µs", 1000)]
+        {
             assert_eq!(duration_ns("--time", text).unwrap(), ns, "{text}");
         }
     }
 
     #[test]
     fn what_is_no_duration_is_rejected() {
-        let bad = ["", "0", "0s", "-1s", "nonsense", "5", "1 s", "1e3s", "inf", "NaNs", "1.2.3s", "ms", "0.1ns", "2d", "90000s", "--5s"];
+        let bad = [
+            "", "0", "0s", "-1s", "nonsense", "5", "1 s", "1e3s", "inf", "NaNs", "1.2.3s", "ms", "0.1ns",
+            "2d", "90000s", "--5s",
+        ];
         for text in bad {
             assert!(duration_ns("--time", text).is_err(), "{text}");
         }

@@ -4,6 +4,8 @@
 //! following end only answers, unless one-way times or its CPU are asked for. All loops are compiled anew for each
 //! mechanism, so between two stamps there is nothing but the mechanism itself.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use threadtoll_machine::clock::Clock;
 
 /// One end of a hand-off. Messages go back and forth in turns; sequence numbers start at 1 and rise by 1 with each
@@ -43,20 +45,55 @@ impl Ends {
     }
 }
 
-/// What the leading end is told to do: `stretches` times `per_stretch` round trips, with a mark before the first and
-/// after each stretch. A stamped block has stretches of one round trip.
+/// What the leading end is told to do: stretches of `per_stretch` round trips, with a mark before the first and after each,
+/// until there were `stretches` of them or a mark was made at or after `until`. A stamped block has stretches of one round
+/// trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Course {
     /// Sequence number of the first message.
     pub(crate) first: u64,
     pub(crate) stretches: u64,
     pub(crate) per_stretch: u64,
+    /// By the clock of the marks.
+    pub(crate) until: u64,
 }
 
-/// Where marks go. Buffers are as large as the course is long, and were touched before.
+/// What an end found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Led {
+    /// Sequence number of the message after the last.
+    pub(crate) next: u64,
+    /// The bits in which messages differed from what was due: 0 if all were right.
+    pub(crate) wrong: u64,
+}
+
+/// How the following end learns that a course is over: the sequence number of its last message.
+///
+/// The leading end writes it before it sends that message, so whoever has received the message reads it; between courses it
+/// is an old number, which never comes again. It lies on a line of its own that both ends only read while they are measured.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Last(AtomicU64);
+
+impl Last {
+    // Relaxed on both sides: the message itself orders them.
+    #[inline(always)]
+    pub(crate) fn is(&self, seq: u64) -> bool {
+        self.0.load(Ordering::Relaxed) == seq
+    }
+
+    #[inline(always)]
+    pub(crate) fn announce(&self, seq: u64) {
+        self.0.store(seq, Ordering::Relaxed);
+    }
+}
+
+/// Where marks go. Buffers have room for the longest course, and were touched before.
 pub(crate) enum Marks<'a> {
-    /// Nowhere: the following end of most blocks, and warming up.
+    /// Nowhere, and no clock is read.
     None,
+    /// Nowhere, but the clock is read, so that a course ends in time.
+    Clock(&'a Clock),
     /// The time.
     Times(&'a Clock, &'a mut Vec<u64>),
     /// The time and the CPU.
@@ -66,36 +103,49 @@ pub(crate) enum Marks<'a> {
 /// The leading end, with its loop compiled for its mechanism.
 pub(crate) trait Lead: Send {
     fn enter(&mut self);
-    /// Runs the course and returns the number of wrong messages (as bits that differed, so 0 if none did).
-    fn lead(&mut self, course: Course, marks: Marks<'_>) -> u64;
+    /// Runs the course, and one more round trip that closes it.
+    fn lead(&mut self, course: Course, last: &Last, marks: Marks<'_>) -> Led;
 }
 
 /// The following end, likewise.
 pub(crate) trait Follow: Send {
     fn enter(&mut self);
-    /// Echoes that many messages, marking the arrival of each; returns 0 if all were right.
-    fn follow(&mut self, first: u64, count: u64, marks: Marks<'_>) -> u64;
+    /// Echoes messages from the one numbered `first` to the last, marking the arrival of each.
+    fn follow(&mut self, first: u64, last: &Last, marks: Marks<'_>) -> Led;
 }
 
 /// A way of marking, as a type, so that the loops are compiled for it.
 pub(crate) trait Mark {
-    fn mark(&mut self);
+    /// Marks, and tells the time; 0 where no clock is read.
+    fn mark(&mut self) -> u64;
 }
 
 struct Silent;
 
 impl Mark for Silent {
     #[inline(always)]
-    fn mark(&mut self) {}
+    fn mark(&mut self) -> u64 {
+        0
+    }
+}
+
+struct Watching<'a>(&'a Clock);
+
+impl Mark for Watching<'_> {
+    #[inline(always)]
+    fn mark(&mut self) -> u64 {
+        self.0.stamp()
+    }
 }
 
 struct Times<'a>(&'a Clock, &'a mut Vec<u64>);
 
 impl Mark for Times<'_> {
     #[inline(always)]
-    fn mark(&mut self) {
+    fn mark(&mut self) -> u64 {
         let now = self.0.stamp();
         self.1.push(now);
+        now
     }
 }
 
@@ -103,10 +153,11 @@ struct TimesAndCpus<'a>(&'a Clock, &'a mut Vec<u64>, &'a mut Vec<u32>);
 
 impl Mark for TimesAndCpus<'_> {
     #[inline(always)]
-    fn mark(&mut self) {
+    fn mark(&mut self) -> u64 {
         let (now, cpu) = self.0.stamp_cpu();
         self.1.push(now);
         self.2.push(cpu);
+        now
     }
 }
 
@@ -116,6 +167,10 @@ macro_rules! marking {
         match $marks {
             $crate::exchange::Marks::None => {
                 let mut $mark = $crate::exchange::silent();
+                $body
+            }
+            $crate::exchange::Marks::Clock(clock) => {
+                let mut $mark = $crate::exchange::watching(clock);
                 $body
             }
             $crate::exchange::Marks::Times(clock, times) => {
@@ -135,6 +190,10 @@ pub(crate) fn silent() -> impl Mark {
     Silent
 }
 
+pub(crate) fn watching(clock: &Clock) -> impl Mark {
+    Watching(clock)
+}
+
 pub(crate) fn times<'a>(clock: &'a Clock, times: &'a mut Vec<u64>) -> impl Mark + use<'a> {
     Times(clock, times)
 }
@@ -150,7 +209,7 @@ pub(crate) fn times_and_cpus<'a>(
 /// The loop of the leading end. `$exchange` sends the message with the sequence number `$seq` and gives the echo's; it
 /// may await, which is why this is a macro: the async rung runs the very same loop inside its task.
 macro_rules! lead_loop {
-    ($course:expr, $mark:ident, $seq:ident => $exchange:expr) => {{
+    ($course:expr, $last:expr, $mark:ident, $seq:ident => $exchange:expr) => {{
         let course: $crate::exchange::Course = $course;
         let mut wrong = 0u64;
         let mut $seq = course.first;
@@ -162,9 +221,14 @@ macro_rules! lead_loop {
                 wrong |= echo ^ $seq;
                 $seq += 1;
             }
-            $crate::exchange::Mark::mark(&mut $mark);
+            if $crate::exchange::Mark::mark(&mut $mark) >= course.until {
+                break;
+            }
         }
-        wrong
+        $last.announce($seq);
+        let echo: u64 = $exchange;
+        wrong |= echo ^ $seq;
+        $crate::exchange::Led { next: $seq + 1, wrong }
     }};
 }
 pub(crate) use lead_loop;
@@ -174,8 +238,8 @@ impl<E: Exchange> Lead for E {
         Exchange::enter(self);
     }
 
-    fn lead(&mut self, course: Course, marks: Marks<'_>) -> u64 {
-        marking!(marks, mark => lead_loop!(course, mark, seq => {
+    fn lead(&mut self, course: Course, last: &Last, marks: Marks<'_>) -> Led {
+        marking!(marks, mark => lead_loop!(course, last, mark, seq => {
             self.send(seq);
             self.receive()
         }))
@@ -187,16 +251,22 @@ impl<E: Exchange> Follow for E {
         Exchange::enter(self);
     }
 
-    fn follow(&mut self, first: u64, count: u64, marks: Marks<'_>) -> u64 {
+    fn follow(&mut self, first: u64, last: &Last, marks: Marks<'_>) -> Led {
         marking!(marks, mark => {
             let mut wrong = 0;
-            for seq in first..first + count {
+            let mut seq = first;
+            loop {
                 let received = self.receive();
                 mark.mark();
                 wrong |= received ^ seq;
+                // Looked at before the echo leaves: after it, the other end may be at its next course.
+                let over = last.is(seq);
                 self.send(received);
+                seq += 1;
+                if over {
+                    break Led { next: seq, wrong };
+                }
             }
-            wrong
         })
     }
 }
@@ -206,7 +276,7 @@ struct Alone<S>(S);
 impl<S: Solo> Lead for Alone<S> {
     fn enter(&mut self) {}
 
-    fn lead(&mut self, course: Course, marks: Marks<'_>) -> u64 {
-        marking!(marks, mark => lead_loop!(course, mark, seq => self.0.exchange(seq)))
+    fn lead(&mut self, course: Course, last: &Last, marks: Marks<'_>) -> Led {
+        marking!(marks, mark => lead_loop!(course, last, mark, seq => self.0.exchange(seq)))
     }
 }

@@ -5,9 +5,11 @@
 mod cells;
 mod groups;
 mod requested;
+mod sound;
 mod survey;
 
-pub use cells::{Choice, Site};
+pub use cells::{Choice, Lacking, Site};
 pub use groups::{Effort, estimate_ns};
 pub use requested::{latency, matrix};
+pub use sound::{LONGEST_NS, MOST_PAYLOAD, unsound};
 pub use survey::{Depth, survey};

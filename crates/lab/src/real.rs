@@ -2,7 +2,9 @@
 
 mod agreement;
 mod awake;
+mod lacking;
 mod neighbour;
+mod overhead;
 mod resting;
 mod worker;
 
@@ -14,8 +16,11 @@ use threadtoll_machine::disturbance::{SystemCounters, SystemProbe, account};
 use threadtoll_record::{BlockKind, Layout, Machine, Pause, Placement, PlannedCell};
 
 use crate::gap;
-use crate::mechanism::{self, Class, Settings};
+use crate::mechanism::{self, Class, Mechanism, Settings};
 use crate::rig::{LabError, Measured, Now, Rig, Stage};
+
+pub use lacking::lacking;
+pub use overhead::{StretchCost, stretch_cost};
 
 use awake::Awake;
 use neighbour::Neighbours;
@@ -31,8 +36,10 @@ const AGREEMENT_SHARE: f64 = 0.05;
 const WARM_UP_NS: f64 = 500_000.0;
 /// The same for free placement, where the scheduler is to have had its say: longer than its time slice.
 const WARM_UP_FREE_NS: f64 = 5_000_000.0;
-/// The pilot grows until it lasts this long.
+/// The pilot lasts this long.
 const PILOT_NS: f64 = 1_000_000.0;
+/// A block of a given number of samples ends after an hour all the same.
+const LONGEST_BLOCK_NS: f64 = 3.6e12;
 /// No block is waited for longer than this, however little was asked for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -40,6 +47,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct RealRig {
     clock: Clock,
+    patience: Duration,
     start: Instant,
     start_ticks: u64,
 }
@@ -47,7 +55,7 @@ pub struct RealRig {
 impl RealRig {
     /// Measures with this clock, which has passed its gate.
     pub fn new(clock: Clock) -> Self {
-        RealRig { clock, start: Instant::now(), start_ticks: clock.stamp() }
+        RealRig { clock, patience: PATIENCE, start: Instant::now(), start_ticks: clock.stamp() }
     }
 }
 
@@ -68,7 +76,10 @@ impl Rig for RealRig {
         }
         let mut cells = Vec::with_capacity(group.len());
         for planned in group {
-            cells.push(Cell::open(&self.clock, planned, &machine.allowed, stamp_ns)?);
+            let Some(mechanism) = mechanism::find(&planned.cell.mechanism) else {
+                return Err(LabError::Unknown(planned.cell.mechanism.clone()));
+            };
+            cells.push(Cell::open(&self.clock, planned, mechanism, &machine.allowed, stamp_ns, self.patience)?);
         }
         for cell in &mut cells {
             cell.pilot()?;
@@ -102,6 +113,11 @@ impl Stage for RealStage<'_> {
     }
 }
 
+/// How many round trips a stretch holds, so that its stamp is lost in it.
+fn per_stretch(stamp_ns: f64, round_trip_ns: f64) -> u64 {
+    (STAMP_SHARE * stamp_ns / round_trip_ns).ceil().max(1.0) as u64
+}
+
 /// A cell with its threads.
 struct Cell {
     planned: PlannedCell,
@@ -116,14 +132,20 @@ struct Cell {
     one_way_bound_ns: Option<f64>,
     neighbours: Option<Neighbours>,
     awake: Option<Awake>,
+    /// No block is waited for longer than this beyond what was foreseen.
+    patience: Duration,
 }
 
 impl Cell {
-    fn open(clock: &Clock, planned: &PlannedCell, allowed: &[u32], stamp_ns: f64) -> Result<Self, LabError> {
+    fn open(
+        clock: &Clock,
+        planned: &PlannedCell,
+        mechanism: &'static Mechanism,
+        allowed: &[u32],
+        stamp_ns: f64,
+        patience: Duration,
+    ) -> Result<Self, LabError> {
         let cell = &planned.cell;
-        let Some(mechanism) = mechanism::find(&cell.mechanism) else {
-            return Err(LabError::Unknown(cell.mechanism.clone()));
-        };
         let settings = Settings {
             payload_bytes: cell.payload_bytes as usize,
             layout: cell.line.unwrap_or(Layout::Own),
@@ -149,21 +171,21 @@ impl Cell {
             one_way_bound_ns: None,
             neighbours,
             awake,
+            patience,
         })
     }
 
     /// Finds out roughly how long a round trip takes.
     fn pilot(&mut self) -> Result<(), LabError> {
-        let mut count = 16;
-        loop {
-            let report = self.run(0, 1, count, Watch::Nothing)?;
-            let elapsed = self.elapsed_ns(&report);
-            self.mean_ns = (elapsed / count as f64).max(0.1);
-            if elapsed >= PILOT_NS {
-                return Ok(());
-            }
-            // Towards the goal, but never so far that one slow exchange at the start makes the next pilot endless.
-            count = (count as f64 * (PILOT_NS * 1.2 / elapsed.max(1.0)).clamp(2.0, 16.0)) as u64;
+        let report = self.run(PILOT_NS / 2.0, MAX_SAMPLES, 1, PILOT_NS, Watch::Nothing)?;
+        self.learn(&report, 1);
+        Ok(())
+    }
+
+    fn learn(&mut self, report: &Report, per_stretch: u64) {
+        let round_trips = report.times.len().saturating_sub(1) as u64 * per_stretch;
+        if round_trips > 0 {
+            self.mean_ns = (self.elapsed_ns(report) / round_trips as f64).max(0.1);
         }
     }
 
@@ -174,18 +196,31 @@ impl Cell {
         }
     }
 
-    /// Runs both ends once: warming up, then the course.
-    fn run(&mut self, warm_up: u64, stretches: u64, per_stretch: u64, watch: Watch) -> Result<Report, LabError> {
-        let job = Job { first: self.next_seq, warm_up, stretches, per_stretch, watch };
-        self.next_seq += job.round_trips();
-        // A block that lasts fifty times as long as foreseen is stuck.
-        let foreseen = Duration::from_nanos((job.round_trips() as f64 * self.mean_ns) as u64);
-        let patience = PATIENCE + foreseen * 50;
+    /// Runs both ends once: warming up, and then stretches until there are as many as asked for or the time is over.
+    fn run(
+        &mut self,
+        warm_up_ns: f64,
+        stretches: u64,
+        per_stretch: u64,
+        length_ns: f64,
+        watch: Watch,
+    ) -> Result<Report, LabError> {
+        let job = Job {
+            first: self.next_seq,
+            warm_up: self.clock.ticks(warm_up_ns),
+            stretches,
+            per_stretch,
+            length: self.clock.ticks(length_ns),
+            watch,
+        };
+        // A block ends by the clock; one that lasts many times as long as it should is stuck.
+        let patience = self.patience + Duration::from_nanos((length_ns * 5.0) as u64);
         let report = self.pair.run(job, patience).ok_or_else(|| LabError::Stuck {
             mechanism: self.planned.cell.mechanism.clone(),
             placement: self.planned.cell.placement.to_string(),
             seconds: patience.as_secs(),
         })?;
+        self.next_seq = report.next;
         if report.wrong != 0 {
             return Err(LabError::WrongMessage {
                 mechanism: self.planned.cell.mechanism.clone(),
@@ -198,36 +233,40 @@ impl Cell {
     fn block(&mut self, kind: BlockKind, start_ticks: u64) -> Result<Measured, LabError> {
         let free = self.planned.cell.placement == Placement::Free;
         let budget = &self.planned.budget;
-        let (stretches, per_stretch, watch) = match kind {
+        let (stretches, per_stretch, length_ns, watch) = match kind {
             BlockKind::Stretch => {
-                let per_stretch = (STAMP_SHARE * self.stamp_ns / self.mean_ns).ceil().max(1.0);
-                let stretches = (budget.stretch_ns as f64 / (self.mean_ns * per_stretch)).round();
-                (stretches.clamp(2.0, MAX_SAMPLES as f64) as u64, per_stretch as u64, Watch::Nothing)
+                let length_ns = budget.stretch_ns as f64;
+                // A block that is to be longer than its marks can hold gets longer stretches; twice as many fit as are
+                // foreseen, should the machine be faster than it was.
+                let fits = length_ns / self.mean_ns;
+                let least = (2.0 * fits / MAX_SAMPLES as f64).ceil() as u64;
+                (MAX_SAMPLES, per_stretch(self.stamp_ns, self.mean_ns).max(least), length_ns, Watch::Nothing)
             }
             BlockKind::Stamped => {
-                let fits = (budget.stamped_ns as f64 / (self.mean_ns + self.stamp_ns)).round() as u64;
-                let count = budget.stamped_count.unwrap_or(fits).clamp(2, MAX_SAMPLES);
                 let watch = match (free, self.one_way_bound_ns) {
                     (true, _) => Watch::Cpus,
                     (false, Some(_)) => Watch::OneWay,
                     (false, None) => Watch::Nothing,
                 };
-                (count, 1, watch)
+                match budget.stamped_count {
+                    // Whoever asks for a number of samples gets it, however long it takes.
+                    Some(count) => (count.min(MAX_SAMPLES), 1, LONGEST_BLOCK_NS, watch),
+                    None => (MAX_SAMPLES, 1, budget.stamped_ns as f64, watch),
+                }
             }
         };
         let warm_up_ns = if free { WARM_UP_FREE_NS } else { WARM_UP_NS };
-        let warm_up = (warm_up_ns / self.mean_ns).clamp(4.0, 100_000.0) as u64;
 
         self.neighbours.iter().for_each(Neighbours::go);
         self.awake.iter().for_each(Awake::go);
         let before = self.system.sample();
-        let report = self.run(warm_up, stretches, per_stretch, watch);
+        let report = self.run(warm_up_ns, stretches, per_stretch, length_ns, watch);
         let after = self.system.sample();
         self.awake.iter().for_each(Awake::rest);
         self.neighbours.iter().for_each(Neighbours::rest);
         let report = report?;
 
-        self.mean_ns = (self.elapsed_ns(&report) / (stretches * per_stretch) as f64).max(0.1);
+        self.learn(&report, per_stretch);
         Ok(self.measured(report, per_stretch, after.delta(&before), start_ticks, watch))
     }
 
@@ -250,6 +289,7 @@ impl Cell {
         };
         Measured {
             per_stretch,
+            accounted_round_trips: report.accounted,
             began_s: report.times.first().map_or(0.0, |first| {
                 self.clock.ns(first.saturating_sub(start_ticks)) / 1e9
             }),

@@ -118,6 +118,8 @@ pub struct Measured {
     pub clock_bound_ns: f64,
     /// CPU time and switches of both ends.
     pub cost: BlockCost,
+    /// Round trips that these are of: the block's and the few around it.
+    pub accounted_round_trips: u64,
     /// What happened to the machine; its causes are not decided yet.
     pub disturbance: Disturbance,
     /// Whether the ends spin, so that a gap in their stamps is time that vanished.

@@ -226,12 +226,13 @@ fn to_block(
         mean: elapsed_ps as f64 / 1000.0 / count as f64,
         min: min as f64 / 1000.0,
         max: max as f64 / 1000.0,
-        histogram: Some(histogram),
+        histogram: Some(histogram.packed()),
         over: stamped.then(|| measured.stretches_ps.iter().filter(|ps| **ps > over_ps).count() as u64),
         one_way: None,
         same_cpu_share: None,
         worst: Vec::new(),
         cost: measured.cost,
+        cost_round_trips: measured.accounted_round_trips,
         clean: disturbance.causes.is_empty(),
         disturbance,
     };
@@ -258,7 +259,7 @@ fn one_way(times: &[i64], clock_bound_ns: f64) -> Option<OneWayBlock> {
             Err(_) => negative += 1,
         }
     }
-    Some(OneWayBlock { histogram, negative, clock_bound_ns })
+    Some(OneWayBlock { histogram: histogram.packed(), negative, clock_bound_ns })
 }
 
 fn same_cpu_share(lead: &[u32], follow: &[u32]) -> Option<f64> {

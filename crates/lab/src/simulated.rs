@@ -107,16 +107,17 @@ impl Rig for SimulatedRig {
             let Some(mechanism) = mechanism::find(&planned.cell.mechanism) else {
                 return Err(LabError::Unknown(planned.cell.mechanism.clone()));
             };
-            // Drawn from the cell and the seed alone, so that a resumed run finds the same figures again.
+            // Drawn from the cell, the loop and the seed alone: a resumed run, whose blocks come in another order, finds
+            // the same figures again.
             let seed = fingerprint(&planned.cell) ^ self.seed;
             cells.push(SimulatedCell {
                 planned: planned.clone(),
                 class: mechanism.class,
                 round_trip_ns: round_trip_ns(mechanism.class, &planned.cell),
-                rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+                loops: [seed, !seed].map(|seed| (Xoshiro256PlusPlus::seed_from_u64(seed), 0)),
             });
         }
-        Ok(Box::new(SimulatedStage { rig: self, cells, visits: 0 }))
+        Ok(Box::new(SimulatedStage { rig: self, cells }))
     }
 
     fn recheck(&mut self, _: &Machine) -> Result<(), LabError> {
@@ -162,14 +163,14 @@ fn round_trip_ns(class: Class, cell: &Cell) -> f64 {
 struct SimulatedStage<'a> {
     rig: &'a mut SimulatedRig,
     cells: Vec<SimulatedCell>,
-    visits: u64,
 }
 
 struct SimulatedCell {
     planned: PlannedCell,
     class: Class,
     round_trip_ns: f64,
-    rng: Xoshiro256PlusPlus,
+    /// Of stretches and of stamped blocks: what its figures are drawn from, and its rounds so far.
+    loops: [(Xoshiro256PlusPlus, u32); 2],
 }
 
 impl Stage for SimulatedStage<'_> {
@@ -178,39 +179,38 @@ impl Stage for SimulatedStage<'_> {
     }
 
     fn block(&mut self, cell: usize, kind: BlockKind) -> Result<Measured, LabError> {
-        self.visits += 1;
-        // A tenth of the way through each group the machine changes its mind for a while, as virtual ones do.
-        let rounds = u64::from(self.cells[cell].planned.budget.rounds);
-        let position = self.visits * 20 / (rounds * self.cells.len() as u64 * 2).max(1);
-        let weather = if position == 3 { 1.5 } else { 1.0 };
         let began_s = self.rig.elapsed_ns as f64 / 1e9;
-        let measured = self.cells[cell].block(kind, weather, began_s);
+        let measured = self.cells[cell].block(kind, began_s);
         self.rig.elapsed_ns += measured.stretches_ps.iter().sum::<u64>() / 1000 + 1_000_000;
         Ok(measured)
     }
 }
 
 impl SimulatedCell {
-    fn block(&mut self, kind: BlockKind, weather: f64, began_s: f64) -> Measured {
+    fn block(&mut self, kind: BlockKind, began_s: f64) -> Measured {
         let cell = &self.planned.cell;
         let stamped = kind == BlockKind::Stamped;
+        let (rng, round) = &mut self.loops[usize::from(stamped)];
+        // A third of the way through each group the machine changes its mind for a round, as virtual ones do.
+        let weather = if *round > 0 && *round == self.planned.budget.rounds / 3 { 1.5 } else { 1.0 };
+        *round += 1;
         let (stretches, per_stretch) = match kind {
             BlockKind::Stretch => (STRETCHES, (10_000.0 / self.round_trip_ns).ceil().max(1.0) as u64),
-            BlockKind::Stamped => (self.planned.budget.stamped_count.map_or(SAMPLES, |count| count.min(SAMPLES)), 1),
+            BlockKind::Stamped => (self.planned.budget.stamped_count.unwrap_or(SAMPLES).clamp(2, SAMPLES), 1),
         };
         let stamp_ns = if stamped { 10.0 } else { 0.0 };
         let mut stretches_ps: Vec<u64> = (0..stretches)
             .map(|_| {
-                let noise = 1.0 + 0.08 * self.rng.random::<f64>() * self.rng.random::<f64>();
+                let noise = 1.0 + 0.08 * rng.random::<f64>() * rng.random::<f64>();
                 let one = self.round_trip_ns * weather * noise + stamp_ns;
                 (one * per_stretch as f64 * 1000.0) as u64
             })
             .collect();
         // One block in twelve is disturbed by something that pushes an end aside once.
-        let pushed = self.rng.random_range(0..12) == 0;
+        let pushed = rng.random_range(0..12) == 0;
         if pushed {
-            let at = self.rng.random_range(0..stretches_ps.len());
-            stretches_ps[at] += self.rng.random_range(20_000_000..90_000_000);
+            let at = rng.random_range(0..stretches_ps.len());
+            stretches_ps[at] += rng.random_range(20_000_000..90_000_000);
         }
         let round_trips = stretches * per_stretch;
         let elapsed_ns = stretches_ps.iter().sum::<u64>() / 1000;
@@ -227,8 +227,8 @@ impl SimulatedCell {
         let pick = |rng: &mut Xoshiro256PlusPlus| cell.cpus[rng.random_range(0..cell.cpus.len())];
         let (lead_cpus, follow_cpus) = if stamped && cell.placement == Placement::Free {
             (
-                (0..=stretches).map(|_| pick(&mut self.rng)).collect(),
-                (0..stretches).map(|_| pick(&mut self.rng)).collect(),
+                (0..=stretches).map(|_| pick(rng)).collect(),
+                (0..stretches).map(|_| pick(rng)).collect(),
             )
         } else {
             (vec![cell.cpus[0]], Vec::new())
@@ -236,6 +236,7 @@ impl SimulatedCell {
         let spins = self.class == Class::Spin;
         Measured {
             per_stretch,
+            accounted_round_trips: round_trips,
             began_s,
             lead_cpus,
             follow_cpus,

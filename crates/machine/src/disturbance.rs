@@ -8,7 +8,7 @@
 //! | user and system time, switches, page faults | `getrusage(RUSAGE_THREAD)` | 1 µs; the *split* into user and system is sampled by the scheduler's tick |
 //! | run-queue delay | `/proc/thread-self/schedstat`, second field | 1 ns |
 //! | migrations | `/proc/thread-self/sched`, `se.nr_migrations` | 1 |
-//! | steal | `/proc/stat` | one tick of `USER_HZ`, mostly 10 ms, reached in any of the blocks before |
+//! | steal | `/proc/stat`; 0 also where the hypervisor does not tell its guest | one tick of `USER_HZ`, mostly 10 ms, to which blocks before may have added |
 //! | throttling | `cpu.stat` of the control groups, `core_throttle_count` | 1 |
 
 use std::fs::File;
@@ -348,6 +348,55 @@ mod tests {
         let own = probe.sample().delta(&before);
         assert!(others.voluntary_switches >= 50, "{others:?}");
         assert!(own.voluntary_switches < 50, "{own:?}");
+    }
+
+    #[test]
+    fn sampling_does_not_disturb_what_it_counts() {
+        let probe = ThreadProbe::new();
+        // The kernel may take a page away at any time, but not between every two samples.
+        let undisturbed = (0..20).any(|_| {
+            let before = probe.sample();
+            let delta = probe.sample().delta(&before);
+            delta.page_faults == 0 && delta.voluntary_switches == 0
+        });
+        assert!(undisturbed);
+    }
+
+    #[test]
+    fn a_thread_that_shares_its_cpu_is_seen_to_queue() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        use crate::place::{allowed_cpus, pin_to};
+
+        let _alone = crate::lock::machine_lock().unwrap();
+        let cpu = allowed_cpus()[0];
+        let ended = AtomicBool::new(false);
+        let compete = || {
+            pin_to(&[cpu]).unwrap();
+            let probe = ThreadProbe::new();
+            let before = probe.sample();
+            let began = std::time::Instant::now();
+            while began.elapsed().as_millis() < 60 {}
+            // Whoever is ready first keeps competing, or the other would have the CPU for itself.
+            let delta = probe.sample().delta(&before);
+            if !ended.swap(true, Ordering::Relaxed) {
+                while began.elapsed().as_millis() < 120 {}
+            }
+            delta
+        };
+        let deltas = std::thread::scope(|scope| {
+            let threads = [scope.spawn(compete), scope.spawn(compete)];
+            threads.map(|thread| thread.join().unwrap())
+        });
+        let switches: u64 = deltas.iter().map(|delta| delta.involuntary_switches).sum();
+        assert!(switches > 0, "{deltas:?}");
+        for delta in deltas {
+            if let Some(queued) = delta.run_queue_ns {
+                assert!(queued > 0, "{delta:?}");
+            } else {
+                eprintln!("this kernel does not account run-queue delay: not tried");
+            }
+        }
     }
 
     #[test]

@@ -110,14 +110,16 @@ fn look_at(counter: Counter, calibration: Calibration) -> Result<(Clock, ClockFa
         return Err(ClockRefused::Coarse { clock: source, step_ns });
     }
     let clock = Clock::new(counter, tick_ns, aux_names_cpu(counter), origin);
-    // Only a counter that is invariant gets here, and the kernel promises as much for its raw clock.
+    // No figure here is known to more than a thousandth, save the length of a tick, which times are computed with.
+    let rounded = |value: f64| (value * 1e3).round() / 1e3;
     let facts = ClockFacts {
         source,
-        step_ns,
-        read_ns: read_cost(counter) * tick_ns,
+        step_ns: rounded(step_ns),
+        read_ns: rounded(read_cost(counter) * tick_ns),
+        // Only a counter that is invariant gets here, and the kernel promises as much for its raw clock.
         invariant: true,
         tick_ns,
-        drift_ppm,
+        drift_ppm: rounded(drift_ppm),
     };
     Ok((clock, facts))
 }

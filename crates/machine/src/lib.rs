@@ -5,9 +5,9 @@
 //! | [`clock`] | when is now, and how finely can it be told? |
 //! | [`topology`] | which CPUs are near each other? |
 //! | [`place`] | where does this thread run? |
-//! | [`disturbance`], [`judge`] | what happened to a block, and does it spoil it? |
+//! | [`disturbance`], [`mod@judge`] | what happened to a block, and does it spoil it? |
 //! | [`noise`] | how still is a CPU while nothing is asked of it? |
-//! | [`inspect`], [`grade`] | is this machine fit to be measured? |
+//! | [`mod@inspect`], [`mod@grade`] | is this machine fit to be measured? |
 //! | [`lock`] | is anyone else measuring? |
 //!
 //! Everything is read from where Linux shows it to anyone: no root, no kernel module, no configuration. What the

@@ -128,7 +128,8 @@ fn spin(cpu: u32, duration: Duration, clock: &Clock) -> Watched {
             cpu,
             watched_ns: clock.ns(watched) as u64,
             gaps: CLASSES_NS.into_iter().zip(gaps.counts).collect(),
-            lost_share: if watched == 0 { 0.0 } else { gaps.lost as f64 / watched as f64 },
+            // To a millionth: half a second's gaps are not known any better.
+            lost_share: (gaps.lost as f64 / watched.max(1) as f64 * 1e6).round() / 1e6,
             longest_ns: clock.ns(gaps.longest) as u64,
         },
         run_queue_ns: queued.zip(queued_before).map(|(after, before)| after.saturating_sub(before)),

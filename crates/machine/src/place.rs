@@ -143,11 +143,12 @@ pub fn current_cpu() -> u32 {
 ///
 /// [`PlaceError::Forbidden`] where a sandbox does not allow it.
 pub fn set_idle_priority() -> Result<(), PlaceError> {
-    let parameters = libc::sched_param { sched_priority: 0 };
+    // The kernel's sched_param is one int; musl's is longer.
+    let no_priority: libc::c_int = 0;
     // By system call: musl's function of this name refuses to do anything, because POSIX means the whole process by it.
-    // SAFETY: the kernel reads one sched_param from a live address; 0 is this thread.
+    // SAFETY: the kernel reads one int from a live address; 0 is this thread.
     let result =
-        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const parameters) };
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const no_priority) };
     if result == 0 {
         Ok(())
     } else {

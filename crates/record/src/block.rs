@@ -59,6 +59,8 @@ pub struct Block {
     pub worst: Vec<Worst>,
     /// CPU time and context switches of both ends together.
     pub cost: BlockCost,
+    /// Round trips that the cost is of: those of the block and the few around it.
+    pub cost_round_trips: u64,
     /// What happened to the machine meanwhile.
     pub disturbance: Disturbance,
     /// True where nothing of it reached its threshold.

@@ -1,5 +1,6 @@
 //! Files of results: made by rename, appended to block by block, read with suspicion.
 
+mod plausible;
 mod read;
 mod write;
 

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use crate::resample::{self, QuantileEstimate};
 use crate::{
-    Against, Block, BlockKind, Cause, Cost, DisturbanceSummary, Histogram, Intervals, LoopKind, Machine, OneWay,
-    OneWayMethod, Over, Plan, Quantiles, Record, RecordKind, Unit, Verdict, Warning, Worst,
+    Against, Block, BlockKind, Cause, Cost, DisturbanceSummary, Histogram, Intervals, LoopKind, Machine,
+    OneWay, OneWayMethod, Over, Plan, Quantiles, Record, RecordKind, Unit, Verdict, Warning, Worst,
 };
 
 /// The reference must stay within this share of its last value for the blocks between to count as undisturbed.
@@ -33,7 +33,14 @@ const WANTED: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 ///
 /// Blocks of other groups or attempts are the caller's mistake and are not looked for. `at` is written into the
 /// records as the time of folding.
-pub fn fold(machine: &Machine, plan: &Plan, group: usize, attempt: u32, blocks: &[Block], at: &str) -> Vec<Record> {
+pub fn fold(
+    machine: &Machine,
+    plan: &Plan,
+    group: usize,
+    attempt: u32,
+    blocks: &[Block],
+    at: &str,
+) -> Vec<Record> {
     let Some(cells) = plan.groups.get(group) else { return Vec::new() };
     let drifted = drifted(blocks);
     let mut records = Vec::new();
@@ -119,7 +126,13 @@ pub fn drifted(blocks: &[Block]) -> Vec<bool> {
 }
 
 /// The paired ratio of the cells `of` and `to`: median, interval, pairs. Null with fewer than two pairs.
-fn ratio(blocks: &[Block], drifted: &[bool], of: usize, to: usize, seed: u64) -> Option<(f64, [f64; 2], usize)> {
+fn ratio(
+    blocks: &[Block],
+    drifted: &[bool],
+    of: usize,
+    to: usize,
+    seed: u64,
+) -> Option<(f64, [f64; 2], usize)> {
     let by_round = |cell: usize| -> BTreeMap<u32, f64> {
         blocks
             .iter()
@@ -206,12 +219,9 @@ fn fold_cell(machine: &Machine, plan: &Plan, blocks: &[Marked<'_>], seed: u64) -
         clean_quantiles: quantiles(&undisturbed),
         interval95: intervals(&all),
         resolution_ns: round(machine.clock.step_ns + machine.clock.read_ns),
-        over: Over {
-            limit_ns: plan.over_ns,
-            share: (count > 0).then(|| over as f64 / count as f64),
-        },
+        over: Over { limit_ns: plan.over_ns, share: (count > 0).then(|| over as f64 / count as f64) },
         rate_per_s: None,
-        histogram: (!histograms.is_empty()).then_some(merged),
+        histogram: (!histograms.is_empty()).then(|| merged.packed()),
         cost: cost(&stretches),
         same_cpu_share: (exchanges > 0).then(|| {
             round(same_cpu.iter().map(|(share, count)| share * *count as f64).sum::<f64>() / exchanges as f64)
@@ -233,12 +243,15 @@ fn one_way(
 ) -> OneWay {
     let means: Vec<(f64, u64)> = stretches.iter().map(|block| (block.mean, block.count)).collect();
     let mean = resample::mean(&means, seed);
-    let direct: Vec<&crate::OneWayBlock> = stamped.iter().filter_map(|block| block.one_way.as_ref()).collect();
-    let histograms: Vec<&Histogram> =
-        stretches.iter().filter_map(|block| block.histogram.as_ref()).collect();
+    let direct: Vec<&crate::OneWayBlock> =
+        stamped.iter().filter_map(|block| block.one_way.as_ref()).collect();
+    let histograms: Vec<&Histogram> = stretches.iter().filter_map(|block| block.histogram.as_ref()).collect();
     let from_stretches = resample::quantiles(&histograms, &[0.5], seed)[0];
     let half = |estimate: QuantileEstimate| {
-        (estimate.value.map(|value| value / 2.0), estimate.interval95.map(|[low, high]| [low / 2.0, high / 2.0]))
+        (
+            estimate.value.map(|value| value / 2.0),
+            estimate.interval95.map(|[low, high]| [low / 2.0, high / 2.0]),
+        )
     };
     // A stamp that quantises or lengthens the median by more than 1% has no say in it.
     let stamp_ns = machine.clock.step_ns + machine.clock.read_ns;
@@ -256,7 +269,9 @@ fn one_way(
         mean: mean.map(|(mean, _)| round(mean / 2.0)),
         p50: p50.0.map(round),
         method,
-        mean_interval95: mean.and_then(|(_, interval)| interval).map(|interval| interval.map(|value| round(value / 2.0))),
+        mean_interval95: mean
+            .and_then(|(_, interval)| interval)
+            .map(|interval| interval.map(|value| round(value / 2.0))),
         p50_interval95: p50.1.map(|interval| interval.map(round)),
         negative: (!direct.is_empty()).then(|| direct.iter().map(|block| block.negative).sum()),
         clock_bound_ns: direct.iter().map(|block| block.clock_bound_ns).max_by(f64::total_cmp).map(round),
@@ -264,9 +279,10 @@ fn one_way(
 }
 
 fn cost(stretches: &[&Block]) -> Cost {
-    let operations = 2.0 * stretches.iter().map(|block| block.count).sum::<u64>() as f64;
+    let operations = 2.0 * stretches.iter().map(|block| block.cost_round_trips).sum::<u64>() as f64;
     let per_op = |of: fn(&Block) -> u64| {
-        (operations > 0.0).then(|| significant(stretches.iter().map(|block| of(block)).sum::<u64>() as f64 / operations))
+        (operations > 0.0)
+            .then(|| significant(stretches.iter().map(|block| of(block)).sum::<u64>() as f64 / operations))
     };
     Cost {
         user_ns_per_op: per_op(|block| block.cost.user_ns),

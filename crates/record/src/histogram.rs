@@ -17,12 +17,32 @@ const SIGNIFICANT_DIGITS: u8 = 3;
 /// More than a histogram with our range can need when every bucket is counted.
 const MAX_PAYLOAD: u64 = 1 << 20;
 
+/// More values than this no honest histogram holds, and sums of as many never overflow.
+const MOST_VALUES: u64 = 1 << 44;
+/// Bytes in front of the counts in the plain V2 form: cookie, length, offset, digits, bounds and ratio.
+const HEADER: usize = 40;
+
 /// A distribution of times.
 ///
 /// Two histograms are equal if they hold the same counts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Histogram {
-    counts: hdrhistogram::Histogram<u64>,
+    counts: Counts,
+}
+
+/// Counting wants every bucket (a quarter of a megabyte), keeping only those that hold something: a long run keeps tens of
+/// thousands of histograms.
+#[derive(Clone, Debug)]
+enum Counts {
+    All(Box<hdrhistogram::Histogram<u64>>),
+    /// The middle of each counted bucket in picoseconds, ascending, and its count.
+    Counted(Vec<(u64, u64)>),
+}
+
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        self.buckets().eq(other.buckets())
+    }
 }
 
 /// Why an encoded histogram was rejected.
@@ -48,51 +68,89 @@ impl Default for Histogram {
 impl Histogram {
     /// Makes an empty one.
     pub fn new() -> Self {
-        let counts = match hdrhistogram::Histogram::new_with_bounds(1, LONGEST_PS, SIGNIFICANT_DIGITS) {
-            Ok(counts) => counts,
-            Err(error) => unreachable!("the bounds are constants that HdrHistogram accepts: {error}"),
-        };
-        Histogram { counts }
+        Histogram { counts: Counts::Counted(Vec::new()) }
     }
 
     /// Counts one value in picoseconds.
     pub fn record_ps(&mut self, ps: u64) {
-        self.counts.saturating_record(ps.min(LONGEST_PS));
+        self.all().saturating_record(ps.min(LONGEST_PS));
     }
 
     /// Adds all that `other` holds.
     pub fn add(&mut self, other: &Histogram) {
-        if let Err(error) = self.counts.add(&other.counts) {
-            unreachable!("both histograms have the same bounds: {error}");
+        let all = self.all();
+        match &other.counts {
+            Counts::All(counts) => {
+                if let Err(error) = all.add(counts.as_ref()) {
+                    unreachable!("both histograms have the same bounds: {error}");
+                }
+            }
+            Counts::Counted(buckets) => {
+                buckets.iter().for_each(|(value, count)| all.saturating_record_n(*value, *count));
+            }
+        }
+    }
+
+    /// Gives the memory of the empty buckets back, for a histogram that is kept and no longer counted in.
+    #[must_use]
+    pub fn packed(self) -> Self {
+        Histogram { counts: Counts::Counted(self.buckets().collect()) }
+    }
+
+    /// All buckets, to count in.
+    fn all(&mut self) -> &mut hdrhistogram::Histogram<u64> {
+        if let Counts::Counted(buckets) = &self.counts {
+            self.counts = Counts::All(Box::new(all_of(buckets)));
+        }
+        match &mut self.counts {
+            Counts::All(counts) => counts,
+            Counts::Counted(_) => unreachable!("it was just replaced"),
         }
     }
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.counts.len()
+        match &self.counts {
+            Counts::All(counts) => counts.len(),
+            Counts::Counted(buckets) => buckets.iter().map(|(_, count)| count).sum(),
+        }
     }
 
     /// The value below or at which the share `quantile` (0..=1) of all values lies, in nanoseconds: the upper bound of
     /// its bucket's middle, so at most 0.05% from the true value. Null if it is empty.
     pub fn quantile_ns(&self, quantile: f64) -> Option<f64> {
-        if self.counts.is_empty() {
-            return None;
-        }
-        let value = self.counts.value_at_quantile(quantile);
-        Some(self.counts.median_equivalent(value) as f64 / 1000.0)
+        let rank = ((self.count() as f64 * quantile).ceil() as u64).max(1);
+        let mut seen = 0;
+        let mut buckets = self.buckets();
+        let (ps, _) = buckets.find(|(_, count)| {
+            seen += count;
+            seen >= rank
+        })?;
+        Some(ps as f64 / 1000.0)
     }
 
     /// The counted buckets in ascending order: the middle of each in picoseconds, and its count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.counts
-            .iter_recorded()
-            .map(|step| (self.counts.median_equivalent(step.value_iterated_to()), step.count_since_last_iteration()))
+        let (all, counted) = match &self.counts {
+            Counts::All(counts) => (Some(counts), None),
+            Counts::Counted(buckets) => (None, Some(buckets)),
+        };
+        let all = all.into_iter().flat_map(|counts| {
+            counts.iter_recorded().map(|step| {
+                (counts.median_equivalent(step.value_iterated_to()), step.count_since_last_iteration())
+            })
+        });
+        all.chain(counted.into_iter().flatten().copied())
     }
 
     /// The encoded form: V2, zlib, base64.
     pub fn encode(&self) -> String {
+        let all = match &self.counts {
+            Counts::All(counts) => counts,
+            Counts::Counted(buckets) => &Box::new(all_of(buckets)),
+        };
         let mut bytes = Vec::new();
-        if let Err(error) = V2DeflateSerializer::new().serialize(&self.counts, &mut bytes) {
+        if let Err(error) = V2DeflateSerializer::new().serialize(all, &mut bytes) {
             unreachable!("a histogram is written to memory: {error}");
         }
         BASE64.encode(bytes)
@@ -116,15 +174,35 @@ impl Histogram {
         if plain.len() as u64 > MAX_PAYLOAD {
             return Err(damaged("too large"));
         }
-        let field = |at: usize| plain.get(at..at + 8).and_then(|field| field.try_into().ok()).map(u64::from_be_bytes);
+        let field =
+            |at: usize| plain.get(at..at + 8).and_then(|field| field.try_into().ok()).map(u64::from_be_bytes);
         let digits = plain.get(12..16).and_then(|field| field.try_into().ok()).map(u32::from_be_bytes);
-        if (digits, field(16), field(24)) != (Some(u32::from(SIGNIFICANT_DIGITS)), Some(1), Some(LONGEST_PS)) {
+        if (digits, field(16), field(24)) != (Some(u32::from(SIGNIFICANT_DIGITS)), Some(1), Some(LONGEST_PS))
+        {
             return Err(HistogramError::Foreign);
         }
-        let counts =
-            Deserializer::new().deserialize(&mut plain.as_slice()).map_err(|error| damaged(&error.to_string()))?;
-        Ok(Histogram { counts })
+        // Believed, a length beyond what is there would make the reader reserve gigabytes.
+        let length = plain.get(4..8).and_then(|field| field.try_into().ok()).map(u32::from_be_bytes);
+        if length.is_none_or(|length| length as usize > plain.len().saturating_sub(HEADER)) {
+            return Err(damaged("its length is wrong"));
+        }
+        let all: hdrhistogram::Histogram<u64> = Deserializer::new()
+            .deserialize(&mut plain.as_slice())
+            .map_err(|error| damaged(&error.to_string()))?;
+        if all.len() > MOST_VALUES {
+            return Err(damaged("it holds impossibly many values"));
+        }
+        Ok(Histogram { counts: Counts::All(Box::new(all)) }.packed())
     }
+}
+
+fn all_of(buckets: &[(u64, u64)]) -> hdrhistogram::Histogram<u64> {
+    let mut all = match hdrhistogram::Histogram::new_with_bounds(1, LONGEST_PS, SIGNIFICANT_DIGITS) {
+        Ok(all) => all,
+        Err(error) => unreachable!("the bounds are constants that HdrHistogram accepts: {error}"),
+    };
+    buckets.iter().for_each(|(value, count)| all.saturating_record_n(*value, *count));
+    all
 }
 
 const ENCODING: &str = "HdrHistogram-V2-zlib-base64";
@@ -143,7 +221,8 @@ struct Encoded {
 
 impl Serialize for Histogram {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Encoded { encoding: ENCODING.into(), value_unit: VALUE_UNIT.into(), data: self.encode() }.serialize(serializer)
+        Encoded { encoding: ENCODING.into(), value_unit: VALUE_UNIT.into(), data: self.encode() }
+            .serialize(serializer)
     }
 }
 
@@ -210,7 +289,10 @@ mod tests {
     fn damaged_foreign_and_swollen_data_are_rejected() {
         assert_eq!(Histogram::decode("§"), Err(HistogramError::Damaged("not base64".into())));
         assert_eq!(Histogram::decode(""), Err(HistogramError::Damaged("too short".into())));
-        assert_eq!(Histogram::decode(&BASE64.encode([7u8; 64])), Err(HistogramError::Damaged("not zlib".into())));
+        assert_eq!(
+            Histogram::decode(&BASE64.encode([7u8; 64])),
+            Err(HistogramError::Damaged("not zlib".into()))
+        );
         let mut other = hdrhistogram::Histogram::<u64>::new_with_bounds(1, 1 << 40, 2).unwrap();
         other.record(5).unwrap();
         let mut bytes = Vec::new();
@@ -224,7 +306,52 @@ mod tests {
         assert_eq!(Histogram::decode(&BASE64.encode(bomb)), Err(HistogramError::Damaged("too large".into())));
     }
 
+    #[test]
+    fn a_length_that_lies_reserves_no_memory() {
+        let mut plain = Vec::new();
+        hdrhistogram::serialization::V2Serializer::new().serialize(&all_of(&[(5, 1)]), &mut plain).unwrap();
+        plain[4..8].copy_from_slice(&u32::MAX.to_be_bytes());
+        assert_eq!(decode_plain(&plain), Err(HistogramError::Damaged("its length is wrong".into())));
+    }
+
+    #[test]
+    fn counts_that_would_overflow_sums_are_rejected() {
+        let too_many = Histogram { counts: Counts::Counted(vec![(100, MOST_VALUES), (2000, 1)]) };
+        let rejected = HistogramError::Damaged("it holds impossibly many values".into());
+        assert_eq!(Histogram::decode(&too_many.encode()), Err(rejected));
+        let just_enough = Histogram { counts: Counts::Counted(vec![(100, MOST_VALUES)]) };
+        assert_eq!(Histogram::decode(&just_enough.encode()).unwrap(), just_enough);
+    }
+
+    fn decode_plain(plain: &[u8]) -> Result<Histogram, HistogramError> {
+        let mut bytes = vec![0u8; 8];
+        let mut zlib = flate2::write::ZlibEncoder::new(&mut bytes, flate2::Compression::fast());
+        std::io::Write::write_all(&mut zlib, plain).unwrap();
+        zlib.finish().unwrap();
+        Histogram::decode(&BASE64.encode(bytes))
+    }
+
     proptest::proptest! {
+        /// Packed or not, a histogram answers and encodes alike, and as the crate that defines it does.
+        #[test]
+        fn packing_changes_nothing(values in proptest::collection::vec(0u64..1 << 50, 1..80), quantile in 0.0f64..=1.0) {
+            let histogram = of(&values);
+            let packed = histogram.clone().packed();
+            proptest::prop_assert_eq!(&packed, &histogram);
+            proptest::prop_assert_eq!(packed.count(), histogram.count());
+            proptest::prop_assert_eq!(packed.encode(), histogram.encode());
+            let all = all_of(&values.iter().map(|value| ((*value).min(LONGEST_PS), 1)).collect::<Vec<_>>());
+            let expected = all.median_equivalent(all.value_at_quantile(quantile)) as f64 / 1000.0;
+            proptest::prop_assert_eq!(packed.quantile_ns(quantile), Some(expected));
+            proptest::prop_assert_eq!(histogram.quantile_ns(quantile), Some(expected));
+            let mut sum = packed.clone();
+            sum.add(&histogram);
+            let mut other = histogram.clone();
+            other.add(&packed);
+            proptest::prop_assert_eq!(&sum, &other);
+            proptest::prop_assert_eq!(sum.count(), 2 * packed.count());
+        }
+
         #[test]
         fn no_text_makes_decoding_panic(text in "[A-Za-z0-9+/=]{0,200}") {
             let _ = Histogram::decode(&text);

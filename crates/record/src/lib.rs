@@ -24,7 +24,7 @@ pub use fold::fold;
 pub use histogram::{Histogram, HistogramError};
 pub use line::Line;
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine, Warning};
-pub use plan::{Budget, Plan, PlannedCell, Refused};
+pub use plan::{Budget, MAX_ROUNDS, Plan, PlannedCell, Refused};
 pub use record::{
     Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Quantiles, Record,
     RecordKind, Unit, Verdict,

@@ -164,7 +164,11 @@ impl Machine {
     pub fn differs_from(&self, other: &Machine) -> Option<String> {
         if self.simulated != other.simulated {
             let kind = |simulated| if simulated { "a simulated machine" } else { "a real machine" };
-            return Some(format!("it was made on {}, and this is {}", kind(other.simulated), kind(self.simulated)));
+            return Some(format!(
+                "it was made on {}, and this is {}",
+                kind(other.simulated),
+                kind(self.simulated)
+            ));
         }
         if self.cpu != other.cpu {
             return Some(format!("it was made on “{}”, and this is “{}”", other.cpu, self.cpu));

@@ -60,8 +60,10 @@ pub struct Budget {
     pub stamped_count: Option<u64>,
 }
 
-/// Limits that keep a hostile plan from exhausting the reader.
-pub(crate) const MAX_ROUNDS: u32 = 100_000;
+/// No group goes round more often: a limit that keeps a hostile plan from exhausting the reader, and an honest one from
+/// exhausting the memory of who measures.
+pub const MAX_ROUNDS: u32 = 10_000;
+/// No group has more cells.
 pub(crate) const MAX_CELLS_IN_GROUP: usize = 64;
 
 impl Plan {

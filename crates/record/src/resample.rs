@@ -90,23 +90,31 @@ pub fn quantiles(blocks: &[&Histogram], wanted: &[f64], seed: u64) -> Vec<Quanti
         return found;
     }
     let values: Vec<u64> = merged.buckets().map(|(value, _)| value).collect();
-    let mut counts = vec![0u64; values.len() * blocks.len()];
-    for (block, histogram) in blocks.iter().enumerate() {
-        let mut at = 0;
-        for (value, count) in histogram.buckets() {
-            while values[at] != value {
-                at += 1;
-            }
-            counts[at * blocks.len() + block] = count;
-        }
-    }
+    let counted: Vec<Vec<(usize, u64)>> = blocks
+        .iter()
+        .map(|histogram| {
+            let mut at = 0;
+            let place = |(value, count)| {
+                // Both ascend, and the merged one holds all that any block holds.
+                while values[at] != value {
+                    at += 1;
+                }
+                (at, count)
+            };
+            histogram.buckets().map(place).collect()
+        })
+        .collect();
     let mut resampled = vec![Vec::with_capacity(RESAMPLES); wanted.len()];
     let mut cumulative = vec![0u64; values.len()];
     draws(blocks.len(), seed, |times| {
+        cumulative.fill(0);
+        for (buckets, times) in counted.iter().zip(times).filter(|(_, times)| **times > 0) {
+            buckets.iter().for_each(|(at, count)| cumulative[*at] += count * u64::from(*times));
+        }
         let mut sum = 0;
-        for (bucket, row) in counts.chunks_exact(blocks.len()).enumerate() {
-            sum += row.iter().zip(times).map(|(count, times)| count * u64::from(*times)).sum::<u64>();
-            cumulative[bucket] = sum;
+        for count in &mut cumulative {
+            sum += *count;
+            *count = sum;
         }
         for (index, quantile) in wanted.iter().enumerate() {
             let rank = ((sum as f64 * quantile).ceil() as u64).max(1);

@@ -26,14 +26,26 @@ pub(crate) fn class(cell: &Cell) -> Class {
         "function-call" | "fiber-switch" | "async-wake" => Class::OneThread,
         "atomic-store" | "atomic-rmw" | "atomic-seqcst" => Class::Line,
         "spin-yield" | "sleep-poll" => Class::Poll,
-        "futex" | "park" | "std-condvar" | "std-condvar-after" | "pthread-condvar" | "pthread-condvar-after"
-        | "parking-lot-condvar" | "parking-lot-condvar-after" | "semaphore" | "sysv-semaphore" | "eventfd"
-        | "os-pipe" | "socketpair" | "tcp-loopback" => Class::Sleep,
+        "futex"
+        | "park"
+        | "std-condvar"
+        | "std-condvar-after"
+        | "pthread-condvar"
+        | "pthread-condvar-after"
+        | "parking-lot-condvar"
+        | "parking-lot-condvar-after"
+        | "semaphore"
+        | "sysv-semaphore"
+        | "eventfd"
+        | "os-pipe"
+        | "socketpair"
+        | "tcp-loopback" => Class::Sleep,
         _ => Class::Other,
     }
 }
 
 /// Whether the record's ends really slept at each hand-off, as far as its context switches tell.
 pub(crate) fn slept(record: &Record) -> bool {
-    class(&record.cell) == Class::Sleep && record.cost.voluntary_switches_per_op.is_none_or(|switches| switches > 0.5)
+    class(&record.cell) == Class::Sleep
+        && record.cost.voluntary_switches_per_op.is_none_or(|switches| switches > 0.5)
 }

@@ -87,7 +87,10 @@ const fn lock(placement: Placement, ns: f64, machine: &'static str) -> Published
 ///
 /// Only a cell without additions counts: no pause hint, no payload, nothing kept awake and nothing beside it.
 pub fn published(cell: &Cell) -> Vec<&'static Published> {
-    let plain = cell.payload_bytes == 8 && !cell.keep_awake && cell.neighbour.is_none() && cell.pause != Some(Pause::On);
+    let plain = cell.payload_bytes == 8
+        && !cell.keep_awake
+        && cell.neighbour.is_none()
+        && cell.pause != Some(Pause::On);
     PUBLISHED
         .iter()
         .filter(|figure| {

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use threadtoll_record::{
-    Against, Cell, Cost, DisturbanceSummary, Histogram, Layout, Neighbour, Over, Pause, Placement, Quantiles, Record,
-    Relation, Verdict, Worst, fold, resample,
+    Against, Cell, Cost, DisturbanceSummary, Histogram, Layout, Neighbour, Over, Pause, Placement, Quantiles,
+    Record, Relation, Verdict, Worst, fold, resample,
 };
 
 use crate::clean::clean;
@@ -64,8 +64,14 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     }
     let mut variants: BTreeMap<Variant<'_>, [Vec<Cow<'_, Record>>; 3]> = BTreeMap::new();
     for (cell, found) in cells {
-        let variant =
-            (cell.mechanism.as_str(), cell.payload_bytes, cell.line, cell.pause, cell.keep_awake, cell.neighbour);
+        let variant = (
+            cell.mechanism.as_str(),
+            cell.payload_bytes,
+            cell.line,
+            cell.pause,
+            cell.keep_awake,
+            cell.neighbour,
+        );
         variants.entry(variant).or_default()[index(cell.placement)].push(merged(&found));
     }
     let mut rows = Vec::new();
@@ -95,7 +101,8 @@ pub(crate) fn cheapest<'r>(rows: &'r [Row<'_>]) -> Option<&'r Row<'r>> {
     let two = |row: &&Row<'_>| row.main().is_some_and(|main| main.cell.relation != Relation::SameThread);
     let positive = |row: &&Row<'_>| row.p50().is_some_and(|p50| p50 > 0.0);
     let pinned = |row: &&Row<'_>| row.main().is_some_and(|main| main.cell.placement == Placement::Pinned);
-    let find = |wanted: &dyn Fn(&&Row<'_>) -> bool| rows.iter().filter(two).filter(positive).find(|row| wanted(row));
+    let find =
+        |wanted: &dyn Fn(&&Row<'_>) -> bool| rows.iter().filter(two).filter(positive).find(|row| wanted(row));
     find(&pinned).or_else(|| find(&|_| true))
 }
 
@@ -143,7 +150,8 @@ pub(crate) fn merged<'a>(records: &[&'a Record]) -> Cow<'a, Record> {
     joined.mean = weighted(records, |record| record.mean);
     joined.min = records.iter().filter_map(|record| record.min).min_by(f64::total_cmp);
     joined.max = records.iter().filter_map(|record| record.max).max_by(f64::total_cmp);
-    joined.over = Over { limit_ns: first.over.limit_ns, share: weighted(records, |record| record.over.share) };
+    joined.over =
+        Over { limit_ns: first.over.limit_ns, share: weighted(records, |record| record.over.share) };
     joined.cost = Cost {
         user_ns_per_op: weighted(records, |record| record.cost.user_ns_per_op),
         system_ns_per_op: weighted(records, |record| record.cost.system_ns_per_op),
@@ -207,7 +215,8 @@ fn hull(intervals: impl Iterator<Item = [f64; 2]>) -> Option<[f64; 2]> {
 
 fn weighted(records: &[&Record], figure: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
     let known = records.iter().filter_map(|record| Some((figure(record)?, record.count.max(1) as f64)));
-    let (sum, weight) = known.fold((0.0, 0.0), |(sum, all), (value, weight)| (sum + value * weight, all + weight));
+    let (sum, weight) =
+        known.fold((0.0, 0.0), |(sum, all), (value, weight)| (sum + value * weight, all + weight));
     (weight > 0.0).then(|| sum / weight)
 }
 
@@ -221,7 +230,9 @@ fn all_values(records: &[&Record]) -> Option<Histogram> {
 
 fn quantiles(histogram: &Histogram) -> Quantiles {
     let given = |quantile: f64| {
-        (histogram.count() as f64 * (1.0 - quantile) >= resample::BEYOND).then(|| histogram.quantile_ns(quantile)).flatten()
+        (histogram.count() as f64 * (1.0 - quantile) >= resample::BEYOND)
+            .then(|| histogram.quantile_ns(quantile))
+            .flatten()
     };
     Quantiles { p50: given(0.5), p90: given(0.9), p99: given(0.99), p999: given(0.999), p9999: given(0.9999) }
 }

@@ -24,8 +24,11 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
         console::out(&text::machine(&machine, &Style { color: true, width: console::width(false) }));
     }
     if check.strict && machine.grade > Grade::B {
-        return Err(Failure::refused(format!("the grade of this machine is {}, and --strict asks for A or B", machine.grade))
-            .hint("each warning above says what helps"));
+        return Err(Failure::refused(format!(
+            "the grade of this machine is {}, and --strict asks for A or B",
+            machine.grade
+        ))
+        .hint("each warning above says what helps"));
     }
     Ok(ExitCode::SUCCESS)
 }

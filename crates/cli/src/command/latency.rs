@@ -20,7 +20,11 @@ pub(crate) fn run(arguments: &Latency) -> Result<ExitCode, Failure> {
     let mut given = common.given();
     given.extend(request.given());
     let choice = Choice {
-        placements: if common.placements.is_empty() { Placement::ALL.to_vec() } else { common.placements.clone() },
+        placements: if common.placements.is_empty() {
+            Placement::ALL.to_vec()
+        } else {
+            common.placements.clone()
+        },
         layouts: request.layout.map_or_else(|| vec![Layout::Own, Layout::Shared], |layout| vec![layout]),
         pauses: request.pause.map_or_else(|| vec![Pause::Off, Pause::On], |pause| vec![pause]),
         payloads: vec![request.payload.unwrap_or(8)],
@@ -28,8 +32,11 @@ pub(crate) fn run(arguments: &Latency) -> Result<ExitCode, Failure> {
         awake: if request.keep_awake { vec![false, true] } else { vec![false] },
         neighbour: request.neighbour,
     };
-    let mechanisms =
-        if request.mechanisms.is_empty() { mechanism::ALL.iter().collect() } else { request.mechanisms.clone() };
+    let mechanisms = if request.mechanisms.is_empty() {
+        mechanism::ALL.iter().collect()
+    } else {
+        request.mechanisms.clone()
+    };
     measure(Asked {
         name: "latency",
         measure: &arguments.measure,

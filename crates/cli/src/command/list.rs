@@ -23,7 +23,11 @@ pub(crate) fn run(list: &List) -> Result<ExitCode, Failure> {
         other => {
             let failure = Failure::usage(format!("there is no list of “{other}”"));
             let near = nearest(other, KINDS);
-            let hint = if near.is_empty() { format!("it takes one of: {}", KINDS.join(", ")) } else { format!("nearest: {}", near.join(", ")) };
+            let hint = if near.is_empty() {
+                format!("it takes one of: {}", KINDS.join(", "))
+            } else {
+                format!("nearest: {}", near.join(", "))
+            };
             return Err(failure.hint(hint));
         }
     }

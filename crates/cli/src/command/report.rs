@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use threadtoll_record::file::{self, Results};
+use threadtoll_report::clean;
 
 use crate::arguments::Report;
 use crate::console;
@@ -14,8 +15,11 @@ use crate::page;
 pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
     if let Some(page) = &report.html {
         if report.files.iter().any(|file| same_file(file, page)) {
-            return Err(Failure::usage(format!("the page {} would replace the file that it is made from", page.display()))
-                .hint("name another file for the page"));
+            return Err(Failure::usage(format!(
+                "the page {} would replace the file that it is made from",
+                page.display()
+            ))
+            .hint("name another file for the page"));
         }
         page::check(page)?;
     }
@@ -28,14 +32,20 @@ pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
             console::err(&format!(
                 "note: {missing} of {} groups are not complete; `threadtoll {} --resume {}` completes them.",
                 results.groups.len(),
-                results.plan.command.first().map_or("survey", String::as_str),
+                clean(results.plan.command.first().map_or("survey", String::as_str)),
                 path.display()
             ));
         }
         all.push(results);
     }
-    if all.iter().any(|results| results.machine.simulated) && all.iter().any(|results| !results.machine.simulated) {
-        return Err(Failure::usage("figures of a simulated machine cannot stand beside measured ones").hint("give them apart"));
+    if all.iter().any(|results| results.machine.simulated)
+        && all.iter().any(|results| !results.machine.simulated)
+    {
+        return Err(Failure::usage("figures of a simulated machine cannot stand beside measured ones")
+            .hint("give them apart"));
+    }
+    if let Some(page) = &report.html {
+        page::prepare(page)?;
     }
     if report.text || report.html.is_none() {
         for results in &all {

@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
-use crate::exchange::{Course, Ends, Lead, Marks, lead_loop, marking};
+use crate::exchange::{Course, Ends, Last, Lead, Led, Marks, lead_loop, marking};
 
 use super::message::{read_message, write_message};
 use super::{Settings, Unavailable};
@@ -35,7 +35,7 @@ struct Shared {
 impl Lead for AsyncWake {
     fn enter(&mut self) {}
 
-    fn lead(&mut self, course: Course, marks: Marks<'_>) -> u64 {
+    fn lead(&mut self, course: Course, last: &Last, marks: Marks<'_>) -> Led {
         let shared =
             Rc::new(Shared { message: RefCell::new(vec![0; self.words]), there: Notify::new(), back: Notify::new() });
         let tasks = LocalSet::new();
@@ -52,7 +52,7 @@ impl Lead for AsyncWake {
             }
         });
         let leading = tasks.run_until(async {
-            marking!(marks, mark => lead_loop!(course, mark, seq => {
+            marking!(marks, mark => lead_loop!(course, last, mark, seq => {
                 write_message(&mut shared.message.borrow_mut(), seq);
                 shared.there.notify_one();
                 shared.back.notified().await;

@@ -10,10 +10,14 @@ use std::sync::atomic::Ordering;
 use super::lanes::Lane;
 use super::{Ends, Exchange, Settings, Unavailable};
 
-/// The upper bits of our keys ("tt" would be seven bits too many); the lower 22 are the process id, which Linux limits to
-/// 2²².
-const KEY: i32 = 0x2D4 << 22;
-const PID: i32 = (1 << 22) - 1;
+/// The upper seven bits of our keys. The lower 22 are the process id, which Linux limits to 2²²; those between number the
+/// sets of a process.
+const KEY: i32 = 0x5A << 25;
+const SETS: i32 = 8;
+const PID_BITS: u32 = 22;
+const PID: i32 = (1 << PID_BITS) - 1;
+/// What all our keys have in common.
+const OURS: i32 = !((SETS - 1) << PID_BITS | PID);
 
 pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     remove_leftovers();
@@ -30,16 +34,20 @@ struct Set(libc::c_int);
 
 impl Set {
     fn new() -> Result<Self, Unavailable> {
-        let key = KEY | (std::process::id() as i32 & PID);
         let mode = libc::IPC_CREAT | libc::IPC_EXCL | 0o600;
-        // SAFETY: plain numbers.
-        let mut id = unsafe { libc::semget(key, 2, mode) };
-        if id < 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EEXIST) {
-            // Another cell of this process holds the key; a nameless set does as well, it is only not found again.
+        // A group has at most as many cells as there are numbers; another one in use belongs to another cell.
+        for number in 0..SETS {
+            let key = KEY | number << PID_BITS | (std::process::id() as i32 & PID);
             // SAFETY: plain numbers.
-            id = unsafe { libc::semget(libc::IPC_PRIVATE, 2, mode) };
+            let id = unsafe { libc::semget(key, 2, mode) };
+            if id >= 0 {
+                return Ok(Set(id));
+            }
+            if std::io::Error::last_os_error().raw_os_error() != Some(libc::EEXIST) {
+                break;
+            }
         }
-        if id < 0 { Err(Unavailable::last("semget")) } else { Ok(Set(id)) }
+        Err(Unavailable::last("semget"))
     }
 
     #[inline(always)]
@@ -71,7 +79,7 @@ fn remove_leftovers() {
         };
         let key = key as i32;
         let pid = key & PID;
-        if key & !PID != KEY || owner != i64::from(user) || std::path::Path::new(&format!("/proc/{pid}")).exists() {
+        if key & OURS != KEY || owner != i64::from(user) || std::path::Path::new(&format!("/proc/{pid}")).exists() {
             continue;
         }
         // SAFETY: plain numbers; the kernel lets us remove only what is ours.

@@ -14,6 +14,24 @@ pub struct Site<'a> {
     pub pair: Option<(u32, u32)>,
     /// The CPUs among which free cells roam; the first is the one that same-cpu cells use where there is no pair.
     pub pool: Vec<u32>,
+    /// What cannot be had there.
+    pub lacking: Lacking,
+}
+
+/// What a machine does not let us have, with the reasons.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lacking {
+    /// Mechanisms by name.
+    pub mechanisms: Vec<(&'static str, String)>,
+    /// Why CPUs cannot be kept awake; null where they can.
+    pub awake: Option<String>,
+}
+
+impl Lacking {
+    /// Why the mechanism cannot be had, or nothing.
+    pub(super) fn of(&self, mechanism: &Mechanism) -> Option<&str> {
+        self.mechanisms.iter().find(|(name, _)| *name == mechanism.name).map(|(_, why)| why.as_str())
+    }
 }
 
 impl<'a> Site<'a> {
@@ -23,12 +41,18 @@ impl<'a> Site<'a> {
             [a, b, ..] => Some((*a, *b)),
             _ => None,
         };
-        Site { topology, pair, pool: cpus.to_vec() }
+        Site { topology, pair, pool: cpus.to_vec(), lacking: Lacking::default() }
     }
 
     /// The site for all CPUs that this process may use.
     pub fn whole(topology: &'a Topology, allowed: &[u32]) -> Self {
-        Site { topology, pair: topology.default_pair(allowed), pool: allowed.to_vec() }
+        let pair = topology.default_pair(allowed);
+        Site { topology, pair, pool: allowed.to_vec(), lacking: Lacking::default() }
+    }
+
+    /// The same site where this cannot be had.
+    pub fn without(self, lacking: Lacking) -> Self {
+        Site { lacking, ..self }
     }
 
     /// The CPU that one-thread and same-cpu cells use.
@@ -100,9 +124,20 @@ pub(super) fn place(
     mechanism: &Mechanism,
     placement: Placement,
     site: &Site<'_>,
+) -> Result<(Vec<u32>, Relation), String> {
+    if let Some(why) = site.lacking.of(mechanism) {
+        return Err(why.to_string());
+    }
+    suited(mechanism.class, placement, site).map_err(str::to_string)
+}
+
+fn suited(
+    class: Class,
+    placement: Placement,
+    site: &Site<'_>,
 ) -> Result<(Vec<u32>, Relation), &'static str> {
     let alone = site.pool.len() < 2;
-    match (mechanism.class, placement) {
+    match (class, placement) {
         (Class::OneThread, Placement::Pinned) => Ok((vec![site.first()], Relation::SameThread)),
         (Class::OneThread, _) => Err("both of its ends are one thread, which is measured pinned"),
         (_, Placement::Pinned) => match site.pair {
@@ -132,13 +167,18 @@ pub(super) fn cells(mechanism: &Mechanism, choice: &Choice, site: &Site<'_>) -> 
         let (cpus, relation) = match place(mechanism, *placement, site) {
             Ok(place) => place,
             Err(why) => {
-                refused.push(Refused { what: format!("{} {placement}", mechanism.name), why: why.into() });
+                refused.push(Refused { what: format!("{} {placement}", mechanism.name), why });
                 continue;
             }
         };
+        let mut awake: Vec<bool> = choice.awake.iter().map(|awake| *awake && sleeps).collect();
+        if let (Some(why), true) = (&site.lacking.awake, awake.contains(&true)) {
+            refused.push(Refused { what: format!("{} {placement}, kept awake", mechanism.name), why: why.clone() });
+            awake.retain(|awake| !awake);
+        }
         for (line, pause) in layouts.iter().flat_map(|line| pauses.iter().map(move |pause| (*line, *pause))) {
             for payload_bytes in &choice.payloads {
-                for keep_awake in &choice.awake {
+                for keep_awake in &awake {
                     let cell = Cell {
                         mechanism: mechanism.name.into(),
                         placement: *placement,
@@ -147,7 +187,7 @@ pub(super) fn cells(mechanism: &Mechanism, choice: &Choice, site: &Site<'_>) -> 
                         payload_bytes: *payload_bytes,
                         line,
                         pause,
-                        keep_awake: *keep_awake && sleeps,
+                        keep_awake: *keep_awake,
                         neighbour: choice.neighbour,
                     };
                     if !found.contains(&cell) {

@@ -1,6 +1,6 @@
 //! Cells into groups of at most eight, the reference first in each, with their share of the time.
 
-use threadtoll_record::{Budget, Cell, PlannedCell};
+use threadtoll_record::{Budget, Cell, MAX_ROUNDS, PlannedCell};
 
 use crate::mechanism::Mechanism;
 use crate::real::MAX_SAMPLES;
@@ -11,6 +11,9 @@ const GROUP: usize = 8;
 const BLOCK_OVERHEAD_NS: u64 = 3_000_000;
 /// What a group costs beside its blocks: threads, memory, pilots, and the bound on its clocks.
 const GROUP_OVERHEAD_NS: u64 = 60_000_000;
+
+/// Blocks are not made longer than this while there can be more of them instead.
+const LONG_BLOCK_NS: u64 = 25_000_000;
 
 /// How much is measured of each cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +32,16 @@ impl Effort {
     /// The rounds that a verdict needs.
     pub const ROUNDS: u32 = 21;
 
+    /// More stamped samples than this do not fit into the most rounds that a group may go.
+    pub const MOST_SAMPLES: u64 = MAX_SAMPLES * MAX_ROUNDS as u64;
+
     /// Spreads a time per cell, half of it on stretches, and a number of stamped samples if one was asked for.
+    ///
+    /// More time means more rounds rather than longer blocks: a block keeps a limited number of samples, and intervals
+    /// come from many blocks.
     pub fn new(time_ns: u64, samples: Option<u64>) -> Self {
-        let needed = samples.map_or(0, |samples| samples.div_ceil(MAX_SAMPLES));
-        let rounds = u64::from(Self::ROUNDS).max(needed) as u32;
+        let needed = samples.map_or(0, |samples| samples.div_ceil(MAX_SAMPLES)).max(time_ns / 2 / LONG_BLOCK_NS);
+        let rounds = needed.clamp(u64::from(Self::ROUNDS), u64::from(MAX_ROUNDS)) as u32;
         let half = (time_ns / 2 / u64::from(rounds)).max(1);
         Effort {
             rounds,

@@ -43,8 +43,12 @@ pub fn matrix(
     effort: Effort,
 ) -> (Vec<Vec<PlannedCell>>, Vec<Refused>) {
     let Some(mechanism) = mechanism else { return (Vec::new(), Vec::new()) };
-    let pairs = site.topology.pairs(&site.pool, level);
     let mut refused = Vec::new();
+    if let Some(why) = site.lacking.of(mechanism) {
+        refused.push(Refused { what: format!("the matrix of {}", mechanism.name), why: why.to_string() });
+        return (Vec::new(), refused);
+    }
+    let pairs = site.topology.pairs(&site.pool, level);
     if pairs.is_empty() {
         let why = if site.pool.len() < 2 {
             "there is only one CPU to use, and a matrix needs two".to_string()

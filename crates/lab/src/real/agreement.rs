@@ -16,13 +16,23 @@ use crate::rig::LabError;
 use super::worker::{Job, Pair, Watch};
 
 const EXCHANGES: u64 = 20_000;
+const WARM_UP_NS: f64 = 100_000.0;
+/// Fewer exchanges will do where they are slow.
+const LONGEST_NS: f64 = 20e6;
 
 /// The two-sided bound in nanoseconds; infinite where it could not be established.
 pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, LabError> {
     let Some(mechanism) = mechanism::find("atomic-store") else { return Ok(f64::INFINITY) };
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
     let mut pair = Pair::start(clock, mechanism, settings, vec![first], vec![second])?;
-    let job = Job { first: 1, warm_up: 1000, stretches: EXCHANGES, per_stretch: 1, watch: Watch::OneWay };
+    let job = Job {
+        first: 1,
+        warm_up: clock.ticks(WARM_UP_NS),
+        stretches: EXCHANGES,
+        per_stretch: 1,
+        length: clock.ticks(LONGEST_NS),
+        watch: Watch::OneWay,
+    };
     let Some(report) = pair.run(job, Duration::from_secs(20)) else { return Ok(f64::INFINITY) };
     let mut ahead = i64::MAX;
     let mut behind = i64::MAX;

@@ -49,8 +49,11 @@ impl Resting {
             resting.threads.push(thread);
         }
         drop(ready);
-        for outcome in prepared {
-            outcome?;
+        for _ in 0..resting.threads.len() {
+            match prepared.recv() {
+                Ok(outcome) => outcome?,
+                Err(_) => return Err(LabError::Spawn(std::io::Error::other("it ended at once"))),
+            }
         }
         Ok(resting)
     }

@@ -10,7 +10,7 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_machine::disturbance::{ThreadCounters, ThreadProbe};
 use threadtoll_machine::place;
 
-use crate::exchange::{Course, Ends, Follow, Lead, Marks};
+use crate::exchange::{Course, Ends, Follow, Last, Lead, Marks};
 use crate::mechanism::{Mechanism, Settings};
 use crate::real::MAX_SAMPLES;
 use crate::rig::LabError;
@@ -18,31 +18,23 @@ use crate::rig::LabError;
 /// What a block asks of the two threads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
+    /// Sequence number of the first message.
     pub(super) first: u64,
+    /// How long to exchange before anything is counted, in ticks.
     pub(super) warm_up: u64,
+    /// The most stretches.
     pub(super) stretches: u64,
     pub(super) per_stretch: u64,
+    /// How long to go on, in ticks.
+    pub(super) length: u64,
     pub(super) watch: Watch,
 }
 
-/// Exchanges between reading the threads' counters and the first mark: reading them takes microseconds, which the first
-/// exchange after it would show.
-const SETTLE: u64 = 2;
-
-impl Job {
-    /// Everything that goes back and forth.
-    pub(super) fn round_trips(&self) -> u64 {
-        self.warm_up + SETTLE + self.stretches * self.per_stretch
-    }
-
-    fn settle_first(&self) -> u64 {
-        self.first + self.warm_up
-    }
-
-    fn course_first(&self) -> u64 {
-        self.settle_first() + SETTLE
-    }
-}
+/// Exchanges of a stretch while warming up: few, so that a slow mechanism does not take long.
+const WARM_UP_STRETCH: u64 = 4;
+/// Round trips that the threads' accounts hold beside those of the block: one that settles both ends after the accounts
+/// were read, which takes microseconds that the first mark must not show, and one that closes each course.
+const AROUND: u64 = 3;
 
 /// What is noted beside the leading end's stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,13 +56,25 @@ pub(super) struct Report {
     pub(super) follow_cpus: Vec<u32>,
     pub(super) threads: Vec<ThreadCounters>,
     pub(super) wrong: u64,
+    /// Sequence number for the next job.
+    pub(super) next: u64,
+    /// Round trips that the accounts in `threads` are of.
+    pub(super) accounted: u64,
 }
 
 struct Part {
     times: Vec<u64>,
     cpus: Vec<u32>,
+    found: Found,
+}
+
+/// What a thread found beside its marks.
+struct Found {
     thread: ThreadCounters,
     wrong: u64,
+    /// Known to the leading end only.
+    next: u64,
+    accounted: u64,
 }
 
 enum Message {
@@ -108,6 +112,8 @@ impl Pair {
         let both = Arc::new(Barrier::new(2));
         let clock = *clock;
         let entered = Arc::clone(&both);
+        let last = Arc::new(Last::default());
+        let follow_last = Arc::clone(&last);
         let lead = Worker::start("lead", lead_cpus, move |setup| {
             let ends = mechanism.make(&settings).map_err(|reason| LabError::Unavailable {
                 mechanism: mechanism.name.to_string(),
@@ -121,13 +127,13 @@ impl Pair {
                 Ok(Ends::One(mut lead)) => {
                     let _ = give_follow.send(None);
                     lead.enter();
-                    setup.serve(|job, times, cpus, probe| lead_part(&mut *lead, &clock, job, times, cpus, probe));
+                    setup.serve(|job, times, cpus, probe| lead_part(&mut *lead, &last, &clock, job, times, cpus, probe));
                 }
                 Ok(Ends::Two(mut lead, follow)) => {
                     let _ = give_follow.send(Some(follow));
                     lead.enter();
                     entered.wait();
-                    setup.serve(|job, times, cpus, probe| lead_part(&mut *lead, &clock, job, times, cpus, probe));
+                    setup.serve(|job, times, cpus, probe| lead_part(&mut *lead, &last, &clock, job, times, cpus, probe));
                 }
             }
         })?;
@@ -135,13 +141,14 @@ impl Pair {
             Ok(Some(mut follow)) => Some(Worker::start("follow", follow_cpus, move |setup| {
                 follow.enter();
                 both.wait();
-                setup.serve(|job, times, cpus, probe| follow_part(&mut *follow, &clock, job, times, cpus, probe));
+                setup.serve(|job, times, cpus, probe| follow_part(&mut *follow, &follow_last, &clock, job, times, cpus, probe));
             })?),
             // One thread is both, or the leading one has failed and says so itself.
             Ok(None) | Err(_) => None,
         };
         let mut pair = Pair { lead, follow, stuck: false };
-        for worker in std::iter::once(&mut pair.lead).chain(&mut pair.follow) {
+        // The following end first: if it cannot be placed, the leading one waits at the barrier and never answers.
+        for worker in pair.follow.iter_mut().chain(std::iter::once(&mut pair.lead)) {
             match worker.answers.recv() {
                 Ok(Message::Ready) => {}
                 Ok(Message::Failed(error)) => {
@@ -180,15 +187,17 @@ impl Pair {
             cpus: lead.cpus,
             follow_times: Vec::new(),
             follow_cpus: Vec::new(),
-            threads: vec![lead.thread],
-            wrong: lead.wrong,
+            threads: vec![lead.found.thread],
+            wrong: lead.found.wrong,
+            next: lead.found.next,
+            accounted: lead.found.accounted,
         };
         if let Some(follow) = &self.follow {
             let part = await_part(follow)?;
             report.follow_times = part.times;
             report.follow_cpus = part.cpus;
-            report.threads.push(part.thread);
-            report.wrong |= part.wrong;
+            report.threads.push(part.found.thread);
+            report.wrong |= part.found.wrong;
         }
         Some(report)
     }
@@ -220,7 +229,7 @@ impl Setup {
     }
 
     /// Does jobs until there are no more.
-    fn serve(self, mut part: impl FnMut(Job, &mut Vec<u64>, &mut Vec<u32>, &ThreadProbe) -> (ThreadCounters, u64)) {
+    fn serve(self, mut part: impl FnMut(Job, &mut Vec<u64>, &mut Vec<u32>, &ThreadProbe) -> Found) {
         let probe = ThreadProbe::new();
         // One page more than any course needs; written once, so that no page is missing when the clock runs.
         let mut times: Vec<u64> = touched(MAX_SAMPLES as usize + 512);
@@ -231,9 +240,9 @@ impl Setup {
         while let Ok(job) = self.jobs.recv() {
             times.clear();
             cpus.clear();
-            let (thread, wrong) = part(job, &mut times, &mut cpus, &probe);
+            let found = part(job, &mut times, &mut cpus, &probe);
             // The buffers stay here, touched; what goes out is copied after the clock has stopped.
-            let done = Part { times: times.clone(), cpus: cpus.clone(), thread, wrong };
+            let done = Part { times: times.clone(), cpus: cpus.clone(), found };
             if self.answers.send(Message::Done(done)).is_err() {
                 return;
             }
@@ -269,42 +278,68 @@ impl Worker {
 
 fn lead_part(
     lead: &mut dyn Lead,
+    last: &Last,
     clock: &Clock,
     job: Job,
     times: &mut Vec<u64>,
     cpus: &mut Vec<u32>,
     probe: &ThreadProbe,
-) -> (ThreadCounters, u64) {
-    let course = |first, stretches, per_stretch| Course { first, stretches, per_stretch };
-    let mut wrong = lead.lead(course(job.first, 1, job.warm_up), Marks::None);
+) -> Found {
+    let warm_up = Course {
+        first: job.first,
+        stretches: u64::MAX,
+        per_stretch: WARM_UP_STRETCH,
+        until: clock.stamp() + job.warm_up,
+    };
+    let warmed = lead.lead(warm_up, last, Marks::Clock(clock));
     let before = probe.sample();
-    wrong |= lead.lead(course(job.settle_first(), 1, SETTLE), Marks::None);
+    let settle = Course { first: warmed.next, stretches: 1, per_stretch: 1, until: u64::MAX };
+    let settled = lead.lead(settle, last, Marks::None);
     let marks = match job.watch {
         Watch::Cpus => Marks::TimesAndCpus(clock, times, cpus),
         Watch::Nothing | Watch::OneWay => Marks::Times(clock, times),
     };
-    wrong |= lead.lead(course(job.course_first(), job.stretches, job.per_stretch), marks);
+    let course = Course {
+        first: settled.next,
+        stretches: job.stretches,
+        per_stretch: job.per_stretch,
+        until: clock.stamp().saturating_add(job.length),
+    };
+    let led = lead.lead(course, last, marks);
     let after = probe.sample();
-    (after.delta(&before), wrong)
+    let stretches = times.len().saturating_sub(1) as u64;
+    Found {
+        thread: after.delta(&before),
+        wrong: warmed.wrong | settled.wrong | led.wrong,
+        next: led.next,
+        accounted: stretches * job.per_stretch + AROUND,
+    }
 }
 
 fn follow_part(
     follow: &mut dyn Follow,
+    last: &Last,
     clock: &Clock,
     job: Job,
     times: &mut Vec<u64>,
     cpus: &mut Vec<u32>,
     probe: &ThreadProbe,
-) -> (ThreadCounters, u64) {
-    let mut wrong = follow.follow(job.first, job.warm_up, Marks::None);
+) -> Found {
+    let (warmed, next) = echo(follow, job.first, last, Marks::None);
     let before = probe.sample();
-    wrong |= follow.follow(job.settle_first(), SETTLE, Marks::None);
+    let (settled, next) = echo(follow, next, last, Marks::None);
     let marks = match job.watch {
         Watch::Nothing => Marks::None,
         Watch::OneWay => Marks::Times(clock, times),
         Watch::Cpus => Marks::TimesAndCpus(clock, times, cpus),
     };
-    wrong |= follow.follow(job.course_first(), job.stretches * job.per_stretch, marks);
+    let (followed, next) = echo(follow, next, last, marks);
     let after = probe.sample();
-    (after.delta(&before), wrong)
+    Found { thread: after.delta(&before), wrong: warmed | settled | followed, next, accounted: 0 }
+}
+
+/// Follows one course, and tells where the next begins.
+fn echo(follow: &mut dyn Follow, first: u64, last: &Last, marks: Marks<'_>) -> (u64, u64) {
+    let followed = follow.follow(first, last, marks);
+    (followed.wrong, followed.next)
 }

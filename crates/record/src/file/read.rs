@@ -1,18 +1,23 @@
 //! Reading: everything is checked, because a file may come from anywhere.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 use crate::{Block, BlockKind, Line, Machine, Plan, Record, fold};
 
-/// No line of ours is longer: a plan of 125,000 pairs of CPUs is the longest.
-const MAX_LINE: u64 = 256 << 20;
+use super::plausible::{block_fault, machine_fault, plan_fault, record_fault};
+
+/// No plan of ours is longer: 125,000 pairs of CPUs.
+const MAX_PLAN_LINE: u64 = 256 << 20;
+/// Nor any machine: thousands of CPUs.
+const MAX_MACHINE_LINE: u64 = 16 << 20;
 /// Other lines of ours are far shorter; a longer one is not read into memory.
 const MAX_BLOCK_LINE: u64 = 4 << 20;
-/// Texts of ours are short; longer ones would only flood a terminal.
-const MAX_TEXT: usize = 10_000;
 
 /// Why a file is not a file of results.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +28,7 @@ pub enum Fault {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        error: std::io::Error,
+        error: io::Error,
     },
     /// A line is wrong.
     #[error("{} is not a threadtoll file: line {line}: {what}", path.display())]
@@ -102,23 +107,19 @@ impl Results {
 /// If it cannot be read or anything else about it is wrong.
 pub fn read(path: &Path) -> Result<Results, Fault> {
     let system = |error| Fault::System { path: path.to_path_buf(), error };
-    let file = File::open(path).map_err(system)?;
-    let kind = file.metadata().map_err(system)?.file_type();
-    if !kind.is_file() {
-        return Err(system(std::io::Error::other("it is not a regular file")));
-    }
+    let file = open(path).map_err(system)?;
     let mut reader = Reader { path, lines: BufReader::new(file), number: 0, offset: 0 };
-    let machine = match reader.next(MAX_LINE)? {
+    let machine = match reader.next(MAX_MACHINE_LINE)? {
         Next::Line(Line::Machine(machine)) => *machine,
         Next::Line(_) | Next::Incomplete => return Err(reader.fault("it must describe the machine")),
         Next::End => return Err(reader.fault_at(1, "the file is empty")),
     };
-    let plan = match reader.next(MAX_LINE)? {
+    let plan = match reader.next(MAX_PLAN_LINE)? {
         Next::Line(Line::Plan(plan)) => plan,
         Next::Line(_) | Next::Incomplete => return Err(reader.fault("it must be the plan")),
         Next::End => return Err(reader.fault_at(2, "the plan is missing")),
     };
-    if let Some(what) = machine_fault(&machine).or_else(|| plan.fault()) {
+    if let Some(what) = machine_fault(&machine).or_else(|| plan.fault()).or_else(|| plan_fault(&plan)) {
         return Err(reader.fault(&what));
     }
     if plan.run != machine.run {
@@ -130,7 +131,8 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
     loop {
         match reader.next(MAX_BLOCK_LINE)? {
             Next::Line(Line::Block(block)) => {
-                take_block(&mut results, &mut seen, &mut partial, *block).map_err(|what| reader.fault(&what))?;
+                take_block(&mut results, &mut seen, &mut partial, *block)
+                    .map_err(|what| reader.fault(&what))?;
             }
             Next::Line(Line::Record(record)) => {
                 take_record(&mut results, &mut partial, *record).map_err(|what| reader.fault(&what))?;
@@ -153,19 +155,10 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
     Ok(results)
 }
 
-fn machine_fault(machine: &Machine) -> Option<String> {
-    let clock = &machine.clock;
-    if ![clock.step_ns, clock.read_ns, clock.tick_ns].iter().all(|value| value.is_finite() && *value >= 0.0) {
-        return Some("the clock of the machine is impossible".into());
-    }
-    if machine.cpus as usize != machine.topology.len() || machine.cpus == 0 {
-        return Some("the machine's number of CPUs is not that of its topology".into());
-    }
-    let texts = [&machine.cpu, &machine.tool, &machine.kernel, &machine.run];
-    if texts.iter().any(|text| text.len() > MAX_TEXT) {
-        return Some("a text about the machine is far too long".into());
-    }
-    None
+/// Opens a regular file; a named pipe must not keep us waiting for a writer.
+fn open(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 fn take_block(
@@ -186,18 +179,8 @@ fn take_block(
     if block.seq >= cell.budget.rounds {
         return Err(format!("the plan has no round {} in group {}", block.seq, block.group));
     }
-    let figures = [block.mean, block.min, block.max];
-    if block.count == 0 || !figures.iter().all(|value| value.is_finite() && *value >= 0.0) {
-        return Err("the figures of the block are impossible".into());
-    }
-    // Sums over hostile blocks must not overflow: no honest block counts or lasts anywhere near as much.
-    let sums = [block.count, block.elapsed_ns, block.cost.user_ns, block.cost.system_ns];
-    let switches = [block.cost.voluntary_switches, block.cost.involuntary_switches, block.over.unwrap_or(0)];
-    if sums.iter().chain(&switches).any(|value| *value > 1 << 44) || block.histogram.as_ref().is_some_and(|histogram| histogram.count() > 1 << 44) {
-        return Err("the figures of the block are impossibly large".into());
-    }
-    if block.worst.len() > fold::WORST || block.worst.iter().any(|worst| !worst.ns.is_finite() || !worst.at_s.is_finite()) {
-        return Err("the longest samples of the block are impossible".into());
+    if let Some(what) = block_fault(&block) {
+        return Err(what.into());
     }
     let state = &mut results.groups[block.group];
     if state.records.is_some() && block.attempt <= state.attempts {
@@ -209,7 +192,10 @@ fn take_block(
         seen[block.group].clear();
         partial[block.group].clear();
     } else if block.attempt != state.attempts || block.attempt == 0 {
-        return Err(format!("attempt {} at group {} does not follow {}", block.attempt, block.group, state.attempts));
+        return Err(format!(
+            "attempt {} at group {} does not follow {}",
+            block.attempt, block.group, state.attempts
+        ));
     }
     if !seen[block.group].insert((block.cell, block.seq, block.kind)) {
         return Err("the same block stands in the file twice".into());
@@ -218,7 +204,11 @@ fn take_block(
     Ok(())
 }
 
-fn take_record(results: &mut Results, partial: &mut [Vec<Option<Record>>], record: Record) -> Result<(), String> {
+fn take_record(
+    results: &mut Results,
+    partial: &mut [Vec<Option<Record>>],
+    record: Record,
+) -> Result<(), String> {
     if record.run != results.plan.run {
         return Err("the record belongs to another run".into());
     }
@@ -227,20 +217,26 @@ fn take_record(results: &mut Results, partial: &mut [Vec<Option<Record>>], recor
     };
     let state = &mut results.groups[record.group];
     if record.attempt != state.attempts || record.attempt == 0 {
-        return Err(format!("no blocks of attempt {} at group {} stand before the record", record.attempt, record.group));
+        return Err(format!(
+            "no blocks of attempt {} at group {} stand before the record",
+            record.attempt, record.group
+        ));
     }
     if record.simulated != results.machine.simulated {
         return Err("the record and the machine disagree about being simulated".into());
     }
-    if record.worst.len() > fold::WORST || record.warnings.iter().any(|warning| warning.text.len() > MAX_TEXT) {
-        return Err("the record is impossibly large".into());
+    if let Some(what) = record_fault(&record) {
+        return Err(what.into());
     }
     if state.blocks.is_empty() {
         return Err(format!("group {} was complete before this record", record.group));
     }
     let complete = &mut partial[record.group];
     complete.resize(planned.len(), None);
-    let free = planned.iter().zip(complete.iter()).position(|(cell, taken)| cell.cell == record.cell && taken.is_none());
+    let free = planned
+        .iter()
+        .zip(complete.iter())
+        .position(|(cell, taken)| cell.cell == record.cell && taken.is_none());
     let Some(index) = free else {
         return Err("the record is of a cell that the group does not have, or has already".into());
     };

@@ -39,6 +39,21 @@ pub struct Appender {
 }
 
 impl Appender {
+    /// Refuses what exists and holds something, or is no regular file.
+    ///
+    /// # Errors
+    ///
+    /// If it does or is not; or if the system does not say.
+    pub fn check(path: &Path) -> Result<(), WriteFault> {
+        match std::fs::metadata(path) {
+            Ok(found) if !found.is_file() => Err(WriteFault::NotAFile(path.to_path_buf())),
+            Ok(found) if found.len() > 0 => Err(WriteFault::Exists(path.to_path_buf())),
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(WriteFault::System { what: "write", path: path.to_path_buf(), error }),
+        }
+    }
+
     /// Makes the file with its first two lines: a temporary file beside it that is renamed when both are on disk.
     ///
     /// Missing directories are made.
@@ -51,7 +66,7 @@ impl Appender {
             let path = path.to_path_buf();
             move |error| WriteFault::System { what, path, error }
         };
-        check_free(path)?;
+        Self::check(path)?;
         let directory = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
             _ => PathBuf::from("."),
@@ -74,7 +89,7 @@ impl Appender {
             file.sync_all().map_err(system("write", path))?;
             lock(&file, path)?;
             // Looked at again just before the rename: the first look was long before, and nothing may be lost.
-            check_free(path)?;
+            Self::check(path)?;
             put_in_place(&draft, path).map_err(|error| {
                 if error.kind() == io::ErrorKind::AlreadyExists {
                     WriteFault::Exists(path.to_path_buf())
@@ -97,10 +112,8 @@ impl Appender {
     ///
     /// If another process is writing it, it has changed since it was read, or the system refuses.
     pub fn resume(path: &Path, length: u64, read_length: u64) -> Result<Self, WriteFault> {
-        let system =
-            |what| move |error| WriteFault::System { what, path: path.to_path_buf(), error };
-        let mut file =
-            OpenOptions::new().read(true).write(true).open(path).map_err(system("continue"))?;
+        let system = |what| move |error| WriteFault::System { what, path: path.to_path_buf(), error };
+        let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(system("continue"))?;
         lock(&file, path)?;
         let now = file.metadata().map_err(system("continue"))?.len();
         if now != read_length {
@@ -153,17 +166,6 @@ impl Appender {
     }
 }
 
-/// Refuses what exists and holds something, or is no regular file.
-fn check_free(path: &Path) -> Result<(), WriteFault> {
-    match std::fs::metadata(path) {
-        Ok(found) if !found.is_file() => Err(WriteFault::NotAFile(path.to_path_buf())),
-        Ok(found) if found.len() > 0 => Err(WriteFault::Exists(path.to_path_buf())),
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(WriteFault::System { what: "write", path: path.to_path_buf(), error }),
-    }
-}
-
 /// Renames without replacing; only an empty file, which the caller has just seen, is replaced.
 fn put_in_place(draft: &Path, path: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -173,13 +175,11 @@ fn put_in_place(draft: &Path, path: &Path) -> io::Result<()> {
     match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
         // Some file systems cannot rename without replacing; a hard link cannot replace either.
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-            match std::fs::hard_link(draft, path) {
-                Ok(()) => std::fs::remove_file(draft),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-                Err(_) => std::fs::rename(draft, path),
-            }
-        }
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => match std::fs::hard_link(draft, path) {
+            Ok(()) => std::fs::remove_file(draft),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+            Err(_) => std::fs::rename(draft, path),
+        },
         Err(error) => Err(error.into()),
     }
 }

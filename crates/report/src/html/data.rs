@@ -10,7 +10,7 @@ use crate::published::published;
 use crate::rows::Row;
 use crate::text::ladder::{cpu, switches};
 use crate::text::matrix::Pairs;
-use crate::units::{maybe_time, per_op, plus_minus, share, time};
+use crate::units::{maybe_time, per_op, plus_minus, round_time, share, time};
 
 /// Bins of a histogram per power of ten.
 const PER_DECADE: f64 = 40.0;
@@ -135,7 +135,8 @@ fn first_shown(rows: &[Row<'_>]) -> Vec<usize> {
 }
 
 fn side(record: &Record, step_ns: f64, distributions: &mut usize) -> SideData {
-    let distribution = record.histogram.as_ref().filter(|histogram| histogram.count() > 0 && *distributions > 0);
+    let distribution =
+        record.histogram.as_ref().filter(|histogram| histogram.count() > 0 && *distributions > 0);
     if distribution.is_some() {
         *distributions -= 1;
     }
@@ -166,7 +167,7 @@ fn lines(record: &Record) -> Vec<String> {
     ));
     lines.push(format!("round trip max {}", maybe_time(record.max)));
     if let Some(over) = record.over.share {
-        lines.push(format!("over {}: {}", time(record.over.limit_ns as f64), share(over)));
+        lines.push(format!("over {}: {}", round_time(record.over.limit_ns as f64), share(over)));
     }
     if let (Some(cpu), Some(switches)) = (cpu(&record.cost), switches(&record.cost)) {
         lines.push(format!("per hand-off: CPU {}, {} switches", time(cpu), per_op(switches)));
@@ -225,8 +226,8 @@ fn curve(histogram: &Histogram) -> Vec<[f64; 2]> {
 
 fn matrix_data(run: &Run<'_>, pairs: &Pairs<'_>, budget: &mut usize) -> Option<MatrixData> {
     let cpus = &pairs.cpus;
-    let square = cpus.len() <= 200
-        && pairs.values.keys().any(|(a, b)| a != b && pairs.values.contains_key(&(*b, *a)));
+    let square =
+        cpus.len() <= 200 && pairs.values.keys().any(|(a, b)| a != b && pairs.values.contains_key(&(*b, *a)));
     let needed = if square { cpus.len() * cpus.len() } else { cpus.len() * cpus.len().saturating_sub(1) / 2 };
     *budget = budget.checked_sub(needed)?;
     let value = |a: u32, b: u32| pairs.value(a, b).map(three_digits);

@@ -72,11 +72,14 @@
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, size: phone() ? 11 : 13, color: color("--ink") },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: color("--soft"), activecolor: color("--ink") },
     hoverlabel: { bgcolor: color("--panel"), bordercolor: color("--soft"), font: { color: color("--ink"), size: 13 }, align: "left" },
     ...more,
   });
-  const axis = (more) => ({
-    gridcolor: color("--line"), linecolor: color("--line"), zeroline: false, automargin: true, ...more,
+  const axis = ({ title, ...more }) => ({
+    gridcolor: color("--line"), linecolor: color("--line"), zeroline: false, automargin: true,
+    ...(title ? { title: { text: title, standoff: 14, font: { size: phone() ? 11 : 12, color: color("--soft") } } } : {}),
+    ...more,
   });
   const CONFIG = {
     responsive: true, displaylogo: false,
@@ -86,7 +89,7 @@
   const draw = (element, traces, arrangement) => {
     const wait = element.querySelector(".wait");
     if (wait) wait.remove();
-    Plotly.react(element, traces, layout(arrangement), CONFIG);
+    Plotly.react(element, traces, layout(arrangement), { ...CONFIG, displayModeBar: phone() ? false : "hover" });
   };
 
   // ---- the ladder -------------------------------------------------------------------------------------------------
@@ -126,7 +129,8 @@
       x: span.x, y: span.y, mode: "lines", hoverinfo: "skip", showlegend: false,
       line: { color: color("--line"), width: 5 },
     }];
-    for (const [placement, points] of byPlacement) {
+    for (const placement of Object.keys(PLACEMENTS).filter((placement) => byPlacement.has(placement))) {
+      const points = byPlacement.get(placement);
       const ink = placementColor(placement);
       traces.push({
         name: placement, x: points.x, y: points.y, hovertext: points.text, hoverinfo: "text", mode: "markers",
@@ -147,7 +151,7 @@
       margin: { l: 10, r: phone() ? 14 : 30, t: 44, b: 34 },
       hovermode: "closest",
       dragmode: phone() ? false : "zoom",
-      legend: { orientation: "h", x: 0, xanchor: "left", y: 1, yanchor: "bottom" },
+      legend: { orientation: "h", ...(phone() ? { xref: "container" } : { entrywidth: 90 }), x: phone() ? 0.02 : 0, xanchor: "left", y: 1, yanchor: "bottom" },
       xaxis: axis({ type: "log", range: [Math.log10(low), Math.log10(high)], ...timeTicks(low, high) }),
       yaxis: axis({
         range: [rows.length - 0.4, -0.6], fixedrange: true, showgrid: true, gridcolor: color("--tint"),
@@ -249,9 +253,9 @@
       margin: { l: 20, r: phone() ? 14 : 30, t: 20, b: 40 },
       hovermode: "closest",
       dragmode: phone() ? false : "zoom",
-      xaxis: axis({ type: "log", range: [Math.log10(low), Math.log10(high)], title: { text: "round trip" }, ...timeTicks(low, high) }),
+      xaxis: axis({ type: "log", range: [Math.log10(low), Math.log10(high)], title: "round trip", ...timeTicks(low, high) }),
       yaxis: axis({
-        type: state.scale, title: { text: "share of round trips" }, tickformat: state.scale === "log" ? "~%" : ".0%",
+        type: state.scale, title: "share of round trips", tickformat: state.scale === "log" ? "~%" : ".0%",
         rangemode: "tozero", fixedrange: true, ...(state.scale === "log" ? { dtick: 1 } : {}),
       }),
     });
@@ -279,10 +283,10 @@
       hovermode: "closest",
       dragmode: phone() ? false : "zoom",
       xaxis: axis({
-        type: "log", range: [0, Math.log10(rarest * 1.15)], title: { text: "percentile" },
+        type: "log", range: [0, Math.log10(rarest * 1.15)], title: "percentile",
         tickmode: "array", tickvals: ticks, ticktext: ticks.map(name),
       }),
-      yaxis: axis({ type: "log", range: [Math.log10(low), Math.log10(high)], title: { text: "round trip" }, ...timeTicks(low, high) }),
+      yaxis: axis({ type: "log", range: [Math.log10(low), Math.log10(high)], title: "round trip", ...timeTicks(low, high) }),
     });
   };
 
@@ -323,19 +327,30 @@
     // A spread that is hardly one should not look like one.
     const middle = Math.sqrt(low * high);
     [low, high] = [Math.min(low, middle / 1.25), Math.max(high, middle * 1.25)];
+    // Cells are square or nearly so, and no larger than a figure needs.
+    const flat = high / low < 1.6;
+    const beside = phone() || flat ? 90 : 170;
+    const room = element.parentElement.clientWidth;
+    const most = Math.min(room, beside + cpus.length * (cpus.length > 8 ? 40 : 80), cpus.length > 32 ? 900 : Infinity);
+    const width = Math.max(Math.min(room, 330), most);
+    const cell = (width - beside) / cpus.length;
+    element.style.maxWidth = width + "px";
+    element.style.height = Math.max(220, 100 + (width - beside) * (cpus.length <= 4 ? 0.7 : 1)) + "px";
     const many = cpus.length > 32;
     const seat = (index) => seats[index];
     const said = (index) => {
       const place = seat(index);
       return "CPU " + cpus[index] + (place ? " (node " + place[0] + ", cache " + (place[1] ?? "?") + ", core " + place[2] + ")" : "");
     };
+    // Light enough everywhere for dark figures, or dark enough for light ones.
     const scale = dark.matches
-      ? [[0, "#123c47"], [0.35, "#1f7a80"], [0.7, "#d9a441"], [1, "#f2683c"]]
-      : [[0, "#d8efec"], [0.35, "#6fbfb9"], [0.7, "#f0bd58"], [1, "#d4502a"]];
+      ? [[0, "#1c5a60"], [0.35, "#4f9f9c"], [0.7, "#dcb45c"], [1, "#f0956a"]]
+      : [[0, "#e1f2ef"], [0.35, "#9fd3cb"], [0.7, "#f4d58d"], [1, "#ef9a70"]];
     const trace = {
       type: "heatmap", colorscale: scale, zmin: Math.log10(low), zmax: Math.log10(high), hoverongaps: false,
       z: rows.map((row) => row.map((value) => (value > 0 ? Math.log10(value) : null))),
       xgap: many ? 0 : 1, ygap: many ? 0 : 1, hoverinfo: "text",
+      showscale: !flat && !phone(),
       colorbar: { ...timeTicksLog(low, high), outlinewidth: 0, thickness: 12, len: 0.9 },
     };
     // A text for each cell of a large square would cost more memory than the square; its hover shows the figures alone.
@@ -345,10 +360,11 @@
     } else {
       trace.hoverinfo = "x+y";
     }
-    if (!many) {
-      trace.text = rows.map((row) => row.map((value) => (value > 0 ? figureOf(value, high) : "")));
+    const digits = (cell >= 38 && low < 99.5) || high < 99.5 || (high >= 1000 && high < 99500) ? 1 : 0;
+    if (!many && cell >= (digits ? 26 : 22)) {
+      trace.text = rows.map((row) => row.map((value) => (value > 0 ? figureOf(value, high, digits) : "")));
       trace.texttemplate = "%{text}";
-      trace.textfont = { size: Math.max(8, Math.min(15, Math.floor(430 / cpus.length))) };
+      trace.textfont = { size: Math.max(9, Math.min(15, cell * 0.32)) };
     }
     const shapes = [];
     for (let edge = 1; edge < cpus.length; edge += 1) {
@@ -357,25 +373,23 @@
       const differs = [0, 1, 2].find((part) => before[part] !== after[part]);
       const threads = seats.some((a, index) => index > 0 && a && seats[index - 1] && a[2] === seats[index - 1][2]);
       if (differs === undefined || (differs === 2 && (!threads || many))) continue;
-      const line = { color: color(differs === 2 ? "--soft" : "--ink"), width: [2.5, 1.5, 0.6][differs] };
+      const line = { color: color(differs === 2 ? "--soft" : differs === 1 && many ? "--panel" : "--ink"), width: [2.5, many ? 1 : 1.5, 0.6][differs] };
       shapes.push({ type: "line", x0: edge - 0.5, x1: edge - 0.5, y0: -0.5, y1: cpus.length - 0.5, line });
       shapes.push({ type: "line", y0: edge - 0.5, y1: edge - 0.5, x0: -0.5, x1: cpus.length - 0.5, line });
     }
     const stride = Math.max(1, Math.ceil(cpus.length / (phone() ? 12 : 32)));
     const ticks = cpus.map((_, index) => index).filter((index) => index % stride === 0);
     const names = { tickmode: "array", tickvals: ticks, ticktext: ticks.map((index) => String(cpus[index])) };
-    const width = Math.min(element.clientWidth || 800, 860);
-    element.style.height = (cpus.length <= 4 ? 120 + cpus.length * 64 : width - 60) + "px";
     draw(element, [trace], {
       margin: { l: 20, r: 10, t: 20, b: 30 }, shapes, dragmode: phone() ? false : "zoom",
-      xaxis: axis({ title: { text: "CPU" }, showgrid: false, constrain: "domain", ...names }),
+      xaxis: axis({ title: "CPU" + (trace.text ? "; figures in " + (high >= 1000 ? "µs" : "ns") : ""), showgrid: false, constrain: "domain", ...names }),
       yaxis: axis({
-        title: { text: "CPU" }, showgrid: false, autorange: "reversed", constrain: "domain",
+        title: "CPU", showgrid: false, autorange: "reversed", constrain: "domain",
         ...(cpus.length > 4 ? { scaleanchor: "x" } : {}), ...names,
       }),
     });
   };
-  const figureOf = (value, high) => (high >= 10000 ? time(value) : value >= 100 ? value.toFixed(0) : value.toFixed(1));
+  const figureOf = (value, high, digits) => (high >= 1000 ? (value / 1000).toFixed(digits) : value.toFixed(digits));
   const timeTicksLog = (low, high) => {
     const vals = [];
     for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += 1) {

@@ -9,7 +9,7 @@ use crate::class::Class;
 use crate::published::{published, shown};
 use crate::rows::{Row, cheapest, cpus, middle, rows, summed};
 use crate::text::ladder::{cpu, plural, relation, switches, too_disturbed};
-use crate::text::machine::{classes, facts, gaps, meaning, noisiest};
+use crate::text::machine::{class_names, classes, facts, gaps, meaning, noisiest};
 use crate::text::matrix::{Pairs, pairs};
 use crate::text::verdict::{again, cheapest_of, verdict};
 use crate::units::{count, digits, maybe_time, per_op, plus_minus, round_time, share, time};
@@ -106,8 +106,23 @@ impl<'a> Run<'a> {
         if let Some((record, p50)) = sleep.and_then(|record| Some((record, record.one_way.p50?))) {
             card(&time(p50), "to wake a sleeping thread", &record.cell.label(), "sleep");
         }
-        if let Some((fast, slow)) = line.zip(sleep).and_then(|(a, b)| Some((a.one_way.p50?, b.one_way.p50?))) {
+        if let Some((fast, slow)) = line.zip(sleep).and_then(|(a, b)| Some((a.one_way.p50?, b.one_way.p50?)))
+        {
             card(&format!("{}×", digits(slow / fast)), "between the two", "one way, pinned, p50", "");
+        }
+        let by_relation = self.matrices.first().map(Pairs::by_relation).unwrap_or_default();
+        if line.is_none() && sleep.is_none() {
+            let (near, far) = (by_relation.first_key_value(), by_relation.last_key_value());
+            for (of, values) in near.into_iter().chain(far.filter(|_| by_relation.len() > 1)) {
+                if let Some(median) = middle(values.iter().copied()) {
+                    card(
+                        &time(median),
+                        &format!("between {}", relation(*of)),
+                        "one way, median of the pairs",
+                        "line",
+                    );
+                }
+            }
         }
         let grade = match machine.grade {
             Grade::A | Grade::B => "good",
@@ -126,7 +141,7 @@ impl<'a> Run<'a> {
         if !sentences.is_empty() {
             html.push_str("<ul class=\"verdict\">\n");
             for sentence in sentences {
-                let _ = writeln!(html, "<li>{}</li>", escape(&sentence));
+                let _ = writeln!(html, "<li>{}</li>", with_code(&sentence));
             }
             html.push_str("</ul>\n");
         }
@@ -158,28 +173,35 @@ impl<'a> Run<'a> {
         );
         html.push_str(&self.table());
         if self.rows.len() > self.rows().len() {
-            let _ = writeln!(html, "<p class=\"note\">{} more rows are in the file.</p>", self.rows.len() - self.rows().len());
+            let _ = writeln!(
+                html,
+                "<p class=\"note\">{} more rows are in the file.</p>",
+                self.rows.len() - self.rows().len()
+            );
         }
         html
     }
 
     fn pair(&self) -> String {
         let mut pinned = self.rows.iter().filter_map(Row::main).filter(|record| record.cell.cpus.len() == 2);
-        pinned.find(|record| record.cell.placement == threadtoll_record::Placement::Pinned).map_or_else(String::new, |record| {
-            format!(" Pinned means {} ({}).", cpus(&record.cell.cpus), relation(record.cell.relation))
-        })
+        pinned.find(|record| record.cell.placement == threadtoll_record::Placement::Pinned).map_or_else(
+            String::new,
+            |record| {
+                format!(" Pinned means {} ({}).", cpus(&record.cell.cpus), relation(record.cell.relation))
+            },
+        )
     }
 
     fn table(&self) -> String {
         let base = cheapest(&self.rows).and_then(Row::p50);
-        let over = format!(">{}", round_time(self.results.plan.over_ns as f64));
+        let over = format!(">{}", round_time(self.results.plan.over_ns as f64)).replace(' ', "\u{a0}");
         let heads = [
             ("mechanism", ""),
             ("pinned", "one way, p50"),
             ("same CPU", "one way, p50"),
             ("free", "one way, p50"),
             ("95%", "interval of the row’s first one-way median"),
-            ("× cheapest", "times the cheapest hand-off between two threads"),
+            ("times cheapest", "times the cheapest hand-off between two threads"),
             ("p50", "round trip"),
             ("p99", "round trip"),
             ("p99.9", "round trip"),
@@ -187,12 +209,22 @@ impl<'a> Run<'a> {
             (over.as_str(), "share of the round trips over the limit"),
             ("CPU", "CPU time of both ends per hand-off"),
             ("switches", "context switches per hand-off"),
-            ("against the reference", "ratio of paired blocks, its 95% interval and what it says"),
+            (
+                "times reference",
+                "against the reference cell: ratio of paired blocks and what its 95% interval says",
+            ),
             ("published", "one way, with the year"),
         ];
-        let mut html = String::from("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"The ladder as a table\"><table class=\"sortable\">\n<thead>\n<tr class=\"groups\"><td></td><th colspan=\"5\" scope=\"colgroup\">one way</th><th colspan=\"5\" scope=\"colgroup\">round trip</th><th colspan=\"2\" scope=\"colgroup\">per hand-off</th><td></td><td></td></tr>\n<tr>");
+        let mut html = String::from(
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"The ladder as a table\"><table class=\"sortable\">\n<thead>\n<tr class=\"groups\"><td></td><th colspan=\"5\" scope=\"colgroup\">one way</th><th colspan=\"5\" scope=\"colgroup\">round trip</th><th colspan=\"2\" scope=\"colgroup\">per hand-off</th><td></td><td></td></tr>\n<tr>",
+        );
         for (head, title) in heads {
-            let _ = write!(html, "<th scope=\"col\"><button type=\"button\" title=\"{}\">{}</button></th>", escape(title), escape(head));
+            let _ = write!(
+                html,
+                "<th scope=\"col\"><button type=\"button\" title=\"{}\">{}</button></th>",
+                escape(title),
+                escape(head)
+            );
         }
         html.push_str("</tr>\n</thead>\n<tbody>\n");
         for row in self.rows() {
@@ -224,7 +256,7 @@ impl<'a> Run<'a> {
                 "<h2>Between pairs of CPUs: {label}</h2>\n<p>One way (half a round trip), p50. Lines separate nodes, last-level caches and cores.</p>\n<div class=\"chart matrix\" data-chart=\"matrix\" data-label=\"{label}\" role=\"img\" aria-label=\"One-way medians for pairs of CPUs as a heat map; the table below sums them up\"></div>",
                 label = escape(&pairs.label)
             );
-            html.push_str("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">between</th><th scope=\"col\">pairs</th><th scope=\"col\">median</th><th scope=\"col\">fastest</th><th scope=\"col\">slowest</th></tr></thead><tbody>\n");
+            html.push_str("<div class=\"scroll fit\"><table><thead><tr><th scope=\"col\">between</th><th scope=\"col\">pairs</th><th scope=\"col\">median</th><th scope=\"col\">fastest</th><th scope=\"col\">slowest</th></tr></thead><tbody>\n");
             for (of, values) in pairs.by_relation() {
                 let _ = writeln!(
                     html,
@@ -249,9 +281,11 @@ impl<'a> Run<'a> {
         let shown = noisiest(noise, MOST_CPUS);
         let classes = classes(&shown);
         let most = shown.iter().map(|cpu| cpu.lost_share).fold(0.0, f64::max);
-        let mut html = String::from("<h2>How still the CPUs were</h2>\n<p>Before the run a thread did nothing but read the clock on each CPU: time that vanished meanwhile was taken by something else.</p>\n<div class=\"scroll\"><table class=\"sortable\"><thead><tr><th scope=\"col\"><button type=\"button\">CPU</button></th><th scope=\"col\"><button type=\"button\">lost</button></th><th scope=\"col\"><button type=\"button\">longest gap</button></th>");
-        for class in &classes {
-            let _ = write!(html, "<th scope=\"col\"><button type=\"button\">gaps ≥{}</button></th>", round_time(*class as f64));
+        let mut html = String::from(
+            "<h2>How still the CPUs were</h2>\n<p>Before the run a thread did nothing but read the clock on each CPU: time that vanished meanwhile was taken by something else.</p>\n<div class=\"scroll fit\"><table class=\"sortable\"><thead><tr><th scope=\"col\"><button type=\"button\">CPU</button></th><th scope=\"col\"><button type=\"button\">lost</button></th><th scope=\"col\"><button type=\"button\">longest gap</button></th>",
+        );
+        for class in class_names(&classes) {
+            let _ = write!(html, "<th scope=\"col\"><button type=\"button\">gaps of {class}</button></th>");
         }
         html.push_str("</tr></thead><tbody>\n");
         for cpu in &shown {
@@ -273,7 +307,8 @@ impl<'a> Run<'a> {
         }
         html.push_str("</tbody></table></div>\n");
         if shown.len() < noise.len() {
-            let _ = writeln!(html, "<p class=\"note\">The noisiest {} of {} CPUs.</p>", shown.len(), noise.len());
+            let _ =
+                writeln!(html, "<p class=\"note\">The noisiest {} of {} CPUs.</p>", shown.len(), noise.len());
         }
         html
     }
@@ -346,7 +381,11 @@ impl<'a> Run<'a> {
         }
         html.push_str("</ul>\n");
         if refused.len() > MOST_SENTENCES {
-            let _ = writeln!(html, "<p class=\"note\">And {} more, which the file names.</p>", refused.len() - MOST_SENTENCES);
+            let _ = writeln!(
+                html,
+                "<p class=\"note\">And {} more, which the file names.</p>",
+                refused.len() - MOST_SENTENCES
+            );
         }
         html
     }
@@ -378,6 +417,16 @@ pub(super) fn contents(runs: &[Run<'_>]) -> String {
     }
     html.push_str("</ol></nav>\n");
     html
+}
+
+/// A sentence in which backticks set commands apart.
+fn with_code(sentence: &str) -> String {
+    let escaped = escape(sentence);
+    let parts: Vec<&str> = escaped.split('`').collect();
+    if parts.len() != 3 {
+        return escaped;
+    }
+    format!("{}<code>{}</code>{}", parts[0], parts[1], parts[2])
 }
 
 /// `2026-11-21 10:00 UTC` of an RFC 3339 time; what is no such time stays as it is.
@@ -415,7 +464,12 @@ fn table_row(row: &Row<'_>, base: Option<f64>) -> String {
             Some(record) => {
                 let class = if placement == main.cell.placement { " class=\"main\"" } else { "" };
                 let p50 = record.one_way.p50;
-                let _ = write!(html, "<td{class} data-v=\"{}\">{}</td>", p50.map_or_else(String::new, number), maybe_time(p50));
+                let _ = write!(
+                    html,
+                    "<td{class} data-v=\"{}\">{}</td>",
+                    p50.map_or_else(String::new, number),
+                    maybe_time(p50)
+                );
             }
         }
     }
@@ -434,7 +488,9 @@ fn table_row(row: &Row<'_>, base: Option<f64>) -> String {
         }
         _ => html.push_str("<td data-v=\"\">–</td>"),
     }
-    html.push_str(&figure(p50.zip(base).map(|(p50, base)| p50 / base), |times| format!("{}×", digits(times))));
+    html.push_str(&figure(p50.zip(base).map(|(p50, base)| p50 / base), |times| {
+        format!("{}×", digits(times))
+    }));
     for quantile in [main.quantiles.p50, main.quantiles.p99, main.quantiles.p999, main.max] {
         html.push_str(&figure(quantile, time));
     }
@@ -463,15 +519,24 @@ fn table_row(row: &Row<'_>, base: Option<f64>) -> String {
         None => html.push_str("<td data-v=\"\"></td>"),
     }
     let figures = published(&main.cell);
-    html.push_str(&cell(figures.first().map(|figure| figure.ns), &shown(&figures).unwrap_or_default()));
-    html.push_str("</tr>\n");
+    let _ = writeln!(
+        html,
+        "<td class=\"published\" data-v=\"{}\">{}</td></tr>",
+        figures.first().map_or_else(String::new, |figure| number(figure.ns)),
+        // The year on a line of its own, where the table is tight.
+        escape(&shown(&figures).unwrap_or_default())
+            .replacen(" µs", "\u{a0}µs", 1)
+            .replacen(" ns", "\u{a0}ns", 1)
+    );
     html
 }
 
 /// A cause in words.
 fn what_happened(cause: Cause) -> &'static str {
     match cause {
-        Cause::ReferenceDrift => "the reference moved by more than 10% around the block: the machine changed its pace",
+        Cause::ReferenceDrift => {
+            "the reference moved by more than 10% around the block: the machine changed its pace"
+        }
         Cause::Migration => "a pinned end ran on another CPU than it should",
         Cause::InvoluntarySwitch => "an end was pushed off its CPU by another thread",
         Cause::RunQueueDelay => "an end was ready and had to wait for a CPU",

@@ -45,8 +45,11 @@ fn heading(machine: &Machine, style: &Style) -> String {
 }
 
 fn explanation(rows: &[Row<'_>]) -> String {
-    let mut text = String::from("One way is half a round trip; p50 is the median. Round trips are there and back, never halved.");
-    let pair = rows.iter().filter_map(|row| row.side(Placement::Pinned)).find(|record| record.cell.cpus.len() == 2);
+    let mut text = String::from(
+        "One way is half a round trip; p50 is the median. Round trips are there and back, never halved.",
+    );
+    let pair =
+        rows.iter().filter_map(|row| row.side(Placement::Pinned)).find(|record| record.cell.cpus.len() == 2);
     if let Some(record) = pair {
         text.push_str(&format!(" Pinned: {} ({}).", cpus(&record.cell.cpus), relation(record.cell.relation)));
     }
@@ -72,7 +75,9 @@ fn table(results: &Results, rows: &[Row<'_>]) -> Table {
     let pinned_anywhere = rows.iter().any(|row| row.side(Placement::Pinned).is_some());
     for row in rows {
         let mut label = row.label.clone();
-        if let Some(main) = row.main().filter(|main| pinned_anywhere && main.cell.placement != Placement::Pinned) {
+        if let Some(main) =
+            row.main().filter(|main| pinned_anywhere && main.cell.placement != Placement::Pinned)
+        {
             label.push_str(&format!(" ({})", main.cell.placement));
         }
         if too_disturbed(row) {
@@ -89,7 +94,12 @@ fn table(results: &Results, rows: &[Row<'_>]) -> Table {
             continue;
         }
         let cells = rows.iter().map(|row| one_way(row, placement)).collect();
-        columns.push(Column { group: "one way, p50".into(), head: head.into(), rank: if first { 0 } else { rank }, cells });
+        columns.push(Column {
+            group: "one way, p50".into(),
+            head: head.into(),
+            rank: if first { 0 } else { rank },
+            cells,
+        });
         first = false;
     }
     let mut add = |group: &str, head: &str, rank: u8, cell: &dyn Fn(&Record) -> String| {
@@ -111,7 +121,9 @@ fn table(results: &Results, rows: &[Row<'_>]) -> Table {
         record.over.share.map_or_else(|| UNKNOWN.into(), share)
     });
     add("per hand-off", "CPU", 7, &|record| maybe_time(cpu(&record.cost)));
-    add("per hand-off", "switches", 10, &|record| switches(&record.cost).map_or_else(|| UNKNOWN.into(), per_op));
+    add("per hand-off", "switches", 10, &|record| {
+        switches(&record.cost).map_or_else(|| UNKNOWN.into(), per_op)
+    });
     for column in &mut columns {
         for (cell, with) in &mut column.cells {
             if cell == UNKNOWN {

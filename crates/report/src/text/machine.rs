@@ -80,7 +80,9 @@ pub(crate) fn facts(machine: &Machine) -> Vec<(&'static str, String)> {
     if machine.allowed.len() != machine.cpus as usize {
         allowed.push_str(&format!(", {} of {}", machine.allowed.len(), machine.cpus));
     }
-    let quota = machine.quota_cpus.map_or_else(|| "no quota".into(), |quota| format!("a quota of {} CPUs", digits(quota)));
+    let quota = machine
+        .quota_cpus
+        .map_or_else(|| "no quota".into(), |quota| format!("a quota of {} CPUs", digits(quota)));
     let boost = match machine.boost {
         Some(true) => "boost on",
         Some(false) => "boost off",
@@ -155,8 +157,24 @@ pub(crate) fn noisiest(noise: &[CpuNoise], most: usize) -> Vec<&CpuNoise> {
 
 /// The lower bounds of the classes of gaps, at most six: more would be none of ours.
 pub(crate) fn classes(noise: &[&CpuNoise]) -> Vec<u64> {
-    let bounds: BTreeSet<u64> = noise.iter().flat_map(|cpu| cpu.gaps.iter().take(16).map(|(bound, _)| *bound)).collect();
+    let bounds: BTreeSet<u64> =
+        noise.iter().flat_map(|cpu| cpu.gaps.iter().take(16).map(|(bound, _)| *bound)).collect();
     bounds.into_iter().take(6).collect()
+}
+
+/// The classes by the lengths that fall into them: `1–10 µs`, and `≥1 ms` of the last.
+pub(crate) fn class_names(classes: &[u64]) -> Vec<String> {
+    let named = |(index, low): (usize, &u64)| match classes.get(index + 1) {
+        Some(high) => {
+            let (low, high) = (round_time(*low as f64), round_time(*high as f64));
+            match (low.split_once(' '), high.split_once(' ')) {
+                (Some((figure, unit)), Some((_, other))) if unit == other => format!("{figure}–{high}"),
+                _ => format!("{low}–{high}"),
+            }
+        }
+        None => format!("≥{}", round_time(*low as f64)),
+    };
+    classes.iter().enumerate().map(named).collect()
 }
 
 /// How many gaps of one class a CPU had.
@@ -176,9 +194,9 @@ fn noise(noise: &[CpuNoise], style: &Style) -> String {
         column("", "lost".into(), 0, &|cpu| share(cpu.lost_share)),
         column("", "longest gap".into(), 1, &|cpu| time(cpu.longest_ns as f64)),
     ];
-    for class in classes(&shown) {
-        let head = format!("≥{}", round_time(class as f64));
-        columns.push(column("gaps", head, 2, &|cpu| count(gaps(cpu, class))));
+    let classes = classes(&shown);
+    for (class, name) in classes.iter().zip(class_names(&classes)) {
+        columns.push(column("gaps by length", name, 2, &|cpu| count(gaps(cpu, *class))));
     }
     columns.push(column("", "watched".into(), 3, &|cpu| round_time(cpu.watched_ns as f64)));
     let labels = shown.iter().map(|cpu| format!("CPU {}", cpu.cpu)).collect();

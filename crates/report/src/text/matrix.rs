@@ -36,10 +36,17 @@ impl Pairs<'_> {
 
     /// By relation, nearest first: all medians, in ascending order.
     pub(crate) fn by_relation(&self) -> BTreeMap<Relation, Vec<f64>> {
-        let mut found: BTreeMap<Relation, Vec<f64>> = BTreeMap::new();
+        // A pair that was measured several times, as the reference's own is, counts once.
+        let mut relations: BTreeMap<(u32, u32), Relation> = BTreeMap::new();
         for record in &self.records {
-            if let Some(p50) = record.one_way.p50 {
-                found.entry(record.cell.relation).or_default().push(p50);
+            if let &[a, b] = record.cell.cpus.as_slice() {
+                relations.insert((a, b), record.cell.relation);
+            }
+        }
+        let mut found: BTreeMap<Relation, Vec<f64>> = BTreeMap::new();
+        for (pair, p50) in &self.values {
+            if let Some(relation) = relations.get(pair) {
+                found.entry(*relation).or_default().push(*p50);
             }
         }
         found.values_mut().for_each(|values| values.sort_by(f64::total_cmp));
@@ -50,7 +57,8 @@ impl Pairs<'_> {
 /// The pairs of CPUs among the records, by mechanism.
 pub(crate) fn pairs<'a>(machine: &Machine, records: &'a [Record]) -> Vec<Pairs<'a>> {
     let mut by_label: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
-    for record in records.iter().filter(|record| record.experiment == "matrix" && record.cell.cpus.len() == 2) {
+    for record in records.iter().filter(|record| record.experiment == "matrix" && record.cell.cpus.len() == 2)
+    {
         by_label.entry(clean(&record.cell.label())).or_default().push(record);
     }
     let seats: BTreeMap<u32, &CpuPlace> = machine.topology.iter().map(|place| (place.cpu, place)).collect();
@@ -90,7 +98,8 @@ pub fn matrix(results: &Results, records: &[Record], style: &Style) -> String {
         let title = format!("Between pairs of CPUs: {}, one way (half a round trip), p50", pairs.label);
         text.push_str(&style.paragraph(BOLD, &title));
         text.push('\n');
-        let square = [1, 0].into_iter().find_map(|decimals| square(&results.machine, &pairs, decimals, style));
+        let square =
+            [1, 0].into_iter().find_map(|decimals| square(&results.machine, &pairs, decimals, style));
         match square {
             Some(square) => {
                 text.push_str(&square);
@@ -98,7 +107,8 @@ pub fn matrix(results: &Results, records: &[Record], style: &Style) -> String {
             }
             None => {
                 let cpus = plural(pairs.cpus.len() as u64, "CPU");
-                let said = format!("The square of {cpus} is too wide to be drawn here: the HTML page has it.");
+                let said =
+                    format!("The square of {cpus} is too wide to be drawn here: the HTML page has it.");
                 text.push_str(&style.paragraph(DIM, &said));
                 text.push('\n');
             }
@@ -132,14 +142,14 @@ fn square(machine: &Machine, pairs: &Pairs<'_>, decimals: usize, style: &Style) 
     }
     let seats: BTreeMap<u32, &CpuPlace> = machine.topology.iter().map(|place| (place.cpu, place)).collect();
     let differ = |of: &dyn Fn(&CpuPlace) -> Option<u32>| {
-        let found: BTreeSet<Option<u32>> = cpus.iter().filter_map(|cpu| seats.get(cpu)).map(|place| of(place)).collect();
+        let found: BTreeSet<Option<u32>> =
+            cpus.iter().filter_map(|cpu| seats.get(cpu)).map(|place| of(place)).collect();
         found.len() > 1
     };
     let nodes = differ(&|place| Some(place.node));
     let caches = differ(&|place| place.llc);
     let threads = cpus.iter().filter_map(|cpu| seats.get(cpu)).any(|place| place.smt.len() > 1);
-    let labels: Vec<String> =
-        cpus.iter().map(|cpu| seat(seats.get(cpu), nodes, caches, threads)).collect();
+    let labels: Vec<String> = cpus.iter().map(|cpu| seat(seats.get(cpu), nodes, caches, threads)).collect();
     // One unit for the whole square, so that the eye can compare.
     let middle = middle(pairs.values.values().copied())?;
     let (scale, unit) = if middle < 2000.0 { (1.0, "ns") } else { (1000.0, "µs") };

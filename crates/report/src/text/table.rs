@@ -59,7 +59,8 @@ impl Table {
             let (first, rest) = lines.split_first().map_or(("", &[][..]), |(first, rest)| (&**first, rest));
             let mut line = pad_right(first, label_width);
             for (column, width) in self.columns.iter().zip(&widths) {
-                let (cell, with) = column.cells.get(row).map_or(("", PLAIN), |(cell, with)| (cell.as_str(), *with));
+                let (cell, with) =
+                    column.cells.get(row).map_or(("", PLAIN), |(cell, with)| (cell.as_str(), *with));
                 line.push_str(&" ".repeat(GAP + width.saturating_sub(cell.width())));
                 line.push_str(&style.paint(with, cell));
             }

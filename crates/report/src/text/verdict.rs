@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use threadtoll_record::{Cell, Placement, Record, fold, file::Results};
+use threadtoll_record::{Cell, Placement, Record, file::Results, fold};
 
 use super::ladder::{cpu, plural, switches};
 use crate::class::{Class, class, slept};
@@ -52,13 +52,17 @@ fn plain(cell: &Cell) -> bool {
 }
 
 fn costs(rows: &[Row<'_>]) -> Option<String> {
-    let one_thread: Vec<String> = [("function-call", "a function call"), ("fiber-switch", "a switch of fibers"), ("async-wake", "a wake-up of an async task")]
-        .into_iter()
-        .filter_map(|(mechanism, what)| {
-            let row = rows.iter().find(|row| row.main().is_some_and(|main| main.cell.mechanism == mechanism))?;
-            Some(format!("{} as {what}", time(p50(row.main()?)?)))
-        })
-        .collect();
+    let one_thread: Vec<String> = [
+        ("function-call", "a function call"),
+        ("fiber-switch", "a switch of fibers"),
+        ("async-wake", "a wake-up of an async task"),
+    ]
+    .into_iter()
+    .filter_map(|(mechanism, what)| {
+        let row = rows.iter().find(|row| row.main().is_some_and(|main| main.cell.mechanism == mechanism))?;
+        Some(format!("{} as {what}", time(p50(row.main()?)?)))
+    })
+    .collect();
     let named = |record: &Record| clean(&record.cell.label());
     let line = cheapest_of(rows, Class::Line).and_then(|record| Some((record, p50(record)?)));
     let sleep = cheapest_of(rows, Class::Sleep).and_then(|record| Some((record, p50(record)?)));
@@ -67,9 +71,9 @@ fn costs(rows: &[Row<'_>]) -> Option<String> {
         parts.push(format!("{} within one thread", listed(&one_thread, "and")));
     }
     parts.extend(line.map(|(record, p50)| format!("{} through a cache line ({})", time(p50), named(record))));
-    parts.extend(
-        sleep.map(|(record, p50)| format!("{} where a sleeping thread must be woken ({})", time(p50), named(record))),
-    );
+    parts.extend(sleep.map(|(record, p50)| {
+        format!("{} where a sleeping thread must be woken ({})", time(p50), named(record))
+    }));
     if parts.is_empty() {
         return None;
     }
@@ -85,7 +89,9 @@ fn spin_or_sleep(rows: &[Row<'_>]) -> Option<String> {
         clean(&sleeper.cell.label())
     );
     let line = cheapest_of(rows, Class::Line).filter(|line| apart(line, sleeper) == Some(true));
-    if let Some((fast, slow)) = line.and_then(|line| Some((p50(line)?, p50(sleeper)?))).filter(|(fast, slow)| fast < slow) {
+    if let Some((fast, slow)) =
+        line.and_then(|line| Some((p50(line)?, p50(sleeper)?))).filter(|(fast, slow)| fast < slow)
+    {
         text.push_str(&format!(
             " Sleeping adds {} to the latency of each hand-off, which makes it {} that of the cache line.",
             time(slow - fast),
@@ -109,7 +115,11 @@ fn placement(rows: &[Row<'_>]) -> Option<String> {
             format!(" {} of the free exchanges began with both threads on one CPU.", share(least))
         }
         (Some(least), Some(most)) => {
-            format!(" {} to {} of the free exchanges began with both threads on one CPU.", share(least), share(most))
+            format!(
+                " {} to {} of the free exchanges began with both threads on one CPU.",
+                share(least),
+                share(most)
+            )
         }
         _ => String::new(),
     };
@@ -188,7 +198,11 @@ fn signal(rows: &[Row<'_>]) -> Option<String> {
             let (slow, fast) = (p50(inside)?, p50(after)?);
             let switches = match (switches(&inside.cost), switches(&after.cost)) {
                 (Some(inside), Some(after)) => {
-                    format!(", with {} instead of {} context switches per hand-off", per_op(after), per_op(inside))
+                    format!(
+                        ", with {} instead of {} context switches per hand-off",
+                        per_op(after),
+                        per_op(inside)
+                    )
                 }
                 _ => String::new(),
             };
@@ -201,7 +215,8 @@ fn signal(rows: &[Row<'_>]) -> Option<String> {
             Some(format!("{name} {times} ({} instead of {}{switches})", time(fast), time(slow)))
         })
         .collect();
-    (!said.is_empty()).then(|| format!("Signalling after unlocking, not before, makes {}.", listed(&said, "and")))
+    (!said.is_empty())
+        .then(|| format!("Signalling after unlocking, not before, makes {}.", listed(&said, "and")))
 }
 
 fn beside_published(rows: &[Row<'_>]) -> Option<String> {
@@ -234,7 +249,11 @@ fn beside_published(rows: &[Row<'_>]) -> Option<String> {
                 format!("{} the {}{worse} of {}", ratio(here / figure.ns), round_time(figure.ns), figure.year)
             })
             .collect();
-        let free = if record.cell.placement == Placement::Pinned { String::new() } else { format!(", {}", record.cell.placement) };
+        let free = if record.cell.placement == Placement::Pinned {
+            String::new()
+        } else {
+            format!(", {}", record.cell.placement)
+        };
         parts.push(format!("{}{free} takes {}", clean(&record.cell.label()), listed(&beside, "and")));
     }
     (!parts.is_empty()).then(|| format!("Beside the published figures: {}.", parts.join("; ")))
@@ -252,7 +271,10 @@ fn disturbance(results: &Results, records: &[Record]) -> Option<String> {
     let causes = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) };
     let what = format!("{} of {} blocks ({of}) were disturbed{causes}.", all.disturbed, all.blocks);
     Some(if f64::from(all.disturbed) > fold::DISTURBED_SHARE * f64::from(all.blocks) {
-        format!("{what} That is over a quarter: measure again when the machine is quieter, with `{}`.", again(results))
+        format!(
+            "{what} That is over a quarter: measure again when the machine is quieter, with `{}`.",
+            again(results)
+        )
     } else {
         what
     })
@@ -264,12 +286,15 @@ pub(crate) fn again(results: &Results) -> String {
     let command = &results.plan.command;
     let mut skip = false;
     for word in command {
-        // A file that exists is refused as a target, and a resumed one would not be measured again.
-        if matches!(word.as_str(), "--out" | "--resume" | "--html") {
+        // A file that exists is refused as a target, a resumed one would not be measured again, and colours are taste.
+        if matches!(word.as_str(), "--out" | "--resume" | "--html" | "--color") {
             skip = true;
         } else if skip {
             skip = false;
-        } else if !["--out=", "--resume=", "--html="].iter().any(|option| word.starts_with(option)) {
+        } else if !["--out=", "--resume=", "--html=", "--color="]
+            .iter()
+            .any(|option| word.starts_with(option))
+        {
             words.push(quoted(&clean(word)));
         }
     }
@@ -282,7 +307,11 @@ pub(crate) fn again(results: &Results) -> String {
 /// A word as a shell takes it literally.
 fn quoted(word: &str) -> String {
     let harmless = |c: char| c.is_ascii_alphanumeric() || "-_=.,:/+@%".contains(c);
-    if !word.is_empty() && word.chars().all(harmless) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(harmless) {
+        word.into()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 fn left_out(results: &Results) -> Option<String> {

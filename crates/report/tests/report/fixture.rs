@@ -75,7 +75,12 @@ pub(crate) fn machine(cpus: u32) -> Machine {
     let noise = |cpu: u32| CpuNoise {
         cpu,
         watched_ns: 200_000_000,
-        gaps: vec![(1000, 420 + u64::from(cpu) * 7), (10_000, 31), (100_000, u64::from(cpu % 3 == 1)), (1_000_000, 0)],
+        gaps: vec![
+            (1000, 420 + u64::from(cpu) * 7),
+            (10_000, 31),
+            (100_000, u64::from(cpu % 3 == 1)),
+            (1_000_000, 0),
+        ],
         lost_share: 0.0021 + f64::from(cpu % 5) * 0.0004,
         longest_ns: 88_000 + u64::from(cpu % 3 == 1) * 400_000,
     };
@@ -129,8 +134,14 @@ pub(crate) fn plan(machine: &Machine, groups: &[(u32, Vec<Spec>)]) -> Plan {
         over_ns: 10_000,
         options: BTreeMap::new(),
         refused: vec![
-            Refused { what: "tcp-loopback, pinned".into(), why: "the network namespace has no loopback".into() },
-            Refused { what: "tcp-loopback, free".into(), why: "the network namespace has no loopback".into() },
+            Refused {
+                what: "tcp-loopback, pinned".into(),
+                why: "the network namespace has no loopback".into(),
+            },
+            Refused {
+                what: "tcp-loopback, free".into(),
+                why: "the network namespace has no loopback".into(),
+            },
         ],
         groups: groups
             .iter()
@@ -138,7 +149,12 @@ pub(crate) fn plan(machine: &Machine, groups: &[(u32, Vec<Spec>)]) -> Plan {
                 let planned = |spec: &Spec| PlannedCell {
                     experiment: spec.experiment.into(),
                     cell: spec.cell.clone(),
-                    budget: Budget { rounds: *rounds, stretch_ns: 10_000_000, stamped_ns: 10_000_000, stamped_count: None },
+                    budget: Budget {
+                        rounds: *rounds,
+                        stretch_ns: 10_000_000,
+                        stamped_ns: 10_000_000,
+                        stamped_count: None,
+                    },
                 };
                 specs.iter().map(planned).collect()
             })
@@ -171,7 +187,15 @@ pub(crate) fn blocks(results: &Results, group: usize, rounds: u32, specs: &[Spec
     blocks
 }
 
-fn block(results: &Results, group: usize, cell: usize, seq: u32, spec: &Spec, kind: BlockKind, draws: &mut Draws) -> Block {
+fn block(
+    results: &Results,
+    group: usize,
+    cell: usize,
+    seq: u32,
+    spec: &Spec,
+    kind: BlockKind,
+    draws: &mut Draws,
+) -> Block {
     let mut histogram = Histogram::new();
     let mut values = Vec::new();
     let samples = if kind == BlockKind::Stretch { 40 } else { 3000 };
@@ -213,7 +237,8 @@ fn block(results: &Results, group: usize, cell: usize, seq: u32, spec: &Spec, ki
         min: values.iter().copied().fold(f64::INFINITY, f64::min),
         max,
         histogram: Some(histogram),
-        over: (kind == BlockKind::Stamped).then(|| values.iter().filter(|value| **value > 10_000.0).count() as u64),
+        over: (kind == BlockKind::Stamped)
+            .then(|| values.iter().filter(|value| **value > 10_000.0).count() as u64),
         one_way: None,
         same_cpu_share: (kind == BlockKind::Stamped && spec.cell.placement == Placement::Free)
             .then(|| 0.4 + 0.2 * draws.next()),
@@ -223,6 +248,7 @@ fn block(results: &Results, group: usize, cell: usize, seq: u32, spec: &Spec, ki
         } else {
             Vec::new()
         },
+        cost_round_trips: count,
         cost: BlockCost {
             user_ns: (spec.cost[0] * operations) as u64,
             system_ns: (spec.cost[1] * operations) as u64,

@@ -25,7 +25,14 @@ fn evil() -> Results {
     let mut results = fixture::survey();
     let text = EVIL.to_string();
     let machine = &mut results.machine;
-    for field in [&mut machine.run, &mut machine.at, &mut machine.tool, &mut machine.cpu, &mut machine.arch, &mut machine.kernel] {
+    for field in [
+        &mut machine.run,
+        &mut machine.at,
+        &mut machine.tool,
+        &mut machine.cpu,
+        &mut machine.arch,
+        &mut machine.kernel,
+    ] {
         field.clone_from(&text);
     }
     machine.governor = Some(text.clone());
@@ -67,7 +74,8 @@ fn no_text_becomes_part_of_the_page() {
 
 #[test]
 fn no_figure_makes_anything_fail_or_explode() {
-    let figures = [0.0, -1.0, -0.0, 1e-300, 1e300, f64::MAX, f64::MIN, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+    let figures =
+        [0.0, -1.0, -0.0, 1e-300, 1e300, f64::MAX, f64::MIN, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
     for figure in figures {
         let mut results = fixture::survey();
         for record in results.groups.iter_mut().filter_map(|group| group.records.as_mut()).flatten() {
@@ -75,8 +83,13 @@ fn no_figure_makes_anything_fail_or_explode() {
             record.one_way.mean = Some(figure);
             record.one_way.p50_interval95 = Some([figure, -figure]);
             record.max = Some(figure);
-            record.quantiles =
-                Quantiles { p50: Some(figure), p90: Some(figure), p99: Some(figure), p999: Some(figure), p9999: Some(figure) };
+            record.quantiles = Quantiles {
+                p50: Some(figure),
+                p90: Some(figure),
+                p99: Some(figure),
+                p999: Some(figure),
+                p9999: Some(figure),
+            };
             record.over = Over { limit_ns: u64::MAX, share: Some(figure) };
             record.cost = Cost {
                 user_ns_per_op: Some(figure),

@@ -32,7 +32,9 @@ fn the_ladder_fits_any_terminal() {
         assert!(longest(&text) <= width, "{width}:\n{text}");
     }
     for width in [0, 1, 10] {
-        assert!(!ladder(&results, &results.records(), &Style { color: false, width: Some(width) }).is_empty());
+        assert!(
+            !ladder(&results, &results.records(), &Style { color: false, width: Some(width) }).is_empty()
+        );
     }
 }
 
@@ -94,11 +96,15 @@ fn simulated_figures_say_so_first() {
     for text in [
         ladder(&results, &results.records(), &WIDE),
         machine(&results.machine, &WIDE),
-        matrix(&results, &{
-            let mut records = results.records();
-            records.iter_mut().for_each(|record| record.experiment = "matrix".into());
-            records
-        }, &WIDE),
+        matrix(
+            &results,
+            &{
+                let mut records = results.records();
+                records.iter_mut().for_each(|record| record.experiment = "matrix".into());
+                records
+            },
+            &WIDE,
+        ),
     ] {
         assert!(text.starts_with("SIMULATED"), "{text}");
     }
@@ -167,4 +173,13 @@ fn a_large_machine() {
     large.virtualised = None;
     large.grade = Grade::D;
     insta::assert_snapshot!(machine(&large, &WIDE));
+}
+
+#[test]
+fn a_pair_measured_twice_counts_once() {
+    let mut results = fixture::matrix(2);
+    let records = results.groups[0].records.as_mut().unwrap();
+    records.push(records[0].clone());
+    let text = matrix(&results, &results.records(), &WIDE);
+    assert!(text.lines().any(|line| line.starts_with("cores with") && line.contains("  1  ")), "{text}");
 }

@@ -1,0 +1,26 @@
+//! What this machine does not let us have, found out before a plan is made: a sandbox without networking or System V
+//! semaphores shall cost rows of the ladder, each with its reason, and not the run.
+
+use std::thread;
+
+use threadtoll_machine::place;
+use threadtoll_record::{Layout, Pause};
+
+use crate::mechanism::{ALL, Settings};
+use crate::plan::Lacking;
+
+/// Tries to make every mechanism once, and a thread that keeps a CPU awake. Takes a few milliseconds.
+pub fn lacking() -> Lacking {
+    let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
+    let mechanisms = ALL.iter().filter_map(|mechanism| {
+        let reason = mechanism.make(&settings).err()?;
+        Some((mechanism.name, format!("this machine does not let us have it ({reason})")))
+    });
+    // On a thread of its own, which without privilege could not get its priority back.
+    let awake = match thread::Builder::new().spawn(place::set_idle_priority).map(thread::JoinHandle::join) {
+        Ok(Ok(Err(error))) => Some(error.to_string()),
+        // What else can fail will fail again, and louder, when it is measured.
+        _ => None,
+    };
+    Lacking { mechanisms: mechanisms.collect(), awake }
+}

@@ -1,0 +1,72 @@
+//! What the stamps between stretches cost: the same loop with and without them, in turns.
+
+use std::time::Duration;
+
+use threadtoll_machine::clock::Clock;
+use threadtoll_record::{Layout, Pause};
+
+use crate::mechanism::{Mechanism, Settings};
+use crate::rig::LabError;
+
+use super::per_stretch;
+use super::worker::{Job, Pair, Watch};
+
+/// Mean round trips in nanoseconds of neighbouring blocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StretchCost {
+    /// Of a bare loop: two stamps around all of it.
+    pub bare_ns: f64,
+    /// Of the loop as it is measured: a stamp after each stretch.
+    pub stretched_ns: f64,
+}
+
+/// Runs `pairs` pairs of blocks of about `block` each on two CPUs, a bare one and one with stretches as long as a
+/// measurement would make them; which goes first alternates.
+///
+/// # Errors
+///
+/// If the threads cannot be had, or a message is wrong or does not come.
+pub fn stretch_cost(
+    clock: &Clock,
+    stamp_ns: f64,
+    mechanism: &'static Mechanism,
+    cpus: (u32, u32),
+    pairs: u32,
+    block: Duration,
+) -> Result<Vec<StretchCost>, LabError> {
+    let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
+    let mut pair = Pair::start(clock, mechanism, settings, vec![cpus.0], vec![cpus.1])?;
+    let mut first = 1;
+    let warm_up = clock.ticks(500_000.0);
+    let mut mean_ns = |stretches: u64, per_stretch: u64| -> Result<f64, LabError> {
+        let job = Job { first, warm_up, stretches, per_stretch, length: u64::MAX, watch: Watch::Nothing };
+        let placement = || "pinned".to_string();
+        let report = pair.run(job, Duration::from_secs(60)).ok_or_else(|| LabError::Stuck {
+            mechanism: mechanism.name.into(),
+            placement: placement(),
+            seconds: 60,
+        })?;
+        first = report.next;
+        if report.wrong != 0 {
+            return Err(LabError::WrongMessage { mechanism: mechanism.name.into(), placement: placement() });
+        }
+        let ticks = report.times.last().zip(report.times.first()).map_or(0, |(last, first)| last.saturating_sub(*first));
+        Ok(clock.ns(ticks) / (stretches * per_stretch) as f64)
+    };
+    let mut typical_ns = mean_ns(1, 20_000)?;
+    let mut costs = Vec::new();
+    for index in 0..pairs {
+        let per_stretch = per_stretch(stamp_ns, typical_ns);
+        let stretches = (block.as_nanos() as f64 / (typical_ns * per_stretch as f64)).clamp(2.0, 100_000.0) as u64;
+        let (bare_ns, stretched_ns) = if index % 2 == 0 {
+            let bare = mean_ns(1, stretches * per_stretch)?;
+            (bare, mean_ns(stretches, per_stretch)?)
+        } else {
+            let stretched = mean_ns(stretches, per_stretch)?;
+            (mean_ns(1, stretches * per_stretch)?, stretched)
+        };
+        typical_ns = bare_ns.min(stretched_ns).max(0.1);
+        costs.push(StretchCost { bare_ns, stretched_ns });
+    }
+    Ok(costs)
+}
