@@ -51,10 +51,11 @@ void* answer(void* cpu) {
     for (;;) {
         pthread_barrier_wait(&gate);
         if (over) return nullptr;
-        while (counters.pong < target) {
-            while (counters.ping == counters.pong) {
+        std::int64_t value = counters.pong;
+        while (value < target) {
+            while (value == counters.ping) {
             }
-            __sync_add_and_fetch(&counters.pong, 1);
+            value = __sync_add_and_fetch(&counters.pong, 1);
         }
     }
 }
@@ -64,10 +65,13 @@ std::int64_t block(std::int64_t round_trips) {
     target = counters.pong + round_trips;
     pthread_barrier_wait(&gate);
     const std::int64_t start = now_ns();
+    std::int64_t value = counters.ping;
     while (counters.ping < target) {
-        __sync_add_and_fetch(&counters.ping, 1);
-        while (counters.ping != counters.pong) {
+        while (counters.pong != value) {
         }
+        value = __sync_add_and_fetch(&counters.ping, 1);
+    }
+    while (counters.pong != value) {
     }
     return now_ns() - start;
 }

@@ -1,0 +1,297 @@
+//! Folding against values that were worked out by hand.
+
+use threadtoll_record::fold::{self, drifted, verdict};
+use threadtoll_record::{
+    Block, BlockCost, Cause, OneWayBlock, OneWayMethod, Quantiles, Record, Verdict, Worst, fold,
+};
+
+use crate::fixture::{AT, group, histogram, machine, plan, stamped, stretches};
+
+/// The records of one group of cells with these blocks.
+fn folded(cells: &[&str], blocks: &[Block]) -> Vec<Record> {
+    let rounds = blocks.iter().map(|block| block.seq + 1).max().unwrap_or(1);
+    fold(&machine(), &plan(rounds, &[cells]), 0, 1, blocks, AT)
+}
+
+fn near(found: Option<f64>, expected: f64) {
+    let found = found.unwrap();
+    // Histograms keep three digits.
+    assert!((found / expected - 1.0).abs() < 1e-3, "{found} is not {expected}");
+}
+
+fn spread(from: u32, to: u32, step: f64) -> Vec<f64> {
+    (from..to).map(|at| f64::from(at) * step).collect()
+}
+
+#[test]
+fn one_way_means_are_half_of_the_stretches_weighted_by_their_round_trips() {
+    let mut long = stretches(0, 1, &[200.0]);
+    long.count = 3000;
+    let mut short = stretches(0, 0, &[100.0]);
+    short.count = 1000;
+    let records = folded(&["futex"], &[short, long, stamped(0, 0, &[500.0, 700.0])]);
+    // (1000 × 100 + 3000 × 200) / 4000 = 175 there and back.
+    assert_eq!(records[0].one_way.mean, Some(87.5));
+    let [low, high] = records[0].one_way.mean_interval95.unwrap();
+    assert!(low >= 50.0 && high <= 100.0 && low < 87.5 && high > 87.5, "{low} {high}");
+}
+
+#[test]
+fn the_distribution_comes_from_stamped_blocks_alone() {
+    let blocks = [
+        stretches(0, 0, &[1.0, 2.0]),
+        stamped(0, 0, &[100.0, 300.0]),
+        stamped(0, 1, &[200.0, 400.0, 20_000.0, 12_000.0]),
+    ];
+    let record = &folded(&["futex"], &blocks)[0];
+    assert_eq!(record.count, 6);
+    assert_eq!(record.mean, Some(5500.0));
+    assert_eq!((record.min, record.max), (Some(100.0), Some(20_000.0)));
+    assert_eq!((record.over.limit_ns, record.over.share), (10_000, Some(2.0 / 6.0)));
+    assert_eq!(record.histogram, Some(histogram(&[100.0, 200.0, 300.0, 400.0, 12_000.0, 20_000.0])));
+}
+
+#[test]
+fn quantiles_with_fewer_than_twenty_samples_beyond_are_null() {
+    // 1..=2000 ns in ten blocks: 20 lie beyond p99, 2 beyond p99.9.
+    let blocks: Vec<Block> =
+        (0..10).map(|seq| stamped(0, seq, &spread(seq * 200 + 1, seq * 200 + 201, 1.0))).collect();
+    let quantiles = folded(&["futex"], &blocks)[0].quantiles;
+    near(quantiles.p50, 1000.0);
+    near(quantiles.p90, 1800.0);
+    near(quantiles.p99, 1980.0);
+    assert_eq!((quantiles.p999, quantiles.p9999), (None, None));
+    // One sample fewer, and p99 has 19.99 beyond it.
+    let mut fewer = blocks;
+    fewer[0] = stamped(0, 0, &spread(2, 201, 1.0));
+    let record = &folded(&["futex"], &fewer)[0];
+    assert_eq!(record.quantiles.p99, None);
+    assert_eq!(record.interval95.p99, None);
+    assert!(record.quantiles.p90.is_some() && record.interval95.p90.is_some());
+}
+
+#[test]
+fn a_cell_without_stamped_blocks_has_means_and_no_distribution() {
+    let record = &folded(&["futex"], &[stretches(0, 0, &[100.0]), stretches(0, 1, &[100.0])])[0];
+    assert_eq!(record.one_way.mean, Some(50.0));
+    assert_eq!((record.count, record.mean, record.max, &record.histogram), (0, None, None, &None));
+    assert_eq!((record.quantiles, record.over.share), (Quantiles::default(), None));
+}
+
+#[test]
+fn disturbed_blocks_are_marked_and_kept() {
+    let calm: Vec<f64> = vec![100.0; 1000];
+    let rough: Vec<f64> = vec![9000.0; 1000];
+    let mut blocks: Vec<Block> = (0..5).map(|seq| stamped(0, seq, &calm)).collect();
+    blocks.push(stamped(0, 5, &rough));
+    blocks[5].clean = false;
+    blocks[5].disturbance.causes = vec![Cause::Steal, Cause::Gap];
+    let record = &folded(&["futex"], &blocks)[0];
+    near(record.quantiles.p99, 9000.0);
+    near(record.clean_quantiles.p99, 100.0);
+    assert_eq!(record.count, 6000, "all of them are counted");
+    assert_eq!((record.disturbance.blocks, record.disturbance.disturbed), (6, 1));
+    assert_eq!(record.disturbance.causes.get(&Cause::Steal), Some(&1));
+    assert_eq!(record.disturbance.causes.get(&Cause::Gap), Some(&1));
+    assert!(record.warnings.is_empty(), "a sixth is not over a quarter");
+    blocks[0].clean = false;
+    let record = &folded(&["futex"], &blocks)[0];
+    assert_eq!(record.warnings[0].code, "disturbed", "a third is");
+}
+
+#[test]
+fn undisturbed_runs_have_one_distribution_and_not_two() {
+    let record = &folded(&["futex"], &group(0, 1, 4, 1))[0];
+    assert_eq!(record.quantiles, record.clean_quantiles);
+}
+
+/// Reference and cell of five rounds; the machine becomes half as fast in the midst of round 2, between the two.
+fn regimes() -> Vec<Block> {
+    vec![
+        stretches(0, 0, &[100.0]),
+        stretches(1, 0, &[200.0]),
+        stretches(1, 1, &[200.0]),
+        stretches(0, 1, &[100.0]),
+        stretches(0, 2, &[100.0]),
+        stretches(1, 2, &[400.0]),
+        stretches(1, 3, &[400.0]),
+        stretches(0, 3, &[200.0]),
+        stretches(0, 4, &[200.0]),
+        stretches(1, 4, &[400.0]),
+    ]
+}
+
+#[test]
+fn blocks_between_two_references_that_differ_are_marked_and_the_references_are_not() {
+    let marked: Vec<usize> =
+        drifted(&regimes()).iter().enumerate().filter(|(_, drifted)| **drifted).map(|(at, _)| at).collect();
+    assert_eq!(marked, [5, 6]);
+    let record = &folded(&["atomic-store", "futex"], &regimes())[1];
+    assert_eq!(record.disturbance.causes.get(&Cause::ReferenceDrift), Some(&2));
+    assert_eq!(record.disturbance.disturbed, 2);
+}
+
+#[test]
+fn a_drift_of_ten_percent_is_forgiven_and_one_of_eleven_is_not() {
+    for (after, marked) in [(109.0, 0), (112.0, 1), (92.0, 0), (89.0, 1)] {
+        let blocks = [stretches(0, 0, &[100.0]), stretches(1, 0, &[500.0]), stretches(0, 1, &[after])];
+        assert_eq!(drifted(&blocks).iter().filter(|drifted| **drifted).count(), marked, "100 to {after}");
+    }
+}
+
+#[test]
+fn ratios_are_taken_within_rounds_and_never_across_a_move_of_the_reference() {
+    let record = &folded(&["atomic-store", "futex"], &regimes())[1];
+    let against = &record.against[0];
+    // Rounds 2 and 3 would say 4 and 2; round 2 is the one that would be wrong, and both lie on the move.
+    near(Some(against.ratio), 2.0);
+    assert!(
+        against.interval95.iter().all(|bound| (bound / 2.0 - 1.0).abs() < 1e-3),
+        "{:?}",
+        against.interval95
+    );
+    assert_eq!(against.blocks, 3);
+    assert_eq!(against.cell.mechanism, "atomic-store");
+    assert_eq!(against.of, "one_way.p50");
+    assert_eq!(against.verdict, Verdict::Open, "three pairs decide nothing");
+}
+
+#[test]
+fn the_reference_is_compared_with_nothing() {
+    let records = folded(&["atomic-store", "futex", "park"], &group(0, 3, 4, 1));
+    let against: Vec<usize> = records.iter().map(|record| record.against.len()).collect();
+    assert_eq!(against, [0, 1, 1]);
+}
+
+#[test]
+fn verdicts_need_pairs_and_allow_five_percent() {
+    for (interval, expected) in [
+        ([0.90, 0.95], Verdict::Better),
+        ([0.90, 0.999], Verdict::Better),
+        ([0.90, 1.00], Verdict::NoWorse),
+        ([0.98, 1.05], Verdict::NoWorse),
+        ([0.98, 1.06], Verdict::Open),
+        ([1.04, 1.20], Verdict::Open),
+        ([1.06, 1.20], Verdict::Worse),
+        ([1.05, 1.20], Verdict::Open),
+    ] {
+        assert_eq!(verdict(interval, fold::PAIRS), expected, "{interval:?}");
+        assert_eq!(verdict(interval, fold::PAIRS - 1), Verdict::Open, "{interval:?} of too few pairs");
+    }
+}
+
+#[test]
+fn twenty_one_rounds_decide() {
+    let records = folded(&["atomic-store", "futex"], &group(0, 2, 21, 1));
+    assert_eq!((records[1].against[0].blocks, records[1].against[0].verdict), (21, Verdict::Worse));
+    let records = folded(&["atomic-store", "futex"], &group(0, 2, 20, 1));
+    assert_eq!(records[1].against[0].verdict, Verdict::Open);
+}
+
+fn directly(seq: u32, round_trip: f64, one_way: &[f64], negative: u64) -> Block {
+    let direct =
+        OneWayBlock { histogram: histogram(one_way), negative, clock_bound_ns: 30.0 + f64::from(seq) };
+    Block { one_way: Some(direct), ..stamped(0, seq, &vec![round_trip; 50]) }
+}
+
+/// A stamp of this machine costs 20 ns, step and reading together: it may say something about medians from 2 µs on.
+#[test]
+fn medians_that_a_stamp_would_spoil_come_from_stretches() {
+    let blocks = [stretches(0, 0, &[1000.0; 50]), directly(0, 1100.0, &[900.0; 100], 0)];
+    let one_way = &folded(&["futex"], &blocks)[0].one_way;
+    near(one_way.p50, 500.0);
+    assert_eq!(one_way.method, OneWayMethod::HalfRoundTrip);
+}
+
+#[test]
+fn medians_that_a_stamp_does_not_spoil_come_from_one_way_times_or_half_of_round_trips() {
+    let blocks = [stretches(0, 0, &[9000.0; 50]), stamped(0, 0, &[10_000.0; 50])];
+    let one_way = &folded(&["futex"], &blocks)[0].one_way;
+    near(one_way.p50, 5000.0);
+    assert_eq!(one_way.method, OneWayMethod::HalfRoundTrip);
+    assert_eq!((one_way.negative, one_way.clock_bound_ns), (None, None));
+
+    let blocks = [
+        stretches(0, 0, &[9000.0; 50]),
+        directly(0, 10_000.0, &[4200.0; 100], 0),
+        directly(1, 10_000.0, &[4200.0; 100], 3),
+    ];
+    let record = &folded(&["futex"], &blocks)[0];
+    near(record.one_way.p50, 4200.0);
+    assert_eq!(record.one_way.method, OneWayMethod::Stamped);
+    assert_eq!(record.one_way.mean, Some(4500.0), "the mean comes from stretches all the same");
+    assert_eq!(record.one_way.negative, Some(3), "negative ones are counted");
+    assert_eq!(record.one_way.clock_bound_ns, Some(31.0), "the worse of the bounds");
+    assert!(record.warnings.iter().any(|warning| warning.code == "negative-one-way"));
+}
+
+#[test]
+fn costs_are_of_both_ends_and_per_hand_off() {
+    let mut block = stretches(0, 0, &[1000.0]);
+    block.count = 500;
+    block.cost = BlockCost {
+        user_ns: 1_000_000,
+        system_ns: 3_000_000,
+        voluntary_switches: 1000,
+        involuntary_switches: 1,
+    };
+    let cost = folded(&["futex"], &[block])[0].cost;
+    assert_eq!(cost.user_ns_per_op, Some(1000.0));
+    assert_eq!(cost.system_ns_per_op, Some(3000.0));
+    assert_eq!(cost.voluntary_switches_per_op, Some(1.0));
+    assert_eq!(cost.involuntary_switches_per_op, Some(0.001));
+}
+
+#[test]
+fn the_longest_samples_of_all_blocks_are_kept_longest_first() {
+    let worst = |ns: f64| Worst { at_s: 1.0, ns, cpu: 1, cause: None };
+    let mut first = stamped(0, 0, &[5.0]);
+    first.worst = (0..60).map(|at| worst(1000.0 + f64::from(at))).collect();
+    let mut second = stamped(0, 1, &[5.0]);
+    second.worst = (0..60).map(|at| worst(1030.5 + f64::from(at))).collect();
+    let kept = &folded(&["futex"], &[first, second])[0].worst;
+    assert_eq!(kept.len(), fold::WORST);
+    assert!(kept.is_sorted_by(|a, b| a.ns >= b.ns));
+    assert_eq!(kept[0].ns, 1089.5);
+    // 30 of the second lie above all of the first; below that they take turns.
+    assert_eq!(kept[63].ns, 1043.0);
+}
+
+#[test]
+fn matrices_of_large_machines_keep_no_histograms() {
+    let blocks = group(0, 1, 2, 1);
+    let mut plan = plan(2, &[&["atomic-store"]]);
+    plan.groups[0][0].experiment = "matrix".into();
+    let mut machine = machine();
+    assert!(fold(&machine, &plan, 0, 1, &blocks, AT)[0].histogram.is_some());
+    machine.cpus = 65;
+    let record = &fold(&machine, &plan, 0, 1, &blocks, AT)[0];
+    assert!(record.histogram.is_none());
+    assert_eq!(record.count, 4, "the figures stay");
+}
+
+#[test]
+fn the_share_on_one_cpu_is_weighted_by_exchanges() {
+    let mut few = stamped(0, 0, &[5.0; 10]);
+    few.same_cpu_share = Some(1.0);
+    let mut many = stamped(0, 1, &[5.0; 30]);
+    many.same_cpu_share = Some(0.2);
+    assert_eq!(folded(&["futex"], &[few, many])[0].same_cpu_share, Some(0.4));
+}
+
+#[test]
+fn the_same_blocks_give_the_same_records() {
+    let blocks = group(0, 3, 9, 1);
+    let cells = ["atomic-store", "futex", "park"];
+    assert_eq!(folded(&cells, &blocks), folded(&cells, &blocks));
+}
+
+#[test]
+fn cells_without_any_block_have_no_record() {
+    let mut blocks = group(0, 3, 2, 1);
+    blocks.retain(|block| block.cell != 1);
+    let records = folded(&["atomic-store", "futex", "park"], &blocks);
+    let names: Vec<&str> = records.iter().map(|record| record.cell.mechanism.as_str()).collect();
+    assert_eq!(names, ["atomic-store", "park"]);
+    assert_eq!(folded(&["atomic-store"], &[]), []);
+}

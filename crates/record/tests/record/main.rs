@@ -1,0 +1,9 @@
+//! What a file of results promises: its schemas, its reader, its writer, and how blocks become records.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
+
+mod fixture;
+mod fold;
+mod read;
+mod schemas;
+mod write;
