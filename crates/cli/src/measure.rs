@@ -16,6 +16,7 @@ use threadtoll_lab::{Outcome, run as run_plan};
 use threadtoll_machine::clock::{self, Clock};
 use threadtoll_machine::inspect::InspectOptions;
 use threadtoll_machine::lock::try_machine_lock;
+use threadtoll_machine::place::allowed_cpus;
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::file::{self, Appender, Results};
 use threadtoll_record::{Line, Machine, Plan, PlannedCell, Record, Refused, Warning, run_id, timestamp};
@@ -151,15 +152,16 @@ struct Measuring {
 impl Measuring {
     fn prepare(asked: &Asked<'_>, simulated: Option<u64>) -> Result<Self, Failure> {
         if let Some(seed) = simulated {
+            let topology = SimulatedRig::topology();
+            check_cpus(asked.common, &topology, &all(&topology))?;
             let rig = SimulatedRig::new(seed);
             let machine = rig.machine();
-            return Ok(Measuring {
-                machine,
-                topology: SimulatedRig::topology(),
-                rig: Box::new(rig),
-                _alone: None,
-            });
+            return Ok(Measuring { machine, topology, rig: Box::new(rig), _alone: None });
         }
+        let root = asked.measure.look.sysfs.clone().unwrap_or_else(|| PathBuf::from(SYSFS));
+        let topology = Topology::read(&root);
+        let allowed = if topology.synthetic { all(&topology) } else { allowed_cpus() };
+        check_cpus(asked.common, &topology, &allowed)?;
         let alone = try_machine_lock();
         let noise = if asked.measure.plan { Duration::ZERO } else { NOISE };
         let (mut machine, clock) = inspect(&asked.measure.look, noise)?;
@@ -169,19 +171,12 @@ impl Measuring {
                 "Another threadtoll is measuring on this machine: both disturb each other. Run one at a time.",
             ));
         }
-        let root = asked.measure.look.sysfs.clone().unwrap_or_else(|| PathBuf::from(SYSFS));
-        let topology = Topology::read(&root);
         Ok(Measuring { machine, topology, rig: Box::new(RealRig::new(clock)), _alone: alone.ok().flatten() })
     }
 
     fn plan(&self, asked: &Asked<'_>) -> Result<Plan, Failure> {
         let site = match &asked.common.cpus {
-            Some(cpus) => {
-                for cpu in cpus {
-                    check_cpu(*cpu, &self.machine)?;
-                }
-                Site::named(&self.topology, cpus)
-            }
+            Some(cpus) => Site::named(&self.topology, cpus),
             None => Site::whole(&self.topology, &self.machine.allowed),
         };
         let measurable = !self.machine.simulated && !self.machine.synthetic;
@@ -384,17 +379,21 @@ fn shown(name: &str, value: &Value) -> String {
     }
 }
 
-fn check_cpu(cpu: u32, machine: &Machine) -> Result<(), Failure> {
-    if machine.allowed.contains(&cpu) {
+fn all(topology: &Topology) -> Vec<u32> {
+    topology.places.iter().map(|place| place.cpu).collect()
+}
+
+/// Refuses CPUs that were named and are not to be had: before the machine is watched, which takes a while.
+fn check_cpus(common: &Common, topology: &Topology, allowed: &[u32]) -> Result<(), Failure> {
+    let Some(cpu) = common.cpus.iter().flatten().find(|cpu| !allowed.contains(cpu)) else {
         return Ok(());
-    }
-    let allowed = ranges(&machine.allowed);
-    let why = if machine.topology.iter().any(|place| place.cpu == cpu) {
-        "this process may not use it"
-    } else {
-        "this machine has no such CPU online"
     };
-    Err(Failure::usage(format!("CPU {cpu}: {why}")).hint(format!("CPUs that can be used: {allowed}")))
+    let why = match topology.place(*cpu) {
+        Some(_) => "this process may not use it",
+        None => "this machine has no such CPU online",
+    };
+    Err(Failure::usage(format!("--cpus: CPU {cpu}: {why}"))
+        .hint(format!("CPUs that can be used: {}", ranges(allowed))))
 }
 
 fn check_cpus_of(plan: &Plan, machine: &Machine) -> Result<(), Failure> {

@@ -26,6 +26,8 @@ mod std_condvar;
 mod std_mpsc;
 mod sysv_semaphore;
 mod tcp_loopback;
+#[cfg(test)]
+mod tests;
 
 use threadtoll_record::{Layout, Pause};
 

@@ -8,6 +8,10 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Longer than any test holds the machine.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The machine is ours until this is dropped.
 #[derive(Debug)]
@@ -29,16 +33,22 @@ fn open() -> io::Result<File> {
         .open(path)
 }
 
-/// Waits until no other measurement of this user holds the machine. Threads of one process exclude each other, too.
+/// Waits until no other measurement of this user holds the machine, but not for ever: a program that hangs with the lock in
+/// its hands must not hang everybody else. Threads of one process exclude each other, too.
 ///
 /// # Errors
 ///
-/// Where the file cannot be made or locked.
+/// Where the file cannot be made or locked, or somebody else has held it for two minutes.
 #[doc(hidden)]
 pub fn machine_lock() -> io::Result<MachineLock> {
-    let file = open()?;
-    file.lock()?;
-    Ok(MachineLock { _file: file })
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match try_machine_lock()? {
+            Some(lock) => return Ok(lock),
+            None if Instant::now() >= deadline => return Err(io::ErrorKind::TimedOut.into()),
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
 }
 
 /// The machine, or nothing if another measurement of this user holds it.

@@ -57,7 +57,8 @@ pub(super) fn block_fault(block: &Block) -> Option<&'static str> {
     if block.count == 0 || !share || !figures.into_iter().all(is_time) {
         return Some("the figures of the block are impossible");
     }
-    let counts = [block.count, block.elapsed_ns, block.cost.user_ns, block.cost.system_ns];
+    let counts =
+        [block.count, block.cost_round_trips, block.elapsed_ns, block.cost.user_ns, block.cost.system_ns];
     let more = [block.cost.voluntary_switches, block.cost.involuntary_switches, block.over.unwrap_or(0)];
     let negative = one_way.map_or(0, |one_way| one_way.negative);
     if counts.into_iter().chain(more).chain([negative]).any(|value| value > MOST_IN_BLOCK) {

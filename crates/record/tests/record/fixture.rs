@@ -88,6 +88,7 @@ fn block(kind: BlockKind, group: usize, cell: usize, seq: u32, values_ns: &[f64]
         same_cpu_share: None,
         worst: Vec::new(),
         cost: BlockCost::default(),
+        cost_round_trips: values_ns.len() as u64,
         disturbance: Disturbance::default(),
         clean: true,
     }

@@ -1,6 +1,6 @@
 //! Folding against values that were worked out by hand.
 
-use threadtoll_record::fold::{self, drifted, verdict};
+use threadtoll_record::fold::{PAIRS, WORST, drifted, verdict};
 use threadtoll_record::{
     Block, BlockCost, Cause, OneWayBlock, OneWayMethod, Quantiles, Record, Verdict, Worst, fold,
 };
@@ -175,8 +175,8 @@ fn verdicts_need_pairs_and_allow_five_percent() {
         ([1.06, 1.20], Verdict::Worse),
         ([1.05, 1.20], Verdict::Open),
     ] {
-        assert_eq!(verdict(interval, fold::PAIRS), expected, "{interval:?}");
-        assert_eq!(verdict(interval, fold::PAIRS - 1), Verdict::Open, "{interval:?} of too few pairs");
+        assert_eq!(verdict(interval, PAIRS), expected, "{interval:?}");
+        assert_eq!(verdict(interval, PAIRS - 1), Verdict::Open, "{interval:?} of too few pairs");
     }
 }
 
@@ -228,7 +228,7 @@ fn medians_that_a_stamp_does_not_spoil_come_from_one_way_times_or_half_of_round_
 #[test]
 fn costs_are_of_both_ends_and_per_hand_off() {
     let mut block = stretches(0, 0, &[1000.0]);
-    block.count = 500;
+    block.cost_round_trips = 500;
     block.cost = BlockCost {
         user_ns: 1_000_000,
         system_ns: 3_000_000,
@@ -250,7 +250,7 @@ fn the_longest_samples_of_all_blocks_are_kept_longest_first() {
     let mut second = stamped(0, 1, &[5.0]);
     second.worst = (0..60).map(|at| worst(1030.5 + f64::from(at))).collect();
     let kept = &folded(&["futex"], &[first, second])[0].worst;
-    assert_eq!(kept.len(), fold::WORST);
+    assert_eq!(kept.len(), WORST);
     assert!(kept.is_sorted_by(|a, b| a.ns >= b.ns));
     assert_eq!(kept[0].ns, 1089.5);
     // 30 of the second lie above all of the first; below that they take turns.

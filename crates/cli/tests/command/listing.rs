@@ -1,0 +1,108 @@
+//! What can be named, and help.
+
+use crate::lines::line;
+use crate::program::{threadtoll, words};
+use threadtoll_record::Line;
+
+/// The names of the contract, in its order.
+const MECHANISMS: [&str; 23] = [
+    "function-call",
+    "fiber-switch",
+    "async-wake",
+    "atomic-store",
+    "atomic-rmw",
+    "atomic-seqcst",
+    "spin-yield",
+    "sleep-poll",
+    "futex",
+    "park",
+    "std-condvar",
+    "std-condvar-after",
+    "pthread-condvar",
+    "pthread-condvar-after",
+    "parking-lot-condvar",
+    "parking-lot-condvar-after",
+    "semaphore",
+    "sysv-semaphore",
+    "eventfd",
+    "os-pipe",
+    "socketpair",
+    "tcp-loopback",
+    "std-mpsc",
+];
+
+#[test]
+fn mechanisms_are_listed_with_a_sentence_each() {
+    let ended = threadtoll(["list", "mechanisms"]).done();
+    let names: Vec<&str> = ended.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, MECHANISMS);
+    assert!(ended.out.lines().all(|line| line.split_whitespace().count() > 3), "{}", ended.out);
+}
+
+#[test]
+fn what_is_not_measured_yet_is_said() {
+    for kind in ["queues", "locks", "scenarios", "peers"] {
+        let ended = threadtoll(["list", kind]).done();
+        assert!(ended.out.is_empty() && ended.err.contains(kind), "{ended:?}");
+    }
+}
+
+#[test]
+fn help_is_an_answer_and_not_an_error() {
+    let commands = ["check", "survey", "latency", "matrix", "report", "list"];
+    let ended = threadtoll(["--help"]).done();
+    assert!(ended.err.is_empty() && commands.iter().all(|name| ended.out.contains(name)), "{}", ended.out);
+    for name in commands {
+        let ended = threadtoll([name, "--help"]).done();
+        assert!(
+            !ended.out.contains("--simulated-machine") && !ended.out.contains("--sysfs"),
+            "{}",
+            ended.out
+        );
+    }
+    let ended = threadtoll(["--version"]).done();
+    assert!(ended.out.starts_with("threadtoll "), "{}", ended.out);
+}
+
+#[test]
+fn what_is_printed_to_no_terminal_has_no_colours_unless_they_are_asked_for() {
+    let plain = threadtoll(words("latency futex --simulated-machine 1", &[])).done();
+    assert!(!plain.out.contains('\u{1b}') && !plain.err.contains('\u{1b}'));
+    let coloured = threadtoll(words("latency futex --simulated-machine 1 --color always", &[])).done();
+    assert!(coloured.out.contains('\u{1b}'));
+    assert_eq!(strip(&coloured.out), plain.out, "colours change nothing else");
+    let never = threadtoll(words("latency futex --simulated-machine 1 --color never", &[])).done();
+    assert_eq!(never.out, plain.out);
+}
+
+/// Takes colours away.
+pub(crate) fn strip(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("\u{1b}[") {
+        let (before, after) = rest.split_at(at);
+        plain.push_str(before);
+        let end =
+            after[2..].find(|c: char| !c.is_ascii_digit() && c != ';').map_or(after.len(), |end| end + 2);
+        if after[end..].starts_with('m') {
+            rest = &after[end + 1..];
+        } else {
+            plain.push('\u{1b}');
+            rest = &after[1..];
+        }
+    }
+    plain + rest
+}
+
+#[test]
+fn a_check_says_what_the_machine_is() {
+    let ended = threadtoll(["check", "--json"]).done();
+    let Line::Machine(machine) = line(ended.out.trim_end()) else { panic!("{}", ended.out) };
+    assert!(!machine.simulated && !machine.synthetic);
+    assert_eq!(machine.cpus as usize, machine.topology.len());
+    let ended = threadtoll(["check"]).done();
+    assert!(ended.out.contains(&machine.cpu), "{}", ended.out);
+    let strict = threadtoll(["check", "--strict"]);
+    let code = strict.code.unwrap();
+    assert!(code == 0 || (code == 3 && strict.err.contains("--strict")), "{strict:?}");
+}

@@ -1,0 +1,133 @@
+//! Running the program.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Whatever is asked of it in these tests, it is done by then; longer is a hang.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The program as a command that nothing in the environment changes.
+pub(crate) fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_threadtoll"));
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// Runs it to its end.
+pub(crate) fn ran(command: Command) -> Ended {
+    let mut command = assert_cmd::Command::from_std(command);
+    let output = command.timeout(PATIENCE).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// Runs it with these arguments.
+pub(crate) fn threadtoll<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Ended {
+    let mut command = command();
+    command.args(arguments);
+    ran(command)
+}
+
+/// Splits a command line at its blanks and appends paths.
+pub(crate) fn words<'a>(line: &'a str, paths: &[&'a Path]) -> Vec<&'a OsStr> {
+    line.split_whitespace().map(OsStr::new).chain(paths.iter().map(|path| path.as_os_str())).collect()
+}
+
+impl Ended {
+    /// It did what it was asked.
+    #[track_caller]
+    pub(crate) fn done(self) -> Self {
+        assert_eq!(self.code, Some(0), "{self:#?}");
+        self
+    }
+
+    /// It was given something bad and says so: in one line and at most one of hint, and without anything else.
+    #[track_caller]
+    pub(crate) fn bad(&self) -> &Self {
+        assert_eq!(self.code, Some(2), "{self:#?}");
+        let lines: Vec<&str> = self.err.lines().collect();
+        assert!(lines.len() <= 2 && lines[0].starts_with("error: "), "{self:#?}");
+        assert!(lines.get(1).is_none_or(|hint| hint.starts_with("hint: ")), "{self:#?}");
+        assert!(self.out.is_empty(), "{self:#?}");
+        self
+    }
+
+    /// It failed, or refused, with this code; notes may stand before the error.
+    #[track_caller]
+    pub(crate) fn failed(&self, code: i32) -> &Self {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        let errors = self.err.lines().filter(|line| line.starts_with("error: ")).count();
+        assert!(errors == 1 && !self.err.contains("panicked"), "{self:#?}");
+        self
+    }
+
+    /// Its standard error says this somewhere.
+    #[track_caller]
+    pub(crate) fn says(&self, part: &str) -> &Self {
+        assert!(self.err.contains(part), "“{part}” is not in {self:#?}");
+        self
+    }
+}
+
+/// A file and what it held.
+pub(crate) struct Held {
+    path: PathBuf,
+    bytes: Option<Vec<u8>>,
+}
+
+impl Held {
+    pub(crate) fn of(path: &Path) -> Self {
+        Held { path: path.to_path_buf(), bytes: std::fs::read(path).ok() }
+    }
+
+    /// It holds the same still, or is still not there.
+    #[track_caller]
+    pub(crate) fn unchanged(&self) {
+        let now = std::fs::read(&self.path).ok();
+        assert!(now == self.bytes, "{} was changed", self.path.display());
+    }
+}
+
+/// Numbers that are the same in every run of a test.
+pub(crate) struct Seeded(u64);
+
+impl Seeded {
+    pub(crate) fn new(seed: u64) -> Self {
+        Seeded(seed)
+    }
+
+    /// SplitMix64 (G. Steele et al., 2014).
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+}
+
+/// Does the same with each of `items` on two threads: most of what these tests do is wait for processes.
+pub(crate) fn each<T: Send + Sync>(items: &[T], work: impl Fn(usize, &T) + Sync) {
+    let work = &work;
+    std::thread::scope(|scope| {
+        for half in 0..2 {
+            let items = items.iter().enumerate().filter(move |(index, _)| index % 2 == half);
+            scope.spawn(move || items.for_each(|(index, item)| work(index, item)));
+        }
+    });
+}
