@@ -20,6 +20,7 @@ pub fn verdict(results: &Results, records: &[Record]) -> Vec<String> {
     let found = [
         costs(&rows),
         spin_or_sleep(&rows),
+        fat_message(&rows),
         placement(&rows),
         idle(&rows),
         signal(&rows),
@@ -154,6 +155,29 @@ fn partners<'r>(
         .filter(|record| first(&record.cell))
         .filter_map(|record| Some((record, *by_cell.get(&second(&record.cell))?)))
         .collect()
+}
+
+/// The claim of 2011 that a line going back and forth is latency and not bandwidth, so that larger messages are nearly free.
+fn fat_message(rows: &[Row<'_>]) -> Option<String> {
+    let small = |cell: &Cell| Cell { payload_bytes: 8, ..cell.clone() };
+    let fat = |cell: &Cell| cell.payload_bytes > 8 && class(cell) == Class::Line;
+    let (fat, small) =
+        partners(rows, fat, small).into_iter().max_by_key(|(fat, _)| fat.cell.payload_bytes)?;
+    let (slow, fast) = (p50(fat)?, p50(small)?);
+    let (bytes, name) = (fat.cell.payload_bytes, clean(&small.cell.label()));
+    if apart(fat, small)? && slow > fast {
+        let further_lines = (bytes.div_ceil(64) - 1).max(1) as f64;
+        return Some(format!(
+            "A message of {bytes} B takes {} one of 8 B ({name}: {} instead of {}): {} for each further 64 B, written and read.",
+            ratio(slow / fast),
+            time(slow),
+            time(fast),
+            time((slow - fast) / further_lines)
+        ));
+    }
+    Some(format!(
+        "A message of {bytes} B takes no longer than one of 8 B ({name}), as far as these figures can tell."
+    ))
 }
 
 fn idle(rows: &[Row<'_>]) -> Option<String> {
