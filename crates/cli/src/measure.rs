@@ -440,18 +440,19 @@ fn about(ns: u64) -> String {
 
 /// Prints what is still to be measured.
 fn print_plan(results: &Results) {
-    let left = results.plan.groups.iter().zip(&results.groups).enumerate();
-    let left: Vec<(usize, &Vec<PlannedCell>)> = left
-        .filter(|(_, (_, state))| state.records.is_none())
-        .map(|(index, (group, _))| (index, group))
-        .collect();
-    for (index, group) in &left {
+    let mut text = String::new();
+    let mut left = Vec::new();
+    for (index, group) in results.plan.groups.iter().enumerate() {
+        if results.groups[index].records.is_some() {
+            continue;
+        }
+        left.push(group);
         let rounds = group.first().map_or(0, |planned| planned.budget.rounds);
-        console::out(&format!("group {index}: {rounds} rounds"));
-        for planned in *group {
+        text.push_str(&format!("group {index}: {rounds} rounds\n"));
+        for planned in group {
             let cell = &planned.cell;
-            console::out(&format!(
-                "  {:10} {:40} {:9} {:12} CPUs {}",
+            text.push_str(&format!(
+                "  {:10} {:40} {:9} {:12} CPUs {}\n",
                 clean(&planned.experiment),
                 cell.label(),
                 cell.placement,
@@ -460,10 +461,10 @@ fn print_plan(results: &Results) {
             ));
         }
     }
-    let cells: usize = left.iter().map(|(_, group)| group.len()).sum();
-    let ns =
-        left.iter().map(|(_, group)| estimate_ns(std::slice::from_ref(group))).fold(0, u64::saturating_add);
-    console::out(&format!("{cells} cells in {} groups, {}", left.len(), about(ns)));
+    let cells: usize = left.iter().map(|group| group.len()).sum();
+    let ns = left.iter().map(|group| estimate_ns(std::slice::from_ref(group))).fold(0, u64::saturating_add);
+    text.push_str(&format!("{cells} cells in {} groups, {}", left.len(), about(ns)));
+    console::out(&text);
 }
 
 fn print_record(record: &Record) {

@@ -27,7 +27,7 @@ mod std_mpsc;
 mod sysv_semaphore;
 mod tcp_loopback;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use threadtoll_record::{Layout, Pause};
 

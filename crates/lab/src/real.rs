@@ -6,6 +6,8 @@ mod lacking;
 mod neighbour;
 mod overhead;
 mod resting;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 use std::collections::HashMap;

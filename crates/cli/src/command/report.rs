@@ -4,13 +4,15 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use threadtoll_record::file::{self, Results};
-use threadtoll_report::clean;
 
 use crate::arguments::Report;
 use crate::console;
 use crate::failure::Failure;
 use crate::measure::{print_tables, print_verdict};
 use crate::page;
+
+/// The commands whose files can be completed.
+const MEASURING: [&str; 3] = ["survey", "latency", "matrix"];
 
 pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
     if let Some(page) = &report.html {
@@ -23,21 +25,7 @@ pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
         }
         page::check(page)?;
     }
-    let mut all = Vec::new();
-    for path in &report.files {
-        let results = file::read(path)?;
-        results.notes.iter().for_each(|note| console::err(&format!("note: {note}")));
-        if !results.complete() {
-            let missing = results.groups.iter().filter(|group| group.records.is_none()).count();
-            console::err(&format!(
-                "note: {missing} of {} groups are not complete; `threadtoll {} --resume {}` completes them.",
-                results.groups.len(),
-                clean(results.plan.command.first().map_or("survey", String::as_str)),
-                path.display()
-            ));
-        }
-        all.push(results);
-    }
+    let all = report.files.iter().map(|path| file::read(path)).collect::<Result<Vec<Results>, _>>()?;
     if all.iter().any(|results| results.machine.simulated)
         && all.iter().any(|results| !results.machine.simulated)
     {
@@ -46,6 +34,9 @@ pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
     }
     if let Some(page) = &report.html {
         page::prepare(page)?;
+    }
+    for (path, results) in report.files.iter().zip(&all) {
+        note(path, results);
     }
     if report.text || report.html.is_none() {
         for results in &all {
@@ -57,6 +48,22 @@ pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
         console::err(&format!("The page is {}.", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says what is missing of a file.
+fn note(path: &Path, results: &Results) {
+    results.notes.iter().for_each(|note| console::err(&format!("note: {note}")));
+    let missing = results.groups.iter().filter(|group| group.records.is_none()).count();
+    if missing > 0 {
+        // What a file names as its command is not repeated as something to type unless it is one.
+        let command = results.plan.command.first().map_or("", String::as_str);
+        let how = if MEASURING.contains(&command) {
+            format!("; `threadtoll {command} --resume {}` completes them", path.display())
+        } else {
+            String::new()
+        };
+        console::err(&format!("note: {missing} of {} groups are not complete{how}.", results.groups.len()));
+    }
 }
 
 fn print(results: &Results) {

@@ -1,1 +1,277 @@
-//! Nothing yet.
+//! Where much is forbidden: one CPU, a sandbox, no `/sys`, a full disk. It runs with what is possible, and says the rest.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+use threadtoll_machine::allowed_cpus;
+use threadtoll_machine::lock::machine_lock;
+use threadtoll_record::{Line, file};
+
+use crate::lines::{line, lines, plan, records};
+use crate::program::{Ended, command, ran, words};
+
+/// Runs it on these CPUs only.
+fn on_cpus(cpus: &[u32], line: &str, paths: &[&Path]) -> Ended {
+    let mut mask = vec![0u64; 1024];
+    cpus.iter().for_each(|cpu| mask[*cpu as usize / 64] |= 1 << (cpu % 64));
+    let mut command = command();
+    command.args(words(line, paths));
+    // SAFETY: between fork and exec only one system call is made, with memory that was there before.
+    unsafe {
+        command.pre_exec(move || {
+            let size = size_of_val(&mask[..]);
+            // SAFETY: the kernel reads as many bytes as the mask has; 0 is this process.
+            match libc::syscall(libc::SYS_sched_setaffinity, 0, size, mask.as_ptr()) {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        })
+    };
+    ran(command)
+}
+
+#[test]
+fn one_cpu_is_enough_for_a_survey() {
+    let _alone = machine_lock().unwrap();
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    let cpu = allowed_cpus()[0];
+    let ended = on_cpus(&[cpu], "survey --quick --time 2ms --out", &[&path]).done();
+    assert!(ended.err.contains("only one CPU"), "{}", ended.err);
+    let lines = lines(&path);
+    let reference = &plan(&lines).groups[0][0].cell;
+    assert_eq!((reference.mechanism.as_str(), reference.cpus.as_slice()), ("futex", [cpu].as_slice()));
+    let records = records(&lines);
+    assert!(records.iter().all(|record| record.cell.cpus == [cpu]));
+    for mechanism in ["function-call", "futex", "std-condvar", "spin-yield", "std-mpsc"] {
+        let found = records.iter().any(|record| record.cell.mechanism == mechanism && record.count > 0);
+        assert!(found, "{mechanism} can be measured on one CPU");
+    }
+    assert!(!records.iter().any(|record| record.cell.mechanism.starts_with("atomic")));
+}
+
+#[test]
+fn what_one_cpu_cannot_do_is_refused_with_the_reason() {
+    let cpu = allowed_cpus()[0];
+    for (line, reason) in [
+        ("latency atomic-store", "only one CPU"),
+        ("latency atomic-store --placement same-cpu", "never lets the other one run"),
+        ("matrix", "a matrix needs two"),
+        ("latency futex --placement pinned", "two pinned threads need two"),
+    ] {
+        on_cpus(&[cpu], line, &[]).failed(3).says(reason).says("hint: ");
+    }
+}
+
+#[test]
+fn spinning_on_one_cpu_is_refused_and_never_hung() {
+    for mechanism in ["atomic-store", "atomic-rmw", "atomic-seqcst"] {
+        let line = format!("latency {mechanism} --simulated-machine 1 --placement same-cpu");
+        let mut command = command();
+        command.args(words(&line, &[]));
+        ran(command).failed(3).says("never lets the other one run");
+    }
+}
+
+#[test]
+fn a_cpuset_hides_cpus() {
+    let allowed = allowed_cpus();
+    let [first, second, ..] = allowed[..] else {
+        println!("skipped: one CPU cannot hide another");
+        return;
+    };
+    let line = format!("latency futex --cpus {second}");
+    on_cpus(&[first], &line, &[]).bad().says("this process may not use it").says(&format!("used: {first}"));
+    let ended = on_cpus(&[second], "latency futex --time 1ms --plan", &[]).done();
+    assert!(ended.out.contains(&format!("CPUs {second}")), "{}", ended.out);
+}
+
+/// A file of a run that used a CPU which is not to be had now cannot be completed, and stays.
+#[test]
+fn a_run_is_not_resumed_without_its_cpus() {
+    let allowed = allowed_cpus();
+    let [first, second, ..] = allowed[..] else {
+        println!("skipped: one CPU cannot hide another");
+        return;
+    };
+    let _alone = machine_lock().unwrap();
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    let line = format!("latency futex --placement pinned --cpus {first},{second} --time 1ms --out");
+    on_cpus(&[first, second], &line, &[&path]).done();
+    let text = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &text[..text.len() - 10]).unwrap();
+    let held = crate::program::Held::of(&path);
+    on_cpus(&[first], "latency --resume", &[&path]).failed(3).says(&format!("CPU {second}"));
+    held.unchanged();
+}
+
+/// Makes the kernel refuse these system calls to the program, as a sandbox does.
+fn forbidding(calls: &[libc::c_long], error: i32, line: &str) -> Ended {
+    let instruction = |code: u32, jt: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf: 0, k };
+    let mut filter = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
+    for (index, call) in calls.iter().enumerate() {
+        // To the last instruction, over the comparisons that are left and the one that allows.
+        let jump = calls.len() - index;
+        filter.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jump as u8, *call as u32));
+    }
+    filter.push(instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW));
+    filter.push(instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | error as u32));
+    let mut command = command();
+    command.args(words(line, &[]));
+    // SAFETY: between fork and exec only two system calls are made, with memory that was there before.
+    unsafe {
+        command.pre_exec(move || {
+            let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+            // SAFETY: plain numbers.
+            let promised = libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+            // SAFETY: the kernel copies the program during the call.
+            let confined = libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program);
+            if promised == 0 && confined == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        })
+    };
+    ran(command)
+}
+
+#[test]
+fn without_membarrier_a_check_says_so() {
+    for error in [libc::ENOSYS, libc::EPERM] {
+        let ended = forbidding(&[libc::SYS_membarrier], error, "check --json").done();
+        let Line::Machine(machine) = line(ended.out.trim_end()) else { panic!("{}", ended.out) };
+        assert!(!machine.membarrier);
+    }
+    let _alone = machine_lock().unwrap();
+    forbidding(&[libc::SYS_membarrier], libc::ENOSYS, "latency futex --time 1ms").done();
+}
+
+#[test]
+fn mechanisms_that_a_sandbox_forbids_cost_their_rows_and_not_the_run() {
+    let _alone = machine_lock().unwrap();
+    let forbidden = [libc::SYS_semget, libc::SYS_socket, libc::SYS_eventfd2];
+    let ended = forbidding(
+        &forbidden,
+        libc::EPERM,
+        "latency futex sysv-semaphore tcp-loopback eventfd --time 1ms --placement pinned --placement same-cpu",
+    )
+    .done();
+    for name in ["sysv-semaphore", "tcp-loopback", "eventfd"] {
+        assert!(
+            ended.err.contains(&format!("{name} same-cpu is left out: this machine refuses it")),
+            "{ended:#?}"
+        );
+    }
+    assert!(ended.out.contains("futex") && !ended.out.contains("\neventfd"), "{}", ended.out);
+    forbidding(&forbidden, libc::EPERM, "latency eventfd").failed(3).says("Operation not permitted");
+    forbidding(&forbidden, libc::ENOSYS, "matrix sysv-semaphore").failed(3);
+    let ended =
+        forbidding(&[libc::SYS_sched_setscheduler], libc::EPERM, "latency futex --keep-awake --plan").done();
+    assert!(ended.err.contains("kept awake is left out") && !ended.out.contains("kept awake"), "{ended:#?}");
+}
+
+#[test]
+fn a_sandbox_that_lets_no_thread_be_placed_is_named() {
+    let _alone = machine_lock().unwrap();
+    let ended = forbidding(&[libc::SYS_sched_setaffinity], libc::EPERM, "latency futex --time 1ms");
+    ended.failed(1).says("cannot place a thread").says("seccomp");
+}
+
+/// Runs the program, or a shell, where mounts are its own; nothing where that is not allowed.
+fn with_own_mounts(mut command: Command, hide: &'static [&'static std::ffi::CStr]) -> Option<Ended> {
+    // SAFETY: plain numbers.
+    let user = if unsafe { libc::geteuid() } == 0 { 0 } else { libc::CLONE_NEWUSER };
+    // SAFETY: between fork and exec only system calls are made, with memory that was there before.
+    unsafe {
+        command.pre_exec(move || {
+            let root = c"/".as_ptr();
+            let nothing = std::ptr::null();
+            // SAFETY: plain numbers.
+            let apart = libc::unshare(libc::CLONE_NEWNS | user) == 0
+                // SAFETY: texts that end with a zero, or nothing.
+                && libc::mount(nothing, root, nothing, libc::MS_REC | libc::MS_PRIVATE, nothing.cast()) == 0;
+            let hidden = hide.iter().all(|path| {
+                // SAFETY: as above.
+                libc::mount(c"none".as_ptr(), path.as_ptr(), c"tmpfs".as_ptr(), 0, nothing.cast()) == 0
+            });
+            if apart && hidden { Ok(()) } else { Err(io::Error::last_os_error()) }
+        })
+    };
+    let mut probed = assert_cmd::Command::from_std(command);
+    match probed.timeout(std::time::Duration::from_secs(90)).output() {
+        Ok(output) => {
+            let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+            Some(Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) })
+        }
+        Err(error) => {
+            println!("skipped: no mounts of our own here: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn a_machine_that_shows_nothing_is_measured_all_the_same() {
+    let _alone = machine_lock().unwrap();
+    for hide in [&[c"/sys"][..], &[c"/sys", c"/proc"]] {
+        let mut check = command();
+        check.args(["check", "--json"]);
+        let Some(ended) = with_own_mounts(check, hide) else { return };
+        let ended = ended.done();
+        let Line::Machine(machine) = line(ended.out.trim_end()) else { panic!("{}", ended.out) };
+        assert_eq!(machine.allowed, allowed_cpus(), "the kernel still says where we may run");
+        assert!(
+            !machine.synthetic && machine.warnings.iter().any(|warning| warning.code.contains("topology"))
+        );
+        let mut latency = command();
+        latency.args(["latency", "futex", "function-call", "--time", "2ms"]);
+        let ended = with_own_mounts(latency, hide).unwrap().done();
+        assert!(ended.out.contains("futex"), "{}", ended.out);
+    }
+}
+
+/// A small disk, the command with `full/run.jsonl` on it, and what is left there afterwards under `kept/`.
+fn on_a_disk_of(size: &str, directory: &Path, line: &str) -> Option<Ended> {
+    let script = format!(
+        "mkdir full kept && mount -t tmpfs -o size={size} none full && \"$0\" {line} --out full/run.jsonl; \
+         code=$?; cp -r full/. kept/; exit $code"
+    );
+    let mut shell = Command::new("sh");
+    shell.current_dir(directory).args(["-c", &script, env!("CARGO_BIN_EXE_threadtoll")]);
+    let ended = with_own_mounts(shell, &[])?;
+    if ended.err.contains("mount:") {
+        println!("skipped: no disk can be mounted here: {}", ended.err);
+        return None;
+    }
+    Some(ended)
+}
+
+#[test]
+fn a_full_disk_keeps_what_was_written() {
+    let directory = TempDir::new().unwrap();
+    let survey = "survey --quick --simulated-machine 1 --quiet";
+    let Some(ended) = on_a_disk_of("400k", directory.path(), survey) else { return };
+    ended.failed(1).says("No space left").says("--resume");
+    let kept = directory.path().join("kept/run.jsonl");
+    let results = file::read(&kept).unwrap();
+    assert!(results.notes.is_empty(), "the line that did not fit was taken back");
+    assert!(!results.complete() && !results.records().is_empty());
+    let mut report = command();
+    report.arg("report").arg(&kept);
+    ran(report).done();
+    let mut resume = command();
+    resume.args(words("survey --quiet --resume", &[&kept]));
+    ran(resume).done();
+    assert!(file::read(&kept).unwrap().complete());
+}
+
+#[test]
+fn a_disk_without_room_for_anything_keeps_nothing_half_done() {
+    let directory = TempDir::new().unwrap();
+    let survey = "survey --quick --simulated-machine 1 --quiet";
+    let Some(ended) = on_a_disk_of("8k", directory.path(), survey) else { return };
+    ended.bad().says("No space left");
+    let left: Vec<_> = std::fs::read_dir(directory.path().join("kept")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}

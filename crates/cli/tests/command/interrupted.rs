@@ -1,1 +1,256 @@
-//! Nothing yet.
+//! A run that ends before its time loses nothing that it had measured, and is completed without measuring it again.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use threadtoll_record::{Line, Record, file};
+
+use crate::lines::{blocks, lines, plan, records};
+use crate::program::{Held, Seeded, command, each, ran, threadtoll, words};
+
+/// The survey that is interrupted here, without `--out` and its file.
+const SURVEY: &str = "survey --quick --simulated-machine 9 --quiet";
+
+/// The same survey, never interrupted.
+fn uninterrupted(directory: &Path) -> Vec<u8> {
+    let path = directory.join("uninterrupted.jsonl");
+    threadtoll(words(&format!("{SURVEY} --out"), &[&path])).done();
+    std::fs::read(path).unwrap()
+}
+
+/// What a record says apart from when it was made.
+///
+/// The simulated machine draws each block of a cell from the cell, the loop and how many blocks of it came before, so an
+/// attempt that measures in another order (the order depends on the attempt) finds the same values in the same round.
+/// What depends on which blocks stand next to which may differ when the attempt does: where the reference is seen to move,
+/// so which blocks are marked, and what is made of the unmarked ones alone, the undisturbed quantiles and the ratios.
+fn figures(record: &Record) -> Record {
+    let mut figures = record.clone();
+    figures.run.clear();
+    figures.at.clear();
+    figures.worst.iter_mut().for_each(|worst| worst.at_s = 0.0);
+    if record.attempt > 1 {
+        figures.attempt = 1;
+        figures.against.clear();
+        figures.clean_quantiles = Default::default();
+        figures.disturbance = Default::default();
+        figures.warnings.clear();
+    }
+    figures
+}
+
+/// The same of the record of an uninterrupted run that is held against it.
+fn expected(whole: &Record, found: &Record) -> Record {
+    figures(&Record { attempt: found.attempt, ..whole.clone() })
+}
+
+/// Renders the file, completes it, and looks at what became of it: `before` is what it held, `whole` what an uninterrupted
+/// run gives.
+#[track_caller]
+fn completes(path: &Path, before: &[u8], whole: &[Line], name: &str) {
+    let held = Held::of(path);
+    let ended = threadtoll(words("report --text", &[path]));
+    assert_eq!(ended.code, Some(0), "{name}: {ended:#?}");
+    held.unchanged();
+    let ended = threadtoll(words("survey --quiet --resume", &[path]));
+    assert_eq!(ended.code, Some(0), "{name}: {ended:#?}");
+
+    // Whatever was complete is there to the letter.
+    let kept = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let after = std::fs::read(path).unwrap();
+    assert!(after.starts_with(&before[..kept]), "{name}: lines were changed");
+    let (old, new) = after.split_at(kept);
+    let parse = |text: &[u8]| -> Vec<Line> {
+        text.split_inclusive(|byte| *byte == b'\n')
+            .map(|line| serde_json::from_slice(line).unwrap())
+            .collect()
+    };
+    let (old, new) = (parse(old), parse(new));
+    let plan = plan(whole);
+    let begun = |group: usize| blocks(&old).iter().any(|block| block.group == group);
+    let finished = |group: usize| {
+        records(&old).iter().filter(|record| record.group == group).count() == plan.groups[group].len()
+    };
+    let attempts: Vec<u32> = (0..plan.groups.len()).map(|group| 1 + u32::from(begun(group))).collect();
+    for block in blocks(&new) {
+        assert!(!finished(block.group), "{name}: group {} was measured twice", block.group);
+        assert_eq!(block.attempt, attempts[block.group], "{name}: group {}", block.group);
+    }
+    let measured_anew: Vec<usize> = (0..plan.groups.len()).filter(|group| !finished(*group)).collect();
+    let cells: usize = measured_anew.iter().map(|group| plan.groups[*group].len()).sum();
+    assert_eq!(records(&new).len(), cells, "{name}");
+
+    // And the figures are those of a run that nothing interrupted.
+    let of = |lines: &[Line], group: usize| -> Vec<Record> {
+        records(lines).into_iter().filter(|record| record.group == group).cloned().collect()
+    };
+    for group in 0..plan.groups.len() {
+        let found = if finished(group) { of(&old, group) } else { of(&new, group) };
+        for (found, whole) in found.iter().zip(of(whole, group)) {
+            assert_eq!(figures(found), expected(&whole, found), "{name}: group {group}");
+        }
+    }
+    let again = file::read(path).unwrap();
+    assert!(again.complete() && again.notes.is_empty(), "{name}");
+}
+
+#[test]
+fn a_file_that_was_cut_anywhere_is_rendered_and_completed() {
+    let directory = TempDir::new().unwrap();
+    let whole = uninterrupted(directory.path());
+    let all = lines(&directory.path().join("uninterrupted.jsonl"));
+    let header: usize = whole.split_inclusive(|byte| *byte == b'\n').take(2).map(<[u8]>::len).sum();
+    let mut random = Seeded::new(2026);
+    let mut cuts: Vec<usize> = (0..46).map(|_| header + random.below(whole.len() - header)).collect();
+    // And where it matters: nothing but the header, behind the first line, before the last line feed, nothing missing.
+    let first = header + whole[header..].iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    cuts.extend([header, first, whole.len() - 1, whole.len()]);
+    each(&cuts, |index, cut| {
+        let path = directory.path().join(format!("{index}.jsonl"));
+        std::fs::write(&path, &whole[..*cut]).unwrap();
+        completes(&path, &whole[..*cut], &all, &format!("cut at {cut}"));
+    });
+}
+
+/// Kills what was started, however the test ends.
+struct Started(Child);
+
+impl Started {
+    fn new(mut command: Command) -> Self {
+        Started(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: plain numbers; the child was not waited for, so the number is still its.
+        unsafe { libc::kill(self.0.id() as i32, signal) };
+    }
+
+    /// Its code and what it said, once it has ended.
+    fn ended(mut self) -> (Option<i32>, String) {
+        use std::io::Read;
+        let mut err = String::new();
+        self.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        (self.0.wait().unwrap().code(), err)
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_kill_at_any_instant_leaves_nothing_or_a_file_that_can_be_completed() {
+    let directory = TempDir::new().unwrap();
+    let started = Instant::now();
+    let _ = uninterrupted(directory.path());
+    let lasts = started.elapsed();
+    let all = lines(&directory.path().join("uninterrupted.jsonl"));
+    let mut random = Seeded::new(9);
+    let instants: Vec<Duration> =
+        (0..20).map(|at| lasts * (at * 50 + random.below(50) as u32) / 1000).collect();
+    let left = std::sync::Mutex::new([0; 3]);
+    each(&instants, |index, instant| {
+        let path = directory.path().join(format!("{index}/run.jsonl"));
+        let mut survey = command();
+        survey.args(words(&format!("{SURVEY} --out"), &[&path]));
+        let mut child = Started::new(survey);
+        sleep(*instant);
+        child.0.kill().unwrap();
+        child.0.wait().unwrap();
+        if !path.exists() {
+            left.lock().unwrap()[0] += 1;
+            return;
+        }
+        let before = std::fs::read(&path).unwrap();
+        let complete = file::read(&path).unwrap().complete();
+        left.lock().unwrap()[1 + usize::from(complete)] += 1;
+        completes(&path, &before, &all, &format!("killed after {instant:?}"));
+    });
+    let [nothing, part, everything] = *left.lock().unwrap();
+    println!(
+        "killed before the file was there: {nothing}; in the midst: {part}; after the end: {everything}"
+    );
+    assert!(part > 0, "no kill came in the midst");
+}
+
+/// A run that lasts for as long as a test needs it.
+fn endless(path: &Path) -> Started {
+    let mut latency = command();
+    latency.args(words("latency futex --samples 1000000000 --simulated-machine 1 --out", &[path]));
+    Started::new(latency)
+}
+
+#[track_caller]
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !done() {
+        assert!(started.elapsed() < Duration::from_secs(60), "{what} did not come");
+        sleep(Duration::from_millis(2));
+    }
+}
+
+fn holds_blocks(path: &Path) -> bool {
+    std::fs::read(path).is_ok_and(|bytes| bytes.iter().filter(|byte| **byte == b'\n').count() > 10)
+}
+
+#[test]
+fn an_interrupt_ends_with_130_and_says_how_to_go_on() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("run.jsonl");
+        let started = endless(&path);
+        wait_until("the first blocks", || holds_blocks(&path));
+        started.signal(signal);
+        let (code, err) = started.ended();
+        assert_eq!(code, Some(130), "{err}");
+        assert!(err.contains(&format!("threadtoll latency --resume {}", path.display())), "{err}");
+        assert!(!blocks(&lines(&path)).is_empty(), "what was measured is kept, and its last line is whole");
+        threadtoll(words("report", &[&path])).done().says("not complete");
+    }
+}
+
+#[test]
+fn a_file_has_one_writer() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    let busy = "is being written by another process";
+    let first = endless(&path);
+    wait_until("the first blocks", || holds_blocks(&path));
+    threadtoll(words("latency --resume", &[&path])).bad().says(busy);
+    threadtoll(words("latency --simulated-machine 1 --out", &[&path])).bad().says("exists and is not empty");
+    threadtoll(words("report", &[&path])).done();
+    drop(first);
+    let length = || std::fs::metadata(&path).unwrap().len();
+    let before = length();
+    let mut resume = command();
+    resume.args(words("latency --resume", &[&path]));
+    let second = Started::new(resume);
+    wait_until("more blocks", || length() > before + 10_000);
+    threadtoll(words("latency --resume", &[&path])).bad().says(busy);
+    second.signal(libc::SIGINT);
+    assert_eq!(second.ended().0, Some(130));
+    assert!(blocks(&lines(&path)).iter().any(|block| block.attempt == 2));
+}
+
+#[test]
+fn a_finished_file_is_resumed_by_showing_it() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    let mut survey = command();
+    survey.args(words(&format!("{SURVEY} --out"), &[&path]));
+    let shown = ran(survey).done().out;
+    let held = Held::of(&path);
+    let page = path.with_extension("html");
+    std::fs::remove_file(&page).unwrap();
+    let again = threadtoll(words("survey --quiet --resume", &[&path])).done();
+    assert_eq!(again.out, shown);
+    held.unchanged();
+    assert!(page.exists(), "the page is made again");
+}

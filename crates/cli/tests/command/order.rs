@@ -1,1 +1,98 @@
-//! Nothing yet.
+//! In which order the blocks of a plan are measured.
+
+use std::collections::BTreeSet;
+
+use tempfile::TempDir;
+use threadtoll_record::{BlockKind, Line};
+
+use crate::lines::{blocks, lines, plan};
+use crate::program::{threadtoll, words};
+
+fn measured(line: &str) -> Vec<Line> {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    threadtoll(words(&format!("{line} --quiet --out"), &[&path])).done();
+    lines(&path)
+}
+
+type Place = (usize, u32, usize, BlockKind);
+
+fn order(lines: &[Line]) -> Vec<Place> {
+    blocks(lines).iter().map(|block| (block.group, block.seq, block.cell, block.kind)).collect()
+}
+
+#[test]
+fn groups_have_at_most_eight_cells_and_begin_with_the_reference() {
+    for line in
+        ["survey --simulated-machine 7", "latency --simulated-machine 7", "matrix --simulated-machine 7"]
+    {
+        let lines = measured(line);
+        let plan = plan(&lines);
+        let reference = &plan.groups[0][0].cell;
+        assert_eq!((reference.mechanism.as_str(), reference.payload_bytes), ("atomic-store", 8));
+        for group in &plan.groups {
+            assert!((1..=8).contains(&group.len()), "{line}: {} cells", group.len());
+            assert_eq!(&group[0].cell, reference, "{line}");
+            let distinct: BTreeSet<_> = group.iter().map(|planned| &planned.cell).collect();
+            assert_eq!(distinct.len(), group.len(), "{line}: a cell stands twice in its group");
+        }
+    }
+}
+
+#[test]
+fn each_round_measures_each_cell_once_in_each_way() {
+    let lines = measured("survey --quick --simulated-machine 7");
+    let order = order(&lines);
+    let mut at = 0;
+    for (index, group) in plan(&lines).groups.iter().enumerate() {
+        for round in 0..group[0].budget.rounds {
+            let blocks = &order[at..at + 2 * group.len()];
+            at += blocks.len();
+            assert!(blocks.iter().all(|block| (block.0, block.1) == (index, round)), "rounds are not mixed");
+            let distinct: BTreeSet<&Place> = blocks.iter().collect();
+            assert_eq!(distinct.len(), blocks.len());
+            // Both ways of a cell come one after the other, so that they see the same weather.
+            assert!(blocks.chunks(2).all(|pair| pair[0].2 == pair[1].2));
+        }
+    }
+    assert_eq!(at, order.len());
+}
+
+#[test]
+fn rounds_differ_in_their_order() {
+    let lines =
+        measured("latency std-condvar park eventfd futex os-pipe --simulated-machine 7 --placement pinned");
+    let rounds: BTreeSet<Vec<(usize, BlockKind)>> = order(&lines)
+        .chunks(12)
+        .map(|round| round.iter().map(|block| (block.2, block.3)).collect())
+        .collect();
+    // Of 21 among 6! · 2⁶ orders hardly two are the same.
+    assert!(rounds.len() > 15, "{} orders in 21 rounds", rounds.len());
+    let first: BTreeSet<usize> = order(&lines).chunks(12).map(|round| round[0].2).collect();
+    assert!(first.len() > 3, "the same cells always go first: {first:?}");
+}
+
+#[test]
+fn the_seed_decides_about_the_order() {
+    let of = |seed: &str| {
+        order(&measured(&format!(
+            "latency futex park --simulated-machine 7 --placement pinned --seed {seed}"
+        )))
+    };
+    assert_eq!(of("5"), of("5"));
+    assert_ne!(of("5"), of("6"));
+}
+
+#[test]
+fn forms_that_are_to_be_compared_are_interleaved() {
+    let lines = measured("survey --simulated-machine 7");
+    for plain in ["std-condvar", "pthread-condvar", "parking-lot-condvar"] {
+        let after = format!("{plain}-after");
+        let groups = &plan(&lines).groups;
+        let holds =
+            |group: usize, name: &str| groups[group].iter().any(|planned| planned.cell.mechanism == name);
+        for group in (0..groups.len()).filter(|group| holds(*group, &after)) {
+            assert!(holds(group, plain), "{plain} is not beside its other form in group {group}");
+        }
+    }
+}

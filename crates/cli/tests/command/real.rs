@@ -1,1 +1,110 @@
-//! Nothing yet.
+//! On the real machine: figures that make sense, whatever they are.
+
+use tempfile::TempDir;
+use threadtoll_machine::allowed_cpus;
+use threadtoll_machine::lock::machine_lock;
+use threadtoll_record::{LoopKind, Placement, RecordKind, Relation, Unit};
+
+use crate::lines::{blocks, line, lines, plan, records};
+use crate::program::{threadtoll, words};
+
+#[test]
+fn latency_gives_figures_that_make_sense() {
+    let _alone = machine_lock().unwrap();
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    let ended = threadtoll(words("latency futex function-call --time 20ms --json --out", &[&path])).done();
+    let printed: Vec<_> = ended.out.lines().map(line).collect();
+    let lines = lines(&path);
+    assert_eq!(records(&printed), records(&lines));
+    let two = allowed_cpus().len() > 1;
+    if !two {
+        println!("skipped: pinned and free placement, which need two CPUs");
+    }
+    for record in records(&lines) {
+        let name = (record.cell.mechanism.as_str(), record.cell.placement);
+        assert!(!record.simulated && record.experiment == "latency");
+        assert_eq!(
+            (record.loop_kind, record.kind, record.unit),
+            (LoopKind::Closed, RecordKind::RoundTrip, Unit::Ns)
+        );
+        assert!(record.count > 0 && record.one_way.mean.unwrap() > 0.0, "{name:?}");
+        assert!(
+            record.min.unwrap() <= record.mean.unwrap() && record.mean.unwrap() <= record.max.unwrap(),
+            "{name:?}"
+        );
+        if let (Some(p50), Some([low, high])) = (record.quantiles.p50, record.interval95.p50) {
+            assert!(low <= p50 && p50 <= high, "{name:?}: {low} {p50} {high}");
+        }
+        assert_eq!(record.histogram.as_ref().unwrap().count(), record.count, "{name:?}");
+        assert_eq!(record.disturbance.blocks, 42, "{name:?}");
+        assert!(record.resolution_ns > 0.0);
+        let relation = match (record.cell.mechanism.as_str(), record.cell.placement) {
+            ("function-call", _) => record.cell.relation == Relation::SameThread,
+            (_, Placement::SameCpu) => record.cell.relation == Relation::SameCpu,
+            (_, Placement::Free) => record.cell.relation == Relation::Free,
+            (_, Placement::Pinned) => record.cell.relation >= Relation::Smt,
+        };
+        assert!(relation, "{name:?}: {}", record.cell.relation);
+        assert_eq!(record.same_cpu_share.is_some(), record.cell.placement == Placement::Free, "{name:?}");
+        let reference = &plan(&lines).groups[record.group][0].cell;
+        if record.cell != *reference {
+            assert_eq!(&record.against[0].cell, reference, "{name:?} is compared with its reference");
+        }
+    }
+    let find = |mechanism: &str, placement: Placement| {
+        let all = records(&lines);
+        all.into_iter()
+            .find(|record| record.cell.mechanism == mechanism && record.cell.placement == placement)
+            .unwrap()
+    };
+    let call = find("function-call", Placement::Pinned);
+    let woken = find("futex", Placement::SameCpu);
+    assert!(call.one_way.p50 < woken.one_way.p50, "a call is cheaper than a wake-up on any machine");
+    assert!(woken.cost.voluntary_switches_per_op.unwrap() > 0.5, "each hand-off puts an end to sleep");
+    assert!(call.cost.voluntary_switches_per_op.unwrap() < 0.1);
+}
+
+#[test]
+fn samples_and_payloads_are_what_was_asked_for() {
+    let _alone = machine_lock().unwrap();
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    let options =
+        "latency os-pipe std-mpsc --placement same-cpu --payload 4096 --samples 1050 --time 2ms --out";
+    threadtoll(words(options, &[&path])).done();
+    let lines = lines(&path);
+    let asked: Vec<_> =
+        records(&lines).into_iter().filter(|record| record.cell.payload_bytes == 4096).collect();
+    assert_eq!(asked.len(), 2);
+    assert!(
+        asked.iter().all(|record| record.count == 1050),
+        "{:?}",
+        asked.iter().map(|record| record.count).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn an_interrupted_run_on_the_real_machine_is_completed() {
+    let _alone = machine_lock().unwrap();
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    threadtoll(words("latency futex park --placement same-cpu --time 4ms --quiet --out", &[&path])).done();
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() * 2 / 3]).unwrap();
+    threadtoll(words("report", &[&path])).done().says("not complete");
+    threadtoll(words("latency --resume", &[&path])).done();
+    let lines = lines(&path);
+    assert!(blocks(&lines).iter().any(|block| block.attempt == 2));
+    assert!(records(&lines).iter().all(|record| record.attempt == 2));
+}
+
+#[test]
+fn neighbours_and_kept_awake_cpus_are_measured_beside() {
+    let _alone = machine_lock().unwrap();
+    let ended =
+        threadtoll(words("latency futex --keep-awake --neighbour churn --time 2ms --json", &[])).done();
+    let printed: Vec<_> = ended.out.lines().map(line).collect();
+    assert!(records(&printed).iter().any(|record| record.cell.keep_awake && record.count > 0));
+    assert!(records(&printed).iter().any(|record| record.cell.neighbour.is_some() && record.count > 0));
+}

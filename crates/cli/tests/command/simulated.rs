@@ -1,1 +1,144 @@
-//! Nothing yet.
+//! On the simulated machine every figure is known beforehand: what is printed and written can be tested to the letter.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+use threadtoll_record::Line;
+
+use crate::lines::{line, lines, plan, records};
+use crate::program::{command, ran, words};
+
+/// Runs a command line where `run.jsonl` and its page will lie, so that two runs have the same arguments.
+fn run_in(directory: &Path, line: &str) -> String {
+    let mut command = command();
+    command.current_dir(directory).args(words(line, &[]));
+    ran(command).done().out
+}
+
+#[test]
+fn two_runs_give_the_same_files_pages_and_tables_byte_for_byte() {
+    for line in [
+        "latency --simulated-machine 7 --out run.jsonl",
+        "matrix futex --simulated-machine 7 --out run.jsonl",
+        "survey --quick --simulated-machine 7 --out run.jsonl",
+        "survey --simulated-machine 7 --out run.jsonl",
+    ] {
+        let (one, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        assert!(run_in(one.path(), line) == run_in(other.path(), line), "{line}: the tables differ");
+        for name in ["run.jsonl", "run.html"] {
+            let read = |directory: &TempDir| std::fs::read(directory.path().join(name)).ok();
+            assert!(read(&one) == read(&other), "{line}: {name} differs");
+            assert_eq!(read(&one).is_some(), name.ends_with("jsonl") || line.starts_with("survey"));
+        }
+    }
+}
+
+#[test]
+fn seeds_of_machine_and_order_make_other_figures() {
+    let directory = TempDir::new().unwrap();
+    let of = |options: &str| run_in(directory.path(), &format!("latency futex {options}"));
+    assert_ne!(of("--simulated-machine 7"), of("--simulated-machine 8"));
+    assert_eq!(of("--simulated-machine 7 --seed 1"), of("--simulated-machine 7"), "1 is the default");
+}
+
+/// The card of the machine that every user sees first. `INSTA_UPDATE=always cargo test -p threadtoll-cli` accepts another
+/// one.
+#[test]
+fn the_card_of_a_machine() {
+    let directory = TempDir::new().unwrap();
+    insta::assert_snapshot!(run_in(directory.path(), "survey --quick --simulated-machine 7 --out run.jsonl"));
+}
+
+#[test]
+fn every_line_keeps_to_its_schema_and_comes_back_as_it_was_written() {
+    for line in [
+        "survey --quick --simulated-machine 7 --out run.jsonl",
+        "latency futex atomic-rmw --keep-awake --payload 64 --neighbour churn --simulated-machine 2 --out run.jsonl",
+        "matrix --level llc --simulated-machine 3 --out run.jsonl",
+    ] {
+        let directory = TempDir::new().unwrap();
+        run_in(directory.path(), line);
+        let lines = lines(&directory.path().join("run.jsonl"));
+        assert!(matches!(lines[..2], [Line::Machine(_), Line::Plan(_)]));
+        let cells: usize = plan(&lines).groups.iter().map(Vec::len).sum();
+        assert_eq!(records(&lines).len(), cells, "a record for every cell, the references included");
+        assert!(records(&lines).iter().all(|record| record.simulated));
+    }
+}
+
+#[test]
+fn json_gives_the_records_a_line_each_and_everything_else_to_standard_error() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    let mut command = command();
+    command.args(words("survey --quick --simulated-machine 7 --json --out", &[&path]));
+    let ended = ran(command).done();
+    let printed: Vec<Line> = ended.out.lines().map(line).collect();
+    let lines = lines(&path);
+    assert_eq!(records(&printed), records(&lines), "what is printed is what is written");
+    assert_eq!(records(&printed).len(), printed.len());
+    for (index, group) in plan(&lines).groups.iter().enumerate() {
+        let first = records(&printed).into_iter().find(|record| record.group == index).unwrap();
+        assert_eq!(first.cell, group[0].cell, "the reference leads its group");
+        assert!(first.against.is_empty());
+        assert!(records(&printed).iter().filter(|record| record.group == index).count() == group.len());
+    }
+    for part in ["What a hand-off costs", "Between pairs of CPUs", "run.jsonl", "run.html"] {
+        assert!(ended.err.contains(part), "{part} is not in {}", ended.err);
+    }
+}
+
+#[test]
+fn quiet_leaves_only_results() {
+    let directory = TempDir::new().unwrap();
+    let mut command = command();
+    command.current_dir(directory.path()).args(words("survey --quick --simulated-machine 7 --quiet", &[]));
+    let ended = ran(command).done();
+    assert!(ended.err.is_empty() && ended.out.contains("futex"), "{ended:?}");
+}
+
+#[test]
+fn a_survey_names_its_own_files() {
+    let directory = TempDir::new().unwrap();
+    run_in(directory.path(), "survey --quick --simulated-machine 7");
+    let mut names: Vec<String> = std::fs::read_dir(directory.path().join("threadtoll-results"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(names[0].ends_with(".html") && names[1].ends_with(".jsonl"), "{names:?}");
+}
+
+#[test]
+fn what_was_asked_for_stands_in_the_plan() {
+    let directory = TempDir::new().unwrap();
+    let planned = |options: &str| {
+        let path = directory.path().join("run.jsonl");
+        let _ = std::fs::remove_file(&path);
+        run_in(directory.path(), &format!("latency {options} --simulated-machine 7 --quiet --out run.jsonl"));
+        plan(&lines(&path)).clone()
+    };
+    let plan = planned("futex --payload 256 --over 5us --placement free --seed 9 --cpus 6,2,4");
+    assert_eq!((plan.over_ns, plan.seed), (5000, 9));
+    assert_eq!(plan.groups.len(), 1);
+    let cell = &plan.groups[0][1].cell;
+    assert_eq!((cell.payload_bytes, cell.cpus.as_slice()), (256, [6, 2, 4].as_slice()));
+    assert_eq!(plan.groups[0][0].cell.cpus, [6, 2], "the reference takes the first two");
+    assert_eq!(plan.command[..2], ["latency", "futex"]);
+
+    let plan = planned("atomic-rmw --placement pinned");
+    assert_eq!(plan.groups[0].len(), 5, "both lines, with and without pause, and the reference");
+    let plan = planned("atomic-rmw --line shared --pause off --placement pinned");
+    assert_eq!(plan.groups[0].len(), 2);
+    let plan = planned("futex --keep-awake --placement pinned");
+    let awake: Vec<bool> = plan.groups[0].iter().map(|planned| planned.cell.keep_awake).collect();
+    assert_eq!(awake, [false, false, true], "the plain wake-up stands beside it");
+    let plan = planned("futex --samples 6300 --placement pinned");
+    assert_eq!(plan.groups[0][1].budget.stamped_count, Some(300), "in 21 rounds");
+    let plan = planned("futex --time 420ms --placement pinned");
+    let budget = plan.groups[0][1].budget;
+    assert_eq!((budget.rounds, budget.stretch_ns, budget.stamped_ns), (21, 10_000_000, 10_000_000));
+    let plan = planned("futex --time 10s --placement pinned");
+    assert!(plan.groups[0][1].budget.rounds > 100, "more time makes more blocks, not endless ones");
+}

@@ -79,7 +79,10 @@ fn remove_leftovers() {
         };
         let key = key as i32;
         let pid = key & PID;
-        if key & OURS != KEY || owner != i64::from(user) || std::path::Path::new(&format!("/proc/{pid}")).exists() {
+        if key & OURS != KEY
+            || owner != i64::from(user)
+            || std::path::Path::new(&format!("/proc/{pid}")).exists()
+        {
             continue;
         }
         // SAFETY: plain numbers; the kernel lets us remove only what is ours.
@@ -111,5 +114,70 @@ impl Exchange for SysV {
         let seq = self.from.load(Ordering::Acquire);
         // SAFETY: the wait ended because of the post that followed the write; the reply comes after this.
         unsafe { self.from.read(seq) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use threadtoll_machine::lock::machine_lock;
+    use threadtoll_record::{Layout, Pause};
+
+    use super::*;
+
+    fn sets() -> Vec<i32> {
+        let table = std::fs::read_to_string("/proc/sysvipc/sem").unwrap_or_default();
+        let second = |row: &str| row.split_ascii_whitespace().nth(1).and_then(|id| id.parse().ok());
+        table.lines().skip(1).filter_map(second).collect()
+    }
+
+    fn set_of(pid: i32, number: i32) -> Option<i32> {
+        let key = KEY | number << PID_BITS | (pid & PID);
+        // SAFETY: plain numbers.
+        let id = unsafe { libc::semget(key, 1, libc::IPC_CREAT | 0o600) };
+        (id >= 0).then_some(id)
+    }
+
+    fn make_one() -> Result<Ends, Unavailable> {
+        make(&Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off })
+    }
+
+    #[test]
+    fn nothing_is_left_when_both_ends_are_gone() {
+        let _alone = machine_lock().unwrap();
+        let before = sets();
+        let made: Vec<_> = (0..SETS).map_while(|_| make_one().ok()).collect();
+        if made.is_empty() {
+            println!("skipped: no System V semaphores here");
+            return;
+        }
+        assert_eq!(made.len(), SETS as usize, "as many as a group can have cells");
+        assert_eq!(sets().len(), before.len() + SETS as usize);
+        assert!(make_one().is_err(), "and no more");
+        drop(made);
+        assert_eq!(sets(), before);
+    }
+
+    #[test]
+    fn sets_of_dead_processes_are_removed_and_those_of_living_ones_are_not() {
+        let _alone = machine_lock().unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let dead = child.id() as i32;
+        let (Some(leftover), Some(another), Some(living)) = (set_of(dead, 0), set_of(dead, 3), set_of(1, 0))
+        else {
+            println!("skipped: no System V semaphores here");
+            return;
+        };
+        // SAFETY: plain numbers.
+        let foreign = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
+        drop(make_one().unwrap());
+        let left = sets();
+        assert!(!left.contains(&leftover) && !left.contains(&another), "what a dead process left is removed");
+        assert!(left.contains(&living), "a living process may still use its own");
+        assert!(left.contains(&foreign), "other programs' are none of our business");
+        for id in [living, foreign] {
+            // SAFETY: plain numbers; both were made here.
+            unsafe { libc::semctl(id, 0, libc::IPC_RMID) };
+        }
     }
 }

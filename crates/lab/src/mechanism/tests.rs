@@ -1,146 +1,276 @@
-//! Every mechanism is run with real threads, and the loops must notice every kind of wrong message.
+//! Every mechanism delivers every message whole and in order, and the loops notice one that does not.
 
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Duration;
 
+use threadtoll_machine::clock::Clock;
+use threadtoll_machine::lock::machine_lock;
+use threadtoll_machine::place::allowed_cpus;
 use threadtoll_record::{Layout, Pause};
 
 use crate::exchange::{Course, Ends, Exchange, Last, Led, Marks};
 
-use super::{ALL, Class, Settings};
+use super::lanes::Lane;
+use super::{ALL, Class, Mechanism, Settings, Unavailable, plain};
 
-fn settings(payload_bytes: usize, layout: Layout, pause: Pause) -> Settings {
-    Settings { payload_bytes, layout, pause }
+/// Longer than any course of these tests takes on any machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn settings(payload_bytes: usize) -> Settings {
+    Settings { payload_bytes, layout: Layout::Own, pause: Pause::Off }
 }
 
-/// Runs two courses of `round_trips` with both ends and returns what the leading and the following end found in the last.
-fn play(ends: Ends, round_trips: u64) -> (Led, Option<Led>) {
+/// What both ends found in some courses one after the other; nothing if they did not end in time.
+fn exchange(
+    mechanism: &Mechanism,
+    settings: &Settings,
+    patience: Duration,
+) -> Option<Vec<(Led, Option<Led>)>> {
+    const COURSES: [(u64, u64); 3] = [(4, 1), (1, 1), (30, 9)];
     let last = Arc::new(Last::default());
-    let course = |first, stretches, per_stretch| Course { first, stretches, per_stretch, until: u64::MAX };
-    match ends {
-        Ends::One(mut lead) => {
-            lead.enter();
-            let first = lead.lead(course(1, 1, round_trips), &last, Marks::None);
-            (lead.lead(course(first.next, round_trips, 1), &last, Marks::None), None)
+    let (done, answers) = channel();
+    let course = |first, (stretches, per_stretch)| Course { first, stretches, per_stretch, until: u64::MAX };
+    let (mut lead, follow) = match mechanism.make(settings) {
+        Ok(Ends::One(lead)) => (lead, None),
+        Ok(Ends::Two(lead, follow)) => (lead, Some(follow)),
+        Err(unavailable) => {
+            println!("skipped: {} cannot be had here: {unavailable}", mechanism.name);
+            return Some(Vec::new());
         }
-        Ends::Two(mut lead, mut follow) => {
-            let others = Arc::clone(&last);
-            let (entered, wait) = channel();
-            let other = std::thread::spawn(move || {
-                follow.enter();
-                entered.send(()).unwrap();
-                let first = follow.follow(1, &others, Marks::None);
-                let second = follow.follow(first.next, &others, Marks::None);
-                Led { next: second.next, wrong: first.wrong | second.wrong }
-            });
-            lead.enter();
-            wait.recv().unwrap();
-            let first = lead.lead(course(1, 1, round_trips), &last, Marks::None);
-            let second = lead.lead(course(first.next, round_trips, 1), &last, Marks::None);
-            (Led { next: second.next, wrong: first.wrong | second.wrong }, Some(other.join().unwrap()))
+    };
+    let entered = Arc::new(Barrier::new(1 + usize::from(follow.is_some())));
+    let alone = follow.is_none();
+    if let Some(mut follow) = follow {
+        let (done, last, entered) = (done.clone(), Arc::clone(&last), Arc::clone(&entered));
+        thread::spawn(move || {
+            follow.enter();
+            entered.wait();
+            let mut first = 1;
+            for _ in COURSES {
+                let led = follow.follow(first, &last, Marks::None);
+                first = led.next;
+                let _ = done.send((false, led));
+            }
+        });
+    }
+    thread::spawn(move || {
+        lead.enter();
+        entered.wait();
+        let mut first = 1;
+        for size in COURSES {
+            let led = lead.lead(course(first, size), &last, Marks::None);
+            first = led.next;
+            let _ = done.send((true, led));
+        }
+    });
+    let (mut leading, mut following) = (Vec::new(), Vec::new());
+    while leading.len() < COURSES.len() || (!alone && following.len() < COURSES.len()) {
+        match answers.recv_timeout(patience) {
+            Ok((true, led)) => leading.push(led),
+            Ok((false, led)) => following.push(led),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+    let following = following.into_iter().map(Some).chain(std::iter::repeat(None));
+    Some(leading.into_iter().zip(following).collect())
+}
+
+#[track_caller]
+fn delivers(mechanism: &Mechanism, settings: &Settings) {
+    let name = mechanism.name;
+    let Some(found) = exchange(mechanism, settings, PATIENCE) else {
+        panic!("{name}, {settings:?}: a message was lost");
+    };
+    // 4 and 1 and 30 × 9 round trips, and one that closes each course.
+    for ((led, followed), next) in found.iter().zip([6, 8, 279]) {
+        assert_eq!(*led, Led { next, wrong: 0 }, "{name}, {settings:?}: the leading end");
+        assert_eq!(followed.is_none(), mechanism.class == Class::OneThread, "{name}");
+        assert!(followed.is_none_or(|followed| followed == *led), "{name}, {settings:?}: {followed:?}");
+    }
+}
+
+/// Ends that spin on one CPU let each other run only at the scheduler's tick: hundreds of messages would take minutes.
+fn possible(mechanism: &&Mechanism) -> bool {
+    let possible = mechanism.class != Class::Spin || allowed_cpus().len() > 1;
+    if !possible {
+        println!("skipped: {} spins, and there is only one CPU", mechanism.name);
+    }
+    possible
+}
+
+#[test]
+fn every_mechanism_delivers_every_message_whole_and_in_order() {
+    let _alone = machine_lock().unwrap();
+    for mechanism in ALL.iter().filter(possible) {
+        for payload_bytes in [8, 4096] {
+            delivers(mechanism, &settings(payload_bytes));
         }
     }
 }
 
 #[test]
-fn every_mechanism_delivers_every_message() {
-    let _alone = threadtoll_machine::lock::machine_lock();
-    let two_cpus = threadtoll_machine::place::allowed_cpus().len() > 1;
-    for mechanism in ALL {
-        if mechanism.class == Class::Spin && !two_cpus {
-            eprintln!("{mechanism:?} skipped: it spins, and there is only one CPU");
-            continue;
-        }
-        // Sleeping polls take a tenth of a millisecond each.
-        let round_trips = if mechanism.class == Class::Poll { 50 } else { 300 };
-        for payload in [8, 4096] {
-            for (layout, pause) in [(Layout::Own, Pause::Off), (Layout::Shared, Pause::On)] {
-                let ends = mechanism.make(&settings(payload, layout, pause)).unwrap();
-                let (lead, follow) = play(ends, round_trips);
-                // Two courses, each with one message that closes it.
-                let next = 1 + 2 * (round_trips + 1);
-                assert_eq!(lead, Led { next, wrong: 0 }, "{mechanism:?} {payload} {layout:?}");
-                if let Some(follow) = follow {
-                    assert_eq!(follow, Led { next, wrong: 0 }, "{mechanism:?} {payload} {layout:?}");
+fn lines_deliver_however_they_lie_and_wait() {
+    let _alone = machine_lock().unwrap();
+    for mechanism in
+        ALL.iter().filter(|mechanism| mechanism.has_layout || mechanism.has_pause).filter(possible)
+    {
+        for layout in [Layout::Own, Layout::Shared] {
+            for pause in [Pause::Off, Pause::On] {
+                for payload_bytes in [8, 1024] {
+                    delivers(mechanism, &Settings { payload_bytes, layout, pause });
                 }
             }
         }
     }
 }
 
-/// A message larger than what a pipe or a socket holds must not block both ends.
 #[test]
-fn the_largest_message_passes_through_the_kernel() {
-    for name in ["os-pipe", "socketpair", "tcp-loopback", "std-mpsc"] {
+fn messages_larger_than_any_buffer_of_the_kernel_arrive() {
+    let _alone = machine_lock().unwrap();
+    for name in ["os-pipe", "socketpair", "tcp-loopback", "std-mpsc", "atomic-store", "fiber-switch"] {
         let mechanism = super::find(name).unwrap();
-        let ends = mechanism.make(&settings(1 << 20, Layout::Own, Pause::Off)).unwrap();
-        let (lead, follow) = play(ends, 3);
-        assert_eq!((lead.wrong, follow.map(|follow| follow.wrong)), (0, Some(0)), "{name}");
+        if possible(&mechanism) {
+            delivers(mechanism, &settings(1 << 20));
+        }
     }
 }
 
 #[test]
-fn names_are_unique_and_found() {
-    for mechanism in ALL {
-        assert_eq!(super::find(mechanism.name), Some(mechanism));
-        assert_eq!(ALL.iter().filter(|other| other.name == mechanism.name).count(), 1);
-        assert!(!mechanism.sentence.is_empty());
-    }
+fn names_are_distinct_and_found_and_sentences_short() {
+    assert!(ALL.iter().all(|mechanism| super::find(mechanism.name) == Some(mechanism)));
     assert_eq!(super::find("smoke-signal"), None);
+    let mut names: Vec<&str> = ALL.iter().map(|mechanism| mechanism.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), ALL.len());
+    for mechanism in ALL {
+        assert!(mechanism.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", mechanism.name);
+        assert!(!mechanism.sentence.is_empty() && mechanism.sentence.len() < 100, "{}", mechanism.name);
+        assert_eq!(mechanism.has_layout, mechanism.class == Class::Spin, "{}", mechanism.name);
+    }
 }
 
-/// A channel whose ends change what they send, as a broken mechanism would.
+/// What goes wrong with message [`SPOILT`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Fault {
+    Nothing,
+    /// The number is new and the rest of the message old.
+    OldRest,
+    /// A word in the midst is another one.
+    OtherWord,
+    /// The message before comes again.
+    Replayed,
+    /// The number after it comes in its place, with what belongs to that.
+    Skipped,
+    /// It never comes.
+    Lost,
+}
+
+const SPOILT: u64 = 100;
+
+/// Lanes and a channel that tells of messages; the leading end, or the following one, spoils one message.
 struct Faulty {
-    to: Sender<u64>,
-    from: Receiver<u64>,
-    /// From the sequence number that is due to the one that is sent.
-    fault: fn(u64) -> u64,
+    to: Lane,
+    from: Lane,
+    tell: Sender<()>,
+    told: Receiver<()>,
+    fault: Fault,
+}
+
+fn faulty(settings: &Settings, lead_fault: Fault, follow_fault: Fault) -> Result<Ends, Unavailable> {
+    let (lead, follow) = Lane::pair(settings);
+    let (there, here) = (channel(), channel());
+    Ok(Ends::two(
+        Faulty { to: lead.0, from: lead.1, tell: there.0, told: here.1, fault: lead_fault },
+        Faulty { to: follow.0, from: follow.1, tell: here.0, told: there.1, fault: follow_fault },
+    ))
 }
 
 impl Exchange for Faulty {
     fn send(&mut self, seq: u64) {
-        self.to.send((self.fault)(seq)).unwrap();
+        let fault = if seq == SPOILT { self.fault } else { Fault::Nothing };
+        let seq = if fault == Fault::Skipped { seq + 1 } else { seq };
+        match fault {
+            Fault::OldRest | Fault::Replayed => {}
+            // SAFETY: called in turn, and told of below.
+            _ => unsafe { self.to.write(seq) },
+        }
+        if fault == Fault::OtherWord {
+            // SAFETY: as above; a message of another number has other words.
+            unsafe { self.to.write(seq + 7) };
+        }
+        if fault != Fault::Replayed {
+            self.to.store(seq, Ordering::Release);
+        }
+        if fault != Fault::Lost {
+            let _ = self.tell.send(());
+        }
     }
 
     fn receive(&mut self) -> u64 {
-        self.from.recv().unwrap()
+        if self.told.recv().is_err() {
+            return 0;
+        }
+        let seq = self.from.load(Ordering::Acquire);
+        // SAFETY: told after it was written, and the reply comes after this.
+        unsafe { self.from.read(seq) }
     }
 }
 
-fn with_faults(lead: fn(u64) -> u64, follow: fn(u64) -> u64) -> (Led, Option<Led>) {
-    let (there_in, there_out) = channel();
-    let (back_in, back_out) = channel();
-    let lead = Faulty { to: there_in, from: back_out, fault: lead };
-    let follow = Faulty { to: back_in, from: there_out, fault: follow };
-    play(Ends::two(lead, follow), 20)
+const fn broken(name: &'static str, make: fn(&Settings) -> Result<Ends, Unavailable>) -> Mechanism {
+    plain(name, Class::Sleep, make, "a mechanism that does not keep its promise")
+}
+
+/// Spoils nothing: the proof that the others are noticed for what they spoil.
+pub(crate) static SOUND: Mechanism =
+    broken("sound", |settings| faulty(settings, Fault::Nothing, Fault::Nothing));
+/// Loses a message.
+pub(crate) static LOSING: Mechanism =
+    broken("losing", |settings| faulty(settings, Fault::Lost, Fault::Nothing));
+/// Brings a message twice.
+pub(crate) static REPLAYING: Mechanism =
+    broken("replaying", |settings| faulty(settings, Fault::Replayed, Fault::Nothing));
+static SPOILING: [Mechanism; 7] = [
+    broken("old rest there", |settings| faulty(settings, Fault::OldRest, Fault::Nothing)),
+    broken("old rest back", |settings| faulty(settings, Fault::Nothing, Fault::OldRest)),
+    broken("other word there", |settings| faulty(settings, Fault::OtherWord, Fault::Nothing)),
+    broken("other word back", |settings| faulty(settings, Fault::Nothing, Fault::OtherWord)),
+    broken("replayed back", |settings| faulty(settings, Fault::Nothing, Fault::Replayed)),
+    broken("skipped there", |settings| faulty(settings, Fault::Skipped, Fault::Nothing)),
+    broken("skipped back", |settings| faulty(settings, Fault::Nothing, Fault::Skipped)),
+];
+
+#[test]
+fn wrong_messages_are_noticed_whichever_way_they_went() {
+    delivers(&SOUND, &settings(64));
+    for mechanism in SPOILING.iter().chain([&REPLAYING]) {
+        let found = exchange(mechanism, &settings(64), PATIENCE).unwrap();
+        let wrong = |course: usize| {
+            let (led, followed) = found[course];
+            led.wrong | followed.unwrap().wrong
+        };
+        // Message 100 belongs to the third course, and only to that.
+        assert_eq!((wrong(0), wrong(1)), (0, 0), "{}", mechanism.name);
+        assert_ne!(wrong(2), 0, "{}: nobody noticed", mechanism.name);
+    }
 }
 
 #[test]
-fn a_wrong_message_is_noticed_by_its_receiver_whichever_way_it_went() {
-    let right = |seq| seq;
-    let (lead, follow) = with_faults(right, right);
-    assert_eq!((lead.wrong, follow.unwrap().wrong), (0, 0));
-    let faults: [(&str, fn(u64) -> u64); 3] = [
-        ("an old message is replayed once", |seq| if seq == 7 { 6 } else { seq }),
-        ("a message is skipped", |seq| if seq > 9 { seq + 1 } else { seq }),
-        ("the last message is damaged", |seq| if seq == 42 { !seq } else { seq }),
-    ];
-    for (what, fault) in faults {
-        let (_, follow) = with_faults(fault, right);
-        assert_ne!(follow.unwrap().wrong, 0, "{what}, on the way there");
-        let (lead, _) = with_faults(right, fault);
-        assert_ne!(lead.wrong, 0, "{what}, on the way back");
-    }
+fn a_lost_message_is_waited_for_no_longer_than_patience_lasts() {
+    assert!(exchange(&LOSING, &settings(64), Duration::from_millis(200)).is_none());
 }
 
 #[test]
 fn a_course_ends_by_the_clock_and_both_ends_agree_where() {
-    let clock = threadtoll_machine::clock::Clock::gate().unwrap().0;
-    let ends = super::find("std-mpsc").unwrap().make(&settings(8, Layout::Own, Pause::Off)).unwrap();
+    let clock = Clock::gate().unwrap().0;
+    let ends = super::find("std-mpsc").unwrap().make(&settings(8)).unwrap();
     let Ends::Two(mut lead, mut follow) = ends else { panic!("two ends") };
     let last = Arc::new(Last::default());
     let others = Arc::clone(&last);
-    let other = std::thread::spawn(move || {
+    let other = thread::spawn(move || {
         let mut times = Vec::new();
         let followed = follow.follow(1, &others, Marks::Times(&clock, &mut times));
         (followed, times)
@@ -155,6 +285,9 @@ fn a_course_ends_by_the_clock_and_both_ends_agree_where() {
     let stretches = times.len() as u64 - 1;
     assert_eq!(led.next, 1 + 2 * stretches + 1, "the marks tell how many round trips there were");
     assert_eq!(arrivals.len() as u64, 2 * stretches + 1, "every message was marked, the closing one too");
-    assert!(times[times.len() - 1] >= until && times[times.len() - 2] < until, "at the first mark after the time");
+    assert!(
+        times[times.len() - 1] >= until && times[times.len() - 2] < until,
+        "at the first mark after the time"
+    );
     assert!(times.windows(2).all(|pair| pair[0] <= pair[1]));
 }

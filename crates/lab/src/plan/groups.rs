@@ -79,24 +79,23 @@ pub(super) fn group(bundles: Vec<Vec<Cell>>, reference: &Cell, experiment: &str,
     let mut groups: Vec<Vec<PlannedCell>> = Vec::new();
     let mut asked_for_reference = false;
     for bundle in bundles {
-        let mut bundle: Vec<Cell> = bundle
+        let all: Vec<Cell> = bundle
             .into_iter()
             .filter(|cell| {
                 asked_for_reference |= cell == reference;
                 cell != reference
             })
             .collect();
-        while !bundle.is_empty() {
+        let mut rest = all.into_iter();
+        while rest.len() > 0 {
             let room = groups.last().map_or(0, |group| GROUP - group.len());
-            if bundle.len() > room && (room == 0 || bundle.len() < GROUP) {
+            if rest.len() > room && (room == 0 || rest.len() < GROUP) {
                 groups.push(vec![planned(reference.clone())]);
                 continue;
             }
-            let rest = bundle.split_off(bundle.len().min(room));
             if let Some(group) = groups.last_mut() {
-                group.extend(bundle.into_iter().map(planned));
+                group.extend(rest.by_ref().take(room).map(planned));
             }
-            bundle = rest;
         }
     }
     if groups.is_empty() && asked_for_reference {

@@ -1,6 +1,6 @@
 //! The plan of `survey`: the whole ladder of this machine, fitted into the time that was promised.
 
-use threadtoll_record::{Cell, Layout, Pause, Placement, PlannedCell, Refused, Relation};
+use threadtoll_record::{Cell, Layout, Pause, Placement, PlannedCell, Refused};
 
 use crate::mechanism::{ALL, Class, Mechanism, find};
 
@@ -46,7 +46,7 @@ pub fn survey(
         groups.extend(group(bundles, &reference, "latency", effort));
     }
     let (pairs, matrix_effort) = match depth {
-        Depth::Quick => (spread_pairs(site, 3), MATRIX_QUICK),
+        Depth::Quick => (spread_pairs(site, 4), MATRIX_QUICK),
         Depth::Standard => (spread_pairs(site, 28), MATRIX),
         Depth::Full => (spread_pairs(site, 120), MATRIX),
     };
@@ -144,27 +144,25 @@ fn variants(mechanism: &Mechanism, depth: Depth, placement: Placement) -> Choice
     choice
 }
 
-/// At most `most` pairs: all of them where that is few enough; otherwise all pairs among CPUs that are spread over the
-/// machine, and one pair for each relation that these do not show.
+/// All pairs where these are at most `most`; otherwise one pair for each relation that the machine has, and all pairs among
+/// as many CPUs, spread over the machine, as there is room for.
 fn spread_pairs(site: &Site<'_>, most: usize) -> Vec<(u32, u32)> {
     let all = |cpus: &[u32]| -> Vec<(u32, u32)> {
         cpus.iter().enumerate().flat_map(|(at, a)| cpus[at + 1..].iter().map(move |b| (*a, *b))).collect()
     };
-    if site.pool.len() * site.pool.len().saturating_sub(1) / 2 <= most {
-        return all(&site.pool);
+    let pool = &site.pool;
+    if pool.len() * pool.len().saturating_sub(1) / 2 <= most {
+        return all(pool);
     }
-    let others: Vec<(Relation, (u32, u32))> = site.topology.one_per_relation(&site.pool);
-    let mut count = 2;
-    while (count + 1) * count / 2 + others.len() <= most {
-        count += 1;
-    }
-    let spread: Vec<u32> = (0..count).map(|at| site.pool[at * site.pool.len() / count]).collect();
-    let mut pairs = all(&spread);
-    for (_, pair) in others {
+    let mut pairs: Vec<(u32, u32)> =
+        site.topology.one_per_relation(pool).into_iter().map(|(_, pair)| pair).collect();
+    let room = most.saturating_sub(pairs.len());
+    let count = (1..pool.len()).take_while(|count| count * (count - 1) / 2 <= room).last().unwrap_or(0);
+    let spread: Vec<u32> = (0..count).map(|at| pool[at * pool.len() / count]).collect();
+    for pair in all(&spread) {
         if !pairs.contains(&pair) {
             pairs.push(pair);
         }
     }
-    pairs.truncate(most);
     pairs
 }

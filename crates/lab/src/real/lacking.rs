@@ -14,7 +14,7 @@ pub fn lacking() -> Lacking {
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
     let mechanisms = ALL.iter().filter_map(|mechanism| {
         let reason = mechanism.make(&settings).err()?;
-        Some((mechanism.name, format!("this machine does not let us have it ({reason})")))
+        Some((mechanism.name, format!("this machine refuses it: {reason}")))
     });
     // On a thread of its own, which without privilege could not get its priority back.
     let awake = match thread::Builder::new().spawn(place::set_idle_priority).map(thread::JoinHandle::join) {

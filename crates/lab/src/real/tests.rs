@@ -1,0 +1,128 @@
+//! The engine on the real machine: what it does about mechanisms and places that fail.
+
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use threadtoll_machine::lock::machine_lock;
+use threadtoll_machine::place::allowed_cpus;
+use threadtoll_record::{Budget, Relation};
+
+use crate::mechanism::tests::{LOSING, REPLAYING, SOUND};
+
+use super::*;
+
+/// A CPU that no machine has.
+const NOWHERE: u32 = 8191;
+
+fn clock() -> Clock {
+    Clock::gate().unwrap().0
+}
+
+fn planned(mechanism: &str, placement: Placement, cpus: Vec<u32>) -> PlannedCell {
+    PlannedCell {
+        experiment: "latency".into(),
+        cell: threadtoll_record::Cell {
+            mechanism: mechanism.into(),
+            placement,
+            cpus,
+            relation: Relation::SameCpu,
+            payload_bytes: 64,
+            line: None,
+            pause: None,
+            keep_awake: false,
+            neighbour: None,
+        },
+        budget: Budget { rounds: 1, stretch_ns: 1_000_000, stamped_ns: 1_000_000, stamped_count: Some(300) },
+    }
+}
+
+/// The first block of a cell with this mechanism, both ends on one CPU.
+fn block(mechanism: &'static Mechanism, patience: Duration) -> Result<Measured, LabError> {
+    let allowed = allowed_cpus();
+    let planned = planned(mechanism.name, Placement::SameCpu, vec![allowed[0]]);
+    let mut cell = Cell::open(&clock(), &planned, mechanism, &allowed, 20.0, patience)?;
+    cell.pilot()?;
+    cell.block(BlockKind::Stamped, 0)
+}
+
+/// The error of something that must come back by itself; a test that hangs says nothing.
+fn refused(work: impl FnOnce() -> Option<LabError> + Send + 'static) -> String {
+    let (done, answer) = channel();
+    thread::spawn(move || done.send(work()));
+    let error = answer.recv_timeout(Duration::from_secs(60)).unwrap();
+    error.unwrap().to_string()
+}
+
+#[test]
+fn a_sound_mechanism_gives_the_samples_that_were_asked_for() {
+    let _alone = machine_lock().unwrap();
+    let measured = block(&SOUND, PATIENCE).unwrap();
+    assert_eq!((measured.stretches_ps.len(), measured.per_stretch), (300, 1));
+    assert!(measured.stretches_ps.iter().all(|ps| *ps > 0));
+    assert!(measured.cost.voluntary_switches >= 300, "{:?}", measured.cost);
+}
+
+#[test]
+fn a_wrong_message_ends_the_run() {
+    let _alone = machine_lock().unwrap();
+    match block(&REPLAYING, PATIENCE) {
+        Err(LabError::WrongMessage { mechanism, .. }) => assert_eq!(mechanism, "replaying"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_message_that_never_comes_ends_the_run_when_patience_does() {
+    let _alone = machine_lock().unwrap();
+    match block(&LOSING, Duration::from_millis(300)) {
+        Err(LabError::Stuck { mechanism, .. }) => assert_eq!(mechanism, "losing"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_end_that_cannot_be_placed_ends_the_run_and_the_other_end_does_not_wait_for_it() {
+    let here = allowed_cpus()[0];
+    for (lead, follow) in [(NOWHERE, here), (here, NOWHERE), (NOWHERE, NOWHERE)] {
+        for name in ["futex", "park", "std-mpsc"] {
+            let error = refused(move || {
+                let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
+                Pair::start(&clock(), mechanism::find(name)?, settings, vec![lead], vec![follow]).err()
+            });
+            assert!(error.contains("cannot place a thread") && error.contains("8191"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn load_that_cannot_be_placed_ends_the_run() {
+    let error = refused(|| Awake::start(&[NOWHERE]).err());
+    assert!(error.contains("8191"), "{error}");
+    let kind = threadtoll_record::Neighbour::Spin;
+    let error = refused(move || Neighbours::start(kind, &[NOWHERE], &[]).err());
+    assert!(error.contains("8191"), "{error}");
+}
+
+#[test]
+fn a_mechanism_that_this_version_does_not_have_is_named() {
+    let (clock, _) = Clock::gate().unwrap();
+    let machine = crate::simulated::SimulatedRig::new(1).machine();
+    let planned = planned("telepathy", Placement::SameCpu, vec![allowed_cpus()[0]]);
+    match RealRig::new(clock).open(&machine, &[planned]).err() {
+        Some(LabError::Unknown(name)) => assert_eq!(name, "telepathy"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn nothing_is_lacking_that_can_be_made() {
+    let lacking = lacking();
+    for (name, why) in &lacking.mechanisms {
+        println!("{name}: {why}");
+    }
+    // Whatever this machine forbids, these need nothing but memory and threads.
+    for name in ["function-call", "atomic-store", "futex", "park", "std-condvar", "std-mpsc"] {
+        assert!(lacking.mechanisms.iter().all(|(lacked, _)| *lacked != name), "{name}");
+    }
+}
