@@ -171,7 +171,8 @@ impl Measuring {
                 "Another threadtoll is measuring on this machine: both disturb each other. Run one at a time.",
             ));
         }
-        Ok(Measuring { machine, topology, rig: Box::new(RealRig::new(clock)), _alone: alone.ok().flatten() })
+        let rig = Box::new(RealRig::new(clock, machine.clock.clone()));
+        Ok(Measuring { machine, topology, rig, _alone: alone.ok().flatten() })
     }
 
     fn plan(&self, asked: &Asked<'_>) -> Result<Plan, Failure> {
@@ -344,7 +345,13 @@ fn read_to_resume(path: &Path, asked: &Asked<'_>) -> Result<Results, Failure> {
         .hint("resume it with the command that began it"));
     }
     for (name, value) in &asked.given {
-        let theirs = results.plan.options.get(name);
+        // What the plan holds anyway is no contradiction, whether it was given or is the default.
+        let default = match name.as_str() {
+            "seed" => Some(results.plan.seed.into()),
+            "over_ns" => Some(results.plan.over_ns.into()),
+            _ => None,
+        };
+        let theirs = results.plan.options.get(name).or(default.as_ref());
         if theirs != Some(value) {
             let theirs = theirs
                 .map_or_else(|| "without it".to_string(), |value| format!("with {}", shown(name, value)));

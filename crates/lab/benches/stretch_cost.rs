@@ -32,7 +32,10 @@ fn main() -> ExitCode {
         eprintln!("skipped: two CPUs are needed");
         return ExitCode::SUCCESS;
     };
-    println!("clock step {:.1} ns, stamp {:.1} ns, CPUs {} and {}", facts.step_ns, facts.read_ns, cpus.0, cpus.1);
+    println!(
+        "clock step {:.1} ns, stamp {:.1} ns, CPUs {} and {}",
+        facts.step_ns, facts.read_ns, cpus.0, cpus.1
+    );
     for name in ["atomic-store", "atomic-rmw", "futex"] {
         let Some(mechanism) = mechanism::find(name) else { continue };
         let stamp_ns = facts.step_ns + facts.read_ns;
@@ -45,10 +48,16 @@ fn main() -> ExitCode {
         };
         let ratios: Vec<f64> = costs.iter().map(|cost| cost.stretched_ns / cost.bare_ns).collect();
         for (index, cost) in costs.iter().enumerate() {
-            println!("{name} pair {index}: bare {:.2} ns, stretched {:.2} ns", cost.bare_ns, cost.stretched_ns);
+            println!(
+                "{name} pair {index}: bare {:.2} ns, stretched {:.2} ns",
+                cost.bare_ns, cost.stretched_ns
+            );
         }
         if let Some((ratio, [low, high])) = median(&ratios, 1) {
-            println!("{name}: stretched / bare, round trip: median {ratio:.4}, 95% interval {low:.4} to {high:.4}, {} pairs", ratios.len());
+            println!(
+                "{name}: stretched / bare, round trip: median {ratio:.4}, 95% interval {low:.4} to {high:.4}, {} pairs",
+                ratios.len()
+            );
         }
     }
     ExitCode::SUCCESS

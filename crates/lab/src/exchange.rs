@@ -68,10 +68,14 @@ pub(crate) struct Led {
     pub(crate) wrong: u64,
 }
 
+/// Round trips that close a course: the following end looks for the last one while it waits for a message, not between
+/// seeing and answering it, so it must hear of it one message ahead.
+pub(crate) const CLOSING: u64 = 2;
+
 /// How the following end learns that a course is over: the sequence number of its last message.
 ///
-/// The leading end writes it before it sends that message, so whoever has received the message reads it; between courses it
-/// is an old number, which never comes again. It lies on a line of its own that both ends only read while they are measured.
+/// The leading end writes it before it sends the message before that one, so whoever has received that one reads it; between
+/// courses it is an old number, which never comes again. It lies on a line of its own that both ends only read while they are measured.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Last(AtomicU64);
@@ -104,7 +108,7 @@ pub(crate) enum Marks<'a> {
 /// The leading end, with its loop compiled for its mechanism.
 pub(crate) trait Lead: Send {
     fn enter(&mut self);
-    /// Runs the course, and one more round trip that closes it.
+    /// Runs the course, and the round trips that close it.
     fn lead(&mut self, course: Course, last: &Last, marks: Marks<'_>) -> Led;
 }
 
@@ -226,10 +230,13 @@ macro_rules! lead_loop {
                 break;
             }
         }
-        $last.announce($seq);
-        let echo: u64 = $exchange;
-        wrong |= echo ^ $seq;
-        $crate::exchange::Led { next: $seq + 1, wrong }
+        $last.announce($seq + 1);
+        for _ in 0..$crate::exchange::CLOSING {
+            let echo: u64 = $exchange;
+            wrong |= echo ^ $seq;
+            $seq += 1;
+        }
+        $crate::exchange::Led { next: $seq, wrong }
     }};
 }
 pub(crate) use lead_loop;
@@ -285,17 +292,18 @@ impl<E: Exchange> Follow for Apart<E> {
             |end| {
                 let mut wrong = 0;
                 let mut seq = first;
+                let mut over = false;
                 loop {
                     let received = end.receive();
                     mark.mark();
-                    wrong |= received ^ seq;
-                    // Looked at before the echo leaves: after it, the other end may be at its next course.
-                    let over = last.is(seq);
                     end.send(received);
+                    wrong |= received ^ seq;
                     seq += 1;
                     if over {
                         break Led { next: seq, wrong };
                     }
+                    // The echo has left, but not that of the last message: the other end cannot be at its next course.
+                    over = last.is(seq);
                 }
             }
         ))

@@ -21,9 +21,9 @@ mod semaphore;
 mod sleep_poll;
 mod socketpair;
 mod spin_yield;
-mod stream;
 mod std_condvar;
 mod std_mpsc;
+mod stream;
 mod sysv_semaphore;
 mod tcp_loopback;
 #[cfg(test)]
@@ -122,7 +122,11 @@ const fn plain(
     Mechanism { name, sentence, class, has_layout: false, has_pause: false, make }
 }
 
-const fn line(name: &'static str, make: fn(&Settings) -> Result<Ends, Unavailable>, sentence: &'static str) -> Mechanism {
+const fn line(
+    name: &'static str,
+    make: fn(&Settings) -> Result<Ends, Unavailable>,
+    sentence: &'static str,
+) -> Mechanism {
     Mechanism { name, sentence, class: Class::Spin, has_layout: true, has_pause: true, make }
 }
 

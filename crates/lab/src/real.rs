@@ -11,11 +11,12 @@ mod tests;
 mod worker;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 
 use threadtoll_machine::clock::{self, Clock};
 use threadtoll_machine::disturbance::{SystemCounters, SystemProbe, account};
-use threadtoll_record::{BlockKind, Layout, Machine, Pause, Placement, PlannedCell};
+use threadtoll_record::{BlockKind, ClockFacts, Layout, Machine, Pause, Placement, PlannedCell};
 
 use crate::gap;
 use crate::mechanism::{self, Class, Mechanism, Settings};
@@ -49,15 +50,16 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct RealRig {
     clock: Clock,
+    facts: ClockFacts,
     patience: Duration,
     start: Instant,
     start_ticks: u64,
 }
 
 impl RealRig {
-    /// Measures with this clock, which has passed its gate.
-    pub fn new(clock: Clock) -> Self {
-        RealRig { clock, patience: PATIENCE, start: Instant::now(), start_ticks: clock.stamp() }
+    /// Measures with this clock, which has passed its gate with these findings.
+    pub fn new(clock: Clock, facts: ClockFacts) -> Self {
+        RealRig { clock, facts, patience: PATIENCE, start: Instant::now(), start_ticks: clock.stamp() }
     }
 }
 
@@ -66,14 +68,18 @@ impl Rig for RealRig {
         Now { unix_ns: clock::unix_ns(), since_start_s: self.start.elapsed().as_secs_f64() }
     }
 
-    fn open<'a>(&'a mut self, machine: &Machine, group: &[PlannedCell]) -> Result<Box<dyn Stage + 'a>, LabError> {
-        let stamp_ns = machine.clock.step_ns + machine.clock.read_ns;
+    fn open<'a>(
+        &'a mut self,
+        machine: &Machine,
+        group: &[PlannedCell],
+    ) -> Result<Box<dyn Stage + 'a>, LabError> {
+        let stamp_ns = self.facts.step_ns + self.facts.read_ns;
         let mut bounds = HashMap::new();
         for planned in group {
-            if let (Placement::Pinned, &[a, b]) = (planned.cell.placement, planned.cell.cpus.as_slice()) {
-                if let std::collections::hash_map::Entry::Vacant(entry) = bounds.entry((a, b)) {
-                    entry.insert(agreement::bound_ns(&self.clock, a, b)?);
-                }
+            if let (Placement::Pinned, &[a, b]) = (planned.cell.placement, planned.cell.cpus.as_slice())
+                && let Entry::Vacant(entry) = bounds.entry((a, b))
+            {
+                entry.insert(agreement::bound_ns(&self.clock, a, b)?);
             }
         }
         let mut cells = Vec::with_capacity(group.len());
@@ -81,7 +87,14 @@ impl Rig for RealRig {
             let Some(mechanism) = mechanism::find(&planned.cell.mechanism) else {
                 return Err(LabError::Unknown(planned.cell.mechanism.clone()));
             };
-            cells.push(Cell::open(&self.clock, planned, mechanism, &machine.allowed, stamp_ns, self.patience)?);
+            cells.push(Cell::open(
+                &self.clock,
+                planned,
+                mechanism,
+                &machine.allowed,
+                stamp_ns,
+                self.patience,
+            )?);
         }
         for cell in &mut cells {
             cell.pilot()?;
@@ -94,8 +107,8 @@ impl Rig for RealRig {
         Ok(Box::new(RealStage { rig: self, cells }))
     }
 
-    fn recheck(&mut self, machine: &Machine) -> Result<(), LabError> {
-        self.clock.recheck(&machine.clock).map(|_| ()).map_err(|refused| LabError::Clock(refused.to_string()))
+    fn recheck(&mut self) -> Result<(), LabError> {
+        self.clock.recheck(&self.facts).map(|_| ()).map_err(|refused| LabError::Clock(refused.to_string()))
     }
 }
 
@@ -159,7 +172,8 @@ impl Cell {
             (_, cpus) => (vec![cpus[0]], vec![cpus[0]]),
         };
         let pair = Pair::start(clock, mechanism, settings, lead_cpus, follow_cpus)?;
-        let neighbours = cell.neighbour.map(|kind| Neighbours::start(kind, &cell.cpus, allowed)).transpose()?;
+        let neighbours =
+            cell.neighbour.map(|kind| Neighbours::start(kind, &cell.cpus, allowed)).transpose()?;
         let awake = cell.keep_awake.then(|| Awake::start(&cell.cpus)).transpose()?;
         Ok(Cell {
             planned: planned.clone(),
@@ -177,13 +191,20 @@ impl Cell {
         })
     }
 
-    /// Finds out roughly how long a round trip takes.
+    /// Finds out roughly how long a round trip takes: first with a stamp for each, which a cheap mechanism would take for a
+    /// part of itself, then without.
     fn pilot(&mut self) -> Result<(), LabError> {
-        let report = self.run(PILOT_NS / 2.0, MAX_SAMPLES, 1, PILOT_NS, Watch::Nothing)?;
-        self.learn(&report, 1);
+        let stamped = self.run(PILOT_NS, MAX_SAMPLES, 1, PILOT_NS / 2.0, Watch::Nothing)?;
+        self.learn(&stamped, 1);
+        // The cheapest hand-offs cost a tenth of a stamp: stretches that are ten times too long do no harm here.
+        let long = per_stretch(self.stamp_ns, self.mean_ns) * 10;
+        let long = long.min((PILOT_NS / self.mean_ns).ceil() as u64);
+        let stretches = self.run(0.0, MAX_SAMPLES, long, PILOT_NS, Watch::Nothing)?;
+        self.learn(&stretches, long);
         Ok(())
     }
 
+    /// Takes the mean round trip from stretches.
     fn learn(&mut self, report: &Report, per_stretch: u64) {
         let round_trips = report.times.len().saturating_sub(1) as u64 * per_stretch;
         if round_trips > 0 {
@@ -215,8 +236,10 @@ impl Cell {
             length: self.clock.ticks(length_ns),
             watch,
         };
-        // A block ends by the clock; one that lasts many times as long as it should is stuck.
-        let patience = self.patience + Duration::from_nanos((length_ns * 5.0) as u64);
+        // A block ends by the clock, or when it has its samples; one that lasts many times as long as it should is stuck.
+        let round_trips = stretches.saturating_mul(per_stretch) as f64;
+        let foreseen_ns = length_ns.min(round_trips * (self.mean_ns + self.stamp_ns) * 10.0);
+        let patience = self.patience + Duration::from_nanos((foreseen_ns * 5.0) as u64);
         let report = self.pair.run(job, patience).ok_or_else(|| LabError::Stuck {
             mechanism: self.planned.cell.mechanism.clone(),
             placement: self.planned.cell.placement.to_string(),
@@ -268,7 +291,9 @@ impl Cell {
         self.neighbours.iter().for_each(Neighbours::rest);
         let report = report?;
 
-        self.learn(&report, per_stretch);
+        if kind == BlockKind::Stretch {
+            self.learn(&report, per_stretch);
+        }
         Ok(self.measured(report, per_stretch, after.delta(&before), start_ticks, watch))
     }
 
@@ -292,9 +317,10 @@ impl Cell {
         Measured {
             per_stretch,
             accounted_round_trips: report.accounted,
-            began_s: report.times.first().map_or(0.0, |first| {
-                self.clock.ns(first.saturating_sub(start_ticks)) / 1e9
-            }),
+            began_s: report
+                .times
+                .first()
+                .map_or(0.0, |first| self.clock.ns(first.saturating_sub(start_ticks)) / 1e9),
             lead_cpus: if report.cpus.is_empty() { vec![self.planned.cell.cpus[0]] } else { report.cpus },
             follow_cpus: report.follow_cpus,
             one_way_ps,

@@ -32,7 +32,9 @@ pub enum LabError {
     #[error("cannot start a thread: {0}")]
     Spawn(std::io::Error),
     /// A message did not come.
-    #[error("{mechanism} ({placement}) made no progress for {seconds} s: a message was lost or the machine is stuck")]
+    #[error(
+        "{mechanism} ({placement}) made no progress for {seconds} s: a message was lost or the machine is stuck"
+    )]
     Stuck {
         /// The mechanism.
         mechanism: String,
@@ -76,14 +78,18 @@ pub trait Rig {
     /// # Errors
     ///
     /// If a mechanism or a placement cannot be had.
-    fn open<'a>(&'a mut self, machine: &Machine, group: &[PlannedCell]) -> Result<Box<dyn Stage + 'a>, LabError>;
+    fn open<'a>(
+        &'a mut self,
+        machine: &Machine,
+        group: &[PlannedCell],
+    ) -> Result<Box<dyn Stage + 'a>, LabError>;
 
-    /// Looks at the clock again when all is done.
+    /// Looks at the clock again, when a group was measured and before its records are made.
     ///
     /// # Errors
     ///
     /// If it no longer agrees with the kernel's.
-    fn recheck(&mut self, machine: &Machine) -> Result<(), LabError>;
+    fn recheck(&mut self) -> Result<(), LabError>;
 }
 
 /// A group that is ready to be measured.

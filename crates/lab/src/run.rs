@@ -8,12 +8,15 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_machine::judge::{Observed, Usual, judge};
 use threadtoll_record::file::{Appender, Results};
 use threadtoll_record::{
-    Block, BlockKind, Cause, CpuNoise, Histogram, Line, OneWayBlock, Placement, PlannedCell, Record, Worst, fold, timestamp,
+    Block, BlockKind, Cause, CpuNoise, Histogram, Line, OneWayBlock, Placement, PlannedCell, Record, Worst,
+    fold, timestamp,
 };
 
 use crate::plan::estimate_ns;
 use crate::rig::{LabError, Measured, Now, Rig};
 
+/// A sample that is longer than the median by less than this needs no cause outside the mechanism.
+const SHORTEST_CAUSE_PS: u64 = 1_000_000;
 /// How many of the longest samples of a cell its blocks carry on.
 const WORST_PER_CELL: usize = fold::WORST;
 
@@ -68,7 +71,6 @@ pub fn run(
             return Ok(Outcome::Interrupted);
         }
     }
-    rig.recheck(&results.machine)?;
     if let Some(file) = file {
         file.sync()?;
     }
@@ -108,7 +110,12 @@ fn measure_group(
                     let place = Place { group: index, attempt, cell, round, kind };
                     let block = to_block(results, &cells[cell], place, measured, now, &mut so_far[cell]);
                     if let Some(file) = file {
-                        file.append(&[Line::Block(Box::new(block.clone()))])?;
+                        let mut kept = block.clone();
+                        if !fold::keeps_histograms(&results.machine, &cells[cell].experiment) {
+                            kept.histogram = None;
+                            kept.one_way = None;
+                        }
+                        file.append(&[Line::Block(Box::new(kept))])?;
                     }
                     results.groups[index].blocks.push(block);
                     done += 1;
@@ -120,6 +127,7 @@ fn measure_group(
             }
         }
     }
+    rig.recheck()?;
     let at = timestamp(rig.now().unix_ns);
     let state = &mut results.groups[index];
     let records = fold(&results.machine, &results.plan, index, attempt, &state.blocks, &at);
@@ -241,7 +249,15 @@ fn to_block(
         if planned.cell.placement == Placement::Free {
             block.same_cpu_share = same_cpu_share(&measured.lead_cpus, &measured.follow_cpus);
         }
-        block.worst = worst(&block, &measured.stretches_ps, &measured.lead_cpus, measured.began_s, &mut so_far.longest);
+        let pinned = planned.cell.placement == Placement::Pinned;
+        block.worst = worst(
+            &block,
+            pinned,
+            &measured.stretches_ps,
+            &measured.lead_cpus,
+            measured.began_s,
+            &mut so_far.longest,
+        );
     }
     block.mean = (block.mean * 1e4).round() / 1e4;
     block
@@ -263,12 +279,24 @@ fn one_way(times: &[i64], clock_bound_ns: f64) -> Option<OneWayBlock> {
 }
 
 fn same_cpu_share(lead: &[u32], follow: &[u32]) -> Option<f64> {
-    let exchanges = lead.len().min(follow.len());
-    let same = lead.iter().zip(follow).filter(|(lead, follow)| lead == follow).count();
-    (exchanges > 0).then(|| same as f64 / exchanges as f64)
+    let known: Vec<bool> = lead
+        .iter()
+        .zip(follow)
+        .filter(|(lead, follow)| **lead != u32::MAX && **follow != u32::MAX)
+        .map(|(lead, follow)| lead == follow)
+        .collect();
+    let same = known.iter().filter(|same| **same).count();
+    (!known.is_empty()).then(|| same as f64 / known.len() as f64)
 }
 
-fn worst(block: &Block, samples: &[u64], cpus: &[u32], began_s: f64, longest: &mut Longest) -> Vec<Worst> {
+fn worst(
+    block: &Block,
+    pinned: bool,
+    samples: &[u64],
+    cpus: &[u32],
+    began_s: f64,
+    longest: &mut Longest,
+) -> Vec<Worst> {
     let mut candidates: Vec<usize> = (0..samples.len()).collect();
     let keep = WORST_PER_CELL.min(candidates.len());
     if keep < candidates.len() {
@@ -288,7 +316,7 @@ fn worst(block: &Block, samples: &[u64], cpus: &[u32], began_s: f64, longest: &m
         at = candidate + 1;
         ended_ps[index] = sum;
     }
-    let cause = likely_cause(block);
+    let median = median_ps(samples);
     candidates
         .iter()
         .zip(ended_ps)
@@ -296,23 +324,42 @@ fn worst(block: &Block, samples: &[u64], cpus: &[u32], began_s: f64, longest: &m
             at_s: ((began_s + ended as f64 / 1e12) * 1e6).round() / 1e6,
             ns: samples[*at] as f64 / 1000.0,
             cpu: cpus.get(at + 1).or(cpus.first()).copied().unwrap_or(0),
-            cause,
+            cause: likely_cause(block, pinned, samples[*at].saturating_sub(median)),
         })
         .collect()
 }
 
-/// What most likely made the longest samples of a block: what it was marked for, or the least that was seen.
-fn likely_cause(block: &Block) -> Option<Cause> {
-    let seen = |cause: Cause, is: bool| is.then_some(cause);
+/// What most likely made a sample longer than the median by that much: what took at least half of the excess from its block.
+/// Nothing where no account of the block holds as much, and never what belongs to the mechanism at its placement.
+fn likely_cause(block: &Block, pinned: bool, excess_ps: u64) -> Option<Cause> {
+    let enough_ns = excess_ps / 2000;
     let disturbance = &block.disturbance;
-    disturbance
-        .causes
-        .first()
-        .copied()
-        .or(seen(Cause::Steal, disturbance.steal_ns.is_some_and(|ns| ns > 0)))
-        .or(seen(Cause::InvoluntarySwitch, block.cost.involuntary_switches > 0))
-        .or(seen(Cause::Gap, disturbance.gap_ns.is_some_and(|ns| ns > 0)))
-        .or(seen(Cause::PageFault, disturbance.page_faults > 0))
+    let took = |ns: Option<u64>| ns.is_some_and(|ns| ns > 0 && ns >= enough_ns);
+    // Less than this no switch, fault or hypervisor takes: what was shorter was the caches' doing.
+    if excess_ps < SHORTEST_CAUSE_PS {
+        return None;
+    }
+    if took(disturbance.steal_ns) {
+        Some(Cause::Steal)
+    } else if pinned && block.cost.involuntary_switches > 0 && took(disturbance.run_queue_ns) {
+        Some(Cause::InvoluntarySwitch)
+    } else if pinned && took(disturbance.run_queue_ns) {
+        Some(Cause::RunQueueDelay)
+    } else if disturbance.throttled.is_some_and(|times| times > 0) {
+        Some(Cause::Throttled)
+    } else if took(disturbance.gap_ns) {
+        Some(Cause::Gap)
+    } else if disturbance.page_faults > 0 {
+        Some(Cause::PageFault)
+    } else {
+        None
+    }
+}
+
+fn median_ps(samples: &[u64]) -> u64 {
+    let mut sorted = samples.to_vec();
+    let middle = sorted.len() / 2;
+    if sorted.is_empty() { 0 } else { *sorted.select_nth_unstable(middle).1 }
 }
 
 #[cfg(test)]
@@ -340,5 +387,10 @@ mod tests {
     fn the_share_on_one_cpu_counts_exchanges() {
         assert_eq!(same_cpu_share(&[0, 0, 1, 1, 9], &[0, 1, 1, 0]), Some(0.5));
         assert_eq!(same_cpu_share(&[0], &[]), None);
+        assert_eq!(
+            same_cpu_share(&[u32::MAX, 1], &[u32::MAX, 1]),
+            Some(1.0),
+            "what is not known counts for nothing"
+        );
     }
 }

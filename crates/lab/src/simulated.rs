@@ -8,8 +8,8 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
-    BlockCost, BlockKind, Cell, ClockFacts, ClockSource, CpuNoise, CpuPlace, Disturbance, Grade, Machine, Placement,
-    PlannedCell, Relation, Warning, run_id, timestamp,
+    BlockCost, BlockKind, Cell, ClockFacts, ClockSource, CpuNoise, CpuPlace, Disturbance, Grade, Machine,
+    Placement, PlannedCell, Relation, Warning, run_id, timestamp,
 };
 
 use crate::mechanism::{self, Class};
@@ -91,7 +91,10 @@ impl SimulatedRig {
                 drift_ppm: 0.0,
             },
             grade: Grade::B,
-            warnings: vec![Warning::new("simulated", "No figure here was measured: the machine is simulated.")],
+            warnings: vec![Warning::new(
+                "simulated",
+                "No figure here was measured: the machine is simulated.",
+            )],
         }
     }
 }
@@ -120,7 +123,7 @@ impl Rig for SimulatedRig {
         Ok(Box::new(SimulatedStage { rig: self, cells }))
     }
 
-    fn recheck(&mut self, _: &Machine) -> Result<(), LabError> {
+    fn recheck(&mut self) -> Result<(), LabError> {
         Ok(())
     }
 }
@@ -132,7 +135,8 @@ fn now(elapsed_ns: u64) -> Now {
 /// FNV-1a over what makes a cell what it is.
 fn fingerprint(cell: &Cell) -> u64 {
     let text = format!("{} {:?} {:?}", cell.label(), cell.placement, cell.cpus);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// A round trip that is plausible enough for tables to look like tables.
@@ -220,16 +224,16 @@ impl SimulatedCell {
             Class::Sleep => (0.7, 2 * round_trips),
         };
         let one_way_ps = if stamped && cell.placement == Placement::Pinned && self.round_trip_ns > 2000.0 {
-            stretches_ps.iter().flat_map(|ps| [(*ps / 2) as i64 + 50_000, (*ps / 2) as i64 - 50_000]).collect()
+            stretches_ps
+                .iter()
+                .flat_map(|ps| [(*ps / 2) as i64 + 50_000, (*ps / 2) as i64 - 50_000])
+                .collect()
         } else {
             Vec::new()
         };
         let pick = |rng: &mut Xoshiro256PlusPlus| cell.cpus[rng.random_range(0..cell.cpus.len())];
         let (lead_cpus, follow_cpus) = if stamped && cell.placement == Placement::Free {
-            (
-                (0..=stretches).map(|_| pick(rng)).collect(),
-                (0..stretches).map(|_| pick(rng)).collect(),
-            )
+            ((0..=stretches).map(|_| pick(rng)).collect(), (0..stretches).map(|_| pick(rng)).collect())
         } else {
             (vec![cell.cpus[0]], Vec::new())
         };

@@ -116,8 +116,8 @@ fn look_at(counter: Counter, calibration: Calibration) -> Result<(Clock, ClockFa
         source,
         step_ns: rounded(step_ns),
         read_ns: rounded(read_cost(counter) * tick_ns),
-        // Only a counter that is invariant gets here, and the kernel promises as much for its raw clock.
-        invariant: true,
+        // The kernel promises no rate for its raw clock where the counter beneath it keeps none.
+        invariant: is_invariant(),
         tick_ns,
         drift_ppm: rounded(drift_ppm),
     };

@@ -60,33 +60,54 @@ pub struct Observed<'a> {
 
 /// What a cell's blocks lose even when nothing happens: a block is judged by what it lost beyond that.
 ///
-/// One for each cell and loop: made before its first block, taught each block after it was judged.
+/// One for each cell and loop: made before its first block, taught each block after it was judged. It is the median of the
+/// blocks before: their minimum would fall with every block, and mark ordinary blocks the more often the later they come.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usual {
     /// Run-queue delay for each wake-up, in nanoseconds; nothing while no block showed it.
     pub wake_ns: Option<f64>,
     /// Share of the time that vanishes under a spinning end; nothing while not known.
     pub gap_share: Option<f64>,
+    wakes: Recent,
+    gaps: Recent,
+}
+
+/// The last values, as many as a group usually has rounds and some.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Recent {
+    values: [f64; 32],
+    seen: usize,
+}
+
+impl Recent {
+    /// Takes one more value and gives the median of the last ones, the lower of two middle ones.
+    fn median_with(&mut self, value: f64) -> f64 {
+        self.values[self.seen % self.values.len()] = value;
+        self.seen += 1;
+        let mut sorted = self.values;
+        let known = &mut sorted[..self.seen.min(self.values.len())];
+        known.sort_by(f64::total_cmp);
+        known[(known.len() - 1) / 2]
+    }
 }
 
 impl Usual {
     /// What is known before the first block: what threads that spun on these CPUs lost when the machine was inspected.
     pub fn of(noise: &[CpuNoise], cpus: &[u32]) -> Usual {
         let lost = noise.iter().filter(|noise| cpus.contains(&noise.cpu)).map(|noise| noise.lost_share);
-        Usual { wake_ns: None, gap_share: lost.reduce(f64::max) }
+        Usual { gap_share: lost.reduce(f64::max), ..Usual::default() }
     }
 
-    /// Learns from a block: the quietest so far is the usual.
+    /// Learns from a block.
     pub fn learn(&mut self, block: &Observed<'_>) {
-        let lower = |usual: &mut Option<f64>, seen: Option<f64>| {
-            *usual = seen.map(|seen| usual.map_or(seen, |usual| usual.min(seen))).or(*usual);
-        };
         let Disturbance { run_queue_ns, gap_ns, .. } = *block.disturbance;
         // Few wake-ups say little about the usual one: a single one that waited would excuse all that follow.
-        let woken = (block.voluntary_switches >= 100).then_some(block.voluntary_switches as f64);
-        lower(&mut self.wake_ns, run_queue_ns.zip(woken).map(|(ns, wakes)| ns as f64 / wakes));
-        let spun = (block.spins && block.elapsed_ns > 0).then_some(block.elapsed_ns as f64);
-        lower(&mut self.gap_share, gap_ns.zip(spun).map(|(ns, elapsed)| ns as f64 / elapsed));
+        if let (Some(ns), true) = (run_queue_ns, block.voluntary_switches >= 100) {
+            self.wake_ns = Some(self.wakes.median_with(ns as f64 / block.voluntary_switches as f64));
+        }
+        if let (Some(ns), true) = (gap_ns, block.spins && block.elapsed_ns > 0) {
+            self.gap_share = Some(self.gaps.median_with(ns as f64 / block.elapsed_ns as f64));
+        }
     }
 }
 
@@ -254,18 +275,36 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_is_that_of_the_quietest_block_and_not_of_a_few_wake_ups() {
+    fn the_usual_is_the_median_of_the_blocks_before_and_not_of_a_few_wake_ups() {
         let queued = |ns| Disturbance { run_queue_ns: Some(ns), ..nothing() };
         let mut usual = Usual::default();
-        for (ns, wakes, expected) in
-            [(MS, 99, None), (3 * MS, 100, Some(30_000.0)), (MS, 100, Some(10_000.0))]
-        {
+        for (ns, wakes, expected) in [
+            (MS, 99, None),
+            (3 * MS, 100, Some(30_000.0)),
+            (MS, 100, Some(10_000.0)),
+            (2 * MS, 100, Some(20_000.0)),
+        ] {
             let disturbance = queued(ns);
             usual.learn(&Observed { spins: false, voluntary_switches: wakes, ..still(&disturbance) });
             assert_eq!(usual.wake_ns, expected);
         }
         usual.learn(&Observed { voluntary_switches: 100, ..still(&Disturbance::default()) });
-        assert_eq!(usual, Usual { wake_ns: Some(10_000.0), gap_share: None });
+        assert_eq!(
+            (usual.wake_ns, usual.gap_share),
+            (Some(20_000.0), None),
+            "nothing was learnt from nothing"
+        );
+    }
+
+    /// The last blocks of a long run are judged as the first ones: the usual does not creep to the extreme.
+    #[test]
+    fn the_usual_stays_in_the_middle_however_many_blocks_there_were() {
+        let mut usual = Usual::default();
+        for round in 0..500u64 {
+            let gaps = Disturbance { gap_ns: Some(MS / 10 * (10 + round * 7 % 11)), ..nothing() };
+            usual.learn(&still(&gaps));
+        }
+        assert!((0.013..=0.017).contains(&usual.gap_share.unwrap()), "{:?}", usual.gap_share);
     }
 
     #[test]

@@ -1,7 +1,10 @@
-//! `validate FILE...`: does every line of these files of results keep to the committed schemas, and can the files be read?
+//! `validate [--finished] FILE...`: does every line of these files of results keep to the committed schemas, can the files
+//! be read, and was no group measured again after it was complete?
 //!
-//! Says what is wrong by file and line, and exits with 1 if anything is.
+//! A last line without its line feed is what a kill leaves behind, and no fault; with `--finished` it is one, and so is a
+//! group that is not complete. Says what is wrong by file and line, and exits with 1 if anything is.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,7 +12,8 @@ use std::process::ExitCode;
 
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::Value;
-use threadtoll_record::{file, schema};
+use threadtoll_record::file::{self, Results};
+use threadtoll_record::{Line, Plan, schema};
 
 /// The compiled schemas by the name that a line bears.
 struct Committed {
@@ -31,8 +35,8 @@ impl Committed {
         Ok(Committed { schemas, by_name })
     }
 
-    fn check(&self, line: &str) -> Result<(), String> {
-        let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    fn check(&self, line: &[u8]) -> Result<(), String> {
+        let value: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         let name = value.get("schema").and_then(Value::as_str).ok_or("it names no schema")?;
         let known = self.by_name.iter().find(|(known, _)| known == name);
         let (_, index) = known.ok_or_else(|| format!("there is no schema “{name}”"))?;
@@ -40,35 +44,85 @@ impl Committed {
     }
 }
 
+/// Which groups are complete so far.
+#[derive(Default)]
+struct Seen {
+    plan: Option<Plan>,
+    records: HashMap<(usize, u32), usize>,
+}
+
+impl Seen {
+    /// Says what is wrong with a line where it stands.
+    fn take(&mut self, line: &[u8]) -> Result<(), String> {
+        match serde_json::from_slice(line).map_err(|error| error.to_string())? {
+            Line::Plan(plan) => self.plan = Some(plan),
+            Line::Record(record) => *self.records.entry((record.group, record.attempt)).or_default() += 1,
+            Line::Block(block) if self.complete(block.group, block.attempt.saturating_sub(1)) => {
+                return Err(format!("group {} is measured again although it was complete", block.group));
+            }
+            Line::Block(_) | Line::Machine(_) => {}
+        }
+        Ok(())
+    }
+
+    fn complete(&self, group: usize, attempt: u32) -> bool {
+        let cells = self.plan.as_ref().and_then(|plan| plan.groups.get(group)).map(Vec::len);
+        cells.is_some() && self.records.get(&(group, attempt)).copied() == cells
+    }
+}
+
+/// Prints what is wrong with a file and tells how much is.
+fn validate(path: &str, finished: bool, committed: &Committed) -> Result<u64, Box<dyn Error>> {
+    let mut reader = BufReader::new(std::fs::File::open(path)?);
+    let mut seen = Seen::default();
+    let (mut lines, mut faults) = (0, 0);
+    let mut fault = |what: String| {
+        eprintln!("{path}: {what}");
+        faults += 1;
+    };
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line)? > 0 {
+        if line.ends_with(b"\n") {
+            lines += 1;
+            if let Err(what) = committed.check(&line).and_then(|()| seen.take(&line)) {
+                fault(format!("line {lines}: {what}"));
+            }
+        } else if finished {
+            fault("its last line is incomplete".into());
+        }
+        line.clear();
+    }
+    match file::read(Path::new(path)) {
+        Ok(results) => {
+            let (complete, groups) = complete(&results);
+            if finished && complete < groups {
+                fault(format!("{complete} of {groups} groups are complete"));
+            }
+            println!("{path}: {lines} lines, {complete} of {groups} groups complete");
+        }
+        Err(error) => fault(error.to_string()),
+    }
+    Ok(faults)
+}
+
+fn complete(results: &Results) -> (usize, usize) {
+    (results.groups.iter().filter(|group| group.records.is_some()).count(), results.groups.len())
+}
+
 fn main() -> Result<ExitCode, Box<dyn Error>> {
-    let files: Vec<String> = std::env::args().skip(1).collect();
+    let mut files: Vec<String> = std::env::args().skip(1).collect();
+    let finished = files.first().is_some_and(|first| first == "--finished");
+    if finished {
+        files.remove(0);
+    }
     if files.is_empty() {
-        eprintln!("error: no file was named; use: validate FILE...");
+        eprintln!("error: no file was named; use: validate [--finished] FILE...");
         return Ok(ExitCode::from(2));
     }
     let committed = Committed::compile()?;
     let mut faults = 0;
     for path in &files {
-        let mut lines = 0;
-        for line in BufReader::new(std::fs::File::open(path)?).lines() {
-            lines += 1;
-            if let Err(what) = committed.check(&line?) {
-                eprintln!("{path}: line {lines}: {what}");
-                faults += 1;
-            }
-        }
-        match file::read(Path::new(path)) {
-            Ok(results) => {
-                results.notes.iter().for_each(|note| eprintln!("{path}: {note}"));
-                let groups = results.groups.len();
-                let complete = results.groups.iter().filter(|group| group.records.is_some()).count();
-                println!("{path}: {lines} lines, {complete} of {groups} groups complete");
-            }
-            Err(fault) => {
-                eprintln!("{fault}");
-                faults += 1;
-            }
-        }
+        faults += validate(path, finished, &committed)?;
     }
     Ok(ExitCode::from(u8::from(faults > 0)))
 }

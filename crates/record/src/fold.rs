@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 
 use crate::resample::{self, QuantileEstimate};
 use crate::{
-    Against, Block, BlockKind, Cause, Cost, DisturbanceSummary, Histogram, Intervals, LoopKind, Machine,
-    OneWay, OneWayMethod, Over, Plan, Quantiles, Record, RecordKind, Unit, Verdict, Warning, Worst,
+    Against, Block, BlockKind, Cause, Cell, Cost, DisturbanceSummary, Histogram, Intervals, LoopKind,
+    Machine, OneWay, OneWayMethod, Over, Plan, PlannedCell, Quantiles, Record, RecordKind, Unit, Verdict,
+    Warning, Worst,
 };
 
 /// The reference must stay within this share of its last value for the blocks between to count as undisturbed.
@@ -23,8 +24,14 @@ pub const MATRIX_HISTOGRAM_CPUS: u32 = 64;
 pub const MARGIN: f64 = 1.05;
 /// How many pairs a verdict needs.
 pub const PAIRS: usize = 21;
+/// The clocks of two CPUs must agree within this share of the median one-way time for it to be stamped directly.
+pub const AGREEMENT: f64 = 0.05;
 /// The share of disturbed blocks from which a record warns.
 pub const DISTURBED_SHARE: f64 = 0.25;
+
+/// What ratios compare. It is always taken from stretches, also where the record's median is one of stamped times: a ratio
+/// to another mechanism must not carry the cost of stamps.
+const COMPARED: &str = "one_way.p50";
 
 const WANTED: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 
@@ -64,13 +71,13 @@ pub fn fold(
         record.experiment.clone_from(&planned.experiment);
         record.cell = planned.cell.clone();
         record.simulated = machine.simulated;
-        if planned.experiment == "matrix" && machine.cpus > MATRIX_HISTOGRAM_CPUS {
+        if !keeps_histograms(machine, &planned.experiment) {
             record.histogram = None;
         }
-        if index > 0 {
-            record.against.extend(ratio(blocks, &drifted, index, 0, seed).map(|found| Against {
-                cell: cells[0].cell.clone(),
-                of: "one_way.p50".into(),
+        for other in std::iter::once(0).chain(partner(cells, index)).filter(|other| *other != index) {
+            record.against.extend(ratio(blocks, &drifted, index, other, seed).map(|found| Against {
+                cell: cells[other].cell.clone(),
+                of: COMPARED.into(),
                 ratio: round(found.0),
                 interval95: found.1.map(round),
                 blocks: found.2 as u32,
@@ -80,6 +87,22 @@ pub fn fold(
         records.push(record);
     }
     records
+}
+
+/// The cell of the group that this one is the other form of: signalled after unlocking, or kept awake.
+fn partner(cells: &[PlannedCell], index: usize) -> Option<usize> {
+    let cell = &cells[index].cell;
+    let plain = match cell.mechanism.strip_suffix("-after") {
+        Some(plain) => Cell { mechanism: plain.into(), ..cell.clone() },
+        None if cell.keep_awake => Cell { keep_awake: false, ..cell.clone() },
+        None => return None,
+    };
+    cells.iter().position(|other| other.cell == plain)
+}
+
+/// Whether files keep the histograms of an experiment on this machine.
+pub fn keeps_histograms(machine: &Machine, experiment: &str) -> bool {
+    experiment != "matrix" || machine.cpus <= MATRIX_HISTOGRAM_CPUS
 }
 
 /// A block and whether the reference moved around it.
@@ -258,7 +281,7 @@ fn one_way(
     let coarse = |median: Option<f64>| median.is_none_or(|median| stamp_ns > 0.01 * median);
     let (p50, method) = if coarse(half(round_trip).0) {
         (half(from_stretches), OneWayMethod::HalfRoundTrip)
-    } else if direct.is_empty() {
+    } else if !agreed(&direct, half(round_trip).0) {
         (half(round_trip), OneWayMethod::HalfRoundTrip)
     } else {
         let histograms: Vec<&Histogram> = direct.iter().map(|block| &block.histogram).collect();
@@ -276,6 +299,15 @@ fn one_way(
         negative: (!direct.is_empty()).then(|| direct.iter().map(|block| block.negative).sum()),
         clock_bound_ns: direct.iter().map(|block| block.clock_bound_ns).max_by(f64::total_cmp).map(round),
     }
+}
+
+/// Whether directly stamped times may speak: the clocks agree within 5% of the median, as it came out in the end, and a
+/// negative time, which is no time, is rarer than one in a thousand.
+fn agreed(direct: &[&crate::OneWayBlock], median: Option<f64>) -> bool {
+    let bound = direct.iter().map(|block| block.clock_bound_ns).fold(0.0, f64::max);
+    let negative: u64 = direct.iter().map(|block| block.negative).sum();
+    let times: u64 = direct.iter().map(|block| block.histogram.count()).sum();
+    !direct.is_empty() && median.is_some_and(|median| bound <= AGREEMENT * median) && negative * 1000 <= times
 }
 
 fn cost(stretches: &[&Block]) -> Cost {

@@ -83,6 +83,9 @@ impl Plan {
             if rounds == 0 || rounds > MAX_ROUNDS || group.iter().any(|cell| cell.budget.rounds != rounds) {
                 return Some(format!("group {index} of the plan has an impossible number of rounds"));
             }
+            if group.iter().any(|cell| cell.budget.stamped_count == Some(0)) {
+                return Some(format!("group {index} of the plan asks for no samples"));
+            }
             if group.iter().any(|cell| cell.cell.cpus.is_empty()) {
                 return Some(format!("group {index} of the plan names no CPUs"));
             }

@@ -36,8 +36,11 @@ impl Lead for AsyncWake {
     fn enter(&mut self) {}
 
     fn lead(&mut self, course: Course, last: &Last, marks: Marks<'_>) -> Led {
-        let shared =
-            Rc::new(Shared { message: RefCell::new(vec![0; self.words]), there: Notify::new(), back: Notify::new() });
+        let shared = Rc::new(Shared {
+            message: RefCell::new(vec![0; self.words]),
+            there: Notify::new(),
+            back: Notify::new(),
+        });
         let tasks = LocalSet::new();
         let other = Rc::clone(&shared);
         tasks.spawn_local(async move {

@@ -25,8 +25,9 @@ struct Memory {
     allocation: Allocation,
 }
 
-// SAFETY: the memory is only reached through counters, which are atomics, and through messages, which the protocol of
-// `Lane` hands from one thread to the other with the counter's release and acquire.
+// SAFETY: the memory is only reached through counters, which are atomics, and through messages, which are handed from one
+// thread to the other with a release and an acquire: the counter's, or those of the word, lock or semaphore that a
+// mechanism uses beside it.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}

@@ -16,7 +16,11 @@ pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     ))
 }
 
-struct Semaphore(Box<UnsafeCell<libc::sem_t>>);
+/// On a line of its own.
+#[repr(align(128))]
+struct Own(UnsafeCell<libc::sem_t>);
+
+struct Semaphore(Box<Own>);
 
 // SAFETY: a semaphore is made to be used by many threads; it is only ever handed to the C library.
 unsafe impl Send for Semaphore {}
@@ -27,9 +31,9 @@ impl Semaphore {
     fn new() -> Result<Self, Unavailable> {
         // SAFETY: a semaphore is plain bytes, and is initialised before anything else is done with it.
         let bytes = unsafe { std::mem::zeroed() };
-        let semaphore = Semaphore(Box::new(UnsafeCell::new(bytes)));
+        let semaphore = Semaphore(Box::new(Own(UnsafeCell::new(bytes))));
         // SAFETY: it stays in its box until it is destroyed.
-        if unsafe { libc::sem_init(semaphore.0.get(), 0, 0) } != 0 {
+        if unsafe { libc::sem_init(semaphore.0.0.get(), 0, 0) } != 0 {
             return Err(Unavailable::last("sem_init"));
         }
         Ok(semaphore)
@@ -39,7 +43,7 @@ impl Semaphore {
 impl Drop for Semaphore {
     fn drop(&mut self) {
         // SAFETY: initialised, and both ends are gone, so nobody waits on it.
-        unsafe { libc::sem_destroy(self.0.get()) };
+        unsafe { libc::sem_destroy(self.0.0.get()) };
     }
 }
 
@@ -57,13 +61,13 @@ impl Exchange for Posting {
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Relaxed);
         // SAFETY: initialised, and alive as long as an end is.
-        unsafe { libc::sem_post(self.post.0.get()) };
+        unsafe { libc::sem_post(self.post.0.0.get()) };
     }
 
     #[inline(always)]
     fn receive(&mut self) -> u64 {
         // SAFETY: initialised, and alive as long as an end is. A signal handler interrupts the wait, so it is repeated.
-        while unsafe { libc::sem_wait(self.wait.0.get()) } != 0 {}
+        while unsafe { libc::sem_wait(self.wait.0.0.get()) } != 0 {}
         let seq = self.from.load(Ordering::Relaxed);
         // SAFETY: the wait ended because of the post that followed the write; the reply comes after this.
         unsafe { self.from.read(seq) }

@@ -20,7 +20,7 @@ const PID: i32 = (1 << PID_BITS) - 1;
 const OURS: i32 = !((SETS - 1) << PID_BITS | PID);
 
 pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
-    remove_leftovers();
+    remove_leftovers(IDLE_S);
     let (lead, follow) = Lane::pair(settings);
     let set = Arc::new(Set::new()?);
     Ok(Ends::two(
@@ -50,11 +50,19 @@ impl Set {
         Err(Unavailable::last("semget"))
     }
 
+    /// Whether it was done; a signal handler interrupts it, and then it is repeated.
     #[inline(always)]
     fn operate(&self, semaphore: u16, by: i16) -> bool {
         let mut operation = libc::sembuf { sem_num: semaphore, sem_op: by, sem_flg: 0 };
-        // SAFETY: one operation, valid during the call.
-        (unsafe { libc::semop(self.0, &mut operation, 1) }) == 0
+        loop {
+            // SAFETY: one operation, valid during the call.
+            if unsafe { libc::semop(self.0, &mut operation, 1) } == 0 {
+                return true;
+            }
+            if std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
+                return false;
+            }
+        }
     }
 }
 
@@ -65,11 +73,16 @@ impl Drop for Set {
     }
 }
 
-/// Removes the sets of processes of ours that are no more.
-fn remove_leftovers() {
+/// A set that was used within so many seconds may belong to a process that lives where we cannot see it: another container
+/// that shares the semaphores.
+const IDLE_S: i64 = 60;
+
+/// Removes the sets of processes of ours that are no more and that were not used for so many seconds.
+fn remove_leftovers(idle_s: i64) {
     let Ok(table) = std::fs::read_to_string("/proc/sysvipc/sem") else { return };
     // SAFETY: only reads a number of this process.
     let user = unsafe { libc::geteuid() };
+    let now = (threadtoll_machine::unix_ns() / 1_000_000_000) as i64;
     for row in table.lines().skip(1) {
         let mut fields = row.split_ascii_whitespace().map(|field| field.parse::<i64>());
         let (Some(Ok(key)), Some(Ok(id)), _, _, Some(Ok(owner))) =
@@ -77,11 +90,14 @@ fn remove_leftovers() {
         else {
             continue;
         };
+        // After the groups and creators come the times of the last operation and of the last change.
+        let used = fields.skip(3).flatten().max().unwrap_or(i64::MAX);
         let key = key as i32;
         let pid = key & PID;
         if key & OURS != KEY
             || owner != i64::from(user)
             || std::path::Path::new(&format!("/proc/{pid}")).exists()
+            || used > now - idle_s
         {
             continue;
         }
@@ -109,8 +125,10 @@ impl Exchange for SysV {
 
     #[inline(always)]
     fn receive(&mut self) -> u64 {
-        // A signal handler interrupts the wait, so it is repeated.
-        while !self.set.operate(1 - self.posts, -1) {}
+        if !self.set.operate(1 - self.posts, -1) {
+            // Somebody has removed the set; no message is numbered 0.
+            return 0;
+        }
         let seq = self.from.load(Ordering::Acquire);
         // SAFETY: the wait ended because of the post that followed the write; the reply comes after this.
         unsafe { self.from.read(seq) }
@@ -124,10 +142,20 @@ mod tests {
 
     use super::*;
 
-    fn sets() -> Vec<i32> {
+    /// Key and number of every set there is.
+    fn sets() -> Vec<(i32, i32)> {
         let table = std::fs::read_to_string("/proc/sysvipc/sem").unwrap_or_default();
-        let second = |row: &str| row.split_ascii_whitespace().nth(1).and_then(|id| id.parse().ok());
-        table.lines().skip(1).filter_map(second).collect()
+        let number = |field: Option<&str>| field.and_then(|field| field.parse().ok());
+        let row = |row: &str| {
+            let mut fields = row.split_ascii_whitespace();
+            Some((number(fields.next())?, number(fields.next())?))
+        };
+        table.lines().skip(1).filter_map(row).collect()
+    }
+
+    fn own() -> usize {
+        let pid = std::process::id() as i32;
+        sets().iter().filter(|(key, _)| key & OURS == KEY && key & PID == pid).count()
     }
 
     fn set_of(pid: i32, number: i32) -> Option<i32> {
@@ -144,17 +172,16 @@ mod tests {
     #[test]
     fn nothing_is_left_when_both_ends_are_gone() {
         let _alone = machine_lock().unwrap();
-        let before = sets();
         let made: Vec<_> = (0..SETS).map_while(|_| make_one().ok()).collect();
         if made.is_empty() {
             println!("skipped: no System V semaphores here");
             return;
         }
         assert_eq!(made.len(), SETS as usize, "as many as a group can have cells");
-        assert_eq!(sets().len(), before.len() + SETS as usize);
+        assert_eq!(own(), SETS as usize);
         assert!(make_one().is_err(), "and no more");
         drop(made);
-        assert_eq!(sets(), before);
+        assert_eq!(own(), 0);
     }
 
     #[test]
@@ -171,7 +198,10 @@ mod tests {
         // SAFETY: plain numbers.
         let foreign = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
         drop(make_one().unwrap());
-        let left = sets();
+        let left = || -> Vec<i32> { sets().into_iter().map(|(_, id)| id).collect() };
+        assert!(left().contains(&leftover), "it was used a moment ago, maybe by somebody whom we cannot see");
+        remove_leftovers(-10);
+        let left = left();
         assert!(!left.contains(&leftover) && !left.contains(&another), "what a dead process left is removed");
         assert!(left.contains(&living), "a living process may still use its own");
         assert!(left.contains(&foreign), "other programs' are none of our business");

@@ -11,7 +11,7 @@ use threadtoll_machine::lock::machine_lock;
 use threadtoll_machine::place::allowed_cpus;
 use threadtoll_record::{Layout, Pause};
 
-use crate::exchange::{Course, Ends, Exchange, Last, Led, Marks};
+use crate::exchange::{CLOSING, Course, Ends, Exchange, Last, Led, Marks};
 
 use super::lanes::Lane;
 use super::{ALL, Class, Mechanism, Settings, Unavailable, plain};
@@ -84,8 +84,8 @@ fn delivers(mechanism: &Mechanism, settings: &Settings) {
     let Some(found) = exchange(mechanism, settings, PATIENCE) else {
         panic!("{name}, {settings:?}: a message was lost");
     };
-    // 4 and 1 and 30 × 9 round trips, and one that closes each course.
-    for ((led, followed), next) in found.iter().zip([6, 8, 279]) {
+    // 4 and 1 and 30 × 9 round trips, and two that close each course.
+    for ((led, followed), next) in found.iter().zip([7, 10, 282]) {
         assert_eq!(*led, Led { next, wrong: 0 }, "{name}, {settings:?}: the leading end");
         assert_eq!(followed.is_none(), mechanism.class == Class::OneThread, "{name}");
         assert!(followed.is_none_or(|followed| followed == *led), "{name}, {settings:?}: {followed:?}");
@@ -283,8 +283,12 @@ fn a_course_ends_by_the_clock_and_both_ends_agree_where() {
     assert_eq!(led, followed);
     assert_eq!(led.wrong, 0);
     let stretches = times.len() as u64 - 1;
-    assert_eq!(led.next, 1 + 2 * stretches + 1, "the marks tell how many round trips there were");
-    assert_eq!(arrivals.len() as u64, 2 * stretches + 1, "every message was marked, the closing one too");
+    assert_eq!(led.next, 1 + 2 * stretches + CLOSING, "the marks tell how many round trips there were");
+    assert_eq!(
+        arrivals.len() as u64,
+        2 * stretches + CLOSING,
+        "every message was marked, the closing ones too"
+    );
     assert!(
         times[times.len() - 1] >= until && times[times.len() - 2] < until,
         "at the first mark after the time"

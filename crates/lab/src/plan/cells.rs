@@ -131,11 +131,7 @@ pub(super) fn place(
     suited(mechanism.class, placement, site).map_err(str::to_string)
 }
 
-fn suited(
-    class: Class,
-    placement: Placement,
-    site: &Site<'_>,
-) -> Result<(Vec<u32>, Relation), &'static str> {
+fn suited(class: Class, placement: Placement, site: &Site<'_>) -> Result<(Vec<u32>, Relation), &'static str> {
     let alone = site.pool.len() < 2;
     match (class, placement) {
         (Class::OneThread, Placement::Pinned) => Ok((vec![site.first()], Relation::SameThread)),
@@ -144,9 +140,9 @@ fn suited(
             Some((a, b)) => Ok((vec![a, b], site.topology.relation(a, b))),
             None => Err("there is only one CPU to use, and two pinned threads need two"),
         },
-        (Class::Spin, Placement::SameCpu) => {
-            Err("a spinning end never lets the other one run on its CPU: each exchange would wait for the scheduler's tick")
-        }
+        (Class::Spin, Placement::SameCpu) => Err(
+            "a spinning end never lets the other one run on its CPU: each exchange would wait for the scheduler's tick",
+        ),
         (Class::Spin, Placement::Free) if alone => {
             Err("there is only one CPU to use, and a spinning end never lets the other one run on it")
         }
@@ -173,7 +169,10 @@ pub(super) fn cells(mechanism: &Mechanism, choice: &Choice, site: &Site<'_>) -> 
         };
         let mut awake: Vec<bool> = choice.awake.iter().map(|awake| *awake && sleeps).collect();
         if let (Some(why), true) = (&site.lacking.awake, awake.contains(&true)) {
-            refused.push(Refused { what: format!("{} {placement}, kept awake", mechanism.name), why: why.clone() });
+            refused.push(Refused {
+                what: format!("{} {placement}, kept awake", mechanism.name),
+                why: why.clone(),
+            });
             awake.retain(|awake| !awake);
         }
         for (line, pause) in layouts.iter().flat_map(|line| pauses.iter().map(move |pause| (*line, *pause))) {

@@ -40,7 +40,8 @@ impl Effort {
     /// More time means more rounds rather than longer blocks: a block keeps a limited number of samples, and intervals
     /// come from many blocks.
     pub fn new(time_ns: u64, samples: Option<u64>) -> Self {
-        let needed = samples.map_or(0, |samples| samples.div_ceil(MAX_SAMPLES)).max(time_ns / 2 / LONG_BLOCK_NS);
+        let needed =
+            samples.map_or(0, |samples| samples.div_ceil(MAX_SAMPLES)).max(time_ns / 2 / LONG_BLOCK_NS);
         let rounds = needed.clamp(u64::from(Self::ROUNDS), u64::from(MAX_ROUNDS)) as u32;
         let half = (time_ns / 2 / u64::from(rounds)).max(1);
         Effort {
@@ -66,14 +67,21 @@ impl Effort {
 pub(super) fn bundle(bundles: &mut Vec<Vec<Cell>>, mechanism: &Mechanism, cells: Vec<Cell>) {
     let plain = mechanism.name.strip_suffix("-after");
     match bundles.last_mut() {
-        Some(last) if plain.is_some() && last.first().map(|cell| cell.mechanism.as_str()) == plain => last.extend(cells),
+        Some(last) if plain.is_some() && last.first().map(|cell| cell.mechanism.as_str()) == plain => {
+            last.extend(cells)
+        }
         _ => bundles.push(cells),
     }
 }
 
 /// Packs bundles of cells into groups. The cells of a bundle are to be compared with each other and stay together where a
 /// group can hold them; the reference is measured once in each group, also where it was asked for itself.
-pub(super) fn group(bundles: Vec<Vec<Cell>>, reference: &Cell, experiment: &str, effort: Effort) -> Vec<Vec<PlannedCell>> {
+pub(super) fn group(
+    bundles: Vec<Vec<Cell>>,
+    reference: &Cell,
+    experiment: &str,
+    effort: Effort,
+) -> Vec<Vec<PlannedCell>> {
     let planned =
         |cell: Cell| PlannedCell { experiment: experiment.to_string(), cell, budget: effort.budget() };
     let mut groups: Vec<Vec<PlannedCell>> = Vec::new();
@@ -115,7 +123,8 @@ fn group_estimate_ns(group: &[PlannedCell]) -> u64 {
         .iter()
         .map(|planned| {
             let budget = &planned.budget;
-            let stamped = budget.stamped_count.map_or(budget.stamped_ns, |count| count.saturating_mul(10_000));
+            let stamped =
+                budget.stamped_count.map_or(budget.stamped_ns, |count| count.saturating_mul(10_000));
             let visit = budget.stretch_ns.saturating_add(stamped).saturating_add(2 * BLOCK_OVERHEAD_NS);
             visit.saturating_mul(u64::from(budget.rounds))
         })

@@ -22,7 +22,8 @@ pub fn latency(
     for placement in &choice.placements {
         let mut bundles = Vec::new();
         for mechanism in mechanisms {
-            if placements_by_default && mechanism.class == Class::OneThread && *placement != Placement::Pinned {
+            if placements_by_default && mechanism.class == Class::OneThread && *placement != Placement::Pinned
+            {
                 continue;
             }
             let at_placement = Choice { placements: vec![*placement], ..choice.clone() };

@@ -19,8 +19,10 @@ pub enum Depth {
 }
 
 /// Blocks of a pair in a matrix are short: there are many pairs.
-const MATRIX: Effort = Effort { rounds: 7, stretch_ns: 5_000_000, stamped_ns: 5_000_000, stamped_count: None };
-const MATRIX_QUICK: Effort = Effort { rounds: 3, stretch_ns: 3_000_000, stamped_ns: 3_000_000, stamped_count: None };
+const MATRIX: Effort =
+    Effort { rounds: 7, stretch_ns: 5_000_000, stamped_ns: 5_000_000, stamped_count: None };
+const MATRIX_QUICK: Effort =
+    Effort { rounds: 3, stretch_ns: 3_000_000, stamped_ns: 3_000_000, stamped_count: None };
 /// The message sizes of a full survey: the "fat message" claim of 2011.
 const PAYLOADS: [u64; 5] = [64, 256, 1024, 4096, 65536];
 
@@ -105,7 +107,9 @@ fn wanted(mechanism: &Mechanism, depth: Depth, placement: Placement, site: &Site
         return false;
     }
     match (depth, placement) {
-        (Depth::Quick, Placement::SameCpu) if site.pair.is_some() => ["futex", "std-condvar"].contains(&mechanism.name),
+        (Depth::Quick, Placement::SameCpu) if site.pair.is_some() => {
+            ["futex", "std-condvar"].contains(&mechanism.name)
+        }
         (Depth::Quick, Placement::Free) => ["atomic-store", "futex", "std-condvar"].contains(&mechanism.name),
         // That a spinner is not put on one CPU is said once, with the first of them.
         (_, Placement::SameCpu) => mechanism.class != Class::Spin || mechanism.name == "atomic-store",

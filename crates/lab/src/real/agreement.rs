@@ -33,7 +33,13 @@ pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, La
         length: clock.ticks(LONGEST_NS),
         watch: Watch::OneWay,
     };
-    let Some(report) = pair.run(job, Duration::from_secs(20)) else { return Ok(f64::INFINITY) };
+    let failed = |what: fn(String, String) -> LabError| what(mechanism.name.into(), "pinned".into());
+    let Some(report) = pair.run(job, Duration::from_secs(20)) else {
+        return Err(failed(|mechanism, placement| LabError::Stuck { mechanism, placement, seconds: 20 }));
+    };
+    if report.wrong != 0 {
+        return Err(failed(|mechanism, placement| LabError::WrongMessage { mechanism, placement }));
+    }
     let mut ahead = i64::MAX;
     let mut behind = i64::MAX;
     for (round, arrival) in report.times.windows(2).zip(&report.follow_times) {

@@ -14,6 +14,8 @@ use super::resting::Resting;
 
 /// Larger than any last-level cache share that we have met.
 const STREAM_BYTES: usize = 64 << 20;
+/// All streams of a cell together: many CPUs fill their caches with less each.
+const STREAMS_BYTES: usize = 512 << 20;
 /// How much is streamed between two looks at whether to go on.
 const STREAM_STEP: usize = 64 << 10;
 
@@ -22,10 +24,12 @@ pub(super) struct Neighbours(Resting);
 
 impl Neighbours {
     pub(super) fn start(kind: Neighbour, cell: &[u32], allowed: &[u32]) -> Result<Self, LabError> {
-        Resting::start(places(cell, allowed), move |cpu| {
+        let places = places(cell, allowed);
+        let stream = (STREAMS_BYTES / places.len().max(1)).clamp(STREAM_STEP, STREAM_BYTES);
+        Resting::start(places, move |cpu| {
             place::pin_to(&[cpu])
                 .map_err(|error| LabError::Place { cpus: vec![cpu], reason: error.to_string() })?;
-            Ok(work(kind))
+            Ok(work(kind, stream))
         })
         .map(Neighbours)
     }
@@ -44,11 +48,12 @@ fn places(cell: &[u32], allowed: &[u32]) -> Vec<u32> {
     if spare.is_empty() { cell.to_vec() } else { spare }
 }
 
-fn work(kind: Neighbour) -> Box<dyn FnMut()> {
+fn work(kind: Neighbour, stream: usize) -> Box<dyn FnMut()> {
     match kind {
         Neighbour::Spin => Box::new(|| (0..256).for_each(|_| hint::spin_loop())),
         Neighbour::Memory => {
-            let mut memory = vec![1u64; STREAM_BYTES / 8];
+            // Whole steps, so that the walk ends where the memory does.
+            let mut memory = vec![1u64; stream / STREAM_STEP * STREAM_STEP / 8];
             let mut at = 0;
             Box::new(move || {
                 let end = at + STREAM_STEP / 8;

@@ -50,14 +50,19 @@ pub fn stretch_cost(
         if report.wrong != 0 {
             return Err(LabError::WrongMessage { mechanism: mechanism.name.into(), placement: placement() });
         }
-        let ticks = report.times.last().zip(report.times.first()).map_or(0, |(last, first)| last.saturating_sub(*first));
+        let ticks = report
+            .times
+            .last()
+            .zip(report.times.first())
+            .map_or(0, |(last, first)| last.saturating_sub(*first));
         Ok(clock.ns(ticks) / (stretches * per_stretch) as f64)
     };
     let mut typical_ns = mean_ns(1, 20_000)?;
     let mut costs = Vec::new();
     for index in 0..pairs {
         let per_stretch = per_stretch(stamp_ns, typical_ns);
-        let stretches = (block.as_nanos() as f64 / (typical_ns * per_stretch as f64)).clamp(2.0, 100_000.0) as u64;
+        let stretches =
+            (block.as_nanos() as f64 / (typical_ns * per_stretch as f64)).clamp(2.0, 100_000.0) as u64;
         let (bare_ns, stretched_ns) = if index % 2 == 0 {
             let bare = mean_ns(1, stretches * per_stretch)?;
             (bare, mean_ns(stretches, per_stretch)?)

@@ -15,8 +15,12 @@ use super::*;
 /// A CPU that no machine has.
 const NOWHERE: u32 = 8191;
 
+fn gated() -> (Clock, ClockFacts) {
+    Clock::gate().unwrap()
+}
+
 fn clock() -> Clock {
-    Clock::gate().unwrap().0
+    gated().0
 }
 
 fn planned(mechanism: &str, placement: Placement, cpus: Vec<u32>) -> PlannedCell {
@@ -106,10 +110,10 @@ fn load_that_cannot_be_placed_ends_the_run() {
 
 #[test]
 fn a_mechanism_that_this_version_does_not_have_is_named() {
-    let (clock, _) = Clock::gate().unwrap();
     let machine = crate::simulated::SimulatedRig::new(1).machine();
     let planned = planned("telepathy", Placement::SameCpu, vec![allowed_cpus()[0]]);
-    match RealRig::new(clock).open(&machine, &[planned]).err() {
+    let (clock, facts) = gated();
+    match RealRig::new(clock, facts).open(&machine, &[planned]).err() {
         Some(LabError::Unknown(name)) => assert_eq!(name, "telepathy"),
         other => panic!("{other:?}"),
     }

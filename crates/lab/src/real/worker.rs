@@ -10,7 +10,7 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_machine::disturbance::{ThreadCounters, ThreadProbe};
 use threadtoll_machine::place;
 
-use crate::exchange::{Course, Ends, Follow, Last, Lead, Marks};
+use crate::exchange::{CLOSING, Course, Ends, Follow, Last, Lead, Marks};
 use crate::mechanism::{Mechanism, Settings};
 use crate::real::MAX_SAMPLES;
 use crate::rig::LabError;
@@ -34,7 +34,7 @@ pub(super) struct Job {
 const WARM_UP_STRETCH: u64 = 4;
 /// Round trips that the threads' accounts hold beside those of the block: one that settles both ends after the accounts
 /// were read, which takes microseconds that the first mark must not show, and one that closes each course.
-const AROUND: u64 = 3;
+const AROUND: u64 = 1 + 2 * CLOSING;
 
 /// What is noted beside the leading end's stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,10 +115,9 @@ impl Pair {
         let last = Arc::new(Last::default());
         let follow_last = Arc::clone(&last);
         let lead = Worker::start("lead", lead_cpus, move |setup| {
-            let ends = mechanism.make(&settings).map_err(|reason| LabError::Unavailable {
-                mechanism: mechanism.name.to_string(),
-                reason,
-            });
+            let ends = mechanism
+                .make(&settings)
+                .map_err(|reason| LabError::Unavailable { mechanism: mechanism.name.to_string(), reason });
             match ends {
                 Err(error) => {
                     let _ = give_follow.send(None);
@@ -127,13 +126,17 @@ impl Pair {
                 Ok(Ends::One(mut lead)) => {
                     let _ = give_follow.send(None);
                     lead.enter();
-                    setup.serve(|job, times, cpus, probe| lead_part(&mut *lead, &last, &clock, job, times, cpus, probe));
+                    setup.serve(|job, times, cpus, probe| {
+                        lead_part(&mut *lead, &last, &clock, job, times, cpus, probe)
+                    });
                 }
                 Ok(Ends::Two(mut lead, follow)) => {
                     let _ = give_follow.send(Some(follow));
                     lead.enter();
                     entered.wait();
-                    setup.serve(|job, times, cpus, probe| lead_part(&mut *lead, &last, &clock, job, times, cpus, probe));
+                    setup.serve(|job, times, cpus, probe| {
+                        lead_part(&mut *lead, &last, &clock, job, times, cpus, probe)
+                    });
                 }
             }
         })?;
@@ -141,7 +144,9 @@ impl Pair {
             Ok(Some(mut follow)) => Some(Worker::start("follow", follow_cpus, move |setup| {
                 follow.enter();
                 both.wait();
-                setup.serve(|job, times, cpus, probe| follow_part(&mut *follow, &follow_last, &clock, job, times, cpus, probe));
+                setup.serve(|job, times, cpus, probe| {
+                    follow_part(&mut *follow, &follow_last, &clock, job, times, cpus, probe)
+                });
             })?),
             // One thread is both, or the leading one has failed and says so itself.
             Ok(None) | Err(_) => None,
@@ -176,7 +181,8 @@ impl Pair {
             .recv_timeout(deadline.saturating_duration_since(Instant::now()))
         {
             Ok(Message::Done(part)) => Some(part),
-            Ok(Message::Ready | Message::Failed(_)) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+            Ok(Message::Ready | Message::Failed(_))
+            | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                 self.stuck = true;
                 None
             }
@@ -259,7 +265,11 @@ fn touched<T: Clone + Default>(len: usize) -> Vec<T> {
 }
 
 impl Worker {
-    fn start(name: &str, cpus: Vec<u32>, body: impl FnOnce(Setup) + Send + 'static) -> Result<Self, LabError> {
+    fn start(
+        name: &str,
+        cpus: Vec<u32>,
+        body: impl FnOnce(Setup) + Send + 'static,
+    ) -> Result<Self, LabError> {
         let (jobs, take_jobs) = channel();
         let (answers, take_answers) = channel();
         let thread = std::thread::Builder::new()
@@ -306,7 +316,7 @@ fn lead_part(
         until: clock.stamp().saturating_add(job.length),
     };
     let led = lead.lead(course, last, marks);
-    let after = probe.sample();
+    let after = probe.sample_after();
     let stretches = times.len().saturating_sub(1) as u64;
     Found {
         thread: after.delta(&before),
@@ -334,7 +344,7 @@ fn follow_part(
         Watch::Cpus => Marks::TimesAndCpus(clock, times, cpus),
     };
     let (followed, next) = echo(follow, next, last, marks);
-    let after = probe.sample();
+    let after = probe.sample_after();
     Found { thread: after.delta(&before), wrong: warmed | settled | followed, next, accounted: 0 }
 }
 

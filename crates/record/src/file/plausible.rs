@@ -64,6 +64,9 @@ pub(super) fn block_fault(block: &Block) -> Option<&'static str> {
     if counts.into_iter().chain(more).chain([negative]).any(|value| value > MOST_IN_BLOCK) {
         return Some("the figures of the block are impossibly large");
     }
+    if block.histogram.as_ref().is_some_and(|histogram| histogram.count() > block.count) {
+        return Some("the histogram of the block holds more values than the block");
+    }
     if block.over.is_some_and(|over| over > block.count) {
         return Some("more values of the block are over the limit than it has");
     }

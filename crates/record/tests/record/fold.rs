@@ -213,8 +213,8 @@ fn medians_that_a_stamp_does_not_spoil_come_from_one_way_times_or_half_of_round_
 
     let blocks = [
         stretches(0, 0, &[9000.0; 50]),
-        directly(0, 10_000.0, &[4200.0; 100], 0),
-        directly(1, 10_000.0, &[4200.0; 100], 3),
+        directly(0, 10_000.0, &[4200.0; 1500], 0),
+        directly(1, 10_000.0, &[4200.0; 1500], 3),
     ];
     let record = &folded(&["futex"], &blocks)[0];
     near(record.one_way.p50, 4200.0);
@@ -223,6 +223,40 @@ fn medians_that_a_stamp_does_not_spoil_come_from_one_way_times_or_half_of_round_
     assert_eq!(record.one_way.negative, Some(3), "negative ones are counted");
     assert_eq!(record.one_way.clock_bound_ns, Some(31.0), "the worse of the bounds");
     assert!(record.warnings.iter().any(|warning| warning.code == "negative-one-way"));
+}
+
+#[test]
+fn one_way_times_of_clocks_that_disagree_are_not_believed() {
+    let method = |bound: f64, negative: u64| {
+        let mut direct = directly(0, 10_000.0, &[4200.0; 1000], negative);
+        direct.one_way.as_mut().unwrap().clock_bound_ns = bound;
+        let one_way = &folded(&["futex"], &[stretches(0, 0, &[9000.0; 50]), direct])[0].one_way;
+        near(one_way.p50, if one_way.method == OneWayMethod::Stamped { 4200.0 } else { 5000.0 });
+        one_way.method
+    };
+    // Half of a round trip is 5 µs: a twentieth of it is 250 ns; one time in a thousand may be negative.
+    assert_eq!(method(249.0, 1), OneWayMethod::Stamped);
+    assert_eq!(method(251.0, 0), OneWayMethod::HalfRoundTrip);
+    assert_eq!(method(40.0, 2), OneWayMethod::HalfRoundTrip);
+}
+
+#[test]
+fn other_forms_are_compared_with_the_plain_one_beside_them() {
+    let mut plan =
+        plan(4, &[&["atomic-store", "std-condvar", "std-condvar-after", "futex", "futex", "park"]]);
+    plan.groups[0][4].cell.keep_awake = true;
+    let records = fold(&machine(), &plan, 0, 1, &group(0, 6, 4, 1), AT);
+    let against = |index: usize| -> Vec<(&str, bool)> {
+        let cells = records[index].against.iter().map(|against| &against.cell);
+        cells.map(|cell| (cell.mechanism.as_str(), cell.keep_awake)).collect()
+    };
+    assert_eq!(against(1), [("atomic-store", false)]);
+    assert_eq!(against(2), [("atomic-store", false), ("std-condvar", false)]);
+    assert_eq!(against(4), [("atomic-store", false), ("futex", false)]);
+    // Each cell of this group takes so many thousand nanoseconds: 3 against 2, 5 against 4.
+    assert!((records[2].against[1].ratio - 1.5).abs() < 0.01, "{}", records[2].against[1].ratio);
+    assert!((records[4].against[1].ratio - 1.25).abs() < 0.01, "{}", records[4].against[1].ratio);
+    assert_eq!(against(5), [("atomic-store", false)]);
 }
 
 #[test]

@@ -1,0 +1,351 @@
+//! Plans are arithmetic on the topology: every promise about groups holds on every machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tempfile::TempDir;
+use threadtoll_lab::mechanism::{self, ALL, Class, Mechanism};
+use threadtoll_lab::plan::{
+    Choice, Depth, Effort, LONGEST_NS, Lacking, MOST_PAYLOAD, Site, estimate_ns, latency, matrix, survey,
+    unsound,
+};
+use threadtoll_lab::simulated::SimulatedRig;
+use threadtoll_machine::synthetic::Synthetic;
+use threadtoll_machine::topology::{Level, Topology};
+use threadtoll_record::{Cell, Layout, MAX_ROUNDS, Pause, Placement, Plan, PlannedCell, Refused, Relation};
+
+type Planned = (Vec<Vec<PlannedCell>>, Vec<Refused>);
+
+const EFFORT: Effort = Effort { rounds: 21, stretch_ns: 1000, stamped_ns: 1000, stamped_count: None };
+
+fn topologies() -> Vec<Topology> {
+    let read = |machine: &Synthetic| {
+        let directory = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
+        machine.write(directory.path()).unwrap();
+        Topology::read(directory.path())
+    };
+    Synthetic::ALL.iter().map(read).chain([SimulatedRig::topology()]).collect()
+}
+
+fn cpus(topology: &Topology) -> Vec<u32> {
+    topology.places.iter().map(|place| place.cpu).collect()
+}
+
+fn all() -> Vec<&'static Mechanism> {
+    ALL.iter().collect()
+}
+
+fn everything() -> Choice {
+    Choice {
+        placements: Placement::ALL.to_vec(),
+        layouts: vec![Layout::Own, Layout::Shared],
+        pauses: vec![Pause::Off, Pause::On],
+        payloads: vec![8, 64, 4096],
+        awake: vec![false, true],
+        neighbour: None,
+    }
+}
+
+fn plan_of(groups: Vec<Vec<PlannedCell>>) -> Plan {
+    Plan {
+        run: "a run".into(),
+        command: vec!["latency".into()],
+        seed: 1,
+        over_ns: 10_000,
+        options: BTreeMap::new(),
+        refused: Vec::new(),
+        groups,
+    }
+}
+
+fn cells(groups: &[Vec<PlannedCell>]) -> Vec<&Cell> {
+    groups.iter().flatten().map(|planned| &planned.cell).collect()
+}
+
+fn reasons(refused: &[Refused]) -> String {
+    refused.iter().map(|refused| format!("{}: {}\n", refused.what, refused.why)).collect()
+}
+
+/// At most eight cells, the reference first and only there, no cell twice, one number of rounds, nothing empty.
+#[track_caller]
+fn sound(groups: &[Vec<PlannedCell>], site: &Site<'_>) {
+    let reference = site.reference();
+    for group in groups {
+        assert!((1..=8).contains(&group.len()), "{} cells", group.len());
+        assert_eq!(group[0].cell, reference);
+        let distinct: BTreeSet<&Cell> = group.iter().map(|planned| &planned.cell).collect();
+        assert_eq!(distinct.len(), group.len(), "a cell stands twice in its group");
+        assert!(group.iter().all(|planned| planned.budget.rounds == group[0].budget.rounds));
+    }
+    let plan = plan_of(groups.to_vec());
+    assert_eq!(unsound(&plan, site.topology), None, "what is planned can be resumed");
+}
+
+#[test]
+fn every_plan_for_every_machine_keeps_its_promises() {
+    for topology in topologies() {
+        let cpus = cpus(&topology);
+        let half: Vec<u32> = cpus.iter().copied().step_by(2).collect();
+        let sites = [
+            Site::whole(&topology, &cpus),
+            Site::named(&topology, &half),
+            Site::named(&topology, &cpus[..1]),
+        ];
+        for site in &sites {
+            let (groups, _) = latency(site, &all(), &everything(), EFFORT, true);
+            sound(&groups, site);
+            for depth in [Depth::Quick, Depth::Standard, Depth::Full] {
+                let (groups, _) = survey(site, depth, &[], None);
+                assert!(!groups.is_empty());
+                sound(&groups, site);
+            }
+        }
+        let (groups, refused) = matrix(&sites[0], mechanism::find("futex"), Level::All, EFFORT);
+        sound(&groups, &sites[0]);
+        assert!(refused.is_empty());
+    }
+}
+
+#[test]
+fn every_mechanism_stands_in_every_survey_of_two_cpus() {
+    let topology = SimulatedRig::topology();
+    let site = Site::named(&topology, &[0, 2]);
+    for depth in [Depth::Quick, Depth::Standard, Depth::Full] {
+        let (groups, _) = survey(&site, depth, &[], None);
+        for mechanism in ALL {
+            let found = cells(&groups)
+                .iter()
+                .any(|cell| cell.mechanism == mechanism.name && cell.placement == Placement::Pinned);
+            assert!(found, "{depth:?} leaves {} out", mechanism.name);
+        }
+        let placements: BTreeSet<Placement> = cells(&groups).iter().map(|cell| cell.placement).collect();
+        assert_eq!(placements.len(), 3, "{depth:?}");
+        assert!(cells(&groups).iter().any(|cell| cell.keep_awake), "{depth:?} shows what leaving idle costs");
+        let experiments: BTreeSet<&str> =
+            groups.iter().flatten().map(|planned| planned.experiment.as_str()).collect();
+        assert_eq!(experiments.into_iter().collect::<Vec<_>>(), ["latency", "matrix"]);
+    }
+}
+
+#[test]
+fn surveys_are_foreseen_to_keep_their_promise() {
+    let topology = SimulatedRig::topology();
+    let site = Site::named(&topology, &[0, 2]);
+    let seconds = |depth| estimate_ns(&survey(&site, depth, &[], None).0) as f64 / 1e9;
+    assert!(seconds(Depth::Quick) < 15.0, "{}", seconds(Depth::Quick));
+    assert!(seconds(Depth::Standard) < 75.0, "{}", seconds(Depth::Standard));
+    assert!(seconds(Depth::Full) > seconds(Depth::Standard));
+}
+
+#[test]
+fn what_is_to_be_compared_stays_together() {
+    for topology in topologies() {
+        let site = Site::whole(&topology, &cpus(&topology));
+        let plans: [Planned; 2] = [
+            survey(&site, Depth::Standard, &[], None),
+            latency(&site, &all(), &Choice::default(), EFFORT, true),
+        ];
+        for (groups, _) in plans {
+            for group in &groups {
+                for planned in group.iter().filter(|planned| planned.cell.mechanism.ends_with("-after")) {
+                    let plain = planned.cell.mechanism.trim_end_matches("-after");
+                    let beside = group.iter().any(|other| {
+                        other.cell.mechanism == plain && other.cell.placement == planned.cell.placement
+                    });
+                    assert!(beside, "{plain} is not beside its other form");
+                }
+            }
+            // The forms of one mechanism, too: with and without a pause, on own and shared lines.
+            for name in ["atomic-store", "atomic-rmw"] {
+                let pinned = |group: &&Vec<PlannedCell>| {
+                    group[1..].iter().any(|planned| {
+                        planned.cell.mechanism == name
+                            && planned.cell.placement == Placement::Pinned
+                            && planned.experiment == "latency"
+                    })
+                };
+                assert!(groups.iter().filter(pinned).count() <= 1, "{name} is torn apart");
+            }
+        }
+    }
+}
+
+#[test]
+fn more_forms_than_a_group_holds_fill_groups_in_order() {
+    let topology = SimulatedRig::topology();
+    let site = Site::named(&topology, &[0, 2]);
+    let payloads: Vec<u64> = (1..=20).map(|words| words * 8).collect();
+    let choice =
+        Choice { placements: vec![Placement::Pinned], payloads: payloads.clone(), ..Choice::default() };
+    let (groups, _) = latency(&site, &[mechanism::find("futex").unwrap()], &choice, EFFORT, true);
+    let sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
+    assert_eq!(sizes, [8, 8, 7]);
+    let found: Vec<u64> =
+        groups.iter().flat_map(|group| &group[1..]).map(|planned| planned.cell.payload_bytes).collect();
+    assert_eq!(found, payloads);
+}
+
+#[test]
+fn asking_for_the_reference_measures_it_once() {
+    let topology = SimulatedRig::topology();
+    let site = Site::named(&topology, &[0, 2]);
+    let plain = Choice { placements: vec![Placement::Pinned], ..Choice::default() };
+    let (groups, _) = latency(&site, &[mechanism::find("atomic-store").unwrap()], &plain, EFFORT, true);
+    assert_eq!(cells(&groups), [&site.reference()]);
+    let both = [mechanism::find("atomic-store").unwrap(), mechanism::find("futex").unwrap()];
+    let (groups, _) = latency(&site, &both, &plain, EFFORT, true);
+    assert_eq!(cells(&groups).len(), 2);
+}
+
+#[test]
+fn one_cpu_has_a_reference_of_its_own_and_what_can_be_measured_on_it() {
+    let topology = SimulatedRig::topology();
+    let site = Site::named(&topology, &[3]);
+    let reference = site.reference();
+    assert_eq!((reference.mechanism.as_str(), reference.placement), ("futex", Placement::SameCpu));
+    assert_eq!(reference.cpus, [3]);
+    let (groups, refused) = survey(&site, Depth::Standard, &[], None);
+    assert!(cells(&groups).iter().all(|cell| cell.cpus == [3]));
+    let measured: BTreeSet<&str> = cells(&groups).iter().map(|cell| cell.mechanism.as_str()).collect();
+    for mechanism in ALL {
+        assert_eq!(measured.contains(mechanism.name), mechanism.class != Class::Spin, "{}", mechanism.name);
+    }
+    assert!(reasons(&refused).contains("never lets the other one run"), "{}", reasons(&refused));
+    let (groups, refused) = matrix(&site, mechanism::find("futex"), Level::All, EFFORT);
+    assert!(groups.is_empty() && reasons(&refused).contains("a matrix needs two"));
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_with_its_reason() {
+    let topology = SimulatedRig::topology();
+    let (two, one) = (Site::named(&topology, &[0, 2]), Site::named(&topology, &[0]));
+    let refused = |site: &Site<'_>, name: &str, placement: Placement| {
+        let choice = Choice { placements: vec![placement], ..Choice::default() };
+        let (groups, refused) = latency(site, &[mechanism::find(name).unwrap()], &choice, EFFORT, false);
+        assert_eq!(groups.is_empty(), !refused.is_empty(), "{name} {placement}");
+        reasons(&refused)
+    };
+    let spins = "never lets the other one run on";
+    assert!(refused(&two, "atomic-rmw", Placement::SameCpu).contains(spins));
+    assert!(refused(&one, "atomic-rmw", Placement::Free).contains(spins));
+    assert!(refused(&one, "atomic-rmw", Placement::Pinned).contains("two pinned threads need two"));
+    assert!(refused(&one, "futex", Placement::Pinned).contains("two pinned threads need two"));
+    assert!(refused(&one, "futex", Placement::Free).contains("free placement is same-cpu"));
+    assert!(refused(&two, "fiber-switch", Placement::Free).contains("one thread"));
+    assert!(refused(&two, "fiber-switch", Placement::SameCpu).contains("one thread"));
+    for (site, name, placement) in [
+        (&two, "futex", Placement::SameCpu),
+        (&two, "spin-yield", Placement::SameCpu),
+        (&two, "atomic-rmw", Placement::Free),
+        (&one, "function-call", Placement::Pinned),
+        (&one, "futex", Placement::SameCpu),
+    ] {
+        assert_eq!(refused(site, name, placement), "");
+    }
+}
+
+#[test]
+fn placements_that_nobody_named_are_left_out_of_one_thread_rungs_without_a_word() {
+    let topology = SimulatedRig::topology();
+    let site = Site::named(&topology, &[0, 2]);
+    let rung = [mechanism::find("function-call").unwrap()];
+    let (_, refused) = latency(&site, &rung, &Choice::default(), EFFORT, true);
+    assert_eq!(refused, []);
+    let (_, refused) = latency(&site, &rung, &Choice::default(), EFFORT, false);
+    assert_eq!(refused.len(), 2);
+}
+
+#[test]
+fn what_the_machine_refuses_costs_its_cells_and_nothing_else() {
+    let topology = SimulatedRig::topology();
+    let lacking = Lacking {
+        mechanisms: vec![("tcp-loopback", "no network".into()), ("semaphore", "no semaphores".into())],
+        awake: Some("no priorities".into()),
+    };
+    let site = Site::named(&topology, &[0, 2]);
+    let without = site.clone().without(lacking);
+    let (all, _) = survey(&site, Depth::Full, &[], None);
+    let (some, refused) = survey(&without, Depth::Full, &[], None);
+    let allowed =
+        |cell: &&Cell| !["tcp-loopback", "semaphore"].contains(&cell.mechanism.as_str()) && !cell.keep_awake;
+    let all: BTreeSet<&Cell> = cells(&all).into_iter().filter(allowed).collect();
+    assert_eq!(cells(&some).into_iter().collect::<BTreeSet<_>>(), all);
+    for why in ["no network", "no semaphores", "no priorities"] {
+        assert!(reasons(&refused).contains(why), "{}", reasons(&refused));
+    }
+    sound(&some, &without);
+    let (groups, refused) = matrix(&without, mechanism::find("semaphore"), Level::All, EFFORT);
+    assert!(groups.is_empty() && reasons(&refused).contains("no semaphores"));
+}
+
+#[test]
+fn small_surveys_show_every_relation_of_a_machine() {
+    for topology in topologies() {
+        let site = Site::whole(&topology, &cpus(&topology));
+        let relations: BTreeSet<Relation> =
+            topology.one_per_relation(&site.pool).into_iter().map(|(relation, _)| relation).collect();
+        for depth in [Depth::Quick, Depth::Standard, Depth::Full] {
+            let (groups, _) = survey(&site, depth, &[], None);
+            let shown: BTreeSet<Relation> = groups
+                .iter()
+                .flatten()
+                .filter(|planned| planned.experiment == "matrix" && planned.cell.mechanism == "futex")
+                .map(|planned| planned.cell.relation)
+                .collect();
+            assert_eq!(shown, relations, "{depth:?}");
+        }
+    }
+}
+
+#[test]
+fn time_and_samples_become_rounds_and_blocks() {
+    let second = Effort::new(1_000_000_000, None);
+    assert_eq!((second.rounds, second.stamped_count), (Effort::ROUNDS, None));
+    assert_eq!(second.stretch_ns, 1_000_000_000 / 2 / 21);
+    for time in [1, 1_000, 1_000_000_000, 60_000_000_000, LONGEST_NS] {
+        let effort = Effort::new(time, None);
+        assert!((Effort::ROUNDS..=MAX_ROUNDS).contains(&effort.rounds), "{time}: {effort:?}");
+        let whole = u64::from(effort.rounds) * (effort.stretch_ns + effort.stamped_ns);
+        assert!(whole <= time.max(42) && whole >= time - time / 10, "{time}: {effort:?}");
+    }
+    for samples in [1, 1000, 5_000_000, Effort::MOST_SAMPLES] {
+        let effort = Effort::new(1_000_000, Some(samples));
+        let count = effort.stamped_count.unwrap();
+        assert!(
+            effort.rounds <= MAX_ROUNDS && count <= threadtoll_lab::real::MAX_SAMPLES,
+            "{samples}: {effort:?}"
+        );
+        assert!(u64::from(effort.rounds) * count >= samples, "{samples}: {effort:?}");
+    }
+}
+
+#[test]
+fn plans_that_were_edited_are_not_sound() {
+    let topology = SimulatedRig::topology();
+    let site = Site::named(&topology, &[0, 2]);
+    let (groups, _) = latency(&site, &all(), &Choice::default(), EFFORT, true);
+    let spoilt = |edit: &dyn Fn(&mut PlannedCell)| {
+        let mut groups = groups.clone();
+        // A sleeping mechanism, pinned.
+        let futex = groups.iter_mut().flatten().find(|planned| planned.cell.mechanism == "futex").unwrap();
+        edit(futex);
+        unsound(&plan_of(groups), &topology).unwrap_or_default()
+    };
+    assert_eq!(spoilt(&|_| {}), "");
+    assert!(spoilt(&|planned| planned.cell.mechanism = "telepathy".into()).contains("no such mechanism"));
+    assert!(spoilt(&|planned| planned.cell.payload_bytes = 4).contains("of that size"));
+    assert!(spoilt(&|planned| planned.cell.payload_bytes = MOST_PAYLOAD + 8).contains("of that size"));
+    assert!(spoilt(&|planned| planned.cell.line = Some(Layout::Own)).contains("no such choice"));
+    assert!(spoilt(&|planned| planned.cell.cpus = vec![0]).contains("placed so"));
+    assert!(spoilt(&|planned| planned.cell.cpus = vec![2, 2]).contains("twice"));
+    assert!(spoilt(&|planned| planned.cell.relation = Relation::Smt).contains("placed so"));
+    assert!(spoilt(&|planned| planned.cell.placement = Placement::SameCpu).contains("placed so"));
+    assert!(spoilt(&|planned| planned.budget.stamped_ns = LONGEST_NS + 1).contains("lasts that long"));
+    // Spinning on one CPU would never end.
+    let mut groups = groups.clone();
+    let spinning =
+        groups.iter_mut().flatten().find(|planned| planned.cell.mechanism == "atomic-rmw").unwrap();
+    spinning.cell.placement = Placement::SameCpu;
+    spinning.cell.cpus = vec![0];
+    spinning.cell.relation = Relation::SameCpu;
+    assert!(unsound(&plan_of(groups), &topology).unwrap().contains("placed so"));
+}
