@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde_json::Value;
+use threadtoll_lab::plan::Planned;
 pub(crate) use threadtoll_lab::plan::Site;
 use threadtoll_lab::plan::{estimate_ns, unsound};
 use threadtoll_lab::real::{RealRig, lacking};
@@ -19,7 +20,7 @@ use threadtoll_machine::lock::try_machine_lock;
 use threadtoll_machine::place::allowed_cpus;
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::file::{self, Appender, Results};
-use threadtoll_record::{Line, Machine, Plan, PlannedCell, Record, Refused, Warning, run_id, timestamp};
+use threadtoll_record::{Line, Machine, Plan, PlannedCell, Record, Warning, run_id, timestamp};
 use threadtoll_report::clean;
 use threadtoll_report::text::{self, Style};
 
@@ -50,7 +51,7 @@ pub(crate) struct Asked<'a> {
     /// Whether a page is made beside the file.
     pub(crate) makes_page: bool,
     /// Makes the groups, and says what is left out.
-    pub(crate) plan: &'a dyn Fn(&Site<'_>) -> (Vec<Vec<PlannedCell>>, Vec<Refused>),
+    pub(crate) plan: &'a dyn Fn(&Site<'_>) -> Planned,
 }
 
 /// Looks at the machine.

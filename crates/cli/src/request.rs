@@ -174,14 +174,14 @@ impl MatrixRequest {
             mechanism: matrix.mechanism.as_deref().map(find).transpose()?,
             level: matrix.level.as_deref().map(|text| one_of("--level", text, &levels)).transpose()?,
         };
-        if let Some(mechanism) = request.mechanism {
-            if mechanism.class == mechanism::Class::OneThread {
-                return Err(Failure::usage(format!(
-                    "{} runs on one thread, and a matrix needs pairs of CPUs",
-                    mechanism.name
-                ))
-                .hint("name a mechanism of two threads, such as atomic-store or futex"));
-            }
+        if let Some(mechanism) = request.mechanism
+            && mechanism.class == mechanism::Class::OneThread
+        {
+            return Err(Failure::usage(format!(
+                "{} runs on one thread, and a matrix needs pairs of CPUs",
+                mechanism.name
+            ))
+            .hint("name a mechanism of two threads, such as atomic-store or futex"));
         }
         if matrix.measure.placement.iter().any(|placement| placement != "pinned") {
             return Err(Failure::usage("a matrix is measured pinned").hint("leave --placement out"));

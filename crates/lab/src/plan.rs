@@ -13,3 +13,6 @@ pub use groups::{Effort, estimate_ns};
 pub use requested::{latency, matrix};
 pub use sound::{LONGEST_NS, MOST_PAYLOAD, unsound};
 pub use survey::{Depth, survey};
+
+/// Groups of cells, the reference first in each, and what was left out with its reason.
+pub type Planned = (Vec<Vec<threadtoll_record::PlannedCell>>, Vec<threadtoll_record::Refused>);

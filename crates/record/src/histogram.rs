@@ -3,6 +3,7 @@
 //! The counting is [HdrHistogram](http://hdrhistogram.org)'s, and so is the encoded form (V2, compressed with zlib, in
 //! base64): other tools read it. What is read back is checked before it is unpacked, because it may come from anywhere.
 
+use std::cell::Cell;
 use std::io::Read;
 
 use base64::Engine;
@@ -30,11 +31,14 @@ pub struct Histogram {
     counts: Counts,
 }
 
+/// Every bucket.
+type All = hdrhistogram::Histogram<u64>;
+
 /// Counting wants every bucket (a quarter of a megabyte), keeping only those that hold something: a long run keeps tens of
 /// thousands of histograms.
 #[derive(Clone, Debug)]
 enum Counts {
-    All(Box<hdrhistogram::Histogram<u64>>),
+    All(Box<All>),
     /// The middle of each counted bucket in picoseconds, ascending, and its count.
     Counted(Vec<(u64, u64)>),
 }
@@ -81,7 +85,7 @@ impl Histogram {
         let all = self.all();
         match &other.counts {
             Counts::All(counts) => {
-                if let Err(error) = all.add(counts.as_ref()) {
+                if let Err(error) = all.add(&**counts) {
                     unreachable!("both histograms have the same bounds: {error}");
                 }
             }
@@ -94,13 +98,17 @@ impl Histogram {
     /// Gives the memory of the empty buckets back, for a histogram that is kept and no longer counted in.
     #[must_use]
     pub fn packed(self) -> Self {
-        Histogram { counts: Counts::Counted(self.buckets().collect()) }
+        let counted = self.buckets().collect();
+        if let Counts::All(all) = self.counts {
+            put_by(all);
+        }
+        Histogram { counts: Counts::Counted(counted) }
     }
 
     /// All buckets, to count in.
-    fn all(&mut self) -> &mut hdrhistogram::Histogram<u64> {
+    fn all(&mut self) -> &mut All {
         if let Counts::Counted(buckets) = &self.counts {
-            self.counts = Counts::All(Box::new(all_of(buckets)));
+            self.counts = Counts::All(all_of(buckets));
         }
         match &mut self.counts {
             Counts::All(counts) => counts,
@@ -145,13 +153,19 @@ impl Histogram {
 
     /// The encoded form: V2, zlib, base64.
     pub fn encode(&self) -> String {
-        let all = match &self.counts {
-            Counts::All(counts) => counts,
-            Counts::Counted(buckets) => &Box::new(all_of(buckets)),
-        };
         let mut bytes = Vec::new();
-        if let Err(error) = V2DeflateSerializer::new().serialize(all, &mut bytes) {
-            unreachable!("a histogram is written to memory: {error}");
+        let mut serialize = |all: &All| {
+            if let Err(error) = V2DeflateSerializer::new().serialize(all, &mut bytes) {
+                unreachable!("a histogram is written to memory: {error}");
+            }
+        };
+        match &self.counts {
+            Counts::All(all) => serialize(all),
+            Counts::Counted(buckets) => {
+                let all = all_of(buckets);
+                serialize(&all);
+                put_by(all);
+            }
         }
         BASE64.encode(bytes)
     }
@@ -186,7 +200,7 @@ impl Histogram {
         if length.is_none_or(|length| length as usize > plain.len().saturating_sub(HEADER)) {
             return Err(damaged("its length is wrong"));
         }
-        let all: hdrhistogram::Histogram<u64> = Deserializer::new()
+        let all: All = Deserializer::new()
             .deserialize(&mut plain.as_slice())
             .map_err(|error| damaged(&error.to_string()))?;
         if all.len() > MOST_VALUES {
@@ -196,13 +210,25 @@ impl Histogram {
     }
 }
 
-fn all_of(buckets: &[(u64, u64)]) -> hdrhistogram::Histogram<u64> {
-    let mut all = match hdrhistogram::Histogram::new_with_bounds(1, LONGEST_PS, SIGNIFICANT_DIGITS) {
-        Ok(all) => all,
-        Err(error) => unreachable!("the bounds are constants that HdrHistogram accepts: {error}"),
-    };
+thread_local! {
+    /// All buckets that nobody counts in, empty. Making them anew for each block of a run costs more than counting does:
+    /// the allocator gives and takes the quarter of a megabyte back each time, page by page.
+    static SPARE: Cell<Option<Box<All>>> = const { Cell::new(None) };
+}
+
+fn all_of(buckets: &[(u64, u64)]) -> Box<All> {
+    let mut all =
+        SPARE.take().unwrap_or_else(|| match All::new_with_bounds(1, LONGEST_PS, SIGNIFICANT_DIGITS) {
+            Ok(all) => Box::new(all),
+            Err(error) => unreachable!("the bounds are constants that HdrHistogram accepts: {error}"),
+        });
     buckets.iter().for_each(|(value, count)| all.saturating_record_n(*value, *count));
     all
+}
+
+fn put_by(mut all: Box<All>) {
+    all.reset();
+    SPARE.set(Some(all));
 }
 
 const ENCODING: &str = "HdrHistogram-V2-zlib-base64";

@@ -7,6 +7,8 @@ use crate::real::MAX_SAMPLES;
 
 /// No more cells than this are interleaved, the reference included, so that a round takes a fraction of a second.
 const GROUP: usize = 8;
+/// A group is to be over within some seconds, before the machine changes its mind.
+const GROUP_NS: u64 = 8_000_000_000;
 /// What a block costs beside its own length: warming up, handing out jobs, folding and writing.
 const BLOCK_OVERHEAD_NS: u64 = 3_000_000;
 /// What a group costs beside its blocks: threads, memory, pilots, and the bound on its clocks.
@@ -74,6 +76,14 @@ pub(super) fn bundle(bundles: &mut Vec<Vec<Cell>>, mechanism: &Mechanism, cells:
     }
 }
 
+/// How many cells a group holds so that it is measured within [`GROUP_NS`]: as many as may be, and never fewer than four, of
+/// which the reference is one.
+fn size(effort: Effort) -> usize {
+    let visit_ns = effort.stretch_ns.saturating_add(effort.stamped_ns).saturating_add(2 * BLOCK_OVERHEAD_NS);
+    let cell_ns = visit_ns.saturating_mul(u64::from(effort.rounds)).max(1);
+    (GROUP_NS / cell_ns).clamp(4, GROUP as u64) as usize
+}
+
 /// Packs bundles of cells into groups. The cells of a bundle are to be compared with each other and stay together where a
 /// group can hold them; the reference is measured once in each group, also where it was asked for itself.
 pub(super) fn group(
@@ -86,6 +96,7 @@ pub(super) fn group(
         |cell: Cell| PlannedCell { experiment: experiment.to_string(), cell, budget: effort.budget() };
     let mut groups: Vec<Vec<PlannedCell>> = Vec::new();
     let mut asked_for_reference = false;
+    let size = size(effort);
     for bundle in bundles {
         let all: Vec<Cell> = bundle
             .into_iter()
@@ -96,8 +107,8 @@ pub(super) fn group(
             .collect();
         let mut rest = all.into_iter();
         while rest.len() > 0 {
-            let room = groups.last().map_or(0, |group| GROUP - group.len());
-            if rest.len() > room && (room == 0 || rest.len() < GROUP) {
+            let room = groups.last().map_or(0, |group| size - group.len());
+            if rest.len() > room && (room == 0 || rest.len() < size) {
                 groups.push(vec![planned(reference.clone())]);
                 continue;
             }

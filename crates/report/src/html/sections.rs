@@ -7,7 +7,7 @@ use threadtoll_record::{Cause, Grade, Record, Verdict, file::Results};
 use super::escape::escape;
 use crate::class::Class;
 use crate::published::{published, shown};
-use crate::rows::{Row, cheapest, cpus, middle, rows, summed};
+use crate::rows::{Row, cheapest, cpus, middle, rows, summed, times};
 use crate::text::ladder::{cpu, plural, relation, switches, too_disturbed};
 use crate::text::machine::{class_names, classes, facts, gaps, meaning, noisiest};
 use crate::text::matrix::{Pairs, pairs};
@@ -106,9 +106,8 @@ impl<'a> Run<'a> {
         if let Some((record, p50)) = sleep.and_then(|record| Some((record, record.one_way.p50?))) {
             card(&time(p50), "to wake a sleeping thread", &record.cell.label(), "sleep");
         }
-        if let Some((fast, slow)) = line.zip(sleep).and_then(|(a, b)| Some((a.one_way.p50?, b.one_way.p50?)))
-        {
-            card(&format!("{}×", digits(slow / fast)), "between the two", "one way, pinned, p50", "");
+        if let Some(ratio) = line.zip(sleep).and_then(|(line, sleep)| times(sleep, line)) {
+            card(&format!("{}×", digits(ratio)), "between the two", "one way, pinned, p50", "");
         }
         let by_relation = self.matrices.first().map(Pairs::by_relation).unwrap_or_default();
         if line.is_none() && sleep.is_none() {
@@ -193,7 +192,7 @@ impl<'a> Run<'a> {
     }
 
     fn table(&self) -> String {
-        let base = cheapest(&self.rows).and_then(Row::p50);
+        let base = cheapest(&self.rows).and_then(Row::main);
         let over = format!(">{}", round_time(self.results.plan.over_ns as f64)).replace(' ', "\u{a0}");
         let heads = [
             ("mechanism", ""),
@@ -201,7 +200,10 @@ impl<'a> Run<'a> {
             ("same CPU", "one way, p50"),
             ("free", "one way, p50"),
             ("95%", "interval of the row’s first one-way median"),
-            ("times cheapest", "times the cheapest hand-off between two threads"),
+            (
+                "times cheapest",
+                "times the cheapest hand-off between two threads, by the paired ratios of both to the reference",
+            ),
             ("p50", "round trip"),
             ("p99", "round trip"),
             ("p99.9", "round trip"),
@@ -450,7 +452,7 @@ fn figure(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
     cell(value, &value.map_or_else(|| "–".into(), show))
 }
 
-fn table_row(row: &Row<'_>, base: Option<f64>) -> String {
+fn table_row(row: &Row<'_>, base: Option<&Record>) -> String {
     let Some(main) = row.main() else { return String::new() };
     let mark = if too_disturbed(row) {
         " <abbr title=\"over a quarter of its blocks was disturbed\">!</abbr>"
@@ -488,9 +490,7 @@ fn table_row(row: &Row<'_>, base: Option<f64>) -> String {
         }
         _ => html.push_str("<td data-v=\"\">–</td>"),
     }
-    html.push_str(&figure(p50.zip(base).map(|(p50, base)| p50 / base), |times| {
-        format!("{}×", digits(times))
-    }));
+    html.push_str(&figure(base.and_then(|base| times(main, base)), |times| format!("{}×", digits(times))));
     for quantile in [main.quantiles.p50, main.quantiles.p99, main.quantiles.p999, main.max] {
         html.push_str(&figure(quantile, time));
     }

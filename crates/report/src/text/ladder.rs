@@ -6,7 +6,7 @@ use super::table::{Column, Table};
 use super::{ACCENT, BOLD, DIM, PLAIN, Style};
 use crate::clean::clean;
 use crate::published::{Published, published, shown};
-use crate::rows::{Row, cheapest, cpus, rows};
+use crate::rows::{Row, cheapest, cpus, rows, times};
 use crate::units::{UNKNOWN, digits, maybe_time, per_op, plus_minus, round_time, share, time};
 
 /// Draws the ladder: a row for each variant of a mechanism, cheapest first, its placements side by side.
@@ -46,7 +46,7 @@ fn heading(machine: &Machine, style: &Style) -> String {
 
 fn explanation(rows: &[Row<'_>]) -> String {
     let mut text = String::from(
-        "One way is half a round trip; p50 is the median. Round trips are there and back, never halved.",
+        "One way is half a round trip; p50 is the median. Round trips are there and back, never halved. Multiples of the cheapest are taken between neighbours in time.",
     );
     let pair =
         rows.iter().filter_map(|row| row.side(Placement::Pinned)).find(|record| record.cell.cpus.len() == 2);
@@ -70,7 +70,7 @@ pub(crate) fn relation(relation: Relation) -> &'static str {
 }
 
 fn table(results: &Results, rows: &[Row<'_>]) -> Table {
-    let base = cheapest(rows).and_then(Row::p50);
+    let base = cheapest(rows).and_then(Row::main);
     let mut labels: Vec<String> = Vec::new();
     let pinned_anywhere = rows.iter().any(|row| row.side(Placement::Pinned).is_some());
     for row in rows {
@@ -110,9 +110,9 @@ fn table(results: &Results, rows: &[Row<'_>]) -> Table {
         (Some(p50), Some(interval)) => plus_minus(p50, interval),
         _ => UNKNOWN.into(),
     });
-    add("times", "cheapest", 1, &|record| match (record.one_way.p50, base) {
-        (Some(p50), Some(base)) => format!("{}×", digits(p50 / base)),
-        _ => UNKNOWN.into(),
+    add("times", "cheapest", 1, &|record| {
+        let times = base.and_then(|base| times(record, base));
+        times.map_or_else(|| UNKNOWN.into(), |times| format!("{}×", digits(times)))
     });
     add("round trip", "p99", 5, &|record| maybe_time(record.quantiles.p99));
     add("round trip", "p99.9", 11, &|record| maybe_time(record.quantiles.p999));

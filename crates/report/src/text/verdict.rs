@@ -11,7 +11,7 @@ use super::ladder::{cpu, plural, switches};
 use crate::class::{Class, class, slept};
 use crate::clean::clean;
 use crate::published::{Published, published};
-use crate::rows::{Row, apart, rows, summed};
+use crate::rows::{Row, apart, rows, summed, times};
 use crate::units::{per_op, ratio, round_time, share, time};
 
 /// Says in a few sentences what the figures mean.
@@ -90,13 +90,14 @@ fn spin_or_sleep(rows: &[Row<'_>]) -> Option<String> {
         clean(&sleeper.cell.label())
     );
     let line = cheapest_of(rows, Class::Line).filter(|line| apart(line, sleeper) == Some(true));
-    if let Some((fast, slow)) =
-        line.and_then(|line| Some((p50(line)?, p50(sleeper)?))).filter(|(fast, slow)| fast < slow)
+    if let Some((fast, slow, times)) = line
+        .and_then(|line| Some((p50(line)?, p50(sleeper)?, times(sleeper, line)?)))
+        .filter(|(fast, slow, _)| fast < slow)
     {
         text.push_str(&format!(
             " Sleeping adds {} to the latency of each hand-off, which makes it {} that of the cache line.",
             time(slow - fast),
-            ratio(slow / fast)
+            ratio(times)
         ));
     }
     Some(text)
@@ -107,7 +108,7 @@ fn placement(rows: &[Row<'_>]) -> Option<String> {
         .iter()
         .filter_map(|row| Some((row.side(Placement::Pinned)?, row.side(Placement::Free)?)))
         .filter(|(pinned, _)| slept(pinned) && plain(&pinned.cell))
-        .filter_map(|(pinned, free)| Some((pinned, free, p50(free)? / p50(pinned)?)))
+        .filter_map(|(pinned, free)| Some((pinned, free, times(free, pinned)?)))
         .collect();
     let shares: Vec<f64> = pairs.iter().filter_map(|(_, free, _)| free.same_cpu_share).collect();
     let (least, most) = (shares.iter().copied().reduce(f64::min), shares.iter().copied().reduce(f64::max));
