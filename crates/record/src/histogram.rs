@@ -206,7 +206,8 @@ impl Histogram {
         if all.len() > MOST_VALUES {
             return Err(damaged("it holds impossibly many values"));
         }
-        Ok(Histogram { counts: Counts::All(Box::new(all)) }.packed())
+        let read = Histogram { counts: Counts::All(Box::new(all)) };
+        Ok(Histogram { counts: Counts::Counted(read.buckets().collect()) })
     }
 }
 
