@@ -4,8 +4,9 @@
 #
 #   compare.sh CPU_A CPU_B [PAIRS] [RAW_FILE]
 #
-# Prints each pair and the median ratio of the medians, with the 95% interval of that median from resampling pairs. Raw
-# pairs go to RAW_FILE. Needs g++ (or CXX) and python3 beside the Rust toolchain.
+# Prints each pair, and for medians and means of both programs the median of the paired ratios with its 95% interval from
+# resampling pairs. Threadtoll's median is over stretches of some microseconds, the C++ program's over blocks of 20 ms, which
+# the scheduler's tick lengthens. Raw pairs go to RAW_FILE. Needs g++ (or CXX) and python3 beside the Rust toolchain.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
@@ -17,7 +18,11 @@ trap 'rm -rf "$work"' EXIT
 (cd "$root" && cargo build --release --quiet)
 tool=${CARGO_TARGET_DIR:-$root/target}/release/threadtoll
 
-theirs() { "$work/ping_pong" "$cpu_a" "$cpu_b" 40 21 | awk '{print $3}' | sort -g | awk '{v[NR]=$1} END {print v[int((NR+1)/2)]}'; }
+# Median and mean of the C++ program's blocks.
+theirs() {
+    "$work/ping_pong" "$cpu_a" "$cpu_b" 20 21 | awk '{print $3}' | sort -g |
+        awk '{v[NR] = $1; sum += $1} END {print v[int((NR + 1) / 2)], sum / NR}'
+}
 ours() {
     "$tool" latency atomic-rmw --line shared --pause off --placement pinned --cpus "$cpu_a,$cpu_b" \
         --time 840ms --json --quiet 2>/dev/null |
@@ -30,23 +35,29 @@ for line in sys.stdin:
 }
 
 {
-    echo "# pair order threadtoll_p50_ns threadtoll_mean_ns cpp_p50_ns"
+    echo "# pair order threadtoll_p50_ns threadtoll_mean_ns cpp_p50_ns cpp_mean_ns"
     for pair in $(seq 1 "$pairs"); do
         # Who goes first alternates, so that a drift favours neither.
-        if ((pair % 2)); then o=$(ours) t=$(theirs) order=threadtoll-first; else t=$(theirs) o=$(ours) order=cpp-first; fi
+        if ((pair % 2)); then
+            order=threadtoll-first
+            o=$(ours)
+            t=$(theirs)
+        else
+            order=cpp-first
+            t=$(theirs)
+            o=$(ours)
+        fi
         echo "$pair $order $o $t"
     done
 } | tee "$work/raw"
 [ -z "$raw" ] || cp "$work/raw" "$raw"
 python3 - "$work/raw" <<'P'
 import random, statistics, sys
-ratios = []
-for line in open(sys.argv[1]):
-    if not line.startswith("#"):
-        fields = line.split()
-        ratios.append(float(fields[2]) / float(fields[4]))
+pairs = [line.split() for line in open(sys.argv[1]) if not line.startswith("#")]
 random.seed(1)
-medians = sorted(statistics.median(random.choices(ratios, k=len(ratios))) for _ in range(10000))
-print(f"threadtoll / C++, one way p50: median {statistics.median(ratios):.3f}, "
-      f"95% interval {medians[249]:.3f} to {medians[9749]:.3f}, {len(ratios)} pairs")
+for figure, ours, theirs in [("p50", 2, 4), ("mean", 3, 5)]:
+    ratios = [float(fields[ours]) / float(fields[theirs]) for fields in pairs]
+    medians = sorted(statistics.median(random.choices(ratios, k=len(ratios))) for _ in range(10000))
+    print(f"threadtoll / C++, one way {figure}: median {statistics.median(ratios):.3f}, "
+          f"95% interval {medians[249]:.3f} to {medians[9749]:.3f}, {len(ratios)} pairs")
 P

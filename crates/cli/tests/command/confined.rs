@@ -1,5 +1,6 @@
 //! Where much is forbidden: one CPU, a sandbox, no `/sys`, a full disk. It runs with what is possible, and says the rest.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -19,17 +20,16 @@ fn on_cpus(cpus: &[u32], line: &str, paths: &[&Path]) -> Ended {
     cpus.iter().for_each(|cpu| mask[*cpu as usize / 64] |= 1 << (cpu % 64));
     let mut command = command();
     command.args(words(line, paths));
-    // SAFETY: between fork and exec only one system call is made, with memory that was there before.
-    unsafe {
-        command.pre_exec(move || {
-            let size = size_of_val(&mask[..]);
-            // SAFETY: the kernel reads as many bytes as the mask has; 0 is this process.
-            match libc::syscall(libc::SYS_sched_setaffinity, 0, size, mask.as_ptr()) {
-                0 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            }
-        })
+    let confine = move || {
+        let size = size_of_val(&mask[..]);
+        // SAFETY: the kernel reads as many bytes as the mask has; 0 is this process.
+        match unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size, mask.as_ptr()) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
     };
+    // SAFETY: between fork and exec only one system call is made, with memory that was there before.
+    unsafe { command.pre_exec(confine) };
     ran(command)
 }
 
@@ -122,17 +122,17 @@ fn forbidding(calls: &[libc::c_long], error: i32, line: &str) -> Ended {
     filter.push(instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | error as u32));
     let mut command = command();
     command.args(words(line, &[]));
-    // SAFETY: between fork and exec only two system calls are made, with memory that was there before.
-    unsafe {
-        command.pre_exec(move || {
-            let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
-            // SAFETY: plain numbers.
-            let promised = libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-            // SAFETY: the kernel copies the program during the call.
-            let confined = libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program);
-            if promised == 0 && confined == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-        })
+    let confine = move || {
+        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+        // SAFETY: plain numbers.
+        let promised = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+        // SAFETY: the kernel copies the program during the call.
+        let confined =
+            unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
+        if promised == 0 && confined == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     };
+    // SAFETY: between fork and exec only two system calls are made, with memory that was there before.
+    unsafe { command.pre_exec(confine) };
     ran(command)
 }
 
@@ -178,26 +178,32 @@ fn a_sandbox_that_lets_no_thread_be_placed_is_named() {
     ended.failed(1).says("cannot place a thread").says("seccomp");
 }
 
+fn mount(what: Option<&CStr>, path: &CStr, kind: Option<&CStr>, flags: libc::c_ulong) -> bool {
+    let start = |text: Option<&CStr>| text.map_or(std::ptr::null(), CStr::as_ptr);
+    // SAFETY: texts that end with a zero, or nothing, all alive during the call.
+    (unsafe { libc::mount(start(what), path.as_ptr(), start(kind), flags, std::ptr::null()) }) == 0
+}
+
 /// Runs the program, or a shell, where mounts are its own; nothing where that is not allowed.
-fn with_own_mounts(mut command: Command, hide: &'static [&'static std::ffi::CStr]) -> Option<Ended> {
+fn with_own_mounts(mut command: Command, hide: &'static [&'static CStr]) -> Option<Ended> {
     // SAFETY: plain numbers.
     let user = if unsafe { libc::geteuid() } == 0 { 0 } else { libc::CLONE_NEWUSER };
-    // SAFETY: between fork and exec only system calls are made, with memory that was there before.
-    unsafe {
-        command.pre_exec(move || {
-            let root = c"/".as_ptr();
-            let nothing = std::ptr::null();
-            // SAFETY: plain numbers.
-            let apart = libc::unshare(libc::CLONE_NEWNS | user) == 0
-                // SAFETY: texts that end with a zero, or nothing.
-                && libc::mount(nothing, root, nothing, libc::MS_REC | libc::MS_PRIVATE, nothing.cast()) == 0;
-            let hidden = hide.iter().all(|path| {
-                // SAFETY: as above.
-                libc::mount(c"none".as_ptr(), path.as_ptr(), c"tmpfs".as_ptr(), 0, nothing.cast()) == 0
-            });
-            if apart && hidden { Ok(()) } else { Err(io::Error::last_os_error()) }
-        })
+    let confine = move || {
+        // SAFETY: plain numbers.
+        let apart = unsafe { libc::unshare(libc::CLONE_NEWNS | user) } == 0;
+        // What is mounted here must not show outside.
+        let private = libc::MS_REC | libc::MS_PRIVATE;
+        if apart
+            && mount(None, c"/", None, private)
+            && hide.iter().all(|path| mount(Some(c"none"), path, Some(c"tmpfs"), 0))
+        {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
     };
+    // SAFETY: between fork and exec only system calls are made, with memory that was there before.
+    unsafe { command.pre_exec(confine) };
     let mut probed = assert_cmd::Command::from_std(command);
     match probed.timeout(std::time::Duration::from_secs(90)).output() {
         Ok(output) => {

@@ -15,10 +15,37 @@ use crate::program::{Held, Seeded, command, each, ran, threadtoll, words};
 const SURVEY: &str = "survey --quick --simulated-machine 9 --quiet";
 
 /// The same survey, never interrupted.
-fn uninterrupted(directory: &Path) -> Vec<u8> {
-    let path = directory.join("uninterrupted.jsonl");
-    threadtoll(words(&format!("{SURVEY} --out"), &[&path])).done();
-    std::fs::read(path).unwrap()
+struct Whole {
+    bytes: Vec<u8>,
+    lines: Vec<Line>,
+}
+
+impl Whole {
+    fn new(directory: &Path) -> Self {
+        let path = directory.join("uninterrupted.jsonl");
+        threadtoll(words(&format!("{SURVEY} --out"), &[&path])).done();
+        Whole { bytes: std::fs::read(&path).unwrap(), lines: lines(&path) }
+    }
+
+    /// Where the machine and the plan end.
+    fn header(&self) -> usize {
+        lengths(&self.bytes).take(2).sum()
+    }
+}
+
+/// The lengths of the lines.
+fn lengths(text: &[u8]) -> impl Iterator<Item = usize> {
+    text.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::len)
+}
+
+/// Group and attempt of each block. Read from where they stand: hundreds of files are looked through.
+fn places(text: &str) -> Vec<(usize, u32)> {
+    let number = |line: &str, name: &str| {
+        let at = line.find(name).unwrap() + name.len();
+        line[at..].split(|c: char| !c.is_ascii_digit()).next().unwrap().parse::<u32>().unwrap()
+    };
+    let blocks = text.lines().filter(|line| line.starts_with("{\"schema\":\"threadtoll.block/1\""));
+    blocks.map(|line| (number(line, "\"group\":") as usize, number(line, "\"attempt\":"))).collect()
 }
 
 /// What a record says apart from when it was made.
@@ -50,7 +77,7 @@ fn expected(whole: &Record, found: &Record) -> Record {
 /// Renders the file, completes it, and looks at what became of it: `before` is what it held, `whole` what an uninterrupted
 /// run gives.
 #[track_caller]
-fn completes(path: &Path, before: &[u8], whole: &[Line], name: &str) {
+fn completes(path: &Path, before: &[u8], whole: &Whole, name: &str) {
     let held = Held::of(path);
     let ended = threadtoll(words("report --text", &[path]));
     assert_eq!(ended.code, Some(0), "{name}: {ended:#?}");
@@ -58,60 +85,51 @@ fn completes(path: &Path, before: &[u8], whole: &[Line], name: &str) {
     let ended = threadtoll(words("survey --quiet --resume", &[path]));
     assert_eq!(ended.code, Some(0), "{name}: {ended:#?}");
 
-    // Whatever was complete is there to the letter.
+    // Whatever was complete is there to the letter, and is what an uninterrupted run had written by then.
     let kept = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let after = std::fs::read(path).unwrap();
     assert!(after.starts_with(&before[..kept]), "{name}: lines were changed");
-    let (old, new) = after.split_at(kept);
-    let parse = |text: &[u8]| -> Vec<Line> {
-        text.split_inclusive(|byte| *byte == b'\n')
-            .map(|line| serde_json::from_slice(line).unwrap())
-            .collect()
-    };
-    let (old, new) = (parse(old), parse(new));
-    let plan = plan(whole);
-    let begun = |group: usize| blocks(&old).iter().any(|block| block.group == group);
-    let finished = |group: usize| {
-        records(&old).iter().filter(|record| record.group == group).count() == plan.groups[group].len()
-    };
-    let attempts: Vec<u32> = (0..plan.groups.len()).map(|group| 1 + u32::from(begun(group))).collect();
-    for block in blocks(&new) {
-        assert!(!finished(block.group), "{name}: group {} was measured twice", block.group);
-        assert_eq!(block.attempt, attempts[block.group], "{name}: group {}", block.group);
-    }
-    let measured_anew: Vec<usize> = (0..plan.groups.len()).filter(|group| !finished(*group)).collect();
-    let cells: usize = measured_anew.iter().map(|group| plan.groups[*group].len()).sum();
-    assert_eq!(records(&new).len(), cells, "{name}");
+    let header: usize = lengths(before).take(2).sum();
+    assert!(whole.bytes[whole.header()..].starts_with(&before[header..kept]), "{name}: other lines");
 
-    // And the figures are those of a run that nothing interrupted.
+    // What was finished was not measured again, and what was begun was begun anew.
+    let old = &whole.lines[..lengths(&before[..kept]).count()];
+    let groups = &plan(&whole.lines).groups;
+    let begun = |group: usize| blocks(old).iter().any(|block| block.group == group);
     let of = |lines: &[Line], group: usize| -> Vec<Record> {
         records(lines).into_iter().filter(|record| record.group == group).cloned().collect()
     };
-    for group in 0..plan.groups.len() {
-        let found = if finished(group) { of(&old, group) } else { of(&new, group) };
-        for (found, whole) in found.iter().zip(of(whole, group)) {
+    let finished = |group: usize| of(old, group).len() == groups[group].len();
+    for (group, attempt) in places(std::str::from_utf8(&after[kept..]).unwrap()) {
+        assert!(!finished(group), "{name}: group {group} was measured twice");
+        assert_eq!(attempt, 1 + u32::from(begun(group)), "{name}: group {group}");
+    }
+
+    // And the figures are those of a run that nothing interrupted.
+    let results = file::read(path).unwrap();
+    assert!(results.complete() && results.notes.is_empty(), "{name}");
+    for (group, state) in results.groups.iter().enumerate() {
+        assert_eq!(state.attempts, 1 + u32::from(begun(group) && !finished(group)), "{name}: group {group}");
+        for (found, whole) in state.records.iter().flatten().zip(of(&whole.lines, group)) {
             assert_eq!(figures(found), expected(&whole, found), "{name}: group {group}");
         }
     }
-    let again = file::read(path).unwrap();
-    assert!(again.complete() && again.notes.is_empty(), "{name}");
 }
 
 #[test]
 fn a_file_that_was_cut_anywhere_is_rendered_and_completed() {
     let directory = TempDir::new().unwrap();
-    let whole = uninterrupted(directory.path());
-    let all = lines(&directory.path().join("uninterrupted.jsonl"));
-    let header: usize = whole.split_inclusive(|byte| *byte == b'\n').take(2).map(<[u8]>::len).sum();
+    let whole = Whole::new(directory.path());
+    let (header, length) = (whole.header(), whole.bytes.len());
     let mut random = Seeded::new(2026);
-    let mut cuts: Vec<usize> = (0..46).map(|_| header + random.below(whole.len() - header)).collect();
+    let mut cuts: Vec<usize> = (0..46).map(|_| header + random.below(length - header)).collect();
     // And where it matters: nothing but the header, behind the first line, before the last line feed, nothing missing.
-    let first = header + whole[header..].iter().position(|byte| *byte == b'\n').unwrap() + 1;
-    cuts.extend([header, first, whole.len() - 1, whole.len()]);
+    let first: usize = lengths(&whole.bytes).take(3).sum();
+    cuts.extend([header, first, length - 1, length]);
     each(&cuts, |index, cut| {
         let path = directory.path().join(format!("{index}.jsonl"));
-        std::fs::write(&path, &whole[..*cut]).unwrap();
-        completes(&path, &whole[..*cut], &all, &format!("cut at {cut}"));
+        std::fs::write(&path, &whole.bytes[..*cut]).unwrap();
+        completes(&path, &whole.bytes[..*cut], &whole, &format!("cut at {cut}"));
     });
 }
 
@@ -149,9 +167,8 @@ impl Drop for Started {
 fn a_kill_at_any_instant_leaves_nothing_or_a_file_that_can_be_completed() {
     let directory = TempDir::new().unwrap();
     let started = Instant::now();
-    let _ = uninterrupted(directory.path());
+    let whole = Whole::new(directory.path());
     let lasts = started.elapsed();
-    let all = lines(&directory.path().join("uninterrupted.jsonl"));
     let mut random = Seeded::new(9);
     let instants: Vec<Duration> =
         (0..20).map(|at| lasts * (at * 50 + random.below(50) as u32) / 1000).collect();
@@ -171,7 +188,7 @@ fn a_kill_at_any_instant_leaves_nothing_or_a_file_that_can_be_completed() {
         let before = std::fs::read(&path).unwrap();
         let complete = file::read(&path).unwrap().complete();
         left.lock().unwrap()[1 + usize::from(complete)] += 1;
-        completes(&path, &before, &all, &format!("killed after {instant:?}"));
+        completes(&path, &before, &whole, &format!("killed after {instant:?}"));
     });
     let [nothing, part, everything] = *left.lock().unwrap();
     println!(

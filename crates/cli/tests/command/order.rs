@@ -1,6 +1,7 @@
 //! In which order the blocks of a plan are measured.
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use tempfile::TempDir;
 use threadtoll_record::{BlockKind, Line};
@@ -15,6 +16,12 @@ fn measured(line: &str) -> Vec<Line> {
     lines(&path)
 }
 
+/// The survey of a machine.
+fn surveyed() -> &'static [Line] {
+    static LINES: OnceLock<Vec<Line>> = OnceLock::new();
+    LINES.get_or_init(|| measured("survey --simulated-machine 7"))
+}
+
 type Place = (usize, u32, usize, BlockKind);
 
 fn order(lines: &[Line]) -> Vec<Place> {
@@ -23,11 +30,10 @@ fn order(lines: &[Line]) -> Vec<Place> {
 
 #[test]
 fn groups_have_at_most_eight_cells_and_begin_with_the_reference() {
-    for line in
-        ["survey --simulated-machine 7", "latency --simulated-machine 7", "matrix --simulated-machine 7"]
-    {
-        let lines = measured(line);
-        let plan = plan(&lines);
+    let (latency, matrix) =
+        (measured("latency --simulated-machine 7"), measured("matrix --simulated-machine 7"));
+    for (line, lines) in [("survey", surveyed()), ("latency", &latency), ("matrix", &matrix)] {
+        let plan = plan(lines);
         let reference = &plan.groups[0][0].cell;
         assert_eq!((reference.mechanism.as_str(), reference.payload_bytes), ("atomic-store", 8));
         for group in &plan.groups {
@@ -85,10 +91,10 @@ fn the_seed_decides_about_the_order() {
 
 #[test]
 fn forms_that_are_to_be_compared_are_interleaved() {
-    let lines = measured("survey --simulated-machine 7");
+    let lines = surveyed();
     for plain in ["std-condvar", "pthread-condvar", "parking-lot-condvar"] {
         let after = format!("{plain}-after");
-        let groups = &plan(&lines).groups;
+        let groups = &plan(lines).groups;
         let holds =
             |group: usize, name: &str| groups[group].iter().any(|planned| planned.cell.mechanism == name);
         for group in (0..groups.len()).filter(|group| holds(*group, &after)) {
