@@ -33,6 +33,12 @@ impl Progress {
         Progress { bar, total_ms: 0, group_start_ms: 0, group_ms: 0, on_record }
     }
 
+    fn show(&self, position_ms: u64) {
+        self.bar.set_position(position_ms);
+        let left = Duration::from_millis(self.total_ms.saturating_sub(position_ms));
+        self.bar.set_prefix(format!("{} s", left.as_secs() + 1));
+    }
+
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
@@ -49,14 +55,11 @@ impl Observer for Progress {
         self.group_start_ms = self.total_ms.saturating_sub(remaining_ms);
         let group = [cells.to_vec()];
         self.group_ms = threadtoll_lab::plan::estimate_ns(&group) / 1_000_000;
-        self.bar.set_position(self.group_start_ms);
+        self.show(self.group_start_ms);
     }
 
     fn block(&mut self, cell: &PlannedCell, done: u64, of: u64) {
-        let position = self.group_start_ms + self.group_ms * done / of.max(1);
-        self.bar.set_position(position);
-        let left = Duration::from_millis(self.total_ms.saturating_sub(position));
-        self.bar.set_prefix(format!("{} s", left.as_secs() + 1));
+        self.show(self.group_start_ms + self.group_ms * done / of.max(1));
         self.bar.set_message(format!("{} {}", cell.cell.label(), cell.cell.placement));
     }
 

@@ -106,20 +106,13 @@ pub(crate) fn cheapest<'r>(rows: &'r [Row<'_>]) -> Option<&'r Row<'r>> {
     find(&pinned).or_else(|| find(&|_| true))
 }
 
-/// How many times `base` a record is, by the paired ratios of both to the reference that their groups share: two medians of
-/// groups that were measured minutes apart would compare the machine's moods. Where there are no such ratios, the quotient of
-/// the medians has to do.
+/// How many times `base` a record is: the quotient of the medians that stand in the table.
+///
+/// The paired ratios to the reference would not do here. Carried from group to group they would assume that the machine's moods
+/// change everything alike, and they do not: a cache line can become six times as dear while a wake-up stays what it was.
 pub(crate) fn times(record: &Record, base: &Record) -> Option<f64> {
-    let to_reference = |of: &Record| of.against.first().map(|against| (against.cell.clone(), against.ratio));
-    let paired = match (to_reference(record), to_reference(base)) {
-        _ if record.cell == base.cell => Some(1.0),
-        (Some((of, ratio)), None) if of == base.cell => Some(ratio),
-        (None, Some((of, ratio))) if of == record.cell => Some(1.0 / ratio),
-        (Some((of, ratio)), Some((base_of, base_ratio))) if of == base_of => Some(ratio / base_ratio),
-        _ => None,
-    };
-    let quotient = || Some(record.one_way.p50? / base.one_way.p50?);
-    paired.or_else(quotient).filter(|times| times.is_finite() && *times > 0.0)
+    let quotient = record.one_way.p50? / base.one_way.p50?;
+    Some(quotient).filter(|times| times.is_finite() && *times > 0.0)
 }
 
 /// `CPU 3`, `CPUs 0, 1`, `CPUs 0-7, 9`: runs of numbers are drawn together, and at most eight runs are said.

@@ -45,8 +45,6 @@ fn names_that_are_not_known_bring_the_nearest() {
 #[test]
 fn numbers_and_durations_are_checked() {
     all_bad(&[
-        ("latency --cpus 0,99", "CPU 99", "can be used"),
-        ("survey --cpus 4096", "CPU 4096", "can be used"),
         ("latency --cpus 0,0", "named twice", "once"),
         ("latency --cpus a", "“a” is no number of a CPU", "0,1,2"),
         ("latency --cpus 0-1", "“0-1” is no number", "0,1,2"),
@@ -82,6 +80,17 @@ fn numbers_and_durations_are_checked() {
         ("latency --time 5ms --time 6ms", "given twice", "once"),
         ("latency --simulated-machine x", "no whole number", "from 0"),
     ]);
+}
+
+#[test]
+fn cpus_that_are_not_there_are_named_before_anything_is_watched() {
+    let first = threadtoll_machine::allowed_cpus()[0];
+    for line in [format!("latency --cpus {first},99999"), "survey --cpus 99999".into()] {
+        threadtoll(words(&line, &[]))
+            .bad()
+            .says("CPU 99999: this machine has no such CPU")
+            .says("can be used: ");
+    }
 }
 
 #[test]

@@ -13,3 +13,4 @@ mod program;
 mod real;
 mod simulated;
 mod synthetic;
+mod terminal;

@@ -200,10 +200,7 @@ impl<'a> Run<'a> {
             ("same CPU", "one way, p50"),
             ("free", "one way, p50"),
             ("95%", "interval of the row’s first one-way median"),
-            (
-                "times cheapest",
-                "times the cheapest hand-off between two threads, by the paired ratios of both to the reference",
-            ),
+            ("times cheapest", "times the cheapest hand-off between two threads"),
             ("p50", "round trip"),
             ("p99", "round trip"),
             ("p99.9", "round trip"),

@@ -46,7 +46,7 @@ fn heading(machine: &Machine, style: &Style) -> String {
 
 fn explanation(rows: &[Row<'_>]) -> String {
     let mut text = String::from(
-        "One way is half a round trip; p50 is the median. Round trips are there and back, never halved. Multiples of the cheapest are taken between neighbours in time.",
+        "One way is half a round trip; p50 is the median. Round trips are there and back, never halved.",
     );
     let pair =
         rows.iter().filter_map(|row| row.side(Placement::Pinned)).find(|record| record.cell.cpus.len() == 2);
