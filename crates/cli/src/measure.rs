@@ -21,8 +21,8 @@ use threadtoll_machine::place::allowed_cpus;
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::file::{self, Appender, Results};
 use threadtoll_record::{Line, Machine, Plan, PlannedCell, Record, Warning, run_id, timestamp};
-use threadtoll_report::clean;
 use threadtoll_report::text::{self, Style};
+use threadtoll_report::{clean, cpus};
 
 use crate::arguments::{Look, Measure};
 use crate::console;
@@ -248,22 +248,15 @@ impl Measuring {
 
     /// Says what is about to happen.
     fn announce(&self, results: &Results) {
-        let left: Vec<Vec<PlannedCell>> = results
-            .plan
-            .groups
-            .iter()
-            .zip(&results.groups)
-            .filter(|(_, state)| state.records.is_none())
-            .map(|(group, _)| group.clone())
-            .collect();
-        let cells: usize = left.iter().map(Vec::len).sum();
+        let left: Vec<&[PlannedCell]> = left(results).map(|(_, group)| group).collect();
+        let cells: usize = left.iter().map(|group| group.len()).sum();
         console::err(&format!(
             "{} · {} CPUs · grade {} · {cells} cells in {} groups · {}",
             clean(&self.machine.cpu),
             self.machine.cpus,
             self.machine.grade,
             left.len(),
-            about(estimate_ns(&left)),
+            about(estimate_ns(left.iter().copied())),
         ));
         for warning in &self.machine.warnings {
             console::err(&format!("warning: {}", warning.text));
@@ -400,8 +393,7 @@ fn check_cpus(common: &Common, topology: &Topology, allowed: &[u32]) -> Result<(
         Some(_) => "this process may not use it",
         None => "this machine has no such CPU online",
     };
-    Err(Failure::usage(format!("--cpus: CPU {cpu}: {why}"))
-        .hint(format!("CPUs that can be used: {}", ranges(allowed))))
+    Err(Failure::usage(format!("--cpus: CPU {cpu}: {why}")).hint(format!("can be used: {}", cpus(allowed))))
 }
 
 fn check_cpus_of(plan: &Plan, machine: &Machine) -> Result<(), Failure> {
@@ -414,26 +406,10 @@ fn check_cpus_of(plan: &Plan, machine: &Machine) -> Result<(), Failure> {
     match missing {
         Some(cpu) => {
             Err(Failure::refused(format!("the run used CPU {cpu}, which this process may not use now"))
-                .hint(format!("CPUs that can be used: {}", ranges(&machine.allowed))))
+                .hint(format!("can be used: {}", cpus(&machine.allowed))))
         }
         None => Ok(()),
     }
-}
-
-/// `0-3,8` for 0, 1, 2, 3, 8.
-fn ranges(cpus: &[u32]) -> String {
-    let mut parts: Vec<(u32, u32)> = Vec::new();
-    for cpu in cpus {
-        match parts.last_mut() {
-            Some((_, end)) if *end + 1 == *cpu => *end = *cpu,
-            _ => parts.push((*cpu, *cpu)),
-        }
-    }
-    let texts: Vec<String> = parts
-        .iter()
-        .map(|(start, end)| if start == end { start.to_string() } else { format!("{start}-{end}") })
-        .collect();
-    texts.join(",")
 }
 
 /// `about 50 s`, `about 12 min`.
@@ -446,32 +422,35 @@ fn about(ns: u64) -> String {
     }
 }
 
+/// The groups that are not complete, with their numbers.
+fn left(results: &Results) -> impl Iterator<Item = (usize, &[PlannedCell])> {
+    let states = results.plan.groups.iter().zip(&results.groups).enumerate();
+    states
+        .filter(|(_, (_, state))| state.records.is_none())
+        .map(|(index, (group, _))| (index, group.as_slice()))
+}
+
 /// Prints what is still to be measured.
 fn print_plan(results: &Results) {
     let mut text = String::new();
-    let mut left = Vec::new();
-    for (index, group) in results.plan.groups.iter().enumerate() {
-        if results.groups[index].records.is_some() {
-            continue;
-        }
-        left.push(group);
+    for (index, group) in left(results) {
         let rounds = group.first().map_or(0, |planned| planned.budget.rounds);
         text.push_str(&format!("group {index}: {rounds} rounds\n"));
         for planned in group {
             let cell = &planned.cell;
             text.push_str(&format!(
-                "  {:10} {:40} {:9} {:12} CPUs {}\n",
+                "  {:10} {:40} {:9} {:12} {}\n",
                 clean(&planned.experiment),
                 cell.label(),
                 cell.placement,
                 cell.relation,
-                ranges(&cell.cpus)
+                cpus(&cell.cpus)
             ));
         }
     }
-    let cells: usize = left.iter().map(|group| group.len()).sum();
-    let ns = left.iter().map(|group| estimate_ns(std::slice::from_ref(group))).fold(0, u64::saturating_add);
-    text.push_str(&format!("{cells} cells in {} groups, {}", left.len(), about(ns)));
+    let cells: usize = left(results).map(|(_, group)| group.len()).sum();
+    let ns = estimate_ns(left(results).map(|(_, group)| group));
+    text.push_str(&format!("{cells} cells in {} groups, {}", left(results).count(), about(ns)));
     console::out(&text);
 }
 
@@ -513,13 +492,6 @@ pub(crate) fn print_verdict(results: &Results, records: &[Record], to_stderr: bo
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cpus_are_shown_as_ranges() {
-        assert_eq!(ranges(&[0, 1, 2, 3, 8]), "0-3,8");
-        assert_eq!(ranges(&[5]), "5");
-        assert_eq!(ranges(&[]), "");
-    }
 
     #[test]
     fn forecasts_are_said_in_a_unit_that_fits() {

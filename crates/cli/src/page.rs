@@ -17,20 +17,14 @@ const NEAR: u64 = 4096;
 /// Refuses a place where a page cannot or must not be written.
 pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     let shown = path.display();
-    let unwritable = |error: std::io::Error| {
-        Failure::usage(format!("cannot write the page {shown}: {error}"))
-            .hint("name a file in a directory that can be written")
-    };
+    let failed = |error: std::io::Error| unwritable(path, &error.to_string());
     // Looked at before it is opened: a named pipe would keep us waiting for a writer.
     match std::fs::metadata(path) {
-        Ok(found) if !found.is_file() => {
-            Err(Failure::usage(format!("cannot write the page {shown}: it is not a regular file"))
-                .hint("name a file in a directory that can be written"))
-        }
+        Ok(found) if !found.is_file() => Err(unwritable(path, "it is not a regular file")),
         Ok(_) => {
-            let file = File::open(path).map_err(unwritable)?;
+            let file = File::open(path).map_err(failed)?;
             let mut start = Vec::new();
-            file.take(NEAR).read_to_end(&mut start).map_err(unwritable)?;
+            file.take(NEAR).read_to_end(&mut start).map_err(failed)?;
             let ours = start.starts_with(BEGINNING) && start.windows(TITLE.len()).any(|part| part == TITLE);
             if start.is_empty() || ours {
                 Ok(())
@@ -42,14 +36,12 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
             match directory.map(std::fs::metadata) {
-                Some(Ok(found)) if !found.is_dir() => Err(Failure::usage(format!(
-                    "cannot write the page {shown}: its directory is no directory"
-                ))),
+                Some(Ok(found)) if !found.is_dir() => Err(unwritable(path, "its directory is no directory")),
                 // Made when the page is written.
                 _ => Ok(()),
             }
         }
-        Err(error) => Err(unwritable(error)),
+        Err(error) => Err(failed(error)),
     }
 }
 
@@ -60,10 +52,12 @@ pub(crate) fn prepare(path: &Path) -> Result<(), Failure> {
     let tried = std::fs::create_dir_all(directory(path))
         .and_then(|()| OpenOptions::new().write(true).create_new(true).open(&draft))
         .and_then(|_| std::fs::remove_file(&draft));
-    tried.map_err(|error| {
-        Failure::usage(format!("cannot write the page {}: {error}", path.display()))
-            .hint("name a file in a directory that can be written")
-    })
+    tried.map_err(|error| unwritable(path, &error.to_string()))
+}
+
+fn unwritable(path: &Path, why: &str) -> Failure {
+    Failure::usage(format!("cannot write the page {}: {why}", path.display()))
+        .hint("name a file in a directory that can be written")
 }
 
 fn directory(path: &Path) -> &Path {

@@ -53,8 +53,7 @@ impl Observer for Progress {
             self.bar.set_length(self.total_ms);
         }
         self.group_start_ms = self.total_ms.saturating_sub(remaining_ms);
-        let group = [cells.to_vec()];
-        self.group_ms = threadtoll_lab::plan::estimate_ns(&group) / 1_000_000;
+        self.group_ms = threadtoll_lab::plan::estimate_ns([cells]) / 1_000_000;
         self.show(self.group_start_ms);
     }
 

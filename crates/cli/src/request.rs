@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use threadtoll_lab::mechanism::{self, Mechanism};
-use threadtoll_lab::plan::{Effort, LONGEST_NS, MOST_PAYLOAD};
+use threadtoll_lab::plan::{LONGEST_NS, MOST_PAYLOAD, MOST_SAMPLES};
 use threadtoll_machine::topology::Level;
 use threadtoll_record::{Layout, Neighbour, Pause, Placement};
 
@@ -43,7 +43,7 @@ impl Common {
             samples: measure
                 .samples
                 .as_deref()
-                .map(|text| count("--samples", text, 1, Effort::MOST_SAMPLES))
+                .map(|text| count("--samples", text, 1, MOST_SAMPLES))
                 .transpose()?,
             cpus: measure.cpus.as_deref().map(cpus).transpose()?,
             placements: placements(&measure.placement)?,

@@ -125,7 +125,7 @@ pub(crate) trait Mark {
     fn mark(&mut self) -> u64;
 }
 
-struct Silent;
+pub(crate) struct Silent;
 
 impl Mark for Silent {
     #[inline(always)]
@@ -134,7 +134,7 @@ impl Mark for Silent {
     }
 }
 
-struct Watching<'a>(&'a Clock);
+pub(crate) struct Watching<'a>(pub(crate) &'a Clock);
 
 impl Mark for Watching<'_> {
     #[inline(always)]
@@ -143,7 +143,7 @@ impl Mark for Watching<'_> {
     }
 }
 
-struct Times<'a>(&'a Clock, &'a mut Vec<u64>);
+pub(crate) struct Times<'a>(pub(crate) &'a Clock, pub(crate) &'a mut Vec<u64>);
 
 impl Mark for Times<'_> {
     #[inline(always)]
@@ -154,7 +154,11 @@ impl Mark for Times<'_> {
     }
 }
 
-struct TimesAndCpus<'a>(&'a Clock, &'a mut Vec<u64>, &'a mut Vec<u32>);
+pub(crate) struct TimesAndCpus<'a>(
+    pub(crate) &'a Clock,
+    pub(crate) &'a mut Vec<u64>,
+    pub(crate) &'a mut Vec<u32>,
+);
 
 impl Mark for TimesAndCpus<'_> {
     #[inline(always)]
@@ -171,45 +175,25 @@ macro_rules! marking {
     ($marks:expr, $mark:ident => $body:expr) => {
         match $marks {
             $crate::exchange::Marks::None => {
-                let mut $mark = $crate::exchange::silent();
+                let mut $mark = $crate::exchange::Silent;
                 $body
             }
             $crate::exchange::Marks::Clock(clock) => {
-                let mut $mark = $crate::exchange::watching(clock);
+                let mut $mark = $crate::exchange::Watching(clock);
                 $body
             }
             $crate::exchange::Marks::Times(clock, times) => {
-                let mut $mark = $crate::exchange::times(clock, times);
+                let mut $mark = $crate::exchange::Times(clock, times);
                 $body
             }
             $crate::exchange::Marks::TimesAndCpus(clock, times, cpus) => {
-                let mut $mark = $crate::exchange::times_and_cpus(clock, times, cpus);
+                let mut $mark = $crate::exchange::TimesAndCpus(clock, times, cpus);
                 $body
             }
         }
     };
 }
 pub(crate) use marking;
-
-pub(crate) fn silent() -> impl Mark {
-    Silent
-}
-
-pub(crate) fn watching(clock: &Clock) -> impl Mark {
-    Watching(clock)
-}
-
-pub(crate) fn times<'a>(clock: &'a Clock, times: &'a mut Vec<u64>) -> impl Mark + use<'a> {
-    Times(clock, times)
-}
-
-pub(crate) fn times_and_cpus<'a>(
-    clock: &'a Clock,
-    times: &'a mut Vec<u64>,
-    cpus: &'a mut Vec<u32>,
-) -> impl Mark + use<'a> {
-    TimesAndCpus(clock, times, cpus)
-}
 
 /// The loop of the leading end. `$exchange` sends the message with the sequence number `$seq` and gives the echo's; it
 /// may await, which is why this is a macro: the async rung runs the very same loop inside its task.
@@ -310,6 +294,7 @@ impl<E: Exchange> Follow for Apart<E> {
     }
 }
 
+/// Both ends on one thread, with their loop.
 struct Alone<S>(S);
 
 impl<S: Solo> Lead for Alone<S> {

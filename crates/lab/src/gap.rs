@@ -6,14 +6,15 @@ const GAP_PS: u64 = 10_000_000;
 
 /// The time in picoseconds by which stretches exceeded the median, of those that did so by a gap.
 pub(crate) fn vanished_ps(stretches: &[u64]) -> u64 {
-    if stretches.len() < 3 {
-        return 0;
-    }
-    let mut sorted = stretches.to_vec();
-    let middle = sorted.len() / 2;
-    let (_, median, _) = sorted.select_nth_unstable(middle);
-    let median = *median;
+    let median = median_ps(stretches);
     stretches.iter().map(|stretch| stretch.saturating_sub(median)).filter(|excess| *excess >= GAP_PS).sum()
+}
+
+/// The median, the upper one of two in the middle; 0 if there are none.
+pub(crate) fn median_ps(values: &[u64]) -> u64 {
+    let mut sorted = values.to_vec();
+    let middle = sorted.len() / 2;
+    if sorted.is_empty() { 0 } else { *sorted.select_nth_unstable(middle).1 }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod async_wake;
 mod atomic;
 mod condvar;
+mod crossed;
 mod eventfd;
 mod fiber_switch;
 mod function_call;

@@ -8,11 +8,13 @@ mod requested;
 mod sound;
 mod survey;
 
+use threadtoll_record::{PlannedCell, Refused};
+
 pub use cells::{Choice, Lacking, Site};
-pub use groups::{Effort, estimate_ns};
+pub use groups::{MOST_SAMPLES, ROUNDS, budget, estimate_ns};
 pub use requested::{latency, matrix};
 pub use sound::{LONGEST_NS, MOST_PAYLOAD, unsound};
 pub use survey::{Depth, survey};
 
 /// Groups of cells, the reference first in each, and what was left out with its reason.
-pub type Planned = (Vec<Vec<threadtoll_record::PlannedCell>>, Vec<threadtoll_record::Refused>);
+pub type Planned = (Vec<Vec<PlannedCell>>, Vec<Refused>);

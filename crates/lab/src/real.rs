@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use threadtoll_machine::clock::{self, Clock};
 use threadtoll_machine::disturbance::{SystemCounters, SystemProbe, account};
-use threadtoll_record::{BlockKind, ClockFacts, Layout, Machine, Pause, Placement, PlannedCell};
+use threadtoll_record::{BlockKind, ClockFacts, Layout, Machine, Pause, Placement, PlannedCell, fold};
 
 use crate::gap;
 use crate::mechanism::{self, Class, Mechanism, Settings};
@@ -33,8 +33,6 @@ use worker::{Job, Pair, Report, Watch};
 pub const MAX_SAMPLES: u64 = 200_000;
 /// A stretch is long enough that its two stamps are less than one part in this of it.
 const STAMP_SHARE: f64 = 100.0;
-/// One-way times are stamped where the clocks of both CPUs agree within this share of the median.
-const AGREEMENT_SHARE: f64 = 0.05;
 /// Exchanges before the clock starts last about this long, so that both ends are awake and up to speed.
 const WARM_UP_NS: f64 = 500_000.0;
 /// The same for free placement, where the scheduler is to have had its say: longer than its time slice.
@@ -101,7 +99,7 @@ impl Rig for RealRig {
             if let &[a, b] = cell.planned.cell.cpus.as_slice() {
                 let bound = bounds.get(&(a, b)).copied();
                 // A median one-way time is half a round trip, near enough for this decision.
-                cell.one_way_bound_ns = bound.filter(|bound| *bound < AGREEMENT_SHARE * cell.mean_ns / 2.0);
+                cell.one_way_bound_ns = bound.filter(|bound| *bound < fold::AGREEMENT * cell.mean_ns / 2.0);
             }
         }
         Ok(Box::new(RealStage { rig: self, cells }))
@@ -140,7 +138,7 @@ struct Cell {
     clock: Clock,
     pair: Pair,
     system: SystemProbe,
-    /// The round trip as the last block found it.
+    /// The round trip as the last stretches found it.
     mean_ns: f64,
     stamp_ns: f64,
     next_seq: u64,
@@ -171,7 +169,7 @@ impl Cell {
             (Placement::Free, cpus) => (cpus.to_vec(), cpus.to_vec()),
             (_, cpus) => (vec![cpus[0]], vec![cpus[0]]),
         };
-        let pair = Pair::start(clock, mechanism, settings, lead_cpus, follow_cpus)?;
+        let pair = Pair::start(clock, mechanism, settings, cell.placement, lead_cpus, follow_cpus)?;
         let neighbours =
             cell.neighbour.map(|kind| Neighbours::start(kind, &cell.cpus, allowed)).transpose()?;
         let awake = cell.keep_awake.then(|| Awake::start(&cell.cpus)).transpose()?;
@@ -240,18 +238,8 @@ impl Cell {
         let round_trips = stretches.saturating_mul(per_stretch) as f64;
         let foreseen_ns = length_ns.min(round_trips * (self.mean_ns + self.stamp_ns) * 10.0);
         let patience = self.patience + Duration::from_nanos((foreseen_ns * 5.0) as u64);
-        let report = self.pair.run(job, patience).ok_or_else(|| LabError::Stuck {
-            mechanism: self.planned.cell.mechanism.clone(),
-            placement: self.planned.cell.placement.to_string(),
-            seconds: patience.as_secs(),
-        })?;
+        let report = self.pair.run(job, patience)?;
         self.next_seq = report.next;
-        if report.wrong != 0 {
-            return Err(LabError::WrongMessage {
-                mechanism: self.planned.cell.mechanism.clone(),
-                placement: self.planned.cell.placement.to_string(),
-            });
-        }
         Ok(report)
     }
 

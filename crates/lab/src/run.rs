@@ -12,6 +12,7 @@ use threadtoll_record::{
     fold, timestamp,
 };
 
+use crate::gap;
 use crate::plan::estimate_ns;
 use crate::rig::{LabError, Measured, Now, Rig};
 
@@ -62,10 +63,8 @@ pub fn run(
         if stop.load(Ordering::Relaxed) {
             return Ok(Outcome::Interrupted);
         }
-        let remaining: u64 = (index..count)
-            .filter(|index| results.groups[*index].records.is_none())
-            .map(|index| estimate_ns(std::slice::from_ref(&results.plan.groups[index])))
-            .fold(0, u64::saturating_add);
+        let unfinished = (index..count).filter(|index| results.groups[*index].records.is_none());
+        let remaining = estimate_ns(unfinished.map(|index| results.plan.groups[index].as_slice()));
         observer.group(index, count, &results.plan.groups[index], remaining);
         if measure_group(rig, results, index, file, observer, stop)? == Outcome::Interrupted {
             return Ok(Outcome::Interrupted);
@@ -316,7 +315,7 @@ fn worst(
         at = candidate + 1;
         ended_ps[index] = sum;
     }
-    let median = median_ps(samples);
+    let median = gap::median_ps(samples);
     candidates
         .iter()
         .zip(ended_ps)
@@ -354,12 +353,6 @@ fn likely_cause(block: &Block, pinned: bool, excess_ps: u64) -> Option<Cause> {
     } else {
         None
     }
-}
-
-fn median_ps(samples: &[u64]) -> u64 {
-    let mut sorted = samples.to_vec();
-    let middle = sorted.len() / 2;
-    if sorted.is_empty() { 0 } else { *sorted.select_nth_unstable(middle).1 }
 }
 
 #[cfg(test)]

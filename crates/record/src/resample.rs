@@ -13,7 +13,7 @@ use crate::Histogram;
 pub const RESAMPLES: usize = 1000;
 
 /// Fewer samples than this beyond a quantile, and the quantile is not given.
-pub const BEYOND: f64 = 20.0;
+const BEYOND: f64 = 20.0;
 
 /// Draws `len` indices with replacement, `RESAMPLES` times, and hands each draw's multiplicities to `visit`.
 fn draws(len: usize, seed: u64, mut visit: impl FnMut(&[u32])) {
@@ -63,10 +63,16 @@ pub fn mean(blocks: &[(f64, u64)], seed: u64) -> Option<(f64, Option<[f64; 2]>)>
     Some((value, middle(values)))
 }
 
+/// Whether `count` samples leave at least 20 beyond a quantile. A millionth is forgiven, because 200,000 × (1 - 0.9999)
+/// is a little less than 20 in binary.
+pub fn enough(count: u64, quantile: f64) -> bool {
+    count as f64 * (1.0 - quantile) >= BEYOND - 1e-6
+}
+
 /// One quantile of merged histograms with its 95% interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QuantileEstimate {
-    /// The quantile in nanoseconds; null with fewer than [`BEYOND`] samples beyond it.
+    /// The quantile in nanoseconds; null with fewer than 20 samples beyond it.
     pub value: Option<f64>,
     /// Its interval; null where the quantile is, or with fewer than two blocks.
     pub interval95: Option<[f64; 2]>,
@@ -78,11 +84,10 @@ pub fn quantiles(blocks: &[&Histogram], wanted: &[f64], seed: u64) -> Vec<Quanti
     let mut merged = Histogram::new();
     blocks.iter().for_each(|block| merged.add(block));
     let total = merged.count();
-    let enough = |quantile: f64| total as f64 * (1.0 - quantile) >= BEYOND - 1e-6;
     let mut found: Vec<QuantileEstimate> = wanted
         .iter()
         .map(|quantile| QuantileEstimate {
-            value: if enough(*quantile) { merged.quantile_ns(*quantile) } else { None },
+            value: if enough(total, *quantile) { merged.quantile_ns(*quantile) } else { None },
             interval95: None,
         })
         .collect();
@@ -224,6 +229,7 @@ mod tests {
         let found = quantiles(&blocks.iter().collect::<Vec<_>>(), &[0.5, 0.999, 0.9999], 7);
         let [low, high] = found[0].interval95.unwrap();
         assert!(low < 108.0 && high > 111.0, "{low} {high}");
+        assert!(enough(200_000, 0.9999) && !enough(199_990, 0.9999));
         assert!(found[1].value.is_some(), "20,000 samples leave exactly 20 beyond p99.9");
         assert_eq!(found[2], QuantileEstimate { value: None, interval95: None });
     }

@@ -13,3 +13,4 @@ pub mod text;
 pub mod units;
 
 pub use clean::clean;
+pub use rows::cpus;

@@ -116,7 +116,7 @@ pub(crate) fn times(record: &Record, base: &Record) -> Option<f64> {
 }
 
 /// `CPU 3`, `CPUs 0, 1`, `CPUs 0-7, 9`: runs of numbers are drawn together, and at most eight runs are said.
-pub(crate) fn cpus(cpus: &[u32]) -> String {
+pub fn cpus(cpus: &[u32]) -> String {
     const MOST: usize = 8;
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for cpu in cpus {
@@ -212,10 +212,7 @@ pub(crate) fn summed<'d>(summaries: impl Iterator<Item = &'d DisturbanceSummary>
 
 /// The median; of an even number, the mean of the two in the middle.
 pub(crate) fn middle(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let upper = *values.get(values.len() / 2)?;
-    if values.len() % 2 == 1 { Some(upper) } else { Some(f64::midpoint(values[values.len() / 2 - 1], upper)) }
+    resample::median_of(&mut values.collect::<Vec<_>>())
 }
 
 fn hull(intervals: impl Iterator<Item = [f64; 2]>) -> Option<[f64; 2]> {
@@ -239,9 +236,7 @@ fn all_values(records: &[&Record]) -> Option<Histogram> {
 
 fn quantiles(histogram: &Histogram) -> Quantiles {
     let given = |quantile: f64| {
-        (histogram.count() as f64 * (1.0 - quantile) >= resample::BEYOND)
-            .then(|| histogram.quantile_ns(quantile))
-            .flatten()
+        resample::enough(histogram.count(), quantile).then(|| histogram.quantile_ns(quantile)).flatten()
     };
     Quantiles { p50: given(0.5), p90: given(0.9), p99: given(0.99), p999: given(0.999), p9999: given(0.9999) }
 }

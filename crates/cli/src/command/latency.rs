@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use threadtoll_lab::mechanism;
-use threadtoll_lab::plan::{Choice, Effort, latency};
+use threadtoll_lab::plan::{Choice, budget, latency};
 use threadtoll_record::{Layout, Pause, Placement};
 
 use crate::arguments::Latency;
@@ -47,8 +47,8 @@ pub(crate) fn run(arguments: &Latency) -> Result<ExitCode, Failure> {
         page: None,
         makes_page: false,
         plan: &|site: &Site<'_>| {
-            let effort = Effort::new(common.time_ns.unwrap_or(TIME_NS), common.samples);
-            latency(site, &mechanisms, &choice, effort, common.placements.is_empty())
+            let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);
+            latency(site, &mechanisms, &choice, budget, common.placements.is_empty())
         },
     })
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use threadtoll_lab::mechanism;
-use threadtoll_lab::plan::{Effort, matrix};
+use threadtoll_lab::plan::{budget, matrix};
 use threadtoll_machine::topology::Level;
 
 use crate::arguments::Matrix;
@@ -29,9 +29,9 @@ pub(crate) fn run(arguments: &Matrix) -> Result<ExitCode, Failure> {
         page: None,
         makes_page: false,
         plan: &|site: &Site<'_>| {
-            let effort = Effort::new(common.time_ns.unwrap_or(TIME_NS), common.samples);
+            let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);
             let mechanism = request.mechanism.or_else(|| mechanism::find("atomic-store"));
-            matrix(site, mechanism, request.level.unwrap_or(Level::All), effort)
+            matrix(site, mechanism, request.level.unwrap_or(Level::All), budget)
         },
     })
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::json;
-use threadtoll_lab::plan::{Depth, Effort, survey};
+use threadtoll_lab::plan::{Depth, budget, survey};
 use threadtoll_record::Machine;
 
 use crate::arguments::Survey;
@@ -33,9 +33,9 @@ pub(crate) fn run(arguments: &Survey) -> Result<ExitCode, Failure> {
         page: arguments.html.clone(),
         makes_page: true,
         plan: &|site: &Site<'_>| {
-            let effort = (common.time_ns.is_some() || common.samples.is_some())
-                .then(|| Effort::new(common.time_ns.unwrap_or(1_000_000_000), common.samples));
-            survey(site, depth, &common.placements, effort)
+            let budget = (common.time_ns.is_some() || common.samples.is_some())
+                .then(|| budget(common.time_ns.unwrap_or(1_000_000_000), common.samples));
+            survey(site, depth, &common.placements, budget)
         },
     })
 }

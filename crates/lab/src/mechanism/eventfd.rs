@@ -6,16 +6,15 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::crossed::crossed;
 use super::lanes::Lane;
 use super::{Ends, Exchange, Settings, Unavailable};
 
 pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let (lead, follow) = Lane::pair(settings);
-    let (there, back) = (Arc::new(counter()?), Arc::new(counter()?));
-    Ok(Ends::two(
-        EventFd { to: lead.0, from: lead.1, signal: Arc::clone(&there), wait: Arc::clone(&back) },
-        EventFd { to: follow.0, from: follow.1, signal: back, wait: there },
-    ))
+    let (leads, follows) = crossed(counter()?, counter()?);
+    let end = |(to, from), (signal, wait)| EventFd { to, from, signal, wait };
+    Ok(Ends::two(end(lead, leads), end(follow, follows)))
 }
 
 fn counter() -> Result<File, Unavailable> {

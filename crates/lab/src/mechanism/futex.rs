@@ -6,16 +6,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::crossed::crossed;
 use super::lanes::Lane;
 use super::{Ends, Exchange, Settings, Unavailable};
 
 pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let (lead, follow) = Lane::pair(settings);
-    let (there, back) = (Arc::new(Word::default()), Arc::new(Word::default()));
-    Ok(Ends::two(
-        Futex { to: lead.0, from: lead.1, wake: Arc::clone(&there), wait: Arc::clone(&back), seen: 0 },
-        Futex { to: follow.0, from: follow.1, wake: back, wait: there, seen: 0 },
-    ))
+    let (leads, follows) = crossed(Word::default(), Word::default());
+    let end = |(to, from), (wake, wait)| Futex { to, from, wake, wait, seen: 0 };
+    Ok(Ends::two(end(lead, leads), end(follow, follows)))
 }
 
 /// The word that the kernel compares, on a line of its own.

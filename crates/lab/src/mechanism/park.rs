@@ -4,16 +4,15 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 
+use super::crossed::crossed;
 use super::lanes::Lane;
 use super::{Ends, Exchange, Settings, Unavailable};
 
 pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let (lead, follow) = Lane::pair(settings);
-    let (here, there) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
-    Ok(Ends::two(
-        Park { to: lead.0, from: lead.1, own: Arc::clone(&here), other: Arc::clone(&there), seen: 0 },
-        Park { to: follow.0, from: follow.1, own: there, other: here, seen: 0 },
-    ))
+    let (leads, follows) = crossed(OnceLock::new(), OnceLock::new());
+    let end = |(to, from), (own, other)| Park { to, from, own, other, seen: 0 };
+    Ok(Ends::two(end(lead, leads), end(follow, follows)))
 }
 
 struct Park {

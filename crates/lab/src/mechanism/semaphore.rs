@@ -4,16 +4,15 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::crossed::crossed;
 use super::lanes::Lane;
 use super::{Ends, Exchange, Settings, Unavailable};
 
 pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let (lead, follow) = Lane::pair(settings);
-    let (there, back) = (Arc::new(Semaphore::new()?), Arc::new(Semaphore::new()?));
-    Ok(Ends::two(
-        Posting { to: lead.0, from: lead.1, post: Arc::clone(&there), wait: Arc::clone(&back) },
-        Posting { to: follow.0, from: follow.1, post: back, wait: there },
-    ))
+    let (leads, follows) = crossed(Semaphore::new()?, Semaphore::new()?);
+    let end = |(to, from), (post, wait)| Posting { to, from, post, wait };
+    Ok(Ends::two(end(lead, leads), end(follow, follows)))
 }
 
 /// On a line of its own.

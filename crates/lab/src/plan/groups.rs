@@ -17,50 +17,25 @@ const GROUP_OVERHEAD_NS: u64 = 60_000_000;
 /// Blocks are not made longer than this while there can be more of them instead.
 const LONG_BLOCK_NS: u64 = 25_000_000;
 
-/// How much is measured of each cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Effort {
-    /// Rounds of a group; 21 are what a verdict needs.
-    pub rounds: u32,
-    /// Length of a block of stretches, in nanoseconds.
-    pub stretch_ns: u64,
-    /// Length of a stamped block, in nanoseconds.
-    pub stamped_ns: u64,
-    /// Stamped exchanges in a block, where that was asked for.
-    pub stamped_count: Option<u64>,
-}
+/// The rounds that a verdict needs.
+pub const ROUNDS: u32 = 21;
 
-impl Effort {
-    /// The rounds that a verdict needs.
-    pub const ROUNDS: u32 = 21;
+/// More stamped samples than this do not fit into the most rounds that a group may go.
+pub const MOST_SAMPLES: u64 = MAX_SAMPLES * MAX_ROUNDS as u64;
 
-    /// More stamped samples than this do not fit into the most rounds that a group may go.
-    pub const MOST_SAMPLES: u64 = MAX_SAMPLES * MAX_ROUNDS as u64;
-
-    /// Spreads a time per cell, half of it on stretches, and a number of stamped samples if one was asked for.
-    ///
-    /// More time means more rounds rather than longer blocks: a block keeps a limited number of samples, and intervals
-    /// come from many blocks.
-    pub fn new(time_ns: u64, samples: Option<u64>) -> Self {
-        let needed =
-            samples.map_or(0, |samples| samples.div_ceil(MAX_SAMPLES)).max(time_ns / 2 / LONG_BLOCK_NS);
-        let rounds = needed.clamp(u64::from(Self::ROUNDS), u64::from(MAX_ROUNDS)) as u32;
-        let half = (time_ns / 2 / u64::from(rounds)).max(1);
-        Effort {
-            rounds,
-            stretch_ns: half,
-            stamped_ns: half,
-            stamped_count: samples.map(|samples| samples.div_ceil(u64::from(rounds)).max(2)),
-        }
-    }
-
-    fn budget(self) -> Budget {
-        Budget {
-            rounds: self.rounds,
-            stretch_ns: self.stretch_ns,
-            stamped_ns: self.stamped_ns,
-            stamped_count: self.stamped_count,
-        }
+/// Spreads a time per cell, half of it on stretches, and a number of stamped samples if one was asked for.
+///
+/// More time means more rounds rather than longer blocks: a block keeps a limited number of samples, and intervals
+/// come from many blocks.
+pub fn budget(time_ns: u64, samples: Option<u64>) -> Budget {
+    let needed = samples.map_or(0, |samples| samples.div_ceil(MAX_SAMPLES)).max(time_ns / 2 / LONG_BLOCK_NS);
+    let rounds = needed.clamp(u64::from(ROUNDS), u64::from(MAX_ROUNDS)) as u32;
+    let half = (time_ns / 2 / u64::from(rounds)).max(1);
+    Budget {
+        rounds,
+        stretch_ns: half,
+        stamped_ns: half,
+        stamped_count: samples.map(|samples| samples.div_ceil(u64::from(rounds)).max(2)),
     }
 }
 
@@ -78,10 +53,8 @@ pub(super) fn bundle(bundles: &mut Vec<Vec<Cell>>, mechanism: &Mechanism, cells:
 
 /// How many cells a group holds so that it is measured within [`GROUP_NS`]: as many as may be, and never fewer than four, of
 /// which the reference is one.
-fn size(effort: Effort) -> usize {
-    let visit_ns = effort.stretch_ns.saturating_add(effort.stamped_ns).saturating_add(2 * BLOCK_OVERHEAD_NS);
-    let cell_ns = visit_ns.saturating_mul(u64::from(effort.rounds)).max(1);
-    (GROUP_NS / cell_ns).clamp(4, GROUP as u64) as usize
+fn size(budget: Budget) -> usize {
+    (GROUP_NS / cell_ns(&budget).max(1)).clamp(4, GROUP as u64) as usize
 }
 
 /// Packs bundles of cells into groups. The cells of a bundle are to be compared with each other and stay together where a
@@ -90,13 +63,12 @@ pub(super) fn group(
     bundles: Vec<Vec<Cell>>,
     reference: &Cell,
     experiment: &str,
-    effort: Effort,
+    budget: Budget,
 ) -> Vec<Vec<PlannedCell>> {
-    let planned =
-        |cell: Cell| PlannedCell { experiment: experiment.to_string(), cell, budget: effort.budget() };
+    let planned = |cell: Cell| PlannedCell { experiment: experiment.to_string(), cell, budget };
     let mut groups: Vec<Vec<PlannedCell>> = Vec::new();
     let mut asked_for_reference = false;
-    let size = size(effort);
+    let size = size(budget);
     for bundle in bundles {
         let all: Vec<Cell> = bundle
             .into_iter()
@@ -123,21 +95,17 @@ pub(super) fn group(
     groups
 }
 
-/// How long a plan will take, in nanoseconds, near enough for a forecast. Where samples decide, each is taken for 10 µs.
-pub fn estimate_ns(groups: &[Vec<PlannedCell>]) -> u64 {
-    groups.iter().map(|group| group_estimate_ns(group)).fold(0, u64::saturating_add)
+/// How long groups will take, in nanoseconds, near enough for a forecast. Where samples decide, each is taken for 10 µs.
+pub fn estimate_ns<'a>(groups: impl IntoIterator<Item = &'a [PlannedCell]>) -> u64 {
+    let group_ns = |group: &[PlannedCell]| {
+        group.iter().map(|planned| cell_ns(&planned.budget)).fold(GROUP_OVERHEAD_NS, u64::saturating_add)
+    };
+    groups.into_iter().map(group_ns).fold(0, u64::saturating_add)
 }
 
-/// The same of one group.
-fn group_estimate_ns(group: &[PlannedCell]) -> u64 {
-    group
-        .iter()
-        .map(|planned| {
-            let budget = &planned.budget;
-            let stamped =
-                budget.stamped_count.map_or(budget.stamped_ns, |count| count.saturating_mul(10_000));
-            let visit = budget.stretch_ns.saturating_add(stamped).saturating_add(2 * BLOCK_OVERHEAD_NS);
-            visit.saturating_mul(u64::from(budget.rounds))
-        })
-        .fold(GROUP_OVERHEAD_NS, u64::saturating_add)
+/// The same of one cell.
+fn cell_ns(budget: &Budget) -> u64 {
+    let stamped_ns = budget.stamped_count.map_or(budget.stamped_ns, |count| count.saturating_mul(10_000));
+    let visit_ns = budget.stretch_ns.saturating_add(stamped_ns).saturating_add(2 * BLOCK_OVERHEAD_NS);
+    visit_ns.saturating_mul(u64::from(budget.rounds))
 }

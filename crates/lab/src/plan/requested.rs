@@ -1,12 +1,13 @@
 //! The plans of `latency` and `matrix`: what the user names.
 
 use threadtoll_machine::topology::Level;
-use threadtoll_record::{Placement, PlannedCell, Refused};
+use threadtoll_record::{Budget, Placement, Refused};
 
 use crate::mechanism::{Class, Mechanism};
 
+use super::Planned;
 use super::cells::{Choice, Site, cells, pair_cells};
-use super::groups::{Effort, bundle, group};
+use super::groups::{bundle, group};
 
 /// Every mechanism with every choice. `placements_by_default` tells that nobody asked for placements by name: then those
 /// that a one-thread rung cannot have need no line each.
@@ -14,9 +15,9 @@ pub fn latency(
     site: &Site<'_>,
     mechanisms: &[&Mechanism],
     choice: &Choice,
-    effort: Effort,
+    budget: Budget,
     placements_by_default: bool,
-) -> (Vec<Vec<PlannedCell>>, Vec<Refused>) {
+) -> Planned {
     let mut groups = Vec::new();
     let mut refused = Vec::new();
     for placement in &choice.placements {
@@ -31,18 +32,13 @@ pub fn latency(
             refused.extend(left_out);
             bundle(&mut bundles, mechanism, found);
         }
-        groups.extend(group(bundles, &site.reference(), "latency", effort));
+        groups.extend(group(bundles, &site.reference(), "latency", budget));
     }
     (groups, refused)
 }
 
 /// One mechanism for the pairs of a level.
-pub fn matrix(
-    site: &Site<'_>,
-    mechanism: Option<&Mechanism>,
-    level: Level,
-    effort: Effort,
-) -> (Vec<Vec<PlannedCell>>, Vec<Refused>) {
+pub fn matrix(site: &Site<'_>, mechanism: Option<&Mechanism>, level: Level, budget: Budget) -> Planned {
     let Some(mechanism) = mechanism else { return (Vec::new(), Vec::new()) };
     let mut refused = Vec::new();
     if let Some(why) = site.lacking.of(mechanism) {
@@ -59,5 +55,5 @@ pub fn matrix(
         refused.push(Refused { what: "the matrix".into(), why });
     }
     let cells = pair_cells(mechanism, site, &pairs);
-    (group(vec![cells], &site.reference(), "matrix", effort), refused)
+    (group(vec![cells], &site.reference(), "matrix", budget), refused)
 }

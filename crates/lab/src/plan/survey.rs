@@ -1,11 +1,12 @@
 //! The plan of `survey`: the whole ladder of this machine, fitted into the time that was promised.
 
-use threadtoll_record::{Cell, Layout, Pause, Placement, PlannedCell, Refused};
+use threadtoll_record::{Budget, Cell, Layout, Pause, Placement, Refused};
 
 use crate::mechanism::{ALL, Class, Mechanism, find};
 
+use super::Planned;
 use super::cells::{Choice, Site, cells, pair_cells};
-use super::groups::{Effort, bundle, group};
+use super::groups::{ROUNDS, bundle, group};
 
 /// How thorough a survey is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,22 +20,17 @@ pub enum Depth {
 }
 
 /// Blocks of a pair in a matrix are short: there are many pairs.
-const MATRIX: Effort =
-    Effort { rounds: 7, stretch_ns: 5_000_000, stamped_ns: 5_000_000, stamped_count: None };
-const MATRIX_QUICK: Effort =
-    Effort { rounds: 3, stretch_ns: 3_000_000, stamped_ns: 3_000_000, stamped_count: None };
+const MATRIX: Budget =
+    Budget { rounds: 7, stretch_ns: 5_000_000, stamped_ns: 5_000_000, stamped_count: None };
+const MATRIX_QUICK: Budget =
+    Budget { rounds: 3, stretch_ns: 3_000_000, stamped_ns: 3_000_000, stamped_count: None };
 /// The message sizes of a full survey: the "fat message" claim of 2011.
 const PAYLOADS: [u64; 5] = [64, 256, 1024, 4096, 65536];
 
 /// Makes the plan: the groups, and what was left out with its reason.
 ///
-/// `placements` restricts the ladder, if it is not empty; `asked` replaces the effort of each of its cells.
-pub fn survey(
-    site: &Site<'_>,
-    depth: Depth,
-    placements: &[Placement],
-    asked: Option<Effort>,
-) -> (Vec<Vec<PlannedCell>>, Vec<Refused>) {
+/// `placements` restricts the ladder, if it is not empty; `asked` replaces the budget of each of its cells.
+pub fn survey(site: &Site<'_>, depth: Depth, placements: &[Placement], asked: Option<Budget>) -> Planned {
     let reference = site.reference();
     let mut groups = Vec::new();
     let mut refused = Vec::new();
@@ -44,10 +40,10 @@ pub fn survey(
         }
         let (bundles, left_out) = ladder(site, depth, placement);
         refused.extend(left_out);
-        let effort = asked.unwrap_or_else(|| effort(depth, placement));
-        groups.extend(group(bundles, &reference, "latency", effort));
+        let budget = asked.unwrap_or_else(|| budget(depth, placement));
+        groups.extend(group(bundles, &reference, "latency", budget));
     }
-    let (pairs, matrix_effort) = match depth {
+    let (pairs, matrix_budget) = match depth {
         Depth::Quick => (spread_pairs(site, 4), MATRIX_QUICK),
         Depth::Standard => (spread_pairs(site, 28), MATRIX),
         Depth::Full => (spread_pairs(site, 120), MATRIX),
@@ -58,14 +54,14 @@ pub fn survey(
     for name in ["atomic-store", "futex"] {
         if let Some(mechanism) = find(name) {
             let bundles = vec![pair_cells(mechanism, site, &pairs)];
-            groups.extend(group(bundles, &reference, "matrix", matrix_effort));
+            groups.extend(group(bundles, &reference, "matrix", matrix_budget));
         }
     }
     (groups, refused)
 }
 
-fn effort(depth: Depth, placement: Placement) -> Effort {
-    let ms = |stretch: u64, stamped: u64, rounds: u32| Effort {
+fn budget(depth: Depth, placement: Placement) -> Budget {
+    let ms = |stretch: u64, stamped: u64, rounds: u32| Budget {
         rounds,
         stretch_ns: stretch * 1_000_000,
         stamped_ns: stamped * 1_000_000,
@@ -74,9 +70,9 @@ fn effort(depth: Depth, placement: Placement) -> Effort {
     match (depth, placement) {
         (Depth::Quick, Placement::Free) => ms(20, 20, 9),
         (Depth::Quick, _) => ms(7, 7, 9),
-        (Depth::Standard, Placement::Pinned) => ms(15, 12, Effort::ROUNDS),
-        (Depth::Standard, Placement::SameCpu) => ms(10, 8, Effort::ROUNDS),
-        (Depth::Standard, Placement::Free) => ms(25, 20, Effort::ROUNDS),
+        (Depth::Standard, Placement::Pinned) => ms(15, 12, ROUNDS),
+        (Depth::Standard, Placement::SameCpu) => ms(10, 8, ROUNDS),
+        (Depth::Standard, Placement::Free) => ms(25, 20, ROUNDS),
         (Depth::Full, Placement::Free) => ms(60, 60, 31),
         (Depth::Full, _) => ms(30, 30, 31),
     }

@@ -5,14 +5,13 @@
 //! smallest of each over many exchanges bound the disagreement from both sides (the reasoning of NTP, RFC 5905, without its
 //! assumption that both ways take equally long).
 
-use std::time::Duration;
-
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::{Layout, Pause};
+use threadtoll_record::{Layout, Pause, Placement};
 
 use crate::mechanism::{self, Settings};
 use crate::rig::LabError;
 
+use super::PATIENCE;
 use super::worker::{Job, Pair, Watch};
 
 const EXCHANGES: u64 = 20_000;
@@ -20,11 +19,11 @@ const WARM_UP_NS: f64 = 100_000.0;
 /// Fewer exchanges will do where they are slow.
 const LONGEST_NS: f64 = 20e6;
 
-/// The two-sided bound in nanoseconds; infinite where it could not be established.
+/// The two-sided bound in nanoseconds.
 pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, LabError> {
     let Some(mechanism) = mechanism::find("atomic-store") else { return Ok(f64::INFINITY) };
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
-    let mut pair = Pair::start(clock, mechanism, settings, vec![first], vec![second])?;
+    let mut pair = Pair::start(clock, mechanism, settings, Placement::Pinned, vec![first], vec![second])?;
     let job = Job {
         first: 1,
         warm_up: clock.ticks(WARM_UP_NS),
@@ -33,13 +32,7 @@ pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, La
         length: clock.ticks(LONGEST_NS),
         watch: Watch::OneWay,
     };
-    let failed = |what: fn(String, String) -> LabError| what(mechanism.name.into(), "pinned".into());
-    let Some(report) = pair.run(job, Duration::from_secs(20)) else {
-        return Err(failed(|mechanism, placement| LabError::Stuck { mechanism, placement, seconds: 20 }));
-    };
-    if report.wrong != 0 {
-        return Err(failed(|mechanism, placement| LabError::WrongMessage { mechanism, placement }));
-    }
+    let report = pair.run(job, PATIENCE)?;
     let mut ahead = i64::MAX;
     let mut behind = i64::MAX;
     for (round, arrival) in report.times.windows(2).zip(&report.follow_times) {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::{Layout, Pause};
+use threadtoll_record::{Layout, Pause, Placement};
 
 use crate::mechanism::{Mechanism, Settings};
 use crate::rig::LabError;
 
-use super::per_stretch;
 use super::worker::{Job, Pair, Watch};
+use super::{PATIENCE, WARM_UP_NS, per_stretch};
 
 /// Mean round trips in nanoseconds of neighbouring blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,21 +35,13 @@ pub fn stretch_cost(
     block: Duration,
 ) -> Result<Vec<StretchCost>, LabError> {
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
-    let mut pair = Pair::start(clock, mechanism, settings, vec![cpus.0], vec![cpus.1])?;
+    let mut pair = Pair::start(clock, mechanism, settings, Placement::Pinned, vec![cpus.0], vec![cpus.1])?;
     let mut first = 1;
-    let warm_up = clock.ticks(500_000.0);
+    let warm_up = clock.ticks(WARM_UP_NS);
     let mut mean_ns = |stretches: u64, per_stretch: u64| -> Result<f64, LabError> {
         let job = Job { first, warm_up, stretches, per_stretch, length: u64::MAX, watch: Watch::Nothing };
-        let placement = || "pinned".to_string();
-        let report = pair.run(job, Duration::from_secs(60)).ok_or_else(|| LabError::Stuck {
-            mechanism: mechanism.name.into(),
-            placement: placement(),
-            seconds: 60,
-        })?;
+        let report = pair.run(job, PATIENCE + block * 50)?;
         first = report.next;
-        if report.wrong != 0 {
-            return Err(LabError::WrongMessage { mechanism: mechanism.name.into(), placement: placement() });
-        }
         let ticks = report
             .times
             .last()

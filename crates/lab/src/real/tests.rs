@@ -92,7 +92,15 @@ fn an_end_that_cannot_be_placed_ends_the_run_and_the_other_end_does_not_wait_for
         for name in ["futex", "park", "std-mpsc"] {
             let error = refused(move || {
                 let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
-                Pair::start(&clock(), mechanism::find(name)?, settings, vec![lead], vec![follow]).err()
+                Pair::start(
+                    &clock(),
+                    mechanism::find(name)?,
+                    settings,
+                    Placement::Pinned,
+                    vec![lead],
+                    vec![follow],
+                )
+                .err()
             });
             assert!(error.contains("cannot place a thread") && error.contains("8191"), "{error}");
         }

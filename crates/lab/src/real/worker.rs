@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use threadtoll_machine::clock::Clock;
 use threadtoll_machine::disturbance::{ThreadCounters, ThreadProbe};
 use threadtoll_machine::place;
+use threadtoll_record::Placement;
 
 use crate::exchange::{CLOSING, Course, Ends, Follow, Last, Lead, Marks};
 use crate::mechanism::{Mechanism, Settings};
@@ -33,7 +34,7 @@ pub(super) struct Job {
 /// Exchanges of a stretch while warming up: few, so that a slow mechanism does not take long.
 const WARM_UP_STRETCH: u64 = 4;
 /// Round trips that the threads' accounts hold beside those of the block: one that settles both ends after the accounts
-/// were read, which takes microseconds that the first mark must not show, and one that closes each course.
+/// were read, which takes microseconds that the first mark must not show, and those that close this course and the next.
 const AROUND: u64 = 1 + 2 * CLOSING;
 
 /// What is noted beside the leading end's stamps.
@@ -55,7 +56,7 @@ pub(super) struct Report {
     pub(super) follow_times: Vec<u64>,
     pub(super) follow_cpus: Vec<u32>,
     pub(super) threads: Vec<ThreadCounters>,
-    pub(super) wrong: u64,
+    wrong: u64,
     /// Sequence number for the next job.
     pub(super) next: u64,
     /// Round trips that the accounts in `threads` are of.
@@ -72,8 +73,8 @@ struct Part {
 struct Found {
     thread: ThreadCounters,
     wrong: u64,
-    /// Known to the leading end only.
     next: u64,
+    /// Known to the leading end only.
     accounted: u64,
 }
 
@@ -92,6 +93,8 @@ struct Worker {
 
 /// The threads of a cell: two, or one that is both ends.
 pub(super) struct Pair {
+    mechanism: &'static str,
+    placement: Placement,
     lead: Worker,
     follow: Option<Worker>,
     stuck: bool,
@@ -105,6 +108,7 @@ impl Pair {
         clock: &Clock,
         mechanism: &'static Mechanism,
         settings: Settings,
+        placement: Placement,
         lead_cpus: Vec<u32>,
         follow_cpus: Vec<u32>,
     ) -> Result<Self, LabError> {
@@ -151,7 +155,7 @@ impl Pair {
             // One thread is both, or the leading one has failed and says so itself.
             Ok(None) | Err(_) => None,
         };
-        let mut pair = Pair { lead, follow, stuck: false };
+        let mut pair = Pair { mechanism: mechanism.name, placement, lead, follow, stuck: false };
         // The following end first: if it cannot be placed, the leading one waits at the barrier and never answers.
         for worker in pair.follow.iter_mut().chain(std::iter::once(&mut pair.lead)) {
             match worker.answers.recv() {
@@ -169,8 +173,22 @@ impl Pair {
         Ok(pair)
     }
 
-    /// Runs a job on both threads; null if it does not end in time.
-    pub(super) fn run(&mut self, job: Job, patience: Duration) -> Option<Report> {
+    /// Runs a job on both threads.
+    ///
+    /// # Errors
+    ///
+    /// If it does not end in time, or a message was not the one that was due.
+    pub(super) fn run(&mut self, job: Job, patience: Duration) -> Result<Report, LabError> {
+        let (mechanism, placement) = (self.mechanism.to_string(), self.placement.to_string());
+        match self.answered(job, patience) {
+            None => Err(LabError::Stuck { mechanism, placement, seconds: patience.as_secs() }),
+            Some(report) if report.wrong != 0 => Err(LabError::WrongMessage { mechanism, placement }),
+            Some(report) => Ok(report),
+        }
+    }
+
+    /// What both threads found; nothing if they do not answer in time.
+    fn answered(&mut self, job: Job, patience: Duration) -> Option<Report> {
         let deadline = Instant::now() + patience;
         // The following end first, so that it is there when the first message comes.
         for worker in self.follow.iter().chain(std::iter::once(&self.lead)) {
@@ -335,21 +353,20 @@ fn follow_part(
     cpus: &mut Vec<u32>,
     probe: &ThreadProbe,
 ) -> Found {
-    let (warmed, next) = echo(follow, job.first, last, Marks::None);
+    let warmed = follow.follow(job.first, last, Marks::None);
     let before = probe.sample();
-    let (settled, next) = echo(follow, next, last, Marks::None);
+    let settled = follow.follow(warmed.next, last, Marks::None);
     let marks = match job.watch {
         Watch::Nothing => Marks::None,
         Watch::OneWay => Marks::Times(clock, times),
         Watch::Cpus => Marks::TimesAndCpus(clock, times, cpus),
     };
-    let (followed, next) = echo(follow, next, last, marks);
+    let followed = follow.follow(settled.next, last, marks);
     let after = probe.sample_after();
-    Found { thread: after.delta(&before), wrong: warmed | settled | followed, next, accounted: 0 }
-}
-
-/// Follows one course, and tells where the next begins.
-fn echo(follow: &mut dyn Follow, first: u64, last: &Last, marks: Marks<'_>) -> (u64, u64) {
-    let followed = follow.follow(first, last, marks);
-    (followed.wrong, followed.next)
+    Found {
+        thread: after.delta(&before),
+        wrong: warmed.wrong | settled.wrong | followed.wrong,
+        next: followed.next,
+        accounted: 0,
+    }
 }

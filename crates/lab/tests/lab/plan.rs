@@ -5,17 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use tempfile::TempDir;
 use threadtoll_lab::mechanism::{self, ALL, Class, Mechanism};
 use threadtoll_lab::plan::{
-    Choice, Depth, Effort, LONGEST_NS, Lacking, MOST_PAYLOAD, Site, estimate_ns, latency, matrix, survey,
-    unsound,
+    Choice, Depth, LONGEST_NS, Lacking, MOST_PAYLOAD, MOST_SAMPLES, ROUNDS, Site, budget, estimate_ns,
+    latency, matrix, survey, unsound,
 };
 use threadtoll_lab::simulated::SimulatedRig;
 use threadtoll_machine::synthetic::Synthetic;
 use threadtoll_machine::topology::{Level, Topology};
-use threadtoll_record::{Cell, Layout, MAX_ROUNDS, Pause, Placement, Plan, PlannedCell, Refused, Relation};
+use threadtoll_record::{
+    Budget, Cell, Layout, MAX_ROUNDS, Pause, Placement, Plan, PlannedCell, Refused, Relation,
+};
 
 type Planned = (Vec<Vec<PlannedCell>>, Vec<Refused>);
 
-const EFFORT: Effort = Effort { rounds: 21, stretch_ns: 1000, stamped_ns: 1000, stamped_count: None };
+const BUDGET: Budget = Budget { rounds: 21, stretch_ns: 1000, stamped_ns: 1000, stamped_count: None };
 
 fn topologies() -> Vec<Topology> {
     let read = |machine: &Synthetic| {
@@ -91,7 +93,7 @@ fn every_plan_for_every_machine_keeps_its_promises() {
             Site::named(&topology, &cpus[..1]),
         ];
         for site in &sites {
-            let (groups, _) = latency(site, &all(), &everything(), EFFORT, true);
+            let (groups, _) = latency(site, &all(), &everything(), BUDGET, true);
             sound(&groups, site);
             for depth in [Depth::Quick, Depth::Standard, Depth::Full] {
                 let (groups, _) = survey(site, depth, &[], None);
@@ -99,7 +101,7 @@ fn every_plan_for_every_machine_keeps_its_promises() {
                 sound(&groups, site);
             }
         }
-        let (groups, refused) = matrix(&sites[0], mechanism::find("futex"), Level::All, EFFORT);
+        let (groups, refused) = matrix(&sites[0], mechanism::find("futex"), Level::All, BUDGET);
         sound(&groups, &sites[0]);
         assert!(refused.is_empty());
     }
@@ -130,7 +132,8 @@ fn every_mechanism_stands_in_every_survey_of_two_cpus() {
 fn surveys_are_foreseen_to_keep_their_promise() {
     let topology = SimulatedRig::topology();
     let site = Site::named(&topology, &[0, 2]);
-    let seconds = |depth| estimate_ns(&survey(&site, depth, &[], None).0) as f64 / 1e9;
+    let seconds =
+        |depth| estimate_ns(survey(&site, depth, &[], None).0.iter().map(Vec::as_slice)) as f64 / 1e9;
     assert!(seconds(Depth::Quick) < 15.0, "{}", seconds(Depth::Quick));
     assert!(seconds(Depth::Standard) < 75.0, "{}", seconds(Depth::Standard));
     assert!(seconds(Depth::Full) > seconds(Depth::Standard));
@@ -142,7 +145,7 @@ fn what_is_to_be_compared_stays_together() {
         let site = Site::whole(&topology, &cpus(&topology));
         let plans: [Planned; 2] = [
             survey(&site, Depth::Standard, &[], None),
-            latency(&site, &all(), &Choice::default(), EFFORT, true),
+            latency(&site, &all(), &Choice::default(), BUDGET, true),
         ];
         for (groups, _) in plans {
             for group in &groups {
@@ -176,7 +179,7 @@ fn more_forms_than_a_group_holds_fill_groups_in_order() {
     let payloads: Vec<u64> = (1..=20).map(|words| words * 8).collect();
     let choice =
         Choice { placements: vec![Placement::Pinned], payloads: payloads.clone(), ..Choice::default() };
-    let (groups, _) = latency(&site, &[mechanism::find("futex").unwrap()], &choice, EFFORT, true);
+    let (groups, _) = latency(&site, &[mechanism::find("futex").unwrap()], &choice, BUDGET, true);
     let sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
     assert_eq!(sizes, [8, 8, 7]);
     let found: Vec<u64> =
@@ -189,10 +192,10 @@ fn asking_for_the_reference_measures_it_once() {
     let topology = SimulatedRig::topology();
     let site = Site::named(&topology, &[0, 2]);
     let plain = Choice { placements: vec![Placement::Pinned], ..Choice::default() };
-    let (groups, _) = latency(&site, &[mechanism::find("atomic-store").unwrap()], &plain, EFFORT, true);
+    let (groups, _) = latency(&site, &[mechanism::find("atomic-store").unwrap()], &plain, BUDGET, true);
     assert_eq!(cells(&groups), [&site.reference()]);
     let both = [mechanism::find("atomic-store").unwrap(), mechanism::find("futex").unwrap()];
-    let (groups, _) = latency(&site, &both, &plain, EFFORT, true);
+    let (groups, _) = latency(&site, &both, &plain, BUDGET, true);
     assert_eq!(cells(&groups).len(), 2);
 }
 
@@ -210,7 +213,7 @@ fn one_cpu_has_a_reference_of_its_own_and_what_can_be_measured_on_it() {
         assert_eq!(measured.contains(mechanism.name), mechanism.class != Class::Spin, "{}", mechanism.name);
     }
     assert!(reasons(&refused).contains("never lets the other one run"), "{}", reasons(&refused));
-    let (groups, refused) = matrix(&site, mechanism::find("futex"), Level::All, EFFORT);
+    let (groups, refused) = matrix(&site, mechanism::find("futex"), Level::All, BUDGET);
     assert!(groups.is_empty() && reasons(&refused).contains("a matrix needs two"));
 }
 
@@ -220,7 +223,7 @@ fn what_cannot_be_measured_is_refused_with_its_reason() {
     let (two, one) = (Site::named(&topology, &[0, 2]), Site::named(&topology, &[0]));
     let refused = |site: &Site<'_>, name: &str, placement: Placement| {
         let choice = Choice { placements: vec![placement], ..Choice::default() };
-        let (groups, refused) = latency(site, &[mechanism::find(name).unwrap()], &choice, EFFORT, false);
+        let (groups, refused) = latency(site, &[mechanism::find(name).unwrap()], &choice, BUDGET, false);
         assert_eq!(groups.is_empty(), !refused.is_empty(), "{name} {placement}");
         reasons(&refused)
     };
@@ -248,9 +251,9 @@ fn placements_that_nobody_named_are_left_out_of_one_thread_rungs_without_a_word(
     let topology = SimulatedRig::topology();
     let site = Site::named(&topology, &[0, 2]);
     let rung = [mechanism::find("function-call").unwrap()];
-    let (_, refused) = latency(&site, &rung, &Choice::default(), EFFORT, true);
+    let (_, refused) = latency(&site, &rung, &Choice::default(), BUDGET, true);
     assert_eq!(refused, []);
-    let (_, refused) = latency(&site, &rung, &Choice::default(), EFFORT, false);
+    let (_, refused) = latency(&site, &rung, &Choice::default(), BUDGET, false);
     assert_eq!(refused.len(), 2);
 }
 
@@ -273,7 +276,7 @@ fn what_the_machine_refuses_costs_its_cells_and_nothing_else() {
         assert!(reasons(&refused).contains(why), "{}", reasons(&refused));
     }
     sound(&some, &without);
-    let (groups, refused) = matrix(&without, mechanism::find("semaphore"), Level::All, EFFORT);
+    let (groups, refused) = matrix(&without, mechanism::find("semaphore"), Level::All, BUDGET);
     assert!(groups.is_empty() && reasons(&refused).contains("no semaphores"));
 }
 
@@ -298,23 +301,23 @@ fn small_surveys_show_every_relation_of_a_machine() {
 
 #[test]
 fn time_and_samples_become_rounds_and_blocks() {
-    let second = Effort::new(1_000_000_000, None);
-    assert_eq!((second.rounds, second.stamped_count), (Effort::ROUNDS, None));
+    let second = budget(1_000_000_000, None);
+    assert_eq!((second.rounds, second.stamped_count), (ROUNDS, None));
     assert_eq!(second.stretch_ns, 1_000_000_000 / 2 / 21);
     for time in [1, 1_000, 1_000_000_000, 60_000_000_000, LONGEST_NS] {
-        let effort = Effort::new(time, None);
-        assert!((Effort::ROUNDS..=MAX_ROUNDS).contains(&effort.rounds), "{time}: {effort:?}");
-        let whole = u64::from(effort.rounds) * (effort.stretch_ns + effort.stamped_ns);
-        assert!(whole <= time.max(42) && whole >= time - time / 10, "{time}: {effort:?}");
+        let spread = budget(time, None);
+        assert!((ROUNDS..=MAX_ROUNDS).contains(&spread.rounds), "{time}: {spread:?}");
+        let whole = u64::from(spread.rounds) * (spread.stretch_ns + spread.stamped_ns);
+        assert!(whole <= time.max(42) && whole >= time - time / 10, "{time}: {spread:?}");
     }
-    for samples in [1, 1000, 5_000_000, Effort::MOST_SAMPLES] {
-        let effort = Effort::new(1_000_000, Some(samples));
-        let count = effort.stamped_count.unwrap();
+    for samples in [1, 1000, 5_000_000, MOST_SAMPLES] {
+        let spread = budget(1_000_000, Some(samples));
+        let count = spread.stamped_count.unwrap();
         assert!(
-            effort.rounds <= MAX_ROUNDS && count <= threadtoll_lab::real::MAX_SAMPLES,
-            "{samples}: {effort:?}"
+            spread.rounds <= MAX_ROUNDS && count <= threadtoll_lab::real::MAX_SAMPLES,
+            "{samples}: {spread:?}"
         );
-        assert!(u64::from(effort.rounds) * count >= samples, "{samples}: {effort:?}");
+        assert!(u64::from(spread.rounds) * count >= samples, "{samples}: {spread:?}");
     }
 }
 
@@ -322,7 +325,7 @@ fn time_and_samples_become_rounds_and_blocks() {
 fn plans_that_were_edited_are_not_sound() {
     let topology = SimulatedRig::topology();
     let site = Site::named(&topology, &[0, 2]);
-    let (groups, _) = latency(&site, &all(), &Choice::default(), EFFORT, true);
+    let (groups, _) = latency(&site, &all(), &Choice::default(), BUDGET, true);
     let spoilt = |edit: &dyn Fn(&mut PlannedCell)| {
         let mut groups = groups.clone();
         // A sleeping mechanism, pinned.

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
-use threadtoll_lab::plan::{Choice, Effort, Site, latency};
+use threadtoll_lab::plan::{Choice, Site, latency};
 use threadtoll_lab::rig::{LabError, Measured, Now, Rig, Stage};
 use threadtoll_lab::simulated::SimulatedRig;
 use threadtoll_lab::{Observer, Outcome, mechanism, run};
 use threadtoll_record::file::{Appender, Results, read};
-use threadtoll_record::{BlockKind, Machine, Placement, Plan, PlannedCell, Record};
+use threadtoll_record::{BlockKind, Budget, Machine, Placement, Plan, PlannedCell, Record};
 
 const SEED: u64 = 5;
 const ROUNDS: u32 = 5;
@@ -20,9 +20,9 @@ fn plan() -> Plan {
     let site = Site::named(&topology, &[0, 2]);
     let mechanisms = ["futex", "park", "eventfd"].map(|name| mechanism::find(name).unwrap());
     let choice = Choice { placements: vec![Placement::Pinned, Placement::SameCpu], ..Choice::default() };
-    let effort =
-        Effort { rounds: ROUNDS, stretch_ns: 1_000_000, stamped_ns: 1_000_000, stamped_count: Some(50) };
-    let (groups, refused) = latency(&site, &mechanisms, &choice, effort, true);
+    let budget =
+        Budget { rounds: ROUNDS, stretch_ns: 1_000_000, stamped_ns: 1_000_000, stamped_count: Some(50) };
+    let (groups, refused) = latency(&site, &mechanisms, &choice, budget, true);
     Plan {
         run: SimulatedRig::new(SEED).machine().run,
         command: vec!["latency".into()],

@@ -210,11 +210,10 @@ fn bins(histogram: &Histogram, step_ns: f64) -> (i32, Vec<f64>) {
 
 /// The percentile curve, as far as 20 samples lie beyond.
 fn curve(histogram: &Histogram) -> Vec<[f64; 2]> {
-    let count = histogram.count() as f64;
     let mut curve = Vec::new();
     for point in 0..=POINTS_PER_DECADE * 9 {
         let beyond = 10f64.powf(-f64::from(point) / f64::from(POINTS_PER_DECADE));
-        if count * beyond < resample::BEYOND {
+        if !resample::enough(histogram.count(), 1.0 - beyond) {
             break;
         }
         if let Some(ns) = histogram.quantile_ns(1.0 - beyond) {

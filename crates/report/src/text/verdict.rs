@@ -375,7 +375,7 @@ fn unfinished(results: &Results) -> Option<String> {
     let complete = results.groups.iter().filter(|group| group.records.is_some()).count();
     (complete < results.groups.len() && results.groups.iter().any(|group| group.attempts > 0)).then(|| {
         format!(
-            "The run is not finished: {complete} of {} are complete; --resume with the file completes it.",
+            "The run is not finished, with {complete} of {} complete; --resume with the file completes it.",
             plural(results.groups.len() as u64, "group")
         )
     })
