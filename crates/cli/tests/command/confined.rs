@@ -91,7 +91,7 @@ fn a_cpuset_hides_cpus() {
     let line = format!("latency futex --cpus {second}");
     on_cpus(&[first], &line, &[]).bad().says("this process may not use it").says(&format!("can be used: CPU {first}"));
     let ended = on_cpus(&[second], "latency futex --time 1ms --plan", &[]).done();
-    assert!(ended.out.contains(&format!("CPUs {second}")), "{}", ended.out);
+    assert!(ended.out.contains(&format!("CPU {second}")), "{}", ended.out);
 }
 
 /// A file of a run that used a CPU which is not to be had now cannot be completed, and stays.
