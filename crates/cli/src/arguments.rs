@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Latency(Latency),
     /// Latency for pairs of CPUs
     Matrix(Matrix),
+    /// Queues between threads, in scenarios: ask-reply and stream
+    Queue(Queue),
     /// Renders files of results
     Report(Report),
     /// What can be named: a name and a sentence a line
@@ -83,7 +85,7 @@ pub(crate) struct Measure {
     /// The CPUs to use: pinned takes the first two, same-cpu the first, free roams among them
     #[arg(long, value_name = "A,B,...", allow_hyphen_values = true)]
     pub(crate) cpus: Option<String>,
-    /// Where the ends run: pinned, same-cpu or free [repeatable; default: all]
+    /// Where the ends run: pinned, same-cpu or free [repeatable; default: all; of queues: pinned]
     #[arg(long, value_name = "PLACEMENT")]
     pub(crate) placement: Vec<String>,
     /// Limit for the reported share [default: 10us]
@@ -152,6 +154,30 @@ pub(crate) struct Matrix {
     /// Which pairs: those within a core (smt), a last-level cache (llc), a node (node), or all [default: all]
     #[arg(long, value_name = "LEVEL")]
     pub(crate) level: Option<String>,
+    #[command(flatten)]
+    pub(crate) measure: Measure,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Queue {
+    /// What to do with the queues, as `threadtoll list scenarios` names it; a file that is resumed knows
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenario: Option<String>,
+    /// What to measure, as `threadtoll list queues` and `threadtoll list peers` name it [default: all]
+    #[arg(value_name = "QUEUE")]
+    pub(crate) queues: Vec<String>,
+    /// How the receiver waits: spin, spin-yield, park or adaptive; of peers poll or block [default: all]
+    #[arg(long, value_name = "HOW")]
+    pub(crate) wait: Option<String>,
+    /// stream: the largest batch, 1 for one message at a time [default: one at a time and 256]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) batch: Option<String>,
+    /// stream: numbers of sending threads, such as 1,2,4 [default: 1]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    pub(crate) senders: Option<String>,
+    /// Load beside the measured threads: spin, memory or churn [default: none]
+    #[arg(long, value_name = "KIND")]
+    pub(crate) neighbour: Option<String>,
     #[command(flatten)]
     pub(crate) measure: Measure,
 }

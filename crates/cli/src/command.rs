@@ -4,6 +4,7 @@ mod check;
 mod latency;
 mod list;
 mod matrix;
+mod queue;
 mod report;
 mod survey;
 
@@ -19,6 +20,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Survey(survey) => &survey.measure.look,
         Command::Latency(latency) => &latency.measure.look,
         Command::Matrix(matrix) => &matrix.measure.look,
+        Command::Queue(queue) => &queue.measure.look,
         Command::Report(report) => &report.look,
         Command::List(list) => &list.look,
     };
@@ -28,6 +30,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Survey(survey) => survey::run(&survey),
         Command::Latency(latency) => latency::run(&latency),
         Command::Matrix(matrix) => matrix::run(&matrix),
+        Command::Queue(queue) => queue::run(&queue),
         Command::Report(report) => report::run(&report),
         Command::List(list) => list::run(&list),
     }

@@ -11,6 +11,7 @@ mod measure;
 mod nearest;
 mod page;
 mod progress;
+mod queues;
 mod request;
 
 use std::process::ExitCode;

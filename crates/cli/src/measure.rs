@@ -29,6 +29,7 @@ use crate::console;
 use crate::failure::Failure;
 use crate::page;
 use crate::progress::Progress;
+use crate::queues::queues;
 use crate::request::{Common, Options};
 
 /// How long the machine is watched before it is measured.
@@ -92,7 +93,7 @@ pub(crate) fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
                     .hint("resume it on the machine that began it"));
             }
             check_cpus_of(&results.plan, &measuring.machine)?;
-            if let Some(why) = unsound(&results.plan, &measuring.topology) {
+            if let Some(why) = unsound(&results.plan, &measuring.topology, &queues()) {
                 return Err(Failure::usage(format!("{} cannot be resumed: {why}", path.display()))
                     .hint("only files that threadtoll has written, unchanged, can be completed"));
             }
@@ -155,7 +156,7 @@ impl Measuring {
         if let Some(seed) = simulated {
             let topology = SimulatedRig::topology();
             check_cpus(asked.common, &topology, &all(&topology))?;
-            let rig = SimulatedRig::new(seed);
+            let rig = SimulatedRig::new(seed).with_queues(queues());
             let machine = rig.machine();
             return Ok(Measuring { machine, topology, rig: Box::new(rig), _alone: None });
         }
@@ -172,7 +173,7 @@ impl Measuring {
                 "Another threadtoll is measuring on this machine: both disturb each other. Run one at a time.",
             ));
         }
-        let rig = Box::new(RealRig::new(clock, machine.clock.clone()));
+        let rig = Box::new(RealRig::new(clock, machine.clock.clone()).with_queues(queues()));
         Ok(Measuring { machine, topology, rig, _alone: alone.ok().flatten() })
     }
 
@@ -192,7 +193,10 @@ impl Measuring {
         if groups.is_empty() {
             let why = refused.first().map_or("nothing can be measured", |refused| refused.why.as_str());
             return Err(Failure::refused(format!("nothing is left to measure: {why}"))
-                .hint("other mechanisms or placements may do: `threadtoll list mechanisms`, --placement"));
+                .hint(match asked.name {
+                    "queue" => "other queues, ways of waiting or placements may do: `threadtoll list peers`, --wait, --placement",
+                    _ => "other mechanisms or placements may do: `threadtoll list mechanisms`, --placement",
+                }));
         }
         let command =
             std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
@@ -364,7 +368,7 @@ fn read_to_resume(path: &Path, asked: &Asked<'_>) -> Result<Results, Failure> {
 fn option(name: &str, value: &Value) -> String {
     let typed = name.trim_end_matches("_ns").trim_end_matches("_bytes").replace('_', "-");
     match name {
-        "mechanisms" => shown(name, value),
+        "mechanisms" | "queues" | "scenario" => shown(name, value),
         "depth" => format!("--{}", shown(name, value)),
         "keep_awake" => format!("--{typed}"),
         _ => format!("--{typed} {}", shown(name, value)),
@@ -465,7 +469,7 @@ fn print(text: &str, to_stderr: bool) {
     if to_stderr { console::err(text) } else { console::out(text) }
 }
 
-/// Prints the ladder and the matrix, as far as there are records for them.
+/// Prints the ladder, the matrix and the queues, as far as there are records for them.
 pub(crate) fn print_tables(results: &Results, records: &[Record], to_stderr: bool) {
     let style = Style { color: true, width: console::width(to_stderr) };
     if records.iter().any(|record| record.experiment == "latency") {
@@ -474,6 +478,9 @@ pub(crate) fn print_tables(results: &Results, records: &[Record], to_stderr: boo
     if records.iter().any(|record| record.experiment == "matrix") {
         print("", to_stderr);
         print(&text::matrix(results, records, &style), to_stderr);
+    }
+    if records.iter().any(|record| record.experiment.starts_with("queue/")) {
+        print(&text::queues(results, records, &style), to_stderr);
     }
 }
 

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use threadtoll_lab::mechanism::{self, Mechanism};
-use threadtoll_lab::plan::{LONGEST_NS, MOST_PAYLOAD, MOST_SAMPLES};
+use threadtoll_lab::plan::{LONGEST_NS, MOST_BATCH, MOST_PAYLOAD, MOST_SAMPLES};
+use threadtoll_lab::queue::{MOST_SENDERS, Queue as KnownQueue, SCENARIOS, Scenario, scenario};
 use threadtoll_machine::topology::Level;
-use threadtoll_record::{Layout, Neighbour, Pause, Placement};
+use threadtoll_record::{Layout, Neighbour, Origin, Pause, Placement, Wait};
 
-use crate::arguments::{Latency, Matrix, Measure, Survey};
+use crate::arguments::{Latency, Matrix, Measure, Queue, Survey};
 use crate::failure::Failure;
 use crate::nearest::nearest;
+use crate::queues::queues;
 
 /// Options by their long names. `given` are those of the command line, which a resumed file must not contradict.
 pub(crate) type Options = BTreeMap<String, Value>;
@@ -120,18 +122,7 @@ impl LatencyRequest {
                 .transpose()?,
             payload: latency.payload.as_deref().map(payload).transpose()?,
             keep_awake: latency.keep_awake,
-            neighbour: latency
-                .neighbour
-                .as_deref()
-                .map(|text| {
-                    let kinds = [
-                        ("spin", Neighbour::Spin),
-                        ("memory", Neighbour::Memory),
-                        ("churn", Neighbour::Churn),
-                    ];
-                    one_of("--neighbour", text, &kinds)
-                })
-                .transpose()?,
+            neighbour: latency.neighbour.as_deref().map(neighbour).transpose()?,
         })
     }
 
@@ -199,6 +190,172 @@ impl MatrixRequest {
         }
         given
     }
+}
+
+/// What `queue` was asked for, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueRequest {
+    /// Null only where a run is resumed.
+    pub(crate) scenario: Option<&'static Scenario>,
+    pub(crate) queues: Vec<&'static KnownQueue>,
+    pub(crate) wait: Option<Wait>,
+    pub(crate) batch: Option<u64>,
+    pub(crate) senders: Option<Vec<u32>>,
+    pub(crate) neighbour: Option<Neighbour>,
+}
+
+impl QueueRequest {
+    pub(crate) fn check(queue: &Queue, common: &Common) -> Result<Self, Failure> {
+        let scenarios = || SCENARIOS.iter().map(|scenario| scenario.name).collect::<Vec<_>>().join(", ");
+        let found = match &queue.scenario {
+            Some(name) => Some(scenario(name).ok_or_else(|| {
+                let near = nearest(name, SCENARIOS.iter().map(|scenario| scenario.name));
+                let failure = Failure::usage(format!("there is no scenario “{name}”"));
+                match (near.as_slice(), queues().find(name)) {
+                    ([], Some(_)) => failure
+                        .hint(format!("that is a queue; the scenario stands before it: {}", scenarios())),
+                    ([], None) => failure.hint(format!("it is one of: {}", scenarios())),
+                    (near, _) => failure.hint(format!("nearest: {}", near.join(", "))),
+                }
+            })?),
+            None if queue.measure.resume.is_some() => None,
+            None => {
+                return Err(
+                    Failure::usage("queue needs a scenario").hint(format!("it is one of: {}", scenarios()))
+                );
+            }
+        };
+        let mut named = Vec::new();
+        for name in &queue.queues {
+            let one = find_queue(name)?;
+            if named.contains(&one) {
+                return Err(Failure::usage(format!("{name} is named twice")).hint("name each queue once"));
+            }
+            named.push(one);
+        }
+        let waits: Vec<(&str, Wait)> = Wait::ALL.iter().map(|wait| (wait.name(), *wait)).collect();
+        let request = QueueRequest {
+            scenario: found,
+            queues: named,
+            wait: queue.wait.as_deref().map(|text| one_of("--wait", text, &waits)).transpose()?,
+            batch: queue.batch.as_deref().map(|text| count("--batch", text, 1, MOST_BATCH)).transpose()?,
+            senders: queue.senders.as_deref().map(senders).transpose()?,
+            neighbour: queue.neighbour.as_deref().map(neighbour).transpose()?,
+        };
+        if let Some(scenario) = found {
+            request.suits(scenario, common)?;
+        }
+        Ok(request)
+    }
+
+    /// Refuses what cannot be had of the scenario or of the queues that were named.
+    fn suits(&self, scenario: &Scenario, common: &Common) -> Result<(), Failure> {
+        let name = scenario.name;
+        let most = self.senders.iter().flatten().copied().max().unwrap_or(1);
+        if !scenario.streams && self.batch.is_some_and(|batch| batch > 1) {
+            return Err(Failure::usage(format!("{name} sends one message at a time and has no --batch"))
+                .hint("`threadtoll queue stream` sends batches"));
+        }
+        if !scenario.streams && most > 1 {
+            return Err(Failure::usage(format!("{name} has one sender and no --senders"))
+                .hint("`threadtoll queue stream` has several"));
+        }
+        if scenario.streams && common.samples.is_some() {
+            return Err(Failure::usage("a stream has no single samples, so --samples says nothing")
+                .hint("--time sets how long each cell is measured"));
+        }
+        for queue in &self.queues {
+            let ways = || queue.ways.iter().filter(|way| scenario.takes(way));
+            if ways().next().is_none() {
+                return Err(Failure::usage(format!("{} cannot be put through {name}", queue.name))
+                    .hint("`threadtoll list queues` says what each is"));
+            }
+            let raw = queue.origin == Origin::Raw;
+            let wanted = || ways().filter(|way| raw || self.wait.is_none_or(|wait| wait == way.wait));
+            if wanted().next().is_none() {
+                let has: Vec<&str> = ways().map(|way| way.wait.name()).collect();
+                let asked = self.wait.map_or("", Wait::name);
+                return Err(Failure::usage(format!("{} cannot wait as --wait {asked} asks", queue.name))
+                    .hint(format!("it has: {}", has.join(", "))));
+            }
+            if most > 1 && !wanted().any(|way| way.many_senders) {
+                return Err(Failure::usage(format!("{} has one sender, not {most}", queue.name))
+                    .hint("leave it or --senders out"));
+            }
+            if raw && self.batch == Some(1) {
+                return Err(Failure::usage(format!(
+                    "{} copies whole blocks, not single messages",
+                    queue.name
+                ))
+                .hint("leave it or --batch out"));
+            }
+            if let Some(batch) = self.batch.filter(|batch| *batch > 1)
+                && !raw
+                && !wanted().any(|way| way.batches)
+            {
+                return Err(Failure::usage(format!(
+                    "{} has no calls for many messages at once, so --batch {batch} cannot be had",
+                    queue.name
+                ))
+                .hint("leave it out, or give --batch 1"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn given(&self) -> Options {
+        let mut given = Options::new();
+        if let Some(scenario) = self.scenario {
+            given.insert("scenario".into(), json!(scenario.name));
+        }
+        if !self.queues.is_empty() {
+            let names: Vec<&str> = self.queues.iter().map(|queue| queue.name).collect();
+            given.insert("queues".into(), json!(names));
+        }
+        if let Some(wait) = self.wait {
+            given.insert("wait".into(), json!(wait));
+        }
+        if let Some(batch) = self.batch {
+            given.insert("batch".into(), json!(batch));
+        }
+        if let Some(senders) = &self.senders {
+            given.insert("senders".into(), json!(senders));
+        }
+        if let Some(neighbour) = self.neighbour {
+            given.insert("neighbour".into(), json!(neighbour));
+        }
+        given
+    }
+}
+
+fn find_queue(name: &str) -> Result<&'static KnownQueue, Failure> {
+    queues().find(name).ok_or_else(|| {
+        let near = nearest(name, queues().all().map(|queue| queue.name));
+        let failure = Failure::usage(format!("there is no queue “{name}”"));
+        if near.is_empty() {
+            failure.hint("`threadtoll list queues` and `threadtoll list peers` name them all")
+        } else {
+            failure.hint(format!("nearest: {}", near.join(", ")))
+        }
+    })
+}
+
+fn neighbour(text: &str) -> Result<Neighbour, Failure> {
+    let kinds = [("spin", Neighbour::Spin), ("memory", Neighbour::Memory), ("churn", Neighbour::Churn)];
+    one_of("--neighbour", text, &kinds)
+}
+
+fn senders(text: &str) -> Result<Vec<u32>, Failure> {
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        let number = count("--senders", part.trim(), 1, u64::from(MOST_SENDERS))? as u32;
+        if all.contains(&number) {
+            return Err(Failure::usage(format!("--senders {text}: {number} stands in it twice"))
+                .hint("name each number once"));
+        }
+        all.push(number);
+    }
+    Ok(all)
 }
 
 fn find(name: &str) -> Result<&'static Mechanism, Failure> {

@@ -1,13 +1,14 @@
 //! Measures what a hand-off between threads costs.
 //!
-//! [`mechanism`] holds the ways of handing over, each a file. [`plan`] decides which cells are measured where, in which
-//! groups and for how long. [`run()`] measures a plan on a [`rig::Rig`] — the [`real`] machine or a [`simulated`] one — block by
-//! block, and folds each group into records when it is complete.
+//! [`mechanism`] holds the ways of handing over, each a file; [`queue`] the queues and what is done with them. [`plan`] decides
+//! which cells are measured where, in which groups and for how long. [`run()`] measures a plan on a [`rig::Rig`] — the
+//! [`real`] machine or a [`simulated`] one — block by block, and folds each group into records when it is complete.
 
 mod exchange;
 mod gap;
 pub mod mechanism;
 pub mod plan;
+pub mod queue;
 pub mod real;
 pub mod rig;
 mod run;

@@ -4,6 +4,7 @@
 
 mod cells;
 mod groups;
+mod queues;
 mod requested;
 mod sound;
 mod survey;
@@ -12,6 +13,7 @@ use threadtoll_record::{PlannedCell, Refused};
 
 pub use cells::{Choice, Lacking, Site};
 pub use groups::{MOST_SAMPLES, ROUNDS, budget, estimate_ns};
+pub use queues::{MOST_BATCH, QueueChoice, queue, stream_budget};
 pub use requested::{latency, matrix};
 pub use sound::{LONGEST_NS, MOST_PAYLOAD, unsound};
 pub use survey::{Depth, survey};

@@ -6,6 +6,7 @@ mod lacking;
 mod neighbour;
 mod overhead;
 mod resting;
+mod streaming;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -18,8 +19,10 @@ use threadtoll_machine::clock::{self, Clock};
 use threadtoll_machine::disturbance::{SystemCounters, SystemProbe, account};
 use threadtoll_record::{BlockKind, ClockFacts, Layout, Machine, Pause, Placement, PlannedCell, fold};
 
+use crate::exchange::Ends;
 use crate::gap;
 use crate::mechanism::{self, Class, Mechanism, Settings};
+use crate::queue::{self, Queues};
 use crate::rig::{LabError, Measured, Now, Rig, Stage};
 
 pub use lacking::lacking;
@@ -27,7 +30,8 @@ pub use overhead::{StretchCost, stretch_cost};
 
 use awake::Awake;
 use neighbour::Neighbours;
-use worker::{Job, Pair, Report, Watch};
+use streaming::Streaming;
+use worker::{Job, Make, Pair, Report, Watch};
 
 /// A stamped block keeps at most this many samples: 1.6 MB a buffer.
 pub const MAX_SAMPLES: u64 = 200_000;
@@ -52,12 +56,26 @@ pub struct RealRig {
     patience: Duration,
     start: Instant,
     start_ticks: u64,
+    queues: Queues,
 }
 
 impl RealRig {
     /// Measures with this clock, which has passed its gate with these findings.
     pub fn new(clock: Clock, facts: ClockFacts) -> Self {
-        RealRig { clock, facts, patience: PATIENCE, start: Instant::now(), start_ticks: clock.stamp() }
+        let queues = Queues::default();
+        RealRig {
+            clock,
+            facts,
+            patience: PATIENCE,
+            start: Instant::now(),
+            start_ticks: clock.stamp(),
+            queues,
+        }
+    }
+
+    /// The same with these queues.
+    pub fn with_queues(self, queues: Queues) -> Self {
+        RealRig { queues, ..self }
     }
 }
 
@@ -82,24 +100,27 @@ impl Rig for RealRig {
         }
         let mut cells = Vec::with_capacity(group.len());
         for planned in group {
-            let Some(mechanism) = mechanism::find(&planned.cell.mechanism) else {
-                return Err(LabError::Unknown(planned.cell.mechanism.clone()));
-            };
-            cells.push(Cell::open(
-                &self.clock,
+            let opening = Opening {
+                clock: &self.clock,
                 planned,
-                mechanism,
-                &machine.allowed,
+                allowed: &machine.allowed,
                 stamp_ns,
-                self.patience,
-            )?);
+                patience: self.patience,
+            };
+            cells.push(opening.open(self.queues)?);
         }
-        for cell in &mut cells {
-            cell.pilot()?;
-            if let &[a, b] = cell.planned.cell.cpus.as_slice() {
-                let bound = bounds.get(&(a, b)).copied();
-                // A median one-way time is half a round trip, near enough for this decision.
-                cell.one_way_bound_ns = bound.filter(|bound| *bound < fold::AGREEMENT * cell.mean_ns / 2.0);
+        for opened in &mut cells {
+            match opened {
+                Opened::Streaming(cell) => cell.pilot()?,
+                Opened::Exchanging(cell) => {
+                    cell.pilot()?;
+                    if let &[a, b] = cell.planned.cell.cpus.as_slice() {
+                        let bound = bounds.get(&(a, b)).copied();
+                        // A median one-way time is half a round trip, near enough for this decision.
+                        cell.one_way_bound_ns =
+                            bound.filter(|bound| *bound < fold::AGREEMENT * cell.mean_ns / 2.0);
+                    }
+                }
             }
         }
         Ok(Box::new(RealStage { rig: self, cells }))
@@ -110,9 +131,51 @@ impl Rig for RealRig {
     }
 }
 
+/// What a cell is opened with.
+#[derive(Clone, Copy)]
+struct Opening<'a> {
+    clock: &'a Clock,
+    planned: &'a PlannedCell,
+    allowed: &'a [u32],
+    stamp_ns: f64,
+    /// No block is waited for longer than this beyond what was foreseen.
+    patience: Duration,
+}
+
+/// A cell with its threads: two that exchange, or some that stream.
+enum Opened {
+    Exchanging(Box<Cell>),
+    Streaming(Box<Streaming>),
+}
+
+impl Opening<'_> {
+    fn open(self, queues: Queues) -> Result<Opened, LabError> {
+        let cell = &self.planned.cell;
+        let Some(queue) = cell.queue() else {
+            let Some(mechanism) = mechanism::find(cell.name()) else {
+                return Err(LabError::Unknown(cell.name().to_string()));
+            };
+            return Cell::open(self, mechanism).map(|cell| Opened::Exchanging(Box::new(cell)));
+        };
+        let unknown = || LabError::UnknownQueue(cell.label());
+        let found = queues.find(&queue.queue).ok_or_else(unknown)?;
+        let way = found.way(queue.wait).ok_or_else(unknown)?;
+        if fold::is_stream(self.planned) {
+            let make = way.stream.ok_or_else(unknown)?;
+            let (senders, batch) = (queue.senders, queue.batch);
+            let make = Box::new(move || make(senders, batch));
+            let streaming = Streaming::open(self, make, queue::class(queue.wait), !found.bounded)?;
+            return Ok(Opened::Streaming(Box::new(streaming)));
+        }
+        let make = way.ask_reply.ok_or_else(unknown)?;
+        let cell = Cell::start(self, Box::new(make), queue::class(queue.wait))?;
+        Ok(Opened::Exchanging(Box::new(cell)))
+    }
+}
+
 struct RealStage<'a> {
     rig: &'a mut RealRig,
-    cells: Vec<Cell>,
+    cells: Vec<Opened>,
 }
 
 impl Stage for RealStage<'_> {
@@ -122,7 +185,10 @@ impl Stage for RealStage<'_> {
 
     fn block(&mut self, cell: usize, kind: BlockKind) -> Result<Measured, LabError> {
         let start_ticks = self.rig.start_ticks;
-        self.cells[cell].block(kind, start_ticks)
+        match &mut self.cells[cell] {
+            Opened::Exchanging(cell) => cell.block(kind, start_ticks),
+            Opened::Streaming(cell) => cell.block(start_ticks),
+        }
     }
 }
 
@@ -131,60 +197,87 @@ fn per_stretch(stamp_ns: f64, round_trip_ns: f64) -> u64 {
     (STAMP_SHARE * stamp_ns / round_trip_ns).ceil().max(1.0) as u64
 }
 
-/// A cell with its threads.
+/// What is around the threads of a cell while they are measured: its load, and the machine's account.
+struct Around {
+    system: SystemProbe,
+    neighbours: Option<Neighbours>,
+    awake: Option<Awake>,
+}
+
+impl Around {
+    fn start(cell: &threadtoll_record::Cell, allowed: &[u32]) -> Result<Self, LabError> {
+        Ok(Around {
+            system: SystemProbe::new(&cell.cpus),
+            neighbours: cell
+                .neighbour
+                .map(|kind| Neighbours::start(kind, &cell.cpus, allowed))
+                .transpose()?,
+            awake: cell.keep_awake.then(|| Awake::start(&cell.cpus)).transpose()?,
+        })
+    }
+
+    /// The load begins, and the machine's account is opened.
+    fn go(&mut self) -> SystemCounters {
+        self.neighbours.iter().for_each(Neighbours::go);
+        self.awake.iter().for_each(Awake::go);
+        self.system.sample()
+    }
+
+    /// What happened to the machine since then; the load ends.
+    fn rest(&mut self, before: &SystemCounters) -> SystemCounters {
+        let after = self.system.sample();
+        self.awake.iter().for_each(Awake::rest);
+        self.neighbours.iter().for_each(Neighbours::rest);
+        after.delta(before)
+    }
+}
+
+/// A cell whose two threads exchange messages.
 struct Cell {
     planned: PlannedCell,
     class: Class,
     clock: Clock,
     pair: Pair,
-    system: SystemProbe,
+    around: Around,
     /// The round trip as the last stretches found it.
     mean_ns: f64,
     stamp_ns: f64,
     next_seq: u64,
     one_way_bound_ns: Option<f64>,
-    neighbours: Option<Neighbours>,
-    awake: Option<Awake>,
     /// No block is waited for longer than this beyond what was foreseen.
     patience: Duration,
 }
 
 impl Cell {
-    fn open(
-        clock: &Clock,
-        planned: &PlannedCell,
-        mechanism: &'static Mechanism,
-        allowed: &[u32],
-        stamp_ns: f64,
-        patience: Duration,
-    ) -> Result<Self, LabError> {
-        let cell = &planned.cell;
+    fn open(opening: Opening<'_>, mechanism: &'static Mechanism) -> Result<Self, LabError> {
+        let cell = &opening.planned.cell;
         let settings = Settings {
             payload_bytes: cell.payload_bytes as usize,
             layout: cell.line.unwrap_or(Layout::Own),
             pause: cell.pause.unwrap_or(Pause::Off),
         };
+        Self::start(opening, Box::new(move || mechanism.make(&settings)), mechanism.class)
+    }
+
+    fn start(opening: Opening<'_>, make: Make<Ends>, class: Class) -> Result<Self, LabError> {
+        let Opening { clock, planned, allowed, stamp_ns, patience } = opening;
+        let cell = &planned.cell;
         let (lead_cpus, follow_cpus) = match (cell.placement, cell.cpus.as_slice()) {
             (Placement::Pinned, &[a, b]) => (vec![a], vec![b]),
             (Placement::Free, cpus) => (cpus.to_vec(), cpus.to_vec()),
             (_, cpus) => (vec![cpus[0]], vec![cpus[0]]),
         };
-        let pair = Pair::start(clock, mechanism, settings, cell.placement, lead_cpus, follow_cpus)?;
-        let neighbours =
-            cell.neighbour.map(|kind| Neighbours::start(kind, &cell.cpus, allowed)).transpose()?;
-        let awake = cell.keep_awake.then(|| Awake::start(&cell.cpus)).transpose()?;
+        let pair = Pair::start(clock, cell.name(), make, cell.placement, lead_cpus, follow_cpus)?;
         Ok(Cell {
             planned: planned.clone(),
-            class: mechanism.class,
+            class,
             clock: *clock,
             pair,
-            system: SystemProbe::new(&cell.cpus),
+            around: Around::start(cell, allowed)?,
             mean_ns: 1000.0,
             stamp_ns,
             next_seq: 1,
             one_way_bound_ns: None,
-            neighbours,
-            awake,
             patience,
         })
     }
@@ -270,19 +363,15 @@ impl Cell {
         };
         let warm_up_ns = if free { WARM_UP_FREE_NS } else { WARM_UP_NS };
 
-        self.neighbours.iter().for_each(Neighbours::go);
-        self.awake.iter().for_each(Awake::go);
-        let before = self.system.sample();
+        let before = self.around.go();
         let report = self.run(warm_up_ns, stretches, per_stretch, length_ns, watch);
-        let after = self.system.sample();
-        self.awake.iter().for_each(Awake::rest);
-        self.neighbours.iter().for_each(Neighbours::rest);
+        let system = self.around.rest(&before);
         let report = report?;
 
         if kind == BlockKind::Stretch {
             self.learn(&report, per_stretch);
         }
-        Ok(self.measured(report, per_stretch, after.delta(&before), start_ticks, watch))
+        Ok(self.measured(report, per_stretch, system, start_ticks, watch))
     }
 
     fn measured(
@@ -316,6 +405,7 @@ impl Cell {
             cost,
             disturbance,
             spins,
+            grows: false,
             stretches_ps,
         }
     }

@@ -20,6 +20,9 @@ pub enum LabError {
     /// The plan names a mechanism that this version does not have.
     #[error("this version knows no mechanism “{0}”")]
     Unknown(String),
+    /// The plan names a queue that this version does not have, or uses one as it cannot be used.
+    #[error("this version knows no queue “{0}”")]
+    UnknownQueue(String),
     /// A thread could not be placed.
     #[error("cannot place a thread on CPU {cpus:?}: {reason}")]
     Place {
@@ -110,7 +113,7 @@ pub trait Stage {
 pub struct Measured {
     /// Length of each stretch in picoseconds, in order.
     pub stretches_ps: Vec<u64>,
-    /// Round trips in each stretch; 1 in a stamped block.
+    /// Round trips, or messages of a stream, in each stretch; 1 in a stamped block.
     pub per_stretch: u64,
     /// When the first stretch began, in seconds since the rig was made.
     pub began_s: f64,
@@ -124,10 +127,12 @@ pub struct Measured {
     pub clock_bound_ns: f64,
     /// CPU time and switches of both ends.
     pub cost: BlockCost,
-    /// Round trips that these are of: the block's and the few around it.
+    /// Round trips, or messages, that these are of: the block's and the few around it.
     pub accounted_round_trips: u64,
     /// What happened to the machine; its causes are not decided yet.
     pub disturbance: Disturbance,
     /// Whether the ends spin, so that a gap in their stamps is time that vanished.
     pub spins: bool,
+    /// Whether what is measured takes memory as it goes, so that page faults are its own.
+    pub grows: bool,
 }

@@ -93,7 +93,8 @@ fn measure_group(
     let noise = &results.machine.noise;
     let mut so_far: Vec<SoFar> = cells.iter().map(|planned| SoFar::new(noise, &planned.cell.cpus)).collect();
     let rounds = cells[0].budget.rounds;
-    let all = u64::from(rounds) * cells.len() as u64 * 2;
+    let blocks: usize = cells.iter().map(|planned| planned.budget.kinds().len()).sum();
+    let all = u64::from(rounds) * blocks as u64;
     let mut done = 0;
     {
         let mut stage = rig.open(&results.machine, &cells)?;
@@ -101,9 +102,11 @@ fn measure_group(
         for round in 0..rounds {
             order.shuffle(&mut rng);
             for cell in order.iter().copied() {
-                let kinds = [BlockKind::Stretch, BlockKind::Stamped];
-                let first = usize::from(rng.random::<bool>());
-                for kind in [kinds[first], kinds[1 - first]] {
+                let mut kinds = cells[cell].budget.kinds().to_vec();
+                if rng.random::<bool>() {
+                    kinds.reverse();
+                }
+                for kind in kinds {
                     let measured = stage.block(cell, kind)?;
                     let now = stage.now();
                     let place = Place { group: index, attempt, cell, round, kind };
@@ -204,10 +207,13 @@ fn to_block(
     }
     let mut disturbance = measured.disturbance;
     let usual = &mut so_far.usual[usize::from(place.kind == BlockKind::Stamped)];
+    // Where more threads than CPUs take part, the scheduler's doing is part of what is measured, as where it places them.
+    let crowded = planned.cell.oversubscribed();
     let observed = Observed {
         kind: place.kind,
-        placement: planned.cell.placement,
-        spins: measured.spins,
+        placement: if crowded { Placement::Free } else { planned.cell.placement },
+        spins: measured.spins && !crowded,
+        grows: measured.grows,
         elapsed_ns: elapsed_ps / 1000,
         cpus: planned.cell.cpus.len() as u32,
         voluntary_switches: measured.cost.voluntary_switches,

@@ -9,10 +9,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
     BlockCost, BlockKind, Cell, ClockFacts, ClockSource, CpuNoise, CpuPlace, Disturbance, Grade, Machine,
-    Placement, PlannedCell, Relation, Warning, run_id, timestamp,
+    Origin, Placement, PlannedCell, QueueSubject, Relation, Wait, Warning, fold, run_id, timestamp,
 };
 
 use crate::mechanism::{self, Class};
+use crate::queue::{self, Queues};
 use crate::rig::{LabError, Measured, Now, Rig, Stage};
 
 /// 2026-01-01T00:00:00Z: where the simulated clock starts.
@@ -26,12 +27,18 @@ const SAMPLES: u64 = 1200;
 pub struct SimulatedRig {
     seed: u64,
     elapsed_ns: u64,
+    queues: Queues,
 }
 
 impl SimulatedRig {
     /// The machine of this seed.
     pub fn new(seed: u64) -> Self {
-        SimulatedRig { seed, elapsed_ns: 0 }
+        SimulatedRig { seed, elapsed_ns: 0, queues: Queues::default() }
+    }
+
+    /// The same with these queues.
+    pub fn with_queues(self, queues: Queues) -> Self {
+        SimulatedRig { queues, ..self }
     }
 
     /// How its CPUs are arranged: two last-level caches with two cores of two hardware threads each.
@@ -107,16 +114,30 @@ impl Rig for SimulatedRig {
     fn open<'a>(&'a mut self, _: &Machine, group: &[PlannedCell]) -> Result<Box<dyn Stage + 'a>, LabError> {
         let mut cells = Vec::with_capacity(group.len());
         for planned in group {
-            let Some(mechanism) = mechanism::find(&planned.cell.mechanism) else {
-                return Err(LabError::Unknown(planned.cell.mechanism.clone()));
+            let cell = &planned.cell;
+            let class = match cell.queue() {
+                Some(queue) => {
+                    let known = self.queues.find(&queue.queue).and_then(|known| known.way(queue.wait));
+                    known.ok_or_else(|| LabError::UnknownQueue(cell.label()))?;
+                    queue::class(queue.wait)
+                }
+                None => {
+                    let known = mechanism::find(cell.name());
+                    known.ok_or_else(|| LabError::Unknown(cell.name().to_string()))?.class
+                }
             };
+            let streams = fold::is_stream(planned);
             // Drawn from the cell, the loop and the seed alone: a resumed run, whose blocks come in another order, finds
             // the same figures again.
             let seed = fingerprint(&planned.cell) ^ self.seed;
             cells.push(SimulatedCell {
                 planned: planned.clone(),
-                class: mechanism.class,
-                round_trip_ns: round_trip_ns(mechanism.class, &planned.cell),
+                class,
+                streams,
+                value_ns: match cell.queue() {
+                    Some(queue) => queue_ns(queue, streams, cell),
+                    None => round_trip_ns(class, cell),
+                },
                 loops: [seed, !seed].map(|seed| (Xoshiro256PlusPlus::seed_from_u64(seed), 0)),
             });
         }
@@ -139,10 +160,30 @@ fn fingerprint(cell: &Cell) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
+/// From 0.8 to 1.2, as the cell's name has it.
+fn spread(cell: &Cell) -> f64 {
+    0.8 + 0.4 * (fingerprint(cell) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// The same for queues: a round trip, or the time per message.
+fn queue_ns(queue: &QueueSubject, streams: bool, cell: &Cell) -> f64 {
+    let spins = matches!(queue.wait, Wait::Spin | Wait::SpinYield | Wait::Poll);
+    let whole = match (streams, queue.origin, queue.batch) {
+        (false, _, _) if queue.wait == Wait::Adaptive => 260.0,
+        (false, _, _) if spins => 240.0,
+        (false, _, _) => 9_000.0,
+        (true, Origin::Raw, _) => 0.4,
+        (true, _, 1) if spins => 9.0,
+        (true, _, 1) => 45.0,
+        (true, _, _) => 1.5,
+    };
+    whole * spread(cell) * f64::from(queue.senders).sqrt()
+}
+
 /// A round trip that is plausible enough for tables to look like tables.
 fn round_trip_ns(class: Class, cell: &Cell) -> f64 {
-    let spread = 0.8 + 0.4 * (fingerprint(cell) >> 11) as f64 / (1u64 << 53) as f64;
-    let class_ns = match (class, cell.mechanism.as_str()) {
+    let spread = spread(cell);
+    let class_ns = match (class, cell.name()) {
         (Class::OneThread, "function-call") => 3.0,
         (Class::OneThread, "fiber-switch") => 12.0,
         (Class::OneThread, _) => 90.0,
@@ -172,7 +213,9 @@ struct SimulatedStage<'a> {
 struct SimulatedCell {
     planned: PlannedCell,
     class: Class,
-    round_trip_ns: f64,
+    streams: bool,
+    /// A round trip, or the time per message of a stream.
+    value_ns: f64,
     /// Of stretches and of stamped blocks: what its figures are drawn from, and its rounds so far.
     loops: [(Xoshiro256PlusPlus, u32); 2],
 }
@@ -199,14 +242,14 @@ impl SimulatedCell {
         let weather = if *round > 0 && *round == self.planned.budget.rounds / 3 { 1.5 } else { 1.0 };
         *round += 1;
         let (stretches, per_stretch) = match kind {
-            BlockKind::Stretch => (STRETCHES, (10_000.0 / self.round_trip_ns).ceil().max(1.0) as u64),
+            BlockKind::Stretch => (STRETCHES, (10_000.0 / self.value_ns).ceil().max(1.0) as u64),
             BlockKind::Stamped => (self.planned.budget.stamped_count.unwrap_or(SAMPLES).clamp(2, SAMPLES), 1),
         };
         let stamp_ns = if stamped { 10.0 } else { 0.0 };
         let mut stretches_ps: Vec<u64> = (0..stretches)
             .map(|_| {
                 let noise = 1.0 + 0.08 * rng.random::<f64>() * rng.random::<f64>();
-                let one = self.round_trip_ns * weather * noise + stamp_ns;
+                let one = self.value_ns * weather * noise + stamp_ns;
                 (one * per_stretch as f64 * 1000.0) as u64
             })
             .collect();
@@ -221,9 +264,10 @@ impl SimulatedCell {
         let (busy, switches) = match self.class {
             Class::OneThread => (1.0, 0),
             Class::Spin | Class::Poll => (2.0, 0),
+            Class::Sleep if self.streams => (1.6, round_trips / 50),
             Class::Sleep => (0.7, 2 * round_trips),
         };
-        let one_way_ps = if stamped && cell.placement == Placement::Pinned && self.round_trip_ns > 2000.0 {
+        let one_way_ps = if stamped && cell.placement == Placement::Pinned && self.value_ns > 2000.0 {
             stretches_ps
                 .iter()
                 .flat_map(|ps| [(*ps / 2) as i64 + 50_000, (*ps / 2) as i64 - 50_000])
@@ -262,6 +306,7 @@ impl SimulatedCell {
                 throttled: None,
             },
             spins,
+            grows: self.streams,
             stretches_ps,
         }
     }

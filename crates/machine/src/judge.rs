@@ -44,6 +44,8 @@ pub struct Observed<'a> {
     pub placement: Placement,
     /// Whether an end spins, so that gaps could be seen.
     pub spins: bool,
+    /// Whether what is measured takes memory as it goes, as an unbounded queue does: then page faults are its own.
+    pub grows: bool,
     /// Its length in nanoseconds.
     pub elapsed_ns: u64,
     /// How many CPUs the steal was summed over.
@@ -135,7 +137,7 @@ pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
     let gap = gap_ns.filter(|_| block.spins).unwrap_or(0) as f64 - usual_gap;
     mark(Cause::Gap, gap > 0.0 && gap >= GAP_SHARE * elapsed);
     let forgiven = if block.placement == Placement::Free { FREE_PAGE_FAULTS } else { 0 };
-    mark(Cause::PageFault, page_faults > forgiven);
+    mark(Cause::PageFault, page_faults > forgiven && !block.grows);
     mark(Cause::Throttled, throttled.is_some_and(|times| times > 0));
     causes
 }
@@ -177,6 +179,7 @@ mod tests {
             kind: BlockKind::Stretch,
             placement: Placement::Pinned,
             spins: true,
+            grows: false,
             elapsed_ns: 100 * MS,
             cpus: 2,
             voluntary_switches: 0,

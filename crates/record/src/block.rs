@@ -11,7 +11,7 @@ use crate::Histogram;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BlockKind {
-    /// Many round trips between two stamps: means, medians and ratios come from these.
+    /// Many round trips, or messages, between two stamps: means, medians, rates and ratios come from these.
     Stretch,
     /// One stamp per message: the distribution and its tail come from these.
     Stamped,
@@ -34,17 +34,17 @@ pub struct Block {
     pub at: String,
     /// Which loop made it.
     pub kind: BlockKind,
-    /// Round trips in it.
+    /// Round trips in it, or messages of a stream.
     pub count: u64,
     /// Its length in nanoseconds.
     pub elapsed_ns: u64,
-    /// Mean round trip in nanoseconds.
+    /// Mean round trip, or mean time per message of a stream, in nanoseconds.
     pub mean: f64,
     /// Shortest value in nanoseconds: of a stamped round trip, or of the mean round trip of a stretch.
     pub min: f64,
     /// Longest value in nanoseconds, likewise.
     pub max: f64,
-    /// Stamped: the round trips. Stretch: the mean round trip of each stretch.
+    /// Stamped: the round trips. Stretch: the mean round trip, or mean time per message, of each stretch.
     pub histogram: Option<Histogram>,
     /// Round trips longer than the plan's limit; null in a block of stretches.
     pub over: Option<u64>,
@@ -59,7 +59,7 @@ pub struct Block {
     pub worst: Vec<Worst>,
     /// CPU time and context switches of both ends together.
     pub cost: BlockCost,
-    /// Round trips that the cost is of: those of the block and the few around it.
+    /// Round trips, or messages of a stream, that the cost is of: those of the block and the few around it.
     pub cost_round_trips: u64,
     /// What happened to the machine meanwhile.
     pub disturbance: Disturbance,

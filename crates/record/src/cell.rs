@@ -110,16 +110,175 @@ pub enum Neighbour {
     Churn,
 }
 
+/// Where a queue comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// The library of this project.
+    Ours,
+    /// A crate, or the standard library of Rust.
+    Rust,
+    /// A C++ library.
+    #[serde(rename = "c++")]
+    Cpp,
+    /// A Java library.
+    Java,
+    /// Go.
+    Go,
+    /// D.
+    D,
+    /// No queue at all: a bare copy, which is the limit of any.
+    Raw,
+}
+
+impl Origin {
+    /// The name that the files use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::Ours => "ours",
+            Origin::Rust => "rust",
+            Origin::Cpp => "c++",
+            Origin::Java => "java",
+            Origin::Go => "go",
+            Origin::D => "d",
+            Origin::Raw => "raw",
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// How the receiver of a queue waits while there is no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wait {
+    /// It spins.
+    Spin,
+    /// It spins and lets go of its CPU in between.
+    SpinYield,
+    /// It sleeps in the kernel until it is woken.
+    Park,
+    /// It spins for as long as that is likely to be cheaper, then sleeps.
+    Adaptive,
+    /// It calls a queue's attempt to receive in a tight loop: the spinning of a queue that knows only attempts.
+    Poll,
+    /// It calls a queue's blocking receive, whatever that does.
+    Block,
+}
+
+impl Wait {
+    /// All ways, in the order in which tables show them.
+    pub const ALL: [Wait; 6] =
+        [Wait::Spin, Wait::SpinYield, Wait::Poll, Wait::Adaptive, Wait::Park, Wait::Block];
+
+    /// The name that the command line and the files use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Wait::Spin => "spin",
+            Wait::SpinYield => "spin-yield",
+            Wait::Park => "park",
+            Wait::Adaptive => "adaptive",
+            Wait::Poll => "poll",
+            Wait::Block => "block",
+        }
+    }
+
+    /// What ratios are taken within: a queue that burns its CPU is not compared with one that sleeps.
+    pub fn family(self) -> WaitFamily {
+        match self {
+            Wait::Spin | Wait::SpinYield | Wait::Poll => WaitFamily::Spinning,
+            Wait::Park | Wait::Adaptive | Wait::Block => WaitFamily::Blocking,
+        }
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The two ways of waiting that are compared within, and not with each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WaitFamily {
+    /// The waiting end looks again and again, and is never woken.
+    Spinning,
+    /// The waiting end may sleep, and is then woken.
+    Blocking,
+}
+
+/// What a cell measures. A file tells them apart by their first field.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Subject {
+    /// A way of handing over.
+    Mechanism {
+        /// Its name, as `threadtoll list mechanisms` gives it.
+        mechanism: String,
+    },
+    /// A queue.
+    Queue(QueueSubject),
+}
+
+/// A queue and how it is used.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct QueueSubject {
+    /// Its name, as `threadtoll list queues` or `threadtoll list peers` gives it.
+    pub queue: String,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// How its receiver waits.
+    pub wait: Wait,
+    /// The largest batch; 1 where messages are sent and received one at a time. Of `raw-copy`: the words of a block.
+    pub batch: u64,
+    /// Its version.
+    pub version: String,
+    /// How many threads send.
+    pub senders: u32,
+}
+
+impl Subject {
+    /// The mechanism of that name.
+    pub fn mechanism(name: impl Into<String>) -> Self {
+        Subject::Mechanism { mechanism: name.into() }
+    }
+
+    /// Its name, whatever it is.
+    pub fn name(&self) -> &str {
+        match self {
+            Subject::Mechanism { mechanism } => mechanism,
+            Subject::Queue(queue) => &queue.queue,
+        }
+    }
+
+    /// How it waits, as far as ratios care.
+    pub fn family(&self) -> WaitFamily {
+        match self {
+            Subject::Queue(queue) => queue.wait.family(),
+            Subject::Mechanism { mechanism } => match mechanism.as_str() {
+                "atomic-store" | "atomic-rmw" | "atomic-seqcst" | "spin-yield" => WaitFamily::Spinning,
+                _ => WaitFamily::Blocking,
+            },
+        }
+    }
+}
+
 /// One point of an experiment.
 ///
 /// Two cells that compare equal are the same measurement. Parameters that do not apply to a cell are absent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
-    /// Name of the mechanism, as `threadtoll list mechanisms` gives it.
-    pub mechanism: String,
+    /// What is measured.
+    #[serde(flatten)]
+    pub subject: Subject,
     /// Where the ends run.
     pub placement: Placement,
-    /// The CPUs: of the first and the second end when pinned, one when both share it, all allowed ones when free.
+    /// The CPUs: of the first and the second end when pinned (of all senders, then of the receiver), one when both share
+    /// it, all allowed ones when free.
     pub cpus: Vec<u32>,
     /// How those CPUs are related.
     pub relation: Relation,
@@ -140,12 +299,54 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// The mechanism with the parameters that set it apart within one placement, as tables label it
+    /// The name of what is measured.
+    pub fn name(&self) -> &str {
+        self.subject.name()
+    }
+
+    /// The mechanism, if it is one.
+    pub fn mechanism(&self) -> Option<&str> {
+        match &self.subject {
+            Subject::Mechanism { mechanism } => Some(mechanism),
+            Subject::Queue(_) => None,
+        }
+    }
+
+    /// The queue, if it is one.
+    pub fn queue(&self) -> Option<&QueueSubject> {
+        match &self.subject {
+            Subject::Queue(queue) => Some(queue),
+            Subject::Mechanism { .. } => None,
+        }
+    }
+
+    /// Whether more threads want CPUs than the cell has: they take turns, and the scheduler's slices are part of the figure.
+    ///
+    /// Never where all threads were put on one CPU on purpose.
+    pub fn oversubscribed(&self) -> bool {
+        self.placement != Placement::SameCpu
+            && self.queue().is_some_and(|queue| queue.senders as usize >= self.cpus.len())
+    }
+
+    /// The subject with the parameters that set it apart within one placement, as tables label it
     /// (`atomic-rmw, shared line, pause`).
     ///
     /// Payloads of 8 bytes, own lines and the absence of a pause hint are the usual case and are not mentioned.
     pub fn label(&self) -> String {
-        let mut label = self.mechanism.clone();
+        let mut label = self.name().to_string();
+        if let Some(queue) = self.queue() {
+            if queue.origin != Origin::Raw {
+                label.push_str(&format!(", {}", queue.wait));
+            }
+            match (queue.origin, queue.batch) {
+                (_, 0 | 1) => {}
+                (Origin::Raw, words) => label.push_str(&format!(", blocks of {words} words")),
+                (_, batch) => label.push_str(&format!(", batches of {batch}")),
+            }
+            if queue.senders != 1 {
+                label.push_str(&format!(", {} senders", queue.senders));
+            }
+        }
         if self.line == Some(Layout::Shared) {
             label.push_str(", shared line");
         }
@@ -175,7 +376,7 @@ mod tests {
     #[test]
     fn labels_mention_only_what_is_unusual() {
         let mut cell = Cell {
-            mechanism: "atomic-rmw".into(),
+            subject: Subject::mechanism("atomic-rmw"),
             placement: Placement::Pinned,
             cpus: vec![0, 1],
             relation: Relation::SameLlc,
@@ -192,5 +393,57 @@ mod tests {
         cell.payload_bytes = 4096;
         cell.neighbour = Some(Neighbour::Churn);
         assert_eq!(cell.label(), "atomic-rmw, shared line, pause, kept awake, 4096 B, beside churn");
+    }
+
+    fn stream(senders: u32) -> Cell {
+        Cell {
+            subject: Subject::Queue(QueueSubject {
+                queue: "funnel".into(),
+                origin: Origin::Ours,
+                wait: Wait::SpinYield,
+                batch: 256,
+                version: "0.1.0".into(),
+                senders,
+            }),
+            placement: Placement::Pinned,
+            cpus: vec![0, 1],
+            relation: Relation::SameLlc,
+            payload_bytes: 8,
+            line: None,
+            pause: None,
+            keep_awake: false,
+            neighbour: None,
+        }
+    }
+
+    #[test]
+    fn queues_say_how_they_are_used() {
+        assert_eq!(stream(1).label(), "funnel, spin-yield, batches of 256");
+        assert_eq!(stream(2).label(), "funnel, spin-yield, batches of 256, 2 senders");
+        assert!(stream(2).oversubscribed() && !stream(1).oversubscribed());
+    }
+
+    /// What stands in files that were written before there were queues, to the letter.
+    #[test]
+    fn a_cell_is_written_flat_and_a_mechanism_as_ever() {
+        let text = r#"{"mechanism":"futex","placement":"pinned","cpus":[0,1],"relation":"same-llc","payload_bytes":8}"#;
+        let cell: Cell = serde_json::from_str(text).unwrap();
+        assert_eq!((cell.mechanism(), cell.queue()), (Some("futex"), None));
+        assert_eq!(serde_json::to_string(&cell).unwrap(), text);
+        let text = r#"{"queue":"funnel","origin":"ours","wait":"spin-yield","batch":256,"version":"0.1.0","senders":1,"placement":"pinned","cpus":[0,1],"relation":"same-llc","payload_bytes":8}"#;
+        assert_eq!(serde_json::to_string(&stream(1)).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Cell>(text).unwrap(), stream(1));
+    }
+
+    #[test]
+    fn names_in_files_are_those_that_are_shown() {
+        for wait in Wait::ALL {
+            assert_eq!(serde_json::to_value(wait).unwrap(), wait.name());
+        }
+        let origins =
+            [Origin::Ours, Origin::Rust, Origin::Cpp, Origin::Java, Origin::Go, Origin::D, Origin::Raw];
+        for origin in origins {
+            assert_eq!(serde_json::to_value(origin).unwrap(), origin.name());
+        }
     }
 }

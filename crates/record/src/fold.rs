@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use crate::resample::{self, QuantileEstimate};
 use crate::{
     Against, Block, BlockKind, Cause, Cell, Cost, DisturbanceSummary, Histogram, Intervals, LoopKind,
-    Machine, OneWay, OneWayMethod, Over, Plan, PlannedCell, Quantiles, Record, RecordKind, Unit, Verdict,
-    Warning, Worst,
+    Machine, OneWay, OneWayMethod, Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject, Record,
+    RecordKind, Subject, Unit, Verdict, Wait, Warning, Worst,
 };
 
 /// The reference must stay within this share of its last value for the blocks between to count as undisturbed.
@@ -29,9 +29,13 @@ pub const AGREEMENT: f64 = 0.05;
 /// The share of disturbed blocks from which a record warns.
 pub const DISTURBED_SHARE: f64 = 0.25;
 
-/// What ratios compare. It is always taken from stretches, also where the record's median is one of stamped times: a ratio
-/// to another mechanism must not carry the cost of stamps.
+/// What ratios of hand-offs compare. It is always taken from stretches, also where the record's median is one of stamped
+/// times: a ratio to another mechanism must not carry the cost of stamps.
 const COMPARED: &str = "one_way.p50";
+/// What ratios of streams compare.
+const COMPARED_RATE: &str = "rate_per_s";
+/// The experiment whose queue cells are streams: they have a rate and no round trips.
+const STREAM: &str = "queue/stream";
 
 const WANTED: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 
@@ -71,17 +75,28 @@ pub fn fold(
         record.experiment.clone_from(&planned.experiment);
         record.cell = planned.cell.clone();
         record.simulated = machine.simulated;
+        if is_stream(planned) {
+            fold_stream(&mut record, &own, seed);
+        }
         if !keeps_histograms(machine, &planned.experiment) {
             record.histogram = None;
         }
-        for other in std::iter::once(0).chain(partner(cells, index)).filter(|other| *other != index) {
-            record.against.extend(ratio(blocks, &drifted, index, other, seed).map(|found| Against {
-                cell: cells[other].cell.clone(),
-                of: COMPARED.into(),
-                ratio: round(found.0),
-                interval95: found.1.map(round),
-                blocks: found.2 as u32,
-                verdict: verdict(found.1, found.2),
+        let rates = is_stream(planned);
+        for other in compared(cells, index) {
+            let figures = Figures { rates, base_rates: is_stream(&cells[other]) };
+            record.against.extend(ratio(blocks, &drifted, index, other, figures, seed).map(|found| {
+                Against {
+                    cell: cells[other].cell.clone(),
+                    of: if rates { COMPARED_RATE } else { COMPARED }.into(),
+                    ratio: if rates { significant(found.0) } else { round(found.0) },
+                    interval95: found.1.map(if rates { significant } else { round }),
+                    blocks: found.2 as u32,
+                    verdict: if rates {
+                        verdict_of_rates(found.1, found.2)
+                    } else {
+                        verdict(found.1, found.2)
+                    },
+                }
             }));
         }
         records.push(record);
@@ -89,15 +104,44 @@ pub fn fold(
     records
 }
 
-/// The cell of the group that this one is the other form of: signalled after unlocking, or kept awake.
-fn partner(cells: &[PlannedCell], index: usize) -> Option<usize> {
-    let cell = &cells[index].cell;
-    let plain = match cell.mechanism.strip_suffix("-after") {
-        Some(plain) => Cell { mechanism: plain.into(), ..cell.clone() },
-        None if cell.keep_awake => Cell { keep_awake: false, ..cell.clone() },
-        None => return None,
+/// Whether a cell is a stream of messages, which has a rate. The reference in its group is not.
+pub fn is_stream(planned: &PlannedCell) -> bool {
+    planned.experiment == STREAM && planned.cell.queue().is_some()
+}
+
+/// The cells of a group that the cell `index` is compared with, the reference first.
+///
+/// A form that signals after unlocking, or is kept awake, is compared with the plain one. A queue of ours is compared with
+/// everything in the group that waits as it does; where it adapts its waiting, also with itself spinning; and its batches
+/// also with every bare copy. Who stands together in a group is the plan's business.
+pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
+    let Some(planned) = cells.get(index) else { return Vec::new() };
+    let cell = &planned.cell;
+    let like = |other: &Cell| match &cell.subject {
+        Subject::Mechanism { .. } => partner(cell).as_ref() == Some(other),
+        Subject::Queue(queue) => queue.origin == Origin::Ours && rivals(cell, queue, other),
     };
-    cells.iter().position(|other| other.cell == plain)
+    let others = (1..cells.len()).filter(|other| like(&cells[*other].cell));
+    std::iter::once(0).chain(others).filter(|other| *other != index).collect()
+}
+
+/// The cell that this one is the other form of: signalled after unlocking, or kept awake.
+fn partner(cell: &Cell) -> Option<Cell> {
+    match cell.mechanism()?.strip_suffix("-after") {
+        Some(plain) => Some(Cell { subject: Subject::mechanism(plain), ..cell.clone() }),
+        None if cell.keep_awake => Some(Cell { keep_awake: false, ..cell.clone() }),
+        None => None,
+    }
+}
+
+/// Whether a cell with a queue of ours is compared with another one.
+fn rivals(cell: &Cell, queue: &QueueSubject, other: &Cell) -> bool {
+    let alike = cell.subject.family() == other.subject.family();
+    let Some(rival) = other.queue() else { return alike };
+    let itself_spinning = queue.wait == Wait::Adaptive
+        && *rival == QueueSubject { wait: Wait::Spin, ..queue.clone() }
+        && other.placement == cell.placement;
+    alike || itself_spinning || (queue.batch > 1 && rival.origin == Origin::Raw)
 }
 
 /// Whether files keep the histograms of an experiment on this machine.
@@ -148,24 +192,46 @@ pub fn drifted(blocks: &[Block]) -> Vec<bool> {
     drifted
 }
 
+/// Messages per nanosecond of a block of a stream.
+fn rate(block: &Block) -> Option<f64> {
+    let rate = block.count as f64 / block.elapsed_ns as f64;
+    (block.kind == BlockKind::Stretch && rate.is_finite()).then_some(rate)
+}
+
+/// Which figures a ratio is of.
+#[derive(Clone, Copy)]
+struct Figures {
+    /// Rates, not times.
+    rates: bool,
+    /// Whether the other cell has a rate; without one, its one-way time takes part as the time of one message.
+    base_rates: bool,
+}
+
 /// The paired ratio of the cells `of` and `to`: median, interval, pairs. Null with fewer than two pairs.
 fn ratio(
     blocks: &[Block],
     drifted: &[bool],
     of: usize,
     to: usize,
+    figures: Figures,
     seed: u64,
 ) -> Option<(f64, [f64; 2], usize)> {
-    let by_round = |cell: usize| -> BTreeMap<u32, f64> {
+    let by_round = |cell: usize, figure: &dyn Fn(&Block) -> Option<f64>| -> BTreeMap<u32, f64> {
         blocks
             .iter()
             .zip(drifted)
             .filter(|(block, drifted)| block.cell == cell && !**drifted)
-            .filter_map(|(block, _)| Some((block.seq, stretch_median(block)?)))
+            .filter_map(|(block, _)| Some((block.seq, figure(block)?)))
             .collect()
     };
-    let base = by_round(to);
-    let ratios: Vec<f64> = by_round(of)
+    let one_a_hand_off = |block: &Block| Some(2.0 / stretch_median(block)?);
+    let base = match (figures.rates, figures.base_rates) {
+        (false, _) => by_round(to, &stretch_median),
+        (true, true) => by_round(to, &rate),
+        (true, false) => by_round(to, &one_a_hand_off),
+    };
+    let own = if figures.rates { by_round(of, &rate) } else { by_round(of, &stretch_median) };
+    let ratios: Vec<f64> = own
         .into_iter()
         .filter_map(|(round, value)| Some(value / base.get(&round)?))
         .filter(|ratio| ratio.is_finite())
@@ -189,6 +255,41 @@ pub fn verdict([low, high]: [f64; 2], pairs: usize) -> Verdict {
         Verdict::NoWorse
     } else {
         Verdict::Open
+    }
+}
+
+/// What an interval of paired ratios of rates says: more is better.
+pub fn verdict_of_rates([low, high]: [f64; 2], pairs: usize) -> Verdict {
+    verdict([1.0 / high, 1.0 / low], pairs)
+}
+
+/// What a stream has instead of round trips: its rate, the median over blocks, and the messages.
+fn fold_stream(record: &mut Record, blocks: &[Marked<'_>], seed: u64) {
+    let stretches =
+        || blocks.iter().map(|marked| marked.block).filter(|block| block.kind == BlockKind::Stretch);
+    let rates: Vec<f64> = stretches().filter_map(rate).map(|rate| rate * 1e9).collect();
+    let found = resample::median(&rates, seed);
+    let whole = |value: f64| value.round();
+    record.loop_kind = LoopKind::Streaming;
+    record.kind = RecordKind::Stream;
+    record.count = stretches().map(|block| block.count).sum();
+    record.rate_per_s = found.map(|(rate, _)| whole(rate));
+    record.interval95.rate_per_s = found.map(|(_, interval)| interval.map(whole));
+    record.one_way = None;
+    // A message goes one way: the cost of a stream's block is of messages, that of an exchange's of there and back.
+    let twice = |value: Option<f64>| value.map(|value| significant(value * 2.0));
+    let cost = record.cost;
+    record.cost = Cost {
+        user_ns_per_op: twice(cost.user_ns_per_op),
+        system_ns_per_op: twice(cost.system_ns_per_op),
+        voluntary_switches_per_op: twice(cost.voluntary_switches_per_op),
+        involuntary_switches_per_op: twice(cost.involuntary_switches_per_op),
+    };
+    if record.cell.oversubscribed() {
+        record.warnings.push(Warning::new(
+            "oversubscribed",
+            "More threads than CPUs took part: they took turns, and the scheduler's slices are part of the figure.",
+        ));
     }
 }
 
@@ -250,7 +351,7 @@ fn fold_cell(machine: &Machine, plan: &Plan, blocks: &[Marked<'_>], seed: u64) -
             round(same_cpu.iter().map(|(share, count)| share * *count as f64).sum::<f64>() / exchanges as f64)
         }),
         warnings: warnings(&disturbance, &one_way),
-        one_way,
+        one_way: Some(one_way),
         disturbance,
         worst,
         against: Vec::new(),
@@ -368,7 +469,14 @@ fn quantiles(found: &[QuantileEstimate]) -> Quantiles {
 
 fn intervals(found: &[QuantileEstimate]) -> Intervals {
     let value = |index: usize| found[index].interval95.map(|interval| interval.map(round));
-    Intervals { p50: value(0), p90: value(1), p99: value(2), p999: value(3), p9999: value(4) }
+    Intervals {
+        p50: value(0),
+        p90: value(1),
+        p99: value(2),
+        p999: value(3),
+        p9999: value(4),
+        rate_per_s: None,
+    }
 }
 
 /// Keeps picoseconds: more digits than a histogram holds would only pretend.

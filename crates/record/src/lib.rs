@@ -19,7 +19,9 @@ pub mod schema;
 mod time;
 
 pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, OneWayBlock, Worst};
-pub use cell::{Cell, Layout, Neighbour, Pause, Placement, Relation};
+pub use cell::{
+    Cell, Layout, Neighbour, Origin, Pause, Placement, QueueSubject, Relation, Subject, Wait, WaitFamily,
+};
 pub use fold::fold;
 pub use histogram::{Histogram, HistogramError};
 pub use line::Line;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Cell;
+use crate::{BlockKind, Cell};
 
 /// What is to be measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,10 +54,21 @@ pub struct Budget {
     pub rounds: u32,
     /// Intended length of a block of stretches, in nanoseconds.
     pub stretch_ns: u64,
-    /// Intended length of a stamped block, in nanoseconds.
+    /// Intended length of a stamped block, in nanoseconds; 0, without a number of exchanges, means that there are none.
     pub stamped_ns: u64,
     /// Number of stamped exchanges in a block where it was asked for; null where the length decides.
     pub stamped_count: Option<u64>,
+}
+
+impl Budget {
+    /// The blocks of one round.
+    pub fn kinds(&self) -> &'static [BlockKind] {
+        if self.stamped_ns == 0 && self.stamped_count.is_none() {
+            &[BlockKind::Stretch]
+        } else {
+            &[BlockKind::Stretch, BlockKind::Stamped]
+        }
+    }
 }
 
 /// No group goes round more often: a limit that keeps a hostile plan from exhausting the reader, and an honest one from

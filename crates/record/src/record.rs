@@ -33,10 +33,10 @@ pub struct Record {
     pub kind: RecordKind,
     /// Unit of every value without another unit in its name.
     pub unit: Unit,
-    /// Stamped round trips.
+    /// Stamped round trips; of a stream: messages.
     pub count: u64,
-    /// One-way times, from stretches.
-    pub one_way: OneWay,
+    /// One-way times, from stretches; null for a stream.
+    pub one_way: Option<OneWay>,
     /// Mean of the stamped round trips.
     pub mean: Option<f64>,
     /// Shortest stamped round trip.
@@ -53,11 +53,12 @@ pub struct Record {
     pub resolution_ns: f64,
     /// The share of round trips over the limit.
     pub over: Over,
-    /// Messages per second; null in a latency record.
+    /// Of a stream: messages of `payload_bytes` per second, median over blocks (of `raw-copy`: bytes per second, by 8);
+    /// null otherwise.
     pub rate_per_s: Option<f64>,
-    /// The stamped round trips; null in matrices of more than 64 CPUs.
+    /// The stamped round trips; null for a stream, and in matrices of more than 64 CPUs.
     pub histogram: Option<Histogram>,
-    /// CPU time and context switches per hand-off, from stretches.
+    /// CPU time and context switches per hand-off, from stretches; of a stream: per message.
     pub cost: Cost,
     /// Free placement: share of the exchanges that began with both ends on one CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,6 +73,18 @@ pub struct Record {
     pub warnings: Vec<Warning>,
 }
 
+impl Record {
+    /// The one-way median, where there is one.
+    pub fn one_way_p50(&self) -> Option<f64> {
+        self.one_way.as_ref()?.p50
+    }
+
+    /// Its 95% interval.
+    pub fn one_way_p50_interval95(&self) -> Option<[f64; 2]> {
+        self.one_way.as_ref()?.p50_interval95
+    }
+}
+
 /// Whether the next message waited for the reply to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -80,6 +93,8 @@ pub enum LoopKind {
     Closed,
     /// It did not: messages left at planned times.
     Open,
+    /// It did not: messages left as fast as the queue took them.
+    Streaming,
 }
 
 /// What one value of a record is.
@@ -88,6 +103,8 @@ pub enum LoopKind {
 pub enum RecordKind {
     /// There and back.
     RoundTrip,
+    /// A stream of messages in one direction: there are no single values, only a rate.
+    Stream,
 }
 
 /// The unit of a record's values.
@@ -161,6 +178,9 @@ pub struct Intervals {
     /// Of the 99.99% quantile.
     #[serde(rename = "p99.99")]
     pub p9999: Option<[f64; 2]>,
+    /// Of the rate; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<[f64; 2]>,
 }
 
 /// The share of round trips over a limit.
@@ -172,7 +192,7 @@ pub struct Over {
     pub share: Option<f64>,
 }
 
-/// CPU time and context switches of both ends together, per hand-off (half a round trip).
+/// CPU time and context switches of all ends together, per hand-off (half a round trip, or a message of a stream).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
     /// Time in user mode, in nanoseconds.
@@ -196,7 +216,8 @@ pub struct DisturbanceSummary {
     pub causes: BTreeMap<Cause, u32>,
 }
 
-/// What a paired ratio says, with a margin of 5% and at least 21 pairs.
+/// What a paired ratio says, with a margin of 5% and at least 21 pairs. Ratios of rates are judged by their reciprocals:
+/// more is better there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -226,9 +247,10 @@ impl fmt::Display for Verdict {
 pub struct Against {
     /// The other cell.
     pub cell: Cell,
-    /// The figure that was compared.
+    /// The figure that was compared: `one_way.p50`, or `rate_per_s`.
     pub of: String,
-    /// Median over the pairs of this cell's figure over the other's.
+    /// Median over the pairs of this cell's figure over the other's. Of a stream against a cell that has no rate: how many
+    /// of its messages go over in the time of one hand-off of the other.
     pub ratio: f64,
     /// 95% interval of that median, from resampling pairs.
     pub interval95: [f64; 2],

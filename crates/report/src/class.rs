@@ -22,7 +22,7 @@ pub(crate) fn class(cell: &Cell) -> Class {
     if cell.relation == Relation::SameThread {
         return Class::OneThread;
     }
-    match cell.mechanism.as_str() {
+    match cell.name() {
         "function-call" | "fiber-switch" | "async-wake" => Class::OneThread,
         "atomic-store" | "atomic-rmw" | "atomic-seqcst" => Class::Line,
         "spin-yield" | "sleep-poll" => Class::Poll,

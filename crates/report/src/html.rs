@@ -7,6 +7,7 @@
 
 mod data;
 mod escape;
+mod queue;
 mod sections;
 
 use threadtoll_record::file::Results;

@@ -8,6 +8,7 @@ mod class;
 mod clean;
 pub mod html;
 pub mod published;
+mod queues;
 mod rows;
 pub mod text;
 pub mod units;

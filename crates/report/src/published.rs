@@ -95,7 +95,7 @@ pub fn published(cell: &Cell) -> Vec<&'static Published> {
         .iter()
         .filter(|figure| {
             plain
-                && figure.mechanisms.contains(&cell.mechanism.as_str())
+                && figure.mechanisms.contains(&cell.name())
                 && figure.placement.is_none_or(|placement| placement == cell.placement)
                 && (figure.line.is_none() || cell.line.is_none() || figure.line == cell.line)
         })

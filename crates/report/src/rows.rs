@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use threadtoll_record::{
-    Against, Cell, Cost, DisturbanceSummary, Histogram, Layout, Neighbour, Over, Pause, Placement, Quantiles,
-    Record, Relation, Verdict, Worst, fold, resample,
+    Against, Cell, Cost, DisturbanceSummary, Histogram, Layout, Neighbour, OneWay, Over, Pause, Placement,
+    Quantiles, Record, Relation, Verdict, Worst, fold, resample,
 };
 
 use crate::clean::clean;
@@ -27,13 +27,13 @@ impl Row<'_> {
 
     /// The record that stands for the row: of the first placement, pinned before the others, that has a median.
     pub(crate) fn main(&self) -> Option<&Record> {
-        let known = self.sides.iter().flatten().find(|record| record.one_way.p50.is_some());
+        let known = self.sides.iter().flatten().find(|record| record.one_way_p50().is_some());
         known.or_else(|| self.sides.iter().flatten().next()).map(|record| &**record)
     }
 
     /// The one-way median of that record.
     pub(crate) fn p50(&self) -> Option<f64> {
-        self.main()?.one_way.p50
+        self.main()?.one_way_p50()
     }
 }
 
@@ -64,14 +64,8 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     }
     let mut variants: BTreeMap<Variant<'_>, [Vec<Cow<'_, Record>>; 3]> = BTreeMap::new();
     for (cell, found) in cells {
-        let variant = (
-            cell.mechanism.as_str(),
-            cell.payload_bytes,
-            cell.line,
-            cell.pause,
-            cell.keep_awake,
-            cell.neighbour,
-        );
+        let variant =
+            (cell.name(), cell.payload_bytes, cell.line, cell.pause, cell.keep_awake, cell.neighbour);
         variants.entry(variant).or_default()[index(cell.placement)].push(merged(&found));
     }
     let mut rows = Vec::new();
@@ -111,7 +105,7 @@ pub(crate) fn cheapest<'r>(rows: &'r [Row<'_>]) -> Option<&'r Row<'r>> {
 /// The paired ratios to the reference would not do here. Carried from group to group they would assume that the machine's moods
 /// change everything alike, and they do not: a cache line can become six times as dear while a wake-up stays what it was.
 pub(crate) fn times(record: &Record, base: &Record) -> Option<f64> {
-    let quotient = record.one_way.p50? / base.one_way.p50?;
+    let quotient = record.one_way_p50()? / base.one_way_p50()?;
     Some(quotient).filter(|times| times.is_finite() && *times > 0.0)
 }
 
@@ -152,10 +146,16 @@ pub(crate) fn merged<'a>(records: &[&'a Record]) -> Cow<'a, Record> {
     }
     let mut joined: Record = (*first).clone();
     joined.count = records.iter().fold(0u64, |sum, record| sum.saturating_add(record.count));
-    joined.one_way.mean = middle(records.iter().filter_map(|record| record.one_way.mean));
-    joined.one_way.p50 = middle(records.iter().filter_map(|record| record.one_way.p50));
-    joined.one_way.mean_interval95 = hull(records.iter().filter_map(|record| record.one_way.mean_interval95));
-    joined.one_way.p50_interval95 = hull(records.iter().filter_map(|record| record.one_way.p50_interval95));
+    let one_way: Vec<&OneWay> = records.iter().filter_map(|record| record.one_way.as_ref()).collect();
+    joined.one_way = one_way.first().map(|first| OneWay {
+        mean: middle(one_way.iter().filter_map(|one_way| one_way.mean)),
+        p50: middle(one_way.iter().filter_map(|one_way| one_way.p50)),
+        mean_interval95: hull(one_way.iter().filter_map(|one_way| one_way.mean_interval95)),
+        p50_interval95: hull(one_way.iter().filter_map(|one_way| one_way.p50_interval95)),
+        ..(*first).clone()
+    });
+    joined.rate_per_s = middle(records.iter().filter_map(|record| record.rate_per_s));
+    joined.interval95.rate_per_s = hull(records.iter().filter_map(|record| record.interval95.rate_per_s));
     joined.mean = weighted(records, |record| record.mean);
     joined.min = records.iter().filter_map(|record| record.min).min_by(f64::total_cmp);
     joined.max = records.iter().filter_map(|record| record.max).max_by(f64::total_cmp);
@@ -263,7 +263,7 @@ fn ratios(records: &[&Record]) -> Vec<Against> {
 
 /// Whether the 95% intervals of two one-way medians lie apart; nothing where one of them is not known.
 pub(crate) fn apart(a: &Record, b: &Record) -> Option<bool> {
-    let ([a_low, a_high], [b_low, b_high]) = (a.one_way.p50_interval95?, b.one_way.p50_interval95?);
+    let ([a_low, a_high], [b_low, b_high]) = (a.one_way_p50_interval95()?, b.one_way_p50_interval95()?);
     Some(a_high < b_low || b_high < a_low)
 }
 

@@ -3,12 +3,14 @@
 pub(crate) mod ladder;
 pub(crate) mod machine;
 pub(crate) mod matrix;
+mod queue;
 mod table;
 pub(crate) mod verdict;
 
 pub use ladder::ladder;
 pub use machine::machine;
 pub use matrix::matrix;
+pub use queue::queues;
 pub use verdict::verdict;
 
 use anstyle::{AnsiColor, Effects};

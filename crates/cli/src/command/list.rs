@@ -3,22 +3,22 @@
 use std::process::ExitCode;
 
 use threadtoll_lab::mechanism;
+use threadtoll_lab::queue::{OURS, SCENARIOS};
 
 use crate::arguments::List;
 use crate::console;
 use crate::failure::Failure;
 use crate::nearest::nearest;
+use crate::queues::peers;
 
 const KINDS: [&str; 5] = ["mechanisms", "queues", "locks", "scenarios", "peers"];
 
 pub(crate) fn run(list: &List) -> Result<ExitCode, Failure> {
     match list.what.as_str() {
-        "mechanisms" => {
-            let widest = mechanism::ALL.iter().map(|mechanism| mechanism.name.len()).max().unwrap_or(0);
-            for mechanism in mechanism::ALL {
-                console::out(&format!("{:widest$}  {}", mechanism.name, mechanism.sentence));
-            }
-        }
+        "mechanisms" => entries(mechanism::ALL.iter().map(|one| (one.name, one.sentence))),
+        "queues" => entries(OURS.iter().map(|one| (one.name, one.sentence))),
+        "peers" => entries(peers().iter().map(|one| (one.name, one.sentence))),
+        "scenarios" => entries(SCENARIOS.iter().map(|one| (one.name, one.sentence))),
         kind if KINDS.contains(&kind) => console::err(&format!("note: this version measures no {kind} yet.")),
         other => {
             let failure = Failure::usage(format!("there is no list of “{other}”"));
@@ -32,4 +32,15 @@ pub(crate) fn run(list: &List) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A name and a sentence a line.
+fn entries(entries: impl Iterator<Item = (&'static str, &'static str)> + Clone) {
+    let widest = entries.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
+    if widest == 0 {
+        console::err("note: there are none in this build.");
+    }
+    for (name, sentence) in entries {
+        console::out(&format!("{name:widest$}  {sentence}"));
+    }
 }

@@ -12,7 +12,7 @@ use crate::measure::{print_tables, print_verdict};
 use crate::page;
 
 /// The commands whose files can be completed.
-const MEASURING: [&str; 3] = ["survey", "latency", "matrix"];
+const MEASURING: [&str; 4] = ["survey", "latency", "matrix", "queue"];
 
 pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
     if let Some(page) = &report.html {

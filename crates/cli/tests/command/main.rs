@@ -10,6 +10,7 @@ mod lines;
 mod listing;
 mod order;
 mod program;
+mod queue;
 mod real;
 mod simulated;
 mod synthetic;

@@ -35,7 +35,7 @@ fn groups_have_at_most_eight_cells_and_begin_with_the_reference() {
     for (line, lines) in [("survey", surveyed()), ("latency", &latency), ("matrix", &matrix)] {
         let plan = plan(lines);
         let reference = &plan.groups[0][0].cell;
-        assert_eq!((reference.mechanism.as_str(), reference.payload_bytes), ("atomic-store", 8));
+        assert_eq!((reference.name(), reference.payload_bytes), ("atomic-store", 8));
         for group in &plan.groups {
             assert!((1..=8).contains(&group.len()), "{line}: {} cells", group.len());
             assert_eq!(&group[0].cell, reference, "{line}");
@@ -96,7 +96,7 @@ fn forms_that_are_to_be_compared_are_interleaved() {
         let after = format!("{plain}-after");
         let groups = &plan(lines).groups;
         let holds =
-            |group: usize, name: &str| groups[group].iter().any(|planned| planned.cell.mechanism == name);
+            |group: usize, name: &str| groups[group].iter().any(|planned| planned.cell.name() == name);
         for group in (0..groups.len()).filter(|group| holds(*group, &after)) {
             assert!(holds(group, plain), "{plain} is not beside its other form in group {group}");
         }

@@ -22,6 +22,7 @@ fn two_runs_give_the_same_files_pages_and_tables_byte_for_byte() {
         "matrix futex --simulated-machine 7 --out run.jsonl",
         "survey --quick --simulated-machine 7 --out run.jsonl",
         "survey --simulated-machine 7 --out run.jsonl",
+        "queue stream rtrb raw-copy crossbeam-unbounded --simulated-machine 7 --out run.jsonl",
     ] {
         let (one, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         assert!(run_in(one.path(), line) == run_in(other.path(), line), "{line}: the tables differ");
@@ -55,6 +56,8 @@ fn every_line_keeps_to_its_schema_and_comes_back_as_it_was_written() {
         "survey --quick --simulated-machine 7 --out run.jsonl",
         "latency futex atomic-rmw --keep-awake --payload 64 --neighbour churn --simulated-machine 2 --out run.jsonl",
         "matrix --level llc --simulated-machine 3 --out run.jsonl",
+        "queue ask-reply rtrb flume-bounded --neighbour churn --simulated-machine 3 --out run.jsonl",
+        "queue stream --senders 1,9 --simulated-machine 3 --out run.jsonl",
     ] {
         let directory = TempDir::new().unwrap();
         run_in(directory.path(), line);

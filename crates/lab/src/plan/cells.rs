@@ -1,7 +1,7 @@
 //! From what was asked for to cells, or to the reason why there is none.
 
 use threadtoll_machine::topology::Topology;
-use threadtoll_record::{Cell, Layout, Neighbour, Pause, Placement, Refused, Relation};
+use threadtoll_record::{Cell, Layout, Neighbour, Pause, Placement, Refused, Relation, Subject};
 
 use crate::mechanism::{Class, Mechanism};
 
@@ -64,7 +64,7 @@ impl<'a> Site<'a> {
     pub fn reference(&self) -> Cell {
         match self.pair {
             Some((a, b)) => Cell {
-                mechanism: "atomic-store".into(),
+                subject: Subject::mechanism("atomic-store"),
                 placement: Placement::Pinned,
                 cpus: vec![a, b],
                 relation: self.topology.relation(a, b),
@@ -75,7 +75,7 @@ impl<'a> Site<'a> {
                 neighbour: None,
             },
             None => Cell {
-                mechanism: "futex".into(),
+                subject: Subject::mechanism("futex"),
                 placement: Placement::SameCpu,
                 cpus: vec![self.first()],
                 relation: Relation::SameCpu,
@@ -131,7 +131,11 @@ pub(super) fn place(
     suited(mechanism.class, placement, site).map_err(str::to_string)
 }
 
-fn suited(class: Class, placement: Placement, site: &Site<'_>) -> Result<(Vec<u32>, Relation), &'static str> {
+pub(super) fn suited(
+    class: Class,
+    placement: Placement,
+    site: &Site<'_>,
+) -> Result<(Vec<u32>, Relation), &'static str> {
     let alone = site.pool.len() < 2;
     match (class, placement) {
         (Class::OneThread, Placement::Pinned) => Ok((vec![site.first()], Relation::SameThread)),
@@ -179,7 +183,7 @@ pub(super) fn cells(mechanism: &Mechanism, choice: &Choice, site: &Site<'_>) -> 
             for payload_bytes in &choice.payloads {
                 for keep_awake in &awake {
                     let cell = Cell {
-                        mechanism: mechanism.name.into(),
+                        subject: Subject::mechanism(mechanism.name),
                         placement: *placement,
                         cpus: cpus.clone(),
                         relation,
@@ -208,7 +212,7 @@ pub(super) fn pair_cells(mechanism: &Mechanism, site: &Site<'_>, pairs: &[(u32, 
     pairs
         .iter()
         .map(|&(a, b)| Cell {
-            mechanism: mechanism.name.into(),
+            subject: Subject::mechanism(mechanism.name),
             placement: Placement::Pinned,
             cpus: vec![a, b],
             relation: site.topology.relation(a, b),

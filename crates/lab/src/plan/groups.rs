@@ -6,7 +6,7 @@ use crate::mechanism::Mechanism;
 use crate::real::MAX_SAMPLES;
 
 /// No more cells than this are interleaved, the reference included, so that a round takes a fraction of a second.
-const GROUP: usize = 8;
+pub(super) const GROUP: usize = 8;
 /// A group is to be over within some seconds, before the machine changes its mind.
 const GROUP_NS: u64 = 8_000_000_000;
 /// What a block costs beside its own length: warming up, handing out jobs, folding and writing.
@@ -15,7 +15,7 @@ const BLOCK_OVERHEAD_NS: u64 = 3_000_000;
 const GROUP_OVERHEAD_NS: u64 = 60_000_000;
 
 /// Blocks are not made longer than this while there can be more of them instead.
-const LONG_BLOCK_NS: u64 = 25_000_000;
+pub(super) const LONG_BLOCK_NS: u64 = 25_000_000;
 
 /// The rounds that a verdict needs.
 pub const ROUNDS: u32 = 21;
@@ -44,16 +44,14 @@ pub fn budget(time_ns: u64, samples: Option<u64>) -> Budget {
 pub(super) fn bundle(bundles: &mut Vec<Vec<Cell>>, mechanism: &Mechanism, cells: Vec<Cell>) {
     let plain = mechanism.name.strip_suffix("-after");
     match bundles.last_mut() {
-        Some(last) if plain.is_some() && last.first().map(|cell| cell.mechanism.as_str()) == plain => {
-            last.extend(cells)
-        }
+        Some(last) if plain.is_some() && last.first().map(Cell::name) == plain => last.extend(cells),
         _ => bundles.push(cells),
     }
 }
 
 /// How many cells a group holds so that it is measured within [`GROUP_NS`]: as many as may be, and never fewer than four, of
 /// which the reference is one.
-fn size(budget: Budget) -> usize {
+pub(super) fn size(budget: Budget) -> usize {
     (GROUP_NS / cell_ns(&budget).max(1)).clamp(4, GROUP as u64) as usize
 }
 
@@ -106,6 +104,7 @@ pub fn estimate_ns<'a>(groups: impl IntoIterator<Item = &'a [PlannedCell]>) -> u
 /// The same of one cell.
 fn cell_ns(budget: &Budget) -> u64 {
     let stamped_ns = budget.stamped_count.map_or(budget.stamped_ns, |count| count.saturating_mul(10_000));
-    let visit_ns = budget.stretch_ns.saturating_add(stamped_ns).saturating_add(2 * BLOCK_OVERHEAD_NS);
+    let blocks = budget.kinds().len() as u64;
+    let visit_ns = budget.stretch_ns.saturating_add(stamped_ns).saturating_add(blocks * BLOCK_OVERHEAD_NS);
     visit_ns.saturating_mul(u64::from(budget.rounds))
 }

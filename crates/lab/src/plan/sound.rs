@@ -2,31 +2,44 @@
 //! version with other mechanisms.
 
 use threadtoll_machine::topology::Topology;
-use threadtoll_record::{Cell, Placement, Plan, PlannedCell, Relation};
+use threadtoll_record::{Cell, Placement, Plan, PlannedCell, QueueSubject, Relation, Subject};
 
 use crate::mechanism::{Class, find};
+use crate::queue::{self, MOST_SENDERS, Queues, Scenario};
+
+use super::queues::{MOST_BATCH, farthest};
 
 /// The largest message, in bytes.
 pub const MOST_PAYLOAD: u64 = 1 << 20;
 /// The longest that anything is measured, in nanoseconds: a day.
 pub const LONGEST_NS: u64 = 86_400_000_000_000;
 
-/// Says why a plan cannot be measured on CPUs that are arranged so, or nothing if it can.
-pub fn unsound(plan: &Plan, topology: &Topology) -> Option<String> {
-    plan.groups
-        .iter()
-        .flatten()
-        .find_map(|planned| fault(planned, topology).map(|why| format!("{}: {why}", planned.cell.label())))
+/// Says why a plan cannot be measured with these queues on CPUs that are arranged so, or nothing if it can.
+pub fn unsound(plan: &Plan, topology: &Topology, queues: &Queues) -> Option<String> {
+    plan.groups.iter().flatten().find_map(|planned| {
+        fault(planned, topology, queues).map(|why| format!("{}: {why}", planned.cell.label()))
+    })
 }
 
-fn fault(planned: &PlannedCell, topology: &Topology) -> Option<&'static str> {
+fn fault(planned: &PlannedCell, topology: &Topology, queues: &Queues) -> Option<&'static str> {
     let PlannedCell { cell, budget, .. } = planned;
-    let Some(mechanism) = find(&cell.mechanism) else {
-        return Some("this version has no such mechanism");
+    let class = match &cell.subject {
+        Subject::Mechanism { mechanism } => {
+            let Some(mechanism) = find(mechanism) else {
+                return Some("this version has no such mechanism");
+            };
+            if cell.line.is_some() != mechanism.has_layout || cell.pause.is_some() != mechanism.has_pause {
+                return Some("the mechanism has no such choice of line and pause");
+            }
+            mechanism.class
+        }
+        Subject::Queue(queue) => {
+            if let Some(why) = queue_fault(planned, queue, queues) {
+                return Some(why);
+            }
+            queue::class(queue.wait)
+        }
     };
-    if cell.line.is_some() != mechanism.has_layout || cell.pause.is_some() != mechanism.has_pause {
-        return Some("the mechanism has no such choice of line and pause");
-    }
     if cell.payload_bytes < 8 || cell.payload_bytes > MOST_PAYLOAD || cell.payload_bytes % 8 != 0 {
         return Some("messages of that size are never sent");
     }
@@ -39,8 +52,35 @@ fn fault(planned: &PlannedCell, topology: &Topology) -> Option<&'static str> {
     if cpus.len() != cell.cpus.len() {
         return Some("it names a CPU twice");
     }
-    if relation(cell, mechanism.class, topology) != Some(cell.relation) {
+    if relation(cell, class, topology) != Some(cell.relation) {
         return Some("its ends cannot be placed so");
+    }
+    None
+}
+
+fn queue_fault(planned: &PlannedCell, asked: &QueueSubject, queues: &Queues) -> Option<&'static str> {
+    let cell = &planned.cell;
+    let Some(queue) = queues.find(&asked.queue) else {
+        return Some("this version has no such queue");
+    };
+    let Some(scenario) = Scenario::of(&planned.experiment) else {
+        return Some("this version has no such scenario");
+    };
+    if queue.version != asked.version || queue.origin != asked.origin {
+        return Some("this version has another version of the queue");
+    }
+    let way = queue.way(asked.wait).filter(|way| scenario.takes(way));
+    let Some(way) = way else {
+        return Some("the queue is not used so in this version");
+    };
+    let plain = asked.batch == 1 && asked.senders == 1;
+    let limits = asked.senders <= MOST_SENDERS && (asked.senders == 1 || way.many_senders);
+    let batched = (1..=MOST_BATCH).contains(&asked.batch) && (asked.batch == 1 || way.batches);
+    if (!scenario.streams && !plain) || !limits || asked.senders == 0 || !batched {
+        return Some("the queue is not used so in this version");
+    }
+    if cell.line.is_some() || cell.pause.is_some() || cell.payload_bytes != 8 {
+        return Some("queues carry messages of 8 bytes and have no choice of line and pause");
     }
     None
 }
@@ -51,6 +91,9 @@ fn relation(cell: &Cell, class: Class, topology: &Topology) -> Option<Relation> 
         (Class::OneThread, Placement::Pinned, [_]) => Some(Relation::SameThread),
         (Class::OneThread, ..) => None,
         (_, Placement::Pinned, &[a, b]) => Some(topology.relation(a, b)),
+        (_, Placement::Pinned, cpus @ [_, _, ..]) if cpus.len() <= cell.queue()?.senders as usize + 1 => {
+            farthest(topology, cpus)
+        }
         (Class::Poll | Class::Sleep, Placement::SameCpu, [_]) => Some(Relation::SameCpu),
         (_, Placement::Free, [_, _, ..]) => Some(Relation::Free),
         _ => None,

@@ -35,7 +35,8 @@ pub fn stretch_cost(
     block: Duration,
 ) -> Result<Vec<StretchCost>, LabError> {
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
-    let mut pair = Pair::start(clock, mechanism, settings, Placement::Pinned, vec![cpus.0], vec![cpus.1])?;
+    let make = Box::new(move || mechanism.make(&settings));
+    let mut pair = Pair::start(clock, mechanism.name, make, Placement::Pinned, vec![cpus.0], vec![cpus.1])?;
     let mut first = 1;
     let warm_up = clock.ticks(WARM_UP_NS);
     let mut mean_ns = |stretches: u64, per_stretch: u64| -> Result<f64, LabError> {

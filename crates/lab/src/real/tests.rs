@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use threadtoll_machine::lock::machine_lock;
 use threadtoll_machine::place::allowed_cpus;
-use threadtoll_record::{Budget, Relation};
+use threadtoll_record::{Budget, Relation, Subject};
 
 use crate::mechanism::tests::{LOSING, REPLAYING, SOUND};
 
@@ -27,7 +27,7 @@ fn planned(mechanism: &str, placement: Placement, cpus: Vec<u32>) -> PlannedCell
     PlannedCell {
         experiment: "latency".into(),
         cell: threadtoll_record::Cell {
-            mechanism: mechanism.into(),
+            subject: Subject::mechanism(mechanism),
             placement,
             cpus,
             relation: Relation::SameCpu,
@@ -45,7 +45,9 @@ fn planned(mechanism: &str, placement: Placement, cpus: Vec<u32>) -> PlannedCell
 fn block(mechanism: &'static Mechanism, patience: Duration) -> Result<Measured, LabError> {
     let allowed = allowed_cpus();
     let planned = planned(mechanism.name, Placement::SameCpu, vec![allowed[0]]);
-    let mut cell = Cell::open(&clock(), &planned, mechanism, &allowed, 20.0, patience)?;
+    let clock = clock();
+    let opening = Opening { clock: &clock, planned: &planned, allowed: &allowed, stamp_ns: 20.0, patience };
+    let mut cell = Cell::open(opening, mechanism)?;
     cell.pilot()?;
     cell.block(BlockKind::Stamped, 0)
 }
@@ -92,10 +94,11 @@ fn an_end_that_cannot_be_placed_ends_the_run_and_the_other_end_does_not_wait_for
         for name in ["futex", "park", "std-mpsc"] {
             let error = refused(move || {
                 let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
+                let mechanism = mechanism::find(name)?;
                 Pair::start(
                     &clock(),
-                    mechanism::find(name)?,
-                    settings,
+                    name,
+                    Box::new(move || mechanism.make(&settings)),
                     Placement::Pinned,
                     vec![lead],
                     vec![follow],

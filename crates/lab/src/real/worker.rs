@@ -12,7 +12,7 @@ use threadtoll_machine::place;
 use threadtoll_record::Placement;
 
 use crate::exchange::{CLOSING, Course, Ends, Follow, Last, Lead, Marks};
-use crate::mechanism::{Mechanism, Settings};
+use crate::mechanism::Unavailable;
 use crate::real::MAX_SAMPLES;
 use crate::rig::LabError;
 
@@ -63,51 +63,55 @@ pub(super) struct Report {
     pub(super) accounted: u64,
 }
 
-struct Part {
-    times: Vec<u64>,
+pub(super) struct Part {
+    pub(super) times: Vec<u64>,
     cpus: Vec<u32>,
-    found: Found,
+    pub(super) found: Found,
 }
 
 /// What a thread found beside its marks.
-struct Found {
-    thread: ThreadCounters,
-    wrong: u64,
-    next: u64,
+pub(super) struct Found {
+    pub(super) thread: ThreadCounters,
+    pub(super) wrong: u64,
+    pub(super) next: u64,
     /// Known to the leading end only.
-    accounted: u64,
+    pub(super) accounted: u64,
 }
 
-enum Message {
+pub(super) enum Message {
     Ready,
     Failed(LabError),
     Done(Part),
 }
 
-struct Worker {
-    jobs: Sender<Job>,
-    answers: Receiver<Message>,
+/// A thread that does jobs of one kind.
+pub(super) struct Worker<J> {
+    pub(super) jobs: Sender<J>,
+    pub(super) answers: Receiver<Message>,
     /// Taken when it has ended; a worker that is stuck is left behind.
     thread: Option<JoinHandle<()>>,
 }
 
+/// What a cell's ends are made by, on the thread where they will run.
+pub(super) type Make<T> = Box<dyn FnOnce() -> Result<T, Unavailable> + Send>;
+
 /// The threads of a cell: two, or one that is both ends.
 pub(super) struct Pair {
-    mechanism: &'static str,
+    name: String,
     placement: Placement,
-    lead: Worker,
-    follow: Option<Worker>,
+    lead: Worker<Job>,
+    follow: Option<Worker<Job>>,
     stuck: bool,
 }
 
 impl Pair {
     /// Starts them and waits until everything is made, touched and placed.
     ///
-    /// The leading thread makes the mechanism where it runs, so that its memory is at home there.
+    /// The leading thread makes the ends where it runs, so that their memory is at home there.
     pub(super) fn start(
         clock: &Clock,
-        mechanism: &'static Mechanism,
-        settings: Settings,
+        name: &str,
+        make: Make<Ends>,
         placement: Placement,
         lead_cpus: Vec<u32>,
         follow_cpus: Vec<u32>,
@@ -118,30 +122,26 @@ impl Pair {
         let entered = Arc::clone(&both);
         let last = Arc::new(Last::default());
         let follow_last = Arc::clone(&last);
-        let lead = Worker::start("lead", lead_cpus, move |setup| {
-            let ends = mechanism
-                .make(&settings)
-                .map_err(|reason| LabError::Unavailable { mechanism: mechanism.name.to_string(), reason });
-            match ends {
-                Err(error) => {
-                    let _ = give_follow.send(None);
-                    setup.fail(error);
-                }
-                Ok(Ends::One(mut lead)) => {
-                    let _ = give_follow.send(None);
-                    lead.enter();
-                    setup.serve(|job, times, cpus, probe| {
-                        lead_part(&mut *lead, &last, &clock, job, times, cpus, probe)
-                    });
-                }
-                Ok(Ends::Two(mut lead, follow)) => {
-                    let _ = give_follow.send(Some(follow));
-                    lead.enter();
-                    entered.wait();
-                    setup.serve(|job, times, cpus, probe| {
-                        lead_part(&mut *lead, &last, &clock, job, times, cpus, probe)
-                    });
-                }
+        let of = name.to_string();
+        let lead = Worker::start("lead", lead_cpus, move |setup| match make() {
+            Err(reason) => {
+                let _ = give_follow.send(None);
+                setup.fail(LabError::Unavailable { mechanism: of, reason });
+            }
+            Ok(Ends::One(mut lead)) => {
+                let _ = give_follow.send(None);
+                lead.enter();
+                setup.serve(|job, times, cpus, probe| {
+                    lead_part(&mut *lead, &last, &clock, job, times, cpus, probe)
+                });
+            }
+            Ok(Ends::Two(mut lead, follow)) => {
+                let _ = give_follow.send(Some(follow));
+                lead.enter();
+                entered.wait();
+                setup.serve(|job, times, cpus, probe| {
+                    lead_part(&mut *lead, &last, &clock, job, times, cpus, probe)
+                });
             }
         })?;
         let follow = match take_follow.recv() {
@@ -155,19 +155,12 @@ impl Pair {
             // One thread is both, or the leading one has failed and says so itself.
             Ok(None) | Err(_) => None,
         };
-        let mut pair = Pair { mechanism: mechanism.name, placement, lead, follow, stuck: false };
+        let mut pair = Pair { name: name.to_string(), placement, lead, follow, stuck: false };
         // The following end first: if it cannot be placed, the leading one waits at the barrier and never answers.
         for worker in pair.follow.iter_mut().chain(std::iter::once(&mut pair.lead)) {
-            match worker.answers.recv() {
-                Ok(Message::Ready) => {}
-                Ok(Message::Failed(error)) => {
-                    pair.stuck = true;
-                    return Err(error);
-                }
-                Ok(Message::Done(_)) | Err(_) => {
-                    pair.stuck = true;
-                    return Err(LabError::Spawn(std::io::Error::other("it ended at once")));
-                }
+            if let Err(error) = worker.ready() {
+                pair.stuck = true;
+                return Err(error);
             }
         }
         Ok(pair)
@@ -179,7 +172,7 @@ impl Pair {
     ///
     /// If it does not end in time, or a message was not the one that was due.
     pub(super) fn run(&mut self, job: Job, patience: Duration) -> Result<Report, LabError> {
-        let (mechanism, placement) = (self.mechanism.to_string(), self.placement.to_string());
+        let (mechanism, placement) = (self.name.clone(), self.placement.to_string());
         match self.answered(job, patience) {
             None => Err(LabError::Stuck { mechanism, placement, seconds: patience.as_secs() }),
             Some(report) if report.wrong != 0 => Err(LabError::WrongMessage { mechanism, placement }),
@@ -194,16 +187,10 @@ impl Pair {
         for worker in self.follow.iter().chain(std::iter::once(&self.lead)) {
             worker.jobs.send(job).ok()?;
         }
-        let mut await_part = |worker: &Worker| match worker
-            .answers
-            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
-        {
-            Ok(Message::Done(part)) => Some(part),
-            Ok(Message::Ready | Message::Failed(_))
-            | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                self.stuck = true;
-                None
-            }
+        let mut await_part = |worker: &Worker<Job>| {
+            let part = worker.part(deadline);
+            self.stuck |= part.is_none();
+            part
         };
         let lead = await_part(&self.lead)?;
         let mut report = Report {
@@ -230,30 +217,24 @@ impl Pair {
 impl Drop for Pair {
     fn drop(&mut self) {
         for worker in std::iter::once(&mut self.lead).chain(&mut self.follow) {
-            // Without jobs to come a worker ends; one that is stuck would never, and is left to the end of the process.
-            let (jobs, _) = channel();
-            worker.jobs = jobs;
-            if let (false, Some(thread)) = (self.stuck, worker.thread.take()) {
-                // A panic in a worker was printed when it happened, and the block it was at has failed.
-                let _ = thread.join();
-            }
+            worker.end(self.stuck);
         }
     }
 }
 
 /// A worker's side of its channels.
-struct Setup {
-    jobs: Receiver<Job>,
+pub(super) struct Setup<J> {
+    jobs: Receiver<J>,
     answers: Sender<Message>,
 }
 
-impl Setup {
-    fn fail(self, error: LabError) {
+impl<J: Send + 'static> Setup<J> {
+    pub(super) fn fail(self, error: LabError) {
         let _ = self.answers.send(Message::Failed(error));
     }
 
     /// Does jobs until there are no more.
-    fn serve(self, mut part: impl FnMut(Job, &mut Vec<u64>, &mut Vec<u32>, &ThreadProbe) -> Found) {
+    pub(super) fn serve(self, mut part: impl FnMut(J, &mut Vec<u64>, &mut Vec<u32>, &ThreadProbe) -> Found) {
         let probe = ThreadProbe::new();
         // One page more than any course needs; written once, so that no page is missing when the clock runs.
         let mut times: Vec<u64> = touched(MAX_SAMPLES as usize + 512);
@@ -282,11 +263,12 @@ fn touched<T: Clone + Default>(len: usize) -> Vec<T> {
     buffer
 }
 
-impl Worker {
-    fn start(
+impl<J: Send + 'static> Worker<J> {
+    /// Starts a thread and places it; `body` makes what it needs there, and serves.
+    pub(super) fn start(
         name: &str,
         cpus: Vec<u32>,
-        body: impl FnOnce(Setup) + Send + 'static,
+        body: impl FnOnce(Setup<J>) + Send + 'static,
     ) -> Result<Self, LabError> {
         let (jobs, take_jobs) = channel();
         let (answers, take_answers) = channel();
@@ -301,6 +283,47 @@ impl Worker {
             })
             .map_err(LabError::Spawn)?;
         Ok(Worker { jobs, answers: take_answers, thread: Some(thread) })
+    }
+
+    /// Waits until everything is made, touched and placed.
+    pub(super) fn ready(&self) -> Result<(), LabError> {
+        match self.answers.recv() {
+            Ok(Message::Ready) => Ok(()),
+            Ok(Message::Failed(error)) => Err(error),
+            Ok(Message::Done(_)) | Err(_) => Err(LabError::Spawn(std::io::Error::other("it ended at once"))),
+        }
+    }
+
+    /// The same, looked at for so long; nothing if nothing is known by then.
+    pub(super) fn ready_within(&self, time: Duration) -> Option<Result<(), LabError>> {
+        Some(match self.answers.recv_timeout(time) {
+            Err(RecvTimeoutError::Timeout) => return None,
+            Ok(Message::Ready) => Ok(()),
+            Ok(Message::Failed(error)) => Err(error),
+            Ok(Message::Done(_)) | Err(RecvTimeoutError::Disconnected) => {
+                Err(LabError::Spawn(std::io::Error::other("it ended at once")))
+            }
+        })
+    }
+
+    /// What it found in the job that it was given; nothing if that does not come in time.
+    pub(super) fn part(&self, deadline: Instant) -> Option<Part> {
+        match self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(Message::Done(part)) => Some(part),
+            Ok(Message::Ready | Message::Failed(_))
+            | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        }
+    }
+
+    /// Lets it end. Without jobs to come a worker ends; one that is stuck would never, and is left to the end of the
+    /// process.
+    pub(super) fn end(&mut self, stuck: bool) {
+        let (jobs, _) = channel();
+        self.jobs = jobs;
+        if let (false, Some(thread)) = (stuck, self.thread.take()) {
+            // A panic in a worker was printed when it happened, and the block it was at has failed.
+            let _ = thread.join();
+        }
     }
 }
 

@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 
 mod plan;
+mod queue;
 mod run;

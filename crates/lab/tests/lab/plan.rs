@@ -8,11 +8,12 @@ use threadtoll_lab::plan::{
     Choice, Depth, LONGEST_NS, Lacking, MOST_PAYLOAD, MOST_SAMPLES, ROUNDS, Site, budget, estimate_ns,
     latency, matrix, survey, unsound,
 };
+use threadtoll_lab::queue::Queues;
 use threadtoll_lab::simulated::SimulatedRig;
 use threadtoll_machine::synthetic::Synthetic;
 use threadtoll_machine::topology::{Level, Topology};
 use threadtoll_record::{
-    Budget, Cell, Layout, MAX_ROUNDS, Pause, Placement, Plan, PlannedCell, Refused, Relation,
+    Budget, Cell, Layout, MAX_ROUNDS, Pause, Placement, Plan, PlannedCell, Refused, Relation, Subject,
 };
 
 type Planned = (Vec<Vec<PlannedCell>>, Vec<Refused>);
@@ -79,7 +80,7 @@ fn sound(groups: &[Vec<PlannedCell>], site: &Site<'_>) {
         assert!(group.iter().all(|planned| planned.budget.rounds == group[0].budget.rounds));
     }
     let plan = plan_of(groups.to_vec());
-    assert_eq!(unsound(&plan, site.topology), None, "what is planned can be resumed");
+    assert_eq!(unsound(&plan, site.topology, &Queues::default()), None, "what is planned can be resumed");
 }
 
 #[test]
@@ -116,7 +117,7 @@ fn every_mechanism_stands_in_every_survey_of_two_cpus() {
         for mechanism in ALL {
             let found = cells(&groups)
                 .iter()
-                .any(|cell| cell.mechanism == mechanism.name && cell.placement == Placement::Pinned);
+                .any(|cell| cell.name() == mechanism.name && cell.placement == Placement::Pinned);
             assert!(found, "{depth:?} leaves {} out", mechanism.name);
         }
         let placements: BTreeSet<Placement> = cells(&groups).iter().map(|cell| cell.placement).collect();
@@ -149,10 +150,10 @@ fn what_is_to_be_compared_stays_together() {
         ];
         for (groups, _) in plans {
             for group in &groups {
-                for planned in group.iter().filter(|planned| planned.cell.mechanism.ends_with("-after")) {
-                    let plain = planned.cell.mechanism.trim_end_matches("-after");
+                for planned in group.iter().filter(|planned| planned.cell.name().ends_with("-after")) {
+                    let plain = planned.cell.name().trim_end_matches("-after");
                     let beside = group.iter().any(|other| {
-                        other.cell.mechanism == plain && other.cell.placement == planned.cell.placement
+                        other.cell.name() == plain && other.cell.placement == planned.cell.placement
                     });
                     assert!(beside, "{plain} is not beside its other form");
                 }
@@ -161,7 +162,7 @@ fn what_is_to_be_compared_stays_together() {
             for name in ["atomic-store", "atomic-rmw"] {
                 let pinned = |group: &&Vec<PlannedCell>| {
                     group[1..].iter().any(|planned| {
-                        planned.cell.mechanism == name
+                        planned.cell.name() == name
                             && planned.cell.placement == Placement::Pinned
                             && planned.experiment == "latency"
                     })
@@ -204,11 +205,11 @@ fn one_cpu_has_a_reference_of_its_own_and_what_can_be_measured_on_it() {
     let topology = SimulatedRig::topology();
     let site = Site::named(&topology, &[3]);
     let reference = site.reference();
-    assert_eq!((reference.mechanism.as_str(), reference.placement), ("futex", Placement::SameCpu));
+    assert_eq!((reference.name(), reference.placement), ("futex", Placement::SameCpu));
     assert_eq!(reference.cpus, [3]);
     let (groups, refused) = survey(&site, Depth::Standard, &[], None);
     assert!(cells(&groups).iter().all(|cell| cell.cpus == [3]));
-    let measured: BTreeSet<&str> = cells(&groups).iter().map(|cell| cell.mechanism.as_str()).collect();
+    let measured: BTreeSet<&str> = cells(&groups).iter().map(|cell| cell.name()).collect();
     for mechanism in ALL {
         assert_eq!(measured.contains(mechanism.name), mechanism.class != Class::Spin, "{}", mechanism.name);
     }
@@ -268,8 +269,7 @@ fn what_the_machine_refuses_costs_its_cells_and_nothing_else() {
     let without = site.clone().without(lacking);
     let (all, _) = survey(&site, Depth::Full, &[], None);
     let (some, refused) = survey(&without, Depth::Full, &[], None);
-    let allowed =
-        |cell: &&Cell| !["tcp-loopback", "semaphore"].contains(&cell.mechanism.as_str()) && !cell.keep_awake;
+    let allowed = |cell: &&Cell| !["tcp-loopback", "semaphore"].contains(&cell.name()) && !cell.keep_awake;
     let all: BTreeSet<&Cell> = cells(&all).into_iter().filter(allowed).collect();
     assert_eq!(cells(&some).into_iter().collect::<BTreeSet<_>>(), all);
     for why in ["no network", "no semaphores", "no priorities"] {
@@ -291,7 +291,7 @@ fn small_surveys_show_every_relation_of_a_machine() {
             let shown: BTreeSet<Relation> = groups
                 .iter()
                 .flatten()
-                .filter(|planned| planned.experiment == "matrix" && planned.cell.mechanism == "futex")
+                .filter(|planned| planned.experiment == "matrix" && planned.cell.name() == "futex")
                 .map(|planned| planned.cell.relation)
                 .collect();
             assert_eq!(shown, relations, "{depth:?}");
@@ -329,12 +329,15 @@ fn plans_that_were_edited_are_not_sound() {
     let spoilt = |edit: &dyn Fn(&mut PlannedCell)| {
         let mut groups = groups.clone();
         // A sleeping mechanism, pinned.
-        let futex = groups.iter_mut().flatten().find(|planned| planned.cell.mechanism == "futex").unwrap();
+        let futex = groups.iter_mut().flatten().find(|planned| planned.cell.name() == "futex").unwrap();
         edit(futex);
-        unsound(&plan_of(groups), &topology).unwrap_or_default()
+        unsound(&plan_of(groups), &topology, &Queues::default()).unwrap_or_default()
     };
     assert_eq!(spoilt(&|_| {}), "");
-    assert!(spoilt(&|planned| planned.cell.mechanism = "telepathy".into()).contains("no such mechanism"));
+    assert!(
+        spoilt(&|planned| planned.cell.subject = Subject::mechanism("telepathy"))
+            .contains("no such mechanism")
+    );
     assert!(spoilt(&|planned| planned.cell.payload_bytes = 4).contains("of that size"));
     assert!(spoilt(&|planned| planned.cell.payload_bytes = MOST_PAYLOAD + 8).contains("of that size"));
     assert!(spoilt(&|planned| planned.cell.line = Some(Layout::Own)).contains("no such choice"));
@@ -345,10 +348,9 @@ fn plans_that_were_edited_are_not_sound() {
     assert!(spoilt(&|planned| planned.budget.stamped_ns = LONGEST_NS + 1).contains("lasts that long"));
     // Spinning on one CPU would never end.
     let mut groups = groups.clone();
-    let spinning =
-        groups.iter_mut().flatten().find(|planned| planned.cell.mechanism == "atomic-rmw").unwrap();
+    let spinning = groups.iter_mut().flatten().find(|planned| planned.cell.name() == "atomic-rmw").unwrap();
     spinning.cell.placement = Placement::SameCpu;
     spinning.cell.cpus = vec![0];
     spinning.cell.relation = Relation::SameCpu;
-    assert!(unsound(&plan_of(groups), &topology).unwrap().contains("placed so"));
+    assert!(unsound(&plan_of(groups), &topology, &Queues::default()).unwrap().contains("placed so"));
 }

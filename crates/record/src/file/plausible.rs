@@ -2,7 +2,7 @@
 //! axes and printed without another look.
 
 use crate::plan::{MAX_CELLS_IN_GROUP, MAX_ROUNDS};
-use crate::{Block, Cell, Cost, Machine, Plan, Quantiles, Record, Warning, fold};
+use crate::{Block, Cell, Cost, Machine, Plan, Quantiles, Record, RecordKind, Warning, fold};
 
 /// Texts of ours are short; longer ones would only flood a terminal.
 const MAX_TEXT: usize = 10_000;
@@ -13,6 +13,11 @@ const MOST_IN_BLOCK: u64 = 1 << 44;
 const MOST_IN_RECORD: u64 = 1 << 50;
 /// Nanoseconds of a single value: longer than any run.
 const LONGEST_NS: f64 = 1e18;
+
+/// Messages of a batch, and words of a block that is copied.
+const MOST_IN_BATCH: u64 = 1 << 32;
+/// Threads that send.
+const MOST_SENDERS: u32 = 1 << 16;
 
 /// Says what is wrong with the machine, or nothing.
 pub(super) fn machine_fault(machine: &Machine) -> Option<String> {
@@ -43,10 +48,12 @@ pub(super) fn machine_fault(machine: &Machine) -> Option<String> {
 /// Says what is wrong with the texts of a plan, or nothing; see [`Plan::fault`] for its structure.
 pub(super) fn plan_fault(plan: &Plan) -> Option<String> {
     let refused = plan.refused.iter().flat_map(|refused| [&refused.what, &refused.why]);
-    let names =
-        plan.groups.iter().flatten().flat_map(|planned| [&planned.experiment, &planned.cell.mechanism]);
-    let mut texts = plan.command.iter().chain(refused).chain(names);
-    (!texts.all(|text| is_short(text))).then(|| "a text of the plan is far too long".into())
+    let planned = || plan.groups.iter().flatten();
+    let mut texts = plan.command.iter().chain(refused).chain(planned().map(|planned| &planned.experiment));
+    if !texts.all(|text| is_short(text)) || !planned().all(|planned| texts_are_short(&planned.cell)) {
+        return Some("a text of the plan is far too long".into());
+    }
+    (!planned().all(|planned| is_cell(&planned.cell))).then(|| "a cell of the plan is impossible".into())
 }
 
 /// Says what is wrong with a block by itself, or nothing.
@@ -83,10 +90,13 @@ pub(super) fn record_fault(record: &Record) -> Option<&'static str> {
     if record.worst.len() > fold::WORST || record.against.len() > MAX_CELLS_IN_GROUP || !warnings {
         return Some("the record is impossibly large");
     }
-    if record.against.iter().any(|against| !is_short(&against.of) || !name_is_short(&against.cell)) {
+    if record.against.iter().any(|against| !is_short(&against.of) || !texts_are_short(&against.cell)) {
         return Some("a text of the record is far too long");
     }
-    let negative = record.one_way.negative.unwrap_or(0);
+    if !record.against.iter().all(|against| is_cell(&against.cell)) {
+        return Some("a cell of the record is impossible");
+    }
+    let negative = record.one_way.as_ref().and_then(|one_way| one_way.negative).unwrap_or(0);
     if record.count > MOST_IN_RECORD || negative > MOST_IN_RECORD {
         return Some("the figures of the record are impossibly large");
     }
@@ -99,6 +109,9 @@ pub(super) fn record_fault(record: &Record) -> Option<&'static str> {
     let worst = record.worst.iter().flat_map(|worst| [worst.ns, worst.at_s]);
     if !shares.into_iter().flatten().all(is_share) || !times.chain(ratios).chain(worst).all(is_time) {
         return Some("the figures of the record are impossible");
+    }
+    if record.kind == RecordKind::RoundTrip && record.one_way.is_none() {
+        return Some("the figures of the record are impossible: it has no one-way times");
     }
     let disturbance = &record.disturbance;
     let counted = disturbance.causes.values().chain([&disturbance.disturbed]);
@@ -114,20 +127,16 @@ fn times(record: &Record) -> Vec<Option<f64>> {
     let clean = record.clean_quantiles;
     let Cost { user_ns_per_op, system_ns_per_op, voluntary_switches_per_op, involuntary_switches_per_op } =
         record.cost;
-    let one_way = &record.one_way;
+    let one_way = record.one_way.as_ref();
     let spread = &record.interval95;
-    let intervals = [spread.p50, spread.p90, spread.p99, spread.p999, spread.p9999];
-    let intervals = intervals.into_iter().chain([one_way.mean_interval95, one_way.p50_interval95]);
-    let mut times = vec![
-        record.mean,
-        record.min,
-        record.max,
-        Some(record.resolution_ns),
-        record.rate_per_s,
-        one_way.mean,
-        one_way.p50,
-        one_way.clock_bound_ns,
-    ];
+    let intervals = [spread.p50, spread.p90, spread.p99, spread.p999, spread.p9999, spread.rate_per_s];
+    let one_way_intervals =
+        one_way.into_iter().flat_map(|one_way| [one_way.mean_interval95, one_way.p50_interval95]);
+    let intervals = intervals.into_iter().chain(one_way_intervals);
+    let mut times = vec![record.mean, record.min, record.max, Some(record.resolution_ns), record.rate_per_s];
+    if let Some(one_way) = one_way {
+        times.extend([one_way.mean, one_way.p50, one_way.clock_bound_ns]);
+    }
     times.extend([p50, p90, p99, p999, p9999]);
     times.extend([clean.p50, clean.p90, clean.p99, clean.p999, clean.p9999]);
     times.extend([user_ns_per_op, system_ns_per_op, voluntary_switches_per_op, involuntary_switches_per_op]);
@@ -147,8 +156,14 @@ fn is_short(text: &str) -> bool {
     text.len() <= MAX_TEXT
 }
 
-fn name_is_short(cell: &Cell) -> bool {
-    is_short(&cell.mechanism)
+fn texts_are_short(cell: &Cell) -> bool {
+    is_short(cell.name()) && cell.queue().is_none_or(|queue| is_short(&queue.version))
+}
+
+fn is_cell(cell: &Cell) -> bool {
+    cell.queue().is_none_or(|queue| {
+        (1..=MOST_IN_BATCH).contains(&queue.batch) && (1..=MOST_SENDERS).contains(&queue.senders)
+    })
 }
 
 fn warnings_are_short(warnings: &[Warning]) -> bool {

@@ -1,8 +1,9 @@
 //! Folding against values that were worked out by hand.
 
-use threadtoll_record::fold::{PAIRS, WORST, drifted, verdict};
+use threadtoll_record::fold::{PAIRS, WORST, compared, drifted, verdict, verdict_of_rates};
 use threadtoll_record::{
-    Block, BlockCost, Cause, OneWayBlock, OneWayMethod, Quantiles, Record, Verdict, Worst, fold,
+    Block, BlockCost, Cause, LoopKind, OneWayBlock, OneWayMethod, Origin, Quantiles, QueueSubject, Record,
+    RecordKind, Subject, Verdict, Wait, Worst, fold,
 };
 
 use crate::fixture::{AT, group, histogram, machine, plan, stamped, stretches};
@@ -31,8 +32,8 @@ fn one_way_means_are_half_of_the_stretches_weighted_by_their_round_trips() {
     short.count = 1000;
     let records = folded(&["futex"], &[short, long, stamped(0, 0, &[500.0, 700.0])]);
     // (1000 × 100 + 3000 × 200) / 4000 = 175 there and back.
-    assert_eq!(records[0].one_way.mean, Some(87.5));
-    let [low, high] = records[0].one_way.mean_interval95.unwrap();
+    assert_eq!(records[0].one_way.as_ref().unwrap().mean, Some(87.5));
+    let [low, high] = records[0].one_way.as_ref().unwrap().mean_interval95.unwrap();
     assert!(low >= 50.0 && high <= 100.0 && low < 87.5 && high > 87.5, "{low} {high}");
 }
 
@@ -73,7 +74,7 @@ fn quantiles_with_fewer_than_twenty_samples_beyond_are_null() {
 #[test]
 fn a_cell_without_stamped_blocks_has_means_and_no_distribution() {
     let record = &folded(&["futex"], &[stretches(0, 0, &[100.0]), stretches(0, 1, &[100.0])])[0];
-    assert_eq!(record.one_way.mean, Some(50.0));
+    assert_eq!(record.one_way.as_ref().unwrap().mean, Some(50.0));
     assert_eq!((record.count, record.mean, record.max, &record.histogram), (0, None, None, &None));
     assert_eq!((record.quantiles, record.over.share), (Quantiles::default(), None));
 }
@@ -151,7 +152,7 @@ fn ratios_are_taken_within_rounds_and_never_across_a_move_of_the_reference() {
         against.interval95
     );
     assert_eq!(against.blocks, 3);
-    assert_eq!(against.cell.mechanism, "atomic-store");
+    assert_eq!(against.cell.name(), "atomic-store");
     assert_eq!(against.of, "one_way.p50");
     assert_eq!(against.verdict, Verdict::Open, "three pairs decide nothing");
 }
@@ -198,7 +199,8 @@ fn directly(seq: u32, round_trip: f64, one_way: &[f64], negative: u64) -> Block 
 #[test]
 fn medians_that_a_stamp_would_spoil_come_from_stretches() {
     let blocks = [stretches(0, 0, &[1000.0; 50]), directly(0, 1100.0, &[900.0; 100], 0)];
-    let one_way = &folded(&["futex"], &blocks)[0].one_way;
+    let records = folded(&["futex"], &blocks);
+    let one_way = records[0].one_way.as_ref().unwrap();
     near(one_way.p50, 500.0);
     assert_eq!(one_way.method, OneWayMethod::HalfRoundTrip);
 }
@@ -206,7 +208,8 @@ fn medians_that_a_stamp_would_spoil_come_from_stretches() {
 #[test]
 fn medians_that_a_stamp_does_not_spoil_come_from_one_way_times_or_half_of_round_trips() {
     let blocks = [stretches(0, 0, &[9000.0; 50]), stamped(0, 0, &[10_000.0; 50])];
-    let one_way = &folded(&["futex"], &blocks)[0].one_way;
+    let records = folded(&["futex"], &blocks);
+    let one_way = records[0].one_way.as_ref().unwrap();
     near(one_way.p50, 5000.0);
     assert_eq!(one_way.method, OneWayMethod::HalfRoundTrip);
     assert_eq!((one_way.negative, one_way.clock_bound_ns), (None, None));
@@ -217,11 +220,15 @@ fn medians_that_a_stamp_does_not_spoil_come_from_one_way_times_or_half_of_round_
         directly(1, 10_000.0, &[4200.0; 1500], 3),
     ];
     let record = &folded(&["futex"], &blocks)[0];
-    near(record.one_way.p50, 4200.0);
-    assert_eq!(record.one_way.method, OneWayMethod::Stamped);
-    assert_eq!(record.one_way.mean, Some(4500.0), "the mean comes from stretches all the same");
-    assert_eq!(record.one_way.negative, Some(3), "negative ones are counted");
-    assert_eq!(record.one_way.clock_bound_ns, Some(31.0), "the worse of the bounds");
+    near(record.one_way.as_ref().unwrap().p50, 4200.0);
+    assert_eq!(record.one_way.as_ref().unwrap().method, OneWayMethod::Stamped);
+    assert_eq!(
+        record.one_way.as_ref().unwrap().mean,
+        Some(4500.0),
+        "the mean comes from stretches all the same"
+    );
+    assert_eq!(record.one_way.as_ref().unwrap().negative, Some(3), "negative ones are counted");
+    assert_eq!(record.one_way.as_ref().unwrap().clock_bound_ns, Some(31.0), "the worse of the bounds");
     assert!(record.warnings.iter().any(|warning| warning.code == "negative-one-way"));
 }
 
@@ -230,7 +237,8 @@ fn one_way_times_of_clocks_that_disagree_are_not_believed() {
     let method = |bound: f64, negative: u64| {
         let mut direct = directly(0, 10_000.0, &[4200.0; 1000], negative);
         direct.one_way.as_mut().unwrap().clock_bound_ns = bound;
-        let one_way = &folded(&["futex"], &[stretches(0, 0, &[9000.0; 50]), direct])[0].one_way;
+        let records = folded(&["futex"], &[stretches(0, 0, &[9000.0; 50]), direct]);
+        let one_way = records[0].one_way.as_ref().unwrap();
         near(one_way.p50, if one_way.method == OneWayMethod::Stamped { 4200.0 } else { 5000.0 });
         one_way.method
     };
@@ -248,7 +256,7 @@ fn other_forms_are_compared_with_the_plain_one_beside_them() {
     let records = fold(&machine(), &plan, 0, 1, &group(0, 6, 4, 1), AT);
     let against = |index: usize| -> Vec<(&str, bool)> {
         let cells = records[index].against.iter().map(|against| &against.cell);
-        cells.map(|cell| (cell.mechanism.as_str(), cell.keep_awake)).collect()
+        cells.map(|cell| (cell.name(), cell.keep_awake)).collect()
     };
     assert_eq!(against(1), [("atomic-store", false)]);
     assert_eq!(against(2), [("atomic-store", false), ("std-condvar", false)]);
@@ -325,7 +333,137 @@ fn cells_without_any_block_have_no_record() {
     let mut blocks = group(0, 3, 2, 1);
     blocks.retain(|block| block.cell != 1);
     let records = folded(&["atomic-store", "futex", "park"], &blocks);
-    let names: Vec<&str> = records.iter().map(|record| record.cell.mechanism.as_str()).collect();
+    let names: Vec<&str> = records.iter().map(|record| record.cell.name()).collect();
     assert_eq!(names, ["atomic-store", "park"]);
     assert_eq!(folded(&["atomic-store"], &[]), []);
+}
+
+/// A group in the stream scenario: the reference and queues, by name, origin, way of waiting and batch.
+fn stream_plan(cells: &[(&str, Origin, Wait, u64)]) -> threadtoll_record::Plan {
+    let mut plan = plan(30, &[&["atomic-store"]]);
+    let template = plan.groups[0][0].clone();
+    plan.groups[0].extend(cells.iter().map(|(name, origin, wait, batch)| {
+        let mut planned = template.clone();
+        planned.cell.subject = Subject::Queue(QueueSubject {
+            queue: (*name).into(),
+            origin: *origin,
+            wait: *wait,
+            batch: *batch,
+            version: "1.0.0".into(),
+            senders: 1,
+        });
+        planned
+    }));
+    for planned in &mut plan.groups[0] {
+        planned.experiment = "queue/stream".into();
+        planned.budget.stamped_ns = 0;
+    }
+    plan
+}
+
+/// A block of a stream: so many messages, each of which took so long.
+fn messages(cell: usize, seq: u32, count: u64, ns: f64) -> Block {
+    let mut block = stretches(cell, seq, &[ns]);
+    block.count = count;
+    block.elapsed_ns = (count as f64 * ns) as u64;
+    block.cost_round_trips = count;
+    block.cost = BlockCost { user_ns: count * 20, ..BlockCost::default() };
+    block
+}
+
+#[test]
+fn a_stream_has_a_rate_and_its_median_over_blocks() {
+    let plan = stream_plan(&[("pipe", Origin::Ours, Wait::Spin, 1)]);
+    let rates = [10.0, 20.0, 12.5, 10.0, 8.0];
+    let mut blocks = Vec::new();
+    for (seq, ns) in rates.iter().enumerate() {
+        blocks.push(stretches(0, seq as u32, &[100.0; 10]));
+        blocks.push(messages(1, seq as u32, 1000 * (1 + seq as u64), *ns));
+    }
+    let records = fold(&machine(), &plan, 0, 1, &blocks, AT);
+    let record = &records[1];
+    // 10 ns a message is 100 million a second; a block counts as one, however many messages it held.
+    assert_eq!(record.rate_per_s, Some(100_000_000.0));
+    assert_eq!(record.interval95.rate_per_s, Some([50_000_000.0, 125_000_000.0]));
+    assert_eq!((record.kind, record.loop_kind), (RecordKind::Stream, LoopKind::Streaming));
+    assert_eq!(record.count, 15_000);
+    assert!(record.one_way.is_none() && record.histogram.is_none() && record.quantiles.p50.is_none());
+    assert_eq!(record.cost.user_ns_per_op, Some(20.0), "of a message, which goes one way");
+    let reference = &records[0];
+    near(reference.one_way_p50(), 50.0);
+    assert_eq!(reference.rate_per_s, None, "it exchanges as ever");
+}
+
+#[test]
+fn rates_are_compared_by_round_and_more_is_better() {
+    let plan = stream_plan(&[
+        ("pipe", Origin::Ours, Wait::Spin, 1),
+        ("rtrb", Origin::Rust, Wait::Poll, 1),
+        ("crossbeam-bounded", Origin::Rust, Wait::Block, 1),
+    ]);
+    let mut blocks = Vec::new();
+    for seq in 0..21 {
+        // The machine's mood changes all of them alike, which pairs do not see.
+        let mood = 1.0 + 0.02 * f64::from(seq % 2);
+        blocks.push(stretches(0, seq, &[120.0 * mood]));
+        blocks.push(messages(1, seq, 10_000, 10.0 * mood));
+        blocks.push(messages(2, seq, 7000, 25.0 * mood));
+        blocks.push(messages(3, seq, 7000, 5.0 * mood));
+    }
+    let records = fold(&machine(), &plan, 0, 1, &blocks, AT);
+    let [to_reference, to_peer] = records[1].against.as_slice() else { panic!("{:?}", records[1].against) };
+    // One hand-off takes 60 ns, in which six messages go over.
+    assert_eq!((to_reference.cell.name(), to_reference.of.as_str()), ("atomic-store", "rate_per_s"));
+    near(Some(to_reference.ratio), 6.0);
+    assert_eq!((to_peer.cell.name(), to_peer.of.as_str()), ("rtrb", "rate_per_s"));
+    near(Some(to_peer.ratio), 2.5);
+    assert_eq!((to_peer.verdict, to_peer.blocks), (Verdict::Better, 21));
+    assert_eq!(records[2].against.len(), 1, "a peer is compared with the reference only");
+}
+
+#[test]
+fn verdicts_on_rates_are_those_on_times_mirrored() {
+    assert_eq!(verdict_of_rates([1.001, 1.2], PAIRS), Verdict::Better);
+    assert_eq!(verdict_of_rates([1.0 / 1.05, 1.01], PAIRS), Verdict::NoWorse);
+    assert_eq!(verdict_of_rates([0.95, 1.01], PAIRS), Verdict::Open);
+    assert_eq!(verdict_of_rates([0.5, 0.952], PAIRS), Verdict::Worse);
+    assert_eq!(verdict_of_rates([2.0, 3.0], PAIRS - 1), Verdict::Open);
+    assert_eq!(verdict_of_rates([0.0, 0.0], PAIRS), Verdict::Worse);
+}
+
+#[test]
+fn ours_are_compared_with_what_waits_alike_and_batches_with_the_bare_copy() {
+    use Origin::{Ours, Raw, Rust};
+    let plan = stream_plan(&[
+        ("pipe", Ours, Wait::Spin, 256),
+        ("pipe", Ours, Wait::Adaptive, 256),
+        ("raw-copy", Raw, Wait::Spin, 512),
+        ("rtrb", Rust, Wait::Poll, 256),
+        ("flume-bounded", Rust, Wait::Block, 256),
+        ("pipe", Ours, Wait::Adaptive, 1),
+        ("pipe", Ours, Wait::Spin, 1),
+    ]);
+    let group = &plan.groups[0];
+    assert_eq!(compared(group, 0), [0; 0]);
+    assert_eq!(compared(group, 1), [0, 3, 4, 7], "spinning and polled, and the bare copy");
+    assert_eq!(
+        compared(group, 2),
+        [0, 1, 3, 5, 6],
+        "itself spinning in batches, the bare copy, and what sleeps"
+    );
+    assert_eq!(compared(group, 3), [0]);
+    assert_eq!(compared(group, 4), [0], "a peer");
+    assert_eq!(compared(group, 6), [0, 2, 5, 7], "not the bare copy: it has no single messages");
+    assert_eq!(compared(group, 99), [0; 0]);
+}
+
+#[test]
+fn more_threads_than_cpus_are_said() {
+    let mut plan = stream_plan(&[("funnel", Origin::Ours, Wait::Spin, 1)]);
+    if let Subject::Queue(queue) = &mut plan.groups[0][1].cell.subject {
+        queue.senders = 2;
+    }
+    let blocks = [messages(1, 0, 1000, 10.0)];
+    let records = fold(&machine(), &plan, 0, 1, &blocks, AT);
+    assert_eq!(records[0].warnings[0].code, "oversubscribed");
 }

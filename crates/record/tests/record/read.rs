@@ -56,8 +56,7 @@ fn a_finished_file_gives_its_records_in_the_order_of_the_plan() {
     assert!(results.complete());
     assert!(results.groups.iter().all(|group| group.attempts == 1 && group.blocks.is_empty()));
     let records = results.records();
-    let names: Vec<(usize, &str)> =
-        records.iter().map(|record| (record.group, record.cell.mechanism.as_str())).collect();
+    let names: Vec<(usize, &str)> = records.iter().map(|record| (record.group, record.cell.name())).collect();
     assert_eq!(names, [(0, "atomic-store"), (0, "futex"), (1, "atomic-store"), (1, "park")]);
 }
 
@@ -149,7 +148,12 @@ fn lines_out_of_place_are_rejected_where_they_stand() {
 #[test]
 fn edited_lines_are_rejected() {
     let whole = finished();
-    let edits: [(usize, &str, Value, &str); 37] = [
+    let queue = |batch: u64, senders: u32, version: String| {
+        json!({"queue": "pipe", "origin": "ours", "wait": "spin", "batch": batch, "version": version,
+            "senders": senders, "placement": "pinned", "cpus": [0, 1], "relation": "same-llc", "payload_bytes": 8})
+    };
+    let against = |cell: Value| json!([{"cell": cell, "of": "rate_per_s", "ratio": 1.0, "interval95": [1.0, 1.0], "blocks": 2, "verdict": "open"}]);
+    let edits: [(usize, &str, Value, &str); 44] = [
         (PLAN, "/run", json!("other"), "another run"),
         (BLOCK, "/run", json!("other"), "another run"),
         (RECORD, "/run", json!("other"), "another run"),
@@ -187,6 +191,18 @@ fn edited_lines_are_rejected() {
         (RECORD, "/disturbance/disturbed", json!(99), "more disturbed blocks"),
         (RECORD, "/disturbance/blocks", json!(u32::MAX), "more disturbed blocks"),
         (RECORD, "/interval95/p50", json!([-1.0, 2.0]), "impossible"),
+        (RECORD, "/interval95/rate_per_s", json!([1.0, 1e300]), "impossible"),
+        (RECORD, "/rate_per_s", json!(-1.0), "impossible"),
+        (RECORD, "/one_way", Value::Null, "impossible"),
+        (RECORD, "/cell", queue(1, 1, "1.0.0".into()), "does not have"),
+        (RECORD, "/against", against(queue(0, 1, "1.0.0".into())), "a cell of the record is impossible"),
+        (
+            RECORD,
+            "/against",
+            against(queue(1, u32::MAX, "1.0.0".into())),
+            "a cell of the record is impossible",
+        ),
+        (RECORD, "/against", against(queue(1, 1, "x".repeat(20_000))), "far too long"),
     ];
     for (line, pointer, value, part) in edits {
         let mut lines = whole.clone();
@@ -202,7 +218,11 @@ fn edited_lines_are_rejected() {
 #[test]
 fn impossible_machines_and_plans_are_rejected() {
     let whole = finished();
-    let edits: [(usize, &str, Value, &str); 14] = [
+    let queue = |batch: u64, senders: u32| {
+        json!({"queue": "pipe", "origin": "ours", "wait": "spin", "batch": batch, "version": "1.0.0",
+            "senders": senders, "placement": "pinned", "cpus": [0, 1], "relation": "same-llc", "payload_bytes": 8})
+    };
+    let edits: [(usize, &str, Value, &str); 17] = [
         (0, "/cpus", json!(3), "number of CPUs"),
         (0, "/cpus", json!(0), "number of CPUs"),
         (0, "/topology", json!([]), "number of CPUs"),
@@ -217,6 +237,9 @@ fn impossible_machines_and_plans_are_rejected() {
         (PLAN, "/groups/0/0/budget/rounds", json!(0), "impossible number of rounds"),
         (PLAN, "/groups/0/0/budget/rounds", json!(u32::MAX), "impossible number of rounds"),
         (PLAN, "/groups/0/1/cell/cpus", json!([]), "names no CPUs"),
+        (PLAN, "/groups/0/1/cell", queue(0, 1), "a cell of the plan is impossible"),
+        (PLAN, "/groups/0/1/cell", queue(u64::MAX, 1), "a cell of the plan is impossible"),
+        (PLAN, "/groups/0/1/cell", queue(1, 0), "a cell of the plan is impossible"),
     ];
     for (line, pointer, value, part) in edits {
         let mut lines = whole.clone();

@@ -142,8 +142,8 @@ fn side(record: &Record, step_ns: f64, distributions: &mut usize) -> SideData {
     }
     SideData {
         placement: record.cell.placement.name(),
-        p50: record.one_way.p50.filter(|p50| *p50 > 0.0).map(short),
-        interval: record.one_way.p50_interval95.map(|interval| interval.map(short)),
+        p50: record.one_way_p50().filter(|p50| *p50 > 0.0).map(short),
+        interval: record.one_way_p50_interval95().map(|interval| interval.map(short)),
         lines: lines(record),
         distribution: distribution.map(|histogram| {
             let (from, shares) = bins(histogram, step_ns);
@@ -154,8 +154,9 @@ fn side(record: &Record, step_ns: f64, distributions: &mut usize) -> SideData {
 
 fn lines(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(p50) = record.one_way.p50 {
-        let reach = record.one_way.p50_interval95.map(|interval| format!(" ({})", plus_minus(p50, interval)));
+    if let Some(p50) = record.one_way_p50() {
+        let reach =
+            record.one_way_p50_interval95().map(|interval| format!(" ({})", plus_minus(p50, interval)));
         lines.push(format!("one way p50 {}{}", time(p50), reach.unwrap_or_default()));
     }
     let quantiles = &record.quantiles;

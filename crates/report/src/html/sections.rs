@@ -54,6 +54,7 @@ impl<'a> Run<'a> {
         html.push_str(&self.headline(of));
         html.push_str(&self.verdict());
         html.push_str(&self.ladder());
+        html.push_str(&super::queue::section(self.results, self.records));
         html.push_str(&self.distributions());
         html.push_str(&self.matrix());
         html.push_str(&self.noise());
@@ -100,10 +101,10 @@ impl<'a> Run<'a> {
         };
         let line = cheapest_of(&self.rows, Class::Line);
         let sleep = cheapest_of(&self.rows, Class::Sleep);
-        if let Some((record, p50)) = line.and_then(|record| Some((record, record.one_way.p50?))) {
+        if let Some((record, p50)) = line.and_then(|record| Some((record, record.one_way_p50()?))) {
             card(&time(p50), "through a cache line", &record.cell.label(), "line");
         }
-        if let Some((record, p50)) = sleep.and_then(|record| Some((record, record.one_way.p50?))) {
+        if let Some((record, p50)) = sleep.and_then(|record| Some((record, record.one_way_p50()?))) {
             card(&time(p50), "to wake a sleeping thread", &record.cell.label(), "sleep");
         }
         if let Some(ratio) = line.zip(sleep).and_then(|(line, sleep)| times(sleep, line)) {
@@ -122,6 +123,9 @@ impl<'a> Run<'a> {
                     );
                 }
             }
+        }
+        for (figure, what, detail) in crate::queues::cards(self.records) {
+            card(&figure, &what, &detail, "line");
         }
         let grade = match machine.grade {
             Grade::A | Grade::B => "good",
@@ -462,7 +466,7 @@ fn table_row(row: &Row<'_>, base: Option<&Record>) -> String {
             None => html.push_str("<td data-v=\"\"></td>"),
             Some(record) => {
                 let class = if placement == main.cell.placement { " class=\"main\"" } else { "" };
-                let p50 = record.one_way.p50;
+                let p50 = record.one_way_p50();
                 let _ = write!(
                     html,
                     "<td{class} data-v=\"{}\">{}</td>",
@@ -472,8 +476,8 @@ fn table_row(row: &Row<'_>, base: Option<&Record>) -> String {
             }
         }
     }
-    let p50 = main.one_way.p50;
-    match (p50, main.one_way.p50_interval95) {
+    let p50 = main.one_way_p50();
+    match (p50, main.one_way_p50_interval95()) {
         (Some(p50), Some([low, high])) => {
             let reach = ((high - p50).max(p50 - low)) / p50;
             let _ = write!(

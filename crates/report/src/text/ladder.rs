@@ -106,7 +106,7 @@ fn table(results: &Results, rows: &[Row<'_>]) -> Table {
         let cells = rows.iter().map(|row| (row.main().map_or_else(String::new, cell), PLAIN)).collect();
         columns.push(Column { group: group.into(), head: head.into(), rank, cells });
     };
-    add("one way, p50", "95%", 12, &|record| match (record.one_way.p50, record.one_way.p50_interval95) {
+    add("one way, p50", "95%", 12, &|record| match (record.one_way_p50(), record.one_way_p50_interval95()) {
         (Some(p50), Some(interval)) => plus_minus(p50, interval),
         _ => UNKNOWN.into(),
     });
@@ -146,7 +146,7 @@ fn table(results: &Results, rows: &[Row<'_>]) -> Table {
 fn one_way(row: &Row<'_>, placement: Placement) -> (String, anstyle::Style) {
     let Some(record) = row.side(placement) else { return (String::new(), PLAIN) };
     let main = row.main().is_some_and(|main| main.cell.placement == placement);
-    match record.one_way.p50 {
+    match record.one_way_p50() {
         Some(p50) => (time(p50), if main { BOLD } else { PLAIN }),
         None => (UNKNOWN.into(), DIM),
     }

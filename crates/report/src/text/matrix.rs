@@ -65,7 +65,7 @@ pub(crate) fn pairs<'a>(machine: &Machine, records: &'a [Record]) -> Vec<Pairs<'
     let build = |(label, records): (String, Vec<&'a Record>)| {
         let mut measured: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
         for record in &records {
-            if let (&[a, b], Some(p50)) = (record.cell.cpus.as_slice(), record.one_way.p50) {
+            if let (&[a, b], Some(p50)) = (record.cell.cpus.as_slice(), record.one_way_p50()) {
                 measured.entry((a, b)).or_default().push(p50);
             }
         }

@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use threadtoll_record::{Cell, Placement, Record, file::Results, fold};
+use threadtoll_record::{Cell, Placement, Record, Subject, file::Results, fold};
 
 use super::ladder::{cpu, plural, switches};
 use crate::class::{Class, class, slept};
 use crate::clean::clean;
 use crate::published::{Published, published};
+use crate::queues;
 use crate::rows::{Row, apart, rows, summed, times};
 use crate::units::{per_op, ratio, round_time, share, time};
 
@@ -25,12 +26,10 @@ pub fn verdict(results: &Results, records: &[Record]) -> Vec<String> {
         idle(&rows),
         signal(&rows),
         beside_published(&rows),
-        disturbance(results, records),
-        left_out(results),
-        few_cpus(results),
-        unfinished(results),
     ];
-    found.into_iter().flatten().collect()
+    let rest = [disturbance(results, records), left_out(results), few_cpus(results), unfinished(results)];
+    let found = found.into_iter().flatten();
+    found.chain(queues::sentences(records)).chain(rest.into_iter().flatten()).collect()
 }
 
 /// The cheapest row of a class, by its pinned median.
@@ -44,7 +43,7 @@ pub(crate) fn cheapest_of<'r>(rows: &'r [Row<'_>], wanted: Class) -> Option<&'r 
 
 /// A median that something can be compared with.
 fn p50(record: &Record) -> Option<f64> {
-    record.one_way.p50.filter(|p50| *p50 > 0.0 && p50.is_finite())
+    record.one_way_p50().filter(|p50| *p50 > 0.0 && p50.is_finite())
 }
 
 /// Measured as such: without payload, neighbours or a spinner beside it.
@@ -60,7 +59,7 @@ fn costs(rows: &[Row<'_>]) -> Option<String> {
     ]
     .into_iter()
     .filter_map(|(mechanism, what)| {
-        let row = rows.iter().find(|row| row.main().is_some_and(|main| main.cell.mechanism == mechanism))?;
+        let row = rows.iter().find(|row| row.main().is_some_and(|main| main.cell.name() == mechanism))?;
         Some(format!("{} as {what}", time(p50(row.main()?)?)))
     })
     .collect();
@@ -214,7 +213,8 @@ fn idle(rows: &[Row<'_>]) -> Option<String> {
 }
 
 fn signal(rows: &[Row<'_>]) -> Option<String> {
-    let after = |cell: &Cell| Cell { mechanism: format!("{}-after", cell.mechanism), ..cell.clone() };
+    let after =
+        |cell: &Cell| Cell { subject: Subject::mechanism(format!("{}-after", cell.name())), ..cell.clone() };
     let pairs = partners(rows, |cell| plain(cell) && class(cell) == Class::Sleep, after);
     let said: Vec<String> = pairs
         .into_iter()

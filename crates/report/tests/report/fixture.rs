@@ -38,7 +38,7 @@ pub(crate) fn cell(mechanism: &str, placement: Placement) -> Cell {
         Placement::Free => (vec![0, 1], Relation::Free),
     };
     Cell {
-        mechanism: mechanism.into(),
+        subject: Subject::mechanism(mechanism),
         placement,
         cpus,
         relation,
@@ -221,6 +221,7 @@ fn block(
     }
     let count = if kind == BlockKind::Stretch { 40_000 } else { samples };
     let max = values.iter().copied().fold(0.0, f64::max);
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
     let disturbed = kind == BlockKind::Stamped && max > 55_000.0;
     let operations = 2.0 * count as f64;
     Block {
@@ -232,8 +233,8 @@ fn block(
         at: "2026-11-21T10:00:01.000Z".into(),
         kind,
         count,
-        elapsed_ns: 10_000_000,
-        mean: values.iter().sum::<f64>() / values.len() as f64,
+        elapsed_ns: (mean * count as f64) as u64,
+        mean,
         min: values.iter().copied().fold(f64::INFINITY, f64::min),
         max,
         histogram: Some(histogram),
@@ -360,8 +361,10 @@ pub(crate) fn matrix(cpus: u32) -> Results {
             record.experiment = "matrix".into();
             record.cell.cpus = vec![a, b];
             record.cell.relation = relation;
-            record.one_way.p50 = Some(p50);
-            record.one_way.p50_interval95 = Some([p50 * 0.99, p50 * 1.01]);
+            if let Some(one_way) = &mut record.one_way {
+                one_way.p50 = Some(p50);
+                one_way.p50_interval95 = Some([p50 * 0.99, p50 * 1.01]);
+            }
             if cpus > 64 {
                 record.histogram = None;
             }
@@ -374,4 +377,104 @@ pub(crate) fn matrix(cpus: u32) -> Results {
     let mut results = Results::empty(machine, plan);
     results.groups[0] = GroupState { attempts: 1, records: Some(records), blocks: Vec::new() };
     results
+}
+
+/// A queue in a scenario: the round trip, or the time per message of a stream.
+fn queue(scenario: &'static str, subject: (&str, Origin, Wait, u64), senders: u32, ns: f64) -> Spec {
+    let (name, origin, wait, batch) = subject;
+    let sleeps = matches!(wait, Wait::Park | Wait::Block);
+    let mut spec = spec("", Placement::Pinned, ns, [ns, ns / 9.0, if sleeps { 0.97 } else { 0.0 }]);
+    spec.experiment = scenario;
+    spec.cell.subject = Subject::Queue(QueueSubject {
+        queue: name.into(),
+        origin,
+        wait,
+        batch,
+        version: if origin == Origin::Rust { "1.2.3".into() } else { "0.1.0".into() },
+        senders,
+    });
+    spec
+}
+
+/// Queues of ours beside peers: streams one at a time, from two senders, in batches beside the bare copy, and ask-reply.
+pub(crate) fn queues() -> Results {
+    static QUEUES: LazyLock<Results> = LazyLock::new(measure_queues);
+    QUEUES.clone()
+}
+
+fn measure_queues() -> Results {
+    use Origin::{Ours, Raw, Rust};
+    use Wait::{Adaptive, Block, Park, Poll, Spin};
+    let stream = |subject, senders, ns| queue("queue/stream", subject, senders, ns);
+    let ask = |subject, ns| queue("queue/ask-reply", subject, 1, ns);
+    let of = |experiment| Spec { experiment, ..reference() };
+    let mut futex = spec("futex", Placement::Pinned, 2780.0, [900.0, 1800.0, 1.0]);
+    futex.experiment = "queue/ask-reply";
+    let mut results = results(
+        machine(2),
+        &[
+            (
+                21,
+                vec![
+                    of("queue/stream"),
+                    stream(("pipe", Ours, Spin, 1), 1, 5.0),
+                    stream(("pipe-bounded", Ours, Spin, 1), 1, 12.1),
+                    stream(("rtrb", Rust, Poll, 1), 1, 12.0),
+                    stream(("ringbuf", Rust, Poll, 1), 1, 15.0),
+                ],
+            ),
+            (
+                21,
+                vec![
+                    of("queue/stream"),
+                    stream(("funnel", Ours, Spin, 1), 2, 130.0),
+                    stream(("crossbeam-unbounded", Rust, Poll, 1), 2, 80.0),
+                ],
+            ),
+            (
+                6,
+                vec![
+                    of("queue/stream"),
+                    stream(("raw-copy", Raw, Spin, 512), 1, 0.9),
+                    stream(("raw-copy", Raw, Spin, 32_768), 1, 0.5),
+                    stream(("pipe", Ours, Spin, 256), 1, 1.0),
+                    stream(("rtrb", Rust, Poll, 256), 1, 1.6),
+                ],
+            ),
+            (
+                21,
+                vec![
+                    of("queue/ask-reply"),
+                    ask(("pipe", Ours, Spin, 1), 198.0),
+                    ask(("rtrb", Rust, Poll, 1), 200.0),
+                ],
+            ),
+            (
+                21,
+                vec![
+                    of("queue/ask-reply"),
+                    futex,
+                    ask(("pipe", Ours, Park, 1), 2900.0),
+                    ask(("pipe", Ours, Adaptive, 1), 310.0),
+                    ask(("kanal-unbounded", Rust, Block, 1), 640.0),
+                ],
+            ),
+        ],
+    );
+    results.plan.command = vec!["queue".into(), "stream".into()];
+    results.plan.refused.clear();
+    results
+}
+
+/// The survey and the queues in one file.
+pub(crate) fn everything() -> Results {
+    let mut all = survey();
+    let queues = queues();
+    let before = all.groups.len();
+    all.plan.groups.extend(queues.plan.groups);
+    all.groups.extend(queues.groups);
+    for (index, group) in all.groups.iter_mut().enumerate().skip(before) {
+        group.records.iter_mut().flatten().for_each(|record| record.group = index);
+    }
+    all
 }

@@ -1,7 +1,7 @@
 use threadtoll_record::file::{GroupState, Results};
 use threadtoll_record::*;
 use threadtoll_report::html::page;
-use threadtoll_report::text::{Style, ladder, machine, matrix, verdict};
+use threadtoll_report::text::{Style, ladder, machine, matrix, queues, verdict};
 
 use crate::fixture;
 
@@ -15,6 +15,7 @@ fn all(results: &Results) -> String {
         let style = Style { color: false, width };
         text.push_str(&ladder(results, &records, &style));
         text.push_str(&matrix(results, &records, &style));
+        text.push_str(&queues(results, &records, &style));
         text.push_str(&machine(&results.machine, &style));
         text.push_str(&verdict(results, &records).join("\n"));
     }
@@ -22,7 +23,7 @@ fn all(results: &Results) -> String {
 }
 
 fn evil() -> Results {
-    let mut results = fixture::survey();
+    let mut results = fixture::everything();
     let text = EVIL.to_string();
     let machine = &mut results.machine;
     for field in [
@@ -45,7 +46,13 @@ fn evil() -> Results {
     results.notes = vec![text.clone()];
     for group in &mut results.groups {
         for (index, record) in group.records.iter_mut().flatten().enumerate() {
-            record.cell.mechanism = format!("{index}{EVIL}");
+            match &mut record.cell.subject {
+                Subject::Mechanism { mechanism } => *mechanism = format!("{index}{EVIL}"),
+                Subject::Queue(queue) => {
+                    queue.queue = format!("{index}{EVIL}");
+                    queue.version = format!("{index}{EVIL}");
+                }
+            }
             record.warnings = vec![Warning::new(text.clone(), text.clone())];
             if index % 3 == 0 {
                 record.experiment = "matrix".into();
@@ -77,11 +84,17 @@ fn no_figure_makes_anything_fail_or_explode() {
     let figures =
         [0.0, -1.0, -0.0, 1e-300, 1e300, f64::MAX, f64::MIN, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
     for figure in figures {
-        let mut results = fixture::survey();
+        let mut results = fixture::everything();
         for record in results.groups.iter_mut().filter_map(|group| group.records.as_mut()).flatten() {
-            record.one_way.p50 = Some(figure);
-            record.one_way.mean = Some(figure);
-            record.one_way.p50_interval95 = Some([figure, -figure]);
+            if let Some(one_way) = &mut record.one_way {
+                one_way.p50 = Some(figure);
+                one_way.mean = Some(figure);
+                one_way.p50_interval95 = Some([figure, -figure]);
+            }
+            if record.rate_per_s.is_some() {
+                record.rate_per_s = Some(figure);
+                record.interval95.rate_per_s = Some([figure, -figure]);
+            }
             record.max = Some(figure);
             record.quantiles = Quantiles {
                 p50: Some(figure),
@@ -134,7 +147,7 @@ fn no_figure_makes_anything_fail_or_explode() {
 
 #[test]
 fn nothing_at_all_is_no_reason_to_fail() {
-    let mut results = fixture::survey();
+    let mut results = fixture::everything();
     results.groups.iter_mut().for_each(|group| *group = GroupState::default());
     assert!(all(&results).contains("No hand-off has been measured yet."));
     results.machine.topology.clear();
@@ -150,17 +163,10 @@ fn nothing_at_all_is_no_reason_to_fail() {
 
 #[test]
 fn records_without_any_figure_are_drawn_as_such() {
-    let mut results = fixture::survey();
+    let mut results = fixture::everything();
     for record in results.groups.iter_mut().filter_map(|group| group.records.as_mut()).flatten() {
-        record.one_way = OneWay {
-            mean: None,
-            p50: None,
-            method: OneWayMethod::HalfRoundTrip,
-            mean_interval95: None,
-            p50_interval95: None,
-            negative: None,
-            clock_bound_ns: None,
-        };
+        record.one_way = None;
+        record.rate_per_s = None;
         record.quantiles = Quantiles::default();
         record.max = None;
         record.over.share = None;
@@ -174,7 +180,7 @@ fn records_without_any_figure_are_drawn_as_such() {
 
 #[test]
 fn very_many_records_leave_the_page_small() {
-    let mut results = fixture::survey();
+    let mut results = fixture::everything();
     let template = results.groups[0].records.as_ref().unwrap()[0].clone();
     let many = (0..5000u64).map(|payload| {
         let mut record = template.clone();

@@ -1,5 +1,5 @@
 use threadtoll_record::*;
-use threadtoll_report::text::{Style, ladder, machine, matrix, verdict};
+use threadtoll_report::text::{Style, ladder, machine, matrix, queues, verdict};
 
 use crate::fixture;
 
@@ -64,7 +64,7 @@ fn no_difference_is_claimed_where_intervals_overlap() {
     let results = fixture::survey();
     let mut records = results.records();
     for record in &mut records {
-        record.one_way.p50_interval95 = Some([0.0, 1e9]);
+        record.one_way.as_mut().unwrap().p50_interval95 = Some([0.0, 1e9]);
     }
     let text = verdict(&results, &records).join("\n");
     assert!(text.contains("Leaving idle is not visible here"), "{text}");
@@ -114,7 +114,7 @@ fn simulated_figures_say_so_first() {
 fn an_absent_quantile_is_a_dash() {
     let results = fixture::survey();
     let mut records = results.records();
-    records.retain(|record| record.cell.mechanism == "os-pipe" && record.cell.placement == Placement::Pinned);
+    records.retain(|record| record.cell.name() == "os-pipe" && record.cell.placement == Placement::Pinned);
     records[0].quantiles = Quantiles::default();
     records[0].max = None;
     records[0].over.share = None;
@@ -182,4 +182,38 @@ fn a_pair_measured_twice_counts_once() {
     records.push(records[0].clone());
     let text = matrix(&results, &results.records(), &WIDE);
     assert!(text.lines().any(|line| line.starts_with("cores with") && line.contains("  1  ")), "{text}");
+}
+
+#[test]
+fn queues_in_full() {
+    let results = fixture::queues();
+    insta::assert_snapshot!(queues(&results, &results.records(), &WIDE));
+}
+
+#[test]
+fn queues_fit_any_terminal() {
+    let results = fixture::queues();
+    for width in [60, 79, 100, 133, 1000] {
+        let text = queues(&results, &results.records(), &Style { color: false, width: Some(width) });
+        assert!(longest(&text) <= width, "{width}:\n{text}");
+    }
+    let text = queues(&results, &results.records(), &NARROW);
+    assert!(text.contains("Left out for lack of width"), "{text}");
+}
+
+#[test]
+fn the_verdict_on_queues() {
+    let results = fixture::queues();
+    insta::assert_snapshot!(verdict(&results, &results.records()).join("\n"));
+}
+
+#[test]
+fn without_pairs_nothing_is_claimed_of_queues() {
+    let results = fixture::queues();
+    let mut records = results.records();
+    records.iter_mut().for_each(|record| record.against.clear());
+    let text = verdict(&results, &records).join("\n");
+    assert!(!text.contains("best peer"), "{text}");
+    let table = queues(&results, &records, &WIDE);
+    assert!(!table.contains("better") && !table.contains("worse"), "{table}");
 }

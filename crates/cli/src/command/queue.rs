@@ -1,0 +1,56 @@
+//! `threadtoll queue`: queues between threads, in scenarios.
+
+use std::process::ExitCode;
+
+use threadtoll_lab::plan::{QueueChoice, budget, queue, stream_budget};
+use threadtoll_record::Placement;
+
+use crate::arguments::Queue;
+use crate::failure::Failure;
+use crate::measure::{Asked, Site, run as measure};
+use crate::queues::queues;
+use crate::request::{Common, QueueRequest};
+
+/// Measuring time per cell of an ask-reply where none is given.
+const ASK_REPLY_NS: u64 = 600_000_000;
+/// The same of a stream: 21 blocks of 12 ms.
+const STREAM_NS: u64 = 252_000_000;
+
+pub(crate) fn run(arguments: &Queue) -> Result<ExitCode, Failure> {
+    let common = Common::check(&arguments.measure)?;
+    let request = QueueRequest::check(arguments, &common)?;
+    let mut given = common.given();
+    given.extend(request.given());
+    let choice = QueueChoice {
+        placements: if common.placements.is_empty() {
+            vec![Placement::Pinned]
+        } else {
+            common.placements.clone()
+        },
+        wait: request.wait,
+        batch: request.batch,
+        senders: request.senders.clone().unwrap_or_else(|| vec![1]),
+        neighbour: request.neighbour,
+    };
+    let asked = if request.queues.is_empty() { queues().all().collect() } else { request.queues.clone() };
+    measure(Asked {
+        name: "queue",
+        measure: &arguments.measure,
+        common: &common,
+        options: given.clone(),
+        given,
+        default_out: None,
+        page: None,
+        makes_page: false,
+        plan: &|site: &Site<'_>| {
+            // A run that is resumed has its plan, and may be asked for without a scenario.
+            let Some(scenario) = request.scenario else { return (Vec::new(), Vec::new()) };
+            let budget = if scenario.streams {
+                stream_budget(common.time_ns.unwrap_or(STREAM_NS))
+            } else {
+                budget(common.time_ns.unwrap_or(ASK_REPLY_NS), common.samples)
+            };
+            queue(site, scenario, &asked, &choice, budget)
+        },
+    })
+}

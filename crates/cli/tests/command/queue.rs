@@ -1,0 +1,159 @@
+//! `threadtoll queue`: what is printed, what is refused, and figures of the real machine that make sense.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+use threadtoll_machine::allowed_cpus;
+use threadtoll_machine::lock::machine_lock;
+use threadtoll_record::{Cell, LoopKind, RecordKind, Wait};
+
+use crate::lines::{blocks, line, lines, plan, records};
+use crate::program::{command, ran, threadtoll, words};
+
+fn run_in(directory: &Path, line: &str) -> String {
+    let mut command = command();
+    command.current_dir(directory).args(words(line, &[]));
+    ran(command).done().out
+}
+
+/// The tables of a stream and of an ask-reply. The versions of peers change with the lock file, and stand for themselves.
+#[test]
+fn the_tables_of_queues() {
+    let directory = TempDir::new().unwrap();
+    let queues = "rtrb crossbeam-unbounded crossbeam-bounded";
+    let tables = |line: &str| plain(&run_in(directory.path(), &format!("{line} --simulated-machine 7")));
+    insta::assert_snapshot!("stream", tables(&format!("queue stream {queues} raw-copy")));
+    insta::assert_snapshot!("ask_reply", tables(&format!("queue ask-reply {queues}")));
+    insta::assert_snapshot!("senders", tables("queue stream crossbeam-bounded --senders 9 --wait poll"));
+}
+
+/// The same without versions, which are as wide as they are.
+fn plain(text: &str) -> String {
+    let is_version = |word: &str| {
+        word.split('.').count() == 3 && word.split('.').all(|part| part.chars().all(|c| c.is_ascii_digit()))
+    };
+    let word = |word: &'_ str| if is_version(word) { "VERSION".to_string() } else { word.to_string() };
+    let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn what_cannot_be_had_is_one_clear_sentence() {
+    for (arguments, what, hint) in [
+        ("", "queue needs a scenario", "ask-reply, stream"),
+        ("strem", "no scenario “strem”", "stream"),
+        ("rtrb", "no scenario “rtrb”", "that is a queue"),
+        ("stream rtrbb", "no queue “rtrbb”", "rtrb"),
+        ("stream rtrb rtrb", "named twice", "once"),
+        ("stream rtrb --senders 2", "rtrb has one sender, not 2", "leave it"),
+        ("stream rtrb --wait block", "rtrb cannot wait as --wait block asks", "it has: poll"),
+        ("stream --wait idly", "--wait idly: this is not known", "adaptive"),
+        ("stream crossbeam-bounded --batch 16", "no calls for many messages", "--batch 1"),
+        ("stream raw-copy --batch 1", "copies whole blocks", "--batch"),
+        ("stream --batch 0", "at least 1", "whole number"),
+        ("stream --senders 0", "at least 1", "whole number"),
+        ("stream --senders 65", "at most 64", "smaller"),
+        ("stream --senders 2,2", "2 stands in it twice", "once"),
+        ("stream --senders two", "no whole number", "whole number"),
+        ("stream --samples 10", "no single samples", "--time"),
+        ("ask-reply --senders 2", "ask-reply has one sender", "stream"),
+        ("ask-reply --batch 2", "one message at a time", "stream"),
+        ("ask-reply raw-copy", "raw-copy cannot be put through ask-reply", "list queues"),
+        ("stream --neighbour noisy", "--neighbour noisy: this is not known", "churn"),
+    ] {
+        let ended = threadtoll(words(&format!("queue {arguments}"), &[]));
+        ended.bad().says(what).says(hint);
+    }
+}
+
+#[test]
+fn a_run_of_queues_is_completed_from_its_file_alone() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    let begin = "queue stream rtrb gil raw-copy --senders 1 --simulated-machine 7 --quiet --out run.jsonl";
+    run_in(directory.path(), begin);
+    let whole = std::fs::read(&path).unwrap();
+    let before = lines(&path);
+    std::fs::write(&path, &whole[..whole.len() * 2 / 3]).unwrap();
+    threadtoll(words("report", &[&path])).done().says("queue --resume");
+    threadtoll(words("queue --quiet --resume", &[&path])).done();
+    let after = lines(&path);
+    let figures = |all: &[threadtoll_record::Line]| -> Vec<(Cell, Option<f64>)> {
+        let mut found: Vec<_> =
+            records(all).iter().map(|record| (record.cell.clone(), record.rate_per_s)).collect();
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        found
+    };
+    assert_eq!(figures(&after), figures(&before), "the simulated machine finds the same again");
+    let contradicted = threadtoll(words("queue ask-reply --resume", &[&path]));
+    contradicted.bad().says("contradicts");
+    threadtoll(words("latency --resume", &[&path])).bad().says("was begun by `threadtoll queue`");
+}
+
+#[test]
+fn queues_of_the_real_machine_give_figures_that_make_sense() {
+    let _alone = machine_lock().unwrap();
+    if allowed_cpus().len() < 2 {
+        println!("skipped: queues between two CPUs, of which there is one");
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    let queues = "rtrb crossbeam-unbounded std-mpsc-bounded gil";
+    let command = format!("queue stream {queues} raw-copy --time 1ms --json --out");
+    let ended = threadtoll(words(&command, &[&path])).done();
+    let printed: Vec<_> = ended.out.lines().map(line).collect();
+    let written = lines(&path);
+    assert_eq!(records(&printed), records(&written));
+    assert!(blocks(&written).iter().all(|block| block.over.is_none() && block.count > 0));
+    for record in records(&written) {
+        let Some(queue) = record.cell.queue() else {
+            assert!(record.one_way.is_some() && record.rate_per_s.is_none(), "the reference");
+            continue;
+        };
+        let name = record.cell.label();
+        assert_eq!((record.kind, record.loop_kind), (RecordKind::Stream, LoopKind::Streaming), "{name}");
+        let (rate, [low, high]) = (record.rate_per_s.unwrap(), record.interval95.rate_per_s.unwrap());
+        assert!(low <= rate && rate <= high && rate > 0.0, "{name}: {low} {rate} {high}");
+        assert!(record.one_way.is_none() && record.histogram.is_none() && record.count > 0, "{name}");
+        assert_eq!(record.disturbance.blocks, 21, "{name}");
+        assert_eq!(&record.against[0].cell, &plan(&written).groups[record.group][0].cell);
+        assert_eq!(queue.senders, 1, "the default");
+    }
+    let command = "queue stream crossbeam-unbounded --senders 1,2 --cpus 0,1 --time 1ms --json";
+    if allowed_cpus().starts_with(&[0, 1]) {
+        let ended = threadtoll(words(command, &[])).done();
+        let printed: Vec<_> = ended.out.lines().map(line).collect();
+        for record in records(&printed) {
+            let several = record.cell.queue().is_some_and(|queue| queue.senders > 1);
+            let crowded = record.warnings.iter().any(|warning| warning.code == "oversubscribed");
+            assert_eq!(crowded, several, "{}", record.cell.label());
+        }
+    }
+
+    let ended = threadtoll(words(&format!("queue ask-reply {queues} --time 1ms --json"), &[])).done();
+    let printed: Vec<_> = ended.out.lines().map(line).collect();
+    let asked: Vec<_> =
+        records(&printed).into_iter().filter(|record| record.cell.queue().is_some()).collect();
+    assert!(asked.iter().any(|record| record.cell.queue().unwrap().wait == Wait::Block));
+    for record in asked {
+        assert_eq!((record.kind, record.rate_per_s), (RecordKind::RoundTrip, None));
+        assert!(record.count > 0 && record.one_way.as_ref().unwrap().mean.unwrap() > 0.0);
+    }
+}
+
+#[test]
+fn other_placements_and_neighbours_are_measured_on_request() {
+    let _alone = machine_lock().unwrap();
+    let command = "queue stream std-mpsc-unbounded flume-bounded --wait block --placement same-cpu --placement free --neighbour churn --time 1ms --json";
+    if allowed_cpus().len() < 2 {
+        println!("skipped: free placement, which needs two CPUs");
+        return;
+    }
+    let ended = threadtoll(words(command, &[])).done();
+    let printed: Vec<_> = ended.out.lines().map(line).collect();
+    let queues: Vec<_> =
+        records(&printed).into_iter().filter(|record| record.cell.queue().is_some()).collect();
+    assert_eq!(queues.len(), 6, "two placements of two queues one at a time, and of one in batches");
+    assert!(queues.iter().all(|record| record.rate_per_s.unwrap() > 0.0 && record.cell.neighbour.is_some()));
+}

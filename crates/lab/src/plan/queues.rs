@@ -1,0 +1,341 @@
+//! The plan of `queue`: which queues stand beside which.
+//!
+//! A ratio is only taken within a group, so each group of peers also holds the queues of ours that are compared with them,
+//! however often these are measured then. Queues that spin and queues that sleep are never mixed, nor single messages and
+//! batches: none of them would tell anything about the other.
+
+use std::collections::BTreeSet;
+
+use threadtoll_machine::topology::Topology;
+use threadtoll_record::{
+    Budget, Cell, Neighbour, Origin, Placement, PlannedCell, QueueSubject, Refused, Relation, Subject, Wait,
+    WaitFamily,
+};
+
+use crate::mechanism::find;
+use crate::queue::{self, BATCH, BLOCKS, CAPACITY, Queue, Scenario, Way};
+
+use super::cells::{Site, suited};
+use super::groups::{GROUP, LONG_BLOCK_NS, ROUNDS, group, size};
+use super::{Planned, cells::place};
+
+/// The largest batch that can be asked for: more than a bounded queue holds would be no batch at its other end.
+pub const MOST_BATCH: u64 = BLOCKS[3];
+const _: () = assert!(CAPACITY as u64 <= MOST_BATCH);
+
+/// Which rows of queues are wanted. Lists are multiplied out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueChoice {
+    /// Placements.
+    pub placements: Vec<Placement>,
+    /// Ways of waiting; null for all that a queue has.
+    pub wait: Option<Wait>,
+    /// The largest batch, 1 for one message at a time; null for one at a time and [`BATCH`].
+    pub batch: Option<u64>,
+    /// Numbers of senders.
+    pub senders: Vec<u32>,
+    /// Load beside the measured threads.
+    pub neighbour: Option<Neighbour>,
+}
+
+/// Spreads a time per cell over blocks of a stream: stretches only.
+pub fn stream_budget(time_ns: u64) -> Budget {
+    let rounds = (time_ns / LONG_BLOCK_NS).clamp(u64::from(ROUNDS), u64::from(threadtoll_record::MAX_ROUNDS));
+    Budget {
+        rounds: rounds as u32,
+        stretch_ns: (time_ns / rounds).max(1),
+        stamped_ns: 0,
+        stamped_count: None,
+    }
+}
+
+/// Queues in a scenario, each in all the ways that are wanted and that it has.
+///
+/// A row that a queue does not have, such as several senders where it takes one, is left out without a line.
+pub fn queue(
+    site: &Site<'_>,
+    scenario: &Scenario,
+    queues: &[&'static Queue],
+    choice: &QueueChoice,
+    budget: Budget,
+) -> Planned {
+    let mut found = Found::default();
+    for placement in &choice.placements {
+        for senders in &choice.senders {
+            let stand = Stand { site, scenario, choice, placement: *placement, senders: *senders };
+            let rows: Vec<Row> = queues.iter().flat_map(|queue| stand.rows(queue, &mut found)).collect();
+            let plan = GroupPlan { stand, budget };
+            found.groups.extend(plan.groups(&rows));
+        }
+    }
+    if found.groups.is_empty() && found.refused.is_empty() {
+        found.refused.push(Refused {
+            what: format!("queue {}", scenario.name),
+            why: "none of the queues has the rows that were asked for".into(),
+        });
+    }
+    (found.groups, found.refused)
+}
+
+#[derive(Default)]
+struct Found {
+    groups: Vec<Vec<PlannedCell>>,
+    refused: Vec<Refused>,
+    said: BTreeSet<String>,
+}
+
+/// A row that is to be measured.
+#[derive(Clone)]
+struct Row {
+    queue: &'static Queue,
+    way: &'static Way,
+    batch: u64,
+    cell: Cell,
+}
+
+impl Row {
+    fn batched(&self) -> bool {
+        self.batch > 1
+    }
+
+    fn ours(&self) -> bool {
+        self.queue.origin == Origin::Ours
+    }
+
+    fn raw(&self) -> bool {
+        self.queue.origin == Origin::Raw
+    }
+
+    /// Whether it stands beside peers as what they are compared with. Of the ways to spin that is the plain one.
+    fn stands(&self) -> bool {
+        self.ours() && self.way.wait != Wait::SpinYield
+    }
+
+    /// An unbounded queue for several senders, which has other rivals than the rest.
+    fn funnels(&self) -> bool {
+        self.way.many_senders && !self.queue.bounded
+    }
+}
+
+/// What a plan is made for: rows of one placement and one number of senders.
+#[derive(Clone, Copy)]
+struct Stand<'a> {
+    site: &'a Site<'a>,
+    scenario: &'a Scenario,
+    choice: &'a QueueChoice,
+    placement: Placement,
+    senders: u32,
+}
+
+impl Stand<'_> {
+    fn rows(&self, queue: &'static Queue, found: &mut Found) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for way in queue.ways {
+            let wanted = self.choice.wait.is_none_or(|wait| wait == way.wait || queue.origin == Origin::Raw);
+            if !wanted || !self.scenario.takes(way) || (self.senders > 1 && !way.many_senders) {
+                continue;
+            }
+            let (cpus, relation) = match self.place(way) {
+                Ok(place) => place,
+                Err(why) => {
+                    let how = match way.wait.family() {
+                        WaitFamily::Spinning => "queues that spin",
+                        WaitFamily::Blocking => "queues that sleep",
+                    };
+                    // Once for all of them.
+                    let what = format!("{how}, {}", self.placement);
+                    if found.said.insert(what.clone()) {
+                        found.refused.push(Refused { what, why: why.to_string() });
+                    }
+                    continue;
+                }
+            };
+            for batch in self.batches(queue, way) {
+                let subject = Subject::Queue(QueueSubject {
+                    queue: queue.name.into(),
+                    origin: queue.origin,
+                    wait: way.wait,
+                    batch,
+                    version: queue.version.into(),
+                    senders: self.senders,
+                });
+                let cell = self.cell(subject, cpus.clone(), relation);
+                rows.push(Row { queue, way, batch, cell });
+            }
+        }
+        rows
+    }
+
+    fn batches(&self, queue: &Queue, way: &Way) -> Vec<u64> {
+        if !self.scenario.streams {
+            return vec![1];
+        }
+        match (queue.origin, self.choice.batch) {
+            // It copies whole blocks, of sizes of its own.
+            (Origin::Raw, Some(1)) => Vec::new(),
+            (Origin::Raw, _) => BLOCKS.to_vec(),
+            (_, Some(1)) => vec![1],
+            (_, Some(batch)) if way.batches => vec![batch],
+            (_, Some(_)) => Vec::new(),
+            (_, None) if way.batches => vec![1, BATCH],
+            (_, None) => vec![1],
+        }
+    }
+
+    fn cell(&self, subject: Subject, cpus: Vec<u32>, relation: Relation) -> Cell {
+        Cell {
+            subject,
+            placement: self.placement,
+            cpus,
+            relation,
+            payload_bytes: 8,
+            line: None,
+            pause: None,
+            keep_awake: false,
+            neighbour: self.choice.neighbour,
+        }
+    }
+
+    /// Where the threads run. Senders beyond the first take further CPUs as far as there are any; the last is the receiver's.
+    fn place(&self, way: &Way) -> Result<(Vec<u32>, Relation), &'static str> {
+        let (cpus, relation) = suited(queue::class(way.wait), self.placement, self.site)?;
+        let &[a, b] = cpus.as_slice() else { return Ok((cpus, relation)) };
+        if self.placement != Placement::Pinned || self.senders < 2 {
+            return Ok((cpus, relation));
+        }
+        let others = self.site.pool.iter().copied().filter(|cpu| *cpu != a && *cpu != b);
+        let senders = std::iter::once(a).chain(others.take(self.senders as usize - 1));
+        let cpus: Vec<u32> = senders.chain([b]).collect();
+        let relation = farthest(self.site.topology, &cpus).unwrap_or(relation);
+        Ok((cpus, relation))
+    }
+
+    /// What a sleeping queue's hand-off is made of, which stands beside it where single hand-offs are measured.
+    fn wake_up(&self) -> Option<Cell> {
+        let futex = find("futex").filter(|_| !self.scenario.streams)?;
+        let (cpus, relation) = place(futex, self.placement, self.site).ok()?;
+        Some(self.cell(Subject::mechanism(futex.name), cpus, relation))
+    }
+}
+
+/// How the receiver's CPU, the last one, is related to the farthest of the others.
+pub(super) fn farthest(topology: &Topology, cpus: &[u32]) -> Option<Relation> {
+    let (receiver, senders) = cpus.split_last()?;
+    senders.iter().map(|sender| topology.relation(*sender, *receiver)).max()
+}
+
+struct GroupPlan<'a> {
+    stand: Stand<'a>,
+    budget: Budget,
+}
+
+impl GroupPlan<'_> {
+    fn groups(&self, rows: &[Row]) -> Vec<Vec<PlannedCell>> {
+        let mut groups = Vec::new();
+        let mut standing: Vec<Cell> = Vec::new();
+        for batched in [false, true] {
+            for family in [WaitFamily::Spinning, WaitFamily::Blocking] {
+                let alike: Vec<&Row> = rows
+                    .iter()
+                    .filter(|row| row.batched() == batched && row.way.wait.family() == family && !row.raw())
+                    .collect();
+                for funnels in [false, true] {
+                    groups.extend(self.beside_peers(&alike, funnels, &mut standing));
+                }
+            }
+            groups.extend(self.our_own(rows, batched, &standing));
+        }
+        groups
+    }
+
+    fn planned(&self, cells: impl IntoIterator<Item = Cell>) -> Vec<PlannedCell> {
+        let reference = self.stand.site.reference();
+        let cells: Vec<Cell> = cells.into_iter().filter(|cell| *cell != reference).collect();
+        std::iter::once(reference)
+            .chain(cells)
+            .map(|cell| PlannedCell {
+                experiment: self.stand.scenario.experiment.into(),
+                cell,
+                budget: self.budget,
+            })
+            .collect()
+    }
+
+    /// Groups of peers, with what they are compared with in each.
+    fn beside_peers(&self, rows: &[&Row], funnels: bool, standing: &mut Vec<Cell>) -> Vec<Vec<PlannedCell>> {
+        let peers: Vec<&Row> =
+            rows.iter().copied().filter(|row| !row.ours() && row.funnels() == funnels).collect();
+        let Some(first) = peers.first() else { return Vec::new() };
+        let rivals: [&str; 2] = if funnels { ["funnel", "pipe"] } else { ["pipe", "pipe-bounded"] };
+        let ours = || rows.iter().copied().filter(|row| row.stands());
+        let named = || ours().filter(|row| rivals.contains(&row.queue.name));
+        // Where several threads send, a queue of ours for one is not there.
+        let beside: Vec<&Row> = if named().next().is_some() { named().collect() } else { ours().collect() };
+        let sleeps = first.way.wait.family() == WaitFamily::Blocking;
+        let mut fixed: Vec<Cell> = self.stand.wake_up().filter(|_| sleeps).into_iter().collect();
+        fixed.extend(beside.iter().map(|row| row.cell.clone()));
+        // The reference and at least one peer must find room.
+        fixed.truncate(GROUP - 2);
+        standing.extend(fixed.iter().cloned());
+        let most = size(self.budget).max(fixed.len() + 2);
+        let room = most - fixed.len() - 1;
+        let groups = peers.len().div_ceil(room);
+        // Evenly: the last group should not be one peer alone.
+        let share = peers.len().div_ceil(groups);
+        peers
+            .chunks(share)
+            .map(|chunk| self.planned(fixed.iter().cloned().chain(chunk.iter().map(|row| row.cell.clone()))))
+            .collect()
+    }
+
+    /// Our queues in all their ways of waiting side by side, and their batches beside the bare copy.
+    fn our_own(&self, rows: &[Row], batched: bool, standing: &[Cell]) -> Vec<Vec<PlannedCell>> {
+        let mut bundles: Vec<(&'static str, Vec<&Row>)> = Vec::new();
+        for row in rows.iter().filter(|row| row.ours() && row.batched() == batched) {
+            match bundles.last_mut() {
+                Some((name, bundle)) if *name == row.queue.name => bundle.push(row),
+                _ => bundles.push((row.queue.name, vec![row])),
+            }
+        }
+        // Adapting is compared with spinning, so both come first, where a group is too small for all.
+        let order = |row: &&Row| match row.way.wait {
+            Wait::Spin => 0,
+            Wait::Adaptive => 1,
+            _ => 2,
+        };
+        bundles.iter_mut().for_each(|(_, bundle)| bundle.sort_by_key(order));
+        let raw: Vec<Cell> =
+            rows.iter().filter(|row| row.raw() && batched).map(|row| row.cell.clone()).collect();
+        if !raw.is_empty() {
+            let room = GROUP - 1 - raw.len();
+            let mut left: Vec<&Row> = Vec::new();
+            let mut chunks: Vec<Vec<&Row>> = Vec::new();
+            for (_, bundle) in &bundles {
+                let (first, rest) = bundle.split_at(bundle.len().min(room));
+                chunks.push(first.to_vec());
+                left.extend(rest);
+            }
+            chunks.extend(left.chunks(room).map(<[&Row]>::to_vec));
+            if chunks.is_empty() {
+                chunks.push(Vec::new());
+            }
+            let with_raw = |chunk: Vec<&Row>| {
+                self.planned(raw.iter().cloned().chain(chunk.into_iter().map(|row| row.cell.clone())))
+            };
+            return chunks.into_iter().map(with_raw).collect();
+        }
+        // A queue all of whose rows stand beside peers needs no group of its own, unless two of them are to be compared.
+        let alone = |bundle: &[&Row]| {
+            let adapts = [Wait::Spin, Wait::Adaptive]
+                .iter()
+                .all(|wait| bundle.iter().any(|row| row.way.wait == *wait));
+            adapts || !bundle.iter().all(|row| standing.contains(&row.cell))
+        };
+        let bundles = bundles
+            .into_iter()
+            .filter(|(_, bundle)| alone(bundle))
+            .map(|(_, bundle)| bundle.into_iter().map(|row| row.cell.clone()).collect())
+            .collect();
+        group(bundles, &self.stand.site.reference(), self.stand.scenario.experiment, self.budget)
+    }
+}

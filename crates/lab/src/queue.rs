@@ -1,0 +1,295 @@
+//! Queues, and the scenarios that they are put through.
+//!
+//! A queue is one file and one line in a registry: [`OURS`] here, and whatever lists of peers the caller adds (see
+//! [`Queues`]). It says how to make its two ends, once for each way of waiting; a scenario, which is one file here and one
+//! line in [`SCENARIOS`], says what is done with them. Neither knows of the other: an adapter is a [`Channel`], and the loops
+//! of every scenario are compiled anew for it, so that between two messages there is nothing but the queue itself.
+//!
+//! Messages are 8 bytes: their number, and in the top byte the sender's where there are several.
+
+mod ask_reply;
+mod call;
+pub mod check;
+mod funnel;
+mod pipe;
+mod raw_copy;
+mod stream;
+
+use threadtoll_record::{Origin, Wait};
+
+use crate::exchange::Ends;
+use crate::mechanism::{Class, Unavailable};
+
+pub(crate) use raw_copy::BLOCKS;
+pub use stream::BATCH;
+pub(crate) use stream::{Course, Receives, Sends, Shared, Streams};
+
+/// How many messages a bounded queue holds, of ours and of peers: the same for all, because it decides how far a sender
+/// gets ahead.
+pub const CAPACITY: usize = 1024;
+/// No more threads than this send at once.
+pub const MOST_SENDERS: u32 = 64;
+
+/// The end of a queue that sends.
+pub trait Source: Send + 'static {
+    /// Called once by the thread that will be this end, before the first message.
+    fn enter(&mut self) {}
+
+    /// Sends one message; where the queue is full, waits as the row says.
+    fn send(&mut self, message: u64);
+
+    /// Sends all of them in order, by the queue's own calls for many where it has any.
+    fn send_batch(&mut self, messages: &[u64]) {
+        messages.iter().for_each(|message| self.send(*message));
+    }
+}
+
+/// The end of a queue that receives, waiting as its row says.
+pub trait Sink: Send + 'static {
+    /// Called once by the thread that will be this end, before the first message.
+    fn enter(&mut self) {}
+
+    /// Waits for the next message and takes it.
+    fn receive(&mut self) -> u64;
+
+    /// Waits until there is at least one message, takes at most `limit` (never 0) by the queue's own calls for many where it
+    /// has any, hands them to `take` in order, in as many slices as it likes, and tells how many there were.
+    fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[u64])) -> usize {
+        debug_assert!(limit > 0);
+        take(&[self.receive()]);
+        1
+    }
+}
+
+/// A queue with one way of waiting, as a type: what an adapter implements.
+pub trait Channel: 'static {
+    /// Its sending end.
+    type Source: Source;
+    /// Its receiving end.
+    type Sink: Sink;
+
+    /// Makes both ends, with every byte that they share allocated and touched by the calling thread. Bounded queues hold
+    /// `capacity` messages, or as many more as they must.
+    ///
+    /// # Errors
+    ///
+    /// If the machine refuses what the queue needs.
+    fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable>;
+}
+
+/// A queue's row for one way of waiting.
+#[derive(Clone, Copy)]
+pub struct Way {
+    /// How its receiver waits.
+    pub wait: Wait,
+    /// Whether it has calls for many messages at once, at either end.
+    pub batches: bool,
+    /// Whether several threads may send.
+    pub many_senders: bool,
+    /// Makes the ends of an ask-reply; nothing where it only streams.
+    pub(crate) ask_reply: Option<fn() -> Result<Ends, Unavailable>>,
+    /// Makes the ends of a stream; nothing where it only asks and replies.
+    pub(crate) stream: Option<MakeStreams>,
+}
+
+/// Makes the ends of a stream with so many senders, in batches of so many.
+pub(crate) type MakeStreams = fn(u32, u64) -> Result<Streams, Unavailable>;
+
+impl Way {
+    /// A queue with one sender.
+    pub const fn one_sender<C: Channel>(wait: Wait) -> Self {
+        Way {
+            wait,
+            batches: false,
+            many_senders: false,
+            ask_reply: Some(ask_reply::ends::<C>),
+            stream: Some(stream::one_sender::<C>),
+        }
+    }
+
+    /// A queue whose sending end is cloned for each sender.
+    pub const fn many_senders<C: Channel<Source: Clone>>(wait: Wait) -> Self {
+        Way {
+            wait,
+            batches: false,
+            many_senders: true,
+            ask_reply: Some(ask_reply::ends::<C>),
+            stream: Some(stream::many_senders::<C>),
+        }
+    }
+
+    /// The same, with calls for many messages at once.
+    pub const fn in_batches(self) -> Self {
+        Way { batches: true, ..self }
+    }
+
+    /// Something that asks and replies in a way of its own, and cannot stream.
+    pub(crate) const fn ask_reply_only(wait: Wait, make: fn() -> Result<Ends, Unavailable>) -> Self {
+        Way { wait, batches: false, many_senders: false, ask_reply: Some(make), stream: None }
+    }
+
+    /// Something that streams in a way of its own, always in batches, and cannot ask and reply.
+    pub(crate) const fn stream_only(wait: Wait, make: MakeStreams) -> Self {
+        Way { wait, batches: true, many_senders: false, ask_reply: None, stream: Some(make) }
+    }
+}
+
+/// A queue: what a registry knows of it.
+#[derive(Clone, Copy)]
+pub struct Queue {
+    /// Its name on the command line and in files.
+    pub name: &'static str,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Its version, of the very code that is measured.
+    pub version: &'static str,
+    /// What it is, in a sentence.
+    pub sentence: &'static str,
+    /// Whether it holds a limited number of messages ([`CAPACITY`]).
+    pub bounded: bool,
+    /// Its rows: one for each way of waiting that it has.
+    pub ways: &'static [Way],
+}
+
+impl std::fmt::Debug for Way {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.wait.name())
+    }
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for Queue {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Queue {
+    /// Its row for this way of waiting, if it has one.
+    pub fn way(&self, wait: Wait) -> Option<&'static Way> {
+        self.ways.iter().find(|way| way.wait == wait)
+    }
+}
+
+/// The queues of this project, and the bare copy that is the limit of any.
+pub const OURS: &[Queue] = &[pipe::UNBOUNDED, pipe::BOUNDED, funnel::QUEUE, call::QUEUE, raw_copy::QUEUE];
+
+/// Every queue that can be named: ours first, then the peers that the caller has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Queues {
+    peers: &'static [Queue],
+}
+
+impl Queues {
+    /// Ours and these.
+    pub const fn with(peers: &'static [Queue]) -> Self {
+        Queues { peers }
+    }
+
+    /// All of them, ours first.
+    pub fn all(&self) -> impl Iterator<Item = &'static Queue> + use<> {
+        OURS.iter().chain(self.peers)
+    }
+
+    /// The queue of that name.
+    pub fn find(&self, name: &str) -> Option<&'static Queue> {
+        self.all().find(|queue| queue.name == name)
+    }
+}
+
+/// Something that can be done with queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scenario {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Its name in files.
+    pub experiment: &'static str,
+    /// What it does, in a sentence.
+    pub sentence: &'static str,
+    /// Whether messages flow in one direction, by several senders and in batches where that was asked for.
+    pub streams: bool,
+}
+
+/// Every scenario.
+pub const SCENARIOS: &[Scenario] = &[ask_reply::SCENARIO, stream::SCENARIO];
+
+/// The scenario of that name.
+pub fn scenario(name: &str) -> Option<&'static Scenario> {
+    SCENARIOS.iter().find(|scenario| scenario.name == name)
+}
+
+impl Scenario {
+    /// The scenario to which the cells of an experiment belong.
+    pub(crate) fn of(experiment: &str) -> Option<&'static Scenario> {
+        SCENARIOS.iter().find(|scenario| scenario.experiment == experiment)
+    }
+
+    /// Whether a queue's row can be put through it.
+    pub fn takes(&self, way: &Way) -> bool {
+        if self.streams { way.stream.is_some() } else { way.ask_reply.is_some() }
+    }
+}
+
+/// Where an end that waits like this can be measured.
+pub(crate) fn class(wait: Wait) -> Class {
+    match wait {
+        Wait::Spin | Wait::Poll => Class::Spin,
+        Wait::SpinYield => Class::Poll,
+        Wait::Park | Wait::Adaptive | Wait::Block => Class::Sleep,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_written_as_the_contract_has_them_and_found_again() {
+        let queues = Queues::default();
+        for queue in OURS {
+            assert_eq!(queues.find(queue.name), Some(queue));
+            assert!(queue.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{queue:?}");
+            assert!(!queue.sentence.is_empty() && queue.sentence.len() < 100, "{queue:?}");
+            for (at, way) in queue.ways.iter().enumerate() {
+                assert!(SCENARIOS.iter().any(|scenario| scenario.takes(way)), "{queue:?}");
+                assert!(queue.ways[..at].iter().all(|other| other.wait != way.wait), "{queue:?}");
+            }
+        }
+        assert_eq!(queues.find("tube"), None);
+        assert!(
+            SCENARIOS
+                .iter()
+                .all(|one| scenario(one.name) == Some(one) && Scenario::of(one.experiment) == Some(one))
+        );
+    }
+
+    #[test]
+    fn ours_deliver_what_was_sent() {
+        for queue in OURS {
+            for way in queue.ways {
+                let senders: &[u32] = if way.many_senders { &[1, 2] } else { &[1] };
+                let batches: &[u64] = match queue.origin {
+                    Origin::Raw => &BLOCKS,
+                    _ if way.batches => &[1, 100, BATCH],
+                    _ => &[1],
+                };
+                for (senders, batch) in
+                    senders.iter().flat_map(|one| batches.iter().map(move |batch| (*one, *batch)))
+                {
+                    if way.stream.is_some() {
+                        check::stream(way, senders, batch, 10_000)
+                            .unwrap_or_else(|why| panic!("{queue:?} {batch}: {why}"));
+                    }
+                }
+                if way.ask_reply.is_some() {
+                    check::ask_reply(way, 10_000).unwrap_or_else(|why| panic!("{queue:?}: {why}"));
+                }
+            }
+        }
+    }
+}

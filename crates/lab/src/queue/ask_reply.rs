@@ -1,0 +1,46 @@
+//! `ask-reply`: a message goes over, its echo comes back, and only then the next one leaves.
+//!
+//! Two queues, crossed, with the engine of the mechanisms: the method of the article of 2016, whose point is that sending
+//! many messages and dividing the time by their number would measure throughput and not delivery.
+
+use crate::exchange::{Ends, Exchange};
+use crate::mechanism::Unavailable;
+
+use super::{CAPACITY, Channel, Scenario, Sink, Source};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "ask-reply",
+    experiment: "queue/ask-reply",
+    sentence: "a message through one queue and its echo through another, one under way at any time: latency",
+    streams: false,
+};
+
+/// One end of two crossed queues.
+struct End<C: Channel> {
+    to: C::Source,
+    from: C::Sink,
+}
+
+impl<C: Channel> Exchange for End<C> {
+    fn enter(&mut self) {
+        self.to.enter();
+        self.from.enter();
+    }
+
+    #[inline(always)]
+    fn send(&mut self, seq: u64) {
+        self.to.send(seq);
+    }
+
+    #[inline(always)]
+    fn receive(&mut self) -> u64 {
+        self.from.receive()
+    }
+}
+
+/// Makes two queues and crosses them.
+pub(super) fn ends<C: Channel>() -> Result<Ends, Unavailable> {
+    let (there_in, there_out) = C::open(CAPACITY)?;
+    let (back_in, back_out) = C::open(CAPACITY)?;
+    Ok(Ends::two(End::<C> { to: there_in, from: back_out }, End::<C> { to: back_in, from: there_out }))
+}

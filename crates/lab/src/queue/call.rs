@@ -1,0 +1,61 @@
+//! The call of `threadtoll`: request and answer through one cache line, so that both ends of an ask-reply are one object.
+
+use threadtoll::call::{Callee, Caller, line_waiting};
+use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
+use threadtoll_record::{Origin, Wait};
+
+use super::{Queue, Way};
+use crate::exchange::{Ends, Exchange};
+use crate::mechanism::Unavailable;
+
+pub(super) const QUEUE: Queue = Queue {
+    name: "call",
+    origin: Origin::Ours,
+    version: threadtoll::VERSION,
+    sentence: "threadtoll's call: request and answer in one cache line, for a thread that asks and waits",
+    bounded: true,
+    ways: &[
+        Way::ask_reply_only(Wait::Spin, ends::<Spin>),
+        Way::ask_reply_only(Wait::SpinYield, ends::<SpinYield>),
+        Way::ask_reply_only(Wait::Adaptive, ends::<Adaptive>),
+        Way::ask_reply_only(Wait::Park, ends::<Park>),
+    ],
+};
+
+fn ends<W: Waiting>() -> Result<Ends, Unavailable> {
+    let (caller, callee) = line_waiting(W::default());
+    Ok(Ends::two(Asks { caller, answer: 0 }, Answers(callee)))
+}
+
+struct Asks<W: Waiting> {
+    caller: Caller<u64, u64, W>,
+    answer: u64,
+}
+
+impl<W: Waiting> Exchange for Asks<W> {
+    /// The whole call: its answer is what is received next.
+    #[inline(always)]
+    fn send(&mut self, seq: u64) {
+        // The other end is gone only when the run is over.
+        self.answer = self.caller.call(seq).ok().flatten().unwrap_or(0);
+    }
+
+    #[inline(always)]
+    fn receive(&mut self) -> u64 {
+        self.answer
+    }
+}
+
+struct Answers<W: Waiting>(Callee<u64, u64, W>);
+
+impl<W: Waiting> Exchange for Answers<W> {
+    #[inline(always)]
+    fn send(&mut self, seq: u64) {
+        self.0.answer(seq);
+    }
+
+    #[inline(always)]
+    fn receive(&mut self) -> u64 {
+        self.0.recv().unwrap_or(0)
+    }
+}

@@ -1,0 +1,90 @@
+//! Whether a queue delivers what was sent: for the tests of adapters, which cannot reach the loops themselves.
+//!
+//! Nothing is measured, and threads run wherever they like.
+
+use std::sync::Arc;
+use std::thread;
+
+use threadtoll_machine::clock::Clock;
+
+use crate::exchange::{CLOSING, Course as Exchanges, Ends, Last, Marks};
+
+use super::stream::{Course, Shared};
+use super::{Streams, Way};
+
+/// Streams at least so many messages from so many senders, in batches of so many.
+///
+/// # Errors
+///
+/// A sentence that says what is wrong.
+pub fn stream(way: &Way, senders: u32, batch: u64, messages: u64) -> Result<(), String> {
+    let make = way.stream.ok_or("it does not stream")?;
+    let Streams { senders, mut receiver, round } = make(senders, batch).map_err(|why| why.to_string())?;
+    let shared = Arc::new(Shared::new(senders.len() as u32));
+    let (clock, _) = Clock::gate().map_err(|refused| refused.to_string())?;
+    // Two courses: the second finds the queue as the first has left it.
+    let courses = 1..=2;
+    let sending: Vec<_> = senders
+        .into_iter()
+        .enumerate()
+        .map(|(index, mut sender)| {
+            let (shared, courses) = (Arc::clone(&shared), courses.clone());
+            thread::spawn(move || {
+                sender.enter();
+                let mut sent = 0;
+                for course in courses {
+                    shared.await_begin(course);
+                    sent += sender.send(index, &shared);
+                }
+                sent
+            })
+        })
+        .collect();
+    receiver.enter();
+    let mut received = 0;
+    for course in courses {
+        shared.begin(course);
+        let per_stretch = (messages / 2).next_multiple_of(round);
+        let found =
+            receiver.receive(Course { per_stretch, stretches: 1, until: u64::MAX }, &shared, &clock, None);
+        if found.wrong != 0 {
+            return Err("a message was wrong, lost or out of order".into());
+        }
+        received += found.messages;
+    }
+    let mut sent = 0;
+    for sender in sending {
+        sent += sender.join().map_err(|_| "a sender panicked")?;
+    }
+    if sent == received { Ok(()) } else { Err(format!("{received} of {sent} messages were received")) }
+}
+
+/// Sends so many messages back and forth.
+///
+/// # Errors
+///
+/// A sentence that says what is wrong.
+pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
+    let make = way.ask_reply.ok_or("it does not ask and reply")?;
+    let Ends::Two(mut lead, mut follow) = make().map_err(|why| why.to_string())? else {
+        return Err("both of its ends are one thread".into());
+    };
+    let last = Arc::new(Last::default());
+    let of_follower = Arc::clone(&last);
+    let following = thread::spawn(move || {
+        follow.enter();
+        follow.follow(1, &of_follower, Marks::None)
+    });
+    lead.enter();
+    let course = Exchanges { first: 1, stretches: 1, per_stretch: messages, until: u64::MAX };
+    let led = lead.lead(course, &last, Marks::None);
+    let followed = following.join().map_err(|_| "the following end panicked")?;
+    if led.wrong | followed.wrong != 0 {
+        return Err("a message was wrong, lost or out of order".into());
+    }
+    if led.next == messages + CLOSING + 1 && followed.next == led.next {
+        Ok(())
+    } else {
+        Err(format!("{} messages went over, and {} came back", followed.next - 1, led.next - 1))
+    }
+}

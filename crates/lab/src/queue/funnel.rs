@@ -1,0 +1,67 @@
+//! The funnel of `threadtoll`.
+
+use std::marker::PhantomData;
+
+use threadtoll::funnel::{Options, Receiver, Sender};
+use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
+use threadtoll_record::{Origin, Wait};
+
+use super::{Channel, Queue, Sink, Source, Way};
+use crate::mechanism::Unavailable;
+
+pub(super) const QUEUE: Queue = Queue {
+    name: "funnel",
+    origin: Origin::Ours,
+    version: threadtoll::VERSION,
+    sentence: "threadtoll's funnel: many senders, one receiver, no limit, one ticket a message",
+    bounded: false,
+    ways: &[
+        Way::many_senders::<Unbounded<Spin>>(Wait::Spin).in_batches(),
+        Way::many_senders::<Unbounded<SpinYield>>(Wait::SpinYield).in_batches(),
+        Way::many_senders::<Unbounded<Adaptive>>(Wait::Adaptive).in_batches(),
+        Way::many_senders::<Unbounded<Park>>(Wait::Park).in_batches(),
+    ],
+};
+
+struct Unbounded<W>(PhantomData<W>);
+
+impl<W: Waiting> Channel for Unbounded<W> {
+    type Source = To<W>;
+    type Sink = From<W>;
+
+    fn open(_: usize) -> Result<(To<W>, From<W>), Unavailable> {
+        let (to, from) = Options::new().wait(W::default()).build();
+        Ok((To(to), From(from)))
+    }
+}
+
+#[derive(Clone)]
+struct To<W: Waiting>(Sender<u64, W>);
+
+impl<W: Waiting> Source for To<W> {
+    #[inline(always)]
+    fn send(&mut self, message: u64) {
+        // The other end is gone only when the run is over.
+        let _ = self.0.send(message);
+    }
+
+    #[inline(always)]
+    fn send_batch(&mut self, messages: &[u64]) {
+        let _ = self.0.send_all(messages.iter().copied());
+    }
+}
+
+struct From<W: Waiting>(Receiver<u64, W>);
+
+impl<W: Waiting> Sink for From<W> {
+    #[inline(always)]
+    fn receive(&mut self) -> u64 {
+        self.0.recv().unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[u64])) -> usize {
+        take(&[self.receive()]);
+        1 + self.0.drain(limit - 1, |message| take(&[message]))
+    }
+}

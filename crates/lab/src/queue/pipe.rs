@@ -1,0 +1,97 @@
+//! The pipe of `threadtoll`, bounded and unbounded.
+
+use std::marker::PhantomData;
+
+use threadtoll::pipe::{Options, Receiver, Sender};
+use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
+use threadtoll_record::{Origin, Wait};
+
+use super::{Channel, Queue, Sink, Source, Way};
+use crate::mechanism::Unavailable;
+
+pub(super) const BOUNDED: Queue = Queue {
+    name: "pipe-bounded",
+    origin: Origin::Ours,
+    version: threadtoll::VERSION,
+    sentence: "threadtoll's pipe: one sender, one receiver, lines that carry messages and their count",
+    bounded: true,
+    ways: &[
+        Way::one_sender::<Bounded<Spin>>(Wait::Spin).in_batches(),
+        Way::one_sender::<Bounded<SpinYield>>(Wait::SpinYield).in_batches(),
+        Way::one_sender::<Bounded<Adaptive>>(Wait::Adaptive).in_batches(),
+        Way::one_sender::<Bounded<Park>>(Wait::Park).in_batches(),
+    ],
+};
+
+pub(super) const UNBOUNDED: Queue = Queue {
+    name: "pipe",
+    origin: Origin::Ours,
+    version: threadtoll::VERSION,
+    sentence: "the same without a limit: its sender never waits",
+    bounded: false,
+    ways: &[
+        Way::one_sender::<Unbounded<Spin>>(Wait::Spin).in_batches(),
+        Way::one_sender::<Unbounded<SpinYield>>(Wait::SpinYield).in_batches(),
+        Way::one_sender::<Unbounded<Adaptive>>(Wait::Adaptive).in_batches(),
+        Way::one_sender::<Unbounded<Park>>(Wait::Park).in_batches(),
+    ],
+};
+
+struct Bounded<W>(PhantomData<W>);
+
+impl<W: Waiting> Channel for Bounded<W> {
+    type Source = To<W>;
+    type Sink = From<W>;
+
+    fn open(capacity: usize) -> Result<(To<W>, From<W>), Unavailable> {
+        let (to, from) = Options::new().wait(W::default()).bounded(capacity);
+        Ok((To(to), From(from)))
+    }
+}
+
+struct Unbounded<W>(PhantomData<W>);
+
+impl<W: Waiting> Channel for Unbounded<W> {
+    type Source = To<W>;
+    type Sink = From<W>;
+
+    fn open(_: usize) -> Result<(To<W>, From<W>), Unavailable> {
+        let (to, from) = Options::new().wait(W::default()).unbounded();
+        Ok((To(to), From(from)))
+    }
+}
+
+struct To<W: Waiting>(Sender<u64, W>);
+
+impl<W: Waiting> Source for To<W> {
+    #[inline(always)]
+    fn send(&mut self, message: u64) {
+        // The other end is gone only when the run is over.
+        let _ = self.0.send(message);
+    }
+
+    #[inline(always)]
+    fn send_batch(&mut self, messages: &[u64]) {
+        let _ = self.0.send_slice(messages);
+    }
+}
+
+struct From<W: Waiting>(Receiver<u64, W>);
+
+impl<W: Waiting> Sink for From<W> {
+    #[inline(always)]
+    fn receive(&mut self) -> u64 {
+        self.0.recv().unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[u64])) -> usize {
+        let Ok(mut batch) = self.0.recv_batch() else {
+            take(&[0]);
+            return 1;
+        };
+        batch.truncate(limit);
+        take(&batch);
+        batch.len()
+    }
+}

@@ -1,0 +1,222 @@
+//! `raw-copy`: no queue, but the limit of any: words written by one core and read by another.
+//!
+//! Two buffers and a flag for each. The writer fills one while the reader reads the other; a flag that says "full" is stored
+//! with release after the last word, one that says "free" after the last word was read. Every word of every block is new, so
+//! that no cache can guess it, and the reader sums all of them and compares the sum with what it must be. Both loops are plain
+//! and vectorise. It is not a queue: it has no place for a single message, and no block is ever seen before it is whole.
+
+use std::alloc::{Layout as Allocation, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use threadtoll_machine::clock::Clock;
+use threadtoll_record::{Origin, Wait};
+
+use crate::mechanism::Unavailable;
+
+use super::stream::{Course, Received, Receives, Sends, Shared, Streams, receive_course};
+use super::{Queue, Way};
+
+/// The words of a block: 4, 16, 64 and 256 KiB.
+pub(crate) const BLOCKS: [u64; 4] = [512, 2048, 8192, 32_768];
+
+pub(super) const QUEUE: Queue = Queue {
+    name: "raw-copy",
+    origin: Origin::Raw,
+    version: env!("CARGO_PKG_VERSION"),
+    sentence: "no queue but the limit of any: whole blocks of 4 to 256 KiB copied from core to core",
+    bounded: true,
+    ways: &[Way::stream_only(Wait::Spin, make)],
+};
+
+const LINE: usize = 128;
+
+/// The largest block that is made: whoever reads a plan from a file should not run out of memory.
+const MOST_WORDS: u64 = 1 << 24;
+
+fn make(_: u32, words: u64) -> Result<Streams, Unavailable> {
+    let words = words.clamp(1, MOST_WORDS) as usize;
+    let memory = Arc::new(Memory::new(words));
+    let writer = Writer { memory: Arc::clone(&memory), block: 1 };
+    Ok(Streams {
+        senders: vec![Box::new(writer)],
+        receiver: Box::new(Reader { memory, block: 1 }),
+        round: words as u64,
+    })
+}
+
+/// Two buffers, and what is in them.
+struct Memory {
+    start: NonNull<u64>,
+    words: usize,
+    allocation: Allocation,
+    /// By buffer: the number of the block that is in it, or 0 when it may be written.
+    full: [Flag; 2],
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Flag(AtomicU64);
+
+// SAFETY: the buffers are only touched by whoever the flags say: the writer while a flag is 0, the reader while it is not,
+// and both change it with release and see the change with acquire.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn new(words: usize) -> Self {
+        // Each buffer begins on a line of its own, and a line lies between them, so that prefetching beyond the end of one
+        // does not take lines of the other.
+        let size = 2 * Self::stride(words) * size_of::<u64>();
+        let allocation = match Allocation::from_size_align(size, LINE) {
+            Ok(allocation) => allocation,
+            Err(error) => unreachable!("the size is limited: {error}"),
+        };
+        // SAFETY: the size is not zero.
+        let memory = unsafe { alloc_zeroed(allocation) };
+        let Some(start) = NonNull::new(memory) else { handle_alloc_error(allocation) };
+        // Fresh pages read as zero without being there; written once, they are there before the clock starts.
+        // SAFETY: all of it was just allocated, and nobody else knows of it yet.
+        unsafe { start.write_bytes(0, size) };
+        Memory { start: start.cast(), words, allocation, full: Default::default() }
+    }
+
+    fn stride(words: usize) -> usize {
+        words.next_multiple_of(LINE / 8) + LINE / 8
+    }
+
+    /// The buffer for the block with this number.
+    fn buffer(&self, block: u64) -> NonNull<u64> {
+        // SAFETY: the allocation holds two strides.
+        unsafe { self.start.add((block % 2) as usize * Self::stride(self.words)) }
+    }
+
+    fn flag(&self, block: u64) -> &AtomicU64 {
+        &self.full[(block % 2) as usize].0
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: `start` came from `alloc_zeroed` with this very allocation, and neither end is left.
+        unsafe { dealloc(self.start.as_ptr().cast(), self.allocation) }
+    }
+}
+
+/// Fills a block: its words count up from its number times an odd constant, so that each differs from what lay there.
+#[inline(always)]
+fn fill(words: &mut [u64], block: u64) {
+    let first = block.wrapping_mul(STEP);
+    for (index, word) in words.iter_mut().enumerate() {
+        *word = first.wrapping_add(index as u64);
+    }
+}
+
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What the words of a block sum up to.
+fn sum_of(block: u64, words: u64) -> u64 {
+    block.wrapping_mul(STEP).wrapping_mul(words).wrapping_add((words.wrapping_sub(1)).wrapping_mul(words) / 2)
+}
+
+#[inline(always)]
+fn sum(words: &[u64]) -> u64 {
+    words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
+}
+
+struct Writer {
+    memory: Arc<Memory>,
+    block: u64,
+}
+
+impl Sends for Writer {
+    fn enter(&mut self) {}
+
+    fn send(&mut self, sender: usize, shared: &Shared) -> u64 {
+        let memory = &*self.memory;
+        let words = memory.words as u64;
+        let begin = self.block;
+        loop {
+            let block = self.block;
+            let flag = memory.flag(block);
+            // Acquire: with the reader's release, so that it has read the block that lay there.
+            while flag.load(Ordering::Acquire) != 0 {
+                std::hint::spin_loop();
+            }
+            let last = shared.stopped();
+            if last {
+                shared.announce(sender, (block - begin + 1) * words);
+            }
+            // SAFETY: the flag says that the buffer is the writer's, it is as long, and every word of it is initialised.
+            let buffer =
+                unsafe { std::slice::from_raw_parts_mut(memory.buffer(block).as_ptr(), memory.words) };
+            fill(buffer, block);
+            flag.store(block, Ordering::Release);
+            self.block += 1;
+            if last {
+                return (self.block - begin) * words;
+            }
+        }
+    }
+}
+
+struct Reader {
+    memory: Arc<Memory>,
+    block: u64,
+}
+
+impl Receives for Reader {
+    fn enter(&mut self) {}
+
+    fn receive(
+        &mut self,
+        course: Course,
+        shared: &Shared,
+        clock: &Clock,
+        times: Option<&mut Vec<u64>>,
+    ) -> Received {
+        let memory = &*self.memory;
+        let words = memory.words as u64;
+        let mut block = self.block;
+        let received = receive_course(course, words, shared, clock, times, |messages| {
+            let mut wrong = 0;
+            for _ in 0..messages / words {
+                let flag = memory.flag(block);
+                // Acquire: with the writer's release, so that all of the block is there.
+                while flag.load(Ordering::Acquire) != block {
+                    std::hint::spin_loop();
+                }
+                // SAFETY: the flag says that the buffer is the reader's, it is as long, and every word of it is initialised.
+                let buffer =
+                    unsafe { std::slice::from_raw_parts(memory.buffer(block).as_ptr(), memory.words) };
+                wrong |= sum(buffer) ^ sum_of(block, words);
+                flag.store(0, Ordering::Release);
+                block += 1;
+            }
+            wrong
+        });
+        self.block = block;
+        received
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_sums_up_to_what_it_must_and_an_old_or_damaged_one_does_not() {
+        for words in [1usize, 7, 512, 2048] {
+            let mut buffer = vec![0; words];
+            for block in [1, 2, 1 << 40] {
+                fill(&mut buffer, block);
+                assert_eq!(sum(&buffer), sum_of(block, words as u64));
+                assert_ne!(sum(&buffer), sum_of(block + 2, words as u64), "the block before in this buffer");
+                buffer[words / 2] ^= 1;
+                assert_ne!(sum(&buffer), sum_of(block, words as u64));
+            }
+        }
+    }
+}

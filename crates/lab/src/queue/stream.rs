@@ -1,0 +1,417 @@
+//! `stream`: senders send as fast as the queue takes messages, and one receiver verifies every one of them.
+//!
+//! ```text
+//!   sender 1 ──┐
+//!   sender 2 ──┼──▶ queue ──▶ receiver: in order? and a stamp after every stretch
+//!   sender n ──┘
+//! ```
+//!
+//! A block ends by the receiver's clock, so that it lasts as long whatever the queue's speed. The receiver must not wait for
+//! a message that nobody sends any more, and the senders must not look at a flag for each message. So senders look at it
+//! between rounds of messages, and one that has seen it announces its total before it sends its last round: whoever has
+//! received all messages has received the last ones, and with them every announcement. Every total is a whole number of
+//! rounds, so while not everything was received there is always another whole round to come.
+//!
+//! What it does not do: it does not wait for the receiver. An unbounded queue whose sender is the faster end grows while
+//! the block lasts, as it would in a program.
+
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use threadtoll_machine::clock::Clock;
+
+use crate::mechanism::Unavailable;
+
+use super::{CAPACITY, Channel, MOST_SENDERS, Scenario, Sink, Source};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "stream",
+    experiment: "queue/stream",
+    sentence: "as many messages in one direction as the queue takes, every one verified: throughput",
+    streams: true,
+};
+
+/// The largest batch where nobody asks for another: a quarter of a bounded queue, so that both ends find work while the
+/// other has a batch in hand.
+pub const BATCH: u64 = 256;
+/// Messages between two looks at whether to go on, where they go one at a time.
+const ROUND: u64 = 64;
+/// Messages that are received before the first stamp of a block, at least: the queue is in motion then, and the receiver's
+/// loop has its predictions.
+const SETTLING: u64 = 256;
+
+/// Bits of a message that hold its number; above them stands the sender's.
+const NUMBER_BITS: u32 = 56;
+
+/// What the receiver is told to do: receive stretches of `per_stretch` messages, with a mark before the first and after
+/// each, until there were `stretches` of them or a mark was made at or after `until`; then stop the senders and take what
+/// is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Course {
+    /// A whole number of rounds.
+    pub(crate) per_stretch: u64,
+    pub(crate) stretches: u64,
+    /// By the clock of the marks.
+    pub(crate) until: u64,
+}
+
+/// What the receiver found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Received {
+    /// All messages of the course, those before the first mark and after the last included.
+    pub(crate) messages: u64,
+    /// The bits in which messages differed from what was due: 0 if all were right.
+    pub(crate) wrong: u64,
+}
+
+/// How the threads of a stream begin and end a course together.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// Which course is under way; a sender waits for its next one here.
+    course: Line<AtomicU64>,
+    /// Set by the receiver when its time is over.
+    stop: Line<AtomicBool>,
+    /// By sender: how many messages it will have sent in this course; `RUNNING` until it knows.
+    totals: Vec<Line<AtomicU64>>,
+}
+
+/// Something on cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Line<T>(T);
+
+const RUNNING: u64 = u64::MAX;
+
+impl Shared {
+    pub(crate) fn new(senders: u32) -> Self {
+        Shared {
+            course: Line::default(),
+            stop: Line::default(),
+            totals: (0..senders).map(|_| Line(AtomicU64::new(RUNNING))).collect(),
+        }
+    }
+
+    /// The receiver begins the course with this number.
+    pub(crate) fn begin(&self, course: u64) {
+        // Every sender is between courses and reads nothing but `course`: its release orders the rest.
+        self.stop.0.store(false, Ordering::Relaxed);
+        self.totals.iter().for_each(|total| total.0.store(RUNNING, Ordering::Relaxed));
+        self.course.0.store(course, Ordering::Release);
+    }
+
+    /// A sender waits until that course has begun.
+    pub(crate) fn await_begin(&self, course: u64) {
+        let mut looks = 0u32;
+        // Acquire: with `begin`, so that neither `stop` nor a total of the course before is seen.
+        while self.course.0.load(Ordering::Acquire) < course {
+            looks += 1;
+            // The receiver may need this very CPU to get there.
+            if looks.is_multiple_of(256) { std::thread::yield_now() } else { std::hint::spin_loop() }
+        }
+    }
+
+    /// Relaxed, as all below: that a sender sees it a round later costs nothing, and the messages order the totals.
+    #[inline(always)]
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.0.store(true, Ordering::Relaxed);
+    }
+
+    /// A sender says how many messages it will have sent in this course. Before it sends the last round of them: the
+    /// queue's own release and acquire carry it to whoever has received that.
+    #[inline(always)]
+    pub(crate) fn announce(&self, sender: usize, total: u64) {
+        self.totals[sender].0.store(total, Ordering::Relaxed);
+    }
+
+    /// How many messages there are in the course; nothing while a sender has not announced it.
+    pub(crate) fn total(&self) -> Option<u64> {
+        self.totals.iter().try_fold(0u64, |sum, total| match total.0.load(Ordering::Relaxed) {
+            RUNNING => None,
+            total => Some(sum + total),
+        })
+    }
+}
+
+/// The ends of a stream, ready to be given to threads.
+pub(crate) struct Streams {
+    pub(crate) senders: Vec<Box<dyn Sends>>,
+    pub(crate) receiver: Box<dyn Receives>,
+    /// Messages between two looks at the flag: stretches are whole multiples of it.
+    pub(crate) round: u64,
+}
+
+/// A sending end, with its loop compiled for its queue.
+pub(crate) trait Sends: Send {
+    fn enter(&mut self);
+    /// Sends until it sees that it is to stop, and gives the number of messages.
+    fn send(&mut self, sender: usize, shared: &Shared) -> u64;
+}
+
+/// The receiving end, likewise.
+pub(crate) trait Receives: Send {
+    fn enter(&mut self);
+    /// Receives the course, and what is left after it. Marks go into `times`, if there are any to be kept.
+    fn receive(
+        &mut self,
+        course: Course,
+        shared: &Shared,
+        clock: &Clock,
+        times: Option<&mut Vec<u64>>,
+    ) -> Received;
+}
+
+/// The stream of a queue with one sender.
+pub(super) fn one_sender<C: Channel>(_: u32, batch: u64) -> Result<Streams, Unavailable> {
+    let (source, sink) = C::open(CAPACITY)?;
+    Ok(streams(vec![source], sink, batch))
+}
+
+/// The stream of a queue whose sending end is cloned for each sender.
+pub(super) fn many_senders<C: Channel<Source: Clone>>(
+    senders: u32,
+    batch: u64,
+) -> Result<Streams, Unavailable> {
+    let (source, sink) = C::open(CAPACITY)?;
+    let mut sources: Vec<C::Source> = (1..senders).map(|_| source.clone()).collect();
+    sources.push(source);
+    Ok(streams(sources, sink, batch))
+}
+
+fn streams<So: Source, Si: Sink>(sources: Vec<So>, sink: Si, batch: u64) -> Streams {
+    let many = sources.len() > 1;
+    let batched = batch > 1;
+    let round = if batched { batch } else { ROUND };
+    let sender = |(index, source): (usize, So)| -> Box<dyn Sends> {
+        let next = first(index);
+        if batched {
+            Box::new(Sending::<So, true> { source: Some(source), next, buffer: touched(batch) })
+        } else {
+            Box::new(Sending::<So, false> { source: Some(source), next, buffer: Vec::new() })
+        }
+    };
+    let receiver: Box<dyn Receives> = match (batched, many) {
+        (false, false) => Box::new(Receiving::<Si, One, false>::new(sink, round)),
+        (false, true) => Box::new(Receiving::<Si, Many, false>::new(sink, round)),
+        (true, false) => Box::new(Receiving::<Si, One, true>::new(sink, round)),
+        (true, true) => Box::new(Receiving::<Si, Many, true>::new(sink, round)),
+    };
+    Streams { senders: sources.into_iter().enumerate().map(sender).collect(), receiver, round }
+}
+
+/// The first message of a sender.
+fn first(sender: usize) -> u64 {
+    ((sender as u64) << NUMBER_BITS) + 1
+}
+
+fn touched(batch: u64) -> Vec<u64> {
+    std::iter::repeat_n(std::hint::black_box(0), batch as usize).collect()
+}
+
+/// Runs `body` on an end that was moved into a local variable, whose address nobody knows: see `Apart` in the exchange's
+/// loops for why.
+#[inline(always)]
+fn with<E, T>(place: &mut Option<E>, body: impl FnOnce(&mut E) -> T) -> T {
+    let Some(end) = place.take() else { unreachable!("the end is put back after every loop") };
+    let mut end = ManuallyDrop::new(end);
+    let result = body(&mut end);
+    *place = Some(ManuallyDrop::into_inner(end));
+    result
+}
+
+/// A sender, one message at a time or in batches.
+#[repr(align(128))]
+struct Sending<S, const BATCHED: bool> {
+    source: Option<S>,
+    next: u64,
+    buffer: Vec<u64>,
+}
+
+impl<S: Source, const BATCHED: bool> Sends for Sending<S, BATCHED> {
+    fn enter(&mut self) {
+        with(&mut self.source, Source::enter);
+    }
+
+    fn send(&mut self, sender: usize, shared: &Shared) -> u64 {
+        let buffer = &mut self.buffer;
+        let mut next = self.next;
+        let begin = next;
+        let round = if BATCHED { buffer.len() as u64 } else { ROUND };
+        with(
+            &mut self.source,
+            #[inline(always)]
+            |source| loop {
+                let last = shared.stopped();
+                if last {
+                    shared.announce(sender, next - begin + round);
+                }
+                if BATCHED {
+                    for message in buffer.iter_mut() {
+                        *message = next;
+                        next += 1;
+                    }
+                    source.send_batch(buffer);
+                } else {
+                    for _ in 0..ROUND {
+                        source.send(next);
+                        next += 1;
+                    }
+                }
+                if last {
+                    break;
+                }
+            },
+        );
+        self.next = next;
+        next - begin
+    }
+}
+
+/// What is due next, by sender.
+trait Due: Send {
+    fn new() -> Self;
+    /// Compares a message with what is due: 0 if it is that.
+    fn check(&mut self, message: u64) -> u64;
+}
+
+/// From one sender.
+struct One(u64);
+
+impl Due for One {
+    fn new() -> Self {
+        One(first(0))
+    }
+
+    #[inline(always)]
+    fn check(&mut self, message: u64) -> u64 {
+        let wrong = message ^ self.0;
+        self.0 += 1;
+        wrong
+    }
+}
+
+/// From several.
+struct Many([u64; MOST_SENDERS as usize]);
+
+impl Due for Many {
+    fn new() -> Self {
+        Many(std::array::from_fn(first))
+    }
+
+    #[inline(always)]
+    fn check(&mut self, message: u64) -> u64 {
+        // A sender that there is not is a wrong message too: its first one is not this.
+        let due = &mut self.0[(message >> NUMBER_BITS) as usize % MOST_SENDERS as usize];
+        let wrong = message ^ *due;
+        *due += 1;
+        wrong
+    }
+}
+
+/// The receiver, one message at a time or in batches.
+#[repr(align(128))]
+struct Receiving<S, D, const BATCHED: bool> {
+    sink: Option<S>,
+    due: D,
+    round: u64,
+}
+
+impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
+    fn new(sink: S, round: u64) -> Self {
+        Receiving { sink: Some(sink), due: D::new(), round }
+    }
+}
+
+/// Receives so many messages and gives the bits in which they were wrong.
+#[inline(always)]
+fn stretch<S: Sink, D: Due, const BATCHED: bool>(sink: &mut S, due: &mut D, messages: u64) -> u64 {
+    let mut wrong = 0;
+    if BATCHED {
+        let mut left = messages;
+        while left > 0 {
+            let taken = sink.receive_batch(
+                left as usize,
+                #[inline(always)]
+                |messages| {
+                    for message in messages {
+                        wrong |= due.check(*message);
+                    }
+                },
+            );
+            left -= taken as u64;
+        }
+    } else {
+        for _ in 0..messages {
+            // Gathered without a branch, looked at once per block: verifying must not show in the figures.
+            wrong |= due.check(sink.receive());
+        }
+    }
+    wrong
+}
+
+impl<S: Sink, D: Due, const BATCHED: bool> Receives for Receiving<S, D, BATCHED> {
+    fn enter(&mut self) {
+        with(&mut self.sink, Sink::enter);
+    }
+
+    fn receive(
+        &mut self,
+        course: Course,
+        shared: &Shared,
+        clock: &Clock,
+        times: Option<&mut Vec<u64>>,
+    ) -> Received {
+        let (due, round) = (&mut self.due, self.round);
+        with(
+            &mut self.sink,
+            #[inline(always)]
+            |sink| {
+                receive_course(course, round, shared, clock, times, |messages| {
+                    stretch::<S, D, BATCHED>(sink, due, messages)
+                })
+            },
+        )
+    }
+}
+
+/// The receiver's course, around whatever receives a number of messages and tells what was wrong with them.
+#[inline(always)]
+pub(super) fn receive_course(
+    course: Course,
+    round: u64,
+    shared: &Shared,
+    clock: &Clock,
+    times: Option<&mut Vec<u64>>,
+    mut stretch: impl FnMut(u64) -> u64,
+) -> Received {
+    let settling = SETTLING.next_multiple_of(round);
+    let mut wrong = stretch(settling);
+    let mut messages = settling;
+    let mut unkept = Vec::new();
+    let keep = times.is_some();
+    let times = times.unwrap_or(&mut unkept);
+    let mut mark = |now: u64| {
+        if keep {
+            times.push(now);
+        }
+    };
+    mark(clock.stamp());
+    for _ in 0..course.stretches {
+        wrong |= stretch(course.per_stretch);
+        messages += course.per_stretch;
+        let now = clock.stamp();
+        mark(now);
+        if now >= course.until {
+            break;
+        }
+    }
+    shared.stop();
+    while shared.total() != Some(messages) {
+        wrong |= stretch(round);
+        messages += round;
+    }
+    Received { messages, wrong }
+}

@@ -1,0 +1,312 @@
+//! Plans of queues: who stands beside whom, for any registry.
+
+use threadtoll_lab::mechanism::Unavailable;
+use threadtoll_lab::plan::{MOST_BATCH, QueueChoice, Site, queue, stream_budget, unsound};
+use threadtoll_lab::queue::{
+    BATCH, Channel, Queue, Queues, SCENARIOS, Scenario, Sink, Source, Way, scenario,
+};
+use threadtoll_lab::rig::Rig;
+use threadtoll_lab::simulated::SimulatedRig;
+use threadtoll_record::fold::compared;
+use threadtoll_record::{Budget, Cell, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait};
+
+/// A queue that is planned for and never made.
+struct Nothing;
+
+#[derive(Clone)]
+struct NoEnd;
+
+impl Source for NoEnd {
+    fn send(&mut self, _: u64) {}
+}
+
+impl Sink for NoEnd {
+    fn receive(&mut self) -> u64 {
+        0
+    }
+}
+
+impl Channel for Nothing {
+    type Source = NoEnd;
+    type Sink = NoEnd;
+
+    fn open(_: usize) -> Result<(NoEnd, NoEnd), Unavailable> {
+        Ok((NoEnd, NoEnd))
+    }
+}
+
+const fn one(wait: Wait) -> Way {
+    Way::one_sender::<Nothing>(wait).in_batches()
+}
+
+const fn many(wait: Wait) -> Way {
+    Way::many_senders::<Nothing>(wait).in_batches()
+}
+
+const fn fake(name: &'static str, origin: Origin, bounded: bool, ways: &'static [Way]) -> Queue {
+    Queue { name, origin, version: "9.9.9", sentence: "a queue that is never made", bounded, ways }
+}
+
+const OURS: &[Way] = &[one(Wait::Spin), one(Wait::SpinYield), one(Wait::Park), one(Wait::Adaptive)];
+const FUNNEL: &[Way] = &[many(Wait::Spin), many(Wait::SpinYield), many(Wait::Park), many(Wait::Adaptive)];
+const RINGS: &[Way] = &[one(Wait::Poll)];
+const CHANNELS: &[Way] =
+    &[Way::many_senders::<Nothing>(Wait::Poll), Way::many_senders::<Nothing>(Wait::Block)];
+
+/// Stands for ours, which are added to the registry of the lab, and for peers.
+static FAKES: &[Queue] = &[
+    fake("pipe", Origin::Ours, false, OURS),
+    fake("pipe-bounded", Origin::Ours, true, OURS),
+    fake("funnel", Origin::Ours, false, FUNNEL),
+    fake("ring-1", Origin::Rust, true, RINGS),
+    fake("ring-2", Origin::Rust, true, RINGS),
+    fake("ring-3", Origin::Rust, true, RINGS),
+    fake("ring-4", Origin::Rust, true, RINGS),
+    fake("ring-5", Origin::Rust, true, RINGS),
+    fake("ring-6", Origin::Rust, true, RINGS),
+    fake("channel-bounded", Origin::Rust, true, CHANNELS),
+    fake("channel-unbounded", Origin::Rust, false, CHANNELS),
+    fake("other-unbounded", Origin::Rust, false, CHANNELS),
+];
+const QUEUES: Queues = Queues::with(FAKES);
+
+fn choice() -> QueueChoice {
+    QueueChoice {
+        placements: vec![Placement::Pinned],
+        wait: None,
+        batch: None,
+        senders: vec![1],
+        neighbour: None,
+    }
+}
+
+fn stream() -> &'static Scenario {
+    scenario("stream").unwrap()
+}
+
+const EXCHANGES: Budget =
+    Budget { rounds: 21, stretch_ns: 12_000_000, stamped_ns: 12_000_000, stamped_count: None };
+
+fn planned(scenario: &Scenario, choice: &QueueChoice) -> Vec<Vec<PlannedCell>> {
+    let topology = SimulatedRig::topology();
+    let allowed: Vec<u32> = topology.places.iter().map(|place| place.cpu).collect();
+    let site = Site::whole(&topology, &allowed);
+    let all: Vec<&'static Queue> = QUEUES.all().collect();
+    let budget = if scenario.streams { stream_budget(252_000_000) } else { EXCHANGES };
+    let (groups, refused) = queue(&site, scenario, &all, choice, budget);
+    assert_eq!(refused, []);
+    groups
+}
+
+fn plan_of(groups: Vec<Vec<PlannedCell>>) -> Plan {
+    Plan {
+        run: "x".into(),
+        command: vec!["queue".into()],
+        seed: 1,
+        over_ns: 10_000,
+        options: Default::default(),
+        refused: Vec::new(),
+        groups,
+    }
+}
+
+/// Whether the first is compared with the second somewhere.
+fn compares(groups: &[Vec<PlannedCell>], of: &str, to: &str) -> bool {
+    groups.iter().any(|group| {
+        (0..group.len()).any(|index| {
+            group[index].cell.label() == of
+                && compared(group, index).into_iter().any(|other| group[other].cell.label() == to)
+        })
+    })
+}
+
+#[test]
+fn groups_are_small_and_begin_with_the_reference() {
+    for scenario in SCENARIOS {
+        for senders in [vec![1], vec![2, 4]] {
+            if !scenario.streams && senders != [1] {
+                continue;
+            }
+            let groups = planned(scenario, &QueueChoice { senders, ..choice() });
+            for group in &groups {
+                assert!((2..=8).contains(&group.len()), "{group:#?}");
+                assert_eq!(group[0].cell.name(), "atomic-store");
+                assert!(group.iter().all(|planned| planned.experiment == scenario.experiment));
+                let mut cells: Vec<&Cell> = group.iter().map(|planned| &planned.cell).collect();
+                cells.sort();
+                cells.dedup();
+                assert_eq!(cells.len(), group.len(), "a cell stands twice in {group:#?}");
+            }
+            let topology = SimulatedRig::topology();
+            assert_eq!(unsound(&plan_of(groups), &topology, &QUEUES), None, "what is planned can be resumed");
+        }
+    }
+}
+
+#[test]
+fn every_row_of_every_queue_is_measured() {
+    for scenario in SCENARIOS {
+        let groups = planned(scenario, &choice());
+        let batches: &[u64] = if scenario.streams { &[1, BATCH] } else { &[1] };
+        for queue in FAKES {
+            for way in queue.ways {
+                for batch in batches.iter().filter(|batch| **batch == 1 || way.batches) {
+                    let found =
+                        groups.iter().flatten().filter_map(|planned| planned.cell.queue()).any(|cell| {
+                            (cell.queue.as_str(), cell.wait, cell.batch) == (queue.name, way.wait, *batch)
+                        });
+                    assert!(found, "{} {} {batch} {}", scenario.name, queue.name, way.wait);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn ours_stand_beside_every_peer_that_they_are_compared_with() {
+    let groups = planned(stream(), &choice());
+    for ring in ["ring-1, poll", "ring-3, poll", "ring-6, poll", "channel-bounded, poll"] {
+        assert!(compares(&groups, "pipe, spin", ring), "{ring}");
+        assert!(compares(&groups, "pipe-bounded, spin", ring), "{ring}");
+        assert!(!compares(&groups, "funnel, spin", ring), "{ring}");
+    }
+    for channel in ["channel-unbounded, poll", "other-unbounded, poll"] {
+        assert!(compares(&groups, "pipe, spin", channel) && compares(&groups, "funnel, spin", channel));
+    }
+    for wait in ["park", "adaptive"] {
+        assert!(compares(&groups, &format!("funnel, {wait}"), "other-unbounded, block"));
+        assert!(compares(&groups, &format!("pipe-bounded, {wait}"), "channel-bounded, block"));
+        assert!(!compares(&groups, &format!("funnel, {wait}"), "other-unbounded, poll"));
+    }
+    assert!(compares(&groups, "pipe, spin, batches of 256", "ring-2, poll, batches of 256"));
+    for queue in ["pipe", "pipe-bounded", "funnel"] {
+        assert!(compares(&groups, &format!("{queue}, adaptive"), &format!("{queue}, spin")));
+        for words in [512, 2048, 8192, 32_768] {
+            let raw = format!("raw-copy, blocks of {words} words");
+            assert!(compares(&groups, &format!("{queue}, adaptive, batches of 256"), &raw), "{queue} {raw}");
+        }
+    }
+    let groups = planned(scenario("ask-reply").unwrap(), &choice());
+    assert!(compares(&groups, "pipe, park", "futex") && compares(&groups, "funnel, adaptive", "futex"));
+    assert!(compares(&groups, "pipe, spin", "ring-5, poll"));
+}
+
+#[test]
+fn single_messages_and_batches_never_share_a_group_nor_do_waits_of_peers() {
+    for group in planned(stream(), &choice()) {
+        let queues: Vec<_> = group.iter().filter_map(|planned| planned.cell.queue()).collect();
+        assert!(queues.iter().all(|queue| (queue.batch > 1) == (queues[0].batch > 1)), "{queues:#?}");
+        let peers: Vec<_> = queues.iter().filter(|queue| queue.origin == Origin::Rust).collect();
+        assert!(peers.iter().all(|peer| peer.wait == peers[0].wait), "{peers:#?}");
+    }
+}
+
+#[test]
+fn several_senders_take_further_cpus_and_the_receiver_the_second_of_the_pair() {
+    let groups = planned(stream(), &QueueChoice { senders: vec![3], batch: Some(1), ..choice() });
+    let cells: Vec<&Cell> = groups.iter().flatten().map(|planned| &planned.cell).collect();
+    let queues: Vec<&&Cell> = cells.iter().filter(|cell| cell.queue().is_some()).collect();
+    assert!(!queues.is_empty());
+    let pair = &groups[0][0].cell.cpus;
+    for cell in queues {
+        assert_eq!(cell.cpus.len(), 4);
+        assert_eq!((cell.cpus[0], cell.cpus[3]), (pair[0], pair[1]));
+        assert!(!cell.oversubscribed() && cell.relation >= Relation::SameLlc, "{cell:?}");
+        assert!(["funnel", "channel-bounded", "channel-unbounded", "other-unbounded"].contains(&cell.name()));
+    }
+    // On two CPUs the senders share one.
+    let topology = SimulatedRig::topology();
+    let site = Site::named(&topology, &[4, 6]);
+    let funnel = QUEUES.find("funnel").unwrap();
+    let many = QueueChoice { senders: vec![3], batch: Some(1), wait: Some(Wait::Spin), ..choice() };
+    let (groups, _) = queue(&site, stream(), &[funnel], &many, stream_budget(1_000_000));
+    assert_eq!(groups[0][1].cell.cpus, [4, 6]);
+    assert!(groups[0][1].cell.oversubscribed());
+}
+
+#[test]
+fn what_was_asked_for_is_what_is_planned() {
+    let only = |choice: QueueChoice| -> Vec<Cell> {
+        let groups = planned(stream(), &choice);
+        groups
+            .into_iter()
+            .flatten()
+            .map(|planned| planned.cell)
+            .filter(|cell| cell.queue().is_some())
+            .collect()
+    };
+    let cells = only(QueueChoice { wait: Some(Wait::Block), ..choice() });
+    assert!(
+        cells
+            .iter()
+            .filter_map(Cell::queue)
+            .all(|queue| queue.wait == Wait::Block || queue.origin == Origin::Raw)
+    );
+    let cells = only(QueueChoice { batch: Some(64), ..choice() });
+    assert!(
+        cells.iter().filter_map(Cell::queue).all(|queue| queue.batch == 64 || queue.origin == Origin::Raw)
+    );
+    let cells = only(QueueChoice { batch: Some(1), ..choice() });
+    assert!(cells.iter().all(|cell| cell.queue().unwrap().batch == 1), "and no bare copy");
+    // Spinning ends on one CPU are refused once, not for each queue.
+    let topology = SimulatedRig::topology();
+    let site = Site::whole(&topology, &[0, 1]);
+    let all: Vec<&'static Queue> = QUEUES.all().collect();
+    let same = QueueChoice { placements: vec![Placement::SameCpu], ..choice() };
+    let (groups, refused) = queue(&site, stream(), &all, &same, stream_budget(1_000_000));
+    assert!(!groups.is_empty());
+    assert_eq!(refused.len(), 1, "{refused:#?}");
+    assert_eq!(refused[0].what, "queues that spin, same-cpu");
+}
+
+#[test]
+fn one_cpu_leaves_what_can_sleep() {
+    let topology = SimulatedRig::topology();
+    let site = Site::named(&topology, &[3]);
+    let all: Vec<&'static Queue> = QUEUES.all().collect();
+    let same = QueueChoice { placements: vec![Placement::SameCpu], ..choice() };
+    let (groups, _) = queue(&site, scenario("ask-reply").unwrap(), &all, &same, EXCHANGES);
+    assert!(!groups.is_empty());
+    for group in groups {
+        assert_eq!(group[0].cell.name(), "futex", "the reference where there is one CPU");
+        assert_eq!(group.iter().filter(|planned| planned.cell.name() == "futex").count(), 1);
+    }
+}
+
+#[test]
+fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_unsound() {
+    let topology = SimulatedRig::topology();
+    let spoilt = |spoil: &dyn Fn(&mut PlannedCell)| -> String {
+        let mut groups = planned(stream(), &choice());
+        let ring = groups.iter_mut().flatten().find(|planned| planned.cell.name() == "ring-1").unwrap();
+        spoil(ring);
+        unsound(&plan_of(groups), &topology, &QUEUES).unwrap_or_default()
+    };
+    let queue = |spoil: &dyn Fn(&mut threadtoll_record::QueueSubject)| {
+        spoilt(&|planned| {
+            if let Subject::Queue(queue) = &mut planned.cell.subject {
+                spoil(queue);
+            }
+        })
+    };
+    assert_eq!(spoilt(&|_| {}), "");
+    assert!(queue(&|queue| queue.queue = "tube".into()).contains("no such queue"));
+    assert!(queue(&|queue| queue.version = "0.0.1".into()).contains("another version"));
+    assert!(queue(&|queue| queue.wait = Wait::Block).contains("not used so"));
+    assert!(queue(&|queue| queue.senders = 2).contains("not used so"));
+    assert!(queue(&|queue| queue.senders = 0).contains("not used so"));
+    assert!(queue(&|queue| queue.batch = MOST_BATCH + 1).contains("not used so"));
+    assert!(spoilt(&|planned| planned.experiment = "queue/night-watch".into()).contains("no such scenario"));
+    assert!(spoilt(&|planned| planned.cell.payload_bytes = 64).contains("8 bytes"));
+    assert!(spoilt(&|planned| planned.cell.cpus = vec![0, 1, 2]).contains("placed so"));
+    assert!(spoilt(&|planned| planned.cell.relation = Relation::OtherNode).contains("placed so"));
+}
+
+#[test]
+fn a_queue_that_is_not_known_is_named_when_it_is_opened() {
+    let groups = planned(stream(), &choice());
+    let mut rig = SimulatedRig::new(1);
+    let machine = rig.machine();
+    let error = rig.open(&machine, &groups[0]).err().unwrap().to_string();
+    assert!(error.contains("pipe"), "{error}");
+}

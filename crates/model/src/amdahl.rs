@@ -1,0 +1,28 @@
+//! Amdahl's law: a lower bound that is often mistaken for a prediction.
+//!
+//! It is the speed-up of threads that all ask for the lock at the same moment, over and over; while one is inside, in truth,
+//! the others work. (G. M. Amdahl, *Validity of the single processor approach to achieving large scale computing
+//! capabilities*, AFIPS 1967; N. J. Gunther, *A general theory of computational scalability based on rational functions*,
+//! arXiv:0808.1431, 2008, proves it to be the synchronous throughput of the repairman model.)
+
+use crate::error::{MOST_LOCKS, number, threads as checked_threads};
+use crate::{Load, ModelError};
+
+/// The speed-up that Amdahl's law gives `threads` whose serial share is the hold share, spread evenly over `locks`.
+///
+/// ```
+/// use threadtoll_model::{Load, amdahl};
+///
+/// let load = Load::new(1.0, 1.0)?;
+/// assert_eq!(amdahl::speedup(load, 4, 1)?, 1.6);
+/// # Ok::<(), threadtoll_model::ModelError>(())
+/// ```
+///
+/// # Errors
+///
+/// If a number is zero.
+pub fn speedup(load: Load, threads: u32, locks: u32) -> Result<f64, ModelError> {
+    let n = f64::from(checked_threads(threads)?);
+    let serial = load.hold_share() / f64::from(number("locks", locks, MOST_LOCKS)?);
+    Ok(n / (1.0 + serial * (n - 1.0)))
+}

@@ -1,0 +1,84 @@
+//! Asymptotic bounds: what no arrangement can exceed.
+//!
+//! With `N` threads the throughput is at most `N/(h+z)`, because each needs `h+z` a task, and at most `1/h`, because the lock
+//! serves one at a time; the two lines meet at the *knee*, `(h+z)/h` threads. (R. R. Muntz and J. W. Wong, *Asymptotic
+//! properties of closed queueing network models*, 1974; P. J. Denning and J. P. Buzen, *The operational analysis of queueing
+//! network models*, ACM Computing Surveys 10, 1978.)
+//!
+//! The bounds hold for every distribution of the times. Fixed times reach them, see [`fixed_times`].
+
+use crate::error::{MOST_LOCKS, number, threads as checked_threads, time};
+use crate::{Load, ModelError, Performance};
+
+/// What caps the speed-up, whatever the number of threads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Equal locks that share the load (stripes); 1 for a single lock.
+    pub locks: u32,
+    /// Cores that the threads run on; none if they are never short of one.
+    pub cores: Option<u32>,
+    /// What each hand-off adds to the time for which a contended lock is taken, in nanoseconds.
+    pub hand_off_ns: f64,
+}
+
+impl Default for Limits {
+    /// One lock, cores enough, hand-offs free.
+    fn default() -> Self {
+        Self { locks: 1, cores: None, hand_off_ns: 0.0 }
+    }
+}
+
+/// The largest possible speed-up, and at the same time the knee: the number of threads at which more of them stop helping.
+///
+/// Infinite if neither a lock nor cores limit it.
+///
+/// ```
+/// use threadtoll_model::{Load, bounds};
+///
+/// let load = Load::new(5e6, 95e6)?;
+/// assert_eq!(bounds::knee(load, bounds::Limits::default())?, 20.0);
+/// # Ok::<(), threadtoll_model::ModelError>(())
+/// ```
+///
+/// # Errors
+///
+/// If the number of locks or cores is zero, or the hand-off no time.
+pub fn knee(load: Load, limits: Limits) -> Result<f64, ModelError> {
+    let locks = f64::from(number("locks", limits.locks, MOST_LOCKS)?);
+    let taken = load.hold_ns() + time("hand-off", limits.hand_off_ns)?;
+    // Without a hold time there is no lock to speak of.
+    let by_lock = if load.hold_ns() == 0.0 { f64::INFINITY } else { locks * load.cycle_ns() / taken };
+    match limits.cores {
+        Some(cores) => Ok(by_lock.min(f64::from(number("cores", cores, MOST_LOCKS)?))),
+        None => Ok(by_lock),
+    }
+}
+
+/// The speed-up over one thread that `threads` cannot exceed.
+///
+/// # Errors
+///
+/// As [`knee`], or if the number of threads is zero.
+pub fn speedup(load: Load, threads: u32, limits: Limits) -> Result<f64, ModelError> {
+    Ok(knee(load, limits)?.min(f64::from(checked_threads(threads)?)))
+}
+
+/// The long run of threads whose hold and think times are both fixed, on one lock with free hand-offs: exact.
+///
+/// Below the knee they fall into step and nobody waits; above it the lock is never free.
+///
+/// # Errors
+///
+/// If the number of threads is zero.
+pub fn fixed_times(load: Load, threads: u32) -> Result<Performance, ModelError> {
+    let knee = knee(load, Limits::default())?;
+    let n = f64::from(checked_threads(threads)?);
+    if n <= knee {
+        return Ok(Performance::new(load, threads, n / load.cycle_ns(), 0.0, 0.0));
+    }
+    // As a thread enters, the last ⌈z/h⌉ before it are still thinking: they left h apart. The margin keeps a quotient that is
+    // whole but for rounding from being counted up.
+    let apart = load.think_ns() / load.hold_ns();
+    let thinking = (apart - apart * 1e-12).ceil().max(if threads > 1 { 1.0 } else { 0.0 });
+    Ok(Performance::new(load, threads, 1.0 / load.hold_ns(), n - knee, n - 1.0 - thinking))
+}

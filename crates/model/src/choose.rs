@@ -1,0 +1,294 @@
+//! Which model answers, and why.
+//!
+//! Where a closed form is exact it is used; where none is, the simulator is. The approximations ([`hand_off`](crate::hand_off),
+//! and the curve of [`usl`](crate::usl)) are never chosen: they are for quick looks and for comparison.
+//!
+//! | the system | the answer |
+//! |---|---|
+//! | one thread | [`bounds`]: it never waits |
+//! | no hold time | [`bounds`]: there is nothing to wait for |
+//! | fixed times, one lock, no hand-off | [`bounds`]: they are reached |
+//! | exponential hold, one lock, no hand-off | [`repairman`] |
+//! | any hold, exponential think, one lock, no hand-off | [`takacs`](crate::takacs) |
+//! | exponential hold, stripes, no hand-off | [`mva`] |
+//! | both exponential, fewer cores, one lock, no hand-off | [`cores`] |
+//! | anything else, or too many measured hold times for Takács | [`simulate`] |
+//!
+//! Closed forms describe the long run. A run of finitely many tasks has a start, when all want the lock, and an end, when some are
+//! done before others: unless there are a thousand tasks for each thread it is simulated.
+
+use std::fmt;
+
+use crate::simulate::{self, Report};
+use crate::takacs::Takacs;
+use crate::{ModelError, Performance, Workload, bounds, cores, mva, repairman};
+
+/// A model that can answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// [`bounds`].
+    Bounds,
+    /// [`repairman`].
+    Repairman,
+    /// [`takacs`](crate::takacs).
+    Takacs,
+    /// [`mva`].
+    Mva,
+    /// [`cores`].
+    Cores,
+    /// [`simulate`].
+    Simulation,
+}
+
+impl Model {
+    /// Its name in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bounds => "bounds",
+            Self::Repairman => "repairman",
+            Self::Takacs => "takacs",
+            Self::Mva => "mva",
+            Self::Cores => "cores",
+            Self::Simulation => "simulation",
+        }
+    }
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A model, and the reason for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Which model.
+    pub model: Model,
+    /// Why this one, in one clause.
+    pub why: &'static str,
+}
+
+/// How a question is to be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Tasks of a finite run; none for the long run.
+    pub tasks: Option<u64>,
+    /// Whether to simulate even where a closed form is exact.
+    pub simulate: bool,
+    /// Seed of simulations.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    /// The long run, by closed form where one is exact, seed 1.
+    fn default() -> Self {
+        Self { tasks: None, simulate: false, seed: 1 }
+    }
+}
+
+/// An answer for one number of threads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The model, and the reason for it.
+    pub choice: Choice,
+    /// The figures; of simulations, their middle.
+    pub performance: Performance,
+    /// Time for all tasks in seconds, where tasks were asked for.
+    pub total_s: Option<f64>,
+    /// What the simulation found, with its intervals, if that is where the figures come from.
+    pub simulated: Option<Report>,
+}
+
+/// Which model answers for `threads` of this workload.
+///
+/// ```
+/// use threadtoll_model::choose::{self, Model, Options};
+/// use threadtoll_model::{Shape, Workload};
+///
+/// let mut workload = Workload::new(Shape::exponential(1e3)?, Shape::fixed(9e3)?);
+/// assert_eq!(choose::choose(&workload, 8, Options::default()).model, Model::Repairman);
+/// workload.stripes = 4;
+/// assert_eq!(choose::choose(&workload, 8, Options::default()).model, Model::Mva);
+/// # Ok::<(), threadtoll_model::ModelError>(())
+/// ```
+pub fn choose(workload: &Workload, threads: u32, options: Options) -> Choice {
+    let choice = |model, why| Choice { model, why };
+    if options.simulate {
+        return choice(Model::Simulation, "asked for");
+    }
+    if options.tasks.is_some_and(|tasks| tasks < u64::from(threads).saturating_mul(LONG_RUN)) {
+        return choice(Model::Simulation, "so few tasks that start and end of the run count");
+    }
+    long_run(workload, threads)
+}
+
+/// From so many tasks for each thread on, start and end of a run are a matter of a thousandth.
+const LONG_RUN: u64 = 1000;
+
+/// Measured values times threads up to which the transform of Takács' model is a matter of a second.
+const MOST_TRANSFORMED: u64 = 20_000_000;
+
+/// Which model answers for the long run.
+fn long_run(workload: &Workload, threads: u32) -> Choice {
+    let choice = |model, why| Choice { model, why };
+    let short_of_cores = workload.cores.is_some_and(|cores| cores < threads);
+    let free = workload.hand_off.longest_ns() == 0.0;
+    // Without hand-offs, a lock never idles while somebody waits, whoever gets it: barging is then as good as FIFO. Spinning
+    // and taking over are hand-offs of their own.
+    let at_once = match workload.policy {
+        simulate::Policy::Fifo | simulate::Policy::Barging => free,
+        simulate::Policy::SpinThenPark { takeover_ns, .. } => free && takeover_ns == 0.0,
+    };
+    let single = workload.stripes == 1;
+    let (hold, think) = (&workload.hold, &workload.think);
+    if threads == 1 {
+        choice(Model::Bounds, "one thread never waits")
+    } else if hold.mean_ns() == 0.0 {
+        choice(Model::Bounds, "nobody waits for a lock that is never held")
+    } else if !at_once {
+        choice(Model::Simulation, "no closed form is exact with hand-offs")
+    } else if short_of_cores {
+        if single && hold.is_exponential() && think.is_exponential() {
+            choice(Model::Cores, "exact for exponential times and a holder that keeps its core")
+        } else {
+            choice(Model::Simulation, "no closed form is exact for these times on too few cores")
+        }
+    } else if single && hold.is_fixed() && think.is_fixed() {
+        choice(Model::Bounds, "fixed times reach them")
+    } else if hold.is_exponential() {
+        if single {
+            choice(Model::Repairman, "exact for exponential hold times and any think times")
+        } else {
+            choice(Model::Mva, "exact for stripes with exponential hold times and any think times")
+        }
+    } else if single && think.is_exponential() && hold.values() as u64 * u64::from(threads) > MOST_TRANSFORMED
+    {
+        choice(
+            Model::Simulation,
+            "the closed form takes too long for so many measured hold times and threads",
+        )
+    } else if single && think.is_exponential() {
+        choice(Model::Takacs, "exact for any hold times and exponential think times")
+    } else if single {
+        choice(Model::Simulation, "neither hold nor think times are exponential")
+    } else {
+        choice(Model::Simulation, "hold times of stripes are not exponential")
+    }
+}
+
+/// Answers for one number of threads after another; what they have in common is computed once.
+#[derive(Debug)]
+pub struct Answers<'a> {
+    workload: &'a Workload,
+    options: Options,
+    takacs: Option<(u32, Takacs)>,
+}
+
+impl<'a> Answers<'a> {
+    /// Answers about this workload.
+    pub fn new(workload: &'a Workload, options: Options) -> Self {
+        Self { workload, options, takacs: None }
+    }
+
+    /// The answer for `threads`.
+    ///
+    /// # Errors
+    ///
+    /// If a figure is out of range.
+    pub fn answer(&mut self, threads: u32) -> Result<Answer, ModelError> {
+        crate::error::threads(threads)?;
+        crate::error::number("stripes", self.workload.stripes, crate::error::MOST_LOCKS)?;
+        if let Some(tasks) = self.options.tasks
+            && tasks == 0
+        {
+            return Err(ModelError::Number { what: "tasks", value: 0, most: u64::MAX });
+        }
+        // A limit that is out of range is one wherever it matters.
+        self.workload.knee()?;
+        let choice = choose(self.workload, threads, self.options);
+        if choice.model == Model::Simulation {
+            return self.simulate(choice, threads);
+        }
+        let performance = self.closed(choice.model, threads)?;
+        let total_s = self.options.tasks.map(|tasks| tasks as f64 / performance.throughput_per_s);
+        Ok(Answer { choice, performance, total_s, simulated: None })
+    }
+
+    fn closed(&mut self, model: Model, threads: u32) -> Result<Performance, ModelError> {
+        let load = self.workload.load()?;
+        match model {
+            Model::Repairman => repairman::solve(load, threads),
+            Model::Mva => mva::striped(load, self.workload.stripes, threads),
+            Model::Takacs => {
+                let enough = self.takacs.as_ref().is_some_and(|&(most, _)| most >= threads);
+                if !enough {
+                    // Room for more than was asked: the next question is likely to be about more threads.
+                    let most = threads.saturating_mul(2).min(crate::MOST_THREADS);
+                    let model = Takacs::new(&self.workload.hold, load.think_ns(), most)?;
+                    self.takacs = Some((most, model));
+                }
+                match &self.takacs {
+                    Some((_, model)) => model.solve(threads),
+                    None => Takacs::new(&self.workload.hold, load.think_ns(), threads)?.solve(threads),
+                }
+            }
+            Model::Cores => match self.workload.cores {
+                Some(count) => cores::solve(load, count, threads),
+                None => repairman::solve(load, threads),
+            },
+            Model::Bounds | Model::Simulation => {
+                let cores = self.workload.cores.unwrap_or(threads).max(1);
+                if load.hold_ns() == 0.0 {
+                    // Those short of a core wait for it, not for the lock.
+                    let speedup = f64::from(threads.min(cores));
+                    return Ok(Performance::new(load, threads, speedup / load.cycle_ns(), 0.0, 0.0));
+                }
+                bounds::fixed_times(load, threads)
+            }
+        }
+    }
+
+    fn simulate(&self, choice: Choice, threads: u32) -> Result<Answer, ModelError> {
+        let system = self.workload.system(threads)?;
+        let Options { tasks, seed, .. } = self.options;
+        let few = tasks.filter(|&tasks| tasks <= u64::from(threads).saturating_mul(LONG_RUN).max(MOST_WHOLE));
+        let report = match few {
+            Some(tasks) => simulate::tasks(&system, tasks, self.repetitions(tasks), seed)?,
+            None => simulate::long_run(&system, acquisitions(threads), seed)?,
+        };
+        let per_ns = report.throughput_per_s.value / 1e9;
+        let mut performance = Performance::new(
+            self.workload.load()?,
+            threads,
+            per_ns,
+            report.queue_mean.value,
+            report.queue_on_entry.value,
+        );
+        performance.wait_ns = report.wait_ns.value;
+        let total_s = match report.total_s {
+            Some(total) => Some(total.value),
+            None => tasks.map(|tasks| tasks as f64 / report.throughput_per_s.value),
+        };
+        Ok(Answer { choice, performance, total_s, simulated: Some(report) })
+    }
+
+    /// How often a finite run is repeated: once if nothing in it is random.
+    fn repetitions(&self, tasks: u64) -> u32 {
+        let random =
+            !(self.workload.hold.is_fixed() && self.workload.think.is_fixed()) || self.workload.stripes > 1;
+        if random { (WHOLE_ACQUISITIONS / tasks).clamp(5, 200) as u32 } else { 1 }
+    }
+}
+
+/// Finite runs of up to so many tasks are simulated as a whole.
+const MOST_WHOLE: u64 = 1_000_000;
+
+/// Repetitions of finite runs go on until about so many tasks are done.
+const WHOLE_ACQUISITIONS: u64 = 200_000;
+
+/// How long a long run is: 200,000 acquisitions, and with many threads enough for each to take part, as far as patience goes.
+pub fn acquisitions(threads: u32) -> u64 {
+    let n = u64::from(threads);
+    (400 * n).clamp(200_000, 2_000_000).max(10 * n)
+}

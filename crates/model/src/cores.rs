@@ -1,0 +1,63 @@
+//! Fewer cores than threads: a thread that is not waiting for the lock may still wait for a core.
+//!
+//! Exponential times, one lock, free hand-offs; the thread that has the lock always has a core (it was woken in front of a
+//! thinking one, as schedulers of interactive systems do), and the others that think share the rest. Then the number of
+//! threads at the lock is a birth-death process: from `n` to `n+1` at `min(N−n, C−[n>0])/z`, back at `1/h`, solved exactly by its
+//! product of ratios (L. Kleinrock, *Queueing Systems* I, Wiley 1975, chapter 3). The ratios are summed as logarithms.
+//!
+//! A scheduler that leaves the holder without a core does worse than this; [`simulate`](crate::simulate) can be told so.
+
+use crate::error::{MOST_LOCKS, number, threads as checked_threads};
+use crate::{Load, ModelError, Performance};
+
+/// The long run of `threads` on `cores`.
+///
+/// ```
+/// use threadtoll_model::{Load, cores};
+///
+/// // One core does one thread's work, lock or no lock.
+/// let one = cores::solve(Load::new(1.0, 9.0)?, 1, 8)?;
+/// assert!((one.speedup - 1.0).abs() < 1e-12);
+/// # Ok::<(), threadtoll_model::ModelError>(())
+/// ```
+///
+/// # Errors
+///
+/// If a number is zero.
+pub fn solve(load: Load, cores: u32, threads: u32) -> Result<Performance, ModelError> {
+    checked_threads(threads)?;
+    number("cores", cores, MOST_LOCKS)?;
+    let (h, z) = (load.hold_ns(), load.think_ns());
+    if h == 0.0 {
+        return Ok(Performance::new(load, threads, f64::from(threads.min(cores)) / z, 0.0, 0.0));
+    }
+    if z == 0.0 {
+        let n = f64::from(threads);
+        return Ok(Performance::new(load, threads, 1.0 / h, n - 1.0, n - 2.0));
+    }
+    // Weights are e^(log − highest), rescaled whenever a higher one turns up.
+    let mut log = 0.0f64;
+    let mut highest = 0.0f64;
+    let (mut all, mut held, mut waiting, mut on_entry) = (1.0, 0.0, 0.0, 0.0);
+    for n in 0..threads {
+        let thinking_on_cores = (threads - n).min(cores - u32::from(n > 0));
+        if thinking_on_cores == 0 {
+            break;
+        }
+        log += (f64::from(thinking_on_cores) * h / z).ln();
+        if log > highest {
+            let scale = (highest - log).exp();
+            highest = log;
+            all *= scale;
+            held *= scale;
+            waiting *= scale;
+            on_entry *= scale;
+        }
+        let weight = (log - highest).exp();
+        all += weight;
+        held += weight;
+        waiting += weight * f64::from(n);
+        on_entry += weight * f64::from(n.saturating_sub(1));
+    }
+    Ok(Performance::new(load, threads, held / all / h, waiting / all, on_entry / held))
+}

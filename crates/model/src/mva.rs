@@ -1,0 +1,112 @@
+//! Mean value analysis: several locks, hold times exponential, think times of any distribution, free hand-offs.
+//!
+//! Threads think, then go to one of the locks, chosen at random. With one thread more, a lock's residence time is its demand times
+//! one plus its queue with one thread fewer (M. Reiser and S. S. Lavenberg, *Mean-value analysis of closed multichain queuing
+//! networks*, J. ACM 27, 1980); exact for networks of product form (F. Baskett, K. M. Chandy, R. R. Muntz and F. G. Palacios,
+//! *Open, closed, and mixed networks of queues with different classes of customers*, J. ACM 22, 1975).
+//!
+//! Striping a lock in `k` makes it `k` stations that each get a `k`th of the visits.
+
+use crate::error::{MOST_LOCKS, number, threads as checked_threads, time};
+use crate::{Load, ModelError, Performance};
+
+/// A lock, as a task meets it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Station {
+    /// How often a task takes this lock on average; below 1 if only some tasks do.
+    pub visits: f64,
+    /// Mean hold time of a visit, in nanoseconds.
+    pub hold_ns: f64,
+}
+
+/// How one lock of several fares in the long run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StationPerformance {
+    /// Share of time for which it is held.
+    pub utilisation: f64,
+    /// Threads waiting for it at an average moment, the holder not counted.
+    pub queue_mean: f64,
+    /// Threads waiting for it as seen by a thread that just got it.
+    pub queue_on_entry: f64,
+}
+
+/// The long run of `threads` that visit `stations`, and of each station.
+///
+/// A task's load is the sum of its visits. The first figure's `queue_on_entry` is the average over all entries. Takes time in
+/// proportion to threads times stations; for equal stations see [`striped`].
+///
+/// # Errors
+///
+/// If there is no station, a figure is negative or not a number, all times are zero, or the number of threads is.
+pub fn solve(
+    stations: &[Station],
+    think_ns: f64,
+    threads: u32,
+) -> Result<(Performance, Vec<StationPerformance>), ModelError> {
+    checked_threads(threads)?;
+    if stations.is_empty() {
+        return Err(ModelError::TooFew { what: "locks", least: 1, given: 0 });
+    }
+    let mut demands = Vec::with_capacity(stations.len());
+    for station in stations {
+        if !(0.0..=1e9).contains(&station.visits) {
+            return Err(ModelError::Figure { what: "visits", value: station.visits, range: "from 0 to 1e9" });
+        }
+        demands.push(time("hold time of all visits", station.visits * time("hold time", station.hold_ns)?)?);
+    }
+    let load = Load::new(demands.iter().sum(), think_ns)?;
+    let mut present = vec![0.0; demands.len()];
+    let mut waiting = vec![0.0; demands.len()];
+    let mut waiting_before = waiting.clone();
+    let mut per_ns = 0.0;
+    for k in 1..=threads {
+        let residence: f64 = demands.iter().zip(&present).map(|(demand, queue)| demand * (1.0 + queue)).sum();
+        per_ns = f64::from(k) / (think_ns + residence);
+        waiting_before.copy_from_slice(&waiting);
+        for ((demand, queue), waits) in demands.iter().zip(&mut present).zip(&mut waiting) {
+            *waits = per_ns * demand * *queue;
+            *queue = per_ns * demand + *waits;
+        }
+    }
+    let visits: f64 = stations.iter().map(|station| station.visits).sum();
+    let entries = stations.iter().zip(&waiting_before).map(|(station, queue)| station.visits * queue);
+    let on_entry = if visits > 0.0 { entries.sum::<f64>() / visits } else { 0.0 };
+    let each = demands
+        .iter()
+        .zip(waiting.iter().zip(&waiting_before))
+        .map(|(demand, (&queue_mean, &queue_on_entry))| StationPerformance {
+            utilisation: per_ns * demand,
+            queue_mean,
+            queue_on_entry,
+        })
+        .collect();
+    Ok((Performance::new(load, threads, per_ns, waiting.iter().sum(), on_entry), each))
+}
+
+/// The long run of `threads` when the one lock of `load` is striped in `locks` equal ones.
+///
+/// ```
+/// use threadtoll_model::{Load, mva};
+///
+/// let load = Load::new(1.0, 1.0)?;
+/// assert!((mva::striped(load, 4, 4)?.speedup - 3.307).abs() < 5e-4);
+/// # Ok::<(), threadtoll_model::ModelError>(())
+/// ```
+///
+/// # Errors
+///
+/// If a number is zero.
+pub fn striped(load: Load, locks: u32, threads: u32) -> Result<Performance, ModelError> {
+    checked_threads(threads)?;
+    let k = f64::from(number("locks", locks, MOST_LOCKS)?);
+    let (h, z) = (load.hold_ns(), load.think_ns());
+    // All stations are alike: one queue stands for all of them.
+    let (mut present, mut waiting, mut waiting_before, mut per_ns) = (0.0, 0.0, 0.0, 0.0);
+    for n in 1..=threads {
+        per_ns = f64::from(n) / (z + h * (1.0 + present));
+        waiting_before = waiting;
+        waiting = per_ns * h / k * present;
+        present = per_ns * h / k + waiting;
+    }
+    Ok(Performance::new(load, threads, per_ns, waiting * k, waiting_before))
+}

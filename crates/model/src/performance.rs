@@ -1,0 +1,39 @@
+//! What a closed form answers for one number of threads.
+
+use crate::Load;
+
+/// How a system of threads and locks runs in the long run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Performance {
+    /// Tasks (one hold and one think time each) finished per second by all threads together.
+    pub throughput_per_s: f64,
+    /// Throughput against that of one thread alone.
+    pub speedup: f64,
+    /// Locks held at an average moment; with one lock, the share of time for which it is held. A hand-off under way does not
+    /// count as held.
+    pub utilisation: f64,
+    /// Threads waiting at an average moment, at all locks together, holders not counted; one that is being woken waits.
+    pub queue_mean: f64,
+    /// Threads waiting for a lock as seen by a thread that just got it, itself not counted.
+    pub queue_on_entry: f64,
+    /// Mean time from wanting a lock to holding it, in nanoseconds.
+    pub wait_ns: f64,
+    /// Share of the threads' time spent waiting for a lock, 0 to 1.
+    pub wait_share: f64,
+}
+
+impl Performance {
+    /// All figures from those that differ between models; the rest is Little's law.
+    pub(crate) fn new(load: Load, threads: u32, per_ns: f64, queue_mean: f64, queue_on_entry: f64) -> Self {
+        let waiting = queue_mean.max(0.0);
+        Self {
+            throughput_per_s: per_ns * 1e9,
+            speedup: per_ns * load.cycle_ns(),
+            utilisation: per_ns * load.hold_ns(),
+            queue_mean: waiting,
+            queue_on_entry: queue_on_entry.max(0.0),
+            wait_ns: waiting / per_ns,
+            wait_share: waiting / f64::from(threads),
+        }
+    }
+}

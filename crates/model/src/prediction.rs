@@ -1,0 +1,103 @@
+//! Everything about a workload at once: a row for each number of threads, the knee, and how many threads are worth having.
+
+use crate::choose::{Answer, Answers, Model, Options, choose};
+use crate::simulate::Report;
+use crate::{ModelError, Workload, amdahl, recommended_threads};
+
+/// A prediction for several numbers of threads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// Number of threads at which the asymptotes meet; none if nothing limits the threads.
+    pub knee: Option<f64>,
+    /// The largest number of threads whose last one still adds at least half of a thread's work in the long run; none if
+    /// nothing limits the threads, or only beyond [`MOST_THREADS`](crate::MOST_THREADS).
+    pub recommended_threads: Option<u32>,
+    /// A row for each number of threads, in the order asked for.
+    pub rows: Vec<Row>,
+}
+
+/// What is predicted for one number of threads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// How many threads.
+    pub threads: u32,
+    /// Whose answer it is.
+    pub model: Model,
+    /// Why that model was asked.
+    pub why: &'static str,
+    /// Throughput against that of one thread that never waits.
+    pub speedup: f64,
+    /// Tasks per second.
+    pub throughput_per_s: f64,
+    /// Threads waiting at an average moment, at all stripes together, the holders not counted.
+    pub queue_mean: f64,
+    /// Threads waiting for the lock (or stripe) as seen by a thread that just got it.
+    pub queue_on_entry: f64,
+    /// Share of the threads' time spent waiting for the lock, 0 to 1.
+    pub wait_share: f64,
+    /// Time for all tasks in seconds; none if no number of tasks was asked for.
+    pub total_s: Option<f64>,
+    /// The asymptotic bound of the speed-up.
+    pub bound: f64,
+    /// What Amdahl's law says of the speed-up: a lower bound, not a prediction.
+    pub amdahl: f64,
+    /// What the simulation found, with intervals, if the row comes from one.
+    pub simulated: Option<Report>,
+}
+
+impl Row {
+    fn new(workload: &Workload, threads: u32, answer: Answer) -> Result<Self, ModelError> {
+        let cores = workload.cores.unwrap_or(threads);
+        let Answer { choice, performance, total_s, simulated } = answer;
+        Ok(Self {
+            threads,
+            model: choice.model,
+            why: choice.why,
+            speedup: performance.speedup,
+            throughput_per_s: performance.throughput_per_s,
+            queue_mean: performance.queue_mean,
+            queue_on_entry: performance.queue_on_entry,
+            wait_share: performance.wait_share,
+            total_s,
+            bound: workload.bound(threads)?,
+            amdahl: amdahl::speedup(workload.load()?, threads.min(cores), workload.stripes)?,
+            simulated,
+        })
+    }
+}
+
+/// Predicts for each of these numbers of threads.
+///
+/// ```
+/// use threadtoll_model::{Shape, Workload, choose::Options, predict};
+///
+/// let workload = Workload::new(Shape::fixed(5e6)?, Shape::fixed(95e6)?);
+/// let prediction = predict(&workload, &[1, 16, 32], Options { tasks: Some(1000), ..Options::default() })?;
+/// assert_eq!(prediction.knee, Some(20.0));
+/// assert_eq!(prediction.recommended_threads, Some(20));
+/// assert!((prediction.rows[1].speedup - 15.8).abs() < 0.05);
+/// # Ok::<(), threadtoll_model::ModelError>(())
+/// ```
+///
+/// # Errors
+///
+/// If a figure is out of range.
+pub fn predict(workload: &Workload, threads: &[u32], options: Options) -> Result<Prediction, ModelError> {
+    let mut answers = Answers::new(workload, options);
+    // Measured hold times are transformed once, for the largest number asked for.
+    if let Some(&most) = threads.iter().max()
+        && choose(workload, most, options).model == Model::Takacs
+    {
+        answers.answer(most)?;
+    }
+    let rows = threads
+        .iter()
+        .map(|&threads| Row::new(workload, threads, answers.answer(threads)?))
+        .collect::<Result<Vec<_>, ModelError>>()?;
+    let knee = workload.knee()?;
+    Ok(Prediction {
+        knee: knee.is_finite().then_some(knee),
+        recommended_threads: recommended_threads(workload, options.seed)?,
+        rows,
+    })
+}

@@ -1,0 +1,51 @@
+//! How many threads are worth having?
+//!
+//! Up to the knee of its asymptotes a lock that is never waited for gains one thread's work with each thread, and beyond it
+//! nothing; real ones bend around it. The rule: the last thread must add at least half of a thread's work.
+
+use crate::choose::{Answers, Model, Options, choose};
+use crate::{ModelError, Workload, bounds, simulate};
+
+/// The largest number of threads whose last one still adds at least half of a thread's work in the long run; none if there is no
+/// limit up to [`MOST_THREADS`](crate::MOST_THREADS).
+///
+/// Speed-ups grow less with each further thread, so the number is found by halving. Where they are simulated, what a thread adds is
+/// averaged over its neighbours, and the number is as uncertain as they are.
+///
+/// # Errors
+///
+/// If a figure is out of range.
+pub fn recommended_threads(workload: &Workload, seed: u64) -> Result<Option<u32>, ModelError> {
+    // What adds up to `N/2` at least cannot exceed the largest speed-up. (Threads in step may never pay for a hand-off.)
+    let free = bounds::Limits { locks: workload.stripes, cores: workload.cores, hand_off_ns: 0.0 };
+    let most = 2.0 * bounds::knee(workload.load()?, free)? + 2.0;
+    if most > f64::from(crate::MOST_THREADS) {
+        return Ok(None);
+    }
+    let options = Options { seed, ..Options::default() };
+    let mut answers = Answers::new(workload, options);
+    let mut adds_half = |threads: u32| -> Result<bool, ModelError> {
+        if choose(workload, threads, options).model != Model::Simulation {
+            let before = answers.answer(threads - 1)?.performance.speedup;
+            // Rounding may take a last digit off a thread that adds just half.
+            return Ok(answers.answer(threads)?.performance.speedup - before >= 0.5 - 1e-9);
+        }
+        let around = (threads / 8).max(1);
+        let simulated = |threads: u32| -> Result<f64, ModelError> {
+            let system = workload.system(threads)?;
+            Ok(simulate::long_run(&system, 100_000.max(10 * u64::from(threads)), seed)?.speedup.value)
+        };
+        let (low, high) = (threads - around, threads + around - 1);
+        Ok(simulated(high)? - simulated(low)? >= 0.5 * f64::from(high - low))
+    };
+    let (mut worth, mut not_worth) = (1, most as u32 + 1);
+    while not_worth - worth > 1 {
+        let middle = worth + (not_worth - worth) / 2;
+        if adds_half(middle)? {
+            worth = middle;
+        } else {
+            not_worth = middle;
+        }
+    }
+    Ok(Some(worth))
+}

@@ -1,0 +1,354 @@
+//! How a hold or think time is distributed.
+//!
+//! A shape knows its mean, its variation and its Laplace transform (for the closed forms), and draws from itself (for the
+//! simulator). Measured times come in as they are: as single values, or as the counted buckets of a histogram.
+
+use std::sync::Arc;
+
+use rand::Rng;
+
+use crate::ModelError;
+use crate::error::{LONGEST_NS, time};
+use crate::exponential::exponential;
+
+/// A distribution of times in nanoseconds.
+///
+/// ```
+/// use threadtoll_model::Shape;
+///
+/// let measured = Shape::sampled(&[90.0, 110.0, 400.0])?;
+/// assert_eq!(measured.mean_ns(), 200.0);
+/// assert_eq!(measured.with_mean(100.0)?.mean_ns(), 100.0);
+/// # Ok::<(), threadtoll_model::ModelError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shape {
+    mean_ns: f64,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    Fixed,
+    Exponential,
+    Uniform {
+        low: f64,
+        high: f64,
+    },
+    /// Two exponential branches.
+    Hyperexponential {
+        first: f64,
+        first_mean: f64,
+        second_mean: f64,
+    },
+    Sampled(Arc<[f64]>),
+    /// Values and the share of all that is at or below each.
+    Counted {
+        values: Arc<[f64]>,
+        cumulative: Arc<[f64]>,
+    },
+}
+
+/// The Laplace transform of a distribution at one point, and its distance from one, which is where small arguments lose
+/// their digits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transform {
+    pub(crate) value: f64,
+    pub(crate) short_of_one: f64,
+}
+
+impl Shape {
+    /// Always the same time, in nanoseconds.
+    ///
+    /// # Errors
+    ///
+    /// If the time is negative, not a number or out of range.
+    pub fn fixed(ns: f64) -> Result<Self, ModelError> {
+        Ok(Self { mean_ns: time("fixed time", ns)?, kind: Kind::Fixed })
+    }
+
+    /// Exponential with this mean in nanoseconds: the time does not remember how long it has lasted.
+    ///
+    /// # Errors
+    ///
+    /// If the mean is negative, not a number or out of range.
+    pub fn exponential(mean_ns: f64) -> Result<Self, ModelError> {
+        Ok(Self { mean_ns: time("mean time", mean_ns)?, kind: Kind::Exponential })
+    }
+
+    /// Anywhere between two times in nanoseconds, all equally likely.
+    ///
+    /// # Errors
+    ///
+    /// If a time is negative, not a number or out of range, or if `high_ns` is below `low_ns`.
+    pub fn uniform(low_ns: f64, high_ns: f64) -> Result<Self, ModelError> {
+        let (low, high) = (time("shortest time", low_ns)?, time("longest time", high_ns)?);
+        if high < low {
+            return Err(ModelError::Figure {
+                what: "longest time",
+                value: high,
+                range: "no shorter than the shortest",
+            });
+        }
+        Ok(Self { mean_ns: low + (high - low) / 2.0, kind: Kind::Uniform { low, high } })
+    }
+
+    /// More variable than exponential: this mean in nanoseconds and this squared coefficient of variation (at least 1), as two
+    /// exponential branches that contribute equally to the mean.
+    ///
+    /// # Errors
+    ///
+    /// If the mean is no time, or the variation below 1 or not finite.
+    pub fn hyperexponential(mean_ns: f64, variation: f64) -> Result<Self, ModelError> {
+        let mean_ns = time("mean time", mean_ns)?;
+        if !(1.0..=1e9).contains(&variation) {
+            return Err(ModelError::Figure {
+                what: "squared coefficient of variation",
+                value: variation,
+                range: "from 1 to 1e9",
+            });
+        }
+        let first = f64::midpoint(1.0, ((variation - 1.0) / (variation + 1.0)).sqrt());
+        let kind = Kind::Hyperexponential {
+            first,
+            first_mean: mean_ns / (2.0 * first),
+            second_mean: mean_ns / (2.0 * (1.0 - first)),
+        };
+        Ok(Self { mean_ns, kind })
+    }
+
+    /// Measured times in nanoseconds, each as likely as the others.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or one is no time.
+    pub fn sampled(values_ns: &[f64]) -> Result<Self, ModelError> {
+        if values_ns.is_empty() {
+            return Err(ModelError::TooFew { what: "measured times", least: 1, given: 0 });
+        }
+        let values =
+            values_ns.iter().map(|&value| time("measured time", value)).collect::<Result<Arc<[_]>, _>>()?;
+        let mean_ns = values.iter().sum::<f64>() / values.len() as f64;
+        Ok(Self { mean_ns, kind: Kind::Sampled(values) })
+    }
+
+    /// Measured times in nanoseconds with the number of times that each was seen: the buckets of a histogram.
+    ///
+    /// # Errors
+    ///
+    /// If nothing was seen, or one value is no time.
+    pub fn counted(buckets: &[(f64, u64)]) -> Result<Self, ModelError> {
+        let total = buckets.iter().map(|&(_, count)| count as f64).sum::<f64>();
+        if total == 0.0 {
+            return Err(ModelError::TooFew { what: "measured times", least: 1, given: 0 });
+        }
+        let mut below = 0.0;
+        let mut mean_ns = 0.0;
+        let mut values = Vec::with_capacity(buckets.len());
+        let mut cumulative = Vec::with_capacity(buckets.len());
+        for &(value, count) in buckets.iter().filter(|&&(_, count)| count > 0) {
+            let value = time("measured time", value)?;
+            mean_ns += value * (count as f64 / total);
+            below += count as f64;
+            values.push(value);
+            cumulative.push(below / total);
+        }
+        Ok(Self { mean_ns, kind: Kind::Counted { values: values.into(), cumulative: cumulative.into() } })
+    }
+
+    /// The same shape, stretched to another mean in nanoseconds.
+    ///
+    /// # Errors
+    ///
+    /// If the mean is no time, if the shape's mean is zero and the new one is not, or if a time leaves the accepted range.
+    pub fn with_mean(&self, mean_ns: f64) -> Result<Self, ModelError> {
+        let mean_ns = time("mean time", mean_ns)?;
+        let factor = if mean_ns == self.mean_ns { 1.0 } else { mean_ns / self.mean_ns };
+        if !factor.is_finite() {
+            return Err(ModelError::Time { what: "mean of the shape to be stretched", value: self.mean_ns });
+        }
+        let stretched = |values: &Arc<[f64]>| {
+            values
+                .iter()
+                .map(|value| match value * factor {
+                    // A single value may shrink out of range where the mean does not: it is as good as zero then.
+                    tiny if tiny < crate::SHORTEST_NS => Ok(0.0),
+                    value if value <= LONGEST_NS => Ok(value),
+                    value => Err(ModelError::Time { what: "stretched time", value }),
+                })
+                .collect::<Result<Arc<[_]>, _>>()
+        };
+        let kind = match &self.kind {
+            Kind::Fixed => Kind::Fixed,
+            Kind::Exponential => Kind::Exponential,
+            Kind::Uniform { low, high } => Kind::Uniform { low: low * factor, high: high * factor },
+            Kind::Hyperexponential { first, first_mean, second_mean } => Kind::Hyperexponential {
+                first: *first,
+                first_mean: first_mean * factor,
+                second_mean: second_mean * factor,
+            },
+            Kind::Sampled(values) => Kind::Sampled(stretched(values)?),
+            Kind::Counted { values, cumulative } => {
+                Kind::Counted { values: stretched(values)?, cumulative: Arc::clone(cumulative) }
+            }
+        };
+        Ok(Self { mean_ns, kind })
+    }
+
+    /// Mean, in nanoseconds.
+    pub fn mean_ns(&self) -> f64 {
+        self.mean_ns
+    }
+
+    /// Squared coefficient of variation: variance over squared mean. 0 for fixed times, 1 for exponential ones.
+    pub fn variation(&self) -> f64 {
+        let m = self.mean_ns;
+        if m == 0.0 {
+            return 0.0;
+        }
+        let spread = |value: f64| ((value - m) / m).powi(2);
+        match &self.kind {
+            Kind::Fixed => 0.0,
+            Kind::Exponential => 1.0,
+            Kind::Uniform { low, high } => ((high - low) / m).powi(2) / 12.0,
+            Kind::Hyperexponential { first, first_mean, second_mean } => {
+                2.0 * (first * (first_mean / m).powi(2) + (1.0 - first) * (second_mean / m).powi(2)) - 1.0
+            }
+            Kind::Sampled(values) => {
+                values.iter().map(|&value| spread(value)).sum::<f64>() / values.len() as f64
+            }
+            Kind::Counted { values, cumulative } => {
+                weights(cumulative).zip(&**values).map(|(weight, &value)| weight * spread(value)).sum()
+            }
+        }
+    }
+
+    /// Whether every time is the same.
+    pub fn is_fixed(&self) -> bool {
+        match &self.kind {
+            Kind::Fixed => true,
+            Kind::Exponential | Kind::Hyperexponential { .. } => self.mean_ns == 0.0,
+            Kind::Uniform { low, high } => low == high,
+            Kind::Sampled(values) | Kind::Counted { values, .. } => {
+                values.iter().all(|value| *value == values[0])
+            }
+        }
+    }
+
+    /// Whether the times are exponential.
+    pub fn is_exponential(&self) -> bool {
+        match self.kind {
+            Kind::Exponential => true,
+            Kind::Hyperexponential { first, .. } => first == 0.5,
+            _ => false,
+        }
+    }
+
+    /// How many times its transform adds up.
+    pub(crate) fn values(&self) -> usize {
+        match &self.kind {
+            Kind::Sampled(values) | Kind::Counted { values, .. } => values.len(),
+            _ => 1,
+        }
+    }
+
+    /// Laplace transform `E[exp(−s T)]` at `rate` per nanosecond.
+    pub(crate) fn transform(&self, rate: f64) -> Transform {
+        let m = self.mean_ns;
+        match &self.kind {
+            Kind::Fixed => Transform::of(rate * m),
+            Kind::Exponential => Transform::exponential(rate * m),
+            Kind::Uniform { low, high } => {
+                let start = Transform::of(rate * low);
+                let width = rate * (high - low);
+                // 1 − (1 − e⁻ˣ)/x, by its series where the difference would lose its digits.
+                let short = if width < 1e-2 {
+                    width
+                        * (0.5
+                            - width
+                                * (1.0 / 6.0 - width * (1.0 / 24.0 - width * (1.0 / 120.0 - width / 720.0))))
+                } else {
+                    1.0 + (-width).exp_m1() / width
+                };
+                Transform {
+                    value: start.value * (1.0 - short),
+                    short_of_one: start.short_of_one + start.value * short,
+                }
+            }
+            Kind::Hyperexponential { first, first_mean, second_mean } => {
+                Transform::exponential(rate * first_mean)
+                    .times(*first)
+                    .plus(Transform::exponential(rate * second_mean).times(1.0 - first))
+            }
+            Kind::Sampled(values) => values
+                .iter()
+                .map(|value| Transform::of(rate * value))
+                .fold(Transform::NONE, Transform::plus)
+                .times(1.0 / values.len() as f64),
+            Kind::Counted { values, cumulative } => weights(cumulative)
+                .zip(&**values)
+                .map(|(weight, value)| Transform::of(rate * value).times(weight))
+                .fold(Transform::NONE, Transform::plus),
+        }
+    }
+
+    /// One time, in nanoseconds.
+    #[inline]
+    pub(crate) fn draw(&self, rng: &mut impl Rng) -> f64 {
+        match &self.kind {
+            Kind::Fixed => self.mean_ns,
+            Kind::Exponential => self.mean_ns * exponential(rng),
+            Kind::Uniform { low, high } => low + (high - low) * unit(rng),
+            Kind::Hyperexponential { first, first_mean, second_mean } => {
+                let mean = if unit(rng) < *first { first_mean } else { second_mean };
+                mean * exponential(rng)
+            }
+            Kind::Sampled(values) => values[below(rng, values.len() as u64) as usize],
+            Kind::Counted { values, cumulative } => {
+                let at = unit(rng);
+                let index = cumulative.partition_point(|&share| share <= at);
+                values[index.min(values.len() - 1)]
+            }
+        }
+    }
+}
+
+impl Transform {
+    const NONE: Self = Self { value: 0.0, short_of_one: 0.0 };
+
+    /// Of a fixed time.
+    fn of(rate_times_value: f64) -> Self {
+        Self { value: (-rate_times_value).exp(), short_of_one: -(-rate_times_value).exp_m1() }
+    }
+
+    /// Of an exponential time.
+    fn exponential(rate_times_mean: f64) -> Self {
+        Self { value: 1.0 / (1.0 + rate_times_mean), short_of_one: rate_times_mean / (1.0 + rate_times_mean) }
+    }
+
+    fn times(self, weight: f64) -> Self {
+        Self { value: self.value * weight, short_of_one: self.short_of_one * weight }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { value: self.value + other.value, short_of_one: self.short_of_one + other.short_of_one }
+    }
+}
+
+/// The share of each value from the shares at or below each.
+fn weights(cumulative: &[f64]) -> impl Iterator<Item = f64> {
+    std::iter::once(&0.0).chain(cumulative).zip(cumulative).map(|(before, at)| at - before)
+}
+
+/// A number in [0, 1) with 53 random bits.
+#[inline]
+pub(crate) fn unit(rng: &mut impl Rng) -> f64 {
+    (rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+/// A whole number below `limit`, by multiplication (D. Lemire, *Fast random integer generation in an interval*, ACM
+/// TOMACS 29, 2019) without its rejection step: the bias is below `limit`/2⁶⁴.
+#[inline]
+pub(crate) fn below(rng: &mut impl Rng, limit: u64) -> u64 {
+    ((u128::from(rng.next_u64()) * u128::from(limit)) >> 64) as u64
+}

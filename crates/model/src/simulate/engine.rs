@@ -1,0 +1,738 @@
+//! The simulation itself.
+//!
+//! A thread is in one phase and has at most one event planned, which ends that phase; an event that was planned and then overtaken by
+//! another is recognised by its tag and skipped. Threads wait in lists that run through the threads themselves, so
+//! that a million threads on ten thousand locks need no further memory.
+//!
+//! States of a lock: *free* (no owner; threads may be parked only while one of them is being woken), *taken* (owner holds it), *promised*
+//! (owner is on its way: a FIFO hand-off, or a spinning thread that takes over).
+
+use std::collections::VecDeque;
+
+use rand::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::account::{BATCHES, Sums};
+use super::calendar::{Calendar, Tag};
+use super::{Cores, HandOff, Policy, System};
+use crate::Shape;
+use crate::shape::{below, unit};
+
+const NOBODY: u32 = u32::MAX;
+/// Since when a thread waits that does not.
+const NOT_WAITING: f64 = -1.0;
+
+/// When a simulation ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Length {
+    /// After so many attempts to forget the start and [`BATCHES`] times so many to count.
+    Batches { warm_up: u64, batch: u64 },
+    /// When so many tasks are done.
+    Tasks(u64),
+}
+
+/// What was counted.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    /// Sums of each kind of locks at the boundaries of batches.
+    pub(super) snapshots: Vec<Vec<Sums>>,
+    /// Sums of each kind of locks at the end.
+    pub(super) sums: Vec<Sums>,
+    /// Longest queue of each kind of locks.
+    pub(super) queue_max: Vec<u32>,
+    pub(super) fairness: f64,
+    pub(super) events: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Is about to want its first lock.
+    Asking,
+    Thinking,
+    Holding,
+    /// Waits, and looks at the lock.
+    Spinning,
+    /// Waits asleep.
+    Parked,
+    /// Is being woken, and will try for the lock.
+    Waking,
+    /// Has been promised the lock, and is on its way.
+    Taking,
+    /// Was woken, and needs a core to try for the lock.
+    Trying,
+    /// Was promised the lock and woken, and needs a core to enter.
+    Entering,
+    /// Found no task left.
+    Done,
+}
+
+#[derive(Clone, Debug)]
+struct Thread {
+    planned: Tag,
+    /// Since when it wants the lock.
+    since: f64,
+    /// Since when it sleeps.
+    parked: f64,
+    lock: u32,
+    /// Who waits behind it.
+    next: u32,
+    served: u32,
+    phase: Phase,
+}
+
+/// A queue that runs through [`Thread::next`].
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    head: u32,
+    tail: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Lock {
+    owner: u32,
+    parked: Queue,
+    spinning: Queue,
+    /// Threads that want it and do not hold it.
+    waiting: u32,
+    kind: u32,
+    /// Whether a thread is being woken to try for it.
+    waking: bool,
+}
+
+/// Equal locks.
+#[derive(Debug)]
+struct Kind {
+    hold: Shape,
+    policy: Policy,
+    hand_off: HandOff,
+    queue_limit: u32,
+    first: u32,
+    count: u32,
+    /// Share of acquisitions that go to this kind and those before it.
+    up_to: f64,
+    waiting: u32,
+    held: u32,
+    queue_max: u32,
+    sums: Sums,
+}
+
+impl Kind {
+    /// Carries the integrals on to `now`.
+    #[inline]
+    fn flush(&mut self, now: f64) {
+        let passed = now - self.sums.time;
+        self.sums.waiting += f64::from(self.waiting) * passed;
+        self.sums.held += f64::from(self.held) * passed;
+        self.sums.time = now;
+    }
+}
+
+/// A thread's dealings with cores.
+#[derive(Clone, Debug)]
+struct Run {
+    core: u32,
+    /// Work left of its phase.
+    remaining: f64,
+    /// How much of it is planned, and since when it runs.
+    planned: f64,
+    started: f64,
+    slice_left: f64,
+}
+
+/// The cores; empty if there is no limit.
+#[derive(Debug)]
+struct Scheduler {
+    slice: f64,
+    preempts: bool,
+    /// Who runs on each.
+    running: Vec<u32>,
+    /// Idle ones, and since when; the one that idles for the shortest time is last.
+    idle: Vec<(u32, f64)>,
+    ready: VecDeque<u32>,
+    /// Woken ones, who go first if they may.
+    woken: VecDeque<u32>,
+    /// Where to look next for somebody to preempt.
+    cursor: usize,
+    runs: Vec<Run>,
+}
+
+/// A simulation under way; `LIMITED` if there is a limit to the number of cores.
+#[derive(Debug)]
+pub(super) struct Engine<const LIMITED: bool> {
+    rng: Xoshiro256PlusPlus,
+    now: f64,
+    calendar: Calendar,
+    threads: Vec<Thread>,
+    locks: Vec<Lock>,
+    kinds: Vec<Kind>,
+    think: Shape,
+    scheduler: Scheduler,
+    tasks_left: u64,
+    /// Attempts until the next snapshot.
+    until_snapshot: u64,
+    batch: u64,
+    snapshots: Vec<Vec<Sums>>,
+    events: u64,
+}
+
+impl Engine<false> {
+    /// Runs a simulation of a system that has been checked.
+    pub(super) fn simulate(system: &System, length: Length, seed: u64) -> Outcome {
+        match system.cores {
+            None => Engine::<false>::new(system, length, seed).run(length),
+            Some(_) => Engine::<true>::new(system, length, seed).run(length),
+        }
+    }
+}
+
+impl<const LIMITED: bool> Engine<LIMITED> {
+    fn new(system: &System, length: Length, seed: u64) -> Self {
+        let shares: f64 = system.locks.iter().map(|locks| locks.share).sum();
+        let empty = Queue { head: NOBODY, tail: NOBODY };
+        let (mut kinds, mut locks, mut up_to) = (Vec::new(), Vec::new(), 0.0);
+        for (kind, spec) in system.locks.iter().enumerate() {
+            up_to += spec.share / shares;
+            kinds.push(Kind {
+                hold: spec.hold.clone(),
+                policy: spec.policy,
+                hand_off: spec.hand_off.clone(),
+                queue_limit: spec.queue_limit.unwrap_or(u32::MAX),
+                first: locks.len() as u32,
+                count: spec.count,
+                up_to,
+                waiting: 0,
+                held: 0,
+                queue_max: 0,
+                sums: Sums::default(),
+            });
+            let lock = Lock {
+                owner: NOBODY,
+                parked: empty,
+                spinning: empty,
+                waiting: 0,
+                kind: kind as u32,
+                waking: false,
+            };
+            locks.resize(locks.len() + spec.count as usize, lock);
+        }
+        let thread = Thread {
+            planned: 0,
+            since: NOT_WAITING,
+            parked: 0.0,
+            lock: 0,
+            next: NOBODY,
+            served: 0,
+            phase: Phase::Thinking,
+        };
+        let (until_snapshot, batch, tasks_left) = match length {
+            Length::Batches { warm_up, batch } => (warm_up.max(1), batch, u64::MAX),
+            Length::Tasks(tasks) => (u64::MAX, u64::MAX, tasks),
+        };
+        let n = system.threads as usize;
+        Self {
+            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+            now: 0.0,
+            calendar: Calendar::with_capacity(n),
+            threads: vec![thread; n],
+            locks,
+            kinds,
+            think: system.think.clone(),
+            scheduler: Scheduler::new(system.cores, n),
+            tasks_left,
+            until_snapshot,
+            batch,
+            snapshots: Vec::new(),
+            events: 0,
+        }
+    }
+
+    fn run(mut self, length: Length) -> Outcome {
+        for id in 0..self.threads.len() as u32 {
+            if matches!(length, Length::Tasks(_)) {
+                self.threads[id as usize].phase = Phase::Asking;
+                if LIMITED {
+                    self.scheduler.ready.push_back(id);
+                } else {
+                    self.plan(id, 0.0);
+                }
+            } else {
+                let think = self.think.draw(&mut self.rng);
+                if LIMITED {
+                    self.scheduler.runs[id as usize].remaining = think;
+                    self.scheduler.ready.push_back(id);
+                } else {
+                    self.plan(id, think);
+                }
+            }
+        }
+        if LIMITED {
+            self.settle();
+        }
+        while self.snapshots.len() <= BATCHES {
+            let Some((now, tag, id)) = self.calendar.take() else { break };
+            if self.threads[id as usize].planned != tag {
+                continue;
+            }
+            self.threads[id as usize].planned = 0;
+            self.now = now;
+            self.events += 1;
+            self.happen(id);
+            if LIMITED {
+                self.settle();
+            }
+        }
+        self.outcome()
+    }
+
+    fn outcome(mut self) -> Outcome {
+        for kind in &mut self.kinds {
+            kind.flush(self.now);
+        }
+        let served = self.threads.iter().map(|thread| f64::from(thread.served));
+        let squares: f64 = served.clone().map(|count| count * count).sum();
+        let fairness = if squares > 0.0 {
+            served.sum::<f64>().powi(2) / (squares * self.threads.len() as f64)
+        } else {
+            1.0
+        };
+        Outcome {
+            snapshots: self.snapshots,
+            sums: self.kinds.iter().map(|kind| kind.sums).collect(),
+            queue_max: self.kinds.iter().map(|kind| kind.queue_max).collect(),
+            fairness,
+            events: self.events,
+        }
+    }
+
+    /// Ends the phase of a thread whose event has come.
+    #[inline]
+    fn happen(&mut self, id: u32) {
+        if LIMITED && !self.work_is_done(id) {
+            return;
+        }
+        match self.threads[id as usize].phase {
+            Phase::Asking | Phase::Thinking => self.want(id),
+            Phase::Holding => self.release(id),
+            Phase::Spinning => {
+                self.stop_spinning(id);
+                self.park(id);
+            }
+            Phase::Waking => {
+                if LIMITED {
+                    self.threads[id as usize].phase = Phase::Trying;
+                    self.scheduler.woken.push_back(id);
+                } else {
+                    self.try_again(id);
+                }
+            }
+            Phase::Taking => {
+                if LIMITED && self.scheduler.runs[id as usize].core == NOBODY {
+                    self.threads[id as usize].phase = Phase::Entering;
+                    self.scheduler.woken.push_back(id);
+                } else {
+                    self.enter(id);
+                }
+            }
+            Phase::Parked | Phase::Trying | Phase::Entering | Phase::Done => {}
+        }
+    }
+
+    #[inline]
+    fn plan(&mut self, id: u32, delay: f64) {
+        self.threads[id as usize].planned = self.calendar.put(self.now + delay, id);
+    }
+
+    /// Gives a thread that is running `work` to do in its phase.
+    #[inline]
+    fn begin(&mut self, id: u32, work: f64) {
+        if LIMITED {
+            self.scheduler.runs[id as usize].remaining = work;
+            self.go_on(id);
+        } else {
+            self.plan(id, work);
+        }
+    }
+
+    #[inline]
+    fn think(&mut self, id: u32) {
+        self.threads[id as usize].phase = Phase::Thinking;
+        let work = self.think.draw(&mut self.rng);
+        self.begin(id, work);
+    }
+
+    /// A thread wants a lock: the next task begins, if there is one.
+    #[inline]
+    fn want(&mut self, id: u32) {
+        if self.tasks_left == 0 {
+            self.threads[id as usize].phase = Phase::Done;
+            if LIMITED {
+                self.leave_core(id);
+            }
+            return;
+        }
+        self.tasks_left -= 1;
+        let at = self.choose();
+        self.threads[id as usize].lock = at;
+        let lock = &mut self.locks[at as usize];
+        if lock.owner == NOBODY {
+            lock.owner = id;
+            self.enter(id);
+            return;
+        }
+        let kind = &mut self.kinds[lock.kind as usize];
+        kind.flush(self.now);
+        if lock.waiting >= kind.queue_limit {
+            kind.sums.refused += 1;
+            self.count_attempt();
+            self.think(id);
+            return;
+        }
+        lock.waiting += 1;
+        kind.waiting += 1;
+        kind.queue_max = kind.queue_max.max(lock.waiting);
+        self.threads[id as usize].since = self.now;
+        self.wait(id);
+    }
+
+    /// Which lock a task needs.
+    #[inline]
+    fn choose(&mut self) -> u32 {
+        let kind = match &*self.kinds {
+            [one] if one.count == 1 => return 0,
+            [one] => one,
+            [.., last] => {
+                let at = unit(&mut self.rng);
+                self.kinds.iter().find(|kind| at < kind.up_to).unwrap_or(last)
+            }
+            [] => return 0,
+        };
+        kind.first + below(&mut self.rng, kind.count.into()) as u32
+    }
+
+    /// A thread that found the lock taken spins or sleeps.
+    #[inline]
+    fn wait(&mut self, id: u32) {
+        let at = self.threads[id as usize].lock as usize;
+        let lock = &self.locks[at];
+        match self.kinds[lock.kind as usize].policy {
+            Policy::SpinThenPark { spin_ns, .. } if lock.parked.head == NOBODY && !lock.waking => {
+                self.threads[id as usize].phase = Phase::Spinning;
+                push(&mut self.locks[at].spinning, &mut self.threads, id);
+                self.begin(id, spin_ns);
+            }
+            _ => self.park(id),
+        }
+    }
+
+    #[inline]
+    fn park(&mut self, id: u32) {
+        let thread = &mut self.threads[id as usize];
+        thread.phase = Phase::Parked;
+        thread.parked = self.now;
+        let at = thread.lock as usize;
+        push(&mut self.locks[at].parked, &mut self.threads, id);
+        if LIMITED {
+            self.leave_core(id);
+        }
+    }
+
+    /// Takes a thread out of the spinning ones. They spin equally long, so it is the first unless its core was taken away.
+    fn stop_spinning(&mut self, id: u32) {
+        let queue = &mut self.locks[self.threads[id as usize].lock as usize].spinning;
+        if queue.head == id {
+            pop(queue, &self.threads);
+            return;
+        }
+        let mut before = queue.head;
+        while before != NOBODY && self.threads[before as usize].next != id {
+            before = self.threads[before as usize].next;
+        }
+        if before != NOBODY {
+            self.threads[before as usize].next = self.threads[id as usize].next;
+            if queue.tail == id {
+                queue.tail = before;
+            }
+        }
+    }
+
+    /// A woken thread tries for the lock.
+    fn try_again(&mut self, id: u32) {
+        let lock = &mut self.locks[self.threads[id as usize].lock as usize];
+        lock.waking = false;
+        if lock.owner == NOBODY {
+            lock.owner = id;
+            self.enter(id);
+        } else {
+            self.wait(id);
+        }
+    }
+
+    /// A thread has the lock.
+    #[inline]
+    fn enter(&mut self, id: u32) {
+        let thread = &mut self.threads[id as usize];
+        let lock = &mut self.locks[thread.lock as usize];
+        let kind = &mut self.kinds[lock.kind as usize];
+        kind.flush(self.now);
+        if thread.since >= 0.0 {
+            lock.waiting -= 1;
+            kind.waiting -= 1;
+            kind.sums.contended += 1;
+            kind.sums.waited += self.now - thread.since;
+            thread.since = NOT_WAITING;
+        }
+        kind.held += 1;
+        kind.sums.acquisitions += 1;
+        kind.sums.on_entry += f64::from(lock.waiting);
+        thread.phase = Phase::Holding;
+        thread.served += 1;
+        let hold = kind.hold.draw(&mut self.rng);
+        self.begin(id, hold);
+        self.count_attempt();
+    }
+
+    /// A thread lets go of the lock.
+    #[inline]
+    fn release(&mut self, id: u32) {
+        let at = self.threads[id as usize].lock as usize;
+        let lock = &mut self.locks[at];
+        let kind = &mut self.kinds[lock.kind as usize];
+        kind.flush(self.now);
+        kind.held -= 1;
+        lock.owner = NOBODY;
+        match kind.policy {
+            Policy::Fifo => {
+                if let Some(next) = pop(&mut lock.parked, &self.threads) {
+                    lock.owner = next;
+                    self.wake(next, Phase::Taking);
+                }
+            }
+            Policy::Barging => self.wake_one(at),
+            Policy::SpinThenPark { takeover_ns, .. } => {
+                if let Some(next) = pop(&mut lock.spinning, &self.threads) {
+                    lock.owner = next;
+                    self.threads[next as usize].phase = Phase::Taking;
+                    if LIMITED {
+                        let run = &mut self.scheduler.runs[next as usize];
+                        run.slice_left -= self.now - run.started;
+                    }
+                    self.plan(next, takeover_ns);
+                }
+                self.wake_one(at);
+            }
+        }
+        self.think(id);
+    }
+
+    /// Wakes the thread that has slept longest, unless one is being woken already.
+    fn wake_one(&mut self, at: usize) {
+        let lock = &mut self.locks[at];
+        if !lock.waking
+            && let Some(next) = pop(&mut lock.parked, &self.threads)
+        {
+            lock.waking = true;
+            self.wake(next, Phase::Waking);
+        }
+    }
+
+    #[inline]
+    fn wake(&mut self, id: u32, phase: Phase) {
+        let thread = &mut self.threads[id as usize];
+        let idle_since = if LIMITED {
+            self.scheduler.idle.last().map_or(self.now, |&(_, since)| since)
+        } else {
+            thread.parked
+        };
+        let kind = &self.kinds[self.locks[thread.lock as usize].kind as usize];
+        let delay = kind.hand_off.after(self.now - idle_since);
+        thread.phase = phase;
+        if delay > 0.0 {
+            self.plan(id, delay);
+        } else {
+            // Without an event, so that nobody slips in between.
+            match (phase, LIMITED) {
+                (Phase::Taking, false) => self.enter(id),
+                (Phase::Taking, true) => {
+                    thread.phase = Phase::Entering;
+                    self.scheduler.woken.push_back(id);
+                }
+                (_, false) => self.try_again(id),
+                (_, true) => {
+                    thread.phase = Phase::Trying;
+                    self.scheduler.woken.push_back(id);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn count_attempt(&mut self) {
+        self.until_snapshot -= 1;
+        if self.until_snapshot == 0 {
+            self.snapshot();
+        }
+    }
+
+    #[cold]
+    fn snapshot(&mut self) {
+        if self.snapshots.is_empty() {
+            for thread in &mut self.threads {
+                thread.served = 0;
+            }
+        }
+        self.until_snapshot = self.batch;
+        for kind in &mut self.kinds {
+            kind.flush(self.now);
+        }
+        self.snapshots.push(self.kinds.iter().map(|kind| kind.sums).collect());
+    }
+}
+
+/// Cores.
+impl<const LIMITED: bool> Engine<LIMITED> {
+    /// Whether the event ends the phase; if it only ends a slice, somebody else may get the core.
+    fn work_is_done(&mut self, id: u32) -> bool {
+        if !matches!(self.threads[id as usize].phase, Phase::Thinking | Phase::Holding | Phase::Spinning) {
+            return true;
+        }
+        let run = &mut self.scheduler.runs[id as usize];
+        run.slice_left -= run.planned;
+        if run.planned >= run.remaining {
+            run.remaining = 0.0;
+            return true;
+        }
+        run.remaining -= run.planned;
+        self.go_on(id);
+        false
+    }
+
+    /// Runs a thread that has a core until its work or its slice ends.
+    fn go_on(&mut self, id: u32) {
+        let scheduler = &mut self.scheduler;
+        let others = !(scheduler.ready.is_empty() && scheduler.woken.is_empty());
+        let run = &mut scheduler.runs[id as usize];
+        if run.slice_left <= 0.0 {
+            if others {
+                if self.threads[id as usize].phase == Phase::Spinning {
+                    self.stop_spinning(id);
+                    self.park(id);
+                } else {
+                    self.leave_core(id);
+                    self.scheduler.ready.push_back(id);
+                }
+                return;
+            }
+            run.slice_left = scheduler.slice;
+        }
+        run.planned = run.remaining.min(run.slice_left);
+        run.started = self.now;
+        let planned = run.planned;
+        self.plan(id, planned);
+    }
+
+    fn leave_core(&mut self, id: u32) {
+        let run = &mut self.scheduler.runs[id as usize];
+        if run.core != NOBODY {
+            self.scheduler.running[run.core as usize] = NOBODY;
+            self.scheduler.idle.push((run.core, self.now));
+            run.core = NOBODY;
+        }
+    }
+
+    /// Gives idle cores to threads that are ready, and cores of thinking threads to woken ones if that is the rule.
+    fn settle(&mut self) {
+        loop {
+            let scheduler = &mut self.scheduler;
+            if scheduler.woken.is_empty() && scheduler.ready.is_empty() {
+                return;
+            }
+            if scheduler.idle.is_empty() {
+                if !scheduler.preempts || scheduler.woken.is_empty() || !self.preempt() {
+                    return;
+                }
+                continue;
+            }
+            if !scheduler.preempts {
+                // Woken threads queue like everybody else.
+                scheduler.ready.append(&mut scheduler.woken);
+            }
+            let Some(id) = scheduler.woken.pop_front().or_else(|| scheduler.ready.pop_front()) else {
+                return;
+            };
+            let Some((core, _)) = scheduler.idle.pop() else { return };
+            scheduler.running[core as usize] = id;
+            let run = &mut scheduler.runs[id as usize];
+            run.core = core;
+            run.slice_left = scheduler.slice;
+            match self.threads[id as usize].phase {
+                Phase::Asking => self.want(id),
+                Phase::Entering => self.enter(id),
+                Phase::Trying => self.try_again(id),
+                _ => self.go_on(id),
+            }
+        }
+    }
+
+    /// Takes the core of a thinking thread; false if there is none.
+    fn preempt(&mut self) -> bool {
+        let cores = self.scheduler.running.len();
+        for step in 0..cores {
+            let core = (self.scheduler.cursor + step) % cores;
+            let id = self.scheduler.running[core];
+            if id != NOBODY && self.threads[id as usize].phase == Phase::Thinking {
+                self.scheduler.cursor = (core + 1) % cores;
+                self.threads[id as usize].planned = 0;
+                let run = &mut self.scheduler.runs[id as usize];
+                run.remaining = (run.remaining - (self.now - run.started)).max(0.0);
+                self.leave_core(id);
+                self.scheduler.ready.push_front(id);
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Scheduler {
+    fn new(cores: Option<Cores>, threads: usize) -> Self {
+        let (count, slice, preempts) = match cores {
+            // Cores beyond the threads stay idle.
+            Some(cores) => (cores.count.min(threads as u32), cores.slice_ns, cores.wake_preempts),
+            None => (0, 0.0, false),
+        };
+        let run = Run { core: NOBODY, remaining: 0.0, planned: 0.0, started: 0.0, slice_left: 0.0 };
+        Self {
+            slice,
+            preempts,
+            running: vec![NOBODY; count as usize],
+            idle: (0..count).map(|core| (core, 0.0)).collect(),
+            ready: VecDeque::new(),
+            woken: VecDeque::new(),
+            cursor: 0,
+            runs: if cores.is_some() { vec![run; threads] } else { Vec::new() },
+        }
+    }
+}
+
+/// Puts a thread at the end of a queue.
+#[inline]
+fn push(queue: &mut Queue, threads: &mut [Thread], id: u32) {
+    threads[id as usize].next = NOBODY;
+    if queue.head == NOBODY {
+        queue.head = id;
+    } else {
+        threads[queue.tail as usize].next = id;
+    }
+    queue.tail = id;
+}
+
+/// Takes the first thread out of a queue.
+#[inline]
+fn pop(queue: &mut Queue, threads: &[Thread]) -> Option<u32> {
+    let first = queue.head;
+    if first == NOBODY {
+        return None;
+    }
+    queue.head = threads[first as usize].next;
+    Some(first)
+}

@@ -1,0 +1,108 @@
+//! M/G/1//N: hold times of any distribution, think times exponential, one lock, free hand-offs.
+//!
+//! With `φ` the Laplace transform of the hold time and `r = h/z`, the share of time for which the lock is held is
+//!
+//! ```text
+//! U = N r B / (1 + N r B),   B = Σ C(N−1, n) Π (1/φ(i/z) − 1)    (n = 0 … N−1, i = 1 … n)
+//! ```
+//!
+//! (L. Takács, *Introduction to the Theory of Queues*, Oxford University Press 1962, chapter 5.) All terms are positive. They
+//! are summed in floating point as they are: where they would overflow, the lock has no free moment left.
+//!
+//! What a thread sees as it enters follows from what happens during one hold. Of the threads that think as it begins, the share
+//! `A = z (1−φ(1/z))/h` still thinks at an average moment of it; and the average number of thinking threads while the lock is
+//! held, `(z/h)(1 − 1/B)`, is known from `U`. Hence the entering thread finds `N − 1 − (1 − 1/B)/(1−φ(1/z))` others waiting, exact
+//! for any order of service.
+
+use crate::error::threads as checked_threads;
+use crate::{Load, ModelError, Performance, Shape};
+
+/// Beyond this the sum has no influence on the first 16 digits of anything.
+const SATURATED: f64 = 1e200;
+
+/// The model for one pair of distributions.
+///
+/// The transform is the costly part where the times are measured ones, and depends on the number of threads only in how far it is
+/// needed; it is computed once for all of them.
+///
+/// ```
+/// use threadtoll_model::{Shape, takacs::Takacs};
+///
+/// let model = Takacs::new(&Shape::fixed(1.0)?, 1.0, 2)?;
+/// assert!((model.solve(2)?.speedup - 1.689).abs() < 5e-4);
+/// # Ok::<(), threadtoll_model::ModelError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Takacs {
+    load: Load,
+    /// `1/φ(i/z) − 1` for i = 1, 2, …
+    odds: Vec<f64>,
+    /// `1 − φ(1/z)`: the chance that a thinking thread comes back during one hold.
+    comes_back: f64,
+    max_threads: u32,
+}
+
+impl Takacs {
+    /// For these hold times and an exponential think time of this mean in nanoseconds, up to `max_threads`.
+    ///
+    /// # Errors
+    ///
+    /// If the think time is no time, both means are zero, or the number of threads is.
+    pub fn new(hold: &Shape, think_ns: f64, max_threads: u32) -> Result<Self, ModelError> {
+        let load = Load::new(hold.mean_ns(), think_ns)?;
+        checked_threads(max_threads)?;
+        let mut odds = Vec::new();
+        let mut comes_back = 1.0;
+        if load.hold_ns() > 0.0 && think_ns > 0.0 {
+            odds.reserve_exact(max_threads as usize - 1);
+            for i in 1..max_threads {
+                let transform = hold.transform(f64::from(i) / think_ns);
+                let odd = transform.short_of_one / transform.value;
+                odds.push(odd);
+                if odd > SATURATED {
+                    break;
+                }
+            }
+            comes_back = hold.transform(1.0 / think_ns).short_of_one;
+        }
+        Ok(Self { load, odds, comes_back, max_threads })
+    }
+
+    /// The long run of `threads`, exact for exponential think times and any hold times.
+    ///
+    /// # Errors
+    ///
+    /// If the number of threads is zero or larger than the model was made for.
+    pub fn solve(&self, threads: u32) -> Result<Performance, ModelError> {
+        crate::error::number("threads", threads, self.max_threads)?;
+        let (h, z) = (self.load.hold_ns(), self.load.think_ns());
+        let n = f64::from(threads);
+        if h == 0.0 {
+            return Ok(Performance::new(self.load, threads, n / z, 0.0, 0.0));
+        }
+        if z == 0.0 {
+            return Ok(Performance::new(self.load, threads, 1.0 / h, n - 1.0, n - 2.0));
+        }
+        let mut term = 1.0;
+        // B − 1: the leading 1 is kept apart, because below it cancels.
+        let mut rest = 0.0;
+        for (done, odd) in self.odds.iter().take(threads as usize - 1).enumerate() {
+            let done = done as f64;
+            term *= (n - 1.0 - done) / (done + 1.0) * odd;
+            rest += term;
+            if rest > SATURATED || term == 0.0 {
+                break;
+            }
+        }
+        let r = h / z;
+        let (per_ns, waiting, thinking) = if rest > SATURATED {
+            (1.0 / h, n - 1.0 - z / h, 1.0 / self.comes_back)
+        } else {
+            let free = 1.0 / (1.0 + n * r * (1.0 + rest));
+            let waiting = n * free * ((n - 1.0) * r * (1.0 + rest) - rest);
+            (n * (1.0 + rest) * free / z, waiting, rest / (1.0 + rest) / self.comes_back)
+        };
+        let on_entry = n - 1.0 - thinking;
+        Ok(Performance::new(self.load, threads, per_ns, waiting, on_entry))
+    }
+}

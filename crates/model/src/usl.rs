@@ -1,0 +1,199 @@
+//! The universal scalability law: a curve through measured throughputs, not a prediction.
+//!
+//! `X(N) = γN / (1 + α(N−1) + βN(N−1))` (N. J. Gunther, *Guerrilla Capacity Planning*, Springer 2007; *A general theory of
+//! computational scalability based on rational functions*, arXiv:0808.1431). It knows nothing of hold and think times, so it bends
+//! where the points bend and nowhere else: fitted below the knee of a lock it promises growth that does not come. Show it as the
+//! fit that it is, and never beyond twice the largest measured number of threads ([`Fit::trusted_up_to`]).
+//!
+//! The fit minimises the squared *relative* errors, with α and β not negative, by Levenberg and Marquardt's method (D. W.
+//! Marquardt, *An algorithm for least-squares estimation of nonlinear parameters*, J. SIAM 11, 1963) on the reciprocal's linear form.
+
+use crate::ModelError;
+
+/// A fitted curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fit {
+    /// Throughput of one thread, in the unit of the points.
+    pub gamma: f64,
+    /// Contention.
+    pub alpha: f64,
+    /// Coherency.
+    pub beta: f64,
+    /// Root of the mean squared relative error over the points.
+    pub relative_rms: f64,
+    /// Beyond this many threads the curve is not to be read: twice the largest measured number.
+    pub trusted_up_to: u32,
+}
+
+impl Fit {
+    /// The curve's throughput at `threads`, in the unit of the points.
+    pub fn throughput(&self, threads: u32) -> f64 {
+        let n = f64::from(threads);
+        self.gamma * n / (1.0 + self.alpha * (n - 1.0) + self.beta * n * (n - 1.0))
+    }
+
+    /// Number of threads at which the curve is highest; none if it never falls.
+    pub fn peak(&self) -> Option<f64> {
+        (self.beta > 0.0 && self.alpha < 1.0).then(|| ((1.0 - self.alpha) / self.beta).sqrt().max(1.0))
+    }
+}
+
+/// The curve through measured pairs of threads and throughput.
+///
+/// ```
+/// use threadtoll_model::usl;
+///
+/// let fit = usl::fit(&[(1, 100.0), (2, 190.0), (4, 340.0), (8, 520.0)])?;
+/// assert_eq!(fit.trusted_up_to, 16);
+/// # Ok::<(), threadtoll_model::ModelError>(())
+/// ```
+///
+/// # Errors
+///
+/// If fewer than three different numbers of threads were measured, or a throughput is not a positive number.
+pub fn fit(points: &[(u32, f64)]) -> Result<Fit, ModelError> {
+    let mut different: Vec<u32> = points.iter().map(|&(threads, _)| threads).collect();
+    different.sort_unstable();
+    different.dedup();
+    if different.len() < 3 {
+        return Err(ModelError::TooFew {
+            what: "different numbers of threads",
+            least: 3,
+            given: different.len(),
+        });
+    }
+    for &(threads, throughput) in points {
+        crate::error::threads(threads)?;
+        if !(1e-30..=1e30).contains(&throughput) {
+            return Err(ModelError::Figure {
+                what: "throughput",
+                value: throughput,
+                range: "a positive number (1e-30 to 1e30)",
+            });
+        }
+    }
+    // 1/X is linear in 1/γ, α/γ and β/γ. Where a coefficient would come out negative it is zero: try each choice.
+    let rows: Vec<Row> = points.iter().map(|&point| Row::new(point)).collect();
+    let fitted = [[true, true], [true, false], [false, true], [false, false]]
+        .into_iter()
+        .map(|[alpha, beta]| descend(&rows, [true, alpha, beta]))
+        .filter(|theta| theta[0] > 0.0 && theta[1] >= 0.0 && theta[2] >= 0.0)
+        .min_by(|one, other| squares(&rows, one).total_cmp(&squares(&rows, other)))
+        .unwrap_or([1.0, 0.0, 0.0]);
+    let largest = different.last().copied().unwrap_or(1);
+    Ok(Fit {
+        gamma: 1.0 / fitted[0],
+        alpha: fitted[1] / fitted[0],
+        beta: fitted[2] / fitted[0],
+        relative_rms: (squares(&rows, &fitted) / rows.len() as f64).sqrt(),
+        trusted_up_to: largest.saturating_mul(2),
+    })
+}
+
+/// One point: the coefficients of the modelled over the measured reciprocal, so that 1 is a perfect hit.
+#[derive(Clone, Copy, Debug)]
+struct Row([f64; 3]);
+
+impl Row {
+    fn new((threads, throughput): (u32, f64)) -> Self {
+        let n = f64::from(threads);
+        Self([throughput / n, throughput * (n - 1.0) / n, throughput * (n - 1.0)])
+    }
+
+    /// Measured over modelled throughput.
+    fn ratio(&self, theta: &[f64; 3]) -> f64 {
+        self.0.iter().zip(theta).map(|(coefficient, value)| coefficient * value).sum()
+    }
+}
+
+/// Sum of squared relative errors of the modelled throughput.
+fn squares(rows: &[Row], theta: &[f64; 3]) -> f64 {
+    rows.iter().map(|row| (1.0 / row.ratio(theta) - 1.0).powi(2)).sum()
+}
+
+/// Levenberg and Marquardt's descent over the coefficients that are free.
+fn descend(rows: &[Row], free: [bool; 3]) -> [f64; 3] {
+    // From the points' best single line through the origin: always feasible.
+    let mut theta = [rows.iter().map(|row| 1.0 / row.0[0]).sum::<f64>() / rows.len() as f64, 0.0, 0.0];
+    let mut error = squares(rows, &theta);
+    let mut damping = 1e-3;
+    for _ in 0..500 {
+        let mut normal = [[0.0; 3]; 3];
+        let mut slope = [0.0; 3];
+        for row in rows {
+            let ratio = row.ratio(&theta);
+            let residual = 1.0 / ratio - 1.0;
+            let by = row.0.map(|coefficient| -coefficient / (ratio * ratio));
+            for (i, line) in normal.iter_mut().enumerate() {
+                slope[i] -= by[i] * residual;
+                for (entry, by_j) in line.iter_mut().zip(by) {
+                    *entry += by[i] * by_j;
+                }
+            }
+        }
+        for i in 0..3 {
+            normal[i][i] *= 1.0 + damping;
+            if !free[i] {
+                slope[i] = 0.0;
+                normal[i] = [0.0; 3];
+                for row in &mut normal {
+                    row[i] = 0.0;
+                }
+                normal[i][i] = 1.0;
+            }
+        }
+        let Some(step) = solve(normal, slope) else { break };
+        let tried: [f64; 3] = std::array::from_fn(|i| theta[i] + step[i]);
+        let tried_error = squares(rows, &tried);
+        // A step across a pole of the curve can look good by accident: all modelled throughputs must stay positive.
+        let sound = tried_error.is_finite() && rows.iter().all(|row| row.ratio(&tried) > 0.0);
+        if sound && tried_error <= error {
+            let settled = error - tried_error <= 1e-15 * error;
+            theta = tried;
+            error = tried_error;
+            damping = (damping * 0.3).max(1e-12);
+            if settled {
+                break;
+            }
+        } else {
+            damping *= 5.0;
+            if damping > 1e12 {
+                break;
+            }
+        }
+    }
+    theta
+}
+
+/// Three linear equations by elimination with pivots, scaled by the diagonal; none if they are singular.
+fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> Option<[f64; 3]> {
+    let scale: [f64; 3] = std::array::from_fn(|i| 1.0 / matrix[i][i].sqrt());
+    for i in 0..3 {
+        right[i] *= scale[i];
+        for j in 0..3 {
+            matrix[i][j] *= scale[i] * scale[j];
+        }
+    }
+    for column in 0..3 {
+        let pivot =
+            (column..3).max_by(|&a, &b| matrix[a][column].abs().total_cmp(&matrix[b][column].abs()))?;
+        matrix.swap(column, pivot);
+        right.swap(column, pivot);
+        if matrix[column][column].abs() < 1e-14 || !matrix[column][column].is_finite() {
+            return None;
+        }
+        for row in column + 1..3 {
+            let factor = matrix[row][column] / matrix[column][column];
+            let upper = matrix[column];
+            for (value, above) in matrix[row].iter_mut().zip(upper) {
+                *value -= factor * above;
+            }
+            right[row] -= factor * right[column];
+        }
+    }
+    for row in (0..3).rev() {
+        let known: f64 = (row + 1..3).map(|j| matrix[row][j] * right[j]).sum();
+        right[row] = (right[row] - known) / matrix[row][row];
+    }
+    Some(std::array::from_fn(|i| right[i] * scale[i]))
+}

@@ -1,0 +1,106 @@
+//! Ways to pay less for a lock, and what they would bring.
+
+use std::fmt;
+
+use crate::choose::{Answers, Model, Options};
+use crate::error::{MOST_LOCKS, number};
+use crate::{ModelError, Shape, Workload};
+
+/// A way to pay less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The lock is held for half as long: the work itself is done twice as fast.
+    HalveHold,
+    /// Half of what is done under the lock is done outside it.
+    MoveHalfOut,
+    /// The lock becomes so many, and each acquisition takes one of them at random.
+    Stripe(u32),
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HalveHold => f.pad("hold/2"),
+            Self::MoveHalfOut => f.pad("move-out/2"),
+            Self::Stripe(locks) => f.pad(&format!("stripe/{locks}")),
+        }
+    }
+}
+
+/// What a change would bring.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WhatIf {
+    /// Which change.
+    pub change: Change,
+    /// Whose answer it is.
+    pub model: Model,
+    /// Tasks per second with the change.
+    pub throughput_per_s: f64,
+    /// Throughput with the change against one thread *without* it that never waits, so that it compares with the rows.
+    pub speedup: f64,
+    /// Throughput with the change against the same number of threads without it.
+    pub gain: f64,
+}
+
+/// What each change would bring `threads` in the long run.
+///
+/// Shapes keep their form when their mean changes; a lock that is striped already is striped further.
+///
+/// ```
+/// use threadtoll_model::{Change, Shape, Workload, choose::Options, what_if};
+///
+/// let workload = Workload::new(Shape::exponential(100.0)?, Shape::exponential(900.0)?);
+/// let answer = what_if(&workload, 16, &[Change::HalveHold], Options::default())?[0];
+/// assert!(answer.gain > 1.5);
+/// # Ok::<(), threadtoll_model::ModelError>(())
+/// ```
+///
+/// # Errors
+///
+/// If a figure is out of range.
+pub fn what_if(
+    workload: &Workload,
+    threads: u32,
+    changes: &[Change],
+    options: Options,
+) -> Result<Vec<WhatIf>, ModelError> {
+    let options = Options { tasks: None, ..options };
+    let load = workload.load()?;
+    let now = Answers::new(workload, options).answer(threads)?.performance.throughput_per_s;
+    changes
+        .iter()
+        .map(|&change| {
+            let half = load.hold_ns() / 2.0;
+            let mut changed = workload.clone();
+            match change {
+                Change::HalveHold => changed.hold = workload.hold.with_mean(half)?,
+                Change::MoveHalfOut => {
+                    changed.hold = workload.hold.with_mean(half)?;
+                    changed.think = lengthened(workload, half)?;
+                }
+                Change::Stripe(locks) => {
+                    number("stripes", locks, MOST_LOCKS)?;
+                    changed.stripes = workload.stripes.saturating_mul(locks);
+                }
+            }
+            let answer = Answers::new(&changed, options).answer(threads)?;
+            let per_s = answer.performance.throughput_per_s;
+            Ok(WhatIf {
+                change,
+                model: answer.choice.model,
+                throughput_per_s: per_s,
+                speedup: per_s / 1e9 * load.cycle_ns(),
+                gain: per_s / now,
+            })
+        })
+        .collect()
+}
+
+/// Think times with `more_ns` of work added on average. Without any of its own, what is added has the hold time's shape.
+fn lengthened(workload: &Workload, more_ns: f64) -> Result<Shape, ModelError> {
+    let think = &workload.think;
+    if think.mean_ns() == 0.0 {
+        return workload.hold.with_mean(more_ns);
+    }
+    think.with_mean(think.mean_ns() + more_ns)
+}

@@ -1,0 +1,101 @@
+//! What is asked about: threads that share a lock, in all the detail that is known.
+
+use crate::bounds::{self, Limits};
+use crate::error::{MOST_LOCKS, number};
+use crate::simulate::{Cores, HandOff, Locks, Policy, System};
+use crate::{Load, ModelError, Shape};
+
+/// Threads that think, take the lock, hold it, and think again; how many they are is asked apart.
+///
+/// ```
+/// use threadtoll_model::{Shape, Workload};
+///
+/// let workload = Workload::new(Shape::fixed(5e6)?, Shape::fixed(95e6)?);
+/// assert_eq!(workload.knee()?, 20.0);
+/// # Ok::<(), threadtoll_model::ModelError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// Time for which the lock is held.
+    pub hold: Shape,
+    /// Time outside the lock.
+    pub think: Shape,
+    /// How long until a woken thread runs.
+    pub hand_off: HandOff,
+    /// Who gets the lock when it is let go of.
+    pub policy: Policy,
+    /// Locks that share the load, each acquisition taking one of them at random; 1 if the lock is not striped.
+    pub stripes: u32,
+    /// Cores to run on; none if threads are never short of one, for instance because they sleep.
+    pub cores: Option<u32>,
+}
+
+impl Workload {
+    /// One lock that hands over in order and at no cost, and cores enough.
+    pub fn new(hold: Shape, think: Shape) -> Self {
+        Self { hold, think, hand_off: HandOff::free(), policy: Policy::Fifo, stripes: 1, cores: None }
+    }
+
+    /// The mean times.
+    ///
+    /// # Errors
+    ///
+    /// If both are zero.
+    pub fn load(&self) -> Result<Load, ModelError> {
+        Load::new(self.hold.mean_ns(), self.think.mean_ns())
+    }
+
+    /// Number of threads at which the asymptotes meet: that of threads that never wait, and that of a lock (or cores) never idle.
+    /// Infinite if nothing limits them.
+    ///
+    /// A lock that hands over in order is taken during each hand-off too. A lock that others may barge into is not.
+    ///
+    /// # Errors
+    ///
+    /// If a figure is out of range.
+    pub fn knee(&self) -> Result<f64, ModelError> {
+        let hand_off_ns = match self.policy {
+            // Of a curve it is not known beforehand how long those that are woken will have idled: the shortest gives a cap.
+            Policy::Fifo => self.hand_off.shortest_ns(),
+            Policy::Barging | Policy::SpinThenPark { .. } => 0.0,
+        };
+        bounds::knee(self.load()?, Limits { locks: self.stripes, cores: self.cores, hand_off_ns })
+    }
+
+    /// The speed-up over one thread that `threads` cannot exceed, whatever the distributions, the policy and the hand-off.
+    ///
+    /// # Errors
+    ///
+    /// If a figure is out of range.
+    pub fn bound(&self, threads: u32) -> Result<f64, ModelError> {
+        let limits = Limits { locks: self.stripes, cores: self.cores, hand_off_ns: 0.0 };
+        bounds::speedup(self.load()?, threads, limits)
+    }
+
+    /// As the simulator takes it. Threads that share cores get slices of 3 ms (or a thousandth of a task, if that is longer), and a
+    /// woken one preempts a thinking one, as Linux does by default.
+    ///
+    /// # Errors
+    ///
+    /// If a figure is out of range.
+    pub fn system(&self, threads: u32) -> Result<System, ModelError> {
+        number("stripes", self.stripes, MOST_LOCKS)?;
+        let slice_ns = (self.load()?.cycle_ns() / 1000.0).max(3e6);
+        Ok(System {
+            threads,
+            think: self.think.clone(),
+            locks: vec![Locks {
+                count: self.stripes,
+                policy: self.policy,
+                hand_off: self.hand_off.clone(),
+                ..Locks::one(self.hold.clone())
+            }],
+            // As many cores as threads are no limit.
+            cores: self.cores.filter(|&cores| cores < threads).map(|count| Cores {
+                count,
+                slice_ns,
+                wake_preempts: true,
+            }),
+        })
+    }
+}

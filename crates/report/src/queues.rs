@@ -1,0 +1,454 @@
+//! The rows of queues, like beside like: one section for each way of waiting, of batching and of placing.
+//!
+//! What a table shows in the terminal and in the page is decided here, once.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use threadtoll_record::{
+    Against, Cell, Origin, Placement, QueueSubject, Record, Verdict, Wait, WaitFamily, file::Results, fold,
+};
+
+use crate::clean::clean;
+use crate::rows::{merged, times};
+use crate::text::ladder::{cpu, switches};
+use crate::units::{UNKNOWN, digits, maybe_time, per_op, plus_minus, ratio, round_time, share, time};
+
+const ASK_REPLY: &str = "queue/ask-reply";
+const STREAM: &str = "queue/stream";
+
+/// A row: one cell, over all groups in which it was measured.
+#[derive(Debug)]
+pub(crate) struct Row<'a> {
+    pub(crate) record: Cow<'a, Record>,
+}
+
+impl Row<'_> {
+    fn queue(&self) -> Option<&QueueSubject> {
+        self.record.cell.queue()
+    }
+
+    fn origin(&self) -> Option<Origin> {
+        self.queue().map(|queue| queue.origin)
+    }
+
+    fn peer(&self) -> bool {
+        self.origin().is_some_and(|origin| !matches!(origin, Origin::Ours | Origin::Raw))
+    }
+
+    /// Its name, fit to be shown; marked where over a quarter of its blocks was disturbed.
+    pub(crate) fn label(&self) -> String {
+        let cell = &self.record.cell;
+        let mut label = clean(cell.name());
+        match self.queue() {
+            Some(queue) if queue.origin == Origin::Raw => {
+                label.push_str(&format!(", {} KiB", digits(queue.batch as f64 / 128.0)));
+            }
+            Some(queue) if queue.batch > 1 => label.push_str(&format!(", ≤{}", queue.batch)),
+            _ => {}
+        }
+        let disturbance = &self.record.disturbance;
+        if f64::from(disturbance.disturbed) > fold::DISTURBED_SHARE * f64::from(disturbance.blocks) {
+            label.push_str(" !");
+        }
+        if cell.oversubscribed() {
+            label.push_str(" *");
+        }
+        label
+    }
+
+    /// What rows are ordered by: the one-way median, or the time per message.
+    fn figure_ns(&self) -> Option<f64> {
+        let figure = match self.record.rate_per_s {
+            Some(rate) => Some(1e9 / rate),
+            None => self.record.one_way_p50(),
+        };
+        figure.filter(|ns| ns.is_finite() && *ns > 0.0)
+    }
+
+    /// Its paired ratio to another cell.
+    fn against(&self, other: &Cell) -> Option<&Against> {
+        self.record.against.iter().find(|against| against.cell == *other)
+    }
+}
+
+/// Rows that can be compared with each other.
+#[derive(Debug)]
+pub(crate) struct Section<'a> {
+    /// Whether they are streams, with a rate, and not ask-reply, with a latency.
+    pub(crate) streams: bool,
+    placement: Placement,
+    senders: u32,
+    batched: bool,
+    family: WaitFamily,
+    /// Best first.
+    pub(crate) rows: Vec<Row<'a>>,
+}
+
+impl Section<'_> {
+    /// What its rows have in common.
+    pub(crate) fn heading(&self) -> String {
+        let mut parts = vec![match self.family {
+            WaitFamily::Spinning => "receivers that spin".to_string(),
+            WaitFamily::Blocking => "receivers that sleep when they must".to_string(),
+        }];
+        if self.streams {
+            parts.insert(0, if self.batched { "in batches" } else { "one message at a time" }.into());
+        }
+        if self.senders != 1 {
+            parts.push(format!("{} senders", self.senders));
+        }
+        if self.placement != Placement::Pinned {
+            parts.push(self.placement.to_string());
+        }
+        let scenario = if self.streams { "Stream" } else { "Ask-reply" };
+        format!("{scenario}: {}", parts.join(", "))
+    }
+
+    fn best(&self, wanted: impl Fn(&Row<'_>) -> bool) -> Option<&Row<'_>> {
+        self.rows.iter().find(|row| wanted(row) && row.figure_ns().is_some())
+    }
+
+    /// The best peer.
+    fn best_peer(&self) -> Option<&Row<'_>> {
+        self.best(|row| row.peer())
+    }
+
+    /// The best of ours.
+    fn best_of_ours(&self) -> Option<&Row<'_>> {
+        self.best(|row| row.origin() == Some(Origin::Ours))
+    }
+
+    /// The fastest bare copy.
+    fn raw(&self) -> Option<&Row<'_>> {
+        self.best(|row| row.origin() == Some(Origin::Raw))
+    }
+
+    /// Whether a row took more threads than there were CPUs.
+    pub(crate) fn oversubscribed(&self) -> bool {
+        self.rows.iter().any(|row| row.record.cell.oversubscribed())
+    }
+}
+
+/// Everything by which sections differ, in the order in which they are shown.
+type Kind = (bool, Placement, u32, bool, WaitFamily);
+
+/// The sections of all records that belong to queue scenarios.
+pub(crate) fn sections(records: &[Record]) -> Vec<Section<'_>> {
+    let mut cells: BTreeMap<(bool, &Cell), Vec<&Record>> = BTreeMap::new();
+    for record in records {
+        let streams = match record.experiment.as_str() {
+            ASK_REPLY => false,
+            STREAM => true,
+            _ => continue,
+        };
+        cells.entry((streams, &record.cell)).or_default().push(record);
+    }
+    let mut sections: BTreeMap<Kind, Vec<Row<'_>>> = BTreeMap::new();
+    for ((streams, cell), found) in cells {
+        let kind = match cell.queue() {
+            Some(queue) => (streams, cell.placement, queue.senders, queue.batch > 1, cell.subject.family()),
+            // A mechanism hands over and does not stream.
+            None if streams => continue,
+            None => (streams, cell.placement, 1, false, cell.subject.family()),
+        };
+        sections.entry(kind).or_default().push(Row { record: merged(&found) });
+    }
+    let mut all = Vec::new();
+    for ((streams, placement, senders, batched, family), mut rows) in sections {
+        if rows.iter().all(|row| row.queue().is_none()) {
+            continue;
+        }
+        rows.sort_by(|a, b| {
+            let key = |row: &Row<'_>| row.figure_ns().unwrap_or(f64::INFINITY);
+            key(a).total_cmp(&key(b)).then_with(|| a.record.cell.cmp(&b.record.cell))
+        });
+        all.push(Section { streams, placement, senders, batched, family, rows });
+    }
+    all
+}
+
+/// A column of a section's table.
+pub(crate) struct Column {
+    /// What it shares with its neighbours.
+    pub(crate) group: &'static str,
+    /// What it is, short.
+    pub(crate) head: String,
+    /// What it is, in words.
+    pub(crate) title: &'static str,
+    /// The higher, the sooner a narrow terminal drops it; 0 never is.
+    pub(crate) rank: u8,
+    /// Its figure to sort by, and as it is shown, for a row.
+    pub(crate) value: Value,
+}
+
+type Value = Box<dyn Fn(&Section<'_>, &Row<'_>) -> (Option<f64>, String)>;
+
+fn maybe(value: Option<f64>, show: impl Fn(f64) -> String) -> (Option<f64>, String) {
+    (value, value.map_or_else(|| UNKNOWN.into(), show))
+}
+
+fn text(value: impl Into<String>) -> (Option<f64>, String) {
+    (None, value.into())
+}
+
+/// The columns of a section.
+pub(crate) fn columns(results: &Results, section: &Section<'_>) -> Vec<Column> {
+    let mut columns = Vec::new();
+    let mut add = |group, head: &str, title, rank, value: Value| {
+        columns.push(Column { group, head: head.into(), title, rank, value });
+    };
+    add(
+        "",
+        "wait",
+        "how the receiver waits",
+        1,
+        Box::new(|_, row| text(row.queue().map_or("", |queue| queue.wait.name()))),
+    );
+    add(
+        "",
+        "version",
+        "version of the queue",
+        9,
+        Box::new(|_, row| text(row.queue().map_or_else(String::new, |queue| clean(&queue.version)))),
+    );
+    if section.streams {
+        streams(section, &mut add)
+    } else {
+        ask_reply(results, &mut add)
+    }
+    add(
+        "per message",
+        "CPU",
+        "CPU time of all ends per message",
+        6,
+        Box::new(|_, row| maybe(cpu(&row.record.cost), time)),
+    );
+    add(
+        "per message",
+        "switches",
+        "context switches per message",
+        8,
+        Box::new(|_, row| maybe(switches(&row.record.cost), per_op)),
+    );
+    if section.best_peer().is_some() {
+        add(
+            "",
+            "best peer",
+            "against the best peer of this table: of ours, the ratio of paired blocks and what its 95% interval says; of peers, the quotient of the figures here",
+            2,
+            Box::new(beside_best_peer),
+        );
+    }
+    columns
+}
+
+fn ask_reply(results: &Results, add: &mut dyn FnMut(&'static str, &str, &'static str, u8, Value)) {
+    add(
+        "one way",
+        "p50",
+        "half of the median round trip",
+        0,
+        Box::new(|_, row| maybe(row.record.one_way_p50(), time)),
+    );
+    add(
+        "one way",
+        "95%",
+        "interval of the one-way median",
+        10,
+        Box::new(|_, row| match (row.record.one_way_p50(), row.record.one_way_p50_interval95()) {
+            (Some(p50), Some(interval)) => text(plus_minus(p50, interval)),
+            _ => text(UNKNOWN),
+        }),
+    );
+    add(
+        "times",
+        "reference",
+        "against the reference cell: ratio of paired blocks",
+        3,
+        Box::new(|_, row| match row.record.against.first() {
+            Some(against) => maybe(Some(against.ratio), ratio),
+            None => text(""),
+        }),
+    );
+    for (head, title, rank, figure) in [
+        ("p99", "round trip", 4, (|record| record.quantiles.p99) as fn(&Record) -> Option<f64>),
+        ("p99.9", "round trip", 11, |record| record.quantiles.p999),
+        ("max", "round trip", 7, |record| record.max),
+    ] {
+        add(
+            "round trip",
+            head,
+            title,
+            rank,
+            Box::new(move |_, row| (figure(&row.record), maybe_time(figure(&row.record)))),
+        );
+    }
+    add(
+        "round trip",
+        &format!(">{}", round_time(results.plan.over_ns as f64)),
+        "share of the round trips over the limit",
+        5,
+        Box::new(|_, row| maybe(row.record.over.share, share)),
+    );
+}
+
+fn streams(section: &Section<'_>, add: &mut dyn FnMut(&'static str, &str, &'static str, u8, Value)) {
+    add(
+        "million messages",
+        "per s",
+        "messages of 8 bytes per second, median over blocks",
+        0,
+        Box::new(|_, row| maybe(row.record.rate_per_s, |rate| digits(rate / 1e6))),
+    );
+    add(
+        "million messages",
+        "95%",
+        "interval of the rate",
+        4,
+        Box::new(|_, row| match (row.record.rate_per_s, row.record.interval95.rate_per_s) {
+            (Some(rate), Some(interval)) => text(plus_minus(rate, interval)),
+            _ => text(UNKNOWN),
+        }),
+    );
+    add("", "a message", "time per message", 5, Box::new(|_, row| maybe(row.figure_ns(), time)));
+    if section.raw().is_some() {
+        add(
+            "of the",
+            "bare copy",
+            "share of the fastest bare copy’s rate",
+            3,
+            Box::new(|section, row| {
+                let limit = section.raw().and_then(|raw| raw.record.rate_per_s);
+                maybe(row.record.rate_per_s.zip(limit).map(|(rate, limit)| rate / limit), share)
+            }),
+        );
+    }
+}
+
+fn beside_best_peer(section: &Section<'_>, row: &Row<'_>) -> (Option<f64>, String) {
+    let Some(best) = section.best_peer() else { return text("") };
+    if row.origin() == Some(Origin::Ours) {
+        // Without a common group there are no pairs, and nothing is claimed.
+        return match row.against(&best.record.cell) {
+            Some(against) => {
+                (Some(against.ratio), format!("{} {}", ratio(against.ratio), said(against.verdict)))
+            }
+            None => text(UNKNOWN),
+        };
+    }
+    if !row.peer() {
+        return text("");
+    }
+    let quotient = if section.streams {
+        row.record.rate_per_s.zip(best.record.rate_per_s).map(|(rate, best)| rate / best)
+    } else {
+        times(&row.record, &best.record)
+    };
+    maybe(quotient, ratio)
+}
+
+fn said(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Worse => "worse",
+        Verdict::Better => "better",
+        Verdict::NoWorse => "no worse",
+        Verdict::Open => "open",
+    }
+}
+
+/// What the notes under the tables are.
+pub(crate) fn notes(sections: &[Section<'_>]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if sections.iter().any(|section| section.rows.iter().any(|row| row.label().contains('!'))) {
+        notes.push("!  over a quarter of the blocks was disturbed.".into());
+    }
+    if sections.iter().any(Section::oversubscribed) {
+        notes.push(
+            "*  oversubscribed: more threads than CPUs took turns, and the scheduler’s slices are part of the figure."
+                .into(),
+        );
+    }
+    notes
+}
+
+/// What a section says, in words.
+pub(crate) fn sentences(records: &[Record]) -> Vec<String> {
+    sections(records).iter().filter_map(sentence).collect()
+}
+
+fn sentence(section: &Section<'_>) -> Option<String> {
+    let ours_waits = section.best_of_ours().and_then(Row::queue).map(|queue| queue.wait);
+    let mut how = vec![
+        match (section.family, ours_waits) {
+            (WaitFamily::Spinning, _) => "spinning",
+            (WaitFamily::Blocking, Some(Wait::Adaptive)) => "adapting its wait",
+            (WaitFamily::Blocking, _) => "sleeping when idle",
+        }
+        .to_string(),
+    ];
+    if section.batched {
+        how.push("in batches".into());
+    }
+    if section.senders != 1 {
+        how.push(format!("with {} senders", section.senders));
+    }
+    if section.placement != Placement::Pinned {
+        how.push(section.placement.to_string());
+    }
+    let how = how.join(", ");
+    let name = |row: &Row<'_>| clean(row.record.cell.name());
+    let peer = section.best_peer();
+    let (Some(ours), Some(peer)) = (section.best_of_ours(), peer) else {
+        let best = peer?;
+        // Among so few there is no best.
+        if section.rows.iter().filter(|row| row.peer()).count() < 2 {
+            return None;
+        }
+        return Some(match best.record.rate_per_s {
+            Some(rate) => format!(
+                "Of the peers, {how}, {} streams most: {} million messages per second.",
+                name(best),
+                digits(rate / 1e6)
+            ),
+            None => format!(
+                "Of the peers, {how}, {} takes the least for a message: {} one way.",
+                name(best),
+                maybe_time(best.record.one_way_p50())
+            ),
+        });
+    };
+    let against = ours.against(&peer.record.cell)?;
+    let [low, high] = against.interval95;
+    let times = format!("{} ({}–{})", ratio(against.ratio), digits(low), digits(high));
+    let (ours, peer) = (name(ours), name(peer));
+    let what = if section.streams {
+        format!("{ours}, {how}, streams {times} as many messages as the best peer ({peer})")
+    } else {
+        format!("{ours}, {how}, takes {times} the time of the best peer ({peer}) for a message")
+    };
+    Some(match against.verdict {
+        Verdict::Open if (against.blocks as usize) < fold::PAIRS => format!(
+            "{what}; with {} pairs of blocks that decides nothing, {} are needed.",
+            against.blocks,
+            fold::PAIRS
+        ),
+        Verdict::Open => format!("{what}: the pairs do not decide which is better."),
+        Verdict::NoWorse => format!("{what}: no worse, within 5%."),
+        Verdict::Better | Verdict::Worse => format!("{what}."),
+    })
+}
+
+/// The figures that stand on top of a page: the best of each section, the first few. Figure, what it is, and whose.
+pub(crate) fn cards(records: &[Record]) -> Vec<(String, String, String)> {
+    const MOST: usize = 4;
+    let best = |section: &Section<'_>| {
+        let row = section.best(|row| row.queue().is_some_and(|queue| queue.origin != Origin::Raw))?;
+        let figure = match row.record.rate_per_s {
+            Some(rate) => format!("{} M/s", digits(rate / 1e6)),
+            None => maybe_time(row.record.one_way_p50()),
+        };
+        Some((figure, section.heading(), clean(&row.record.cell.label())))
+    };
+    sections(records).iter().filter_map(best).take(MOST).collect()
+}

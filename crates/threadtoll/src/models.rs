@@ -1,0 +1,140 @@
+//! Models of the protocols between threads, small enough for a checker to try all that can happen.
+//!
+//! loom tries every interleaving (up to a number of preemptions) and every value that a load may return under the memory model;
+//! shuttle runs many random schedules of longer models, sequentially consistent. Both run `ci/loom.sh`, `ci/long/loom.sh` and
+//! `ci/long/shuttle.sh`.
+//!
+//! Each model comes with what it must notice: places in the code, marked by `mutate!`, that are broken one at a time. Each is broken in
+//! a process of its own, since what follows may be anything.
+
+#[cfg(loom)]
+use loom as checker;
+#[cfg(all(shuttle, not(loom)))]
+use shuttle as checker;
+
+mod call;
+mod funnel;
+mod pipe;
+
+use std::cell::RefCell;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::sync::{self, Kernel};
+
+/// Says which place a test is to break.
+const BREAK: &str = "THREADTOLL_BREAK";
+
+/// A model as a test, and a second test that it notices what it must. What is listed under `orders` is only wrong where memory is
+/// weakly ordered, which shuttle does not model.
+macro_rules! model {
+    ($(#[doc = $what:literal])* $name:ident($($kernel:ident),+) $(orders [$($order:ident),*])? $(steps [$($step:ident),*])? $body:block) => {
+        $(#[doc = $what])*
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+
+            fn body() $body
+
+            #[test]
+            fn holds() {
+                $(crate::models::check(crate::sync::Kernel::$kernel, body);)+
+            }
+
+            #[test]
+            fn notices() {
+                let mut places: Vec<&str> = Vec::new();
+                $(if cfg!(loom) {
+                    places.extend([$(stringify!($order)),*]);
+                })?
+                $(places.extend([$(stringify!($step)),*]);)?
+                crate::models::assert_notices(concat!(module_path!(), "::holds"), &places);
+            }
+        }
+    };
+}
+use model;
+
+/// Tries what can happen in a model.
+fn check(kernel: Kernel, body: fn()) {
+    let broken = std::env::var(BREAK).unwrap_or_default();
+    let executions = Arc::new(AtomicUsize::new(0));
+    let began = std::time::Instant::now();
+    let count = Arc::clone(&executions);
+    explore(move || {
+        count.fetch_add(1, Relaxed);
+        sync::begin(kernel, &broken);
+        body();
+        assert_eq!(sync::boxes(), 0, "memory was not given back");
+    });
+    println!("{kernel:?}: {executions:?} executions in {:.1} s", began.elapsed().as_secs_f64());
+}
+
+#[cfg(loom)]
+fn explore(execution: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(2));
+    builder.max_branches = 20_000;
+    builder.check(execution);
+}
+
+#[cfg(all(shuttle, not(loom)))]
+fn explore(execution: impl Fn() + Send + Sync + 'static) {
+    let schedules =
+        std::env::var("SHUTTLE_SCHEDULES").ok().and_then(|count| count.parse().ok()).unwrap_or(1000);
+    let execution = Arc::new(execution);
+    let random = Arc::clone(&execution);
+    shuttle::check_random(move || random(), schedules);
+    shuttle::check_pct(move || execution(), schedules, 3);
+}
+
+/// Asserts that a model fails when one of the places is broken.
+fn assert_notices(test: &str, places: &[&str]) {
+    // The harness leaves the crate out of a test's name.
+    let (_, test) = test.split_once("::").unwrap();
+    let mut missed = Vec::new();
+    for place in places {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args([test, "--exact", "--nocapture"])
+            .env(BREAK, place)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("running 1 test"), "{test} did not run: {said}");
+        if output.status.success() {
+            missed.push(place);
+            continue;
+        }
+        let why =
+            said.lines().skip_while(|line| !line.contains("panicked at")).nth(1).unwrap_or("it crashed");
+        println!("{test}: {place}: {why}");
+    }
+    assert!(missed.is_empty(), "{test} does not notice that this is broken: {missed:?}");
+}
+
+thread_local! {
+    /// How often each message was dropped. All threads of a model run on one.
+    static DROPS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Counts what becomes of so many messages.
+fn tally(messages: usize) {
+    DROPS.set(vec![0; messages]);
+}
+
+/// Asserts that each message was dropped once.
+fn settled() {
+    let drops = DROPS.take();
+    assert!(drops.iter().all(|drops| *drops == 1), "how often each message was dropped: {drops:?}");
+}
+
+/// A message that is counted when it is dropped.
+#[derive(Debug)]
+struct Message(usize);
+
+impl Drop for Message {
+    fn drop(&mut self) {
+        DROPS.with_borrow_mut(|drops| drops[self.0] += 1);
+    }
+}

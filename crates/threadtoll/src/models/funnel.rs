@@ -1,0 +1,226 @@
+//! The funnel. A chunk holds two messages.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use super::checker::thread;
+use super::{Message, model, settled, tally};
+use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
+use crate::funnel::{Ceiling, Options, Receiver, Sender};
+use crate::wait::{Park, SpinYield, Wait};
+
+fn unbounded<T: Send, W: Wait>(wait: W) -> (Sender<T, W>, Receiver<T, W>) {
+    Options::new().wait(wait).build()
+}
+
+fn give<W: Wait>(sender: &Sender<usize, W>, numbers: Range<usize>) {
+    numbers.for_each(|number| sender.send(number).unwrap());
+}
+
+/// Receives so many messages without sleeping.
+fn take<W: Wait>(receiver: &mut Receiver<usize, W>, count: usize) -> Vec<usize> {
+    let mut taken = Vec::new();
+    while taken.len() < count {
+        match receiver.try_recv() {
+            Ok(number) => taken.push(number),
+            Err(error) => {
+                assert!(matches!(error, TryRecvError::Empty | TryRecvError::Pending));
+                thread::yield_now();
+            }
+        }
+    }
+    taken
+}
+
+/// Whether what one sender sent came in its order.
+fn in_order(taken: &[usize], sent: Range<usize>) {
+    assert!(taken.iter().copied().filter(|number| sent.contains(number)).eq(sent));
+}
+
+model! {
+    /// One sender, into a second chunk.
+    hand_over(Refuses)
+    orders [stamp, see_stamp, link]
+    {
+        let (sender, mut receiver) = unbounded(SpinYield);
+        let sending = thread::spawn(move || give(&sender, 0..3));
+        assert_eq!(take(&mut receiver, 3), [0, 1, 2]);
+        sending.join().unwrap();
+    }
+}
+
+model! {
+    /// Two senders, through the end of a chunk.
+    two_senders(Refuses)
+    orders [stamp, see_stamp, link, see_latest, move_latest]
+    {
+        let (sender, mut receiver) = unbounded(SpinYield);
+        let other = sender.clone();
+        let sending = thread::spawn(move || give(&sender, 0..2));
+        give(&other, 10..12);
+        let taken = take(&mut receiver, 4);
+        in_order(&taken, 0..2);
+        in_order(&taken, 10..12);
+        sending.join().unwrap();
+    }
+}
+
+model! {
+    /// The receiver gives a chunk back while a sender that is held up may still come across it.
+    reclaim(Refuses)
+    orders [note_cutoff, move_latest, draw]
+    steps [wait_for_cutoff]
+    {
+        let (sender, mut receiver) = Options::new().wait(SpinYield).retain(0).build();
+        let other = sender.clone();
+        give(&sender, 0..1);
+        let sending = thread::spawn(move || give(&other, 10..11));
+        let receiving = thread::spawn(move || take(&mut receiver, 4));
+        give(&sender, 1..3);
+        sending.join().unwrap();
+        let taken = receiving.join().unwrap();
+        in_order(&taken, 0..3);
+    }
+}
+
+model! {
+    /// A sender takes a chunk again that was just given back.
+    spare_chunk(Refuses)
+    orders [give_spare_chunk, take_spare_chunk]
+    {
+        let (sender, mut receiver) = unbounded(SpinYield);
+        give(&sender, 0..4);
+        let sending = thread::spawn(move || give(&sender, 4..8));
+        assert_eq!(take(&mut receiver, 8), [0, 1, 2, 3, 4, 5, 6, 7]);
+        sending.join().unwrap();
+    }
+}
+
+model! {
+    /// The receiver sleeps, or is about to, when messages come.
+    sleeping_receiver(Refuses)
+    steps [park_at_head, said]
+    {
+        let (sender, mut receiver) = unbounded(Park);
+        let sending = thread::spawn(move || {
+            give(&sender, 0..2);
+            sender
+        });
+        assert_eq!(receiver.recv(), Ok(0));
+        assert_eq!(receiver.recv(), Ok(1));
+        sending.join().unwrap();
+    }
+}
+
+model! {
+    /// The same with two senders, of which one may be held up in the midst of its send.
+    sleeping_receiver_of_two(Refuses)
+    steps [park_at_head]
+    {
+        let (sender, mut receiver) = unbounded(Park);
+        let other = sender.clone();
+        let sending = thread::spawn(move || {
+            give(&sender, 0..1);
+            sender
+        });
+        let more = thread::spawn(move || {
+            give(&other, 1..2);
+            other
+        });
+        let mut taken = [receiver.recv().unwrap(), receiver.recv().unwrap()];
+        taken.sort_unstable();
+        assert_eq!(taken, [0, 1]);
+        sending.join().unwrap();
+        more.join().unwrap();
+    }
+}
+
+model! {
+    /// The last sender leaves while the receiver sleeps, or is about to.
+    senders_leave(Refuses)
+    steps [wake_by_last_sender]
+    {
+        let (sender, mut receiver) = unbounded(Park);
+        let other = sender.clone();
+        let sending = thread::spawn(move || give(&sender, 0..1));
+        let more = thread::spawn(move || drop(other));
+        assert_eq!(receiver.recv(), Ok(0));
+        assert_eq!(receiver.recv(), Err(RecvError::Disconnected));
+        sending.join().unwrap();
+        more.join().unwrap();
+    }
+}
+
+model! {
+    /// The receiver leaves while two senders send: each message is received, dropped or handed back.
+    receiver_leaves(Refuses)
+    {
+        tally(4);
+        let (sender, mut receiver) = unbounded(SpinYield);
+        let other = sender.clone();
+        let sending = thread::spawn(move || (0..2).for_each(|number| drop(sender.send(Message(number)))));
+        let more = thread::spawn(move || {
+            drop(other.send(Message(2)));
+            other
+        });
+        drop(receiver.try_recv());
+        drop(receiver);
+        sending.join().unwrap();
+        assert!(more.join().unwrap().send(Message(3)).is_err());
+        settled();
+    }
+}
+
+model! {
+    /// A sender sleeps at the ceiling, or is about to, when there is room.
+    ceiling(Orders, Lacks)
+    steps [barrier_in_funnel_recv, funnel_fence_without_membarrier]
+    {
+        let (sender, mut receiver) = Options::new().wait(Park).ceiling(1, Ceiling::Wait).build();
+        give(&sender, 0..1);
+        let sending = thread::spawn(move || {
+            give(&sender, 1..2);
+            sender
+        });
+        assert_eq!(take(&mut receiver, 2), [0, 1]);
+        sending.join().unwrap();
+    }
+}
+
+model! {
+    /// The receiver leaves while senders sleep at the ceiling, or are about to.
+    receiver_leaves_ceiling(Orders)
+    steps [wake_senders_in_leave]
+    {
+        tally(2);
+        let (sender, receiver) = Options::new().wait(Park).ceiling(1, Ceiling::Wait).build();
+        sender.send(Message(0)).unwrap();
+        let sending = thread::spawn(move || assert!(sender.send(Message(1)).is_err()));
+        drop(receiver);
+        sending.join().unwrap();
+        settled();
+    }
+}
+
+model! {
+    /// The time is over just when a message comes.
+    timeout(Refuses)
+    orders [stamp, see_stamp]
+    {
+        let (sender, mut receiver) = unbounded(Park);
+        let sending = thread::spawn(move || {
+            give(&sender, 0..2);
+            sender
+        });
+        let mut next = 0;
+        match receiver.recv_timeout(Duration::from_secs(1)) {
+            Ok(number) => {
+                assert_eq!(number, 0);
+                next = 1;
+            }
+            Err(error) => assert_eq!(error, RecvTimeoutError::Timeout),
+        }
+        (next..2).for_each(|number| assert_eq!(receiver.recv(), Ok(number)));
+        sending.join().unwrap();
+    }
+}

@@ -1,0 +1,165 @@
+//! The pipe: one sender, one receiver.
+//!
+//! A message and the word that says it is there lie in one cache line, so that a hand-off costs the transfer of one line. A
+//! [`bounded`] pipe is a ring of such lines; an [`unbounded`] one starts with a ring that fits into the first-level cache, goes on in
+//! large chunks while its receiver cannot keep up, and comes back.
+//!
+//! ```
+//! use std::thread;
+//!
+//! use threadtoll::pipe;
+//!
+//! let (mut sender, receiver) = pipe::unbounded();
+//! let sum = thread::spawn(move || receiver.into_iter().sum::<u64>());
+//! for number in 1..=100u64 {
+//!     sender.send(number).unwrap();
+//! }
+//! drop(sender);
+//! assert_eq!(sum.join().unwrap(), 5050);
+//! ```
+//!
+//! # What is promised
+//!
+//! - Messages arrive in the order in which they were sent, each once.
+//! - `send` on an unbounded pipe never waits for anybody, and takes every message while the receiver lives. `try_recv` never waits
+//!   for anybody.
+//! - A receiver that sleeps is woken; no message waits for the next one to be noticed. A send that finds nobody asleep
+//!   executes no system call, no fence and no locked instruction.
+//! - Everything that `send` took while the receiver lived is received or, if the receiver is dropped, dropped, once, also if destructors
+//!   panic. A message that could not be sent is handed back.
+//! - Steady traffic allocates nothing.
+//!
+//! # What is not
+//!
+//! - The ends are not `Clone` and not `Sync`: for many senders take a [funnel](crate::funnel).
+//! - Chunks of a burst are given back when the receiver has read them, except for [`Options::retain`] bytes; home stays.
+//! - A receiver that has just taken many messages without waiting and finds none lets its sender get ahead for some 100 ns before it looks again.
+//! - A message that is too large for the line of its header takes lines of its own, so sizes just over 60 bytes cost twice those just
+//!   below.
+
+mod memory;
+mod receiver;
+mod segment;
+mod sender;
+mod shared;
+
+use std::marker::PhantomData;
+
+#[cfg(not(any(loom, shuttle)))]
+pub use receiver::Batch;
+pub use receiver::{IntoIter, Iter, Receiver, TryIter};
+#[cfg(not(any(loom, shuttle)))]
+pub use sender::Claim;
+pub use sender::Sender;
+
+use crate::sync::Arc;
+use crate::wait::{Adaptive, Wait};
+use segment::Measures;
+use shared::Shared;
+
+/// Bytes of chunks that are kept where nothing is said.
+const RETAIN: usize = 1 << 20;
+
+/// A pipe that holds up to `capacity` messages; a sender that finds it full waits.
+///
+/// ```
+/// let (mut sender, mut receiver) = threadtoll::pipe::bounded(2);
+/// sender.send("ask").unwrap();
+/// assert_eq!(receiver.recv(), Ok("ask"));
+/// ```
+///
+/// # Panics
+///
+/// If `capacity` is 0 or does not fit into memory.
+pub fn bounded<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+    Options::new().bounded(capacity)
+}
+
+/// A pipe whose sender never waits.
+pub fn unbounded<T: Send>() -> (Sender<T>, Receiver<T>) {
+    Options::new().unbounded()
+}
+
+/// How a pipe is to be made.
+///
+/// ```
+/// use threadtoll::pipe;
+/// use threadtoll::wait::Spin;
+///
+/// let (mut sender, mut receiver) = pipe::Options::new().wait(Spin).bounded(1024);
+/// sender.send(1).unwrap();
+/// assert_eq!(receiver.recv(), Ok(1));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Options<W: Wait = Adaptive> {
+    retain: usize,
+    _wait: PhantomData<W>,
+}
+
+impl Options {
+    /// As [`bounded`] and [`unbounded`] make them.
+    pub fn new() -> Self {
+        Options { retain: RETAIN, _wait: PhantomData }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options::new()
+    }
+}
+
+impl<W: Wait> Options<W> {
+    /// How its ends wait.
+    pub fn wait<V: Wait>(self, _: V) -> Options<V> {
+        Options { retain: self.retain, _wait: PhantomData }
+    }
+
+    /// How many bytes of chunks are kept for the next burst, at most. The default is 1 MiB.
+    pub fn retain(self, bytes: usize) -> Self {
+        Options { retain: bytes, ..self }
+    }
+
+    /// A pipe that holds up to `capacity` messages.
+    ///
+    /// # Panics
+    ///
+    /// If `capacity` is 0 or does not fit into memory.
+    pub fn bounded<T: Send>(self, capacity: usize) -> (Sender<T, W>, Receiver<T, W>) {
+        assert!(capacity > 0, "a pipe for no messages");
+        self.make(Measures::bounded::<T>(capacity))
+    }
+
+    /// A pipe whose sender never waits.
+    pub fn unbounded<T: Send>(self) -> (Sender<T, W>, Receiver<T, W>) {
+        self.make(Measures::unbounded::<T>())
+    }
+
+    fn make<T: Send>(self, measures: Measures) -> (Sender<T, W>, Receiver<T, W>) {
+        let shared = Arc::new(Shared::new::<W>(measures, self.retain));
+        (Sender::new(Arc::clone(&shared)), Receiver::new(shared))
+    }
+}
+
+/// What the memory of a queue is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// Bytes of the ring that is there as long as the queue.
+    pub home_bytes: usize,
+    /// Bytes of chunks that hold messages or did so a moment ago.
+    pub burst_bytes: usize,
+    /// Bytes of chunks that are kept for the next burst.
+    pub kept_bytes: usize,
+}
+
+fn memory_use<T>(shared: &Shared<T>) -> MemoryUse {
+    MemoryUse {
+        home_bytes: shared.measures.home_units * memory::Geometry::<T>::UNIT,
+        burst_bytes: shared.spares.used_bytes(),
+        kept_bytes: shared.spares.kept_bytes(),
+    }
+}
+
+fn capacity<T>(shared: &Shared<T>) -> Option<usize> {
+    (shared.measures.chunk_units == 0).then_some(shared.measures.home as usize)
+}

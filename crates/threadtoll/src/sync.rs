@@ -1,0 +1,28 @@
+//! The one seam over the standard library, loom and shuttle: atomics, cells, futexes, barriers, time.
+//!
+//! Everything in this crate that two threads touch comes from here, so that a model checker sees it. A build with `--cfg loom`
+//! or `--cfg shuttle` takes the checker's types; nothing else in the crate knows which.
+
+#[cfg(not(any(loom, shuttle)))]
+mod real;
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use real::*;
+
+#[cfg(any(loom, shuttle))]
+mod modelled;
+#[cfg(any(loom, shuttle))]
+pub(crate) use modelled::*;
+
+/// Alone on its cache lines. 128 bytes: the adjacent-line prefetcher of x86 and the big cores of aarch64 move pairs of 64.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Alone<T>(pub(crate) T);
+
+impl<T> std::ops::Deref for Alone<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}

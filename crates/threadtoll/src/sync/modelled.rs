@@ -1,0 +1,326 @@
+//! What the model checkers see instead.
+//!
+//! - A futex sleeps on a lock and a condition variable that all futexes share, like a bucket of the kernel's table.
+//! - `membarrier(2)` acts on other threads, which no checker can model: a full fence on both sides stands for it. What is
+//!   shipped for kernels without it ([`Kernel::Lacks`]) is checked as it is.
+//! - Time does not pass, except that a sleep with a limit may end at any moment, and then the limit has passed.
+//! - Memory that was given back stays a ruin until the next execution, so that whoever still goes there is told so ([`Life`]).
+//!
+//! A model says with [`begin`] what is broken on purpose, see `mutate!`.
+
+#[cfg(loom)]
+use loom as checker;
+#[cfg(all(shuttle, not(loom)))]
+use shuttle as checker;
+
+pub(crate) use checker::sync::Arc;
+pub(crate) use checker::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+pub(crate) use checker::thread::yield_now;
+
+use checker::sync::{Condvar, Mutex};
+use std::cell::{Cell, RefCell};
+use std::ops::{Add, Deref};
+use std::time::Duration;
+
+#[cfg(loom)]
+pub(crate) use loom::cell::UnsafeCell;
+
+/// Shuttle runs one thread at a time and has no cells of its own.
+#[cfg(all(shuttle, not(loom)))]
+#[derive(Debug)]
+pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+#[cfg(all(shuttle, not(loom)))]
+impl<T> UnsafeCell<T> {
+    pub(crate) fn new(value: T) -> Self {
+        UnsafeCell(std::cell::UnsafeCell::new(value))
+    }
+
+    pub(crate) fn with<R>(&self, body: impl FnOnce(*const T) -> R) -> R {
+        body(self.0.get())
+    }
+
+    pub(crate) fn with_mut<R>(&self, body: impl FnOnce(*mut T) -> R) -> R {
+        body(self.0.get())
+    }
+}
+
+/// What the kernel has to offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kernel {
+    /// `membarrier(2)`.
+    Orders,
+    /// No such call: senders fence.
+    Lacks,
+    /// No such call any more, since the queue was made: nobody may sleep for long.
+    Refuses,
+}
+
+// A checker runs all threads of a model on the thread that asked for it, so these are of a model, not of one of its threads.
+thread_local! {
+    static KERNEL: Cell<Kernel> = const { Cell::new(Kernel::Orders) };
+    static BROKEN: RefCell<String> = const { RefCell::new(String::new()) };
+    static CLOCK: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    static BOXED: Cell<usize> = const { Cell::new(0) };
+    static RUINS: RefCell<Vec<Ruin>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An execution of a model begins, in which `broken` is broken on purpose.
+#[cfg(test)]
+pub(crate) fn begin(kernel: Kernel, broken: &str) {
+    KERNEL.set(kernel);
+    BROKEN.with_borrow_mut(|name| broken.clone_into(name));
+    CLOCK.set(Duration::ZERO);
+    BOXED.set(0);
+    RUINS.take();
+}
+
+/// Whether this is broken on purpose.
+pub(crate) fn broken(name: &str) -> bool {
+    BROKEN.with_borrow(|broken| broken == name)
+}
+
+/// What it is when nothing is broken is told in `real.rs`.
+macro_rules! mutate {
+    ($name:ident, $ordering:ident) => {
+        if crate::sync::broken(stringify!($name)) {
+            crate::sync::Ordering::Relaxed
+        } else {
+            crate::sync::Ordering::$ordering
+        }
+    };
+    ($name:ident, $shipped:expr => $broken:expr) => {
+        if crate::sync::broken(stringify!($name)) { $broken } else { $shipped }
+    };
+}
+pub(crate) use mutate;
+
+/// Memory that was given back.
+struct Ruin {
+    place: *mut (),
+    size: usize,
+    clear: fn(*mut ()),
+}
+
+impl Ruin {
+    fn covers(&self, address: usize) -> bool {
+        (self.place.addr()..self.place.addr() + self.size).contains(&address)
+    }
+}
+
+impl Drop for Ruin {
+    fn drop(&mut self) {
+        (self.clear)(self.place);
+    }
+}
+
+/// Moves a value to a place of its own.
+pub(crate) fn boxed<T>(value: T) -> *mut T {
+    BOXED.set(BOXED.get() + 1);
+    Box::into_raw(Box::new(value))
+}
+
+/// Frees what came from [`boxed`], but not before the next execution.
+///
+/// # Safety
+///
+/// As for [`Box::from_raw`].
+pub(crate) unsafe fn free_boxed<T>(place: *mut T) {
+    fn clear<T>(place: *mut ()) {
+        // SAFETY: came from a box, says the caller of `free_boxed`, and this is called once.
+        drop(unsafe { Box::from_raw(place.cast::<T>()) });
+    }
+    BOXED.set(BOXED.get() - 1);
+    RUINS.with_borrow_mut(|ruins| {
+        ruins.push(Ruin { place: place.cast(), size: size_of::<T>(), clear: clear::<T> })
+    });
+}
+
+/// How many values are in boxes.
+#[cfg(test)]
+pub(crate) fn boxes() -> usize {
+    BOXED.get()
+}
+
+/// Whether memory is alive. Whoever goes there says so, and whoever gives it back too, so that the checker sees when the one does
+/// not come before the other.
+#[derive(Debug)]
+pub(crate) struct Life(UnsafeCell<bool>);
+
+impl Life {
+    pub(crate) fn new() -> Self {
+        Life(UnsafeCell::new(true))
+    }
+
+    pub(crate) fn assert(&self) {
+        // SAFETY: the checker sees to it that nobody ends it meanwhile.
+        let alive = self.0.with(|alive| unsafe { *alive });
+        assert!(alive, "this memory was given back");
+    }
+
+    pub(crate) fn end(&self) {
+        self.assert();
+        // SAFETY: the checker sees to it that nobody else is here.
+        self.0.with_mut(|alive| unsafe { *alive = false });
+    }
+}
+
+/// An atomic that notices when it is used in a box that was given back.
+macro_rules! watched {
+    ($name:ident $(<$t:ident>)?, $content:ty) => {
+        #[derive(Debug)]
+        pub(crate) struct $name$(<$t>)?(checker::sync::atomic::$name$(<$t>)?);
+
+        impl$(<$t>)? $name$(<$t>)? {
+            pub(crate) fn new(value: $content) -> Self {
+                $name(checker::sync::atomic::$name::new(value))
+            }
+        }
+
+        impl$(<$t>)? Deref for $name$(<$t>)? {
+            type Target = checker::sync::atomic::$name$(<$t>)?;
+
+            fn deref(&self) -> &Self::Target {
+                let here = std::ptr::from_ref(self).addr();
+                let ruined = RUINS.with_borrow(|ruins| ruins.iter().any(|ruin| ruin.covers(here)));
+                assert!(!ruined, "this memory was given back");
+                &self.0
+            }
+        }
+    };
+}
+watched!(AtomicU64, u64);
+watched!(AtomicPtr<T>, *mut T);
+
+/// A word with a place to sleep at.
+#[derive(Debug)]
+pub(crate) struct AtomicU32 {
+    word: checker::sync::atomic::AtomicU32,
+    pub(crate) life: Life,
+}
+
+impl AtomicU32 {
+    pub(crate) fn new(value: u32) -> Self {
+        AtomicU32 { word: checker::sync::atomic::AtomicU32::new(value), life: Life::new() }
+    }
+}
+
+impl Deref for AtomicU32 {
+    type Target = checker::sync::atomic::AtomicU32;
+
+    fn deref(&self) -> &Self::Target {
+        self.life.assert();
+        &self.word
+    }
+}
+
+/// Who wants to sleep for no longer than this looks again soon; a longer limit is somebody's deadline.
+const NAP: Duration = Duration::from_millis(1);
+
+struct Bucket {
+    lock: Mutex<()>,
+    woken: Condvar,
+}
+
+checker::lazy_static! {
+    static ref BUCKET: Bucket = Bucket { lock: Mutex::new(()), woken: Condvar::new() };
+}
+
+pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
+    if let Some(timeout) = timeout {
+        if timeout <= NAP {
+            // Another one will follow: others must come to run, or this goes on for ever.
+            return yield_now();
+        }
+        // The checker tries all that others may do before this, so this is any moment; having been woken is one of them.
+        word.load(Ordering::Relaxed);
+        CLOCK.set(CLOCK.get() + timeout);
+        return;
+    }
+    let Ok(guard) = BUCKET.lock.lock() else { return };
+    // The kernel compares under the lock of the bucket; the lock is what orders this load after the waker's store.
+    if word.load(Ordering::Relaxed) == expected {
+        drop(BUCKET.woken.wait(guard));
+    }
+}
+
+pub(crate) fn futex_wake(_: &AtomicU32) {
+    drop(BUCKET.lock.lock());
+    BUCKET.woken.notify_all();
+}
+
+pub(crate) fn light_barrier() {
+    if KERNEL.get() == Kernel::Orders {
+        fence(Ordering::SeqCst);
+    }
+}
+
+pub(crate) fn heavy_barrier() -> bool {
+    if KERNEL.get() == Kernel::Refuses {
+        return false;
+    }
+    fence(Ordering::SeqCst);
+    true
+}
+
+pub(crate) fn senders_must_fence() -> bool {
+    KERNEL.get() == Kernel::Lacks
+}
+
+pub(crate) fn spin_loop() {
+    yield_now();
+}
+
+pub(crate) fn prefetch_to_write<T>(_: *const T) {}
+
+pub(crate) fn only_cpu() -> Option<u32> {
+    None
+}
+
+pub(crate) fn process() -> u32 {
+    1
+}
+
+/// Nothing forks in a model.
+#[derive(Debug)]
+pub(crate) struct Kept<T>(T);
+
+impl<T> Kept<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Kept(value)
+    }
+}
+
+impl<T> Deref for Kept<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// What the model's clock shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Instant(Duration);
+
+impl Instant {
+    pub(crate) fn now() -> Self {
+        Instant(CLOCK.get())
+    }
+
+    pub(crate) fn checked_add(self, by: Duration) -> Option<Self> {
+        Some(Instant(self.0 + by))
+    }
+
+    pub(crate) fn saturating_duration_since(&self, earlier: Instant) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Instant;
+
+    fn add(self, by: Duration) -> Instant {
+        Instant(self.0 + by)
+    }
+}

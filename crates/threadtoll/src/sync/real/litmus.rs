@@ -1,0 +1,122 @@
+//! Store buffering on real cores: the shape that parking stands on.
+//!
+//! One side stores, executes [`light_barrier`] and loads what the other stores; the other does the same with
+//! [`heavy_barrier`]. That both miss the other's store must never happen. What makes this a test is its second half: with the
+//! system call left out — the fences stay — it does happen, on the same cores, in the same loops.
+//!
+//! Both sides run freely and store numbers that rise, so that each round of one meets many of the other, and what they
+//! saw is put together afterwards (as by Melissaris, Markakis, Shaw and Martonosi: *PerpLE*, MICRO 2020).
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::super::Alone;
+use super::{
+    AtomicBool, AtomicU32, Ordering, fence, heavy_barrier, light_barrier, only_cpu, senders_must_fence,
+    spin_loop,
+};
+
+/// Rounds of the light side before what was seen is put together.
+const ROUNDS: u32 = 1 << 19;
+/// Rounds of the heavy side by then, at most.
+const MOST: usize = 1 << 21;
+
+#[derive(Default)]
+struct Shape {
+    light: Alone<AtomicU32>,
+    heavy: Alone<AtomicU32>,
+    over: Alone<AtomicBool>,
+}
+
+/// What came out.
+#[derive(Debug, Default)]
+struct Outcome {
+    light_rounds: u64,
+    heavy_rounds: u64,
+    /// Heavy rounds in which neither side saw the other.
+    missed: u64,
+}
+
+/// The light side's rounds: what it saw in each.
+fn light(shape: &Shape, pause: u32) -> Vec<u32> {
+    let saw = (1..=ROUNDS).map(|round| {
+        (0..pause).for_each(|_| spin_loop());
+        shape.light.store(round, Ordering::Release);
+        light_barrier();
+        shape.heavy.load(Ordering::Relaxed)
+    });
+    let saw = saw.collect();
+    shape.over.store(true, Ordering::Relaxed);
+    saw
+}
+
+/// The heavy side's.
+fn heavy(shape: &Shape, barrier: fn()) -> Vec<u32> {
+    let mut saw = Vec::with_capacity(MOST);
+    while saw.len() < MOST && !shape.over.load(Ordering::Relaxed) {
+        shape.heavy.store(saw.len() as u32 + 1, Ordering::Relaxed);
+        barrier();
+        saw.push(shape.light.load(Ordering::Relaxed));
+    }
+    saw
+}
+
+/// Plays until the time is over or something was missed.
+fn play(limit: Duration, barrier: fn()) -> Outcome {
+    let mut outcome = Outcome::default();
+    let began = Instant::now();
+    for pause in (0..4).cycle() {
+        if began.elapsed() >= limit || outcome.missed > 0 {
+            break;
+        }
+        let shape = Shape::default();
+        let start = Barrier::new(2);
+        let (light, heavy) = thread::scope(|scope| {
+            let light = scope.spawn(|| {
+                start.wait();
+                light(&shape, pause)
+            });
+            start.wait();
+            let heavy = heavy(&shape, barrier);
+            (light.join().expect("the light side does not panic"), heavy)
+        });
+        outcome.light_rounds += light.len() as u64;
+        outcome.heavy_rounds += heavy.len() as u64;
+        let missed = heavy.iter().zip(1..).filter(|&(&saw, round)| {
+            // The first light round that this heavy round did not see has the number `saw + 1`; did it see this one?
+            light.get(saw as usize).is_some_and(|&of_heavy| of_heavy < round)
+        });
+        outcome.missed += missed.count() as u64;
+    }
+    outcome
+}
+
+/// The fences of [`heavy_barrier`] without its system call.
+fn stubbed() {
+    fence(Ordering::SeqCst);
+    fence(Ordering::SeqCst);
+}
+
+fn shipped() {
+    assert!(heavy_barrier(), "the kernel refuses what it granted before");
+}
+
+#[test]
+fn only_the_system_call_keeps_the_order() {
+    let cpus = thread::available_parallelism().map_or(1, usize::from);
+    if cpus < 2 || only_cpu().is_some() {
+        println!("skipped: with one CPU nothing happens at the same time");
+        return;
+    }
+    if senders_must_fence() {
+        println!("skipped: this kernel has no membarrier(2), so senders fence and there is nothing to try");
+        return;
+    }
+    let without = play(Duration::from_secs(20), stubbed);
+    println!("without the system call: {without:?}");
+    assert!(without.missed > 0, "the forbidden outcome was not seen where nothing forbids it: {without:?}");
+    let with = play(Duration::from_secs(2), shipped);
+    println!("with it: {with:?}");
+    assert_eq!(with.missed, 0, "{with:?}");
+}

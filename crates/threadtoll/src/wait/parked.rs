@@ -1,0 +1,168 @@
+//! Sleeping until somebody says that there is something, without ever missing it.
+//!
+//! The two sides of a queue share a word. A side that is about to sleep sets its bit there, makes sure that the other side will see it
+//! (or has already published what is waited for), looks once more, and sleeps on the word. The other side publishes, then looks
+//! at the word; whoever finds the bit clears it and wakes. The order "set, barrier, look" against "publish, barrier, look" is Dekker's;
+//! the barriers are [`crate::sync::light_barrier`] and [`crate::sync::heavy_barrier`].
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use super::{Looked, Meeting, Patience, Wait};
+use crate::sync::{AtomicU32, Instant, Ordering, futex_wait, futex_wake, heavy_barrier, mutate};
+
+/// Longest nap where the kernel does not promise that the other side sees our bit.
+const NAP: Duration = Duration::from_millis(1);
+
+/// How waiting ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Waited<R> {
+    /// It was there.
+    Found(R),
+    /// The deadline passed.
+    Late,
+    /// This process is a child of the one in which the queue was made: nobody will ever come.
+    Forked,
+}
+
+/// Whether a look may overlook what was published a moment ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Certainty {
+    /// It may: another look follows.
+    Glance,
+    /// It may not: whoever finds nothing goes to sleep.
+    Certain,
+}
+
+/// What a side has achieved that announced its sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Announced {
+    /// Whoever publishes from now on will see that somebody sleeps; what was published before is seen by the next look.
+    Surely,
+    /// Somebody may publish and not see it: no sleep longer than this.
+    ForNoLongerThan(Duration),
+}
+
+/// Announces by the barrier that the other side leaves out. The partner of [`crate::sync::light_barrier`] in a send: without it, the
+/// sleeper's bit may still be on its way while the sender, having looked at an old word, is gone; and what it sent may be on its way
+/// while we look.
+pub(crate) fn by_barrier() -> Announced {
+    if heavy_barrier() { Announced::Surely } else { Announced::ForNoLongerThan(NAP) }
+}
+
+/// A side of a queue that may sleep.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sleeper<'a> {
+    /// The word that both sides share; 0 in a forked child.
+    pub(crate) word: &'a AtomicU32,
+    /// This side's bit.
+    pub(crate) bit: u32,
+    pub(crate) meeting: &'a Meeting,
+    /// 0 or 1.
+    pub(crate) side: usize,
+    /// Whether others may sleep by the same bit. Then only who wakes clears it: left standing, it costs one needless wake-up,
+    /// cleared too early it would cost somebody's.
+    pub(crate) many: bool,
+    /// Looks before the first pause; usually [`super::BARE`].
+    pub(crate) bare: u32,
+    /// The process in which the queue was made.
+    pub(crate) process: u32,
+}
+
+impl Sleeper<'_> {
+    /// Takes the bit back.
+    fn awake(&self) {
+        if !self.many {
+            self.word.fetch_and(!self.bit, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether this is a forked child, as far as a load can tell.
+    pub(super) fn wiped(&self) -> bool {
+        self.word.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether this is a forked child.
+    #[cold]
+    pub(super) fn forked(&self) -> bool {
+        self.wiped() || self.process != crate::sync::process()
+    }
+}
+
+/// Waits as `W` does until `look` finds something. `announce` makes sure that whoever publishes sees the sleeper's bit.
+#[inline(always)]
+pub(crate) fn wait<W: Wait, R>(
+    sleeper: Sleeper<'_>,
+    deadline: Option<Instant>,
+    announce: impl FnMut() -> Announced,
+    mut look: impl FnMut(Certainty) -> Option<R>,
+) -> Waited<R> {
+    let patience = Patience { deadline, sleeper, rounds: Cell::new(0) };
+    match W::look(&patience, || look(Certainty::Glance)) {
+        Looked::Found(found) => Waited::Found(found),
+        Looked::Sleep => sleep(sleeper, deadline, announce, look),
+        Looked::Late => last_look(sleeper, look),
+    }
+}
+
+/// The time is over, or this is a child: what is there now still counts.
+#[cold]
+fn last_look<R>(sleeper: Sleeper<'_>, mut look: impl FnMut(Certainty) -> Option<R>) -> Waited<R> {
+    if sleeper.forked() {
+        return Waited::Forked;
+    }
+    look(Certainty::Certain).map_or(Waited::Late, Waited::Found)
+}
+
+#[inline(never)]
+fn sleep<R>(
+    sleeper: Sleeper<'_>,
+    deadline: Option<Instant>,
+    mut announce: impl FnMut() -> Announced,
+    mut look: impl FnMut(Certainty) -> Option<R>,
+) -> Waited<R> {
+    let Sleeper { word, bit, meeting, side, .. } = sleeper;
+    meeting.arrive(side);
+    loop {
+        if sleeper.forked() {
+            return Waited::Forked;
+        }
+        let began = meeting.now();
+        let mut limit = match deadline {
+            Some(deadline) => match deadline.saturating_duration_since(Instant::now()) {
+                Duration::ZERO => return last_look(sleeper, look),
+                left => Some(left),
+            },
+            None => None,
+        };
+        // Acquire: if the other side clears the bit again, what it published is seen by the look below.
+        let said = word.fetch_or(bit, Ordering::AcqRel) | bit;
+        if let Announced::ForNoLongerThan(nap) = mutate!(announce, announce() => Announced::Surely) {
+            limit = Some(limit.map_or(nap, |limit| limit.min(nap)));
+        }
+        if let Some(found) = mutate!(look_before_sleep, look(Certainty::Certain) => None) {
+            sleeper.awake();
+            return Waited::Found(found);
+        }
+        let falling_asleep = began.map(|began| Instant::now().saturating_duration_since(began));
+        futex_wait(word, mutate!(said, said => word.load(Ordering::Relaxed)), limit);
+        if word.load(Ordering::Acquire) & bit == 0 {
+            meeting.woken(falling_asleep);
+        } else {
+            sleeper.awake();
+        }
+        if let Some(found) = look(Certainty::Certain) {
+            return Waited::Found(found);
+        }
+    }
+}
+
+/// Wakes the side whose bit is set. `side` is the side that calls.
+#[cold]
+pub(crate) fn wake(word: &AtomicU32, bit: u32, meeting: &Meeting, side: usize) {
+    // Release: whoever finds its bit cleared sees what was published before.
+    if word.fetch_and(!bit, Ordering::AcqRel) & bit != 0 {
+        meeting.waking(side);
+        futex_wake(word);
+    }
+}

@@ -1,0 +1,649 @@
+//! A machine whose threads perform their instructions out of order, and every state that it can reach.
+//!
+//! A thread has a window of instructions that were fetched but not retired. Any of them may be *performed* — a load reads
+//! the one shared memory, a store writes it — before an earlier one, unless the [`Hardware`] forbids it. Past a branch whose
+//! outcome is not known, loads go on along a guess; a wrong guess is a run that did not happen.
+//!
+//! - [`Hardware::Tso`] lets only loads overtake stores, which is x86: a store that was not performed is one in the store buffer, and a
+//!   load finds it there. Read-modify-writes are full barriers.
+//! - [`Hardware::Weak`] lets everything overtake everything, but for accesses to the same place, acquire, release and fences. A
+//!   read-modify-write reads first and writes later; in between nobody else writes there, but whatever its ordering lets pass passes.
+//!   Memory is one for all threads, as on Arm and RISC-V; POWER is not covered.
+//!
+//! `membarrier(2)` asks every other thread for a full barrier, which that thread executes between any two of its instructions: everything
+//! before has been performed, nothing behind. The call returns when all have. A futex is compared and slept on in one
+//! step; a sleeper may be woken for no reason at any moment, but nobody may rely on it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+
+pub(crate) type Place = u8;
+pub(crate) type Register = u8;
+pub(crate) type Label = u16;
+
+/// What an access orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Relaxed,
+    Acquire,
+    Release,
+    AcqRel,
+}
+
+impl Order {
+    fn acquires(self) -> bool {
+        matches!(self, Order::Acquire | Order::AcqRel)
+    }
+
+    fn releases(self) -> bool {
+        matches!(self, Order::Release | Order::AcqRel)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Instruction {
+    Store(Place, u8, Order),
+    Load(Register, Place, Order),
+    /// `place = place & and | or`, the old value into the register.
+    Update(Register, Place, u8, u8, Order),
+    Fence,
+    Membarrier,
+    /// Sleeps if the place has the register's value with these bits set.
+    FutexWait(Place, Register, u8),
+    FutexWake(Place),
+    /// Goes there if a bit of these is set in the register.
+    IfAny(Register, u8, Label),
+    /// Goes there if the register is at least this.
+    IfAtLeast(Register, u8, Label),
+    Goto(Label),
+    At(Label),
+    /// The register has this value, or the machine is wrong.
+    Assert(Register, u8),
+}
+
+use Instruction::*;
+
+impl Instruction {
+    fn place(self) -> Option<Place> {
+        match self {
+            Store(place, ..) | Load(_, place, _) | Update(_, place, ..) => Some(place),
+            _ => None,
+        }
+    }
+
+    fn writes(self) -> Option<Register> {
+        match self {
+            Load(register, ..) | Update(register, ..) => Some(register),
+            _ => None,
+        }
+    }
+
+    fn reads(self) -> Option<Register> {
+        match self {
+            FutexWait(_, register, _)
+            | IfAny(register, ..)
+            | IfAtLeast(register, ..)
+            | Assert(register, _) => Some(register),
+            _ => None,
+        }
+    }
+
+    fn acquires(self) -> bool {
+        matches!(self, Load(_, _, order) | Update(_, _, _, _, order) if order.acquires())
+    }
+
+    fn releases(self) -> bool {
+        matches!(self, Store(_, _, order) | Update(_, _, _, _, order) if order.releases())
+    }
+
+    /// Nothing passes it in either direction.
+    fn is_wall(self) -> bool {
+        matches!(self, Fence | Membarrier | FutexWait(..) | FutexWake(_) | Assert(..))
+    }
+
+    fn is_branch(self) -> bool {
+        matches!(self, IfAny(..) | IfAtLeast(..))
+    }
+
+    /// Whether a branch is taken if its register has this value.
+    fn takes(self, value: u8) -> bool {
+        match self {
+            IfAny(_, bits, _) => value & bits != 0,
+            IfAtLeast(_, least, _) => value >= least,
+            _ => false,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hardware {
+    Tso,
+    Weak,
+}
+
+/// How far an instruction in the window has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Stage {
+    Fetched,
+    /// A branch that was followed on a guess: whether it was taken.
+    Guessed(bool),
+    /// An update that has read and not written; a membarrier that waits; a sleeper.
+    Half(u8),
+    Performed(u8),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Entry {
+    at: u8,
+    stage: Stage,
+}
+
+const REGISTERS: usize = 4;
+const PLACES: usize = 6;
+/// Instructions that a thread holds in flight, at most.
+const WINDOW: usize = 12;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+struct Thread {
+    window: Vec<Entry>,
+    next: u8,
+    registers: [u8; REGISTERS],
+    /// Threads whose membarrier waits for this one.
+    asked_by: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    memory: [u8; PLACES],
+    /// The thread that has read a place and is about to write it, plus 1.
+    locked: [u8; PLACES],
+    threads: Vec<Thread>,
+}
+
+/// What a run of the checker found.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// From every state that can be reached the end can be reached, without a wake-up that comes for no reason.
+    Sound { states: usize },
+    /// From this state it cannot.
+    Lost { states: usize, trace: Vec<String> },
+    /// A register did not have the value that was asserted.
+    Wrong { states: usize, trace: Vec<String> },
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Sound { states } => write!(f, "sound in all {states} states"),
+            Verdict::Lost { states, trace } => {
+                write!(f, "somebody waits for ever, found among {states} states:\n  {}", trace.join("\n  "))
+            }
+            Verdict::Wrong { states, trace } => {
+                write!(f, "a wrong value, found among {states} states:\n  {}", trace.join("\n  "))
+            }
+        }
+    }
+}
+
+/// What happened in a step, to be told if it comes to that.
+#[derive(Clone, Copy)]
+struct Event {
+    thread: usize,
+    what: &'static str,
+    instruction: Instruction,
+    value: u8,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Event { thread, what, instruction, value } = self;
+        let name = ["sender", "receiver"][*thread];
+        write!(f, "{name}: {what} {instruction:?}")?;
+        match instruction {
+            Load(..) | Update(..) | Assert(..) => write!(f, ": {value}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A step that a state allows.
+struct Step {
+    event: Event,
+    next: State,
+    /// It may never happen.
+    idle: bool,
+}
+
+pub(crate) struct Machine {
+    hardware: Hardware,
+    programs: Vec<Vec<Instruction>>,
+    /// What a sleeper may count on: a limit on its sleep makes every wake-up certain.
+    naps: bool,
+}
+
+impl Machine {
+    pub(crate) fn new(hardware: Hardware, programs: Vec<Vec<Instruction>>, naps: bool) -> Self {
+        Machine { hardware, programs, naps }
+    }
+
+    fn target(&self, thread: usize, label: Label) -> u8 {
+        let at = self.programs[thread].iter().position(|i| *i == At(label));
+        at.unwrap_or_else(|| panic!("no label {label}")) as u8
+    }
+
+    fn instruction(&self, thread: usize, at: u8) -> Instruction {
+        self.programs[thread][at as usize]
+    }
+
+    /// Whether the earlier instruction must be performed before the later one.
+    fn ordered(&self, earlier: Instruction, later: Instruction) -> bool {
+        if earlier.is_wall() || later.is_wall() {
+            return true;
+        }
+        let stores = |i| matches!(i, Store(..) | Update(..));
+        if earlier.is_branch() {
+            // Nothing that others see happens on a guess.
+            return stores(later);
+        }
+        if later.is_branch() {
+            return false;
+        }
+        // A load finds an earlier store of its own thread before others do; everything else in one place keeps its order.
+        let forwarded = matches!((earlier, later), (Store(..), Load(..)));
+        if earlier.place() == later.place() && !forwarded {
+            return true;
+        }
+        match self.hardware {
+            Hardware::Tso => !forwarded,
+            Hardware::Weak => earlier.acquires() || later.releases(),
+        }
+    }
+
+    /// A register's value for the instruction at this index of the window, if it is known.
+    fn value(&self, thread: usize, state: &Thread, index: usize, register: Register) -> Option<u8> {
+        for entry in state.window[..index].iter().rev() {
+            if self.instruction(thread, entry.at).writes() == Some(register) {
+                return match entry.stage {
+                    Stage::Performed(value) => Some(value),
+                    // What an update has read is known before it has written.
+                    Stage::Half(value) => Some(value),
+                    _ => None,
+                };
+            }
+        }
+        Some(state.registers[register as usize])
+    }
+
+    /// Retires, resolves and fetches what needs no choice. False if a guess turned out wrong.
+    fn settle(&self, thread: usize, state: &mut Thread) -> bool {
+        loop {
+            let mut changed = false;
+            for index in 0..state.window.len() {
+                let Entry { at, stage } = state.window[index];
+                let Stage::Guessed(guess) = stage else { continue };
+                let branch = self.instruction(thread, at);
+                let Some(register) = branch.reads() else { continue };
+                if let Some(value) = self.value(thread, state, index, register) {
+                    if branch.takes(value) != guess {
+                        return false;
+                    }
+                    state.window[index].stage = Stage::Performed(0);
+                    changed = true;
+                }
+            }
+            // Nobody else can tell when a fence that waits for nothing is performed.
+            if let Some(first) = state.window.first_mut()
+                && self.programs[thread][first.at as usize] == Fence
+            {
+                first.stage = Stage::Performed(0);
+            }
+            while let Some(&Entry { at, stage: Stage::Performed(value) }) = state.window.first() {
+                if let Some(register) = self.instruction(thread, at).writes() {
+                    state.registers[register as usize] = value;
+                }
+                state.window.remove(0);
+                changed = true;
+            }
+            changed |= self.fetch(thread, state);
+            if !changed {
+                return true;
+            }
+        }
+    }
+
+    /// Fetches one more instruction if it is known which.
+    fn fetch(&self, thread: usize, state: &mut Thread) -> bool {
+        if usize::from(state.next) == self.programs[thread].len() || state.window.len() == WINDOW {
+            return false;
+        }
+        if state.window.last().is_some_and(|last| self.instruction(thread, last.at).is_wall()) {
+            return false;
+        }
+        let at = state.next;
+        match self.instruction(thread, at) {
+            Goto(label) => state.next = self.target(thread, label),
+            At(_) => state.next += 1,
+            branch @ (IfAny(register, _, label) | IfAtLeast(register, _, label)) => {
+                let Some(value) = self.value(thread, state, state.window.len(), register) else {
+                    return false;
+                };
+                state.next = if branch.takes(value) { self.target(thread, label) } else { at + 1 };
+            }
+            _ => {
+                state.window.push(Entry { at, stage: Stage::Fetched });
+                state.next += 1;
+            }
+        }
+        true
+    }
+
+    /// Whether loads may overtake the load that is to set this register.
+    fn may_be_overtaken(&self, thread: usize, state: &Thread, register: Register) -> bool {
+        let mut window = state.window.iter().rev().map(|entry| self.instruction(thread, entry.at));
+        self.hardware == Hardware::Weak
+            && window.find(|i| i.writes() == Some(register)).is_some_and(|i| !i.acquires())
+    }
+
+    /// Whether everything that was performed lies before everything that was not.
+    fn is_between_instructions(state: &Thread) -> bool {
+        // What is performed at the front has been retired.
+        state.window.iter().enumerate().all(|(index, entry)| match entry.stage {
+            Stage::Fetched | Stage::Guessed(_) => true,
+            Stage::Performed(_) => false,
+            // A thread that is asked while it asks or sleeps answers in the kernel; one that has half an update does not.
+            Stage::Half(_) => index == 0,
+        })
+    }
+
+    fn steps(&self, state: &State) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for thread in 0..state.threads.len() {
+            self.steps_of(state, thread, &mut steps);
+        }
+        steps
+    }
+
+    fn steps_of(&self, state: &State, thread: usize, steps: &mut Vec<Step>) {
+        let own = &state.threads[thread];
+        let mut add = |what, instruction, value, change: &mut dyn FnMut(&mut State)| {
+            let mut next = state.clone();
+            change(&mut next);
+            let settled = (0..next.threads.len()).all(|thread| {
+                let mut own = std::mem::take(&mut next.threads[thread]);
+                let settled = self.settle(thread, &mut own);
+                next.threads[thread] = own;
+                settled
+            });
+            if settled {
+                let idle = what == IDLE && !self.naps;
+                steps.push(Step { event: Event { thread, what, instruction, value }, next, idle });
+            }
+        };
+        // A barrier for somebody else's membarrier.
+        let in_update = own.window.first().is_some_and(|entry| {
+            matches!(entry.stage, Stage::Half(_)) && matches!(self.instruction(thread, entry.at), Update(..))
+        });
+        if own.asked_by != 0 && !in_update && Self::is_between_instructions(own) {
+            add("executes a barrier for the other's", Membarrier, 0, &mut |next| {
+                next.threads[thread].asked_by = 0;
+            });
+        }
+        // A guess at the branch that fetching has stopped at. It is of use only where a load behind it may overtake the one that
+        // decides it.
+        let full = own.window.len() == WINDOW
+            || own.window.last().is_some_and(|last| self.instruction(thread, last.at).is_wall());
+        if !full
+            && let Some(&branch @ (IfAny(register, _, label) | IfAtLeast(register, _, label))) =
+                self.programs[thread].get(own.next as usize)
+            && self.may_be_overtaken(thread, own, register)
+        {
+            for taken in [false, true] {
+                let what = if taken { "guesses that it takes" } else { "guesses that it does not take" };
+                add(what, branch, 0, &mut |next| {
+                    let own = &mut next.threads[thread];
+                    own.window.push(Entry { at: own.next, stage: Stage::Guessed(taken) });
+                    own.next = if taken { self.target(thread, label) } else { own.next + 1 };
+                });
+            }
+        }
+        for (index, &Entry { at, stage }) in own.window.iter().enumerate() {
+            if matches!(stage, Stage::Performed(_) | Stage::Guessed(_)) {
+                continue;
+            }
+            let instruction = self.instruction(thread, at);
+            let earlier = &own.window[..index];
+            let blocked = earlier.iter().any(|entry| {
+                let before = self.instruction(thread, entry.at);
+                let done = match entry.stage {
+                    Stage::Performed(_) => true,
+                    // What an acquiring update orders may go as soon as it has read, but in its own place.
+                    Stage::Half(_) => {
+                        matches!(before, Update(..))
+                            && matches!(instruction, Load(..))
+                            && before.place() != instruction.place()
+                    }
+                    Stage::Fetched | Stage::Guessed(_) => false,
+                };
+                !done && self.ordered(before, instruction)
+            });
+            if blocked {
+                continue;
+            }
+            let operand = instruction.reads().map(|register| self.value(thread, own, index, register));
+            if operand == Some(None) {
+                continue;
+            }
+            let operand = operand.flatten().unwrap_or(0);
+            let set = |next: &mut State, stage| next.threads[thread].window[index].stage = stage;
+            match (instruction, stage) {
+                (Store(place, value, _), _) => {
+                    if state.locked[place as usize] == 0 {
+                        add("performs", instruction, 0, &mut |next| {
+                            next.memory[place as usize] = value;
+                            set(next, Stage::Performed(0));
+                        });
+                    }
+                }
+                (Load(_, place, _), _) => {
+                    let own_store = earlier.iter().rev().find_map(|entry| {
+                        match (self.instruction(thread, entry.at), entry.stage) {
+                            (Store(other, value, _), Stage::Fetched) if other == place => Some(value),
+                            _ => None,
+                        }
+                    });
+                    let value = own_store.unwrap_or(state.memory[place as usize]);
+                    add("performs", instruction, value, &mut |next| {
+                        set(next, Stage::Performed(value));
+                    });
+                }
+                (Update(_, place, and, or, _), Stage::Fetched) => {
+                    if state.locked[place as usize] == 0 {
+                        let old = state.memory[place as usize];
+                        add("reads", instruction, old, &mut |next| match self.hardware {
+                            Hardware::Tso => {
+                                next.memory[place as usize] = old & and | or;
+                                set(next, Stage::Performed(old));
+                            }
+                            Hardware::Weak => {
+                                next.locked[place as usize] = thread as u8 + 1;
+                                set(next, Stage::Half(old));
+                            }
+                        });
+                    }
+                }
+                (Update(_, place, and, or, _), Stage::Half(old)) => {
+                    add("writes", instruction, old & and | or, &mut |next| {
+                        next.memory[place as usize] = old & and | or;
+                        next.locked[place as usize] = 0;
+                        set(next, Stage::Performed(old));
+                    });
+                }
+                (Membarrier, Stage::Fetched) => {
+                    add("calls", instruction, 0, &mut |next| {
+                        for (other, state) in next.threads.iter_mut().enumerate() {
+                            if other != thread {
+                                state.asked_by |= 1 << thread;
+                            }
+                        }
+                        set(next, Stage::Half(0));
+                    });
+                }
+                (Membarrier, _) => {
+                    if state.threads.iter().all(|other| other.asked_by & 1 << thread == 0) {
+                        add("returns from", instruction, 0, &mut |next| {
+                            set(next, Stage::Performed(0));
+                        });
+                    }
+                }
+                (FutexWait(place, _, bits), Stage::Fetched) => {
+                    let sleeps = state.memory[place as usize] == operand | bits;
+                    let what = if sleeps { "falls asleep in" } else { "finds the word changed in" };
+                    let stage = if sleeps { Stage::Half(place) } else { Stage::Performed(0) };
+                    add(what, instruction, 0, &mut |next| set(next, stage));
+                }
+                (FutexWait(..), _) => {
+                    add(IDLE, instruction, 0, &mut |next| {
+                        set(next, Stage::Performed(0));
+                    });
+                }
+                (FutexWake(place), _) => {
+                    add("performs", instruction, 0, &mut |next| {
+                        for (other, state) in next.threads.iter_mut().enumerate() {
+                            for entry in &mut state.window {
+                                let is_wait = matches!(self.instruction(other, entry.at), FutexWait(..));
+                                if is_wait && entry.stage == Stage::Half(place) {
+                                    entry.stage = Stage::Performed(0);
+                                }
+                            }
+                        }
+                        set(next, Stage::Performed(0));
+                    });
+                }
+                (Assert(_, value), _) => {
+                    let what = if operand == value { "performs" } else { WRONG };
+                    add(what, instruction, operand, &mut |next| set(next, Stage::Performed(0)));
+                }
+                (Update(..) | Fence | IfAny(..) | IfAtLeast(..) | Goto(_) | At(_), _) => {}
+            }
+        }
+    }
+
+    fn is_over(&self, state: &State) -> bool {
+        state
+            .threads
+            .iter()
+            .zip(&self.programs)
+            .all(|(thread, program)| thread.window.is_empty() && usize::from(thread.next) == program.len())
+    }
+
+    /// Visits every state that can be reached; stops at a wrong value.
+    fn explore(&self) -> Explored {
+        let mut first = State {
+            memory: [0; PLACES],
+            locked: [0; PLACES],
+            threads: vec![Thread::default(); self.programs.len()],
+        };
+        for (thread, own) in first.threads.iter_mut().enumerate() {
+            assert!(self.settle(thread, own));
+        }
+        let mut number = HashMap::from([(first.clone(), 0u32)]);
+        let mut explored = Explored {
+            states: vec![first],
+            reached: vec![(0, None)],
+            edges: Vec::new(),
+            over: Vec::new(),
+            wrong: None,
+        };
+        let mut at = 0;
+        while let Some(state) = explored.states.get(at as usize).cloned() {
+            if self.is_over(&state) {
+                explored.over.push(at);
+            }
+            for step in self.steps(&state) {
+                if step.event.what == WRONG {
+                    explored.wrong = Some((at, step.event));
+                    return explored;
+                }
+                let next = *number.entry(step.next).or_insert_with_key(|next| {
+                    explored.states.push(next.clone());
+                    explored.reached.push((at, Some(step.event)));
+                    explored.states.len() as u32 - 1
+                });
+                if !step.idle {
+                    explored.edges.push((next, at));
+                }
+            }
+            at += 1;
+        }
+        explored
+    }
+
+    /// Whether all is well in every state that can be reached.
+    pub(crate) fn run(&self) -> Verdict {
+        let mut explored = self.explore();
+        let states = explored.states.len();
+        if let Some((before, event)) = explored.wrong {
+            let mut trace = explored.trace(before);
+            trace.push(event.to_string());
+            return Verdict::Wrong { states, trace };
+        }
+        // Backwards from the end: what is not met is lost.
+        explored.edges.sort_unstable();
+        let mut ends = vec![false; states];
+        let mut met = explored.over.clone();
+        while let Some(state) = met.pop() {
+            if std::mem::replace(&mut ends[state as usize], true) {
+                continue;
+            }
+            let from = explored.edges.partition_point(|&(to, _)| to < state);
+            let before = explored.edges[from..].iter().take_while(|&&(to, _)| to == state);
+            met.extend(before.map(|&(_, from)| from).filter(|&from| !ends[from as usize]));
+        }
+        // A state with a guess in it may be one that a wrong guess has led to; the same without it is there too.
+        let lost = explored.states.iter().zip(ends).position(|(state, ends)| !ends && !state.has_guess());
+        match lost {
+            None => Verdict::Sound { states },
+            Some(lost) => Verdict::Lost { states, trace: explored.trace(lost as u32) },
+        }
+    }
+
+    /// What the registers of all threads can be at the end.
+    pub(crate) fn outcomes(&self) -> BTreeSet<Vec<u8>> {
+        let explored = self.explore();
+        let over = explored.over.iter().map(|&state| &explored.states[state as usize]);
+        over.map(|state| state.threads.iter().flat_map(|thread| thread.registers).collect()).collect()
+    }
+}
+
+/// The states that can be reached, by number.
+struct Explored {
+    states: Vec<State>,
+    /// How each was first reached, to tell a story.
+    reached: Vec<(u32, Option<Event>)>,
+    /// A state and one before it, for steps that are bound to come.
+    edges: Vec<(u32, u32)>,
+    over: Vec<u32>,
+    wrong: Option<(u32, Event)>,
+}
+
+impl Explored {
+    fn trace(&self, mut state: u32) -> Vec<String> {
+        let mut trace = Vec::new();
+        while let (before, Some(event)) = &self.reached[state as usize] {
+            trace.push(event.to_string());
+            state = *before;
+        }
+        trace.reverse();
+        trace
+    }
+}
+
+impl State {
+    fn has_guess(&self) -> bool {
+        let mut entries = self.threads.iter().flat_map(|thread| &thread.window);
+        entries.any(|entry| matches!(entry.stage, Stage::Guessed(_)))
+    }
+}
+
+const WRONG: &str = "is wrong in";
+const IDLE: &str = "wakes up for no reason from";

@@ -1,0 +1,8 @@
+//! The queues as their users see them: every verb against a plain model, many threads at once, and bad luck.
+
+mod element;
+mod frozen;
+mod funnel_model;
+mod misfortune;
+mod pipe_model;
+mod threads;

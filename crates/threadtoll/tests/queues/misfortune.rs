@@ -1,0 +1,347 @@
+//! Bad luck: one CPU for everybody, more threads than CPUs, counters and rings that go round, and what once went wrong.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use threadtoll::error::{SendError, TryRecvError};
+use threadtoll::wait::{Adaptive, Park, SpinYield, Wait};
+use threadtoll::{funnel, pipe};
+
+/// Binds the calling thread to the first CPU that it may use. False if the system does not let it.
+fn bind_to_one_cpu() -> bool {
+    // SAFETY: a cpu_set_t is plain bits, for which all zeros is a value.
+    let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is valid, and its size is told.
+    if unsafe { libc::sched_getaffinity(0, size_of_val(&allowed), &mut allowed) } != 0 {
+        return false;
+    }
+    // SAFETY: the set was filled in, and the index is inside it.
+    let first = (0..libc::CPU_SETSIZE as usize).find(|&cpu| unsafe { libc::CPU_ISSET(cpu, &allowed) });
+    let Some(first) = first else { return false };
+    // SAFETY: as above.
+    let mut one: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the index is inside the set.
+    unsafe { libc::CPU_SET(first, &mut one) };
+    // SAFETY: the set is valid, and its size is told.
+    unsafe { libc::sched_setaffinity(0, size_of_val(&one), &one) == 0 }
+}
+
+/// Numbers go through and are answered, then go through in a stream.
+fn through_a_pipe<W: Wait + Copy>(wait: W, rounds: u64, on_one_cpu: bool) {
+    let (mut there, mut ask) = pipe::Options::new().wait(wait).bounded::<u64>(4);
+    let (mut answer, mut back) = pipe::Options::new().wait(wait).bounded::<u64>(4);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            assert!(!on_one_cpu || bind_to_one_cpu());
+            for number in ask.iter() {
+                answer.send(number + 1).expect("the asker waits");
+            }
+        });
+        scope.spawn(move || {
+            assert!(!on_one_cpu || bind_to_one_cpu());
+            for number in 0..rounds {
+                there.send(number).expect("the other lives");
+                assert_eq!(back.recv(), Ok(number + 1));
+            }
+        });
+    });
+    let (mut sender, receiver) = pipe::Options::new().wait(wait).bounded::<u64>(64);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            assert!(!on_one_cpu || bind_to_one_cpu());
+            (0..rounds * 10).for_each(|number| sender.send(number).expect("the receiver lives"));
+        });
+        scope.spawn(move || {
+            assert!(!on_one_cpu || bind_to_one_cpu());
+            assert!(receiver.into_iter().eq(0..rounds * 10));
+        });
+    });
+}
+
+#[test]
+fn one_cpu_for_both_ends() {
+    let tried = thread::spawn(bind_to_one_cpu).join().expect("it does not panic");
+    if !tried {
+        println!("skipped: threads cannot be bound to a CPU here");
+        return;
+    }
+    through_a_pipe(Adaptive, 5_000, true);
+    through_a_pipe(Park, 5_000, true);
+    through_a_pipe(SpinYield, 5_000, true);
+}
+
+#[test]
+fn more_threads_than_cpus() {
+    thread::scope(|scope| {
+        for pair in 0..4 {
+            scope.spawn(move || {
+                if pair % 2 == 0 {
+                    through_a_pipe(Adaptive, 3_000, false);
+                } else {
+                    through_a_pipe(Park, 3_000, false);
+                }
+            });
+        }
+    });
+}
+
+/// The ring's end is met at every place of a record, by records of every length.
+#[test]
+fn rings_go_round_many_times() {
+    for capacity in 1..=40 {
+        let (mut sender, mut receiver) = pipe::bounded::<u8>(capacity);
+        let (mut sent, mut received) = (0u64, 0u64);
+        for round in 0..3_000usize {
+            let room = capacity - sender.len();
+            let many = (round * 7 + round / 40) % (room + 1);
+            let messages: Vec<u8> = (0..many as u64).map(|index| (sent + index) as u8).collect();
+            match round % 3 {
+                0 => sender.send_slice(&messages).expect("the receiver lives"),
+                1 => messages.iter().for_each(|&message| sender.send(message).expect("the receiver lives")),
+                _ => {
+                    sender.send_all(messages).expect("the receiver lives");
+                }
+            }
+            sent += many as u64;
+            let taken = (round * 5 + 3) % (capacity + 1);
+            for message in receiver.try_iter().take(taken) {
+                assert_eq!(message, received as u8);
+                received += 1;
+            }
+            assert_eq!(sender.len() as u64, sent - received);
+        }
+    }
+}
+
+/// A claim that was filled only a little must not cost more of the ring than its messages in frames would.
+#[test]
+fn claims_that_are_hardly_filled() {
+    for filled in 1..=124 {
+        let (mut sender, mut receiver) = pipe::bounded::<u8>(1024);
+        let mut sent = Vec::new();
+        while sender.len() < 1024 {
+            let mut claim = sender.claim(124).expect("the receiver lives");
+            let count = claim.room().len().min(filled);
+            for place in &mut claim.room()[..count] {
+                place.write(sent.len() as u8);
+                sent.push(sent.len() as u8);
+            }
+            // SAFETY: so many were written.
+            unsafe { claim.send(count) };
+        }
+        assert!(receiver.try_iter().eq(sent));
+    }
+}
+
+/// Whoever writes all over a claim and then lets it be has not written over what the receiver reads next.
+#[test]
+fn claims_that_are_let_be() {
+    for forgets in [false, true] {
+        let (mut sender, mut receiver) = pipe::bounded::<u8>(1024);
+        let mut claim = sender.claim(124).expect("the receiver lives");
+        claim.room().iter_mut().for_each(|place| {
+            place.write(0xff);
+        });
+        if forgets {
+            std::mem::forget(claim);
+        } else {
+            drop(claim);
+        }
+        (0..200).for_each(|number| sender.send(number).expect("the receiver lives"));
+        assert!(receiver.try_iter().eq(0..200));
+    }
+}
+
+/// A batch that was forgotten with its messages moved out leaves the sender asleep only until the next receive.
+#[test]
+fn a_batch_that_is_forgotten() {
+    let (mut sender, mut receiver) = pipe::bounded::<u64>(4);
+    thread::scope(|scope| {
+        scope.spawn(move || (0..8).for_each(|number| sender.send(number).expect("the receiver lives")));
+        let mut received = 0;
+        while received < 8 {
+            let mut batch = receiver.recv_batch().expect("the sender has not sent all");
+            received += batch.by_ref().count();
+            std::mem::forget(batch);
+            // Time for the sender to fall asleep.
+            thread::sleep(Duration::from_millis(1));
+        }
+    });
+}
+
+/// A deadline that comes while a message is on its way loses neither the message nor the next wake-up.
+#[test]
+fn deadlines_and_messages_cross() {
+    let (mut sender, mut receiver) = pipe::Options::new().wait(Park).bounded::<u64>(1);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for number in 0..5_000 {
+                let mut message = number;
+                while let Err(error) = sender.send_timeout(message, Duration::from_micros(number % 70)) {
+                    message = error.into_inner();
+                }
+            }
+        });
+        for number in 0..5_000 {
+            let mut received = receiver.recv_timeout(Duration::from_micros(number % 60));
+            while received.is_err() {
+                received = receiver.recv_timeout(Duration::from_micros(number % 60));
+            }
+            assert_eq!(received, Ok(number));
+        }
+    });
+}
+
+/// Both leave at once, full or empty, asleep or not.
+#[test]
+fn both_ends_leave_at_once() {
+    for round in 0..2_000u64 {
+        let (mut sender, mut receiver) = pipe::Options::new().wait(Park).bounded::<Box<u64>>(1 + round as usize % 3);
+        thread::scope(|scope| {
+            scope.spawn(move || while sender.send(Box::new(round)).is_ok() {});
+            scope.spawn(move || {
+                for _ in 0..round % 5 {
+                    receiver.recv().expect("the sender stays until we leave");
+                }
+            });
+        });
+    }
+}
+
+/// Disconnection is told only when everything was received, also by those who look in between.
+#[test]
+fn nothing_is_lost_before_disconnection() {
+    for _ in 0..2_000 {
+        let (sender, mut receiver) = funnel::unbounded::<u64>();
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                let sender = sender.clone();
+                scope.spawn(move || (0..3).for_each(|number| sender.send(number).expect("the receiver lives")));
+            }
+            drop(sender);
+            let mut received = 0;
+            loop {
+                match receiver.try_recv() {
+                    Ok(_) => received += 1,
+                    Err(TryRecvError::Disconnected) => break,
+                    Err(_) => thread::yield_now(),
+                }
+            }
+            assert_eq!(received, 6);
+        });
+    }
+}
+
+/// One that leaves wakes one that sleeps, whatever it sleeps for.
+#[test]
+fn leaving_wakes_the_other() {
+    for _ in 0..200 {
+        let (sender, mut receiver) = pipe::Options::new().wait(Park).unbounded::<u64>();
+        thread::scope(|scope| {
+            scope.spawn(move || assert!(receiver.recv().is_err()));
+            thread::sleep(Duration::from_micros(50));
+            drop(sender);
+        });
+        let (mut sender, receiver) = pipe::Options::new().wait(Park).bounded::<u64>(1);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                sender.send(1).expect("the receiver is there still");
+                assert_eq!(sender.send(2), Err(SendError::Disconnected(2)));
+            });
+            thread::sleep(Duration::from_micros(50));
+            drop(receiver);
+        });
+    }
+}
+
+/// Memory of a burst is given back, and traffic that keeps up takes none.
+#[test]
+fn bursts_give_their_memory_back() {
+    let (mut sender, mut receiver) = pipe::Options::new().retain(0).unbounded::<u64>();
+    for _ in 0..3 {
+        (0..1_000_000).for_each(|number| sender.send(number).expect("the receiver lives"));
+        assert!(sender.memory().burst_bytes > 8_000_000);
+        assert!(receiver.try_iter().eq(0..1_000_000));
+        // Back home, which is when the last chunk is left.
+        (0..100_000).for_each(|number| {
+            sender.send(number).expect("the receiver lives");
+            assert_eq!(receiver.try_recv(), Ok(number));
+        });
+        let memory = sender.memory();
+        assert_eq!((memory.burst_bytes, memory.kept_bytes), (0, 0));
+    }
+}
+
+fn stream(messages: u64) {
+    let (mut sender, mut receiver) = pipe::unbounded::<u64>();
+    let began = Instant::now();
+    thread::scope(|scope| {
+        scope.spawn(move || (0..messages).for_each(|number| sender.send(number).expect("the receiver lives")));
+        for number in 0..messages {
+            assert_eq!(receiver.recv(), Ok(number));
+        }
+        assert!(receiver.recv().is_err());
+    });
+    println!("pipe: {messages} messages, each the right one, in {:.1?}", began.elapsed());
+}
+
+fn collect(messages: u64) {
+    let (sender, mut receiver) = funnel::unbounded::<(u64, u64)>();
+    let began = Instant::now();
+    thread::scope(|scope| {
+        for from in 0..4 {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                (0..messages / 4).for_each(|number| sender.send((from, number)).expect("the receiver lives"));
+            });
+        }
+        drop(sender);
+        let mut next = [0; 4];
+        for (from, number) in receiver.iter() {
+            assert_eq!(number, next[from as usize]);
+            next[from as usize] += 1;
+        }
+        assert_eq!(next, [messages / 4; 4]);
+    });
+    println!("funnel: {messages} messages of 4 senders, each in its order, in {:.1?}", began.elapsed());
+}
+
+/// Sleeps and wake-ups of both sides, each of which could be the one that is lost; a watch makes a hang a failure.
+fn naps(rounds: u64) {
+    let moved = AtomicBool::new(false);
+    let over = AtomicBool::new(false);
+    let (mut sender, mut receiver) = pipe::Options::new().wait(Park).bounded::<u64>(1);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Relaxed) {
+                thread::sleep(Duration::from_secs(10));
+                if !moved.swap(false, Relaxed) && !over.load(Relaxed) {
+                    eprintln!("a wake-up was lost: nothing has moved for ten seconds");
+                    std::process::abort();
+                }
+            }
+        });
+        scope.spawn(move || (0..rounds).for_each(|number| sender.send(number).expect("the receiver lives")));
+        for number in 0..rounds {
+            assert_eq!(receiver.recv(), Ok(number));
+            moved.store(true, Relaxed);
+        }
+        over.store(true, Relaxed);
+    });
+    println!("{rounds} messages between ends that sleep at once");
+}
+
+#[test]
+fn a_short_stress() {
+    stream(1_000_000);
+    collect(1_000_000);
+}
+
+#[test]
+#[ignore = "takes minutes; ci/long/stress.sh runs it"]
+fn a_long_stress() {
+    stream(1_000_000_000);
+    collect(200_000_000);
+    naps(5_000_000);
+}

@@ -1,0 +1,78 @@
+//! `gil`: its ring for one sender and one receiver. Batches go through its buffer, without a copy at the receiver.
+//!
+//! Only polled. Its parking ring (`gil::spsc::parking`, as of 0.9.0) publishes a message and then looks whether the receiver
+//! sleeps without a fence between the two, so that a processor may look first: sooner or later both ends sleep, as an
+//! ask-reply between two CPUs of an x86-64 machine did within seconds. A row that may never end is none.
+
+use std::num::NonZeroUsize;
+
+use gil::spsc::{Receiver, Sender, channel};
+use threadtoll_lab::mechanism::Unavailable;
+use threadtoll_lab::queue::{Channel, Queue, Sink, Source, Way};
+use threadtoll_record::Wait;
+
+use crate::{bounded, until};
+
+pub(crate) const QUEUE: Queue = bounded(
+    "gil",
+    env!("VERSION_GIL"),
+    &[Way::one_sender::<Ring>(Wait::Poll).in_batches()],
+    "gil::spsc, a ring for one sender and one receiver",
+);
+
+pub(crate) struct Ring;
+
+impl Channel for Ring {
+    type Source = To;
+    type Sink = From;
+
+    fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
+        let (to, from) = channel(NonZeroUsize::new(capacity).unwrap_or(NonZeroUsize::MIN));
+        Ok((To(to), From(from)))
+    }
+}
+
+pub(crate) struct To(Sender<u64>);
+
+impl Source for To {
+    #[inline(always)]
+    fn send(&mut self, message: u64) {
+        until(|| self.0.try_send(message).ok());
+    }
+
+    #[inline(always)]
+    fn send_batch(&mut self, mut messages: &[u64]) {
+        while !messages.is_empty() {
+            let room = self.0.write_buffer();
+            let (now, later) = messages.split_at(room.len().min(messages.len()));
+            for (place, message) in room.iter_mut().zip(now) {
+                place.write(*message);
+            }
+            // SAFETY: no more than the buffer had, all of it just written.
+            unsafe { self.0.commit(now.len()) };
+            messages = later;
+        }
+    }
+}
+
+pub(crate) struct From(Receiver<u64>);
+
+impl Sink for From {
+    #[inline(always)]
+    fn receive(&mut self) -> u64 {
+        until(|| self.0.try_recv())
+    }
+
+    #[inline(always)]
+    fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[u64])) -> usize {
+        loop {
+            let mut guard = self.0.read_guard();
+            let count = guard.len().min(limit);
+            if count > 0 {
+                take(&guard.as_slice()[..count]);
+                guard.advance(count);
+                return count;
+            }
+        }
+    }
+}
