@@ -35,6 +35,9 @@ pub(crate) enum Command {
     Matrix(Matrix),
     /// Queues between threads, in scenarios: ask-reply and stream
     Queue(Queue),
+    /// How many threads are worth having? Speed-up, queue and wait for threads that share a lock
+    #[command(after_help = PREDICT)]
+    Predict(Predict),
     /// Renders files of results
     Report(Report),
     /// What can be named: a name and a sentence a line
@@ -180,6 +183,59 @@ pub(crate) struct Queue {
     pub(crate) neighbour: Option<String>,
     #[command(flatten)]
     pub(crate) measure: Measure,
+}
+
+/// What the help of `predict` ends with.
+const PREDICT: &str = "\
+FILE holds one duration a line (250ns, 2.5us, 5ms, 2s; # begins a comment), or records that threadtoll has measured: the \
+histogram of the one record that is not its group's reference, or of the Nth record as FILE#N. The shape is stretched to the mean that --hold or \
+--think gives; without them it has its own.\n\n\
+Where a closed form is exact it is what is printed; everything else is simulated. Example: threadtoll predict --hold 5ms \
+--think 95ms --hold-shape fixed --threads 1..32 --tasks 1000";
+
+#[derive(Debug, Args)]
+pub(crate) struct Predict {
+    /// Mean time for which a thread holds the lock (250ns, 2.5us, 5ms, 2s); left out only if --hold-shape is a file
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    pub(crate) hold: Option<String>,
+    /// Mean time of a thread outside the lock; left out only if --think-shape is a file
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    pub(crate) think: Option<String>,
+    /// Numbers of threads, such as 1,2,4 or 1..32 [default: 1 to twice the CPUs]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    pub(crate) threads: Option<String>,
+    /// How hold times are spread: fixed, exponential, or as in FILE [default: exponential]
+    #[arg(long, value_name = "SHAPE")]
+    pub(crate) hold_shape: Option<String>,
+    /// How think times are spread [default: as hold times]
+    #[arg(long, value_name = "SHAPE")]
+    pub(crate) think_shape: Option<String>,
+    /// Time from waking a waiting thread until it runs [default: 0]
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    pub(crate) handoff: Option<String>,
+    /// Who gets the lock: fifo (who has waited longest) or barging (whoever comes by until the woken one runs) [default: fifo]
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) policy: Option<String>,
+    /// Cores that the threads run on [default: no limit, as of threads that sleep]
+    #[arg(long, value_name = "C", allow_hyphen_values = true)]
+    pub(crate) cores: Option<String>,
+    /// Equal locks that share the load, each acquisition taking one at random [default: 1]
+    #[arg(long, value_name = "K", allow_hyphen_values = true)]
+    pub(crate) stripes: Option<String>,
+    /// A run of so many tasks, each a hold and a think time: how long does it take? [default: the long run]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) tasks: Option<String>,
+    /// Simulate even where a closed form is exact
+    #[arg(long)]
+    pub(crate) simulate: bool,
+    /// Seed of simulations [default: 1]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) seed: Option<String>,
+    /// Print the prediction as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) look: Look,
 }
 
 #[derive(Debug, Args)]

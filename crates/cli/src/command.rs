@@ -4,6 +4,7 @@ mod check;
 mod latency;
 mod list;
 mod matrix;
+mod predict;
 mod queue;
 mod report;
 mod survey;
@@ -21,6 +22,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Latency(latency) => &latency.measure.look,
         Command::Matrix(matrix) => &matrix.measure.look,
         Command::Queue(queue) => &queue.measure.look,
+        Command::Predict(predict) => &predict.look,
         Command::Report(report) => &report.look,
         Command::List(list) => &list.look,
     };
@@ -31,6 +33,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Latency(latency) => latency::run(&latency),
         Command::Matrix(matrix) => matrix::run(&matrix),
         Command::Queue(queue) => queue::run(&queue),
+        Command::Predict(predict) => predict::run(&predict),
         Command::Report(report) => report::run(&report),
         Command::List(list) => list::run(&list),
     }

@@ -13,6 +13,8 @@ mod page;
 mod progress;
 mod queues;
 mod request;
+mod shape;
+mod workload;
 
 use std::process::ExitCode;
 

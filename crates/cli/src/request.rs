@@ -370,41 +370,52 @@ fn find(name: &str) -> Result<&'static Mechanism, Failure> {
     })
 }
 
+/// What to do about a duration that is none.
+pub(crate) const DURATIONS: &str = "durations are written 250ns, 2.5us, 5ms or 2s";
+
 /// Reads `250ns`, `2.5us`, `5ms`, `2s` as whole nanoseconds.
 fn duration_ns(option: &str, text: &str) -> Result<u64, Failure> {
-    let hint = "durations are written 250ns, 2.5us, 5ms or 2s";
-    let bad = |why: &str| Failure::usage(format!("{option} {text}: {why}")).hint(hint);
+    let bad = |why: &str| Failure::usage(format!("{option} {text}: {why}")).hint(DURATIONS);
+    let ns = duration(text).map_err(bad)?;
+    if ns == 0.0 {
+        return Err(bad("it must be longer than nothing"));
+    }
+    if ns < 1.0 {
+        return Err(bad("it is shorter than a nanosecond"));
+    }
+    Ok(ns.round() as u64)
+}
+
+/// Reads a duration in nanoseconds, parts and zero included, or says why it is none.
+pub(crate) fn duration(text: &str) -> Result<f64, &'static str> {
     let unit_at = text.find(|c: char| c.is_alphabetic() || c == 'µ').unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
     if number.is_empty() || !number.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-' || c == '+') {
-        return Err(bad("this is no duration"));
+        return Err("this is no duration");
     }
-    let value: f64 = number.parse().map_err(|_| bad("this is no duration"))?;
+    let value: f64 = number.parse().map_err(|_| "this is no duration")?;
     if value < 0.0 {
-        return Err(bad("a duration cannot be negative"));
-    }
-    if value == 0.0 {
-        return Err(bad("it must be longer than nothing"));
+        return Err("a duration cannot be negative");
     }
     let scale = match unit {
         "ns" => 1.0,
         "us" | "µs" => 1e3,
         "ms" => 1e6,
         "s" => 1e9,
-        "" => return Err(bad("the unit is missing")),
-        _ => return Err(bad("this unit is not known")),
+        // Nothing is nothing in any unit.
+        "" if value == 0.0 => 1.0,
+        "" => return Err("the unit is missing"),
+        _ => return Err("this unit is not known"),
     };
     let ns = value * scale;
-    if ns < 1.0 {
-        return Err(bad("it is shorter than a nanosecond"));
-    }
     if ns > LONGEST_NS as f64 {
-        return Err(bad("it is longer than a day"));
+        return Err("it is longer than a day");
     }
-    Ok(ns.round() as u64)
+    // Adding zero turns −0 into 0.
+    Ok(ns + 0.0)
 }
 
-fn count(option: &str, text: &str, least: u64, most: u64) -> Result<u64, Failure> {
+pub(crate) fn count(option: &str, text: &str, least: u64, most: u64) -> Result<u64, Failure> {
     let bad = |why: String| Failure::usage(format!("{option} {text}: {why}"));
     if text.starts_with('-') && text[1..].chars().all(|c| c.is_ascii_digit()) && text.len() > 1 {
         return Err(bad("it cannot be negative".into()).hint(format!("give a whole number from {least}")));
@@ -468,7 +479,7 @@ fn placements(names: &[String]) -> Result<Vec<Placement>, Failure> {
     Ok(placements)
 }
 
-fn one_of<T: Copy>(option: &str, text: &str, known: &[(&str, T)]) -> Result<T, Failure> {
+pub(crate) fn one_of<T: Copy>(option: &str, text: &str, known: &[(&str, T)]) -> Result<T, Failure> {
     known.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
         Failure::usage(format!("{option} {text}: this is not known"))

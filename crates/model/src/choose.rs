@@ -249,11 +249,21 @@ impl<'a> Answers<'a> {
         }
     }
 
+    /// Acquisitions that are simulated to answer for `threads`; 0 where a closed form does.
+    pub fn effort(&self, threads: u32) -> u64 {
+        if choose(self.workload, threads, self.options).model != Model::Simulation {
+            return 0;
+        }
+        match few(self.options.tasks, threads) {
+            Some(tasks) => tasks.saturating_mul(self.repetitions(tasks.max(1)).into()),
+            None => acquisitions(threads),
+        }
+    }
+
     fn simulate(&self, choice: Choice, threads: u32) -> Result<Answer, ModelError> {
         let system = self.workload.system(threads)?;
         let Options { tasks, seed, .. } = self.options;
-        let few = tasks.filter(|&tasks| tasks <= u64::from(threads).saturating_mul(LONG_RUN).max(MOST_WHOLE));
-        let report = match few {
+        let report = match few(tasks, threads) {
             Some(tasks) => simulate::tasks(&system, tasks, self.repetitions(tasks), seed)?,
             None => simulate::long_run(&system, acquisitions(threads), seed)?,
         };
@@ -279,6 +289,11 @@ impl<'a> Answers<'a> {
             !(self.workload.hold.is_fixed() && self.workload.think.is_fixed()) || self.workload.stripes > 1;
         if random { (WHOLE_ACQUISITIONS / tasks).clamp(5, 200) as u32 } else { 1 }
     }
+}
+
+/// The tasks of a run that is so short that it is simulated as a whole.
+fn few(tasks: Option<u64>, threads: u32) -> Option<u64> {
+    tasks.filter(|&tasks| tasks <= u64::from(threads).saturating_mul(LONG_RUN).max(MOST_WHOLE))
 }
 
 /// Finite runs of up to so many tasks are simulated as a whole.

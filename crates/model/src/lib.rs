@@ -42,7 +42,7 @@ mod workload;
 pub use error::{LONGEST_NS, MOST_LOCKS, MOST_THREADS, ModelError, SHORTEST_NS};
 pub use load::Load;
 pub use performance::Performance;
-pub use prediction::{Prediction, Row, predict};
+pub use prediction::{Prediction, Row, effort, predict};
 pub use recommend::recommended_threads;
 pub use shape::Shape;
 pub use simulate::{HandOff, Policy};

@@ -2,7 +2,7 @@
 
 use crate::choose::{Answer, Answers, Model, Options, choose};
 use crate::simulate::Report;
-use crate::{ModelError, Workload, amdahl, recommended_threads};
+use crate::{ModelError, Workload, amdahl, recommend, recommended_threads};
 
 /// A prediction for several numbers of threads.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,4 +100,25 @@ pub fn predict(workload: &Workload, threads: &[u32], options: Options) -> Result
         recommended_threads: recommended_threads(workload, options.seed)?,
         rows,
     })
+}
+
+/// Acquisitions that [`predict()`] simulates for these questions, at most; 0 where closed forms answer them all. A core simulates some
+/// millions a second.
+///
+/// ```
+/// use threadtoll_model::{Shape, Workload, choose::Options, effort};
+///
+/// let workload = Workload::new(Shape::exponential(5e6)?, Shape::fixed(95e6)?);
+/// assert_eq!(effort(&workload, &[1, 16, 32], Options::default())?, 0);
+/// assert!(effort(&workload, &[32], Options { tasks: Some(1000), ..Options::default() })? >= 1000);
+/// # Ok::<(), threadtoll_model::ModelError>(())
+/// ```
+///
+/// # Errors
+///
+/// If hold and think times are both zero, or a limit of the workload is out of range.
+pub fn effort(workload: &Workload, threads: &[u32], options: Options) -> Result<u64, ModelError> {
+    let answers = Answers::new(workload, options);
+    let rows = threads.iter().fold(0u64, |all, &threads| all.saturating_add(answers.effort(threads)));
+    Ok(rows.saturating_add(recommend::effort(workload, options.seed)?))
 }

@@ -16,12 +16,7 @@ use crate::{ModelError, Workload, bounds, simulate};
 ///
 /// If a figure is out of range.
 pub fn recommended_threads(workload: &Workload, seed: u64) -> Result<Option<u32>, ModelError> {
-    // What adds up to `N/2` at least cannot exceed the largest speed-up. (Threads in step may never pay for a hand-off.)
-    let free = bounds::Limits { locks: workload.stripes, cores: workload.cores, hand_off_ns: 0.0 };
-    let most = 2.0 * bounds::knee(workload.load()?, free)? + 2.0;
-    if most > f64::from(crate::MOST_THREADS) {
-        return Ok(None);
-    }
+    let Some(most) = most_worth(workload)? else { return Ok(None) };
     let options = Options { seed, ..Options::default() };
     let mut answers = Answers::new(workload, options);
     let mut adds_half = |threads: u32| -> Result<bool, ModelError> {
@@ -33,12 +28,12 @@ pub fn recommended_threads(workload: &Workload, seed: u64) -> Result<Option<u32>
         let around = (threads / 8).max(1);
         let simulated = |threads: u32| -> Result<f64, ModelError> {
             let system = workload.system(threads)?;
-            Ok(simulate::long_run(&system, 100_000.max(10 * u64::from(threads)), seed)?.speedup.value)
+            Ok(simulate::long_run(&system, acquisitions(threads), seed)?.speedup.value)
         };
         let (low, high) = (threads - around, threads + around - 1);
         Ok(simulated(high)? - simulated(low)? >= 0.5 * f64::from(high - low))
     };
-    let (mut worth, mut not_worth) = (1, most as u32 + 1);
+    let (mut worth, mut not_worth) = (1, most + 1);
     while not_worth - worth > 1 {
         let middle = worth + (not_worth - worth) / 2;
         if adds_half(middle)? {
@@ -48,4 +43,28 @@ pub fn recommended_threads(workload: &Workload, seed: u64) -> Result<Option<u32>
         }
     }
     Ok(Some(worth))
+}
+
+/// More threads than this are not worth having; none if that many are beyond [`MOST_THREADS`](crate::MOST_THREADS).
+fn most_worth(workload: &Workload) -> Result<Option<u32>, ModelError> {
+    // What adds up to `N/2` at least cannot exceed the largest speed-up. (Threads in step may never pay for a hand-off.)
+    let free = bounds::Limits { locks: workload.stripes, cores: workload.cores, hand_off_ns: 0.0 };
+    let most = 2.0 * bounds::knee(workload.load()?, free)? + 2.0;
+    Ok((most <= f64::from(crate::MOST_THREADS)).then_some(most as u32))
+}
+
+/// How long the speed-ups are simulated whose differences decide.
+fn acquisitions(threads: u32) -> u64 {
+    100_000.max(10 * u64::from(threads))
+}
+
+/// Acquisitions that [`recommended_threads`] simulates, at most.
+pub(crate) fn effort(workload: &Workload, seed: u64) -> Result<u64, ModelError> {
+    let options = Options { seed, ..Options::default() };
+    let Some(most) = most_worth(workload)? else { return Ok(0) };
+    if choose(workload, most, options).model != Model::Simulation {
+        return Ok(0);
+    }
+    let steps = u64::from(most.ilog2()) + 1;
+    Ok(2 * steps * acquisitions(most.saturating_add(most / 8)))
 }

@@ -3,7 +3,7 @@
 //! One file format serves every experiment: JSON Lines whose first line is the [`Machine`], whose second is the
 //! [`Plan`], and whose further lines are [`Block`]s as they end and the [`Record`]s of a group when it is complete.
 //! This crate holds those types, reads and writes them ([`file`](mod@file)), keeps distributions ([`Histogram`]) and folds the
-//! blocks of a group into its records ([`fold()`]). It measures nothing and prints nothing.
+//! blocks of a group into its records ([`fold()`]). A [`Prediction`] is no measurement and stands in no such file. It measures nothing and prints nothing.
 
 mod block;
 mod cell;
@@ -13,6 +13,7 @@ mod histogram;
 mod line;
 mod machine;
 mod plan;
+mod prediction;
 mod record;
 pub mod resample;
 pub mod schema;
@@ -27,6 +28,7 @@ pub use histogram::{Histogram, HistogramError};
 pub use line::Line;
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine, Warning};
 pub use plan::{Budget, MAX_ROUNDS, Plan, PlannedCell, Refused};
+pub use prediction::{Document, PredictedChange, PredictedPolicy, PredictedRow, Prediction};
 pub use record::{
     Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Quantiles, Record,
     RecordKind, Unit, Verdict,

@@ -1,8 +1,8 @@
-//! The JSON Schema of each line, generated from the types.
+//! The JSON Schema of each line, and of what is printed as one object, generated from the types.
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 
-use crate::{Block, Machine, Plan, Record};
+use crate::{Block, Machine, Plan, Prediction, Record};
 
 /// The schemas by the name of their file under `schema/`.
 pub fn all() -> Vec<(&'static str, Schema)> {
@@ -11,6 +11,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("plan.json", of::<Plan>("threadtoll.plan/1")),
         ("block.json", of::<Block>("threadtoll.block/1")),
         ("record.json", of::<Record>("threadtoll.record/1")),
+        ("prediction.json", of::<Prediction>("threadtoll.prediction/1")),
     ]
 }
 

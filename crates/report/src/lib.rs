@@ -1,4 +1,4 @@
-//! Renders records.
+//! Renders records and predictions.
 //!
 //! [`text`] is for the terminal, [`html`] for the browser: one page that works offline. Both take what a file holds,
 //! and a file may come from anywhere: texts are stripped of what would steer the reader's terminal or page, and no

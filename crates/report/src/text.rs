@@ -3,6 +3,8 @@
 pub(crate) mod ladder;
 pub(crate) mod machine;
 pub(crate) mod matrix;
+mod plot;
+mod prediction;
 mod queue;
 mod table;
 pub(crate) mod verdict;
@@ -10,6 +12,7 @@ pub(crate) mod verdict;
 pub use ladder::ladder;
 pub use machine::machine;
 pub use matrix::matrix;
+pub use prediction::prediction;
 pub use queue::queues;
 pub use verdict::verdict;
 

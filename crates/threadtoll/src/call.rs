@@ -186,7 +186,7 @@ impl<Q, R> Shared<Q, R> {
 
 impl<Q, R> Drop for Shared<Q, R> {
     fn drop(&mut self) {
-        // A request without a callee was dropped by the callee as it left, or taken back; an answer without a caller is here.
+        // A request without a callee was taken back by its caller; an answer without a caller is here.
         if self.line.turn.load(Ordering::Acquire) == ANSWERED {
             // SAFETY: the last owner is alone, and the caller would have set the turn to idle.
             drop(unsafe { self.take_answer() });
@@ -241,7 +241,7 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
     pub fn call(&mut self, request: Q) -> Result<Option<R>, CallError<Q>> {
         let shared = &*self.shared;
         let state = shared.state.load(Ordering::Relaxed);
-        if state == 0 {
+        if state & ALIVE == 0 {
             return Err(CallError::Forked(request));
         }
         if state & CALLEE_GONE != 0 {
@@ -265,38 +265,24 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
                 shared.line.turn.store(IDLE, Ordering::Relaxed);
                 Ok(None)
             }
-            Waited::Found(None) | Waited::Late | Waited::Forked => self.abandoned(),
+            Waited::Found(None) | Waited::Late => self.abandoned(false),
+            Waited::Forked => self.abandoned(true),
         }
     }
 
-    /// The callee has gone, perhaps without having seen the request; or this is a forked child.
+    /// The callee has gone without an answer, or this is a forked child.
     #[cold]
-    fn abandoned(&mut self) -> Result<Option<R>, CallError<Q>> {
+    fn abandoned(&mut self, forked: bool) -> Result<Option<R>, CallError<Q>> {
         let shared = &*self.shared;
-        let turn = &shared.line.turn;
-        // AcqRel: the callee that leaves tries to take the request at the same time, and one of us succeeds.
-        if mutate!(take_request_back, turn.compare_exchange(ASKED, IDLE, Ordering::AcqRel, Ordering::Acquire).is_ok() => turn.load(Ordering::Acquire) == ASKED)
-        {
-            // SAFETY: the callee has not taken it, and cannot any more.
-            let request = unsafe { shared.take_request() };
-            return Err(if shared.state() == 0 {
-                CallError::Forked(request)
-            } else {
-                CallError::Disconnected(request)
-            });
-        }
-        if shared.state() == 0 {
-            // The callee's copy here has the request for ever.
+        // Acquire: so that what the callee did with the line before it left has happened.
+        if shared.line.turn.load(Ordering::Acquire) != ASKED {
+            // Only in a child, whose copy of the callee has the request for ever: one that leaves answers or declines before.
             return Ok(None);
         }
-        // The callee drops the request as it leaves, and says so.
-        while !matches!(turn.load(Ordering::Acquire), ANSWERED | UNANSWERED) {
-            sync::yield_now();
-        }
-        // SAFETY: the turn says so.
-        let answer = (turn.load(Ordering::Acquire) == ANSWERED).then(|| unsafe { shared.take_answer() });
-        turn.store(IDLE, Ordering::Relaxed);
-        Ok(answer)
+        shared.line.turn.store(IDLE, Ordering::Relaxed);
+        // SAFETY: the callee has not taken it, and cannot any more: it has gone, or it is in another process.
+        let request = unsafe { shared.take_request() };
+        Err(if forked { CallError::Forked(request) } else { CallError::Disconnected(request) })
     }
 
     /// Whether the callee is gone.
@@ -392,21 +378,8 @@ impl<Q, R, W: Wait> Callee<Q, R, W> {
 impl<Q, R, W: Wait> Drop for Callee<Q, R, W> {
     fn drop(&mut self) {
         self.decline();
-        let shared = &*self.shared;
-        shared.state.fetch_or(CALLEE_GONE, Ordering::AcqRel);
-        // AcqRel: see `abandoned`.
-        let turn = &shared.line.turn;
-        if turn.compare_exchange(ASKED, TAKEN, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            // SAFETY: the turn said that there is a request, and now it is ours.
-            let request = unsafe { shared.take_request() };
-            let mut unwound = crate::unwound::Unwound::default();
-            unwound.drop(request);
-            mutate!(say_unanswered, turn.store(UNANSWERED, Ordering::Release) => ());
-            shared.attend(CALLEE);
-            unwound.resume();
-        } else {
-            shared.attend(CALLEE);
-        }
+        // A request that is there now is its caller's to take back.
+        self.shared.leave(CALLEE_GONE, CALLEE);
     }
 }
 

@@ -53,7 +53,7 @@ mod shared;
 use std::marker::PhantomData;
 
 pub use receiver::{IntoIter, Iter, Receiver, TryIter};
-pub use sender::Sender;
+pub use sender::{Claim, Sender};
 
 use crate::sync::{Arc, Ordering};
 use crate::wait::{Adaptive, Wait};
@@ -199,5 +199,7 @@ pub struct MemoryUse {
 fn len<T>(shared: &Shared<T>) -> usize {
     // In this order: what is taken was sent before.
     let taken = shared.taken.load(Ordering::Acquire);
-    shared::ticket(shared.tail.load(Ordering::Acquire)).saturating_sub(taken) as usize
+    let tail = shared.tail.load(Ordering::Acquire);
+    // Behind a receiver that has gone, tickets are drawn in vain.
+    if tail & shared::CLOSED != 0 { 0 } else { shared::ticket(tail).saturating_sub(taken) as usize }
 }

@@ -14,9 +14,12 @@ use shuttle as checker;
 
 mod call;
 mod funnel;
+#[cfg(shuttle)]
+mod long;
 mod pipe;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -27,9 +30,10 @@ use crate::sync::{self, Kernel};
 const BREAK: &str = "THREADTOLL_BREAK";
 
 /// A model as a test, and a second test that it notices what it must. What is listed under `orders` is only wrong where memory is
-/// weakly ordered, which shuttle does not model.
+/// weakly ordered, which shuttle does not model. `fewer` is by how many fewer
+/// preemptions loom tries it with when nothing is broken.
 macro_rules! model {
-    ($(#[doc = $what:literal])* $name:ident($($kernel:ident),+) $(orders [$($order:ident),*])? $(steps [$($step:ident),*])? $body:block) => {
+    ($(#[doc = $what:literal])* $name:ident($($kernel:ident),+) $(fewer $fewer:literal)? $(orders [$($order:ident),*])? $(steps [$($step:ident),*])? $body:block) => {
         $(#[doc = $what])*
         mod $name {
             #[allow(unused_imports)]
@@ -39,11 +43,14 @@ macro_rules! model {
 
             #[test]
             fn holds() {
-                $(crate::models::check(crate::sync::Kernel::$kernel, body);)+
+                for kernel in [$(crate::sync::Kernel::$kernel),+] {
+                    crate::models::check(kernel, 0 $(+ $fewer)?, body);
+                }
             }
 
             #[test]
             fn notices() {
+                #[allow(unused_mut)]
                 let mut places: Vec<&str> = Vec::new();
                 $(if cfg!(loom) {
                     places.extend([$(stringify!($order)),*]);
@@ -57,12 +64,14 @@ macro_rules! model {
 use model;
 
 /// Tries what can happen in a model.
-fn check(kernel: Kernel, body: fn()) {
+fn check(kernel: Kernel, fewer: usize, body: fn()) {
     let broken = std::env::var(BREAK).unwrap_or_default();
+    // What is broken is found soon, and may need them all.
+    let fewer = if broken.is_empty() { fewer } else { 0 };
     let executions = Arc::new(AtomicUsize::new(0));
     let began = std::time::Instant::now();
     let count = Arc::clone(&executions);
-    explore(move || {
+    explore(fewer, move || {
         count.fetch_add(1, Relaxed);
         sync::begin(kernel, &broken);
         body();
@@ -72,15 +81,15 @@ fn check(kernel: Kernel, body: fn()) {
 }
 
 #[cfg(loom)]
-fn explore(execution: impl Fn() + Send + Sync + 'static) {
+fn explore(fewer: usize, execution: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(2));
+    builder.preemption_bound = Some(builder.preemption_bound.unwrap_or(2) - fewer);
     builder.max_branches = 20_000;
     builder.check(execution);
 }
 
 #[cfg(all(shuttle, not(loom)))]
-fn explore(execution: impl Fn() + Send + Sync + 'static) {
+fn explore(_: usize, execution: impl Fn() + Send + Sync + 'static) {
     let schedules =
         std::env::var("SHUTTLE_SCHEDULES").ok().and_then(|count| count.parse().ok()).unwrap_or(1000);
     let execution = Arc::new(execution);
@@ -111,6 +120,36 @@ fn assert_notices(test: &str, places: &[&str]) {
         println!("{test}: {place}: {why}");
     }
     assert!(missed.is_empty(), "{test} does not notice that this is broken: {missed:?}");
+}
+
+/// Each place that can be broken is listed by a model, and each that a model lists is there.
+#[test]
+fn every_place_has_a_model() {
+    fn find(folder: &std::path::Path, marked: &mut BTreeSet<String>, listed: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                find(&path, marked, listed);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            if path.components().any(|part| part.as_os_str() == "models") {
+                let lists = code
+                    .map(str::trim)
+                    .filter(|line| line.starts_with("orders [") || line.starts_with("steps ["));
+                let places = lists.flat_map(|line| line.split(['[', ']', ',']).skip(1));
+                listed.extend(places.map(|place| place.trim().to_owned()).filter(|place| !place.is_empty()));
+            } else if !path.ends_with("models.rs") {
+                let code: String = code.collect();
+                let places = code.split("mutate!(").skip(1).filter_map(|rest| rest.split(',').next());
+                marked.extend(places.map(|place| place.trim().to_owned()));
+            }
+        }
+    }
+    let (mut marked, mut listed) = (BTreeSet::new(), BTreeSet::new());
+    find(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut marked, &mut listed);
+    assert_eq!(marked, listed);
 }
 
 thread_local! {

@@ -21,18 +21,15 @@
 mod learned;
 mod pace;
 mod parked;
-
-use std::cell::Cell;
-use std::fmt::Debug;
-
-use crate::sync::{Instant, spin_loop, yield_now};
+mod strategy;
 
 pub(crate) use learned::Meeting;
 pub(crate) use pace::Pace;
 pub(crate) use parked::{Announced, Certainty, Sleeper, Waited, by_barrier, wait, wake};
+pub(crate) use strategy::BARE;
 
 /// A way of waiting: one of the types of this module.
-pub trait Wait: Strategy {}
+pub trait Wait: strategy::Strategy {}
 
 /// Never sleeps: looks again and again.
 ///
@@ -56,146 +53,3 @@ impl Wait for Spin {}
 impl Wait for SpinYield {}
 impl Wait for Park {}
 impl Wait for Adaptive {}
-
-/// Looks without a pause in between: nothing reacts sooner.
-pub(crate) const BARE: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 2048 };
-/// With pauses in between, the clock is read after so many looks.
-const LOOKS_PER_CLOCK: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
-/// Looks before the first yield.
-const BEFORE_YIELD: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 64 };
-
-/// How looking ended.
-#[derive(Debug)]
-pub enum Looked<R> {
-    /// It was there.
-    Found(R),
-    /// It is time to sleep.
-    Sleep,
-    /// It is too late.
-    Late,
-}
-
-/// What may end the looking from outside.
-#[derive(Debug)]
-pub struct Patience<'a> {
-    deadline: Option<Instant>,
-    sleeper: Sleeper<'a>,
-    rounds: Cell<u32>,
-}
-
-impl Patience<'_> {
-    /// Whether the deadline has passed or this is a forked child.
-    fn over(&self) -> bool {
-        let round = self.rounds.get().wrapping_add(1);
-        self.rounds.set(round);
-        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return true;
-        }
-        // A child finds the word wiped; where the kernel does not wipe, a system call tells, which is not for every round.
-        self.sleeper.wiped() || round.is_multiple_of(256) && self.sleeper.forked()
-    }
-}
-
-/// What sets the ways apart. Not to be implemented elsewhere: its methods take types that cannot be made.
-pub trait Strategy: Debug + Default + Send + Sync + Unpin + 'static {
-    /// Whether it makes use of what sleeping costs.
-    #[doc(hidden)]
-    const LEARNS: bool = false;
-
-    /// Looks until something is found, the patience is over, or it would be better to sleep.
-    #[doc(hidden)]
-    fn look<R>(patience: &Patience<'_>, look: impl FnMut() -> Option<R>) -> Looked<R>;
-}
-
-impl Strategy for Spin {
-    #[inline(always)]
-    fn look<R>(patience: &Patience<'_>, mut look: impl FnMut() -> Option<R>) -> Looked<R> {
-        loop {
-            for _ in 0..patience.sleeper.bare {
-                if let Some(found) = look() {
-                    return Looked::Found(found);
-                }
-            }
-            for _ in 0..LOOKS_PER_CLOCK {
-                spin_loop();
-                if let Some(found) = look() {
-                    return Looked::Found(found);
-                }
-            }
-            if patience.over() {
-                return Looked::Late;
-            }
-        }
-    }
-}
-
-impl Strategy for SpinYield {
-    #[inline(always)]
-    fn look<R>(patience: &Patience<'_>, mut look: impl FnMut() -> Option<R>) -> Looked<R> {
-        for _ in 0..BEFORE_YIELD {
-            if let Some(found) = look() {
-                return Looked::Found(found);
-            }
-        }
-        loop {
-            yield_now();
-            if let Some(found) = look() {
-                return Looked::Found(found);
-            }
-            if patience.over() {
-                return Looked::Late;
-            }
-        }
-    }
-}
-
-impl Strategy for Park {
-    #[inline(always)]
-    fn look<R>(_: &Patience<'_>, mut look: impl FnMut() -> Option<R>) -> Looked<R> {
-        look().map_or(Looked::Sleep, Looked::Found)
-    }
-}
-
-impl Strategy for Adaptive {
-    const LEARNS: bool = true;
-
-    #[inline(always)]
-    fn look<R>(patience: &Patience<'_>, mut look: impl FnMut() -> Option<R>) -> Looked<R> {
-        if let Some(found) = look() {
-            return Looked::Found(found);
-        }
-        if patience.sleeper.meeting.on_one_cpu() {
-            return Looked::Sleep;
-        }
-        for _ in 0..patience.sleeper.bare {
-            if let Some(found) = look() {
-                return Looked::Found(found);
-            }
-        }
-        spin_for_a_while(patience, look)
-    }
-}
-
-/// The part of an adaptive wait that is long enough for the clock to be read.
-#[inline(never)]
-fn spin_for_a_while<R>(patience: &Patience<'_>, mut look: impl FnMut() -> Option<R>) -> Looked<R> {
-    if patience.sleeper.meeting.arrive(patience.sleeper.side) {
-        return Looked::Sleep;
-    }
-    let Some(until) = Instant::now().checked_add(learned::sleep_costs()) else { return Looked::Sleep };
-    loop {
-        for _ in 0..LOOKS_PER_CLOCK {
-            spin_loop();
-            if let Some(found) = look() {
-                return Looked::Found(found);
-            }
-        }
-        let now = Instant::now();
-        if patience.deadline.is_some_and(|deadline| now >= deadline) {
-            return Looked::Late;
-        }
-        if now >= until || cfg!(any(loom, shuttle)) {
-            return Looked::Sleep;
-        }
-    }
-}

@@ -9,6 +9,7 @@ mod interrupted;
 mod lines;
 mod listing;
 mod order;
+mod predict;
 mod program;
 mod queue;
 mod real;

@@ -3,4 +3,5 @@
 mod fixture;
 mod hostile;
 mod page;
+mod prediction;
 mod text;

@@ -173,6 +173,12 @@ impl<T> Chunk<T> {
         ticket.is_multiple_of(Self::PER_LINE as u64)
     }
 
+    /// Whether so many tickets from the first on pass the middle of a chunk.
+    pub(super) fn passes_middle(first: u64, count: u64) -> bool {
+        let middle = Self::SLOTS as u64 / 2;
+        Self::number_of(first + middle) != Self::number_of(first + count + middle)
+    }
+
     /// Where in the chunk's memory the slot of an index is.
     #[inline(always)]
     const fn place_of(index: usize) -> usize {

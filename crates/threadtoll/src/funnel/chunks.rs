@@ -99,8 +99,9 @@ impl<T> Chunks<T> {
     /// Moves `latest` from one chunk to a later one, if nobody else has, and notes the cutoff of all that it passes.
     fn move_latest(&self, from: *mut Chunk<T>, to: *mut Chunk<T>, tail: &AtomicU64) {
         // There is no ABA: `from` is not used again while we may be here. AcqRel: whoever loads the pointer sees the chunk; and the
-        // cutoff below is taken after the pointer has moved.
-        if self.latest.compare_exchange(from, to, mutate!(move_latest, AcqRel), Ordering::Relaxed).is_err() {
+        // cutoff below is taken after the pointer has moved. Acquire on failure: the receiver that finds it moved takes a cutoff too, which
+        // must come after the draw of whoever moved it.
+        if self.latest.compare_exchange(from, to, mutate!(move_latest, AcqRel), Ordering::Acquire).is_err() {
             return;
         }
         let mut at = from;

@@ -68,6 +68,7 @@ impl<T, W: Wait> Receiver<T, W> {
         if self.look() {
             return Ok(self.take()?);
         }
+        self.tell_passed();
         Err(self.nothing())
     }
 
@@ -126,7 +127,11 @@ impl<T, W: Wait> Receiver<T, W> {
             Waited::Found(Found::Closed) => return Err(RecvError::Disconnected),
             Waited::Forked | Waited::Late => return Err(RecvError::Forked),
         }
-        Ok(self.drain(most, |message| messages.push(message)))
+        match self.drain(most, |message| messages.push(message)) {
+            // There was one: only a fork keeps it from us.
+            0 if most > 0 => Err(RecvError::Forked),
+            count => Ok(count),
+        }
     }
 
     /// Gives each message that is there to `body`, but no more than `most`. Waits for nothing. Returns how many.
@@ -134,23 +139,18 @@ impl<T, W: Wait> Receiver<T, W> {
     /// If `body` panics, what it was given counts as received.
     #[inline]
     pub fn drain(&mut self, most: usize, mut body: impl FnMut(T)) -> usize {
-        /// Tells the senders about their room at the end, also if the body panics.
-        struct Told<'a, T, W: Wait>(&'a mut Receiver<T, W>);
-        impl<T, W: Wait> Drop for Told<'_, T, W> {
-            fn drop(&mut self) {
-                // A fork is told by the next receive.
-                let _ = self.0.took();
-            }
-        }
-        if self.shared.bell.load(Ordering::Relaxed) == 0 {
+        if self.shared.bell.load(Ordering::Relaxed) & BELL_ALIVE == 0 {
             return 0;
         }
-        let receiver = Told(self);
         let mut count = 0;
-        while count < most && receiver.0.look() {
+        while count < most && self.look() {
             count += 1;
-            body(receiver.0.reading.take());
+            let message = self.reading.take();
+            // Before the body, which may wait for a sender that waits for this room. A fork is told by the next receive.
+            let _ = self.took();
+            body(message);
         }
+        self.tell_passed();
         count
     }
 
@@ -221,18 +221,21 @@ impl<T, W: Wait> Receiver<T, W> {
         if self.look() {
             return Waited::Found(Found::Message);
         }
+        self.tell_passed();
         self.pace.lag(self.reading.head);
         let shared = &*self.shared;
         // Both closures read where the receiver is; only one of them moves it.
         let reading = std::cell::RefCell::new(&mut self.reading);
         let mut nap = SHORTEST_NAP;
-        let mut looks = 0;
-        wait::<W, _>(
+        let mut looks = 0u32;
+        let parked = std::cell::Cell::new(false);
+        let waited = wait::<W, _>(
             shared.sleeper(RECEIVER),
             deadline,
             || {
                 let mut reading = reading.borrow_mut();
                 if park(shared, reading.head) {
+                    parked.set(true);
                     return Announced::Surely;
                 }
                 for _ in 0..LOOKS_BEFORE_NAP {
@@ -250,8 +253,11 @@ impl<T, W: Wait> Receiver<T, W> {
                 if reading.look(&shared.chunks, &shared.tail) {
                     return Some(Found::Message);
                 }
-                looks += 1;
-                if certainty == Certainty::Certain || looks % LOOKS_PER_TAIL == 0 {
+                if shared.taken.load(Ordering::Relaxed) != reading.head {
+                    tell(shared, reading.head);
+                }
+                looks = looks.wrapping_add(1);
+                if certainty == Certainty::Certain || looks.is_multiple_of(LOOKS_PER_TAIL) {
                     // Acquire: what was sent before the last sender left is seen.
                     let tail = shared.tail.load(Ordering::Acquire);
                     if tail & NO_SENDERS != 0 && ticket(tail) == reading.head {
@@ -260,7 +266,12 @@ impl<T, W: Wait> Receiver<T, W> {
                 }
                 None
             },
-        )
+        );
+        if parked.get() {
+            // Until here, every sender that came tried to wake us. Relaxed: nothing depends on when they stop.
+            shared.tail.fetch_and(!PARKED, Ordering::Relaxed);
+        }
+        waited
     }
 
     #[inline(always)]
@@ -273,28 +284,35 @@ impl<T, W: Wait> Receiver<T, W> {
     /// Tells the senders that messages were taken.
     #[inline(always)]
     fn took(&mut self) -> Result<(), RecvError> {
-        // Release: the partner of the acquire in `draw_if_room`.
-        self.shared.taken.store(self.reading.head, mutate!(tell_taken_tickets, Release));
-        // Between the store above and the load below stands the barrier of a sender that goes to sleep for want of room.
-        mutate!(barrier_in_funnel_recv, light_barrier() => ());
-        if self.shared.bell.load(Ordering::Relaxed) == BELL_ALIVE {
-            return Ok(());
-        }
-        self.attend()
+        if tell(&self.shared, self.reading.head) { Ok(()) } else { Err(RecvError::Forked) }
     }
 
-    /// Somebody sleeps, must be fenced for, or this is a forked child.
-    #[cold]
-    fn attend(&mut self) -> Result<(), RecvError> {
-        let bell = self.shared.bell_after_publishing();
-        if bell == 0 {
-            return Err(RecvError::Forked);
+    /// Tells the senders about tickets that were given up and passed over, if there were any.
+    fn tell_passed(&mut self) {
+        if self.shared.taken.load(Ordering::Relaxed) != self.reading.head {
+            tell(&self.shared, self.reading.head);
         }
-        if bell & SENDERS_SLEEP != 0 {
-            self.shared.wake_senders();
-        }
-        Ok(())
     }
+}
+
+/// Tells the senders how far the receiver has come. False in a forked child.
+#[inline(always)]
+fn tell<T>(shared: &Shared<T>, head: u64) -> bool {
+    // Release: the partner of the acquire in `draw_if_room`.
+    shared.taken.store(head, Ordering::Release);
+    // Between the store above and the load below stands the barrier of a sender that goes to sleep for want of room.
+    mutate!(barrier_in_funnel_recv, light_barrier() => ());
+    shared.bell.load(Ordering::Relaxed) == BELL_ALIVE || attend(shared)
+}
+
+/// Somebody sleeps, must be fenced for, or this is a forked child.
+#[cold]
+fn attend<T>(shared: &Shared<T>) -> bool {
+    let bell = shared.bell_after_publishing();
+    if bell & SENDERS_SLEEP != 0 {
+        shared.wake_senders();
+    }
+    bell & BELL_ALIVE != 0
 }
 
 /// Marks the receiver as parked, unless a ticket was drawn whose message it has not received: that sender would not see the mark.
@@ -305,8 +323,7 @@ fn park<T>(shared: &Shared<T>, head: u64) -> bool {
             return false;
         }
         // AcqRel: whoever finds the mark has seen the bell's bit, which was set before it.
-        match shared.tail.compare_exchange_weak(tail, tail | PARKED, mutate!(park, AcqRel), Ordering::Acquire)
-        {
+        match shared.tail.compare_exchange_weak(tail, tail | PARKED, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => return true,
             Err(other) => tail = other,
         }

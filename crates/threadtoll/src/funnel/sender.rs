@@ -27,6 +27,9 @@ unsafe impl<T: Send, W: Wait> Sync for Sender<T, W> {}
 /// How many slots ahead of itself a sender asks for the line, so that it is there when it is written to.
 const AHEAD: usize = 64;
 
+/// More tickets than this are never drawn at once, however long an iterator says that it is: the tail must not overflow.
+const MOST_AT_ONCE: u64 = 1 << 32;
+
 /// Why there is no ticket.
 enum NoTicket {
     Full,
@@ -66,9 +69,7 @@ impl<T, W: Wait> Sender<T, W> {
             Err(NoTicket::Dropped) => return Ok(()),
             Err(NoTicket::Disconnected) => return Err(SendError::Disconnected(message)),
             Err(NoTicket::Forked) => return Err(SendError::Forked(message)),
-            Err(NoTicket::Full) => {
-                panic!("a funnel that refuses at its ceiling was full: use `try_send`")
-            }
+            Err(NoTicket::Full) => refused(),
         };
         self.put(drawn, message);
         Ok(())
@@ -115,21 +116,30 @@ impl<T, W: Wait> Sender<T, W> {
     /// Sends all that an iterator gives, side by side: nothing of another sender comes between. Cheaper than one by one: one ticket is
     /// drawn for all.
     ///
-    /// Should the iterator give fewer than it said, or panic, what it gave is sent; what it gives beyond is left in it.
+    /// Should the iterator give fewer than it said, or panic, what it gave is sent; what it gives beyond is left in it. While the iterator
+    /// takes its time, the receiver cannot go past the tickets that were drawn for it.
     ///
     /// # Errors
     ///
-    /// If the receiver is gone; in a forked child; at a ceiling, if not all of them fit (under [`Ceiling::Wait`] it waits until they do).
-    /// The messages come back in their iterator.
+    /// If the receiver is gone; in a forked child; at a ceiling, if not all of them fit (under [`Ceiling::Wait`] it waits until they do,
+    /// for ever if others keep the funnel full); if there are more than 2³² of them. The messages come back in their iterator.
     pub fn send_all<I>(&self, messages: I) -> Result<(), TrySendError<I::IntoIter>>
     where
         I: IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
     {
-        /// Gives up the tickets that were not used, also if the iterator panics.
+        /// Gives up the tickets that were not used, and wakes the receiver, also if the iterator panics.
         struct Unused<'a, T> {
             shared: &'a Shared<T>,
             next: u64,
             end: u64,
+            parked: bool,
+        }
+        impl<T> Unused<'_, T> {
+            fn wake(&mut self) {
+                if std::mem::take(&mut self.parked) {
+                    self.shared.wake_receiver();
+                }
+            }
         }
         impl<T> Drop for Unused<'_, T> {
             fn drop(&mut self) {
@@ -137,12 +147,16 @@ impl<T, W: Wait> Sender<T, W> {
                     // SAFETY: drawn by us, and nothing was put there.
                     unsafe { self.shared.chunks.find(ticket, &self.shared.tail) }.slot(ticket).void(ticket);
                 }
+                self.wake();
             }
         }
         let mut messages = messages.into_iter();
         let count = messages.len() as u64;
         if count == 0 {
             return Ok(());
+        }
+        if count > MOST_AT_ONCE {
+            return Err(TrySendError::Full(messages));
         }
         let drawn = match self.draw(count, Until::Policy(None)) {
             Ok(drawn) => drawn,
@@ -152,7 +166,8 @@ impl<T, W: Wait> Sender<T, W> {
             Err(NoTicket::Forked) => return Err(TrySendError::Forked(messages)),
         };
         let first = ticket(drawn);
-        let mut unused = Unused { shared: &*self.shared, next: first, end: first + count };
+        let mut unused =
+            Unused { shared: &*self.shared, next: first, end: first + count, parked: drawn & PARKED != 0 };
         while unused.next < unused.end
             && let Some(message) = messages.next()
         {
@@ -162,12 +177,95 @@ impl<T, W: Wait> Sender<T, W> {
             unused.next += 1;
             // SAFETY: as above.
             unsafe { chunk.slot(ticket).put(ticket, message) };
+            // Not at the end: the iterator may take its time.
+            unused.wake();
         }
         drop(unused);
-        if drawn & PARKED != 0 {
-            self.shared.wake_receiver();
+        if Chunk::<T>::passes_middle(first, count) {
+            self.shared.look_after_mark(first + count);
         }
         Ok(())
+    }
+
+    /// Sends a message without waking a receiver that sleeps: it is there for one that looks, and [`Sender::flush`], or the next send
+    /// that is not quiet, wakes one that does not. Whoever sends many messages at once pays for one wake-up.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sender::send`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Sender::send`].
+    #[inline]
+    pub fn send_quiet(&self, message: T) -> Result<(), SendError<T>> {
+        match self.draw(1, Until::Policy(None)) {
+            Ok(drawn) => {
+                self.put(drawn & !PARKED, message);
+                Ok(())
+            }
+            Err(NoTicket::Dropped) => Ok(()),
+            Err(NoTicket::Disconnected) => Err(SendError::Disconnected(message)),
+            Err(NoTicket::Forked) => Err(SendError::Forked(message)),
+            Err(NoTicket::Full) => refused(),
+        }
+    }
+
+    /// Wakes the receiver if it sleeps.
+    pub fn flush(&self) {
+        // Acquire: see `wake_receiver`.
+        if self.shared.tail.load(Ordering::Acquire) & PARKED != 0 {
+            self.shared.wake_receiver();
+        }
+    }
+
+    /// Sends copies of all of them, side by side; see [`Sender::send_all`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Sender::send_all`], with the number of messages that were sent: none.
+    pub fn send_slice(&self, messages: &[T]) -> Result<(), TrySendError<usize>>
+    where
+        T: Copy,
+    {
+        self.send_all(messages.iter().copied()).map_err(|error| match error {
+            TrySendError::Full(_) => TrySendError::Full(0),
+            TrySendError::Disconnected(_) => TrySendError::Disconnected(0),
+            TrySendError::Forked(_) => TrySendError::Forked(0),
+        })
+    }
+
+    /// Takes the place of one message, to be written later. Until it is, nothing behind it is delivered; dropped, it is given up.
+    ///
+    /// ```
+    /// let (sender, mut receiver) = threadtoll::funnel::unbounded();
+    /// let first = sender.claim().unwrap();
+    /// sender.send("second").unwrap();
+    /// first.send("first");
+    /// assert_eq!(receiver.recv(), Ok("first"));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Sender::send`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Sender::send`].
+    pub fn claim(&self) -> Result<Claim<'_, T, W>, SendError<()>> {
+        match self.draw(1, Until::Policy(None)) {
+            Ok(drawn) => Ok(Claim { sender: self, drawn: Some(drawn) }),
+            // There is nothing to be dropped yet: the place does not exist.
+            Err(NoTicket::Dropped) => Ok(Claim { sender: self, drawn: None }),
+            Err(NoTicket::Disconnected) => Err(SendError::Disconnected(())),
+            Err(NoTicket::Forked) => Err(SendError::Forked(())),
+            Err(NoTicket::Full) => refused(),
+        }
+    }
+
+    /// Frees the memory that is kept for the next burst.
+    pub fn trim(&self) {
+        self.shared.chunks.trim();
     }
 
     /// Messages that were sent, or are being sent, and not received. A moment old.
@@ -232,6 +330,9 @@ impl<T, W: Wait> Sender<T, W> {
             });
         }
         let drawn = draw_if_room(&shared.tail, &shared.taken, count, messages);
+        if let Err(NoTicket::Full) = drawn {
+            shared.look_after_mark(ticket(shared.tail.load(Ordering::Relaxed)));
+        }
         match (drawn, until) {
             (Err(NoTicket::Full), Until::Policy(deadline)) => match policy {
                 Ceiling::Refuse => Err(NoTicket::Full),
@@ -285,6 +386,44 @@ impl<T, W: Wait> Sender<T, W> {
     }
 }
 
+#[cold]
+fn refused() -> ! {
+    panic!("a funnel that refuses at its ceiling was full: use `try_send`")
+}
+
+/// The place of one message; see [`Sender::claim`].
+///
+/// Forgotten (`mem::forget`), it holds up everything behind it for ever.
+#[derive(Debug)]
+#[must_use = "everything behind it waits"]
+pub struct Claim<'a, T, W: Wait = Adaptive> {
+    sender: &'a Sender<T, W>,
+    /// Null where the message will be dropped at the ceiling.
+    drawn: Option<u64>,
+}
+
+impl<T, W: Wait> Claim<'_, T, W> {
+    /// Sends the message from its place.
+    pub fn send(mut self, message: T) {
+        if let Some(drawn) = self.drawn.take() {
+            self.sender.put(drawn, message);
+        }
+    }
+}
+
+impl<T, W: Wait> Drop for Claim<'_, T, W> {
+    fn drop(&mut self) {
+        let Some(drawn) = self.drawn.take() else { return };
+        let shared = &*self.sender.shared;
+        let ticket = ticket(drawn);
+        // SAFETY: drawn by us, and nothing was put there.
+        unsafe { shared.chunks.find(ticket, &shared.tail) }.slot(ticket).void(ticket);
+        if drawn & PARKED != 0 {
+            shared.wake_receiver();
+        }
+    }
+}
+
 /// Draws tickets if so many more messages stay below the ceiling.
 fn draw_if_room(tail: &AtomicU64, taken: &AtomicU64, count: u64, ceiling: u64) -> Result<u64, NoTicket> {
     let mut seen = tail.load(Ordering::Relaxed);
@@ -296,7 +435,7 @@ fn draw_if_room(tail: &AtomicU64, taken: &AtomicU64, count: u64, ceiling: u64) -
         }
         // Acquire: so that what the receiver did before it made room has happened.
         let under_way = ticket(seen).saturating_sub(taken.load(Ordering::Acquire));
-        if under_way + count > ceiling {
+        if under_way.saturating_add(count) > ceiling {
             return Err(NoTicket::Full);
         }
         match tail.compare_exchange_weak(seen, seen + count * TICKET, Ordering::AcqRel, Ordering::Relaxed) {

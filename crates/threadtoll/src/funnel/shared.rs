@@ -116,8 +116,9 @@ impl<T> Shared<T> {
     /// Wakes the receiver, which was found parked.
     #[cold]
     pub(super) fn wake_receiver(&self) {
-        self.tail.fetch_and(!PARKED, Ordering::Relaxed);
-        // It set its bit before `PARKED`, which we have seen by acquire, so the bit is there unless it has woken already.
+        // The receiver set its bit before the mark, which we have seen by acquire, so the bit is there for us to clear, unless it has woken
+        // already. The mark stays until the receiver takes it back: were it cleared here, a sender that is held up before it has woken
+        // the receiver would keep those behind it from doing so.
         crate::wait::wake(&self.bell, RECEIVER_SLEEPS, &self.meeting, SENDERS);
     }
 
@@ -149,7 +150,7 @@ impl<T> Shared<T> {
     /// The receiver leaves: everything that is there is dropped now.
     pub(super) fn leave(&self, mut reading: Reading<T>) {
         // AcqRel: tickets drawn before this are valid, and those drawn later find `CLOSED`.
-        let tail = self.tail.fetch_or(CLOSED, mutate!(close_funnel, AcqRel));
+        let tail = self.tail.fetch_or(CLOSED, Ordering::AcqRel);
         mutate!(wake_senders_in_leave, self.wake_senders() => ());
         let end = ticket(tail);
         let mut unwound = Unwound::default();

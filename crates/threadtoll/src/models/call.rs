@@ -33,7 +33,8 @@ model! {
 model! {
     /// Both sleep by turns.
     sleeping(Orders, Lacks)
-    steps [barrier_in_pass, call_fence_without_membarrier, look_before_sleep, announce]
+    orders [barrier_in_pass, call_fence_without_membarrier, announce]
+    steps [look_before_sleep]
     {
         let (mut caller, mut callee) = line_waiting(Park);
         let serving = thread::spawn(move || {
@@ -52,11 +53,15 @@ model! {
 model! {
     /// The callee leaves while it is called.
     callee_leaves(Orders, Refuses)
-    steps [take_request_back, say_unanswered]
+    steps [wake_in_call_leave]
     {
         tally(1);
         let (mut caller, callee) = line_waiting::<Message, (), _>(Park);
-        let serving = thread::spawn(move || drop(callee));
+        let serving = thread::spawn(move || {
+            // As often as the caller yields before it sleeps.
+            (0..3).for_each(|_| thread::yield_now());
+            drop(callee);
+        });
         match caller.call(Message(0)) {
             Ok(answer) => assert_eq!(answer, None),
             Err(CallError::Disconnected(request)) => assert_eq!(request.0, 0),
@@ -70,7 +75,7 @@ model! {
 model! {
     /// The callee takes the request and leaves without an answer.
     no_answer(Orders)
-    steps [barrier_in_pass]
+    orders [barrier_in_pass]
     {
         tally(1);
         let (mut caller, mut callee) = line_waiting::<Message, (), _>(Park);
@@ -95,6 +100,8 @@ model! {
     {
         let (caller, mut callee) = line_waiting::<u32, u32, _>(Park);
         let serving = thread::spawn(move || assert!(callee.recv().is_err()));
+        // As often as the callee yields before it sleeps.
+        (0..3).for_each(|_| thread::yield_now());
         drop(caller);
         serving.join().unwrap();
     }

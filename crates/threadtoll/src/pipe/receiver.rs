@@ -233,8 +233,7 @@ impl<T, W: Wait> Receiver<T, W> {
         match self.cursor.look(&self.shared) {
             Some(Found::Message) => Ok(self.take()?),
             Some(Found::Closed) => Err(TryRecvError::Disconnected),
-            None if self.shared.state.load(Ordering::Relaxed) == 0 => Err(TryRecvError::Forked),
-            None => Err(TryRecvError::Empty),
+            None => Err(self.nothing()),
         }
     }
 
@@ -303,15 +302,14 @@ impl<T, W: Wait> Receiver<T, W> {
         match self.cursor.look(&self.shared) {
             Some(Found::Message) => Ok(self.batch()?),
             Some(Found::Closed) => Err(TryRecvError::Disconnected),
-            None if self.shared.state.load(Ordering::Relaxed) == 0 => Err(TryRecvError::Forked),
-            None => Err(TryRecvError::Empty),
+            None => Err(self.nothing()),
         }
     }
 
     #[cfg(not(any(loom, shuttle)))]
     #[inline(always)]
     fn batch(&mut self) -> Result<Batch<'_, T, W>, RecvError> {
-        if self.shared.state.load(Ordering::Relaxed) == 0 {
+        if self.shared.state.load(Ordering::Relaxed) & ALIVE == 0 {
             return Err(RecvError::Forked);
         }
         Ok(Batch { end: self.cursor.there, receiver: self })
@@ -369,9 +367,37 @@ impl<T, W: Wait> Receiver<T, W> {
         self.shared.sender_gone.load(Ordering::Acquire)
     }
 
-    /// Frees the memory that is kept for the next burst.
+    /// The most messages that were ever under way, as far as the sender has looked; see [`super::Sender::high_water_mark`].
+    pub fn high_water_mark(&self) -> usize {
+        self.shared.high_water.load(Ordering::Relaxed) as usize
+    }
+
+    /// What the pipe's memory is used for.
+    pub fn memory(&self) -> super::MemoryUse {
+        super::memory_use(&self.shared)
+    }
+
+    /// Frees the memory that is kept for the next burst, but for what the sender has taken to use next.
     pub fn trim(&mut self) {
         self.shared.spares.trim(&mut std::ptr::null_mut());
+    }
+
+    /// Why there is nothing.
+    fn nothing(&mut self) -> TryRecvError {
+        self.tell_forgotten();
+        if self.shared.state.load(Ordering::Relaxed) & ALIVE == 0 {
+            TryRecvError::Forked
+        } else {
+            TryRecvError::Empty
+        }
+    }
+
+    /// A batch may have been forgotten, and with it to tell a sender that may be asleep.
+    fn tell_forgotten(&mut self) {
+        if self.shared.taken.load(Ordering::Relaxed) != self.cursor.taken() {
+            // A fork is found out elsewhere.
+            let _ = self.took();
+        }
     }
 
     /// Waits until a look finds something.
@@ -382,10 +408,7 @@ impl<T, W: Wait> Receiver<T, W> {
         }
         let taken = self.cursor.taken();
         self.pace.lag(taken);
-        if self.shared.taken.load(Ordering::Relaxed) != taken {
-            // A batch was forgotten, and with it to tell a sender that may be asleep. That this is a fork is found out below.
-            let _ = self.took();
-        }
+        self.tell_forgotten();
         self.tell_room();
         let (cursor, shared) = (&mut self.cursor, &*self.shared);
         wait::<W, _>(shared.sleeper(RECEIVER), deadline, by_barrier, |_| cursor.look(shared))
@@ -419,7 +442,7 @@ impl<T, W: Wait> Receiver<T, W> {
     #[cold]
     fn attend(&mut self) -> Result<(), RecvError> {
         let state = self.shared.state_after_publishing();
-        if state == 0 {
+        if state & ALIVE == 0 {
             return Err(RecvError::Forked);
         }
         if state & SENDER_SLEEPS != 0 {

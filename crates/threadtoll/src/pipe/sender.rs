@@ -168,14 +168,13 @@ impl<T, W: Wait> Sender<T, W> {
     /// If the receiver was found gone; in a forked child. Where that is found only later, the message is dropped.
     #[inline]
     pub fn send_quiet(&mut self, message: T) -> Result<(), SendError<T>> {
-        if self.filled == self.allowed {
-            self.flush();
-            if let Err(no_room) = self.make_room(Until::Deadline(None)) {
-                return Err(match no_room {
-                    NoRoom::Forked => SendError::Forked(message),
-                    NoRoom::Full | NoRoom::Disconnected => SendError::Disconnected(message),
-                });
-            }
+        if self.filled == self.allowed
+            && let Err(no_room) = self.make_room(Until::Deadline(None))
+        {
+            return Err(match no_room {
+                NoRoom::Forked => SendError::Forked(message),
+                NoRoom::Full | NoRoom::Disconnected => SendError::Disconnected(message),
+            });
         }
         self.put(message);
         if self.filled == Geometry::<T>::PER_FRAME {
@@ -204,25 +203,26 @@ impl<T, W: Wait> Sender<T, W> {
     {
         let mut rest = messages;
         while !rest.is_empty() {
-            if self.filled == self.allowed {
-                // Whoever sleeps must be awake before we wait for it.
-                self.flush();
-                if let Err(no_room) = self.make_room(Until::Deadline(None)) {
-                    let sent = messages.len() - rest.len();
-                    return Err(match no_room {
-                        NoRoom::Forked => SendError::Forked(sent),
-                        NoRoom::Full | NoRoom::Disconnected => SendError::Disconnected(sent),
-                    });
-                }
+            if self.filled == self.allowed
+                && let Err(no_room) = self.make_room(Until::Deadline(None))
+            {
+                let sent = messages.len() - rest.len();
+                return Err(match no_room {
+                    NoRoom::Forked => SendError::Forked(sent),
+                    NoRoom::Full | NoRoom::Disconnected => SendError::Disconnected(sent),
+                });
             }
             let count = self.put_slice(rest);
             rest = &rest[count..];
         }
         self.flush();
-        match self.shared.state.load(Ordering::Relaxed) {
-            0 => Err(SendError::Forked(messages.len())),
-            state if state & RECEIVER_GONE != 0 => Err(SendError::Disconnected(messages.len())),
-            _ => Ok(()),
+        let state = self.shared.state.load(Ordering::Relaxed);
+        if state & ALIVE == 0 {
+            Err(SendError::Forked(messages.len()))
+        } else if state & RECEIVER_GONE != 0 {
+            Err(SendError::Disconnected(messages.len()))
+        } else {
+            Ok(())
         }
     }
 
@@ -253,21 +253,10 @@ impl<T, W: Wait> Sender<T, W> {
     ///
     /// If the receiver is found gone: the message that was not sent; others may be left in the iterator, if it was lent.
     pub fn send_all(&mut self, messages: impl IntoIterator<Item = T>) -> Result<usize, SendError<T>> {
-        struct Flushed<'a, T, W: Wait>(&'a mut Sender<T, W>);
-        impl<T, W: Wait> Drop for Flushed<'_, T, W> {
-            fn drop(&mut self) {
-                self.0.flush();
-            }
-        }
-        let sender = Flushed(self);
         let mut sent = 0;
         for message in messages {
-            match sender.0.shared.state.load(Ordering::Relaxed) {
-                0 => return Err(SendError::Forked(message)),
-                state if state & RECEIVER_GONE != 0 => return Err(SendError::Disconnected(message)),
-                _ => {}
-            }
-            sender.0.send_quiet(message)?;
+            // Not quietly: the iterator may take its time, and nobody should wait for its next message to see this one.
+            self.send(message)?;
             sent += 1;
         }
         Ok(sent)
@@ -297,11 +286,13 @@ impl<T, W: Wait> Sender<T, W> {
     #[cfg(not(any(loom, shuttle)))]
     pub fn claim(&mut self, most: usize) -> Result<Claim<'_, T, W>, SendError<()>> {
         assert!(most > 0, "a claim of no messages");
-        self.publish_quiet();
-        match self.shared.state.load(Ordering::Relaxed) {
-            0 => return Err(SendError::Forked(())),
-            state if state & RECEIVER_GONE != 0 => return Err(SendError::Disconnected(())),
-            _ => {}
+        self.flush();
+        let state = self.shared.state.load(Ordering::Relaxed);
+        if state & ALIVE == 0 {
+            return Err(SendError::Forked(()));
+        }
+        if state & RECEIVER_GONE != 0 {
+            return Err(SendError::Disconnected(()));
         }
         if self.filled == self.allowed {
             self.make_room(Until::Deadline(None)).map_err(|no_room| match no_room {
@@ -584,13 +575,18 @@ impl<T, W: Wait> Sender<T, W> {
     fn make_room(&mut self, until: Until) -> Result<(), NoRoom> {
         let unbounded = self.shared.measures.chunk_units != 0;
         let state = self.shared.state.load(Ordering::Relaxed);
-        if state == 0 {
+        if state & ALIVE == 0 {
             return Err(NoRoom::Forked);
         }
         if state & RECEIVER_GONE != 0 {
             return Err(NoRoom::Disconnected);
         }
         self.restore();
+        // What was sent quietly must be seen, by a receiver that is awake, before anybody waits for it to be taken.
+        self.flush();
+        if self.filled != self.allowed {
+            return Ok(());
+        }
         self.refresh(false);
         self.look_after_mark();
         if matches!(until, Until::Now) || unbounded && self.sent() - self.seen >= self.shared.measures.home {
@@ -616,9 +612,9 @@ impl<T, W: Wait> Sender<T, W> {
 
     fn wait_for_room(&mut self, deadline: Option<Instant>) -> Result<(), NoRoom> {
         let shared = Arc::clone(&self.shared);
-        let mut looks = 0;
+        let mut looks = 0u32;
         let waited = wait::<W, _>(shared.sleeper(SENDER), deadline, by_barrier, |certainty| {
-            looks += 1;
+            looks = looks.saturating_add(1);
             self.refresh(certainty == Certainty::Certain || looks > PATIENT_LOOKS);
             if mutate!(see_receiver_gone, shared.state.load(Ordering::Acquire) & RECEIVER_GONE != 0 => false)
             {
@@ -693,7 +689,7 @@ impl<T, W: Wait> Sender<T, W> {
     #[inline(never)]
     fn attend(&mut self, unit: usize, index: usize) -> Result<(), SendError<T>> {
         let state = self.shared.state_after_publishing();
-        if state == 0 {
+        if state & ALIVE == 0 {
             return Err(SendError::Forked(self.take_back(unit, index)));
         }
         if state & RECEIVER_GONE != 0 {

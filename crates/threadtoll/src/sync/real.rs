@@ -13,7 +13,7 @@ pub(crate) use std::sync::atomic::{
 pub(crate) use std::thread::yield_now;
 pub(crate) use std::time::Instant;
 
-pub(crate) use fork::{Kept, process};
+pub(crate) use fork::{Kept, is_elsewhere, process};
 pub(crate) use membarrier::{heavy_barrier, senders_must_fence};
 
 use std::sync::atomic::compiler_fence;

@@ -8,7 +8,8 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use super::{Looked, Meeting, Patience, Wait};
+use super::strategy::{Looked, Patience};
+use super::{Meeting, Wait};
 use crate::sync::{AtomicU32, Instant, Ordering, futex_wait, futex_wake, heavy_barrier, mutate};
 
 /// Longest nap where the kernel does not promise that the other side sees our bit.
@@ -79,13 +80,13 @@ impl Sleeper<'_> {
 
     /// Whether this is a forked child, as far as a load can tell.
     pub(super) fn wiped(&self) -> bool {
-        self.word.load(Ordering::Relaxed) == 0
+        self.word.load(Ordering::Relaxed) & 1 == 0
     }
 
     /// Whether this is a forked child.
     #[cold]
     pub(super) fn forked(&self) -> bool {
-        self.wiped() || self.process != crate::sync::process()
+        self.wiped() || crate::sync::is_elsewhere(self.process)
     }
 }
 

@@ -148,6 +148,11 @@ pub(crate) fn surviving(body: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(body)).is_ok()
 }
 
+/// How many cases a property is tried with: so many, or what `PROPTEST_CASES` says.
+pub(crate) fn cases(few: u32) -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(few)
+}
+
 /// Numbers that look random.
 pub(crate) struct Random(u64);
 

@@ -1,1 +1,292 @@
+//! A thread that is stopped in the midst of whatever it does, for as long as somebody likes: nobody else may be stopped by it.
+//!
+//! A signal makes the thread sleep in its handler, at whatever instruction it was.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use threadtoll::error::TryRecvError;
+use threadtoll::wait::{Adaptive, Park, Wait};
+use threadtoll::{funnel, pipe};
+
+use crate::element::Random;
+
+/// The thread that got the signal is to sleep.
+static FREEZE: AtomicBool = AtomicBool::new(false);
+/// It does.
+static FROZEN: AtomicBool = AtomicBool::new(false);
+/// One freezes at a time.
+static ONE: Mutex<()> = Mutex::new(());
+
+extern "C" fn freeze(_: libc::c_int) {
+    FROZEN.store(true, SeqCst);
+    let moment = libc::timespec { tv_sec: 0, tv_nsec: 100_000 };
+    while FREEZE.load(SeqCst) {
+        // SAFETY: the time is valid, and what is left of it is not asked for.
+        unsafe { libc::nanosleep(&moment, std::ptr::null_mut()) };
+    }
+    FROZEN.store(false, SeqCst);
+}
+
+/// Freezes threads. Aborts the test if it lasts too long, since what it looks for is that nobody waits for ever.
+struct Freezer {
+    _one: MutexGuard<'static, ()>,
+    over: Arc<AtomicBool>,
+}
+
+impl Freezer {
+    fn new() -> Self {
+        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let handler: extern "C" fn(libc::c_int) = freeze;
+        // SAFETY: the handler calls only what a handler may call.
+        let before = unsafe { libc::signal(libc::SIGUSR1, handler as libc::sighandler_t) };
+        assert_ne!(before, libc::SIG_ERR);
+        let over = Arc::new(AtomicBool::new(false));
+        let watched = Arc::clone(&over);
+        thread::spawn(move || {
+            for _ in 0..1200 {
+                thread::sleep(Duration::from_millis(100));
+                if watched.load(Relaxed) {
+                    return;
+                }
+            }
+            eprintln!("somebody waits for a frozen thread: nothing has ended for two minutes");
+            std::process::abort();
+        });
+        Freezer { _one: one, over }
+    }
+
+    /// Does something while the thread is frozen. It must be alive.
+    fn while_frozen(&self, thread: libc::pthread_t, body: impl FnOnce()) {
+        FREEZE.store(true, SeqCst);
+        // SAFETY: the caller says that the thread lives.
+        assert_eq!(unsafe { libc::pthread_kill(thread, libc::SIGUSR1) }, 0);
+        while !FROZEN.load(SeqCst) {
+            thread::yield_now();
+        }
+        body();
+        FREEZE.store(false, SeqCst);
+        while FROZEN.load(SeqCst) {
+            thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        FREEZE.store(false, SeqCst);
+        self.over.store(true, Relaxed);
+    }
+}
+
+fn this_thread() -> libc::pthread_t {
+    // SAFETY: always allowed.
+    unsafe { libc::pthread_self() }
+}
+
+/// How often a thread is frozen: so often, or what `THREADTOLL_FREEZES` says.
+fn freezes() -> u64 {
+    std::env::var("THREADTOLL_FREEZES").ok().and_then(|freezes| freezes.parse().ok()).unwrap_or(150)
+}
+
+fn pipe_with_a_frozen_sender<W: Wait>(wait: W, capacity: Option<usize>) {
+    let freezer = Freezer::new();
+    let options = pipe::Options::new().wait(wait);
+    let (mut sender, mut receiver) = match capacity {
+        Some(capacity) => options.bounded::<u64>(capacity),
+        None => options.unbounded(),
+    };
+    let stop = AtomicBool::new(false);
+    let sent = AtomicU64::new(0);
+    let mut random = Random::new(7);
+    thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        let (stop, sent) = (&stop, &sent);
+        let stopped = scope.spawn(move || {
+            tell.send(this_thread()).expect("the test waits for it");
+            let mut number = 0;
+            while !stop.load(Relaxed) {
+                sender.send(number).expect("the receiver lives");
+                number += 1;
+                // An unbounded pipe is not to fill the machine's memory.
+                while sender.len() > 5_000 && !stop.load(Relaxed) {
+                    thread::yield_now();
+                }
+            }
+            sent.store(number, SeqCst);
+            sender
+        });
+        let thread = told.recv().expect("the thread begins");
+        let mut next = 0;
+        let mut came = |number: u64| {
+            assert_eq!(number, next);
+            next += 1;
+        };
+        for _ in 0..freezes() {
+            for _ in 0..random.below(200) {
+                came(receiver.recv().expect("the sender lives"));
+            }
+            (0..random.below(500)).for_each(|_| std::hint::spin_loop());
+            freezer.while_frozen(thread, || {
+                // More looks than there can be messages: at some point there is nothing, and that is said at once.
+                let mut empty = false;
+                for _ in 0..20_000 {
+                    match receiver.try_recv() {
+                        Ok(number) => came(number),
+                        Err(TryRecvError::Empty) => empty = true,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                assert!(empty && receiver.is_empty() && receiver.peek().is_none());
+                assert!(receiver.recv_timeout(Duration::from_micros(200)).is_err());
+            });
+        }
+        stop.store(true, Relaxed);
+        // It may wait for room.
+        while !stopped.is_finished() {
+            receiver.try_iter().for_each(&mut came);
+        }
+        drop(stopped.join());
+        receiver.iter().for_each(came);
+        assert_eq!(next, sent.load(SeqCst));
+    });
+}
+
+#[test]
+fn a_pipe_with_a_frozen_sender() {
+    pipe_with_a_frozen_sender(Adaptive, None);
+    pipe_with_a_frozen_sender(Park, Some(8));
+}
+
+fn pipe_with_a_frozen_receiver<W: Wait + Copy>(wait: W) {
+    let freezer = Freezer::new();
+    let options = pipe::Options::new().wait(wait);
+    let (mut unbounded, mut from_unbounded) = options.unbounded::<u64>();
+    let (mut bounded, mut from_bounded) = options.bounded::<u64>(16);
+    let mut random = Random::new(8);
+    thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        let (leave, left) = mpsc::channel::<()>();
+        let received = scope.spawn(move || {
+            tell.send(this_thread()).expect("the test waits for it");
+            let mut next = [0, 0];
+            // A message of one is followed, at some time, by one of the other.
+            while let Ok(number) = from_unbounded.recv() {
+                assert_eq!(number, next[0]);
+                next[0] += 1;
+                for number in from_bounded.try_iter() {
+                    assert_eq!(number, next[1]);
+                    next[1] += 1;
+                }
+            }
+            for number in from_bounded.iter() {
+                assert_eq!(number, next[1]);
+                next[1] += 1;
+            }
+            // Not to be gone while it may be sent a signal.
+            let _ = left.recv();
+            next
+        });
+        let thread = told.recv().expect("the thread begins");
+        let mut sent = [0, 0];
+        for _ in 0..freezes() {
+            for _ in 0..random.below(200) {
+                unbounded.send(sent[0]).expect("the receiver lives");
+                sent[0] += 1;
+                sent[1] += u64::from(bounded.try_send(sent[1]).is_ok());
+            }
+            freezer.while_frozen(thread, || {
+                let mut full = false;
+                for _ in 0..1_000 {
+                    unbounded.send(sent[0]).expect("the receiver lives");
+                    sent[0] += 1;
+                    match bounded.try_send(sent[1]) {
+                        Ok(()) => sent[1] += 1,
+                        Err(_) => full = true,
+                    }
+                }
+                assert!(full && bounded.send_timeout(0, Duration::from_micros(200)).is_err());
+            });
+        }
+        drop((unbounded, bounded));
+        drop(leave);
+        assert_eq!(received.join().expect("it does not panic"), sent);
+    });
+}
+
+#[test]
+fn a_pipe_with_a_frozen_receiver() {
+    pipe_with_a_frozen_receiver(Adaptive);
+    pipe_with_a_frozen_receiver(Park);
+}
+
+/// A frozen sender makes no other sender wait, nor a receiver that does not want to; what is behind it may have to.
+#[test]
+fn a_funnel_with_a_frozen_sender() {
+    let freezer = Freezer::new();
+    let (sender, mut receiver) = funnel::Options::new().wait(Park).build::<(usize, u64)>();
+    let stop = AtomicBool::new(false);
+    let mut random = Random::new(9);
+    let mut pending = 0;
+    thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        let (frozen, stop) = (sender.clone(), &stop);
+        let frozen = scope.spawn(move || {
+            tell.send(this_thread()).expect("the test waits for it");
+            let mut number = 0;
+            while !stop.load(Relaxed) {
+                if number % 7 == 0 {
+                    frozen.send_all([(0, number), (0, number + 1)]).expect("the receiver lives");
+                    number += 2;
+                } else {
+                    frozen.send((0, number)).expect("the receiver lives");
+                    number += 1;
+                }
+                while frozen.len() > 5_000 && !stop.load(Relaxed) {
+                    thread::yield_now();
+                }
+            }
+            (frozen, number)
+        });
+        let thread = told.recv().expect("the thread begins");
+        let mut sent = 0;
+        let mut next = [0, 0];
+        let mut came = |(from, number): (usize, u64)| {
+            assert_eq!(number, next[from]);
+            next[from] += 1;
+        };
+        for _ in 0..2 * freezes() {
+            for _ in 0..random.below(200) {
+                came(receiver.recv().expect("the senders live"));
+            }
+            (0..random.below(500)).for_each(|_| std::hint::spin_loop());
+            freezer.while_frozen(thread, || {
+                for _ in 0..1_000 {
+                    sender.send((1, sent)).expect("the receiver lives");
+                    sent += 1;
+                }
+                let mut held_up = false;
+                for _ in 0..20_000 {
+                    match receiver.try_recv() {
+                        Ok(message) => came(message),
+                        Err(TryRecvError::Empty) => {}
+                        Err(TryRecvError::Pending) => held_up = true,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                pending += u64::from(held_up);
+                assert!(receiver.recv_timeout(Duration::from_micros(200)).is_err());
+                assert_eq!(receiver.peek(), None);
+            });
+        }
+        stop.store(true, Relaxed);
+        let (other, number) = frozen.join().expect("it does not panic");
+        drop((other, sender));
+        receiver.iter().for_each(came);
+        assert_eq!(next, [number, sent]);
+    });
+    println!("held up by a sender in the midst of its send {pending} times");
+}

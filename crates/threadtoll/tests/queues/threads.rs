@@ -135,7 +135,7 @@ fn receive_somehow<T: Element, W: Wait>(
             },
             3 => assert!(receiver.peek().is_none_or(|message| message.is(next))),
             4 if random.below(8) == 0 => thread::sleep(Duration::from_micros(random.below(80))),
-            5 => assert!(receiver.len() == 0 || !receiver.is_empty()),
+            5 => assert!(receiver.is_empty() || receiver.peek().is_some()),
             _ => match receiver.recv() {
                 Ok(message) => take(message, &mut next),
                 Err(_) => break,
@@ -171,25 +171,25 @@ fn pipes<T: Element, W: Wait + Copy>(wait: W, runs: u64) {
 
 #[test]
 fn pipes_of_words() {
-    pipes::<u64, _>(Adaptive, 60);
-    pipes::<u64, _>(Park, 60);
+    pipes::<u64, _>(Adaptive, 30);
+    pipes::<u64, _>(Park, 30);
     pipes::<u64, _>(Spin, 10);
     pipes::<u64, _>(SpinYield, 20);
 }
 
 #[test]
 fn pipes_of_all_sizes() {
-    pipes::<u8, _>(Adaptive, 40);
+    pipes::<u8, _>(Adaptive, 20);
     pipes::<(), _>(Adaptive, 20);
-    pipes::<[u8; 300], _>(Park, 30);
-    pipes::<[u64; 9], _>(Adaptive, 30);
+    pipes::<[u8; 300], _>(Park, 15);
+    pipes::<[u64; 9], _>(Adaptive, 15);
 }
 
 #[test]
 fn pipes_of_what_counts_its_drops() {
-    pipes::<Counted, _>(Adaptive, 60);
-    pipes::<Counted, _>(Park, 60);
-    pipes::<Bomb, _>(Adaptive, 60);
+    pipes::<Counted, _>(Adaptive, 20);
+    pipes::<Counted, _>(Park, 20);
+    pipes::<Bomb, _>(Adaptive, 20);
 }
 
 /// Tells who sent it and as which of its messages.
@@ -297,15 +297,15 @@ fn send_parcels<W: Wait>(
 
 #[test]
 fn funnels_keep_the_order_of_each_sender() {
-    funnels(Adaptive, 50);
-    funnels(Park, 50);
+    funnels(Adaptive, 30);
+    funnels(Park, 30);
     funnels(SpinYield, 20);
 }
 
 /// The last message before a receiver leaves is either received, dropped once, or handed back: never two of these.
 #[test]
 fn a_receiver_that_leaves_in_the_midst_of_a_send() {
-    for round in 0..10_000 {
+    for round in 0..4_000 {
         let ledger = Arc::new(Ledger::default());
         let (mut sender, receiver) = pipe::unbounded::<Counted>();
         let start = std::sync::Barrier::new(2);

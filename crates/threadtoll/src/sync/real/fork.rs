@@ -34,6 +34,11 @@ pub(crate) fn process() -> u32 {
     if NOT_WIPED.load(Ordering::Relaxed) { std::process::id() } else { 0 }
 }
 
+/// Whether what [`process`] gave was another process than this; never where pages were wiped then, which tells by itself.
+pub(crate) fn is_elsewhere(process: u32) -> bool {
+    process != 0 && process != std::process::id()
+}
+
 /// The free places; null if they cannot be had soon. A child that was forked while another thread held the lock finds it
 /// locked for ever.
 fn free() -> Option<MutexGuard<'static, Vec<Place>>> {

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Compares the queues of this project with the Rust channels that people choose between, on this machine, alone: latency, throughput, and
+# throughput with 2 and 4 senders. Raw records, the tables and the page go to the folder that is named (default: a new one in
+# threadtoll-results/). Takes about five minutes; nothing else should run.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+folder=${1:-threadtoll-results/queues-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
+mkdir -p "$folder"
+cargo build --release --quiet
+threadtoll=target/release/threadtoll
+"$threadtoll" queue ask-reply --out "$folder/ask-reply.jsonl" >"$folder/ask-reply.txt"
+"$threadtoll" queue stream --out "$folder/stream.jsonl" >"$folder/stream.txt"
+"$threadtoll" queue stream --senders 2,4 --batch 1 --out "$folder/senders.jsonl" >"$folder/senders.txt"
+"$threadtoll" report "$folder"/*.jsonl --html "$folder/queues.html"
+gzip -9 --force "$folder"/*.jsonl
+cargo bench --quiet -p threadtoll --bench depth >"$folder/depth.txt"
+cargo bench --quiet -p threadtoll --bench idle >"$folder/idle.txt"
+cat "$folder"/*.txt
+echo "kept in $folder"

@@ -1,0 +1,258 @@
+//! `threadtoll predict`: what is printed, what is refused, and that the same question has the same answer.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use threadtoll_record::{Document, Prediction};
+
+use crate::program::{Ended, command, each, ran, threadtoll, words};
+
+const ARTICLE: &str =
+    "predict --hold 5ms --think 95ms --hold-shape fixed --threads 1,5,10,16,20,25,32 --tasks 1000";
+
+fn predict(line: &str) -> Ended {
+    threadtoll(words(line, &[]))
+}
+
+/// The prediction that a command line prints with `--json`, and that it keeps to its schema.
+fn answered(line: &str, paths: &[&Path]) -> Prediction {
+    checked(&threadtoll(words(line, paths)).done().out)
+}
+
+fn checked(out: &str) -> Prediction {
+    assert_eq!(out.lines().count(), 1, "one object on one line");
+    let value: Value = serde_json::from_str(out).unwrap();
+    let schema = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schema/prediction.json");
+    let mut schemas = boon::Schemas::new();
+    let index = boon::Compiler::new().compile(&schema.to_string_lossy(), &mut schemas).unwrap();
+    schemas.validate(&value, index).unwrap_or_else(|error| panic!("{error:#}"));
+    let Document::Prediction(prediction) = serde_json::from_value(value).unwrap();
+    *prediction
+}
+
+#[test]
+fn the_pool_of_the_article() {
+    insta::assert_snapshot!("article", predict(ARTICLE).done().out);
+    let prediction = answered(&format!("{ARTICLE} --json"), &[]);
+    assert_eq!(prediction.knee, Some(20.0));
+    assert_eq!(prediction.recommended_threads, Some(20));
+    assert_eq!((prediction.hold_shape.as_str(), prediction.think_shape.as_str()), ("fixed", "fixed"));
+    let row = &prediction.rows[3];
+    assert_eq!((row.threads, row.model.as_str()), (16, "simulation"));
+    for (found, expected, slack) in [
+        (row.speedup, 15.8, 0.05),
+        (row.throughput_per_s, 158.0, 0.5),
+        (row.queue_on_entry, 0.1, 0.05),
+        (row.total_s.unwrap(), 6.33, 0.01),
+        (row.bound, 16.0, 1e-9),
+        (row.amdahl, 9.14, 0.005),
+    ] {
+        assert!((found - expected).abs() <= slack, "{found} is not {expected}: {row:?}");
+    }
+}
+
+#[test]
+fn closed_forms_are_printed_where_they_are_exact() {
+    insta::assert_snapshot!(
+        "exponential",
+        predict("predict --hold 1us --think 9us --threads 1,2,4..6,16").done().out
+    );
+    for (options, model) in [
+        ("", "repairman"),
+        ("--hold-shape fixed", "bounds"),
+        ("--hold-shape fixed --think-shape exponential", "takacs"),
+        ("--stripes 4", "mva"),
+        ("--cores 2", "cores"),
+        ("--policy barging", "repairman"),
+        ("--policy barging --handoff 2us", "simulation"),
+        ("--tasks 100", "simulation"),
+        ("--tasks 1000000", "repairman"),
+        ("--simulate", "simulation"),
+    ] {
+        let prediction =
+            answered(&format!("predict --hold 1us --think 9us --threads 8 --json {options}"), &[]);
+        assert_eq!(prediction.rows[0].model, model, "{options}");
+        assert_eq!(prediction.rows[0].total_s.is_some(), options.contains("--tasks"), "{options}");
+    }
+}
+
+#[test]
+fn without_numbers_of_threads_they_go_to_twice_the_cpus() {
+    let rows = answered("predict --hold 1us --think 9us --json", &[]).rows;
+    let most = 2 * threadtoll_machine::allowed_cpus().len() as u32;
+    assert_eq!(rows.iter().map(|row| row.threads).collect::<Vec<_>>(), (1..=most).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_lock_that_is_never_held_limits_nobody() {
+    let ended = predict("predict --hold 0 --think 5ms --threads 1..8").done();
+    assert!(ended.out.contains("Nothing limits the threads"), "{}", ended.out);
+    let none = answered("predict --hold 0s --think 5ms --threads 1..8 --json", &[]);
+    assert_eq!((none.knee, none.recommended_threads, none.what_if.len()), (None, None, 0));
+    let always = answered("predict --hold 5ms --think 0 --threads 1..8 --json", &[]);
+    assert_eq!((always.knee, always.recommended_threads), (Some(1.0), Some(1)));
+}
+
+#[test]
+fn a_seed_has_one_answer() {
+    let line = "predict --hold 1us --think 5us --handoff 3us --policy barging --threads 2,6 --json --seed";
+    let first = predict(&format!("{line} 7")).done().out;
+    assert_eq!(first, predict(&format!("{line} 7")).done().out);
+    let (seven, eight) = (checked(&first), answered(&format!("{line} 8"), &[]));
+    assert_eq!((seven.seed, eight.seed), (7, 8));
+    assert!(seven.rows[1].speedup != eight.rows[1].speedup);
+    let [low, high] = seven.rows[1].speedup_interval99.unwrap();
+    assert!(low < seven.rows[1].speedup && seven.rows[1].speedup < high);
+}
+
+#[test]
+fn bad_input_is_one_clear_sentence() {
+    let cases = [
+        ("", "needs --hold", "--hold 5ms"),
+        ("--hold 5ms", "needs --think", "--think-shape"),
+        ("--hold 0 --think 0", "nothing to predict", "at least one"),
+        ("--hold 0ns --think 0s", "nothing to predict", "at least one"),
+        ("--hold -5ms --think 1ms", "--hold -5ms: a duration cannot be negative", "2.5us"),
+        ("--hold 5 --think 1ms", "the unit is missing", "2.5us"),
+        ("--hold 5parsecs --think 1ms", "this unit is not known", "2.5us"),
+        ("--hold NaN --think 1ms", "this is no duration", "2.5us"),
+        ("--hold 1e9s --think 1ms", "this unit is not known", "2.5us"),
+        ("--hold 99999999999s --think 1ms", "longer than a day", "2.5us"),
+        ("--hold 0.0000001ns --think 1ms", "shorter than a picosecond", "2.5us"),
+        ("--hold 5ms --think 5ms --handoff soon", "--handoff soon: this is no duration", "2.5us"),
+        ("--hold 5ms --think 5ms --threads 0", "at least 1", "whole number"),
+        ("--hold 5ms --think 5ms --threads 0..4", "at least 1", "whole number"),
+        ("--hold 5ms --think 5ms --threads 4..1", "counts down", "1..32"),
+        ("--hold 5ms --think 5ms --threads 1,2,2", "2 stands in it twice", "once"),
+        ("--hold 5ms --think 5ms --threads many", "no whole number", "whole number"),
+        ("--hold 5ms --think 5ms --threads 1000001", "at most 1000000", "smaller"),
+        ("--hold 5ms --think 5ms --threads 1..100000", "more than 1000 rows", "fewer"),
+        ("--hold 5ms --think 5ms --stripes 0", "at least 1", "whole number"),
+        ("--hold 5ms --think 5ms --stripes 100001", "at most 100000", "smaller"),
+        ("--hold 5ms --think 5ms --stripes -1", "negative", "whole number"),
+        ("--hold 5ms --think 5ms --cores 0", "at least 1", "whole number"),
+        ("--hold 5ms --think 5ms --tasks 0", "at least 1", "whole number"),
+        ("--hold 5ms --think 5ms --tasks 1.5", "no whole number", "whole number"),
+        ("--hold 5ms --think 5ms --seed x", "no whole number", "whole number"),
+        ("--hold 5ms --think 5ms --policy fair", "--policy fair: this is not known", "fifo, barging"),
+        ("--hold 5ms --think 5ms --hold-shape expnential", "no such shape and no such file", "exponential"),
+        (
+            "--hold 5ms --think 5ms --think-shape /no/such",
+            "no such shape and no such file",
+            "file of durations",
+        ),
+        ("--hold 5ms --think 5ms --hold-shape /", "not a regular file", "one duration a line"),
+        ("--hold 5ms --think 5ms --hold-shape /dev/zero", "not a regular file", "one duration a line"),
+        ("--hold 5ms --think 5ms --hold 6ms", "given twice", "once"),
+        ("--hold 5ms --think 5ms --thread 2", "--thread", "nearest: --threads"),
+        (
+            "--hold 1us --think 1ms --handoff 1us --threads 999000..999900",
+            "simulated for many minutes",
+            "fewer threads",
+        ),
+    ];
+    each(&cases, |_, (arguments, what, hint)| {
+        predict(&format!("predict {arguments}")).bad().says(what).says(hint);
+    });
+}
+
+fn file(directory: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = directory.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+#[test]
+fn files_that_hold_no_distribution_are_refused() {
+    let directory = TempDir::new().unwrap();
+    let huge = directory.path().join("huge");
+    std::fs::File::create(&huge).unwrap().set_len(100_000_001).unwrap();
+    let cases = [
+        (file(&directory, "empty", b""), "holds no durations"),
+        (file(&directory, "comments", b"# nothing\n\n  # here\n"), "holds no durations"),
+        (file(&directory, "binary", b"\x7fELF\xff\xfe\x00\x01"), "is no text"),
+        (file(&directory, "zeros", &[0; 4096]), "line 1: “"),
+        (file(&directory, "nan", b"5ms\nNaN\n"), "line 2: “NaN”: this is no duration"),
+        (file(&directory, "infinite", b"inf\n"), "line 1: “inf”: this is no duration"),
+        (file(&directory, "bare", b"1us\n\n17\n"), "line 3: “17”: the unit is missing"),
+        (file(&directory, "negative", b"-3us\n"), "cannot be negative"),
+        (file(&directory, "nothing", b"0ns\n0ns\n"), "all zero"),
+        (file(&directory, "endless", &[b'7'; 1_000_000]), "…”: "),
+        (file(&directory, "object", b"{\"hold\": 5}\n"), "is not a threadtoll file: line 1"),
+        (huge, "larger than 100 MB"),
+    ];
+    each(&cases, |_, (path, what)| {
+        for option in ["--hold-shape", "--think-shape"] {
+            let ended = threadtoll(words(&format!("predict --hold 5ms --think 95ms {option}"), &[path]));
+            ended.bad().says(what).says("hint: ");
+            assert!(ended.err.len() < 1000, "{}", ended.err);
+        }
+    });
+}
+
+#[test]
+fn times_from_a_file_are_taken_as_they_are() {
+    let directory = TempDir::new().unwrap();
+    let path =
+        file(&directory, "times.txt", "# measured\n10us\n\n30us # a slow one\n  20µs\r\n0ns\n".as_bytes());
+    let line = "predict --think 135us --think-shape exponential --threads 1,2,8 --json --hold-shape";
+    let own = answered(line, &[&path]);
+    assert!((own.hold_ns - 15_000.0).abs() < 1e-6 && own.rows[1].model == "takacs", "{own:?}");
+    assert_eq!((own.hold_shape.as_str(), own.think_shape.as_str()), (path.to_str().unwrap(), "exponential"));
+    // Variance over squared mean of 0, 10, 20 and 30.
+    assert!((own.hold_variation - 125.0 / 225.0).abs() < 1e-9);
+    let stretched = answered(&line.replace("--json", "--hold 30us --json"), &[&path]);
+    assert_eq!(stretched.hold_ns, 30_000.0);
+    assert!((stretched.hold_variation - own.hold_variation).abs() < 1e-9);
+    assert!((stretched.knee.unwrap() - 5.5).abs() < 1e-9);
+    let text = threadtoll(words("predict --think 135us --hold-shape", &[&path])).done().out;
+    assert!(text.contains("spread as in"), "{text}");
+}
+
+#[test]
+fn a_million_lines_are_read() {
+    let directory = TempDir::new().unwrap();
+    let mut text = String::new();
+    for number in 0u32..1_000_000 {
+        writeln!(text, "{}ns", 500 + number.wrapping_mul(2_654_435_761) % 1000).unwrap();
+    }
+    let path = file(&directory, "million.txt", text.as_bytes());
+    let found = answered(
+        "predict --think 9us --think-shape exponential --threads 1..20 --json --hold-shape",
+        &[&path],
+    );
+    assert!((found.hold_ns - 999.5).abs() < 2.0, "{}", found.hold_ns);
+    assert_eq!(found.rows[19].model, "takacs");
+}
+
+#[test]
+fn the_histogram_of_a_record_is_a_distribution() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    let measure = |what: &str| {
+        let _ = std::fs::remove_file(&path);
+        threadtoll(words(&format!("latency {what} --simulated-machine 7 --quiet --out"), &[&path])).done();
+    };
+    let line = "predict --think 100us --think-shape exponential --threads 1..4 --json --hold-shape";
+    measure("futex --placement pinned");
+    let ended = threadtoll(words(line, &[&path])).done();
+    ended.says("round trips of latency futex, pinned of a simulated machine");
+    let found = checked(&ended.out);
+    assert!(found.hold_ns > 0.0 && found.hold_variation > 0.0, "{found:?}");
+    measure("futex park --placement pinned");
+    let ended = threadtoll(words(line, &[&path]));
+    ended.bad().says("records, and not which of them is meant").says("#2 latency");
+    let named = |number: &str| format!("{}#{number}", path.display());
+    let with = |name: &str| {
+        let mut command = command();
+        command.args(words(line, &[])).arg(OsStr::new(name));
+        ran(command)
+    };
+    with(&named("2")).done().says("taken are the");
+    with(&named("99")).bad().says("has no record #99");
+    with(&named("0")).bad().says("at least 1");
+    with(&named("x")).bad().says("no whole number");
+}

@@ -1,0 +1,316 @@
+//! What is predicted for threads that share a lock: a table, a drawing, and what would help.
+
+use threadtoll_model::bounds::Limits;
+use threadtoll_model::{Load, amdahl, bounds};
+use threadtoll_record::{PredictedPolicy, PredictedRow, Prediction};
+
+use super::ladder::plural;
+use super::plot::{Curve, plot};
+use super::table::{Column, Table, pad_left};
+use super::{ACCENT, BOLD, DIM, GOOD, PLAIN, Style};
+use crate::clean::clean;
+use crate::units::{UNKNOWN, count, digits, per_op, plus_minus, ratio, round_time, share, time};
+
+/// Longer tables show a choice of their rows.
+const MOST_ROWS: usize = 48;
+/// How many that choice is about.
+const CHOSEN_ROWS: usize = 24;
+/// Places at which the asymptotes are drawn.
+const PLACES: u32 = 200;
+
+/// Draws a prediction: a table by number of threads, the knee, how many threads are worth having, the curves, and what changes would bring.
+///
+/// Where `style` has a width, columns are dropped until the others fit, and named below.
+pub fn prediction(prediction: &Prediction, style: &Style) -> String {
+    let mut text = String::new();
+    text.push_str(&style.paragraph(BOLD, "How many threads are worth having?"));
+    text.push_str(&style.paragraph(DIM, &asked(prediction)));
+    let rows = chosen(prediction);
+    let mut notes = Vec::new();
+    if !rows.is_empty() {
+        text.push('\n');
+        let (table, left_out) = table(prediction, &rows).draw(style);
+        text.push_str(&table);
+        if rows.len() < prediction.rows.len() {
+            notes.push(format!("{} of {} rows; --json has all.", rows.len(), prediction.rows.len()));
+        }
+        if !left_out.is_empty() {
+            notes.push(format!(
+                "Left out for lack of width: {}. A wider terminal and --json have them.",
+                left_out.join(", ")
+            ));
+        }
+        notes.extend(models(&prediction.rows));
+        text.push('\n');
+    }
+    for note in notes {
+        text.push_str(&style.paragraph(DIM, &note));
+    }
+    let drawing = plot("speed-up", "threads", curves(prediction), style);
+    if !drawing.is_empty() {
+        text.push('\n');
+        text.push_str(&drawing);
+    }
+    text.push('\n');
+    for sentence in sentences(prediction) {
+        text.push_str(&style.wrap(&format!("• {sentence}"), 2).join("\n"));
+        text.push('\n');
+    }
+    if let Some(first) = prediction.what_if.first() {
+        text.push('\n');
+        let head = format!("What would help {}, in the long run:", plural(first.threads.into(), "thread"));
+        text.push_str(&style.paragraph(BOLD, &head));
+        text.push_str(&changes(prediction).draw(style).0);
+    }
+    text
+}
+
+/// What was asked, in words.
+fn asked(prediction: &Prediction) -> String {
+    let said = |ns: f64, shape: &str, variation: f64| match shape {
+        _ if ns == 0.0 => "no time".to_string(),
+        "fixed" => format!("{} (fixed)", round_time(ns)),
+        "exponential" => format!("{} on average (exponential)", round_time(ns)),
+        file => format!("{} on average, spread as in {} (c² {})", time(ns), clean(file), digits(variation)),
+    };
+    let hold = said(prediction.hold_ns, &prediction.hold_shape, prediction.hold_variation);
+    let think = said(prediction.think_ns, &prediction.think_shape, prediction.think_variation);
+    let mut text = format!("Held for {hold}, outside for {think}");
+    let alone = prediction.hold_ns / (prediction.hold_ns + prediction.think_ns);
+    text.push_str(&format!(": one thread alone holds the lock for {} of its time. ", share(alone)));
+    text.push_str(&match prediction.stripes {
+        1 => "One lock".to_string(),
+        stripes => format!("{} locks, one of them at random", count(stripes.into())),
+    });
+    text.push_str(match prediction.policy {
+        PredictedPolicy::Fifo => ", first come, first served",
+        PredictedPolicy::Barging => ", whoever comes by may overtake a thread that is being woken",
+    });
+    text.push_str(&match prediction.handoff_ns {
+        0.0 => "; hand-offs free".to_string(),
+        ns => format!("; a hand-off takes {}", round_time(ns)),
+    });
+    text.push_str(&match prediction.cores {
+        None => "; no thread is ever short of a core.".to_string(),
+        Some(cores) => format!("; {}.", plural(cores.into(), "core")),
+    });
+    text
+}
+
+/// The rows to be shown: all, or of too many every so many, the last, and those around the advice.
+fn chosen(prediction: &Prediction) -> Vec<&PredictedRow> {
+    let rows = &prediction.rows;
+    if rows.len() <= MOST_ROWS {
+        return rows.iter().collect();
+    }
+    let every = rows.len().div_ceil(CHOSEN_ROWS);
+    let near = |row: &PredictedRow| {
+        prediction.recommended_threads == Some(row.threads)
+            || prediction.knee.is_some_and(|knee| (f64::from(row.threads) - knee).abs() < 1.0)
+    };
+    let last = rows.len() - 1;
+    let shown = |(index, row): &(usize, &PredictedRow)| index % every == 0 || *index == last || near(row);
+    rows.iter().enumerate().filter(shown).map(|(_, row)| row).collect()
+}
+
+fn table(prediction: &Prediction, rows: &[&PredictedRow]) -> Table {
+    let names: Vec<String> = rows.iter().map(|row| count(row.threads.into())).collect();
+    let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("threads".len());
+    let mut columns = Vec::new();
+    let mut add = |group: &str, head: &str, rank: u8, cell: &dyn Fn(&PredictedRow) -> String| {
+        let cells = rows
+            .iter()
+            .map(|row| {
+                let shown = cell(row);
+                let with = match head {
+                    _ if shown == UNKNOWN || shown.is_empty() => DIM,
+                    "speed-up" if prediction.recommended_threads == Some(row.threads) => GOOD,
+                    "speed-up" => BOLD,
+                    "bound" | "Amdahl" | "model" | "99%" => DIM,
+                    _ => PLAIN,
+                };
+                (shown, with)
+            })
+            .collect();
+        columns.push(Column { group: group.into(), head: head.into(), rank, cells });
+    };
+    add("", "speed-up", 0, &|row| ratio(row.speedup));
+    if rows.iter().any(|row| row.speedup_interval99.is_some()) {
+        add("", "99%", 7, &|row| {
+            row.speedup_interval99.map_or_else(String::new, |interval| plus_minus(row.speedup, interval))
+        });
+    }
+    add("queue", "mean", 2, &|row| per_op(row.queue_mean));
+    add("queue", "on entry", 6, &|row| per_op(row.queue_on_entry));
+    add("", "waiting", 3, &|row| share(row.wait_share));
+    add("", "per s", 5, &|row| digits(row.throughput_per_s));
+    if let Some(tasks) = prediction.tasks {
+        add("", &plural(tasks, "task"), 1, &|row| {
+            row.total_s.map_or_else(|| UNKNOWN.into(), |total| time(total * 1e9))
+        });
+    }
+    add("ceiling, floor", "bound", 4, &|row| ratio(row.bound));
+    add("ceiling, floor", "Amdahl", 8, &|row| ratio(row.amdahl));
+    add("", "model", 9, &|row| clean(&row.model));
+    Table {
+        head: pad_left("threads", widest),
+        labels: names.iter().map(|name| pad_left(name, widest)).collect(),
+        columns,
+    }
+}
+
+/// Which model answered for which rows, and why.
+fn models(rows: &[PredictedRow]) -> Vec<String> {
+    let mut sentences = vec![
+        "waiting: share of the threads' time. on entry: the queue that a thread sees as it gets the lock. bound: what nothing exceeds."
+            .to_string(),
+    ];
+    if rows.iter().any(|row| row.speedup_interval99.is_some()) {
+        sentences.push("99%: how far the simulated speed-up's interval reaches.".into());
+    }
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for row in rows {
+        if !seen.contains(&(&row.model, &row.why)) {
+            seen.push((&row.model, &row.why));
+        }
+    }
+    for (model, why) in seen {
+        let threads: Vec<u32> = rows
+            .iter()
+            .filter(|row| (&*row.model, &*row.why) == (model, why))
+            .map(|row| row.threads)
+            .collect();
+        sentences.push(format!("{}: {} ({}).", clean(model), clean(why), numbers(&threads)));
+    }
+    sentences
+}
+
+/// `1 thread`, `1, 2 and 4 threads`, `2 to 64 threads`.
+fn numbers(threads: &[u32]) -> String {
+    let named = |threads: &[u32]| threads.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    match threads {
+        [] => String::new(),
+        [one] => plural((*one).into(), "thread"),
+        [first, .., last]
+            if threads.len() > 2
+                && threads.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1])) =>
+        {
+            format!("{first} to {last} threads")
+        }
+        [first @ .., last] if threads.len() <= 7 => format!("{} and {last} threads", named(first)),
+        [first, .., last] => format!("{first} to {last} threads, {} numbers of them", threads.len()),
+    }
+}
+
+fn curves(prediction: &Prediction) -> Vec<Curve> {
+    let least = prediction.rows.iter().map(|row| row.threads).min().unwrap_or(1).max(1);
+    let most = prediction.rows.iter().map(|row| row.threads).max().unwrap_or(1);
+    if least >= most {
+        return Vec::new();
+    }
+    // Where the bound bends is a place of its own.
+    let ceiling = |threads: u32| {
+        let limits = Limits { locks: prediction.stripes, cores: prediction.cores, hand_off_ns: 0.0 };
+        bounds::speedup(Load::new(prediction.hold_ns, prediction.think_ns).ok()?, threads, limits).ok()
+    };
+    let floor = |threads: u32| {
+        let load = Load::new(prediction.hold_ns, prediction.think_ns).ok()?;
+        amdahl::speedup(load, threads.min(prediction.cores.unwrap_or(threads)), prediction.stripes).ok()
+    };
+    let every = ((most - least) / PLACES).max(1);
+    let mut places: Vec<u32> = (least..=most).step_by(every as usize).collect();
+    places.push(most);
+    if let Some(bend) = ceiling(most).map(|bend| bend as u32) {
+        places.extend(
+            [bend, bend.saturating_add(1)].into_iter().filter(|place| (least..=most).contains(place)),
+        );
+    }
+    places.sort_unstable();
+    places.dedup();
+    let curve = |name: &str,
+                 line: char,
+                 mark: Option<char>,
+                 with: anstyle::Style,
+                 points: Vec<(f64, f64)>| {
+        Curve { name: name.into(), line, mark, with, points }
+    };
+    let along = |height: &dyn Fn(u32) -> Option<f64>| {
+        places.iter().filter_map(|&place| Some((f64::from(place), height(place)?))).collect()
+    };
+    let rows = prediction.rows.iter().map(|row| (f64::from(row.threads), row.speedup)).collect();
+    vec![
+        curve("bound: what nothing exceeds", '-', None, DIM, along(&ceiling)),
+        curve("Amdahl's law: a floor, not a prediction", ':', None, DIM, along(&floor)),
+        curve("predicted", '·', Some('●'), ACCENT, rows),
+    ]
+}
+
+fn sentences(prediction: &Prediction) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let by_cores = |knee: f64| prediction.cores.is_some_and(|cores| f64::from(cores) <= knee);
+    match prediction.knee {
+        Some(knee) if by_cores(knee) => sentences.push(format!(
+            "The knee is at {} threads: from there on all cores are busy, and more threads do no more work.",
+            digits(knee)
+        )),
+        Some(knee) => sentences.push(format!(
+            "The knee is at {} threads: beyond it {} never free, and more threads only make the queue longer.",
+            digits(knee),
+            if prediction.stripes == 1 { "the lock is" } else { "the locks are" },
+        )),
+        None => sentences.push("Nothing limits the threads: the lock is never held.".into()),
+    }
+    match prediction.recommended_threads {
+        Some(1) => sentences.push("Worth having: 1 thread. A second one would add less than half of its work.".into()),
+        Some(threads) => sentences.push(format!(
+            "Worth having: {}. The last of them still adds at least half of a thread's work in the long run; the next one would not.",
+            plural(threads.into(), "thread")
+        )),
+        None if prediction.knee.is_some() => {
+            sentences.push("Worth having: more threads than any model here is asked about.".into());
+        }
+        None => {}
+    }
+    if let Some(row) = furthest_from_amdahl(&prediction.rows) {
+        let of = if prediction.handoff_ns > 0.0 { " of locks whose hand-offs are free" } else { "" };
+        sentences.push(format!(
+            "Amdahl's law is the floor{of} and no prediction: it describes threads that all want the lock at the same moment. For {} it says {}; predicted are {}.",
+            plural(row.threads.into(), "thread"),
+            ratio(row.amdahl),
+            ratio(row.speedup)
+        ));
+    }
+    sentences
+}
+
+/// The row that Amdahl's law understates most, if that can be seen.
+fn furthest_from_amdahl(rows: &[PredictedRow]) -> Option<&PredictedRow> {
+    rows.iter()
+        .filter(|row| row.speedup / row.amdahl > 1.05)
+        .max_by(|a, b| (a.speedup / a.amdahl).total_cmp(&(b.speedup / b.amdahl)))
+}
+
+fn changes(prediction: &Prediction) -> Table {
+    let label = |change: &str| match change.split_once('/') {
+        Some(("hold", "2")) => "hold the lock for half as long".to_string(),
+        Some(("move-out", "2")) => "move half of the work out of the lock".to_string(),
+        Some(("stripe", ways)) => format!("stripe the lock in {}", clean(ways)),
+        _ => clean(change),
+    };
+    let column = |head: &str, rank, cells: Vec<(String, anstyle::Style)>| Column {
+        group: String::new(),
+        head: head.into(),
+        rank,
+        cells,
+    };
+    let changes = &prediction.what_if;
+    Table {
+        head: "change".into(),
+        labels: changes.iter().map(|change| label(&change.change)).collect(),
+        columns: vec![
+            column("speed-up", 1, changes.iter().map(|change| (ratio(change.speedup), BOLD)).collect()),
+            column("against now", 0, changes.iter().map(|change| (ratio(change.gain), ACCENT)).collect()),
+            column("model", 2, changes.iter().map(|change| (clean(&change.model), DIM)).collect()),
+        ],
+    }
+}

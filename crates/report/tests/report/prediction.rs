@@ -1,0 +1,102 @@
+use threadtoll_record::{PredictedChange, PredictedPolicy, PredictedRow, Prediction};
+use threadtoll_report::text::{Style, prediction};
+
+fn row(threads: u32, speedup: f64) -> PredictedRow {
+    PredictedRow {
+        threads,
+        model: "simulation".into(),
+        why: "asked for".into(),
+        speedup,
+        speedup_interval99: Some([speedup * 0.99, speedup * 1.01]),
+        throughput_per_s: speedup * 1e6,
+        queue_mean: 12.5,
+        queue_mean_interval99: None,
+        queue_on_entry: 11.5,
+        wait_share: 0.2,
+        total_s: Some(3.0),
+        bound: speedup,
+        amdahl: speedup / 2.0,
+    }
+}
+
+fn fixture() -> Prediction {
+    Prediction {
+        hold_ns: 5e6,
+        think_ns: 95e6,
+        handoff_ns: 5e3,
+        cores: Some(64),
+        tasks: Some(1000),
+        hold_shape: "fixed".into(),
+        think_shape: "times.txt".into(),
+        hold_variation: 0.0,
+        think_variation: 1.5,
+        policy: PredictedPolicy::Barging,
+        stripes: 2,
+        seed: 1,
+        knee: Some(40.0),
+        recommended_threads: Some(38),
+        rows: [1, 8, 16, 38, 1000].map(|threads| row(threads, f64::from(threads.min(40)))).to_vec(),
+        what_if: vec![PredictedChange {
+            change: "stripe/4".into(),
+            threads: 1000,
+            model: "mva".into(),
+            throughput_per_s: 1.0,
+            speedup: 80.0,
+            gain: 2.0,
+        }],
+    }
+}
+
+fn drawn(what: &Prediction, width: Option<usize>) -> String {
+    prediction(what, &Style { color: false, width })
+}
+
+#[test]
+fn a_prediction_fits_any_terminal() {
+    for width in 60..160 {
+        for line in drawn(&fixture(), Some(width)).lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+    let narrow = drawn(&fixture(), Some(60));
+    assert!(narrow.contains("Left out for lack of width"), "{narrow}");
+    for width in [0, 1, 10, 30] {
+        assert!(!drawn(&fixture(), Some(width)).is_empty());
+    }
+}
+
+#[test]
+fn only_what_is_colourful_has_escapes() {
+    assert!(!drawn(&fixture(), None).contains('\u{1b}'));
+    assert!(prediction(&fixture(), &Style { color: true, width: None }).contains('\u{1b}'));
+}
+
+#[test]
+fn a_thousand_rows_are_not_all_shown() {
+    let mut many = fixture();
+    many.rows = (1..=1000).map(|threads| row(threads, f64::from(threads))).collect();
+    let text = drawn(&many, None);
+    assert!(text.contains("of 1000 rows; --json has all"), "{text}");
+    assert!(text.lines().count() < 120, "{text}");
+    assert!(text.lines().any(|line| line.trim_start().starts_with("38 ")), "the advised one is: {text}");
+}
+
+#[test]
+fn odd_figures_and_names_do_no_harm() {
+    let mut odd = fixture();
+    odd.rows.clear();
+    odd.what_if.clear();
+    assert!(!drawn(&odd, None).is_empty());
+    for figure in [f64::NAN, f64::INFINITY, -1.0, 0.0, 1e300, f64::MIN_POSITIVE] {
+        let mut odd = fixture();
+        (odd.hold_ns, odd.think_ns, odd.handoff_ns, odd.knee) = (figure, figure, figure, Some(figure));
+        (odd.hold_variation, odd.stripes, odd.cores) = (figure, 0, Some(0));
+        odd.think_shape = "\u{1b}[2J\nno\u{202E}file".into();
+        for row in &mut odd.rows {
+            (row.speedup, row.amdahl, row.bound, row.queue_mean) = (figure, figure, figure, figure);
+            row.threads = row.threads.wrapping_mul(u32::MAX / 7);
+        }
+        let text = drawn(&odd, Some(80));
+        assert!(!text.contains(['\u{1b}', '\u{202E}']), "{text}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Models too long for every interleaving to be tried: hundreds of messages, three or four threads, random schedules.
+
+use super::checker::thread;
+use super::{Message, model, settled, tally};
+use crate::error::RecvError;
+use crate::wait::{Adaptive, Park, SpinYield, Wait};
+use crate::{call, funnel, pipe};
+
+fn stream<W: Wait>(wait: W, capacity: Option<usize>) {
+    let options = pipe::Options::new().wait(wait);
+    let (mut sender, mut receiver) = match capacity {
+        Some(capacity) => options.bounded(capacity),
+        None => options.unbounded(),
+    };
+    let sending = thread::spawn(move || (0..100).for_each(|number| sender.send(number).unwrap()));
+    (0..100).for_each(|number| assert_eq!(receiver.recv(), Ok(number)));
+    assert_eq!(receiver.recv(), Err(RecvError::Disconnected));
+    sending.join().unwrap();
+}
+
+model! {
+    /// Through home and chunks, to a receiver that sleeps.
+    pipe_unbounded(Orders)
+    steps [look_before_sleep, said, go_home, zero_behind_record, wake_in_close]
+    {
+        stream(Park, None);
+    }
+}
+
+model! {
+    /// Round a small home, both ends sleep.
+    pipe_bounded(Orders)
+    steps [look_before_sleep, said]
+    {
+        stream(Park, Some(3));
+        stream(Adaptive, Some(1));
+    }
+}
+
+model! {
+    /// The receiver leaves somewhere in the stream.
+    pipe_left(Orders)
+    steps [not_taken]
+    {
+        tally(100);
+        let (mut sender, mut receiver) = pipe::Options::new().wait(Park).unbounded();
+        let sending = thread::spawn(move || (0..100).for_each(|number| drop(sender.send(Message(number)))));
+        for _ in 0..20 {
+            let _ = receiver.try_recv();
+        }
+        drop(receiver);
+        sending.join().unwrap();
+        settled();
+    }
+}
+
+fn many<W: Wait>(wait: W, ceiling: Option<usize>) {
+    const SENDERS: usize = 3;
+    const EACH: usize = 40;
+    let options = funnel::Options::new().wait(wait);
+    let options = match ceiling {
+        Some(messages) => options.ceiling(messages, funnel::Ceiling::Wait),
+        None => options.retain(0),
+    };
+    let (sender, mut receiver) = options.build::<(usize, usize)>();
+    let senders: Vec<_> = (0..SENDERS)
+        .map(|name| {
+            let sender = sender.clone();
+            thread::spawn(move || (0..EACH).for_each(|number| sender.send((name, number)).unwrap()))
+        })
+        .collect();
+    drop(sender);
+    let mut next = [0; SENDERS];
+    while let Ok((name, number)) = receiver.recv() {
+        assert_eq!(number, next[name]);
+        next[name] += 1;
+    }
+    assert_eq!(next, [EACH; SENDERS]);
+    senders.into_iter().for_each(|sender| sender.join().unwrap());
+}
+
+model! {
+    /// Three senders, to a receiver that sleeps; every chunk that was read is freed.
+    funnel_unbounded(Orders)
+    steps [wait_for_cutoff, wake_by_last_sender]
+    {
+        many(Park, None);
+    }
+}
+
+model! {
+    /// Three senders that sleep at a ceiling.
+    funnel_ceiling(Orders)
+    {
+        many(Park, Some(2));
+    }
+}
+
+model! {
+    /// The receiver leaves somewhere in the stream.
+    funnel_left(Orders)
+    {
+        tally(60);
+        let (sender, mut receiver) = funnel::Options::new().wait(SpinYield).build();
+        let senders: Vec<_> = (0..3)
+            .map(|name| {
+                let sender = sender.clone();
+                thread::spawn(move || (0..20).for_each(|number| drop(sender.send(Message(name * 20 + number)))))
+            })
+            .collect();
+        drop(sender);
+        for _ in 0..20 {
+            let _ = receiver.try_recv();
+        }
+        drop(receiver);
+        senders.into_iter().for_each(|sender| sender.join().unwrap());
+        settled();
+    }
+}
+
+model! {
+    /// Many round trips, both ends sleep, then the caller leaves.
+    calls(Orders)
+    steps [look_before_sleep]
+    {
+        let (mut caller, mut callee) = call::line_waiting(Park);
+        let serving = thread::spawn(move || callee.serve(|number: usize| number + 1));
+        (0..50).for_each(|number| assert_eq!(caller.call(number), Ok(Some(number + 1))));
+        drop(caller);
+        serving.join().unwrap();
+    }
+}
