@@ -34,6 +34,7 @@ must_find() {
     echo "$2 finds a planted $what"
 }
 
+export LSAN_OPTIONS="suppressions=$PWD/ci/long/lsan.txt:print_suppressions=0"
 must_find heap-use-after-free address "" use_after_free
 must_find "LeakSanitizer: detected memory leaks" address "" leak
 under address "" --lib --test queues --test fork --test sandbox
