@@ -35,38 +35,32 @@ impl Channel for Nothing {
     }
 }
 
-const fn one(wait: Wait) -> Way {
-    Way::one_sender::<Nothing>(wait).in_batches()
+const fn fake(name: &'static str, bounded: bool, ways: &'static [Way]) -> Queue {
+    Queue {
+        name,
+        origin: Origin::Rust,
+        version: "9.9.9",
+        sentence: "a queue that is never made",
+        bounded,
+        ways,
+    }
 }
 
-const fn many(wait: Wait) -> Way {
-    Way::many_senders::<Nothing>(wait).in_batches()
-}
-
-const fn fake(name: &'static str, origin: Origin, bounded: bool, ways: &'static [Way]) -> Queue {
-    Queue { name, origin, version: "9.9.9", sentence: "a queue that is never made", bounded, ways }
-}
-
-const OURS: &[Way] = &[one(Wait::Spin), one(Wait::SpinYield), one(Wait::Park), one(Wait::Adaptive)];
-const FUNNEL: &[Way] = &[many(Wait::Spin), many(Wait::SpinYield), many(Wait::Park), many(Wait::Adaptive)];
-const RINGS: &[Way] = &[one(Wait::Poll)];
+const RINGS: &[Way] = &[Way::one_sender::<Nothing>(Wait::Poll).in_batches()];
 const CHANNELS: &[Way] =
     &[Way::many_senders::<Nothing>(Wait::Poll), Way::many_senders::<Nothing>(Wait::Block)];
 
-/// Stands for ours, which are added to the registry of the lab, and for peers.
+/// Stands for peers.
 static FAKES: &[Queue] = &[
-    fake("pipe", Origin::Ours, false, OURS),
-    fake("pipe-bounded", Origin::Ours, true, OURS),
-    fake("funnel", Origin::Ours, false, FUNNEL),
-    fake("ring-1", Origin::Rust, true, RINGS),
-    fake("ring-2", Origin::Rust, true, RINGS),
-    fake("ring-3", Origin::Rust, true, RINGS),
-    fake("ring-4", Origin::Rust, true, RINGS),
-    fake("ring-5", Origin::Rust, true, RINGS),
-    fake("ring-6", Origin::Rust, true, RINGS),
-    fake("channel-bounded", Origin::Rust, true, CHANNELS),
-    fake("channel-unbounded", Origin::Rust, false, CHANNELS),
-    fake("other-unbounded", Origin::Rust, false, CHANNELS),
+    fake("ring-1", true, RINGS),
+    fake("ring-2", true, RINGS),
+    fake("ring-3", true, RINGS),
+    fake("ring-4", true, RINGS),
+    fake("ring-5", true, RINGS),
+    fake("ring-6", true, RINGS),
+    fake("channel-bounded", true, CHANNELS),
+    fake("channel-unbounded", false, CHANNELS),
+    fake("other-unbounded", false, CHANNELS),
 ];
 const QUEUES: Queues = Queues::with(FAKES);
 
@@ -148,8 +142,8 @@ fn every_row_of_every_queue_is_measured() {
     for scenario in SCENARIOS {
         let groups = planned(scenario, &choice());
         let batches: &[u64] = if scenario.streams { &[1, BATCH] } else { &[1] };
-        for queue in FAKES {
-            for way in queue.ways {
+        for queue in QUEUES.all().filter(|queue| queue.origin != Origin::Raw) {
+            for way in queue.ways.iter().filter(|way| scenario.takes(way)) {
                 for batch in batches.iter().filter(|batch| **batch == 1 || way.batches) {
                     let found =
                         groups.iter().flatten().filter_map(|planned| planned.cell.queue()).any(|cell| {
@@ -308,5 +302,5 @@ fn a_queue_that_is_not_known_is_named_when_it_is_opened() {
     let mut rig = SimulatedRig::new(1);
     let machine = rig.machine();
     let error = rig.open(&machine, &groups[0]).err().unwrap().to_string();
-    assert!(error.contains("pipe"), "{error}");
+    assert!(error.contains("ring-1"), "{error}");
 }
