@@ -49,6 +49,8 @@ mod chunks;
 mod receiver;
 mod sender;
 mod shared;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
 
 use std::marker::PhantomData;
 

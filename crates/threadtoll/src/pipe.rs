@@ -42,6 +42,8 @@ mod receiver;
 mod segment;
 mod sender;
 mod shared;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
 
 use std::marker::PhantomData;
 

@@ -139,6 +139,12 @@ impl<T> Chunk<T> {
         })
     }
 
+    /// Writes to each place, so that a checker sees who might still be there when the chunk is freed.
+    #[cfg(any(loom, shuttle))]
+    pub(super) fn touch(&self) {
+        self.slots.iter().for_each(|slot| slot.message.with_mut(drop));
+    }
+
     /// Makes a chunk that nobody knows another one.
     pub(super) fn renumber(&self, number: u64, prev: *mut Self) {
         // Relaxed: whoever links it publishes this with release.

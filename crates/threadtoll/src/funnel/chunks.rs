@@ -193,6 +193,9 @@ impl<T> Chunks<T> {
     /// Nobody can come across it.
     pub(super) unsafe fn free(&self, chunk: *mut Chunk<T>) {
         self.exist.fetch_sub(1, Ordering::Relaxed);
+        #[cfg(any(loom, shuttle))]
+        // SAFETY: not freed yet.
+        unsafe { &*chunk }.touch();
         // SAFETY: made by `boxed`, and the caller gives it up.
         unsafe { free_boxed(chunk) };
     }
@@ -200,7 +203,8 @@ impl<T> Chunks<T> {
     /// Frees what is kept.
     pub(super) fn trim(&self) {
         for place in &self.spares {
-            let chunk = place.swap(std::ptr::null_mut(), Ordering::Acquire);
+            // Acquire: as in `take`.
+            let chunk = place.swap(std::ptr::null_mut(), mutate!(trim_spare_chunk, Acquire));
             if !chunk.is_null() {
                 self.kept.fetch_sub(1, Ordering::Relaxed);
                 // SAFETY: swapped out, so it is ours.
@@ -229,6 +233,14 @@ pub(super) struct Reading<T> {
 impl<T> Reading<T> {
     pub(super) fn new(chunks: &Chunks<T>) -> Self {
         Reading { head: 0, chunk: chunks.first(), read: std::collections::VecDeque::new() }
+    }
+
+    /// Goes on at this ticket, in a chunk in which nothing lies yet.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(super) fn begin_at(&mut self, ticket: u64) {
+        self.head = ticket;
+        // SAFETY: the receiver's chunk.
+        unsafe { &*self.chunk }.renumber(Chunk::<T>::number_of(ticket), std::ptr::null_mut());
     }
 
     /// A reader that has been taken away.

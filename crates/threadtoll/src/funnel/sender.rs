@@ -136,7 +136,7 @@ impl<T, W: Wait> Sender<T, W> {
         }
         impl<T> Unused<'_, T> {
             fn wake(&mut self) {
-                if std::mem::take(&mut self.parked) {
+                if mutate!(wake_by_batch, std::mem::take(&mut self.parked) => false) {
                     self.shared.wake_receiver();
                 }
             }
@@ -418,7 +418,7 @@ impl<T, W: Wait> Drop for Claim<'_, T, W> {
         let ticket = ticket(drawn);
         // SAFETY: drawn by us, and nothing was put there.
         unsafe { shared.chunks.find(ticket, &shared.tail) }.slot(ticket).void(ticket);
-        if drawn & PARKED != 0 {
+        if mutate!(wake_by_claim, drawn & PARKED != 0 => false) {
             shared.wake_receiver();
         }
     }

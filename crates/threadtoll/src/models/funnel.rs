@@ -208,6 +208,88 @@ model! {
 }
 
 model! {
+    /// A place at the ceiling is claimed and given up: whoever waits for room must learn of it, from a receiver that may be asleep.
+    claim_given_up(Orders, Lacks)
+    orders [funnel_fence_without_membarrier]
+    steps [wake_by_claim, tell_passed]
+    {
+        let (sender, mut receiver) = Options::new().wait(Park).ceiling(1, Ceiling::Wait).build();
+        let sending = thread::spawn(move || {
+            drop(sender.claim().unwrap());
+            give(&sender, 0..1);
+            sender
+        });
+        assert_eq!(receiver.recv(), Ok(0));
+        sending.join().unwrap();
+    }
+}
+
+/// An iterator that gives one message fewer than it says.
+struct Short(usize);
+
+impl Iterator for Short {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        self.0 -= 1;
+        (self.0 > 0).then_some(self.0)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.0, Some(self.0))
+    }
+}
+
+impl ExactSizeIterator for Short {}
+
+model! {
+    /// A batch gives fewer messages than it drew tickets for, while the receiver sleeps, or is about to.
+    short_batch(Refuses)
+    orders [stamp, see_stamp]
+    steps [wake_by_batch]
+    {
+        let (sender, mut receiver) = unbounded(Park);
+        let sending = thread::spawn(move || {
+            assert!(sender.send_all(Short(3)).is_ok());
+            sender
+        });
+        assert_eq!(receiver.recv(), Ok(2));
+        assert_eq!(receiver.recv(), Ok(1));
+        sending.join().unwrap();
+    }
+}
+
+model! {
+    /// A batch that gives nothing at all, at a ceiling that it fills.
+    empty_batch(Orders)
+    steps [wake_by_batch, tell_passed]
+    {
+        let (sender, mut receiver) = Options::new().wait(Park).ceiling(1, Ceiling::Wait).build();
+        let sending = thread::spawn(move || {
+            assert!(sender.send_all(Short(1)).is_ok());
+            give(&sender, 0..1);
+            sender
+        });
+        assert_eq!(receiver.recv(), Ok(0));
+        sending.join().unwrap();
+    }
+}
+
+model! {
+    /// A sender frees what is kept while the receiver gives a chunk back.
+    trim(Refuses)
+    orders [give_spare_chunk, trim_spare_chunk]
+    {
+        let (sender, mut receiver) = unbounded(SpinYield);
+        give(&sender, 0..5);
+        let sending = thread::spawn(move || sender.trim());
+        assert_eq!(take(&mut receiver, 5), [0, 1, 2, 3, 4]);
+        receiver.trim();
+        sending.join().unwrap();
+    }
+}
+
+model! {
     /// The receiver leaves while senders sleep at the ceiling, or are about to.
     receiver_leaves_ceiling(Orders)
     steps [wake_senders_in_leave]

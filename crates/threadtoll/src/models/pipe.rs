@@ -152,6 +152,22 @@ model! {
 }
 
 model! {
+    /// Both ends free what is kept, while the receiver gives a chunk back.
+    trim(Refuses)
+    orders [give_spare, trim_spare]
+    {
+        let (mut sender, mut receiver) = unbounded(SpinYield);
+        // Home, two chunks, and the first message of another one.
+        give(&mut sender, 0..10);
+        take(&mut receiver, 0..6);
+        let sending = thread::spawn(move || sender.trim());
+        take(&mut receiver, 6..10);
+        receiver.trim();
+        sending.join().unwrap();
+    }
+}
+
+model! {
     /// The receiver sleeps, or is about to, when a message comes.
     sleeping_receiver(Orders, Lacks)
     orders [barrier_in_send, fence_without_membarrier, announce]

@@ -459,6 +459,16 @@ impl<T, W: Wait> Receiver<T, W> {
     }
 }
 
+#[cfg(all(test, not(any(loom, shuttle))))]
+impl<T, W: Wait> Receiver<T, W> {
+    /// Goes on as if so many messages had been sent and received.
+    pub(super) fn begin_at(&mut self, count: u64) {
+        self.cursor.before = count;
+        self.shared.taken.store(count, Ordering::Relaxed);
+        self.next_room = count + step(&self.shared);
+    }
+}
+
 /// How many messages the receiver takes between two words about room.
 fn step<T>(shared: &Shared<T>) -> u64 {
     (shared.measures.home / 4).max(1)

@@ -161,7 +161,8 @@ impl<T> Spares<T> {
 
     /// Frees what is kept, and the caller's own list.
     pub(super) fn trim(&self, own: &mut *mut Segment<T>) {
-        let list = self.list.swap(std::ptr::null_mut(), Ordering::Acquire);
+        // Acquire: as in `take`.
+        let list = self.list.swap(std::ptr::null_mut(), mutate!(trim_spare, Acquire));
         for mut list in [list, std::mem::replace(own, std::ptr::null_mut())] {
             while !list.is_null() {
                 // SAFETY: chunks in a list are alive and belong to whoever took the list.

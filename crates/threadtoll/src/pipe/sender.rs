@@ -732,6 +732,17 @@ impl<T, W: Wait> Sender<T, W> {
     }
 }
 
+#[cfg(all(test, not(any(loom, shuttle))))]
+impl<T, W: Wait> Sender<T, W> {
+    /// Goes on as if so many messages had been sent and received.
+    pub(super) fn begin_at(&mut self, count: u64) {
+        (self.before, self.seen) = (count, count);
+        self.shared.room.store(count, Ordering::Relaxed);
+        self.tell_progress();
+        self.set_limit();
+    }
+}
+
 impl<T, W: Wait> Drop for Sender<T, W> {
     fn drop(&mut self) {
         // SAFETY: the frame that is open begins here.

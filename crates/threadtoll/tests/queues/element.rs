@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use threadtoll::error::SendError;
-use threadtoll::pipe;
+use threadtoll::error::{SendError, TrySendError};
 use threadtoll::wait::Wait;
+use threadtoll::{funnel, pipe};
 
 /// How often each message was dropped.
 #[derive(Debug, Default)]
@@ -47,6 +47,15 @@ pub(crate) trait Element: Send + Sized + 'static {
     ) -> Option<Result<(), SendError<usize>>> {
         None
     }
+
+    /// The same of a funnel.
+    fn send_slice_to_funnel<W: Wait>(
+        _: &funnel::Sender<Self, W>,
+        _: Range<u64>,
+        _: &Arc<Ledger>,
+    ) -> Option<Result<(), TrySendError<usize>>> {
+        None
+    }
 }
 
 macro_rules! copied {
@@ -65,6 +74,15 @@ macro_rules! copied {
                 ids: Range<u64>,
                 ledger: &Arc<Ledger>,
             ) -> Option<Result<(), SendError<usize>>> {
+                let messages: Vec<Self> = ids.map(|id| Self::make(id, ledger)).collect();
+                Some(sender.send_slice(&messages))
+            }
+
+            fn send_slice_to_funnel<W: Wait>(
+                sender: &funnel::Sender<Self, W>,
+                ids: Range<u64>,
+                ledger: &Arc<Ledger>,
+            ) -> Option<Result<(), TrySendError<usize>>> {
                 let messages: Vec<Self> = ids.map(|id| Self::make(id, ledger)).collect();
                 Some(sender.send_slice(&messages))
             }

@@ -30,6 +30,11 @@ enum Step {
     TrySend(usize),
     SendTimeout(usize),
     SendAll(usize, Manners),
+    SendQuiet(usize),
+    Flush(usize),
+    SendSlice(usize, usize),
+    /// Claims a place, sends so many messages behind it, and uses it or gives it up.
+    Claim(usize, usize, bool),
     Clone(usize),
     DropSender(usize),
     Recv,
@@ -56,6 +61,11 @@ fn step() -> impl Strategy<Value = Step> {
         8 => any::<usize>().prop_map(Step::TrySend),
         2 => any::<usize>().prop_map(Step::SendTimeout),
         8 => (many.clone(), manners).prop_map(|(many, manners)| Step::SendAll(many, manners)),
+        8 => any::<usize>().prop_map(Step::SendQuiet),
+        2 => any::<usize>().prop_map(Step::Flush),
+        4 => (any::<usize>(), many.clone()).prop_map(|(which, many)| Step::SendSlice(which, many)),
+        8 => (any::<usize>(), 0..20usize, any::<bool>())
+            .prop_map(|(which, behind, used)| Step::Claim(which, behind, used)),
         2 => any::<usize>().prop_map(Step::Clone),
         1 => any::<usize>().prop_map(Step::DropSender),
         10 => Just(Step::Recv),
@@ -164,9 +174,15 @@ impl<T: Element> Run<T> {
 
     fn apply(&mut self, step: Step) {
         match step {
-            Step::Send(_) | Step::TrySend(_) | Step::SendTimeout(_) | Step::SendAll(..) | Step::Clone(_) => {
-                self.send(step);
-            }
+            Step::Send(which)
+            | Step::TrySend(which)
+            | Step::SendTimeout(which)
+            | Step::SendAll(which, _)
+            | Step::SendQuiet(which)
+            | Step::Flush(which)
+            | Step::SendSlice(which, _)
+            | Step::Claim(which, ..)
+            | Step::Clone(which) => self.send(step, which),
             Step::DropSender(which) => {
                 if !self.senders.is_empty() {
                     let sender = self.senders.swap_remove(which % self.senders.len());
@@ -187,15 +203,7 @@ impl<T: Element> Run<T> {
         }
     }
 
-    fn send(&mut self, step: Step) {
-        let (Step::Send(which)
-        | Step::TrySend(which)
-        | Step::SendTimeout(which)
-        | Step::Clone(which)
-        | Step::SendAll(which, _)) = step
-        else {
-            return;
-        };
+    fn send(&mut self, step: Step, which: usize) {
         if self.senders.is_empty() {
             return;
         }
@@ -206,15 +214,25 @@ impl<T: Element> Run<T> {
         let drops = matches!(self.limit, Some((_, Ceiling::Drop)));
         match step {
             Step::Clone(_) => self.senders.push(sender.clone()),
+            Step::Flush(_) => sender.flush(),
             // What is dropped at the ceiling may panic in its destructor.
             Step::Send(_) if room == 0 && drops => {
                 let message = self.make();
                 surviving(|| assert!(sender.send(message).is_ok()));
                 self.dropped += 1;
             }
-            Step::Send(_) if room > 0 => {
+            Step::SendQuiet(_) if room == 0 && drops => {
                 let message = self.make();
-                match sender.send(message) {
+                surviving(|| assert!(sender.send_quiet(message).is_ok()));
+                self.dropped += 1;
+            }
+            Step::Send(_) | Step::SendQuiet(_) if room > 0 => {
+                let message = self.make();
+                let sent = match step {
+                    Step::Send(_) => sender.send(message),
+                    _ => sender.send_quiet(message),
+                };
+                match sent {
                     Ok(()) => self.went_in(),
                     Err(SendError::Disconnected(message)) => {
                         assert!(!alive);
@@ -223,6 +241,10 @@ impl<T: Element> Run<T> {
                     Err(error) => panic!("{error}"),
                 }
             }
+            Step::Claim(_, behind, used) if room > 0 || drops => {
+                self.claim(&sender, behind, used, room);
+            }
+            Step::SendSlice(_, many) => self.send_slice(&sender, many, room, drops),
             Step::SendTimeout(_) => {
                 let message = self.make();
                 match sender.send_timeout(message, Duration::ZERO) {
@@ -257,6 +279,65 @@ impl<T: Element> Run<T> {
         }
         assert_eq!(sender.dropped(), self.dropped);
         self.senders.push(sender);
+    }
+
+    fn claim(&mut self, sender: &Sender<T>, behind: usize, used: bool, room: usize) {
+        let claim = match sender.claim() {
+            Ok(claim) => claim,
+            Err(error) => {
+                assert!(self.receiver.is_none() && matches!(error, SendError::Disconnected(())));
+                return;
+            }
+        };
+        assert!(self.receiver.is_some());
+        let message = used.then(|| self.make());
+        let first = self.next;
+        if room > 0 {
+            if used {
+                self.went_in();
+            }
+            self.voids |= !used;
+            for _ in 0..behind.min(room - 1) {
+                let message = self.make();
+                assert!(sender.try_send(message).is_ok());
+                self.inside.push_back(self.next - 1);
+            }
+            if let Some(receiver) = &mut self.receiver
+                && self.inside.front() >= Some(&(first - u64::from(used)))
+                && self.next > first
+            {
+                // Everything that is there stands behind the claim.
+                assert!(matches!(receiver.try_recv(), Err(TryRecvError::Pending)));
+            }
+        } else {
+            self.dropped += 1;
+        }
+        surviving(|| match message {
+            Some(message) => claim.send(message),
+            None => drop(claim),
+        });
+    }
+
+    fn send_slice(&mut self, sender: &Sender<T>, many: usize, room: usize, drops: bool) {
+        // A sender that would wait, waits for ever: there is nobody else.
+        let waits = matches!(self.limit, Some((most, Ceiling::Wait)) if many <= most);
+        let many = if waits { many.min(room) } else { many };
+        let ids = self.next..self.next + many as u64;
+        let Some(sent) = T::send_slice_to_funnel(sender, ids.clone(), &self.ledger) else { return };
+        match sent {
+            Ok(()) if many <= room => {
+                assert!(self.receiver.is_some() || many == 0);
+                self.inside.extend(ids);
+                self.next += many as u64;
+            }
+            Ok(()) => {
+                assert!(drops);
+                self.dropped += many as u64;
+            }
+            Err(TrySendError::Full(0)) => assert!(room < many),
+            Err(TrySendError::Disconnected(0)) => assert!(self.receiver.is_none()),
+            Err(error) => panic!("{error}"),
+        }
     }
 
     fn send_all(&mut self, sender: &Sender<T>, many: usize, manners: Manners, room: usize, drops: bool) {
