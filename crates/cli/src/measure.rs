@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use threadtoll_lab::plan::Planned;
 pub(crate) use threadtoll_lab::plan::Site;
-use threadtoll_lab::plan::{estimate_ns, unsound};
+use threadtoll_lab::plan::{estimate_ns, fit, unsound};
 use threadtoll_lab::real::{RealRig, lacking};
 use threadtoll_lab::rig::Rig;
 use threadtoll_lab::simulated::SimulatedRig;
@@ -184,7 +184,11 @@ impl Measuring {
         };
         let measurable = !self.machine.simulated && !self.machine.synthetic;
         let site = if measurable { site.without(lacking()) } else { site };
-        let (groups, refused) = (asked.plan)(&site);
+        let (mut groups, refused) = (asked.plan)(&site);
+        // A survey has promised how long it takes.
+        if asked.name != "survey" {
+            fit(&mut groups, &self.machine.noise);
+        }
         if !asked.measure.quiet {
             for left_out in &refused {
                 console::err(&format!("note: {} is left out: {}.", left_out.what, left_out.why));

@@ -3,6 +3,7 @@
 //! Everything here is arithmetic on the topology: a plan for another machine's tree is made as well as for this one.
 
 mod cells;
+mod fit;
 mod groups;
 mod queues;
 mod requested;
@@ -12,6 +13,7 @@ mod survey;
 use threadtoll_record::{PlannedCell, Refused};
 
 pub use cells::{Choice, Lacking, Site};
+pub use fit::fit;
 pub use groups::{MOST_SAMPLES, ROUNDS, budget, estimate_ns};
 pub use queues::{MOST_BATCH, QueueChoice, queue, stream_budget};
 pub use requested::{latency, matrix};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tempfile::TempDir;
 use threadtoll_lab::mechanism::{self, ALL, Class, Mechanism};
 use threadtoll_lab::plan::{
-    Choice, Depth, LONGEST_NS, Lacking, MOST_PAYLOAD, MOST_SAMPLES, ROUNDS, Site, budget, estimate_ns,
+    Choice, Depth, LONGEST_NS, Lacking, MOST_PAYLOAD, MOST_SAMPLES, ROUNDS, Site, budget, estimate_ns, fit,
     latency, matrix, survey, unsound,
 };
 use threadtoll_lab::queue::Queues;
@@ -13,7 +13,8 @@ use threadtoll_lab::simulated::SimulatedRig;
 use threadtoll_machine::synthetic::Synthetic;
 use threadtoll_machine::topology::{Level, Topology};
 use threadtoll_record::{
-    Budget, Cell, Layout, MAX_ROUNDS, Pause, Placement, Plan, PlannedCell, Refused, Relation, Subject,
+    Budget, Cell, CpuNoise, Layout, MAX_ROUNDS, Pause, Placement, Plan, PlannedCell, Refused, Relation,
+    Subject,
 };
 
 type Planned = (Vec<Vec<PlannedCell>>, Vec<Refused>);
@@ -353,4 +354,43 @@ fn plans_that_were_edited_are_not_sound() {
     spinning.cell.cpus = vec![0];
     spinning.cell.relation = Relation::SameCpu;
     assert!(unsound(&plan_of(groups), &topology, &Queues::default()).unwrap().contains("placed so"));
+}
+
+/// How a CPU is that had so many gaps in a second.
+fn noise(cpu: u32, short: u64, long: u64) -> CpuNoise {
+    CpuNoise {
+        cpu,
+        watched_ns: 1_000_000_000,
+        gaps: vec![(1_000, 1000), (10_000, short), (100_000, long), (1_000_000, long)],
+        lost_share: 0.1,
+        longest_ns: 10_000_000,
+    }
+}
+
+#[test]
+fn blocks_fit_between_the_gaps_of_the_machine() {
+    let topology = SimulatedRig::topology();
+    let site = Site::named(&topology, &[0, 2]);
+    let second = budget(1_000_000_000, Some(42_000));
+    let planned = |noise: &[CpuNoise], placement: Placement| {
+        let choice = Choice { placements: vec![placement], ..Choice::default() };
+        let (mut groups, _) = latency(&site, &[mechanism::find("futex").unwrap()], &choice, second, false);
+        fit(&mut groups, noise);
+        groups.concat()
+    };
+    let calm = planned(&[noise(0, 500, 0), noise(2, 500, 0)], Placement::Pinned);
+    assert!(calm.iter().all(|planned| planned.budget == second), "interrupts escape no block");
+    // 20 gaps a second on each of two CPUs, and fewer on a third: one every 25 ms where two CPUs are used.
+    let busy = [noise(0, 500, 10), noise(1, 0, 1), noise(2, 500, 10)];
+    for planned in planned(&busy, Placement::Pinned) {
+        let budget = planned.budget;
+        assert!((7_000_000..9_000_000).contains(&budget.stretch_ns), "{budget:?}");
+        assert_eq!(budget.rounds % second.rounds, 0);
+        let whole = budget.stretch_ns * u64::from(budget.rounds);
+        assert!((500_000_000..510_000_000).contains(&whole), "the time stays what it was: {budget:?}");
+        assert!(budget.stamped_count.unwrap() * u64::from(budget.rounds) >= 42_000);
+    }
+    assert!(planned(&busy, Placement::Free).iter().all(|planned| planned.budget == second));
+    let hopeless = planned(&[noise(0, 0, 100_000), noise(2, 0, 100_000)], Placement::Pinned);
+    assert!(hopeless.iter().all(|planned| planned.budget.stretch_ns >= 1_900_000));
 }

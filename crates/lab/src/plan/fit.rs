@@ -1,0 +1,54 @@
+//! Blocks that fit between the gaps of the machine.
+
+use threadtoll_record::{CpuNoise, Placement, PlannedCell};
+
+/// Gaps from this length on spoil a block: shorter ones are interrupts, which no block escapes.
+const SPOILS_NS: u64 = 100_000;
+/// A block takes this part of the mean time between two gaps, so that most blocks escape them.
+const PART: f64 = 3.0;
+/// No block is made shorter than this: it needs its warm-up, and some exchanges of those that sleep.
+const SHORTEST_NS: u64 = 2_000_000;
+/// No more blocks than this are made of one.
+const MOST: u64 = 12;
+
+/// Where something takes the CPUs away every few milliseconds, as hypervisors do, makes more and shorter blocks of the same time, so
+/// that most of them fall between two gaps. What blocks cost beside their own time grows with their number.
+///
+/// Groups with threads that are free to roam keep their blocks: the scheduler needs the time.
+pub fn fit(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
+    let Some(calm_ns) = calm_ns(noise) else { return };
+    let wanted_ns = ((calm_ns / PART) as u64).max(SHORTEST_NS);
+    for group in groups {
+        if group.iter().any(|planned| planned.cell.placement == Placement::Free) {
+            continue;
+        }
+        let longest_ns = group.iter().map(|planned| planned.budget.stretch_ns.max(planned.budget.stamped_ns));
+        let parts = longest_ns.max().unwrap_or(0).div_ceil(wanted_ns).clamp(1, MOST);
+        for budget in group.iter_mut().map(|planned| &mut planned.budget) {
+            let rounds = u64::from(budget.rounds) * parts;
+            if rounds > u64::from(threadtoll_record::MAX_ROUNDS) {
+                break;
+            }
+            budget.rounds = rounds as u32;
+            budget.stretch_ns = budget.stretch_ns.div_ceil(parts);
+            budget.stamped_ns = budget.stamped_ns.div_ceil(parts);
+            budget.stamped_count = budget.stamped_count.map(|count| count.div_ceil(parts).max(2));
+        }
+    }
+}
+
+/// The mean time between two gaps that spoil a block on the two CPUs that have most of them; null if there were none.
+fn calm_ns(noise: &[CpuNoise]) -> Option<f64> {
+    let mut rates: Vec<f64> = noise
+        .iter()
+        .filter(|cpu| cpu.watched_ns > 0)
+        .map(|cpu| {
+            let gaps: u64 =
+                cpu.gaps.iter().filter(|(length, _)| *length >= SPOILS_NS).map(|(_, count)| count).sum();
+            gaps as f64 / cpu.watched_ns as f64
+        })
+        .collect();
+    rates.sort_by(|a, b| b.total_cmp(a));
+    let rate: f64 = rates.iter().take(2).sum();
+    (rate > 0.0).then(|| 1.0 / rate)
+}
