@@ -119,6 +119,12 @@ impl Section<'_> {
         self.best(|row| row.origin() == Some(Origin::Ours))
     }
 
+    /// The best of the peers that a row was paired with, and its ratio to that.
+    fn rival<'s>(&'s self, row: &'s Row<'_>) -> Option<(&'s Row<'s>, &'s Against)> {
+        let peers = self.rows.iter().filter(|other| other.peer() && other.figure_ns().is_some());
+        peers.filter_map(|peer| Some((peer, row.against(&peer.record.cell)?))).next()
+    }
+
     /// The fastest bare copy.
     fn raw(&self) -> Option<&Row<'_>> {
         self.best(|row| row.origin() == Some(Origin::Raw))
@@ -235,7 +241,7 @@ pub(crate) fn columns(results: &Results, section: &Section<'_>) -> Vec<Column> {
         add(
             "",
             "best peer",
-            "against the best peer of this table: of ours, the ratio of paired blocks and what its 95% interval says; of peers, the quotient of the figures here",
+            "of ours, against the best peer that does what it does (unbounded and many senders for a funnel): the ratio of paired blocks and what its 95% interval says; of peers, against the best of this table: the quotient of the figures here",
             2,
             Box::new(beside_best_peer),
         );
@@ -327,16 +333,16 @@ fn streams(section: &Section<'_>, add: &mut dyn FnMut(&'static str, &str, &'stat
 }
 
 fn beside_best_peer(section: &Section<'_>, row: &Row<'_>) -> (Option<f64>, String) {
-    let Some(best) = section.best_peer() else { return text("") };
     if row.origin() == Some(Origin::Ours) {
         // Without a common group there are no pairs, and nothing is claimed.
-        return match row.against(&best.record.cell) {
-            Some(against) => {
+        return match section.rival(row) {
+            Some((_, against)) => {
                 (Some(against.ratio), format!("{} {}", ratio(against.ratio), said(against.verdict)))
             }
             None => text(UNKNOWN),
         };
     }
+    let Some(best) = section.best_peer() else { return text("") };
     if !row.peer() {
         return text("");
     }
@@ -372,15 +378,20 @@ pub(crate) fn notes(sections: &[Section<'_>]) -> Vec<String> {
     notes
 }
 
-/// What a section says, in words.
+/// What the sections say, in words.
 pub(crate) fn sentences(records: &[Record]) -> Vec<String> {
-    sections(records).iter().filter_map(sentence).collect()
+    let sections = sections(records);
+    let peers = sections.iter().flat_map(|section| match beside_peers(section) {
+        none if none.is_empty() => best_of_peers(section).into_iter().collect(),
+        said => said,
+    });
+    peers.chain(sections.iter().flat_map(beside_own)).collect()
 }
 
-fn sentence(section: &Section<'_>) -> Option<String> {
-    let ours_waits = section.best_of_ours().and_then(Row::queue).map(|queue| queue.wait);
+/// What the rows of a section do, as far as it is not the receiver's usual.
+fn how(section: &Section<'_>, wait: Option<Wait>) -> String {
     let mut how = vec![
-        match (section.family, ours_waits) {
+        match (section.family, wait) {
             (WaitFamily::Spinning, _) => "spinning",
             (WaitFamily::Blocking, Some(Wait::Adaptive)) => "adapting its wait",
             (WaitFamily::Blocking, _) => "sleeping when idle",
@@ -396,38 +407,100 @@ fn sentence(section: &Section<'_>) -> Option<String> {
     if section.placement != Placement::Pinned {
         how.push(section.placement.to_string());
     }
-    let how = how.join(", ");
-    let name = |row: &Row<'_>| clean(row.record.cell.name());
-    let peer = section.best_peer();
-    let (Some(ours), Some(peer)) = (section.best_of_ours(), peer) else {
-        let best = peer?;
-        // Among so few there is no best.
-        if section.rows.iter().filter(|row| row.peer()).count() < 2 {
-            return None;
+    how.join(", ")
+}
+
+fn name(row: &Row<'_>) -> String {
+    clean(row.record.cell.name())
+}
+
+/// How each of our queues, in its best row, does against the best peer that it stands beside.
+fn beside_peers(section: &Section<'_>) -> Vec<String> {
+    let mut said: Vec<String> = Vec::new();
+    let mut queues = Vec::new();
+    for row in section.rows.iter().filter(|row| row.origin() == Some(Origin::Ours)) {
+        let Some((peer, against)) = section.rival(row) else { continue };
+        if queues.contains(&name(row)) {
+            continue;
         }
-        return Some(match best.record.rate_per_s {
-            Some(rate) => format!(
-                "Of the peers, {how}, {} streams most: {} million messages per second.",
-                name(best),
-                digits(rate / 1e6)
-            ),
-            None => format!(
-                "Of the peers, {how}, {} takes the least for a message: {} one way.",
-                name(best),
-                maybe_time(best.record.one_way_p50())
-            ),
-        });
-    };
-    let against = ours.against(&peer.record.cell)?;
+        queues.push(name(row));
+        let how = how(section, row.queue().map(|queue| queue.wait));
+        let what = if section.streams {
+            format!("streams {} as many messages as the best peer ({})", times_of(against), name(peer))
+        } else {
+            format!("takes {} the time of the best peer ({}) for a message", times_of(against), name(peer))
+        };
+        said.push(judged(format!("{}, {how}, {what}", name(row)), against));
+    }
+    said
+}
+
+/// The best of several peers, where none of ours was measured beside them.
+fn best_of_peers(section: &Section<'_>) -> Option<String> {
+    let best = section.best_peer()?;
+    if section.rows.iter().filter(|row| row.peer()).count() < 2 {
+        // Among so few there is no best.
+        return None;
+    }
+    let how = how(section, section.best_of_ours().and_then(Row::queue).map(|queue| queue.wait));
+    Some(match best.record.rate_per_s {
+        Some(rate) => format!(
+            "Of the peers, {how}, {} streams most: {} million messages per second.",
+            name(best),
+            digits(rate / 1e6)
+        ),
+        None => format!(
+            "Of the peers, {how}, {} takes the least for a message: {} one way.",
+            name(best),
+            maybe_time(best.record.one_way_p50())
+        ),
+    })
+}
+
+/// What ours pay beside what they are made of: a bare copy, a futex, a wait without a thought.
+fn beside_own(section: &Section<'_>) -> Vec<String> {
+    let mut said = Vec::new();
+    for row in &section.rows {
+        let Some(queue) = row.queue().filter(|queue| queue.origin == Origin::Ours) else { continue };
+        if section.streams {
+            let raw = section.raw().filter(|_| queue.wait == Wait::Spin);
+            if let Some(against) = raw.and_then(|raw| row.against(&raw.record.cell)) {
+                let what =
+                    format!("{}, in batches, moves {} what a bare copy does", name(row), times_of(against));
+                said.push(judged(what, against));
+            }
+            continue;
+        }
+        let against =
+            |wanted: &dyn Fn(&Cell) -> bool| row.record.against.iter().find(|against| wanted(&against.cell));
+        let spins = |cell: &Cell| {
+            cell.queue().is_some_and(|other| other.queue == queue.queue && other.wait == Wait::Spin)
+        };
+        let bare = |cell: &Cell| cell.queue().is_none() && cell.name() == "futex";
+        let (found, what) = match queue.wait {
+            Wait::Adaptive => {
+                (against(&spins), "adapting its wait, takes {} the time that it takes spinning")
+            }
+            Wait::Park => (against(&bare), "parked, is woken in {} the time of a bare futex"),
+            _ => continue,
+        };
+        if let Some(against) = found {
+            let what = what.replace("{}", &times_of(against));
+            said.push(judged(format!("{}, {what}", name(row)), against));
+        }
+    }
+    said
+}
+
+/// A paired ratio and its interval.
+fn times_of(against: &Against) -> String {
     let [low, high] = against.interval95;
-    let times = format!("{} ({}–{})", ratio(against.ratio), digits(low), digits(high));
-    let (ours, peer) = (name(ours), name(peer));
-    let what = if section.streams {
-        format!("{ours}, {how}, streams {times} as many messages as the best peer ({peer})")
-    } else {
-        format!("{ours}, {how}, takes {times} the time of the best peer ({peer}) for a message")
-    };
-    Some(match against.verdict {
+    format!("{} ({}–{})", ratio(against.ratio), digits(low), digits(high))
+}
+
+/// A sentence with what the pairs say of it.
+fn judged(what: String, against: &Against) -> String {
+    match against.verdict {
         Verdict::Open if (against.blocks as usize) < fold::PAIRS => format!(
             "{what}; with {} pairs of blocks that decides nothing, {} are needed.",
             against.blocks,
@@ -436,7 +509,7 @@ fn sentence(section: &Section<'_>) -> Option<String> {
         Verdict::Open => format!("{what}: the pairs do not decide which is better."),
         Verdict::NoWorse => format!("{what}: no worse, within 5%."),
         Verdict::Better | Verdict::Worse => format!("{what}."),
-    })
+    }
 }
 
 /// The figures that stand on top of a page: the best of each section, the first few. Figure, what it is, and whose.
