@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compares the queues of this project with the Rust channels that people choose between, on this machine, alone: latency, throughput, and
 # throughput with 2 and 4 senders. Raw records, the tables and the page go to the folder that is named (default: a new one in
-# threadtoll-results/). Takes about five minutes; nothing else should run.
+# threadtoll-results/). Takes about five minutes on a quiet machine, three times as long on one whose CPUs are taken away all the time; nothing else should run.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:-threadtoll-results/queues-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
@@ -13,6 +13,7 @@ threadtoll=target/release/threadtoll
 "$threadtoll" queue stream --senders 2,4 --batch 1 --out "$folder/senders.jsonl" >"$folder/senders.txt"
 "$threadtoll" report "$folder"/*.jsonl --html "$folder/queues.html"
 gzip -9 --force "$folder"/*.jsonl
+cargo bench --quiet -p threadtoll --bench bounds >"$folder/bounds.txt"
 cargo bench --quiet -p threadtoll --bench depth >"$folder/depth.txt"
 cargo bench --quiet -p threadtoll --bench idle >"$folder/idle.txt"
 cat "$folder"/*.txt

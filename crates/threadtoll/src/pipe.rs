@@ -1,7 +1,7 @@
 //! The pipe: one sender, one receiver.
 //!
 //! A message and the word that says it is there lie in one cache line, so that a hand-off costs the transfer of one line. A
-//! [`bounded`] pipe is a ring of such lines; an [`unbounded`] one starts with a ring that fits into the first-level cache, goes on in
+//! [`bounded`] pipe is a ring of such lines; an [`unbounded`] one starts with a ring of 64 KiB, which stays in a core's own caches, goes on in
 //! large chunks while its receiver cannot keep up, and comes back.
 //!
 //! ```

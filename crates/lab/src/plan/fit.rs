@@ -9,7 +9,7 @@ const PART: f64 = 3.0;
 /// No block is made shorter than this: it needs its warm-up, and some exchanges of those that sleep.
 const SHORTEST_NS: u64 = 2_000_000;
 /// No more blocks than this are made of one.
-const MOST: u64 = 12;
+const MOST: u64 = 6;
 
 /// Where something takes the CPUs away every few milliseconds, as hypervisors do, makes more and shorter blocks of the same time, so
 /// that most of them fall between two gaps. What blocks cost beside their own time grows with their number.

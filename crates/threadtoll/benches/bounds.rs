@@ -1,0 +1,110 @@
+//! What bounds a pipe that is sent to one message at a time: `cargo bench -p threadtoll --bench bounds`.
+//!
+//! Two threads on two CPUs, 8-byte messages, an unbounded pipe. *Alone*: the sender fills while the receiver waits, then the receiver drains
+//! what lies in the other CPU's cache while the sender waits. *Together*: both at work, the receiver so many messages behind. If a message
+//! costs both ends more together than alone, however far apart they are, it is not their instructions and not the transfer of
+//! lines by itself that bounds them, but that both caches are busy with each other. Printed are quartiles over short rounds of taking turns, in
+//! nanoseconds per message.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use threadtoll::pipe::{Options, Receiver, Sender};
+use threadtoll::wait::Spin;
+
+const BEHIND: [u64; 5] = [0, 100, 1_000, 10_000, 30_000];
+const MESSAGES: u64 = 10_000;
+const ROUNDS: u64 = 300;
+
+fn main() {
+    println!("{:28}  {:^23}  {:^23}", "", "ns to send", "ns to receive");
+    println!("{:28}  {:>7} {:>7} {:>7}  {:>7} {:>7} {:>7}", "", "25%", "50%", "75%", "25%", "50%", "75%");
+    row("alone", false, MESSAGES);
+    for behind in BEHIND {
+        row(&format!("together, {behind} behind"), true, behind);
+    }
+}
+
+fn row(what: &str, together: bool, behind: u64) {
+    let (mut sender, mut receiver) = Options::new().wait(Spin).retain(64 << 20).unbounded::<u64>();
+    // A step of the round that each thread has come to.
+    let (sending, receiving) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (mut sends, mut receives) = (Vec::new(), Vec::new());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            run_on(0);
+            for round in 0..ROUNDS {
+                if together {
+                    send(&mut sender, behind);
+                    meet(&sending, &receiving, 2 * round + 1);
+                }
+                sends.push(send(&mut sender, MESSAGES));
+                meet(&sending, &receiving, 2 * round + 2);
+                if !together {
+                    meet(&sending, &receiving, 2 * round + 3);
+                }
+            }
+        });
+        run_on(1);
+        for round in 0..ROUNDS {
+            meet(&receiving, &sending, 2 * round + if together { 1 } else { 2 });
+            receives.push(receive(&mut receiver, MESSAGES));
+            meet(&receiving, &sending, 2 * round + if together { 2 } else { 3 });
+            if together {
+                receive(&mut receiver, behind);
+            }
+        }
+    });
+    let quartiles = |mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        [1, 2, 3].map(|quarter| format!("{:7.2}", times[times.len() * quarter / 4])).join(" ")
+    };
+    println!("{what:28}  {}  {}", quartiles(sends), quartiles(receives));
+}
+
+/// Says that we have come to a step, and waits until the other has.
+fn meet(ours: &AtomicU64, theirs: &AtomicU64, step: u64) {
+    ours.store(step, Ordering::Release);
+    while theirs.load(Ordering::Acquire) < step {
+        std::hint::spin_loop();
+    }
+}
+
+/// Nanoseconds per message.
+fn send(sender: &mut Sender<u64, Spin>, messages: u64) -> f64 {
+    let start = Instant::now();
+    for message in 0..messages {
+        assert!(sender.send(message).is_ok());
+    }
+    start.elapsed().as_nanos() as f64 / messages.max(1) as f64
+}
+
+/// The same.
+fn receive(receiver: &mut Receiver<u64, Spin>, messages: u64) -> f64 {
+    let start = Instant::now();
+    let mut sum = 0u64;
+    for _ in 0..messages {
+        sum = sum.wrapping_add(receiver.recv().unwrap_or(0));
+    }
+    std::hint::black_box(sum);
+    start.elapsed().as_nanos() as f64 / messages.max(1) as f64
+}
+
+/// Binds this thread to one of the CPUs that it may use, if there are so many.
+fn run_on(which: usize) {
+    // SAFETY: plain data, for which zeros are a value.
+    let mut may: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    let size = size_of::<libc::cpu_set_t>();
+    // SAFETY: fills the set that is ours.
+    unsafe { libc::sched_getaffinity(0, size, &raw mut may) };
+    // SAFETY: reads the set, within its size.
+    let allowed = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &may) };
+    let Some(cpu) = (0..libc::CPU_SETSIZE as usize).filter(allowed).nth(which) else { return };
+    // SAFETY: as above.
+    let mut one: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: within the set.
+    unsafe { libc::CPU_SET(cpu, &mut one) };
+    // SAFETY: reads the set.
+    unsafe { libc::sched_setaffinity(0, size, &raw const one) };
+}
