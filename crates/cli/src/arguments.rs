@@ -35,6 +35,9 @@ pub(crate) enum Command {
     Matrix(Matrix),
     /// Queues between threads, in scenarios: ask-reply and stream
     Queue(Queue),
+    /// Threads that queue for a lock, in experiments: what is gained, who waits, and what was predicted
+    #[command(after_help = CONTENTION)]
+    Contention(Contention),
     /// How many threads are worth having? Speed-up, queue and wait for threads that share a lock
     #[command(after_help = PREDICT)]
     Predict(Predict),
@@ -181,6 +184,49 @@ pub(crate) struct Queue {
     /// Load beside the measured threads: spin, memory or churn [default: none]
     #[arg(long, value_name = "KIND")]
     pub(crate) neighbour: Option<String>,
+    #[command(flatten)]
+    pub(crate) measure: Measure,
+}
+
+/// What the help of `contention` ends with.
+const CONTENTION: &str = "\
+Every cell is compared with one thread alone that takes no lock, and is foretold by a model before it is measured, from hold times, think times and \
+hand-offs calibrated in the same group.\n\n\
+With --work sleep the threads sleep instead of computing: then many more of them than CPUs can be measured. Example: threadtoll contention \
+hold-sweep std-mutex --work sleep --threads 1,4,16 --hold-share 5%,25%,50%";
+
+#[derive(Debug, Args)]
+pub(crate) struct Contention {
+    /// What to do with the locks, as `threadtoll list scenarios` names it; a file that is resumed knows
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenario: Option<String>,
+    /// What to measure, as `threadtoll list locks` names it [default: those that the experiment is about]
+    #[arg(value_name = "LOCK")]
+    pub(crate) locks: Vec<String>,
+    /// Numbers of threads, such as 1,2,4 or 1..8 [default: hold-sweep: 1 to one more than CPUs; hold-think: to twice the CPUs]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    pub(crate) threads: Option<String>,
+    /// Shares of its time for which a thread that never waits holds the lock, such as 0.05,50% [default: 0 to 1]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    pub(crate) hold_share: Option<String>,
+    /// How often such a thread takes the lock, per second [default: 15000; with --work sleep: 100]
+    #[arg(long, value_name = "PER_SECOND", allow_hyphen_values = true)]
+    pub(crate) rate: Option<String>,
+    /// hold-think, pool: how long the lock is held (250ns, 2.5us, 5ms, 2s) [default: 5us; of the pool: 500us]
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    pub(crate) hold: Option<String>,
+    /// hold-think, pool: how long a thread is without it [default: 45us; of the pool: 9.5ms]
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    pub(crate) think: Option<String>,
+    /// What the threads do: spin (compute) or sleep [default: spin; of the pool: sleep]
+    #[arg(long, value_name = "WORK")]
+    pub(crate) work: Option<String>,
+    /// Shares of the acquisitions that only read, for locks that know readers [default: 0,0.9]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    pub(crate) read_share: Option<String>,
+    /// pool: tasks that the threads share [default: 1000]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) tasks: Option<String>,
     #[command(flatten)]
     pub(crate) measure: Measure,
 }

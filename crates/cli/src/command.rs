@@ -1,6 +1,7 @@
 //! The commands, one a file.
 
 mod check;
+mod contention;
 mod latency;
 mod list;
 mod matrix;
@@ -22,6 +23,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Latency(latency) => &latency.measure.look,
         Command::Matrix(matrix) => &matrix.measure.look,
         Command::Queue(queue) => &queue.measure.look,
+        Command::Contention(contention) => &contention.measure.look,
         Command::Predict(predict) => &predict.look,
         Command::Report(report) => &report.look,
         Command::List(list) => &list.look,
@@ -33,6 +35,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Latency(latency) => latency::run(&latency),
         Command::Matrix(matrix) => matrix::run(&matrix),
         Command::Queue(queue) => queue::run(&queue),
+        Command::Contention(contention) => contention::run(&contention),
         Command::Predict(predict) => predict::run(&predict),
         Command::Report(report) => report::run(&report),
         Command::List(list) => list::run(&list),

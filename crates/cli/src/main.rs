@@ -6,6 +6,7 @@
 mod arguments;
 mod command;
 mod console;
+mod contention;
 mod failure;
 mod measure;
 mod nearest;

@@ -185,8 +185,8 @@ impl Measuring {
         let measurable = !self.machine.simulated && !self.machine.synthetic;
         let site = if measurable { site.without(lacking()) } else { site };
         let (mut groups, refused) = (asked.plan)(&site);
-        // A survey has promised how long it takes.
-        if asked.name != "survey" {
+        // A survey has promised how long it takes, and contention needs blocks of many cycles.
+        if !matches!(asked.name, "survey" | "contention") {
             fit(&mut groups, &self.machine.noise);
         }
         if !asked.measure.quiet {
@@ -198,6 +198,7 @@ impl Measuring {
             let why = refused.first().map_or("nothing can be measured", |refused| refused.why.as_str());
             return Err(Failure::refused(format!("nothing is left to measure: {why}"))
                 .hint(match asked.name {
+                    "contention" => "other locks or fewer threads may do: `threadtoll list locks`, --threads",
                     "queue" => "other queues, ways of waiting or placements may do: `threadtoll list peers`, --wait, --placement",
                     _ => "other mechanisms or placements may do: `threadtoll list mechanisms`, --placement",
                 }));
@@ -372,7 +373,7 @@ fn read_to_resume(path: &Path, asked: &Asked<'_>) -> Result<Results, Failure> {
 fn option(name: &str, value: &Value) -> String {
     let typed = name.trim_end_matches("_ns").trim_end_matches("_bytes").replace('_', "-");
     match name {
-        "mechanisms" | "queues" | "scenario" => shown(name, value),
+        "mechanisms" | "queues" | "locks" | "scenario" => shown(name, value),
         "depth" => format!("--{}", shown(name, value)),
         "keep_awake" => format!("--{typed}"),
         _ => format!("--{typed} {}", shown(name, value)),
@@ -485,6 +486,9 @@ pub(crate) fn print_tables(results: &Results, records: &[Record], to_stderr: boo
     }
     if records.iter().any(|record| record.experiment.starts_with("queue/")) {
         print(&text::queues(results, records, &style), to_stderr);
+    }
+    if records.iter().any(|record| record.experiment.starts_with("contention/")) {
+        print(&text::contention(results, records, &style), to_stderr);
     }
 }
 

@@ -374,7 +374,7 @@ fn find(name: &str) -> Result<&'static Mechanism, Failure> {
 pub(crate) const DURATIONS: &str = "durations are written 250ns, 2.5us, 5ms or 2s";
 
 /// Reads `250ns`, `2.5us`, `5ms`, `2s` as whole nanoseconds.
-fn duration_ns(option: &str, text: &str) -> Result<u64, Failure> {
+pub(crate) fn duration_ns(option: &str, text: &str) -> Result<u64, Failure> {
     let bad = |why: &str| Failure::usage(format!("{option} {text}: {why}")).hint(DURATIONS);
     let ns = duration(text).map_err(bad)?;
     if ns == 0.0 {

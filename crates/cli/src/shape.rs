@@ -224,6 +224,7 @@ fn recorded(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
     let kind = match taken.kind {
         RecordKind::RoundTrip => "round trips",
         RecordKind::Stream => "messages",
+        RecordKind::Wait => "waits for the lock",
     };
     let whose = if results.machine.simulated { " of a simulated machine" } else { "" };
     console::err(&format!(

@@ -108,7 +108,7 @@ impl From<ModelError> for Failure {
 }
 
 /// Reads `1,2,4`, `1..32`, or both together.
-fn threads(text: &str) -> Result<Vec<u32>, Failure> {
+pub(crate) fn threads(text: &str) -> Result<Vec<u32>, Failure> {
     let hint = "numbers of threads are written 1,2,4 or 1..32";
     let bad = |why: String| Failure::usage(format!("--threads {text}: {why}")).hint(hint);
     let number = |part: &str| count("--threads", part.trim(), 1, MOST_THREADS).map(|number| number as u32);

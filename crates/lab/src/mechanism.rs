@@ -25,7 +25,7 @@ mod spin_yield;
 mod std_condvar;
 mod std_mpsc;
 mod stream;
-mod sysv_semaphore;
+pub(crate) mod sysv_semaphore;
 mod tcp_loopback;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -5,6 +5,7 @@
 mod cells;
 mod fit;
 mod groups;
+mod locks;
 mod queues;
 mod requested;
 mod sound;
@@ -15,6 +16,7 @@ use threadtoll_record::{PlannedCell, Refused};
 pub use cells::{Choice, Lacking, Site};
 pub use fit::fit;
 pub use groups::{MOST_SAMPLES, ROUNDS, budget, estimate_ns};
+pub use locks::{LockChoice, contention};
 pub use queues::{MOST_BATCH, QueueChoice, queue, stream_budget};
 pub use requested::{latency, matrix};
 pub use sound::{LONGEST_NS, MOST_PAYLOAD, unsound};

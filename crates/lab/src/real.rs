@@ -2,6 +2,8 @@
 
 mod agreement;
 mod awake;
+mod calibrate;
+mod contending;
 mod lacking;
 mod neighbour;
 mod overhead;
@@ -19,6 +21,7 @@ use threadtoll_machine::clock::{self, Clock};
 use threadtoll_machine::disturbance::{SystemCounters, SystemProbe, account};
 use threadtoll_record::{BlockKind, ClockFacts, Layout, Machine, Pause, Placement, PlannedCell, fold};
 
+use crate::contention::foretell::Calibration;
 use crate::exchange::Ends;
 use crate::gap;
 use crate::mechanism::{self, Class, Mechanism, Settings};
@@ -29,6 +32,8 @@ pub use lacking::lacking;
 pub use overhead::{StretchCost, stretch_cost};
 
 use awake::Awake;
+use calibrate::Calibrator;
+use contending::Contending;
 use neighbour::Neighbours;
 use streaming::Streaming;
 use worker::{Job, Make, Pair, Report, Watch};
@@ -109,8 +114,10 @@ impl Rig for RealRig {
             };
             cells.push(opening.open(self.queues)?);
         }
+        let mut calibrator = Calibrator::new(&self.clock, self.patience);
         for opened in &mut cells {
             match opened {
+                Opened::Contending(cell) => cell.calibrate(&mut calibrator)?,
                 Opened::Streaming(cell) => cell.pilot()?,
                 Opened::Exchanging(cell) => {
                     cell.pilot()?;
@@ -142,15 +149,20 @@ struct Opening<'a> {
     patience: Duration,
 }
 
-/// A cell with its threads: two that exchange, or some that stream.
+/// A cell with its threads: two that exchange, or some that stream or share a lock.
 enum Opened {
     Exchanging(Box<Cell>),
     Streaming(Box<Streaming>),
+    Contending(Box<Contending>),
 }
 
 impl Opening<'_> {
     fn open(self, queues: Queues) -> Result<Opened, LabError> {
         let cell = &self.planned.cell;
+        if let Some(subject) = cell.lock() {
+            let contending = Contending::open(self, subject)?;
+            return Ok(Opened::Contending(Box::new(contending)));
+        }
         let Some(queue) = cell.queue() else {
             let Some(mechanism) = mechanism::find(cell.name()) else {
                 return Err(LabError::Unknown(cell.name().to_string()));
@@ -188,6 +200,14 @@ impl Stage for RealStage<'_> {
         match &mut self.cells[cell] {
             Opened::Exchanging(cell) => cell.block(kind, start_ticks),
             Opened::Streaming(cell) => cell.block(start_ticks),
+            Opened::Contending(cell) => cell.block(kind, start_ticks),
+        }
+    }
+
+    fn calibrated(&mut self, cell: usize) -> Option<Calibration> {
+        match &self.cells[cell] {
+            Opened::Contending(cell) => cell.calibration(),
+            Opened::Exchanging(_) | Opened::Streaming(_) => None,
         }
     }
 }
@@ -407,6 +427,7 @@ impl Cell {
             spins,
             grows: false,
             stretches_ps,
+            contended: None,
         }
     }
 

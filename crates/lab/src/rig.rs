@@ -2,8 +2,9 @@
 //!
 //! Everything above (plan, order, folding, files, pages) is the same for both, so tests of it are exact.
 
-use threadtoll_record::{BlockCost, BlockKind, Disturbance, Machine, PlannedCell};
+use threadtoll_record::{BlockCost, BlockKind, ContentionBlock, Disturbance, Machine, PlannedCell};
 
+use crate::contention::foretell::Calibration;
 use crate::mechanism::Unavailable;
 
 /// Why measuring failed.
@@ -23,6 +24,9 @@ pub enum LabError {
     /// The plan names a queue that this version does not have, or uses one as it cannot be used.
     #[error("this version knows no queue “{0}”")]
     UnknownQueue(String),
+    /// The plan names a lock that this version does not have.
+    #[error("this version knows no lock “{0}”")]
+    UnknownLock(String),
     /// A thread could not be placed.
     #[error("cannot place a thread on CPU {cpus:?}: {reason}")]
     Place {
@@ -100,6 +104,12 @@ pub trait Stage {
     /// The time, by the rig's clock.
     fn now(&mut self) -> Now;
 
+    /// What was calibrated for a cell when the group was opened, in none of its blocks; nothing where no model speaks of it.
+    fn calibrated(&mut self, cell: usize) -> Option<Calibration> {
+        let _ = cell;
+        None
+    }
+
     /// Measures one block of a cell.
     ///
     /// # Errors
@@ -135,4 +145,28 @@ pub struct Measured {
     pub spins: bool,
     /// Whether what is measured takes memory as it goes, so that page faults are its own.
     pub grows: bool,
+    /// Of a lock: what its threads did. There are no stretches then.
+    pub contended: Option<Contended>,
+}
+
+/// What the threads of a block did at their lock.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contended {
+    /// What files keep of it.
+    pub block: ContentionBlock,
+    /// How long it was watched, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Each wait; none where they were not stamped.
+    pub waits: Vec<Waited>,
+}
+
+/// A wait for a lock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Waited {
+    /// How long it was, in picoseconds.
+    pub ps: u64,
+    /// When it ended, in seconds since the rig was made.
+    pub at_s: f64,
+    /// The CPU on which the thread is to run.
+    pub cpu: u32,
 }

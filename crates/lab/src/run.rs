@@ -12,9 +12,10 @@ use threadtoll_record::{
     fold, timestamp,
 };
 
+use crate::contention::foretell;
 use crate::gap;
 use crate::plan::estimate_ns;
-use crate::rig::{LabError, Measured, Now, Rig};
+use crate::rig::{Contended, LabError, Measured, Now, Rig, Stage};
 
 /// A sample that is longer than the median by less than this needs no cause outside the mechanism.
 const SHORTEST_CAUSE_PS: u64 = 1_000_000;
@@ -88,6 +89,7 @@ fn measure_group(
     let attempt = results.groups[index].attempts + 1;
     results.groups[index].attempts = attempt;
     results.groups[index].blocks.clear();
+    results.groups[index].foretold.clear();
     let seed = results.plan.seed ^ ((index as u64) << 32) ^ (u64::from(attempt) << 56);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let noise = &results.machine.noise;
@@ -98,6 +100,9 @@ fn measure_group(
     let mut done = 0;
     {
         let mut stage = rig.open(&results.machine, &cells)?;
+        if foretell_group(&mut *stage, results, (index, attempt), file, stop)? == Outcome::Interrupted {
+            return Ok(Outcome::Interrupted);
+        }
         let mut order: Vec<usize> = (0..cells.len()).collect();
         for round in 0..rounds {
             order.shuffle(&mut rng);
@@ -132,7 +137,7 @@ fn measure_group(
     rig.recheck()?;
     let at = timestamp(rig.now().unix_ns);
     let state = &mut results.groups[index];
-    let records = fold(&results.machine, &results.plan, index, attempt, &state.blocks, &at);
+    let records = fold(&results.machine, &results.plan, index, attempt, &state.blocks, &state.foretold, &at);
     if let Some(file) = file {
         let lines: Vec<Line> = records.iter().map(|record| Line::Record(Box::new(record.clone()))).collect();
         file.append(&lines)?;
@@ -140,6 +145,35 @@ fn measure_group(
     records.iter().for_each(|record| observer.record(record));
     state.records = Some(records);
     state.blocks.clear();
+    state.foretold.clear();
+    Ok(Outcome::Complete)
+}
+
+/// Writes what models say of the group's cells, each line as soon as it is said, before any of them is measured.
+fn foretell_group(
+    stage: &mut dyn Stage,
+    results: &mut Results,
+    (group, attempt): (usize, u32),
+    file: &mut Option<Appender>,
+    stop: &AtomicBool,
+) -> Result<Outcome, LabError> {
+    for cell in 0..results.plan.groups[group].len() {
+        let Some(subject) = results.plan.groups[group][cell].cell.lock() else { continue };
+        let Some(calibration) = stage.calibrated(cell) else { continue };
+        let at = timestamp(stage.now().unix_ns);
+        let place = foretell::Place { run: &results.plan.run, group, attempt, cell, at: &at };
+        // A figure that no model accepts has no prediction; the record then says so by having none.
+        let Ok(foretold) = foretell::foretell(subject, &calibration, results.plan.seed, &place) else {
+            continue;
+        };
+        if let Some(file) = file {
+            file.append(&[Line::Foretold(Box::new(foretold.clone()))])?;
+        }
+        results.groups[group].foretold.push(foretold);
+        if stop.load(Ordering::Relaxed) {
+            return Ok(Outcome::Interrupted);
+        }
+    }
     Ok(Outcome::Complete)
 }
 
@@ -190,13 +224,21 @@ fn to_block(
     results: &Results,
     planned: &PlannedCell,
     place: Place,
-    measured: Measured,
+    mut measured: Measured,
     now: Now,
     so_far: &mut SoFar,
 ) -> Block {
+    let contended = measured.contended.take();
+    if let Some(contended) = &contended {
+        measured.stretches_ps = contended.waits.iter().map(|wait| wait.ps).collect();
+    }
     let per_stretch = measured.per_stretch.max(1);
-    let count = per_stretch * measured.stretches_ps.len() as u64;
-    let elapsed_ps: u64 = measured.stretches_ps.iter().sum();
+    let count = match &contended {
+        Some(contended) => contended.block.acquisitions.iter().sum(),
+        None => per_stretch * measured.stretches_ps.len() as u64,
+    };
+    let values_ps: u64 = measured.stretches_ps.iter().sum();
+    let elapsed_ps = contended.as_ref().map_or(values_ps, |contended| contended.elapsed_ns * 1000);
     let mut histogram = Histogram::new();
     let (mut min, mut max) = (u64::MAX, 0);
     for stretch in &measured.stretches_ps {
@@ -210,7 +252,8 @@ fn to_block(
     // Where more threads than CPUs take part, the scheduler's doing is part of what is measured, as where it places them.
     let crowded = planned.cell.oversubscribed();
     let observed = Observed {
-        kind: place.kind,
+        // What a lock's blocks are for is the rate, stamped or not: a single wait more or less does not move it.
+        kind: if contended.is_some() { BlockKind::Stretch } else { place.kind },
         placement: if crowded { Placement::Free } else { planned.cell.placement },
         spins: measured.spins && !crowded,
         grows: measured.grows,
@@ -236,19 +279,24 @@ fn to_block(
         kind: place.kind,
         count,
         elapsed_ns: elapsed_ps / 1000,
-        mean: elapsed_ps as f64 / 1000.0 / count as f64,
+        mean: values_ps as f64 / 1000.0 / count as f64,
         min: min as f64 / 1000.0,
         max: max as f64 / 1000.0,
         histogram: Some(histogram.packed()),
         over: stamped.then(|| measured.stretches_ps.iter().filter(|ps| **ps > over_ps).count() as u64),
         one_way: None,
         same_cpu_share: None,
+        contention: None,
         worst: Vec::new(),
         cost: measured.cost,
         cost_round_trips: measured.accounted_round_trips,
         clean: disturbance.causes.is_empty(),
         disturbance,
     };
+    if let Some(contended) = contended {
+        let pinned = planned.cell.placement == Placement::Pinned;
+        return lock_block(block, contended, pinned, &mut so_far.longest);
+    }
     if stamped {
         block.one_way = one_way(&measured.one_way_ps, measured.clock_bound_ns);
         if planned.cell.placement == Placement::Free {
@@ -265,6 +313,33 @@ fn to_block(
         );
     }
     block.mean = (block.mean * 1e4).round() / 1e4;
+    block
+}
+
+/// Makes a block one of a lock: its values are waits, which do not follow each other, or there are none.
+fn lock_block(mut block: Block, contended: Contended, pinned: bool, longest: &mut Longest) -> Block {
+    let Contended { block: done, elapsed_ns, mut waits } = contended;
+    if waits.is_empty() {
+        let each = elapsed_ns as f64 / block.count.max(1) as f64;
+        (block.mean, block.min, block.max) = (each, each, each);
+        block.histogram = None;
+        block.over = None;
+    } else {
+        let all: Vec<u64> = waits.iter().map(|wait| wait.ps).collect();
+        let median = gap::median_ps(&all);
+        waits.sort_by(|a, b| b.ps.cmp(&a.ps).then(a.at_s.total_cmp(&b.at_s)));
+        waits.truncate(WORST_PER_CELL);
+        waits.retain(|wait| longest.take(wait.ps));
+        let found = waits.iter().map(|wait| Worst {
+            at_s: (wait.at_s * 1e6).round() / 1e6,
+            ns: wait.ps as f64 / 1000.0,
+            cpu: wait.cpu,
+            cause: likely_cause(&block, pinned, wait.ps.saturating_sub(median)),
+        });
+        block.worst = found.collect();
+    }
+    block.mean = (block.mean * 1e4).round() / 1e4;
+    block.contention = Some(done);
     block
 }
 

@@ -4,6 +4,8 @@
 //! letter, and interrupted at every instant without waiting. Its figures resemble no machine's, and every line made
 //! with it says so.
 
+mod locks;
+
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_machine::topology::Topology;
@@ -12,6 +14,8 @@ use threadtoll_record::{
     Origin, Placement, PlannedCell, QueueSubject, Relation, Wait, Warning, fold, run_id, timestamp,
 };
 
+use crate::contention::foretell::Calibration;
+use crate::lock::Named;
 use crate::mechanism::{self, Class};
 use crate::queue::{self, Queues};
 use crate::rig::{LabError, Measured, Now, Rig, Stage};
@@ -115,13 +119,17 @@ impl Rig for SimulatedRig {
         let mut cells = Vec::with_capacity(group.len());
         for planned in group {
             let cell = &planned.cell;
-            let class = match cell.queue() {
-                Some(queue) => {
+            let class = match (cell.lock(), cell.queue()) {
+                (Some(lock), _) => {
+                    Named::parse(&lock.lock).map_err(|_| LabError::UnknownLock(lock.lock.clone()))?;
+                    Class::Sleep
+                }
+                (None, Some(queue)) => {
                     let known = self.queues.find(&queue.queue).and_then(|known| known.way(queue.wait));
                     known.ok_or_else(|| LabError::UnknownQueue(cell.label()))?;
                     queue::class(queue.wait)
                 }
-                None => {
+                (None, None) => {
                     let known = mechanism::find(cell.name());
                     known.ok_or_else(|| LabError::Unknown(cell.name().to_string()))?.class
                 }
@@ -225,8 +233,18 @@ impl Stage for SimulatedStage<'_> {
         now(self.rig.elapsed_ns)
     }
 
+    fn calibrated(&mut self, cell: usize) -> Option<Calibration> {
+        locks::calibration(&self.cells[cell].planned.cell)
+    }
+
     fn block(&mut self, cell: usize, kind: BlockKind) -> Result<Measured, LabError> {
         let began_s = self.rig.elapsed_ns as f64 / 1e9;
+        if let Some(lock) = self.cells[cell].planned.cell.lock() {
+            let measured = locks::block(lock.clone(), &mut self.cells[cell], kind, began_s);
+            self.rig.elapsed_ns +=
+                measured.contended.as_ref().map_or(0, |contended| contended.elapsed_ns) + 1_000_000;
+            return Ok(measured);
+        }
         let measured = self.cells[cell].block(kind, began_s);
         self.rig.elapsed_ns += measured.stretches_ps.iter().sum::<u64>() / 1000 + 1_000_000;
         Ok(measured)
@@ -308,6 +326,7 @@ impl SimulatedCell {
             spins,
             grows: self.streams,
             stretches_ps,
+            contended: None,
         }
     }
 }

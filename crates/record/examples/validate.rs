@@ -60,7 +60,7 @@ impl Seen {
             Line::Block(block) if self.complete(block.group, block.attempt.saturating_sub(1)) => {
                 return Err(format!("group {} is measured again although it was complete", block.group));
             }
-            Line::Block(_) | Line::Machine(_) => {}
+            Line::Foretold(_) | Line::Block(_) | Line::Machine(_) => {}
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Histogram;
+use crate::{ContentionBlock, Histogram};
 
 /// Which of the two loops made a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -34,7 +34,7 @@ pub struct Block {
     pub at: String,
     /// Which loop made it.
     pub kind: BlockKind,
-    /// Round trips in it, or messages of a stream.
+    /// Round trips in it, messages of a stream, or acquisitions of a lock.
     pub count: u64,
     /// Its length in nanoseconds.
     pub elapsed_ns: u64,
@@ -54,6 +54,10 @@ pub struct Block {
     /// Share of the exchanges that began with both ends on one CPU; only in stamped blocks of free placement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_cpu_share: Option<f64>,
+    /// Of a lock: what its threads did. The values of the block are then their waits, or of stretches the mean time from one
+    /// acquisition to the next of all threads together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contention: Option<ContentionBlock>,
     /// The samples of this block that were among the 64 longest of their cell when it ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worst: Vec<Worst>,

@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::{LockSubject, Spread, Work};
+
 /// Where the two ends of a hand-off run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -222,6 +224,8 @@ pub enum Subject {
     },
     /// A queue.
     Queue(QueueSubject),
+    /// A lock.
+    Lock(LockSubject),
 }
 
 /// A queue and how it is used.
@@ -252,6 +256,7 @@ impl Subject {
         match self {
             Subject::Mechanism { mechanism } => mechanism,
             Subject::Queue(queue) => &queue.queue,
+            Subject::Lock(lock) => &lock.lock,
         }
     }
 
@@ -263,6 +268,7 @@ impl Subject {
                 "atomic-store" | "atomic-rmw" | "atomic-seqcst" | "spin-yield" => WaitFamily::Spinning,
                 _ => WaitFamily::Blocking,
             },
+            Subject::Lock(_) => WaitFamily::Blocking,
         }
     }
 }
@@ -277,12 +283,12 @@ pub struct Cell {
     pub subject: Subject,
     /// Where the ends run.
     pub placement: Placement,
-    /// The CPUs: of the first and the second end when pinned (of all senders, then of the receiver), one when both share
+    /// The CPUs: of the first and the second end when pinned (of all senders, then of the receiver; of a lock: those that its threads share in turns), one when both share
     /// it, all allowed ones when free.
     pub cpus: Vec<u32>,
     /// How those CPUs are related.
     pub relation: Relation,
-    /// Bytes of one message, its 8-byte sequence number included.
+    /// Bytes of one message, its 8-byte sequence number included; of locks 0.
     pub payload_bytes: u64,
     /// Layout of the counters, for the mechanisms that have a choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -308,7 +314,7 @@ impl Cell {
     pub fn mechanism(&self) -> Option<&str> {
         match &self.subject {
             Subject::Mechanism { mechanism } => Some(mechanism),
-            Subject::Queue(_) => None,
+            Subject::Queue(_) | Subject::Lock(_) => None,
         }
     }
 
@@ -316,16 +322,28 @@ impl Cell {
     pub fn queue(&self) -> Option<&QueueSubject> {
         match &self.subject {
             Subject::Queue(queue) => Some(queue),
-            Subject::Mechanism { .. } => None,
+            Subject::Mechanism { .. } | Subject::Lock(_) => None,
+        }
+    }
+
+    /// The lock and what is done with it, if it is one.
+    pub fn lock(&self) -> Option<&LockSubject> {
+        match &self.subject {
+            Subject::Lock(lock) => Some(lock),
+            Subject::Mechanism { .. } | Subject::Queue(_) => None,
         }
     }
 
     /// Whether more threads want CPUs than the cell has: they take turns, and the scheduler's slices are part of the figure.
     ///
-    /// Never where all threads were put on one CPU on purpose.
+    /// Never where all threads were put on one CPU on purpose, nor where they sleep and want none.
     pub fn oversubscribed(&self) -> bool {
-        self.placement != Placement::SameCpu
-            && self.queue().is_some_and(|queue| queue.senders as usize >= self.cpus.len())
+        let threads = match &self.subject {
+            Subject::Queue(queue) => queue.senders as usize + 1,
+            Subject::Lock(lock) if lock.work == Work::Spin => lock.threads as usize,
+            Subject::Lock(_) | Subject::Mechanism { .. } => 0,
+        };
+        self.placement != Placement::SameCpu && threads > self.cpus.len()
     }
 
     /// The subject with the parameters that set it apart within one placement, as tables label it
@@ -347,6 +365,9 @@ impl Cell {
                 label.push_str(&format!(", {} senders", queue.senders));
             }
         }
+        if let Some(lock) = self.lock() {
+            label.push_str(&lock_label(lock));
+        }
         if self.line == Some(Layout::Shared) {
             label.push_str(", shared line");
         }
@@ -356,7 +377,7 @@ impl Cell {
         if self.keep_awake {
             label.push_str(", kept awake");
         }
-        if self.payload_bytes != 8 {
+        if self.payload_bytes != 8 && self.lock().is_none() {
             label.push_str(&format!(", {} B", self.payload_bytes));
         }
         match self.neighbour {
@@ -367,6 +388,28 @@ impl Cell {
         }
         label
     }
+}
+
+/// What sets a lock's cells apart: `, 2 threads, hold 3333 ns, think 30000 ns`.
+fn lock_label(lock: &LockSubject) -> String {
+    let mut label = match lock.threads {
+        1 => ", 1 thread".to_string(),
+        threads => format!(", {threads} threads"),
+    };
+    label.push_str(&format!(", hold {} ns, think {} ns", lock.hold_ns, lock.think_ns));
+    if lock.spread == Spread::Fixed {
+        label.push_str(", fixed");
+    }
+    if lock.work == Work::Sleep {
+        label.push_str(", asleep");
+    }
+    if let Some(share) = lock.read_share {
+        label.push_str(&format!(", {}% reads", share.value() * 100.0));
+    }
+    if let Some(tasks) = lock.tasks {
+        label.push_str(&format!(", {tasks} tasks"));
+    }
+    label
 }
 
 #[cfg(test)]

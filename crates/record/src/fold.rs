@@ -5,13 +5,15 @@
 //! stamped blocks, intervals from resampling blocks, ratios only between blocks of one round, and never across a move
 //! of the reference.
 
+mod contention;
+
 use std::collections::BTreeMap;
 
 use crate::resample::{self, QuantileEstimate};
 use crate::{
-    Against, Block, BlockKind, Cause, Cell, Cost, DisturbanceSummary, Histogram, Intervals, LoopKind,
-    Machine, OneWay, OneWayMethod, Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject, Record,
-    RecordKind, Subject, Unit, Verdict, Wait, Warning, Worst,
+    Against, Block, BlockKind, Cause, Cell, Cost, DisturbanceSummary, Foretold, Histogram, Intervals,
+    LoopKind, Machine, OneWay, OneWayMethod, Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject,
+    Record, RecordKind, Subject, Unit, Verdict, Wait, Warning, Worst,
 };
 
 /// The reference must stay within this share of its last value for the blocks between to count as undisturbed.
@@ -40,7 +42,7 @@ const STREAM: &str = "queue/stream";
 const WANTED: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 
 /// Folds the blocks of one attempt at group `group`, in the order in which they were measured, into a record for each
-/// cell that has any block.
+/// cell that has any block. `foretold` is what was said of them before.
 ///
 /// Blocks of other groups or attempts are the caller's mistake and are not looked for. `at` is written into the
 /// records as the time of folding.
@@ -50,18 +52,16 @@ pub fn fold(
     group: usize,
     attempt: u32,
     blocks: &[Block],
+    foretold: &[Foretold],
     at: &str,
 ) -> Vec<Record> {
     let Some(cells) = plan.groups.get(group) else { return Vec::new() };
     let drifted = drifted(blocks);
+    let all: Vec<Marked<'_>> =
+        blocks.iter().zip(&drifted).map(|(block, drifted)| Marked { block, drifted: *drifted }).collect();
     let mut records = Vec::new();
     for (index, planned) in cells.iter().enumerate() {
-        let own: Vec<Marked<'_>> = blocks
-            .iter()
-            .zip(&drifted)
-            .filter(|(block, _)| block.cell == index)
-            .map(|(block, drifted)| Marked { block, drifted: *drifted })
-            .collect();
+        let own: Vec<Marked<'_>> = all.iter().filter(|marked| marked.block.cell == index).copied().collect();
         if own.is_empty() {
             continue;
         }
@@ -77,6 +77,10 @@ pub fn fold(
         record.simulated = machine.simulated;
         if is_stream(planned) {
             fold_stream(&mut record, &own, seed);
+        }
+        if planned.cell.lock().is_some() {
+            let told = foretold.iter().find(|foretold| foretold.cell == index);
+            contention::fold_lock(&mut record, cells, index, &all, told, seed);
         }
         if !keeps_histograms(machine, &planned.experiment) {
             record.histogram = None;
@@ -115,11 +119,15 @@ pub fn is_stream(planned: &PlannedCell) -> bool {
 /// everything in the group that waits as it does; where it adapts its waiting, also with itself spinning; and its batches
 /// also with every bare copy. Who stands together in a group is the plan's business.
 pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
-    let Some(planned) = cells.get(index) else { return Vec::new() };
+    let Some(planned) = cells.get(index).filter(|planned| planned.cell.lock().is_none()) else {
+        return Vec::new();
+    };
     let cell = &planned.cell;
     let like = |other: &Cell| match &cell.subject {
         Subject::Mechanism { .. } => partner(cell).as_ref() == Some(other),
         Subject::Queue(queue) => queue.origin == Origin::Ours && rivals(cell, queue, other),
+        // What a lock is compared with has another figure: see `contention`.
+        Subject::Lock(_) => false,
     };
     let others = (1..cells.len()).filter(|other| like(&cells[*other].cell));
     std::iter::once(0).chain(others).filter(|other| *other != index).collect()
@@ -347,6 +355,7 @@ fn fold_cell(machine: &Machine, plan: &Plan, blocks: &[Marked<'_>], seed: u64) -
         rate_per_s: None,
         histogram: (!histograms.is_empty()).then(|| merged.packed()),
         cost: cost(&stretches),
+        contention: None,
         same_cpu_share: (exchanges > 0).then(|| {
             round(same_cpu.iter().map(|(share, count)| share * *count as f64).sum::<f64>() / exchanges as f64)
         }),

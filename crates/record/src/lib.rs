@@ -3,10 +3,11 @@
 //! One file format serves every experiment: JSON Lines whose first line is the [`Machine`], whose second is the
 //! [`Plan`], and whose further lines are [`Block`]s as they end and the [`Record`]s of a group when it is complete.
 //! This crate holds those types, reads and writes them ([`file`](mod@file)), keeps distributions ([`Histogram`]) and folds the
-//! blocks of a group into its records ([`fold()`]). A [`Prediction`] is no measurement and stands in no such file. It measures nothing and prints nothing.
+//! blocks of a group into its records ([`fold()`]). What a model said before a block was measured is a line too ([`Foretold`]). A [`Prediction`] is no measurement and stands in no such file. It measures nothing and prints nothing.
 
 mod block;
 mod cell;
+mod contention;
 pub mod file;
 pub mod fold;
 mod histogram;
@@ -22,6 +23,10 @@ mod time;
 pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, OneWayBlock, Worst};
 pub use cell::{
     Cell, Layout, Neighbour, Origin, Pause, Placement, QueueSubject, Relation, Subject, Wait, WaitFamily,
+};
+pub use contention::{
+    Calibrated, Contention, ContentionBlock, ContentionSeen, Foretold, LockSubject, NO_LOCK, Share, Spread,
+    Work,
 };
 pub use fold::fold;
 pub use histogram::{Histogram, HistogramError};

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Block, Machine, Plan, Record};
+use crate::{Block, Foretold, Machine, Plan, Record};
 
 /// A line of a file, told apart by its `schema`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -15,6 +15,9 @@ pub enum Line {
     /// The second line.
     #[serde(rename = "threadtoll.plan/1")]
     Plan(Plan),
+    /// What a model says of a cell before its first block.
+    #[serde(rename = "threadtoll.foretold/1")]
+    Foretold(Box<Foretold>),
     /// A block that ended.
     #[serde(rename = "threadtoll.block/1")]
     Block(Box<Block>),

@@ -52,7 +52,7 @@ pub struct PlannedCell {
 pub struct Budget {
     /// How many times the group goes round; each round gives one block of stretches and one stamped block.
     pub rounds: u32,
-    /// Intended length of a block of stretches, in nanoseconds.
+    /// Intended length of a block of stretches, in nanoseconds; 0, beside stamped ones, means that there are none.
     pub stretch_ns: u64,
     /// Intended length of a stamped block, in nanoseconds; 0, without a number of exchanges, means that there are none.
     pub stamped_ns: u64,
@@ -65,6 +65,8 @@ impl Budget {
     pub fn kinds(&self) -> &'static [BlockKind] {
         if self.stamped_ns == 0 && self.stamped_count.is_none() {
             &[BlockKind::Stretch]
+        } else if self.stretch_ns == 0 {
+            &[BlockKind::Stamped]
         } else {
             &[BlockKind::Stretch, BlockKind::Stamped]
         }

@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cause, Cell, Histogram, Warning, Worst};
+use crate::{Cause, Cell, Contention, Histogram, Warning, Worst};
 
 /// The result of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,9 +33,9 @@ pub struct Record {
     pub kind: RecordKind,
     /// Unit of every value without another unit in its name.
     pub unit: Unit,
-    /// Stamped round trips; of a stream: messages.
+    /// Stamped round trips; of a stream: messages; of a lock: acquisitions, of which the values are the waits.
     pub count: u64,
-    /// One-way times, from stretches; null for a stream.
+    /// One-way times, from stretches; null for a stream and a lock.
     pub one_way: Option<OneWay>,
     /// Mean of the stamped round trips.
     pub mean: Option<f64>,
@@ -54,7 +54,7 @@ pub struct Record {
     /// The share of round trips over the limit.
     pub over: Over,
     /// Of a stream: messages of `payload_bytes` per second, median over blocks (of `raw-copy`: bytes per second, by 8);
-    /// null otherwise.
+    /// of a lock: acquisitions per second; null otherwise.
     pub rate_per_s: Option<f64>,
     /// The stamped round trips; null for a stream, and in matrices of more than 64 CPUs.
     pub histogram: Option<Histogram>,
@@ -63,6 +63,9 @@ pub struct Record {
     /// Free placement: share of the exchanges that began with both ends on one CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_cpu_share: Option<f64>,
+    /// Of a lock: speed-up, queue, fairness, and what was foretold of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contention: Option<Contention>,
     /// What happened to the blocks.
     pub disturbance: DisturbanceSummary,
     /// The 64 longest samples, longest first.
@@ -105,6 +108,8 @@ pub enum RecordKind {
     RoundTrip,
     /// A stream of messages in one direction: there are no single values, only a rate.
     Stream,
+    /// From wanting a lock to having it.
+    Wait,
 }
 
 /// The unit of a record's values.
@@ -192,7 +197,7 @@ pub struct Over {
     pub share: Option<f64>,
 }
 
-/// CPU time and context switches of all ends together, per hand-off (half a round trip, or a message of a stream).
+/// CPU time and context switches of all ends together, per hand-off (half a round trip, a message of a stream, or an acquisition).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
     /// Time in user mode, in nanoseconds.
@@ -247,7 +252,7 @@ impl fmt::Display for Verdict {
 pub struct Against {
     /// The other cell.
     pub cell: Cell,
-    /// The figure that was compared: `one_way.p50`, or `rate_per_s`.
+    /// The figure that was compared: `one_way.p50`, `rate_per_s`, or `work_per_s` (of threads against one alone).
     pub of: String,
     /// Median over the pairs of this cell's figure over the other's. Of a stream against a cell that has no rate: how many
     /// of its messages go over in the time of one hand-off of the other.

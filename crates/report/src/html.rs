@@ -7,6 +7,7 @@
 
 mod data;
 mod escape;
+mod locks;
 mod queue;
 mod sections;
 

@@ -7,6 +7,7 @@
 mod class;
 mod clean;
 pub mod html;
+mod locks;
 pub mod published;
 mod queues;
 mod rows;

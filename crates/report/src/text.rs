@@ -1,5 +1,6 @@
 //! For the terminal.
 
+mod contention;
 pub(crate) mod ladder;
 pub(crate) mod machine;
 pub(crate) mod matrix;
@@ -9,6 +10,7 @@ mod queue;
 mod table;
 pub(crate) mod verdict;
 
+pub use contention::contention;
 pub use ladder::ladder;
 pub use machine::machine;
 pub use matrix::matrix;

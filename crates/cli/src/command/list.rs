@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use threadtoll_lab::mechanism;
 use threadtoll_lab::queue::{OURS, SCENARIOS};
+use threadtoll_lab::{contention, lock, mechanism};
 
 use crate::arguments::List;
 use crate::console;
@@ -18,8 +18,16 @@ pub(crate) fn run(list: &List) -> Result<ExitCode, Failure> {
         "mechanisms" => entries(mechanism::ALL.iter().map(|one| (one.name, one.sentence))),
         "queues" => entries(OURS.iter().map(|one| (one.name, one.sentence))),
         "peers" => entries(peers().iter().map(|one| (one.name, one.sentence))),
-        "scenarios" => entries(SCENARIOS.iter().map(|one| (one.name, one.sentence))),
-        kind if KINDS.contains(&kind) => console::err(&format!("note: this version measures no {kind} yet.")),
+        "locks" => entries(
+            lock::ALL
+                .iter()
+                .map(|one| (one.name, one.sentence))
+                .chain([(lock::STRIPED, lock::STRIPED_SENTENCE)]),
+        ),
+        "scenarios" => {
+            let queues = SCENARIOS.iter().map(|one| (one.name, one.sentence));
+            entries(queues.chain(contention::SCENARIOS.iter().map(|one| (one.name, one.sentence))));
+        }
         other => {
             let failure = Failure::usage(format!("there is no list of “{other}”"));
             let near = nearest(other, KINDS);

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod confined;
+mod contention;
 mod hostile;
 mod interrupted;
 mod lines;

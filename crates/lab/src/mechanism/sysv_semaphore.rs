@@ -22,24 +22,25 @@ const OURS: i32 = !((SETS - 1) << PID_BITS | PID);
 pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     remove_leftovers(IDLE_S);
     let (lead, follow) = Lane::pair(settings);
-    let set = Arc::new(Set::new()?);
+    let set = Arc::new(Set::new(2)?);
     Ok(Ends::two(
         SysV { to: lead.0, from: lead.1, set: Arc::clone(&set), posts: 0 },
         SysV { to: follow.0, from: follow.1, set, posts: 1 },
     ))
 }
 
-/// A set of two semaphores, removed when both ends are gone.
-struct Set(libc::c_int);
+/// A set of semaphores, removed when nobody has it any more.
+pub(crate) struct Set(libc::c_int);
 
 impl Set {
-    fn new() -> Result<Self, Unavailable> {
+    /// So many semaphores, each at zero.
+    pub(crate) fn new(semaphores: u16) -> Result<Self, Unavailable> {
         let mode = libc::IPC_CREAT | libc::IPC_EXCL | 0o600;
         // A group has at most as many cells as there are numbers; another one in use belongs to another cell.
         for number in 0..SETS {
             let key = KEY | number << PID_BITS | (std::process::id() as i32 & PID);
             // SAFETY: plain numbers.
-            let id = unsafe { libc::semget(key, 2, mode) };
+            let id = unsafe { libc::semget(key, libc::c_int::from(semaphores), mode) };
             if id >= 0 {
                 return Ok(Set(id));
             }
@@ -52,7 +53,7 @@ impl Set {
 
     /// Whether it was done; a signal handler interrupts it, and then it is repeated.
     #[inline(always)]
-    fn operate(&self, semaphore: u16, by: i16) -> bool {
+    pub(crate) fn operate(&self, semaphore: u16, by: i16) -> bool {
         let mut operation = libc::sembuf { sem_num: semaphore, sem_op: by, sem_flg: 0 };
         loop {
             // SAFETY: one operation, valid during the call.
@@ -68,17 +69,17 @@ impl Set {
 
 impl Drop for Set {
     fn drop(&mut self) {
-        // SAFETY: plain numbers; the set is ours and both ends are gone.
+        // SAFETY: plain numbers; the set is ours and nobody uses it any more.
         unsafe { libc::semctl(self.0, 0, libc::IPC_RMID) };
     }
 }
 
 /// A set that was used within so many seconds may belong to a process that lives where we cannot see it: another container
 /// that shares the semaphores.
-const IDLE_S: i64 = 60;
+pub(crate) const IDLE_S: i64 = 60;
 
 /// Removes the sets of processes of ours that are no more and that were not used for so many seconds.
-fn remove_leftovers(idle_s: i64) {
+pub(crate) fn remove_leftovers(idle_s: i64) {
     let Ok(table) = std::fs::read_to_string("/proc/sysvipc/sem") else { return };
     // SAFETY: only reads a number of this process.
     let user = unsafe { libc::geteuid() };

@@ -2,11 +2,14 @@
 //! version with other mechanisms.
 
 use threadtoll_machine::topology::Topology;
-use threadtoll_record::{Cell, Placement, Plan, PlannedCell, QueueSubject, Relation, Subject};
+use threadtoll_record::{Cell, LockSubject, Placement, Plan, PlannedCell, QueueSubject, Relation, Subject};
 
+use crate::contention;
+use crate::lock::{MOST_THREADS, Named};
 use crate::mechanism::{Class, find};
 use crate::queue::{self, MOST_SENDERS, Queues, Scenario};
 
+use super::locks::relation_of;
 use super::queues::{MOST_BATCH, farthest};
 
 /// The largest message, in bytes.
@@ -39,6 +42,7 @@ fn fault(planned: &PlannedCell, topology: &Topology, queues: &Queues) -> Option<
             }
             queue::class(queue.wait)
         }
+        Subject::Lock(lock) => return lock_fault(planned, lock, topology),
     };
     if cell.payload_bytes < 8 || cell.payload_bytes > MOST_PAYLOAD || cell.payload_bytes % 8 != 0 {
         return Some("messages of that size are never sent");
@@ -46,14 +50,63 @@ fn fault(planned: &PlannedCell, topology: &Topology, queues: &Queues) -> Option<
     if budget.stretch_ns.max(budget.stamped_ns) > LONGEST_NS {
         return Some("no block lasts that long");
     }
-    let mut cpus = cell.cpus.clone();
-    cpus.sort_unstable();
-    cpus.dedup();
-    if cpus.len() != cell.cpus.len() {
+    if names_a_cpu_twice(cell) {
         return Some("it names a CPU twice");
     }
     if relation(cell, class, topology) != Some(cell.relation) {
         return Some("its ends cannot be placed so");
+    }
+    None
+}
+
+fn names_a_cpu_twice(cell: &Cell) -> bool {
+    let mut cpus = cell.cpus.clone();
+    cpus.sort_unstable();
+    cpus.dedup();
+    cpus.len() != cell.cpus.len()
+}
+
+fn lock_fault(planned: &PlannedCell, lock: &LockSubject, topology: &Topology) -> Option<&'static str> {
+    let PlannedCell { cell, budget, .. } = planned;
+    let Ok(named) = Named::parse(&lock.lock) else {
+        return Some("this version has no such lock");
+    };
+    if contention::Scenario::of(&planned.experiment).is_none() {
+        return Some("this version has no such scenario");
+    }
+    let shares = named.lock.is_some_and(|lock| lock.shares);
+    let counts = named.lock.is_some_and(|lock| lock.counts);
+    if !(1..=MOST_THREADS).contains(&lock.threads)
+        || (lock.is_alone() && lock.threads != 1)
+        || lock.read_share.is_some() != shares
+        || (counts && lock.hold_ns != 0)
+    {
+        return Some("the lock is not used so in this version");
+    }
+    let longest = [budget.stretch_ns, budget.stamped_ns, lock.hold_ns, lock.think_ns];
+    if lock.cycle_ns() == 0 || longest.into_iter().any(|ns| ns > LONGEST_NS) {
+        return Some("nothing lasts that long, or takes no time at all");
+    }
+    if budget.stretch_ns == 0 && budget.stamped_ns == 0 {
+        return Some("its blocks have no length");
+    }
+    if lock.tasks.is_some_and(|tasks| !(1..=contention::MOST_TASKS).contains(&tasks)) {
+        return Some("so many tasks are never done");
+    }
+    if cell.line.is_some() || cell.pause.is_some() || cell.payload_bytes != 0 || names_a_cpu_twice(cell) {
+        return Some(
+            "locks carry no messages and have no choice of line and pause, and each of their CPUs is named once",
+        );
+    }
+    let spins = named.handing().spins() && lock.threads as usize > cell.cpus.len();
+    let relation = match (cell.placement, cell.cpus.as_slice()) {
+        (Placement::SameCpu, [_]) => Some(Relation::SameCpu),
+        (Placement::Free, [_, _, ..]) => Some(Relation::Free),
+        (Placement::Pinned, cpus) if cpus.len() <= lock.threads as usize => Some(relation_of(topology, cpus)),
+        _ => None,
+    };
+    if spins || relation != Some(cell.relation) {
+        return Some("its threads cannot be placed so");
     }
     None
 }

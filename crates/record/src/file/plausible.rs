@@ -2,7 +2,9 @@
 //! axes and printed without another look.
 
 use crate::plan::{MAX_CELLS_IN_GROUP, MAX_ROUNDS};
-use crate::{Block, Cell, Cost, Machine, Plan, Quantiles, Record, RecordKind, Warning, fold};
+use crate::{
+    Block, Cell, Contention, Cost, Foretold, Machine, Plan, Quantiles, Record, RecordKind, Warning, fold,
+};
 
 /// Texts of ours are short; longer ones would only flood a terminal.
 const MAX_TEXT: usize = 10_000;
@@ -71,6 +73,18 @@ pub(super) fn block_fault(block: &Block) -> Option<&'static str> {
     if counts.into_iter().chain(more).chain([negative]).any(|value| value > MOST_IN_BLOCK) {
         return Some("the figures of the block are impossibly large");
     }
+    if let Some(contention) = &block.contention {
+        let seen = contention.seen.unwrap_or_default();
+        let times = [contention.work, seen.wait_ns, seen.hold_ns, seen.think_ns, seen.starved_ns];
+        // The clocks of two CPUs may disagree, and hand-offs then come out negative.
+        let handed = is_time(seen.handoff_ns.abs()) && seen.handoffs <= block.count;
+        let sum = contention.acquisitions.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
+        let most = contention.acquisitions.len() as u64 * block.count;
+        let queued = seen.queue_on_entry <= most && seen.queue_max as usize <= contention.acquisitions.len();
+        if !times.into_iter().all(is_time) || !handed || sum != block.count || !queued {
+            return Some("what the block says of its lock is impossible");
+        }
+    }
     if block.histogram.as_ref().is_some_and(|histogram| histogram.count() > block.count) {
         return Some("the histogram of the block holds more values than the block");
     }
@@ -110,6 +124,11 @@ pub(super) fn record_fault(record: &Record) -> Option<&'static str> {
     if !shares.into_iter().flatten().all(is_share) || !times.chain(ratios).chain(worst).all(is_time) {
         return Some("the figures of the record are impossible");
     }
+    if (record.kind == RecordKind::Wait) != record.contention.is_some()
+        || record.contention.as_ref().is_some_and(|contention| !is_contention(contention))
+    {
+        return Some("what the record says of its lock is impossible");
+    }
     if record.kind == RecordKind::RoundTrip && record.one_way.is_none() {
         return Some("the figures of the record are impossible: it has no one-way times");
     }
@@ -119,6 +138,39 @@ pub(super) fn record_fault(record: &Record) -> Option<&'static str> {
         return Some("the record counts more disturbed blocks than there are");
     }
     None
+}
+
+/// Says what is wrong with a prediction by itself, or nothing.
+pub(super) fn foretold_fault(foretold: &Foretold) -> Option<&'static str> {
+    (!is_foretold(foretold)).then_some("the figures of the prediction are impossible")
+}
+
+fn is_foretold(foretold: &Foretold) -> bool {
+    let from = &foretold.from;
+    let times = [foretold.speedup, foretold.queue_mean, foretold.queue_on_entry, from.hold_ns, from.think_ns];
+    let more = [from.alone_ns, from.handoff_ns, from.pair_ns];
+    let maybe = [foretold.total_s, from.spin_ns, from.takeover_ns];
+    times.into_iter().chain(more).chain(maybe.into_iter().flatten()).all(is_time)
+        && is_share(foretold.wait_share)
+        && foretold.speedup_interval99.is_none_or(|interval| interval.into_iter().all(f64::is_finite))
+        && is_short(&foretold.model)
+        && is_short(&foretold.why)
+        && is_short(&foretold.at)
+}
+
+fn is_contention(contention: &Contention) -> bool {
+    let shares = [contention.hold_share, contention.wait_share, contention.fairness];
+    let times = [contention.speedup, contention.queue_mean, contention.queue_on_entry, contention.starved_ns];
+    let more = [contention.hold_ns, contention.think_ns, contention.total_s];
+    let intervals = [contention.speedup_interval95, contention.total_s_interval95];
+    let handoff = contention.handoff_ns.is_none_or(|ns| is_time(ns.abs()));
+    shares.into_iter().flatten().all(is_share)
+        && times.into_iter().chain(more).flatten().all(is_time)
+        && intervals.into_iter().flatten().flatten().all(is_time)
+        && is_time(contention.locks_per_s)
+        && (1..=MOST_SENDERS).contains(&contention.threads)
+        && handoff
+        && contention.predicted.as_ref().is_none_or(is_foretold)
 }
 
 /// Every figure of a record that is a time or a rate.
@@ -163,6 +215,10 @@ fn texts_are_short(cell: &Cell) -> bool {
 fn is_cell(cell: &Cell) -> bool {
     cell.queue().is_none_or(|queue| {
         (1..=MOST_IN_BATCH).contains(&queue.batch) && (1..=MOST_SENDERS).contains(&queue.senders)
+    }) && cell.lock().is_none_or(|lock| {
+        (1..=MOST_SENDERS).contains(&lock.threads)
+            && (1..=MOST_IN_BLOCK).contains(&lock.cycle_ns())
+            && lock.tasks.is_none_or(|tasks| (1..=MOST_IN_BLOCK).contains(&tasks))
     })
 }
 

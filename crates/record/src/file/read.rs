@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use crate::{Block, BlockKind, Line, Machine, Plan, Record, fold};
+use crate::{Block, BlockKind, Foretold, Line, Machine, Plan, Record, fold};
 
-use super::plausible::{block_fault, machine_fault, plan_fault, record_fault};
+use super::plausible::{block_fault, foretold_fault, machine_fault, plan_fault, record_fault};
 
 /// No plan of ours is longer: 125,000 pairs of CPUs.
 const MAX_PLAN_LINE: u64 = 256 << 20;
@@ -51,6 +51,8 @@ pub struct GroupState {
     pub records: Option<Vec<Record>>,
     /// Blocks of the last attempt, in the order in which they were measured; empty if that attempt is complete.
     pub blocks: Vec<Block>,
+    /// What was foretold in the last attempt; empty if that attempt is complete, because its records hold it.
+    pub foretold: Vec<Foretold>,
 }
 
 /// What a file holds.
@@ -85,7 +87,15 @@ impl Results {
                 Some(complete) => records.extend(complete.iter().cloned()),
                 None => {
                     let at = group.blocks.last().map_or("", |block| block.at.as_str());
-                    records.extend(fold(&self.machine, &self.plan, index, group.attempts, &group.blocks, at));
+                    records.extend(fold(
+                        &self.machine,
+                        &self.plan,
+                        index,
+                        group.attempts,
+                        &group.blocks,
+                        &group.foretold,
+                        at,
+                    ));
                 }
             }
         }
@@ -134,6 +144,10 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
                 take_block(&mut results, &mut seen, &mut partial, *block)
                     .map_err(|what| reader.fault(&what))?;
             }
+            Next::Line(Line::Foretold(foretold)) => {
+                take_foretold(&mut results, &mut seen, &mut partial, *foretold)
+                    .map_err(|what| reader.fault(&what))?;
+            }
             Next::Line(Line::Record(record)) => {
                 take_record(&mut results, &mut partial, *record).map_err(|what| reader.fault(&what))?;
             }
@@ -179,28 +193,73 @@ fn take_block(
     if block.seq >= cell.budget.rounds {
         return Err(format!("the plan has no round {} in group {}", block.seq, block.group));
     }
+    let threads = block.contention.as_ref().map(|contention| contention.acquisitions.len());
+    if threads != cell.cell.lock().map(|lock| lock.threads as usize) {
+        return Err("the block and its cell disagree about a lock and its threads".into());
+    }
     if let Some(what) = block_fault(&block) {
         return Err(what.into());
     }
-    let state = &mut results.groups[block.group];
-    if state.records.is_some() && block.attempt <= state.attempts {
-        return Err(format!("group {} was complete before this block", block.group));
-    }
-    if block.attempt == state.attempts + 1 {
-        state.attempts = block.attempt;
-        state.blocks.clear();
-        seen[block.group].clear();
-        partial[block.group].clear();
-    } else if block.attempt != state.attempts || block.attempt == 0 {
-        return Err(format!(
-            "attempt {} at group {} does not follow {}",
-            block.attempt, block.group, state.attempts
-        ));
-    }
+    begin(results, seen, partial, (block.group, block.attempt), "block")?;
     if !seen[block.group].insert((block.cell, block.seq, block.kind)) {
         return Err("the same block stands in the file twice".into());
     }
-    state.blocks.push(block);
+    results.groups[block.group].blocks.push(block);
+    Ok(())
+}
+
+/// Begins an attempt with its first line, or finds that the line belongs to the one under way.
+fn begin(
+    results: &mut Results,
+    seen: &mut [HashSet<(usize, u32, BlockKind)>],
+    partial: &mut [Vec<Option<Record>>],
+    (group, attempt): (usize, u32),
+    what: &str,
+) -> Result<(), String> {
+    let state = &mut results.groups[group];
+    if state.records.is_some() && attempt <= state.attempts {
+        return Err(format!("group {group} was complete before this {what}"));
+    }
+    if attempt == state.attempts + 1 {
+        state.attempts = attempt;
+        state.blocks.clear();
+        state.foretold.clear();
+        seen[group].clear();
+        partial[group].clear();
+    } else if attempt != state.attempts || attempt == 0 {
+        return Err(format!("attempt {attempt} at group {group} does not follow {}", state.attempts));
+    }
+    Ok(())
+}
+
+/// A cell is foretold once, before anything of its group is measured: otherwise it would be no prediction.
+fn take_foretold(
+    results: &mut Results,
+    seen: &mut [HashSet<(usize, u32, BlockKind)>],
+    partial: &mut [Vec<Option<Record>>],
+    foretold: Foretold,
+) -> Result<(), String> {
+    if foretold.run != results.plan.run {
+        return Err("the prediction belongs to another run".into());
+    }
+    let Some(planned) = results.plan.groups.get(foretold.group) else {
+        return Err(format!("the plan has no group {}", foretold.group));
+    };
+    if planned.get(foretold.cell).is_none_or(|planned| planned.cell.lock().is_none()) {
+        return Err(format!("group {} of the plan has no lock as cell {}", foretold.group, foretold.cell));
+    }
+    if let Some(what) = foretold_fault(&foretold) {
+        return Err(what.into());
+    }
+    begin(results, seen, partial, (foretold.group, foretold.attempt), "prediction")?;
+    let state = &mut results.groups[foretold.group];
+    if !state.blocks.is_empty() {
+        return Err(format!("group {} was being measured before this prediction", foretold.group));
+    }
+    if state.foretold.iter().any(|other| other.cell == foretold.cell) {
+        return Err("the same cell is foretold twice".into());
+    }
+    state.foretold.push(foretold);
     Ok(())
 }
 
@@ -243,10 +302,15 @@ fn take_record(
     if planned[index].experiment != record.experiment {
         return Err("the record is of another experiment than its cell".into());
     }
+    let told = state.foretold.iter().find(|foretold| foretold.cell == index);
+    if record.contention.as_ref().and_then(|contention| contention.predicted.as_ref()) != told {
+        return Err("the record repeats another prediction than was made".into());
+    }
     complete[index] = Some(record);
     if complete.iter().all(Option::is_some) {
         state.records = Some(complete.drain(..).flatten().collect());
         state.blocks.clear();
+        state.foretold.clear();
     }
     Ok(())
 }

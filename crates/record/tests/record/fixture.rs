@@ -86,6 +86,7 @@ fn block(kind: BlockKind, group: usize, cell: usize, seq: u32, values_ns: &[f64]
         over: stamped.then(|| values_ns.iter().filter(|ns| **ns > 10_000.0).count() as u64),
         one_way: None,
         same_cpu_share: None,
+        contention: None,
         worst: Vec::new(),
         cost: BlockCost::default(),
         cost_round_trips: values_ns.len() as u64,

@@ -11,7 +11,7 @@ use crate::fixture::{AT, group, histogram, machine, plan, stamped, stretches};
 /// The records of one group of cells with these blocks.
 fn folded(cells: &[&str], blocks: &[Block]) -> Vec<Record> {
     let rounds = blocks.iter().map(|block| block.seq + 1).max().unwrap_or(1);
-    fold(&machine(), &plan(rounds, &[cells]), 0, 1, blocks, AT)
+    fold(&machine(), &plan(rounds, &[cells]), 0, 1, blocks, &[], AT)
 }
 
 fn near(found: Option<f64>, expected: f64) {
@@ -253,7 +253,7 @@ fn other_forms_are_compared_with_the_plain_one_beside_them() {
     let mut plan =
         plan(4, &[&["atomic-store", "std-condvar", "std-condvar-after", "futex", "futex", "park"]]);
     plan.groups[0][4].cell.keep_awake = true;
-    let records = fold(&machine(), &plan, 0, 1, &group(0, 6, 4, 1), AT);
+    let records = fold(&machine(), &plan, 0, 1, &group(0, 6, 4, 1), &[], AT);
     let against = |index: usize| -> Vec<(&str, bool)> {
         let cells = records[index].against.iter().map(|against| &against.cell);
         cells.map(|cell| (cell.name(), cell.keep_awake)).collect()
@@ -305,9 +305,9 @@ fn matrices_of_large_machines_keep_no_histograms() {
     let mut plan = plan(2, &[&["atomic-store"]]);
     plan.groups[0][0].experiment = "matrix".into();
     let mut machine = machine();
-    assert!(fold(&machine, &plan, 0, 1, &blocks, AT)[0].histogram.is_some());
+    assert!(fold(&machine, &plan, 0, 1, &blocks, &[], AT)[0].histogram.is_some());
     machine.cpus = 65;
-    let record = &fold(&machine, &plan, 0, 1, &blocks, AT)[0];
+    let record = &fold(&machine, &plan, 0, 1, &blocks, &[], AT)[0];
     assert!(record.histogram.is_none());
     assert_eq!(record.count, 4, "the figures stay");
 }
@@ -380,7 +380,7 @@ fn a_stream_has_a_rate_and_its_median_over_blocks() {
         blocks.push(stretches(0, seq as u32, &[100.0; 10]));
         blocks.push(messages(1, seq as u32, 1000 * (1 + seq as u64), *ns));
     }
-    let records = fold(&machine(), &plan, 0, 1, &blocks, AT);
+    let records = fold(&machine(), &plan, 0, 1, &blocks, &[], AT);
     let record = &records[1];
     // 10 ns a message is 100 million a second; a block counts as one, however many messages it held.
     assert_eq!(record.rate_per_s, Some(100_000_000.0));
@@ -410,7 +410,7 @@ fn rates_are_compared_by_round_and_more_is_better() {
         blocks.push(messages(2, seq, 7000, 25.0 * mood));
         blocks.push(messages(3, seq, 7000, 5.0 * mood));
     }
-    let records = fold(&machine(), &plan, 0, 1, &blocks, AT);
+    let records = fold(&machine(), &plan, 0, 1, &blocks, &[], AT);
     let [to_reference, to_peer] = records[1].against.as_slice() else { panic!("{:?}", records[1].against) };
     // One hand-off takes 60 ns, in which six messages go over.
     assert_eq!((to_reference.cell.name(), to_reference.of.as_str()), ("atomic-store", "rate_per_s"));
@@ -464,6 +464,6 @@ fn more_threads_than_cpus_are_said() {
         queue.senders = 2;
     }
     let blocks = [messages(1, 0, 1000, 10.0)];
-    let records = fold(&machine(), &plan, 0, 1, &blocks, AT);
+    let records = fold(&machine(), &plan, 0, 1, &blocks, &[], AT);
     assert_eq!(records[0].warnings[0].code, "oversubscribed");
 }

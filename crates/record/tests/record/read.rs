@@ -16,7 +16,7 @@ fn finished() -> Vec<Value> {
     let mut lines = vec![Line::Machine(Box::new(machine.clone())), Line::Plan(plan.clone())];
     for index in 0..2 {
         let blocks = group(index, 2, 3, 1);
-        let records = fold(&machine, &plan, index, 1, &blocks, AT);
+        let records = fold(&machine, &plan, index, 1, &blocks, &[], AT);
         lines.extend(blocks.into_iter().map(|block| Line::Block(Box::new(block))));
         lines.extend(records.into_iter().map(|record| Line::Record(Box::new(record))));
     }
@@ -102,7 +102,7 @@ fn the_last_complete_attempt_counts() {
     );
     let results = read_text(&text(&lines)).unwrap();
     assert_eq!((results.groups[1].attempts, results.groups[1].blocks.len()), (2, 12));
-    let records = fold(&machine(), &results.plan, 1, 2, &again, AT);
+    let records = fold(&machine(), &results.plan, 1, 2, &again, &[], AT);
     lines.extend(
         records.iter().map(|record| serde_json::to_value(Line::Record(Box::new(record.clone()))).unwrap()),
     );

@@ -86,7 +86,7 @@ fn resuming_cuts_the_incomplete_last_line_and_goes_on_there() {
     let mut appender = Appender::resume(&path, results.length, results.read_length).unwrap();
     let again = group(0, 1, 2, 2);
     appender.append(&lines(&again)).unwrap();
-    let records = fold(&results.machine, &results.plan, 0, 2, &again, AT);
+    let records = fold(&results.machine, &results.plan, 0, 2, &again, &[], AT);
     let records: Vec<Line> = records.into_iter().map(|record| Line::Record(Box::new(record))).collect();
     appender.append(&records).unwrap();
     let results = read(&path).unwrap();

@@ -6,6 +6,7 @@ use threadtoll_record::{Histogram, Placement, Record, resample};
 use super::escape::json_in_page;
 use super::sections::Run;
 use crate::clean::clean;
+use crate::locks::Map;
 use crate::published::published;
 use crate::rows::Row;
 use crate::text::ladder::{cpu, switches};
@@ -32,6 +33,18 @@ struct RunData {
     over_ns: u64,
     rows: Vec<RowData>,
     matrices: Vec<MatrixData>,
+    surfaces: Vec<SurfaceData>,
+}
+
+/// Speed-ups of a lock by threads and hold share or interval.
+#[derive(Serialize)]
+struct SurfaceData {
+    label: String,
+    across: &'static str,
+    threads: Vec<u32>,
+    columns: Vec<String>,
+    measured: Vec<Vec<Option<f64>>>,
+    predicted: Vec<Vec<Option<f64>>>,
 }
 
 #[derive(Serialize)]
@@ -118,6 +131,7 @@ fn run_data(run: &Run<'_>, distributions: &mut usize, pairs: &mut usize) -> RunD
         over_ns: run.results.plan.over_ns,
         rows: rows.collect(),
         matrices: run.matrices.iter().filter_map(|matrix| matrix_data(run, matrix, pairs)).collect(),
+        surfaces: run.surfaces().into_iter().filter_map(|map| surface_data(map, pairs)).collect(),
     }
 }
 
@@ -222,6 +236,22 @@ fn curve(histogram: &Histogram) -> Vec<[f64; 2]> {
         }
     }
     curve
+}
+
+/// A map of a lock, as long as the page has room for its figures.
+fn surface_data(map: Map, budget: &mut usize) -> Option<SurfaceData> {
+    *budget = budget.checked_sub(2 * map.threads.len() * map.columns.len())?;
+    let rounded = |grid: Vec<Vec<Option<f64>>>| {
+        grid.into_iter().map(|row| row.into_iter().map(|value| value.map(short)).collect()).collect()
+    };
+    Some(SurfaceData {
+        label: map.label,
+        across: map.across,
+        threads: map.threads,
+        columns: map.columns,
+        measured: rounded(map.measured),
+        predicted: rounded(map.predicted),
+    })
 }
 
 fn matrix_data(run: &Run<'_>, pairs: &Pairs<'_>, budget: &mut usize) -> Option<MatrixData> {

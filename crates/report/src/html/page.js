@@ -403,6 +403,39 @@
 
   const states = data.runs.map(distributionState);
 
+  // Speed-ups of a lock: threads upwards, hold share or interval to the right; measured on the left, predicted on the right.
+  const drawSurface = (element, run) => {
+    const surface = run.surfaces.find((surface) => surface.label === element.dataset.label);
+    if (!surface) return element.remove();
+    const { columns, threads, measured, predicted } = surface;
+    const told = predicted.flat().some((value) => value > 0);
+    const high = Math.max(1.2, ...measured.flat(), ...predicted.flat());
+    const scale = dark.matches
+      ? [[0, "#8f3b3b"], [1 / high, "#5a5440"], [1, "#2f8f86"]]
+      : [[0, "#ef9a70"], [1 / high, "#f7efd9"], [1, "#7cc4b8"]];
+    const halves = told ? [["measured", measured], ["predicted", predicted]] : [["measured", measured]];
+    const stacked = phone() && told;
+    const traces = halves.map(([name, values], half) => ({
+      type: "heatmap", colorscale: scale, zmin: 0, zmax: high, xgap: 1, ygap: 1, showscale: false,
+      x: columns, y: threads.map(String), z: values,
+      xaxis: half && !stacked ? "x2" : "x", yaxis: half ? "y2" : "y", hoverinfo: "text",
+      hovertext: values.map((row, y) => row.map((value, x) => value > 0
+        ? "<b>" + value.toFixed(2) + "×</b> " + name + "<br>" + lines(threads[y] + " threads, " + surface.across + " " + columns[x]) : "")),
+      text: values.map((row) => row.map((value) => (value > 0 ? value.toFixed(2) : ""))),
+      texttemplate: "%{text}", textfont: { size: 11 },
+    }));
+    element.style.height = (stacked ? 2 : 1) * Math.max(180, 90 + 34 * threads.length) + "px";
+    const named = (title, more) => axis({ title, type: "category", showgrid: false, ...more });
+    const [left, right] = told && !stacked ? [[0, 0.47], [0.53, 1]] : [[0, 1], [0, 1]];
+    draw(element, traces, {
+      margin: { l: 20, r: 10, t: 20, b: 30 }, dragmode: false,
+      xaxis: named(surface.across + (told && !stacked ? ", measured" : ""), { domain: left, anchor: "y" }),
+      yaxis: named("threads", { anchor: "x", ...(stacked ? { domain: [0.58, 1] } : {}) }),
+      ...(told && !stacked ? { xaxis2: named(surface.across + ", predicted", { domain: right, anchor: "y2" }) } : {}),
+      ...(told ? { yaxis2: named("", stacked ? { domain: [0, 0.42], anchor: "x" } : { anchor: "x2" }) } : {}),
+    });
+  };
+
   const drawRun = (section, run, state) => {
     const chart = (name) => section.querySelector(`[data-chart="${name}"]`);
     const controls = section.querySelector("[data-controls]");
@@ -415,6 +448,7 @@
     if (chart("ladder")) drawLadder(chart("ladder"), run);
     distributions();
     section.querySelectorAll('[data-chart="matrix"]').forEach((element) => drawMatrix(element, run));
+    section.querySelectorAll('[data-chart="surface"]').forEach((element) => drawSurface(element, run));
   };
   const drawAll = () => {
     document.querySelectorAll("section.run").forEach((section) => {

@@ -44,6 +44,11 @@ impl<'a> Run<'a> {
         &self.rows[..self.rows.len().min(MOST_ROWS)]
     }
 
+    /// The maps of locks.
+    pub(super) fn surfaces(&self) -> Vec<crate::locks::Map> {
+        crate::locks::sections(self.records).iter().filter_map(crate::locks::Section::map).collect()
+    }
+
     pub(super) fn name(&self) -> String {
         crate::clean::clean(&self.results.machine.cpu).trim().to_string()
     }
@@ -55,6 +60,7 @@ impl<'a> Run<'a> {
         html.push_str(&self.verdict());
         html.push_str(&self.ladder());
         html.push_str(&super::queue::section(self.results, self.records));
+        html.push_str(&super::locks::section(self.records));
         html.push_str(&self.distributions());
         html.push_str(&self.matrix());
         html.push_str(&self.noise());

@@ -10,6 +10,7 @@ use threadtoll_record::{Cell, Placement, Record, Subject, file::Results, fold};
 use super::ladder::{cpu, plural, switches};
 use crate::class::{Class, class, slept};
 use crate::clean::clean;
+use crate::locks;
 use crate::published::{Published, published};
 use crate::queues;
 use crate::rows::{Row, apart, rows, summed, times};
@@ -29,7 +30,11 @@ pub fn verdict(results: &Results, records: &[Record]) -> Vec<String> {
     ];
     let rest = [disturbance(results, records), left_out(results), few_cpus(results), unfinished(results)];
     let found = found.into_iter().flatten();
-    found.chain(queues::sentences(records)).chain(rest.into_iter().flatten()).collect()
+    found
+        .chain(queues::sentences(records))
+        .chain(locks::sentences(records))
+        .chain(rest.into_iter().flatten())
+        .collect()
 }
 
 /// The cheapest row of a class, by its pinned median.

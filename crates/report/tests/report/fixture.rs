@@ -168,8 +168,10 @@ pub(crate) fn results(machine: Machine, groups: &[(u32, Vec<Spec>)]) -> Results 
     let mut results = Results::empty(machine, plan);
     for (index, (rounds, specs)) in groups.iter().enumerate() {
         let blocks = blocks(&results, index, *rounds, specs);
-        let records = fold(&results.machine, &results.plan, index, 1, &blocks, "2026-11-21T10:00:09.000Z");
-        results.groups[index] = GroupState { attempts: 1, records: Some(records), blocks: Vec::new() };
+        let records =
+            fold(&results.machine, &results.plan, index, 1, &blocks, &[], "2026-11-21T10:00:09.000Z");
+        results.groups[index] =
+            GroupState { attempts: 1, records: Some(records), blocks: Vec::new(), foretold: Vec::new() };
     }
     results
 }
@@ -243,6 +245,7 @@ fn block(
         one_way: None,
         same_cpu_share: (kind == BlockKind::Stamped && spec.cell.placement == Placement::Free)
             .then(|| 0.4 + 0.2 * draws.next()),
+        contention: None,
         worst: if kind == BlockKind::Stamped && max > 20_000.0 {
             let cause = disturbed.then_some(Cause::InvoluntarySwitch);
             vec![Worst { at_s: f64::from(seq) * 0.5 + 0.25, ns: max, cpu: 0, cause }]
@@ -375,7 +378,8 @@ pub(crate) fn matrix(cpus: u32) -> Results {
     plan.command = vec!["matrix".into()];
     plan.refused.clear();
     let mut results = Results::empty(machine, plan);
-    results.groups[0] = GroupState { attempts: 1, records: Some(records), blocks: Vec::new() };
+    results.groups[0] =
+        GroupState { attempts: 1, records: Some(records), blocks: Vec::new(), foretold: Vec::new() };
     results
 }
 

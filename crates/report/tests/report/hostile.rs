@@ -52,6 +52,7 @@ fn evil() -> Results {
                     queue.queue = format!("{index}{EVIL}");
                     queue.version = format!("{index}{EVIL}");
                 }
+                Subject::Lock(lock) => lock.lock = format!("{index}{EVIL}"),
             }
             record.warnings = vec![Warning::new(text.clone(), text.clone())];
             if index % 3 == 0 {

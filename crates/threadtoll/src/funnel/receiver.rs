@@ -301,7 +301,7 @@ impl<T, W: Wait> Receiver<T, W> {
     pub(super) fn begin_at(&mut self, count: u64) {
         self.reading.begin_at(count);
         self.shared.taken.store(count, Ordering::Relaxed);
-        self.shared.tail.store(count * super::shared::TICKET | ALIVE, Ordering::Relaxed);
+        self.shared.tail.store((count * super::shared::TICKET) | ALIVE, Ordering::Relaxed);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Funnels late in their lives, which nobody lives to see: just before tickets pass 32 bits, and up to the last there are.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::thread;
 
 use super::{Ceiling, Options, Receiver, Sender};

@@ -1,5 +1,7 @@
 //! Pipes late in their lives, which nobody lives to see: just before a count passes 32 bits, and 62.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::thread;
 
 use super::{Receiver, Sender, bounded, unbounded};

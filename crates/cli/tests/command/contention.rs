@@ -1,0 +1,252 @@
+//! `threadtoll contention`: what is foretold and when, what is printed, what is refused, and figures of the real machine that make
+//! sense.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use threadtoll_machine::allowed_cpus;
+use threadtoll_machine::lock::machine_lock;
+use threadtoll_record::file::{self, Results};
+use threadtoll_record::{Contention, LockSubject, Record, RecordKind};
+
+use crate::program::{Ended, command, ran, threadtoll, words};
+
+fn run_in(directory: &Path, line: &str) -> Ended {
+    let mut command = command();
+    command.current_dir(directory).args(words(line, &[]));
+    ran(command)
+}
+
+/// What a run wrote.
+fn measured(directory: &Path, line: &str) -> Results {
+    run_in(directory, &format!("{line} --out results.jsonl --quiet")).done();
+    file::read(&directory.join("results.jsonl")).unwrap()
+}
+
+/// The records of locks, the thread alone left out.
+fn of_locks(results: &Results) -> Vec<(LockSubject, Contention, Record)> {
+    let of = |record: Record| Some((record.cell.lock()?.clone(), record.contention.clone()?, record));
+    results.records().into_iter().filter_map(of).filter(|(subject, ..)| !subject.is_alone()).collect()
+}
+
+#[test]
+fn what_cannot_be_had_is_one_clear_sentence() {
+    for (arguments, what, hint) in [
+        ("", "contention needs a scenario", "hold-sweep"),
+        ("hold-swep", "no scenario “hold-swep”", "nearest: hold-sweep"),
+        ("spin", "no scenario “spin”", "that is a lock"),
+        ("hold-sweep std-mutx", "no lock “std-mutx”", "nearest: std-mutex"),
+        ("hold-sweep none", "no lock “none”", "list locks"),
+        ("hold-sweep spin spin", "named twice", "once"),
+        ("hold-sweep striped/1:spin", "2 to 1024, not 1", "striped/8:std-mutex"),
+        ("hold-sweep striped/99999:spin", "2 to 1024, not 99999", "striped/8:std-mutex"),
+        ("hold-sweep striped/4:counter-atomic", "cannot be striped", "name a lock"),
+        ("hold-think --hold 0", "longer than nothing", "2.5us"),
+        ("hold-think --hold -5us", "negative", "2.5us"),
+        ("hold-think --think soon", "no duration", "2.5us"),
+        ("hold-sweep --hold 5us", "hold-sweep has no --hold", "--hold-share"),
+        ("hold-sweep --tasks 5", "hold-sweep has no --tasks", "--hold-share"),
+        ("pool --read-share 0.5", "pool has no --read-share", "--tasks"),
+        ("pool --tasks 0", "at least 1", "whole number"),
+        ("hold-sweep --hold-share -0.1", "“-0.1” is no share", "0.5 or 50%"),
+        ("hold-sweep --hold-share 50", "“50” is no share", "0.5 or 50%"),
+        ("hold-sweep --hold-share 101%", "“101%” is no share", "0.5 or 50%"),
+        ("hold-sweep --hold-share half", "“half” is no number", "0.5 or 50%"),
+        ("hold-sweep --hold-share 0.5,50%", "stands in it twice", "once"),
+        ("hold-sweep --threads 0", "at least 1", "whole number"),
+        ("hold-sweep --threads 4..1", "counts down", "1..32"),
+        ("hold-sweep --threads 5000", "more than are ever measured", "1024"),
+        ("hold-sweep --rate 0", "at least 1", "whole number"),
+        ("hold-sweep --rate 100000 --work sleep", "no sleep is that short", "10000"),
+        ("hold-sweep --work idle", "--work idle", "spin, sleep"),
+        ("hold-sweep spin --read-share 0.5", "do not tell readers from writers", "std-rwlock"),
+        ("hold-sweep --samples 10", "--samples says nothing", "--time"),
+    ] {
+        let ended = threadtoll(words(&format!("contention {arguments}"), &[]));
+        ended.bad().says(what).says(hint);
+    }
+    let file = TempDir::new().unwrap();
+    let path = file.path().join("times");
+    std::fs::write(&path, "this is no distribution").unwrap();
+    let ended = threadtoll(words("predict --hold 1ms --think 1ms --hold-shape", &[&path]));
+    ended.bad();
+}
+
+/// Locks that never sleep are left out where they would stand in their own way.
+#[test]
+fn what_would_stand_still_is_left_out_with_a_line() {
+    let line = "contention hold-sweep spin --simulated-machine 1 --threads 9";
+    let ended = threadtoll(words(line, &[]));
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.err.contains("never let go of their CPU"), "{ended:?}");
+}
+
+#[test]
+fn every_cell_is_foretold_before_it_is_measured_and_its_record_repeats_it() {
+    let directory = TempDir::new().unwrap();
+    let line = "contention hold-sweep std-mutex striped/2:ticket std-rwlock --simulated-machine 3 --threads 1,2,8 --hold-share 10%,50% --time 250ms";
+    let results = measured(directory.path(), line);
+    assert!(results.plan.groups.iter().all(|group| group.len() <= 8));
+    let text = std::fs::read_to_string(directory.path().join("results.jsonl")).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let is = |line: &Value, kind: &str| line["schema"] == format!("threadtoll.{kind}/1");
+    let mut foretold = 0;
+    for record in lines.iter().filter(|line| is(line, "record") && line["cell"]["lock"].is_string()) {
+        let predicted = &record["contention"]["predicted"];
+        if predicted.is_null() {
+            let reads = record["cell"]["read_share"].as_f64().unwrap_or(0.0);
+            assert!(record["cell"]["lock"] == "none" || reads > 0.0, "{record}");
+            continue;
+        }
+        foretold += 1;
+        let said = lines.iter().position(|line| {
+            is(line, "foretold")
+                && (&line["group"], &line["cell"]) == (&predicted["group"], &predicted["cell"])
+        });
+        let first = lines.iter().position(|line| is(line, "block") && line["group"] == predicted["group"]);
+        assert!(said < first, "it was foretold after the first block");
+        let mut told = lines[said.unwrap()].clone();
+        told.as_object_mut().unwrap().remove("schema");
+        assert_eq!(*predicted, told);
+    }
+    assert!(foretold >= 18, "{foretold}");
+    for (subject, contention, record) in of_locks(&results) {
+        assert_eq!(record.kind, RecordKind::Wait);
+        let speedup = contention.speedup.unwrap();
+        // The simulated machine does what the models say, and 1% of noise.
+        if let Some(told) = &contention.predicted {
+            assert!((told.speedup / speedup - 1.0).abs() < 0.02, "{subject:?}: {} {speedup}", told.speedup);
+            assert!(
+                (told.queue_mean - contention.queue_mean.unwrap()).abs() < 0.05 * f64::from(subject.threads)
+            );
+        }
+        assert_eq!(record.against.len(), 2, "the reference, and the thread alone");
+        assert_eq!(record.against[1].of, "work_per_s");
+    }
+}
+
+#[test]
+fn tables_maps_and_the_page() {
+    let directory = TempDir::new().unwrap();
+    let line = "contention hold-sweep std-mutex --simulated-machine 7 --threads 1,2,9 --hold-share 0,50%,100% --time 250ms --out r.jsonl";
+    let text = run_in(directory.path(), line).done().out;
+    let plain: Vec<String> =
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    insta::assert_snapshot!("hold_sweep", plain.join("\n"));
+    let line = "contention pool --simulated-machine 7 --threads 1,20,32";
+    let text = run_in(directory.path(), line).done().out;
+    let plain: Vec<String> =
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    insta::assert_snapshot!("pool", plain.join("\n"));
+    run_in(directory.path(), "report r.jsonl --html page.html").done();
+    let page = std::fs::read_to_string(directory.path().join("page.html")).unwrap();
+    assert!(page.contains("<h2>Locks</h2>") && page.contains("data-chart=\"surface\""));
+    assert!(page.contains("\"surfaces\":[{"), "the chart has nothing to be drawn from");
+}
+
+/// A run that ended after its predictions, or after some blocks, is completed; its predictions are made anew.
+#[test]
+fn an_interrupted_run_is_completed() {
+    let directory = TempDir::new().unwrap();
+    let line = "contention hold-think std-mutex --simulated-machine 5 --threads 1,2 --time 250ms";
+    let whole = measured(directory.path(), line);
+    let text = std::fs::read_to_string(directory.path().join("results.jsonl")).unwrap();
+    let all: Vec<&str> = text.lines().collect();
+    for kept in [3, 4, 6, 12] {
+        let path = directory.path().join(format!("cut-{kept}.jsonl"));
+        std::fs::write(&path, all[..kept].join("\n") + "\n").unwrap();
+        file::read(&path).unwrap();
+        let mut resumed = command();
+        resumed.args(words("contention --quiet --resume", &[&path]));
+        ran(resumed).done();
+        let results = file::read(&path).unwrap();
+        assert!(results.complete());
+        for ((_, before, _), (_, after, _)) in of_locks(&whole).iter().zip(of_locks(&results)) {
+            let told = |contention: &Contention| contention.predicted.as_ref().map(|told| told.speedup);
+            assert_eq!(told(before), told(&after));
+        }
+    }
+    let mut contradicted = command();
+    contradicted
+        .current_dir(directory.path())
+        .args(words("contention hold-think spin --resume results.jsonl", &[]));
+    ran(contradicted).bad().says("contradicts");
+}
+
+/// Predictions that come too late, twice, or are not repeated as they were made are no predictions.
+#[test]
+fn predictions_out_of_place_are_refused() {
+    let directory = TempDir::new().unwrap();
+    let line = "contention hold-think std-mutex --simulated-machine 5 --threads 1,2 --time 250ms";
+    measured(directory.path(), line);
+    let text = std::fs::read_to_string(directory.path().join("results.jsonl")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let spoilt = directory.path().join("spoilt.jsonl");
+    let refused = |lines: Vec<String>, what: &str| {
+        std::fs::write(&spoilt, lines.join("\n") + "\n").unwrap();
+        threadtoll(words("report", &[&spoilt])).bad().says(what);
+    };
+    let owned = || lines.iter().map(|line| (*line).to_string()).collect::<Vec<String>>();
+    assert!(lines[2].contains("foretold") && lines[4].contains("threadtoll.block"), "{}", lines[4]);
+    let mut late = owned();
+    late.swap(3, 4);
+    refused(late, "was being measured before this prediction");
+    let mut twice = owned();
+    twice.insert(3, lines[2].to_string());
+    refused(twice, "foretold twice");
+    let mut without = owned();
+    without.remove(2);
+    refused(without, "another prediction than was made");
+}
+
+/// What holds on any machine, however busy: the clock cannot be beaten, and queues are no longer than there are threads.
+#[test]
+fn figures_of_the_real_machine_make_sense() {
+    let Ok(_alone) = machine_lock() else {
+        println!("skipped: the machine cannot be had alone");
+        return;
+    };
+    let cpus = allowed_cpus().len();
+    let directory = TempDir::new().unwrap();
+    let threads = if cpus > 1 { "1,2" } else { "1" };
+    let line = format!(
+        "contention hold-sweep std-mutex mcs counter-atomic --threads {threads} --hold-share 50% --time 250ms"
+    );
+    for (subject, contention, record) in of_locks(&measured(directory.path(), &line)) {
+        let threads = f64::from(subject.threads);
+        // Where the machine changed its mind all the time, no ratio was taken.
+        assert!(contention.speedup.is_none_or(|speedup| speedup > 0.0), "{subject:?}");
+        assert!(
+            contention.queue_mean.unwrap() <= threads && contention.queue_on_entry.unwrap() <= threads - 1.0
+        );
+        assert!(contention.queue_max.unwrap() < subject.threads, "{contention:?}");
+        assert!((1.0 / threads - 0.01..=1.0).contains(&contention.fairness.unwrap()), "{contention:?}");
+        assert!(contention.predicted.is_some_and(|told| told.speedup > 0.0), "{subject:?}");
+        assert!(record.count > 0 && record.histogram.is_some());
+    }
+}
+
+/// Sleeping threads are not short of CPUs: eight of them share one CPU or two and still queue as a model says.
+#[test]
+fn a_pool_of_sleeping_threads_cannot_be_faster_than_its_lock() {
+    let Ok(_alone) = machine_lock() else {
+        println!("skipped: the machine cannot be had alone");
+        return;
+    };
+    let directory = TempDir::new().unwrap();
+    let line = "contention pool parking-lot-fair --tasks 40 --hold 2ms --think 6ms --threads 1,8 --time 1ms";
+    for (subject, contention, _) in of_locks(&measured(directory.path(), line)) {
+        // 40 times 2 ms one after the other, and the last task's 6 ms.
+        assert!(contention.total_s.unwrap() >= 0.086, "{subject:?}: {contention:?}");
+        let told = contention.predicted.as_ref().unwrap();
+        assert!(told.total_s.unwrap() >= 0.086, "{told:?}");
+        if subject.threads == 8 {
+            // The lock is never free: four at least of the eight wait for it.
+            assert!(contention.queue_on_entry.unwrap() > 1.0, "{contention:?}");
+            assert!(contention.wait_share.unwrap() > 0.2, "{contention:?}");
+        } else {
+            assert!(contention.total_s.unwrap() >= 0.32 && contention.queue_max == Some(0), "{contention:?}");
+        }
+    }
+}

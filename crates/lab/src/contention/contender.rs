@@ -1,0 +1,223 @@
+//! The loops of a thread that takes a lock again and again, compiled anew for each lock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use threadtoll_machine::clock::Clock;
+
+use crate::lock::{Apart, RawLock, shared};
+use crate::mechanism::Unavailable;
+
+use super::lengths::Pick;
+use super::units::Labour;
+
+/// What the threads of a block are to do. Stamps are ticks of the clock, which is the same on all CPUs.
+#[derive(Clone, Copy)]
+pub(crate) struct Course<'a> {
+    pub(crate) clock: &'a Clock,
+    /// When what is done begins to count.
+    pub(crate) from: u64,
+    /// When it ends to.
+    pub(crate) until: u64,
+    pub(crate) picks: &'a [Pick],
+    /// Acquisitions between two looks at the clock; where each is stamped, it is not used.
+    pub(crate) batch: u32,
+}
+
+/// The stamps of one acquisition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// When the thread had finished what came before: the last acquisition, or nothing.
+    pub(crate) free: u64,
+    /// When it wanted the lock.
+    pub(crate) want: u64,
+    /// When it had it.
+    pub(crate) got: u64,
+    /// When it was about to let go of it.
+    pub(crate) released: u64,
+    /// Units without the lock before, and with it.
+    pub(crate) think: u64,
+    pub(crate) hold: u64,
+}
+
+/// What a thread did in a window, without stamps.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Done {
+    pub(crate) units: f64,
+    pub(crate) acquisitions: f64,
+    /// All acquisitions, those before and after the window included.
+    pub(crate) all: u64,
+}
+
+/// The part of the time between two stamps that lies in the window.
+pub(crate) fn share_within(begin: u64, end: u64, from: u64, until: u64) -> f64 {
+    let inside = end.min(until).saturating_sub(begin.max(from));
+    if end > begin { inside as f64 / (end - begin) as f64 } else { 0.0 }
+}
+
+/// How two threads learn what a hand-off takes.
+#[derive(Debug, Default)]
+pub(crate) struct Rendezvous {
+    /// The round in which the first thread holds the lock.
+    held: AtomicU64,
+    /// The round in which the second thread is about to ask for it, and when.
+    asked: AtomicU64,
+    /// The round in which the second thread has had it.
+    done: AtomicU64,
+    /// When the first thread let go of it.
+    released: AtomicU64,
+}
+
+/// What a thread takes a lock by.
+pub(crate) trait Contender: Send {
+    /// Takes and leaves the lock until the window is over, stamping each time. Stops early when `taken` is full.
+    fn stamped(&mut self, course: Course<'_>, labour: &mut Labour, taken: &mut Vec<Taken>);
+
+    /// The same without a stamp for each.
+    fn counted(&mut self, course: Course<'_>, labour: &mut Labour) -> Done;
+
+    /// Takes and leaves the lock for as long as there are tasks, the lock first.
+    fn tasks(&mut self, course: Course<'_>, left: &AtomicU64, labour: &mut Labour, taken: &mut Vec<Taken>);
+
+    /// Holds the lock until the other thread has waited for it for so long, in ticks; once a round.
+    fn let_wait(&mut self, clock: &Clock, meeting: &Rendezvous, rounds: &[u64], sleeps: bool);
+
+    /// Waits for the lock, once a round, and notes how long after it was let go of it had it, in ticks.
+    fn wait(&mut self, clock: &Clock, meeting: &Rendezvous, rounds: usize, took: &mut Vec<i64>);
+}
+
+/// Makes what each of so many threads takes the same lock by.
+pub(crate) fn contenders<L: RawLock>(
+    stripes: u32,
+    threads: usize,
+) -> Result<Vec<Box<dyn Contender>>, Unavailable> {
+    let locks = shared::<L>(stripes)?;
+    Ok((0..threads)
+        .map(|_| {
+            let seats = locks.iter().map(|lock| lock.0.seat()).collect();
+            Box::new(Of { locks: Arc::clone(&locks), seats, next: 0 }) as Box<dyn Contender>
+        })
+        .collect())
+}
+
+struct Of<L: RawLock> {
+    locks: Arc<[Apart<L>]>,
+    seats: Vec<L::Seat>,
+    /// Where in its lengths the thread is: a block goes on where the last one ended.
+    next: usize,
+}
+
+impl<L: RawLock> Of<L> {
+    #[inline(always)]
+    fn take<R>(&mut self, pick: Pick, section: impl FnOnce() -> R) -> R {
+        let lock = &self.locks[pick.stripe as usize].0;
+        let seat = &mut self.seats[pick.stripe as usize];
+        if pick.reads { lock.share(seat, section) } else { lock.hold(seat, section) }
+    }
+
+    #[inline(always)]
+    fn pick(&mut self, picks: &[Pick]) -> Pick {
+        let pick = picks.get(self.next).copied().unwrap_or_default();
+        self.next = if self.next + 1 < picks.len() { self.next + 1 } else { 0 };
+        pick
+    }
+
+    /// One acquisition with its stamps; `free` and `think` are the caller's to fill in.
+    #[inline(always)]
+    fn stamp(&mut self, clock: &Clock, pick: Pick, labour: &mut Labour) -> Taken {
+        let want = clock.stamp();
+        let (got, released) = self.take(pick, || {
+            let got = clock.stamp();
+            labour.work(pick.hold);
+            (got, clock.stamp())
+        });
+        Taken { want, got, released, hold: pick.hold, ..Taken::default() }
+    }
+}
+
+impl<L: RawLock> Contender for Of<L> {
+    fn stamped(&mut self, course: Course<'_>, labour: &mut Labour, taken: &mut Vec<Taken>) {
+        let mut free = course.clock.stamp();
+        while free < course.until && taken.len() < taken.capacity() {
+            let pick = self.pick(course.picks);
+            labour.work(pick.think);
+            let one = self.stamp(course.clock, pick, labour);
+            taken.push(Taken { free, think: pick.think, ..one });
+            free = course.clock.stamp();
+        }
+    }
+
+    fn counted(&mut self, course: Course<'_>, labour: &mut Labour) -> Done {
+        let mut done = Done::default();
+        let mut begin = course.clock.stamp();
+        while begin < course.until {
+            let mut units = 0;
+            for _ in 0..course.batch {
+                let pick = self.pick(course.picks);
+                labour.work(pick.think);
+                self.take(pick, || labour.work(pick.hold));
+                units += pick.think + pick.hold;
+            }
+            let end = course.clock.stamp();
+            let share = share_within(begin, end, course.from, course.until);
+            done.units += share * units as f64;
+            done.acquisitions += share * f64::from(course.batch);
+            done.all += u64::from(course.batch);
+            begin = end;
+        }
+        done
+    }
+
+    fn tasks(&mut self, course: Course<'_>, left: &AtomicU64, labour: &mut Labour, taken: &mut Vec<Taken>) {
+        // Relaxed: it only has to be counted.
+        let more =
+            || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        let mut free = course.clock.stamp();
+        while taken.len() < taken.capacity() && more() {
+            let pick = self.pick(course.picks);
+            let one = self.stamp(course.clock, pick, labour);
+            labour.work(pick.think);
+            taken.push(Taken { free, think: pick.think, ..one });
+            free = course.clock.stamp();
+        }
+        // The end of the last task, as an acquisition that takes nothing.
+        if taken.len() < taken.capacity() {
+            taken.push(Taken { free, want: free, got: free, released: free, ..Taken::default() });
+        }
+    }
+
+    fn let_wait(&mut self, clock: &Clock, meeting: &Rendezvous, rounds: &[u64], sleeps: bool) {
+        for (round, wait) in (1..).zip(rounds.iter().copied()) {
+            self.take(Pick::default(), || {
+                meeting.held.store(round, Ordering::Release);
+                while meeting.asked.load(Ordering::Acquire) < round {
+                    std::hint::spin_loop();
+                }
+                let until = clock.stamp().saturating_add(wait);
+                if sleeps {
+                    std::thread::sleep(std::time::Duration::from_nanos(clock.ns(wait) as u64));
+                }
+                while clock.stamp() < until {
+                    std::hint::spin_loop();
+                }
+                meeting.released.store(clock.stamp(), Ordering::Release);
+            });
+            while meeting.done.load(Ordering::Acquire) < round {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn wait(&mut self, clock: &Clock, meeting: &Rendezvous, rounds: usize, took: &mut Vec<i64>) {
+        for round in 1..=rounds as u64 {
+            while meeting.held.load(Ordering::Acquire) < round {
+                std::thread::yield_now();
+            }
+            meeting.asked.store(round, Ordering::Release);
+            let got = self.take(Pick::default(), || clock.stamp());
+            // The lock orders this after the other thread's store; a lock that does not would show up as a negative time.
+            took.push(got.wrapping_sub(meeting.released.load(Ordering::Acquire)) as i64);
+            meeting.done.store(round, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What a model says of a cell before it is measured.
+
+use threadtoll_model::choose::{Answers, Options};
+use threadtoll_model::{HandOff, ModelError, Policy, Shape, Workload};
+use threadtoll_record::{Calibrated, Foretold, LockSubject, Work};
+
+use crate::lock::{Handing, Named};
+
+/// What was calibrated for a cell, as the models take it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// What the threads do, and how the lock is handed over.
+    pub workload: Workload,
+    /// The same in single figures.
+    pub figures: Calibrated,
+}
+
+/// How a lock was handed from one thread to another, by how long the other had waited for it: pairs of nanoseconds.
+pub(crate) type Handed = [(f64, f64)];
+
+/// Hand-offs within this factor of the shortest are to a thread that still looked at the lock.
+const LOOKED: f64 = 3.0;
+/// Shorter hand-offs than this no sleeping thread manages.
+const SHORTEST_WAKE_NS: f64 = 1_000.0;
+/// As good as for ever, and still a time.
+const FOR_EVER_NS: f64 = 1e15;
+
+/// How the models hand a lock over, from how it was seen to be handed over.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Passing {
+    pub(crate) policy: Policy,
+    pub(crate) hand_off: HandOff,
+    pub(crate) spin_ns: Option<f64>,
+    pub(crate) takeover_ns: Option<f64>,
+    pub(crate) wake_ns: f64,
+}
+
+impl Passing {
+    /// A lock is known to serve in order or not, and to sleep or not; for how long it spins before is read off its hand-offs, which
+    /// jump where a waiting thread has gone to sleep.
+    pub(crate) fn of(handing: Handing, handed: &Handed) -> Result<Passing, ModelError> {
+        let shortest = handed.iter().map(|(_, took)| *took).fold(f64::INFINITY, f64::min);
+        let takeover_ns = if shortest.is_finite() { shortest.max(0.0) } else { 0.0 };
+        if handing == Handing::Nothing || handed.is_empty() {
+            return Ok(Passing {
+                policy: Policy::Barging,
+                hand_off: HandOff::free(),
+                spin_ns: None,
+                takeover_ns: None,
+                wake_ns: 0.0,
+            });
+        }
+        let typical = {
+            let mut all: Vec<f64> = handed.iter().map(|(_, took)| took.max(0.0)).collect();
+            all.sort_by(f64::total_cmp);
+            all[all.len() / 2]
+        };
+        if handing.spins() {
+            return Ok(match handing.in_order() {
+                true => Passing {
+                    policy: Policy::Fifo,
+                    hand_off: HandOff::fixed(typical)?,
+                    spin_ns: None,
+                    takeover_ns: Some(typical),
+                    wake_ns: 0.0,
+                },
+                false => Passing {
+                    policy: Policy::SpinThenPark { spin_ns: FOR_EVER_NS, takeover_ns: typical },
+                    hand_off: HandOff::free(),
+                    spin_ns: None,
+                    takeover_ns: Some(typical),
+                    wake_ns: 0.0,
+                },
+            });
+        }
+        let curve = |from: f64| -> Result<HandOff, ModelError> {
+            let points: Vec<(f64, f64)> = handed
+                .iter()
+                .filter(|(waited, _)| *waited >= from)
+                .map(|(waited, took)| (waited - from, took.max(0.0)))
+                .collect();
+            HandOff::curve(&points)
+        };
+        let looked =
+            |took: f64| takeover_ns < SHORTEST_WAKE_NS && took < (LOOKED * takeover_ns).max(SHORTEST_WAKE_NS);
+        let spun = handed.iter().take_while(|(_, took)| looked(*took)).last().map(|(waited, _)| *waited);
+        let slept = handed.iter().find(|(_, took)| !looked(*took)).copied();
+        let wake_ns = slept.map_or(0.0, |(_, took)| took.max(0.0));
+        match (spun, slept) {
+            // Nobody overtakes, and how long it takes depends on how long the thread has waited, asleep or not.
+            _ if handing.in_order() => Ok(Passing {
+                policy: Policy::Fifo,
+                hand_off: curve(0.0)?,
+                spin_ns: spun.filter(|_| slept.is_some()),
+                takeover_ns: spun.map(|_| takeover_ns),
+                wake_ns,
+            }),
+            (None, _) => Ok(Passing {
+                policy: Policy::Barging,
+                hand_off: curve(0.0)?,
+                spin_ns: None,
+                takeover_ns: None,
+                wake_ns,
+            }),
+            // In all that was tried it still looked.
+            (Some(_), None) => Ok(Passing {
+                policy: Policy::SpinThenPark { spin_ns: FOR_EVER_NS, takeover_ns },
+                hand_off: HandOff::free(),
+                spin_ns: None,
+                takeover_ns: Some(takeover_ns),
+                wake_ns,
+            }),
+            (Some(spun), Some((asleep, _))) => {
+                // It went to sleep somewhere between the two.
+                let spin_ns = (spun.max(1.0) * asleep).sqrt();
+                Ok(Passing {
+                    policy: Policy::SpinThenPark { spin_ns, takeover_ns },
+                    hand_off: curve(spin_ns)?,
+                    spin_ns: Some(spin_ns),
+                    takeover_ns: Some(takeover_ns),
+                    wake_ns,
+                })
+            }
+        }
+    }
+}
+
+/// Makes a calibration for a cell.
+///
+/// `hold` and `think` are as they are without a lock; an acquisition and a release that nobody else takes part in (`pair_ns`) lengthens
+/// both by half. `alone_ns` is what one thread alone takes for both.
+pub(crate) fn calibration(
+    subject: &LockSubject,
+    cpus: u32,
+    named: Named,
+    (hold, think): (Shape, Shape),
+    alone_ns: f64,
+    pair_ns: f64,
+    passing: &Passing,
+) -> Result<Calibration, ModelError> {
+    let lengthened = |shape: Shape| {
+        shape.with_mean(shape.mean_ns() + pair_ns / 2.0).or_else(|_| Shape::fixed(pair_ns / 2.0))
+    };
+    let (hold, think) = (lengthened(hold)?, lengthened(think)?);
+    let figures = Calibrated {
+        hold_ns: hold.mean_ns(),
+        think_ns: think.mean_ns(),
+        alone_ns,
+        handoff_ns: passing.wake_ns,
+        spin_ns: passing.spin_ns,
+        takeover_ns: passing.takeover_ns,
+        pair_ns,
+    };
+    let short_of_cores = subject.work == Work::Spin && subject.threads > cpus;
+    let workload = Workload {
+        hand_off: passing.hand_off.clone(),
+        policy: passing.policy,
+        stripes: named.stripes,
+        cores: short_of_cores.then_some(cpus),
+        ..Workload::new(hold, think)
+    };
+    Ok(Calibration { workload, figures })
+}
+
+/// Where a prediction belongs.
+#[derive(Clone, Debug)]
+pub struct Place<'a> {
+    /// Names the run.
+    pub run: &'a str,
+    /// Index of the group in the plan.
+    pub group: usize,
+    /// Attempt at the group.
+    pub attempt: u32,
+    /// Index of the cell in its group.
+    pub cell: usize,
+    /// When it is made.
+    pub at: &'a str,
+}
+
+/// Asks the model that is right for the question (see [`threadtoll_model::choose`]). Nothing that was measured in the cell itself has
+/// a part in it.
+///
+/// # Errors
+///
+/// If a figure is out of the range that models accept.
+pub fn foretell(
+    subject: &LockSubject,
+    calibration: &Calibration,
+    seed: u64,
+    place: &Place<'_>,
+) -> Result<Foretold, ModelError> {
+    let options = Options { tasks: subject.tasks, seed, ..Options::default() };
+    let answer = Answers::new(&calibration.workload, options).answer(subject.threads)?;
+    let performance = answer.performance;
+    // A model's speed-up is over a thread that never waits but pays for the lock; what is measured is over one without it.
+    let per_s = calibration.figures.alone_ns / 1e9;
+    let interval = answer.simulated.as_ref().and_then(|report| {
+        let estimate = report.throughput_per_s;
+        (estimate.half_width > 0.0).then(|| {
+            [estimate.value - estimate.half_width, estimate.value + estimate.half_width]
+                .map(|rate| rate * per_s)
+        })
+    });
+    Ok(Foretold {
+        run: place.run.to_string(),
+        group: place.group,
+        attempt: place.attempt,
+        cell: place.cell,
+        at: place.at.to_string(),
+        model: answer.choice.model.name().to_string(),
+        why: answer.choice.why.to_string(),
+        speedup: performance.throughput_per_s * per_s,
+        speedup_interval99: interval,
+        wait_share: performance.wait_share.clamp(0.0, 1.0),
+        queue_mean: performance.queue_mean,
+        queue_on_entry: performance.queue_on_entry,
+        total_s: answer.total_s,
+        from: calibration.figures,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spinning_before_sleeping_is_read_off_the_hand_offs() {
+        let handed = [(500.0, 90.0), (1e3, 100.0), (2e3, 110.0), (4e3, 9e3), (1e4, 11e3), (1e5, 20e3)];
+        let passing = Passing::of(Handing::Barging, &handed).unwrap();
+        let Policy::SpinThenPark { spin_ns, takeover_ns } = passing.policy else { panic!("{passing:?}") };
+        assert!((2e3..4e3).contains(&spin_ns) && takeover_ns == 90.0, "{passing:?}");
+        assert!((passing.hand_off.after(1e5 - spin_ns) - 20e3).abs() < 1e-6);
+        let passing = Passing::of(Handing::InOrder, &handed).unwrap();
+        assert_eq!((passing.policy, passing.hand_off.after(1e5)), (Policy::Fifo, 20e3));
+    }
+
+    #[test]
+    fn locks_that_sleep_at_once_or_never_have_no_spinning_to_find() {
+        let at_once = [(500.0, 7e3), (1e4, 9e3)];
+        let passing = Passing::of(Handing::Barging, &at_once).unwrap();
+        assert_eq!((passing.policy, passing.wake_ns), (Policy::Barging, 7e3));
+        let never = [(500.0, 80.0), (1e4, 90.0), (1e5, 85.0)];
+        let passing = Passing::of(Handing::InOrderSpinning, &never).unwrap();
+        assert_eq!((passing.policy, passing.takeover_ns), (Policy::Fifo, Some(85.0)));
+        assert!(matches!(
+            Passing::of(Handing::BargingSpinning, &never).unwrap().policy,
+            Policy::SpinThenPark { takeover_ns: 85.0, .. }
+        ));
+        assert!(Passing::of(Handing::Barging, &[]).unwrap().hand_off.longest_ns() == 0.0);
+    }
+}

@@ -1,0 +1,51 @@
+//! The second half of *Locks aren't slow*: two threads take a lock for a short time, ever more often, until the lock itself costs more than
+//! the work. One thread shows what a lock costs that nobody else wants.
+
+use threadtoll_record::{Share, Work};
+
+use super::{Load, Scenario, Wanted, budget};
+
+/// Time from one acquisition to the next of a thread that never waits, in nanoseconds: 10 ns to 31 µs.
+const INTERVALS_NS: [u64; 8] = [10, 31, 100, 310, 1_000, 3_100, 10_000, 31_000];
+/// The article has short holds, and does not say how short.
+const HOLD_SHARE: f64 = 0.1;
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "frequency-sweep",
+    experiment: "contention/frequency-sweep",
+    sentence: "two threads hold a lock briefly, every 10 ns to 31 us; and what it costs one thread alone",
+    locks: &[
+        "std-mutex",
+        "parking-lot",
+        "pthread",
+        "spin",
+        "ticket",
+        "mcs",
+        "sysv-semaphore",
+        "counter-locked",
+        "counter-atomic",
+        "counter-sharded",
+    ],
+    options: &["threads", "hold-share", "rate", "work", "read-share"],
+    loads,
+    threads,
+    budget,
+};
+
+fn loads(wanted: &Wanted) -> Vec<Load> {
+    let work = wanted.work.unwrap_or(Work::Spin);
+    let intervals: Vec<f64> = match wanted.rate_per_s {
+        Some(rate) => vec![1e9 / rate],
+        None if work == Work::Sleep => vec![1e6, 3.1e6, 1e7],
+        None => INTERVALS_NS.iter().map(|ns| *ns as f64).collect(),
+    };
+    let shares = wanted.hold_shares.clone().unwrap_or_else(|| Share::new(HOLD_SHARE).into_iter().collect());
+    shares
+        .iter()
+        .flat_map(|share| intervals.iter().map(|interval| Load::of_cycle(work, *interval, *share)))
+        .collect()
+}
+
+fn threads(wanted: &Wanted, cpus: u32) -> Vec<u32> {
+    wanted.threads.clone().unwrap_or_else(|| if cpus > 1 { vec![1, 2] } else { vec![1] })
+}

@@ -1,0 +1,34 @@
+//! *Locks aren't slow; lock contention is* (J. Preshing, November 2011): the share of its time for which a thread holds the lock goes from
+//! nothing to all of it, on one thread up to more than there are CPUs.
+
+use threadtoll_record::{Share, Work};
+
+use super::{Load, Scenario, Wanted, budget, up_to_one_beyond};
+
+/// How often a thread that never waits takes the lock, per second, as the article has it.
+const RATE_PER_S: f64 = 15_000.0;
+/// The same where it sleeps: sleeps are exact to some microseconds.
+const ASLEEP_PER_S: f64 = 100.0;
+/// Shares in percent.
+const SHARES: [u32; 12] = [0, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "hold-sweep",
+    experiment: "contention/hold-sweep",
+    sentence: "threads hold a lock for 0 to 100% of their time: speed-up over one thread alone",
+    locks: &["std-mutex"],
+    options: &["threads", "hold-share", "rate", "work", "read-share"],
+    loads,
+    threads: up_to_one_beyond,
+    budget,
+};
+
+fn loads(wanted: &Wanted) -> Vec<Load> {
+    let work = wanted.work.unwrap_or(Work::Spin);
+    let usual = if work == Work::Sleep { ASLEEP_PER_S } else { RATE_PER_S };
+    let cycle_ns = 1e9 / wanted.rate_per_s.unwrap_or(usual);
+    let shares = wanted.hold_shares.clone().unwrap_or_else(|| {
+        SHARES.iter().filter_map(|percent| Share::new(f64::from(*percent) / 100.0)).collect()
+    });
+    shares.into_iter().map(|share| Load::of_cycle(work, cycle_ns, share)).collect()
+}

@@ -1,0 +1,38 @@
+//! P. E. McKenney's variant (*Is Parallel Programming Hard, And, If So, What Can You Do About It?*, the chapters on counting and
+//! locking): hold time and think time are given, and always the same; the number of threads goes up to twice the CPUs.
+
+use threadtoll_record::{Spread, Work};
+
+use super::{Load, Scenario, Wanted, budget, steps};
+
+const HOLD_NS: u64 = 5_000;
+const THINK_NS: u64 = 45_000;
+/// How much longer the times are where threads sleep.
+const ASLEEP: u64 = 200;
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "hold-think",
+    experiment: "contention/hold-think",
+    sentence: "threads hold a lock for a given time and are without it for another: 1 thread to twice the CPUs",
+    locks: &["std-mutex"],
+    options: &["threads", "hold", "think", "work", "read-share"],
+    loads,
+    threads,
+    budget,
+};
+
+fn loads(wanted: &Wanted) -> Vec<Load> {
+    let work = wanted.work.unwrap_or(Work::Spin);
+    let longer = if work == Work::Sleep { ASLEEP } else { 1 };
+    vec![Load {
+        work,
+        spread: Spread::Fixed,
+        hold_ns: wanted.hold_ns.unwrap_or(HOLD_NS * longer),
+        think_ns: wanted.think_ns.unwrap_or(THINK_NS * longer),
+        tasks: None,
+    }]
+}
+
+fn threads(wanted: &Wanted, cpus: u32) -> Vec<u32> {
+    wanted.threads.clone().unwrap_or_else(|| steps(2 * cpus))
+}

@@ -1,0 +1,117 @@
+//! How long the stretches of a thread are, drawn before the clock starts.
+
+use rand::seq::SliceRandom;
+use rand::{Rng, RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use threadtoll_record::Spread;
+
+/// So many different pairs of stretches a thread has; then they come again.
+pub(crate) const PICKS: usize = 2048;
+
+/// One acquisition: how long the stretches around it are, and which lock it takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pick {
+    /// Units without the lock.
+    pub(crate) think: u64,
+    /// Units with it.
+    pub(crate) hold: u64,
+    /// The stripe.
+    pub(crate) stripe: u32,
+    /// Whether it only reads.
+    pub(crate) reads: bool,
+}
+
+/// What lengths are drawn from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Lengths {
+    pub(crate) spread: Spread,
+    /// Mean units.
+    pub(crate) hold: f64,
+    pub(crate) think: f64,
+    pub(crate) stripes: u32,
+    pub(crate) read_share: f64,
+}
+
+impl Lengths {
+    /// Draws the acquisitions of one thread.
+    ///
+    /// The lengths are the quantiles of their distribution in random order, so that their mean is the intended one to within a
+    /// unit; fractions of a unit are carried over, because rounding each would shift the mean of short stretches.
+    pub(crate) fn draw(&self, seed: u64) -> Vec<Pick> {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let holds = stretches(self.spread, self.hold, &mut rng);
+        let thinks = stretches(self.spread, self.think, &mut rng);
+        holds
+            .into_iter()
+            .zip(thinks)
+            .map(|(hold, think)| Pick {
+                think,
+                hold,
+                stripe: if self.stripes > 1 { rng.random_range(0..self.stripes) } else { 0 },
+                reads: self.read_share > 0.0 && rng.random::<f64>() < self.read_share,
+            })
+            .collect()
+    }
+}
+
+/// The quantiles of a distribution with this mean: the same whatever is drawn, and their mean is the distribution's.
+pub(crate) fn quantiles(spread: Spread, mean: f64, count: usize) -> Vec<f64> {
+    match spread {
+        Spread::Fixed => vec![mean; count],
+        Spread::Exponential => {
+            let middle = |at: usize| -mean * (1.0 - (at as f64 + 0.5) / count as f64).ln();
+            let all: Vec<f64> = (0..count).map(middle).collect();
+            // The middle of a slice is not its mean; in the last slice that is a matter of a tenth of a percent.
+            let found = all.iter().sum::<f64>() / count as f64;
+            if found > 0.0 { all.iter().map(|value| value * mean / found).collect() } else { all }
+        }
+    }
+}
+
+fn stretches(spread: Spread, mean: f64, rng: &mut impl Rng) -> Vec<u64> {
+    let mut exact = quantiles(spread, mean, PICKS);
+    exact.shuffle(rng);
+    let mut carried = rng.random::<f64>();
+    exact
+        .into_iter()
+        .map(|length| {
+            carried += length;
+            let whole = carried.floor();
+            carried -= whole;
+            whole as u64
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_kept_however_short_the_stretches() {
+        for spread in [Spread::Fixed, Spread::Exponential] {
+            for mean in [0.0, 0.2, 1.5, 700.0, 1e7] {
+                let lengths = Lengths { spread, hold: mean, think: 2.0 * mean, stripes: 4, read_share: 0.25 };
+                let picks = lengths.draw(7);
+                let count = picks.len() as f64;
+                let found = picks.iter().map(|pick| pick.hold as f64).sum::<f64>() / count;
+                assert!((found - mean).abs() <= 1.0 / count, "{spread:?} {mean}: {found}");
+                let found = picks.iter().map(|pick| pick.think as f64).sum::<f64>() / count;
+                assert!((found - 2.0 * mean).abs() <= 1.0 / count, "{spread:?} {mean}: {found}");
+                assert!(picks.iter().all(|pick| pick.stripe < 4));
+                assert_ne!(picks, lengths.draw(8), "each thread has its own");
+            }
+        }
+    }
+
+    #[test]
+    fn exponential_lengths_vary_as_much_as_their_mean() {
+        let all = quantiles(Spread::Exponential, 100.0, PICKS);
+        let mean = all.iter().sum::<f64>() / all.len() as f64;
+        let variance = all.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / all.len() as f64;
+        assert!(
+            (mean - 100.0).abs() < 1e-6 && (variance.sqrt() / mean - 1.0).abs() < 0.02,
+            "{mean} {variance}"
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! A. Sukhovitsky's pool: a fixed number of threads shares 1,000 tasks; each takes the lock first, and is then without it for the
+//! rest. On entering, the length of the lock's queue is read.
+//!
+//! A block is a whole run, from its start, when all want the lock at once, to its last task. The article sleeps for 5 ms with the lock and
+//! 95 ms without it; here both are a tenth of that where nothing else is asked for, because one thread alone needs a
+//! thousand times their sum.
+
+use threadtoll_record::{Budget, MAX_ROUNDS, Spread, Work};
+
+use super::{Load, Scenario, Wanted};
+
+const HOLD_NS: u64 = 500_000;
+const THINK_NS: u64 = 9_500_000;
+/// How much shorter both are where the threads compute.
+const SPINNING: u64 = 10;
+const TASKS: u64 = 1000;
+/// Rounds where a single one takes long.
+const ROUNDS: u64 = 3;
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "pool",
+    experiment: "contention/pool",
+    sentence: "a fixed pool of threads shares 1,000 tasks, each with the lock and then without it: total time, queue",
+    locks: &["parking-lot-fair", "std-mutex"],
+    options: &["threads", "hold", "think", "work", "tasks"],
+    loads,
+    threads,
+    budget,
+};
+
+fn loads(wanted: &Wanted) -> Vec<Load> {
+    let work = wanted.work.unwrap_or(Work::Sleep);
+    let shorter = if work == Work::Spin { SPINNING } else { 1 };
+    vec![Load {
+        work,
+        spread: Spread::Fixed,
+        hold_ns: wanted.hold_ns.unwrap_or(HOLD_NS / shorter),
+        think_ns: wanted.think_ns.unwrap_or(THINK_NS / shorter),
+        tasks: Some(wanted.tasks.unwrap_or(TASKS)),
+    }]
+}
+
+/// The article's where threads sleep.
+fn threads(wanted: &Wanted, cpus: u32) -> Vec<u32> {
+    wanted.threads.clone().unwrap_or_else(|| match wanted.work {
+        Some(Work::Spin) => super::steps(cpus + 1),
+        _ => vec![1, 5, 10, 16, 20, 25, 32],
+    })
+}
+
+/// A block takes as long as the tasks do; what is planned is that of one thread.
+fn budget(wanted: &Wanted, load: &Load) -> Budget {
+    let run_ns = load.tasks.unwrap_or(TASKS).saturating_mul(load.cycle_ns());
+    let rounds = match wanted.time_ns {
+        Some(time_ns) => (time_ns / run_ns.max(1)).clamp(2, u64::from(MAX_ROUNDS)),
+        None => (2_000_000_000 / run_ns.max(1)).clamp(ROUNDS, crate::plan::ROUNDS.into()),
+    };
+    Budget { rounds: rounds as u32, stretch_ns: 0, stamped_ns: run_ns, stamped_count: None }
+}

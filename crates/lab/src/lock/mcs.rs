@@ -1,0 +1,97 @@
+//! The queue lock of J. M. Mellor-Crummey and M. L. Scott (*Algorithms for scalable synchronization on shared-memory
+//! multiprocessors*, ACM TOCS 9, 1991): waiting threads form a list, and each spins on its own element of it, so that letting go
+//! touches one other CPU's cache and no more.
+//!
+//! | `tail` | the lock is |
+//! |---|---|
+//! | null | free |
+//! | a node | held or being handed over; that node is the last in the queue |
+
+use std::hint::spin_loop;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+use crate::mechanism::Unavailable;
+
+use super::RawLock;
+
+#[derive(Default)]
+pub(super) struct Mcs {
+    tail: AtomicPtr<Node>,
+}
+
+/// A thread's element of the queue, on lines of its own.
+#[repr(align(128))]
+struct Node {
+    next: AtomicPtr<Node>,
+    waits: AtomicBool,
+}
+
+/// A thread's node. It is in the queue only while its thread is within [`RawLock::hold`], which borrows the seat.
+pub(super) struct Seat(NonNull<Node>);
+
+// SAFETY: the node belongs to this seat alone while its thread is outside of `hold`, where a seat can change threads.
+unsafe impl Send for Seat {}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        // SAFETY: made by `Box::leak` in `seat`, and outside of `hold` no queue knows it.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+impl RawLock for Mcs {
+    type Seat = Seat;
+
+    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
+        Ok((0..count).map(|_| Mcs::default()).collect())
+    }
+
+    fn seat(&self) -> Seat {
+        let node = Node { next: AtomicPtr::new(ptr::null_mut()), waits: AtomicBool::new(false) };
+        Seat(NonNull::from(Box::leak(Box::new(node))))
+    }
+
+    #[inline(always)]
+    fn hold<R>(&self, seat: &mut Seat, section: impl FnOnce() -> R) -> R {
+        let own = seat.0.as_ptr();
+        // SAFETY: the seat owns the node and lives longer than this call.
+        let node = unsafe { &*own };
+        node.next.store(ptr::null_mut(), Ordering::Relaxed);
+        node.waits.store(true, Ordering::Relaxed);
+        // Acquire: if the lock is free, this section sees what the last one wrote. Release: whoever comes next finds the
+        // node as it was just made.
+        let before = self.tail.swap(own, Ordering::AcqRel);
+        if !before.is_null() {
+            // SAFETY: its thread cannot leave `hold` before it has seen the pointer that is written here.
+            let before = unsafe { &*before };
+            before.next.store(own, Ordering::Release);
+            // Acquire: pairs with the store of the thread before, when it hands over.
+            while node.waits.load(Ordering::Acquire) {
+                spin_loop();
+            }
+        }
+        let done = section();
+        let mut next = node.next.load(Ordering::Acquire);
+        if next.is_null() {
+            // Release: pairs with the swap of whoever takes the lock when it is free.
+            let alone =
+                self.tail.compare_exchange(own, ptr::null_mut(), Ordering::Release, Ordering::Relaxed);
+            if alone.is_ok() {
+                return done;
+            }
+            // Somebody is in the queue already and about to say so.
+            loop {
+                next = node.next.load(Ordering::Acquire);
+                if !next.is_null() {
+                    break;
+                }
+                spin_loop();
+            }
+        }
+        // SAFETY: its thread is in `hold` until this store lets it go on.
+        let next = unsafe { &*next };
+        next.waits.store(false, Ordering::Release);
+        done
+    }
+}

@@ -1,0 +1,106 @@
+//! The C library's mutexes: the plain one, and glibc's that spins before it sleeps (`PTHREAD_MUTEX_ADAPTIVE_NP`).
+
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+
+use crate::mechanism::Unavailable;
+
+use super::RawLock;
+
+/// Boxed, because the C library forbids to move a mutex once it was used. It is destroyed when nobody can hold it any more.
+struct Raw(Box<UnsafeCell<libc::pthread_mutex_t>>);
+
+// SAFETY: the C library's locks are made to be used by many threads; they are only ever handed to it.
+unsafe impl Send for Raw {}
+// SAFETY: as above.
+unsafe impl Sync for Raw {}
+
+impl Raw {
+    fn plain() -> Self {
+        Raw(Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)))
+    }
+
+    /// A mutex of a kind that only some C libraries have.
+    fn of_kind(kind: libc::c_int) -> Result<Self, Unavailable> {
+        let failed = |what, error| Unavailable { what, error: std::io::Error::from_raw_os_error(error) };
+        let mut attributes = MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
+        // SAFETY: room for attributes that are not initialised yet.
+        match unsafe { libc::pthread_mutexattr_init(attributes.as_mut_ptr()) } {
+            0 => {}
+            error => return Err(failed("pthread_mutexattr_init", error)),
+        }
+        // SAFETY: initialised just above.
+        let set = unsafe { libc::pthread_mutexattr_settype(attributes.as_mut_ptr(), kind) };
+        let raw = Raw::plain();
+        // SAFETY: nobody else knows this mutex yet, and the attributes are initialised.
+        let made = unsafe { libc::pthread_mutex_init(raw.0.get(), attributes.as_ptr()) };
+        // SAFETY: initialised above and not used after this.
+        unsafe { libc::pthread_mutexattr_destroy(attributes.as_mut_ptr()) };
+        match (set, made) {
+            (0, 0) => Ok(raw),
+            (0, error) => Err(failed("pthread_mutex_init", error)),
+            (error, _) => Err(failed("pthread_mutexattr_settype", error)),
+        }
+    }
+
+    #[inline(always)]
+    fn hold<R>(&self, section: impl FnOnce() -> R) -> R {
+        // SAFETY: an initialised mutex that does not move; one that this thread does not hold cannot fail.
+        unsafe { libc::pthread_mutex_lock(self.0.get()) };
+        let done = section();
+        // SAFETY: this thread holds it.
+        unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+        done
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // SAFETY: it is owned here, so nobody holds it and nobody will.
+        unsafe { libc::pthread_mutex_destroy(self.0.get()) };
+    }
+}
+
+pub(super) struct Pthread(Raw);
+
+impl RawLock for Pthread {
+    type Seat = ();
+
+    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
+        Ok((0..count).map(|_| Pthread(Raw::plain())).collect())
+    }
+
+    fn seat(&self) {}
+
+    #[inline(always)]
+    fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
+        self.0.hold(section)
+    }
+}
+
+/// glibc's number of the kind; others refuse it, or have another meaning for it.
+#[cfg(target_env = "gnu")]
+const ADAPTIVE: libc::c_int = 3;
+
+pub(super) struct Adaptive(Raw);
+
+impl RawLock for Adaptive {
+    type Seat = ();
+
+    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
+        #[cfg(target_env = "gnu")]
+        return (0..count).map(|_| Raw::of_kind(ADAPTIVE).map(Adaptive)).collect();
+        #[cfg(not(target_env = "gnu"))]
+        Err(Unavailable {
+            what: "PTHREAD_MUTEX_ADAPTIVE_NP",
+            error: std::io::Error::other("only glibc has it"),
+        })
+    }
+
+    fn seat(&self) {}
+
+    #[inline(always)]
+    fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
+        self.0.hold(section)
+    }
+}

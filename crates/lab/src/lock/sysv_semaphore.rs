@@ -1,0 +1,44 @@
+//! System V semaphores as locks: *kernel* locks in the sense of *Locks aren't slow* (J. Preshing, 2011).
+
+use std::sync::Arc;
+
+use crate::mechanism::Unavailable;
+use crate::mechanism::sysv_semaphore::{IDLE_S, Set, remove_leftovers};
+
+use super::RawLock;
+
+pub(super) struct SysVSemaphore {
+    set: Arc<Set>,
+    semaphore: u16,
+}
+
+impl RawLock for SysVSemaphore {
+    type Seat = ();
+
+    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
+        remove_leftovers(IDLE_S);
+        let set = Arc::new(Set::new(count as u16)?);
+        (0..count as u16)
+            .map(|semaphore| {
+                // Made with zero, so that somebody has to open it.
+                if set.operate(semaphore, 1) {
+                    Ok(SysVSemaphore { set: Arc::clone(&set), semaphore })
+                } else {
+                    Err(Unavailable::last("semop"))
+                }
+            })
+            .collect()
+    }
+
+    fn seat(&self) {}
+
+    #[inline(always)]
+    fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
+        // If somebody removes the set meanwhile the lock is open to all; the figures of a row whose set was removed from
+        // outside are nobody's.
+        self.set.operate(self.semaphore, -1);
+        let done = section();
+        self.set.operate(self.semaphore, 1);
+        done
+    }
+}

@@ -1,0 +1,38 @@
+//! The ticket lock: each thread draws a number, and is served when it is called.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::mechanism::Unavailable;
+
+use super::RawLock;
+
+/// Numbers wrap around; there are never as many threads as numbers.
+#[derive(Default)]
+pub(super) struct Ticket {
+    next: AtomicU32,
+    serving: AtomicU32,
+}
+
+impl RawLock for Ticket {
+    type Seat = ();
+
+    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
+        Ok((0..count).map(|_| Ticket::default()).collect())
+    }
+
+    fn seat(&self) {}
+
+    #[inline(always)]
+    fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
+        // Relaxed: it only has to be a number of our own; the order comes from `serving`.
+        let mine = self.next.fetch_add(1, Ordering::Relaxed);
+        // Acquire: pairs with the store of whoever was served before.
+        while self.serving.load(Ordering::Acquire) != mine {
+            spin_loop();
+        }
+        let done = section();
+        self.serving.store(mine.wrapping_add(1), Ordering::Release);
+        done
+    }
+}

@@ -1,0 +1,254 @@
+//! The plan of `contention`: which locks, on how many threads, doing what.
+//!
+//! A speed-up is only taken within a group, so each group also holds the thread alone that its cells are against; threads that
+//! compute do the same work whatever part of it they hold a lock for, so that one such thread serves all shares of a sweep.
+
+use std::collections::BTreeSet;
+
+use threadtoll_machine::topology::Topology;
+use threadtoll_record::{
+    Budget, Cell, LockSubject, NO_LOCK, Placement, PlannedCell, Refused, Relation, Share, Subject, Work,
+};
+
+use crate::contention::{Load, Scenario, Wanted};
+use crate::lock::{Handing, MOST_THREADS, Named};
+
+use super::Planned;
+use super::cells::Site;
+use super::groups::GROUP;
+
+/// A block of the reference beside locks: long enough to tell whether the machine has changed its mind.
+const REFERENCE_NS: u64 = 3_000_000;
+/// One thread alone needs no more tasks than this share of them to show how long one takes.
+const ALONE_TASKS: u64 = 10;
+/// Shares of readers where none are asked for.
+const READ_SHARES: [f64; 2] = [0.0, 0.9];
+
+/// Which cells of locks are wanted. Lists are multiplied out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LockChoice {
+    /// Locks by name; all can be parsed. Those of the scenario if there are none.
+    pub locks: Vec<String>,
+    /// Placements.
+    pub placements: Vec<Placement>,
+    /// What the threads are to do.
+    pub wanted: Wanted,
+}
+
+/// Locks in a scenario.
+pub fn contention(site: &Site<'_>, scenario: &Scenario, choice: &LockChoice) -> Planned {
+    let mut found = Found { groups: Vec::new(), refused: Vec::new(), said: BTreeSet::new() };
+    let locks: Vec<String> = match choice.locks.as_slice() {
+        [] => scenario.locks.iter().map(|lock| (*lock).to_string()).collect(),
+        locks => locks.to_vec(),
+    };
+    for placement in &choice.placements {
+        let stand = Stand { site, scenario, choice, placement: *placement };
+        let mut bundles: Vec<Bundle> = Vec::new();
+        for name in &locks {
+            // Whoever asks has seen to it that the names are known.
+            let Ok(named) = Named::parse(name) else { continue };
+            for (load, rows) in stand.rows(name, named, &mut found) {
+                let alone = stand.alone(&load);
+                match bundles.iter_mut().find(|bundle| bundle.alone == alone) {
+                    Some(bundle) => bundle.rows.push((load, rows)),
+                    None => bundles.push(Bundle { alone, rows: vec![(load, rows)] }),
+                }
+            }
+        }
+        for bundle in &bundles {
+            stand.groups(bundle, &mut found.groups);
+        }
+    }
+    (found.groups, found.refused)
+}
+
+struct Found {
+    groups: Vec<Vec<PlannedCell>>,
+    refused: Vec<Refused>,
+    said: BTreeSet<String>,
+}
+
+impl Found {
+    fn refuse(&mut self, what: String, why: &str) {
+        if self.said.insert(what.clone()) {
+            self.refused.push(Refused { what, why: why.into() });
+        }
+    }
+}
+
+/// Cells that are against the same thread alone.
+struct Bundle {
+    alone: Cell,
+    /// For each lock and load, its numbers of threads, which stay together as far as a group can hold them.
+    rows: Vec<(Load, Vec<Cell>)>,
+}
+
+#[derive(Clone, Copy)]
+struct Stand<'a> {
+    site: &'a Site<'a>,
+    scenario: &'a Scenario,
+    choice: &'a LockChoice,
+    placement: Placement,
+}
+
+impl Stand<'_> {
+    /// The cells of a lock: for each load, one for each number of threads.
+    fn rows(&self, name: &str, named: Named, found: &mut Found) -> Vec<(Load, Vec<Cell>)> {
+        let wanted = &self.choice.wanted;
+        let pool = self.site.pool.len() as u32;
+        let threads =
+            (self.scenario.threads)(wanted, if self.placement == Placement::SameCpu { 1 } else { pool });
+        let shares = named.lock.is_some_and(|lock| lock.shares);
+        let read_shares: Vec<Option<Share>> = match &wanted.read_shares {
+            _ if !shares => vec![None],
+            Some(asked) => asked.iter().copied().map(Some).collect(),
+            None => READ_SHARES.into_iter().map(Share::new).collect(),
+        };
+        let mut rows: Vec<(Load, Vec<Cell>)> = Vec::new();
+        for load in (self.scenario.loads)(wanted) {
+            let load = if named.lock.is_some_and(|lock| lock.counts) {
+                // What only counts holds nothing: all of the work is outside.
+                Load { hold_ns: 0, think_ns: load.cycle_ns(), ..load }
+            } else {
+                load
+            };
+            for read_share in &read_shares {
+                let mut cells = Vec::new();
+                for threads in &threads {
+                    match self.place(named.handing(), *threads) {
+                        Ok((cpus, relation)) => {
+                            let subject = subject(name, *threads, &load, *read_share);
+                            cells.push(self.cell(subject, cpus, relation));
+                        }
+                        Err(why) => {
+                            found.refuse(format!("{name} with {threads} threads, {}", self.placement), why)
+                        }
+                    }
+                }
+                let known = rows.iter().any(|(_, others)| *others == cells);
+                if !cells.is_empty() && !known {
+                    rows.push((load, cells));
+                }
+            }
+        }
+        rows
+    }
+
+    /// The thread alone that cells with this load are against.
+    fn alone(&self, load: &Load) -> Cell {
+        let load = match load.work {
+            Work::Spin => Load { hold_ns: 0, think_ns: load.cycle_ns(), ..*load },
+            Work::Sleep => *load,
+        };
+        let tasks = load.tasks.map(|tasks| tasks.div_ceil(ALONE_TASKS).max(tasks.min(20)));
+        let subject = subject(NO_LOCK, 1, &Load { tasks, ..load }, None);
+        let (cpus, relation) = match self.placement {
+            Placement::Free if self.site.pool.len() > 1 => (self.site.pool.clone(), Relation::Free),
+            Placement::SameCpu => (vec![self.site.first()], Relation::SameCpu),
+            _ => (vec![self.site.first()], Relation::SameThread),
+        };
+        self.cell(subject, cpus, relation)
+    }
+
+    fn cell(&self, subject: LockSubject, cpus: Vec<u32>, relation: Relation) -> Cell {
+        Cell {
+            subject: Subject::Lock(subject),
+            placement: self.placement,
+            cpus,
+            relation,
+            payload_bytes: 0,
+            line: None,
+            pause: None,
+            keep_awake: false,
+            neighbour: None,
+        }
+    }
+
+    /// Where so many threads run.
+    fn place(&self, handing: Handing, threads: u32) -> Result<(Vec<u32>, Relation), &'static str> {
+        let first = self.site.first();
+        let mut pool = vec![first];
+        pool.extend(self.site.pair.map(|(_, second)| second));
+        pool.extend(self.site.pool.iter().copied().filter(|cpu| !pool.contains(cpu)).collect::<Vec<_>>());
+        let cpus = match self.placement {
+            Placement::SameCpu => vec![first],
+            Placement::Free if pool.len() < 2 => {
+                return Err("there is only one CPU to use, so free placement is same-cpu");
+            }
+            Placement::Free => pool,
+            Placement::Pinned => pool.into_iter().take(threads as usize).collect(),
+        };
+        if handing.spins() && threads as usize > cpus.len() {
+            return Err(
+                "its waiting threads never let go of their CPU, so that the one that could let them in stands still",
+            );
+        }
+        let relation = match self.placement {
+            Placement::SameCpu => Relation::SameCpu,
+            Placement::Free => Relation::Free,
+            Placement::Pinned => relation_of(self.site.topology, &cpus),
+        };
+        Ok((cpus, relation))
+    }
+
+    /// Groups of the bundle's cells, with the reference and the thread alone in each.
+    fn groups(&self, bundle: &Bundle, groups: &mut Vec<Vec<PlannedCell>>) {
+        let room = GROUP - 2;
+        let mut chunks: Vec<Vec<(Load, &Cell)>> = Vec::new();
+        for (load, cells) in &bundle.rows {
+            let parts = cells.len().div_ceil(room);
+            // Evenly: the last group should not be one cell alone.
+            for part in cells.chunks(cells.len().div_ceil(parts)) {
+                let part = part.iter().map(|cell| (*load, cell));
+                match chunks.last_mut() {
+                    Some(last) if last.len() + part.len() <= room => last.extend(part),
+                    _ => chunks.push(part.collect()),
+                }
+            }
+        }
+        for chunk in chunks {
+            let planned = |cell: Cell, budget: Budget| PlannedCell {
+                experiment: self.scenario.experiment.into(),
+                cell,
+                budget,
+            };
+            let Some((first, _)) = chunk.first() else { continue };
+            let budget = (self.scenario.budget)(&self.choice.wanted, first);
+            let reference = Budget { stretch_ns: REFERENCE_NS, stamped_ns: 0, stamped_count: None, ..budget };
+            let mut group = vec![planned(self.site.reference(), reference)];
+            group.push(planned(bundle.alone.clone(), shortened(budget, &bundle.alone)));
+            group.extend(chunk.iter().map(|(_, cell)| planned((*cell).clone(), shortened(budget, cell))));
+            groups.push(group);
+        }
+    }
+}
+
+/// A run of tasks takes as long as it takes: what is planned for it is a forecast.
+fn shortened(budget: Budget, cell: &Cell) -> Budget {
+    let Some((subject, tasks)) = cell.lock().and_then(|lock| Some((lock, lock.tasks?))) else {
+        return budget;
+    };
+    let shared = tasks.saturating_mul(subject.cycle_ns()) / u64::from(subject.threads);
+    let stamped_ns = shared.max(tasks.saturating_mul(subject.hold_ns)).max(1);
+    Budget { stamped_ns, ..budget }
+}
+
+fn subject(name: &str, threads: u32, load: &Load, read_share: Option<Share>) -> LockSubject {
+    LockSubject {
+        lock: name.to_string(),
+        threads: threads.min(MOST_THREADS),
+        work: load.work,
+        spread: load.spread,
+        hold_ns: load.hold_ns,
+        think_ns: load.think_ns,
+        read_share,
+        tasks: load.tasks,
+    }
+}
+
+/// How the CPUs of threads that share a lock are related: as the farthest two are.
+pub(super) fn relation_of(topology: &Topology, cpus: &[u32]) -> Relation {
+    let pairs = cpus.iter().flat_map(|a| cpus.iter().filter(move |b| a < *b).map(move |b| (*a, *b)));
+    pairs.map(|(a, b)| topology.relation(a, b)).max().unwrap_or(Relation::SameThread)
+}

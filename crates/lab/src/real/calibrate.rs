@@ -1,0 +1,330 @@
+//! What is found out about a group of locks before any of its cells is measured: how long a unit of work takes while all CPUs of a cell are
+//! busy, what sleeps really give, what a lock costs that nobody else wants, and how long it takes from letting go of it until a thread
+//! that waits has it.
+//!
+//! It is measured with threads and locks of its own: no prediction may know anything of the cell that it is about.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use threadtoll_machine::clock::Clock;
+use threadtoll_model::Shape;
+use threadtoll_record::{Cell, LockSubject, Placement, Spread, Work};
+
+use crate::contention::contender::{Rendezvous, Taken};
+use crate::contention::foretell::{Calibration, Passing, calibration};
+use crate::contention::lengths::{Lengths, PICKS, quantiles};
+use crate::lock::{Handing, Named};
+use crate::rig::LabError;
+
+use super::contending::{Crew, Task, places};
+
+/// Slices of which the middle one counts: so short that most of them pass between two interruptions, and so many that the others
+/// fall out.
+const SLICES: usize = 41;
+const SLICE_NS: u64 = 500_000;
+/// A thread is up to speed after this.
+const WARM_UP_NS: u64 = 100_000;
+/// Units of a stretch that is as good as endless against a look at the clock.
+const LONG_UNITS: f64 = 1000.0;
+/// Times that a thread waits for the same time.
+const REPEATS: usize = 9;
+/// The shortest time that it does, and the longest, in nanoseconds.
+const SHORTEST_WAIT_NS: f64 = 250.0;
+const LONGEST_WAIT_NS: f64 = 20_000_000.0;
+/// Sleeps of which the overshoot is taken, over all threads, at least.
+const SLEEPS: u64 = 60;
+/// The longest that sleeps are watched.
+const SLEEPING_NS: u64 = 3_000_000_000;
+
+/// What was found out for a cell.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// In units.
+    pub(super) lengths: Lengths,
+    pub(super) calibration: Option<Calibration>,
+}
+
+/// Finds things out once for all cells of a group that need them.
+pub(super) struct Calibrator {
+    clock: Clock,
+    patience: Duration,
+    units: Vec<(Vec<Vec<u32>>, f64)>,
+    pairs: Vec<(String, u32, Pair)>,
+    handed: Vec<(String, Vec<(f64, f64)>)>,
+    slept: Vec<(u32, u64, u64, Slept)>,
+}
+
+/// What an acquisition and a release take beside the loop around them, and what that loop takes, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    lock_ns: f64,
+    loop_ns: f64,
+}
+
+/// By how much sleeps were too long, in nanoseconds.
+#[derive(Clone, Debug, Default)]
+struct Slept {
+    hold: Vec<f64>,
+    think: Vec<f64>,
+}
+
+impl Calibrator {
+    pub(super) fn new(clock: &Clock, patience: Duration) -> Self {
+        Calibrator {
+            clock: *clock,
+            patience,
+            units: Vec::new(),
+            pairs: Vec::new(),
+            handed: Vec::new(),
+            slept: Vec::new(),
+        }
+    }
+
+    /// Finds out what the cell needs. Of the thread alone, and of readers and writers, no model speaks.
+    pub(super) fn calibrate(
+        &mut self,
+        cell: &Cell,
+        subject: &LockSubject,
+        named: Named,
+    ) -> Result<Found, LabError> {
+        let read_share = subject.read_share.map_or(0.0, |share| share.value());
+        // Alone, whatever else is done: the same work for all cells of a group.
+        let unit_ns = match subject.work {
+            Work::Spin => self.unit_ns(&places(cell.placement, &cell.cpus[..1], 1))?,
+            Work::Sleep => 1.0,
+        };
+        let lengths = Lengths {
+            spread: subject.spread,
+            hold: subject.hold_ns as f64 / unit_ns,
+            think: subject.think_ns as f64 / unit_ns,
+            stripes: named.stripes,
+            read_share,
+        };
+        if subject.is_alone() || read_share > 0.0 {
+            return Ok(Found { lengths, calibration: None });
+        }
+        let cpus = if cell.placement == Placement::SameCpu { 1 } else { cell.cpus.len() as u32 };
+        let alone = self.pair(&subject.lock, named, cell.placement, &cell.cpus[..1], 1)?;
+        let (hold, think, alone_ns) = match subject.work {
+            Work::Spin => {
+                let busy = places(cell.placement, &cell.cpus, subject.threads.min(cpus));
+                let slower = self.unit_ns(&busy)? / unit_ns;
+                let shape = |ns: f64| shape(subject.spread, ns * slower);
+                let (hold_ns, think_ns) = (subject.hold_ns as f64, subject.think_ns as f64);
+                // At nanoseconds a cycle the loop is work too, with a lock and without it.
+                (shape(hold_ns), shape(think_ns + alone.loop_ns), hold_ns + think_ns + alone.loop_ns)
+            }
+            Work::Sleep => {
+                let slept = self.slept(cell, subject, 1)?;
+                let mean = |over: &[f64]| over.iter().sum::<f64>() / over.len().max(1) as f64;
+                let alone_ns = subject.cycle_ns() as f64 + mean(&slept.hold) + mean(&slept.think);
+                let together = self.slept(cell, subject, subject.threads)?;
+                let shape = |ns: u64, over: &[f64]| slept_shape(subject.spread, ns as f64, over);
+                (shape(subject.hold_ns, &together.hold), shape(subject.think_ns, &together.think), alone_ns)
+            }
+        };
+        let (Some(mut hold), Some(think)) = (hold, think) else {
+            return Ok(Found { lengths, calibration: None });
+        };
+        let mut pair_ns = alone.lock_ns;
+        let counts = named.handing() == Handing::Nothing;
+        if counts && subject.threads > 1 && cpus > 1 {
+            // Nothing is handed over, but the line has to travel: what all of them get done together is its service time.
+            let busy = subject.threads.min(cpus);
+            let service_ns = self.pair(&subject.lock, named, cell.placement, &cell.cpus, busy)?.lock_ns;
+            hold = Shape::fixed(service_ns.max(0.0)).unwrap_or(hold);
+            pair_ns = 0.0;
+        }
+        let handed =
+            if counts || subject.threads == 1 { Vec::new() } else { self.handed(cell, subject, named)? };
+        let calibration = Passing::of(named.handing(), &handed).and_then(|passing| {
+            calibration(subject, cpus, named, (hold, think), alone_ns, pair_ns, &passing)
+        });
+        Ok(Found { lengths, calibration: calibration.ok() })
+    }
+
+    fn crew(&self, name: &str, named: Named, work: Work, places: &[Vec<u32>]) -> Result<Crew, LabError> {
+        Crew::start(&self.clock, name, named, work, places, self.patience)
+    }
+
+    /// How long a unit takes while threads are busy at all these places, in nanoseconds.
+    fn unit_ns(&mut self, places: &[Vec<u32>]) -> Result<f64, LabError> {
+        if let Some((_, known)) = self.units.iter().find(|(at, _)| at == places) {
+            return Ok(*known);
+        }
+        let nothing = Named { lock: None, stripes: 1 };
+        let mut crew = self.crew("units of work", nothing, Work::Spin, places)?;
+        let lengths =
+            Lengths { spread: Spread::Fixed, hold: 0.0, think: LONG_UNITS, stripes: 1, read_share: 0.0 };
+        let found = self.rate(&mut crew, lengths, 1, |done| done.units)?;
+        let unit_ns = (places.len() as f64 / found).max(1e-3);
+        self.units.push((places.to_vec(), unit_ns));
+        Ok(unit_ns)
+    }
+
+    /// How long an acquisition and a release take with nothing in between, in nanoseconds: of one thread, or of several at once, all
+    /// together.
+    fn pair(
+        &mut self,
+        name: &str,
+        named: Named,
+        placement: Placement,
+        cpus: &[u32],
+        threads: u32,
+    ) -> Result<Pair, LabError> {
+        if let Some((_, _, known)) = self.pairs.iter().find(|(of, count, _)| of == name && *count == threads)
+        {
+            return Ok(*known);
+        }
+        let places = places(placement, cpus, threads);
+        let nothing =
+            Lengths { spread: Spread::Fixed, hold: 0.0, think: 0.0, stripes: named.stripes, read_share: 0.0 };
+        let mut crew = self.crew(name, named, Work::Spin, &places)?;
+        let with = self.rate(&mut crew, nothing, 64, |done| done.acquisitions)?;
+        drop(crew);
+        let mut crew = self.crew(name, Named { lock: None, stripes: 1 }, Work::Spin, &places)?;
+        let without = self.rate(&mut crew, nothing, 64, |done| done.acquisitions)?;
+        // What the bare loop takes is not the lock's.
+        let pair = Pair { lock_ns: (1.0 / with - 1.0 / without).max(0.0), loop_ns: 1.0 / without };
+        self.pairs.push((name.to_string(), threads, pair));
+        Ok(pair)
+    }
+
+    /// What all threads together do in a nanosecond: the middle one of some slices.
+    fn rate(
+        &self,
+        crew: &mut Crew,
+        lengths: Lengths,
+        batch: u32,
+        of: impl Fn(&crate::contention::contender::Done) -> f64,
+    ) -> Result<f64, LabError> {
+        crew.prepare(lengths, 1)?;
+        let mut rates = Vec::with_capacity(SLICES);
+        for _ in 0..SLICES {
+            let window = crew.window(WARM_UP_NS, SLICE_NS);
+            let tasks = vec![Task::Counted(batch); crew.threads()];
+            let parts = crew.run(tasks, window, Duration::ZERO)?;
+            let done: f64 = parts.iter().map(|part| of(&part.done)).sum();
+            rates.push(done / self.clock.ns(window.until - window.from));
+        }
+        rates.sort_by(f64::total_cmp);
+        Ok(rates[SLICES / 2].max(1e-12))
+    }
+
+    /// How long hand-offs take by how long a thread has waited, in nanoseconds; nothing where two threads cannot meet.
+    fn handed(
+        &mut self,
+        cell: &Cell,
+        subject: &LockSubject,
+        named: Named,
+    ) -> Result<Vec<(f64, f64)>, LabError> {
+        let plain = Named { stripes: 1, ..named };
+        let name =
+            format!("{} {} {}", named.lock.map_or("", |lock| lock.name), subject.work, subject.hold_ns);
+        if let Some((_, known)) = self.handed.iter().find(|(of, _)| *of == name) {
+            return Ok(known.clone());
+        }
+        let two = places(cell.placement, &cell.cpus, 2);
+        if cell.cpus.len() < 2 && named.handing().spins() {
+            // One would spin for a whole slice of the scheduler while the other one cannot let go.
+            return Ok(Vec::new());
+        }
+        let longest_ns = (5.0 * subject.hold_ns as f64).clamp(4e4, LONGEST_WAIT_NS);
+        let sleeps = subject.work == Work::Sleep;
+        let factor = if sleeps { 4.0 } else { 2.0 };
+        let mut waits = vec![SHORTEST_WAIT_NS];
+        while waits[waits.len() - 1] * factor <= longest_ns {
+            waits.push(waits[waits.len() - 1] * factor);
+        }
+        let rounds: Vec<f64> = (0..REPEATS).flat_map(|_| waits.iter().copied()).collect();
+        let ticks: Arc<[u64]> = rounds.iter().map(|ns| self.clock.ticks(*ns)).collect();
+        let mut crew = self.crew(&subject.lock, plain, subject.work, &two)?;
+        let meeting = Arc::new(Rendezvous::default());
+        let tasks = vec![
+            Task::LetWait(Arc::clone(&meeting), ticks, sleeps),
+            Task::Wait(Arc::clone(&meeting), rounds.len()),
+        ];
+        let window = crew.window(0, rounds.iter().sum::<f64>() as u64);
+        let mut parts = crew.run(tasks, window, Duration::from_secs(5))?;
+        let took = parts.pop().map(|part| part.took).unwrap_or_default();
+        let of = |wait: f64| {
+            let mut all: Vec<i64> =
+                rounds.iter().zip(&took).filter(|(of, _)| **of == wait).map(|(_, took)| *took).collect();
+            all.sort_unstable();
+            all.get(all.len() / 2).map(|middle| {
+                let ns = self.clock.ns(middle.unsigned_abs());
+                (wait, if *middle < 0 { -ns } else { ns })
+            })
+        };
+        let found: Vec<(f64, f64)> = waits.iter().filter_map(|wait| of(*wait)).collect();
+        self.handed.push((name, found.clone()));
+        Ok(found)
+    }
+
+    /// By how much the sleeps of so many threads are too long that share no lock.
+    fn slept(&mut self, cell: &Cell, subject: &LockSubject, threads: u32) -> Result<Slept, LabError> {
+        let (hold_ns, think_ns) = (subject.hold_ns, subject.think_ns);
+        let known = self
+            .slept
+            .iter()
+            .find(|(count, hold, think, _)| (*count, *hold, *think) == (threads, hold_ns, think_ns));
+        if let Some((.., known)) = known {
+            return Ok(known.clone());
+        }
+        let places = places(cell.placement, &cell.cpus, threads);
+        let nothing = Named { lock: None, stripes: 1 };
+        let mut crew = self.crew("sleeps", nothing, Work::Sleep, &places)?;
+        let lengths = Lengths {
+            spread: subject.spread,
+            hold: hold_ns as f64,
+            think: think_ns as f64,
+            stripes: 1,
+            read_share: 0.0,
+        };
+        crew.prepare(lengths, 2)?;
+        let cycles = (SLEEPS / u64::from(threads)).max(6);
+        let length_ns =
+            cycles.saturating_mul(subject.cycle_ns()).min(SLEEPING_NS.max(2 * subject.cycle_ns()));
+        let window = crew.window(0, length_ns);
+        let tasks = vec![Task::Stamped(64 * cycles as usize); crew.threads()];
+        let parts = crew.run(
+            tasks,
+            window,
+            Duration::from_nanos(subject.cycle_ns().saturating_mul(20).min(1 << 60)),
+        )?;
+        let over = |begin: u64, end: u64, meant: u64| {
+            (meant > 0).then(|| self.clock.ns(end.saturating_sub(begin)) - meant as f64)
+        };
+        let mut slept = Slept::default();
+        for Taken { free, want, got, released, think, hold } in parts.into_iter().flat_map(|part| part.taken)
+        {
+            slept.hold.extend(over(got, released, hold));
+            slept.think.extend(over(free, want, think));
+        }
+        self.slept.push((threads, hold_ns, think_ns, slept.clone()));
+        Ok(slept)
+    }
+}
+
+fn shape(spread: Spread, mean_ns: f64) -> Option<Shape> {
+    match spread {
+        Spread::Fixed => Shape::fixed(mean_ns).ok(),
+        Spread::Exponential => Shape::exponential(mean_ns).ok(),
+    }
+}
+
+/// Intended lengths, each longer by as much as some sleep was.
+fn slept_shape(spread: Spread, mean_ns: f64, over: &[f64]) -> Option<Shape> {
+    if mean_ns == 0.0 || over.is_empty() {
+        return shape(spread, mean_ns);
+    }
+    let lengths = quantiles(spread, mean_ns, PICKS);
+    // Neighbouring lengths get different overshoots, and every overshoot is used as often as the others.
+    let longer: Vec<f64> = lengths
+        .iter()
+        .enumerate()
+        .map(|(at, length)| (length + over[(at * 7919) % over.len()]).max(0.0))
+        .collect();
+    Shape::sampled(&longer).ok()
+}

@@ -1,0 +1,503 @@
+//! A cell whose threads share a lock.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use threadtoll_machine::clock::Clock;
+use threadtoll_machine::disturbance::{ThreadCounters, ThreadProbe, account as settle};
+use threadtoll_machine::place;
+use threadtoll_record::{
+    BlockKind, ContentionBlock, ContentionSeen, LockSubject, Placement, PlannedCell, Work,
+};
+
+use crate::contention::contender::{Contender, Course, Done, Rendezvous, Taken};
+use crate::contention::foretell::Calibration;
+use crate::contention::lengths::Lengths;
+use crate::contention::units::{Labour, sleep_exactly};
+use crate::contention::{Account, account};
+use crate::lock::Named;
+use crate::rig::{Contended, LabError, Measured, Waited};
+
+use super::calibrate::{Calibrator, Found};
+use super::{Around, Opening};
+
+/// No thread keeps more acquisitions of a block: 5 MB of stamps.
+const MOST_TAKEN: u64 = 100_000;
+/// The threads warm up for so many cycles, and at least and at most for so long.
+const WARM_UP_CYCLES: u64 = 5;
+const WARM_UP_NS: u64 = 500_000;
+const LONGEST_WARM_UP_NS: u64 = 1_000_000_000;
+/// From giving out a job until all threads begin: for the first, and for each.
+const NOTICE_NS: f64 = 200_000.0;
+const NOTICE_EACH_NS: f64 = 20_000.0;
+/// No acquisition and its stamps take less.
+const SHORTEST_CYCLE_NS: u64 = 50;
+/// Where they are not stamped, the clock is looked at about this often, in nanoseconds.
+const LOOK_NS: u64 = 3_000;
+/// What a block that gave nothing is tried again before it counts as stuck.
+const TRIES: u32 = 3;
+
+/// What a thread is told to do.
+#[derive(Clone)]
+pub(super) enum Task {
+    /// Draw its lengths.
+    Prepare(Lengths, u64),
+    /// Take the lock, with stamps, and keep at most so many of them.
+    Stamped(usize),
+    /// Take the lock, with a look at the clock after so many times.
+    Counted(u32),
+    /// Share these tasks.
+    Tasks(Arc<AtomicU64>, usize),
+    /// Hold the lock while the other thread waits for so long, in ticks.
+    LetWait(Arc<Rendezvous>, Arc<[u64]>, bool),
+    /// Be that other thread, so many times.
+    Wait(Arc<Rendezvous>, usize),
+}
+
+/// A task, and when it begins, begins to count, and ends to, in ticks.
+#[derive(Clone)]
+struct Job {
+    task: Task,
+    begin: u64,
+    from: u64,
+    until: u64,
+}
+
+/// What a thread found.
+#[derive(Default)]
+pub(super) struct Part {
+    pub(super) taken: Vec<Taken>,
+    pub(super) done: Done,
+    pub(super) took: Vec<i64>,
+    pub(super) thread: ThreadCounters,
+}
+
+enum Answer {
+    Ready,
+    Failed(LabError),
+    Done(Box<Part>),
+}
+
+struct Hand {
+    jobs: Sender<Job>,
+    answers: Receiver<Answer>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Threads that share a lock.
+pub(super) struct Crew {
+    name: String,
+    placement: Placement,
+    clock: Clock,
+    hands: Vec<Hand>,
+    stuck: bool,
+    patience: Duration,
+}
+
+/// When a window begins and ends, in ticks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub(super) begin: u64,
+    pub(super) from: u64,
+    pub(super) until: u64,
+}
+
+impl Crew {
+    /// Starts a thread for each of these sets of CPUs, and waits until all are placed.
+    pub(super) fn start(
+        clock: &Clock,
+        name: &str,
+        named: Named,
+        work: Work,
+        places: &[Vec<u32>],
+        patience: Duration,
+    ) -> Result<Self, LabError> {
+        let unavailable = |reason| LabError::Unavailable { mechanism: name.to_string(), reason };
+        let contenders = named.contenders(places.len()).map_err(unavailable)?;
+        let placement =
+            if places.iter().any(|cpus| cpus.len() > 1) { Placement::Free } else { Placement::Pinned };
+        let mut crew = Crew {
+            name: name.to_string(),
+            placement,
+            clock: *clock,
+            hands: Vec::new(),
+            stuck: false,
+            patience,
+        };
+        for (index, (contender, cpus)) in contenders.into_iter().zip(places).enumerate() {
+            crew.hands.push(Hand::start(*clock, contender, work, index as u32, cpus.clone())?);
+        }
+        for hand in &crew.hands {
+            match hand.answers.recv() {
+                Ok(Answer::Ready) => {}
+                Ok(Answer::Failed(error)) => return Err(error),
+                Ok(Answer::Done(_)) | Err(_) => {
+                    return Err(LabError::Spawn(std::io::Error::other("it ended at once")));
+                }
+            }
+        }
+        Ok(crew)
+    }
+
+    /// Lets every thread draw its lengths.
+    pub(super) fn prepare(&mut self, lengths: Lengths, seed: u64) -> Result<(), LabError> {
+        let now = self.clock.stamp();
+        let window = Window { begin: now, from: now, until: now };
+        let tasks =
+            (0..self.hands.len() as u64).map(|index| Task::Prepare(lengths, seed ^ (index << 32))).collect();
+        self.run(tasks, window, Duration::ZERO).map(drop)
+    }
+
+    /// A window that begins when all threads can have been told, counts after the warm-up, and is so long.
+    pub(super) fn window(&self, warm_up_ns: u64, length_ns: u64) -> Window {
+        let notice = NOTICE_NS + NOTICE_EACH_NS * self.hands.len() as f64;
+        let begin = self.clock.stamp() + self.clock.ticks(notice);
+        let from = begin + self.clock.ticks(warm_up_ns as f64);
+        Window { begin, from, until: from.saturating_add(self.clock.ticks(length_ns as f64)) }
+    }
+
+    /// Runs a task on each thread; `longer` is what it may take beyond its window.
+    pub(super) fn run(
+        &mut self,
+        tasks: Vec<Task>,
+        window: Window,
+        longer: Duration,
+    ) -> Result<Vec<Part>, LabError> {
+        let Window { begin, from, until } = window;
+        let length_ns = self.clock.ns(until.saturating_sub(begin)).min(1e15);
+        let patience = self.patience + Duration::from_nanos(length_ns as u64) * 3 + longer;
+        let deadline = Instant::now() + patience;
+        let stuck = LabError::Stuck {
+            mechanism: self.name.clone(),
+            placement: self.placement.to_string(),
+            seconds: patience.as_secs(),
+        };
+        let sent = self
+            .hands
+            .iter()
+            .zip(tasks)
+            .all(|(hand, task)| hand.jobs.send(Job { task, begin, from, until }).is_ok());
+        let answer =
+            |hand: &Hand| match hand.answers.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+            {
+                Ok(Answer::Done(part)) => Some(*part),
+                Ok(Answer::Ready | Answer::Failed(_)) | Err(_) => None,
+            };
+        let parts: Option<Vec<Part>> = self.hands.iter().map(answer).collect();
+        match parts.filter(|_| sent) {
+            Some(parts) => Ok(parts),
+            None => {
+                self.stuck = true;
+                Err(stuck)
+            }
+        }
+    }
+
+    pub(super) fn threads(&self) -> usize {
+        self.hands.len()
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        for hand in &mut self.hands {
+            // Without jobs to come a thread ends; one that is stuck would never, and is left to the end of the process.
+            let (jobs, _) = channel();
+            hand.jobs = jobs;
+        }
+        if !self.stuck {
+            for thread in self.hands.iter_mut().filter_map(|hand| hand.thread.take()) {
+                // A panic in a thread was printed when it happened, and the block it was at has failed.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Hand {
+    fn start(
+        clock: Clock,
+        mut contender: Box<dyn Contender>,
+        work: Work,
+        index: u32,
+        cpus: Vec<u32>,
+    ) -> Result<Self, LabError> {
+        let (jobs, take_jobs) = channel::<Job>();
+        let (answers, take_answers) = channel();
+        let thread = std::thread::Builder::new()
+            .name("threadtoll-contend".into())
+            .spawn(move || {
+                if let Err(error) = place::pin_to(&cpus) {
+                    let _ = answers.send(Answer::Failed(LabError::Place { reason: error.to_string(), cpus }));
+                    return;
+                }
+                sleep_exactly();
+                let probe = ThreadProbe::new();
+                let mut labour = Labour::new(work, 1 + index);
+                let mut picks = Vec::new();
+                let mut taken: Vec<Taken> = Vec::new();
+                if answers.send(Answer::Ready).is_err() {
+                    return;
+                }
+                while let Ok(job) = take_jobs.recv() {
+                    let part =
+                        do_job(&clock, &mut *contender, &mut labour, &mut picks, &mut taken, &probe, job);
+                    if answers.send(Answer::Done(Box::new(part))).is_err() {
+                        return;
+                    }
+                }
+            })
+            .map_err(LabError::Spawn)?;
+        Ok(Hand { jobs, answers: take_answers, thread: Some(thread) })
+    }
+}
+
+fn do_job(
+    clock: &Clock,
+    contender: &mut dyn Contender,
+    labour: &mut Labour,
+    picks: &mut Vec<crate::contention::lengths::Pick>,
+    taken: &mut Vec<Taken>,
+    probe: &ThreadProbe,
+    job: Job,
+) -> Part {
+    let mut part = Part::default();
+    let Job { task, begin, from, until } = job;
+    match &task {
+        Task::Prepare(lengths, seed) => {
+            *picks = lengths.draw(*seed);
+            return part;
+        }
+        Task::Stamped(most) | Task::Tasks(_, most) => touch(taken, *most),
+        Task::Counted(_) | Task::LetWait(..) | Task::Wait(..) => {}
+    }
+    let batch = if let Task::Counted(batch) = task { batch } else { 1 };
+    let course = Course { clock, from, until, picks, batch };
+    await_begin(clock, begin);
+    let before = probe.sample();
+    match task {
+        Task::Prepare(..) => {}
+        Task::Stamped(_) => contender.stamped(course, labour, taken),
+        Task::Counted(_) => part.done = contender.counted(course, labour),
+        Task::Tasks(left, _) => contender.tasks(course, &left, labour, taken),
+        Task::LetWait(meeting, rounds, sleeps) => contender.let_wait(clock, &meeting, &rounds, sleeps),
+        Task::Wait(meeting, rounds) => contender.wait(clock, &meeting, rounds, &mut part.took),
+    }
+    part.thread = probe.sample_after().delta(&before);
+    // The buffer stays with the thread, touched; what goes out is copied after the clock has stopped.
+    part.taken.clone_from(taken);
+    taken.clear();
+    part
+}
+
+/// Room for so many, every page of it written once, so that none is missing when the clock runs.
+fn touch(taken: &mut Vec<Taken>, most: usize) {
+    taken.clear();
+    if taken.capacity() < most {
+        taken.extend(std::iter::repeat_n(std::hint::black_box(Taken::default()), most));
+        taken.clear();
+    }
+}
+
+/// Waits until all threads have been told, without keeping the others from their CPUs.
+fn await_begin(clock: &Clock, begin: u64) {
+    loop {
+        let left_ns = clock.ns(begin.saturating_sub(clock.stamp()));
+        if left_ns <= 0.0 {
+            return;
+        }
+        if left_ns > 200_000.0 {
+            std::thread::sleep(Duration::from_nanos((left_ns - 100_000.0) as u64));
+        } else {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// A cell whose threads share a lock.
+pub(super) struct Contending {
+    planned: PlannedCell,
+    subject: LockSubject,
+    named: Named,
+    clock: Clock,
+    crew: Crew,
+    around: Around,
+    found: Option<Found>,
+}
+
+impl Contending {
+    pub(super) fn open(opening: Opening<'_>, subject: &LockSubject) -> Result<Self, LabError> {
+        let Opening { clock, planned, allowed, patience, .. } = opening;
+        let cell = &planned.cell;
+        let named = Named::parse(&subject.lock).map_err(|_| LabError::UnknownLock(subject.lock.clone()))?;
+        let places = places(cell.placement, &cell.cpus, subject.threads);
+        Ok(Contending {
+            planned: planned.clone(),
+            subject: subject.clone(),
+            named,
+            clock: *clock,
+            crew: Crew::start(clock, &subject.lock, named, subject.work, &places, patience)?,
+            around: Around::start(cell, allowed)?,
+            found: None,
+        })
+    }
+
+    /// Finds out how long a unit of work takes and what a model is to start from, and lets the threads draw their lengths.
+    pub(super) fn calibrate(&mut self, calibrator: &mut Calibrator) -> Result<(), LabError> {
+        let found = calibrator.calibrate(&self.planned.cell, &self.subject, self.named)?;
+        self.crew.prepare(found.lengths, 0x10C4)?;
+        self.found = Some(found);
+        Ok(())
+    }
+
+    pub(super) fn calibration(&self) -> Option<Calibration> {
+        self.found.as_ref().and_then(|found| found.calibration.clone())
+    }
+
+    pub(super) fn block(&mut self, kind: BlockKind, start_ticks: u64) -> Result<Measured, LabError> {
+        let mut tries = TRIES;
+        loop {
+            let measured = self.attempt(kind, start_ticks)?;
+            let acquisitions: u64 =
+                measured.contended.iter().flat_map(|contended| &contended.block.acquisitions).sum();
+            tries -= 1;
+            // A window in which the machine was elsewhere says nothing; one that is empty again and again does.
+            if acquisitions > 0 || tries == 0 {
+                return if acquisitions > 0 {
+                    Ok(measured)
+                } else {
+                    Err(LabError::Stuck {
+                        mechanism: self.subject.lock.clone(),
+                        placement: self.planned.cell.placement.to_string(),
+                        seconds: self.planned.budget.stamped_ns / 1_000_000_000,
+                    })
+                };
+            }
+        }
+    }
+
+    fn attempt(&mut self, kind: BlockKind, start_ticks: u64) -> Result<Measured, LabError> {
+        let cycle_ns = self.subject.cycle_ns();
+        let budget = &self.planned.budget;
+        let threads = self.crew.threads();
+        let warm_up_ns = (WARM_UP_CYCLES * cycle_ns).clamp(WARM_UP_NS, LONGEST_WARM_UP_NS);
+        let (task, window, longer) = if let Some(tasks) = self.subject.tasks {
+            let left = Arc::new(AtomicU64::new(tasks));
+            let longest = Duration::from_nanos(tasks.saturating_mul(cycle_ns).saturating_mul(5).min(1 << 60));
+            let window = Window { until: u64::MAX, ..self.crew.window(0, 0) };
+            (Task::Tasks(left, tasks as usize + 1), window, longest)
+        } else if kind == BlockKind::Stretch {
+            let batch = (LOOK_NS / cycle_ns.max(SHORTEST_CYCLE_NS)).max(1) as u32;
+            (Task::Counted(batch), self.crew.window(warm_up_ns, budget.stretch_ns), Duration::ZERO)
+        } else {
+            let each_ns = cycle_ns.max(SHORTEST_CYCLE_NS);
+            let length_ns =
+                budget.stamped_ns.min(MOST_TAKEN / 2 * each_ns - warm_up_ns.min(MOST_TAKEN / 4 * each_ns));
+            let fits = ((warm_up_ns + length_ns) / each_ns + 64) * 3 / 2;
+            let most = fits.min(MOST_TAKEN) as usize;
+            (Task::Stamped(most), self.crew.window(warm_up_ns, length_ns), Duration::ZERO)
+        };
+        let before = self.around.go();
+        let parts = self.crew.run(vec![task; threads], window, longer);
+        let system = self.around.rest(&before);
+        let parts = parts?;
+        let counters: Vec<ThreadCounters> = parts.iter().map(|part| part.thread).collect();
+        let (cost, disturbance) = settle(&counters, system, None);
+        let began_s = self.clock.ns(window.from.saturating_sub(start_ticks)) / 1e9;
+        let (contended, all) = if kind == BlockKind::Stretch && self.subject.tasks.is_none() {
+            self.counted(&parts, window)
+        } else {
+            self.stamped(parts, window, start_ticks)
+        };
+        Ok(Measured {
+            per_stretch: 1,
+            accounted_round_trips: all,
+            began_s,
+            lead_cpus: vec![self.planned.cell.cpus[0]],
+            cost,
+            disturbance,
+            contended: Some(contended),
+            ..Measured::default()
+        })
+    }
+
+    fn counted(&self, parts: &[Part], window: Window) -> (Contended, u64) {
+        let block = ContentionBlock {
+            work: parts.iter().map(|part| part.done.units).sum(),
+            acquisitions: parts.iter().map(|part| part.done.acquisitions.round() as u64).collect(),
+            seen: None,
+        };
+        let elapsed_ns = self.clock.ns(window.until - window.from) as u64;
+        let all = parts.iter().map(|part| part.done.all).sum();
+        (Contended { block, elapsed_ns: elapsed_ns.max(1), waits: Vec::new() }, all)
+    }
+
+    fn stamped(&self, parts: Vec<Part>, window: Window, start_ticks: u64) -> (Contended, u64) {
+        let threads: Vec<Vec<Taken>> = parts.into_iter().map(|part| part.taken).collect();
+        let last = |all: &Vec<Taken>| all.last().map_or(0, |last| last.released);
+        let (from, until) = if self.subject.tasks.is_some() {
+            (window.begin, threads.iter().map(last).max().unwrap_or(window.begin) + 1)
+        } else {
+            // Where a thread had no room left, what came after is not known of it.
+            let known = threads.iter().map(last).min().unwrap_or(window.until);
+            (window.from, window.until.min(known.max(window.from + 1)))
+        };
+        let mut found = account(&threads, from, until);
+        let all: u64 = threads.iter().map(|all| all.len() as u64).sum();
+        if self.subject.tasks.is_some() {
+            whole_tasks(&mut found, &threads);
+        }
+        let cpus = &self.planned.cell.cpus;
+        let waits = found
+            .waits
+            .iter()
+            .map(|(at, ticks, thread)| Waited {
+                ps: self.clock.ps(*ticks),
+                at_s: self.clock.ns(at.saturating_sub(start_ticks)) / 1e9,
+                cpu: cpus[*thread as usize % cpus.len()],
+            })
+            .collect();
+        let seen = in_ns(&found.seen, &self.clock);
+        let block = ContentionBlock { work: found.units, acquisitions: found.acquisitions, seen: Some(seen) };
+        let elapsed_ns = self.clock.ns(until - from) as u64;
+        (Contended { block, elapsed_ns: elapsed_ns.max(1), waits }, all)
+    }
+}
+
+/// A run of tasks is counted as a whole: its last stretches have no acquisition after them, and what stands in their place is
+/// none.
+fn whole_tasks(found: &mut Account, threads: &[Vec<Taken>]) {
+    found.units = threads.iter().flatten().map(|taken| (taken.think + taken.hold) as f64).sum();
+    for (thread, all) in threads.iter().enumerate() {
+        let ends = all.last().filter(|last| last.released == last.free);
+        if let Some(end) = ends {
+            found.acquisitions[thread] = found.acquisitions[thread].saturating_sub(1);
+            found.waits.retain(|(at, _, of)| (*at, *of) != (end.got, thread as u32));
+        }
+    }
+}
+
+fn in_ns(seen: &ContentionSeen, clock: &Clock) -> ContentionSeen {
+    let ns = |ticks: f64| clock.ns(ticks as u64);
+    ContentionSeen {
+        wait_ns: ns(seen.wait_ns),
+        hold_ns: ns(seen.hold_ns),
+        think_ns: ns(seen.think_ns),
+        handoff_ns: ns(seen.handoff_ns),
+        starved_ns: ns(seen.starved_ns),
+        ..*seen
+    }
+}
+
+/// On which CPUs the threads run: pinned, each on its own as far as there are any, and then in turns.
+pub(super) fn places(placement: Placement, cpus: &[u32], threads: u32) -> Vec<Vec<u32>> {
+    (0..threads as usize)
+        .map(|thread| match placement {
+            Placement::Pinned => vec![cpus[thread % cpus.len()]],
+            Placement::SameCpu | Placement::Free => cpus.to_vec(),
+        })
+        .collect()
+}

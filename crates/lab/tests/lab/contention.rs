@@ -1,0 +1,110 @@
+//! Plans of locks: which cells stand together, and what is not measured.
+
+use threadtoll_lab::contention::{SCENARIOS, Wanted, scenario};
+use threadtoll_lab::plan::{LockChoice, Planned, Site, contention, unsound};
+use threadtoll_lab::queue::Queues;
+use threadtoll_lab::simulated::SimulatedRig;
+use threadtoll_record::{LockSubject, Placement, Plan, PlannedCell, Share, Subject, Work};
+
+fn planned(name: &str, locks: &[&str], wanted: Wanted) -> Planned {
+    let topology = SimulatedRig::topology();
+    let site = Site::named(&topology, &[0, 2, 4]);
+    let choice = LockChoice {
+        locks: locks.iter().map(|lock| (*lock).to_string()).collect(),
+        placements: vec![Placement::Pinned],
+        wanted,
+    };
+    contention(&site, scenario(name).unwrap(), &choice)
+}
+
+fn plan(groups: Vec<Vec<PlannedCell>>) -> Plan {
+    Plan {
+        run: "run".into(),
+        command: vec!["contention".into()],
+        seed: 1,
+        over_ns: 10_000,
+        options: Default::default(),
+        refused: Vec::new(),
+        groups,
+    }
+}
+
+fn locks(group: &[PlannedCell]) -> impl Iterator<Item = &LockSubject> {
+    group.iter().filter_map(|planned| planned.cell.lock())
+}
+
+#[test]
+fn every_group_has_the_reference_and_the_thread_alone_that_its_cells_are_against() {
+    for scenario in SCENARIOS {
+        for work in [Work::Spin, Work::Sleep] {
+            let wanted = Wanted { work: Some(work), ..Wanted::default() };
+            let (groups, _) = planned(scenario.name, &[], wanted);
+            assert!(!groups.is_empty(), "{scenario:?}");
+            for group in &groups {
+                assert!(group.len() <= 8 && group[0].cell.lock().is_none(), "{scenario:?}");
+                let alone = group[1].cell.lock().unwrap();
+                assert!(alone.is_alone() && group.len() > 2, "{scenario:?}");
+                assert!(locks(&group[2..]).all(|lock| lock.is_against(alone)), "{scenario:?} {work}");
+                let rounds = group[0].budget.rounds;
+                assert!(group.iter().all(|planned| planned.budget.rounds == rounds));
+            }
+            let topology = SimulatedRig::topology();
+            assert_eq!(unsound(&plan(groups), &topology, &Queues::default()), None, "{scenario:?}");
+        }
+    }
+}
+
+#[test]
+fn threads_go_from_one_to_one_more_than_there_are_cpus() {
+    let (groups, refused) = planned("hold-sweep", &["std-mutex", "ticket"], Wanted::default());
+    let threads = |name: &str| {
+        let mut all: Vec<u32> = groups
+            .iter()
+            .flat_map(|group| locks(group))
+            .filter(|lock| lock.lock == name)
+            .map(|lock| lock.threads)
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    assert_eq!(threads("std-mutex"), [1, 2, 3, 4]);
+    assert_eq!(threads("ticket"), [1, 2, 3], "whoever waits for it never sleeps");
+    assert!(refused.iter().any(|refused| refused.what.contains("ticket with 4 threads")), "{refused:?}");
+    let shared =
+        groups.iter().flatten().find(|planned| planned.cell.lock().is_some_and(|lock| lock.threads == 4));
+    assert_eq!(shared.unwrap().cell.cpus.len(), 3, "they share the three that there are");
+}
+
+#[test]
+fn counters_hold_nothing_and_only_locks_for_readers_are_read() {
+    let wanted = Wanted { read_shares: Share::new(0.5).map(|share| vec![share]), ..Wanted::default() };
+    let (groups, _) = planned("hold-sweep", &["counter-sharded", "std-rwlock", "spin"], wanted);
+    let all = || groups.iter().flat_map(|group| locks(group));
+    assert!(all().filter(|lock| lock.lock == "counter-sharded").all(|lock| lock.hold_ns == 0));
+    assert_eq!(
+        all().filter(|lock| lock.lock == "counter-sharded").count(),
+        4,
+        "one row, whatever the shares"
+    );
+    assert!(all().all(|lock| (lock.lock == "std-rwlock") == lock.read_share.is_some()));
+}
+
+#[test]
+fn plans_that_were_tampered_with_are_not_measured() {
+    let spoilt = |change: &dyn Fn(&mut LockSubject)| {
+        let (mut groups, _) = planned("hold-sweep", &["std-mutex"], Wanted::default());
+        if let Subject::Lock(lock) = &mut groups[0][2].cell.subject {
+            change(lock);
+        }
+        unsound(&plan(groups), &SimulatedRig::topology(), &Queues::default())
+    };
+    assert_eq!(spoilt(&|_| ()), None);
+    assert!(spoilt(&|lock| lock.lock = "padlock".into()).is_some());
+    assert!(spoilt(&|lock| lock.threads = 0).is_some());
+    assert!(spoilt(&|lock| lock.threads = 100_000).is_some());
+    assert!(spoilt(&|lock| lock.read_share = Some(Share::NONE)).is_some());
+    assert!(spoilt(&|lock| (lock.hold_ns, lock.think_ns) = (0, 0)).is_some());
+    assert!(spoilt(&|lock| lock.hold_ns = u64::MAX / 2).is_some());
+    assert!(spoilt(&|lock| lock.tasks = Some(u64::MAX)).is_some());
+}

@@ -1,0 +1,82 @@
+//! What was measured of locks, in the page: a map for each, the prediction beside it, and the table of its cells.
+
+use std::fmt::Write;
+
+use threadtoll_record::Record;
+
+use super::escape::escape;
+use crate::locks::{Section, columns, notes, sections};
+
+/// Rows of all tables of a run together.
+const MOST_ROWS: usize = 500;
+
+/// All that was measured of locks; nothing where nothing was.
+pub(super) fn section(records: &[Record]) -> String {
+    let sections = sections(records);
+    if sections.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from(
+        "<h2>Locks</h2>\n<p>Work per second of all threads against one thread alone without the lock. What is predicted was written down before the cell was measured.</p>\n",
+    );
+    let mut left = MOST_ROWS;
+    for section in &sections {
+        let heading = escape(&section.heading());
+        let _ = writeln!(html, "<h3>{heading}</h3>");
+        if section.map().is_some() {
+            let _ = writeln!(
+                html,
+                "<div class=\"chart\" data-chart=\"surface\" data-label=\"{heading}\" role=\"img\" aria-label=\"Speed-up by threads as a heat map, measured and predicted; the table below has the figures\"></div>"
+            );
+        }
+        html.push_str(&table(section, &heading, &mut left));
+    }
+    let all: usize = sections.iter().map(|section| section.rows.len()).sum();
+    if all > MOST_ROWS {
+        let _ = writeln!(html, "<p class=\"note\">{} more rows are in the file.</p>", all - MOST_ROWS);
+    }
+    for note in notes(&sections) {
+        let _ = writeln!(html, "<p class=\"note\">{}</p>", escape(&note));
+    }
+    html
+}
+
+fn table(section: &Section<'_>, heading: &str, left: &mut usize) -> String {
+    let shown = section.rows.len().min(*left);
+    *left -= shown;
+    if shown == 0 {
+        return String::new();
+    }
+    let columns = columns(section);
+    let mut html = format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{heading}\"><table class=\"sortable\">\n<thead><tr><th scope=\"col\"><button type=\"button\">cell</button></th>"
+    );
+    for column in &columns {
+        let head = match column.group {
+            "" => column.head.to_string(),
+            group => format!("{group} {}", column.head),
+        };
+        let _ = write!(
+            html,
+            "<th scope=\"col\"><button type=\"button\" title=\"{}\">{}</button></th>",
+            escape(column.title),
+            escape(&head)
+        );
+    }
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for (row, label) in section.rows[..shown].iter().zip(section.labels()) {
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(&label));
+        for column in &columns {
+            let (value, shown) = (column.value)(row);
+            let main = if column.rank == 0 { " class=\"main\"" } else { "" };
+            let sorted = match value.filter(|value| value.is_finite()) {
+                Some(value) => format!(" data-v=\"{value:e}\""),
+                None => " data-v=\"\"".into(),
+            };
+            let _ = write!(html, "<td{main}{sorted}>{}</td>", escape(&shown));
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody></table></div>\n");
+    html
+}
