@@ -1,6 +1,6 @@
 //! Locks, one a file and one line in the registry each.
 //!
-//! A lock is a [`RawLock`]: it runs a section of code that excludes all others. What threads do with it is the business of the
+//! A lock is a `RawLock`: it runs a section of code that excludes all others. What threads do with it is the business of the
 //! scenarios in [`contention`](crate::contention), whose loops are compiled anew for each lock, so that around the section there is
 //! nothing but the lock itself. The rows `counter-*` hold no lock for the section: they say what counting costs when the
 //! section is nothing but a count.
