@@ -506,6 +506,9 @@ fn judged(what: String, against: &Against) -> String {
             against.blocks,
             fold::PAIRS
         ),
+        Verdict::Open if against.interval95[0] > 1.0 || against.interval95[1] < 1.0 => {
+            format!("{what}; not every group had the {} pairs that a verdict needs.", fold::PAIRS)
+        }
         Verdict::Open => format!("{what}: the pairs do not decide which is better."),
         Verdict::NoWorse => format!("{what}: no worse, within 5%."),
         Verdict::Better | Verdict::Worse => format!("{what}."),

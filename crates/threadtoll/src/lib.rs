@@ -4,7 +4,7 @@
 //!
 //! | you have | take | what a message costs its sender |
 //! |---|---|---|
-//! | one sender, one receiver | [`pipe::unbounded`], or [`pipe::bounded`] where the receiver may hold the sender back | two stores and two loads: no locked instruction, no fence, no system call |
+//! | one sender, one receiver | [`pipe::unbounded`], or [`pipe::bounded`] where the receiver may hold the sender back | two stores and two loads: no locked instruction, no fence, no system call, but where it [takes memory](pipe#what-is-promised) |
 //! | many senders, one receiver | [`funnel::unbounded`], or one with a ceiling | the same and one `fetch_add` |
 //! | one thread that asks another and waits for the answer | [`call::line`] | one store and two loads; the line comes back with the answer |
 //!

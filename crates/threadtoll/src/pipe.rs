@@ -24,7 +24,8 @@
 //! - `send` on an unbounded pipe never waits for anybody, and takes every message while the receiver lives. `try_recv` never waits
 //!   for anybody.
 //! - A receiver that sleeps is woken; no message waits for the next one to be noticed. A send that finds nobody asleep
-//!   executes no system call, no fence and no locked instruction.
+//!   executes no system call, no fence and no locked instruction; but one in every chunk (256 KiB of messages), where the receiver is far
+//!   behind, takes its next chunk by an atomic operation, or from the allocator.
 //! - Everything that `send` took while the receiver lived is received or, if the receiver is dropped, dropped, once, also if destructors
 //!   panic. A message that could not be sent is handed back.
 //! - Steady traffic allocates nothing.

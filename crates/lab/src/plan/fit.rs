@@ -1,6 +1,6 @@
 //! Blocks that fit between the gaps of the machine.
 
-use threadtoll_record::{CpuNoise, Placement, PlannedCell};
+use threadtoll_record::{Cell, CpuNoise, Placement, PlannedCell};
 
 /// Gaps from this length on spoil a block: shorter ones are interrupts, which no block escapes.
 const SPOILS_NS: u64 = 100_000;
@@ -14,12 +14,13 @@ const MOST: u64 = 6;
 /// Where something takes the CPUs away every few milliseconds, as hypervisors do, makes more and shorter blocks of the same time, so
 /// that most of them fall between two gaps. What blocks cost beside their own time grows with their number.
 ///
-/// Groups with threads that are free to roam keep their blocks: the scheduler needs the time.
+/// Groups with threads that are free to roam, or take turns on a CPU, keep their blocks: the scheduler needs the time.
 pub fn fit(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
     let Some(calm_ns) = calm_ns(noise) else { return };
     let wanted_ns = ((calm_ns / PART) as u64).max(SHORTEST_NS);
     for group in groups {
-        if group.iter().any(|planned| planned.cell.placement == Placement::Free) {
+        let scheduled = |cell: &Cell| cell.placement == Placement::Free || cell.oversubscribed();
+        if group.iter().any(|planned| scheduled(&planned.cell)) {
             continue;
         }
         let longest_ns = group.iter().map(|planned| planned.budget.stretch_ns.max(planned.budget.stamped_ns));

@@ -49,6 +49,14 @@ pub fn stream_budget(time_ns: u64) -> Budget {
     }
 }
 
+/// Where threads take turns on a CPU, a block covers many of the scheduler's time slices (some milliseconds each), or it would show
+/// which thread happened to run.
+const SLICES_NS: u64 = 100_000_000;
+
+fn over_slices(budget: Budget) -> Budget {
+    Budget { stretch_ns: budget.stretch_ns.max(SLICES_NS), ..budget }
+}
+
 /// Queues in a scenario, each in all the ways that are wanted and that it has.
 ///
 /// A row that a queue does not have, such as several senders where it takes one, is left out without a line.
@@ -64,6 +72,8 @@ pub fn queue(
         for senders in &choice.senders {
             let stand = Stand { site, scenario, choice, placement: *placement, senders: *senders };
             let rows: Vec<Row> = queues.iter().flat_map(|queue| stand.rows(queue, &mut found)).collect();
+            let crowded = rows.iter().any(|row| row.cell.oversubscribed());
+            let budget = if crowded { over_slices(budget) } else { budget };
             let plan = GroupPlan { stand, budget };
             found.groups.extend(plan.groups(&rows));
         }

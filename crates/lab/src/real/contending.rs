@@ -37,8 +37,6 @@ const NOTICE_EACH_NS: f64 = 20_000.0;
 const SHORTEST_CYCLE_NS: u64 = 50;
 /// Where they are not stamped, the clock is looked at about this often, in nanoseconds.
 const LOOK_NS: u64 = 3_000;
-/// What a block that gave nothing is tried again before it counts as stuck.
-const TRIES: u32 = 3;
 
 /// What a thread is told to do.
 #[derive(Clone)]
@@ -358,23 +356,23 @@ impl Contending {
     }
 
     pub(super) fn block(&mut self, kind: BlockKind, start_ticks: u64) -> Result<Measured, LabError> {
-        let mut tries = TRIES;
+        let deadline = Instant::now() + self.crew.patience;
         loop {
             let measured = self.attempt(kind, start_ticks)?;
-            let acquisitions: u64 =
-                measured.contended.iter().flat_map(|contended| &contended.block.acquisitions).sum();
-            tries -= 1;
             // A window in which the machine was elsewhere says nothing; one that is empty again and again does.
-            if acquisitions > 0 || tries == 0 {
-                return if acquisitions > 0 {
-                    Ok(measured)
-                } else {
-                    Err(LabError::Stuck {
-                        mechanism: self.subject.lock.clone(),
-                        placement: self.planned.cell.placement.to_string(),
-                        seconds: self.planned.budget.stamped_ns / 1_000_000_000,
-                    })
-                };
+            if measured
+                .contended
+                .iter()
+                .any(|contended| contended.block.acquisitions.iter().any(|taken| *taken > 0))
+            {
+                return Ok(measured);
+            }
+            if Instant::now() >= deadline {
+                return Err(LabError::Stuck {
+                    mechanism: self.subject.lock.clone(),
+                    placement: self.planned.cell.placement.to_string(),
+                    seconds: self.crew.patience.as_secs(),
+                });
             }
         }
     }

@@ -216,6 +216,10 @@ fn several_senders_take_further_cpus_and_the_receiver_the_second_of_the_pair() {
     let (groups, _) = queue(&site, stream(), &[funnel], &many, stream_budget(1_000_000));
     assert_eq!(groups[0][1].cell.cpus, [4, 6]);
     assert!(groups[0][1].cell.oversubscribed());
+    assert!(
+        groups[0].iter().all(|planned| planned.budget.stretch_ns >= 100_000_000),
+        "over many time slices"
+    );
 }
 
 #[test]

@@ -308,7 +308,7 @@ impl<T, W: Wait> Sender<T, W> {
         // One read-modify-write that tells the ticket, whether the receiver sleeps, and whether it is gone. Acquire: see
         // `chunks`. Release: so that it is part of every chain of draws that `note_cutoff` ends.
         let drawn = self.shared.tail.fetch_add(count * TICKET, mutate!(draw, AcqRel));
-        match drawn & (ALIVE | CLOSED) {
+        match drawn & mutate!(see_closed, ALIVE | CLOSED => ALIVE) {
             ALIVE => Ok(drawn),
             0 => Err(NoTicket::Forked),
             _ => Err(NoTicket::Disconnected),

@@ -174,6 +174,7 @@ model! {
 model! {
     /// The receiver leaves while two senders send: each message is received, dropped or handed back.
     receiver_leaves(Refuses) fewer 1
+    steps [see_closed]
     {
         tally(4);
         let (sender, mut receiver) = unbounded(SpinYield);

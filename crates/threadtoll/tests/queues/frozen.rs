@@ -289,4 +289,5 @@ fn a_funnel_with_a_frozen_sender() {
         assert_eq!(next, [number, sent]);
     });
     println!("held up by a sender in the midst of its send {pending} times");
+    assert!(pending > 0, "no sender was ever stopped in the midst of its send: this has shown nothing");
 }
