@@ -7,8 +7,8 @@
 use super::memory::{Geometry, Memory};
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering, boxed, free_boxed, mutate};
 
-/// Bytes that home has where the capacity does not say. Twice as much gains nothing; a quarter loses a fifth of what batches carry, because
-/// home is full, and left for a chunk, before the receiver has read a few of them.
+/// Bytes that home has where the capacity does not say: room for many batches, so that home is not full, and left for a chunk, before the
+/// receiver has read a few of them.
 const HOME_BYTES: usize = 64 << 10;
 /// Bytes of a chunk of small messages.
 const CHUNK_BYTES: usize = 256 << 10;
