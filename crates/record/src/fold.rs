@@ -239,6 +239,15 @@ fn ratio(
         (true, false) => by_round(to, &one_a_hand_off),
     };
     let own = if figures.rates { by_round(of, &rate) } else { by_round(of, &stretch_median) };
+    by_rounds(own, &base, seed)
+}
+
+/// The ratio of two cells' figures by round: median, interval, pairs. Null with fewer than two pairs.
+fn by_rounds(
+    own: BTreeMap<u32, f64>,
+    base: &BTreeMap<u32, f64>,
+    seed: u64,
+) -> Option<(f64, [f64; 2], usize)> {
     let ratios: Vec<f64> = own
         .into_iter()
         .filter_map(|(round, value)| Some(value / base.get(&round)?))

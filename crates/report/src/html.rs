@@ -10,6 +10,7 @@ mod escape;
 mod locks;
 mod queue;
 mod sections;
+mod sortable;
 
 use threadtoll_record::file::Results;
 

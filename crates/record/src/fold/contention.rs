@@ -8,7 +8,7 @@ use crate::{
     LoopKind, PlannedCell, Record, RecordKind, Warning,
 };
 
-use super::{Marked, round, significant, verdict_of_rates};
+use super::{Marked, by_rounds, round, significant, verdict_of_rates};
 
 /// What speed-ups compare.
 const COMPARED_WORK: &str = "work_per_s";
@@ -151,17 +151,7 @@ fn paired(all: &[Marked<'_>], of: Figure<'_>, to: Figure<'_>, seed: u64) -> Opti
             .filter_map(|marked| Some((marked.block.seq, figure(marked.block)?)))
             .collect()
     };
-    let base = by_round(to);
-    let ratios: Vec<f64> = by_round(of)
-        .into_iter()
-        .filter_map(|(round, rate)| Some(rate / base.get(&round)?))
-        .filter(|ratio| ratio.is_finite())
-        .collect();
-    if ratios.len() < 2 {
-        return None;
-    }
-    let (median, interval) = resample::median(&ratios, seed)?;
-    Some((median, interval, ratios.len()))
+    by_rounds(by_round(of), &by_round(to), seed)
 }
 
 /// What the stamps of all blocks showed.

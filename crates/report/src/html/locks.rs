@@ -5,6 +5,7 @@ use std::fmt::Write;
 use threadtoll_record::Record;
 
 use super::escape::escape;
+use super::sortable::{Head, sortable};
 use crate::locks::{Section, columns, notes, sections};
 
 /// Rows of all tables of a run together.
@@ -48,35 +49,18 @@ fn table(section: &Section<'_>, heading: &str, left: &mut usize) -> String {
         return String::new();
     }
     let columns = columns(section);
-    let mut html = format!(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{heading}\"><table class=\"sortable\">\n<thead><tr><th scope=\"col\"><button type=\"button\">cell</button></th>"
-    );
-    for column in &columns {
-        let head = match column.group {
-            "" => column.head.to_string(),
-            group => format!("{group} {}", column.head),
-        };
-        let _ = write!(
-            html,
-            "<th scope=\"col\"><button type=\"button\" title=\"{}\">{}</button></th>",
-            escape(column.title),
-            escape(&head)
-        );
-    }
-    html.push_str("</tr></thead>\n<tbody>\n");
-    for (row, label) in section.rows[..shown].iter().zip(section.labels()) {
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(&label));
-        for column in &columns {
-            let (value, shown) = (column.value)(row);
-            let main = if column.rank == 0 { " class=\"main\"" } else { "" };
-            let sorted = match value.filter(|value| value.is_finite()) {
-                Some(value) => format!(" data-v=\"{value:e}\""),
-                None => " data-v=\"\"".into(),
-            };
-            let _ = write!(html, "<td{main}{sorted}>{}</td>", escape(&shown));
-        }
-        html.push_str("</tr>\n");
-    }
-    html.push_str("</tbody></table></div>\n");
-    html
+    let heads: Vec<Head<'_>> = columns
+        .iter()
+        .map(|column| Head {
+            group: column.group,
+            head: column.head,
+            title: column.title,
+            main: column.rank == 0,
+        })
+        .collect();
+    let rows = section.rows[..shown]
+        .iter()
+        .zip(section.labels())
+        .map(|(row, label)| (label, columns.iter().map(|column| (column.value)(row)).collect()));
+    sortable("cell", heading, &heads, rows)
 }

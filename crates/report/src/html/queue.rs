@@ -5,6 +5,7 @@ use std::fmt::Write;
 use threadtoll_record::{Record, file::Results};
 
 use super::escape::escape;
+use super::sortable::{Head, sortable};
 use crate::queues::{Section, columns, notes, sections};
 
 /// Rows of all tables of a run together.
@@ -41,37 +42,17 @@ fn table(results: &Results, section: &Section<'_>, left: &mut usize) -> String {
     }
     let heading = escape(&section.heading());
     let columns = columns(results, section);
-    let mut html = format!(
-        "<h3>{heading}</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{heading}\"><table class=\"sortable\">\n<thead><tr><th scope=\"col\"><button type=\"button\">queue</button></th>"
-    );
-    for column in &columns {
-        let head = match column.group {
-            "" => column.head.clone(),
-            group => format!("{group} {}", column.head),
-        };
-        let _ = write!(
-            html,
-            "<th scope=\"col\"><button type=\"button\" title=\"{}\">{}</button></th>",
-            escape(column.title),
-            escape(&head)
-        );
-    }
-    html.push_str("</tr></thead>\n<tbody>\n");
-    for row in rows {
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(&row.label()));
-        for column in &columns {
-            let (value, shown) = (column.value)(section, row);
-            let main = if column.rank == 0 { " class=\"main\"" } else { "" };
-            // Words are sorted as they stand, figures by what they are.
-            let sorted = match value.filter(|value| value.is_finite()) {
-                Some(value) => format!(" data-v=\"{value:e}\""),
-                None if shown.chars().any(char::is_alphabetic) => String::new(),
-                None => " data-v=\"\"".into(),
-            };
-            let _ = write!(html, "<td{main}{sorted}>{}</td>", escape(&shown));
-        }
-        html.push_str("</tr>\n");
-    }
-    html.push_str("</tbody></table></div>\n");
-    html
+    let heads: Vec<Head<'_>> = columns
+        .iter()
+        .map(|column| Head {
+            group: column.group,
+            head: &column.head,
+            title: column.title,
+            main: column.rank == 0,
+        })
+        .collect();
+    let rows = rows
+        .iter()
+        .map(|row| (row.label(), columns.iter().map(|column| (column.value)(section, row)).collect()));
+    format!("<h3>{heading}</h3>\n{}", sortable("queue", &heading, &heads, rows))
 }

@@ -5,7 +5,7 @@ use threadtoll_record::{Record, file::Results};
 use unicode_width::UnicodeWidthStr;
 
 use super::ladder::plural;
-use super::table::{Column, Table, pad_left, pad_right};
+use super::table::{Column, Table, below, pad_left, pad_right};
 use super::{ACCENT, BOLD, DIM, PLAIN, Style};
 use crate::clean::clean;
 use crate::locks::{Map, Section, columns, notes, sections};
@@ -47,24 +47,9 @@ pub fn contention(results: &Results, records: &[Record], style: &Style) -> Strin
         }
         let (table, dropped) = table(section).draw(style);
         text.push_str(&table);
-        left_out.extend(dropped.into_iter().filter(|head| !left_out.contains(head)).collect::<Vec<_>>());
+        left_out.extend(dropped);
     }
-    let mut notes = notes(&sections);
-    if !left_out.is_empty() {
-        notes.insert(
-            0,
-            format!(
-                "Left out for lack of width: {}. A wider terminal, --json and the HTML page have them.",
-                left_out.join(", ")
-            ),
-        );
-    }
-    if !notes.is_empty() {
-        text.push('\n');
-    }
-    for note in notes {
-        text.push_str(&style.paragraph(DIM, &note));
-    }
+    text.push_str(&below(&left_out, notes(&sections), style));
     text
 }
 

@@ -3,7 +3,7 @@
 use threadtoll_record::{Record, file::Results};
 
 use super::ladder::{plural, relation};
-use super::table::{Column, Table};
+use super::table::{Column, Table, below};
 use super::{ACCENT, BOLD, DIM, PLAIN, Style};
 use crate::clean::clean;
 use crate::queues::{Section, columns, notes, sections};
@@ -38,24 +38,9 @@ pub fn queues(results: &Results, records: &[Record], style: &Style) -> String {
         text.push_str(&style.paragraph(BOLD, &section.heading()));
         let (table, dropped) = table(results, section).draw(style);
         text.push_str(&table);
-        left_out.extend(dropped.into_iter().filter(|head| !left_out.contains(head)).collect::<Vec<_>>());
+        left_out.extend(dropped);
     }
-    let mut notes = notes(&sections);
-    if !left_out.is_empty() {
-        notes.insert(
-            0,
-            format!(
-                "Left out for lack of width: {}. A wider terminal, --json and the HTML page have them.",
-                left_out.join(", ")
-            ),
-        );
-    }
-    if !notes.is_empty() {
-        text.push('\n');
-    }
-    for note in notes {
-        text.push_str(&style.paragraph(DIM, &note));
-    }
+    text.push_str(&below(&left_out, notes(&sections), style));
     text
 }
 

@@ -146,3 +146,21 @@ pub(super) fn pad_left(text: &str, width: usize) -> String {
 pub(super) fn pad_right(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
+
+/// What stands below tables: the columns that a narrow terminal left out, each once, and notes.
+pub(super) fn below(left_out: &[String], notes: Vec<String>, style: &Style) -> String {
+    let mut heads: Vec<&str> = Vec::new();
+    for head in left_out {
+        if !heads.contains(&head.as_str()) {
+            heads.push(head);
+        }
+    }
+    let left_out = (!heads.is_empty()).then(|| {
+        format!(
+            "Left out for lack of width: {}. A wider terminal, --json and the HTML page have them.",
+            heads.join(", ")
+        )
+    });
+    let notes: String = left_out.into_iter().chain(notes).map(|note| style.paragraph(DIM, &note)).collect();
+    if notes.is_empty() { notes } else { format!("\n{notes}") }
+}
