@@ -116,8 +116,8 @@ pub fn is_stream(planned: &PlannedCell) -> bool {
 /// The cells of a group that the cell `index` is compared with, the reference first.
 ///
 /// A form that signals after unlocking, or is kept awake, is compared with the plain one. A queue of ours is compared with
-/// everything in the group that waits as it does; where it adapts its waiting, also with itself spinning; and its batches
-/// also with every bare copy. Who stands together in a group is the plan's business.
+/// everything in the group that waits as it does; where it may sleep but hardly gets to, also with itself spinning; and its
+/// batches also with every bare copy. Who stands together in a group is the plan's business.
 pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
     let Some(planned) = cells.get(index).filter(|planned| planned.cell.lock().is_none()) else {
         return Vec::new();
@@ -125,7 +125,7 @@ pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
     let cell = &planned.cell;
     let like = |other: &Cell| match &cell.subject {
         Subject::Mechanism { .. } => partner(cell).as_ref() == Some(other),
-        Subject::Queue(queue) => queue.origin == Origin::Ours && rivals(cell, queue, other),
+        Subject::Queue(queue) => queue.origin == Origin::Ours && rivals(planned, queue, other),
         // What a lock is compared with has another figure: see `contention`.
         Subject::Lock(_) => false,
     };
@@ -143,10 +143,13 @@ fn partner(cell: &Cell) -> Option<Cell> {
 }
 
 /// Whether a cell with a queue of ours is compared with another one.
-fn rivals(cell: &Cell, queue: &QueueSubject, other: &Cell) -> bool {
+fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
+    let cell = &planned.cell;
     let alike = cell.subject.family() == other.subject.family();
     let Some(rival) = other.queue() else { return alike };
-    let itself_spinning = queue.wait == Wait::Adaptive
+    // A thread that sleeps at once does so for every single message that it waits for, but not in a stream.
+    let hardly_sleeps = queue.wait == Wait::Adaptive || queue.wait == Wait::Park && is_stream(planned);
+    let itself_spinning = hardly_sleeps
         && *rival == QueueSubject { wait: Wait::Spin, ..queue.clone() }
         && other.placement == cell.placement;
     alike || itself_spinning || (queue.batch > 1 && rival.origin == Origin::Raw)

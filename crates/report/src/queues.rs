@@ -462,6 +462,11 @@ fn beside_own(section: &Section<'_>) -> Vec<String> {
     let mut said = Vec::new();
     for row in &section.rows {
         let Some(queue) = row.queue().filter(|queue| queue.origin == Origin::Ours) else { continue };
+        let against =
+            |wanted: &dyn Fn(&Cell) -> bool| row.record.against.iter().find(|against| wanted(&against.cell));
+        let spins = |cell: &Cell| {
+            cell.queue().is_some_and(|other| other.queue == queue.queue && other.wait == Wait::Spin)
+        };
         if section.streams {
             let raw = section.raw().filter(|_| queue.wait == Wait::Spin);
             if let Some(against) = raw.and_then(|raw| row.against(&raw.record.cell)) {
@@ -469,13 +474,22 @@ fn beside_own(section: &Section<'_>) -> Vec<String> {
                     format!("{}, in batches, moves {} what a bare copy does", name(row), times_of(against));
                 said.push(judged(what, against));
             }
+            let sleeps = match queue.wait {
+                Wait::Adaptive => "adapting its wait",
+                Wait::Park => "going to sleep",
+                _ => continue,
+            };
+            if let Some(against) = against(&spins) {
+                let batches = if queue.batch > 1 { ", in batches" } else { "" };
+                let what = format!(
+                    "{}{batches}, {sleeps} where it finds nothing, moves {} what it moves spinning",
+                    name(row),
+                    times_of(against)
+                );
+                said.push(judged(what, against));
+            }
             continue;
         }
-        let against =
-            |wanted: &dyn Fn(&Cell) -> bool| row.record.against.iter().find(|against| wanted(&against.cell));
-        let spins = |cell: &Cell| {
-            cell.queue().is_some_and(|other| other.queue == queue.queue && other.wait == Wait::Spin)
-        };
         let bare = |cell: &Cell| cell.queue().is_none() && cell.name() == "futex";
         let (found, what) = match queue.wait {
             Wait::Adaptive => {

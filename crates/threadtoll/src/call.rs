@@ -96,6 +96,7 @@ impl<Q, R> Shared<Q, R> {
             side,
             many: false,
             bare: LOOKS,
+            glances: 0,
             process: self.process,
         }
     }

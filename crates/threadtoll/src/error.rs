@@ -56,8 +56,10 @@ macro_rules! plain {
 }
 
 handing_back! {
-    /// A message could not be sent, and never can be.
+    /// A message was not sent.
     SendError {
+        /// The queue is at a ceiling that refuses. Only a funnel with [`Ceiling::Refuse`](crate::funnel::Ceiling::Refuse) says so.
+        Full => "the queue is full",
         /// The receiver is gone.
         Disconnected => "the receiver is gone",
         /// This process is a forked child of the one that made the queue: the receiver is not here.
@@ -128,6 +130,7 @@ plain! {
 impl<T> From<SendError<T>> for TrySendError<T> {
     fn from(error: SendError<T>) -> Self {
         match error {
+            SendError::Full(message) => TrySendError::Full(message),
             SendError::Disconnected(message) => TrySendError::Disconnected(message),
             SendError::Forked(message) => TrySendError::Forked(message),
         }
@@ -137,6 +140,7 @@ impl<T> From<SendError<T>> for TrySendError<T> {
 impl<T> From<SendError<T>> for SendTimeoutError<T> {
     fn from(error: SendError<T>) -> Self {
         match error {
+            SendError::Full(message) => SendTimeoutError::Timeout(message),
             SendError::Disconnected(message) => SendTimeoutError::Disconnected(message),
             SendError::Forked(message) => SendTimeoutError::Forked(message),
         }

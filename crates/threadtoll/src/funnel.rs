@@ -69,7 +69,7 @@ const RETAIN: usize = 256 << 10;
 pub enum Ceiling {
     /// Its sender waits.
     Wait,
-    /// It is handed back; only `try_send`, `send_timeout` and `send_all` can be used.
+    /// It is handed back with an error. Only `send_timeout` waits for room.
     Refuse,
     /// It is dropped, and [`Sender::dropped`] counts it.
     Drop,

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use threadtoll_lab::plan::{QueueChoice, budget, queue, stream_budget};
+use threadtoll_lab::plan::{QueueChoice, ask_reply_budget, queue, stream_budget};
 use threadtoll_record::Placement;
 
 use crate::arguments::Queue;
@@ -12,9 +12,9 @@ use crate::queues::queues;
 use crate::request::{Common, QueueRequest};
 
 /// Measuring time per cell of an ask-reply where none is given.
-const ASK_REPLY_NS: u64 = 600_000_000;
-/// The same of a stream: 21 blocks of 12 ms.
-const STREAM_NS: u64 = 252_000_000;
+const ASK_REPLY_NS: u64 = 744_000_000;
+/// The same of a stream: 31 blocks of 12 ms.
+const STREAM_NS: u64 = 372_000_000;
 
 pub(crate) fn run(arguments: &Queue) -> Result<ExitCode, Failure> {
     let common = Common::check(&arguments.measure)?;
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Queue) -> Result<ExitCode, Failure> {
             let budget = if scenario.streams {
                 stream_budget(common.time_ns.unwrap_or(STREAM_NS))
             } else {
-                budget(common.time_ns.unwrap_or(ASK_REPLY_NS), common.samples)
+                ask_reply_budget(common.time_ns.unwrap_or(ASK_REPLY_NS), common.samples)
             };
             queue(site, scenario, &asked, &choice, budget)
         },

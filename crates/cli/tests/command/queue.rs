@@ -116,7 +116,7 @@ fn queues_of_the_real_machine_give_figures_that_make_sense() {
         let (rate, [low, high]) = (record.rate_per_s.unwrap(), record.interval95.rate_per_s.unwrap());
         assert!(low <= rate && rate <= high && rate > 0.0, "{name}: {low} {rate} {high}");
         assert!(record.one_way.is_none() && record.histogram.is_none() && record.count > 0, "{name}");
-        assert_eq!(record.disturbance.blocks, 21, "{name}");
+        assert_eq!(record.disturbance.blocks, 31, "{name}");
         assert_eq!(&record.against[0].cell, &plan(&written).groups[record.group][0].cell);
         assert_eq!(queue.senders, 1, "the default");
     }

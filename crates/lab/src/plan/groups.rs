@@ -28,8 +28,13 @@ pub const MOST_SAMPLES: u64 = MAX_SAMPLES * MAX_ROUNDS as u64;
 /// More time means more rounds rather than longer blocks: a block keeps a limited number of samples, and intervals
 /// come from many blocks.
 pub fn budget(time_ns: u64, samples: Option<u64>) -> Budget {
+    budget_of(ROUNDS, time_ns, samples)
+}
+
+/// The same in so many rounds at least.
+pub(super) fn budget_of(least: u32, time_ns: u64, samples: Option<u64>) -> Budget {
     let needed = samples.map_or(0, |samples| samples.div_ceil(MAX_SAMPLES)).max(time_ns / 2 / LONG_BLOCK_NS);
-    let rounds = needed.clamp(u64::from(ROUNDS), u64::from(MAX_ROUNDS)) as u32;
+    let rounds = needed.clamp(u64::from(least), u64::from(MAX_ROUNDS)) as u32;
     let half = (time_ns / 2 / u64::from(rounds)).max(1);
     Budget {
         rounds,

@@ -16,7 +16,7 @@ use crate::mechanism::find;
 use crate::queue::{self, BATCH, BLOCKS, CAPACITY, Queue, Scenario, Way};
 
 use super::cells::{Site, suited};
-use super::groups::{GROUP, LONG_BLOCK_NS, ROUNDS, group, size};
+use super::groups::{GROUP, LONG_BLOCK_NS, ROUNDS, budget_of, group, size};
 use super::{Planned, cells::place};
 
 /// The largest batch that can be asked for: more than a bounded queue holds would be no batch at its other end.
@@ -38,9 +38,18 @@ pub struct QueueChoice {
     pub neighbour: Option<Neighbour>,
 }
 
+/// Half as many rounds again as a verdict needs: it compares pairs of undisturbed blocks, and some are disturbed on every machine.
+const QUEUE_ROUNDS: u32 = ROUNDS + ROUNDS / 2;
+
+/// Spreads a time per cell over blocks of single hand-offs, half of it on stretches.
+pub fn ask_reply_budget(time_ns: u64, samples: Option<u64>) -> Budget {
+    budget_of(QUEUE_ROUNDS, time_ns, samples)
+}
+
 /// Spreads a time per cell over blocks of a stream: stretches only.
 pub fn stream_budget(time_ns: u64) -> Budget {
-    let rounds = (time_ns / LONG_BLOCK_NS).clamp(u64::from(ROUNDS), u64::from(threadtoll_record::MAX_ROUNDS));
+    let rounds =
+        (time_ns / LONG_BLOCK_NS).clamp(u64::from(QUEUE_ROUNDS), u64::from(threadtoll_record::MAX_ROUNDS));
     Budget {
         rounds: rounds as u32,
         stretch_ns: (time_ns / rounds).max(1),

@@ -277,7 +277,12 @@ impl<T, W: Wait> Receiver<T, W> {
     #[inline(always)]
     fn take(&mut self) -> Result<T, RecvError> {
         let message = self.reading.take();
-        self.took()?;
+        if let Err(forked) = self.took() {
+            // It stays where it is, like all that a child finds in its copy.
+            std::mem::forget(message);
+            self.reading.head -= 1;
+            return Err(forked);
+        }
         Ok(message)
     }
 

@@ -57,11 +57,7 @@ impl<T, W: Wait> Sender<T, W> {
     ///
     /// # Errors
     ///
-    /// If the receiver is gone; in a forked child.
-    ///
-    /// # Panics
-    ///
-    /// If the funnel has a ceiling with [`Ceiling::Refuse`] and is full: for these there is [`Sender::try_send`].
+    /// If the funnel has a ceiling with [`Ceiling::Refuse`] and is full; if the receiver is gone; in a forked child.
     #[inline]
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         let drawn = match self.draw(1, Until::Policy(None)) {
@@ -69,7 +65,7 @@ impl<T, W: Wait> Sender<T, W> {
             Err(NoTicket::Dropped) => return Ok(()),
             Err(NoTicket::Disconnected) => return Err(SendError::Disconnected(message)),
             Err(NoTicket::Forked) => return Err(SendError::Forked(message)),
-            Err(NoTicket::Full) => refused(),
+            Err(NoTicket::Full) => return Err(SendError::Full(message)),
         };
         self.put(drawn, message);
         Ok(())
@@ -193,10 +189,6 @@ impl<T, W: Wait> Sender<T, W> {
     /// # Errors
     ///
     /// As [`Sender::send`].
-    ///
-    /// # Panics
-    ///
-    /// As [`Sender::send`].
     #[inline]
     pub fn send_quiet(&self, message: T) -> Result<(), SendError<T>> {
         match self.draw(1, Until::Policy(None)) {
@@ -207,7 +199,7 @@ impl<T, W: Wait> Sender<T, W> {
             Err(NoTicket::Dropped) => Ok(()),
             Err(NoTicket::Disconnected) => Err(SendError::Disconnected(message)),
             Err(NoTicket::Forked) => Err(SendError::Forked(message)),
-            Err(NoTicket::Full) => refused(),
+            Err(NoTicket::Full) => Err(SendError::Full(message)),
         }
     }
 
@@ -248,10 +240,6 @@ impl<T, W: Wait> Sender<T, W> {
     /// # Errors
     ///
     /// As [`Sender::send`].
-    ///
-    /// # Panics
-    ///
-    /// As [`Sender::send`].
     pub fn claim(&self) -> Result<Claim<'_, T, W>, SendError<()>> {
         match self.draw(1, Until::Policy(None)) {
             Ok(drawn) => Ok(Claim { sender: self, drawn: Some(drawn) }),
@@ -259,7 +247,7 @@ impl<T, W: Wait> Sender<T, W> {
             Err(NoTicket::Dropped) => Ok(Claim { sender: self, drawn: None }),
             Err(NoTicket::Disconnected) => Err(SendError::Disconnected(())),
             Err(NoTicket::Forked) => Err(SendError::Forked(())),
-            Err(NoTicket::Full) => refused(),
+            Err(NoTicket::Full) => Err(SendError::Full(())),
         }
     }
 
@@ -384,11 +372,6 @@ impl<T, W: Wait> Sender<T, W> {
             shared.look_after_mark(ticket + 1);
         }
     }
-}
-
-#[cold]
-fn refused() -> ! {
-    panic!("a funnel that refuses at its ceiling was full: use `try_send`")
 }
 
 /// The place of one message; see [`Sender::claim`].

@@ -109,6 +109,7 @@ impl<T> Shared<T> {
             side,
             many,
             bare: crate::wait::BARE,
+            glances: if many { crate::wait::GLANCES } else { 0 },
             process: self.process,
         }
     }

@@ -417,7 +417,12 @@ impl<T, W: Wait> Receiver<T, W> {
     #[inline(always)]
     fn take(&mut self) -> Result<T, RecvError> {
         let message = self.cursor.take();
-        self.took()?;
+        if let Err(forked) = self.took() {
+            // It stays where it is, like all that a child finds in its copy.
+            std::mem::forget(message);
+            self.cursor.index -= 1;
+            return Err(forked);
+        }
         Ok(message)
     }
 

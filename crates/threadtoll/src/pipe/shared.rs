@@ -99,6 +99,7 @@ impl<T> Shared<T> {
             side,
             many: false,
             bare: crate::wait::BARE,
+            glances: if side == SENDER { crate::wait::GLANCES } else { 0 },
             process: self.process,
         }
     }

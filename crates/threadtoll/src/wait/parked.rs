@@ -66,6 +66,8 @@ pub(crate) struct Sleeper<'a> {
     pub(crate) many: bool,
     /// Looks before the first pause; usually [`super::BARE`].
     pub(crate) bare: u32,
+    /// Looks, with pauses in between, of one that otherwise sleeps at once.
+    pub(crate) glances: u32,
     /// The process in which the queue was made.
     pub(crate) process: u32,
 }

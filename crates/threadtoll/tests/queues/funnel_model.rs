@@ -212,6 +212,7 @@ impl<T: Element> Run<T> {
         let alive = self.receiver.is_some();
         let room = self.room(&sender);
         let drops = matches!(self.limit, Some((_, Ceiling::Drop)));
+        let refuses = matches!(self.limit, Some((_, Ceiling::Refuse)));
         match step {
             Step::Clone(_) => self.senders.push(sender.clone()),
             Step::Flush(_) => sender.flush(),
@@ -226,7 +227,7 @@ impl<T: Element> Run<T> {
                 surviving(|| assert!(sender.send_quiet(message).is_ok()));
                 self.dropped += 1;
             }
-            Step::Send(_) | Step::SendQuiet(_) if room > 0 => {
+            Step::Send(_) | Step::SendQuiet(_) if room > 0 || refuses => {
                 let message = self.make();
                 let sent = match step {
                     Step::Send(_) => sender.send(message),
@@ -234,6 +235,10 @@ impl<T: Element> Run<T> {
                 };
                 match sent {
                     Ok(()) => self.went_in(),
+                    Err(SendError::Full(message)) => {
+                        assert!(alive && room == 0);
+                        self.handed_back(message);
+                    }
                     Err(SendError::Disconnected(message)) => {
                         assert!(!alive);
                         self.handed_back(message);
@@ -241,7 +246,7 @@ impl<T: Element> Run<T> {
                     Err(error) => panic!("{error}"),
                 }
             }
-            Step::Claim(_, behind, used) if room > 0 || drops => {
+            Step::Claim(_, behind, used) if room > 0 || drops || refuses => {
                 self.claim(&sender, behind, used, room);
             }
             Step::SendSlice(_, many) => self.send_slice(&sender, many, room, drops),
@@ -284,6 +289,11 @@ impl<T: Element> Run<T> {
     fn claim(&mut self, sender: &Sender<T>, behind: usize, used: bool, room: usize) {
         let claim = match sender.claim() {
             Ok(claim) => claim,
+            Err(SendError::Full(())) => {
+                assert!(self.receiver.is_some() && room == 0);
+                assert!(matches!(self.limit, Some((_, Ceiling::Refuse))));
+                return;
+            }
             Err(error) => {
                 assert!(self.receiver.is_none() && matches!(error, SendError::Disconnected(())));
                 return;
