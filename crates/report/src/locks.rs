@@ -317,6 +317,13 @@ pub(crate) fn columns(section: &Section<'_>) -> Vec<Column> {
         },
         Column {
             group: "queue",
+            head: "foretold",
+            title: "threads still waiting when one has just got the lock, as a model said before",
+            rank: 11,
+            value: |row| maybe(row.predicted().map(|told| told.queue_on_entry), digits),
+        },
+        Column {
+            group: "queue",
             head: "max",
             title: "the most threads that waited at once",
             rank: 12,

@@ -55,6 +55,15 @@ pub(crate) fn share_within(begin: u64, end: u64, from: u64, until: u64) -> f64 {
     if end > begin { inside as f64 / (end - begin) as f64 } else { 0.0 }
 }
 
+/// A hand-off, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Passed {
+    /// How long the thread had waited when the lock was let go of.
+    pub(crate) waited: i64,
+    /// How long after that it had it.
+    pub(crate) took: i64,
+}
+
 /// How two threads learn what a hand-off takes.
 #[derive(Debug, Default)]
 pub(crate) struct Rendezvous {
@@ -79,11 +88,12 @@ pub(crate) trait Contender: Send {
     /// Takes and leaves the lock for as long as there are tasks, the lock first.
     fn tasks(&mut self, course: Course<'_>, left: &AtomicU64, labour: &mut Labour, taken: &mut Vec<Taken>);
 
-    /// Holds the lock until the other thread has waited for it for so long, in ticks; once a round.
+    /// Holds the lock until the other thread has waited for it for about so long, in ticks; once a round. Where the threads of the cell
+    /// sleep while they hold it, so does this one, up to the moment at which it lets go.
     fn let_wait(&mut self, clock: &Clock, meeting: &Rendezvous, rounds: &[u64], sleeps: bool);
 
-    /// Waits for the lock, once a round, and notes how long after it was let go of it had it, in ticks.
-    fn wait(&mut self, clock: &Clock, meeting: &Rendezvous, rounds: usize, took: &mut Vec<i64>);
+    /// Waits for the lock, once a round.
+    fn wait(&mut self, clock: &Clock, meeting: &Rendezvous, rounds: usize, passed: &mut Vec<Passed>);
 }
 
 /// Makes what each of so many threads takes the same lock by.
@@ -191,14 +201,16 @@ impl<L: RawLock> Contender for Of<L> {
             self.take(Pick::default(), || {
                 meeting.held.store(round, Ordering::Release);
                 while meeting.asked.load(Ordering::Acquire) < round {
-                    std::hint::spin_loop();
+                    // They may share a CPU.
+                    std::thread::yield_now();
                 }
-                let until = clock.stamp().saturating_add(wait);
                 if sleeps {
                     std::thread::sleep(std::time::Duration::from_nanos(clock.ns(wait) as u64));
-                }
-                while clock.stamp() < until {
-                    std::hint::spin_loop();
+                } else {
+                    let until = clock.stamp().saturating_add(wait);
+                    while clock.stamp() < until {
+                        std::hint::spin_loop();
+                    }
                 }
                 meeting.released.store(clock.stamp(), Ordering::Release);
             });
@@ -208,15 +220,18 @@ impl<L: RawLock> Contender for Of<L> {
         }
     }
 
-    fn wait(&mut self, clock: &Clock, meeting: &Rendezvous, rounds: usize, took: &mut Vec<i64>) {
+    fn wait(&mut self, clock: &Clock, meeting: &Rendezvous, rounds: usize, passed: &mut Vec<Passed>) {
         for round in 1..=rounds as u64 {
             while meeting.held.load(Ordering::Acquire) < round {
                 std::thread::yield_now();
             }
             meeting.asked.store(round, Ordering::Release);
+            let want = clock.stamp();
             let got = self.take(Pick::default(), || clock.stamp());
             // The lock orders this after the other thread's store; a lock that does not would show up as a negative time.
-            took.push(got.wrapping_sub(meeting.released.load(Ordering::Acquire)) as i64);
+            let released = meeting.released.load(Ordering::Acquire);
+            let ticks = |end: u64, begin: u64| end.wrapping_sub(begin) as i64;
+            passed.push(Passed { waited: ticks(released, want), took: ticks(got, released) });
             meeting.done.store(round, Ordering::Release);
         }
     }

@@ -24,7 +24,8 @@ pub(crate) struct Pick {
 /// What lengths are drawn from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Lengths {
-    pub(crate) spread: Spread,
+    /// With the lock, and without it.
+    pub(crate) spread: [Spread; 2],
     /// Mean units.
     pub(crate) hold: f64,
     pub(crate) think: f64,
@@ -39,8 +40,8 @@ impl Lengths {
     /// unit; fractions of a unit are carried over, because rounding each would shift the mean of short stretches.
     pub(crate) fn draw(&self, seed: u64) -> Vec<Pick> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let holds = stretches(self.spread, self.hold, &mut rng);
-        let thinks = stretches(self.spread, self.think, &mut rng);
+        let holds = stretches(self.spread[0], self.hold, &mut rng);
+        let thinks = stretches(self.spread[1], self.think, &mut rng);
         holds
             .into_iter()
             .zip(thinks)
@@ -91,7 +92,13 @@ mod tests {
     fn means_are_kept_however_short_the_stretches() {
         for spread in [Spread::Fixed, Spread::Exponential] {
             for mean in [0.0, 0.2, 1.5, 700.0, 1e7] {
-                let lengths = Lengths { spread, hold: mean, think: 2.0 * mean, stripes: 4, read_share: 0.25 };
+                let lengths = Lengths {
+                    spread: [spread; 2],
+                    hold: mean,
+                    think: 2.0 * mean,
+                    stripes: 4,
+                    read_share: 0.25,
+                };
                 let picks = lengths.draw(7);
                 let count = picks.len() as f64;
                 let found = picks.iter().map(|pick| pick.hold as f64).sum::<f64>() / count;

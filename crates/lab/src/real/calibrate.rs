@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_model::Shape;
+use threadtoll_model::{HandOff, Shape};
 use threadtoll_record::{Cell, LockSubject, Placement, Spread, Work};
 
-use crate::contention::contender::{Rendezvous, Taken};
+use crate::contention::contender::{Done, Passed, Rendezvous, Taken};
 use crate::contention::foretell::{Calibration, Passing, calibration};
 use crate::contention::lengths::{Lengths, PICKS, quantiles};
 use crate::lock::{Handing, Named};
@@ -32,8 +32,10 @@ const REPEATS: usize = 9;
 /// The shortest time that it does, and the longest, in nanoseconds.
 const SHORTEST_WAIT_NS: f64 = 250.0;
 const LONGEST_WAIT_NS: f64 = 20_000_000.0;
-/// Sleeps of which the overshoot is taken, over all threads, at least.
-const SLEEPS: u64 = 60;
+/// Sleeps of which the overshoot is taken, over all threads, as far as time allows.
+const SLEEPS: u64 = 400;
+/// A sleep that is so many times as late as the middle one was disturbed by the machine, like the blocks that are marked.
+const DISTURBED: f64 = 20.0;
 /// The longest that sleeps are watched.
 const SLEEPING_NS: u64 = 3_000_000_000;
 
@@ -50,6 +52,7 @@ pub(super) struct Calibrator {
     clock: Clock,
     patience: Duration,
     units: Vec<(Vec<Vec<u32>>, f64)>,
+    slower: Vec<(Vec<Vec<u32>>, f64)>,
     pairs: Vec<(String, u32, Pair)>,
     handed: Vec<(String, Vec<(f64, f64)>)>,
     slept: Vec<(u32, u64, u64, Slept)>,
@@ -75,6 +78,7 @@ impl Calibrator {
             clock: *clock,
             patience,
             units: Vec::new(),
+            slower: Vec::new(),
             pairs: Vec::new(),
             handed: Vec::new(),
             slept: Vec::new(),
@@ -95,7 +99,7 @@ impl Calibrator {
             Work::Sleep => 1.0,
         };
         let lengths = Lengths {
-            spread: subject.spread,
+            spread: [subject.spread; 2],
             hold: subject.hold_ns as f64 / unit_ns,
             think: subject.think_ns as f64 / unit_ns,
             stripes: named.stripes,
@@ -108,8 +112,9 @@ impl Calibrator {
         let alone = self.pair(&subject.lock, named, cell.placement, &cell.cpus[..1], 1)?;
         let (hold, think, alone_ns) = match subject.work {
             Work::Spin => {
+                let first = places(cell.placement, &cell.cpus[..1], 1);
                 let busy = places(cell.placement, &cell.cpus, subject.threads.min(cpus));
-                let slower = self.unit_ns(&busy)? / unit_ns;
+                let slower = self.slower(&first, &busy)?;
                 let shape = |ns: f64| shape(subject.spread, ns * slower);
                 let (hold_ns, think_ns) = (subject.hold_ns as f64, subject.think_ns as f64);
                 // At nanoseconds a cycle the loop is work too, with a lock and without it.
@@ -119,7 +124,10 @@ impl Calibrator {
                 let slept = self.slept(cell, subject, 1)?;
                 let mean = |over: &[f64]| over.iter().sum::<f64>() / over.len().max(1) as f64;
                 let alone_ns = subject.cycle_ns() as f64 + mean(&slept.hold) + mean(&slept.think);
-                let together = self.slept(cell, subject, subject.threads)?;
+                // Where the lock is never free, no more threads than this ever sleep at a time.
+                let unhindered = subject.cycle_ns().div_ceil(subject.hold_ns.max(1)).max(1);
+                let asleep = u64::from(subject.threads).min(unhindered) as u32;
+                let together = self.slept(cell, subject, asleep)?;
                 let shape = |ns: u64, over: &[f64]| slept_shape(subject.spread, ns as f64, over);
                 (shape(subject.hold_ns, &together.hold), shape(subject.think_ns, &together.think), alone_ns)
             }
@@ -148,19 +156,46 @@ impl Calibrator {
         Crew::start(&self.clock, name, named, work, places, self.patience)
     }
 
-    /// How long a unit takes while threads are busy at all these places, in nanoseconds.
-    fn unit_ns(&mut self, places: &[Vec<u32>]) -> Result<f64, LabError> {
-        if let Some((_, known)) = self.units.iter().find(|(at, _)| at == places) {
+    /// How long a unit takes of a thread that is alone, in nanoseconds.
+    fn unit_ns(&mut self, place: &[Vec<u32>]) -> Result<f64, LabError> {
+        if let Some((_, known)) = self.units.iter().find(|(at, _)| at == place) {
             return Ok(*known);
         }
+        let mut crew = self.units_of_work(place)?;
+        let rates = (0..SLICES).map(|_| self.slice(&mut crew, 1, |done| done.units));
+        let unit_ns = 1.0 / middle(rates.collect::<Result<_, _>>()?);
+        self.units.push((place.to_vec(), unit_ns));
+        Ok(unit_ns)
+    }
+
+    /// How many times as long a unit takes of threads that are busy at all these places at once as of one that is alone: the middle one of
+    /// pairs of slices, because the speed of a machine wanders from second to second by more than that.
+    fn slower(&mut self, alone: &[Vec<u32>], busy: &[Vec<u32>]) -> Result<f64, LabError> {
+        if busy.len() == 1 {
+            return Ok(1.0);
+        }
+        if let Some((_, known)) = self.slower.iter().find(|(at, _)| at == busy) {
+            return Ok(*known);
+        }
+        let (mut one, mut all) = (self.units_of_work(alone)?, self.units_of_work(busy)?);
+        let mut ratios = Vec::with_capacity(SLICES);
+        for _ in 0..SLICES {
+            let one = self.slice(&mut one, 1, |done| done.units)?;
+            let all = self.slice(&mut all, 1, |done| done.units)?;
+            ratios.push(one * busy.len() as f64 / all);
+        }
+        let slower = middle(ratios);
+        self.slower.push((busy.to_vec(), slower));
+        Ok(slower)
+    }
+
+    fn units_of_work(&self, places: &[Vec<u32>]) -> Result<Crew, LabError> {
         let nothing = Named { lock: None, stripes: 1 };
         let mut crew = self.crew("units of work", nothing, Work::Spin, places)?;
         let lengths =
-            Lengths { spread: Spread::Fixed, hold: 0.0, think: LONG_UNITS, stripes: 1, read_share: 0.0 };
-        let found = self.rate(&mut crew, lengths, 1, |done| done.units)?;
-        let unit_ns = (places.len() as f64 / found).max(1e-3);
-        self.units.push((places.to_vec(), unit_ns));
-        Ok(unit_ns)
+            Lengths { spread: [Spread::Fixed; 2], hold: 0.0, think: LONG_UNITS, stripes: 1, read_share: 0.0 };
+        crew.prepare(lengths, 1)?;
+        Ok(crew)
     }
 
     /// How long an acquisition and a release take with nothing in between, in nanoseconds: of one thread, or of several at once, all
@@ -178,13 +213,18 @@ impl Calibrator {
             return Ok(*known);
         }
         let places = places(placement, cpus, threads);
-        let nothing =
-            Lengths { spread: Spread::Fixed, hold: 0.0, think: 0.0, stripes: named.stripes, read_share: 0.0 };
+        let nothing = Lengths {
+            spread: [Spread::Fixed; 2],
+            hold: 0.0,
+            think: 0.0,
+            stripes: named.stripes,
+            read_share: 0.0,
+        };
         let mut crew = self.crew(name, named, Work::Spin, &places)?;
-        let with = self.rate(&mut crew, nothing, 64, |done| done.acquisitions)?;
+        let with = self.rate(&mut crew, nothing, |done| done.acquisitions)?;
         drop(crew);
         let mut crew = self.crew(name, Named { lock: None, stripes: 1 }, Work::Spin, &places)?;
-        let without = self.rate(&mut crew, nothing, 64, |done| done.acquisitions)?;
+        let without = self.rate(&mut crew, nothing, |done| done.acquisitions)?;
         // What the bare loop takes is not the lock's.
         let pair = Pair { lock_ns: (1.0 / with - 1.0 / without).max(0.0), loop_ns: 1.0 / without };
         self.pairs.push((name.to_string(), threads, pair));
@@ -192,24 +232,19 @@ impl Calibrator {
     }
 
     /// What all threads together do in a nanosecond: the middle one of some slices.
-    fn rate(
-        &self,
-        crew: &mut Crew,
-        lengths: Lengths,
-        batch: u32,
-        of: impl Fn(&crate::contention::contender::Done) -> f64,
-    ) -> Result<f64, LabError> {
+    fn rate(&self, crew: &mut Crew, lengths: Lengths, of: impl Fn(&Done) -> f64) -> Result<f64, LabError> {
         crew.prepare(lengths, 1)?;
-        let mut rates = Vec::with_capacity(SLICES);
-        for _ in 0..SLICES {
-            let window = crew.window(WARM_UP_NS, SLICE_NS);
-            let tasks = vec![Task::Counted(batch); crew.threads()];
-            let parts = crew.run(tasks, window, Duration::ZERO)?;
-            let done: f64 = parts.iter().map(|part| of(&part.done)).sum();
-            rates.push(done / self.clock.ns(window.until - window.from));
-        }
-        rates.sort_by(f64::total_cmp);
-        Ok(rates[SLICES / 2].max(1e-12))
+        let rates = (0..SLICES).map(|_| self.slice(crew, 64, &of));
+        Ok(middle(rates.collect::<Result<_, _>>()?))
+    }
+
+    /// What all threads together do in a nanosecond of one slice.
+    fn slice(&self, crew: &mut Crew, batch: u32, of: impl Fn(&Done) -> f64) -> Result<f64, LabError> {
+        let window = crew.window(WARM_UP_NS, SLICE_NS);
+        let tasks = vec![Task::Counted(batch); crew.threads()];
+        let parts = crew.run(tasks, window, Duration::ZERO)?;
+        let done: f64 = parts.iter().map(|part| of(&part.done)).sum();
+        Ok((done / self.clock.ns(window.until - window.from)).max(1e-12))
     }
 
     /// How long hand-offs take by how long a thread has waited, in nanoseconds; nothing where two threads cannot meet.
@@ -219,16 +254,40 @@ impl Calibrator {
         subject: &LockSubject,
         named: Named,
     ) -> Result<Vec<(f64, f64)>, LabError> {
-        let plain = Named { stripes: 1, ..named };
-        let name =
-            format!("{} {} {}", named.lock.map_or("", |lock| lock.name), subject.work, subject.hold_ns);
-        if let Some((_, known)) = self.handed.iter().find(|(of, _)| *of == name) {
-            return Ok(known.clone());
-        }
-        let two = places(cell.placement, &cell.cpus, 2);
         if cell.cpus.len() < 2 && named.handing().spins() {
             // One would spin for a whole slice of the scheduler while the other one cannot let go.
             return Ok(Vec::new());
+        }
+        let meetings = meetings(cell, subject);
+        let mut mixed: Vec<(f64, f64)> = Vec::new();
+        for (two, weight) in &meetings {
+            let handed = self.handed_between(two, subject, named)?;
+            mixed.resize(handed.len(), (0.0, 0.0));
+            for (sum, (waited, took)) in mixed.iter_mut().zip(handed) {
+                *sum = (sum.0 + weight * waited, sum.1 + weight * took);
+            }
+        }
+        if let Some(idle_ns) = idle_ns(cell, subject) {
+            // However long a thread has waited, its CPU has not idled for longer.
+            let last = HandOff::curve(&mixed).map_or(0.0, |curve| curve.after(idle_ns));
+            mixed.retain(|(waited, _)| *waited < idle_ns);
+            mixed.push((idle_ns, last));
+        }
+        Ok(mixed)
+    }
+
+    /// The same between two threads on these CPUs: medians, by how long the thread was to wait.
+    fn handed_between(
+        &mut self,
+        two: &[Vec<u32>],
+        subject: &LockSubject,
+        named: Named,
+    ) -> Result<Vec<(f64, f64)>, LabError> {
+        let plain = Named { stripes: 1, ..named };
+        let lock = named.lock.map_or("", |lock| lock.name);
+        let name = format!("{lock} {} {} {two:?}", subject.work, subject.hold_ns);
+        if let Some((_, known)) = self.handed.iter().find(|(of, _)| *of == name) {
+            return Ok(known.clone());
         }
         let longest_ns = (5.0 * subject.hold_ns as f64).clamp(4e4, LONGEST_WAIT_NS);
         let sleeps = subject.work == Work::Sleep;
@@ -239,7 +298,7 @@ impl Calibrator {
         }
         let rounds: Vec<f64> = (0..REPEATS).flat_map(|_| waits.iter().copied()).collect();
         let ticks: Arc<[u64]> = rounds.iter().map(|ns| self.clock.ticks(*ns)).collect();
-        let mut crew = self.crew(&subject.lock, plain, subject.work, &two)?;
+        let mut crew = self.crew(&subject.lock, plain, subject.work, two)?;
         let meeting = Arc::new(Rendezvous::default());
         let tasks = vec![
             Task::LetWait(Arc::clone(&meeting), ticks, sleeps),
@@ -247,17 +306,26 @@ impl Calibrator {
         ];
         let window = crew.window(0, rounds.iter().sum::<f64>() as u64);
         let mut parts = crew.run(tasks, window, Duration::from_secs(5))?;
-        let took = parts.pop().map(|part| part.took).unwrap_or_default();
-        let of = |wait: f64| {
-            let mut all: Vec<i64> =
-                rounds.iter().zip(&took).filter(|(of, _)| **of == wait).map(|(_, took)| *took).collect();
+        let passed = parts.pop().map(|part| part.passed).unwrap_or_default();
+        let median = |wait: f64, of: fn(&Passed) -> i64| {
+            let mut all: Vec<i64> = rounds
+                .iter()
+                .zip(&passed)
+                .filter(|(round, _)| **round == wait)
+                .map(|(_, one)| of(one))
+                .collect();
             all.sort_unstable();
             all.get(all.len() / 2).map(|middle| {
                 let ns = self.clock.ns(middle.unsigned_abs());
-                (wait, if *middle < 0 { -ns } else { ns })
+                if *middle < 0 { -ns } else { ns }
             })
         };
-        let found: Vec<(f64, f64)> = waits.iter().filter_map(|wait| of(*wait)).collect();
+        let found: Vec<(f64, f64)> = waits
+            .iter()
+            .filter_map(|wait| {
+                Some((median(*wait, |one| one.waited)?.max(0.0), median(*wait, |one| one.took)?))
+            })
+            .collect();
         self.handed.push((name, found.clone()));
         Ok(found)
     }
@@ -276,7 +344,8 @@ impl Calibrator {
         let nothing = Named { lock: None, stripes: 1 };
         let mut crew = self.crew("sleeps", nothing, Work::Sleep, &places)?;
         let lengths = Lengths {
-            spread: subject.spread,
+            // In the cell the lock keeps threads from waking all at once; here nothing else would.
+            spread: [subject.spread, Spread::Exponential],
             hold: hold_ns as f64,
             think: think_ns as f64,
             stripes: 1,
@@ -302,9 +371,69 @@ impl Calibrator {
             slept.hold.extend(over(got, released, hold));
             slept.think.extend(over(free, want, think));
         }
+        let slept = Slept { hold: undisturbed(slept.hold), think: undisturbed(slept.think) };
         self.slept.push((threads, hold_ns, think_ns, slept.clone()));
         Ok(slept)
     }
+}
+
+/// Where two threads that hand the lock over run, and how often they do: on any two of the CPUs, of which a few stand for all; and
+/// on the same one, where threads that sleep share them.
+fn meetings(cell: &Cell, subject: &LockSubject) -> Vec<(Vec<Vec<u32>>, f64)> {
+    let cpus = &cell.cpus;
+    if cell.placement != Placement::Pinned || cpus.len() < 2 {
+        return vec![(places(cell.placement, cpus, 2), 1.0)];
+    }
+    let last = cpus.len() - 1;
+    let mut others: Vec<usize> = vec![1, cpus.len() / 2, last];
+    others.sort_unstable();
+    others.dedup();
+    let together = match subject.work {
+        Work::Sleep => together(subject.threads, cpus.len()),
+        Work::Spin => 0.0,
+    };
+    let each = (1.0 - together) / others.len() as f64;
+    let apart = others.into_iter().map(|other| (vec![vec![cpus[0]], vec![cpus[other]]], each));
+    let same = (together > 0.0).then(|| (vec![vec![cpus[0]], vec![cpus[0]]], together));
+    apart.chain(same).collect()
+}
+
+/// How many of all pairs of threads share a CPU, where they are dealt out in turns.
+fn together(threads: u32, cpus: usize) -> f64 {
+    let (threads, cpus) = (f64::from(threads), cpus as f64);
+    let (whole, more) = ((threads / cpus).floor(), threads % cpus);
+    let pairs = |count: f64| count * (count - 1.0).max(0.0);
+    (more * pairs(whole + 1.0) + (cpus - more) * pairs(whole)) / pairs(threads).max(1.0)
+}
+
+/// For how long the CPU of a thread that gets the lock from another CPU has idled on average, where more threads sleep than there are CPUs;
+/// where each has a CPU of its own, it is as long as the thread has waited.
+///
+/// While another CPU's thread holds the lock, this CPU is only woken by threads that have finished thinking, at random, one in `cpus`
+/// tasks. It was one of its own threads that held the lock before with a chance of one in `cpus`, and then it was awake at the
+/// end of that; or else the same goes for the task before that, and so on.
+fn idle_ns(cell: &Cell, subject: &LockSubject) -> Option<f64> {
+    let cpus = cell.cpus.len() as f64;
+    let threads = f64::from(subject.threads);
+    if subject.work == Work::Spin || threads <= cpus {
+        return None;
+    }
+    let task_ns = (subject.cycle_ns() as f64 / threads).max(subject.hold_ns as f64);
+    let undisturbed = (-1.0 / cpus).exp();
+    Some(cpus * task_ns * (1.0 - undisturbed) / (1.0 - undisturbed * (1.0 - 1.0 / cpus)))
+}
+
+/// The middle one of some figures.
+fn middle(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// The sleeps that nothing disturbed.
+fn undisturbed(mut over: Vec<f64>) -> Vec<f64> {
+    let middle = middle(over.clone());
+    over.retain(|late| *late <= DISTURBED * middle.max(1e3));
+    over
 }
 
 fn shape(spread: Spread, mean_ns: f64) -> Option<Shape> {

@@ -13,7 +13,7 @@ use threadtoll_record::{
     BlockKind, ContentionBlock, ContentionSeen, LockSubject, Placement, PlannedCell, Work,
 };
 
-use crate::contention::contender::{Contender, Course, Done, Rendezvous, Taken};
+use crate::contention::contender::{Contender, Course, Done, Passed, Rendezvous, Taken};
 use crate::contention::foretell::Calibration;
 use crate::contention::lengths::Lengths;
 use crate::contention::units::{Labour, sleep_exactly};
@@ -69,7 +69,7 @@ struct Job {
 pub(super) struct Part {
     pub(super) taken: Vec<Taken>,
     pub(super) done: Done,
-    pub(super) took: Vec<i64>,
+    pub(super) passed: Vec<Passed>,
     pub(super) thread: ThreadCounters,
 }
 
@@ -282,7 +282,7 @@ fn do_job(
         Task::Counted(_) => part.done = contender.counted(course, labour),
         Task::Tasks(left, _) => contender.tasks(course, &left, labour, taken),
         Task::LetWait(meeting, rounds, sleeps) => contender.let_wait(clock, &meeting, &rounds, sleeps),
-        Task::Wait(meeting, rounds) => contender.wait(clock, &meeting, rounds, &mut part.took),
+        Task::Wait(meeting, rounds) => contender.wait(clock, &meeting, rounds, &mut part.passed),
     }
     part.thread = probe.sample_after().delta(&before);
     // The buffer stays with the thread, touched; what goes out is copied after the clock has stopped.

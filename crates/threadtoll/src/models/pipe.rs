@@ -274,14 +274,30 @@ model! {
 }
 
 model! {
-    /// The receiver leaves while the sender sleeps for want of room, or is about to.
+    /// The receiver leaves while the sender sleeps for want of room, or is about to. What it drops makes room: a send that finds that has
+    /// come in time, and its message is dropped as well.
     receiver_leaves_full(Orders)
     steps [wake_in_leave, see_receiver_gone]
     {
         tally(2);
         let (mut sender, receiver) = bounded(Park, 1);
         sender.send(Message(0)).unwrap();
-        let sending = thread::spawn(move || assert!(sender.send(Message(1)).is_err()));
+        let sending = thread::spawn(move || drop(sender.send(Message(1))));
+        drop(receiver);
+        sending.join().unwrap();
+        settled();
+    }
+}
+
+model! {
+    /// The receiver leaves, and the sender, which finds room before it finds that, writes where the receiver has just read.
+    receiver_leaves_room(Orders)
+    orders [tell_taken_in_leave]
+    {
+        tally(19);
+        let (mut sender, receiver) = bounded(SpinYield, 10);
+        (0..10).for_each(|number| sender.send(Message(number)).unwrap());
+        let sending = thread::spawn(move || (10..19).for_each(|number| drop(sender.try_send(Message(number)))));
         drop(receiver);
         sending.join().unwrap();
         settled();

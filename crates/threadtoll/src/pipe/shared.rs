@@ -129,8 +129,9 @@ impl<T> Shared<T> {
         let mut unwound = Unwound::default();
         loop {
             cursor.drop_all(self, &mut unwound);
-            // Handed over by `DRAINED`: a sender that finds its message dropped must not take it back.
-            self.taken.store(cursor.taken(), Ordering::Relaxed);
+            // Release: a sender that still waits for room may find it here, and writes where we have read. Whether its message was
+            // dropped, it asks only after `DRAINED`.
+            self.taken.store(cursor.taken(), mutate!(tell_taken_in_leave, Release));
             // A message that was sent after the last look is announced by `SENT_LATE`: it is dropped here too. Once `DRAINED` is set,
             // the receiver touches nothing any more, and a sender that finds it takes its message back.
             let state = self.state.load(Ordering::Acquire);
