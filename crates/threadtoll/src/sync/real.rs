@@ -1,11 +1,14 @@
 //! The real thing.
 
 mod fork;
+#[cfg(tsan)]
+mod gated;
 #[cfg(test)]
 mod litmus;
 mod membarrier;
 
 pub(crate) use std::hint::spin_loop;
+#[cfg(not(tsan))]
 pub(crate) use std::sync::Arc;
 pub(crate) use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
@@ -14,6 +17,8 @@ pub(crate) use std::thread::yield_now;
 pub(crate) use std::time::Instant;
 
 pub(crate) use fork::{Kept, is_elsewhere, process};
+#[cfg(tsan)]
+pub(crate) use gated::Arc;
 pub(crate) use membarrier::{heavy_barrier, senders_must_fence};
 
 use std::sync::atomic::compiler_fence;

@@ -310,7 +310,7 @@ fn a_receiver_that_leaves_in_the_midst_of_a_send() {
         let (mut sender, receiver) = pipe::unbounded::<Counted>();
         let start = std::sync::Barrier::new(2);
         thread::scope(|scope| {
-            scope.spawn(|| {
+            let sending = scope.spawn(|| {
                 start.wait();
                 for id in 0..200 {
                     if sender.send(Counted::make(id, &ledger)).is_err() {
@@ -321,6 +321,7 @@ fn a_receiver_that_leaves_in_the_midst_of_a_send() {
             start.wait();
             (0..round % 301).for_each(|_| std::hint::spin_loop());
             drop(receiver);
+            sending.join().expect("it does not panic");
         });
         drop(sender);
         ledger.assert_settled();
