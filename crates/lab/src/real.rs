@@ -33,6 +33,7 @@ pub use overhead::{StretchCost, stretch_cost};
 
 use awake::Awake;
 use calibrate::Calibrator;
+pub(crate) use calibrate::estimate_ns as calibration_ns;
 use contending::Contending;
 use neighbour::Neighbours;
 use streaming::Streaming;

@@ -146,6 +146,8 @@ fn long_run(workload: &Workload, threads: u32) -> Choice {
         choice(Model::Bounds, "one thread never waits")
     } else if hold.mean_ns() == 0.0 {
         choice(Model::Bounds, "nobody waits for a lock that is never held")
+    } else if workload.read_share > 0.0 {
+        choice(Model::Simulation, "no closed form is exact with readers that share the lock")
     } else if !at_once {
         choice(Model::Simulation, "no closed form is exact with hand-offs")
     } else if short_of_cores {

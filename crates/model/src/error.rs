@@ -70,6 +70,15 @@ pub(crate) fn time(what: &'static str, value: f64) -> Result<f64, ModelError> {
     }
 }
 
+/// The share itself, if it is one.
+pub(crate) fn share(what: &'static str, value: f64) -> Result<f64, ModelError> {
+    if (0.0..=1.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err(ModelError::Figure { what, value, range: "from 0 to 1" })
+    }
+}
+
 /// The number itself, if it is from one to `most`.
 pub(crate) fn number(what: &'static str, value: u32, most: u32) -> Result<u32, ModelError> {
     if (1..=most).contains(&value) {

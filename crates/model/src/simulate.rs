@@ -22,7 +22,7 @@ pub use policy::{HandOff, Policy};
 use account::{BATCHES, Sums, UNSEEN};
 use engine::{Engine, Outcome};
 
-use crate::error::{MOST_LOCKS, number, threads as checked_threads, time};
+use crate::error::{MOST_LOCKS, number, share, threads as checked_threads, time};
 use crate::{Load, ModelError, Shape};
 
 /// Threads and the locks that they meet at.
@@ -51,6 +51,9 @@ pub struct Locks {
     pub policy: Policy,
     /// How long until a woken thread runs.
     pub hand_off: HandOff,
+    /// Share of the acquisitions that only read: readers hold a lock together, a writer alone. A reader waits behind a writer that waits. With
+    /// readers a lock that is let go of is given to who waits next, whatever the policy; what the policy says of spinning holds.
+    pub read_share: f64,
     /// Threads that may wait for one of the locks; one more is refused, and thinks again. None: no limit.
     pub queue_limit: Option<u32>,
 }
@@ -64,6 +67,7 @@ impl Locks {
             hold,
             policy: Policy::Fifo,
             hand_off: HandOff::free(),
+            read_share: 0.0,
             queue_limit: None,
         }
     }
@@ -113,7 +117,7 @@ pub struct Report {
 /// What a simulation found about equal locks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LocksReport {
-    /// Share of time for which one of them is held; a hand-off under way does not count.
+    /// Share of time for which one of them is held, or how many readers hold it on average; a hand-off under way does not count.
     pub utilisation: f64,
     /// Threads waiting for one of them at an average moment.
     pub queue_mean: f64,
@@ -294,6 +298,7 @@ impl System {
                 });
             }
             locks.policy.check()?;
+            share("share of readers", locks.read_share)?;
         }
         let shares: f64 = self.locks.iter().map(|locks| locks.share).sum();
         let hold = self.locks.iter().map(|locks| locks.share / shares * locks.hold.mean_ns()).sum();

@@ -1,7 +1,7 @@
 //! What is asked about: threads that share a lock, in all the detail that is known.
 
 use crate::bounds::{self, Limits};
-use crate::error::{MOST_LOCKS, number};
+use crate::error::{MOST_LOCKS, number, share};
 use crate::simulate::{Cores, HandOff, Locks, Policy, System};
 use crate::{Load, ModelError, Shape};
 
@@ -24,6 +24,8 @@ pub struct Workload {
     pub hand_off: HandOff,
     /// Who gets the lock when it is let go of.
     pub policy: Policy,
+    /// Share of the acquisitions that only read, and may hold the lock together.
+    pub read_share: f64,
     /// Locks that share the load, each acquisition taking one of them at random; 1 if the lock is not striped.
     pub stripes: u32,
     /// Cores to run on; none if threads are never short of one, for instance because they sleep.
@@ -33,7 +35,15 @@ pub struct Workload {
 impl Workload {
     /// One lock that hands over in order and at no cost, and cores enough.
     pub fn new(hold: Shape, think: Shape) -> Self {
-        Self { hold, think, hand_off: HandOff::free(), policy: Policy::Fifo, stripes: 1, cores: None }
+        Self {
+            hold,
+            think,
+            hand_off: HandOff::free(),
+            policy: Policy::Fifo,
+            read_share: 0.0,
+            stripes: 1,
+            cores: None,
+        }
     }
 
     /// The mean times.
@@ -43,6 +53,14 @@ impl Workload {
     /// If both are zero.
     pub fn load(&self) -> Result<Load, ModelError> {
         Load::new(self.hold.mean_ns(), self.think.mean_ns())
+    }
+
+    /// The same with only the time as hold time for which a thread keeps all others out.
+    fn serial(&self) -> Result<Load, ModelError> {
+        share("share of readers", self.read_share)?;
+        let (hold_ns, think_ns) = (self.hold.mean_ns(), self.think.mean_ns());
+        let shared_ns = hold_ns * self.read_share;
+        Load::new(hold_ns - shared_ns, think_ns + shared_ns)
     }
 
     /// Number of threads at which the asymptotes meet: that of threads that never wait, and that of a lock (or cores) never idle.
@@ -59,7 +77,7 @@ impl Workload {
             Policy::Fifo => self.hand_off.shortest_ns(),
             Policy::Barging | Policy::SpinThenPark { .. } => 0.0,
         };
-        bounds::knee(self.load()?, Limits { locks: self.stripes, cores: self.cores, hand_off_ns })
+        bounds::knee(self.serial()?, Limits { locks: self.stripes, cores: self.cores, hand_off_ns })
     }
 
     /// The speed-up over one thread that `threads` cannot exceed, whatever the distributions, the policy and the hand-off.
@@ -69,7 +87,7 @@ impl Workload {
     /// If a figure is out of range.
     pub fn bound(&self, threads: u32) -> Result<f64, ModelError> {
         let limits = Limits { locks: self.stripes, cores: self.cores, hand_off_ns: 0.0 };
-        bounds::speedup(self.load()?, threads, limits)
+        bounds::speedup(self.serial()?, threads, limits)
     }
 
     /// As the simulator takes it. Threads that share cores get slices of 3 ms (or a thousandth of a task, if that is longer), and a
@@ -88,6 +106,7 @@ impl Workload {
                 count: self.stripes,
                 policy: self.policy,
                 hand_off: self.hand_off.clone(),
+                read_share: self.read_share,
                 ..Locks::one(self.hold.clone())
             }],
             // As many cores as threads are no limit.

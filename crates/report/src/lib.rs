@@ -4,6 +4,7 @@
 //! and a file may come from anywhere: texts are stripped of what would steer the reader's terminal or page, and no
 //! figure, however odd or absent, makes rendering fail. Nothing is measured here and nothing is written to disk.
 
+mod claims;
 mod class;
 mod clean;
 pub mod html;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::{Contention, Foretold, LockSubject, Placement, Record, Share, Spread, Work, fold};
 
+use crate::claims::claims;
 use crate::clean::clean;
 use crate::text::ladder::{cpu, switches};
 use crate::units::{UNKNOWN, digits, maybe_time, per_op, plus_minus, ratio, share, time};
@@ -41,6 +42,11 @@ impl Row<'_> {
             label.push_str(" *");
         }
         label
+    }
+
+    /// Whether each thread has a CPU for itself, as far as it needs one.
+    pub(crate) fn fits(&self) -> bool {
+        !self.record.cell.oversubscribed()
     }
 
     pub(crate) fn predicted(&self) -> Option<&Foretold> {
@@ -104,8 +110,18 @@ impl<'a> Section<'a> {
         }
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         clean(&self.kind.lock)
+    }
+
+    pub(crate) fn experiment(&self) -> &str {
+        &self.kind.experiment
+    }
+
+    /// Whether it is one lock that lets one thread in at a time: no counter, no stripes, no readers.
+    pub(crate) fn excludes(&self) -> bool {
+        let name = &self.kind.lock;
+        self.kind.read_share.is_none() && !name.starts_with("counter-") && !name.starts_with("striped")
     }
 
     /// What its rows have in common.
@@ -429,7 +445,7 @@ pub(crate) fn notes(sections: &[Section<'_>]) -> Vec<String> {
     }
     if rows().any(|row| row.predicted().is_none()) {
         notes.push(
-            "Of readers that share a lock no model speaks, so that nothing was foretold of them.".into(),
+            "Where nothing is predicted, what was calibrated lies outside of what the models accept.".into(),
         );
     }
     notes
@@ -440,6 +456,7 @@ pub(crate) fn sentences(records: &[Record]) -> Vec<String> {
     let sections = sections(records);
     let mut said: Vec<String> = sections.iter().flat_map(of_section).collect();
     said.extend(pairs(&sections));
+    said.extend(claims(&sections));
     said.extend(agreement(&sections));
     said
 }

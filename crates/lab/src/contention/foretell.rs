@@ -155,6 +155,7 @@ pub(crate) fn calibration(
     let workload = Workload {
         hand_off: passing.hand_off.clone(),
         policy: passing.policy,
+        read_share: subject.read_share.map_or(0.0, |share| share.value()),
         stripes: named.stripes,
         cores: short_of_cores.then_some(cpus),
         ..Workload::new(hold, think)

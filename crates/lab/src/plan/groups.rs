@@ -3,7 +3,7 @@
 use threadtoll_record::{Budget, Cell, MAX_ROUNDS, PlannedCell};
 
 use crate::mechanism::Mechanism;
-use crate::real::MAX_SAMPLES;
+use crate::real::{MAX_SAMPLES, calibration_ns};
 
 /// No more cells than this are interleaved, the reference included, so that a round takes a fraction of a second.
 pub(super) const GROUP: usize = 8;
@@ -101,7 +101,11 @@ pub(super) fn group(
 /// How long groups will take, in nanoseconds, near enough for a forecast. Where samples decide, each is taken for 10 µs.
 pub fn estimate_ns<'a>(groups: impl IntoIterator<Item = &'a [PlannedCell]>) -> u64 {
     let group_ns = |group: &[PlannedCell]| {
-        group.iter().map(|planned| cell_ns(&planned.budget)).fold(GROUP_OVERHEAD_NS, u64::saturating_add)
+        let cells = group.iter().map(|planned| {
+            let calibration_ns = planned.cell.lock().map_or(0, calibration_ns);
+            cell_ns(&planned.budget).saturating_add(calibration_ns)
+        });
+        cells.fold(GROUP_OVERHEAD_NS, u64::saturating_add)
     };
     groups.into_iter().map(group_ns).fold(0, u64::saturating_add)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_model::{HandOff, Shape};
-use threadtoll_record::{Cell, LockSubject, Placement, Spread, Work};
+use threadtoll_record::{Cell, LockSubject, Placement, Share, Spread, Work};
 
 use crate::contention::contender::{Done, Passed, Rendezvous, Taken};
 use crate::contention::foretell::{Calibration, Passing, calibration};
@@ -23,8 +23,15 @@ use super::contending::{Crew, Task, places};
 /// fall out.
 const SLICES: usize = 41;
 const SLICE_NS: u64 = 500_000;
+/// Pairs of slices from which it is told by how much threads slow each other down: over half a second, because what they share with others
+/// changes from one tenth of a second to the next.
+const PAIRS: usize = 301;
 /// A thread is up to speed after this.
 const WARM_UP_NS: u64 = 100_000;
+/// The units between two acquisitions of threads that meet now and then: some hundred nanoseconds.
+const SHORT_UNITS: f64 = 200.0;
+/// What threads take that take no lock.
+const NO_LOCK: Named = Named { lock: None, stripes: 1 };
 /// Units of a stretch that is as good as endless against a look at the clock.
 const LONG_UNITS: f64 = 1000.0;
 /// Times that a thread waits for the same time.
@@ -53,10 +60,14 @@ pub(super) struct Calibrator {
     patience: Duration,
     units: Vec<(Vec<Vec<u32>>, f64)>,
     slower: Vec<(Vec<Vec<u32>>, f64)>,
-    pairs: Vec<(String, u32, Pair)>,
+    pairs: Vec<(Contest, Pair)>,
+    met: Vec<(Contest, f64)>,
     handed: Vec<(String, Vec<(f64, f64)>)>,
     slept: Vec<(u32, u64, u64, Slept)>,
 }
+
+/// A lock, the share of readers, and threads.
+type Contest = (String, Option<Share>, u32);
 
 /// What an acquisition and a release take beside the loop around them, and what that loop takes, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -80,12 +91,13 @@ impl Calibrator {
             units: Vec::new(),
             slower: Vec::new(),
             pairs: Vec::new(),
+            met: Vec::new(),
             handed: Vec::new(),
             slept: Vec::new(),
         }
     }
 
-    /// Finds out what the cell needs. Of the thread alone, and of readers and writers, no model speaks.
+    /// Finds out what the cell needs. Of the thread alone no model speaks.
     pub(super) fn calibrate(
         &mut self,
         cell: &Cell,
@@ -105,11 +117,11 @@ impl Calibrator {
             stripes: named.stripes,
             read_share,
         };
-        if subject.is_alone() || read_share > 0.0 {
+        if subject.is_alone() {
             return Ok(Found { lengths, calibration: None });
         }
         let cpus = if cell.placement == Placement::SameCpu { 1 } else { cell.cpus.len() as u32 };
-        let alone = self.pair(&subject.lock, named, cell.placement, &cell.cpus[..1], 1)?;
+        let alone = self.pair(subject, named, cell.placement, &cell.cpus[..1], 1)?;
         let (hold, think, alone_ns) = match subject.work {
             Work::Spin => {
                 let first = places(cell.placement, &cell.cpus[..1], 1);
@@ -132,7 +144,7 @@ impl Calibrator {
                 (shape(subject.hold_ns, &together.hold), shape(subject.think_ns, &together.think), alone_ns)
             }
         };
-        let (Some(mut hold), Some(think)) = (hold, think) else {
+        let (Some(mut hold), Some(mut think)) = (hold, think) else {
             return Ok(Found { lengths, calibration: None });
         };
         let mut pair_ns = alone.lock_ns;
@@ -140,9 +152,16 @@ impl Calibrator {
         if counts && subject.threads > 1 && cpus > 1 {
             // Nothing is handed over, but the line has to travel: what all of them get done together is its service time.
             let busy = subject.threads.min(cpus);
-            let service_ns = self.pair(&subject.lock, named, cell.placement, &cell.cpus, busy)?.lock_ns;
+            let service_ns = self.pair(subject, named, cell.placement, &cell.cpus, busy)?.lock_ns;
             hold = Shape::fixed(service_ns.max(0.0)).unwrap_or(hold);
             pair_ns = 0.0;
+        }
+        if subject.work == Work::Spin && !counts && subject.threads > 1 && cpus > 1 {
+            // Whoever takes a lock that another one had last waits for its line, and is as good as thinking until it is there.
+            let busy = subject.threads.min(cpus);
+            let met_ns = self.pair_met(subject, named, cell.placement, &cell.cpus, busy)?;
+            let travels_ns = (met_ns - pair_ns).max(0.0);
+            think = think.with_mean(think.mean_ns() + travels_ns).unwrap_or(think);
         }
         let handed =
             if counts || subject.threads == 1 { Vec::new() } else { self.handed(cell, subject, named)? };
@@ -178,8 +197,8 @@ impl Calibrator {
             return Ok(*known);
         }
         let (mut one, mut all) = (self.units_of_work(alone)?, self.units_of_work(busy)?);
-        let mut ratios = Vec::with_capacity(SLICES);
-        for _ in 0..SLICES {
+        let mut ratios = Vec::with_capacity(PAIRS);
+        for _ in 0..PAIRS {
             let one = self.slice(&mut one, 1, |done| done.units)?;
             let all = self.slice(&mut all, 1, |done| done.units)?;
             ratios.push(one * busy.len() as f64 / all);
@@ -190,8 +209,7 @@ impl Calibrator {
     }
 
     fn units_of_work(&self, places: &[Vec<u32>]) -> Result<Crew, LabError> {
-        let nothing = Named { lock: None, stripes: 1 };
-        let mut crew = self.crew("units of work", nothing, Work::Spin, places)?;
+        let mut crew = self.crew("units of work", NO_LOCK, Work::Spin, places)?;
         let lengths =
             Lengths { spread: [Spread::Fixed; 2], hold: 0.0, think: LONG_UNITS, stripes: 1, read_share: 0.0 };
         crew.prepare(lengths, 1)?;
@@ -202,33 +220,58 @@ impl Calibrator {
     /// together.
     fn pair(
         &mut self,
-        name: &str,
+        subject: &LockSubject,
         named: Named,
         placement: Placement,
         cpus: &[u32],
         threads: u32,
     ) -> Result<Pair, LabError> {
-        if let Some((_, _, known)) = self.pairs.iter().find(|(of, count, _)| of == name && *count == threads)
-        {
+        let key = (subject.lock.clone(), subject.read_share, threads);
+        if let Some((_, known)) = self.pairs.iter().find(|(of, _)| *of == key) {
             return Ok(*known);
         }
         let places = places(placement, cpus, threads);
-        let nothing = Lengths {
-            spread: [Spread::Fixed; 2],
-            hold: 0.0,
-            think: 0.0,
-            stripes: named.stripes,
-            read_share: 0.0,
-        };
-        let mut crew = self.crew(name, named, Work::Spin, &places)?;
+        let nothing = stretches_between(0.0, subject, named);
+        let mut crew = self.crew(&subject.lock, named, Work::Spin, &places)?;
         let with = self.rate(&mut crew, nothing, |done| done.acquisitions)?;
         drop(crew);
-        let mut crew = self.crew(name, Named { lock: None, stripes: 1 }, Work::Spin, &places)?;
+        let mut crew = self.crew(&subject.lock, NO_LOCK, Work::Spin, &places)?;
         let without = self.rate(&mut crew, nothing, |done| done.acquisitions)?;
         // What the bare loop takes is not the lock's.
         let pair = Pair { lock_ns: (1.0 / with - 1.0 / without).max(0.0), loop_ns: 1.0 / without };
-        self.pairs.push((name.to_string(), threads, pair));
+        self.pairs.push((key, pair));
         Ok(pair)
+    }
+
+    /// The same of threads that work for a while in between, so that they hardly wait for each other, but find the lock's line where
+    /// another one had it last.
+    fn pair_met(
+        &mut self,
+        subject: &LockSubject,
+        named: Named,
+        placement: Placement,
+        cpus: &[u32],
+        threads: u32,
+    ) -> Result<f64, LabError> {
+        let key = (subject.lock.clone(), subject.read_share, threads);
+        if let Some((_, known)) = self.met.iter().find(|(of, _)| *of == key) {
+            return Ok(*known);
+        }
+        let places = places(placement, cpus, threads);
+        let lengths = stretches_between(SHORT_UNITS, subject, named);
+        let mut with = self.crew(&subject.lock, named, Work::Spin, &places)?;
+        let mut without = self.crew(&subject.lock, NO_LOCK, Work::Spin, &places)?;
+        with.prepare(lengths, 1)?;
+        without.prepare(lengths, 1)?;
+        let mut more = Vec::with_capacity(SLICES);
+        for _ in 0..SLICES {
+            let with = self.slice(&mut with, 16, |done| done.acquisitions)?;
+            let without = self.slice(&mut without, 16, |done| done.acquisitions)?;
+            more.push(f64::from(threads) * (1.0 / with - 1.0 / without));
+        }
+        let pair_ns = middle(more).max(0.0);
+        self.met.push((key, pair_ns));
+        Ok(pair_ns)
     }
 
     /// What all threads together do in a nanosecond: the middle one of some slices.
@@ -341,8 +384,7 @@ impl Calibrator {
             return Ok(known.clone());
         }
         let places = places(cell.placement, &cell.cpus, threads);
-        let nothing = Named { lock: None, stripes: 1 };
-        let mut crew = self.crew("sleeps", nothing, Work::Sleep, &places)?;
+        let mut crew = self.crew("sleeps", NO_LOCK, Work::Sleep, &places)?;
         let lengths = Lengths {
             // In the cell the lock keeps threads from waking all at once; here nothing else would.
             spread: [subject.spread, Spread::Exponential],
@@ -352,9 +394,7 @@ impl Calibrator {
             read_share: 0.0,
         };
         crew.prepare(lengths, 2)?;
-        let cycles = (SLEEPS / u64::from(threads)).max(6);
-        let length_ns =
-            cycles.saturating_mul(subject.cycle_ns()).min(SLEEPING_NS.max(2 * subject.cycle_ns()));
+        let (cycles, length_ns) = watched(subject, threads);
         let window = crew.window(0, length_ns);
         let tasks = vec![Task::Stamped(64 * cycles as usize); crew.threads()];
         let parts = crew.run(
@@ -374,6 +414,17 @@ impl Calibrator {
         let slept = Slept { hold: undisturbed(slept.hold), think: undisturbed(slept.think) };
         self.slept.push((threads, hold_ns, think_ns, slept.clone()));
         Ok(slept)
+    }
+}
+
+/// Acquisitions with nothing done under the lock, and so many units in between.
+fn stretches_between(think: f64, subject: &LockSubject, named: Named) -> Lengths {
+    Lengths {
+        spread: [Spread::Fixed, Spread::Exponential],
+        hold: 0.0,
+        think,
+        stripes: named.stripes,
+        read_share: subject.read_share.map_or(0.0, |share| share.value()),
     }
 }
 
@@ -421,6 +472,22 @@ fn idle_ns(cell: &Cell, subject: &LockSubject) -> Option<f64> {
     let task_ns = (subject.cycle_ns() as f64 / threads).max(subject.hold_ns as f64);
     let undisturbed = (-1.0 / cpus).exp();
     Some(cpus * task_ns * (1.0 - undisturbed) / (1.0 - undisturbed * (1.0 - 1.0 / cpus)))
+}
+
+/// How many cycles of sleep of each of so many threads are watched, and for how long, in nanoseconds.
+fn watched(subject: &LockSubject, threads: u32) -> (u64, u64) {
+    let cycles = (SLEEPS / u64::from(threads.max(1))).max(6);
+    let cycle_ns = subject.cycle_ns();
+    (cycles, cycles.saturating_mul(cycle_ns).min(SLEEPING_NS.max(cycle_ns.saturating_mul(2))))
+}
+
+/// How long it takes to find out what a cell needs, in nanoseconds, near enough for a forecast.
+pub(crate) fn estimate_ns(subject: &LockSubject) -> u64 {
+    match subject.work {
+        Work::Sleep => watched(subject, subject.threads).1,
+        // Units of one thread and of all, and the lock's pair with it and without.
+        Work::Spin => 2 * (SLICES + PAIRS) as u64 * 2 * SLICE_NS,
+    }
 }
 
 /// The middle one of some figures.

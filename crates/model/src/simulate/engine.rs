@@ -78,6 +78,8 @@ struct Thread {
     next: u32,
     served: u32,
     phase: Phase,
+    /// Whether it only reads under the lock.
+    reads: bool,
 }
 
 /// A queue that runs through [`Thread::next`].
@@ -90,6 +92,10 @@ struct Queue {
 #[derive(Clone, Debug)]
 struct Lock {
     owner: u32,
+    /// Threads that read, or have been promised that they may.
+    readers: u32,
+    /// Threads that want to write and do not.
+    writers: u32,
     parked: Queue,
     spinning: Queue,
     /// Threads that want it and do not hold it.
@@ -99,12 +105,26 @@ struct Lock {
     waking: bool,
 }
 
+impl Lock {
+    /// Whether a thread that comes now may enter.
+    #[inline]
+    fn is_open(&self, reads: bool) -> bool {
+        self.owner == NOBODY && if reads { self.writers == 0 } else { self.readers == 0 }
+    }
+
+    #[inline]
+    fn admit(&mut self, id: u32, reads: bool) {
+        if reads { self.readers += 1 } else { self.owner = id }
+    }
+}
+
 /// Equal locks.
 #[derive(Debug)]
 struct Kind {
     hold: Shape,
     policy: Policy,
     hand_off: HandOff,
+    read_share: f64,
     queue_limit: u32,
     first: u32,
     count: u32,
@@ -196,6 +216,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
                 hold: spec.hold.clone(),
                 policy: spec.policy,
                 hand_off: spec.hand_off.clone(),
+                read_share: spec.read_share,
                 queue_limit: spec.queue_limit.unwrap_or(u32::MAX),
                 first: locks.len() as u32,
                 count: spec.count,
@@ -207,6 +228,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
             });
             let lock = Lock {
                 owner: NOBODY,
+                readers: 0,
+                writers: 0,
                 parked: empty,
                 spinning: empty,
                 waiting: 0,
@@ -223,6 +246,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
             next: NOBODY,
             served: 0,
             phase: Phase::Thinking,
+            reads: false,
         };
         let (until_snapshot, batch, tasks_left) = match length {
             Length::Batches { warm_up, batch } => (warm_up.max(1), batch, u64::MAX),
@@ -374,12 +398,14 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         let at = self.choose();
         self.threads[id as usize].lock = at;
         let lock = &mut self.locks[at as usize];
-        if lock.owner == NOBODY {
-            lock.owner = id;
+        let kind = &mut self.kinds[lock.kind as usize];
+        let reads = kind.read_share > 0.0 && unit(&mut self.rng) < kind.read_share;
+        self.threads[id as usize].reads = reads;
+        if lock.is_open(reads) {
+            lock.admit(id, reads);
             self.enter(id);
             return;
         }
-        let kind = &mut self.kinds[lock.kind as usize];
         kind.flush(self.now);
         if lock.waiting >= kind.queue_limit {
             kind.sums.refused += 1;
@@ -388,6 +414,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
             return;
         }
         lock.waiting += 1;
+        lock.writers += u32::from(!reads);
         kind.waiting += 1;
         kind.queue_max = kind.queue_max.max(lock.waiting);
         self.threads[id as usize].since = self.now;
@@ -476,6 +503,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         kind.flush(self.now);
         if thread.since >= 0.0 {
             lock.waiting -= 1;
+            lock.writers -= u32::from(!thread.reads);
             kind.waiting -= 1;
             kind.sums.contended += 1;
             kind.sums.waited += self.now - thread.since;
@@ -499,8 +527,13 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         let kind = &mut self.kinds[lock.kind as usize];
         kind.flush(self.now);
         kind.held -= 1;
-        lock.owner = NOBODY;
+        if self.threads[id as usize].reads {
+            lock.readers -= 1;
+        } else {
+            lock.owner = NOBODY;
+        }
         match kind.policy {
+            _ if kind.read_share > 0.0 => self.let_in(at),
             Policy::Fifo => {
                 if let Some(next) = pop(&mut lock.parked, &self.threads) {
                     lock.owner = next;
@@ -511,17 +544,50 @@ impl<const LIMITED: bool> Engine<LIMITED> {
             Policy::SpinThenPark { takeover_ns, .. } => {
                 if let Some(next) = pop(&mut lock.spinning, &self.threads) {
                     lock.owner = next;
-                    self.threads[next as usize].phase = Phase::Taking;
-                    if LIMITED {
-                        let run = &mut self.scheduler.runs[next as usize];
-                        run.slice_left -= self.now - run.started;
-                    }
-                    self.plan(next, takeover_ns);
+                    self.take_over(next, takeover_ns);
                 }
                 self.wake_one(at);
             }
         }
         self.think(id);
+    }
+
+    /// A spinning thread has been promised the lock, and sees it so much later.
+    fn take_over(&mut self, next: u32, takeover_ns: f64) {
+        self.threads[next as usize].phase = Phase::Taking;
+        if LIMITED {
+            let run = &mut self.scheduler.runs[next as usize];
+            run.slice_left -= self.now - run.started;
+        }
+        self.plan(next, takeover_ns);
+    }
+
+    /// A reader or a writer has left: lets in who waits, those who spin before those who sleep, a writer alone or all readers up to the next
+    /// writer.
+    fn let_in(&mut self, at: usize) {
+        loop {
+            let lock = &mut self.locks[at];
+            let spins = lock.spinning.head != NOBODY;
+            let next = if spins { lock.spinning.head } else { lock.parked.head };
+            if next == NOBODY || lock.owner != NOBODY {
+                return;
+            }
+            let reads = self.threads[next as usize].reads;
+            if !reads && lock.readers > 0 {
+                return;
+            }
+            lock.admit(next, reads);
+            match self.kinds[lock.kind as usize].policy {
+                Policy::SpinThenPark { takeover_ns, .. } if spins => {
+                    pop(&mut lock.spinning, &self.threads);
+                    self.take_over(next, takeover_ns);
+                }
+                _ => {
+                    pop(&mut lock.parked, &self.threads);
+                    self.wake(next, Phase::Taking);
+                }
+            }
+        }
     }
 
     /// Wakes the thread that has slept longest, unless one is being woken already.

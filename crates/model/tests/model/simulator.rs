@@ -265,6 +265,7 @@ fn any_system(rng: &mut Xoshiro256PlusPlus) -> System {
                 1 => HandOff::fixed(40.0).unwrap(),
                 _ => HandOff::curve(&[(100.0, 20.0), (10_000.0, 300.0)]).unwrap(),
             },
+            read_share: if rng.random_range(0..3) == 0 { rng.random() } else { 0.0 },
             queue_limit: (rng.random_range(0..4) == 0).then(|| rng.random_range(0..4)),
         })
         .collect();
@@ -275,6 +276,61 @@ fn any_system(rng: &mut Xoshiro256PlusPlus) -> System {
         wake_preempts: rng.random(),
     });
     System { threads: rng.random_range(1..=30), think: shape(rng, think), locks, cores }
+}
+
+/// Tasks per nanosecond of two threads at a lock for readers and a writer, hold and think times exponential, by the balance of the chain's
+/// eight states: nobody, a reader, a writer, two readers, a writer behind a reader, a reader or a writer behind a writer.
+fn two_with_readers(hold: f64, think: f64, read_share: f64) -> f64 {
+    let (ends, comes) = (1.0 / hold, 1.0 / think);
+    let (reads, writes) = (comes * read_share, comes * (1.0 - read_share));
+    // From, to, rate.
+    let moves = [
+        (0, 1, 2.0 * reads),
+        (0, 2, 2.0 * writes),
+        (1, 0, ends),
+        (1, 3, reads),
+        (1, 4, writes),
+        (2, 0, ends),
+        (2, 5, reads),
+        (2, 6, writes),
+        (3, 1, 2.0 * ends),
+        (4, 2, ends),
+        (5, 1, ends),
+        (6, 2, ends),
+    ];
+    let step = 0.2 / (ends + comes);
+    let mut chances = [1.0 / 7.0; 7];
+    for _ in 0..200_000 {
+        let mut next = chances;
+        for (from, to, rate) in moves {
+            let moved = chances[from] * rate * step;
+            next[from] -= moved;
+            next[to] += moved;
+        }
+        chances = next;
+    }
+    ends * (1.0 - chances[0] + chances[3])
+}
+
+#[test]
+fn readers_share_and_writers_do_not() {
+    for (seed, (hold, think, read_share)) in (1..).zip([
+        (100.0, 100.0, 0.5),
+        (100.0, 300.0, 0.9),
+        (300.0, 100.0, 0.2),
+        (100.0, 50.0, 0.97),
+        (100.0, 100.0, 0.0),
+    ]) {
+        let mut system = exponential(2, hold, think);
+        system.locks[0].read_share = read_share;
+        let report = simulate::long_run(&system, 400_000, seed).unwrap();
+        let exact = two_with_readers(hold, think, read_share) * 1e9;
+        assert!(report.throughput_per_s.holds(exact), "{read_share}: {exact} {:?}", report.throughput_per_s);
+    }
+    let mut system = exponential(8, 1000.0, 10.0);
+    system.locks[0].read_share = 1.0;
+    let report = long_run(&system);
+    assert!((report.speedup.value - 8.0).abs() < 0.1 && report.wait_share.value == 0.0, "{report:?}");
 }
 
 #[test]
@@ -307,7 +363,8 @@ fn no_system_loses_a_thread_or_a_wake_up() {
             .iter()
             .zip(&system.locks)
             .map(|(each, locks)| {
-                assert!(each.utilisation <= 1.0 + 1e-9 && each.queue_max <= system.threads, "seed {seed}");
+                let most = if locks.read_share > 0.0 { n } else { 1.0 };
+                assert!(each.utilisation <= most + 1e-9 && each.queue_max <= system.threads, "seed {seed}");
                 each.utilisation * f64::from(locks.count)
             })
             .sum();
