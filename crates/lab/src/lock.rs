@@ -169,6 +169,11 @@ pub enum NameError {
 }
 
 impl Named {
+    /// The same places to meet, and nothing to take there.
+    pub(crate) fn without(self) -> Named {
+        Named { lock: None, ..self }
+    }
+
     /// Reads a name: of a lock, of one that is striped, or of none.
     ///
     /// # Errors
@@ -199,7 +204,7 @@ impl Named {
     pub(crate) fn contenders(self, threads: usize) -> Result<Vec<Box<dyn Contender>>, Unavailable> {
         match self.lock {
             Some(lock) => (lock.make)(self.stripes, threads),
-            None => contenders::<NoLock>(1, threads),
+            None => contenders::<NoLock>(self.stripes, threads),
         }
     }
 

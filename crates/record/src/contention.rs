@@ -151,6 +151,9 @@ pub struct ContentionBlock {
     pub work: f64,
     /// Acquisitions of each thread.
     pub acquisitions: Vec<u64>,
+    /// Of one thread alone that has worked on each CPU of its cell in turn: its work per nanosecond on each. CPUs need not be equally fast.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub work_by_cpu: Vec<f64>,
     /// What stamps showed; absent in blocks of stretches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<ContentionSeen>,

@@ -211,7 +211,7 @@ fn figures_of_the_real_machine_make_sense() {
     let directory = TempDir::new().unwrap();
     let threads = if cpus > 1 { "1,2" } else { "1" };
     let line = format!(
-        "contention hold-sweep std-mutex mcs counter-atomic --threads {threads} --hold-share 50% --time 250ms"
+        "contention hold-sweep std-mutex mcs counter-atomic striped/4:std-mutex std-rwlock --threads {threads} --hold-share 50% --time 250ms"
     );
     for (subject, contention, record) in of_locks(&measured(directory.path(), &line)) {
         let threads = f64::from(subject.threads);

@@ -96,9 +96,7 @@ impl Stand<'_> {
     /// The cells of a lock: for each load, one for each number of threads.
     fn rows(&self, name: &str, named: Named, found: &mut Found) -> Vec<(Load, Vec<Cell>)> {
         let wanted = &self.choice.wanted;
-        let pool = self.site.pool.len() as u32;
-        let threads =
-            (self.scenario.threads)(wanted, if self.placement == Placement::SameCpu { 1 } else { pool });
+        let threads = self.threads();
         let shares = named.lock.is_some_and(|lock| lock.shares);
         let read_shares: Vec<Option<Share>> = match &wanted.read_shares {
             _ if !shares => vec![None],
@@ -146,6 +144,16 @@ impl Stand<'_> {
         let (cpus, relation) = match self.placement {
             Placement::Free if self.site.pool.len() > 1 => (self.site.pool.clone(), Relation::Free),
             Placement::SameCpu => (vec![self.site.first()], Relation::SameCpu),
+            // On each CPU in turn, since CPUs are not equally fast. One that sleeps is as fast on any.
+            Placement::Pinned if load.work == Work::Spin => {
+                let cpus: Vec<u32> = self
+                    .pool()
+                    .into_iter()
+                    .take(self.threads().into_iter().max().unwrap_or(1) as usize)
+                    .collect();
+                let relation = relation_of(self.site.topology, &cpus);
+                (cpus, relation)
+            }
             _ => (vec![self.site.first()], Relation::SameThread),
         };
         self.cell(subject, cpus, relation)
@@ -165,12 +173,24 @@ impl Stand<'_> {
         }
     }
 
+    /// The CPUs in the order in which threads take them.
+    fn pool(&self) -> Vec<u32> {
+        let mut pool = vec![self.site.first()];
+        pool.extend(self.site.pair.map(|(_, second)| second));
+        pool.extend(self.site.pool.iter().copied().filter(|cpu| !pool.contains(cpu)).collect::<Vec<_>>());
+        pool
+    }
+
+    /// The numbers of threads.
+    fn threads(&self) -> Vec<u32> {
+        let pool = if self.placement == Placement::SameCpu { 1 } else { self.site.pool.len() as u32 };
+        (self.scenario.threads)(&self.choice.wanted, pool)
+    }
+
     /// Where so many threads run.
     fn place(&self, handing: Handing, threads: u32) -> Result<(Vec<u32>, Relation), &'static str> {
         let first = self.site.first();
-        let mut pool = vec![first];
-        pool.extend(self.site.pair.map(|(_, second)| second));
-        pool.extend(self.site.pool.iter().copied().filter(|cpu| !pool.contains(cpu)).collect::<Vec<_>>());
+        let pool = self.pool();
         let cpus = match self.placement {
             Placement::SameCpu => vec![first],
             Placement::Free if pool.len() < 2 => {

@@ -102,7 +102,10 @@ fn lock_fault(planned: &PlannedCell, lock: &LockSubject, topology: &Topology) ->
     let relation = match (cell.placement, cell.cpus.as_slice()) {
         (Placement::SameCpu, [_]) => Some(Relation::SameCpu),
         (Placement::Free, [_, _, ..]) => Some(Relation::Free),
-        (Placement::Pinned, cpus) if cpus.len() <= lock.threads as usize => Some(relation_of(topology, cpus)),
+        // The thread alone works on each in turn.
+        (Placement::Pinned, cpus) if cpus.len() <= lock.threads as usize || lock.is_alone() => {
+            Some(relation_of(topology, cpus))
+        }
         _ => None,
     };
     if spins || relation != Some(cell.relation) {

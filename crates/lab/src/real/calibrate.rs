@@ -4,6 +4,7 @@
 //!
 //! It is measured with threads and locks of its own: no prediction may know anything of the cell that it is about.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,9 +24,9 @@ use super::contending::{Crew, Task, places};
 /// fall out.
 const SLICES: usize = 41;
 const SLICE_NS: u64 = 500_000;
-/// Pairs of slices from which it is told by how much threads slow each other down: over half a second, because what they share with others
-/// changes from one tenth of a second to the next.
-const PAIRS: usize = 301;
+/// Slices from which it is told by how much threads slow each other down: over half a second, because what they share with others changes
+/// from one tenth of a second to the next.
+const LONG_SLICES: usize = 602;
 /// A thread is up to speed after this.
 const WARM_UP_NS: u64 = 100_000;
 /// The units between two acquisitions of threads that meet now and then: some hundred nanoseconds.
@@ -124,9 +125,8 @@ impl Calibrator {
         let alone = self.pair(subject, named, cell.placement, &cell.cpus[..1], 1)?;
         let (hold, think, alone_ns) = match subject.work {
             Work::Spin => {
-                let first = places(cell.placement, &cell.cpus[..1], 1);
                 let busy = places(cell.placement, &cell.cpus, subject.threads.min(cpus));
-                let slower = self.slower(&first, &busy)?;
+                let slower = self.slower(&busy)?;
                 let shape = |ns: f64| shape(subject.spread, ns * slower);
                 let (hold_ns, think_ns) = (subject.hold_ns as f64, subject.think_ns as f64);
                 // At nanoseconds a cycle the loop is work too, with a lock and without it.
@@ -187,21 +187,24 @@ impl Calibrator {
         Ok(unit_ns)
     }
 
-    /// How many times as long a unit takes of threads that are busy at all these places at once as of one that is alone: the middle one of
-    /// pairs of slices, because the speed of a machine wanders from second to second by more than that.
-    fn slower(&mut self, alone: &[Vec<u32>], busy: &[Vec<u32>]) -> Result<f64, LabError> {
+    /// How many times as long a unit takes of threads that are busy at all these places at once as of one that is alone at each of them: the
+    /// middle one of rounds of slices, because the speed of a machine wanders from second to second by more than that.
+    fn slower(&mut self, busy: &[Vec<u32>]) -> Result<f64, LabError> {
         if busy.len() == 1 {
             return Ok(1.0);
         }
         if let Some((_, known)) = self.slower.iter().find(|(at, _)| at == busy) {
             return Ok(*known);
         }
-        let (mut one, mut all) = (self.units_of_work(alone)?, self.units_of_work(busy)?);
-        let mut ratios = Vec::with_capacity(PAIRS);
-        for _ in 0..PAIRS {
-            let one = self.slice(&mut one, 1, |done| done.units)?;
-            let all = self.slice(&mut all, 1, |done| done.units)?;
-            ratios.push(one * busy.len() as f64 / all);
+        let mut crew = self.units_of_work(busy)?;
+        let rounds = (LONG_SLICES / (busy.len() + 1)).max(SLICES);
+        let mut ratios = Vec::with_capacity(rounds);
+        for _ in 0..rounds {
+            let mut alone = 0.0;
+            for hand in 0..busy.len() {
+                alone += self.slice_on(&mut crew, hand..hand + 1, 1, |done| done.units)?;
+            }
+            ratios.push(alone / self.slice(&mut crew, 1, |done| done.units)?);
         }
         let slower = middle(ratios);
         self.slower.push((busy.to_vec(), slower));
@@ -235,7 +238,7 @@ impl Calibrator {
         let mut crew = self.crew(&subject.lock, named, Work::Spin, &places)?;
         let with = self.rate(&mut crew, nothing, |done| done.acquisitions)?;
         drop(crew);
-        let mut crew = self.crew(&subject.lock, NO_LOCK, Work::Spin, &places)?;
+        let mut crew = self.crew(&subject.lock, named.without(), Work::Spin, &places)?;
         let without = self.rate(&mut crew, nothing, |done| done.acquisitions)?;
         // What the bare loop takes is not the lock's.
         let pair = Pair { lock_ns: (1.0 / with - 1.0 / without).max(0.0), loop_ns: 1.0 / without };
@@ -260,7 +263,7 @@ impl Calibrator {
         let places = places(placement, cpus, threads);
         let lengths = stretches_between(SHORT_UNITS, subject, named);
         let mut with = self.crew(&subject.lock, named, Work::Spin, &places)?;
-        let mut without = self.crew(&subject.lock, NO_LOCK, Work::Spin, &places)?;
+        let mut without = self.crew(&subject.lock, named.without(), Work::Spin, &places)?;
         with.prepare(lengths, 1)?;
         without.prepare(lengths, 1)?;
         let mut more = Vec::with_capacity(SLICES);
@@ -283,9 +286,20 @@ impl Calibrator {
 
     /// What all threads together do in a nanosecond of one slice.
     fn slice(&self, crew: &mut Crew, batch: u32, of: impl Fn(&Done) -> f64) -> Result<f64, LabError> {
+        self.slice_on(crew, 0..crew.threads(), batch, of)
+    }
+
+    /// The same of some of the threads.
+    fn slice_on(
+        &self,
+        crew: &mut Crew,
+        hands: Range<usize>,
+        batch: u32,
+        of: impl Fn(&Done) -> f64,
+    ) -> Result<f64, LabError> {
         let window = crew.window(WARM_UP_NS, SLICE_NS);
-        let tasks = vec![Task::Counted(batch); crew.threads()];
-        let parts = crew.run(tasks, window, Duration::ZERO)?;
+        let tasks = vec![Task::Counted(batch); hands.len()];
+        let parts = crew.run_on(hands, tasks, window, Duration::ZERO)?;
         let done: f64 = parts.iter().map(|part| of(&part.done)).sum();
         Ok((done / self.clock.ns(window.until - window.from)).max(1e-12))
     }
@@ -486,7 +500,7 @@ pub(crate) fn estimate_ns(subject: &LockSubject) -> u64 {
     match subject.work {
         Work::Sleep => watched(subject, subject.threads).1,
         // Units of one thread and of all, and the lock's pair with it and without.
-        Work::Spin => 2 * (SLICES + PAIRS) as u64 * 2 * SLICE_NS,
+        Work::Spin => 2 * (SLICES + LONG_SLICES) as u64 * SLICE_NS,
     }
 }
 

@@ -164,6 +164,17 @@ impl Crew {
         window: Window,
         longer: Duration,
     ) -> Result<Vec<Part>, LabError> {
+        self.run_on(0..self.hands.len(), tasks, window, longer)
+    }
+
+    /// The same on some of the threads; the others sleep.
+    pub(super) fn run_on(
+        &mut self,
+        hands: std::ops::Range<usize>,
+        tasks: Vec<Task>,
+        window: Window,
+        longer: Duration,
+    ) -> Result<Vec<Part>, LabError> {
         let Window { begin, from, until } = window;
         let length_ns = self.clock.ns(until.saturating_sub(begin)).min(1e15);
         let patience = self.patience + Duration::from_nanos(length_ns as u64) * 3 + longer;
@@ -173,8 +184,8 @@ impl Crew {
             placement: self.placement.to_string(),
             seconds: patience.as_secs(),
         };
-        let sent = self
-            .hands
+        let hands = &self.hands[hands];
+        let sent = hands
             .iter()
             .zip(tasks)
             .all(|(hand, task)| hand.jobs.send(Job { task, begin, from, until }).is_ok());
@@ -184,7 +195,7 @@ impl Crew {
                 Ok(Answer::Done(part)) => Some(*part),
                 Ok(Answer::Ready | Answer::Failed(_)) | Err(_) => None,
             };
-        let parts: Option<Vec<Part>> = self.hands.iter().map(answer).collect();
+        let parts: Option<Vec<Part>> = hands.iter().map(answer).collect();
         match parts.filter(|_| sent) {
             Some(parts) => Ok(parts),
             None => {
@@ -331,7 +342,9 @@ impl Contending {
         let Opening { clock, planned, allowed, patience, .. } = opening;
         let cell = &planned.cell;
         let named = Named::parse(&subject.lock).map_err(|_| LabError::UnknownLock(subject.lock.clone()))?;
-        let places = places(cell.placement, &cell.cpus, subject.threads);
+        let in_turn = subject.is_alone() && cell.placement == Placement::Pinned;
+        let hands = if in_turn { cell.cpus.len() as u32 } else { subject.threads };
+        let places = places(cell.placement, &cell.cpus, hands);
         Ok(Contending {
             planned: planned.clone(),
             subject: subject.clone(),
@@ -378,38 +391,20 @@ impl Contending {
     }
 
     fn attempt(&mut self, kind: BlockKind, start_ticks: u64) -> Result<Measured, LabError> {
-        let cycle_ns = self.subject.cycle_ns();
-        let budget = &self.planned.budget;
-        let threads = self.crew.threads();
-        let warm_up_ns = (WARM_UP_CYCLES * cycle_ns).clamp(WARM_UP_NS, LONGEST_WARM_UP_NS);
-        let (task, window, longer) = if let Some(tasks) = self.subject.tasks {
-            let left = Arc::new(AtomicU64::new(tasks));
-            let longest = Duration::from_nanos(tasks.saturating_mul(cycle_ns).saturating_mul(5).min(1 << 60));
-            let window = Window { until: u64::MAX, ..self.crew.window(0, 0) };
-            (Task::Tasks(left, tasks as usize + 1), window, longest)
-        } else if kind == BlockKind::Stretch {
-            let batch = (LOOK_NS / cycle_ns.max(SHORTEST_CYCLE_NS)).max(1) as u32;
-            (Task::Counted(batch), self.crew.window(warm_up_ns, budget.stretch_ns), Duration::ZERO)
-        } else {
-            let each_ns = cycle_ns.max(SHORTEST_CYCLE_NS);
-            let length_ns =
-                budget.stamped_ns.min(MOST_TAKEN / 2 * each_ns - warm_up_ns.min(MOST_TAKEN / 4 * each_ns));
-            let fits = ((warm_up_ns + length_ns) / each_ns + 64) * 3 / 2;
-            let most = fits.min(MOST_TAKEN) as usize;
-            (Task::Stamped(most), self.crew.window(warm_up_ns, length_ns), Duration::ZERO)
-        };
+        let hands = self.crew.threads();
+        // One thread alone works on each CPU in turn.
+        let turns = if self.subject.is_alone() { hands } else { 1 };
+        let at_once = hands / turns;
         let before = self.around.go();
-        let parts = self.crew.run(vec![task; threads], window, longer);
+        let done: Result<Vec<Turn>, LabError> = (0..turns)
+            .map(|turn| self.turn(kind, start_ticks, turn * at_once..(turn + 1) * at_once, turns as u64))
+            .collect();
         let system = self.around.rest(&before);
-        let parts = parts?;
-        let counters: Vec<ThreadCounters> = parts.iter().map(|part| part.thread).collect();
+        let mut done = done?;
+        let counters: Vec<ThreadCounters> =
+            done.iter_mut().flat_map(|turn| turn.counters.drain(..)).collect();
         let (cost, disturbance) = settle(&counters, system, None);
-        let began_s = self.clock.ns(window.from.saturating_sub(start_ticks)) / 1e9;
-        let (contended, all) = if kind == BlockKind::Stretch && self.subject.tasks.is_none() {
-            self.counted(&parts, window)
-        } else {
-            self.stamped(parts, window, start_ticks)
-        };
+        let (began_s, all) = (done[0].began_s, done.iter().map(|turn| turn.all).sum());
         Ok(Measured {
             per_stretch: 1,
             accounted_round_trips: all,
@@ -417,15 +412,57 @@ impl Contending {
             lead_cpus: vec![self.planned.cell.cpus[0]],
             cost,
             disturbance,
-            contended: Some(contended),
+            contended: Some(joined(done.into_iter().map(|turn| turn.contended).collect())),
             ..Measured::default()
         })
+    }
+
+    /// What some of the threads do in one of so many parts of a block.
+    fn turn(
+        &mut self,
+        kind: BlockKind,
+        start_ticks: u64,
+        hands: std::ops::Range<usize>,
+        turns: u64,
+    ) -> Result<Turn, LabError> {
+        let cycle_ns = self.subject.cycle_ns();
+        let budget = &self.planned.budget;
+        let warm_up_ns = (WARM_UP_CYCLES * cycle_ns).clamp(WARM_UP_NS, LONGEST_WARM_UP_NS);
+        let (task, window, longer) = if let Some(tasks) = self.subject.tasks {
+            let tasks = tasks.div_ceil(turns);
+            let left = Arc::new(AtomicU64::new(tasks));
+            let longest = Duration::from_nanos(tasks.saturating_mul(cycle_ns).saturating_mul(5).min(1 << 60));
+            let window = Window { until: u64::MAX, ..self.crew.window(0, 0) };
+            (Task::Tasks(left, tasks as usize + 1), window, longest)
+        } else if kind == BlockKind::Stretch {
+            let batch = (LOOK_NS / cycle_ns.max(SHORTEST_CYCLE_NS)).max(1) as u32;
+            let length_ns = (budget.stretch_ns / turns).max(1);
+            (Task::Counted(batch), self.crew.window(warm_up_ns, length_ns), Duration::ZERO)
+        } else {
+            let each_ns = cycle_ns.max(SHORTEST_CYCLE_NS);
+            let length_ns = (budget.stamped_ns / turns)
+                .max(1)
+                .min(MOST_TAKEN / 2 * each_ns - warm_up_ns.min(MOST_TAKEN / 4 * each_ns));
+            let fits = ((warm_up_ns + length_ns) / each_ns + 64) * 3 / 2;
+            let most = fits.min(MOST_TAKEN) as usize;
+            (Task::Stamped(most), self.crew.window(warm_up_ns, length_ns), Duration::ZERO)
+        };
+        let parts = self.crew.run_on(hands.clone(), vec![task; hands.len()], window, longer)?;
+        let counters = parts.iter().map(|part| part.thread).collect();
+        let began_s = self.clock.ns(window.from.saturating_sub(start_ticks)) / 1e9;
+        let (contended, all) = if kind == BlockKind::Stretch && self.subject.tasks.is_none() {
+            self.counted(&parts, window)
+        } else {
+            self.stamped(parts, window, start_ticks)
+        };
+        Ok(Turn { contended, all, counters, began_s })
     }
 
     fn counted(&self, parts: &[Part], window: Window) -> (Contended, u64) {
         let block = ContentionBlock {
             work: parts.iter().map(|part| part.done.units).sum(),
             acquisitions: parts.iter().map(|part| part.done.acquisitions.round() as u64).collect(),
+            work_by_cpu: Vec::new(),
             seen: None,
         };
         let elapsed_ns = self.clock.ns(window.until - window.from) as u64;
@@ -459,10 +496,40 @@ impl Contending {
             })
             .collect();
         let seen = in_ns(&found.seen, &self.clock);
-        let block = ContentionBlock { work: found.units, acquisitions: found.acquisitions, seen: Some(seen) };
+        let block = ContentionBlock {
+            work: found.units,
+            acquisitions: found.acquisitions,
+            work_by_cpu: Vec::new(),
+            seen: Some(seen),
+        };
         let elapsed_ns = self.clock.ns(until - from) as u64;
         (Contended { block, elapsed_ns: elapsed_ns.max(1), waits }, all)
     }
+}
+
+/// What was found in a part of a block.
+struct Turn {
+    contended: Contended,
+    all: u64,
+    counters: Vec<ThreadCounters>,
+    began_s: f64,
+}
+
+/// The parts of a block as one; where there are several, each is one thread's on another CPU.
+fn joined(mut parts: Vec<Contended>) -> Contended {
+    if parts.len() == 1 {
+        return parts.swap_remove(0);
+    }
+    let rate = |part: &Contended| part.block.work / part.elapsed_ns as f64;
+    let acquisitions = parts.iter().flat_map(|part| &part.block.acquisitions).sum();
+    let block = ContentionBlock {
+        work: parts.iter().map(|part| part.block.work).sum(),
+        acquisitions: vec![acquisitions],
+        work_by_cpu: parts.iter().map(rate).collect(),
+        // One thread alone waits for nobody.
+        seen: None,
+    };
+    Contended { block, elapsed_ns: parts.iter().map(|part| part.elapsed_ns).sum(), waits: Vec::new() }
 }
 
 /// A run of tasks is counted as a whole: its last stretches have no acquisition after them, and what stands in their place is

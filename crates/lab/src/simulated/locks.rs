@@ -121,6 +121,7 @@ pub(super) fn block(
             block: ContentionBlock {
                 work: count as f64 * cycle_ns * noise,
                 acquisitions: vec![each; threads as usize],
+                work_by_cpu: Vec::new(),
                 seen,
             },
             elapsed_ns,

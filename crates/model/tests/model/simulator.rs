@@ -325,7 +325,9 @@ fn readers_share_and_writers_do_not() {
         system.locks[0].read_share = read_share;
         let report = simulate::long_run(&system, 400_000, seed).unwrap();
         let exact = two_with_readers(hold, think, read_share) * 1e9;
-        assert!(report.throughput_per_s.holds(exact), "{read_share}: {exact} {:?}", report.throughput_per_s);
+        let found = report.throughput_per_s;
+        // Five cases at 99% each would fail one run in twenty: half as wide again is as good as never.
+        assert!((found.value - exact).abs() < 1.5 * found.half_width, "{read_share}: {exact} {found:?}");
     }
     let mut system = exponential(8, 1000.0, 10.0);
     system.locks[0].read_share = 1.0;

@@ -24,6 +24,18 @@ fn work_rate(block: &Block) -> Option<f64> {
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
+/// Work per nanosecond of one thread alone on these CPUs, where it is told apart by CPU, or wherever it was.
+fn alone_rate(block: &Block, alone: &[u32], cpus: &[u32]) -> Option<f64> {
+    let by_cpu = &block.contention.as_ref()?.work_by_cpu;
+    let rates: Vec<f64> =
+        alone.iter().zip(by_cpu).filter(|(cpu, _)| cpus.contains(cpu)).map(|(_, rate)| *rate).collect();
+    if rates.is_empty() {
+        return work_rate(block);
+    }
+    let rate = rates.iter().sum::<f64>() / rates.len() as f64;
+    (rate.is_finite() && rate > 0.0).then_some(rate)
+}
+
 /// The cell of a group that a lock's speed-up is against.
 pub(super) fn alone(cells: &[PlannedCell], subject: &LockSubject) -> Option<usize> {
     cells.iter().position(|other| other.cell.lock().is_some_and(|other| subject.is_against(other)))
@@ -54,8 +66,10 @@ pub(super) fn fold_lock(
     record.against.extend(reference(all, index, kind, &cells[0], seed));
     let paired = alone(cells, subject).and_then(|alone| {
         let of = rate_kind(&cells[alone]);
+        let (here, there) = (&planned.cell.cpus, &cells[alone].cell.cpus);
+        let rate_alone = |block: &Block| alone_rate(block, there, here);
         let (ratio, interval, pairs) =
-            paired(all, ((index, kind), &work_rate), ((alone, of), &work_rate), seed)?;
+            paired(all, ((index, kind), &work_rate), ((alone, of), &rate_alone), seed)?;
         record.against.push(Against {
             cell: cells[alone].cell.clone(),
             of: COMPARED_WORK.into(),

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Puts locks through every experiment, on this machine, alone: the surfaces threads × hold share, asleep with up to 64 threads too, the sweep of
+# frequencies, McKenney's hold and think times, and the article's pool, scaled and at its full size. Raw records, the tables and the page go to
+# the folder that is named (default: a new one in threadtoll-results/). Takes about twenty-five minutes; nothing else should run.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+folder=${1:-threadtoll-results/locks-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
+mkdir -p "$folder"
+cargo build --release --quiet
+threadtoll=target/release/threadtoll
+
+# take NAME ARGUMENTS...
+take() {
+    "$threadtoll" contention "${@:2}" --out "$folder/$1.jsonl" >"$folder/$1.txt"
+}
+
+take hold-sweep hold-sweep std-mutex parking-lot spin std-rwlock striped/4:std-mutex
+take hold-sweep-asleep hold-sweep --work sleep --threads 1,2,4,8,16,32,64
+take frequency-sweep frequency-sweep std-mutex parking-lot spin sysv-semaphore counter-locked counter-atomic counter-sharded
+take hold-think hold-think std-mutex parking-lot-fair sysv-semaphore
+take pool pool
+# Without the one thread, which takes a hundred seconds for the thousand tasks, three times.
+take pool-full pool parking-lot-fair --hold 5ms --think 95ms --threads 5,10,16,20,25,32
+"$threadtoll" report "$folder"/*.jsonl --html "$folder/locks.html"
+gzip -9 --force "$folder"/*.jsonl
+cat "$folder"/*.txt
+echo "kept in $folder"
