@@ -15,7 +15,7 @@ take() {
 }
 
 take hold-sweep hold-sweep std-mutex parking-lot spin std-rwlock striped/4:std-mutex
-take hold-sweep-asleep hold-sweep --work sleep --threads 1,2,4,8,16,32,64
+take hold-sweep-asleep hold-sweep --work sleep --threads 1,2,4,8,16,32,64 --hold-share 0,5%,10%,20%,50%,80%,100%
 take frequency-sweep frequency-sweep std-mutex parking-lot spin sysv-semaphore counter-locked counter-atomic counter-sharded
 take hold-think hold-think std-mutex parking-lot-fair sysv-semaphore
 take pool pool

@@ -13,7 +13,7 @@ use crate::resample::{self, QuantileEstimate};
 use crate::{
     Against, Block, BlockKind, Cause, Cell, Cost, DisturbanceSummary, Foretold, Histogram, Intervals,
     LoopKind, Machine, OneWay, OneWayMethod, Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject,
-    Record, RecordKind, Subject, Unit, Verdict, Wait, Warning, Worst,
+    Record, RecordKind, Subject, Unit, Verdict, Wait, Warning, Work, Worst,
 };
 
 /// The reference must stay within this share of its last value for the blocks between to count as undisturbed.
@@ -56,7 +56,12 @@ pub fn fold(
     at: &str,
 ) -> Vec<Record> {
     let Some(cells) = plan.groups.get(group) else { return Vec::new() };
-    let drifted = drifted(blocks);
+    let mut drifted = drifted(blocks);
+    for (mark, block) in drifted.iter_mut().zip(blocks) {
+        // How fast a line travels is nothing to threads that sleep.
+        let subject = cells.get(block.cell).and_then(|planned| planned.cell.lock());
+        *mark &= subject.is_none_or(|subject| subject.work != Work::Sleep);
+    }
     let all: Vec<Marked<'_>> =
         blocks.iter().zip(&drifted).map(|(block, drifted)| Marked { block, drifted: *drifted }).collect();
     let mut records = Vec::new();

@@ -57,7 +57,12 @@ const CLAIMS: &[Claim] = &[
         sentence: "up to a hold share of 10% threads work almost perfectly side by side (at least 0.95 of their number)",
         source: PRESHING,
         experiment: "contention/hold-sweep",
-        about: |row| row.subject.threads > 1 && row.subject.hold_share() <= 0.1 && row.fits(),
+        about: |row| {
+            row.subject.threads > 1
+                && row.subject.hold_ns > 0
+                && row.subject.hold_share() <= 0.1
+                && row.fits()
+        },
         limits: |row| [ALMOST_PERFECT * f64::from(row.subject.threads), f64::INFINITY],
     },
     Claim {
