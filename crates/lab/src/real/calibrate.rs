@@ -29,8 +29,10 @@ const SLICE_NS: u64 = 500_000;
 const LONG_SLICES: usize = 602;
 /// A thread is up to speed after this.
 const WARM_UP_NS: u64 = 100_000;
-/// The units between two acquisitions of threads that meet now and then: some hundred nanoseconds.
+/// The units between two acquisitions of threads that meet now and then, at least: some hundred nanoseconds.
 const SHORT_UNITS: f64 = 200.0;
+/// So many times as long as they have the lock they are without it, to wait rarely.
+const RARELY: f64 = 20.0;
 /// What threads take that take no lock.
 const NO_LOCK: Named = Named { lock: None, stripes: 1 };
 /// Units of a stretch that is as good as endless against a look at the clock.
@@ -159,7 +161,8 @@ impl Calibrator {
         if subject.work == Work::Spin && !counts && subject.threads > 1 && cpus > 1 {
             // Whoever takes a lock that another one had last waits for its line, and is as good as thinking until it is there.
             let busy = subject.threads.min(cpus);
-            let met_ns = self.pair_met(subject, named, cell.placement, &cell.cpus, busy)?;
+            let apart = SHORT_UNITS.max(RARELY * pair_ns / unit_ns);
+            let met_ns = self.pair_met(subject, named, cell.placement, &cell.cpus, busy, apart)?;
             let travels_ns = (met_ns - pair_ns).max(0.0);
             think = think.with_mean(think.mean_ns() + travels_ns).unwrap_or(think);
         }
@@ -246,8 +249,8 @@ impl Calibrator {
         Ok(pair)
     }
 
-    /// The same of threads that work for a while in between, so that they hardly wait for each other, but find the lock's line where
-    /// another one had it last.
+    /// The same of threads that work for so many units in between, so that they hardly wait for each other, but find the lock's line
+    /// where another one had it last.
     fn pair_met(
         &mut self,
         subject: &LockSubject,
@@ -255,13 +258,14 @@ impl Calibrator {
         placement: Placement,
         cpus: &[u32],
         threads: u32,
+        apart: f64,
     ) -> Result<f64, LabError> {
         let key = (subject.lock.clone(), subject.read_share, threads);
         if let Some((_, known)) = self.met.iter().find(|(of, _)| *of == key) {
             return Ok(*known);
         }
         let places = places(placement, cpus, threads);
-        let lengths = stretches_between(SHORT_UNITS, subject, named);
+        let lengths = stretches_between(apart, subject, named);
         let mut with = self.crew(&subject.lock, named, Work::Spin, &places)?;
         let mut without = self.crew(&subject.lock, named.without(), Work::Spin, &places)?;
         with.prepare(lengths, 1)?;

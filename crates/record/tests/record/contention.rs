@@ -1,0 +1,85 @@
+//! Speed-ups worked out by hand.
+
+use threadtoll_record::{
+    Block, Cause, Cell, ContentionBlock, LockSubject, NO_LOCK, Plan, PlannedCell, Record, Spread, Subject,
+    Work, fold,
+};
+
+use crate::fixture::{AT, cell, machine, plan, stretches};
+
+fn lock(name: &str, threads: u32, work: Work, cpus: &[u32]) -> Cell {
+    let subject = LockSubject {
+        lock: name.into(),
+        threads,
+        work,
+        spread: Spread::Fixed,
+        hold_ns: 10_000,
+        think_ns: 10_000,
+        read_share: None,
+        tasks: None,
+    };
+    Cell { subject: Subject::Lock(subject), cpus: cpus.to_vec(), payload_bytes: 0, ..cell("none") }
+}
+
+/// A reference, the thread alone on two CPUs, the same on one of them with a lock, and two threads.
+fn plan_of(work: Work, rounds: u32) -> Plan {
+    let mut plan = plan(rounds, &[&["atomic-store"]]);
+    let first = plan.groups[0][0].clone();
+    let planned =
+        |cell: Cell| PlannedCell { experiment: "contention/hold-think".into(), cell, budget: first.budget };
+    plan.groups[0].extend([
+        planned(lock(NO_LOCK, 1, work, &[0, 1])),
+        planned(lock("std-mutex", 1, work, &[0])),
+        planned(lock("std-mutex", 2, work, &[0, 1])),
+    ]);
+    plan
+}
+
+/// A block of a microsecond in which so much work was done.
+fn worked(index: usize, seq: u32, work: f64, by_cpu: &[f64]) -> Block {
+    let contention =
+        ContentionBlock { work, acquisitions: vec![10], work_by_cpu: by_cpu.to_vec(), seen: None };
+    Block { elapsed_ns: 1000, contention: Some(contention), ..stretches(index, seq, &[100.0]) }
+}
+
+fn folded(work: Work, references_ns: &[f64], by_cpu: &[f64]) -> Vec<Record> {
+    let blocks: Vec<Block> = (0..)
+        .zip(references_ns)
+        .flat_map(|(seq, ns)| {
+            [
+                stretches(0, seq, &[*ns]),
+                worked(1, seq, 1500.0, by_cpu),
+                worked(2, seq, 1000.0, &[]),
+                worked(3, seq, 2400.0, &[]),
+            ]
+        })
+        .collect();
+    fold(&machine(), &plan_of(work, references_ns.len() as u32), 0, 1, &blocks, &[], AT)
+}
+
+fn speedup(record: &Record) -> Option<f64> {
+    record.contention.as_ref().unwrap().speedup
+}
+
+#[test]
+fn the_thread_alone_counts_on_the_cpus_that_the_others_have() {
+    // One CPU does 1 unit a nanosecond, the other 2: alone on both in turn 1.5.
+    let records = folded(Work::Spin, &[100.0; 3], &[1.0, 2.0]);
+    assert_eq!(speedup(&records[2]), Some(1.0), "on the slow CPU as on the slow CPU");
+    assert_eq!(speedup(&records[3]), Some(1.6));
+    let records = folded(Work::Spin, &[100.0; 3], &[]);
+    assert_eq!(speedup(&records[3]), Some(1.6), "where CPUs are not told apart, against all that was done");
+    assert!((speedup(&records[2]).unwrap() - 2.0 / 3.0).abs() < 1e-3);
+}
+
+#[test]
+fn a_reference_that_moves_is_nothing_to_threads_that_sleep() {
+    // One round is left between references that agree, and no ratio is taken from one.
+    for (work, disturbed, expected) in [(Work::Spin, 3, None), (Work::Sleep, 0, Some(1.6))] {
+        let records = folded(work, &[100.0, 200.0, 100.0, 200.0], &[]);
+        let record = &records[3];
+        assert_eq!(record.disturbance.disturbed, disturbed, "{work}");
+        assert_eq!(record.disturbance.causes.contains_key(&Cause::ReferenceDrift), disturbed > 0, "{work}");
+        assert_eq!(speedup(record), expected, "{work}");
+    }
+}
