@@ -74,7 +74,8 @@ impl Workload {
     pub fn knee(&self) -> Result<f64, ModelError> {
         let hand_off_ns = match self.policy {
             // Of a curve it is not known beforehand how long those that are woken will have idled: the shortest gives a cap.
-            Policy::Fifo => self.hand_off.shortest_ns(),
+            // Readers that are let in together share one.
+            Policy::Fifo => self.hand_off.shortest_ns() * (1.0 - self.read_share),
             Policy::Barging | Policy::SpinThenPark { .. } => 0.0,
         };
         bounds::knee(self.serial()?, Limits { locks: self.stripes, cores: self.cores, hand_off_ns })

@@ -56,14 +56,19 @@ pub fn fold(
     at: &str,
 ) -> Vec<Record> {
     let Some(cells) = plan.groups.get(group) else { return Vec::new() };
-    let mut drifted = drifted(blocks);
-    for (mark, block) in drifted.iter_mut().zip(blocks) {
-        // How fast a line travels is nothing to threads that sleep.
+    let moved = drifted(blocks);
+    // How fast a line travels is nothing to threads that sleep.
+    let sleeps = |block: &Block| {
         let subject = cells.get(block.cell).and_then(|planned| planned.cell.lock());
-        *mark &= subject.is_none_or(|subject| subject.work != Work::Sleep);
-    }
-    let all: Vec<Marked<'_>> =
-        blocks.iter().zip(&drifted).map(|(block, drifted)| Marked { block, drifted: *drifted }).collect();
+        subject.is_some_and(|subject| subject.work == Work::Sleep)
+    };
+    let drifted: Vec<bool> =
+        blocks.iter().zip(&moved).map(|(block, moved)| *moved && !sleeps(block)).collect();
+    let all: Vec<Marked<'_>> = blocks
+        .iter()
+        .zip(moved.iter().zip(&drifted))
+        .map(|(block, (moved, drifted))| Marked { block, moved: *moved, drifted: *drifted })
+        .collect();
     let mut records = Vec::new();
     for (index, planned) in cells.iter().enumerate() {
         let own: Vec<Marked<'_>> = all.iter().filter(|marked| marked.block.cell == index).copied().collect();
@@ -169,6 +174,8 @@ pub fn keeps_histograms(machine: &Machine, experiment: &str) -> bool {
 #[derive(Clone, Copy)]
 struct Marked<'a> {
     block: &'a Block,
+    moved: bool,
+    /// Whether that disturbed it.
     drifted: bool,
 }
 

@@ -44,6 +44,11 @@ impl Row<'_> {
         label
     }
 
+    /// Whether over a quarter of its blocks was disturbed.
+    pub(crate) fn disturbed(&self) -> bool {
+        disturbed(self.record)
+    }
+
     /// Whether each thread has a CPU for itself, as far as it needs one.
     pub(crate) fn fits(&self) -> bool {
         !self.record.cell.oversubscribed()

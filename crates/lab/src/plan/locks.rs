@@ -21,6 +21,8 @@ use super::groups::GROUP;
 const REFERENCE_NS: u64 = 3_000_000;
 /// One thread alone needs no more tasks than this share of them to show how long one takes.
 const ALONE_TASKS: u64 = 10;
+/// One thread alone is measured on no more CPUs than this, which stand for all.
+const MOST_TURNS: usize = 8;
 /// Shares of readers where none are asked for.
 const READ_SHARES: [f64; 2] = [0.0, 0.9];
 
@@ -146,11 +148,9 @@ impl Stand<'_> {
             Placement::SameCpu => (vec![self.site.first()], Relation::SameCpu),
             // On each CPU in turn, since CPUs are not equally fast. One that sleeps is as fast on any.
             Placement::Pinned if load.work == Work::Spin => {
-                let cpus: Vec<u32> = self
-                    .pool()
-                    .into_iter()
-                    .take(self.threads().into_iter().max().unwrap_or(1) as usize)
-                    .collect();
+                let most = self.threads().into_iter().max().unwrap_or(1) as usize;
+                let cpus: Vec<u32> = self.pool().into_iter().take(most).collect();
+                let cpus = spread_out(&cpus, MOST_TURNS);
                 let relation = relation_of(self.site.topology, &cpus);
                 (cpus, relation)
             }
@@ -244,6 +244,12 @@ impl Stand<'_> {
     }
 }
 
+/// At most so many of these, the first among them, evenly spread.
+fn spread_out(all: &[u32], most: usize) -> Vec<u32> {
+    let count = all.len().min(most);
+    (0..count).filter_map(|at| all.get(at * all.len() / count).copied()).collect()
+}
+
 /// A run of tasks takes as long as it takes: what is planned for it is a forecast.
 fn shortened(budget: Budget, cell: &Cell) -> Budget {
     let Some((subject, tasks)) = cell.lock().and_then(|lock| Some((lock, lock.tasks?))) else {
@@ -271,4 +277,17 @@ fn subject(name: &str, threads: u32, load: &Load, read_share: Option<Share>) -> 
 pub(super) fn relation_of(topology: &Topology, cpus: &[u32]) -> Relation {
     let pairs = cpus.iter().flat_map(|a| cpus.iter().filter(move |b| a < *b).map(move |b| (*a, *b)));
     pairs.map(|(a, b)| topology.relation(a, b)).max().unwrap_or(Relation::SameThread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_stand_for_all() {
+        assert_eq!(spread_out(&[3, 1], MOST_TURNS), [3, 1]);
+        let all: Vec<u32> = (0..64).collect();
+        assert_eq!(spread_out(&all, MOST_TURNS), [0, 8, 16, 24, 32, 40, 48, 56]);
+        assert!(spread_out(&[], MOST_TURNS).is_empty());
+    }
 }

@@ -29,6 +29,8 @@ const SLICE_NS: u64 = 500_000;
 const LONG_SLICES: usize = 602;
 /// A thread is up to speed after this.
 const WARM_UP_NS: u64 = 100_000;
+/// On no more CPUs than this it is watched how fast a thread is alone.
+const MOST_ALONE: usize = 8;
 /// The units between two acquisitions of threads that meet now and then, at least: some hundred nanoseconds.
 const SHORT_UNITS: f64 = 200.0;
 /// So many times as long as they have the lock they are without it, to wait rarely.
@@ -138,9 +140,11 @@ impl Calibrator {
                 let slept = self.slept(cell, subject, 1)?;
                 let mean = |over: &[f64]| over.iter().sum::<f64>() / over.len().max(1) as f64;
                 let alone_ns = subject.cycle_ns() as f64 + mean(&slept.hold) + mean(&slept.think);
-                // Where the lock is never free, no more threads than this ever sleep at a time.
+                // Where a lock is never free, no more threads than this ever sleep at a time.
                 let unhindered = subject.cycle_ns().div_ceil(subject.hold_ns.max(1)).max(1);
-                let asleep = u64::from(subject.threads).min(unhindered) as u32;
+                let shared = read_share > 0.0 || named.handing() == Handing::Nothing;
+                let most = if shared { u64::MAX } else { unhindered.saturating_mul(named.stripes.into()) };
+                let asleep = u64::from(subject.threads).min(most) as u32;
                 let together = self.slept(cell, subject, asleep)?;
                 let shape = |ns: u64, over: &[f64]| slept_shape(subject.spread, ns as f64, over);
                 (shape(subject.hold_ns, &together.hold), shape(subject.think_ns, &together.think), alone_ns)
@@ -200,14 +204,16 @@ impl Calibrator {
             return Ok(*known);
         }
         let mut crew = self.units_of_work(busy)?;
-        let rounds = (LONG_SLICES / (busy.len() + 1)).max(SLICES);
-        let mut ratios = Vec::with_capacity(rounds);
-        for _ in 0..rounds {
+        let alone_on = busy.len().min(MOST_ALONE);
+        let mut ratios = Vec::with_capacity(rounds(alone_on));
+        for _ in 0..rounds(alone_on) {
             let mut alone = 0.0;
-            for hand in 0..busy.len() {
+            for turn in 0..alone_on {
+                let hand = turn * busy.len() / alone_on;
                 alone += self.slice_on(&mut crew, hand..hand + 1, 1, |done| done.units)?;
             }
-            ratios.push(alone / self.slice(&mut crew, 1, |done| done.units)?);
+            let all = self.slice(&mut crew, 1, |done| done.units)?;
+            ratios.push(alone / alone_on as f64 * busy.len() as f64 / all);
         }
         let slower = middle(ratios);
         self.slower.push((busy.to_vec(), slower));
@@ -301,7 +307,7 @@ impl Calibrator {
         batch: u32,
         of: impl Fn(&Done) -> f64,
     ) -> Result<f64, LabError> {
-        let window = crew.window(WARM_UP_NS, SLICE_NS);
+        let window = crew.window_for(hands.len(), WARM_UP_NS, SLICE_NS);
         let tasks = vec![Task::Counted(batch); hands.len()];
         let parts = crew.run_on(hands, tasks, window, Duration::ZERO)?;
         let done: f64 = parts.iter().map(|part| of(&part.done)).sum();
@@ -492,6 +498,11 @@ fn idle_ns(cell: &Cell, subject: &LockSubject) -> Option<f64> {
     Some(cpus * task_ns * (1.0 - undisturbed) / (1.0 - undisturbed * (1.0 - 1.0 / cpus)))
 }
 
+/// How often one slice on each of so many CPUs and one on all are taken.
+fn rounds(alone_on: usize) -> usize {
+    (LONG_SLICES / (alone_on + 1)).max(SLICES)
+}
+
 /// How many cycles of sleep of each of so many threads are watched, and for how long, in nanoseconds.
 fn watched(subject: &LockSubject, threads: u32) -> (u64, u64) {
     let cycles = (SLEEPS / u64::from(threads.max(1))).max(6);
@@ -504,7 +515,11 @@ pub(crate) fn estimate_ns(subject: &LockSubject) -> u64 {
     match subject.work {
         Work::Sleep => watched(subject, subject.threads).1,
         // Units of one thread and of all, and the lock's pair with it and without.
-        Work::Spin => 2 * (SLICES + LONG_SLICES) as u64 * SLICE_NS,
+        Work::Spin => {
+            let alone_on = (subject.threads as usize).min(MOST_ALONE);
+            // A slice, its warm-up and its notice.
+            (rounds(alone_on) * (alone_on + 1) + 6 * SLICES) as u64 * 2 * SLICE_NS
+        }
     }
 }
 
@@ -541,4 +556,26 @@ fn slept_shape(spread: Spread, mean_ns: f64, over: &[f64]) -> Option<Shape> {
         .map(|(at, length)| (length + over[(at * 7919) % over.len()]).max(0.0))
         .collect();
     Shape::sampled(&longer).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_are_dealt_out_in_turns_share_cpus_as_often_as_counted_by_hand() {
+        assert_eq!((together(2, 2), together(1, 2), together(64, 64)), (0.0, 0.0, 0.0));
+        // Two of three on one CPU: one pair of three.
+        assert!((together(3, 2) - 1.0 / 3.0).abs() < 1e-12);
+        // 13 and 12: 13 × 12 + 12 × 11 of 25 × 24.
+        assert!((together(25, 2) - 288.0 / 600.0).abs() < 1e-12);
+        assert_eq!(together(9, 1), 1.0);
+    }
+
+    #[test]
+    fn what_is_twenty_times_as_late_as_the_middle_one_is_left_out() {
+        assert_eq!(undisturbed(vec![50e3, 1e6, 40e3, 60e3, 1.1e6]), [50e3, 1e6, 40e3, 60e3, 1.1e6]);
+        assert_eq!(undisturbed(vec![50e3, 1e6, 40e3, 60e3, 1.3e6]), [50e3, 1e6, 40e3, 60e3]);
+        assert!(undisturbed(Vec::new()).is_empty());
+    }
 }

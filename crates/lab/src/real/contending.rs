@@ -26,6 +26,8 @@ use super::{Around, Opening};
 
 /// No thread keeps more acquisitions of a block: 5 MB of stamps.
 const MOST_TAKEN: u64 = 100_000;
+/// One thread alone works for at least so many cycles on each CPU.
+const CYCLES_A_TURN: u64 = 5;
 /// The threads warm up for so many cycles, and at least and at most for so long.
 const WARM_UP_CYCLES: u64 = 5;
 const WARM_UP_NS: u64 = 500_000;
@@ -151,7 +153,12 @@ impl Crew {
 
     /// A window that begins when all threads can have been told, counts after the warm-up, and is so long.
     pub(super) fn window(&self, warm_up_ns: u64, length_ns: u64) -> Window {
-        let notice = NOTICE_NS + NOTICE_EACH_NS * self.hands.len() as f64;
+        self.window_for(self.hands.len(), warm_up_ns, length_ns)
+    }
+
+    /// The same for so many of the threads.
+    pub(super) fn window_for(&self, told: usize, warm_up_ns: u64, length_ns: u64) -> Window {
+        let notice = NOTICE_NS + NOTICE_EACH_NS * told as f64;
         let begin = self.clock.stamp() + self.clock.ticks(notice);
         let from = begin + self.clock.ticks(warm_up_ns as f64);
         Window { begin, from, until: from.saturating_add(self.clock.ticks(length_ns as f64)) }
@@ -427,25 +434,28 @@ impl Contending {
     ) -> Result<Turn, LabError> {
         let cycle_ns = self.subject.cycle_ns();
         let budget = &self.planned.budget;
+        let told = hands.len();
+        // A turn that is shorter than a few cycles would show nothing.
+        let part_ns =
+            |length_ns: u64| (length_ns / turns).max(if turns > 1 { CYCLES_A_TURN * cycle_ns } else { 1 });
         let warm_up_ns = (WARM_UP_CYCLES * cycle_ns).clamp(WARM_UP_NS, LONGEST_WARM_UP_NS);
         let (task, window, longer) = if let Some(tasks) = self.subject.tasks {
             let tasks = tasks.div_ceil(turns);
             let left = Arc::new(AtomicU64::new(tasks));
             let longest = Duration::from_nanos(tasks.saturating_mul(cycle_ns).saturating_mul(5).min(1 << 60));
-            let window = Window { until: u64::MAX, ..self.crew.window(0, 0) };
+            let window = Window { until: u64::MAX, ..self.crew.window_for(told, 0, 0) };
             (Task::Tasks(left, tasks as usize + 1), window, longest)
         } else if kind == BlockKind::Stretch {
             let batch = (LOOK_NS / cycle_ns.max(SHORTEST_CYCLE_NS)).max(1) as u32;
-            let length_ns = (budget.stretch_ns / turns).max(1);
-            (Task::Counted(batch), self.crew.window(warm_up_ns, length_ns), Duration::ZERO)
+            let window = self.crew.window_for(told, warm_up_ns, part_ns(budget.stretch_ns));
+            (Task::Counted(batch), window, Duration::ZERO)
         } else {
             let each_ns = cycle_ns.max(SHORTEST_CYCLE_NS);
-            let length_ns = (budget.stamped_ns / turns)
-                .max(1)
+            let length_ns = part_ns(budget.stamped_ns)
                 .min(MOST_TAKEN / 2 * each_ns - warm_up_ns.min(MOST_TAKEN / 4 * each_ns));
             let fits = ((warm_up_ns + length_ns) / each_ns + 64) * 3 / 2;
             let most = fits.min(MOST_TAKEN) as usize;
-            (Task::Stamped(most), self.crew.window(warm_up_ns, length_ns), Duration::ZERO)
+            (Task::Stamped(most), self.crew.window_for(told, warm_up_ns, length_ns), Duration::ZERO)
         };
         let parts = self.crew.run_on(hands.clone(), vec![task; hands.len()], window, longer)?;
         let counters = parts.iter().map(|part| part.thread).collect();

@@ -68,8 +68,13 @@ pub(super) fn fold_lock(
         let of = rate_kind(&cells[alone]);
         let (here, there) = (&planned.cell.cpus, &cells[alone].cell.cpus);
         let rate_alone = |block: &Block| alone_rate(block, there, here);
-        let (ratio, interval, pairs) =
-            paired(all, ((index, kind), &work_rate), ((alone, of), &rate_alone), seed)?;
+        let (ratio, interval, pairs) = paired(
+            all,
+            |marked| !marked.drifted,
+            ((index, kind), &work_rate),
+            ((alone, of), &rate_alone),
+            seed,
+        )?;
         record.against.push(Against {
             cell: cells[alone].cell.clone(),
             of: COMPARED_WORK.into(),
@@ -143,8 +148,13 @@ fn reference(
 ) -> Option<Against> {
     let rate = |block: &Block| Some(block.count as f64 / block.elapsed_ns as f64);
     let hand_offs = |block: &Block| Some(2.0 / super::stretch_median(block)?);
-    let (ratio, interval, pairs) =
-        paired(all, ((index, kind), &rate), ((0, BlockKind::Stretch), &hand_offs), seed)?;
+    let (ratio, interval, pairs) = paired(
+        all,
+        |marked| !marked.moved,
+        ((index, kind), &rate),
+        ((0, BlockKind::Stretch), &hand_offs),
+        seed,
+    )?;
     Some(Against {
         cell: reference.cell.clone(),
         of: super::COMPARED_RATE.into(),
@@ -158,10 +168,16 @@ fn reference(
 type Figure<'a> = ((usize, BlockKind), &'a dyn Fn(&Block) -> Option<f64>);
 
 /// The paired ratio of the figures of two cells, each with the kind of block that counts.
-fn paired(all: &[Marked<'_>], of: Figure<'_>, to: Figure<'_>, seed: u64) -> Option<(f64, [f64; 2], usize)> {
+fn paired(
+    all: &[Marked<'_>],
+    counts: fn(&Marked<'_>) -> bool,
+    of: Figure<'_>,
+    to: Figure<'_>,
+    seed: u64,
+) -> Option<(f64, [f64; 2], usize)> {
     let by_round = |((cell, kind), figure): Figure<'_>| -> BTreeMap<u32, f64> {
         all.iter()
-            .filter(|marked| marked.block.cell == cell && marked.block.kind == kind && !marked.drifted)
+            .filter(|marked| marked.block.cell == cell && marked.block.kind == kind && counts(marked))
             .filter_map(|marked| Some((marked.block.seq, figure(marked.block)?)))
             .collect()
     };
