@@ -55,6 +55,30 @@ pub(crate) struct Asked<'a> {
     pub(crate) plan: &'a dyn Fn(&Site<'_>) -> Planned,
 }
 
+impl<'a> Asked<'a> {
+    /// A command all of whose options shape its plan, and that writes no file and no page of its own accord.
+    pub(crate) fn new(
+        name: &'static str,
+        measure: &'a Measure,
+        common: &'a Common,
+        given: Options,
+        plan: &'a dyn Fn(&Site<'_>) -> Planned,
+    ) -> Self {
+        let options = given.clone();
+        Asked {
+            name,
+            measure,
+            common,
+            given,
+            options,
+            default_out: None,
+            page: None,
+            makes_page: false,
+            plan,
+        }
+    }
+}
+
 /// Looks at the machine.
 pub(crate) fn inspect(look: &Look, noise: Duration) -> Result<(Machine, Clock), Failure> {
     let now = clock::unix_ns();

@@ -25,19 +25,9 @@ pub(crate) fn run(arguments: &Contention) -> Result<ExitCode, Failure> {
         },
         wanted: request.wanted.clone(),
     };
-    measure(Asked {
-        name: "contention",
-        measure: &arguments.measure,
-        common: &common,
-        options: given.clone(),
-        given,
-        default_out: None,
-        page: None,
-        makes_page: false,
-        plan: &|site: &Site<'_>| {
-            // A run that is resumed has its plan, and may be asked for without a scenario.
-            let Some(scenario) = request.scenario else { return (Vec::new(), Vec::new()) };
-            contention(site, scenario, &choice)
-        },
-    })
+    measure(Asked::new("contention", &arguments.measure, &common, given, &|site: &Site<'_>| {
+        // A run that is resumed has its plan, and may be asked for without a scenario.
+        let Some(scenario) = request.scenario else { return (Vec::new(), Vec::new()) };
+        contention(site, scenario, &choice)
+    }))
 }

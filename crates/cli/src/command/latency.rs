@@ -37,18 +37,8 @@ pub(crate) fn run(arguments: &Latency) -> Result<ExitCode, Failure> {
     } else {
         request.mechanisms.clone()
     };
-    measure(Asked {
-        name: "latency",
-        measure: &arguments.measure,
-        common: &common,
-        options: given.clone(),
-        given,
-        default_out: None,
-        page: None,
-        makes_page: false,
-        plan: &|site: &Site<'_>| {
-            let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);
-            latency(site, &mechanisms, &choice, budget, common.placements.is_empty())
-        },
-    })
+    measure(Asked::new("latency", &arguments.measure, &common, given, &|site: &Site<'_>| {
+        let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);
+        latency(site, &mechanisms, &choice, budget, common.placements.is_empty())
+    }))
 }

@@ -19,19 +19,9 @@ pub(crate) fn run(arguments: &Matrix) -> Result<ExitCode, Failure> {
     let request = MatrixRequest::check(arguments)?;
     let mut given = common.given();
     given.extend(request.given());
-    measure(Asked {
-        name: "matrix",
-        measure: &arguments.measure,
-        common: &common,
-        options: given.clone(),
-        given,
-        default_out: None,
-        page: None,
-        makes_page: false,
-        plan: &|site: &Site<'_>| {
-            let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);
-            let mechanism = request.mechanism.or_else(|| mechanism::find("atomic-store"));
-            matrix(site, mechanism, request.level.unwrap_or(Level::All), budget)
-        },
-    })
+    measure(Asked::new("matrix", &arguments.measure, &common, given, &|site: &Site<'_>| {
+        let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);
+        let mechanism = request.mechanism.or_else(|| mechanism::find("atomic-store"));
+        matrix(site, mechanism, request.level.unwrap_or(Level::All), budget)
+    }))
 }

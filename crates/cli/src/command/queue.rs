@@ -33,24 +33,14 @@ pub(crate) fn run(arguments: &Queue) -> Result<ExitCode, Failure> {
         neighbour: request.neighbour,
     };
     let asked = if request.queues.is_empty() { queues().all().collect() } else { request.queues.clone() };
-    measure(Asked {
-        name: "queue",
-        measure: &arguments.measure,
-        common: &common,
-        options: given.clone(),
-        given,
-        default_out: None,
-        page: None,
-        makes_page: false,
-        plan: &|site: &Site<'_>| {
-            // A run that is resumed has its plan, and may be asked for without a scenario.
-            let Some(scenario) = request.scenario else { return (Vec::new(), Vec::new()) };
-            let budget = if scenario.streams {
-                stream_budget(common.time_ns.unwrap_or(STREAM_NS))
-            } else {
-                ask_reply_budget(common.time_ns.unwrap_or(ASK_REPLY_NS), common.samples)
-            };
-            queue(site, scenario, &asked, &choice, budget)
-        },
-    })
+    measure(Asked::new("queue", &arguments.measure, &common, given, &|site: &Site<'_>| {
+        // A run that is resumed has its plan, and may be asked for without a scenario.
+        let Some(scenario) = request.scenario else { return (Vec::new(), Vec::new()) };
+        let budget = if scenario.streams {
+            stream_budget(common.time_ns.unwrap_or(STREAM_NS))
+        } else {
+            ask_reply_budget(common.time_ns.unwrap_or(ASK_REPLY_NS), common.samples)
+        };
+        queue(site, scenario, &asked, &choice, budget)
+    }))
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use threadtoll_record::Record;
 
 use super::escape::escape;
-use super::sortable::{Head, sortable};
+use super::sortable::{Head, below, sortable};
 use crate::locks::{Section, columns, notes, sections};
 
 /// Rows of all tables of a run together.
@@ -33,12 +33,7 @@ pub(super) fn section(records: &[Record]) -> String {
         html.push_str(&table(section, &heading, &mut left));
     }
     let all: usize = sections.iter().map(|section| section.rows.len()).sum();
-    if all > MOST_ROWS {
-        let _ = writeln!(html, "<p class=\"note\">{} more rows are in the file.</p>", all - MOST_ROWS);
-    }
-    for note in notes(&sections) {
-        let _ = writeln!(html, "<p class=\"note\">{}</p>", escape(&note));
-    }
+    html.push_str(&below(all.saturating_sub(MOST_ROWS), &notes(&sections)));
     html
 }
 

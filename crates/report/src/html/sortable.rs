@@ -54,3 +54,15 @@ pub(super) fn sortable(
     html.push_str("</tbody></table></div>\n");
     html
 }
+
+/// What stands below the tables of a section: how many rows were left out, and the notes.
+pub(super) fn below(left_out: usize, notes: &[String]) -> String {
+    let mut html = String::new();
+    if left_out > 0 {
+        let _ = writeln!(html, "<p class=\"note\">{left_out} more rows are in the file.</p>");
+    }
+    for note in notes {
+        let _ = writeln!(html, "<p class=\"note\">{}</p>", escape(note));
+    }
+    html
+}
