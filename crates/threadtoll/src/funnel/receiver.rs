@@ -40,7 +40,12 @@ unsafe impl<T: Send, W: Wait> Send for Receiver<T, W> {}
 
 impl<T, W: Wait> Receiver<T, W> {
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
-        Receiver { reading: Reading::new(&shared.chunks), pace: Pace::default(), shared, _wait: PhantomData }
+        Receiver {
+            reading: Reading::new(&shared.chunks),
+            pace: Pace::new(u64::MAX),
+            shared,
+            _wait: PhantomData,
+        }
     }
 
     /// Receives the next message, waiting for it if there is none.

@@ -37,7 +37,7 @@ fn take<W: Wait>(receiver: &mut Receiver<usize, W>, numbers: Range<usize>) {
 model! {
     /// Three messages, through the end of a frame.
     hand_over(Refuses)
-    orders [publish, publish_record, see_header]
+    orders [publish, publish_record, see_header, see_next_header]
     {
         let (mut sender, mut receiver) = unbounded(SpinYield);
         let sending = thread::spawn(move || give(&mut sender, 0..3));
@@ -73,9 +73,9 @@ model! {
         give(&mut sender, 0..8);
         let sending = thread::spawn(move || give(&mut sender, 8..17));
         (0..8).for_each(|number| assert_eq!(receiver.try_recv(), Ok(number)));
-        take(&mut receiver, 8..10);
+        take(&mut receiver, 8..11);
         sending.join().unwrap();
-        take(&mut receiver, 10..17);
+        take(&mut receiver, 11..17);
     }
 }
 
@@ -85,12 +85,12 @@ model! {
     steps [zero_behind_record]
     {
         let (mut sender, mut receiver) = bounded(SpinYield, 4);
-        for number in 0..11 {
+        for number in 0..15 {
             sender.send(number).unwrap();
             assert_eq!(receiver.try_recv(), Ok(number));
         }
-        let sending = thread::spawn(move || give(&mut sender, 11..13));
-        take(&mut receiver, 11..13);
+        let sending = thread::spawn(move || give(&mut sender, 15..17));
+        take(&mut receiver, 15..17);
         sending.join().unwrap();
     }
 }
@@ -102,15 +102,15 @@ model! {
     steps [zero_behind_long_record]
     {
         let (mut sender, mut receiver) = bounded(SpinYield, 16);
-        for number in 0..26 {
+        for number in 0..30 {
             sender.send(number).unwrap();
             assert_eq!(receiver.try_recv(), Ok(number));
         }
         let sending = thread::spawn(move || {
-            sender.send_slice(&[26, 27, 28, 29]).unwrap();
-            sender.send(30).unwrap();
+            sender.send_slice(&[30, 31, 32, 33]).unwrap();
+            sender.send(34).unwrap();
         });
-        take(&mut receiver, 26..31);
+        take(&mut receiver, 30..35);
         sending.join().unwrap();
     }
 }

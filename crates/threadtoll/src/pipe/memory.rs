@@ -24,7 +24,7 @@ use std::ptr::NonNull;
 #[cfg(not(any(loom, shuttle)))]
 use crate::sync::AtomicU32;
 #[cfg(any(loom, shuttle))]
-pub(super) use modelled::Memory;
+pub(super) use modelled::{Frame, Memory};
 
 /// The header's bits that count messages.
 pub(super) const COUNT: u32 = (1 << 24) - 1;
@@ -145,36 +145,58 @@ impl<T> Memory<T> {
         unsafe { std::alloc::dealloc(self.start.as_ptr(), Self::layout(self.units)) }
     }
 
+    /// The frame, or the first one of a longer record, that begins at this unit.
     #[inline(always)]
-    fn unit(&self, unit: usize) -> NonNull<u8> {
+    pub(super) fn frame(&self, unit: usize) -> Frame<T> {
         debug_assert!(unit < self.units);
         // SAFETY: the ends count units below `units`.
-        unsafe { self.start.add(unit * Geometry::<T>::UNIT) }
+        let start = unsafe { self.start.add(unit * Geometry::<T>::UNIT) };
+        Frame { start, _messages: PhantomData }
     }
 
-    /// The header of the record that begins at this unit.
+    /// Where a unit would begin, for [`crate::sync::prefetch_to_write`]; may lie outside.
+    #[inline(always)]
+    pub(super) fn line(&self, unit: usize) -> *const u8 {
+        self.start.as_ptr().wrapping_add(unit * Geometry::<T>::UNIT)
+    }
+}
+
+/// Where a record begins. Lives as long as its memory.
+#[cfg(not(any(loom, shuttle)))]
+pub(super) struct Frame<T> {
+    start: NonNull<u8>,
+    _messages: PhantomData<T>,
+}
+
+#[cfg(not(any(loom, shuttle)))]
+impl<T> Clone for Frame<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+#[cfg(not(any(loom, shuttle)))]
+impl<T> Copy for Frame<T> {}
+
+#[cfg(not(any(loom, shuttle)))]
+impl<T> Frame<T> {
+    /// The header of the record.
     ///
     /// # Safety
     ///
     /// The memory is alive, and no message lies here.
     #[inline(always)]
-    pub(super) unsafe fn header<'a>(&self, unit: usize) -> &'a AtomicU32 {
+    pub(super) unsafe fn header<'a>(self) -> &'a AtomicU32 {
         // SAFETY: inside the memory, aligned to a line; the caller promises that it lives and is a header now.
-        unsafe { self.unit(unit).cast::<AtomicU32>().as_ref() }
+        unsafe { self.start.cast::<AtomicU32>().as_ref() }
     }
 
-    /// Where a header is, for [`crate::sync::prefetch_to_write`]; need not be one.
+    /// Where a message of the record lies, with all that follow it in the record.
     #[inline(always)]
-    pub(super) fn line(&self, unit: usize) -> *const u8 {
-        self.unit(unit).as_ptr()
-    }
-
-    /// Where a message of the record that begins at `unit` lies, with all that follow it in the record.
-    #[inline(always)]
-    pub(super) fn place(&self, unit: usize, index: usize) -> NonNull<T> {
+    pub(super) fn place(self, index: usize) -> NonNull<T> {
         let offset = Geometry::<T>::OFFSET + index * size_of::<T>();
         // SAFETY: the ends place no more messages in a record than fit there.
-        unsafe { self.unit(unit).add(offset) }.cast()
+        unsafe { self.start.add(offset) }.cast()
     }
 
     /// Moves a message in.
@@ -183,9 +205,9 @@ impl<T> Memory<T> {
     ///
     /// The caller is the sender, and the place is free.
     #[inline(always)]
-    pub(super) unsafe fn write(&self, unit: usize, index: usize, message: T) {
+    pub(super) unsafe fn write(self, index: usize, message: T) {
         // SAFETY: aligned and inside the memory; nobody reads a place before its header counts it.
-        unsafe { self.place(unit, index).write(message) }
+        unsafe { self.place(index).write(message) }
     }
 
     /// Copies messages in, side by side.
@@ -194,12 +216,12 @@ impl<T> Memory<T> {
     ///
     /// The caller is the sender, the places are free, and so many messages lie at `from`, which is not in the pipe.
     #[inline(always)]
-    pub(super) unsafe fn copy(&self, unit: usize, index: usize, from: *const T, count: usize)
+    pub(super) unsafe fn copy(self, index: usize, from: *const T, count: usize)
     where
         T: Copy,
     {
         // SAFETY: aligned and inside the memory, as far as the record reaches; nobody reads a place before its header counts it.
-        unsafe { std::ptr::copy_nonoverlapping(from, self.place(unit, index).as_ptr(), count) };
+        unsafe { std::ptr::copy_nonoverlapping(from, self.place(index).as_ptr(), count) };
     }
 
     /// Moves a message out.
@@ -208,8 +230,8 @@ impl<T> Memory<T> {
     ///
     /// The caller has seen with acquire that the header counts it, and moves it out once.
     #[inline(always)]
-    pub(super) unsafe fn read(&self, unit: usize, index: usize) -> T {
+    pub(super) unsafe fn read(self, index: usize) -> T {
         // SAFETY: the sender wrote it before it stored the header with release.
-        unsafe { self.place(unit, index).read() }
+        unsafe { self.place(index).read() }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ptr::NonNull;
 use std::time::Duration;
 
-use super::memory::{COUNT, FINAL, Geometry, JUMP, Memory};
+use super::memory::{COUNT, FINAL, Frame, Geometry, JUMP, Memory};
 use super::segment::Segment;
 use super::shared::{ALIVE, RECEIVER, SENDER_SLEEPS, Shared, is_closed};
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
-use crate::sync::{Arc, Instant, Ordering, light_barrier, mutate};
+use crate::sync::{Arc, AtomicU32, Instant, Ordering, light_barrier, mutate};
 use crate::unwound::Unwound;
 use crate::wait::{Adaptive, Pace, Wait, Waited, by_barrier, wait};
 
@@ -16,7 +17,9 @@ use crate::wait::{Adaptive, Pace, Wait, Waited, by_barrier, wait};
 pub(super) struct Cursor<T> {
     memory: Memory<T>,
     segment: *mut Segment<T>,
-    /// The record that is being read.
+    /// The record that is being read…
+    frame: Frame<T>,
+    /// …and where it is in the memory.
     unit: usize,
     /// Messages in the records before it.
     before: u64,
@@ -50,6 +53,7 @@ impl<T> Cursor<T> {
         Cursor {
             memory: shared.home.memory,
             segment: std::ptr::from_ref(&shared.home).cast_mut(),
+            frame: shared.home.memory.frame(0),
             unit: 0,
             before: 0,
             index: 0,
@@ -85,7 +89,7 @@ impl<T> Cursor<T> {
             }
             // SAFETY: the memory is alive while the receiver is in it, and a record begins here: the sender zeroed this header
             // before it made the record before it final.
-            let header = unsafe { self.memory.header(self.unit) };
+            let header = unsafe { self.frame.header() };
             // Acquire: the partner of the release with which the sender publishes. Without it the messages might not be there.
             let header = header.load(mutate!(see_header, Acquire));
             let count = (header & COUNT) as usize;
@@ -107,6 +111,12 @@ impl<T> Cursor<T> {
         if self.flags & JUMP != 0 {
             return self.jump(shared, copy);
         }
+        self.go_on();
+    }
+
+    /// Goes to the record behind this one.
+    #[inline(always)]
+    fn go_on(&mut self) {
         self.unit += Geometry::<T>::units(self.there);
         if self.unit == self.end {
             self.unit = 0;
@@ -141,9 +151,30 @@ impl<T> Cursor<T> {
     #[inline(always)]
     fn start_record(&mut self) {
         self.before += self.there as u64;
+        self.frame = self.memory.frame(self.unit);
         self.index = 0;
         self.there = 0;
         self.flags = 0;
+    }
+
+    /// Goes from a record that is read and final to the next one, if the sender has not gone elsewhere and there is a message: what
+    /// nearly every step is, done fast. Otherwise [`Cursor::look`] finds out the rest.
+    #[inline(always)]
+    fn step(&mut self) -> bool {
+        if self.flags != FINAL || self.index != self.there {
+            return false;
+        }
+        self.go_on();
+        // SAFETY: as in `advance`.
+        let header = unsafe { self.frame.header() };
+        // Acquire: as in `advance`.
+        let header = header.load(mutate!(see_next_header, Acquire));
+        let count = (header & COUNT) as usize;
+        if count != 0 {
+            self.there = count;
+            self.flags = header & !COUNT;
+        }
+        count != 0
     }
 
     /// Messages that were moved out in all.
@@ -157,7 +188,7 @@ impl<T> Cursor<T> {
     fn take(&mut self) -> T {
         debug_assert!(self.index < self.there);
         // SAFETY: the header counts it, and `index` moves on, so it is moved out once.
-        let message = unsafe { self.memory.read(self.unit, self.index) };
+        let message = unsafe { self.frame.read(self.index) };
         self.index += 1;
         message
     }
@@ -187,6 +218,8 @@ pub struct Receiver<T, W: Wait = Adaptive> {
     /// When to tell the sender about its room.
     next_room: u64,
     pace: Pace,
+    /// The word of `shared`, so that a receive finds it in one step.
+    state: NonNull<AtomicU32>,
     shared: Arc<Shared<T>>,
     _wait: PhantomData<W>,
 }
@@ -196,11 +229,11 @@ unsafe impl<T: Send, W: Wait> Send for Receiver<T, W> {}
 
 impl<T, W: Wait> Receiver<T, W> {
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
-        let next_room = step(&shared);
         Receiver {
             cursor: Cursor::new(&shared),
-            next_room,
-            pace: Pace::default(),
+            next_room: step(&shared),
+            pace: Pace::new(shared.measures.home),
+            state: NonNull::from(&*shared.state),
             shared,
             _wait: PhantomData,
         }
@@ -214,13 +247,30 @@ impl<T, W: Wait> Receiver<T, W> {
     #[inline]
     pub fn recv(&mut self) -> Result<T, RecvError> {
         if self.cursor.index == self.cursor.there {
-            match self.find(None) {
-                Waited::Found(Found::Message) => {}
-                Waited::Found(Found::Closed) => return Err(RecvError::Disconnected),
-                Waited::Forked | Waited::Late => return Err(RecvError::Forked),
-            }
+            self.await_message()?;
         }
         self.take()
+    }
+
+    /// Waits until there is a message.
+    ///
+    /// Not inlined, so that what is done for each message stays small: this is done once for each record.
+    #[inline(never)]
+    fn await_message(&mut self) -> Result<(), RecvError> {
+        self.tell_due_room();
+        if self.cursor.step() {
+            return Ok(());
+        }
+        self.await_anything()
+    }
+
+    #[inline(never)]
+    fn await_anything(&mut self) -> Result<(), RecvError> {
+        match self.find(None) {
+            Waited::Found(Found::Message) => Ok(()),
+            Waited::Found(Found::Closed) => Err(RecvError::Disconnected),
+            Waited::Forked | Waited::Late => Err(RecvError::Forked),
+        }
     }
 
     /// Receives the next message if it is there. Never waits for anybody.
@@ -230,8 +280,21 @@ impl<T, W: Wait> Receiver<T, W> {
     /// If there is none; if the sender is gone and everything was received; in a forked child.
     #[inline]
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        if self.cursor.index == self.cursor.there {
+            self.look_for_message()?;
+        }
+        Ok(self.take()?)
+    }
+
+    /// Looks whether there is a message. Not inlined, as above.
+    #[inline(never)]
+    fn look_for_message(&mut self) -> Result<(), TryRecvError> {
+        self.tell_due_room();
+        if self.cursor.step() {
+            return Ok(());
+        }
         match self.cursor.look(&self.shared) {
-            Some(Found::Message) => Ok(self.take()?),
+            Some(Found::Message) => Ok(()),
             Some(Found::Closed) => Err(TryRecvError::Disconnected),
             None => Err(self.nothing()),
         }
@@ -284,11 +347,7 @@ impl<T, W: Wait> Receiver<T, W> {
     #[cfg(not(any(loom, shuttle)))]
     #[inline]
     pub fn recv_batch(&mut self) -> Result<Batch<'_, T, W>, RecvError> {
-        match self.find(None) {
-            Waited::Found(Found::Message) => {}
-            Waited::Found(Found::Closed) => return Err(RecvError::Disconnected),
-            Waited::Forked | Waited::Late => return Err(RecvError::Forked),
-        }
+        self.await_message()?;
         self.batch()
     }
 
@@ -320,7 +379,7 @@ impl<T, W: Wait> Receiver<T, W> {
     pub fn peek(&mut self) -> Option<&T> {
         match self.cursor.look(&self.shared) {
             Some(Found::Message) => {
-                let place = self.cursor.memory.place(self.cursor.unit, self.cursor.index);
+                let place = self.cursor.frame.place(self.cursor.index);
                 // SAFETY: the header counts it, and it stays until it is received, for which `self` is borrowed.
                 Some(unsafe { place.as_ref() })
             }
@@ -403,9 +462,16 @@ impl<T, W: Wait> Receiver<T, W> {
     /// Waits until a look finds something.
     #[inline(always)]
     fn find(&mut self, deadline: Option<Instant>) -> Waited<Found> {
-        if let Some(found) = self.cursor.look(&self.shared) {
-            return Waited::Found(found);
+        self.tell_due_room();
+        match self.cursor.look(&self.shared) {
+            Some(found) => Waited::Found(found),
+            None => self.wait(deadline),
         }
+    }
+
+    /// The same where a look has found nothing. Not inlined, so that the look is fast.
+    #[inline(never)]
+    fn wait(&mut self, deadline: Option<Instant>) -> Waited<Found> {
         let taken = self.cursor.taken();
         self.pace.lag(taken);
         self.tell_forgotten();
@@ -429,15 +495,13 @@ impl<T, W: Wait> Receiver<T, W> {
     /// Tells the sender that messages were taken.
     #[inline(always)]
     fn took(&mut self) -> Result<(), RecvError> {
-        let taken = self.cursor.taken();
         // Release: the sender may write where we have read.
-        self.shared.taken.store(taken, mutate!(tell_taken, Release));
-        if taken >= self.next_room {
-            self.tell_room();
-        }
+        self.shared.taken.store(self.cursor.taken(), mutate!(tell_taken, Release));
         // Between the store above and the load below stands the barrier of a sender that goes to sleep for want of room.
         mutate!(barrier_in_recv, light_barrier() => ());
-        if self.shared.state.load(Ordering::Relaxed) == ALIVE {
+        // SAFETY: a part of what `shared` keeps alive.
+        let state = unsafe { self.state.as_ref() };
+        if state.load(Ordering::Relaxed) == ALIVE {
             return Ok(());
         }
         self.attend()
@@ -454,6 +518,14 @@ impl<T, W: Wait> Receiver<T, W> {
             self.shared.wake_sender();
         }
         Ok(())
+    }
+
+    /// Tells the sender about its room if it is time.
+    #[inline(always)]
+    fn tell_due_room(&mut self) {
+        if self.cursor.taken() >= self.next_room {
+            self.tell_room();
+        }
     }
 
     fn tell_room(&mut self) {
@@ -518,7 +590,7 @@ impl<T, W: Wait> std::ops::Deref for Batch<'_, T, W> {
     #[inline(always)]
     fn deref(&self) -> &[T] {
         let cursor = &self.receiver.cursor;
-        let first = cursor.memory.place(cursor.unit, cursor.index);
+        let first = cursor.frame.place(cursor.index);
         // SAFETY: the header counts them, and messages of a record lie side by side.
         unsafe { std::slice::from_raw_parts(first.as_ptr(), self.end - cursor.index) }
     }
@@ -558,6 +630,7 @@ impl<T, W: Wait> Drop for Batch<'_, T, W> {
         receiver.cursor.index = self.end;
         // A fork is told by the next receive.
         let _ = receiver.took();
+        receiver.tell_due_room();
         unwound.resume();
     }
 }

@@ -17,6 +17,10 @@ const FEW_FRAMES: usize = 8;
 /// Units of the longest record of a batch: a page.
 const LONGEST: usize = 64;
 
+/// How far ahead of itself the sender asks for lines: the store buffer alone covers four, which is not enough where a line takes
+/// hundreds of nanoseconds to come over.
+const AHEAD: usize = 16;
+
 /// A stretch of frames.
 pub(super) struct Segment<T> {
     pub(super) memory: Memory<T>,
@@ -45,6 +49,8 @@ pub(super) struct Measures {
     pub(super) longest: usize,
     /// Units of a chunk without the one that ends it; 0 for a bounded pipe.
     pub(super) chunk_units: usize,
+    /// How many units ahead of itself the sender asks for lines; 0 where home is too small for that.
+    pub(super) ahead: usize,
 }
 
 impl Measures {
@@ -52,11 +58,13 @@ impl Measures {
     pub(super) fn bounded<T>(capacity: usize) -> Self {
         let frames = capacity.div_ceil(Geometry::<T>::PER_FRAME);
         let longest = if Geometry::<T>::DENSE { (frames / 4).clamp(1, LONGEST) } else { 1 };
+        let ahead = if frames < AHEAD || cfg!(any(loom, shuttle)) { 0 } else { AHEAD };
         // Beside the messages that count, home holds what is left of a record that the receiver has not finished, the frame
-        // that the sender fills, and the one behind it, whose header is already zero.
-        let spare = longest.max(1) + 3;
+        // that the sender fills, and the one behind it, whose header is already zero. And lines that the sender asks for: if the
+        // receiver had to read them yet, they would go back and forth.
+        let spare = longest.max(1) + 3 + if ahead == 0 { 0 } else { ahead + longest };
         let home_units = frames.saturating_add(spare).saturating_mul(Geometry::<T>::FRAME);
-        Measures { home: capacity as u64, home_units, longest, chunk_units: 0 }
+        Measures { home: capacity as u64, home_units, longest, chunk_units: 0, ahead }
     }
 
     /// For any number.

@@ -2,30 +2,31 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ptr::NonNull;
 use std::time::Duration;
 
-use super::memory::{CLOSED, FINAL, Geometry, JUMP, Memory};
+use super::memory::{CLOSED, FINAL, Frame, Geometry, JUMP, Memory};
 use super::segment::Segment;
 use super::shared::{ALIVE, RECEIVER_GONE, RECEIVER_SLEEPS, SENDER, Shared};
 use crate::error::{SendError, SendTimeoutError, TrySendError};
-use crate::sync::{Arc, Instant, Ordering, light_barrier, mutate, prefetch_to_write};
+use crate::sync::{Arc, AtomicU32, Instant, Ordering, light_barrier, mutate, prefetch_to_write};
 use crate::wait::{Adaptive, Certainty, Wait, Waited, by_barrier, wait};
 
-/// How far ahead of itself the sender asks for lines: the store buffer alone covers four, which is not enough where a line takes
-/// hundreds of nanoseconds to come over.
-const AHEAD: usize = 16;
 /// The high-water mark is looked after when it may have risen by so many messages…
 const MARK_STEP: u64 = 512;
 /// …or by this part of itself.
 const MARK_SHARE: u64 = 16;
-/// A sender that finds no room looks at `room` this often, then at `taken`.
-const PATIENT_LOOKS: u32 = 4096;
+/// A sender that finds no room looks at `room` so often for each message that the pipe holds, then at `taken`: the receiver writes that with
+/// each message, and is slowed down by being looked at.
+const PATIENT_LOOKS: u64 = if cfg!(any(loom, shuttle)) { 4096 } else { 4 };
 
 /// The sending end of a pipe. Dropping it disconnects: the receiver gets what was sent, then learns that it was all.
 #[repr(align(128))]
 pub struct Sender<T, W: Wait = Adaptive> {
     memory: Memory<T>,
-    /// The frame that is being filled.
+    /// The frame that is being filled…
+    frame: Frame<T>,
+    /// …and where it is in the memory.
     unit: usize,
     /// Messages in it, those included that were sent quietly.
     filled: usize,
@@ -37,9 +38,13 @@ pub struct Sender<T, W: Wait = Adaptive> {
     limit: u64,
     /// What the receiver is known to have taken.
     seen: u64,
-    /// Units of home, or those of a chunk without the one that ends it.
-    end: usize,
+    /// Where home begins anew: its units. A chunk never does.
+    wrap: usize,
+    /// The unit that only ends a chunk. Home has none.
+    last: usize,
     at_home: bool,
+    /// How many units ahead of itself it asks for lines.
+    ahead: usize,
     segment: *mut Segment<T>,
     /// Where sending goes on in home.
     home_unit: usize,
@@ -50,6 +55,8 @@ pub struct Sender<T, W: Wait = Adaptive> {
     /// The mark that the number of messages under way has not passed, as far as is known.
     high: u64,
     on_high: Option<Box<dyn FnMut(usize) + Send>>,
+    /// The word of `shared`, so that a send finds it in one step.
+    state: NonNull<AtomicU32>,
     shared: Arc<Shared<T>>,
     _wait: PhantomData<W>,
 }
@@ -77,13 +84,16 @@ impl<T, W: Wait> Sender<T, W> {
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
         let mut sender = Sender {
             memory: shared.home.memory,
+            frame: shared.home.memory.frame(0),
             unit: 0,
             filled: 0,
             allowed: 0,
             before: 0,
             limit: 0,
             seen: 0,
-            end: shared.measures.home_units,
+            ahead: shared.measures.ahead,
+            wrap: shared.measures.home_units,
+            last: usize::MAX,
             at_home: true,
             segment: std::ptr::from_ref(&shared.home).cast_mut(),
             home_unit: 0,
@@ -91,6 +101,7 @@ impl<T, W: Wait> Sender<T, W> {
             spares: std::ptr::null_mut(),
             high: MARK_STEP,
             on_high: None,
+            state: NonNull::from(&*shared.state),
             shared,
             _wait: PhantomData,
         };
@@ -236,10 +247,10 @@ impl<T, W: Wait> Sender<T, W> {
         let long = self.long_record(wanted);
         let count = long.map_or(wanted.min(Geometry::<T>::PER_FRAME - self.filled), |(count, _)| count);
         // SAFETY: so many messages fit into what is left of the record, all of it free, and the slice is not in the pipe.
-        unsafe { self.memory.copy(self.unit, self.filled, messages.as_ptr(), count) };
+        unsafe { self.frame.copy(self.filled, messages.as_ptr(), count) };
         self.filled += count;
         match long {
-            Some((_, units)) => self.close_record(units),
+            Some((_, units)) => self.close_long_record(units),
             None => self.publish(),
         }
         count
@@ -369,17 +380,27 @@ impl<T, W: Wait> Sender<T, W> {
     /// Moves a message in, publishes it and looks whether anybody sleeps or has left.
     #[inline(always)]
     fn push(&mut self, message: T) -> Result<(), SendError<T>> {
-        let (unit, index) = (self.unit, self.filled);
-        self.put(message);
-        self.publish();
+        let (frame, index) = (self.frame, self.filled);
+        debug_assert!(index < self.allowed);
+        // SAFETY: we are the sender, and there is room, so the place is free.
+        unsafe { frame.write(index, message) };
+        self.filled = self.show(frame, index + 1);
         // The receiver that is about to sleep stores its bit, makes us execute a barrier here, and looks for our message. Without
         // this, the compiler might load before it stores.
         mutate!(barrier_in_send, light_barrier() => ());
-        // Relaxed: whatever else the word says is looked at again in `attend`.
-        if self.shared.state.load(Ordering::Relaxed) == ALIVE {
+        if self.undisturbed() {
             return Ok(());
         }
-        self.attend(unit, index)
+        self.attend(frame, index)
+    }
+
+    /// Whether nobody sleeps or has left, nothing must be fenced for, and this is no forked child.
+    #[inline(always)]
+    fn undisturbed(&self) -> bool {
+        // SAFETY: a part of what `shared` keeps alive.
+        let state = unsafe { self.state.as_ref() };
+        // Relaxed: whatever else the word says is looked at again in `attend`.
+        state.load(Ordering::Relaxed) == ALIVE
     }
 
     /// Moves a message in. There is room.
@@ -387,67 +408,84 @@ impl<T, W: Wait> Sender<T, W> {
     fn put(&mut self, message: T) {
         debug_assert!(self.filled < self.allowed);
         // SAFETY: we are the sender, and there is room, so the place is free.
-        unsafe { self.memory.write(self.unit, self.filled, message) };
+        unsafe { self.frame.write(self.filled, message) };
         self.filled += 1;
     }
 
     /// Lets the receiver see everything that is in the frame.
     #[inline(always)]
     fn publish(&mut self) {
-        if self.filled == Geometry::<T>::PER_FRAME {
-            return self.close_record(Geometry::<T>::FRAME);
+        self.filled = self.show(self.frame, self.filled);
+    }
+
+    /// Lets the receiver see so many messages of the open frame, and goes on to the next one if it is full. Returns the messages in
+    /// the frame that is open then, for the caller to keep: so one store writes what the next send loads, whichever way it went. A CPU
+    /// that guesses which store feeds a load would be wrong once per frame otherwise.
+    #[inline(always)]
+    fn show(&mut self, frame: Frame<T>, filled: usize) -> usize {
+        if filled == Geometry::<T>::PER_FRAME {
+            self.close_record(frame, filled, Geometry::<T>::FRAME);
+            return 0;
         }
         // SAFETY: the frame that is open begins here.
-        let header = unsafe { self.memory.header(self.unit) };
+        let header = unsafe { frame.header() };
         // Release: the partner of the acquire in the receiver's look. Without it the receiver might read before we have written.
-        header.store(self.filled as u32, mutate!(publish, Release));
+        header.store(filled as u32, mutate!(publish, Release));
+        filled
     }
 
     /// The same for messages that were sent quietly, if there are any.
     fn publish_quiet(&mut self) {
         // SAFETY: the frame that is open begins here.
-        let header = unsafe { self.memory.header(self.unit) };
+        let header = unsafe { self.frame.header() };
         // Only this end stores headers.
         if header.load(Ordering::Relaxed) as usize != self.filled {
             self.publish();
         }
     }
 
-    /// Publishes a record that is full, and opens the frame behind it.
+    /// Publishes a record that is full, and opens the frame behind it. The caller sets `filled` to 0.
     #[inline(always)]
-    fn close_record(&mut self, units: usize) {
+    fn close_record(&mut self, frame: Frame<T>, filled: usize, units: usize) {
         if units > Geometry::<T>::FRAME {
             // The frame behind an ordinary frame was prepared before; that behind a longer record was not.
             mutate!(zero_behind_long_record, self.prepare(self.after(self.unit, units)) => ());
         }
         // SAFETY: the record that is open begins here.
-        let header = unsafe { self.memory.header(self.unit) };
-        // Release: as in `publish`; and the header behind it, zeroed before, is seen as zero.
-        header.store(self.filled as u32 | FINAL, mutate!(publish_record, Release));
-        self.open(self.after(self.unit, units), units);
+        let header = unsafe { frame.header() };
+        // Release: as in `show`; and the header behind it, zeroed before, is seen as zero.
+        header.store(filled as u32 | FINAL, mutate!(publish_record, Release));
+        self.open(filled, self.after(self.unit, units), units);
+    }
+
+    /// The same for the record that was just written, of so many units.
+    #[inline(always)]
+    fn close_long_record(&mut self, units: usize) {
+        self.close_record(self.frame, self.filled, units);
+        self.filled = 0;
     }
 
     #[inline(always)]
     fn after(&self, unit: usize, units: usize) -> usize {
         let next = unit + units;
-        if next == self.end && self.at_home { 0 } else { next }
+        if next == self.wrap { 0 } else { next }
     }
 
     /// Makes the header of a frame that is about to follow say that it is empty.
     #[inline(always)]
     fn prepare(&self, unit: usize) {
         // SAFETY: free memory in which a record will begin; the receiver looks there only when the one before it is final.
-        unsafe { self.memory.header(unit) }.store(0, Ordering::Relaxed);
+        unsafe { self.memory.frame(unit).header() }.store(0, Ordering::Relaxed);
     }
 
-    /// Goes on with an empty frame, whose header is zero, behind a record of so many units.
+    /// Goes on with an empty frame, whose header is zero, behind a record of so many messages and units. The caller sets `filled` to 0.
     #[inline(always)]
-    fn open(&mut self, unit: usize, behind: usize) {
-        self.before = self.sent();
+    fn open(&mut self, filled: usize, unit: usize, behind: usize) {
+        self.before += filled as u64;
         self.unit = unit;
-        self.filled = 0;
+        self.frame = self.memory.frame(unit);
         self.allow();
-        if unit != self.end {
+        if unit != self.last {
             // Here and not before the last frame was made final: there the store would have to wait for its line in front of
             // the one that somebody is waiting for.
             mutate!(zero_behind_record, self.prepare(self.after(unit, Geometry::<T>::FRAME)) => ());
@@ -460,39 +498,26 @@ impl<T, W: Wait> Sender<T, W> {
     #[inline(always)]
     fn allow(&mut self) {
         // The last frame of a chunk only ends it: no room makes the next send look for a segment.
-        let most = if self.unit == self.end { 0 } else { Geometry::<T>::PER_FRAME as u64 };
+        let most = if self.unit == self.last { 0 } else { Geometry::<T>::PER_FRAME as u64 };
         self.allowed = most.min(self.limit - self.before) as usize;
     }
 
     #[inline(always)]
     fn tell_progress(&self) {
         // SAFETY: the frame that is open begins here.
-        let header = unsafe { self.memory.header(self.unit) };
+        let header = unsafe { self.frame.header() };
         let sent = &self.shared.sent;
         sent.open.store(std::ptr::from_ref(header).cast_mut(), Ordering::Release);
         sent.before.store(self.before, Ordering::Release);
     }
 
-    /// Asks for as many lines as the last record had, which will be written soon, unless the receiver may still have to read
-    /// them.
+    /// Asks for as many lines as the last record had, which will be written soon.
     #[inline(always)]
     fn fetch_ahead(&self, units: usize) {
-        if self.at_home {
-            // Messages until home is full for certain.
-            let free = (self.seen + self.shared.measures.home).wrapping_sub(self.sent()) as usize;
-            if free < (AHEAD + units) * Geometry::<T>::PER_FRAME {
-                return;
-            }
-        }
         for ahead in 0..units {
-            let mut unit = self.unit + AHEAD + ahead;
-            if unit >= self.end {
-                if !self.at_home {
-                    return;
-                }
-                unit -= self.end;
-            }
-            prefetch_to_write(self.memory.line(unit));
+            let unit = self.unit + self.ahead + ahead;
+            // Behind a chunk's end lies something else, which no harm is done to either.
+            prefetch_to_write(self.memory.line(if unit >= self.wrap { unit - self.wrap } else { unit }));
         }
     }
 
@@ -504,7 +529,7 @@ impl<T, W: Wait> Sender<T, W> {
         if !Geometry::<T>::DENSE || messages < Geometry::<T>::fits(2) || self.filled != 0 {
             return None;
         }
-        let most = self.shared.measures.longest.min(self.end - self.unit);
+        let most = self.shared.measures.longest.min(self.wrap.min(self.last) - self.unit);
         let count = messages.min(Geometry::<T>::fits(most));
         let units = Geometry::<T>::units(count);
         if units * Geometry::<T>::PER_FRAME <= count {
@@ -519,19 +544,19 @@ impl<T, W: Wait> Sender<T, W> {
     fn close_claimed(&mut self) {
         let units = Geometry::<T>::units(self.filled);
         if units * Geometry::<T>::PER_FRAME <= self.filled {
-            return self.close_record(units);
+            return self.close_long_record(units);
         }
         // Fewer were sent than claimed, and the last line would be too empty (see `long_record`): what is in it becomes the
         // beginning of a frame of its own.
         let full = Geometry::<T>::fits(units - 1);
         let rest = self.filled - full;
         let frame = self.unit + units - 1;
-        let (from, to) = (self.memory.place(self.unit, full), self.memory.place(frame, 0));
+        let (from, to) = (self.frame.place(full), self.memory.frame(frame).place(0));
         // SAFETY: both inside the room that was claimed, which may overlap itself; the messages were written.
         unsafe { std::ptr::copy(from.as_ptr(), to.as_ptr(), rest) };
         self.filled = full;
         self.prepare(frame);
-        self.close_record(units - 1);
+        self.close_long_record(units - 1);
         self.filled = rest;
         self.publish();
     }
@@ -539,7 +564,7 @@ impl<T, W: Wait> Sender<T, W> {
     /// Makes good what a claim may have written over: the header behind the frame that is open.
     #[inline]
     fn restore(&mut self) {
-        if self.unit != self.end {
+        if self.unit != self.last {
             self.prepare(self.after(self.unit, Geometry::<T>::FRAME));
         }
         self.allow();
@@ -593,7 +618,8 @@ impl<T, W: Wait> Sender<T, W> {
             self.refresh(true);
         }
         if unbounded {
-            if self.at_home && self.sent() - self.seen >= self.shared.measures.home || self.unit == self.end {
+            if self.at_home && self.sent() - self.seen >= self.shared.measures.home || self.unit == self.last
+            {
                 self.change_segment();
             }
             self.set_limit();
@@ -612,10 +638,11 @@ impl<T, W: Wait> Sender<T, W> {
 
     fn wait_for_room(&mut self, deadline: Option<Instant>) -> Result<(), NoRoom> {
         let shared = Arc::clone(&self.shared);
-        let mut looks = 0u32;
+        let mut looks = 0u64;
+        let patient = shared.measures.home.saturating_mul(PATIENT_LOOKS);
         let waited = wait::<W, _>(shared.sleeper(SENDER), deadline, by_barrier, |certainty| {
             looks = looks.saturating_add(1);
-            self.refresh(certainty == Certainty::Certain || looks > PATIENT_LOOKS);
+            self.refresh(certainty == Certainty::Certain || looks > patient);
             if mutate!(see_receiver_gone, shared.state.load(Ordering::Acquire) & RECEIVER_GONE != 0 => false)
             {
                 return Some(Err(NoRoom::Disconnected));
@@ -657,17 +684,17 @@ impl<T, W: Wait> Sender<T, W> {
         let home_is_free = !self.at_home && self.seen > self.home_left;
         let goes_home =
             mutate!(go_home, home_is_free && under_way <= shared.measures.home / 2 => !self.at_home);
-        let (next, memory, unit, end) = if goes_home {
-            (home, shared.home.memory, self.home_unit, shared.measures.home_units)
+        let (next, memory, unit, wrap, last) = if goes_home {
+            (home, shared.home.memory, self.home_unit, shared.measures.home_units, usize::MAX)
         } else {
             let chunk = shared.spares.take(&mut self.spares);
             // SAFETY: a chunk that was just taken is alive and ours.
-            (chunk, unsafe { &*chunk }.memory, 0, shared.measures.chunk_units)
+            (chunk, unsafe { &*chunk }.memory, 0, usize::MAX, shared.measures.chunk_units)
         };
         // SAFETY: the segment that we are in is alive: the receiver has not been told to leave it.
         unsafe { &*self.segment }.next.store(next, Ordering::Relaxed);
         // SAFETY: the frame that is open begins here.
-        let header = unsafe { self.memory.header(self.unit) };
+        let header = unsafe { self.frame.header() };
         let jump = self.filled as u32 | FINAL | JUMP;
         if self.at_home {
             self.home_left = self.sent();
@@ -676,28 +703,29 @@ impl<T, W: Wait> Sender<T, W> {
         self.segment = next;
         self.memory = memory;
         self.at_home = goes_home;
-        self.end = end;
+        (self.wrap, self.last) = (wrap, last);
         self.prepare(unit);
-        self.open(unit, Geometry::<T>::FRAME);
+        self.open(self.filled, unit, Geometry::<T>::FRAME);
+        self.filled = 0;
         // Last: once the receiver has seen this it may give the segment back, and asks us only for what was told before.
-        // Release: as in `publish`, and the next segment is ready.
+        // Release: as in `show`, and the next segment is ready.
         header.store(jump, mutate!(publish_jump, Release));
     }
 
     /// After a message was published: somebody sleeps, has left, must be fenced for, or this is a forked child.
     #[cold]
     #[inline(never)]
-    fn attend(&mut self, unit: usize, index: usize) -> Result<(), SendError<T>> {
+    fn attend(&mut self, frame: Frame<T>, index: usize) -> Result<(), SendError<T>> {
         let state = self.shared.state_after_publishing();
         if state & ALIVE == 0 {
-            return Err(SendError::Forked(self.take_back(unit, index)));
+            return Err(SendError::Forked(self.take_back(frame, index)));
         }
         if state & RECEIVER_GONE != 0 {
             // The receiver may have dropped the message before it stopped looking; `taken` says how far it came.
             if self.shared.sent_late()
                 && mutate!(not_taken, self.shared.taken.load(Ordering::Relaxed) < self.sent() => true)
             {
-                return Err(SendError::Disconnected(self.take_back(unit, index)));
+                return Err(SendError::Disconnected(self.take_back(frame, index)));
             }
         } else if state & RECEIVER_SLEEPS != 0 {
             self.shared.wake_receiver();
@@ -717,18 +745,21 @@ impl<T, W: Wait> Sender<T, W> {
         }
     }
 
-    /// Undoes the last message. Nobody reads any more.
-    fn take_back(&mut self, unit: usize, index: usize) -> T {
-        // SAFETY: the record in which the message lies begins here.
-        unsafe { self.memory.header(unit) }.store(index as u32, Ordering::Relaxed);
+    /// Undoes the last message, which lies here. Nobody reads any more.
+    fn take_back(&mut self, frame: Frame<T>, index: usize) -> T {
         if self.filled == 0 {
+            // It was the last one of its frame, which has been left since.
             self.before -= index as u64 + 1;
+            let behind = if self.unit == 0 { self.wrap } else { self.unit };
+            self.unit = behind - Geometry::<T>::FRAME;
+            self.frame = frame;
         }
-        self.unit = unit;
+        // SAFETY: the record in which the message lies begins here.
+        unsafe { frame.header() }.store(index as u32, Ordering::Relaxed);
         self.filled = index;
         self.allow();
         // SAFETY: just written here by us, and the header no longer counts it.
-        unsafe { self.memory.read(unit, index) }
+        unsafe { frame.read(index) }
     }
 }
 
@@ -736,8 +767,10 @@ impl<T, W: Wait> Sender<T, W> {
 impl<T, W: Wait> Sender<T, W> {
     /// Goes on as if so many messages had been sent and received.
     pub(super) fn begin_at(&mut self, count: u64) {
-        (self.before, self.seen) = (count, count);
+        self.before = count;
+        self.shared.taken.store(count, Ordering::Relaxed);
         self.shared.room.store(count, Ordering::Relaxed);
+        self.refresh(true);
         self.tell_progress();
         self.set_limit();
     }
@@ -746,9 +779,9 @@ impl<T, W: Wait> Sender<T, W> {
 impl<T, W: Wait> Drop for Sender<T, W> {
     fn drop(&mut self) {
         // SAFETY: the frame that is open begins here.
-        let header = unsafe { self.memory.header(self.unit) };
+        let header = unsafe { self.frame.header() };
         self.shared.sender_gone.store(true, Ordering::Release);
-        // Release: as in `publish`.
+        // Release: as in `show`.
         header.store(self.filled as u32 | FINAL | CLOSED, Ordering::Release);
         mutate!(barrier_in_close, light_barrier() => ());
         mutate!(wake_in_close, self.attend_quietly() => ());
@@ -774,7 +807,7 @@ pub struct Claim<'a, T, W: Wait = Adaptive> {
 impl<T, W: Wait> Claim<'_, T, W> {
     /// The room: at least one place, at most as many as were asked for.
     pub fn room(&mut self) -> &mut [std::mem::MaybeUninit<T>] {
-        let place = self.sender.memory.place(self.sender.unit, self.sender.filled);
+        let place = self.sender.frame.place(self.sender.filled);
         // SAFETY: free places of the record that is open, side by side; `MaybeUninit` may hold anything.
         unsafe { std::slice::from_raw_parts_mut(place.as_ptr().cast(), self.places) }
     }

@@ -70,7 +70,7 @@ impl<T> Shared<T> {
         let fence = if sync::senders_must_fence() { MUST_FENCE } else { 0 };
         let home = Segment::new(measures.home_units);
         // SAFETY: alive as long as the pipe; unit 0 is a header.
-        let open = unsafe { home.memory.header(0) };
+        let open = unsafe { home.memory.frame(0).header() };
         Shared {
             state: Kept::new(AtomicU32::new(ALIVE | fence)),
             taken: Alone(AtomicU64::new(0)),

@@ -1,44 +1,70 @@
 //! Letting the sender get ahead.
 //!
-//! A receiver that is faster than its sender looks at the very line that the sender is filling, so that every message takes the
-//! line back and forth. If it stays away for a moment, the sender fills lines undisturbed, and both get more done. But a message that comes
-//! alone is delayed by it. So the receiver tries now and then whether staying away brings it more than one message, and goes on as long as it
-//! does.
+//! A receiver that is faster than its sender looks at the very line that the sender is filling, and its CPU fetches the lines behind that
+//! one unasked, so that every line goes back and forth. If it stays away for a while, the sender fills lines undisturbed, and both get more
+//! done. But a message that comes alone is delayed by it. So the receiver tries now and then whether staying away brings it more than
+//! one message, and goes on as long as it does: at first for a short while, then, where messages keep coming, for longer ones.
 
-use crate::sync::spin_loop;
+use std::time::Duration;
 
-/// How long the receiver stays away, in pause hints: some 100 ns.
-const LAG: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 10 };
+use crate::sync::{Instant, spin_loop};
+
+/// How long the receiver stays away at first…
+const SHORT: Duration = Duration::from_nanos(500);
+/// …and at most: thousands of times that a line goes over are then one.
+const LONG: Duration = Duration::from_micros(4);
+/// What a sender may take for a message, at most, if it is in a hurry: the receiver is back before a bounded queue is full.
+const HURRY: Duration = Duration::from_nanos(2);
+/// Pause hints between two looks at the clock.
+const HINTS: u32 = 4;
 /// Messages without a wait among them that show by themselves that the sender does not wait for an answer.
 const STREAM: u64 = 16;
 /// Waits between two tries: where they are in vain, they cost less than a thousandth.
 const TRY_EVERY: u32 = 512;
 
 /// What the receiver knows of its sender's pace.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pace {
     /// What was taken at the last wait.
     taken: u64,
     /// Waits since the last try.
     waits: u32,
-    lagging: bool,
+    /// How long it stays away; nothing if it does not.
+    lag: Duration,
+    longest: Duration,
 }
 
 impl Pace {
-    /// Nothing is there, and so many messages were taken in all: stays away for a moment if that has paid.
+    /// For a queue that holds so many messages.
+    pub(crate) fn new(capacity: u64) -> Self {
+        let until_full = HURRY.saturating_mul(u32::try_from(capacity).unwrap_or(u32::MAX));
+        Pace { taken: 0, waits: 0, lag: Duration::ZERO, longest: until_full.min(LONG) }
+    }
+
+    /// Nothing is there, and so many messages were taken in all: stays away for a while if that has paid.
     #[inline]
     pub(crate) fn lag(&mut self, taken: u64) {
         let got = taken - self.taken;
         self.taken = taken;
         self.waits += 1;
-        if self.lagging && got < 2 {
-            self.lagging = false;
+        if self.lag > Duration::ZERO && got < 2 {
+            self.lag = Duration::ZERO;
         } else if got >= STREAM || self.waits >= TRY_EVERY {
-            self.lagging = true;
+            self.lag = if got >= STREAM { (self.lag * 2).clamp(SHORT, LONG) } else { SHORT };
+            self.lag = self.lag.min(self.longest);
             self.waits = 0;
         }
-        if self.lagging {
-            (0..LAG).for_each(|_| spin_loop());
+        if self.lag > Duration::ZERO && !cfg!(any(loom, shuttle)) {
+            self.stay_away();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn stay_away(&self) {
+        let from = Instant::now();
+        while Instant::now().saturating_duration_since(from) < self.lag {
+            (0..HINTS).for_each(|_| spin_loop());
         }
     }
 }

@@ -44,31 +44,50 @@ impl<T> Memory<T> {
         unsafe { sync::free_boxed(self.content) };
     }
 
-    pub(in super::super) unsafe fn header<'a>(&self, unit: usize) -> &'a AtomicU32 {
-        // SAFETY: alive until the end of the execution, and a header knows whether it should be.
-        let headers: &'a Vec<AtomicU32> = unsafe { &(*self.content).headers };
-        &headers[unit]
+    pub(in super::super) fn frame(&self, unit: usize) -> Frame<T> {
+        Frame { memory: *self, unit }
     }
 
     pub(in super::super) fn line(&self, _: usize) -> *const u8 {
         std::ptr::null()
     }
+}
 
-    fn place<R>(&self, unit: usize, index: usize, body: impl FnOnce(&mut Option<T>) -> R) -> R {
+pub(in super::super) struct Frame<T> {
+    memory: Memory<T>,
+    unit: usize,
+}
+
+impl<T> Clone for Frame<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Frame<T> {}
+
+impl<T> Frame<T> {
+    pub(in super::super) unsafe fn header<'a>(self) -> &'a AtomicU32 {
+        // SAFETY: alive until the end of the execution, and a header knows whether it should be.
+        let headers: &'a Vec<AtomicU32> = unsafe { &(*self.memory.content).headers };
+        &headers[self.unit]
+    }
+
+    fn place<R>(self, index: usize, body: impl FnOnce(&mut Option<T>) -> R) -> R {
         // SAFETY: alive until the end of the execution.
-        let content = unsafe { &*self.content };
-        content.headers[unit].life.assert();
+        let content = unsafe { &*self.memory.content };
+        content.headers[self.unit].life.assert();
         // SAFETY: the checker sees to it that nobody else is here.
-        content.messages[unit * Geometry::<T>::PER_FRAME + index]
+        content.messages[self.unit * Geometry::<T>::PER_FRAME + index]
             .with_mut(|place| body(unsafe { &mut *place }))
     }
 
-    pub(in super::super) unsafe fn write(&self, unit: usize, index: usize, message: T) {
-        let was = self.place(unit, index, |place| place.replace(message));
+    pub(in super::super) unsafe fn write(self, index: usize, message: T) {
+        let was = self.place(index, |place| place.replace(message));
         assert!(was.is_none(), "a message was written over another one");
     }
 
-    pub(in super::super) unsafe fn copy(&self, unit: usize, index: usize, from: *const T, count: usize)
+    pub(in super::super) unsafe fn copy(self, index: usize, from: *const T, count: usize)
     where
         T: Copy,
     {
@@ -76,12 +95,12 @@ impl<T> Memory<T> {
             // SAFETY: the caller's promise.
             let message = unsafe { *from.wrapping_add(ahead) };
             // SAFETY: the caller's promise.
-            unsafe { self.write(unit, index + ahead, message) };
+            unsafe { self.write(index + ahead, message) };
         }
     }
 
-    pub(in super::super) unsafe fn read(&self, unit: usize, index: usize) -> T {
-        let Some(message) = self.place(unit, index, Option::take) else { panic!("there is no message here") };
+    pub(in super::super) unsafe fn read(self, index: usize) -> T {
+        let Some(message) = self.place(index, Option::take) else { panic!("there is no message here") };
         message
     }
 }
