@@ -8,7 +8,7 @@ use super::chunks::Reading;
 use super::shared::{ALIVE, BELL_ALIVE, CLOSED, NO_SENDERS, PARKED, RECEIVER, SENDERS_SLEEP, Shared, ticket};
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, Instant, Ordering, light_barrier, mutate, spin_loop};
-use crate::wait::{Adaptive, Announced, Certainty, Pace, Wait, Waited, wait};
+use crate::wait::{Adaptive, Announced, Certainty, Pace, Sleeper, Wait, Waited, wait};
 
 /// A receiver that waits looks at the tail, which costs the senders a line's transfer, once in so many looks.
 const LOOKS_PER_TAIL: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 1024 };
@@ -235,7 +235,7 @@ impl<T, W: Wait> Receiver<T, W> {
         let mut looks = 0u32;
         let parked = std::cell::Cell::new(false);
         let waited = wait::<W, _>(
-            shared.sleeper(RECEIVER),
+            Sleeper { glances: self.pace.glances(), ..shared.sleeper(RECEIVER) },
             deadline,
             || {
                 let mut reading = reading.borrow_mut();

@@ -11,7 +11,7 @@ use super::shared::{ALIVE, RECEIVER, SENDER_SLEEPS, Shared, is_closed};
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, AtomicU32, Instant, Ordering, light_barrier, mutate};
 use crate::unwound::Unwound;
-use crate::wait::{Adaptive, Pace, Wait, Waited, by_barrier, wait};
+use crate::wait::{Adaptive, Pace, Sleeper, Wait, Waited, by_barrier, wait};
 
 /// Where the receiver is.
 pub(super) struct Cursor<T> {
@@ -477,7 +477,8 @@ impl<T, W: Wait> Receiver<T, W> {
         self.tell_forgotten();
         self.tell_room();
         let (cursor, shared) = (&mut self.cursor, &*self.shared);
-        wait::<W, _>(shared.sleeper(RECEIVER), deadline, by_barrier, |_| cursor.look(shared))
+        let sleeper = Sleeper { glances: self.pace.glances(), ..shared.sleeper(RECEIVER) };
+        wait::<W, _>(sleeper, deadline, by_barrier, |_| cursor.look(shared))
     }
 
     #[inline(always)]

@@ -514,10 +514,23 @@ impl<T, W: Wait> Sender<T, W> {
     /// Asks for as many lines as the last record had, which will be written soon.
     #[inline(always)]
     fn fetch_ahead(&self, units: usize) {
-        for ahead in 0..units {
-            let unit = self.unit + self.ahead + ahead;
-            // Behind a chunk's end lies something else, which no harm is done to either.
-            prefetch_to_write(self.memory.line(if unit >= self.wrap { unit - self.wrap } else { unit }));
+        let unit = self.unit + self.ahead;
+        let unit = if unit >= self.wrap { unit - self.wrap } else { unit };
+        if units == 1 {
+            return prefetch_to_write(self.memory.line(unit));
+        }
+        let straight = units.min(self.wrap - unit);
+        self.fetch(unit, straight);
+        self.fetch(0, units - straight);
+    }
+
+    /// Asks for so many lines from this unit on. Behind a chunk's end lies something else, to which no harm is done either.
+    #[inline(always)]
+    fn fetch(&self, unit: usize, units: usize) {
+        let mut line = self.memory.line(unit);
+        for _ in 0..units {
+            prefetch_to_write(line);
+            line = line.wrapping_add(Geometry::<T>::UNIT);
         }
     }
 

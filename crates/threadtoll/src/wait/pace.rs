@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use super::GLANCES;
 use crate::sync::{Instant, spin_loop};
 
 /// How long the receiver stays away at first…
@@ -41,20 +42,31 @@ impl Pace {
         Pace { taken: 0, waits: 0, lag: Duration::ZERO, longest: until_full.min(LONG) }
     }
 
+    /// How often to look, with pauses in between, before a receiver goes to sleep that otherwise does so at once: where messages keep
+    /// coming, the next one is nearer than sleep.
+    pub(crate) fn glances(&self) -> u32 {
+        if self.streams() { GLANCES } else { 0 }
+    }
+
+    /// Whether messages kept coming when it last stayed away.
+    fn streams(&self) -> bool {
+        self.lag > Duration::ZERO
+    }
+
     /// Nothing is there, and so many messages were taken in all: stays away for a while if that has paid.
     #[inline]
     pub(crate) fn lag(&mut self, taken: u64) {
         let got = taken - self.taken;
         self.taken = taken;
         self.waits += 1;
-        if self.lag > Duration::ZERO && got < 2 {
+        if self.streams() && got < 2 {
             self.lag = Duration::ZERO;
         } else if got >= STREAM || self.waits >= TRY_EVERY {
             self.lag = if got >= STREAM { (self.lag * 2).clamp(SHORT, LONG) } else { SHORT };
             self.lag = self.lag.min(self.longest);
             self.waits = 0;
         }
-        if self.lag > Duration::ZERO && !cfg!(any(loom, shuttle)) {
+        if self.streams() && !cfg!(any(loom, shuttle)) {
             self.stay_away();
         }
     }

@@ -9,9 +9,9 @@ use crate::sync::{Instant, spin_loop, yield_now};
 
 /// Looks without a pause in between: nothing reacts sooner.
 pub(crate) const BARE: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 2048 };
-/// Looks, with pauses in between, of a sender that finds no room and would sleep at once: with today's pauses of over 100 cycles a few
-/// microseconds, in which a receiver that is awake makes room for many messages. Sleeping takes longer than that by itself, and has the receiver
-/// make a system call.
+/// Looks, with pauses in between, of an end that would sleep at once, but finds no room, or no message where they kept coming: with today's
+/// pauses of over 100 cycles a few microseconds, in which an end that is awake makes room for many messages, or sends them. Sleeping takes longer
+/// than that by itself, and has the other end make a system call.
 pub(crate) const GLANCES: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 64 };
 /// With pauses in between, the clock is read after so many looks.
 const LOOKS_PER_CLOCK: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
