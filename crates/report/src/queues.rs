@@ -119,10 +119,14 @@ impl Section<'_> {
         self.best(|row| row.origin() == Some(Origin::Ours))
     }
 
-    /// The best of the peers that a row was paired with, and its ratio to that.
+    /// The best of the peers that a row was paired with, and its ratio to that. Best by the pairs: it is the peer beside which the row does
+    /// least well. Its figure of the table may be another one's, because groups are measured one after the other and the machine
+    /// may have changed in between.
     fn rival<'s>(&'s self, row: &'s Row<'_>) -> Option<(&'s Row<'s>, &'s Against)> {
         let peers = self.rows.iter().filter(|other| other.peer() && other.figure_ns().is_some());
-        peers.filter_map(|peer| Some((peer, row.against(&peer.record.cell)?))).next()
+        let rivals = peers.filter_map(|peer| Some((peer, row.against(&peer.record.cell)?)));
+        let by_ratio = |one: &(_, &Against), other: &(_, &Against)| one.1.ratio.total_cmp(&other.1.ratio);
+        if self.streams { rivals.min_by(by_ratio) } else { rivals.max_by(by_ratio) }
     }
 
     /// The fastest bare copy.

@@ -5,6 +5,10 @@
 //! costs both ends more together than alone, however far apart they are, it is not their instructions and not the transfer of
 //! lines by itself that bounds them, but that both caches are busy with each other. Printed are quartiles over short rounds of taking turns, in
 //! nanoseconds per message.
+//!
+//! *By the CPUs' own speed*: blocks of a stream, before and after which each CPU runs a loop of its own that fills its execution units and
+//! touches no shared line. A CPU that does this at over a quarter less than its best had to share its core meanwhile: with its other
+//! hyperthread, on a virtual machine with somebody else's. The blocks are told apart by that alone.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -24,6 +28,77 @@ fn main() {
     for behind in BEHIND {
         row(&format!("together, {behind} behind"), true, behind);
     }
+    by_speed();
+}
+
+/// Blocks of the last part, and messages of each: some milliseconds.
+const BLOCKS: usize = 300;
+const BLOCK: u64 = 500_000;
+/// A CPU is whole if its loop takes no more than this many times its shortest time, and shares its core from the second on.
+const WHOLE: f64 = 1.1;
+const SHARED: f64 = 1.25;
+
+fn by_speed() {
+    let (mut sender, mut receiver) = Options::new().wait(Spin).retain(64 << 20).unbounded::<u64>();
+    let (sending, receiving) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (mut one, mut other, mut received) = (Vec::new(), Vec::new(), Vec::new());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            run_on(0);
+            for block in 0..BLOCKS as u64 {
+                let before = own_speed();
+                meet(&sending, &receiving, 2 * block + 1);
+                send(&mut sender, BLOCK);
+                meet(&sending, &receiving, 2 * block + 2);
+                one.push(before.max(own_speed()));
+            }
+        });
+        run_on(1);
+        for block in 0..BLOCKS as u64 {
+            let before = own_speed();
+            meet(&receiving, &sending, 2 * block + 1);
+            received.push(receive(&mut receiver, BLOCK));
+            meet(&receiving, &sending, 2 * block + 2);
+            other.push(before.max(own_speed()));
+        }
+    });
+    let best = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
+    let (best_one, best_other) = (best(&one), best(&other));
+    let slower = |block: usize| (one[block] / best_one).max(other[block] / best_other);
+    let pick = |wanted: &dyn Fn(f64) -> bool| -> Vec<f64> {
+        (0..BLOCKS).filter(|block| wanted(slower(*block))).map(|block| received[block]).collect()
+    };
+    println!();
+    println!("{:40} {:>6}  {:^23}", "by the CPUs' own speed", "blocks", "ns per message");
+    for (what, times) in [
+        ("both CPUs whole", pick(&|slower| slower <= WHOLE)),
+        ("one of them or both share their core", pick(&|slower| slower >= SHARED)),
+    ] {
+        println!("{what:40} {:6}  {}", times.len(), quartiles(times));
+    }
+}
+
+/// Nanoseconds for a round of a loop with eight chains that do not wait for each other.
+fn own_speed() -> f64 {
+    const ROUNDS: u64 = 20_000;
+    let mut chains = std::hint::black_box([1u64; 8]);
+    let start = Instant::now();
+    for round in 0..ROUNDS {
+        for chain in &mut chains {
+            *chain = chain.rotate_left(7) ^ round;
+        }
+    }
+    let took = start.elapsed();
+    std::hint::black_box(chains);
+    took.as_nanos() as f64 / ROUNDS as f64
+}
+
+fn quartiles(mut times: Vec<f64>) -> String {
+    if times.is_empty() {
+        return "–".to_string();
+    }
+    times.sort_by(f64::total_cmp);
+    [1, 2, 3].map(|quarter| format!("{:7.2}", times[times.len() * quarter / 4])).join(" ")
 }
 
 fn row(what: &str, together: bool, behind: u64) {
@@ -56,10 +131,6 @@ fn row(what: &str, together: bool, behind: u64) {
             }
         }
     });
-    let quartiles = |mut times: Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        [1, 2, 3].map(|quarter| format!("{:7.2}", times[times.len() * quarter / 4])).join(" ")
-    };
     println!("{what:28}  {}  {}", quartiles(sends), quartiles(receives));
 }
 
