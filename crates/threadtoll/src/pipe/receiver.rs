@@ -525,6 +525,8 @@ impl<T, W: Wait> Receiver<T, W> {
     #[inline(always)]
     fn tell_due_room(&mut self) {
         if self.cursor.taken() >= self.next_room {
+            // Room is never told of before `taken` counts it.
+            self.tell_forgotten();
             self.tell_room();
         }
     }

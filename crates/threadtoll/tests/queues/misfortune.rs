@@ -162,6 +162,21 @@ fn a_batch_that_is_forgotten() {
     });
 }
 
+/// The sender is never told of room that is not counted as taken, whatever was forgotten.
+#[test]
+fn a_forgotten_batch_is_counted_before_its_room_is_told() {
+    let (mut sender, mut receiver) = pipe::bounded::<u64>(2);
+    sender.send(0).expect("the receiver lives");
+    let mut batch = receiver.recv_batch().expect("it was sent");
+    assert_eq!(batch.next(), Some(0));
+    std::mem::forget(batch);
+    sender.send(1).expect("the receiver lives");
+    std::mem::forget(receiver.recv_batch().expect("it was sent"));
+    sender.send(2).expect("the receiver lives");
+    assert!(sender.high_water_mark() >= sender.len());
+    assert_eq!(sender.len(), 2);
+}
+
 /// A deadline that comes while a message is on its way loses neither the message nor the next wake-up.
 #[test]
 fn deadlines_and_messages_cross() {
