@@ -7,7 +7,7 @@
 //! nanoseconds per message.
 //!
 //! *By the CPUs' own speed*: blocks of a stream, before and after which each CPU runs a loop of its own that fills its execution units and
-//! touches no shared line. A CPU that does this at over a quarter less than its best had to share its core meanwhile: with its other
+//! touches no shared line. A CPU that takes over a quarter longer for this than at its best had to share its core meanwhile: with its other
 //! hyperthread, on a virtual machine with somebody else's. The blocks are told apart by that alone.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -35,9 +35,11 @@
 //! - The ends are not `Clone` and not `Sync`: for many senders take a [funnel](crate::funnel).
 //! - Chunks of a burst are given back when the receiver has read them, except for [`Options::retain`] bytes; home stays.
 //! - A receiver that has just taken many messages without waiting and finds none lets its sender get ahead for half a microsecond before it
-//!   looks again, and where that brings many again, for longer: up to four, or as long as a sender in a hurry takes to fill a bounded pipe.
-//! - A sender that waits for room may see it late: the receiver tells of it once in a quarter of the pipe, and when it finds nothing; a sender
-//!   that has looked in vain four times for each message that the pipe holds looks for itself.
+//!   looks again, and where that brings more, for longer: up to four, or about as long as a sender in a hurry takes to fill a bounded pipe. It tries
+//!   whether that pays now and then, at most once in 32 waits, in which something may come half a microsecond late.
+//! - A sender that waits for room may see it late: the receiver tells of it about once in a quarter of the pipe, at the end of a line or a
+//!   slice, and when it waits; a sender that has looked in vain four times for each message that the pipe holds, or 4096 times, looks for
+//!   itself.
 //! - A message that is too large for the line of its header takes lines of its own, so sizes just over 60 bytes cost twice those just
 //!   below.
 

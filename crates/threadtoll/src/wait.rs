@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | [`Spin`] | without pause, later with the CPU's pause hint | never | a cache line's transfer |
 //! | [`SpinYield`] | between `sched_yield(2)` calls | to whoever is ready to run | a cache line's transfer, or somebody's time slice |
-//! | [`Park`] | once; a sender that waits for room 64 times | then at once: it sleeps in the kernel (`futex(2)`) | a wake-up: microseconds |
+//! | [`Park`] | once; 64 times for room, or where messages keep coming | then at once: it sleeps in the kernel (`futex(2)`) | a wake-up: microseconds |
 //! | [`Adaptive`] | for about as long as sleeping and waking takes on this machine, then it sleeps | when waiting is long | a line's transfer when messages keep coming, a wake-up when they do not |
 //!
 //! What it costs the *other* side that somebody may sleep: one load of a word that it looks at anyway. There is no fence, no locked
@@ -41,8 +41,8 @@ pub struct Spin;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SpinYield;
 
-/// Sleeps at once where it waits for messages. Where it waits for room it looks 64 times before, with the CPU's pause hint in between, since
-/// a receiver that is awake makes room sooner than anybody can fall asleep.
+/// Sleeps at once where it waits for messages, unless they kept coming. Then, and where it waits for room, it looks 64 times before, with the CPU's
+/// pause hint in between, since an end that is awake sends or makes room sooner than anybody can fall asleep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Park;
 

@@ -266,7 +266,8 @@ impl<T, W: Wait> Receiver<T, W> {
 
     #[inline(never)]
     fn await_anything(&mut self) -> Result<(), RecvError> {
-        match self.find(None) {
+        let found = self.cursor.look(&self.shared).map_or_else(|| self.wait(None), Waited::Found);
+        match found {
             Waited::Found(Found::Message) => Ok(()),
             Waited::Found(Found::Closed) => Err(RecvError::Disconnected),
             Waited::Forked | Waited::Late => Err(RecvError::Forked),
@@ -358,6 +359,7 @@ impl<T, W: Wait> Receiver<T, W> {
     /// If there is none; if the sender is gone and everything was received; in a forked child.
     #[cfg(not(any(loom, shuttle)))]
     pub fn try_recv_batch(&mut self) -> Result<Batch<'_, T, W>, TryRecvError> {
+        self.tell_due_room();
         match self.cursor.look(&self.shared) {
             Some(Found::Message) => Ok(self.batch()?),
             Some(Found::Closed) => Err(TryRecvError::Disconnected),
@@ -377,13 +379,17 @@ impl<T, W: Wait> Receiver<T, W> {
     /// The next message if it is there, without receiving it.
     #[cfg(not(any(loom, shuttle)))]
     pub fn peek(&mut self) -> Option<&T> {
+        self.tell_due_room();
         match self.cursor.look(&self.shared) {
             Some(Found::Message) => {
                 let place = self.cursor.frame.place(self.cursor.index);
                 // SAFETY: the header counts it, and it stays until it is received, for which `self` is borrowed.
                 Some(unsafe { place.as_ref() })
             }
-            _ => None,
+            _ => {
+                self.tell_forgotten();
+                None
+            }
         }
     }
 
@@ -472,10 +478,9 @@ impl<T, W: Wait> Receiver<T, W> {
     /// The same where a look has found nothing. Not inlined, so that the look is fast.
     #[inline(never)]
     fn wait(&mut self, deadline: Option<Instant>) -> Waited<Found> {
-        let taken = self.cursor.taken();
-        self.pace.lag(taken);
         self.tell_forgotten();
         self.tell_room();
+        self.pace.lag(self.cursor.taken());
         let (cursor, shared) = (&mut self.cursor, &*self.shared);
         let sleeper = Sleeper { glances: self.pace.glances(), ..shared.sleeper(RECEIVER) };
         wait::<W, _>(sleeper, deadline, by_barrier, |_| cursor.look(shared))

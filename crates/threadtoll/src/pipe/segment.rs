@@ -62,7 +62,7 @@ impl Measures {
         // Beside the messages that count, home holds what is left of a record that the receiver has not finished, the frame
         // that the sender fills, and the one behind it, whose header is already zero. And lines that the sender asks for: if the
         // receiver had to read them yet, they would go back and forth.
-        let spare = longest.max(1) + 3 + if ahead == 0 { 0 } else { ahead + longest };
+        let spare = longest + 3 + if ahead == 0 { 0 } else { ahead + longest };
         let home_units = frames.saturating_add(spare).saturating_mul(Geometry::<T>::FRAME);
         Measures { home: capacity as u64, home_units, longest, chunk_units: 0, ahead }
     }

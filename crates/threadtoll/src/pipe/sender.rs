@@ -20,6 +20,9 @@ const MARK_SHARE: u64 = 16;
 /// each message, and is slowed down by being looked at.
 const PATIENT_LOOKS: u64 = if cfg!(any(loom, shuttle)) { 4096 } else { 4 };
 
+/// It never looks at `room` more often than this.
+const MOST_PATIENT: u64 = 4096;
+
 /// The sending end of a pipe. Dropping it disconnects: the receiver gets what was sent, then learns that it was all.
 #[repr(align(128))]
 pub struct Sender<T, W: Wait = Adaptive> {
@@ -43,7 +46,7 @@ pub struct Sender<T, W: Wait = Adaptive> {
     /// The unit that only ends a chunk. Home has none.
     last: usize,
     at_home: bool,
-    /// How many units ahead of itself it asks for lines.
+    /// How many units ahead of itself it asks for lines. Where that is 0, it asks for the one at which it is.
     ahead: usize,
     segment: *mut Segment<T>,
     /// Where sending goes on in home.
@@ -524,7 +527,8 @@ impl<T, W: Wait> Sender<T, W> {
         self.fetch(0, units - straight);
     }
 
-    /// Asks for so many lines from this unit on. Behind a chunk's end lies something else, to which no harm is done either.
+    /// Asks for so many lines from this unit on. Behind a chunk's end that may be a few that are somebody else's: they are fetched in vain, and once
+    /// per chunk.
     #[inline(always)]
     fn fetch(&self, unit: usize, units: usize) {
         let mut line = self.memory.line(unit);
@@ -652,7 +656,7 @@ impl<T, W: Wait> Sender<T, W> {
     fn wait_for_room(&mut self, deadline: Option<Instant>) -> Result<(), NoRoom> {
         let shared = Arc::clone(&self.shared);
         let mut looks = 0u64;
-        let patient = shared.measures.home.saturating_mul(PATIENT_LOOKS);
+        let patient = shared.measures.home.saturating_mul(PATIENT_LOOKS).min(MOST_PATIENT);
         let waited = wait::<W, _>(shared.sleeper(SENDER), deadline, by_barrier, |certainty| {
             looks = looks.saturating_add(1);
             self.refresh(certainty == Certainty::Certain || looks > patient);
