@@ -784,10 +784,8 @@ impl<T, W: Wait> Sender<T, W> {
 impl<T, W: Wait> Sender<T, W> {
     /// Goes on as if so many messages had been sent and received.
     pub(super) fn begin_at(&mut self, count: u64) {
-        self.before = count;
-        self.shared.taken.store(count, Ordering::Relaxed);
+        (self.before, self.seen) = (count, count);
         self.shared.room.store(count, Ordering::Relaxed);
-        self.refresh(true);
         self.tell_progress();
         self.set_limit();
     }

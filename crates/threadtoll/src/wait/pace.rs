@@ -20,7 +20,7 @@ const HURRY: Duration = Duration::from_nanos(2);
 const HINTS: u32 = 4;
 /// Messages without a wait among them that may show that the sender does not wait for an answer: worth a try.
 const STREAM: u64 = 16;
-/// Waits between a try in vain and the next one: a try costs `SHORT` at most once in so many waits.
+/// Waits between a try in vain and the next one. One that brought `STREAM` messages or more counts as so many.
 const TRY_EVERY: u32 = 512;
 
 /// What the receiver knows of its sender's pace.
