@@ -79,8 +79,9 @@ pub(crate) struct Rendezvous {
 
 /// What a thread takes a lock by.
 pub(crate) trait Contender: Send {
-    /// Takes and leaves the lock until the window is over, stamping each time. Stops early when `taken` is full.
-    fn stamped(&mut self, course: Course<'_>, labour: &mut Labour, taken: &mut Vec<Taken>);
+    /// Takes and leaves the lock until the window is over, stamping each time, and says how often. Of what was over before the window
+    /// only the last is kept. Stops early when `taken` is full.
+    fn stamped(&mut self, course: Course<'_>, labour: &mut Labour, taken: &mut Vec<Taken>) -> u64;
 
     /// The same without a stamp for each.
     fn counted(&mut self, course: Course<'_>, labour: &mut Labour) -> Done;
@@ -146,15 +147,21 @@ impl<L: RawLock> Of<L> {
 }
 
 impl<L: RawLock> Contender for Of<L> {
-    fn stamped(&mut self, course: Course<'_>, labour: &mut Labour, taken: &mut Vec<Taken>) {
+    fn stamped(&mut self, course: Course<'_>, labour: &mut Labour, taken: &mut Vec<Taken>) -> u64 {
+        let mut all = 0;
         let mut free = course.clock.stamp();
         while free < course.until && taken.len() < taken.capacity() {
             let pick = self.pick(course.picks);
             labour.work(pick.think);
             let one = self.stamp(course.clock, pick, labour);
+            if one.released < course.from {
+                taken.clear();
+            }
             taken.push(Taken { free, think: pick.think, ..one });
+            all += 1;
             free = course.clock.stamp();
         }
+        all
     }
 
     fn counted(&mut self, course: Course<'_>, labour: &mut Labour) -> Done {
@@ -234,5 +241,27 @@ impl<L: RawLock> Contender for Of<L> {
             passed.push(Passed { waited: ticks(released, want), took: ticks(got, released) });
             meeting.done.store(round, Ordering::Release);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use threadtoll_record::Work;
+
+    use super::*;
+    use crate::lock::Named;
+
+    #[test]
+    fn what_is_over_before_the_window_takes_no_room() {
+        let clock = Clock::gate().unwrap().0;
+        let mut contender = Named::parse("std-mutex").unwrap().contenders(1).unwrap().remove(0);
+        let from = clock.stamp() + clock.ticks(2e6);
+        let until = from + clock.ticks(2e6);
+        let mut taken = Vec::with_capacity(64);
+        let course = Course { clock: &clock, from, until, picks: &[], batch: 1 };
+        let all = contender.stamped(course, &mut Labour::new(Work::Spin, 1), &mut taken);
+        // Two milliseconds that are not kept, and room for far less.
+        assert!(all > 64 && taken.len() == taken.capacity(), "{all}, {}", taken.len());
+        assert!(taken[0].released < from && taken[1..].iter().all(|one| one.released >= from));
     }
 }

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_model::{HandOff, Shape};
@@ -24,6 +24,8 @@ use super::contending::{Crew, Task, places};
 /// fall out.
 const SLICES: usize = 41;
 const SLICE_NS: u64 = 500_000;
+/// How often a slice is repeated for which not all threads were there in time, before it is taken as it is.
+const TRIES: u32 = 16;
 /// Slices from which it is told by how much threads slow each other down: over half a second, because what they share with others changes
 /// from one tenth of a second to the next.
 const LONG_SLICES: usize = 602;
@@ -307,11 +309,23 @@ impl Calibrator {
         batch: u32,
         of: impl Fn(&Done) -> f64,
     ) -> Result<f64, LabError> {
-        let window = crew.window_for(hands.len(), WARM_UP_NS, SLICE_NS);
         let tasks = vec![Task::Counted(batch); hands.len()];
-        let parts = crew.run_on(hands, tasks, window, Duration::ZERO)?;
-        let done: f64 = parts.iter().map(|part| of(&part.done)).sum();
-        Ok((done / self.clock.ns(window.until - window.from)).max(1e-12))
+        let deadline = Instant::now() + self.patience;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let window = crew.window_for(hands.len(), WARM_UP_NS, SLICE_NS);
+            let parts = crew.run_on(hands.clone(), tasks.clone(), window, Duration::ZERO)?;
+            // Of threads that the machine kept from their CPUs a slice says nothing.
+            let late = parts.iter().any(|part| part.late);
+            let done: f64 = parts.iter().map(|part| of(&part.done)).sum();
+            if done > 0.0 && (!late || tries >= TRIES) {
+                return Ok(done / self.clock.ns(window.until - window.from));
+            }
+            if Instant::now() >= deadline {
+                return Err(crew.stuck(self.patience));
+            }
+        }
     }
 
     /// How long hand-offs take by how long a thread has waited, in nanoseconds; nothing where two threads cannot meet.
@@ -560,7 +574,36 @@ fn slept_shape(spread: Spread, mean_ns: f64, over: &[f64]) -> Option<Shape> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use threadtoll_machine::place::{allowed_cpus, pin_to};
+
     use super::*;
+
+    /// A program that is busy on the same CPU takes half of it, not all the slices in which a unit is measured: with no slice the cells would
+    /// get lengths of nothing.
+    #[test]
+    fn a_unit_is_as_long_beside_a_busy_program() {
+        let clock = Clock::gate().unwrap().0;
+        let place = vec![vec![allowed_cpus()[0]]];
+        let unit_ns = || Calibrator::new(&clock, Duration::from_secs(20)).unit_ns(&place).unwrap();
+        let over = AtomicBool::new(false);
+        let (alone, beside) = std::thread::scope(|scope| {
+            let alone = unit_ns();
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    pin_to(&place[0]).unwrap();
+                    while !over.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            let beside = unit_ns();
+            over.store(true, Ordering::Relaxed);
+            (alone, beside)
+        });
+        assert!(beside < 100.0 * alone, "{beside} ns beside others, {alone} ns alone");
+    }
 
     #[test]
     fn threads_that_are_dealt_out_in_turns_share_cpus_as_often_as_counted_by_hand() {

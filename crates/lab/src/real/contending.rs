@@ -35,6 +35,8 @@ const LONGEST_WARM_UP_NS: u64 = 1_000_000_000;
 /// From giving out a job until all threads begin: for the first, and for each.
 const NOTICE_NS: f64 = 200_000.0;
 const NOTICE_EACH_NS: f64 = 20_000.0;
+/// The end of a wait that is not slept, because sleeps are late.
+const SPUN_NS: f64 = 100_000.0;
 /// No acquisition and its stamps take less.
 const SHORTEST_CYCLE_NS: u64 = 50;
 /// Where they are not stamped, the clock is looked at about this often, in nanoseconds.
@@ -73,6 +75,8 @@ pub(super) struct Part {
     pub(super) done: Done,
     pub(super) passed: Vec<Passed>,
     pub(super) thread: ThreadCounters,
+    /// Whether the machine let it begin only when what it does had begun to count.
+    pub(super) late: bool,
 }
 
 enum Answer {
@@ -93,7 +97,8 @@ pub(super) struct Crew {
     placement: Placement,
     clock: Clock,
     hands: Vec<Hand>,
-    stuck: bool,
+    /// Whether a thread is stuck, and is left to the end of the process.
+    left_behind: bool,
     patience: Duration,
 }
 
@@ -124,7 +129,7 @@ impl Crew {
             placement,
             clock: *clock,
             hands: Vec::new(),
-            stuck: false,
+            left_behind: false,
             patience,
         };
         for (index, (contender, cpus)) in contenders.into_iter().zip(places).enumerate() {
@@ -186,11 +191,7 @@ impl Crew {
         let length_ns = self.clock.ns(until.saturating_sub(begin)).min(1e15);
         let patience = self.patience + Duration::from_nanos(length_ns as u64) * 3 + longer;
         let deadline = Instant::now() + patience;
-        let stuck = LabError::Stuck {
-            mechanism: self.name.clone(),
-            placement: self.placement.to_string(),
-            seconds: patience.as_secs(),
-        };
+        let stuck = self.stuck(patience);
         let hands = &self.hands[hands];
         let sent = hands
             .iter()
@@ -206,9 +207,18 @@ impl Crew {
         match parts.filter(|_| sent) {
             Some(parts) => Ok(parts),
             None => {
-                self.stuck = true;
+                self.left_behind = true;
                 Err(stuck)
             }
+        }
+    }
+
+    /// That nothing came of it for so long.
+    pub(super) fn stuck(&self, patience: Duration) -> LabError {
+        LabError::Stuck {
+            mechanism: self.name.clone(),
+            placement: self.placement.to_string(),
+            seconds: patience.as_secs(),
         }
     }
 
@@ -224,7 +234,7 @@ impl Drop for Crew {
             let (jobs, _) = channel();
             hand.jobs = jobs;
         }
-        if !self.stuck {
+        if !self.left_behind {
             for thread in self.hands.iter_mut().filter_map(|hand| hand.thread.take()) {
                 // A panic in a thread was printed when it happened, and the block it was at has failed.
                 let _ = thread.join();
@@ -294,11 +304,15 @@ fn do_job(
     let course = Course { clock, from, until, picks, batch };
     await_begin(clock, begin);
     let before = probe.sample();
+    part.late = clock.stamp() > from;
     match task {
         Task::Prepare(..) => {}
-        Task::Stamped(_) => contender.stamped(course, labour, taken),
+        Task::Stamped(_) => part.done.all = contender.stamped(course, labour, taken),
         Task::Counted(_) => part.done = contender.counted(course, labour),
-        Task::Tasks(left, _) => contender.tasks(course, &left, labour, taken),
+        Task::Tasks(left, _) => {
+            contender.tasks(course, &left, labour, taken);
+            part.done.all = taken.len() as u64;
+        }
         Task::LetWait(meeting, rounds, sleeps) => contender.let_wait(clock, &meeting, &rounds, sleeps),
         Task::Wait(meeting, rounds) => contender.wait(clock, &meeting, rounds, &mut part.passed),
     }
@@ -318,17 +332,18 @@ fn touch(taken: &mut Vec<Taken>, most: usize) {
     }
 }
 
-/// Waits until all threads have been told, without keeping the others from their CPUs.
+/// Waits until all threads have been told. The end of the wait is spun: who yields to a busy program has its CPU back a slice of the
+/// scheduler later, when a short window is over.
 fn await_begin(clock: &Clock, begin: u64) {
     loop {
         let left_ns = clock.ns(begin.saturating_sub(clock.stamp()));
         if left_ns <= 0.0 {
             return;
         }
-        if left_ns > 200_000.0 {
-            std::thread::sleep(Duration::from_nanos((left_ns - 100_000.0) as u64));
+        if left_ns > 2.0 * SPUN_NS {
+            std::thread::sleep(Duration::from_nanos((left_ns - SPUN_NS) as u64));
         } else {
-            std::thread::yield_now();
+            std::hint::spin_loop();
         }
     }
 }
@@ -388,11 +403,7 @@ impl Contending {
                 return Ok(measured);
             }
             if Instant::now() >= deadline {
-                return Err(LabError::Stuck {
-                    mechanism: self.subject.lock.clone(),
-                    placement: self.planned.cell.placement.to_string(),
-                    seconds: self.crew.patience.as_secs(),
-                });
+                return Err(self.crew.stuck(self.crew.patience));
             }
         }
     }
@@ -451,9 +462,8 @@ impl Contending {
             (Task::Counted(batch), window, Duration::ZERO)
         } else {
             let each_ns = cycle_ns.max(SHORTEST_CYCLE_NS);
-            let length_ns = part_ns(budget.stamped_ns)
-                .min(MOST_TAKEN / 2 * each_ns - warm_up_ns.min(MOST_TAKEN / 4 * each_ns));
-            let fits = ((warm_up_ns + length_ns) / each_ns + 64) * 3 / 2;
+            let length_ns = part_ns(budget.stamped_ns).min(MOST_TAKEN / 2 * each_ns);
+            let fits = (length_ns / each_ns + 64) * 3 / 2;
             let most = fits.min(MOST_TAKEN) as usize;
             (Task::Stamped(most), self.crew.window_for(told, warm_up_ns, length_ns), Duration::ZERO)
         };
@@ -481,17 +491,18 @@ impl Contending {
     }
 
     fn stamped(&self, parts: Vec<Part>, window: Window, start_ticks: u64) -> (Contended, u64) {
+        let all = parts.iter().map(|part| part.done.all).sum();
         let threads: Vec<Vec<Taken>> = parts.into_iter().map(|part| part.taken).collect();
-        let last = |all: &Vec<Taken>| all.last().map_or(0, |last| last.released);
+        // A thread that came too late to take anything has no last.
+        let lasts = threads.iter().filter_map(|all| all.last()).map(|last| last.released);
         let (from, until) = if self.subject.tasks.is_some() {
-            (window.begin, threads.iter().map(last).max().unwrap_or(window.begin) + 1)
+            (window.begin, lasts.max().unwrap_or(window.begin) + 1)
         } else {
             // Where a thread had no room left, what came after is not known of it.
-            let known = threads.iter().map(last).min().unwrap_or(window.until);
+            let known = lasts.min().unwrap_or(window.until);
             (window.from, window.until.min(known.max(window.from + 1)))
         };
         let mut found = account(&threads, from, until);
-        let all: u64 = threads.iter().map(|all| all.len() as u64).sum();
         if self.subject.tasks.is_some() {
             whole_tasks(&mut found, &threads);
         }
