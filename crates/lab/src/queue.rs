@@ -14,6 +14,7 @@ mod funnel;
 mod pipe;
 mod raw_copy;
 mod stream;
+mod words;
 
 use threadtoll_record::{Origin, Wait};
 

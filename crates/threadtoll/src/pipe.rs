@@ -1,7 +1,7 @@
 //! The pipe: one sender, one receiver.
 //!
 //! A message and the word that says it is there lie in one cache line, so that a hand-off costs the transfer of one line. A
-//! [`bounded`] pipe is a ring of such lines; an [`unbounded`] one starts with a ring of 64 KiB, which stays in a core's own caches, goes on in
+//! [`bounded`] pipe is a ring of such lines; an [`unbounded`] one starts with a ring of 256 KiB, which stays in a core's own caches, goes on in
 //! large chunks while its receiver cannot keep up, and comes back.
 //!
 //! ```
@@ -62,7 +62,7 @@ pub use sender::Sender;
 
 use crate::sync::Arc;
 use crate::wait::{Adaptive, Wait};
-use segment::Measures;
+use segment::{Measures, SEGMENT_BYTES};
 use shared::Shared;
 
 /// Bytes of chunks that are kept where nothing is said.
@@ -100,6 +100,7 @@ pub fn unbounded<T: Send>() -> (Sender<T>, Receiver<T>) {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Options<W: Wait = Adaptive> {
+    segment: usize,
     retain: usize,
     _wait: PhantomData<W>,
 }
@@ -107,7 +108,7 @@ pub struct Options<W: Wait = Adaptive> {
 impl Options {
     /// As [`bounded`] and [`unbounded`] make them.
     pub fn new() -> Self {
-        Options { retain: RETAIN, _wait: PhantomData }
+        Options { segment: SEGMENT_BYTES, retain: RETAIN, _wait: PhantomData }
     }
 }
 
@@ -120,7 +121,20 @@ impl Default for Options {
 impl<W: Wait> Options<W> {
     /// How its ends wait.
     pub fn wait<V: Wait>(self, _: V) -> Options<V> {
-        Options { retain: self.retain, _wait: PhantomData }
+        Options { segment: self.segment, retain: self.retain, _wait: PhantomData }
+    }
+
+    /// How many bytes an unbounded pipe has in the ring in which it goes round while its receiver keeps up, and in each chunk by which it grows;
+    /// never fewer than some messages take. The default, 256 KiB, lets streams go fastest; thousands of pipes may want less. A bounded
+    /// pipe's ring is as large as its capacity wants it.
+    ///
+    /// ```
+    /// let (mut sender, receiver) = threadtoll::pipe::Options::new().segment(4096).unbounded();
+    /// sender.send('a').unwrap();
+    /// assert!(receiver.memory().home_bytes < 8192);
+    /// ```
+    pub fn segment(self, bytes: usize) -> Self {
+        Options { segment: bytes, ..self }
     }
 
     /// How many bytes of chunks are kept for the next burst, at most. The default is 1 MiB.
@@ -139,8 +153,13 @@ impl<W: Wait> Options<W> {
     }
 
     /// A pipe whose sender never waits.
+    ///
+    /// # Panics
+    ///
+    /// If a [segment](Options::segment) does not fit into memory.
     pub fn unbounded<T: Send>(self) -> (Sender<T, W>, Receiver<T, W>) {
-        self.make(Measures::unbounded::<T>())
+        let measures = Measures::unbounded::<T>(self.segment);
+        self.make(measures)
     }
 
     fn make<T: Send>(self, measures: Measures) -> (Sender<T, W>, Receiver<T, W>) {

@@ -16,6 +16,7 @@ use threadtoll_record::{Origin, Wait};
 use crate::mechanism::Unavailable;
 
 use super::stream::{Course, Received, Receives, Sends, Shared, Streams, receive_course};
+use super::words::{count_up, sum};
 use super::{Queue, Way};
 
 /// The words of a block: 4, 16, 64 and 256 KiB.
@@ -105,25 +106,16 @@ impl Drop for Memory {
     }
 }
 
-/// Fills a block: its words count up from its number times an odd constant, so that each differs from what lay there.
-#[inline(always)]
-fn fill(words: &mut [u64], block: u64) {
-    let first = block.wrapping_mul(STEP);
-    for (index, word) in words.iter_mut().enumerate() {
-        *word = first.wrapping_add(index as u64);
-    }
+/// The first word of a block, from which they count up: its number times an odd constant, so that each differs from what lay there.
+fn first_of(block: u64) -> u64 {
+    block.wrapping_mul(STEP)
 }
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// What the words of a block sum up to.
 fn sum_of(block: u64, words: u64) -> u64 {
-    block.wrapping_mul(STEP).wrapping_mul(words).wrapping_add((words.wrapping_sub(1)).wrapping_mul(words) / 2)
-}
-
-#[inline(always)]
-fn sum(words: &[u64]) -> u64 {
-    words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
+    first_of(block).wrapping_mul(words).wrapping_add((words.wrapping_sub(1)).wrapping_mul(words) / 2)
 }
 
 struct Writer {
@@ -152,7 +144,7 @@ impl Sends for Writer {
             // SAFETY: the flag says that the buffer is the writer's, it is as long, and every word of it is initialised.
             let buffer =
                 unsafe { std::slice::from_raw_parts_mut(memory.buffer(block).as_ptr(), memory.words) };
-            fill(buffer, block);
+            count_up(buffer, first_of(block));
             flag.store(block, Ordering::Release);
             self.block += 1;
             if last {
@@ -211,7 +203,7 @@ mod tests {
         for words in [1usize, 7, 512, 2048] {
             let mut buffer = vec![0; words];
             for block in [1, 2, 1 << 40] {
-                fill(&mut buffer, block);
+                count_up(&mut buffer, first_of(block));
                 assert_eq!(sum(&buffer), sum_of(block, words as u64));
                 assert_ne!(sum(&buffer), sum_of(block + 2, words as u64), "the block before in this buffer");
                 buffer[words / 2] ^= 1;

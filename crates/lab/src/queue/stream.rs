@@ -22,6 +22,7 @@ use threadtoll_machine::clock::Clock;
 
 use crate::mechanism::Unavailable;
 
+use super::words::{count_up, difference};
 use super::{CAPACITY, Channel, MOST_SENDERS, Scenario, Sink, Source};
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -249,10 +250,8 @@ impl<S: Source, const BATCHED: bool> Sends for Sending<S, BATCHED> {
                     shared.announce(sender, next - begin + round);
                 }
                 if BATCHED {
-                    for message in buffer.iter_mut() {
-                        *message = next;
-                        next += 1;
-                    }
+                    count_up(buffer, next);
+                    next += round;
                     source.send_batch(buffer);
                 } else {
                     for _ in 0..ROUND {
@@ -275,6 +274,12 @@ trait Due: Send {
     fn new() -> Self;
     /// Compares a message with what is due: 0 if it is that.
     fn check(&mut self, message: u64) -> u64;
+
+    /// The same for several.
+    #[inline(always)]
+    fn check_all(&mut self, messages: &[u64]) -> u64 {
+        messages.iter().fold(0, |wrong, message| wrong | self.check(*message))
+    }
 }
 
 /// From one sender.
@@ -289,6 +294,13 @@ impl Due for One {
     fn check(&mut self, message: u64) -> u64 {
         let wrong = message ^ self.0;
         self.0 += 1;
+        wrong
+    }
+
+    #[inline(always)]
+    fn check_all(&mut self, messages: &[u64]) -> u64 {
+        let wrong = difference(messages, self.0);
+        self.0 += messages.len() as u64;
         wrong
     }
 }
@@ -335,11 +347,7 @@ fn stretch<S: Sink, D: Due, const BATCHED: bool>(sink: &mut S, due: &mut D, mess
             let taken = sink.receive_batch(
                 left as usize,
                 #[inline(always)]
-                |messages| {
-                    for message in messages {
-                        wrong |= due.check(*message);
-                    }
-                },
+                |messages| wrong |= due.check_all(messages),
             );
             left -= taken as u64;
         }

@@ -7,11 +7,9 @@
 use super::memory::{Geometry, Memory};
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering, boxed, free_boxed, mutate};
 
-/// Bytes that home has where the capacity does not say: room for many batches, so that home is not full, and left for a chunk, before the
-/// receiver has read a few of them.
-const HOME_BYTES: usize = 64 << 10;
-/// Bytes of a chunk of small messages.
-const CHUNK_BYTES: usize = 256 << 10;
+/// Bytes of home and of a chunk where nothing says. Well beyond a first-level cache: a line that one core wants and another one has in its
+/// first-level cache comes over later than from its second-level cache, so a stream of slices in a home of 64 KiB is a quarter slower.
+pub(super) const SEGMENT_BYTES: usize = 256 << 10;
 /// Frames in home and in a chunk, at least.
 const FEW_FRAMES: usize = 8;
 /// Units of the longest record of a batch: a page.
@@ -67,15 +65,14 @@ impl Measures {
         Measures { home: capacity as u64, home_units, longest, chunk_units: 0, ahead }
     }
 
-    /// For any number.
-    pub(super) fn unbounded<T>() -> Self {
+    /// For any number, with so many bytes in home and in each chunk.
+    pub(super) fn unbounded<T>(bytes: usize) -> Self {
         if cfg!(any(loom, shuttle)) {
             return Measures { chunk_units: 2, ..Self::bounded::<T>(2) };
         }
-        let frame = Segment::<T>::bytes(Geometry::<T>::FRAME);
-        let home = (HOME_BYTES / frame).max(FEW_FRAMES) * Geometry::<T>::PER_FRAME;
-        let chunk_units = (CHUNK_BYTES / frame).max(FEW_FRAMES) * Geometry::<T>::FRAME;
-        Measures { chunk_units, ..Self::bounded::<T>(home) }
+        let frames = (bytes / Segment::<T>::bytes(Geometry::<T>::FRAME)).max(FEW_FRAMES);
+        let chunk_units = frames * Geometry::<T>::FRAME;
+        Measures { chunk_units, ..Self::bounded::<T>(frames * Geometry::<T>::PER_FRAME) }
     }
 }
 

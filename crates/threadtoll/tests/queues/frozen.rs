@@ -97,7 +97,8 @@ fn pipe_with_a_frozen_sender<W: Wait>(wait: W, capacity: Option<usize>) {
     let options = pipe::Options::new().wait(wait);
     let (mut sender, mut receiver) = match capacity {
         Some(capacity) => options.bounded::<u64>(capacity),
-        None => options.unbounded(),
+        // So small that chunks come and go.
+        None => options.segment(4 << 10).unbounded(),
     };
     let stop = AtomicBool::new(false);
     let sent = AtomicU64::new(0);

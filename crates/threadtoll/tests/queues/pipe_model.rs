@@ -80,8 +80,8 @@ struct Run<T> {
 }
 
 impl<T: Element> Run<T> {
-    fn new(capacity: Option<usize>, retain: usize) -> Self {
-        let options = Options::new().retain(retain);
+    fn new(capacity: Option<usize>, segment: usize, retain: usize) -> Self {
+        let options = Options::new().segment(segment).retain(retain);
         let (sender, receiver) = match capacity {
             Some(capacity) => options.bounded(capacity),
             None => options.unbounded(),
@@ -435,8 +435,13 @@ impl<T: Element> Run<T> {
     }
 }
 
-fn try_out<T: Element>(capacity: Option<usize>, retain: usize, steps: &[Step], sender_first: bool) {
-    let mut run = Run::<T>::new(capacity, retain);
+fn try_out<T: Element>(
+    capacity: Option<usize>,
+    (segment, retain): (usize, usize),
+    steps: &[Step],
+    sender_first: bool,
+) {
+    let mut run = Run::<T>::new(capacity, segment, retain);
     for &step in steps {
         run.apply(step);
     }
@@ -455,11 +460,12 @@ macro_rules! against_the_model {
                         1 => (41..3000usize).prop_map(Some),
                         2 => Just(None),
                     ],
-                    retain in prop_oneof![Just(0usize), Just(1 << 20)],
+                    segment in prop_oneof![Just(0usize), Just(4 << 10), Just(256 << 10)],
+                    retain in prop_oneof![Just(0usize), Just(2 << 10), Just(1 << 20)],
                     steps in vec(step(), 0..120),
                     sender_first: bool,
                 ) {
-                    try_out::<$type>(capacity, retain, &steps, sender_first);
+                    try_out::<$type>(capacity, (segment, retain), &steps, sender_first);
                 }
             )+
         }

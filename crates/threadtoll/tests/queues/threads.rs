@@ -149,7 +149,10 @@ fn receive_somehow<T: Element, W: Wait>(
 fn pipes<T: Element, W: Wait + Copy>(wait: W, runs: u64) {
     for seed in 0..runs {
         let mut random = Random::new(seed + 1);
-        let options = pipe::Options::new().wait(wait).retain(random.below(2) as usize * (1 << 20));
+        let options = pipe::Options::new()
+            .wait(wait)
+            .segment(random.below(3) as usize * (4 << 10))
+            .retain(random.below(2) as usize * (1 << 20));
         let (sender, receiver) = match random.below(4) {
             0 => options.unbounded::<T>(),
             1 => options.bounded(1 + random.below(3) as usize),
