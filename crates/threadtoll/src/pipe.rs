@@ -43,6 +43,7 @@
 //! - A message that is too large for the line of its header takes lines of its own, so sizes just over 60 bytes cost twice those just
 //!   below.
 
+mod cursor;
 mod memory;
 mod receiver;
 mod segment;

@@ -1,7 +1,7 @@
 //! What both ends of a pipe share, and the agreement on who drops what when one of them leaves.
 
+use super::cursor::Cursor;
 use super::memory::CLOSED;
-use super::receiver::Cursor;
 use super::segment::{Measures, Segment, Spares};
 use crate::sync::{
     self, Alone, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Kept, Ordering, UnsafeCell, fence, mutate,

@@ -1,0 +1,58 @@
+//! Receiving by iterators.
+
+use super::Receiver;
+use crate::wait::{Adaptive, Wait};
+
+/// Messages until the sender is gone.
+#[derive(Debug)]
+pub struct Iter<'a, T, W: Wait = Adaptive>(pub(super) &'a mut Receiver<T, W>);
+
+impl<T, W: Wait> Iterator for Iter<'_, T, W> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.0.recv().ok()
+    }
+}
+
+/// Messages that are there.
+#[derive(Debug)]
+pub struct TryIter<'a, T, W: Wait = Adaptive>(pub(super) &'a mut Receiver<T, W>);
+
+impl<T, W: Wait> Iterator for TryIter<'_, T, W> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.0.try_recv().ok()
+    }
+}
+
+impl<'a, T, W: Wait> IntoIterator for &'a mut Receiver<T, W> {
+    type Item = T;
+    type IntoIter = Iter<'a, T, W>;
+
+    fn into_iter(self) -> Iter<'a, T, W> {
+        self.iter()
+    }
+}
+
+/// Messages until the sender is gone.
+#[derive(Debug)]
+pub struct IntoIter<T, W: Wait = Adaptive>(Receiver<T, W>);
+
+impl<T, W: Wait> Iterator for IntoIter<T, W> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.0.recv().ok()
+    }
+}
+
+impl<T, W: Wait> IntoIterator for Receiver<T, W> {
+    type Item = T;
+    type IntoIter = IntoIter<T, W>;
+
+    fn into_iter(self) -> IntoIter<T, W> {
+        IntoIter(self)
+    }
+}
