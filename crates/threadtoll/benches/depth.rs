@@ -1,11 +1,15 @@
 //! What a message costs when so many are already waiting: `cargo bench -p threadtoll --bench depth`.
 //!
 //! One thread sends `depth` messages and then receives them, again and again, the depths taking turns. Printed is the time per message,
-//! in and out, and as a paired ratio (same round, so same weather) what it is of a depth of a thousand. The deepest pay for memory that was
-//! never touched before: a page fault for every few hundred messages.
+//! in and out, with a look at the clock for each burst, and as a paired ratio (same round, so same weather) what it is of a depth of a thousand.
+//!
+//! As they are made by default, queues give the memory of a burst back, and the deepest pay for memory that was never touched: a page fault for
+//! every few hundred messages. Queues that may keep it show what the queue itself adds, from the second burst on. The last tables are no
+//! queue: memory of as many bytes is taken in pieces as large as the queue's chunks, written once line by line, read once, and given
+//! back.
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use threadtoll::{funnel, pipe};
 
@@ -15,55 +19,106 @@ const ROUNDS: usize = 9;
 /// Messages a depth gets in a round, so that a shallow one lasts as long as a deep one.
 const MESSAGES: u64 = 2_000_000;
 
+/// Enough for the deepest.
+const ALL: usize = 1 << 30;
+
 fn main() {
-    table("pipe", || {
-        let (mut sender, mut receiver) = pipe::unbounded::<u64>();
-        move |depth| {
-            for message in 0..depth {
-                assert!(sender.send(black_box(message)).is_ok());
-            }
-            for message in 0..depth {
-                assert_eq!(receiver.try_recv(), Ok(message));
-            }
-        }
-    });
-    table("funnel", || {
-        let (sender, mut receiver) = funnel::unbounded::<u64>();
-        move |depth| {
-            for message in 0..depth {
-                assert!(sender.send(black_box(message)).is_ok());
-            }
-            for message in 0..depth {
-                assert_eq!(receiver.try_recv(), Ok(message));
-            }
-        }
-    });
+    table("pipe", 0, || through_pipe(pipe::Options::new()));
+    table("pipe, second burst, memory kept", 1, || through_pipe(pipe::Options::new().retain(ALL)));
+    table("funnel", 0, || through_funnel(funnel::Options::new()));
+    table("funnel, second burst, memory kept", 1, || through_funnel(funnel::Options::new().retain(ALL)));
+    table("no queue, the pipe's memory", 0, || |depth| touched((depth * 64).div_ceil(7), 256 << 10));
+    table("no queue, the funnel's memory", 0, || |depth| touched(depth * 16, 16 << 10));
 }
 
-fn table<F: FnMut(u64)>(name: &str, make: impl Fn() -> F) {
+/// Fills a queue and drains it again: how long each took.
+type Times = (Duration, Duration);
+
+fn through_pipe(options: pipe::Options) -> impl FnMut(u64) -> Times {
+    let (mut sender, mut receiver) = options.unbounded::<u64>();
+    move |depth| {
+        let begin = Instant::now();
+        for message in 0..depth {
+            assert!(sender.send(black_box(message)).is_ok());
+        }
+        let full = Instant::now();
+        for message in 0..depth {
+            assert_eq!(receiver.try_recv(), Ok(message));
+        }
+        (full - begin, full.elapsed())
+    }
+}
+
+fn through_funnel(options: funnel::Options) -> impl FnMut(u64) -> Times {
+    let (sender, mut receiver) = options.build::<u64>();
+    move |depth| {
+        let begin = Instant::now();
+        for message in 0..depth {
+            assert!(sender.send(black_box(message)).is_ok());
+        }
+        let full = Instant::now();
+        for message in 0..depth {
+            assert_eq!(receiver.try_recv(), Ok(message));
+        }
+        (full - begin, full.elapsed())
+    }
+}
+
+/// So many bytes of memory in pieces of so many, written and read once, line by line.
+fn touched(bytes: u64, piece: u64) -> Times {
+    let begin = Instant::now();
+    let mut pieces: Vec<Vec<u64>> = Vec::new();
+    for begin in (0..bytes).step_by(piece as usize) {
+        let mut fresh: Vec<u64> = Vec::with_capacity((bytes - begin).min(piece).div_ceil(8) as usize);
+        let places = fresh.spare_capacity_mut();
+        (0..places.len()).step_by(8).for_each(|line| _ = places[line].write(black_box(line as u64)));
+        pieces.push(fresh);
+    }
+    let full = Instant::now();
+    for mut piece in pieces {
+        let places = piece.spare_capacity_mut();
+        for line in (0..places.len()).step_by(8) {
+            // SAFETY: written above.
+            black_box(unsafe { places[line].assume_init_read() });
+        }
+    }
+    (full - begin, full.elapsed())
+}
+
+fn table<F: FnMut(u64) -> Times>(name: &str, before: u64, make: impl Fn() -> F) {
     let mut costs = vec![Vec::new(); DEPTHS.len()];
     for _ in 0..ROUNDS {
         for (depth, costs) in DEPTHS.iter().zip(&mut costs) {
-            costs.push(cost(*depth, &mut make()));
+            costs.push(cost(*depth, before, &mut make()));
         }
     }
-    println!("{name:8} {:>10}  {:>10}  of a message at depth 1000", "depth", "ns/message");
+    println!(
+        "{name}\n{:>12}  {:>7} {:<19} {:>7} {:<19}",
+        "depth", "in, ns", "of it at 1000", "out, ns", "of it at 1000"
+    );
     for (depth, at) in DEPTHS.iter().zip(&costs) {
-        let ratios: Vec<f64> = at.iter().zip(&costs[BASE]).map(|(one, base)| one / base).collect();
-        let (low, middle, high) = spread(ratios);
-        let (_, ns, _) = spread(at.clone());
-        println!("{:8} {depth:>10}  {ns:>10.2}  {middle:.2} ({low:.2}-{high:.2})", "");
+        let column = |of: fn(&(f64, f64)) -> f64| {
+            let (_, ns, _) = spread(at.iter().map(of).collect());
+            let ratios = at.iter().zip(&costs[BASE]).map(|(one, base)| of(one) / of(base));
+            let (low, middle, high) = spread(ratios.collect());
+            format!("{ns:>7.2} {:<19}", format!("{middle:.2} ({low:.2}-{high:.2})"))
+        };
+        println!("{depth:>12}  {} {}", column(|cost| cost.0), column(|cost| cost.1));
     }
 }
 
-/// Nanoseconds per message.
-fn cost(depth: u64, fill_and_drain: &mut impl FnMut(u64)) -> f64 {
+/// Nanoseconds per message in and out, after so many bursts that do not count.
+fn cost(depth: u64, before: u64, fill_and_drain: &mut impl FnMut(u64) -> Times) -> (f64, f64) {
+    (0..before).for_each(|_| _ = fill_and_drain(depth));
     let rounds = (MESSAGES / depth).max(1);
-    let start = Instant::now();
+    let (mut fill, mut drain) = (Duration::ZERO, Duration::ZERO);
     for _ in 0..rounds {
-        fill_and_drain(depth);
+        let (filled, drained) = fill_and_drain(depth);
+        fill += filled;
+        drain += drained;
     }
-    start.elapsed().as_nanos() as f64 / (rounds * depth) as f64
+    let each = |time: Duration| time.as_nanos() as f64 / (rounds * depth) as f64;
+    (each(fill), each(drain))
 }
 
 /// The first, the middle and the last of those that remain when the outermost on each side are left out: with nine rounds, an

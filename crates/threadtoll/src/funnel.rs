@@ -135,7 +135,8 @@ impl<W: Wait> Options<W> {
         }
     }
 
-    /// How many bytes of chunks are kept for the next burst, at most. The default is 256 KiB; more than 64 chunks are never kept.
+    /// How many bytes of chunks are kept for the next burst, at most. The default is 256 KiB; more than 65 536 chunks (1 GiB of small
+    /// messages) are never kept.
     pub fn retain(self, bytes: usize) -> Self {
         Options { retain: bytes, ..self }
     }

@@ -202,13 +202,27 @@ impl<T> Chunk<T> {
         unsafe { self.slots.get_unchecked(place) }
     }
 
-    /// Asks for the line of the slot that comes so many behind a ticket's, if it is in this chunk.
+    /// Asks for the line of the slot that comes so many behind a ticket's, at most a chunk's, in this chunk or the one behind it if there is
+    /// one.
+    ///
+    /// # Safety
+    ///
+    /// The caller has drawn the ticket, which is one of this chunk, and put nothing there yet: so the chunk behind is alive.
     #[inline(always)]
-    pub(super) fn fetch(&self, ticket: u64, ahead: usize) {
-        let index = Self::index_of(ticket) + ahead;
-        if index < Self::SLOTS {
-            prefetch_to_write(&raw const self.slots[self.first + Self::place_of(index)]);
+    pub(super) unsafe fn fetch(&self, ticket: u64, ahead: usize) {
+        let mut chunk = self;
+        let mut index = Self::index_of(ticket) + ahead;
+        if index >= Self::SLOTS {
+            // Acquire: what was written into the chunk before it was linked is seen.
+            let next = self.next.load(Ordering::Acquire);
+            if next.is_null() {
+                return;
+            }
+            // SAFETY: the caller's promise.
+            chunk = unsafe { &*next };
+            index -= Self::SLOTS;
         }
+        prefetch_to_write(&raw const chunk.slots[chunk.first + Self::place_of(index)]);
     }
 
     pub(super) fn bytes() -> usize {

@@ -16,15 +16,19 @@
 use super::chunk::{Chunk, Held};
 use crate::sync::{Alone, AtomicPtr, AtomicU64, AtomicUsize, Ordering, free_boxed, mutate};
 
-/// Chunks that can be kept for the next burst.
-const PLACES: usize = if cfg!(any(loom, shuttle)) { 1 } else { 64 };
+/// Chunks that can be kept for the next burst, whatever is asked for: of small messages, 1 GiB.
+const MOST_KEPT: usize = if cfg!(any(loom, shuttle)) { 1 } else { 1 << 16 };
+/// Places that are tried to find a chunk, or room for one.
+const PROBES: usize = 64;
+
+/// For a chunk; null where there is none.
+type Place<T> = AtomicPtr<Chunk<T>>;
 
 pub(super) struct Chunks<T> {
     /// The chunk of the latest tickets, or one not far behind. Read with each send, written once a chunk.
     latest: Alone<AtomicPtr<Chunk<T>>>,
-    spares: [AtomicPtr<Chunk<T>>; PLACES],
-    /// How many of the places may be used.
-    limit: AtomicUsize,
+    /// Chunks for the next burst: as many from the beginning on as `kept` says, or nearly so, where several take and give at once.
+    spares: Box<[Place<T>]>,
     /// Chunks that exist, and of those the ones in `spares`.
     exist: AtomicUsize,
     kept: AtomicUsize,
@@ -33,10 +37,10 @@ pub(super) struct Chunks<T> {
 impl<T> Chunks<T> {
     pub(super) fn new(retain_bytes: usize) -> Self {
         let first = Chunk::boxed(0);
+        let places = (retain_bytes / Chunk::<T>::bytes()).min(MOST_KEPT);
         Chunks {
             latest: Alone(AtomicPtr::new(first)),
-            spares: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())),
-            limit: AtomicUsize::new((retain_bytes / Chunk::<T>::bytes()).min(PLACES)),
+            spares: (0..places).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect(),
             exist: AtomicUsize::new(1),
             kept: AtomicUsize::new(0),
         }
@@ -139,7 +143,8 @@ impl<T> Chunks<T> {
     }
 
     fn take(&self, number: u64, prev: *mut Chunk<T>) -> *mut Chunk<T> {
-        for place in &self.spares {
+        let (full, free) = self.kept_and_free();
+        for place in full.iter().rev().chain(free).take(PROBES) {
             if place.load(Ordering::Relaxed).is_null() {
                 continue;
             }
@@ -159,14 +164,19 @@ impl<T> Chunks<T> {
         chunk
     }
 
+    /// The places in which chunks should be, and those in which none should.
+    fn kept_and_free(&self) -> (&[Place<T>], &[Place<T>]) {
+        self.spares.split_at(self.kept.load(Ordering::Relaxed).min(self.spares.len()))
+    }
+
     /// A chunk that nobody uses any more.
     ///
     /// # Safety
     ///
     /// Nobody can come across it.
     pub(super) unsafe fn give(&self, chunk: *mut Chunk<T>) {
-        let limit = self.limit.load(Ordering::Relaxed);
-        for place in &self.spares[..limit] {
+        let (full, free) = self.kept_and_free();
+        for place in free.iter().chain(full.iter().rev()).take(PROBES) {
             if !place.load(Ordering::Relaxed).is_null() {
                 continue;
             }
@@ -202,7 +212,7 @@ impl<T> Chunks<T> {
 
     /// Frees what is kept.
     pub(super) fn trim(&self) {
-        for place in &self.spares {
+        for place in &self.spares[..] {
             // Acquire: as in `take`.
             let chunk = place.swap(std::ptr::null_mut(), mutate!(trim_spare_chunk, Acquire));
             if !chunk.is_null() {

@@ -361,7 +361,8 @@ impl<T, W: Wait> Sender<T, W> {
             shared.chunks.next(std::ptr::from_ref(chunk).cast_mut());
         }
         if Chunk::<T>::begins_line(ticket) {
-            chunk.fetch(ticket, AHEAD);
+            // SAFETY: as above.
+            unsafe { chunk.fetch(ticket, AHEAD.min(Chunk::<T>::SLOTS)) };
         }
         // SAFETY: as above. Nothing of the chunk is touched after this.
         unsafe { chunk.slot(ticket).put(ticket, message) };

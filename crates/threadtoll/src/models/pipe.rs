@@ -38,6 +38,7 @@ model! {
     /// Three messages, through the end of a frame.
     hand_over(Refuses)
     orders [publish, publish_record, see_header, see_next_header]
+    steps [zero_first, zero_second]
     {
         let (mut sender, mut receiver) = unbounded(SpinYield);
         let sending = thread::spawn(move || give(&mut sender, 0..3));
@@ -118,7 +119,7 @@ model! {
 model! {
     /// From home into a chunk, and home again; the chunk is freed.
     chunk_and_back(Refuses)
-    steps [go_home, tell_progress]
+    steps [go_home, tell_progress, zero_in_segment]
     {
         let (mut sender, mut receiver) = Options::new().wait(SpinYield).retain(0).unbounded();
         give(&mut sender, 0..6);

@@ -112,7 +112,7 @@ impl<T> Copy for Memory<T> {}
 
 #[cfg(not(any(loom, shuttle)))]
 impl<T> Memory<T> {
-    /// Fresh memory whose headers are zero.
+    /// Fresh memory, whatever lies in it: a header is zeroed before the receiver comes to it.
     ///
     /// # Panics
     ///
@@ -120,7 +120,7 @@ impl<T> Memory<T> {
     pub(super) fn new(units: usize) -> Self {
         let layout = Self::layout(units);
         // SAFETY: a unit has at least 64 bytes and there is at least one.
-        let start = unsafe { std::alloc::alloc_zeroed(layout) };
+        let start = unsafe { std::alloc::alloc(layout) };
         let Some(start) = NonNull::new(start) else { std::alloc::handle_alloc_error(layout) };
         Memory { start, units, _messages: PhantomData }
     }
@@ -141,7 +141,7 @@ impl<T> Memory<T> {
     ///
     /// No copy of this may be used any more.
     pub(super) unsafe fn free(self) {
-        // SAFETY: came from `alloc_zeroed` with this layout; the caller promises the rest.
+        // SAFETY: came from `alloc` with this layout; the caller promises the rest.
         unsafe { std::alloc::dealloc(self.start.as_ptr(), Self::layout(self.units)) }
     }
 

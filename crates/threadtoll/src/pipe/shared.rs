@@ -1,7 +1,7 @@
 //! What both ends of a pipe share, and the agreement on who drops what when one of them leaves.
 
 use super::cursor::Cursor;
-use super::memory::CLOSED;
+use super::memory::{CLOSED, Geometry};
 use super::segment::{Measures, Segment, Spares};
 use crate::sync::{
     self, Alone, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Kept, Ordering, UnsafeCell, fence, mutate,
@@ -71,6 +71,11 @@ impl<T> Shared<T> {
         let home = Segment::new(measures.home_units);
         // SAFETY: alive as long as the pipe; unit 0 is a header.
         let open = unsafe { home.memory.frame(0).header() };
+        // SAFETY: so is the frame behind it.
+        let behind = unsafe { home.memory.frame(Geometry::<T>::FRAME).header() };
+        // The frame in which the sender begins, and the one behind it, as it keeps them. Whoever shares the pipe orders these.
+        mutate!(zero_first, open.store(0, Ordering::Relaxed) => ());
+        mutate!(zero_second, behind.store(0, Ordering::Relaxed) => ());
         Shared {
             state: Kept::new(AtomicU32::new(ALIVE | fence)),
             taken: Alone(AtomicU64::new(0)),

@@ -283,6 +283,28 @@ fn bursts_give_their_memory_back() {
     }
 }
 
+/// A funnel that may keep what a burst took does, and the next burst takes nothing more; one that may not gives it back.
+#[test]
+fn a_funnel_keeps_what_it_may() {
+    for (retain, may_keep) in [(1 << 30, true), (0, false)] {
+        let (sender, mut receiver) = funnel::Options::new().retain(retain).build::<u64>();
+        let mut had = Vec::new();
+        for _ in 0..3 {
+            (0..1_000_000).for_each(|number| sender.send(number).expect("the receiver lives"));
+            let memory = receiver.memory();
+            had.push(memory.used_bytes + memory.kept_bytes);
+            assert!(memory.used_bytes > 16_000_000);
+            assert!(receiver.try_iter().eq(0..1_000_000));
+            let memory = receiver.memory();
+            assert!(memory.used_bytes < 100_000, "{memory:?}");
+            assert_eq!(memory.kept_bytes > 15_900_000, may_keep, "{memory:?}");
+        }
+        assert!(had.iter().all(|bytes| bytes.abs_diff(had[0]) < 100_000), "{had:?}");
+        receiver.trim();
+        assert_eq!(receiver.memory().kept_bytes, 0);
+    }
+}
+
 fn stream(messages: u64) {
     let (mut sender, mut receiver) = pipe::unbounded::<u64>();
     let began = Instant::now();

@@ -23,7 +23,8 @@ impl<T> Copy for Memory<T> {}
 impl<T> Memory<T> {
     pub(in super::super) fn new(units: usize) -> Self {
         let content = Content {
-            headers: (0..units).map(|_| AtomicU32::new(0)).collect(),
+            // What lay there before: full, final, and closed.
+            headers: (0..units).map(|_| AtomicU32::new(u32::MAX)).collect(),
             messages: (0..units * Geometry::<T>::PER_FRAME).map(|_| UnsafeCell::new(None)).collect(),
         };
         Memory { content: sync::boxed(content) }

@@ -175,7 +175,7 @@ impl<T, W: Wait> Sender<T, W> {
         self.memory = memory;
         self.at_home = goes_home;
         (self.wrap, self.last) = (wrap, last);
-        self.prepare(unit);
+        mutate!(zero_in_segment, self.prepare(unit) => ());
         self.open(self.filled, unit, Geometry::<T>::FRAME);
         self.filled = 0;
         // Last: once the receiver has seen this it may give the segment back, and asks us only for what was told before.
