@@ -38,6 +38,11 @@ impl Row<'_> {
 
     /// Its name, fit to be shown; marked where over a quarter of its blocks was disturbed.
     pub(crate) fn label(&self) -> String {
+        self.named("")
+    }
+
+    /// The same with this behind the name.
+    fn named(&self, behind: &str) -> String {
         let cell = &self.record.cell;
         let mut label = clean(cell.name());
         match self.queue() {
@@ -47,6 +52,7 @@ impl Row<'_> {
             Some(queue) if queue.batch > 1 => label.push_str(&format!(", ≤{}", queue.batch)),
             _ => {}
         }
+        label.push_str(behind);
         let disturbance = &self.record.disturbance;
         if f64::from(disturbance.disturbed) > fold::DISTURBED_SHARE * f64::from(disturbance.blocks) {
             label.push_str(" !");
@@ -137,6 +143,65 @@ impl Section<'_> {
     /// Whether a row took more threads than there were CPUs.
     pub(crate) fn oversubscribed(&self) -> bool {
         self.rows.iter().any(|row| row.record.cell.oversubscribed())
+    }
+}
+
+/// A row as a chart shows it.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    pub(crate) label: String,
+    /// Whose it is.
+    pub(crate) kind: &'static str,
+    /// Messages per second in millions, or the one-way median in nanoseconds.
+    pub(crate) figure: f64,
+    pub(crate) interval: Option<[f64; 2]>,
+    /// What else is known, a line each.
+    pub(crate) lines: Vec<String>,
+}
+
+impl Section<'_> {
+    /// Its first rows as a chart shows them, those without a figure left out.
+    pub(crate) fn marks(&self, most: usize) -> Vec<Mark> {
+        self.rows.iter().take(most).filter_map(|row| self.mark(row)).collect()
+    }
+
+    fn mark(&self, row: &Row<'_>) -> Option<Mark> {
+        let record = &row.record;
+        let ns = row.figure_ns()?;
+        let per_second = |rate: f64| rate / 1e6;
+        let (figure, interval) = if self.streams {
+            (1e3 / ns, record.interval95.rate_per_s.map(|interval| interval.map(per_second)))
+        } else {
+            (ns, record.one_way_p50_interval95())
+        };
+        let wait = row.queue().map(|queue| queue.wait.name());
+        let mut lines = Vec::new();
+        lines.extend(wait.map(|wait| format!("receiver: {wait}")));
+        let reach =
+            interval.map(|interval| format!(" ({})", plus_minus(figure, interval))).unwrap_or_default();
+        if self.streams {
+            lines.push(format!("{} million messages per s{reach}", digits(figure)));
+            lines.push(format!("a message: {}", time(ns)));
+        } else {
+            lines.push(format!("one way p50 {}{reach}", time(ns)));
+            let quantiles = &record.quantiles;
+            lines.push(format!(
+                "round trip p50 {}, p99 {}",
+                maybe_time(quantiles.p50),
+                maybe_time(quantiles.p99)
+            ));
+        }
+        if let (Some(cpu), Some(switches)) = (cpu(&record.cost), switches(&record.cost)) {
+            lines.push(format!("per message: CPU {}, {} switches", time(cpu), per_op(switches)));
+        }
+        let kind = match row.origin() {
+            Some(Origin::Ours) => "threadtoll",
+            Some(Origin::Raw) => "bare copy",
+            Some(_) => "peer",
+            None => "mechanism",
+        };
+        let label = row.named(&wait.map(|wait| format!(" ({wait})")).unwrap_or_default());
+        Some(Mark { label, kind, figure, interval, lines })
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -199,13 +200,15 @@ fn works<T: Debug + PartialEq>(mut received: impl Iterator<Item = T>, expected: 
 /// What a child makes for itself works, sleep and all, also if it was forked while others made and dropped queues.
 #[test]
 fn a_child_can_have_queues_of_its_own() {
-    let over = std::sync::atomic::AtomicBool::new(false);
+    let over = AtomicBool::new(false);
     thread::scope(|scope| {
+        // Small ones: a sanitizer's allocator has locks of its own for large memory, which it does not look after in a child.
         scope.spawn(|| {
-            while !over.load(std::sync::atomic::Ordering::Relaxed) {
-                drop(pipe::unbounded::<u64>());
+            while !over.load(Ordering::Relaxed) {
+                drop(pipe::Options::new().segment(0).unbounded::<u64>());
             }
         });
+        let _over = SetAtEnd(&over);
         for _ in 0..50 {
             in_child(|| {
                 let (mut sender, receiver) = pipe::Options::new().wait(Park).bounded::<u64>(1);
@@ -222,6 +225,14 @@ fn a_child_can_have_queues_of_its_own() {
                 other.join().expect("it does not panic");
             });
         }
-        over.store(true, std::sync::atomic::Ordering::Relaxed);
     });
+}
+
+/// Tells a thread that it is over, also where the test fails.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

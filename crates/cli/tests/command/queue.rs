@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde_json::Value;
 use tempfile::TempDir;
 use threadtoll_machine::allowed_cpus;
 use threadtoll_machine::lock::machine_lock;
@@ -25,6 +26,37 @@ fn the_tables_of_queues() {
     insta::assert_snapshot!("stream", tables(&format!("queue stream {queues} raw-copy")));
     insta::assert_snapshot!("ask_reply", tables(&format!("queue ask-reply {queues}")));
     insta::assert_snapshot!("senders", tables("queue stream crossbeam-bounded --senders 9 --wait poll"));
+}
+
+/// What the page draws is what its tables say.
+#[test]
+fn a_page_draws_each_table() {
+    let directory = TempDir::new().unwrap();
+    run_in(
+        directory.path(),
+        "queue stream rtrb crossbeam-bounded raw-copy --simulated-machine 7 --out r.jsonl",
+    );
+    run_in(directory.path(), "report r.jsonl --html page.html");
+    let page = std::fs::read_to_string(directory.path().join("page.html")).unwrap();
+    let data = page.split_once("id=\"data\">").and_then(|(_, rest)| rest.split_once("</script>")).unwrap().0;
+    let data: Value = serde_json::from_str(data).unwrap();
+    let queues = data["runs"][0]["queues"].as_array().unwrap();
+    assert_eq!(queues.len(), page.matches("<div class=\"chart\" data-chart=\"queue\"").count());
+    assert!(queues.len() >= 2, "one by one, and in batches");
+    for queue in queues {
+        assert!(page.contains(&format!("data-label=\"{}\"", queue["label"].as_str().unwrap())));
+        let marks = queue["marks"].as_array().unwrap();
+        let figures: Vec<f64> = marks.iter().map(|mark| mark["figure"].as_f64().unwrap()).collect();
+        assert!(figures.is_sorted_by(|a, b| a >= b), "the most messages first: {figures:?}");
+        for mark in marks {
+            let interval = mark["interval"].as_array().unwrap();
+            let figure = mark["figure"].as_f64().unwrap();
+            assert!(interval[0].as_f64().unwrap() <= figure && figure <= interval[1].as_f64().unwrap());
+            let label = mark["label"].as_str().unwrap();
+            let kind = if label.starts_with("raw-copy") { "bare copy" } else { "peer" };
+            assert_eq!(mark["kind"], kind, "{label}");
+        }
+    }
 }
 
 /// The same without versions, which are as wide as they are.

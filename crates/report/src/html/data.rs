@@ -4,10 +4,12 @@ use serde::Serialize;
 use threadtoll_record::{Histogram, Placement, Record, resample};
 
 use super::escape::json_in_page;
+use super::queue::MOST_ROWS;
 use super::sections::Run;
 use crate::clean::clean;
 use crate::locks::Map;
 use crate::published::published;
+use crate::queues::{Mark, sections};
 use crate::rows::Row;
 use crate::text::ladder::{cpu, switches};
 use crate::text::matrix::Pairs;
@@ -34,6 +36,24 @@ struct RunData {
     rows: Vec<RowData>,
     matrices: Vec<MatrixData>,
     surfaces: Vec<SurfaceData>,
+    queues: Vec<QueuesData>,
+}
+
+/// Queues that can be compared with each other, best first.
+#[derive(Serialize)]
+struct QueuesData {
+    label: String,
+    streams: bool,
+    marks: Vec<MarkData>,
+}
+
+#[derive(Serialize)]
+struct MarkData {
+    label: String,
+    kind: &'static str,
+    figure: f64,
+    interval: Option<[f64; 2]>,
+    lines: Vec<String>,
 }
 
 /// Speed-ups of a lock by threads and hold share or interval.
@@ -132,7 +152,27 @@ fn run_data(run: &Run<'_>, distributions: &mut usize, pairs: &mut usize) -> RunD
         rows: rows.collect(),
         matrices: run.matrices.iter().filter_map(|matrix| matrix_data(run, matrix, pairs)).collect(),
         surfaces: run.surfaces().into_iter().filter_map(|map| surface_data(map, pairs)).collect(),
+        queues: queues_data(run),
     }
+}
+
+/// As many rows of queues as the tables have.
+fn queues_data(run: &Run<'_>) -> Vec<QueuesData> {
+    let mut left = MOST_ROWS;
+    let mut all = Vec::new();
+    for section in sections(run.records) {
+        let marks = section.marks(left);
+        left -= section.rows.len().min(left);
+        let marks = marks.into_iter().map(|Mark { label, kind, figure, interval, lines }| MarkData {
+            label,
+            kind,
+            figure: short(figure),
+            interval: interval.map(|interval| interval.map(short)),
+            lines,
+        });
+        all.push(QueuesData { label: section.heading(), streams: section.streams, marks: marks.collect() });
+    }
+    all
 }
 
 /// Five rows spread over the ladder, the cheapest between threads among them: more would hide each other.

@@ -92,6 +92,19 @@
     Plotly.react(element, traces, layout(arrangement), { ...CONFIG, displayModeBar: phone() ? false : "hover" });
   };
 
+  // A line for each row, the first at the top, and what the marks mean above them.
+  const listed = (rows, xaxis) => ({
+    margin: { l: 10, r: phone() ? 14 : 30, t: 44, b: 34 },
+    hovermode: "closest",
+    dragmode: phone() ? false : "zoom",
+    legend: { orientation: "h", ...(phone() ? { xref: "container" } : { entrywidth: 90 }), x: phone() ? 0.02 : 0, xanchor: "left", y: 1, yanchor: "bottom" },
+    xaxis: axis({ type: "log", ...xaxis }),
+    yaxis: axis({
+      range: [rows.length - 0.4, -0.6], fixedrange: true, showgrid: true, gridcolor: color("--tint"),
+      tickvals: rows.map((_, y) => y), ticktext: rows.map((row) => plain(short(row.label, phone() ? 20 : 44)) + "  "),
+    }),
+  });
+
   // ---- the ladder -------------------------------------------------------------------------------------------------
 
   const drawLadder = (element, run) => {
@@ -147,17 +160,48 @@
     const low = Math.min(...all) / 1.6;
     const high = Math.max(...all) * 1.6;
     element.style.height = 92 + rows.length * (phone() ? 22 : 27) + "px";
-    draw(element, traces, {
-      margin: { l: 10, r: phone() ? 14 : 30, t: 44, b: 34 },
-      hovermode: "closest",
-      dragmode: phone() ? false : "zoom",
-      legend: { orientation: "h", ...(phone() ? { xref: "container" } : { entrywidth: 90 }), x: phone() ? 0.02 : 0, xanchor: "left", y: 1, yanchor: "bottom" },
-      xaxis: axis({ type: "log", range: [Math.log10(low), Math.log10(high)], ...timeTicks(low, high) }),
-      yaxis: axis({
-        range: [rows.length - 0.4, -0.6], fixedrange: true, showgrid: true, gridcolor: color("--tint"),
-        tickvals: rows.map((_, y) => y), ticktext: rows.map((row) => plain(short(row.label, phone() ? 20 : 44)) + "  "),
-      }),
-    });
+    draw(element, traces, listed(rows, { range: [Math.log10(low), Math.log10(high)], ...timeTicks(low, high) }));
+  };
+
+  // ---- queues -----------------------------------------------------------------------------------------------------
+
+  const KINDS = { threadtoll: ["circle", 0], peer: ["square", 1], mechanism: ["diamond", 2], "bare copy": ["triangle-up", 3] };
+  const rate = (millions) => Number(millions.toPrecision(3)) + " M/s";
+  const rateTicks = (low, high) => {
+    const ticks = timeTicks(low, high);
+    return { ...ticks, ticktext: ticks.tickvals.map(rate) };
+  };
+
+  // Queues of a section, best first: a mark for each with its interval, in the colour of whose it is.
+  const drawQueue = (element, run) => {
+    const queue = run.queues.find((queue) => queue.label === element.dataset.label);
+    if (!queue || queue.marks.length === 0) return element.remove();
+    const { marks, streams } = queue;
+    const traces = Object.entries(KINDS).map(([kind, [symbol, ink]]) => {
+      const trace = {
+        name: kind, x: [], y: [], hovertext: [], hoverinfo: "text", mode: "markers",
+        marker: { symbol, size: 10, color: PALETTE()[ink], line: { width: 1, color: color("--panel") } },
+        error_x: { type: "data", array: [], arrayminus: [], thickness: 1.5, width: 4, color: PALETTE()[ink] },
+      };
+      marks.forEach(({ label, kind: of, figure, interval, lines: known }, y) => {
+        if (of !== kind) return;
+        const [low, high] = interval || [figure, figure];
+        trace.x.push(figure);
+        trace.y.push(y);
+        trace.error_x.array.push(Math.max(0, high - figure));
+        trace.error_x.arrayminus.push(Math.min(Math.max(0, figure - low), figure * 0.999));
+        trace.hovertext.push("<b>" + plain(label) + "</b><br>" + lines(...known));
+      });
+      return trace;
+    }).filter((trace) => trace.x.length > 0);
+    const figures = marks.flatMap(({ figure, interval }) => [figure, ...(interval || []).filter((end) => end > figure / 10)]);
+    const [low, high] = [Math.min(...figures) / 1.6, Math.max(...figures) * 1.6];
+    element.style.height = 92 + marks.length * (phone() ? 20 : 22) + "px";
+    draw(element, traces, listed(marks, {
+      range: [Math.log10(low), Math.log10(high)],
+      title: streams ? "messages per second: right is better" : "one way, p50: left is better",
+      ...(streams ? rateTicks(low, high) : timeTicks(low, high)),
+    }));
   };
 
   // ---- distributions ----------------------------------------------------------------------------------------------
@@ -448,6 +492,7 @@
     if (chart("ladder")) drawLadder(chart("ladder"), run);
     distributions();
     section.querySelectorAll('[data-chart="matrix"]').forEach((element) => drawMatrix(element, run));
+    section.querySelectorAll('[data-chart="queue"]').forEach((element) => drawQueue(element, run));
     section.querySelectorAll('[data-chart="surface"]').forEach((element) => drawSurface(element, run));
   };
   const drawAll = () => {

@@ -6,8 +6,8 @@ use super::escape::escape;
 use super::sortable::{Head, below, sortable};
 use crate::queues::{Section, columns, notes, sections};
 
-/// Rows of all tables of a run together.
-const MOST_ROWS: usize = 300;
+/// Rows of all tables of a run together, and of all charts.
+pub(super) const MOST_ROWS: usize = 300;
 
 /// All that was measured of queues; nothing where nothing was.
 pub(super) fn section(results: &Results, records: &[Record]) -> String {
@@ -47,5 +47,9 @@ fn table(results: &Results, section: &Section<'_>, left: &mut usize) -> String {
     let rows = rows
         .iter()
         .map(|row| (row.label(), columns.iter().map(|column| (column.value)(section, row)).collect()));
-    format!("<h3>{heading}</h3>\n{}", sortable("queue", &heading, &heads, rows))
+    let what = if section.streams { "Messages per second" } else { "One-way medians" };
+    format!(
+        "<h3>{heading}</h3>\n<div class=\"chart\" data-chart=\"queue\" data-label=\"{heading}\" role=\"img\" aria-label=\"{what} by queue, best first; the table below has the figures\"></div>\n{}",
+        sortable("queue", &heading, &heads, rows)
+    )
 }

@@ -29,7 +29,7 @@ const MOST_SENTENCES: usize = 60;
 pub(super) struct Run<'a> {
     index: usize,
     pub(super) results: &'a Results,
-    records: &'a [Record],
+    pub(super) records: &'a [Record],
     rows: Vec<Row<'a>>,
     pub(super) matrices: Vec<Pairs<'a>>,
 }
