@@ -136,7 +136,7 @@ impl<W: Wait> Options<W> {
     }
 
     /// How many bytes of chunks are kept for the next burst, at most. The default is 256 KiB; more than 65 536 chunks (1 GiB of small
-    /// messages) are never kept.
+    /// messages) are never kept. Each that may be kept takes 8 bytes from the beginning.
     pub fn retain(self, bytes: usize) -> Self {
         Options { retain: bytes, ..self }
     }

@@ -1,7 +1,7 @@
 //! The pipe: one sender, one receiver.
 //!
 //! A message and the word that says it is there lie in one cache line, so that a hand-off costs the transfer of one line. A
-//! [`bounded`] pipe is a ring of such lines; an [`unbounded`] one starts with a ring of 256 KiB, which stays in a core's own caches, goes on in
+//! [`bounded`] pipe is a ring of such lines; an [`unbounded`] one starts with a ring of 256 KiB, which most cores' own caches hold, goes on in
 //! large chunks while its receiver cannot keep up, and comes back.
 //!
 //! ```
@@ -126,7 +126,7 @@ impl<W: Wait> Options<W> {
     }
 
     /// How many bytes an unbounded pipe has in the ring in which it goes round while its receiver keeps up, and in each chunk by which it grows;
-    /// never fewer than some messages take. The default, 256 KiB, lets streams go fastest; thousands of pipes may want less. A bounded
+    /// never fewer than some messages take, and some lines more. The default, 256 KiB, lets streams go fastest; thousands of pipes may want less. A bounded
     /// pipe's ring is as large as its capacity wants it.
     ///
     /// ```

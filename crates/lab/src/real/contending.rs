@@ -35,6 +35,8 @@ const LONGEST_WARM_UP_NS: u64 = 1_000_000_000;
 /// From giving out a job until all threads begin: for the first, and for each.
 const NOTICE_NS: f64 = 200_000.0;
 const NOTICE_EACH_NS: f64 = 20_000.0;
+/// How often all in all windows are tried again that not all threads of a crew were in time for.
+const RETRIES: u32 = 500;
 /// The end of a wait that is not slept, because sleeps are late.
 const SPUN_NS: f64 = 100_000.0;
 /// No acquisition and its stamps take less.
@@ -77,6 +79,8 @@ pub(super) struct Part {
     pub(super) thread: ThreadCounters,
     /// Whether the machine let it begin only when what it does had begun to count.
     pub(super) late: bool,
+    /// Whether it had no room left for what it took.
+    full: bool,
 }
 
 enum Answer {
@@ -100,6 +104,8 @@ pub(super) struct Crew {
     /// Whether a thread is stuck, and is left to the end of the process.
     left_behind: bool,
     patience: Duration,
+    /// How often a window may still be tried again.
+    retries: u32,
 }
 
 /// When a window begins and ends, in ticks.
@@ -131,6 +137,7 @@ impl Crew {
             hands: Vec::new(),
             left_behind: false,
             patience,
+            retries: RETRIES,
         };
         for (index, (contender, cpus)) in contenders.into_iter().zip(places).enumerate() {
             crew.hands.push(Hand::start(*clock, contender, work, index as u32, cpus.clone())?);
@@ -211,6 +218,13 @@ impl Crew {
                 Err(stuck)
             }
         }
+    }
+
+    /// Whether a window may be tried again that not all threads were in time for.
+    pub(super) fn may_retry(&mut self) -> bool {
+        let may = self.retries > 0;
+        self.retries = self.retries.saturating_sub(1);
+        may
     }
 
     /// That nothing came of it for so long.
@@ -317,6 +331,7 @@ fn do_job(
         Task::Wait(meeting, rounds) => contender.wait(clock, &meeting, rounds, &mut part.passed),
     }
     part.thread = probe.sample_after().delta(&before);
+    part.full = !taken.is_empty() && taken.len() == taken.capacity();
     // The buffer stays with the thread, touched; what goes out is copied after the clock has stopped.
     part.taken.clone_from(taken);
     taken.clear();
@@ -340,7 +355,7 @@ fn await_begin(clock: &Clock, begin: u64) {
         if left_ns <= 0.0 {
             return;
         }
-        if left_ns > 2.0 * SPUN_NS {
+        if left_ns > SPUN_NS {
             std::thread::sleep(Duration::from_nanos((left_ns - SPUN_NS) as u64));
         } else {
             std::hint::spin_loop();
@@ -492,16 +507,15 @@ impl Contending {
 
     fn stamped(&self, parts: Vec<Part>, window: Window, start_ticks: u64) -> (Contended, u64) {
         let all = parts.iter().map(|part| part.done.all).sum();
-        let threads: Vec<Vec<Taken>> = parts.into_iter().map(|part| part.taken).collect();
-        // A thread that came too late to take anything has no last.
-        let lasts = threads.iter().filter_map(|all| all.last()).map(|last| last.released);
+        let last = |part: &Part| part.taken.last().map(|last| last.released);
         let (from, until) = if self.subject.tasks.is_some() {
-            (window.begin, lasts.max().unwrap_or(window.begin) + 1)
+            (window.begin, parts.iter().filter_map(last).max().unwrap_or(window.begin) + 1)
         } else {
             // Where a thread had no room left, what came after is not known of it.
-            let known = lasts.min().unwrap_or(window.until);
+            let known = parts.iter().filter(|part| part.full).filter_map(last).min().unwrap_or(window.until);
             (window.from, window.until.min(known.max(window.from + 1)))
         };
+        let threads: Vec<Vec<Taken>> = parts.into_iter().map(|part| part.taken).collect();
         let mut found = account(&threads, from, until);
         if self.subject.tasks.is_some() {
             whole_tasks(&mut found, &threads);

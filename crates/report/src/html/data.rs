@@ -42,7 +42,6 @@ struct RunData {
 /// Queues that can be compared with each other, best first.
 #[derive(Serialize)]
 struct QueuesData {
-    label: String,
     streams: bool,
     marks: Vec<MarkData>,
 }
@@ -156,11 +155,14 @@ fn run_data(run: &Run<'_>, distributions: &mut usize, pairs: &mut usize) -> RunD
     }
 }
 
-/// As many rows of queues as the tables have.
+/// The rows of each table of queues, in their order.
 fn queues_data(run: &Run<'_>) -> Vec<QueuesData> {
     let mut left = MOST_ROWS;
     let mut all = Vec::new();
     for section in sections(run.records) {
+        if left == 0 {
+            break;
+        }
         let marks = section.marks(left);
         left -= section.rows.len().min(left);
         let marks = marks.into_iter().map(|Mark { label, kind, figure, interval, lines }| MarkData {
@@ -170,7 +172,7 @@ fn queues_data(run: &Run<'_>) -> Vec<QueuesData> {
             interval: interval.map(|interval| interval.map(short)),
             lines,
         });
-        all.push(QueuesData { label: section.heading(), streams: section.streams, marks: marks.collect() });
+        all.push(QueuesData { streams: section.streams, marks: marks.collect() });
     }
     all
 }

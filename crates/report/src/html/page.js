@@ -174,7 +174,7 @@
 
   // Queues of a section, best first: a mark for each with its interval, in the colour of whose it is.
   const drawQueue = (element, run) => {
-    const queue = run.queues.find((queue) => queue.label === element.dataset.label);
+    const queue = run.queues[Number(element.dataset.nth)];
     if (!queue || queue.marks.length === 0) return element.remove();
     const { marks, streams } = queue;
     const traces = Object.entries(KINDS).map(([kind, [symbol, ink]]) => {

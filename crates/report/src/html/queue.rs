@@ -19,15 +19,15 @@ pub(super) fn section(results: &Results, records: &[Record]) -> String {
         "<h2>Queues</h2>\n<p>Like beside like: what spins with what spins, batches with batches. Bounded queues hold 1024 messages, and a message has 8 bytes.</p>\n",
     );
     let mut left = MOST_ROWS;
-    for section in &sections {
-        html.push_str(&table(results, section, &mut left));
+    for (nth, section) in sections.iter().enumerate() {
+        html.push_str(&table(results, section, nth, &mut left));
     }
     let all: usize = sections.iter().map(|section| section.rows.len()).sum();
     html.push_str(&below(all.saturating_sub(MOST_ROWS), &notes(&sections)));
     html
 }
 
-fn table(results: &Results, section: &Section<'_>, left: &mut usize) -> String {
+fn table(results: &Results, section: &Section<'_>, nth: usize, left: &mut usize) -> String {
     let rows = &section.rows[..section.rows.len().min(*left)];
     *left -= rows.len();
     if rows.is_empty() {
@@ -49,7 +49,7 @@ fn table(results: &Results, section: &Section<'_>, left: &mut usize) -> String {
         .map(|row| (row.label(), columns.iter().map(|column| (column.value)(section, row)).collect()));
     let what = if section.streams { "Messages per second" } else { "One-way medians" };
     format!(
-        "<h3>{heading}</h3>\n<div class=\"chart\" data-chart=\"queue\" data-label=\"{heading}\" role=\"img\" aria-label=\"{what} by queue, best first; the table below has the figures\"></div>\n{}",
+        "<h3>{heading}</h3>\n<div class=\"chart\" data-chart=\"queue\" data-nth=\"{nth}\" role=\"img\" aria-label=\"{what} by queue, best first; the table below has the figures\"></div>\n{}",
         sortable("queue", &heading, &heads, rows)
     )
 }

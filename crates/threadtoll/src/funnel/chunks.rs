@@ -212,7 +212,7 @@ impl<T> Chunks<T> {
 
     /// Frees what is kept.
     pub(super) fn trim(&self) {
-        for place in &self.spares[..] {
+        for place in self.spares.iter().filter(|place| !place.load(Ordering::Relaxed).is_null()) {
             // Acquire: as in `take`.
             let chunk = place.swap(std::ptr::null_mut(), mutate!(trim_spare_chunk, Acquire));
             if !chunk.is_null() {

@@ -1,6 +1,6 @@
 //! Memory that a pipe's messages pass through: the *home* ring, and *chunks* that an unbounded pipe adds when home is full.
 //!
-//! Home is small enough for a core's own caches and is used round and round. A chunk is used once from its beginning to its
+//! Home is small enough for most cores' own caches and is used round and round. A chunk is used once from its beginning to its
 //! end; the receiver gives it back when it has read it. So a pipe whose receiver keeps up never leaves home, and a burst costs the
 //! same per message however deep it is.
 

@@ -103,7 +103,7 @@ impl<T, W: Wait> Sender<T, W> {
     }
 
     /// Publishes a claimed record of more messages than a frame holds.
-    pub(super) fn close_claimed(&mut self) {
+    fn close_claimed(&mut self) {
         let units = Geometry::<T>::units(self.filled);
         if units * Geometry::<T>::PER_FRAME <= self.filled {
             return self.close_long_record(units);

@@ -107,7 +107,7 @@ impl<T, W: Wait> Sender<T, W> {
 
     /// Asks for as many lines as the last record had, which will be written soon.
     #[inline(always)]
-    pub(super) fn fetch_ahead(&self, units: usize) {
+    fn fetch_ahead(&self, units: usize) {
         let unit = self.unit + self.ahead;
         let unit = if unit >= self.wrap { unit - self.wrap } else { unit };
         if units == 1 {
@@ -121,7 +121,7 @@ impl<T, W: Wait> Sender<T, W> {
     /// Asks for so many lines from this unit on. Behind a chunk's end that may be a few that are somebody else's: they are fetched in vain, and once
     /// per chunk.
     #[inline(always)]
-    pub(super) fn fetch(&self, unit: usize, units: usize) {
+    fn fetch(&self, unit: usize, units: usize) {
         let mut line = self.memory.line(unit);
         for _ in 0..units {
             prefetch_to_write(line);

@@ -74,7 +74,7 @@ impl<T, W: Wait> Sender<T, W> {
         self.wait_for_room(deadline)
     }
 
-    pub(super) fn wait_for_room(&mut self, deadline: Option<Instant>) -> Result<(), NoRoom> {
+    fn wait_for_room(&mut self, deadline: Option<Instant>) -> Result<(), NoRoom> {
         let shared = Arc::clone(&self.shared);
         let mut looks = 0u64;
         let patient = shared.measures.home.saturating_mul(PATIENT_LOOKS).min(MOST_PATIENT);
@@ -130,7 +130,7 @@ impl<T, W: Wait> Sender<T, W> {
     }
 
     /// The number of messages under way may have passed the mark: if so, says so, and moves the mark on.
-    pub(super) fn look_after_mark(&mut self) {
+    fn look_after_mark(&mut self) {
         let under_way = self.sent() - self.seen;
         if under_way < self.high {
             return;
@@ -147,7 +147,7 @@ impl<T, W: Wait> Sender<T, W> {
     }
 
     /// Goes on in another segment: home if the receiver has left it and is near, a chunk otherwise.
-    pub(super) fn change_segment(&mut self) {
+    fn change_segment(&mut self) {
         let shared = Arc::clone(&self.shared);
         let home = std::ptr::from_ref(&shared.home).cast_mut();
         let under_way = self.sent() - self.seen;
