@@ -28,7 +28,7 @@
 //!   behind, takes its next chunk by an atomic operation, or from the allocator.
 //! - Everything that `send` took while the receiver lived is received or, if the receiver is dropped, dropped, once, also if destructors
 //!   panic. A message that could not be sent is handed back.
-//! - Steady traffic allocates nothing.
+//! - Steady traffic allocates nothing and meets no page for the first time: making a pipe writes to all of its ring.
 //!
 //! # What is not
 //!
@@ -36,7 +36,8 @@
 //! - Chunks of a burst are given back when the receiver has read them, except for [`Options::retain`] bytes; home stays.
 //! - A receiver that has just taken many messages without waiting and finds none lets its sender get ahead for half a microsecond before it
 //!   looks again, and where that brings more, for longer: up to four, or about as long as a sender in a hurry takes to fill a bounded pipe. It tries
-//!   whether that pays now and then, at most once in 32 waits, in which something may come half a microsecond late.
+//!   whether that pays now and then, and something may come half a microsecond late then: in one wait of 512 at first and of 4096 later, or in
+//!   8 waits of 40 and later of 264 where each brings 16 messages or more.
 //! - A sender that waits for room may see it late: the receiver tells of it about once in a quarter of the pipe, at the end of a line or a
 //!   slice, and when it waits; a sender that has looked in vain four times for each message that the pipe holds, or 4096 times, looks for
 //!   itself.

@@ -125,6 +125,16 @@ impl<T> Memory<T> {
         Memory { start, units, _messages: PhantomData }
     }
 
+    /// Writes to all of it, so that no page is missing when messages come.
+    ///
+    /// # Safety
+    ///
+    /// Nobody has put anything there.
+    pub(super) unsafe fn touch(&self) {
+        // SAFETY: allocated with this size.
+        unsafe { self.start.as_ptr().write_bytes(0, Self::layout(self.units).size()) }
+    }
+
     fn layout(units: usize) -> std::alloc::Layout {
         let bytes = units.checked_mul(Geometry::<T>::UNIT);
         // 128: so that no line of another object is fetched along with ours.

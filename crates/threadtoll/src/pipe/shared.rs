@@ -69,6 +69,8 @@ impl<T> Shared<T> {
     pub(super) fn new<W: Wait>(measures: Measures, retain_bytes: usize) -> Self {
         let fence = if sync::senders_must_fence() { MUST_FENCE } else { 0 };
         let home = Segment::new(measures.home_units);
+        // SAFETY: nobody else knows of it.
+        unsafe { home.memory.touch() };
         // SAFETY: alive as long as the pipe; unit 0 is a header.
         let open = unsafe { home.memory.frame(0).header() };
         // SAFETY: so is the frame behind it.
