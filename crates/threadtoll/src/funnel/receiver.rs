@@ -42,7 +42,7 @@ impl<T, W: Wait> Receiver<T, W> {
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
         Receiver {
             reading: Reading::new(&shared.chunks),
-            pace: Pace::new(u64::MAX),
+            pace: Pace::new::<W>(u64::MAX),
             shared,
             _wait: PhantomData,
         }

@@ -41,7 +41,7 @@ impl<T, W: Wait> Receiver<T, W> {
         Receiver {
             cursor: Cursor::new(&shared),
             next_room: step(&shared),
-            pace: Pace::new(shared.measures.home),
+            pace: Pace::new::<W>(shared.measures.home),
             state: NonNull::from(&*shared.state),
             shared,
             _wait: PhantomData,

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::GLANCES;
+use super::{GLANCES, Wait};
 use crate::sync::{Instant, spin_loop};
 
 /// How long the receiver stays away at first…
@@ -37,6 +37,8 @@ pub(crate) struct Pace {
     /// How long it stays away; nothing if it does not.
     lag: Duration,
     longest: Duration,
+    /// Whether it would sleep where it does not stay away.
+    sleeps: bool,
     phase: Phase,
     /// Waits of this span, and what they brought.
     waits: u32,
@@ -63,12 +65,13 @@ enum Phase {
 
 impl Pace {
     /// For a queue that holds so many messages.
-    pub(crate) fn new(capacity: u64) -> Self {
+    pub(crate) fn new<W: Wait>(capacity: u64) -> Self {
         let until_full = HURRY.saturating_mul(u32::try_from(capacity).unwrap_or(u32::MAX));
         Pace {
             taken: 0,
             lag: Duration::ZERO,
             longest: until_full.min(LONG),
+            sleeps: W::SLEEPS_AT_ONCE,
             phase: Phase::Resting,
             waits: 0,
             sum: 0,
@@ -114,7 +117,12 @@ impl Pace {
             Phase::Resting if self.rest == 0 => self.try_longer(brought),
             Phase::Resting => {}
             Phase::Trying { without, before } => {
-                let enough = if before.is_zero() { 2 * without } else { without + without / 4 };
+                let enough = match before {
+                    // While it sleeps, much comes as well, but sleep costs both more than to stay away.
+                    Duration::ZERO if self.sleeps => 0,
+                    Duration::ZERO => 2 * without,
+                    _ => without + without / 4,
+                };
                 if brought > enough {
                     self.kept = brought;
                     self.patience = 1;
@@ -187,11 +195,12 @@ impl Pace {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
+    use super::super::{Park, Spin};
     use super::*;
 
     /// How long the receiver stays away in so many waits, if a wait after such a lag brings so many messages.
     fn away(waits: u32, mut brings: impl FnMut(Duration) -> u64) -> (Pace, Duration) {
-        let mut pace = Pace::new(u64::MAX);
+        let mut pace = Pace::new::<Spin>(u64::MAX);
         let mut away = Duration::ZERO;
         for _ in 0..waits {
             pace.decide(brings(pace.lag));
@@ -263,6 +272,16 @@ mod tests {
         let (pace, _) = away(1_000, full);
         assert!(pace.lag <= Duration::from_micros(2), "{:?}", pace.lag);
         assert!(pace.lag >= SHORT, "{:?}", pace.lag);
+    }
+
+    #[test]
+    fn who_would_sleep_stays_away_where_messages_keep_coming() {
+        // Sleep brings thousands, a lag hundreds.
+        let mut pace = Pace::new::<Park>(u64::MAX);
+        for _ in 0..1_000 {
+            pace.decide(if pace.lag.is_zero() { 5_000 } else { pace.lag.as_nanos() as u64 / 2 });
+        }
+        assert_eq!(pace.lag, LONG);
     }
 
     #[test]

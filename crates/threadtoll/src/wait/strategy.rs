@@ -54,6 +54,8 @@ impl Patience<'_> {
 pub trait Strategy: Debug + Default + Send + Sync + Unpin + 'static {
     /// Whether it makes use of what sleeping costs.
     const LEARNS: bool = false;
+    /// Whether it sleeps after the first look in vain.
+    const SLEEPS_AT_ONCE: bool = false;
 
     /// Looks until something is found, the patience is over, or it would be better to sleep.
     fn look<R>(patience: &Patience<'_>, look: impl FnMut() -> Option<R>) -> Looked<R>;
@@ -102,6 +104,8 @@ impl Strategy for SpinYield {
 }
 
 impl Strategy for Park {
+    const SLEEPS_AT_ONCE: bool = true;
+
     #[inline(always)]
     fn look<R>(patience: &Patience<'_>, mut look: impl FnMut() -> Option<R>) -> Looked<R> {
         if let Some(found) = look() {
