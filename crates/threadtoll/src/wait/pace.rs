@@ -135,7 +135,8 @@ impl Pace {
             }
             Phase::Keeping => {
                 self.kept = brought;
-                if self.rest == 0 {
+                // Who would sleep does not see by a check what sleep costs.
+                if self.rest == 0 && !self.sleeps {
                     self.phase = Phase::Checking { lag: self.lag };
                     self.lag = Duration::ZERO;
                 }
@@ -150,6 +151,7 @@ impl Pace {
         match self.phase {
             Phase::Resting | Phase::Checking { .. } => false,
             Phase::Trying { before: Duration::ZERO, .. } => got < STREAM,
+            _ if self.sleeps => got < STREAM,
             // What kept coming does so no more.
             Phase::Trying { .. } | Phase::Keeping => got < self.kept / u64::from(4 * SPAN),
         }
