@@ -11,6 +11,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use threadtoll::error::TryRecvError;
 use threadtoll::{funnel, pipe};
 
 const DEPTHS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
@@ -36,32 +37,29 @@ type Times = (Duration, Duration);
 
 fn through_pipe(options: pipe::Options) -> impl FnMut(u64) -> Times {
     let (mut sender, mut receiver) = options.unbounded::<u64>();
-    move |depth| {
-        let begin = Instant::now();
-        for message in 0..depth {
-            assert!(sender.send(black_box(message)).is_ok());
-        }
-        let full = Instant::now();
-        for message in 0..depth {
-            assert_eq!(receiver.try_recv(), Ok(message));
-        }
-        (full - begin, full.elapsed())
-    }
+    move |depth| filled(depth, |message| sender.send(message).is_ok(), || receiver.try_recv())
 }
 
 fn through_funnel(options: funnel::Options) -> impl FnMut(u64) -> Times {
     let (sender, mut receiver) = options.build::<u64>();
-    move |depth| {
-        let begin = Instant::now();
-        for message in 0..depth {
-            assert!(sender.send(black_box(message)).is_ok());
-        }
-        let full = Instant::now();
-        for message in 0..depth {
-            assert_eq!(receiver.try_recv(), Ok(message));
-        }
-        (full - begin, full.elapsed())
+    move |depth| filled(depth, |message| sender.send(message).is_ok(), || receiver.try_recv())
+}
+
+#[inline(always)]
+fn filled(
+    depth: u64,
+    mut send: impl FnMut(u64) -> bool,
+    mut receive: impl FnMut() -> Result<u64, TryRecvError>,
+) -> Times {
+    let begin = Instant::now();
+    for message in 0..depth {
+        assert!(send(black_box(message)));
     }
+    let full = Instant::now();
+    for message in 0..depth {
+        assert_eq!(receive(), Ok(message));
+    }
+    (full - begin, full.elapsed())
 }
 
 /// So many bytes of memory in pieces of so many, written and read once, line by line.

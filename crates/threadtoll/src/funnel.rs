@@ -42,6 +42,7 @@
 //!   after 50 µs at first and 1 ms at the most.
 //! - A receiver that is dropped waits a moment for senders in the midst of their send. The message of one that is stopped for longer is
 //!   dropped when the last sender is.
+//! - A receiver to which messages keep coming lets senders get ahead for up to four microseconds, as that of a [pipe](crate::pipe) does.
 //! - Chunks that were read are kept for the next burst up to [`Options::retain`] bytes and freed beyond that.
 
 mod chunk;

@@ -34,10 +34,11 @@
 //!
 //! - The ends are not `Clone` and not `Sync`: for many senders take a [funnel](crate::funnel).
 //! - Chunks of a burst are given back when the receiver has read them, except for [`Options::retain`] bytes; home stays.
-//! - A receiver that has just taken many messages without waiting and finds none lets its sender get ahead for half a microsecond before it
-//!   looks again, and where that brings more, for longer: up to four, or about as long as a sender in a hurry takes to fill a bounded pipe. It tries
-//!   whether that pays now and then, and something may come half a microsecond late then: in one wait of 512 at first and of 4096 later, or in
-//!   8 waits of 40 and later of 264 where each brings 16 messages or more.
+//! - A receiver to which messages keep coming, sixteen or more at a time, lets its sender get ahead for half a microsecond when it finds none,
+//!   and where that brings more, for longer: up to four, or about as long as a sender in a hurry takes to fill a bounded pipe. One that would
+//!   sleep at once ([`Park`](crate::wait::Park)) goes on with it as long as sixteen come at a time; others look
+//!   now and then whether as many come without. Whether it pays is tried now and then, and something may come half a microsecond late then: in one
+//!   wait of 512 at first and of 4096 later, or in 8 waits of 40 and later of 264 where each brings 16 messages or more.
 //! - A sender that waits for room may see it late: the receiver tells of it about once in a quarter of the pipe, at the end of a line or a
 //!   slice, and when it waits; a sender that has looked in vain four times for each message that the pipe holds, or 4096 times, looks for
 //!   itself.
