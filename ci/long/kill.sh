@@ -71,4 +71,4 @@ for ((kill = 1; kill <= kills; kill++)); do
     echo "$kill: killed after $instant s: $what"
     rm -f "$file" "${file%.jsonl}.html"
 done
-echo "of $kills kills, $absent came before the file, $part in the midst of the survey, $whole after its end; $completed were completed"
+echo "of $kills kills, $absent came before the file, $part in the middle of the survey, $whole after its end; $completed were completed"

@@ -1,7 +1,12 @@
 #!/usr/bin/env bash
-# Compares the queues of this project with the Rust channels that people choose between, on this machine, alone: latency, throughput, and
-# throughput with 2 and 4 senders. Raw records, the tables and the page go to the folder that is named (default: a new one in
-# threadtoll-results/). Takes about five minutes on a quiet machine, three times as long on one whose CPUs are taken away all the time; nothing else should run.
+# Compares the queues of this project with the Rust channels that people choose between, on this
+# machine, alone: latency, throughput, throughput with 2 and 4 senders, and the benchmarks of
+# peers/rust/benches. Raw records, the tables and the page go to the folder that is named (default:
+# a new one in threadtoll-results/). Nothing else should run.
+#
+# The tables take about five minutes on a quiet machine, and three times as long on one whose CPUs
+# are taken away all the time; the benchmarks of the peers take seven, and building all of it a few
+# more.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:-threadtoll-results/queues-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
@@ -16,5 +21,9 @@ gzip -9 --force "$folder"/*.jsonl
 cargo bench --quiet -p threadtoll --bench bounds >"$folder/bounds.txt"
 cargo bench --quiet -p threadtoll --bench depth >"$folder/depth.txt"
 cargo bench --quiet -p threadtoll --bench idle >"$folder/idle.txt"
+for bench in open_loop fleet ceiling birth request sleep; do
+    cargo bench --quiet -p threadtoll-peers-rust --bench "$bench" -- --seconds 60 \
+        >"$folder/$bench.txt"
+done
 cat "$folder"/*.txt
 echo "kept in $folder"

@@ -37,11 +37,12 @@ must_find() {
 export LSAN_OPTIONS="suppressions=$PWD/ci/long/lsan.txt:print_suppressions=0"
 must_find heap-use-after-free address "" use_after_free
 must_find "LeakSanitizer: detected memory leaks" address "" leak
-under address "" --lib --test queues --test fork --test sandbox
+under address "" --lib --test queues --test leaving --test allocations --test fork --test sandbox
 
-# The standard library is not built for ThreadSanitizer here, so it does not see what std's own locks and fences order: `--cfg tsan` gives
-# queues an end that it sees, our tests that need std to hand things over are left out, and ci/long/tsan.txt names what remains.
-allow="--cfg tsan -Cunsafe-allow-abi-mismatch=sanitizer"
+# The standard library is not built for ThreadSanitizer here, so it does not see what std's own locks
+# and fences order: `--cfg threadtoll_tsan` gives queues an end that it sees, tests that need std to
+# hand things over are left out, and ci/long/tsan.txt names what remains.
+allow="--cfg threadtoll_tsan -Cunsafe-allow-abi-mismatch=sanitizer"
 export TSAN_OPTIONS="suppressions=$PWD/ci/long/tsan.txt"
 must_find "data race" thread "$allow" race
 under thread "$allow" --test queues -- threads:: misfortune::

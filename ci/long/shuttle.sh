@@ -6,7 +6,7 @@
 # SHUTTLE_SCHEDULES=N tries so many of each kind (default 10000).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-export RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/shuttle"
+export RUSTFLAGS="--cfg threadtoll_shuttle" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/shuttle"
 export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_DEBUG=0
 export SHUTTLE_SCHEDULES="${SHUTTLE_SCHEDULES:-10000}"
 cargo test --release -p threadtoll --lib -- "${@:-models::}" --nocapture

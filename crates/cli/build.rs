@@ -10,8 +10,11 @@ fn main() {
         }
     }
     let first_line = |program: &str, arguments: &[&str]| {
-        let output =
-            Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
+        let output = Command::new(program)
+            .args(arguments)
+            .output()
+            .ok()
+            .filter(|output| output.status.success())?;
         let text = String::from_utf8(output.stdout).ok()?;
         text.lines().next().map(|line| line.trim().to_string()).filter(|line| !line.is_empty())
     };
@@ -22,6 +25,7 @@ fn main() {
     let commit = first_line("git", &["rev-parse", "--short=10", "HEAD"]);
     // What was built from files that are in no commit says so.
     let edited = if first_line("git", &["status", "--porcelain"]).is_some() { "+" } else { "" };
-    let commit = commit.map_or_else(|| "no git".to_string(), |commit| format!("git {commit}{edited}"));
+    let commit =
+        commit.map_or_else(|| "no git".to_string(), |commit| format!("git {commit}{edited}"));
     println!("cargo:rustc-env=THREADTOLL_BUILD={commit}, {compiler}");
 }

@@ -18,8 +18,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = Path::new(&out);
 
     let sources = plotly::Plot::offline_js_sources();
-    let script =
-        charting_script(&sources).ok_or("the plotly crate no longer hands out its script as it did")?;
+    let script = charting_script(&sources)
+        .ok_or("the plotly crate no longer hands out its script as it did")?;
     let mut packed = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     packed.write_all(script.as_bytes())?;
     std::fs::write(out.join("plotly.js.gz.base64"), BASE64.encode(packed.finish()?))?;
@@ -38,7 +38,8 @@ fn charting_script(sources: &str) -> Option<&str> {
         script.split_once("</script>").map(|(script, _)| script)
     });
     let mut plotly = scripts.filter(|script| {
-        script.trim_start().get(..40).is_some_and(|head| head.contains("plotly.js")) && script.len() > 1 << 20
+        script.trim_start().get(..40).is_some_and(|head| head.contains("plotly.js"))
+            && script.len() > 1 << 20
     });
     let found = plotly.next()?;
     plotly.next().is_none().then_some(found)

@@ -30,7 +30,10 @@ fn main() {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
     let output = Command::new(rustc).arg("--version").output().ok();
     let text = output.and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default();
-    println!("cargo::rustc-env=VERSION_STD={}", text.split_whitespace().nth(1).unwrap_or("unknown"));
+    println!(
+        "cargo::rustc-env=VERSION_STD={}",
+        text.split_whitespace().nth(1).unwrap_or("unknown")
+    );
 }
 
 /// The version that stands below a package's name.

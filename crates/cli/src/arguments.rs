@@ -172,15 +172,20 @@ pub(crate) struct Queue {
     /// What to measure, as `threadtoll list queues` and `threadtoll list peers` name it [default: all]
     #[arg(value_name = "QUEUE")]
     pub(crate) queues: Vec<String>,
-    /// How the receiver waits: spin, spin-yield, park or adaptive; of peers poll or block [default: all]
+    /// How the receiver waits: spin (brings the peers' poll and poll-backoff), spin-yield, park or
+    /// adaptive (bring block); of peers alone: poll, poll-backoff, block [repeatable; default: all]
     #[arg(long, value_name = "HOW")]
-    pub(crate) wait: Option<String>,
+    pub(crate) wait: Vec<String>,
     /// stream: the largest batch, 1 for one message at a time [default: one at a time and 256]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) batch: Option<String>,
     /// stream: numbers of sending threads, such as 1,2,4 [default: 1]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub(crate) senders: Option<String>,
+    /// Messages that bounded queues hold, such as 64,1024; a queue may round down [default: as many
+    /// as 256 KiB hold; ask-reply: 1024]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    pub(crate) capacity: Option<String>,
     /// Load beside the measured threads: spin, memory or churn [default: none]
     #[arg(long, value_name = "KIND")]
     pub(crate) neighbour: Option<String>,
@@ -334,7 +339,8 @@ fn told(error: &clap::Error) -> Ended {
     };
     let argument = context(ContextKind::InvalidArg).unwrap_or_default();
     let value = context(ContextKind::InvalidValue).unwrap_or_default();
-    let help = "`threadtoll --help` lists the commands, `threadtoll COMMAND --help` the options of one";
+    let help =
+        "`threadtoll --help` lists the commands, `threadtoll COMMAND --help` the options of one";
     let failure = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             return Ended::Shown(error.render().ansi().to_string());
@@ -358,7 +364,8 @@ fn told(error: &clap::Error) -> Ended {
             }
         }
         ErrorKind::UnknownArgument => {
-            let failure = Failure::usage(format!("there is no option or argument “{argument}” here"));
+            let failure =
+                Failure::usage(format!("there is no option or argument “{argument}” here"));
             match context(ContextKind::SuggestedArg) {
                 Some(near) => failure.hint(format!("nearest: {near}")),
                 None => failure.hint(help),
@@ -379,10 +386,13 @@ fn told(error: &clap::Error) -> Ended {
             if other == argument || other.is_empty() {
                 Failure::usage(format!("{argument} was given twice")).hint("give it once")
             } else {
-                Failure::usage(format!("{argument} cannot be used with {other}")).hint("give one of them")
+                Failure::usage(format!("{argument} cannot be used with {other}"))
+                    .hint("give one of them")
             }
         }
-        ErrorKind::MissingRequiredArgument => Failure::usage(format!("{argument} is missing")).hint(help),
+        ErrorKind::MissingRequiredArgument => {
+            Failure::usage(format!("{argument} is missing")).hint(help)
+        }
         ErrorKind::InvalidUtf8 => Failure::usage("an argument is not valid UTF-8"),
         _ => {
             let text = error.render().to_string();

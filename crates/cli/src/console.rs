@@ -46,9 +46,13 @@ impl Color {
 /// How wide a table may be on standard output or standard error; null where it is no terminal.
 pub(crate) fn width(to_stderr: bool) -> Option<usize> {
     let size = if to_stderr {
-        std::io::stderr().is_terminal().then(|| terminal_size::terminal_size_of(std::io::stderr()))?
+        std::io::stderr()
+            .is_terminal()
+            .then(|| terminal_size::terminal_size_of(std::io::stderr()))?
     } else {
-        std::io::stdout().is_terminal().then(|| terminal_size::terminal_size_of(std::io::stdout()))?
+        std::io::stdout()
+            .is_terminal()
+            .then(|| terminal_size::terminal_size_of(std::io::stdout()))?
     };
     size.map(|(width, _)| usize::from(width.0))
 }

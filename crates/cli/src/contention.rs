@@ -46,14 +46,20 @@ impl ContentionRequest {
         for name in &asked.locks {
             check_lock(name)?;
             if locks.contains(name) {
-                return Err(Failure::usage(format!("{name} is named twice")).hint("name each lock once"));
+                return Err(
+                    Failure::usage(format!("{name} is named twice")).hint("name each lock once")
+                );
             }
             locks.push(name.clone());
         }
         let works = [("spin", Work::Spin), ("sleep", Work::Sleep)];
         let wanted = Wanted {
             threads: asked.threads.as_deref().map(threads).transpose()?,
-            hold_shares: asked.hold_share.as_deref().map(|text| shares("--hold-share", text)).transpose()?,
+            hold_shares: asked
+                .hold_share
+                .as_deref()
+                .map(|text| shares("--hold-share", text))
+                .transpose()?,
             rate_per_s: asked
                 .rate
                 .as_deref()
@@ -62,14 +68,24 @@ impl ContentionRequest {
             hold_ns: asked.hold.as_deref().map(|text| duration_ns("--hold", text)).transpose()?,
             think_ns: asked.think.as_deref().map(think_ns).transpose()?,
             work: asked.work.as_deref().map(|text| one_of("--work", text, &works)).transpose()?,
-            read_shares: asked.read_share.as_deref().map(|text| shares("--read-share", text)).transpose()?,
-            tasks: asked.tasks.as_deref().map(|text| count("--tasks", text, 1, MOST_TASKS)).transpose()?,
+            read_shares: asked
+                .read_share
+                .as_deref()
+                .map(|text| shares("--read-share", text))
+                .transpose()?,
+            tasks: asked
+                .tasks
+                .as_deref()
+                .map(|text| count("--tasks", text, 1, MOST_TASKS))
+                .transpose()?,
             time_ns: common.time_ns,
         };
         let sleeps = wanted.work == Some(Work::Sleep);
         if let Some(rate) = wanted.rate_per_s.filter(|rate| sleeps && *rate > MOST_ASLEEP_PER_S) {
-            return Err(Failure::usage(format!("--rate {rate} with --work sleep: no sleep is that short"))
-                .hint(format!("give at most {MOST_ASLEEP_PER_S}, or --work spin")));
+            return Err(Failure::usage(format!(
+                "--rate {rate} with --work sleep: no sleep is that short"
+            ))
+            .hint(format!("give at most {MOST_ASLEEP_PER_S}, or --work spin")));
         }
         if wanted.read_shares.is_some() {
             let named = locks.iter().filter_map(|name| Named::parse(name).ok());
@@ -116,9 +132,8 @@ fn find_scenario(name: &str) -> Result<&'static Scenario, Failure> {
         let near = nearest(name, SCENARIOS.iter().map(|scenario| scenario.name));
         let failure = Failure::usage(format!("there is no scenario “{name}”"));
         match (near.as_slice(), Named::parse(name)) {
-            ([], Ok(_)) => {
-                failure.hint(format!("that is a lock; the scenario stands before it: {}", scenarios()))
-            }
+            ([], Ok(_)) => failure
+                .hint(format!("that is a lock; the scenario stands before it: {}", scenarios())),
             ([], Err(_)) => failure.hint(format!("it is one of: {}", scenarios())),
             (near, _) => failure.hint(format!("nearest: {}", near.join(", "))),
         }
@@ -140,7 +155,8 @@ fn has_options(scenario: &Scenario, asked: &Contention) -> Result<(), Failure> {
     match given.iter().find(|(name, given)| *given && !scenario.options.contains(name)) {
         None => Ok(()),
         Some((name, _)) => {
-            let has: Vec<String> = scenario.options.iter().map(|option| format!("--{option}")).collect();
+            let has: Vec<String> =
+                scenario.options.iter().map(|option| format!("--{option}")).collect();
             Err(Failure::usage(format!("{} has no --{name}", scenario.name))
                 .hint(format!("it has: {}", has.join(", "))))
         }
@@ -164,7 +180,9 @@ fn check_lock(name: &str) -> Result<(), Failure> {
                 failure.hint(format!("nearest: {}", near.join(", ")))
             }
         }
-        NameError::Stripes(_) => failure.hint(format!("write {STRIPED}, such as striped/8:std-mutex")),
+        NameError::Stripes(_) => {
+            failure.hint(format!("write {STRIPED}, such as striped/8:std-mutex"))
+        }
         NameError::Unstriped(_) => failure.hint("name a lock, such as striped/8:std-mutex"),
     })
 }
@@ -190,7 +208,8 @@ fn shares(option: &str, text: &str) -> Result<Vec<Share>, Failure> {
             Some(number) => (number, 100.0),
             None => (part, 1.0),
         };
-        let plain = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-');
+        let plain = !number.is_empty()
+            && number.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-');
         let value = number.parse::<f64>().ok().filter(|_| plain);
         let share = value.and_then(|value| Share::new(value / scale)).ok_or_else(|| {
             let why = if value.is_some() { "is no share" } else { "is no number" };

@@ -100,9 +100,9 @@ impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         let failure = Failure::run(error.to_string());
         match error {
-            LabError::Write(_) => {
-                failure.hint("what was measured until then is kept; make room and complete it with --resume")
-            }
+            LabError::Write(_) => failure.hint(
+                "what was measured until then is kept; make room and complete it with --resume",
+            ),
             LabError::Clock(_) => Failure { kind: Kind::Refused, ..failure },
             LabError::Place { .. } => {
                 failure.hint("`threadtoll check` tells which CPUs this process may use")

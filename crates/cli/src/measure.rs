@@ -113,8 +113,11 @@ pub(crate) fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
     let (mut results, mut appender, page) = match resumed {
         Some((path, mut results)) => {
             if let Some(why) = measuring.machine.differs_from(&results.machine) {
-                return Err(Failure::usage(format!("{} cannot be resumed here: {why}", path.display()))
-                    .hint("resume it on the machine that began it"));
+                return Err(Failure::usage(format!(
+                    "{} cannot be resumed here: {why}",
+                    path.display()
+                ))
+                .hint("resume it on the machine that began it"));
             }
             check_cpus_of(&results.plan, &measuring.machine)?;
             if let Some(why) = unsound(&results.plan, &measuring.topology, &queues()) {
@@ -137,13 +140,19 @@ pub(crate) fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
                 return Ok(ExitCode::SUCCESS);
             }
             if measuring.machine.synthetic {
-                return Err(Failure::refused("a synthetic topology can be planned for, but not measured")
-                    .hint("add --plan, or leave --sysfs out"));
+                return Err(Failure::refused(
+                    "a synthetic topology can be planned for, but not measured",
+                )
+                .hint("add --plan, or leave --sysfs out"));
             }
-            let out =
-                asked.measure.out.clone().or_else(|| asked.default_out.map(|name| name(&measuring.machine)));
+            let out = asked
+                .measure
+                .out
+                .clone()
+                .or_else(|| asked.default_out.map(|name| name(&measuring.machine)));
             let page = page_path(&asked, out.as_deref())?;
-            let appender = out.map(|out| Appender::create(&out, &measuring.machine, &plan)).transpose()?;
+            let appender =
+                out.map(|out| Appender::create(&out, &measuring.machine, &plan)).transpose()?;
             (Results::empty(measuring.machine.clone(), plan), appender, page)
         }
     };
@@ -159,8 +168,11 @@ fn page_path(asked: &Asked<'_>, results: Option<&Path>) -> Result<Option<PathBuf
         return Ok(None);
     };
     if results == Some(page.as_path()) {
-        return Err(Failure::usage(format!("{} cannot hold the results and their page", page.display()))
-            .hint("name another file for the page with --html, or for the results"));
+        return Err(Failure::usage(format!(
+            "{} cannot hold the results and their page",
+            page.display()
+        ))
+        .hint("name another file for the page with --html, or for the results"));
     }
     page::prepare(&page)?;
     Ok(Some(page))
@@ -219,7 +231,8 @@ impl Measuring {
             }
         }
         if groups.is_empty() {
-            let why = refused.first().map_or("nothing can be measured", |refused| refused.why.as_str());
+            let why =
+                refused.first().map_or("nothing can be measured", |refused| refused.why.as_str());
             return Err(Failure::refused(format!("nothing is left to measure: {why}"))
                 .hint(match asked.name {
                     "contention" => "other locks or fewer threads may do: `threadtoll list locks`, --threads",
@@ -227,8 +240,10 @@ impl Measuring {
                     _ => "other mechanisms or placements may do: `threadtoll list mechanisms`, --placement",
                 }));
         }
-        let command =
-            std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+        let command = std::env::args_os()
+            .skip(1)
+            .map(|argument| argument.to_string_lossy().into_owned())
+            .collect();
         Ok(Plan {
             run: self.machine.run.clone(),
             command,
@@ -253,9 +268,11 @@ impl Measuring {
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             // The second signal ends the program at once, should a block hang.
-            let registered = signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
-                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)));
-            registered.map_err(|error| Failure::run(format!("cannot listen for signals: {error}")))?;
+            let registered =
+                signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
+                    .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)));
+            registered
+                .map_err(|error| Failure::run(format!("cannot listen for signals: {error}")))?;
         }
         let json = asked.measure.json;
         let mut progress = Progress::new(
@@ -323,9 +340,9 @@ impl Measuring {
                     asked.name,
                     appender.path().display()
                 )),
-                (true, None) => {
-                    lines.push("interrupted; no file was asked for, so only the tables above are left".into())
-                }
+                (true, None) => lines.push(
+                    "interrupted; no file was asked for, so only the tables above are left".into(),
+                ),
                 (false, _) if asked.name == "survey" => {
                     lines.push("next     threadtoll latency futex --keep-awake   (how much of a wake-up is leaving idle?)".into());
                 }
@@ -380,8 +397,10 @@ fn read_to_resume(path: &Path, asked: &Asked<'_>) -> Result<Results, Failure> {
         };
         let theirs = results.plan.options.get(name).or(default.as_ref());
         if theirs != Some(value) {
-            let theirs = theirs
-                .map_or_else(|| "without it".to_string(), |value| format!("with {}", shown(name, value)));
+            let theirs = theirs.map_or_else(
+                || "without it".to_string(),
+                |value| format!("with {}", shown(name, value)),
+            );
             let path = path.display();
             return Err(Failure::usage(format!(
                 "{} contradicts {path}, which was begun {theirs}",
@@ -408,7 +427,9 @@ fn shown(name: &str, value: &Value) -> String {
     let unit = if name.ends_with("_ns") { "ns" } else { "" };
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(values) => values.iter().map(|value| shown(name, value)).collect::<Vec<_>>().join(","),
+        Value::Array(values) => {
+            values.iter().map(|value| shown(name, value)).collect::<Vec<_>>().join(",")
+        }
         other => format!("{other}{unit}"),
     }
 }
@@ -426,7 +447,8 @@ fn check_cpus(common: &Common, topology: &Topology, allowed: &[u32]) -> Result<(
         Some(_) => "this process may not use it",
         None => "this machine has no such CPU online",
     };
-    Err(Failure::usage(format!("--cpus: CPU {cpu}: {why}")).hint(format!("can be used: {}", cpus(allowed))))
+    Err(Failure::usage(format!("--cpus: CPU {cpu}: {why}"))
+        .hint(format!("can be used: {}", cpus(allowed))))
 }
 
 fn check_cpus_of(plan: &Plan, machine: &Machine) -> Result<(), Failure> {
@@ -437,10 +459,10 @@ fn check_cpus_of(plan: &Plan, machine: &Machine) -> Result<(), Failure> {
         .flat_map(|planned| &planned.cell.cpus)
         .find(|cpu| !machine.allowed.contains(cpu));
     match missing {
-        Some(cpu) => {
-            Err(Failure::refused(format!("the run used CPU {cpu}, which this process may not use now"))
-                .hint(format!("can be used: {}", cpus(&machine.allowed))))
-        }
+        Some(cpu) => Err(Failure::refused(format!(
+            "the run used CPU {cpu}, which this process may not use now"
+        ))
+        .hint(format!("can be used: {}", cpus(&machine.allowed)))),
         None => Ok(()),
     }
 }

@@ -25,9 +25,13 @@ mod tests {
 
     #[test]
     fn a_slip_finds_its_name_and_nonsense_finds_none() {
-        let names = ["futex", "parking-lot-condvar", "park", "std-condvar", "std-condvar-after", "os-pipe"];
+        let names =
+            ["futex", "parking-lot-condvar", "park", "std-condvar", "std-condvar-after", "os-pipe"];
         assert_eq!(nearest("futx", names), ["futex"]);
-        assert_eq!(nearest("condvar", names), ["std-condvar", "std-condvar-after", "parking-lot-condvar"]);
+        assert_eq!(
+            nearest("condvar", names),
+            ["std-condvar", "std-condvar-after", "parking-lot-condvar"]
+        );
         assert_eq!(nearest("PARK", names)[0], "park");
         assert!(nearest("zzzz", names).is_empty());
         assert!(nearest("", names).is_empty());

@@ -25,18 +25,23 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
             let file = File::open(path).map_err(failed)?;
             let mut start = Vec::new();
             file.take(NEAR).read_to_end(&mut start).map_err(failed)?;
-            let ours = start.starts_with(BEGINNING) && start.windows(TITLE.len()).any(|part| part == TITLE);
+            let ours = start.starts_with(BEGINNING)
+                && start.windows(TITLE.len()).any(|part| part == TITLE);
             if start.is_empty() || ours {
                 Ok(())
             } else {
-                Err(Failure::usage(format!("{shown} exists and is not a page of ours; it was left as it is"))
-                    .hint("name another file for the page"))
+                Err(Failure::usage(format!(
+                    "{shown} exists and is not a page of ours; it was left as it is"
+                ))
+                .hint("name another file for the page"))
             }
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
             match directory.map(std::fs::metadata) {
-                Some(Ok(found)) if !found.is_dir() => Err(unwritable(path, "its directory is no directory")),
+                Some(Ok(found)) if !found.is_dir() => {
+                    Err(unwritable(path, "its directory is no directory"))
+                }
                 // Made when the page is written.
                 _ => Ok(()),
             }
@@ -73,11 +78,13 @@ fn draft(path: &Path) -> PathBuf {
 /// Writes the page beside and renames it, so that a reader never sees half of it.
 pub(crate) fn write(path: &Path, results: &[Results]) -> Result<(), Failure> {
     check(path)?;
-    let failed =
-        |error: std::io::Error| Failure::run(format!("cannot write the page {}: {error}", path.display()));
+    let failed = |error: std::io::Error| {
+        Failure::run(format!("cannot write the page {}: {error}", path.display()))
+    };
     std::fs::create_dir_all(directory(path)).map_err(failed)?;
     let draft = draft(path);
-    let written = std::fs::write(&draft, html::page(results)).and_then(|()| std::fs::rename(&draft, path));
+    let written =
+        std::fs::write(&draft, html::page(results)).and_then(|()| std::fs::rename(&draft, path));
     if written.is_err() {
         // The draft is ours alone, and there is nothing better to say than the first error.
         let _ = std::fs::remove_file(&draft);

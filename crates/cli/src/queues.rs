@@ -3,13 +3,15 @@
 use threadtoll_lab::queue::{Queue, Queues};
 
 #[cfg(feature = "peers")]
-const PEERS: &[Queue] = threadtoll_peers_rust::PEERS;
+use threadtoll_peers_rust::{PEERS, TWINS};
 #[cfg(not(feature = "peers"))]
-const PEERS: &[Queue] = &[];
+static PEERS: &[Queue] = &[];
+#[cfg(not(feature = "peers"))]
+static TWINS: &[Queue] = &[];
 
-/// Ours, and the peers where they were built in.
+/// Ours, and the peers and twins where they were built in.
 pub(crate) fn queues() -> Queues {
-    Queues::with(PEERS)
+    Queues::with(PEERS, TWINS)
 }
 
 /// The peers.

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use threadtoll_lab::mechanism::{self, Mechanism};
-use threadtoll_lab::plan::{LONGEST_NS, MOST_BATCH, MOST_PAYLOAD, MOST_SAMPLES};
-use threadtoll_lab::queue::{MOST_SENDERS, Queue as KnownQueue, SCENARIOS, Scenario, scenario};
+use threadtoll_lab::plan::{LONGEST_NS, MOST_BATCH, MOST_PAYLOAD, MOST_SAMPLES, wants};
+use threadtoll_lab::queue::{
+    MOST_CAPACITY, MOST_SENDERS, Queue as KnownQueue, SCENARIOS, Scenario, scenario,
+};
 use threadtoll_machine::topology::Level;
 use threadtoll_record::{Layout, Neighbour, Origin, Pause, Placement, Wait};
 
 use crate::arguments::{Latency, Matrix, Measure, Queue, Survey};
+use crate::console;
 use crate::failure::Failure;
 use crate::nearest::nearest;
 use crate::queues::queues;
@@ -37,8 +40,10 @@ impl Common {
 
     pub(crate) fn check(measure: &Measure) -> Result<Self, Failure> {
         if measure.resume.is_some() && measure.out.is_some() {
-            return Err(Failure::usage("--resume continues its own file and cannot be used with --out")
-                .hint("give one of them"));
+            return Err(Failure::usage(
+                "--resume continues its own file and cannot be used with --out",
+            )
+            .hint("give one of them"));
         }
         Ok(Common {
             time_ns: measure.time.as_deref().map(|text| duration_ns("--time", text)).transpose()?,
@@ -50,7 +55,11 @@ impl Common {
             cpus: measure.cpus.as_deref().map(cpus).transpose()?,
             placements: placements(&measure.placement)?,
             over_ns: measure.over.as_deref().map(|text| duration_ns("--over", text)).transpose()?,
-            seed: measure.seed.as_deref().map(|text| count("--seed", text, 0, u64::MAX)).transpose()?,
+            seed: measure
+                .seed
+                .as_deref()
+                .map(|text| count("--seed", text, 0, u64::MAX))
+                .transpose()?,
             simulated: measure
                 .simulated_machine
                 .as_deref()
@@ -104,7 +113,8 @@ impl LatencyRequest {
         for name in &latency.mechanisms {
             let mechanism = find(name)?;
             if mechanisms.contains(&mechanism) {
-                return Err(Failure::usage(format!("{name} is named twice")).hint("name each mechanism once"));
+                return Err(Failure::usage(format!("{name} is named twice"))
+                    .hint("name each mechanism once"));
             }
             mechanisms.push(mechanism);
         }
@@ -113,7 +123,9 @@ impl LatencyRequest {
             layout: latency
                 .line
                 .as_deref()
-                .map(|text| one_of("--line", text, &[("own", Layout::Own), ("shared", Layout::Shared)]))
+                .map(|text| {
+                    one_of("--line", text, &[("own", Layout::Own), ("shared", Layout::Shared)])
+                })
                 .transpose()?,
             pause: latency
                 .pause
@@ -160,10 +172,15 @@ pub(crate) struct MatrixRequest {
 
 impl MatrixRequest {
     pub(crate) fn check(matrix: &Matrix) -> Result<Self, Failure> {
-        let levels: Vec<(&str, Level)> = Level::ALL.iter().map(|level| (level.name(), *level)).collect();
+        let levels: Vec<(&str, Level)> =
+            Level::ALL.iter().map(|level| (level.name(), *level)).collect();
         let request = MatrixRequest {
             mechanism: matrix.mechanism.as_deref().map(find).transpose()?,
-            level: matrix.level.as_deref().map(|text| one_of("--level", text, &levels)).transpose()?,
+            level: matrix
+                .level
+                .as_deref()
+                .map(|text| one_of("--level", text, &levels))
+                .transpose()?,
         };
         if let Some(mechanism) = request.mechanism
             && mechanism.class == mechanism::Class::OneThread
@@ -198,54 +215,105 @@ pub(crate) struct QueueRequest {
     /// Null only where a run is resumed.
     pub(crate) scenario: Option<&'static Scenario>,
     pub(crate) queues: Vec<&'static KnownQueue>,
-    pub(crate) wait: Option<Wait>,
+    pub(crate) waits: Vec<Wait>,
     pub(crate) batch: Option<u64>,
-    pub(crate) senders: Option<Vec<u32>>,
+    pub(crate) senders: Option<Vec<u64>>,
+    pub(crate) capacities: Option<Vec<u64>>,
     pub(crate) neighbour: Option<Neighbour>,
 }
 
 impl QueueRequest {
     pub(crate) fn check(queue: &Queue, common: &Common) -> Result<Self, Failure> {
-        let scenarios = || SCENARIOS.iter().map(|scenario| scenario.name).collect::<Vec<_>>().join(", ");
+        let scenarios =
+            || SCENARIOS.iter().map(|scenario| scenario.name).collect::<Vec<_>>().join(", ");
         let found = match &queue.scenario {
             Some(name) => Some(scenario(name).ok_or_else(|| {
                 let near = nearest(name, SCENARIOS.iter().map(|scenario| scenario.name));
                 let failure = Failure::usage(format!("there is no scenario “{name}”"));
                 match (near.as_slice(), queues().find(name)) {
-                    ([], Some(_)) => failure
-                        .hint(format!("that is a queue; the scenario stands before it: {}", scenarios())),
+                    ([], Some(_)) => failure.hint(format!(
+                        "that is a queue; the scenario stands before it: {}",
+                        scenarios()
+                    )),
                     ([], None) => failure.hint(format!("it is one of: {}", scenarios())),
                     (near, _) => failure.hint(format!("nearest: {}", near.join(", "))),
                 }
             })?),
             None if queue.measure.resume.is_some() => None,
             None => {
-                return Err(
-                    Failure::usage("queue needs a scenario").hint(format!("it is one of: {}", scenarios()))
-                );
+                return Err(Failure::usage("queue needs a scenario")
+                    .hint(format!("it is one of: {}", scenarios())));
             }
         };
         let mut named = Vec::new();
         for name in &queue.queues {
             let one = find_queue(name)?;
             if named.contains(&one) {
-                return Err(Failure::usage(format!("{name} is named twice")).hint("name each queue once"));
+                return Err(
+                    Failure::usage(format!("{name} is named twice")).hint("name each queue once")
+                );
             }
             named.push(one);
         }
-        let waits: Vec<(&str, Wait)> = Wait::ALL.iter().map(|wait| (wait.name(), *wait)).collect();
-        let request = QueueRequest {
+        let mut request = QueueRequest {
             scenario: found,
             queues: named,
-            wait: queue.wait.as_deref().map(|text| one_of("--wait", text, &waits)).transpose()?,
-            batch: queue.batch.as_deref().map(|text| count("--batch", text, 1, MOST_BATCH)).transpose()?,
-            senders: queue.senders.as_deref().map(senders).transpose()?,
+            waits: waits(&queue.wait)?,
+            batch: queue
+                .batch
+                .as_deref()
+                .map(|text| count("--batch", text, 1, MOST_BATCH))
+                .transpose()?,
+            senders: queue
+                .senders
+                .as_deref()
+                .map(|text| counts("--senders", text, u64::from(MOST_SENDERS)))
+                .transpose()?,
+            capacities: queue
+                .capacity
+                .as_deref()
+                .map(|text| counts("--capacity", text, MOST_CAPACITY))
+                .transpose()?,
             neighbour: queue.neighbour.as_deref().map(neighbour).transpose()?,
         };
         if let Some(scenario) = found {
+            for (name, why) in request.leave_out(scenario)? {
+                if !queue.measure.quiet {
+                    console::err(&format!("note: {name} is left out: {why}."));
+                }
+            }
             request.suits(scenario, common)?;
         }
         Ok(request)
+    }
+
+    /// Leaves out queues without a row for the waits asked for, a line each. An error if none is
+    /// left.
+    fn leave_out(&mut self, scenario: &Scenario) -> Result<Vec<(&'static str, String)>, Failure> {
+        let waits = &self.waits;
+        let lacks = |queue: &&'static KnownQueue| {
+            let mut ways = queue.ways.iter().filter(|way| scenario.takes(way)).peekable();
+            ways.peek().is_some() && !ways.any(|way| wants(waits, queue, way))
+        };
+        let (lacking, left): (Vec<&'static KnownQueue>, Vec<_>) =
+            self.queues.iter().copied().partition(lacks);
+        let asked: Vec<String> = waits.iter().map(|wait| format!("--wait {wait}")).collect();
+        let why = |queue: &KnownQueue| {
+            let ways = queue.ways.iter().filter(|way| scenario.takes(way));
+            let has: Vec<&str> = ways.map(|way| way.wait.name()).collect();
+            format!("it waits as {}, not as {} asks", has.join(", "), asked.join(" "))
+        };
+        if let ([first, ..], []) = (lacking.as_slice(), left.as_slice()) {
+            let names: Vec<&str> = lacking.iter().map(|queue| queue.name).collect();
+            return Err(Failure::usage(format!(
+                "none is left of {}: {}",
+                names.join(", "),
+                why(first)
+            ))
+            .hint("leave --wait out, or name another"));
+        }
+        self.queues = left;
+        Ok(lacking.into_iter().map(|queue| (queue.name, why(queue))).collect())
     }
 
     /// Refuses what cannot be had of the scenario or of the queues that were named.
@@ -253,16 +321,28 @@ impl QueueRequest {
         let name = scenario.name;
         let most = self.senders.iter().flatten().copied().max().unwrap_or(1);
         if !scenario.streams && self.batch.is_some_and(|batch| batch > 1) {
-            return Err(Failure::usage(format!("{name} sends one message at a time and has no --batch"))
-                .hint("`threadtoll queue stream` sends batches"));
+            return Err(Failure::usage(format!(
+                "{name} sends one message at a time and has no --batch"
+            ))
+            .hint("`threadtoll queue stream` sends batches"));
         }
         if !scenario.streams && most > 1 {
             return Err(Failure::usage(format!("{name} has one sender and no --senders"))
                 .hint("`threadtoll queue stream` has several"));
         }
         if scenario.streams && common.samples.is_some() {
-            return Err(Failure::usage("a stream has no single samples, so --samples says nothing")
-                .hint("--time sets how long each cell is measured"));
+            return Err(Failure::usage(
+                "a stream has no single samples, so --samples says nothing",
+            )
+            .hint("--time sets how long each cell is measured"));
+        }
+        if self.capacities.is_some()
+            && !self.queues.is_empty()
+            && self.queues.iter().all(|queue| queue.slots().is_none())
+        {
+            let names: Vec<&str> = self.queues.iter().map(|queue| queue.name).collect();
+            return Err(Failure::usage(format!("--capacity says nothing of {}", names.join(", ")))
+                .hint("name a bounded queue, or leave --capacity out"));
         }
         for queue in &self.queues {
             let ways = || queue.ways.iter().filter(|way| scenario.takes(way));
@@ -271,13 +351,7 @@ impl QueueRequest {
                     .hint("`threadtoll list queues` says what each is"));
             }
             let raw = queue.origin == Origin::Raw;
-            let wanted = || ways().filter(|way| raw || self.wait.is_none_or(|wait| wait == way.wait));
-            if wanted().next().is_none() {
-                let has: Vec<&str> = ways().map(|way| way.wait.name()).collect();
-                let asked = self.wait.map_or("", Wait::name);
-                return Err(Failure::usage(format!("{} cannot wait as --wait {asked} asks", queue.name))
-                    .hint(format!("it has: {}", has.join(", "))));
-            }
+            let wanted = || ways().filter(|way| wants(&self.waits, queue, way));
             if most > 1 && !wanted().any(|way| way.many_senders) {
                 return Err(Failure::usage(format!("{} has one sender, not {most}", queue.name))
                     .hint("leave it or --senders out"));
@@ -312,8 +386,8 @@ impl QueueRequest {
             let names: Vec<&str> = self.queues.iter().map(|queue| queue.name).collect();
             given.insert("queues".into(), json!(names));
         }
-        if let Some(wait) = self.wait {
-            given.insert("wait".into(), json!(wait));
+        if !self.waits.is_empty() {
+            given.insert("wait".into(), json!(self.waits));
         }
         if let Some(batch) = self.batch {
             given.insert("batch".into(), json!(batch));
@@ -321,11 +395,29 @@ impl QueueRequest {
         if let Some(senders) = &self.senders {
             given.insert("senders".into(), json!(senders));
         }
+        if let Some(capacities) = &self.capacities {
+            given.insert("capacity".into(), json!(capacities));
+        }
         if let Some(neighbour) = self.neighbour {
             given.insert("neighbour".into(), json!(neighbour));
         }
         given
     }
+}
+
+fn waits(names: &[String]) -> Result<Vec<Wait>, Failure> {
+    let known: Vec<(&str, Wait)> = Wait::ALL.iter().map(|wait| (wait.name(), *wait)).collect();
+    let mut waits = Vec::new();
+    for name in names {
+        let wait = one_of("--wait", name, &known)?;
+        if waits.contains(&wait) {
+            return Err(
+                Failure::usage(format!("--wait {name} is given twice")).hint("give each way once")
+            );
+        }
+        waits.push(wait);
+    }
+    Ok(waits)
 }
 
 fn find_queue(name: &str) -> Result<&'static KnownQueue, Failure> {
@@ -341,16 +433,18 @@ fn find_queue(name: &str) -> Result<&'static KnownQueue, Failure> {
 }
 
 fn neighbour(text: &str) -> Result<Neighbour, Failure> {
-    let kinds = [("spin", Neighbour::Spin), ("memory", Neighbour::Memory), ("churn", Neighbour::Churn)];
+    let kinds =
+        [("spin", Neighbour::Spin), ("memory", Neighbour::Memory), ("churn", Neighbour::Churn)];
     one_of("--neighbour", text, &kinds)
 }
 
-fn senders(text: &str) -> Result<Vec<u32>, Failure> {
+/// Reads a list of whole numbers from 1 to `most`.
+fn counts(option: &str, text: &str, most: u64) -> Result<Vec<u64>, Failure> {
     let mut all = Vec::new();
     for part in text.split(',') {
-        let number = count("--senders", part.trim(), 1, u64::from(MOST_SENDERS))? as u32;
+        let number = count(option, part.trim(), 1, most)?;
         if all.contains(&number) {
-            return Err(Failure::usage(format!("--senders {text}: {number} stands in it twice"))
+            return Err(Failure::usage(format!("{option} {text}: {number} stands in it twice"))
                 .hint("name each number once"));
         }
         all.push(number);
@@ -390,7 +484,9 @@ pub(crate) fn duration_ns(option: &str, text: &str) -> Result<u64, Failure> {
 pub(crate) fn duration(text: &str) -> Result<f64, &'static str> {
     let unit_at = text.find(|c: char| c.is_alphabetic() || c == 'µ').unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
-    if number.is_empty() || !number.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-' || c == '+') {
+    if number.is_empty()
+        || !number.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-' || c == '+')
+    {
         return Err("this is no duration");
     }
     let value: f64 = number.parse().map_err(|_| "this is no duration")?;
@@ -418,18 +514,20 @@ pub(crate) fn duration(text: &str) -> Result<f64, &'static str> {
 pub(crate) fn count(option: &str, text: &str, least: u64, most: u64) -> Result<u64, Failure> {
     let bad = |why: String| Failure::usage(format!("{option} {text}: {why}"));
     if text.starts_with('-') && text[1..].chars().all(|c| c.is_ascii_digit()) && text.len() > 1 {
-        return Err(bad("it cannot be negative".into()).hint(format!("give a whole number from {least}")));
+        return Err(
+            bad("it cannot be negative".into()).hint(format!("give a whole number from {least}"))
+        );
     }
     match text.parse::<u64>() {
-        Ok(number) if number < least => {
-            Err(bad(format!("it must be at least {least}")).hint(format!("give a whole number from {least}")))
-        }
+        Ok(number) if number < least => Err(bad(format!("it must be at least {least}"))
+            .hint(format!("give a whole number from {least}"))),
         Ok(number) if number > most => {
             Err(bad(format!("it must be at most {most}")).hint("give a smaller number"))
         }
         Ok(number) => Ok(number),
         Err(_) => {
-            Err(bad("this is no whole number".into()).hint(format!("give a whole number from {least}")))
+            Err(bad("this is no whole number".into())
+                .hint(format!("give a whole number from {least}")))
         }
     }
 }
@@ -437,10 +535,12 @@ pub(crate) fn count(option: &str, text: &str, least: u64, most: u64) -> Result<u
 fn payload(text: &str) -> Result<u64, Failure> {
     let bytes = count("--payload", text, 8, MOST_PAYLOAD)?;
     if bytes % 8 != 0 {
-        return Err(Failure::usage(format!("--payload {text}: it must be a multiple of 8")).hint(format!(
-            "a message begins with its 8-byte sequence number; the nearest is {}",
-            bytes.next_multiple_of(8)
-        )));
+        return Err(Failure::usage(format!("--payload {text}: it must be a multiple of 8")).hint(
+            format!(
+                "a message begins with its 8-byte sequence number; the nearest is {}",
+                bytes.next_multiple_of(8)
+            ),
+        ));
     }
     Ok(bytes)
 }
@@ -453,9 +553,8 @@ fn cpus(text: &str) -> Result<Vec<u32>, Failure> {
                 .hint("CPUs are written 0,1,2")
         })?;
         if cpus.contains(&cpu) {
-            return Err(
-                Failure::usage(format!("--cpus {text}: CPU {cpu} is named twice")).hint("name each CPU once")
-            );
+            return Err(Failure::usage(format!("--cpus {text}: CPU {cpu} is named twice"))
+                .hint("name each CPU once"));
         }
         cpus.push(cpu);
     }
@@ -469,9 +568,8 @@ fn placements(names: &[String]) -> Result<Vec<Placement>, Failure> {
     for name in names {
         let placement = one_of("--placement", name, &known)?;
         if placements.contains(&placement) {
-            return Err(
-                Failure::usage(format!("--placement {name} is given twice")).hint("give each placement once")
-            );
+            return Err(Failure::usage(format!("--placement {name} is given twice"))
+                .hint("give each placement once"));
         }
         placements.push(placement);
     }
@@ -493,9 +591,13 @@ mod tests {
 
     #[test]
     fn durations_are_read_in_every_unit() {
-        for (text, ns) in
-            [("250ns", 250), ("2.5us", 2500), ("5ms", 5_000_000), ("2s", 2_000_000_000), ("1µs", 1000)]
-        {
+        for (text, ns) in [
+            ("250ns", 250),
+            ("2.5us", 2500),
+            ("5ms", 5_000_000),
+            ("2s", 2_000_000_000),
+            ("1µs", 1000),
+        ] {
             assert_eq!(duration_ns("--time", text).unwrap(), ns, "{text}");
         }
     }
@@ -503,8 +605,8 @@ mod tests {
     #[test]
     fn what_is_no_duration_is_rejected() {
         let bad = [
-            "", "0", "0s", "-1s", "nonsense", "5", "1 s", "1e3s", "inf", "NaNs", "1.2.3s", "ms", "0.1ns",
-            "2d", "90000s", "--5s",
+            "", "0", "0s", "-1s", "nonsense", "5", "1 s", "1e3s", "inf", "NaNs", "1.2.3s", "ms",
+            "0.1ns", "2d", "90000s", "--5s",
         ];
         for text in bad {
             assert!(duration_ns("--time", text).is_err(), "{text}");

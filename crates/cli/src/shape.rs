@@ -40,13 +40,15 @@ impl Spread {
         let shape = match text.rsplit_once('#') {
             _ if Path::new(text).exists() => measured(Path::new(text), None)?,
             Some((path, number)) if Path::new(path).exists() => {
-                let number = crate::request::count(&format!("{option} {path}#"), number, 1, u64::MAX)?;
+                let number =
+                    crate::request::count(&format!("{option} {path}#"), number, 1, u64::MAX)?;
                 measured(Path::new(path), Some(number))?
             }
             _ => {
                 let near = nearest(text, NAMES);
-                let failure =
-                    Failure::usage(format!("{option} {text}: there is no such shape and no such file"));
+                let failure = Failure::usage(format!(
+                    "{option} {text}: there is no such shape and no such file"
+                ));
                 return Err(if near.is_empty() {
                     failure.hint("it takes fixed, exponential, or the name of a file of durations")
                 } else {
@@ -73,19 +75,25 @@ impl Spread {
             (Self::Fixed, Some(ns)) => Shape::fixed(ns).map_err(bad),
             (Self::Exponential, Some(ns)) => Shape::exponential(ns).map_err(bad),
             (Self::Measured(_, shape), None) => Ok(shape.clone()),
-            (Self::Measured(name, shape), Some(ns)) if shape.mean_ns() == 0.0 && ns > 0.0 => Err(
-                Failure::usage(format!("the times in {name} are all zero and cannot be stretched to a mean"))
-                    .hint(format!("leave {option} out, or name another file")),
-            ),
+            (Self::Measured(name, shape), Some(ns)) if shape.mean_ns() == 0.0 && ns > 0.0 => {
+                Err(Failure::usage(format!(
+                    "the times in {name} are all zero and cannot be stretched to a mean"
+                ))
+                .hint(format!("leave {option} out, or name another file")))
+            }
             (Self::Measured(name, shape), Some(ns)) => shape.with_mean(ns).map_err(|error| {
-                Failure::usage(format!("the times in {name} cannot be stretched to that mean: {error}"))
-                    .hint(format!("leave {option} out, or give another mean"))
+                Failure::usage(format!(
+                    "the times in {name} cannot be stretched to that mean: {error}"
+                ))
+                .hint(format!("leave {option} out, or give another mean"))
             }),
             (Self::Fixed | Self::Exponential, None) => {
                 let of = option.trim_start_matches('-');
-                Err(Failure::usage(format!("predict needs {option}, the mean {of} time")).hint(format!(
-                    "such as {option} 5ms; or name a file of measured times with {option}-shape"
-                )))
+                Err(Failure::usage(format!("predict needs {option}, the mean {of} time")).hint(
+                    format!(
+                        "such as {option} 5ms; or name a file of measured times with {option}-shape"
+                    ),
+                ))
             }
         }
     }
@@ -149,8 +157,11 @@ fn listed(path: &Path, text: &str) -> Result<Shape, Failure> {
     let counted: Vec<(f64, u64)> =
         values.chunk_by(|a, b| a == b).map(|equal| (equal[0], equal.len() as u64)).collect();
     // Closed forms take time for each different value, drawing from counted ones takes longer.
-    let shape =
-        if counted.len() < values.len() / 4 { Shape::counted(&counted) } else { Shape::sampled(&values) };
+    let shape = if counted.len() < values.len() / 4 {
+        Shape::counted(&counted)
+    } else {
+        Shape::sampled(&values)
+    };
     shape.map_err(|error| Failure::usage(format!("{shown}: {error}")).hint(DURATIONS))
 }
 
@@ -159,7 +170,8 @@ pub(crate) const TOO_SHORT: &str = "it is shorter than a picosecond";
 
 /// A duration that a prediction can start from: zero, or a picosecond to a day.
 pub(crate) fn time(option: &str, text: &str) -> Result<f64, Failure> {
-    let ns = duration(text).and_then(|ns| if ns > 0.0 && ns < SHORTEST_NS { Err(TOO_SHORT) } else { Ok(ns) });
+    let ns = duration(text)
+        .and_then(|ns| if ns > 0.0 && ns < SHORTEST_NS { Err(TOO_SHORT) } else { Ok(ns) });
     ns.map_err(|why| Failure::usage(format!("{option} {text}: {why}")).hint(DURATIONS))
 }
 
@@ -184,10 +196,16 @@ fn recorded(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
     let results = file::read(path)?;
     let mut all: Vec<Measured> = Vec::new();
     for record in results.records() {
-        let Some(histogram) = record.histogram.filter(|histogram| histogram.count() > 0) else { continue };
+        let Some(histogram) = record.histogram.filter(|histogram| histogram.count() > 0) else {
+            continue;
+        };
         let group = results.plan.groups.get(record.group);
-        let reference = group.and_then(|group| group.first()).is_some_and(|first| first.cell == record.cell);
-        match all.iter_mut().find(|one| one.experiment == record.experiment && one.cell == record.cell) {
+        let reference =
+            group.and_then(|group| group.first()).is_some_and(|first| first.cell == record.cell);
+        match all
+            .iter_mut()
+            .find(|one| one.experiment == record.experiment && one.cell == record.cell)
+        {
             Some(one) => {
                 one.histogram.add(&histogram);
                 one.reference &= reference;
@@ -210,16 +228,22 @@ fn recorded(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
     };
     let Some(taken) = asked else {
         if all.is_empty() {
-            return Err(Failure::usage(format!("no record in {shown} has a histogram"))
-                .hint("measure with a command whose records have one, such as `threadtoll latency`"));
+            return Err(Failure::usage(format!("no record in {shown} has a histogram")).hint(
+                "measure with a command whose records have one, such as `threadtoll latency`",
+            ));
         }
-        let names: Vec<String> =
-            all.iter().enumerate().map(|(index, one)| format!("#{} {}", index + 1, one.name())).collect();
+        let names: Vec<String> = all
+            .iter()
+            .enumerate()
+            .map(|(index, one)| format!("#{} {}", index + 1, one.name()))
+            .collect();
         let what = match number {
             Some(number) => format!("{shown} has no record #{number}, but {}", all.len()),
             None => format!("{shown} holds {} records, and not which of them is meant", all.len()),
         };
-        return Err(Failure::usage(what).hint(format!("name one as {shown}#N: {}", names.join("; "))));
+        return Err(
+            Failure::usage(what).hint(format!("name one as {shown}#N: {}", names.join("; ")))
+        );
     };
     let kind = match taken.kind {
         RecordKind::RoundTrip => "round trips",
@@ -235,5 +259,6 @@ fn recorded(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
     results.notes.iter().for_each(|note| console::err(&format!("note: {note}")));
     let buckets: Vec<(f64, u64)> =
         taken.histogram.buckets().map(|(ps, count)| (ps as f64 / 1000.0, count)).collect();
-    Shape::counted(&buckets).map_err(|error| Failure::usage(format!("{shown}: {error}")).hint(DURATIONS))
+    Shape::counted(&buckets)
+        .map_err(|error| Failure::usage(format!("{shown}: {error}")).hint(DURATIONS))
 }

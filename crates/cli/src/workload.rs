@@ -33,8 +33,9 @@ pub(crate) struct PredictRequest {
 
 impl PredictRequest {
     pub(crate) fn check(predict: &Predict) -> Result<Self, Failure> {
-        let given =
-            |option: &str, text: &Option<String>| text.as_deref().map(|text| time(option, text)).transpose();
+        let given = |option: &str, text: &Option<String>| {
+            text.as_deref().map(|text| time(option, text)).transpose()
+        };
         let hold_ns = given("--hold", &predict.hold)?;
         let think_ns = given("--think", &predict.think)?;
         let handoff_ns = given("--handoff", &predict.handoff)?.unwrap_or(0.0);
@@ -48,8 +49,8 @@ impl PredictRequest {
         let seed = limit("--seed", &predict.seed, 0, u64::MAX)?.unwrap_or(Options::default().seed);
         let policy = match &predict.policy {
             Some(text) => {
-                let known =
-                    [PredictedPolicy::Fifo, PredictedPolicy::Barging].map(|policy| (policy.name(), policy));
+                let known = [PredictedPolicy::Fifo, PredictedPolicy::Barging]
+                    .map(|policy| (policy.name(), policy));
                 one_of("--policy", text, &known)?
             }
             None => PredictedPolicy::Fifo,
@@ -69,7 +70,9 @@ impl PredictRequest {
         };
         if think_ns.is_none() && predict.think_shape.is_none() {
             return Err(Failure::usage("predict needs --think, the mean time outside the lock")
-                .hint("such as --think 95ms; or name a file of measured times with --think-shape"));
+                .hint(
+                    "such as --think 95ms; or name a file of measured times with --think-shape",
+                ));
         }
         let think = think_spread.shape("--think", think_ns)?;
         if hold.mean_ns() == 0.0 && think.mean_ns() == 0.0 {
@@ -111,7 +114,8 @@ impl From<ModelError> for Failure {
 pub(crate) fn threads(text: &str) -> Result<Vec<u32>, Failure> {
     let hint = "numbers of threads are written 1,2,4 or 1..32";
     let bad = |why: String| Failure::usage(format!("--threads {text}: {why}")).hint(hint);
-    let number = |part: &str| count("--threads", part.trim(), 1, MOST_THREADS).map(|number| number as u32);
+    let number =
+        |part: &str| count("--threads", part.trim(), 1, MOST_THREADS).map(|number| number as u32);
     let mut all = Vec::new();
     for part in text.split(',') {
         let (from, to) = match part.split_once("..") {
@@ -125,8 +129,10 @@ pub(crate) fn threads(text: &str) -> Result<Vec<u32>, Failure> {
             return Err(bad(format!("{from}..{to} counts down")));
         }
         if all.len() + (to - from) as usize >= MOST_ROWS {
-            return Err(Failure::usage(format!("--threads {text}: that is more than {MOST_ROWS} rows"))
-                .hint("name fewer numbers of threads, such as 1,10,100,1000"));
+            return Err(Failure::usage(format!(
+                "--threads {text}: that is more than {MOST_ROWS} rows"
+            ))
+            .hint("name fewer numbers of threads, such as 1,10,100,1000"));
         }
         all.extend(from..=to);
     }
@@ -149,9 +155,10 @@ mod tests {
         assert_eq!(threads("2..5").unwrap(), [2, 3, 4, 5]);
         assert_eq!(threads("8, 1..3,16").unwrap(), [8, 1, 2, 3, 16]);
         assert_eq!(threads("1..1000").unwrap().len(), 1000);
-        for text in
-            ["", "0", "0..4", "4..1", "1,,2", "1...4", "a", "1..", "..4", "-1", "2,2", "1..4,3", "1..1001"]
-        {
+        for text in [
+            "", "0", "0..4", "4..1", "1,,2", "1...4", "a", "1..", "..4", "-1", "2,2", "1..4,3",
+            "1..1001",
+        ] {
             assert!(threads(text).is_err(), "{text}");
         }
         assert!(threads("1..4294967295").is_err());

@@ -39,13 +39,15 @@ fn main() -> ExitCode {
     for name in ["atomic-store", "atomic-rmw", "futex"] {
         let Some(mechanism) = mechanism::find(name) else { continue };
         let stamp_ns = facts.step_ns + facts.read_ns;
-        let costs = match stretch_cost(&clock, stamp_ns, mechanism, cpus, pairs, Duration::from_millis(20)) {
-            Ok(costs) => costs,
-            Err(error) => {
-                eprintln!("{error}");
-                return ExitCode::FAILURE;
-            }
-        };
+        let costs =
+            match stretch_cost(&clock, stamp_ns, mechanism, cpus, pairs, Duration::from_millis(20))
+            {
+                Ok(costs) => costs,
+                Err(error) => {
+                    eprintln!("{error}");
+                    return ExitCode::FAILURE;
+                }
+            };
         let ratios: Vec<f64> = costs.iter().map(|cost| cost.stretched_ns / cost.bare_ns).collect();
         for (index, cost) in costs.iter().enumerate() {
             println!(

@@ -225,6 +225,16 @@ macro_rules! lead_loop {
 }
 pub(crate) use lead_loop;
 
+/// Aligns the code that follows to a cache line. Each function with a measured loop calls it first.
+///
+/// A loop is compiled once in each crate that has a row for it, and functions begin wherever the last one ended.
+/// Equal instructions would then lie differently in their lines, and need not be equally fast.
+#[inline(always)]
+pub(crate) fn on_a_line() {
+    // SAFETY: only padding is emitted, of instructions that do nothing.
+    unsafe { std::arch::asm!(".p2align 6", options(nomem, nostack, preserves_flags)) };
+}
+
 /// An end that is to have its loops.
 ///
 /// While a loop runs, the end is moved out of here into a local variable whose address nobody knows. So the compiler keeps
@@ -255,6 +265,7 @@ impl<E: Exchange> Lead for Apart<E> {
     }
 
     fn lead(&mut self, course: Course, last: &Last, marks: Marks<'_>) -> Led {
+        on_a_line();
         marking!(marks, mark => self.with(
             #[inline(always)]
             |end| lead_loop!(course, last, mark, seq => {
@@ -271,6 +282,7 @@ impl<E: Exchange> Follow for Apart<E> {
     }
 
     fn follow(&mut self, first: u64, last: &Last, marks: Marks<'_>) -> Led {
+        on_a_line();
         marking!(marks, mark => self.with(
             #[inline(always)]
             |end| {

@@ -7,7 +7,11 @@ const GAP_PS: u64 = 10_000_000;
 /// The time in picoseconds by which stretches exceeded the median, of those that did so by a gap.
 pub(crate) fn vanished_ps(stretches: &[u64]) -> u64 {
     let median = median_ps(stretches);
-    stretches.iter().map(|stretch| stretch.saturating_sub(median)).filter(|excess| *excess >= GAP_PS).sum()
+    stretches
+        .iter()
+        .map(|stretch| stretch.saturating_sub(median))
+        .filter(|excess| *excess >= GAP_PS)
+        .sum()
 }
 
 /// The median, the upper one of two in the middle; 0 if there are none.

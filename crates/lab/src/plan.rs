@@ -17,7 +17,7 @@ pub use cells::{Choice, Lacking, Site};
 pub use fit::fit;
 pub use groups::{MOST_SAMPLES, ROUNDS, budget, estimate_ns};
 pub use locks::{LockChoice, contention};
-pub use queues::{MOST_BATCH, QueueChoice, ask_reply_budget, queue, stream_budget};
+pub use queues::{MOST_BATCH, QueueChoice, ask_reply_budget, queue, stream_budget, wants};
 pub use requested::{latency, matrix};
 pub use sound::{LONGEST_NS, MOST_PAYLOAD, unsound};
 pub use survey::{Depth, survey};

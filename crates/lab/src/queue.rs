@@ -10,13 +10,13 @@
 mod ask_reply;
 mod call;
 pub mod check;
-mod funnel;
-mod pipe;
+pub mod funnel;
+pub mod pipe;
 mod raw_copy;
 mod stream;
 mod words;
 
-use threadtoll_record::{Origin, Wait};
+use threadtoll_record::{Origin, QueueSubject, Wait};
 
 use crate::exchange::Ends;
 use crate::mechanism::{Class, Unavailable};
@@ -25,9 +25,12 @@ pub(crate) use raw_copy::BLOCKS;
 pub use stream::BATCH;
 pub(crate) use stream::{Course, Receives, Sends, Shared, Streams};
 
-/// How many messages a bounded queue holds, of ours and of peers: the same for all, because it decides how far a sender
-/// gets ahead.
-pub const CAPACITY: usize = 1024;
+/// Default capacity of bounded queues in an ask-reply, where one message is under way.
+pub const CAPACITY: u64 = 1024;
+/// Default memory of bounded queues in a stream: equal for all, because speed depends on how far a sender gets ahead.
+pub const RING_BYTES: u64 = 256 << 10;
+/// Largest capacity that can be asked for.
+pub const MOST_CAPACITY: u64 = 1 << 24;
 /// No more threads than this send at once.
 pub const MOST_SENDERS: u32 = 64;
 
@@ -88,13 +91,86 @@ pub struct Way {
     /// Whether several threads may send.
     pub many_senders: bool,
     /// Makes the ends of an ask-reply; nothing where it only streams.
-    pub(crate) ask_reply: Option<fn() -> Result<Ends, Unavailable>>,
+    pub(crate) ask_reply: Option<MakeEnds>,
     /// Makes the ends of a stream; nothing where it only asks and replies.
     pub(crate) stream: Option<MakeStreams>,
 }
 
-/// Makes the ends of a stream with so many senders, in batches of so many.
-pub(crate) type MakeStreams = fn(u32, u64) -> Result<Streams, Unavailable>;
+/// Makes the ends of an ask-reply, of queues with this capacity.
+pub(crate) type MakeEnds = fn(usize) -> Result<Ends, Unavailable>;
+/// Makes the ends of a stream.
+pub(crate) type MakeStreams = fn(Flow) -> Result<Streams, Unavailable>;
+
+/// Parameters of a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flow {
+    pub(crate) senders: u32,
+    /// The largest batch.
+    pub(crate) batch: u64,
+    /// Messages that the queue holds, if it is bounded.
+    pub(crate) capacity: usize,
+}
+
+impl Flow {
+    /// The flow of a cell.
+    pub(crate) fn of(subject: &QueueSubject) -> Self {
+        Flow { senders: subject.senders, batch: subject.batch, capacity: capacity(subject) }
+    }
+}
+
+/// The capacity with which the queue of a cell is made.
+pub(crate) fn capacity(subject: &QueueSubject) -> usize {
+    subject.capacity.unwrap_or(CAPACITY) as usize
+}
+
+/// Memory of a bounded queue's messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slots {
+    /// Messages that share a group of slots.
+    pub messages: u64,
+    /// Bytes of such a group, with whatever else lies in it.
+    pub bytes: u64,
+    /// Whether the capacity is always a power of two.
+    pub power_of_two: bool,
+}
+
+impl Slots {
+    /// Messages and nothing else.
+    pub const PLAIN: Slots = Slots { messages: 1, bytes: 8, power_of_two: false };
+    /// Messages, each with a sequence number.
+    pub const NUMBERED: Slots = Slots { messages: 1, bytes: 16, power_of_two: false };
+
+    /// These slots in a queue whose capacity is always a power of two.
+    pub const fn power_of_two(self) -> Self {
+        Slots { power_of_two: true, ..self }
+    }
+
+    /// The largest capacity of at most `wanted` messages.
+    pub fn capacity(&self, wanted: u64) -> u64 {
+        if self.power_of_two { 1 << wanted.max(1).ilog2() } else { wanted }
+    }
+
+    /// The largest capacity that fits into this memory.
+    pub fn capacity_within(&self, bytes: u64) -> u64 {
+        self.capacity(bytes / self.bytes * self.messages)
+    }
+
+    /// The memory of a queue with this capacity.
+    pub fn ring_bytes(&self, capacity: u64) -> u64 {
+        capacity.div_ceil(self.messages) * self.bytes
+    }
+}
+
+/// How much a queue holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// As many messages as there is memory for.
+    Unlimited,
+    /// What it was made for, such as one message.
+    Fixed,
+    /// As many messages as it is asked to.
+    Slots(Slots),
+}
 
 impl Way {
     /// A queue with one sender.
@@ -125,7 +201,7 @@ impl Way {
     }
 
     /// Something that asks and replies in a way of its own, and cannot stream.
-    pub(crate) const fn ask_reply_only(wait: Wait, make: fn() -> Result<Ends, Unavailable>) -> Self {
+    pub(crate) const fn ask_reply_only(wait: Wait, make: MakeEnds) -> Self {
         Way { wait, batches: false, many_senders: false, ask_reply: Some(make), stream: None }
     }
 
@@ -146,8 +222,8 @@ pub struct Queue {
     pub version: &'static str,
     /// What it is, in a sentence.
     pub sentence: &'static str,
-    /// Whether it holds a limited number of messages ([`CAPACITY`]).
-    pub bounded: bool,
+    /// How much it holds.
+    pub room: Room,
     /// Its rows: one for each way of waiting that it has.
     pub ways: &'static [Way],
 }
@@ -171,6 +247,19 @@ impl PartialEq for Queue {
 }
 
 impl Queue {
+    /// Whether its sender may have to wait.
+    pub fn bounded(&self) -> bool {
+        self.room != Room::Unlimited
+    }
+
+    /// What its messages lie in, where its capacity can be chosen.
+    pub fn slots(&self) -> Option<&Slots> {
+        match &self.room {
+            Room::Slots(slots) => Some(slots),
+            Room::Unlimited | Room::Fixed => None,
+        }
+    }
+
     /// Its row for this way of waiting, if it has one.
     pub fn way(&self, wait: Wait) -> Option<&'static Way> {
         self.ways.iter().find(|way| way.wait == wait)
@@ -178,18 +267,20 @@ impl Queue {
 }
 
 /// The queues of this project, and the bare copy that is the limit of any.
-pub const OURS: &[Queue] = &[pipe::UNBOUNDED, pipe::BOUNDED, funnel::QUEUE, call::QUEUE, raw_copy::QUEUE];
+pub static OURS: &[Queue] =
+    &[pipe::UNBOUNDED, pipe::BOUNDED, funnel::QUEUE, call::QUEUE, raw_copy::QUEUE];
 
-/// Every queue that can be named: ours first, then the peers that the caller has.
+/// Every queue that can be named: ours first, then the caller's peers; and twins of ours.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Queues {
     peers: &'static [Queue],
+    twins: &'static [Queue],
 }
 
 impl Queues {
     /// Ours and these.
-    pub const fn with(peers: &'static [Queue]) -> Self {
-        Queues { peers }
+    pub const fn with(peers: &'static [Queue], twins: &'static [Queue]) -> Self {
+        Queues { peers, twins }
     }
 
     /// All of them, ours first.
@@ -200,6 +291,20 @@ impl Queues {
     /// The queue of that name.
     pub fn find(&self, name: &str) -> Option<&'static Queue> {
         self.all().find(|queue| queue.name == name)
+    }
+
+    /// The twin of that queue, if the caller has one.
+    pub fn twin(&self, name: &str) -> Option<&'static Queue> {
+        self.twins.iter().find(|queue| queue.name == name)
+    }
+
+    /// The queue that a cell was planned with.
+    pub(crate) fn of(&self, subject: &QueueSubject) -> Option<&'static Queue> {
+        if subject.origin == Origin::Twin {
+            self.twin(&subject.queue)
+        } else {
+            self.find(&subject.queue)
+        }
     }
 }
 
@@ -239,7 +344,7 @@ impl Scenario {
 /// Where an end that waits like this can be measured.
 pub(crate) fn class(wait: Wait) -> Class {
     match wait {
-        Wait::Spin | Wait::Poll => Class::Spin,
+        Wait::Spin | Wait::Poll | Wait::PollBackoff => Class::Spin,
         Wait::SpinYield => Class::Poll,
         Wait::Park | Wait::Adaptive | Wait::Block => Class::Sleep,
     }
@@ -262,11 +367,26 @@ mod tests {
             }
         }
         assert_eq!(queues.find("tube"), None);
-        assert!(
-            SCENARIOS
-                .iter()
-                .all(|one| scenario(one.name) == Some(one) && Scenario::of(one.experiment) == Some(one))
+        assert!(SCENARIOS.iter().all(
+            |one| scenario(one.name) == Some(one) && Scenario::of(one.experiment) == Some(one)
+        ));
+    }
+
+    #[test]
+    fn a_capacity_is_what_the_queue_takes() {
+        let lines = Slots { messages: 7, bytes: 64, power_of_two: false };
+        assert_eq!(
+            (lines.capacity_within(RING_BYTES), lines.ring_bytes(28_672)),
+            (28_672, RING_BYTES)
         );
+        assert_eq!((lines.capacity(1000), lines.ring_bytes(1000)), (1000, 143 * 64));
+        assert_eq!(Slots::NUMBERED.capacity_within(RING_BYTES), 16_384);
+        let powers = Slots::PLAIN.power_of_two();
+        assert_eq!(
+            (powers.capacity(1023), powers.capacity(1024), powers.capacity(1)),
+            (512, 1024, 1)
+        );
+        assert_eq!(powers.ring_bytes(512), 4096);
     }
 
     #[test]
@@ -283,7 +403,7 @@ mod tests {
                     senders.iter().flat_map(|one| batches.iter().map(move |batch| (*one, *batch)))
                 {
                     if way.stream.is_some() {
-                        check::stream(way, senders, batch, 10_000)
+                        check::stream(way, senders, batch, CAPACITY, 10_000)
                             .unwrap_or_else(|why| panic!("{queue:?} {batch}: {why}"));
                     }
                 }

@@ -19,7 +19,9 @@ use std::time::{Duration, Instant};
 
 use threadtoll_machine::clock::{self, Clock};
 use threadtoll_machine::disturbance::{SystemCounters, SystemProbe, account};
-use threadtoll_record::{BlockKind, ClockFacts, Layout, Machine, Pause, Placement, PlannedCell, fold};
+use threadtoll_record::{
+    BlockKind, ClockFacts, Layout, Machine, Pause, Placement, PlannedCell, fold,
+};
 
 use crate::contention::foretell::Calibration;
 use crate::exchange::Ends;
@@ -98,7 +100,8 @@ impl Rig for RealRig {
         let stamp_ns = self.facts.step_ns + self.facts.read_ns;
         let mut bounds = HashMap::new();
         for planned in group {
-            if let (Placement::Pinned, &[a, b]) = (planned.cell.placement, planned.cell.cpus.as_slice())
+            if let (Placement::Pinned, &[a, b]) =
+                (planned.cell.placement, planned.cell.cpus.as_slice())
                 && let Entry::Vacant(entry) = bounds.entry((a, b))
             {
                 entry.insert(agreement::bound_ns(&self.clock, a, b)?);
@@ -135,7 +138,10 @@ impl Rig for RealRig {
     }
 
     fn recheck(&mut self) -> Result<(), LabError> {
-        self.clock.recheck(&self.facts).map(|_| ()).map_err(|refused| LabError::Clock(refused.to_string()))
+        self.clock
+            .recheck(&self.facts)
+            .map(|_| ())
+            .map_err(|refused| LabError::Clock(refused.to_string()))
     }
 }
 
@@ -171,17 +177,19 @@ impl Opening<'_> {
             return Cell::open(self, mechanism).map(|cell| Opened::Exchanging(Box::new(cell)));
         };
         let unknown = || LabError::UnknownQueue(cell.label());
-        let found = queues.find(&queue.queue).ok_or_else(unknown)?;
+        let found = queues.of(queue).ok_or_else(unknown)?;
         let way = found.way(queue.wait).ok_or_else(unknown)?;
         if fold::is_stream(self.planned) {
             let make = way.stream.ok_or_else(unknown)?;
-            let (senders, batch) = (queue.senders, queue.batch);
-            let make = Box::new(move || make(senders, batch));
-            let streaming = Streaming::open(self, make, queue::class(queue.wait), !found.bounded)?;
+            let flow = queue::Flow::of(queue);
+            let make = Box::new(move || make(flow));
+            let streaming =
+                Streaming::open(self, make, queue::class(queue.wait), !found.bounded())?;
             return Ok(Opened::Streaming(Box::new(streaming)));
         }
         let make = way.ask_reply.ok_or_else(unknown)?;
-        let cell = Cell::start(self, Box::new(make), queue::class(queue.wait))?;
+        let capacity = queue::capacity(queue);
+        let cell = Cell::start(self, Box::new(move || make(capacity)), queue::class(queue.wait))?;
         Ok(Opened::Exchanging(Box::new(cell)))
     }
 }
@@ -367,7 +375,12 @@ impl Cell {
                 // foreseen, should the machine be faster than it was.
                 let fits = length_ns / self.mean_ns;
                 let least = (2.0 * fits / MAX_SAMPLES as f64).ceil() as u64;
-                (MAX_SAMPLES, per_stretch(self.stamp_ns, self.mean_ns).max(least), length_ns, Watch::Nothing)
+                (
+                    MAX_SAMPLES,
+                    per_stretch(self.stamp_ns, self.mean_ns).max(least),
+                    length_ns,
+                    Watch::Nothing,
+                )
             }
             BlockKind::Stamped => {
                 let watch = match (free, self.one_way_bound_ns) {
@@ -403,8 +416,11 @@ impl Cell {
         start_ticks: u64,
         watch: Watch,
     ) -> Measured {
-        let stretches_ps: Vec<u64> =
-            report.times.windows(2).map(|pair| self.clock.ps(pair[1].saturating_sub(pair[0]))).collect();
+        let stretches_ps: Vec<u64> = report
+            .times
+            .windows(2)
+            .map(|pair| self.clock.ps(pair[1].saturating_sub(pair[0])))
+            .collect();
         let spins = self.class == Class::Spin;
         let gap_ns = spins.then(|| gap::vanished_ps(&stretches_ps) / 1000);
         let (cost, disturbance) = account(&report.threads, system, gap_ns);
@@ -419,7 +435,11 @@ impl Cell {
                 .times
                 .first()
                 .map_or(0.0, |first| self.clock.ns(first.saturating_sub(start_ticks)) / 1e9),
-            lead_cpus: if report.cpus.is_empty() { vec![self.planned.cell.cpus[0]] } else { report.cpus },
+            lead_cpus: if report.cpus.is_empty() {
+                vec![self.planned.cell.cpus[0]]
+            } else {
+                report.cpus
+            },
             follow_cpus: report.follow_cpus,
             one_way_ps,
             clock_bound_ns: self.one_way_bound_ns.unwrap_or(0.0),
@@ -442,7 +462,9 @@ impl Cell {
             .times
             .windows(2)
             .zip(&report.follow_times)
-            .flat_map(|(round, arrival)| [difference(*arrival, round[0]), difference(round[1], *arrival)])
+            .flat_map(|(round, arrival)| {
+                [difference(*arrival, round[0]), difference(round[1], *arrival)]
+            })
             .collect()
     }
 }

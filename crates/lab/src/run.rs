@@ -8,8 +8,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_machine::judge::{Observed, Usual, judge};
 use threadtoll_record::file::{Appender, Results};
 use threadtoll_record::{
-    Block, BlockKind, Cause, CpuNoise, Histogram, Line, OneWayBlock, Placement, PlannedCell, Record, Worst,
-    fold, timestamp,
+    Block, BlockKind, Cause, CpuNoise, Histogram, Line, OneWayBlock, Placement, PlannedCell,
+    Record, Worst, fold, timestamp,
 };
 
 use crate::contention::foretell;
@@ -93,14 +93,17 @@ fn measure_group(
     let seed = results.plan.seed ^ ((index as u64) << 32) ^ (u64::from(attempt) << 56);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let noise = &results.machine.noise;
-    let mut so_far: Vec<SoFar> = cells.iter().map(|planned| SoFar::new(noise, &planned.cell.cpus)).collect();
+    let mut so_far: Vec<SoFar> =
+        cells.iter().map(|planned| SoFar::new(noise, &planned.cell.cpus)).collect();
     let rounds = cells[0].budget.rounds;
     let blocks: usize = cells.iter().map(|planned| planned.budget.kinds().len()).sum();
     let all = u64::from(rounds) * blocks as u64;
     let mut done = 0;
     {
         let mut stage = rig.open(&results.machine, &cells)?;
-        if foretell_group(&mut *stage, results, (index, attempt), file, stop)? == Outcome::Interrupted {
+        if foretell_group(&mut *stage, results, (index, attempt), file, stop)?
+            == Outcome::Interrupted
+        {
             return Ok(Outcome::Interrupted);
         }
         let mut order: Vec<usize> = (0..cells.len()).collect();
@@ -115,7 +118,8 @@ fn measure_group(
                     let measured = stage.block(cell, kind)?;
                     let now = stage.now();
                     let place = Place { group: index, attempt, cell, round, kind };
-                    let block = to_block(results, &cells[cell], place, measured, now, &mut so_far[cell]);
+                    let block =
+                        to_block(results, &cells[cell], place, measured, now, &mut so_far[cell]);
                     if let Some(file) = file {
                         let mut kept = block.clone();
                         if !fold::keeps_histograms(&results.machine, &cells[cell].experiment) {
@@ -137,9 +141,11 @@ fn measure_group(
     rig.recheck()?;
     let at = timestamp(rig.now().unix_ns);
     let state = &mut results.groups[index];
-    let records = fold(&results.machine, &results.plan, index, attempt, &state.blocks, &state.foretold, &at);
+    let records =
+        fold(&results.machine, &results.plan, index, attempt, &state.blocks, &state.foretold, &at);
     if let Some(file) = file {
-        let lines: Vec<Line> = records.iter().map(|record| Line::Record(Box::new(record.clone()))).collect();
+        let lines: Vec<Line> =
+            records.iter().map(|record| Line::Record(Box::new(record.clone()))).collect();
         file.append(&lines)?;
     }
     records.iter().for_each(|record| observer.record(record));
@@ -163,7 +169,8 @@ fn foretell_group(
         let at = timestamp(stage.now().unix_ns);
         let place = foretell::Place { run: &results.plan.run, group, attempt, cell, at: &at };
         // A figure that no model accepts has no prediction; the record then says so by having none.
-        let Ok(foretold) = foretell::foretell(subject, &calibration, results.plan.seed, &place) else {
+        let Ok(foretold) = foretell::foretell(subject, &calibration, results.plan.seed, &place)
+        else {
             continue;
         };
         if let Some(file) = file {
@@ -283,7 +290,8 @@ fn to_block(
         min: min as f64 / 1000.0,
         max: max as f64 / 1000.0,
         histogram: Some(histogram.packed()),
-        over: stamped.then(|| measured.stretches_ps.iter().filter(|ps| **ps > over_ps).count() as u64),
+        over: stamped
+            .then(|| measured.stretches_ps.iter().filter(|ps| **ps > over_ps).count() as u64),
         one_way: None,
         same_cpu_share: None,
         contention: None,
@@ -317,7 +325,12 @@ fn to_block(
 }
 
 /// Makes a block one of a lock: its values are waits, which do not follow each other, or there are none.
-fn lock_block(mut block: Block, contended: Contended, pinned: bool, longest: &mut Longest) -> Block {
+fn lock_block(
+    mut block: Block,
+    contended: Contended,
+    pinned: bool,
+    longest: &mut Longest,
+) -> Block {
     let Contended { block: done, elapsed_ns, mut waits } = contended;
     if waits.is_empty() {
         let each = elapsed_ns as f64 / block.count.max(1) as f64;
@@ -380,7 +393,8 @@ fn worst(
     let mut candidates: Vec<usize> = (0..samples.len()).collect();
     let keep = WORST_PER_CELL.min(candidates.len());
     if keep < candidates.len() {
-        candidates.select_nth_unstable_by(keep, |a, b| samples[*b].cmp(&samples[*a]).then(a.cmp(b)));
+        candidates
+            .select_nth_unstable_by(keep, |a, b| samples[*b].cmp(&samples[*a]).then(a.cmp(b)));
         candidates.truncate(keep);
     }
     candidates.sort_unstable_by(|a, b| samples[*b].cmp(&samples[*a]).then(a.cmp(b)));

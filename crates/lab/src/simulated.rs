@@ -10,8 +10,9 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
-    BlockCost, BlockKind, Cell, ClockFacts, ClockSource, CpuNoise, CpuPlace, Disturbance, Grade, Machine,
-    Origin, Placement, PlannedCell, QueueSubject, Relation, Wait, Warning, fold, run_id, timestamp,
+    BlockCost, BlockKind, Cell, ClockFacts, ClockSource, CpuNoise, CpuPlace, Disturbance, Grade,
+    Machine, Origin, Placement, PlannedCell, QueueSubject, Relation, Wait, WaitFamily, Warning,
+    fold, run_id, timestamp,
 };
 
 use crate::contention::foretell::Calibration;
@@ -115,17 +116,22 @@ impl Rig for SimulatedRig {
         now(self.elapsed_ns)
     }
 
-    fn open<'a>(&'a mut self, _: &Machine, group: &[PlannedCell]) -> Result<Box<dyn Stage + 'a>, LabError> {
+    fn open<'a>(
+        &'a mut self,
+        _: &Machine,
+        group: &[PlannedCell],
+    ) -> Result<Box<dyn Stage + 'a>, LabError> {
         let mut cells = Vec::with_capacity(group.len());
         for planned in group {
             let cell = &planned.cell;
             let class = match (cell.lock(), cell.queue()) {
                 (Some(lock), _) => {
-                    Named::parse(&lock.lock).map_err(|_| LabError::UnknownLock(lock.lock.clone()))?;
+                    Named::parse(&lock.lock)
+                        .map_err(|_| LabError::UnknownLock(lock.lock.clone()))?;
                     Class::Sleep
                 }
                 (None, Some(queue)) => {
-                    let known = self.queues.find(&queue.queue).and_then(|known| known.way(queue.wait));
+                    let known = self.queues.of(queue).and_then(|known| known.way(queue.wait));
                     known.ok_or_else(|| LabError::UnknownQueue(cell.label()))?;
                     queue::class(queue.wait)
                 }
@@ -164,8 +170,9 @@ fn now(elapsed_ns: u64) -> Now {
 /// FNV-1a over what makes a cell what it is.
 fn fingerprint(cell: &Cell) -> u64 {
     let text = format!("{} {:?} {:?}", cell.label(), cell.placement, cell.cpus);
-    text.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    })
 }
 
 /// From 0.8 to 1.2, as the cell's name has it.
@@ -175,7 +182,7 @@ fn spread(cell: &Cell) -> f64 {
 
 /// The same for queues: a round trip, or the time per message.
 fn queue_ns(queue: &QueueSubject, streams: bool, cell: &Cell) -> f64 {
-    let spins = matches!(queue.wait, Wait::Spin | Wait::SpinYield | Wait::Poll);
+    let spins = queue.wait.family() == WaitFamily::Spinning;
     let whole = match (streams, queue.origin, queue.batch) {
         (false, _, _) if queue.wait == Wait::Adaptive => 260.0,
         (false, _, _) if spins => 240.0,
@@ -257,11 +264,14 @@ impl SimulatedCell {
         let stamped = kind == BlockKind::Stamped;
         let (rng, round) = &mut self.loops[usize::from(stamped)];
         // A third of the way through each group the machine changes its mind for a round, as virtual ones do.
-        let weather = if *round > 0 && *round == self.planned.budget.rounds / 3 { 1.5 } else { 1.0 };
+        let weather =
+            if *round > 0 && *round == self.planned.budget.rounds / 3 { 1.5 } else { 1.0 };
         *round += 1;
         let (stretches, per_stretch) = match kind {
             BlockKind::Stretch => (STRETCHES, (10_000.0 / self.value_ns).ceil().max(1.0) as u64),
-            BlockKind::Stamped => (self.planned.budget.stamped_count.unwrap_or(SAMPLES).clamp(2, SAMPLES), 1),
+            BlockKind::Stamped => {
+                (self.planned.budget.stamped_count.unwrap_or(SAMPLES).clamp(2, SAMPLES), 1)
+            }
         };
         let stamp_ns = if stamped { 10.0 } else { 0.0 };
         let mut stretches_ps: Vec<u64> = (0..stretches)
@@ -285,7 +295,8 @@ impl SimulatedCell {
             Class::Sleep if self.streams => (1.6, round_trips / 50),
             Class::Sleep => (0.7, 2 * round_trips),
         };
-        let one_way_ps = if stamped && cell.placement == Placement::Pinned && self.value_ns > 2000.0 {
+        let one_way_ps = if stamped && cell.placement == Placement::Pinned && self.value_ns > 2000.0
+        {
             stretches_ps
                 .iter()
                 .flat_map(|ps| [(*ps / 2) as i64 + 50_000, (*ps / 2) as i64 - 50_000])
@@ -295,7 +306,10 @@ impl SimulatedCell {
         };
         let pick = |rng: &mut Xoshiro256PlusPlus| cell.cpus[rng.random_range(0..cell.cpus.len())];
         let (lead_cpus, follow_cpus) = if stamped && cell.placement == Placement::Free {
-            ((0..=stretches).map(|_| pick(rng)).collect(), (0..stretches).map(|_| pick(rng)).collect())
+            (
+                (0..=stretches).map(|_| pick(rng)).collect(),
+                (0..stretches).map(|_| pick(rng)).collect(),
+            )
         } else {
             (vec![cell.cpus[0]], Vec::new())
         };

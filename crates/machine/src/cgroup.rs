@@ -30,7 +30,10 @@ impl CpuGroups {
 
     /// Their `cpu.stat` files, open.
     pub(crate) fn accounts(&self) -> Vec<File> {
-        self.directories.iter().filter_map(|directory| File::open(directory.join("cpu.stat")).ok()).collect()
+        self.directories
+            .iter()
+            .filter_map(|directory| File::open(directory.join("cpu.stat")).ok())
+            .collect()
     }
 }
 
@@ -43,8 +46,12 @@ pub(crate) fn throttled(stat: &[u8]) -> Option<u64> {
 fn quota(directory: &Path) -> Option<f64> {
     // Version 2: "max 100000" or "50000 100000". Version 1: -1 or microseconds, the period in a file of its own.
     let (quota, period) = match text(directory.join("cpu.max")) {
-        Some(max) => max.split_once(' ').map(|(quota, period)| (quota.to_owned(), period.to_owned()))?,
-        None => (text(directory.join("cpu.cfs_quota_us"))?, text(directory.join("cpu.cfs_period_us"))?),
+        Some(max) => {
+            max.split_once(' ').map(|(quota, period)| (quota.to_owned(), period.to_owned()))?
+        }
+        None => {
+            (text(directory.join("cpu.cfs_quota_us"))?, text(directory.join("cpu.cfs_period_us"))?)
+        }
     };
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
     (quota > 0.0 && period > 0.0 && (quota / period).is_finite()).then_some(quota / period)
@@ -56,7 +63,8 @@ fn directories(memberships: &str, mounts: &str) -> Vec<PathBuf> {
     for line in memberships.lines() {
         // hierarchy:controllers:path; the unified hierarchy is 0 and names no controllers.
         let mut fields = line.splitn(3, ':');
-        let (Some(hierarchy), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next())
+        let (Some(hierarchy), Some(controllers), Some(path)) =
+            (fields.next(), fields.next(), fields.next())
         else {
             continue;
         };
@@ -106,7 +114,8 @@ impl<'a> Mount<'a> {
         // A path that climbs out of what is visible ("/../..") says only that the group is elsewhere; and a group that is
         // not below the mount's root is seen, if at all, as the mount itself (containers without a group namespace).
         let climbs = group.components().any(|component| component == Component::ParentDir);
-        let below = group.strip_prefix(&self.root).ok().filter(|_| !climbs).unwrap_or(Path::new(""));
+        let below =
+            group.strip_prefix(&self.root).ok().filter(|_| !climbs).unwrap_or(Path::new(""));
         below.ancestors().map(|part| self.point.join(part)).collect()
     }
 }
@@ -114,7 +123,10 @@ impl<'a> Mount<'a> {
 /// Blanks and backslashes stand in mountinfo as octal numbers.
 fn unescape(text: &str) -> PathBuf {
     PathBuf::from(
-        text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\"),
+        text.replace("\\040", " ")
+            .replace("\\011", "\t")
+            .replace("\\012", "\n")
+            .replace("\\134", "\\"),
     )
 }
 
@@ -144,7 +156,8 @@ mod tests {
         (root, groups)
     }
 
-    const UNIFIED: &str = "29 23 0:26 / @/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
+    const UNIFIED: &str =
+        "29 23 0:26 / @/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
 
     #[test]
     fn the_tightest_quota_on_the_way_up_holds() {
@@ -153,7 +166,10 @@ mod tests {
             UNIFIED,
             &[
                 ("cgroup/user.slice/app.scope/cpu.max", "400000 100000\n"),
-                ("cgroup/user.slice/app.scope/cpu.stat", "usage_usec 5\nnr_periods 9\nnr_throttled 3\n"),
+                (
+                    "cgroup/user.slice/app.scope/cpu.stat",
+                    "usage_usec 5\nnr_periods 9\nnr_throttled 3\n",
+                ),
                 ("cgroup/user.slice/cpu.max", "150000 100000\n"),
                 ("cgroup/user.slice/cpu.stat", "nr_throttled 4\n"),
                 ("cgroup/cpu.stat", "usage_usec 5\n"),
@@ -198,8 +214,11 @@ mod tests {
     fn containers_show_only_their_own_part() {
         // Without a group namespace: the path is the host's, the mount shows only the container's group.
         let mount = "29 23 0:26 /docker/abc @/cgroup rw - cgroup2 cgroup rw\n";
-        let (_root, groups) =
-            machine("0::/docker/abc/inner\n", mount, &[("cgroup/inner/cpu.max", "200000 100000\n")]);
+        let (_root, groups) = machine(
+            "0::/docker/abc/inner\n",
+            mount,
+            &[("cgroup/inner/cpu.max", "200000 100000\n")],
+        );
         assert_eq!(groups.quota_cpus(), Some(2.0));
         // A path that climbs out of the namespace, and one of another mount: what is seen is the mount itself.
         for path in ["/../../elsewhere", "/elsewhere"] {
@@ -218,13 +237,19 @@ mod tests {
 
     #[test]
     fn garbage_grants_nothing_and_takes_nothing() {
-        for max in ["", "max", "100000", "0 0", "1 0", "-5 100000", "nan 100000", "inf 1", "a b", "\u{0}"] {
+        for max in
+            ["", "max", "100000", "0 0", "1 0", "-5 100000", "nan 100000", "inf 1", "a b", "\u{0}"]
+        {
             let (_root, groups) = machine("0::/\n", UNIFIED, &[("cgroup/cpu.max", max)]);
             assert_eq!(groups.quota_cpus(), None, "{max:?}");
         }
-        for (cgroup, mounts) in
-            [("", ""), ("0::", UNIFIED), ("x", "y - z"), ("0::/\n", "1 2 - cgroup2"), (":::", "- - -")]
-        {
+        for (cgroup, mounts) in [
+            ("", ""),
+            ("0::", UNIFIED),
+            ("x", "y - z"),
+            ("0::/\n", "1 2 - cgroup2"),
+            (":::", "- - -"),
+        ] {
             let (_root, groups) = machine(cgroup, mounts, &[]);
             assert_eq!(groups.quota_cpus(), None);
         }

@@ -123,7 +123,12 @@ pub struct Clock {
 }
 
 impl Clock {
-    pub(crate) fn new(counter: Counter, tick_ns: f64, aux_names_cpu: bool, origin: Moment) -> Clock {
+    pub(crate) fn new(
+        counter: Counter,
+        tick_ns: f64,
+        aux_names_cpu: bool,
+        origin: Moment,
+    ) -> Clock {
         let tick_ps_fixed = (tick_ns * 1e3 * (1u64 << 32) as f64).round() as u64;
         Clock { counter, tick_ns, tick_ps_fixed, aux_names_cpu, origin }
     }
@@ -152,7 +157,8 @@ impl Clock {
     /// A difference of stamps in picoseconds, rounded down; `u64::MAX` (213 days) where it does not fit.
     #[inline(always)]
     pub fn ps(&self, ticks: u64) -> u64 {
-        u64::try_from((u128::from(ticks) * u128::from(self.tick_ps_fixed)) >> 32).unwrap_or(u64::MAX)
+        u64::try_from((u128::from(ticks) * u128::from(self.tick_ps_fixed)) >> 32)
+            .unwrap_or(u64::MAX)
     }
 
     /// How many ticks are not shorter than `ns` nanoseconds: what a loop that is to last so long compares with.
@@ -215,7 +221,9 @@ mod tests {
         assert_eq!(two_gigahertz_and_a_half.ps(0), 0);
         assert!((two_gigahertz_and_a_half.ps(5).abs_diff(2_000)) <= 1);
         // A minute in a histogram's picoseconds, and far more than any histogram holds.
-        assert!(two_gigahertz_and_a_half.ps(150_000_000_000).abs_diff(60_000_000_000_000) < 100_000);
+        assert!(
+            two_gigahertz_and_a_half.ps(150_000_000_000).abs_diff(60_000_000_000_000) < 100_000
+        );
         assert_eq!(clock(1.0).ps(u64::MAX), u64::MAX);
         assert_eq!(clock(1.0).ps(1), 1_000);
         assert!((clock(41.666).ns(3) - 124.998).abs() < 1e-9);
@@ -227,16 +235,27 @@ mod tests {
         let at = |ticks, raw_ns, width_ticks| Moment { ticks, raw_ns, width_ticks };
         let start = at(1_000, 5_000, 20);
         assert_eq!(drift_ppm(start, at(2_000, 5_500, 20), 0.5), 0.0);
-        assert_eq!(drift_ppm(start, at(2_010, 5_500, 20), 0.5), 0.0, "within the width of the readings");
+        assert_eq!(
+            drift_ppm(start, at(2_010, 5_500, 20), 0.5),
+            0.0,
+            "within the width of the readings"
+        );
         let second = at(1_000 + 2_002_000_000, 5_000 + 1_000_000_000, 20);
         assert!((drift_ppm(start, second, 0.5) - 1_000.0).abs() < 0.1);
-        assert!(drift_ppm(start, at(0, 1_000_005_000, 20), 0.5) > 900_000.0, "a counter that was reset");
-        assert!(drift_ppm(start, at(1_000_000, 5_000, 20), 0.5).is_infinite(), "time stood still meanwhile");
+        assert!(
+            drift_ppm(start, at(0, 1_000_005_000, 20), 0.5) > 900_000.0,
+            "a counter that was reset"
+        );
+        assert!(
+            drift_ppm(start, at(1_000_000, 5_000, 20), 0.5).is_infinite(),
+            "time stood still meanwhile"
+        );
     }
 
     #[test]
     fn refusals_say_what_to_do() {
-        let coarse = ClockRefused::Coarse { clock: ClockSource::MonotonicRaw, step_ns: 4_000_000.0 };
+        let coarse =
+            ClockRefused::Coarse { clock: ClockSource::MonotonicRaw, step_ns: 4_000_000.0 };
         assert_eq!(
             coarse.to_string(),
             "the clock CLOCK_MONOTONIC_RAW moves in steps of 4000000 ns, and a hand-off takes less; choose a finer \

@@ -65,7 +65,9 @@ impl ThreadCounters {
             user_ns: cpu_ns.saturating_sub(system_ns),
             system_ns,
             voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
-            involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
+            involuntary_switches: self
+                .involuntary_switches
+                .saturating_sub(earlier.involuntary_switches),
             page_faults: self.page_faults.saturating_sub(earlier.page_faults),
             run_queue_ns: difference(self.run_queue_ns, earlier.run_queue_ns),
             migrations: difference(self.migrations, earlier.migrations),
@@ -101,7 +103,11 @@ impl ThreadProbe {
     pub fn new() -> ThreadProbe {
         // `thread-self` is resolved when it is opened: the files stay those of this thread.
         let open = |name: &str| File::open(format!("/proc/thread-self/{name}")).ok();
-        let probe = ThreadProbe { schedstat: open("schedstat"), sched: open("sched"), not_send: PhantomData };
+        let probe = ThreadProbe {
+            schedstat: open("schedstat"),
+            sched: open("sched"),
+            not_send: PhantomData,
+        };
         // The first sample brings in the stack that samples need: no block shall be charged with those page faults.
         probe.sample();
         probe
@@ -228,7 +234,8 @@ impl SystemProbe {
         cpus.sort_unstable();
         cpus.dedup();
         let heat = |cpu: &u32| {
-            let path = format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count");
+            let path =
+                format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count");
             File::open(path).ok()
         };
         SystemProbe {
@@ -260,7 +267,10 @@ impl SystemProbe {
             );
         }
         for file in &self.groups {
-            add(&mut throttled, read_whole(file, &mut self.buffer).and_then(crate::cgroup::throttled));
+            add(
+                &mut throttled,
+                read_whole(file, &mut self.buffer).and_then(crate::cgroup::throttled),
+            );
         }
         SystemCounters { steal_ns: ticks.map(|ticks| ticks * self.tick_ns), throttled }
     }
@@ -321,7 +331,8 @@ pub fn account(
     gap_ns: Option<u64>,
 ) -> (BlockCost, Disturbance) {
     let sum = |field: fn(&ThreadCounters) -> u64| ends.iter().map(field).sum();
-    let known = |field: fn(&ThreadCounters) -> Option<u64>| ends.iter().map(field).sum::<Option<u64>>();
+    let known =
+        |field: fn(&ThreadCounters) -> Option<u64>| ends.iter().map(field).sum::<Option<u64>>();
     let cost = BlockCost {
         user_ns: sum(|end| end.user_ns),
         system_ns: sum(|end| end.system_ns),
@@ -353,12 +364,17 @@ mod tests {
                       se.nr_migrations                             :                   12\nnr_switches : 3\n";
         assert_eq!(migrations(sched), Some(12));
         assert_eq!(migrations(b"nr_switches : 3\n"), None);
-        let stat = b"cpu  46157 0 6459 184931 330 0 44 100 0 0\ncpu0 22602 0 3100 93212 31 0 8 50 0 0\n\
+        let stat =
+            b"cpu  46157 0 6459 184931 330 0 44 100 0 0\ncpu0 22602 0 3100 93212 31 0 8 50 0 0\n\
                      cpu1 1 2 3 4 5 6 7 80 9 10\ncpu10 0 0 0 0 0 0 0 7 0 0\nintr 1 2 3\n";
         assert_eq!(steal_ticks(stat, &[0]), Some(50));
         assert_eq!(steal_ticks(stat, &[0, 1]), Some(130));
         assert_eq!(steal_ticks(stat, &[10]), Some(7));
-        assert_eq!(steal_ticks(stat, &[2]), None, "an unknown CPU must not count as an undisturbed one");
+        assert_eq!(
+            steal_ticks(stat, &[2]),
+            None,
+            "an unknown CPU must not count as an undisturbed one"
+        );
         assert_eq!(steal_ticks(b"cpu0 1 2 3\n", &[0]), None);
     }
 

@@ -12,7 +12,8 @@ use crate::sysfs::text;
 /// Model of the CPUs, from `/proc/cpuinfo`; several where they differ.
 pub(crate) fn cpu_model(proc: &Path) -> String {
     let cpuinfo = text(proc.join("cpuinfo")).unwrap_or_default();
-    let board = text(proc.join("device-tree/model")).map(|model| model.trim_end_matches('\0').to_owned());
+    let board =
+        text(proc.join("device-tree/model")).map(|model| model.trim_end_matches('\0').to_owned());
     model_in(&cpuinfo).or(board).unwrap_or_else(|| format!("unknown {}", std::env::consts::ARCH))
 }
 
@@ -94,7 +95,8 @@ fn hypervisor_named(signature: &[u8; 12]) -> String {
         b"VBoxVBoxVBox" => "virtualbox",
         b"Jailhouse\0\0\0" => "jailhouse",
         other => {
-            let printable = other.iter().filter(|byte| byte.is_ascii_graphic()).map(|&byte| char::from(byte));
+            let printable =
+                other.iter().filter(|byte| byte.is_ascii_graphic()).map(|&byte| char::from(byte));
             let name: String = printable.collect::<String>().to_lowercase();
             return if name.is_empty() { "unknown".into() } else { name };
         }
@@ -145,7 +147,9 @@ fn dmi_hypervisor(vendor: &str, product: &str) -> Option<String> {
 pub(crate) fn governor(sys: &Path, cpus: &[u32]) -> Option<String> {
     let governors: BTreeSet<String> = cpus
         .iter()
-        .filter_map(|cpu| text(sys.join(format!("devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"))))
+        .filter_map(|cpu| {
+            text(sys.join(format!("devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")))
+        })
         .filter(|governor| !governor.is_empty())
         .collect();
     (!governors.is_empty()).then(|| governors.into_iter().collect::<Vec<_>>().join("+"))
@@ -196,9 +200,13 @@ mod tests {
     fn models_as_kernels_print_them() {
         let x86 = "processor\t: 0\nmodel\t\t: 17\nmodel name\t: AMD EPYC 9B14\n\nprocessor\t: 1\nmodel name\t: AMD EPYC 9B14\n";
         assert_eq!(model_in(x86).as_deref(), Some("AMD EPYC 9B14"));
-        let core = |part: &str| format!("processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: {part}\n\n");
+        let core =
+            |part: &str| format!("processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: {part}\n\n");
         assert_eq!(model_in(&(core("0xd0c") + &core("0xd0c"))).as_deref(), Some("Neoverse-N1"));
-        assert_eq!(model_in(&(core("0xd05") + &core("0xd0b"))).as_deref(), Some("Cortex-A55 + Cortex-A76"));
+        assert_eq!(
+            model_in(&(core("0xd05") + &core("0xd0b"))).as_deref(),
+            Some("Cortex-A55 + Cortex-A76")
+        );
         assert_eq!(model_in(&core("0xfff")).as_deref(), Some("Arm implementer 0x41 part 0xfff"));
         assert_eq!(model_in("hart : 0\nuarch : sifive,u74-mc\n").as_deref(), Some("sifive,u74-mc"));
         assert_eq!(model_in("model name :\n"), None);

@@ -77,7 +77,11 @@ fn calibrate(counter: Counter) -> Option<Calibration> {
         }
         Moment::take(counter)
     });
-    rate(&moments).map(|(tick_ns, drift_ppm)| Calibration { tick_ns, drift_ppm, origin: moments[0] })
+    rate(&moments).map(|(tick_ns, drift_ppm)| Calibration {
+        tick_ns,
+        drift_ppm,
+        origin: moments[0],
+    })
 }
 
 /// The length of a tick over all windows, and by how much the worst window disagrees.
@@ -96,15 +100,22 @@ fn rate(moments: &[Moment]) -> Option<(f64, f64)> {
 }
 
 /// Measures step and read cost of a calibrated counter and refuses it if they are no good.
-fn look_at(counter: Counter, calibration: Calibration) -> Result<(Clock, ClockFacts), ClockRefused> {
+fn look_at(
+    counter: Counter,
+    calibration: Calibration,
+) -> Result<(Clock, ClockFacts), ClockRefused> {
     let Calibration { tick_ns, drift_ppm, origin } = calibration;
     let source = counter.source();
     let step_ns = match durations(counter) {
-        Err(by) => return Err(ClockRefused::Backwards { clock: source, by_ns: by as f64 * tick_ns }),
-        Ok(mut durations) => match typical_step(&mut durations).or_else(|| wait_for_step(counter)) {
-            None => return Err(ClockRefused::Still { clock: source }),
-            Some(step) => step as f64 * tick_ns,
-        },
+        Err(by) => {
+            return Err(ClockRefused::Backwards { clock: source, by_ns: by as f64 * tick_ns });
+        }
+        Ok(mut durations) => {
+            match typical_step(&mut durations).or_else(|| wait_for_step(counter)) {
+                None => return Err(ClockRefused::Still { clock: source }),
+                Some(step) => step as f64 * tick_ns,
+            }
+        }
     };
     if step_ns > COARSEST_STEP_NS {
         return Err(ClockRefused::Coarse { clock: source, step_ns });
@@ -237,7 +248,9 @@ fn is_invariant() -> bool {
 fn kernel_calls_invariant() -> bool {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-    ["constant_tsc", "nonstop_tsc"].iter().all(|wanted| flags.split_whitespace().any(|flag| flag == *wanted))
+    ["constant_tsc", "nonstop_tsc"]
+        .iter()
+        .all(|wanted| flags.split_whitespace().any(|flag| flag == *wanted))
 }
 
 /// Whether `rdtscp` exists and its extra register really names the CPU, as some hypervisors and emulators neglect.

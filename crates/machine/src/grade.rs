@@ -110,7 +110,8 @@ pub struct Findings<'a> {
 
 /// The grade of a machine and what stands in the way, the gravest first.
 pub fn grade(findings: &Findings<'_>) -> (Grade, Vec<Warning>) {
-    let mut found: Vec<(Grade, Warning)> = CHECKS.iter().filter_map(|check| check(findings)).collect();
+    let mut found: Vec<(Grade, Warning)> =
+        CHECKS.iter().filter_map(|check| check(findings)).collect();
     found.sort_by_key(|(cap, _)| std::cmp::Reverse(*cap));
     let grade = found.first().map_or(Grade::A, |(cap, _)| *cap);
     (grade, found.into_iter().map(|(_, warning)| warning).collect())
@@ -181,7 +182,10 @@ fn quota(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let (cap, effect) = if quota < needed {
         (Grade::D, "two threads that spin are throttled for tens of milliseconds at a time")
     } else {
-        (Grade::C, "experiments with more threads than that are throttled for tens of milliseconds at a time")
+        (
+            Grade::C,
+            "experiments with more threads than that are throttled for tens of milliseconds at a time",
+        )
     };
     let text = format!(
         "The control group grants {quota:.2} CPUs of time on {} CPUs: {effect}. Lift the quota (cpu.max, docker --cpus) \
@@ -238,7 +242,8 @@ fn busy(found: &Findings<'_>) -> Option<(Grade, Warning)> {
 
 /// Only where the finer account is missing.
 fn load(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let load = found.load_per_cpu.filter(|&load| found.queued_share.is_none() && load > BUSY_LOAD)?;
+    let load =
+        found.load_per_cpu.filter(|&load| found.queued_share.is_none() && load > BUSY_LOAD)?;
     let text = format!(
         "Over the last minute {load:.1} programs wanted to run for each CPU. If they still do, stop them or measure on \
          CPUs that they do not use (--cpus)."
@@ -283,7 +288,8 @@ fn virtual_machine(found: &Findings<'_>) -> Option<(Grade, Warning)> {
 
 fn not_watched(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let text = "How still the CPUs are was not looked at. Run `threadtoll check` to find out.";
-    (found.noise.is_empty() && !found.synthetic).then(|| warn(Grade::B, "not-watched", text.into()))?
+    (found.noise.is_empty() && !found.synthetic)
+        .then(|| warn(Grade::B, "not-watched", text.into()))?
 }
 
 fn no_schedstat(found: &Findings<'_>) -> Option<(Grade, Warning)> {
@@ -412,8 +418,10 @@ mod tests {
     fn every_finding_caps_where_the_table_says() {
         let noise = [still_cpu(0, 0.001, 20_000), still_cpu(1, 0.001, 20_000)];
         let clock = |step_ns, read_ns| ClockFacts { step_ns, read_ns, ..CLOCK };
-        let (step_10, step_100, step_500) = (clock(10.0, 20.0), clock(100.0, 20.0), clock(500.0, 20.0));
-        let (cost_100, cost_300, cost_900) = (clock(0.4, 100.0), clock(0.4, 300.0), clock(0.4, 900.0));
+        let (step_10, step_100, step_500) =
+            (clock(10.0, 20.0), clock(100.0, 20.0), clock(500.0, 20.0));
+        let (cost_100, cost_300, cost_900) =
+            (clock(0.4, 100.0), clock(0.4, 300.0), clock(0.4, 900.0));
         let base = || best(&noise);
         let table = [
             (Findings { clock: &step_10, ..base() }, Grade::B, "clock-step"),
@@ -456,8 +464,11 @@ mod tests {
     #[test]
     fn stillness_is_that_of_the_noisier_half() {
         let of = |cpus: &[(f64, u64)]| {
-            let noise: Vec<CpuNoise> =
-                cpus.iter().zip(0..).map(|(&(lost, longest), cpu)| still_cpu(cpu, lost, longest)).collect();
+            let noise: Vec<CpuNoise> = cpus
+                .iter()
+                .zip(0..)
+                .map(|(&(lost, longest), cpu)| still_cpu(cpu, lost, longest))
+                .collect();
             graded(&best(&noise)).0
         };
         assert_eq!(of(&[(0.001, 20_000), (0.015, 20_000)]), Grade::B, "of two, the noisier");

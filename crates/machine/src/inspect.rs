@@ -120,15 +120,16 @@ impl Stillness {
         let stolen = probe.sample().delta(&before).steal_ns;
         let time: u64 = watched.iter().map(|watched| watched.noise.watched_ns).sum();
         // The first tick that shows may have gathered before the watch began.
-        let steal_share = stolen
-            .filter(|_| time > 0)
-            .map(|ns| ns.saturating_sub(probe.tick_ns() * watched.len() as u64) as f64 / time as f64);
+        let steal_share = stolen.filter(|_| time > 0).map(|ns| {
+            ns.saturating_sub(probe.tick_ns() * watched.len() as u64) as f64 / time as f64
+        });
         Stillness { watched, steal_share }
     }
 
     /// Share of the time that the watching threads stood behind others, all CPUs together.
     fn queued_share(&self) -> Option<f64> {
-        let queued: u64 = self.watched.iter().map(|watched| watched.run_queue_ns).sum::<Option<u64>>()?;
+        let queued: u64 =
+            self.watched.iter().map(|watched| watched.run_queue_ns).sum::<Option<u64>>()?;
         let time: u64 = self.watched.iter().map(|watched| watched.noise.watched_ns).sum();
         (time > 0).then(|| queued as f64 / time as f64)
     }
@@ -149,7 +150,8 @@ mod tests {
     #[test]
     fn this_machine_is_described() {
         let _alone = crate::lock::machine_lock().unwrap();
-        let (machine, clock) = inspect(options(Path::new("/sys"), Duration::from_millis(20))).unwrap();
+        let (machine, clock) =
+            inspect(options(Path::new("/sys"), Duration::from_millis(20))).unwrap();
         assert!(!machine.synthetic && !machine.simulated);
         assert_eq!(machine.cpus as usize, machine.topology.len());
         assert_eq!(machine.allowed, allowed_cpus());

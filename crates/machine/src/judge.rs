@@ -96,7 +96,8 @@ impl Recent {
 impl Usual {
     /// What is known before the first block: what threads that spun on these CPUs lost when the machine was inspected.
     pub fn of(noise: &[CpuNoise], cpus: &[u32]) -> Usual {
-        let lost = noise.iter().filter(|noise| cpus.contains(&noise.cpu)).map(|noise| noise.lost_share);
+        let lost =
+            noise.iter().filter(|noise| cpus.contains(&noise.cpu)).map(|noise| noise.lost_share);
         Usual { gap_share: lost.reduce(f64::max), ..Usual::default() }
     }
 
@@ -105,7 +106,8 @@ impl Usual {
         let Disturbance { run_queue_ns, gap_ns, .. } = *block.disturbance;
         // Few wake-ups say little about the usual one: a single one that waited would excuse all that follow.
         if let (Some(ns), true) = (run_queue_ns, block.voluntary_switches >= 100) {
-            self.wake_ns = Some(self.wakes.median_with(ns as f64 / block.voluntary_switches as f64));
+            self.wake_ns =
+                Some(self.wakes.median_with(ns as f64 / block.voluntary_switches as f64));
         }
         if let (Some(ns), true) = (gap_ns, block.spins && block.elapsed_ns > 0) {
             self.gap_share = Some(self.gaps.median_with(ns as f64 / block.elapsed_ns as f64));
@@ -123,14 +125,18 @@ pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
             causes.push(cause);
         }
     };
-    let Disturbance { migrations, steal_ns, page_faults, gap_ns, throttled, .. } = *block.disturbance;
+    let Disturbance { migrations, steal_ns, page_faults, gap_ns, throttled, .. } =
+        *block.disturbance;
     let elapsed = block.elapsed_ns as f64;
     let pinned = block.placement == Placement::Pinned;
     let queued = block.queued_ns();
 
     mark(Cause::Migration, pinned && migrations.is_some_and(|count| count > 0));
     mark(Cause::InvoluntarySwitch, pinned && block.switches_matter(queued));
-    mark(Cause::RunQueueDelay, pinned && queued.is_some_and(|ns| ns > 0.0 && ns >= QUEUED_SHARE * elapsed));
+    mark(
+        Cause::RunQueueDelay,
+        pinned && queued.is_some_and(|ns| ns > 0.0 && ns >= QUEUED_SHARE * elapsed),
+    );
     let stolen = steal_ns.unwrap_or(0) as f64;
     mark(Cause::Steal, stolen > 0.0 && stolen >= STEAL_SHARE * elapsed * f64::from(block.cpus));
     let usual_gap = USUAL_FACTOR * block.usual.gap_share.unwrap_or(0.0) * elapsed;
@@ -233,13 +239,22 @@ mod tests {
         let disturbance = nothing();
         let switched = Observed { involuntary_switches: 1, ..still(&disturbance) };
         assert_eq!(judge(&switched), []);
-        assert_eq!(judge(&Observed { kind: BlockKind::Stamped, ..switched }), [Cause::InvoluntarySwitch]);
+        assert_eq!(
+            judge(&Observed { kind: BlockKind::Stamped, ..switched }),
+            [Cause::InvoluntarySwitch]
+        );
         assert_eq!(judge(&Observed { involuntary_switches: 100, ..switched }), []);
-        assert_eq!(judge(&Observed { involuntary_switches: 101, ..switched }), [Cause::InvoluntarySwitch]);
+        assert_eq!(
+            judge(&Observed { involuntary_switches: 101, ..switched }),
+            [Cause::InvoluntarySwitch]
+        );
         let away = Disturbance { run_queue_ns: Some(MS / 2), ..nothing() };
         assert_eq!(judge(&Observed { disturbance: &away, ..switched }), [Cause::InvoluntarySwitch]);
         let unknown = Disturbance { run_queue_ns: None, ..nothing() };
-        assert_eq!(judge(&Observed { disturbance: &unknown, ..switched }), [Cause::InvoluntarySwitch]);
+        assert_eq!(
+            judge(&Observed { disturbance: &unknown, ..switched }),
+            [Cause::InvoluntarySwitch]
+        );
     }
 
     #[test]
@@ -247,15 +262,22 @@ mod tests {
         let busy = Disturbance { migrations: Some(9), run_queue_ns: Some(90 * MS), ..nothing() };
         for placement in [Placement::SameCpu, Placement::Free] {
             for kind in [BlockKind::Stretch, BlockKind::Stamped] {
-                let block = Observed { placement, kind, involuntary_switches: 5_000, ..still(&busy) };
+                let block =
+                    Observed { placement, kind, involuntary_switches: 5_000, ..still(&busy) };
                 assert_eq!(judge(&block), [], "{placement} {kind:?}");
             }
         }
         let faults = Disturbance { page_faults: FREE_PAGE_FAULTS, ..nothing() };
         assert_eq!(judge(&Observed { placement: Placement::Free, ..still(&faults) }), []);
-        assert_eq!(judge(&Observed { placement: Placement::SameCpu, ..still(&faults) }), [Cause::PageFault]);
+        assert_eq!(
+            judge(&Observed { placement: Placement::SameCpu, ..still(&faults) }),
+            [Cause::PageFault]
+        );
         let hypervisor = Disturbance { steal_ns: Some(10 * MS), ..nothing() };
-        assert_eq!(judge(&Observed { placement: Placement::Free, ..still(&hypervisor) }), [Cause::Steal]);
+        assert_eq!(
+            judge(&Observed { placement: Placement::Free, ..still(&hypervisor) }),
+            [Cause::Steal]
+        );
     }
 
     #[test]
@@ -288,7 +310,11 @@ mod tests {
             (2 * MS, 100, Some(20_000.0)),
         ] {
             let disturbance = queued(ns);
-            usual.learn(&Observed { spins: false, voluntary_switches: wakes, ..still(&disturbance) });
+            usual.learn(&Observed {
+                spins: false,
+                voluntary_switches: wakes,
+                ..still(&disturbance)
+            });
             assert_eq!(usual.wake_ns, expected);
         }
         usual.learn(&Observed { voluntary_switches: 100, ..still(&Disturbance::default()) });
@@ -312,8 +338,13 @@ mod tests {
 
     #[test]
     fn gaps_that_the_machine_always_has_mark_no_block() {
-        let noise =
-            |cpu, lost_share| CpuNoise { cpu, watched_ns: 1, gaps: vec![], lost_share, longest_ns: 0 };
+        let noise = |cpu, lost_share| CpuNoise {
+            cpu,
+            watched_ns: 1,
+            gaps: vec![],
+            lost_share,
+            longest_ns: 0,
+        };
         let noise = [noise(0, 0.01), noise(1, 0.02), noise(2, 0.5)];
         assert_eq!(Usual::of(&noise, &[7]).gap_share, None);
         let mut usual = Usual::of(&noise, &[0, 1]);
@@ -342,7 +373,8 @@ mod tests {
             gap_ns: Some(50 * MS),
             throttled: Some(2),
         };
-        let causes = judge(&Observed { kind: BlockKind::Stamped, involuntary_switches: 1, ..still(&all) });
+        let causes =
+            judge(&Observed { kind: BlockKind::Stamped, involuntary_switches: 1, ..still(&all) });
         assert_eq!(causes.len(), 7);
         assert!(causes.is_sorted());
     }

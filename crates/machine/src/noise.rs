@@ -55,7 +55,11 @@ pub(crate) fn watch_all(cpus: &[u32], budget: Duration, clock: &Clock) -> Vec<Wa
         .flat_map(|round| {
             watch(round, duration, clock).unwrap_or_else(|_| {
                 // One that cannot be watched (taken offline meanwhile) must not cost the others of its round.
-                round.iter().filter_map(|&cpu| watch(&[cpu], duration, clock).ok()).flatten().collect()
+                round
+                    .iter()
+                    .filter_map(|&cpu| watch(&[cpu], duration, clock).ok())
+                    .flatten()
+                    .collect()
             })
         })
         .collect()
@@ -67,7 +71,8 @@ fn share(cpus: &[u32], budget: Duration) -> (Vec<u32>, Duration) {
     cpus.sort_unstable();
     cpus.dedup();
     let affordable = (budget.as_nanos() / SHORTEST_WATCH.as_nanos()).max(1);
-    let affordable = usize::try_from(affordable).unwrap_or(usize::MAX).saturating_mul(WATCHED_AT_ONCE);
+    let affordable =
+        usize::try_from(affordable).unwrap_or(usize::MAX).saturating_mul(WATCHED_AT_ONCE);
     if cpus.len() > affordable {
         cpus = (0..affordable).map(|index| cpus[index * cpus.len() / affordable]).collect();
     }
@@ -84,12 +89,17 @@ fn watch(cpus: &[u32], duration: Duration, clock: &Clock) -> Result<Vec<Watched>
                 pin_to(&[cpu])?;
                 Ok(spin(cpu, duration, clock))
             };
-            thread::Builder::new().name(format!("watch-{cpu}")).spawn_scoped(scope, work).map_err(no_thread)
+            thread::Builder::new()
+                .name(format!("watch-{cpu}"))
+                .spawn_scoped(scope, work)
+                .map_err(no_thread)
         };
         // All are started before the first is waited for.
         let threads: Vec<_> = cpus.iter().map(start).collect();
         let ended = threads.into_iter().map(|started| {
-            started?.join().unwrap_or_else(|_| Err(no_thread(io::Error::other("the watching thread died"))))
+            started?
+                .join()
+                .unwrap_or_else(|_| Err(no_thread(io::Error::other("the watching thread died"))))
         });
         ended.collect()
     })
@@ -147,7 +157,13 @@ struct Gaps {
 
 impl Gaps {
     fn new(shortest: u64, ticks: impl Fn(u64) -> u64) -> Gaps {
-        Gaps { shortest, bounds: CLASSES_NS.map(ticks), counts: [0; CLASSES_NS.len()], lost: 0, longest: 0 }
+        Gaps {
+            shortest,
+            bounds: CLASSES_NS.map(ticks),
+            counts: [0; CLASSES_NS.len()],
+            lost: 0,
+            longest: 0,
+        }
     }
 
     #[cold]

@@ -46,7 +46,8 @@ const WORD_BITS: usize = u64::BITS as usize;
 ///
 /// Where the kernel does not say (some sandboxes), the CPU it runs on at this moment: never empty.
 pub fn allowed_cpus() -> Vec<u32> {
-    read_affinity().unwrap_or_else(|_| vec![Some(current_cpu()).filter(|&cpu| cpu < MAX_CPUS).unwrap_or(0)])
+    read_affinity()
+        .unwrap_or_else(|_| vec![Some(current_cpu()).filter(|&cpu| cpu < MAX_CPUS).unwrap_or(0)])
 }
 
 fn read_affinity() -> io::Result<Vec<u32>> {
@@ -72,7 +73,8 @@ fn read_affinity() -> io::Result<Vec<u32>> {
 /// The kernel's masks are arrays of `unsigned long`; read by 64-bit words that is the same where it is little-endian or
 /// 64 bits wide, and Linux on anything else is not supported.
 fn cpus_in(mask: &[u64]) -> Vec<u32> {
-    let bits = (0..mask.len() * WORD_BITS).filter(|bit| mask[bit / WORD_BITS] >> (bit % WORD_BITS) & 1 == 1);
+    let bits = (0..mask.len() * WORD_BITS)
+        .filter(|bit| mask[bit / WORD_BITS] >> (bit % WORD_BITS) & 1 == 1);
     bits.map(|bit| bit as u32).collect()
 }
 
@@ -122,8 +124,9 @@ fn write_affinity(cpus: &[u32]) -> io::Result<()> {
         mask[cpu as usize / WORD_BITS] |= 1 << (cpu as usize % WORD_BITS);
     }
     // SAFETY: the kernel reads the given number of bytes from `mask`, which has as many; 0 is this thread.
-    let result =
-        unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&mask[..]), mask.as_ptr()) };
+    let result = unsafe {
+        libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&mask[..]), mask.as_ptr())
+    };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -147,12 +150,16 @@ pub fn set_idle_priority() -> Result<(), PlaceError> {
     let no_priority: libc::c_int = 0;
     // By system call: musl's function of this name refuses to do anything, because POSIX means the whole process by it.
     // SAFETY: the kernel reads one int from a live address; 0 is this thread.
-    let result =
-        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const no_priority) };
+    let result = unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const no_priority)
+    };
     if result == 0 {
         Ok(())
     } else {
-        Err(PlaceError::Forbidden { what: "the priority of a thread", source: io::Error::last_os_error() })
+        Err(PlaceError::Forbidden {
+            what: "the priority of a thread",
+            source: io::Error::last_os_error(),
+        })
     }
 }
 

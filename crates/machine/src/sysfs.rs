@@ -114,8 +114,9 @@ fn lowest(group: &[u32], online: &BTreeSet<u32>, cpu: u32) -> u32 {
 fn siblings(root: &Path, cpu: u32) -> Option<Vec<u32>> {
     let topology = root.join(format!("devices/system/cpu/cpu{cpu}/topology"));
     let believable = 1..=MOST_SIBLINGS;
-    let named =
-        |name: &str| list(topology.join(name)).filter(|siblings| believable.contains(&siblings.len()));
+    let named = |name: &str| {
+        list(topology.join(name)).filter(|siblings| believable.contains(&siblings.len()))
+    };
     named("core_cpus_list").or_else(|| named("thread_siblings_list"))
 }
 
@@ -126,10 +127,12 @@ fn last_level_cache(root: &Path, cpu: u32, siblings: &[u32]) -> Option<Vec<u32>>
         let cache = root.join(format!("devices/system/cpu/cpu{cpu}/cache/index{index}"));
         let Some(level) = text(cache.join("level")) else { break };
         let Ok(level) = level.parse::<u32>() else { continue };
-        let holds_data = text(cache.join("type")).is_some_and(|kind| kind == "Data" || kind == "Unified");
+        let holds_data =
+            text(cache.join("type")).is_some_and(|kind| kind == "Data" || kind == "Unified");
         if holds_data
             && last.as_ref().is_none_or(|(highest, _)| level > *highest)
-            && let Some(sharers) = list(cache.join("shared_cpu_list")).filter(|sharers| !sharers.is_empty())
+            && let Some(sharers) =
+                list(cache.join("shared_cpu_list")).filter(|sharers| !sharers.is_empty())
         {
             last = Some((level, sharers));
         }
@@ -163,7 +166,9 @@ fn nodes(root: &Path) -> BTreeMap<u32, u32> {
 fn kinds(root: &Path, cpus: &BTreeSet<u32>) -> BTreeMap<u32, &'static str> {
     // One performance-monitoring unit a kind of core is how Linux shows hybrid x86; other x86 machines have `cpu` alone.
     let mut kind_of = BTreeMap::new();
-    for (unit, kind) in [("cpu_core", PERFORMANCE), ("cpu_atom", EFFICIENCY), ("cpu_lowpower", "low-power")] {
+    for (unit, kind) in
+        [("cpu_core", PERFORMANCE), ("cpu_atom", EFFICIENCY), ("cpu_lowpower", "low-power")]
+    {
         for cpu in list(root.join("devices").join(unit).join("cpus")).unwrap_or_default() {
             kind_of.entry(cpu).or_insert(kind);
         }
@@ -176,7 +181,11 @@ fn kinds(root: &Path, cpus: &BTreeSet<u32>) -> BTreeMap<u32, &'static str> {
         let capacities: Vec<(u32, u32)> = cpus.iter().filter_map(|&cpu| capacity(cpu)).collect();
         let greatest = capacities.iter().map(|&(_, capacity)| capacity).max().unwrap_or(0);
         let kind = |capacity| {
-            if f64::from(capacity) < SMALL_CORE * f64::from(greatest) { EFFICIENCY } else { PERFORMANCE }
+            if f64::from(capacity) < SMALL_CORE * f64::from(greatest) {
+                EFFICIENCY
+            } else {
+                PERFORMANCE
+            }
         };
         kind_of = capacities.into_iter().map(|(cpu, capacity)| (cpu, kind(capacity))).collect();
     }

@@ -74,7 +74,9 @@ impl FromStr for Level {
 
     fn from_str(name: &str) -> Result<Level, String> {
         let named = Level::ALL.into_iter().find(|level| level.name() == name);
-        named.ok_or_else(|| format!("“{name}” is no level of nearness; choose smt, llc, node or all"))
+        named.ok_or_else(|| {
+            format!("“{name}” is no level of nearness; choose smt, llc, node or all")
+        })
     }
 }
 
@@ -88,7 +90,10 @@ impl Topology {
 
     /// The place of a CPU.
     pub fn place(&self, cpu: u32) -> Option<&CpuPlace> {
-        self.places.binary_search_by_key(&cpu, |place| place.cpu).ok().map(|index| &self.places[index])
+        self.places
+            .binary_search_by_key(&cpu, |place| place.cpu)
+            .ok()
+            .map(|index| &self.places[index])
     }
 
     /// How two CPUs are related. A CPU that is not in the topology shares neither core nor cache with any other.
@@ -109,7 +114,9 @@ impl Topology {
     ///
     /// Their number grows with the square of that of the CPUs.
     pub fn pairs(&self, allowed: &[u32], level: Level) -> Vec<(u32, u32)> {
-        each_pair(&sorted(allowed)).filter(|&(a, b)| self.relation(a, b) <= level.farthest()).collect()
+        each_pair(&sorted(allowed))
+            .filter(|&(a, b)| self.relation(a, b) <= level.farthest())
+            .collect()
     }
 
     /// The pair to measure where none is named: two CPUs of different cores, as near as that allows.
@@ -121,7 +128,9 @@ impl Topology {
         let best = self.one_per_relation(allowed);
         [Relation::SameLlc, Relation::SameNode, Relation::OtherNode, Relation::Smt]
             .into_iter()
-            .find_map(|wanted| best.iter().find(|(relation, _)| *relation == wanted).map(|&(_, pair)| pair))
+            .find_map(|wanted| {
+                best.iter().find(|(relation, _)| *relation == wanted).map(|&(_, pair)| pair)
+            })
     }
 
     /// For each relation that two `allowed` CPUs have, the pair that shows it best, nearest first.

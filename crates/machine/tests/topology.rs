@@ -83,7 +83,11 @@ fn hybrid_laptop() {
         (Some("performance"), Some("performance"), Some("efficiency"), Some("efficiency"))
     );
     assert_eq!(pair_counts(&topology, &cpus), [4, 120, 120, 120]);
-    assert_eq!(topology.default_pair(&cpus), Some((2, 4)), "two fast cores, no siblings, not the first core");
+    assert_eq!(
+        topology.default_pair(&cpus),
+        Some((2, 4)),
+        "two fast cores, no siblings, not the first core"
+    );
     // Kinds are not mixed while two of one kind are to be had; small ones are taken where there is nothing else.
     assert_eq!(topology.default_pair(&[0, 1, 8, 9]), Some((8, 9)));
     assert_eq!(topology.default_pair(&[0, 8]), Some((0, 8)));
@@ -93,7 +97,10 @@ fn hybrid_laptop() {
 fn aarch64_server_with_hidden_system_cache() {
     let (topology, cpus) = synthetic(Synthetic::ArmServer);
     assert_eq!(cpus.len(), 80);
-    assert!(topology.places.iter().all(|place| place.llc.is_none() && place.kind.is_none()), "{topology:?}");
+    assert!(
+        topology.places.iter().all(|place| place.llc.is_none() && place.kind.is_none()),
+        "{topology:?}"
+    );
     assert_eq!(pair_counts(&topology, &cpus), [0, 0, 1_560, 3_160]);
     assert_eq!(topology.default_pair(&cpus), Some((1, 2)));
     assert_eq!(
@@ -140,8 +147,16 @@ fn the_default_pair_is_as_near_as_different_cores_can_be() {
     assert_eq!(two.default_pair(&[5, 5]), None, "one CPU, named twice");
     assert_eq!(two.default_pair(&[16, 0]), Some((0, 16)), "siblings where there is nothing else");
     assert_eq!(two.default_pair(&[0, 16, 8]), Some((0, 8)), "another node before siblings");
-    assert_eq!(two.default_pair(&[0, 16, 1]), Some((0, 1)), "with few CPUs, CPU 0 is as good as any");
-    assert_eq!(two.default_pair(&[0, 1, 8, 16, 24]), Some((0, 1)), "near matters more than interrupts");
+    assert_eq!(
+        two.default_pair(&[0, 16, 1]),
+        Some((0, 1)),
+        "with few CPUs, CPU 0 is as good as any"
+    );
+    assert_eq!(
+        two.default_pair(&[0, 1, 8, 16, 24]),
+        Some((0, 1)),
+        "near matters more than interrupts"
+    );
 }
 
 /// AMD's small parts and Intel's sub-NUMA clusters: a cache may be smaller than a node, or span two.
@@ -157,7 +172,8 @@ fn caches_and_nodes_need_not_nest() {
     }
     files.push(("system/node/node0/cpulist".into(), "0-1".into()));
     files.push(("system/node/node1/cpulist".into(), "2-3".into()));
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let topology = read(&files);
     assert_eq!(topology.relation(1, 2), Relation::SameLlc);
     assert_eq!(topology.place(2).unwrap().node, 1);
@@ -181,7 +197,8 @@ fn a_shared_second_level_is_the_last() {
             files.push((format!("{base}/cache/index{index}/shared_cpu_list"), sharers));
         }
     }
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let topology = read(&files);
     assert!(topology.readable);
     assert!(topology.places.iter().all(|place| place.llc == Some(0) && place.node == 0));
@@ -289,7 +306,8 @@ fn a_core_of_two_hundred_threads_is_no_core() {
     for cpu in 0..200 {
         files.push((format!("system/cpu/cpu{cpu}/topology/core_cpus_list"), format!("0,{cpu}")));
     }
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let topology = read(&files);
     assert!(!topology.readable);
     assert!(topology.places.iter().all(|place| place.smt == [place.cpu]));
@@ -304,8 +322,9 @@ fn links_and_pipes_in_a_tree_do_not_hold_the_reader_up() {
     fs::create_dir_all(cpu.join("cpu1/topology")).unwrap();
     let loop_to_itself = cpu.join("cpu1/topology/core_cpus_list");
     std::os::unix::fs::symlink(&loop_to_itself, &loop_to_itself).unwrap();
-    let made =
-        std::process::Command::new("mkfifo").arg(cpu.join("cpu1/topology/thread_siblings_list")).status();
+    let made = std::process::Command::new("mkfifo")
+        .arg(cpu.join("cpu1/topology/thread_siblings_list"))
+        .status();
     if !made.is_ok_and(|status| status.success()) {
         eprintln!("no named pipe could be made: only links are tried");
     }

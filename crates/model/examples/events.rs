@@ -13,11 +13,21 @@ const ACQUISITIONS: u64 = 4_000_000;
 fn main() -> Result<(), ModelError> {
     let measured: Vec<f64> = (1..=10_000).map(|i| f64::from(i) * 0.02).collect();
     let cases = [
-        ("exponential, held half the time", Shape::exponential(100.0)?, Shape::exponential(20_000.0)?, 0.0),
+        (
+            "exponential, held half the time",
+            Shape::exponential(100.0)?,
+            Shape::exponential(20_000.0)?,
+            0.0,
+        ),
         ("exponential, at the knee", Shape::exponential(100.0)?, Shape::exponential(9_900.0)?, 0.0),
         ("exponential, saturated", Shape::exponential(100.0)?, Shape::exponential(900.0)?, 0.0),
         ("fixed hold, at the knee", Shape::fixed(100.0)?, Shape::exponential(9_900.0)?, 0.0),
-        ("measured hold, at the knee", Shape::sampled(&measured)?, Shape::exponential(9_900.0)?, 0.0),
+        (
+            "measured hold, at the knee",
+            Shape::sampled(&measured)?,
+            Shape::exponential(9_900.0)?,
+            0.0,
+        ),
         (
             "barging with hand-off, at the knee",
             Shape::exponential(100.0)?,
@@ -25,7 +35,9 @@ fn main() -> Result<(), ModelError> {
             10.0,
         ),
     ];
-    println!("millions of events per second on one core, 100 threads (median, slowest to fastest of 5)");
+    println!(
+        "millions of events per second on one core, 100 threads (median, slowest to fastest of 5)"
+    );
     for (name, hold, think, hand_off) in cases {
         let policy = if hand_off > 0.0 { Policy::Barging } else { Policy::Fifo };
         let lock = Locks { policy, hand_off: HandOff::fixed(hand_off)?, ..Locks::one(hold) };

@@ -19,7 +19,10 @@ fn main() -> Result<(), ModelError> {
     let report = simulate::long_run(&system, 10_000_000, 1)?;
     let seconds = start.elapsed().as_secs_f64();
     let exact = mva::striped(threadtoll_model::Load::new(hold_ns, think_ns)?, 10_000, 1_000_000)?;
-    println!("{seconds:.1} s, {:.1} million events per second", report.events as f64 / seconds / 1e6);
+    println!(
+        "{seconds:.1} s, {:.1} million events per second",
+        report.events as f64 / seconds / 1e6
+    );
     println!(
         "speed-up {:.0} ± {:.0}, mean value analysis {:.0}",
         report.speedup.value, report.speedup.half_width, exact.speedup

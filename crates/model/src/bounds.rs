@@ -47,7 +47,8 @@ pub fn knee(load: Load, limits: Limits) -> Result<f64, ModelError> {
     let locks = f64::from(number("locks", limits.locks, MOST_LOCKS)?);
     let taken = load.hold_ns() + time("hand-off", limits.hand_off_ns)?;
     // Without a hold time there is no lock to speak of.
-    let by_lock = if load.hold_ns() == 0.0 { f64::INFINITY } else { locks * load.cycle_ns() / taken };
+    let by_lock =
+        if load.hold_ns() == 0.0 { f64::INFINITY } else { locks * load.cycle_ns() / taken };
     match limits.cores {
         Some(cores) => Ok(by_lock.min(f64::from(number("cores", cores, MOST_LOCKS)?))),
         None => Ok(by_lock),

@@ -164,7 +164,9 @@ fn long_run(workload: &Workload, threads: u32) -> Choice {
         } else {
             choice(Model::Mva, "exact for stripes with exponential hold times and any think times")
         }
-    } else if single && think.is_exponential() && hold.values() as u64 * u64::from(threads) > MOST_TRANSFORMED
+    } else if single
+        && think.is_exponential()
+        && hold.values() as u64 * u64::from(threads) > MOST_TRANSFORMED
     {
         choice(
             Model::Simulation,
@@ -232,7 +234,9 @@ impl<'a> Answers<'a> {
                 }
                 match &self.takacs {
                     Some((_, model)) => model.solve(threads),
-                    None => Takacs::new(&self.workload.hold, load.think_ns(), threads)?.solve(threads),
+                    None => {
+                        Takacs::new(&self.workload.hold, load.think_ns(), threads)?.solve(threads)
+                    }
                 }
             }
             Model::Cores => match self.workload.cores {
@@ -244,7 +248,13 @@ impl<'a> Answers<'a> {
                 if load.hold_ns() == 0.0 {
                     // Those short of a core wait for it, not for the lock.
                     let speedup = f64::from(threads.min(cores));
-                    return Ok(Performance::new(load, threads, speedup / load.cycle_ns(), 0.0, 0.0));
+                    return Ok(Performance::new(
+                        load,
+                        threads,
+                        speedup / load.cycle_ns(),
+                        0.0,
+                        0.0,
+                    ));
                 }
                 bounds::fixed_times(load, threads)
             }
@@ -287,8 +297,8 @@ impl<'a> Answers<'a> {
 
     /// How often a finite run is repeated: once if nothing in it is random.
     fn repetitions(&self, tasks: u64) -> u32 {
-        let random =
-            !(self.workload.hold.is_fixed() && self.workload.think.is_fixed()) || self.workload.stripes > 1;
+        let random = !(self.workload.hold.is_fixed() && self.workload.think.is_fixed())
+            || self.workload.stripes > 1;
         if random { (WHOLE_ACQUISITIONS / tasks).clamp(5, 200) as u32 } else { 1 }
     }
 }

@@ -87,7 +87,10 @@ mod tests {
             let share = (-point).exp();
             let deviation = (share * (1.0 - share) * f64::from(DRAWS)).sqrt();
             let off = f64::from(count) - share * f64::from(DRAWS);
-            assert!(off.abs() < 4.0 * deviation, "beyond {point}: {off} off, deviation {deviation}");
+            assert!(
+                off.abs() < 4.0 * deviation,
+                "beyond {point}: {off} off, deviation {deviation}"
+            );
         }
     }
 }

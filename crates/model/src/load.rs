@@ -25,7 +25,8 @@ impl Load {
     ///
     /// If a time is negative, not a number or out of range, or if both are zero.
     pub fn new(hold_ns: f64, think_ns: f64) -> Result<Self, ModelError> {
-        let load = Self { hold_ns: time("hold time", hold_ns)?, think_ns: time("think time", think_ns)? };
+        let load =
+            Self { hold_ns: time("hold time", hold_ns)?, think_ns: time("think time", think_ns)? };
         if load.cycle_ns() == 0.0 {
             return Err(ModelError::NoTime);
         }

@@ -50,9 +50,16 @@ pub fn solve(
     let mut demands = Vec::with_capacity(stations.len());
     for station in stations {
         if !(0.0..=1e9).contains(&station.visits) {
-            return Err(ModelError::Figure { what: "visits", value: station.visits, range: "from 0 to 1e9" });
+            return Err(ModelError::Figure {
+                what: "visits",
+                value: station.visits,
+                range: "from 0 to 1e9",
+            });
         }
-        demands.push(time("hold time of all visits", station.visits * time("hold time", station.hold_ns)?)?);
+        demands.push(time(
+            "hold time of all visits",
+            station.visits * time("hold time", station.hold_ns)?,
+        )?);
     }
     let load = Load::new(demands.iter().sum(), think_ns)?;
     let mut present = vec![0.0; demands.len()];
@@ -60,7 +67,8 @@ pub fn solve(
     let mut waiting_before = waiting.clone();
     let mut per_ns = 0.0;
     for k in 1..=threads {
-        let residence: f64 = demands.iter().zip(&present).map(|(demand, queue)| demand * (1.0 + queue)).sum();
+        let residence: f64 =
+            demands.iter().zip(&present).map(|(demand, queue)| demand * (1.0 + queue)).sum();
         per_ns = f64::from(k) / (think_ns + residence);
         waiting_before.copy_from_slice(&waiting);
         for ((demand, queue), waits) in demands.iter().zip(&mut present).zip(&mut waiting) {
@@ -69,7 +77,8 @@ pub fn solve(
         }
     }
     let visits: f64 = stations.iter().map(|station| station.visits).sum();
-    let entries = stations.iter().zip(&waiting_before).map(|(station, queue)| station.visits * queue);
+    let entries =
+        stations.iter().zip(&waiting_before).map(|(station, queue)| station.visits * queue);
     let on_entry = if visits > 0.0 { entries.sum::<f64>() / visits } else { 0.0 };
     let each = demands
         .iter()

@@ -24,7 +24,13 @@ pub struct Performance {
 
 impl Performance {
     /// All figures from those that differ between models; the rest is Little's law.
-    pub(crate) fn new(load: Load, threads: u32, per_ns: f64, queue_mean: f64, queue_on_entry: f64) -> Self {
+    pub(crate) fn new(
+        load: Load,
+        threads: u32,
+        per_ns: f64,
+        queue_mean: f64,
+        queue_on_entry: f64,
+    ) -> Self {
         let waiting = queue_mean.max(0.0);
         Self {
             throughput_per_s: per_ns * 1e9,

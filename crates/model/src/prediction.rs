@@ -82,7 +82,11 @@ impl Row {
 /// # Errors
 ///
 /// If a figure is out of range.
-pub fn predict(workload: &Workload, threads: &[u32], options: Options) -> Result<Prediction, ModelError> {
+pub fn predict(
+    workload: &Workload,
+    threads: &[u32],
+    options: Options,
+) -> Result<Prediction, ModelError> {
     let mut answers = Answers::new(workload, options);
     // Measured hold times are transformed once, for the largest number asked for.
     if let Some(&most) = threads.iter().max()
@@ -119,6 +123,7 @@ pub fn predict(workload: &Workload, threads: &[u32], options: Options) -> Result
 /// If hold and think times are both zero, or a limit of the workload is out of range.
 pub fn effort(workload: &Workload, threads: &[u32], options: Options) -> Result<u64, ModelError> {
     let answers = Answers::new(workload, options);
-    let rows = threads.iter().fold(0u64, |all, &threads| all.saturating_add(answers.effort(threads)));
+    let rows =
+        threads.iter().fold(0u64, |all, &threads| all.saturating_add(answers.effort(threads)));
     Ok(rows.saturating_add(recommend::effort(workload, options.seed)?))
 }

@@ -71,7 +71,13 @@ pub fn solve(load: Load, threads: u32) -> Result<Performance, ModelError> {
         return Ok(Performance::new(load, threads, f64::from(threads) / load.think_ns(), 0.0, 0.0));
     }
     let step = steps(load, threads);
-    Ok(Performance::new(load, threads, step.busy / load.hold_ns(), step.waiting, step.waiting_before))
+    Ok(Performance::new(
+        load,
+        threads,
+        step.busy / load.hold_ns(),
+        step.waiting,
+        step.waiting_before,
+    ))
 }
 
 /// Probability that a thread finds the lock held, by the arrival theorem the share of time held with one thread fewer.

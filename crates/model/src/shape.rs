@@ -126,8 +126,10 @@ impl Shape {
         if values_ns.is_empty() {
             return Err(ModelError::TooFew { what: "measured times", least: 1, given: 0 });
         }
-        let values =
-            values_ns.iter().map(|&value| time("measured time", value)).collect::<Result<Arc<[_]>, _>>()?;
+        let values = values_ns
+            .iter()
+            .map(|&value| time("measured time", value))
+            .collect::<Result<Arc<[_]>, _>>()?;
         let mean_ns = values.iter().sum::<f64>() / values.len() as f64;
         Ok(Self { mean_ns, kind: Kind::Sampled(values) })
     }
@@ -153,7 +155,10 @@ impl Shape {
             values.push(value);
             cumulative.push(below / total);
         }
-        Ok(Self { mean_ns, kind: Kind::Counted { values: values.into(), cumulative: cumulative.into() } })
+        Ok(Self {
+            mean_ns,
+            kind: Kind::Counted { values: values.into(), cumulative: cumulative.into() },
+        })
     }
 
     /// The same shape, stretched to another mean in nanoseconds.
@@ -165,7 +170,10 @@ impl Shape {
         let mean_ns = time("mean time", mean_ns)?;
         let factor = if mean_ns == self.mean_ns { 1.0 } else { mean_ns / self.mean_ns };
         if !factor.is_finite() {
-            return Err(ModelError::Time { what: "mean of the shape to be stretched", value: self.mean_ns });
+            return Err(ModelError::Time {
+                what: "mean of the shape to be stretched",
+                value: self.mean_ns,
+            });
         }
         let stretched = |values: &Arc<[f64]>| {
             values
@@ -212,14 +220,16 @@ impl Shape {
             Kind::Exponential => 1.0,
             Kind::Uniform { low, high } => ((high - low) / m).powi(2) / 12.0,
             Kind::Hyperexponential { first, first_mean, second_mean } => {
-                2.0 * (first * (first_mean / m).powi(2) + (1.0 - first) * (second_mean / m).powi(2)) - 1.0
+                2.0 * (first * (first_mean / m).powi(2) + (1.0 - first) * (second_mean / m).powi(2))
+                    - 1.0
             }
             Kind::Sampled(values) => {
                 values.iter().map(|&value| spread(value)).sum::<f64>() / values.len() as f64
             }
-            Kind::Counted { values, cumulative } => {
-                weights(cumulative).zip(&**values).map(|(weight, &value)| weight * spread(value)).sum()
-            }
+            Kind::Counted { values, cumulative } => weights(cumulative)
+                .zip(&**values)
+                .map(|(weight, &value)| weight * spread(value))
+                .sum(),
         }
     }
 
@@ -266,7 +276,8 @@ impl Shape {
                     width
                         * (0.5
                             - width
-                                * (1.0 / 6.0 - width * (1.0 / 24.0 - width * (1.0 / 120.0 - width / 720.0))))
+                                * (1.0 / 6.0
+                                    - width * (1.0 / 24.0 - width * (1.0 / 120.0 - width / 720.0))))
                 } else {
                     1.0 + (-width).exp_m1() / width
                 };
@@ -323,7 +334,10 @@ impl Transform {
 
     /// Of an exponential time.
     fn exponential(rate_times_mean: f64) -> Self {
-        Self { value: 1.0 / (1.0 + rate_times_mean), short_of_one: rate_times_mean / (1.0 + rate_times_mean) }
+        Self {
+            value: 1.0 / (1.0 + rate_times_mean),
+            short_of_one: rate_times_mean / (1.0 + rate_times_mean),
+        }
     }
 
     fn times(self, weight: f64) -> Self {
@@ -331,7 +345,10 @@ impl Transform {
     }
 
     fn plus(self, other: Self) -> Self {
-        Self { value: self.value + other.value, short_of_one: self.short_of_one + other.short_of_one }
+        Self {
+            value: self.value + other.value,
+            short_of_one: self.short_of_one + other.short_of_one,
+        }
     }
 }
 

@@ -157,11 +157,18 @@ pub struct LocksReport {
 pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report, ModelError> {
     let load = system.check()?;
     if acquisitions < 1000 {
-        return Err(ModelError::Number { what: "acquisitions", value: acquisitions, most: u64::MAX });
+        return Err(ModelError::Number {
+            what: "acquisitions",
+            value: acquisitions,
+            most: u64::MAX,
+        });
     }
     let batch = acquisitions / BATCHES as u64;
-    let outcome =
-        Engine::simulate(system, engine::Length::Batches { warm_up: acquisitions / 10, batch }, seed);
+    let outcome = Engine::simulate(
+        system,
+        engine::Length::Batches { warm_up: acquisitions / 10, batch },
+        seed,
+    );
     let batches: Vec<Sums> = outcome
         .snapshots
         .windows(2)
@@ -174,7 +181,9 @@ pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report,
         })
         .collect();
     let spans = match (outcome.snapshots.first(), outcome.snapshots.last()) {
-        (Some(first), Some(last)) => last.iter().zip(first).map(|(now, then)| now.since(*then)).collect(),
+        (Some(first), Some(last)) => {
+            last.iter().zip(first).map(|(now, then)| now.since(*then)).collect()
+        }
         _ => vec![Sums::default(); system.locks.len()],
     };
     let mut report = report(system, load, &batches, &spans, &[outcome]);
@@ -187,7 +196,8 @@ pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report,
         .zip(&system.locks)
         .map(|(each, locks)| each.utilisation * f64::from(locks.count))
         .sum();
-    report.throughput_per_s = report.throughput_per_s.at_least(report.throughput_per_s.value * unseen);
+    report.throughput_per_s =
+        report.throughput_per_s.at_least(report.throughput_per_s.value * unseen);
     report.speedup = report.speedup.at_least(report.speedup.value * unseen);
     report.queue_mean = report.queue_mean.at_least(held * unseen);
     report.queue_on_entry = report.queue_on_entry.at_least(unseen);
@@ -204,7 +214,12 @@ pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report,
 /// # Errors
 ///
 /// If a figure of the system is out of range, or a number is zero.
-pub fn tasks(system: &System, tasks: u64, repetitions: u32, seed: u64) -> Result<Report, ModelError> {
+pub fn tasks(
+    system: &System,
+    tasks: u64,
+    repetitions: u32,
+    seed: u64,
+) -> Result<Report, ModelError> {
     let load = system.check()?;
     number("repetitions", repetitions, 1_000_000)?;
     if !(1..=MOST_TASKS).contains(&tasks) {
@@ -239,7 +254,13 @@ pub fn tasks(system: &System, tasks: u64, repetitions: u32, seed: u64) -> Result
 const MOST_TASKS: u64 = 1_000_000_000_000;
 
 /// The figures from sums over stretches of time (`parts`) and over each kind of locks (`kinds`).
-fn report(system: &System, load: Load, parts: &[Sums], kinds: &[Sums], outcomes: &[Outcome]) -> Report {
+fn report(
+    system: &System,
+    load: Load,
+    parts: &[Sums],
+    kinds: &[Sums],
+    outcomes: &[Outcome],
+) -> Report {
     let column = |figure: fn(&Sums) -> f64| -> Vec<f64> { parts.iter().map(figure).collect() };
     let time = column(|sums| sums.time);
     let acquisitions = column(|sums| sums.acquisitions as f64);
@@ -257,7 +278,11 @@ fn report(system: &System, load: Load, parts: &[Sums], kinds: &[Sums], outcomes:
                 utilisation: per(sums.held / count, sums.time),
                 queue_mean: per(sums.waiting / count, sums.time),
                 queue_on_entry: per(sums.on_entry, entries),
-                queue_max: outcomes.iter().map(|outcome| outcome.queue_max[kind]).max().unwrap_or(0),
+                queue_max: outcomes
+                    .iter()
+                    .map(|outcome| outcome.queue_max[kind])
+                    .max()
+                    .unwrap_or(0),
                 wait_ns: per(sums.waited, entries),
                 contended_share: per(sums.contended as f64, entries),
                 refused_share: per(sums.refused as f64, entries + sums.refused as f64),
@@ -272,7 +297,8 @@ fn report(system: &System, load: Load, parts: &[Sums], kinds: &[Sums], outcomes:
         wait_share: queue_mean * (1.0 / f64::from(system.threads)),
         wait_ns: Estimate::ratio(&column(|sums| sums.waited), &acquisitions),
         total_s: None,
-        fairness: outcomes.iter().map(|outcome| outcome.fairness).sum::<f64>() / outcomes.len() as f64,
+        fairness: outcomes.iter().map(|outcome| outcome.fairness).sum::<f64>()
+            / outcomes.len() as f64,
         locks,
         acquisitions: kinds.iter().map(|sums| sums.acquisitions).sum(),
         events: outcomes.iter().map(|outcome| outcome.events).sum(),

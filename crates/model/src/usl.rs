@@ -34,7 +34,8 @@ impl Fit {
 
     /// Number of threads at which the curve is highest; none if it never falls.
     pub fn peak(&self) -> Option<f64> {
-        (self.beta > 0.0 && self.alpha < 1.0).then(|| ((1.0 - self.alpha) / self.beta).sqrt().max(1.0))
+        (self.beta > 0.0 && self.alpha < 1.0)
+            .then(|| ((1.0 - self.alpha) / self.beta).sqrt().max(1.0))
     }
 }
 
@@ -114,7 +115,8 @@ fn squares(rows: &[Row], theta: &[f64; 3]) -> f64 {
 /// Levenberg and Marquardt's descent over the coefficients that are free.
 fn descend(rows: &[Row], free: [bool; 3]) -> [f64; 3] {
     // From the points' best single line through the origin: always feasible.
-    let mut theta = [rows.iter().map(|row| 1.0 / row.0[0]).sum::<f64>() / rows.len() as f64, 0.0, 0.0];
+    let mut theta =
+        [rows.iter().map(|row| 1.0 / row.0[0]).sum::<f64>() / rows.len() as f64, 0.0, 0.0];
     let mut error = squares(rows, &theta);
     let mut damping = 1e-3;
     for _ in 0..500 {
@@ -175,8 +177,8 @@ fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> Option<[f64; 3]> {
         }
     }
     for column in 0..3 {
-        let pivot =
-            (column..3).max_by(|&a, &b| matrix[a][column].abs().total_cmp(&matrix[b][column].abs()))?;
+        let pivot = (column..3)
+            .max_by(|&a, &b| matrix[a][column].abs().total_cmp(&matrix[b][column].abs()))?;
         matrix.swap(column, pivot);
         right.swap(column, pivot);
         if matrix[column][column].abs() < 1e-14 || !matrix[column][column].is_finite() {

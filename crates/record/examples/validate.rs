@@ -56,9 +56,14 @@ impl Seen {
     fn take(&mut self, line: &[u8]) -> Result<(), String> {
         match serde_json::from_slice(line).map_err(|error| error.to_string())? {
             Line::Plan(plan) => self.plan = Some(plan),
-            Line::Record(record) => *self.records.entry((record.group, record.attempt)).or_default() += 1,
+            Line::Record(record) => {
+                *self.records.entry((record.group, record.attempt)).or_default() += 1
+            }
             Line::Block(block) if self.complete(block.group, block.attempt.saturating_sub(1)) => {
-                return Err(format!("group {} is measured again although it was complete", block.group));
+                return Err(format!(
+                    "group {} is measured again although it was complete",
+                    block.group
+                ));
             }
             Line::Foretold(_) | Line::Block(_) | Line::Machine(_) => {}
         }

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::{ContentionBlock, Histogram};
 
 /// Which of the two loops made a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum BlockKind {
     /// Many round trips, or messages, between two stamps: means, medians, rates and ratios come from these.
@@ -96,7 +98,9 @@ pub struct BlockCost {
 }
 
 /// Why a block is marked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// The reference cell moved by more than 10% around the block.

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::{LockSubject, Spread, Work};
 
 /// Where the two ends of a hand-off run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// Each end is bound to a CPU of its own (the one-thread rungs: to one CPU).
@@ -40,7 +42,9 @@ impl fmt::Display for Placement {
 }
 
 /// How the CPUs of the two ends are related, from nearest to farthest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
     /// One thread is both ends.
@@ -81,7 +85,9 @@ impl fmt::Display for Relation {
 }
 
 /// Where the two counters of a cache-line mechanism lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
     /// Each counter has cache lines of its own.
@@ -91,7 +97,9 @@ pub enum Layout {
 }
 
 /// Whether a spinning end executes the CPU's pause hint in its loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pause {
     /// With the hint.
@@ -101,7 +109,9 @@ pub enum Pause {
 }
 
 /// What other threads do while a cell is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Neighbour {
     /// Other threads compute and touch no memory.
@@ -113,11 +123,16 @@ pub enum Neighbour {
 }
 
 /// Where a queue comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// The library of this project.
     Ours,
+    /// A queue of this project once more, compiled and registered as a peer is. Where its ratio to the original differs
+    /// from 1, other ratios may be wrong by as much.
+    Twin,
     /// A crate, or the standard library of Rust.
     Rust,
     /// A C++ library.
@@ -138,6 +153,7 @@ impl Origin {
     pub fn name(self) -> &'static str {
         match self {
             Origin::Ours => "ours",
+            Origin::Twin => "twin",
             Origin::Rust => "rust",
             Origin::Cpp => "c++",
             Origin::Java => "java",
@@ -155,7 +171,9 @@ impl fmt::Display for Origin {
 }
 
 /// How the receiver of a queue waits while there is no message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wait {
     /// It spins.
@@ -168,14 +186,23 @@ pub enum Wait {
     Adaptive,
     /// It calls a queue's attempt to receive in a tight loop: the spinning of a queue that knows only attempts.
     Poll,
+    /// Like `poll`, with about a hundred of the CPU's pause hints after each attempt that fails.
+    PollBackoff,
     /// It calls a queue's blocking receive, whatever that does.
     Block,
 }
 
 impl Wait {
     /// All ways, in the order in which tables show them.
-    pub const ALL: [Wait; 6] =
-        [Wait::Spin, Wait::SpinYield, Wait::Poll, Wait::Adaptive, Wait::Park, Wait::Block];
+    pub const ALL: [Wait; 7] = [
+        Wait::Spin,
+        Wait::SpinYield,
+        Wait::Poll,
+        Wait::PollBackoff,
+        Wait::Adaptive,
+        Wait::Park,
+        Wait::Block,
+    ];
 
     /// The name that the command line and the files use.
     pub fn name(self) -> &'static str {
@@ -185,14 +212,26 @@ impl Wait {
             Wait::Park => "park",
             Wait::Adaptive => "adaptive",
             Wait::Poll => "poll",
+            Wait::PollBackoff => "poll-backoff",
             Wait::Block => "block",
         }
+    }
+
+    /// Tells if asking for this way of waiting includes rows that wait like `other`: a wait of ours brings along the peers
+    /// that it is compared with.
+    pub fn brings(self, other: Wait) -> bool {
+        self == other
+            || matches!(
+                (self, other),
+                (Wait::Spin, Wait::Poll | Wait::PollBackoff)
+                    | (Wait::Park | Wait::Adaptive, Wait::Block)
+            )
     }
 
     /// What ratios are taken within: a queue that burns its CPU is not compared with one that sleeps.
     pub fn family(self) -> WaitFamily {
         match self {
-            Wait::Spin | Wait::SpinYield | Wait::Poll => WaitFamily::Spinning,
+            Wait::Spin | Wait::SpinYield | Wait::Poll | Wait::PollBackoff => WaitFamily::Spinning,
             Wait::Park | Wait::Adaptive | Wait::Block => WaitFamily::Blocking,
         }
     }
@@ -214,7 +253,9 @@ pub enum WaitFamily {
 }
 
 /// What a cell measures. A file tells them apart by their first field.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(untagged)]
 pub enum Subject {
     /// A way of handing over.
@@ -229,7 +270,9 @@ pub enum Subject {
 }
 
 /// A queue and how it is used.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct QueueSubject {
     /// Its name, as `threadtoll list queues` or `threadtoll list peers` gives it.
     pub queue: String,
@@ -237,6 +280,12 @@ pub struct QueueSubject {
     pub origin: Origin,
     /// How its receiver waits.
     pub wait: Wait,
+    /// Messages that it holds; null where it is not bounded, and in files that were written before this was said.
+    #[serde(default)]
+    pub capacity: Option<u64>,
+    /// Bytes of the memory in which these lie; null as above.
+    #[serde(default)]
+    pub ring_bytes: Option<u64>,
     /// The largest batch; 1 where messages are sent and received one at a time. Of `raw-copy`: the words of a block.
     pub batch: u64,
     /// Its version.
@@ -265,7 +314,9 @@ impl Subject {
         match self {
             Subject::Queue(queue) => queue.wait.family(),
             Subject::Mechanism { mechanism } => match mechanism.as_str() {
-                "atomic-store" | "atomic-rmw" | "atomic-seqcst" | "spin-yield" => WaitFamily::Spinning,
+                "atomic-store" | "atomic-rmw" | "atomic-seqcst" | "spin-yield" => {
+                    WaitFamily::Spinning
+                }
                 _ => WaitFamily::Blocking,
             },
             Subject::Lock(_) => WaitFamily::Blocking,
@@ -276,7 +327,9 @@ impl Subject {
 /// One point of an experiment.
 ///
 /// Two cells that compare equal are the same measurement. Parameters that do not apply to a cell are absent.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Cell {
     /// What is measured.
     #[serde(flatten)]
@@ -353,8 +406,14 @@ impl Cell {
     pub fn label(&self) -> String {
         let mut label = self.name().to_string();
         if let Some(queue) = self.queue() {
+            if queue.origin == Origin::Twin {
+                label.push_str(" (twin)");
+            }
             if queue.origin != Origin::Raw {
                 label.push_str(&format!(", {}", queue.wait));
+            }
+            if let Some(capacity) = queue.capacity {
+                label.push_str(&format!(", capacity {capacity}"));
             }
             match (queue.origin, queue.batch) {
                 (_, 0 | 1) => {}
@@ -435,7 +494,10 @@ mod tests {
         cell.keep_awake = true;
         cell.payload_bytes = 4096;
         cell.neighbour = Some(Neighbour::Churn);
-        assert_eq!(cell.label(), "atomic-rmw, shared line, pause, kept awake, 4096 B, beside churn");
+        assert_eq!(
+            cell.label(),
+            "atomic-rmw, shared line, pause, kept awake, 4096 B, beside churn"
+        );
     }
 
     fn stream(senders: u32) -> Cell {
@@ -444,6 +506,8 @@ mod tests {
                 queue: "funnel".into(),
                 origin: Origin::Ours,
                 wait: Wait::SpinYield,
+                capacity: None,
+                ring_bytes: None,
                 batch: 256,
                 version: "0.1.0".into(),
                 senders,
@@ -464,6 +528,16 @@ mod tests {
         assert_eq!(stream(1).label(), "funnel, spin-yield, batches of 256");
         assert_eq!(stream(2).label(), "funnel, spin-yield, batches of 256, 2 senders");
         assert!(stream(2).oversubscribed() && !stream(1).oversubscribed());
+        let mut bounded = stream(1);
+        if let Subject::Queue(queue) = &mut bounded.subject {
+            *queue = QueueSubject {
+                origin: Origin::Twin,
+                capacity: Some(1024),
+                batch: 1,
+                ..queue.clone()
+            };
+        }
+        assert_eq!(bounded.label(), "funnel (twin), spin-yield, capacity 1024");
     }
 
     /// What stands in files that were written before there were queues, to the letter.
@@ -473,9 +547,12 @@ mod tests {
         let cell: Cell = serde_json::from_str(text).unwrap();
         assert_eq!((cell.mechanism(), cell.queue()), (Some("futex"), None));
         assert_eq!(serde_json::to_string(&cell).unwrap(), text);
-        let text = r#"{"queue":"funnel","origin":"ours","wait":"spin-yield","batch":256,"version":"0.1.0","senders":1,"placement":"pinned","cpus":[0,1],"relation":"same-llc","payload_bytes":8}"#;
+        let text = r#"{"queue":"funnel","origin":"ours","wait":"spin-yield","capacity":null,"ring_bytes":null,"batch":256,"version":"0.1.0","senders":1,"placement":"pinned","cpus":[0,1],"relation":"same-llc","payload_bytes":8}"#;
         assert_eq!(serde_json::to_string(&stream(1)).unwrap(), text);
         assert_eq!(serde_json::from_str::<Cell>(text).unwrap(), stream(1));
+        // Before queues said what they hold.
+        let old = text.replace(r#""capacity":null,"ring_bytes":null,"#, "");
+        assert_eq!(serde_json::from_str::<Cell>(&old).unwrap(), stream(1));
     }
 
     #[test]
@@ -483,8 +560,16 @@ mod tests {
         for wait in Wait::ALL {
             assert_eq!(serde_json::to_value(wait).unwrap(), wait.name());
         }
-        let origins =
-            [Origin::Ours, Origin::Rust, Origin::Cpp, Origin::Java, Origin::Go, Origin::D, Origin::Raw];
+        let origins = [
+            Origin::Ours,
+            Origin::Twin,
+            Origin::Rust,
+            Origin::Cpp,
+            Origin::Java,
+            Origin::Go,
+            Origin::D,
+            Origin::Raw,
+        ];
         for origin in origins {
             assert_eq!(serde_json::to_value(origin).unwrap(), origin.name());
         }

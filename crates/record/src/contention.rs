@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 pub const NO_LOCK: &str = "none";
 
 /// A share as a whole number of millionths, so that cells can be compared and sorted; a number from 0 to 1 in files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Share(u32);
 
@@ -54,7 +56,9 @@ impl JsonSchema for Share {
 }
 
 /// What threads do while they hold the lock, and while they do not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
     /// They draw random numbers.
@@ -80,7 +84,9 @@ impl fmt::Display for Work {
 }
 
 /// How the lengths of the stretches with and without the lock are spread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spread {
     /// All alike.
@@ -90,7 +96,9 @@ pub enum Spread {
 }
 
 /// A lock and what threads do with it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct LockSubject {
     /// Its name, as `threadtoll list locks` gives it; `none` of one thread alone that takes no lock.
     pub lock: String,
@@ -298,11 +306,21 @@ mod tests {
             read_share: None,
             tasks: None,
         };
-        let locked =
-            LockSubject { lock: "std-mutex".into(), threads: 2, hold_ns: 40, think_ns: 60, ..alone.clone() };
-        assert!(locked.is_against(&alone) && !alone.is_against(&alone) && !alone.is_against(&locked));
+        let locked = LockSubject {
+            lock: "std-mutex".into(),
+            threads: 2,
+            hold_ns: 40,
+            think_ns: 60,
+            ..alone.clone()
+        };
+        assert!(
+            locked.is_against(&alone) && !alone.is_against(&alone) && !alone.is_against(&locked)
+        );
         let sleeping = |subject: &LockSubject| LockSubject { work: Work::Sleep, ..subject.clone() };
-        assert!(!sleeping(&locked).is_against(&sleeping(&alone)), "each sleep is longer than it was to be");
+        assert!(
+            !sleeping(&locked).is_against(&sleeping(&alone)),
+            "each sleep is longer than it was to be"
+        );
         assert!(!locked.is_against(&sleeping(&alone)));
     }
 }

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 
 use crate::resample::{self, QuantileEstimate};
 use crate::{
-    Against, Block, BlockKind, Cause, Cell, Cost, DisturbanceSummary, Foretold, Histogram, Intervals,
-    LoopKind, Machine, OneWay, OneWayMethod, Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject,
-    Record, RecordKind, Subject, Unit, Verdict, Wait, Warning, Work, Worst,
+    Against, Block, BlockKind, Cause, Cell, Cost, DisturbanceSummary, Foretold, Histogram,
+    Intervals, LoopKind, Machine, OneWay, OneWayMethod, Origin, Over, Plan, PlannedCell, Quantiles,
+    QueueSubject, Record, RecordKind, Subject, Unit, Verdict, Wait, Warning, Work, Worst,
 };
 
 /// The reference must stay within this share of its last value for the blocks between to count as undisturbed.
@@ -71,7 +71,8 @@ pub fn fold(
         .collect();
     let mut records = Vec::new();
     for (index, planned) in cells.iter().enumerate() {
-        let own: Vec<Marked<'_>> = all.iter().filter(|marked| marked.block.cell == index).copied().collect();
+        let own: Vec<Marked<'_>> =
+            all.iter().filter(|marked| marked.block.cell == index).copied().collect();
         if own.is_empty() {
             continue;
         }
@@ -98,8 +99,8 @@ pub fn fold(
         let rates = is_stream(planned);
         for other in compared(cells, index) {
             let figures = Figures { rates, base_rates: is_stream(&cells[other]) };
-            record.against.extend(ratio(blocks, &drifted, index, other, figures, seed).map(|found| {
-                Against {
+            record.against.extend(ratio(blocks, &drifted, index, other, figures, seed).map(
+                |found| Against {
                     cell: cells[other].cell.clone(),
                     of: if rates { COMPARED_RATE } else { COMPARED }.into(),
                     ratio: if rates { significant(found.0) } else { round(found.0) },
@@ -110,8 +111,8 @@ pub fn fold(
                     } else {
                         verdict(found.1, found.2)
                     },
-                }
-            }));
+                },
+            ));
         }
         records.push(record);
     }
@@ -157,8 +158,12 @@ fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
     let cell = &planned.cell;
     let alike = cell.subject.family() == other.subject.family();
     let Some(rival) = other.queue() else { return alike };
+    if rival.origin == Origin::Twin {
+        return *rival == QueueSubject { origin: Origin::Twin, ..queue.clone() };
+    }
     // A thread that sleeps at once does so for every single message that it waits for, but not in a stream.
-    let hardly_sleeps = queue.wait == Wait::Adaptive || queue.wait == Wait::Park && is_stream(planned);
+    let hardly_sleeps =
+        queue.wait == Wait::Adaptive || queue.wait == Wait::Park && is_stream(planned);
     let itself_spinning = hardly_sleeps
         && *rival == QueueSubject { wait: Wait::Spin, ..queue.clone() }
         && other.placement == cell.placement;
@@ -297,8 +302,9 @@ pub fn verdict_of_rates([low, high]: [f64; 2], pairs: usize) -> Verdict {
 
 /// What a stream has instead of round trips: its rate, the median over blocks, and the messages.
 fn fold_stream(record: &mut Record, blocks: &[Marked<'_>], seed: u64) {
-    let stretches =
-        || blocks.iter().map(|marked| marked.block).filter(|block| block.kind == BlockKind::Stretch);
+    let stretches = || {
+        blocks.iter().map(|marked| marked.block).filter(|block| block.kind == BlockKind::Stretch)
+    };
     let rates: Vec<f64> = stretches().filter_map(rate).map(|rate| rate * 1e9).collect();
     let found = resample::median(&rates, seed);
     let whole = |value: f64| value.round();
@@ -326,11 +332,18 @@ fn fold_stream(record: &mut Record, blocks: &[Marked<'_>], seed: u64) {
 }
 
 fn fold_cell(machine: &Machine, plan: &Plan, blocks: &[Marked<'_>], seed: u64) -> Record {
-    let stretches: Vec<&Block> =
-        blocks.iter().map(|marked| marked.block).filter(|block| block.kind == BlockKind::Stretch).collect();
-    let stamped: Vec<&Block> =
-        blocks.iter().map(|marked| marked.block).filter(|block| block.kind == BlockKind::Stamped).collect();
-    let histograms: Vec<&Histogram> = stamped.iter().filter_map(|block| block.histogram.as_ref()).collect();
+    let stretches: Vec<&Block> = blocks
+        .iter()
+        .map(|marked| marked.block)
+        .filter(|block| block.kind == BlockKind::Stretch)
+        .collect();
+    let stamped: Vec<&Block> = blocks
+        .iter()
+        .map(|marked| marked.block)
+        .filter(|block| block.kind == BlockKind::Stamped)
+        .collect();
+    let histograms: Vec<&Histogram> =
+        stamped.iter().filter_map(|block| block.histogram.as_ref()).collect();
     let clean: Vec<&Histogram> = blocks
         .iter()
         .filter(|marked| marked.clean() && marked.block.kind == BlockKind::Stamped)
@@ -348,7 +361,8 @@ fn fold_cell(machine: &Machine, plan: &Plan, blocks: &[Marked<'_>], seed: u64) -
     let over: u64 = stamped.iter().filter_map(|block| block.over).sum();
     let disturbance = summary(blocks);
     let one_way = one_way(machine, &stretches, &stamped, all[0], seed);
-    let mut worst: Vec<Worst> = stamped.iter().flat_map(|block| block.worst.iter().copied()).collect();
+    let mut worst: Vec<Worst> =
+        stamped.iter().flat_map(|block| block.worst.iter().copied()).collect();
     worst.sort_by(|a, b| b.ns.total_cmp(&a.ns));
     worst.truncate(WORST);
     let same_cpu: Vec<(f64, u64)> =
@@ -367,7 +381,10 @@ fn fold_cell(machine: &Machine, plan: &Plan, blocks: &[Marked<'_>], seed: u64) -
         unit: Unit::Ns,
         count,
         mean: (count > 0).then(|| {
-            round(stamped.iter().map(|block| block.mean * block.count as f64).sum::<f64>() / count as f64)
+            round(
+                stamped.iter().map(|block| block.mean * block.count as f64).sum::<f64>()
+                    / count as f64,
+            )
         }),
         min: stamped.iter().map(|block| block.min).min_by(f64::total_cmp).map(round),
         max: stamped.iter().map(|block| block.max).max_by(f64::total_cmp).map(round),
@@ -375,13 +392,19 @@ fn fold_cell(machine: &Machine, plan: &Plan, blocks: &[Marked<'_>], seed: u64) -
         clean_quantiles: quantiles(&undisturbed),
         interval95: intervals(&all),
         resolution_ns: round(machine.clock.step_ns + machine.clock.read_ns),
-        over: Over { limit_ns: plan.over_ns, share: (count > 0).then(|| over as f64 / count as f64) },
+        over: Over {
+            limit_ns: plan.over_ns,
+            share: (count > 0).then(|| over as f64 / count as f64),
+        },
         rate_per_s: None,
         histogram: (!histograms.is_empty()).then(|| merged.packed()),
         cost: cost(&stretches),
         contention: None,
         same_cpu_share: (exchanges > 0).then(|| {
-            round(same_cpu.iter().map(|(share, count)| share * *count as f64).sum::<f64>() / exchanges as f64)
+            round(
+                same_cpu.iter().map(|(share, count)| share * *count as f64).sum::<f64>()
+                    / exchanges as f64,
+            )
         }),
         warnings: warnings(&disturbance, &one_way),
         one_way: Some(one_way),
@@ -402,7 +425,8 @@ fn one_way(
     let mean = resample::mean(&means, seed);
     let direct: Vec<&crate::OneWayBlock> =
         stamped.iter().filter_map(|block| block.one_way.as_ref()).collect();
-    let histograms: Vec<&Histogram> = stretches.iter().filter_map(|block| block.histogram.as_ref()).collect();
+    let histograms: Vec<&Histogram> =
+        stretches.iter().filter_map(|block| block.histogram.as_ref()).collect();
     let from_stretches = resample::quantiles(&histograms, &[0.5], seed)[0];
     let half = |estimate: QuantileEstimate| {
         (
@@ -431,7 +455,11 @@ fn one_way(
             .map(|interval| interval.map(|value| round(value / 2.0))),
         p50_interval95: p50.1.map(|interval| interval.map(round)),
         negative: (!direct.is_empty()).then(|| direct.iter().map(|block| block.negative).sum()),
-        clock_bound_ns: direct.iter().map(|block| block.clock_bound_ns).max_by(f64::total_cmp).map(round),
+        clock_bound_ns: direct
+            .iter()
+            .map(|block| block.clock_bound_ns)
+            .max_by(f64::total_cmp)
+            .map(round),
     }
 }
 
@@ -441,14 +469,17 @@ fn agreed(direct: &[&crate::OneWayBlock], median: Option<f64>) -> bool {
     let bound = direct.iter().map(|block| block.clock_bound_ns).fold(0.0, f64::max);
     let negative: u64 = direct.iter().map(|block| block.negative).sum();
     let times: u64 = direct.iter().map(|block| block.histogram.count()).sum();
-    !direct.is_empty() && median.is_some_and(|median| bound <= AGREEMENT * median) && negative * 1000 <= times
+    !direct.is_empty()
+        && median.is_some_and(|median| bound <= AGREEMENT * median)
+        && negative * 1000 <= times
 }
 
 fn cost(stretches: &[&Block]) -> Cost {
     let operations = 2.0 * stretches.iter().map(|block| block.cost_round_trips).sum::<u64>() as f64;
     let per_op = |of: fn(&Block) -> u64| {
-        (operations > 0.0)
-            .then(|| significant(stretches.iter().map(|block| of(block)).sum::<u64>() as f64 / operations))
+        (operations > 0.0).then(|| {
+            significant(stretches.iter().map(|block| of(block)).sum::<u64>() as f64 / operations)
+        })
     };
     Cost {
         user_ns_per_op: per_op(|block| block.cost.user_ns),

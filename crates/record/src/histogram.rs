@@ -145,7 +145,10 @@ impl Histogram {
         };
         let all = all.into_iter().flat_map(|counts| {
             counts.iter_recorded().map(|step| {
-                (counts.median_equivalent(step.value_iterated_to()), step.count_since_last_iteration())
+                (
+                    counts.median_equivalent(step.value_iterated_to()),
+                    step.count_since_last_iteration(),
+                )
             })
         });
         all.chain(counted.into_iter().flatten().copied())
@@ -188,15 +191,19 @@ impl Histogram {
         if plain.len() as u64 > MAX_PAYLOAD {
             return Err(damaged("too large"));
         }
-        let field =
-            |at: usize| plain.get(at..at + 8).and_then(|field| field.try_into().ok()).map(u64::from_be_bytes);
-        let digits = plain.get(12..16).and_then(|field| field.try_into().ok()).map(u32::from_be_bytes);
-        if (digits, field(16), field(24)) != (Some(u32::from(SIGNIFICANT_DIGITS)), Some(1), Some(LONGEST_PS))
+        let field = |at: usize| {
+            plain.get(at..at + 8).and_then(|field| field.try_into().ok()).map(u64::from_be_bytes)
+        };
+        let digits =
+            plain.get(12..16).and_then(|field| field.try_into().ok()).map(u32::from_be_bytes);
+        if (digits, field(16), field(24))
+            != (Some(u32::from(SIGNIFICANT_DIGITS)), Some(1), Some(LONGEST_PS))
         {
             return Err(HistogramError::Foreign);
         }
         // Believed, a length beyond what is there would make the reader reserve gigabytes.
-        let length = plain.get(4..8).and_then(|field| field.try_into().ok()).map(u32::from_be_bytes);
+        let length =
+            plain.get(4..8).and_then(|field| field.try_into().ok()).map(u32::from_be_bytes);
         if length.is_none_or(|length| length as usize > plain.len().saturating_sub(HEADER)) {
             return Err(damaged("its length is wrong"));
         }
@@ -218,11 +225,14 @@ thread_local! {
 }
 
 fn all_of(buckets: &[(u64, u64)]) -> Box<All> {
-    let mut all =
-        SPARE.take().unwrap_or_else(|| match All::new_with_bounds(1, LONGEST_PS, SIGNIFICANT_DIGITS) {
+    let mut all = SPARE.take().unwrap_or_else(|| {
+        match All::new_with_bounds(1, LONGEST_PS, SIGNIFICANT_DIGITS) {
             Ok(all) => Box::new(all),
-            Err(error) => unreachable!("the bounds are constants that HdrHistogram accepts: {error}"),
-        });
+            Err(error) => {
+                unreachable!("the bounds are constants that HdrHistogram accepts: {error}")
+            }
+        }
+    });
     buckets.iter().for_each(|(value, count)| all.saturating_record_n(*value, *count));
     all
 }
@@ -330,15 +340,23 @@ mod tests {
         std::io::Write::write_all(&mut zlib, &vec![0u8; 64 << 20]).unwrap();
         zlib.finish().unwrap();
         assert!(bomb.len() < 100_000);
-        assert_eq!(Histogram::decode(&BASE64.encode(bomb)), Err(HistogramError::Damaged("too large".into())));
+        assert_eq!(
+            Histogram::decode(&BASE64.encode(bomb)),
+            Err(HistogramError::Damaged("too large".into()))
+        );
     }
 
     #[test]
     fn a_length_that_lies_reserves_no_memory() {
         let mut plain = Vec::new();
-        hdrhistogram::serialization::V2Serializer::new().serialize(&all_of(&[(5, 1)]), &mut plain).unwrap();
+        hdrhistogram::serialization::V2Serializer::new()
+            .serialize(&all_of(&[(5, 1)]), &mut plain)
+            .unwrap();
         plain[4..8].copy_from_slice(&u32::MAX.to_be_bytes());
-        assert_eq!(decode_plain(&plain), Err(HistogramError::Damaged("its length is wrong".into())));
+        assert_eq!(
+            decode_plain(&plain),
+            Err(HistogramError::Damaged("its length is wrong".into()))
+        );
     }
 
     #[test]

@@ -22,11 +22,12 @@ mod time;
 
 pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, OneWayBlock, Worst};
 pub use cell::{
-    Cell, Layout, Neighbour, Origin, Pause, Placement, QueueSubject, Relation, Subject, Wait, WaitFamily,
+    Cell, Layout, Neighbour, Origin, Pause, Placement, QueueSubject, Relation, Subject, Wait,
+    WaitFamily,
 };
 pub use contention::{
-    Calibrated, Contention, ContentionBlock, ContentionSeen, Foretold, LockSubject, NO_LOCK, Share, Spread,
-    Work,
+    Calibrated, Contention, ContentionBlock, ContentionSeen, Foretold, LockSubject, NO_LOCK, Share,
+    Spread, Work,
 };
 pub use fold::fold;
 pub use histogram::{Histogram, HistogramError};
@@ -35,7 +36,7 @@ pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine, W
 pub use plan::{Budget, MAX_ROUNDS, Plan, PlannedCell, Refused};
 pub use prediction::{Document, PredictedChange, PredictedPolicy, PredictedRow, Prediction};
 pub use record::{
-    Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Quantiles, Record,
-    RecordKind, Unit, Verdict,
+    Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Quantiles,
+    Record, RecordKind, Unit, Verdict,
 };
 pub use time::{run_id, timestamp};

@@ -120,7 +120,9 @@ pub struct CpuNoise {
 }
 
 /// How fit a machine is to be measured, A best. The thresholds stand in `threadtoll check --help` and `docs/method.md`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub enum Grade {
     /// Nothing that is known to matter stands in the way.
     A,
@@ -174,7 +176,10 @@ impl Machine {
             return Some(format!("it was made on “{}”, and this is “{}”", other.cpu, self.cpu));
         }
         if self.cpus != other.cpus {
-            return Some(format!("it was made on {} CPUs, and this machine has {}", other.cpus, self.cpus));
+            return Some(format!(
+                "it was made on {} CPUs, and this machine has {}",
+                other.cpus, self.cpus
+            ));
         }
         if self.topology != other.topology {
             return Some("it was made on a machine whose CPUs are arranged differently".into());

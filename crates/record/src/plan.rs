@@ -90,11 +90,18 @@ impl Plan {
                 return Some(format!("group {index} of the plan is empty"));
             };
             if group.len() > MAX_CELLS_IN_GROUP {
-                return Some(format!("group {index} of the plan has more than {MAX_CELLS_IN_GROUP} cells"));
+                return Some(format!(
+                    "group {index} of the plan has more than {MAX_CELLS_IN_GROUP} cells"
+                ));
             }
             let rounds = first.budget.rounds;
-            if rounds == 0 || rounds > MAX_ROUNDS || group.iter().any(|cell| cell.budget.rounds != rounds) {
-                return Some(format!("group {index} of the plan has an impossible number of rounds"));
+            if rounds == 0
+                || rounds > MAX_ROUNDS
+                || group.iter().any(|cell| cell.budget.rounds != rounds)
+            {
+                return Some(format!(
+                    "group {index} of the plan has an impossible number of rounds"
+                ));
             }
             if group.iter().any(|cell| cell.budget.stamped_count == Some(0)) {
                 return Some(format!("group {index} of the plan asks for no samples"));

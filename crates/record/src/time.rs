@@ -11,7 +11,8 @@ pub fn timestamp(unix_ns: i128) -> String {
 /// Names a run: its start to the millisecond and the id of the process that made it, so that two runs that start
 /// together still differ.
 pub fn run_id(unix_ns: i128, pid: u32) -> String {
-    let digits: String = timestamp(unix_ns).chars().filter(|c| c.is_ascii_digit() || *c == 'T').collect();
+    let digits: String =
+        timestamp(unix_ns).chars().filter(|c| c.is_ascii_digit() || *c == 'T').collect();
     format!("{digits}-{pid}")
 }
 

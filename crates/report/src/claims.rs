@@ -78,7 +78,9 @@ const CLAIMS: &[Claim] = &[
         sentence: "10 to 11 threads are enough for ten times as much (at least 9.5 times), at a hold share for which Amdahl’s law asks for 20",
         source: SUKHOVITSKY,
         experiment: "contention/pool",
-        about: |row| (10..=11).contains(&row.subject.threads) && near(row.subject.hold_share(), 0.05),
+        about: |row| {
+            (10..=11).contains(&row.subject.threads) && near(row.subject.hold_share(), 0.05)
+        },
         limits: |_| [9.5, f64::INFINITY],
     },
 ];
@@ -109,11 +111,13 @@ pub(crate) fn claims(sections: &[Section<'_>]) -> Vec<String> {
 
 fn judged(claim: &Claim, sections: &[Section<'_>]) -> Option<String> {
     let mut parts: [Vec<String>; 3] = Default::default();
-    for section in
-        sections.iter().filter(|section| section.experiment() == claim.experiment && section.excludes())
+    for section in sections
+        .iter()
+        .filter(|section| section.experiment() == claim.experiment && section.excludes())
     {
         for row in section.rows.iter().filter(|row| (claim.about)(row)) {
-            let Some((speedup, interval)) = row.contention.speedup.zip(row.contention.speedup_interval95)
+            let Some((speedup, interval)) =
+                row.contention.speedup.zip(row.contention.speedup_interval95)
             else {
                 continue;
             };
@@ -187,7 +191,11 @@ mod tests {
         assert_eq!(Stand::between([1.61, 1.7], [1.4, 1.6]), Stand::Refutes);
         assert_eq!(Stand::between([1.3, 1.5], [1.4, 1.6]), Stand::Open);
         assert_eq!(Stand::between([0.8, 0.999], [0.0, 1.0]), Stand::Confirms);
-        assert_eq!(Stand::between([0.8, 1.0], [0.0, 1.0]), Stand::Open, "as good as alone is not worse");
+        assert_eq!(
+            Stand::between([0.8, 1.0], [0.0, 1.0]),
+            Stand::Open,
+            "as good as alone is not worse"
+        );
         assert_eq!(Stand::between([1.0, 1.1], [0.0, 1.0]), Stand::Refutes);
         assert_eq!(Stand::between([1.6, 2.0], [1.5, f64::INFINITY]), Stand::Confirms);
     }

@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadtoll_record::{Contention, Foretold, LockSubject, Placement, Record, Share, Spread, Work, fold};
+use threadtoll_record::{
+    Contention, Foretold, LockSubject, Placement, Record, Share, Spread, Work, fold,
+};
 
 use crate::claims::claims;
 use crate::clean::clean;
@@ -126,12 +128,15 @@ impl<'a> Section<'a> {
     /// Whether it is one lock that lets one thread in at a time: no counter, no stripes, no readers.
     pub(crate) fn excludes(&self) -> bool {
         let name = &self.kind.lock;
-        self.kind.read_share.is_none() && !name.starts_with("counter-") && !name.starts_with("striped")
+        self.kind.read_share.is_none()
+            && !name.starts_with("counter-")
+            && !name.starts_with("striped")
     }
 
     /// What its rows have in common.
     pub(crate) fn heading(&self) -> String {
-        let scenario = clean(self.kind.experiment.strip_prefix(SCENARIOS).unwrap_or(&self.kind.experiment));
+        let scenario =
+            clean(self.kind.experiment.strip_prefix(SCENARIOS).unwrap_or(&self.kind.experiment));
         let mut parts = vec![format!("{scenario}: {}", self.name())];
         let first = self.rows.first().map(|row| row.subject);
         if let Some(share) = self.kind.read_share {
@@ -176,9 +181,15 @@ impl<'a> Section<'a> {
             Axis::Shares => row.subject.hold_ns,
             Axis::Intervals | Axis::None => row.subject.cycle_ns(),
         };
-        let threads: Vec<u32> =
-            self.rows.iter().map(|row| row.subject.threads).collect::<BTreeSet<_>>().into_iter().collect();
-        let columns: Vec<u64> = self.rows.iter().map(at).collect::<BTreeSet<_>>().into_iter().collect();
+        let threads: Vec<u32> = self
+            .rows
+            .iter()
+            .map(|row| row.subject.threads)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        let columns: Vec<u64> =
+            self.rows.iter().map(at).collect::<BTreeSet<_>>().into_iter().collect();
         if threads.len() < 2 || columns.len() < 2 {
             return None;
         }
@@ -188,7 +199,9 @@ impl<'a> Section<'a> {
         let grid = |figure: &dyn Fn(&Row<'_>) -> Option<f64>| -> Vec<Vec<Option<f64>>> {
             threads
                 .iter()
-                .map(|threads| columns.iter().map(|column| figure(find(*threads, *column)?)).collect())
+                .map(|threads| {
+                    columns.iter().map(|column| figure(find(*threads, *column)?)).collect()
+                })
                 .collect()
         };
         let heads = columns
@@ -232,7 +245,9 @@ pub(crate) struct Map {
 pub(crate) fn sections(records: &[Record]) -> Vec<Section<'_>> {
     let mut sections: BTreeMap<Kind, Vec<Row<'_>>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.experiment.starts_with(SCENARIOS)) {
-        let (Some(subject), Some(contention)) = (record.cell.lock(), &record.contention) else { continue };
+        let (Some(subject), Some(contention)) = (record.cell.lock(), &record.contention) else {
+            continue;
+        };
         if subject.is_alone() {
             continue;
         }
@@ -248,7 +263,8 @@ pub(crate) fn sections(records: &[Record]) -> Vec<Section<'_>> {
         };
         sections.entry(kind).or_default().push(Row { record, subject, contention });
     }
-    let mut all: Vec<Section<'_>> = sections.into_iter().map(|(kind, rows)| Section { kind, rows }).collect();
+    let mut all: Vec<Section<'_>> =
+        sections.into_iter().map(|(kind, rows)| Section { kind, rows }).collect();
     for section in &mut all {
         section.rows.sort_by_key(|row| {
             (row.subject.cycle_ns(), row.subject.hold_ns, row.subject.threads, row.record.group)
@@ -278,7 +294,11 @@ fn maybe(value: Option<f64>, show: impl Fn(f64) -> String) -> (Option<f64>, Stri
 /// A share by which something is off: `+3.1%`.
 fn off(value: f64) -> String {
     let percent = value * 100.0;
-    if percent.abs() < 999.5 { format!("{percent:+.1}%") } else { format!("{}×", digits(1.0 + value)) }
+    if percent.abs() < 999.5 {
+        format!("{percent:+.1}%")
+    } else {
+        format!("{}×", digits(1.0 + value))
+    }
 }
 
 /// The columns of a section.
@@ -473,20 +493,30 @@ fn of_section(section: &Section<'_>) -> Vec<String> {
         let threads = row.subject.threads;
         match section.axis() {
             Axis::Shares => {
-                format!("{threads} threads that hold it for {} of their time", share_of(row.subject))
+                format!(
+                    "{threads} threads that hold it for {} of their time",
+                    share_of(row.subject)
+                )
             }
             Axis::Intervals => {
-                format!("{threads} threads that take it every {}", time(row.subject.cycle_ns() as f64))
+                format!(
+                    "{threads} threads that take it every {}",
+                    time(row.subject.cycle_ns() as f64)
+                )
             }
             Axis::None => format!("{threads} threads"),
         }
     };
     let several = || section.rows.iter().filter(|row| row.subject.threads > 1);
-    let best = several()
-        .filter(|row| row.contention.speedup.is_some())
-        .max_by(|a, b| a.contention.speedup.unwrap_or(0.0).total_cmp(&b.contention.speedup.unwrap_or(0.0)));
+    let best = several().filter(|row| row.contention.speedup.is_some()).max_by(|a, b| {
+        a.contention.speedup.unwrap_or(0.0).total_cmp(&b.contention.speedup.unwrap_or(0.0))
+    });
     if let Some((row, speedup)) = best.and_then(|row| Some((row, row.contention.speedup?))) {
-        said.push(format!("{name}: the most is gained by {}, {} of one alone.", of(row), ratio(speedup)));
+        said.push(format!(
+            "{name}: the most is gained by {}, {} of one alone.",
+            of(row),
+            ratio(speedup)
+        ));
     }
     if section.rows.iter().any(|row| row.contention.total_s.is_some())
         && let Some(sentence) = enough(section, &name)
@@ -516,11 +546,13 @@ fn of_section(section: &Section<'_>) -> Vec<String> {
 
 /// How many threads of a pool are enough: the fewest that are within a twentieth of the best.
 fn enough(section: &Section<'_>, name: &str) -> Option<String> {
-    let totals =
-        || section.rows.iter().filter_map(|row| Some((row.subject.threads, row.contention.total_s?)));
+    let totals = || {
+        section.rows.iter().filter_map(|row| Some((row.subject.threads, row.contention.total_s?)))
+    };
     let best = totals().map(|(_, total)| total).min_by(f64::total_cmp)?;
-    let (threads, total) =
-        totals().filter(|(_, total)| *total <= ENOUGH * best).min_by_key(|(threads, _)| *threads)?;
+    let (threads, total) = totals()
+        .filter(|(_, total)| *total <= ENOUGH * best)
+        .min_by_key(|(threads, _)| *threads)?;
     let most = totals().map(|(threads, _)| threads).max()?;
     (threads < most).then(|| {
         format!(
@@ -532,7 +564,8 @@ fn enough(section: &Section<'_>, name: &str) -> Option<String> {
 
 /// What a lock costs that nobody else wants, as it was calibrated.
 fn pairs(sections: &[Section<'_>]) -> Option<String> {
-    let sweeps = sections.iter().filter(|section| section.kind.experiment == "contention/frequency-sweep");
+    let sweeps =
+        sections.iter().filter(|section| section.kind.experiment == "contention/frequency-sweep");
     let mut costs: BTreeMap<String, f64> = BTreeMap::new();
     for section in sweeps {
         let found = section.rows.iter().filter_map(Row::predicted).map(|told| told.from.pair_ns);

@@ -3,16 +3,19 @@
 //! What a table shows in the terminal and in the page is decided here, once.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::{
-    Against, Cell, Origin, Placement, QueueSubject, Record, Verdict, Wait, WaitFamily, file::Results, fold,
+    Against, Cell, Origin, Placement, QueueSubject, Record, Subject, Verdict, Wait, WaitFamily,
+    file::Results, fold,
 };
 
 use crate::clean::clean;
 use crate::rows::{merged, times};
 use crate::text::ladder::{cpu, switches};
-use crate::units::{UNKNOWN, digits, maybe_time, per_op, plus_minus, ratio, round_time, share, time};
+use crate::units::{
+    UNKNOWN, digits, maybe_time, per_op, plus_minus, ratio, round_time, share, time,
+};
 
 const ASK_REPLY: &str = "queue/ask-reply";
 const STREAM: &str = "queue/stream";
@@ -21,6 +24,11 @@ const STREAM: &str = "queue/stream";
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
     pub(crate) record: Cow<'a, Record>,
+}
+
+fn is_peer(cell: &Cell) -> bool {
+    cell.queue()
+        .is_some_and(|queue| !matches!(queue.origin, Origin::Ours | Origin::Twin | Origin::Raw))
 }
 
 impl Row<'_> {
@@ -33,7 +41,7 @@ impl Row<'_> {
     }
 
     fn peer(&self) -> bool {
-        self.origin().is_some_and(|origin| !matches!(origin, Origin::Ours | Origin::Raw))
+        is_peer(&self.record.cell)
     }
 
     /// Its name, fit to be shown; marked where over a quarter of its blocks was disturbed.
@@ -45,6 +53,9 @@ impl Row<'_> {
     fn named(&self, behind: &str) -> String {
         let cell = &self.record.cell;
         let mut label = clean(cell.name());
+        if self.origin() == Some(Origin::Twin) {
+            label.push_str(" (twin)");
+        }
         match self.queue() {
             Some(queue) if queue.origin == Origin::Raw => {
                 label.push_str(&format!(", {} KiB", digits(queue.batch as f64 / 128.0)));
@@ -54,13 +65,19 @@ impl Row<'_> {
         }
         label.push_str(behind);
         let disturbance = &self.record.disturbance;
-        if f64::from(disturbance.disturbed) > fold::DISTURBED_SHARE * f64::from(disturbance.blocks) {
+        if f64::from(disturbance.disturbed) > fold::DISTURBED_SHARE * f64::from(disturbance.blocks)
+        {
             label.push_str(" !");
         }
         if cell.oversubscribed() {
             label.push_str(" *");
         }
         label
+    }
+
+    /// Memory of the messages that it holds, if it is bounded.
+    fn ring(&self) -> Option<String> {
+        self.queue()?.ring_bytes.map(kib)
     }
 
     /// What rows are ordered by: the one-way median, or the time per message.
@@ -99,7 +116,10 @@ impl Section<'_> {
             WaitFamily::Blocking => "receivers that sleep when they must".to_string(),
         }];
         if self.streams {
-            parts.insert(0, if self.batched { "in batches" } else { "one message at a time" }.into());
+            parts.insert(
+                0,
+                if self.batched { "in batches" } else { "one message at a time" }.into(),
+            );
         }
         if self.senders != 1 {
             parts.push(format!("{} senders", self.senders));
@@ -126,13 +146,20 @@ impl Section<'_> {
     }
 
     /// The best of the peers that a row was paired with, and its ratio to that. Best by the pairs: it is the peer beside which the row does
-    /// least well. Its figure of the table may be another one's, because groups are measured one after the other and the machine
-    /// may have changed in between.
+    /// least well.
     fn rival<'s>(&'s self, row: &'s Row<'_>) -> Option<(&'s Row<'s>, &'s Against)> {
         let peers = self.rows.iter().filter(|other| other.peer() && other.figure_ns().is_some());
         let rivals = peers.filter_map(|peer| Some((peer, row.against(&peer.record.cell)?)));
-        let by_ratio = |one: &(_, &Against), other: &(_, &Against)| one.1.ratio.total_cmp(&other.1.ratio);
+        let by_ratio =
+            |one: &(_, &Against), other: &(_, &Against)| one.1.ratio.total_cmp(&other.1.ratio);
         if self.streams { rivals.min_by(by_ratio) } else { rivals.max_by(by_ratio) }
+    }
+
+    /// Whether a row's queue was measured with another capacity too.
+    fn repeats(&self, row: &Row<'_>) -> bool {
+        let name =
+            |row: &Row<'_>| row.queue().map(|queue| (queue.queue.clone(), queue.wait, queue.batch));
+        self.rows.iter().filter(|other| name(other) == name(row)).count() > 1
     }
 
     /// The fastest bare copy.
@@ -177,8 +204,9 @@ impl Section<'_> {
         let wait = row.queue().map(|queue| queue.wait.name());
         let mut lines = Vec::new();
         lines.extend(wait.map(|wait| format!("receiver: {wait}")));
-        let reach =
-            interval.map(|interval| format!(" ({})", plus_minus(figure, interval))).unwrap_or_default();
+        let reach = interval
+            .map(|interval| format!(" ({})", plus_minus(figure, interval)))
+            .unwrap_or_default();
         if self.streams {
             lines.push(format!("{} million messages per s{reach}", digits(figure)));
             lines.push(format!("a message: {}", time(ns)));
@@ -196,17 +224,45 @@ impl Section<'_> {
         }
         let kind = match row.origin() {
             Some(Origin::Ours) => "threadtoll",
+            Some(Origin::Twin) => "twin",
             Some(Origin::Raw) => "bare copy",
             Some(_) => "peer",
             None => "mechanism",
         };
-        let label = row.named(&wait.map(|wait| format!(" ({wait})")).unwrap_or_default());
+        let mut behind = wait.map(|wait| format!(" ({wait})")).unwrap_or_default();
+        if let Some(capacity) =
+            row.queue().and_then(|queue| queue.capacity).filter(|_| self.repeats(row))
+        {
+            behind.push_str(&format!(", {capacity}"));
+        }
+        let label = row.named(&behind);
         Some(Mark { label, kind, figure, interval, lines })
     }
 }
 
 /// Everything by which sections differ, in the order in which they are shown.
 type Kind = (bool, Placement, u32, bool, WaitFamily);
+
+/// The group in which a cell stands beside the peer that it does least well against. Its figures are shown as they were
+/// there: groups are minutes apart, and only those of one can be ranked.
+fn toughest(streams: bool, found: &[&Record]) -> Option<usize> {
+    let pairs = found.iter().flat_map(|record| {
+        let peers = record.against.iter().filter(|against| is_peer(&against.cell));
+        peers.map(|against| (if streams { against.ratio } else { -against.ratio }, record.group))
+    });
+    pairs.min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, group)| group)
+}
+
+/// The cell itself; of a twin, that of the row whose twin it is.
+fn original(cell: &Cell) -> Cell {
+    match &cell.subject {
+        Subject::Queue(queue) if queue.origin == Origin::Twin => {
+            let subject = Subject::Queue(QueueSubject { origin: Origin::Ours, ..queue.clone() });
+            Cell { subject, ..cell.clone() }
+        }
+        _ => cell.clone(),
+    }
+}
 
 /// The sections of all records that belong to queue scenarios.
 pub(crate) fn sections(records: &[Record]) -> Vec<Section<'_>> {
@@ -219,15 +275,30 @@ pub(crate) fn sections(records: &[Record]) -> Vec<Section<'_>> {
         };
         cells.entry((streams, &record.cell)).or_default().push(record);
     }
+    let at: BTreeMap<(bool, Cell), usize> = cells
+        .iter()
+        .filter_map(|((streams, cell), found)| {
+            Some(((*streams, (*cell).clone()), toughest(*streams, found)?))
+        })
+        .collect();
     let mut sections: BTreeMap<Kind, Vec<Row<'_>>> = BTreeMap::new();
     for ((streams, cell), found) in cells {
         let kind = match cell.queue() {
-            Some(queue) => (streams, cell.placement, queue.senders, queue.batch > 1, cell.subject.family()),
+            Some(queue) => {
+                (streams, cell.placement, queue.senders, queue.batch > 1, cell.subject.family())
+            }
             // A mechanism hands over and does not stream.
             None if streams => continue,
             None => (streams, cell.placement, 1, false, cell.subject.family()),
         };
-        sections.entry(kind).or_default().push(Row { record: merged(&found) });
+        let group = at.get(&(streams, original(cell)));
+        let beside = group.and_then(|group| found.iter().find(|record| record.group == *group));
+        let mut record = merged(&found);
+        if let Some(beside) = beside.filter(|_| found.len() > 1) {
+            let against = record.against.clone();
+            record = Cow::Owned(Record { against, ..(**beside).clone() });
+        }
+        sections.entry(kind).or_default().push(Row { record });
     }
     let mut all = Vec::new();
     for ((streams, placement, senders, batched, family), mut rows) in sections {
@@ -285,8 +356,23 @@ pub(crate) fn columns(results: &Results, section: &Section<'_>) -> Vec<Column> {
         "version",
         "version of the queue",
         9,
-        Box::new(|_, row| text(row.queue().map_or_else(String::new, |queue| clean(&queue.version)))),
+        Box::new(|_, row| {
+            text(row.queue().map_or_else(String::new, |queue| clean(&queue.version)))
+        }),
     );
+    let rings: BTreeSet<String> = section.rows.iter().filter_map(Row::ring).collect();
+    if rings.len() > 1 {
+        add(
+            "",
+            "ring",
+            "memory of the messages that a bounded queue holds",
+            3,
+            Box::new(|_, row| {
+                let bytes = row.queue().and_then(|queue| queue.ring_bytes);
+                (bytes.map(|bytes| bytes as f64), row.ring().unwrap_or_default())
+            }),
+        );
+    }
     if section.streams {
         streams(section, &mut add)
     } else {
@@ -368,7 +454,10 @@ fn ask_reply(results: &Results, add: &mut dyn FnMut(&'static str, &str, &'static
     );
 }
 
-fn streams(section: &Section<'_>, add: &mut dyn FnMut(&'static str, &str, &'static str, u8, Value)) {
+fn streams(
+    section: &Section<'_>,
+    add: &mut dyn FnMut(&'static str, &str, &'static str, u8, Value),
+) {
     add(
         "million messages",
         "per s",
@@ -391,11 +480,13 @@ fn streams(section: &Section<'_>, add: &mut dyn FnMut(&'static str, &str, &'stat
         add(
             "of the",
             "bare copy",
-            "share of the fastest bare copy’s rate",
+            "share of the fastest bare copy’s rate, by paired blocks where both stand in one group",
             3,
             Box::new(|section, row| {
-                let limit = section.raw().and_then(|raw| raw.record.rate_per_s);
-                maybe(row.record.rate_per_s.zip(limit).map(|(rate, limit)| rate / limit), share)
+                let Some(raw) = section.raw() else { return text("") };
+                let paired = row.against(&raw.record.cell).map(|against| against.ratio);
+                let rates = row.record.rate_per_s.zip(raw.record.rate_per_s);
+                maybe(paired.or_else(|| rates.map(|(rate, limit)| rate / limit)), share)
             }),
         );
     }
@@ -430,6 +521,25 @@ fn said(verdict: Verdict) -> &'static str {
         Verdict::NoWorse => "no worse",
         Verdict::Open => "open",
     }
+}
+
+fn kib(bytes: u64) -> String {
+    format!("{} KiB", digits(bytes as f64 / 1024.0))
+}
+
+/// What bounded queues hold, in a sentence; empty where no file says it.
+pub(crate) fn held(sections: &[Section<'_>]) -> Option<String> {
+    let queues = || sections.iter().flat_map(|section| &section.rows).filter_map(Row::queue);
+    let capacities: BTreeSet<u64> = queues().filter_map(|queue| queue.capacity).collect();
+    let rings: BTreeSet<u64> = queues().filter_map(|queue| queue.ring_bytes).collect();
+    let (least, most) = (kib(*rings.first()?), kib(*rings.last()?));
+    Some(match capacities.first() {
+        Some(capacity) if capacities.len() == 1 => {
+            format!("Bounded queues hold {capacity} messages.")
+        }
+        _ if least == most => format!("Bounded queues hold what fits into {least}."),
+        _ => format!("Bounded queues hold what fits into {least} to {most}."),
+    })
 }
 
 /// What the notes under the tables are.
@@ -480,7 +590,11 @@ fn how(section: &Section<'_>, wait: Option<Wait>) -> String {
 }
 
 fn name(row: &Row<'_>) -> String {
-    clean(row.record.cell.name())
+    let mut name = clean(row.record.cell.name());
+    if row.queue().is_some_and(|queue| queue.wait == Wait::PollBackoff) {
+        name.push_str(" with poll-backoff");
+    }
+    name
 }
 
 /// How each of our queues, in its best row, does against the best peer that it stands beside.
@@ -495,9 +609,17 @@ fn beside_peers(section: &Section<'_>) -> Vec<String> {
         queues.push(name(row));
         let how = how(section, row.queue().map(|queue| queue.wait));
         let what = if section.streams {
-            format!("streams {} as many messages as the best peer ({})", times_of(against), name(peer))
+            format!(
+                "streams {} as many messages as the best peer ({})",
+                times_of(against),
+                name(peer)
+            )
         } else {
-            format!("takes {} the time of the best peer ({}) for a message", times_of(against), name(peer))
+            format!(
+                "takes {} the time of the best peer ({}) for a message",
+                times_of(against),
+                name(peer)
+            )
         };
         said.push(judged(format!("{}, {how}, {what}", name(row)), against));
     }
@@ -530,17 +652,25 @@ fn best_of_peers(section: &Section<'_>) -> Option<String> {
 fn beside_own(section: &Section<'_>) -> Vec<String> {
     let mut said = Vec::new();
     for row in &section.rows {
-        let Some(queue) = row.queue().filter(|queue| queue.origin == Origin::Ours) else { continue };
-        let against =
-            |wanted: &dyn Fn(&Cell) -> bool| row.record.against.iter().find(|against| wanted(&against.cell));
+        let Some(queue) = row.queue().filter(|queue| queue.origin == Origin::Ours) else {
+            continue;
+        };
+        let against = |wanted: &dyn Fn(&Cell) -> bool| {
+            row.record.against.iter().find(|against| wanted(&against.cell))
+        };
         let spins = |cell: &Cell| {
-            cell.queue().is_some_and(|other| other.queue == queue.queue && other.wait == Wait::Spin)
+            cell.queue().is_some_and(|other| {
+                (&other.queue, other.origin, other.wait) == (&queue.queue, queue.origin, Wait::Spin)
+            })
         };
         if section.streams {
             let raw = section.raw().filter(|_| queue.wait == Wait::Spin);
             if let Some(against) = raw.and_then(|raw| row.against(&raw.record.cell)) {
-                let what =
-                    format!("{}, in batches, moves {} what a bare copy does", name(row), times_of(against));
+                let what = format!(
+                    "{}, in batches, moves {} what a bare copy does",
+                    name(row),
+                    times_of(against)
+                );
                 said.push(judged(what, against));
             }
             let sleeps = match queue.wait {
@@ -590,7 +720,14 @@ fn judged(what: String, against: &Against) -> String {
             fold::PAIRS
         ),
         Verdict::Open if against.interval95[0] > 1.0 || against.interval95[1] < 1.0 => {
-            format!("{what}; not every group had the {} pairs that a verdict needs.", fold::PAIRS)
+            let alone = match against.of.as_str() {
+                "rate_per_s" => fold::verdict_of_rates(against.interval95, fold::PAIRS),
+                _ => fold::verdict(against.interval95, fold::PAIRS),
+            };
+            match alone {
+                Verdict::Open => format!("{what}: worse, but perhaps by less than 5%."),
+                _ => format!("{what}; its groups, taken one by one, do not all decide it."),
+            }
         }
         Verdict::Open => format!("{what}: the pairs do not decide which is better."),
         Verdict::NoWorse => format!("{what}: no worse, within 5%."),
@@ -602,7 +739,9 @@ fn judged(what: String, against: &Against) -> String {
 pub(crate) fn cards(records: &[Record]) -> Vec<(String, String, String)> {
     const MOST: usize = 4;
     let best = |section: &Section<'_>| {
-        let row = section.best(|row| row.queue().is_some_and(|queue| queue.origin != Origin::Raw))?;
+        let row = section.best(|row| {
+            row.queue().is_some_and(|queue| !matches!(queue.origin, Origin::Twin | Origin::Raw))
+        })?;
         let figure = match row.record.rate_per_s {
             Some(rate) => format!("{} M/s", digits(rate / 1e6)),
             None => maybe_time(row.record.one_way_p50()),

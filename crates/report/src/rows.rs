@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use threadtoll_record::{
-    Against, Cell, Cost, DisturbanceSummary, Histogram, Layout, Neighbour, OneWay, Over, Pause, Placement,
-    Quantiles, Record, Relation, Verdict, Worst, fold, resample,
+    Against, Cell, Cost, DisturbanceSummary, Histogram, Layout, Neighbour, OneWay, Over, Pause,
+    Placement, Quantiles, Record, Relation, Verdict, Worst, fold, resample,
 };
 
 use crate::clean::clean;
@@ -64,8 +64,14 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     }
     let mut variants: BTreeMap<Variant<'_>, [Vec<Cow<'_, Record>>; 3]> = BTreeMap::new();
     for (cell, found) in cells {
-        let variant =
-            (cell.name(), cell.payload_bytes, cell.line, cell.pause, cell.keep_awake, cell.neighbour);
+        let variant = (
+            cell.name(),
+            cell.payload_bytes,
+            cell.line,
+            cell.pause,
+            cell.keep_awake,
+            cell.neighbour,
+        );
         variants.entry(variant).or_default()[index(cell.placement)].push(merged(&found));
     }
     let mut rows = Vec::new();
@@ -92,11 +98,14 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
 /// The cheapest one-way median between two threads, which the ladder takes its multiples of: among the pinned ones
 /// where there are any.
 pub(crate) fn cheapest<'r>(rows: &'r [Row<'_>]) -> Option<&'r Row<'r>> {
-    let two = |row: &&Row<'_>| row.main().is_some_and(|main| main.cell.relation != Relation::SameThread);
+    let two =
+        |row: &&Row<'_>| row.main().is_some_and(|main| main.cell.relation != Relation::SameThread);
     let positive = |row: &&Row<'_>| row.p50().is_some_and(|p50| p50 > 0.0);
-    let pinned = |row: &&Row<'_>| row.main().is_some_and(|main| main.cell.placement == Placement::Pinned);
-    let find =
-        |wanted: &dyn Fn(&&Row<'_>) -> bool| rows.iter().filter(two).filter(positive).find(|row| wanted(row));
+    let pinned =
+        |row: &&Row<'_>| row.main().is_some_and(|main| main.cell.placement == Placement::Pinned);
+    let find = |wanted: &dyn Fn(&&Row<'_>) -> bool| {
+        rows.iter().filter(two).filter(positive).find(|row| wanted(row))
+    };
     find(&pinned).or_else(|| find(&|_| true))
 }
 
@@ -146,7 +155,8 @@ pub(crate) fn merged<'a>(records: &[&'a Record]) -> Cow<'a, Record> {
     }
     let mut joined: Record = (*first).clone();
     joined.count = records.iter().fold(0u64, |sum, record| sum.saturating_add(record.count));
-    let one_way: Vec<&OneWay> = records.iter().filter_map(|record| record.one_way.as_ref()).collect();
+    let one_way: Vec<&OneWay> =
+        records.iter().filter_map(|record| record.one_way.as_ref()).collect();
     joined.one_way = one_way.first().map(|first| OneWay {
         mean: middle(one_way.iter().filter_map(|one_way| one_way.mean)),
         p50: middle(one_way.iter().filter_map(|one_way| one_way.p50)),
@@ -155,17 +165,24 @@ pub(crate) fn merged<'a>(records: &[&'a Record]) -> Cow<'a, Record> {
         ..(*first).clone()
     });
     joined.rate_per_s = middle(records.iter().filter_map(|record| record.rate_per_s));
-    joined.interval95.rate_per_s = hull(records.iter().filter_map(|record| record.interval95.rate_per_s));
+    joined.interval95.rate_per_s =
+        hull(records.iter().filter_map(|record| record.interval95.rate_per_s));
     joined.mean = weighted(records, |record| record.mean);
     joined.min = records.iter().filter_map(|record| record.min).min_by(f64::total_cmp);
     joined.max = records.iter().filter_map(|record| record.max).max_by(f64::total_cmp);
-    joined.over =
-        Over { limit_ns: first.over.limit_ns, share: weighted(records, |record| record.over.share) };
+    joined.over = Over {
+        limit_ns: first.over.limit_ns,
+        share: weighted(records, |record| record.over.share),
+    };
     joined.cost = Cost {
         user_ns_per_op: weighted(records, |record| record.cost.user_ns_per_op),
         system_ns_per_op: weighted(records, |record| record.cost.system_ns_per_op),
-        voluntary_switches_per_op: weighted(records, |record| record.cost.voluntary_switches_per_op),
-        involuntary_switches_per_op: weighted(records, |record| record.cost.involuntary_switches_per_op),
+        voluntary_switches_per_op: weighted(records, |record| {
+            record.cost.voluntary_switches_per_op
+        }),
+        involuntary_switches_per_op: weighted(records, |record| {
+            record.cost.involuntary_switches_per_op
+        }),
     };
     joined.same_cpu_share = weighted(records, |record| record.same_cpu_share);
     joined.histogram = all_values(records);
@@ -186,7 +203,8 @@ pub(crate) fn merged<'a>(records: &[&'a Record]) -> Cow<'a, Record> {
     joined.interval95.p999 = hull(records.iter().filter_map(|record| record.interval95.p999));
     joined.interval95.p9999 = hull(records.iter().filter_map(|record| record.interval95.p9999));
     joined.disturbance = summed(records.iter().map(|record| &record.disturbance));
-    joined.worst = records.iter().flat_map(|record| record.worst.iter().copied()).collect::<Vec<Worst>>();
+    joined.worst =
+        records.iter().flat_map(|record| record.worst.iter().copied()).collect::<Vec<Worst>>();
     joined.worst.sort_by(|a, b| b.ns.total_cmp(&a.ns));
     joined.worst.truncate(fold::WORST);
     joined.against = ratios(records);
@@ -197,7 +215,9 @@ pub(crate) fn merged<'a>(records: &[&'a Record]) -> Cow<'a, Record> {
 }
 
 /// Adds up what happened to the blocks of many records.
-pub(crate) fn summed<'d>(summaries: impl Iterator<Item = &'d DisturbanceSummary>) -> DisturbanceSummary {
+pub(crate) fn summed<'d>(
+    summaries: impl Iterator<Item = &'d DisturbanceSummary>,
+) -> DisturbanceSummary {
     let mut sum = DisturbanceSummary::default();
     for one in summaries {
         sum.blocks = sum.blocks.saturating_add(one.blocks);
@@ -220,7 +240,8 @@ fn hull(intervals: impl Iterator<Item = [f64; 2]>) -> Option<[f64; 2]> {
 }
 
 fn weighted(records: &[&Record], figure: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
-    let known = records.iter().filter_map(|record| Some((figure(record)?, record.count.max(1) as f64)));
+    let known =
+        records.iter().filter_map(|record| Some((figure(record)?, record.count.max(1) as f64)));
     let (sum, weight) =
         known.fold((0.0, 0.0), |(sum, all), (value, weight)| (sum + value * weight, all + weight));
     (weight > 0.0).then(|| sum / weight)
@@ -236,9 +257,17 @@ fn all_values(records: &[&Record]) -> Option<Histogram> {
 
 fn quantiles(histogram: &Histogram) -> Quantiles {
     let given = |quantile: f64| {
-        resample::enough(histogram.count(), quantile).then(|| histogram.quantile_ns(quantile)).flatten()
+        resample::enough(histogram.count(), quantile)
+            .then(|| histogram.quantile_ns(quantile))
+            .flatten()
     };
-    Quantiles { p50: given(0.5), p90: given(0.9), p99: given(0.99), p999: given(0.999), p9999: given(0.9999) }
+    Quantiles {
+        p50: given(0.5),
+        p90: given(0.9),
+        p99: given(0.99),
+        p999: given(0.999),
+        p9999: given(0.9999),
+    }
 }
 
 /// The ratios to each other cell: the median, the interval that holds all, and a verdict only where all agree.
@@ -263,7 +292,8 @@ fn ratios(records: &[&Record]) -> Vec<Against> {
 
 /// Whether the 95% intervals of two one-way medians lie apart; nothing where one of them is not known.
 pub(crate) fn apart(a: &Record, b: &Record) -> Option<bool> {
-    let ([a_low, a_high], [b_low, b_high]) = (a.one_way_p50_interval95()?, b.one_way_p50_interval95()?);
+    let ([a_low, a_high], [b_low, b_high]) =
+        (a.one_way_p50_interval95()?, b.one_way_p50_interval95()?);
     Some(a_high < b_low || b_high < a_low)
 }
 

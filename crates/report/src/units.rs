@@ -19,8 +19,11 @@ pub fn maybe_time(ns: Option<f64>) -> String {
 /// A round time, without digits that say nothing: `45 ns`, `10 µs`, `2.5 ms`.
 pub fn round_time(ns: f64) -> String {
     let (figure, unit) = scaled(ns);
-    let short =
-        if figure.contains('.') { figure.trim_end_matches('0').trim_end_matches('.') } else { &figure };
+    let short = if figure.contains('.') {
+        figure.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &figure
+    };
     if short.is_empty() { UNKNOWN.into() } else { format!("{short} {unit}") }
 }
 
@@ -40,7 +43,8 @@ fn scaled(ns: f64) -> (String, &'static str) {
     if !ns.is_finite() {
         return (String::new(), "");
     }
-    let (scale, unit) = UNITS.into_iter().find(|(scale, _)| (ns / scale).abs() < 999.5).unwrap_or(UNITS[3]);
+    let (scale, unit) =
+        UNITS.into_iter().find(|(scale, _)| (ns / scale).abs() < 999.5).unwrap_or(UNITS[3]);
     (digits(ns / scale), unit)
 }
 

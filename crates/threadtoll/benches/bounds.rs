@@ -23,7 +23,10 @@ const ROUNDS: u64 = 300;
 
 fn main() {
     println!("{:28}  {:^23}  {:^23}", "", "ns to send", "ns to receive");
-    println!("{:28}  {:>7} {:>7} {:>7}  {:>7} {:>7} {:>7}", "", "25%", "50%", "75%", "25%", "50%", "75%");
+    println!(
+        "{:28}  {:>7} {:>7} {:>7}  {:>7} {:>7} {:>7}",
+        "", "25%", "50%", "75%", "25%", "50%", "75%"
+    );
     row("alone", false, MESSAGES);
     for behind in BEHIND {
         row(&format!("together, {behind} behind"), true, behind);

@@ -27,8 +27,12 @@ fn main() {
     table("pipe", 0, || through_pipe(pipe::Options::new()));
     table("pipe, second burst, memory kept", 1, || through_pipe(pipe::Options::new().retain(ALL)));
     table("funnel", 0, || through_funnel(funnel::Options::new()));
-    table("funnel, second burst, memory kept", 1, || through_funnel(funnel::Options::new().retain(ALL)));
-    table("no queue, the pipe's memory", 0, || |depth| touched((depth * 64).div_ceil(7), 256 << 10));
+    table("funnel, second burst, memory kept", 1, || {
+        through_funnel(funnel::Options::new().retain(ALL))
+    });
+    table("no queue, the pipe's memory", 0, || {
+        |depth| touched((depth * 64).div_ceil(7), 256 << 10)
+    });
     table("no queue, the funnel's memory", 0, || |depth| touched(depth * 16, 16 << 10));
 }
 
@@ -41,7 +45,7 @@ fn through_pipe(options: pipe::Options) -> impl FnMut(u64) -> Times {
 }
 
 fn through_funnel(options: funnel::Options) -> impl FnMut(u64) -> Times {
-    let (sender, mut receiver) = options.build::<u64>();
+    let (sender, mut receiver) = options.unbounded::<u64>();
     move |depth| filled(depth, |message| sender.send(message).is_ok(), || receiver.try_recv())
 }
 
@@ -67,9 +71,12 @@ fn touched(bytes: u64, piece: u64) -> Times {
     let begin = Instant::now();
     let mut pieces: Vec<Vec<u64>> = Vec::new();
     for begin in (0..bytes).step_by(piece as usize) {
-        let mut fresh: Vec<u64> = Vec::with_capacity((bytes - begin).min(piece).div_ceil(8) as usize);
+        let mut fresh: Vec<u64> =
+            Vec::with_capacity((bytes - begin).min(piece).div_ceil(8) as usize);
         let places = fresh.spare_capacity_mut();
-        (0..places.len()).step_by(8).for_each(|line| _ = places[line].write(black_box(line as u64)));
+        (0..places.len())
+            .step_by(8)
+            .for_each(|line| _ = places[line].write(black_box(line as u64)));
         pieces.push(fresh);
     }
     let full = Instant::now();

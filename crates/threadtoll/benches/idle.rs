@@ -30,12 +30,12 @@ fn pipe_waiting<W: Wait>(wait: W) -> f64 {
 }
 
 fn funnel_waiting<W: Wait>(wait: W) -> f64 {
-    let (sender, mut receiver) = funnel::Options::new().wait(wait).build::<u64>();
+    let (sender, mut receiver) = funnel::Options::new().wait(wait).unbounded::<u64>();
     idle(move || receiver.recv().is_err(), move || drop(sender))
 }
 
 fn call_waiting<W: Wait>(wait: W) -> f64 {
-    let (caller, mut callee) = call::line_waiting::<u64, u64, W>(wait);
+    let (caller, mut callee) = call::Options::new().wait(wait).line::<u64, u64>();
     idle(move || callee.recv().is_err(), move || drop(caller))
 }
 

@@ -1,22 +1,39 @@
-//! Why a message could not be sent or received. Whoever could not send gets the message back.
+//! Reasons why a message was not sent or not received. A sender gets its message back.
+//!
+//! In a [forked child](crate#a-child-after-fork) every queue is disconnected.
+
+mod call;
 
 use std::error::Error;
 use std::fmt;
 
+pub use call::{CallError, CallTimeoutError};
+
 /// Errors that carry the message that was not sent.
 macro_rules! handing_back {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$case_doc:meta])* $case:ident => $text:literal,)+ })+) => {$(
-        $(#[$doc])*
+    ($($(#[$meta:meta])* $name:ident {
+        $($(#[$case_meta:meta])* $case:ident, $is_case:ident => $text:literal;)+
+    })+) => {$(
+        $(#[$meta])*
         #[derive(Clone, Copy, PartialEq, Eq)]
         pub enum $name<T> {
-            $($(#[$case_doc])* $case(T),)+
+            $($(#[$case_meta])* $case(T),)+
         }
 
         impl<T> $name<T> {
-            /// The message that was not sent.
+            /// Returns the message that was not sent.
             pub fn into_inner(self) -> T {
                 match self { $($name::$case(message) => message,)+ }
             }
+
+            $(
+                #[doc = concat!(
+                    "Returns `true` for [`", stringify!($name), "::", stringify!($case), "`].",
+                )]
+                pub fn $is_case(&self) -> bool {
+                    matches!(self, $name::$case(_))
+                }
+            )+
         }
 
         impl<T> fmt::Display for $name<T> {
@@ -25,10 +42,12 @@ macro_rules! handing_back {
             }
         }
 
-        // Without the message: any type may be sent.
+        // Without the message, so that messages of any type have it.
         impl<T> fmt::Debug for $name<T> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self { $($name::$case(_) => concat!(stringify!($case), "(..)"),)+ })
+                f.write_str(match self {
+                    $($name::$case(_) => concat!(stringify!($case), "(..)"),)+
+                })
             }
         }
 
@@ -38,11 +57,24 @@ macro_rules! handing_back {
 
 /// Errors that carry nothing.
 macro_rules! plain {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$case_doc:meta])* $case:ident => $text:literal,)+ })+) => {$(
-        $(#[$doc])*
+    ($($(#[$meta:meta])* $name:ident {
+        $($(#[$case_meta:meta])* $case:ident, $is_case:ident => $text:literal;)+
+    })+) => {$(
+        $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name {
-            $($(#[$case_doc])* $case,)+
+            $($(#[$case_meta])* $case,)+
+        }
+
+        impl $name {
+            $(
+                #[doc = concat!(
+                    "Returns `true` for [`", stringify!($name), "::", stringify!($case), "`].",
+                )]
+                pub fn $is_case(&self) -> bool {
+                    matches!(self, $name::$case)
+                }
+            )+
         }
 
         impl fmt::Display for $name {
@@ -55,112 +87,122 @@ macro_rules! plain {
     )+};
 }
 
-handing_back! {
-    /// A message was not sent.
-    SendError {
-        /// The queue is at a ceiling that refuses. Only a funnel with [`Ceiling::Refuse`](crate::funnel::Ceiling::Refuse) says so.
-        Full => "the queue is full",
-        /// The receiver is gone.
-        Disconnected => "the receiver is gone",
-        /// This process is a forked child of the one that made the queue: the receiver is not here.
-        Forked => "a queue does not reach into a forked child",
-    }
+/// The receiver is gone. Holds the message that was not sent, or, for batches, what the verb
+/// documents.
+///
+/// ```
+/// use threadtoll::error::SendError;
+///
+/// let (sender, receiver) = threadtoll::funnel::unbounded();
+/// drop(receiver);
+/// assert_eq!(sender.send(7), Err(SendError(7)));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SendError<T>(pub T);
 
-    /// A call was not made.
-    CallError {
-        /// The callee is gone.
-        Disconnected => "the callee is gone",
-        /// This process is a forked child of the one that made the line: the callee is not here.
-        Forked => "a call does not reach out of a forked child",
-    }
-
-    /// A message was not sent.
-    TrySendError {
-        /// There is no room now.
-        Full => "the queue is full",
-        /// The receiver is gone.
-        Disconnected => "the receiver is gone",
-        /// This process is a forked child of the one that made the queue: the receiver is not here.
-        Forked => "a queue does not reach into a forked child",
-    }
-
-    /// A message was not sent in time.
-    SendTimeoutError {
-        /// There was no room in time.
-        Timeout => "the queue was full for too long",
-        /// The receiver is gone.
-        Disconnected => "the receiver is gone",
-        /// This process is a forked child of the one that made the queue: the receiver is not here.
-        Forked => "a queue does not reach into a forked child",
+impl<T> SendError<T> {
+    /// Returns the message that was not sent; for batches, the number or the iterator that the verb
+    /// documents.
+    pub fn into_inner(self) -> T {
+        self.0
     }
 }
 
+impl<T> fmt::Display for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the receiver is gone")
+    }
+}
+
+// Without the message, so that messages of any type have it.
+impl<T> fmt::Debug for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SendError(..)")
+    }
+}
+
+impl<T> Error for SendError<T> {}
+
+handing_back! {
+    /// The message was not sent.
+    #[non_exhaustive]
+    TrySendError {
+        /// The queue is full.
+        Full, is_full => "the queue is full";
+        /// The receiver is gone.
+        Disconnected, is_disconnected => "the receiver is gone";
+    }
+
+    /// The message was not sent in time.
+    #[non_exhaustive]
+    SendTimeoutError {
+        /// The queue stayed full until the deadline.
+        Timeout, is_timeout => "the queue stayed full until the deadline";
+        /// The receiver is gone.
+        Disconnected, is_disconnected => "the receiver is gone";
+    }
+}
+
+/// All senders are gone and every message was received.
+///
+/// ```
+/// use threadtoll::error::RecvError;
+///
+/// let (sender, mut receiver) = threadtoll::funnel::unbounded::<u64>();
+/// drop(sender);
+/// assert_eq!(receiver.recv(), Err(RecvError));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecvError;
+
+impl fmt::Display for RecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("all senders are gone")
+    }
+}
+
+impl Error for RecvError {}
+
 plain! {
-    /// Nothing was received, and never will be.
-    RecvError {
-        /// All senders are gone, and everything that they sent was received.
-        Disconnected => "all senders are gone",
-        /// This process is a forked child of the one that made the queue: the senders are not here.
-        Forked => "a queue does not reach into a forked child",
-    }
-
-    /// Nothing was received now.
+    /// No message was received.
+    #[non_exhaustive]
     TryRecvError {
-        /// Nothing is there.
-        Empty => "the queue is empty",
-        /// A sender is in the midst of its send, and nothing behind it may overtake it. Only funnels say so.
-        Pending => "a sender is in the midst of its send",
-        /// All senders are gone, and everything that they sent was received.
-        Disconnected => "all senders are gone",
-        /// This process is a forked child of the one that made the queue: the senders are not here.
-        Forked => "a queue does not reach into a forked child",
+        /// No message is ready.
+        Empty, is_empty => "no message is ready";
+        /// All senders are gone and every message was received.
+        Disconnected, is_disconnected => "all senders are gone";
     }
 
-    /// Nothing was received in time.
+    /// No message was received in time.
+    #[non_exhaustive]
     RecvTimeoutError {
-        /// Nothing came in time.
-        Timeout => "nothing came in time",
-        /// All senders are gone, and everything that they sent was received.
-        Disconnected => "all senders are gone",
-        /// This process is a forked child of the one that made the queue: the senders are not here.
-        Forked => "a queue does not reach into a forked child",
+        /// No message was ready by the deadline.
+        Timeout, is_timeout => "no message was ready by the deadline";
+        /// All senders are gone and every message was received.
+        Disconnected, is_disconnected => "all senders are gone";
     }
 }
 
 impl<T> From<SendError<T>> for TrySendError<T> {
-    fn from(error: SendError<T>) -> Self {
-        match error {
-            SendError::Full(message) => TrySendError::Full(message),
-            SendError::Disconnected(message) => TrySendError::Disconnected(message),
-            SendError::Forked(message) => TrySendError::Forked(message),
-        }
+    fn from(SendError(message): SendError<T>) -> Self {
+        TrySendError::Disconnected(message)
     }
 }
 
 impl<T> From<SendError<T>> for SendTimeoutError<T> {
-    fn from(error: SendError<T>) -> Self {
-        match error {
-            SendError::Full(message) => SendTimeoutError::Timeout(message),
-            SendError::Disconnected(message) => SendTimeoutError::Disconnected(message),
-            SendError::Forked(message) => SendTimeoutError::Forked(message),
-        }
+    fn from(SendError(message): SendError<T>) -> Self {
+        SendTimeoutError::Disconnected(message)
     }
 }
 
 impl From<RecvError> for TryRecvError {
-    fn from(error: RecvError) -> Self {
-        match error {
-            RecvError::Disconnected => TryRecvError::Disconnected,
-            RecvError::Forked => TryRecvError::Forked,
-        }
+    fn from(_: RecvError) -> Self {
+        TryRecvError::Disconnected
     }
 }
 
 impl From<RecvError> for RecvTimeoutError {
-    fn from(error: RecvError) -> Self {
-        match error {
-            RecvError::Disconnected => RecvTimeoutError::Disconnected,
-            RecvError::Forked => RecvTimeoutError::Forked,
-        }
+    fn from(_: RecvError) -> Self {
+        RecvTimeoutError::Disconnected
     }
 }

@@ -1,8 +1,27 @@
-//! The funnel: many senders, one receiver, no limit unless one is asked for.
+//! The funnel: an MPSC channel, many senders and one receiver, bounded or unbounded.
 //!
-//! A send is one read-modify-write of one word — it draws the ticket and tells at the same time whether the receiver sleeps or is
-//! gone — and two stores into the slot that the ticket names. Slots come in chunks; steady traffic goes round through a few chunks
-//! that fit into the first-level cache.
+//! Before you use it, decide:
+//!
+//! - **Bounded or not?** [`unbounded`] never makes a sender wait: if the receiver falls behind,
+//!   memory grows. [`bounded`] makes a sender wait for room, and [`Sender::try_send`] hands the
+//!   message back. It draws tickets by compare-and-swap, so senders that collide try again. Nobody
+//!   keeps the order in which senders wait for room: where many write as fast as they can, one of
+//!   them may get next to nothing.
+//! - **How does it wait?** [`Options::wait`] takes one of the [ways of waiting](crate::wait), for
+//!   the receiver and for senders that find no room. By default they spin for half a microsecond,
+//!   for as long as a sleep costs where most waits have been shorter than that, and then sleep.
+//! - **Can a sender be stopped in the middle of a send**, by a signal handler, a debugger, or the
+//!   scheduler on a busy machine? No other sender waits for it (but for a moment, where both
+//!   were asleep: see [`bounded`]), but the receiver does: a funnel keeps the order of its messages,
+//!   so nothing behind that message is delivered until the sender goes on.
+//! - **Is an interruption of other threads bad?** The receiver of a funnel goes to sleep by a
+//!   compare-and-swap and interrupts nobody. A sender that sleeps because a bounded funnel is full
+//!   calls `membarrier(2)`, which interrupts each CPU that runs a thread of the process, unless
+//!   [`Options::fence`] has the receiver pay instead. So does, once, a receiver that leaves while a
+//!   sender is in the middle of a send, unless messages need no drop.
+//!
+//! For one sender, a [pipe](crate::pipe) is faster; a funnel takes less CPU time if its receiver
+//! sleeps most of the time.
 //!
 //! ```
 //! use std::thread;
@@ -20,102 +39,116 @@
 //! assert_eq!(heard, [0, 1, 2, 3]);
 //! ```
 //!
-//! # What is promised
+//! # Promises
 //!
-//! - Messages arrive in the order in which their tickets were drawn: those of one sender in its order, and a message whose send had
-//!   returned before another's began comes before it, whoever sent them.
-//! - A send never waits for the receiver or for another sender, and the funnel takes every message while the receiver lives, unless
-//!   it has a [`Ceiling`]. `try_recv` never waits for anybody.
-//! - What a send executes does not depend on how many messages are waiting; memory that was never touched before costs its page faults.
-//! - A receiver that sleeps is woken. A send that finds nobody asleep executes no system call and no atomic read-modify-write beside
-//!   the one that draws the ticket, but one in every chunk (16 KiB of slots), which links the next.
-//! - Everything that a send took while the receiver lived is received or dropped, once, also if destructors panic. A message that could not be
-//!   sent is handed back.
+//! - Messages arrive in the order in which their tickets were drawn. Those of one sender arrive in
+//!   its order. A message whose send returned before another send began arrives first, whoever sent
+//!   them.
+//! - In an unbounded funnel, a send waits neither for the receiver nor for another sender (but for
+//!   the allocator, once in a chunk, if no chunk is kept). `try_recv`, `drain` and `peek` never
+//!   wait.
+//! - A send is one read-modify-write, which draws the ticket and tells if the receiver sleeps or is
+//!   gone, two stores into the slot that the ticket names, and, if messages need to be dropped, a
+//!   look at a word that is hardly ever written. It executes no system call unless the receiver
+//!   sleeps, and no other atomic read-modify-write but four or five in each chunk (16 KiB of slots,
+//!   32 slots at least), or up to eight where two senders come to its end at once. Its instructions
+//!   do not depend on the number of messages that wait; memory that was never touched costs page
+//!   faults.
+//! - A receiver that sleeps is woken, and so is a sender that sleeps for want of room: a receive
+//!   wakes as many as it made room for.
+//! - Each message that was accepted is received or dropped, once, even if destructors panic. When
+//!   the receiver is dropped, so are all messages whose send had returned, while their senders
+//!   still live: who waits for an answer to one of them learns that none will come. A message that
+//!   was not accepted is handed back.
+//! - A send that is under way while the receiver is dropped hands its message back, or the receiver
+//!   drops it. A batch that is under way counts as accepted, and is dropped. The receiver does not
+//!   wait for that sender; where it must not or cannot call `membarrier(2)`, it sleeps for a
+//!   millisecond.
 //!
-//! # What is not
+//! # Not promised
 //!
-//! - **A sender that is stopped in the midst of its send** (between drawing its ticket and storing its message) blocks no other sender, but
-//!   the receiver does not go past its message: nothing behind it is delivered until it goes on. `try_recv` says
-//!   [`Pending`](crate::error::TryRecvError::Pending) meanwhile. To deliver past it would need every later message to be checked against it
-//!   for order, with each receive. The chunks behind it stay in memory.
-//! - A receiver that waits while a sender is in the midst of its send cannot be woken by that sender: it naps and looks again,
-//!   after 50 µs at first and 1 ms at the most.
-//! - A receiver that is dropped waits a moment for senders in the midst of their send. The message of one that is stopped for longer is
-//!   dropped when the last sender is.
-//! - A receiver to which messages keep coming lets senders get ahead for up to four microseconds, as that of a [pipe](crate::pipe) does.
-//! - Chunks that were read are kept for the next burst up to [`Options::retain`] bytes and freed beyond that.
+//! - **Progress behind a stopped sender.** While a sender is stopped between drawing its ticket and
+//!   storing its message, the messages behind it wait, and so do their chunks. `try_recv` says
+//!   [`Empty`](crate::error::TryRecvError::Empty), though [`Receiver::len`] is not 0. To deliver
+//!   past it would cost each receive a look at every later message. A receiver that waits naps
+//!   meanwhile, for 50 µs at first and 1 ms at most, since that sender cannot know that it should
+//!   wake it.
+//! - **Memory for the system.** Chunks that were read are kept for the next burst, up to
+//!   [`Options::retain`] bytes, and the rest goes back to the allocator, which may keep it too:
+//!   after a burst the process may stay as large as it was, although [`Receiver::memory`] is small.
+//! - **Little memory for large messages.** A chunk has 32 slots at least, and a funnel has one from
+//!   the start: 2 MiB for `[u8; 65536]`. Put large messages into a `Box`.
+//! - **Fairness among senders** that wait for room, or that send at the same time.
 
 mod chunk;
 mod chunks;
 mod receiver;
 mod sender;
 mod shared;
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
 mod tests;
 
 use std::marker::PhantomData;
 
 pub use receiver::{IntoIter, Iter, Receiver, TryIter};
-pub use sender::{Claim, Sender};
+pub use sender::{Sender, WeakSender};
 
 use crate::sync::{Arc, Ordering};
 use crate::wait::{Adaptive, Wait};
-use shared::{OnHighWater, Shared};
+use shared::Shared;
 
-/// Bytes of chunks that are kept where nothing is said.
+/// Bytes of chunks that are kept by default.
 const RETAIN: usize = 256 << 10;
 
-/// What happens to a message that finds the funnel at its ceiling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ceiling {
-    /// Its sender waits.
-    Wait,
-    /// It is handed back with an error. Only `send_timeout` waits for room.
-    Refuse,
-    /// It is dropped, and [`Sender::dropped`] counts it.
-    Drop,
-}
-
-/// A ceiling and its policy.
-#[derive(Clone, Copy, Debug)]
-struct Limit {
-    messages: u64,
-    policy: Ceiling,
-}
-
-/// A funnel without a ceiling.
-pub fn unbounded<T: Send>() -> (Sender<T>, Receiver<T>) {
-    Options::new().build()
-}
-
-/// How a funnel is to be made.
+/// A funnel that holds up to `capacity` messages; a sender that finds it full waits.
+///
+/// Senders that wait are not served in order, and one of many may starve; see [the module](self).
+///
+/// Each receive wakes as many as it made room for. If one of those is stopped before it takes its
+/// place, another one that sleeps takes that place with the next receive, or when the receiver has
+/// waited for a message for a millisecond. With a receiver that neither receives nor waits (it gets
+/// [`Empty`](crate::error::TryRecvError::Empty) from `try_recv`), it sleeps until the first one
+/// goes on.
 ///
 /// ```
-/// use threadtoll::funnel::{Ceiling, Options};
+/// let (sender, mut receiver) = threadtoll::funnel::bounded(2);
+/// sender.send("ask").unwrap();
+/// assert_eq!(receiver.recv(), Ok("ask"));
+/// ```
+///
+/// # Panics
+///
+/// If `capacity` is 0.
+pub fn bounded<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+    Options::new().bounded(capacity)
+}
+
+/// A funnel whose senders never wait.
+pub fn unbounded<T: Send>() -> (Sender<T>, Receiver<T>) {
+    Options::new().unbounded()
+}
+
+/// Options of a new funnel.
+///
+/// ```
+/// use threadtoll::funnel;
 /// use threadtoll::wait::Park;
 ///
-/// let (sender, receiver) = Options::new().wait(Park).ceiling(1000, Ceiling::Drop).build();
+/// let (sender, receiver) = funnel::Options::new().wait(Park).bounded(1000);
 /// sender.send("a line of the log").unwrap();
 /// assert_eq!(receiver.len(), 1);
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Copy, Debug)]
 pub struct Options<W: Wait = Adaptive> {
     retain: usize,
-    ceiling: Option<(Size, Ceiling)>,
-    on_high_water: Option<OnHighWater>,
+    fence: bool,
     _wait: PhantomData<W>,
 }
 
-#[derive(Clone, Copy)]
-enum Size {
-    Messages(usize),
-    Bytes(usize),
-}
-
 impl Options {
-    /// As [`unbounded`] makes one.
+    /// The options of [`bounded`] and [`unbounded`].
     pub fn new() -> Self {
-        Options { retain: RETAIN, ceiling: None, on_high_water: None, _wait: PhantomData }
+        Options { retain: RETAIN, fence: false, _wait: PhantomData }
     }
 }
 
@@ -126,77 +159,61 @@ impl Default for Options {
 }
 
 impl<W: Wait> Options<W> {
-    /// How the receiver waits, and senders at a ceiling.
+    /// How the receiver waits for messages, and senders wait for room.
     pub fn wait<V: Wait>(self, _: V) -> Options<V> {
-        Options {
-            retain: self.retain,
-            ceiling: self.ceiling,
-            on_high_water: self.on_high_water,
-            _wait: PhantomData,
-        }
+        Options { retain: self.retain, fence: self.fence, _wait: PhantomData }
     }
 
-    /// How many bytes of chunks are kept for the next burst, at most. The default is 256 KiB; more than 65 536 chunks (1 GiB of small
-    /// messages) are never kept. Each that may be kept takes 8 bytes from the beginning.
+    /// Most bytes of chunks that are kept for the next burst, or two chunks if these are larger; 0
+    /// keeps none. The default is 256 KiB. More than 65,536 chunks (1 GiB of small messages) are
+    /// never kept. Each that may be kept takes 8 bytes from the beginning.
     pub fn retain(self, bytes: usize) -> Self {
         Options { retain: bytes, ..self }
     }
 
-    /// No more messages than this are under way.
+    /// Makes the receiver fence, so that a sender that sleeps for want of room interrupts no other
+    /// thread, nor does a receiver that leaves.
     ///
-    /// With a ceiling, tickets are drawn by compare-and-swap, so that senders may have to try again.
-    pub fn ceiling(self, messages: usize, policy: Ceiling) -> Self {
-        Options { ceiling: Some((Size::Messages(messages), policy)), ..self }
+    /// Without this, such a sender calls `membarrier(2)`, which interrupts each CPU that runs a
+    /// thread of the process. With it, each message that is received costs a full fence. An
+    /// unbounded funnel needs neither, because its senders never sleep; nor does a receiver that
+    /// sleeps. One that leaves while a sender is in the middle of a send calls it too; with this
+    /// option it sleeps for a millisecond instead.
+    pub fn fence(self) -> Self {
+        Options { fence: true, ..self }
     }
 
-    /// No more messages are under way than fit into so many bytes of slots.
-    pub fn ceiling_bytes(self, bytes: usize, policy: Ceiling) -> Self {
-        Options { ceiling: Some((Size::Bytes(bytes), policy)), ..self }
-    }
-
-    /// Calls `callback` from within a send that finds more messages under way than ever before; senders look once in every
-    /// chunk of messages.
-    pub fn on_high_water(self, callback: impl Fn(usize) + Send + Sync + 'static) -> Self {
-        // The standard library's: a model checker's holds no closures.
-        #[allow(unused_qualifications)]
-        let callback = std::sync::Arc::new(callback);
-        Options { on_high_water: Some(callback), ..self }
-    }
-
-    /// The funnel.
+    /// A funnel that holds up to `capacity` messages; a sender that finds it full waits.
+    ///
+    /// Tickets are drawn by compare-and-swap then, so that senders may have to try again.
     ///
     /// # Panics
     ///
-    /// If its ceiling leaves no room for a message.
-    pub fn build<T: Send>(self) -> (Sender<T, W>, Receiver<T, W>) {
-        let limit = self.ceiling.map(|(size, policy)| {
-            let messages = match size {
-                Size::Messages(messages) => messages,
-                Size::Bytes(bytes) => bytes / size_of::<chunk::Slot<T>>(),
-            };
-            assert!(messages > 0, "a funnel for no messages");
-            Limit { messages: messages as u64, policy }
-        });
-        let shared = Arc::new(Shared::new::<W>(self.retain, limit, self.on_high_water));
+    /// If `capacity` is 0.
+    pub fn bounded<T: Send>(self, capacity: usize) -> (Sender<T, W>, Receiver<T, W>) {
+        assert!(capacity > 0, "a funnel for no messages");
+        self.build(Some(capacity as u64))
+    }
+
+    /// A funnel whose senders never wait.
+    pub fn unbounded<T: Send>(self) -> (Sender<T, W>, Receiver<T, W>) {
+        self.build(None)
+    }
+
+    fn build<T: Send>(self, capacity: Option<u64>) -> (Sender<T, W>, Receiver<T, W>) {
+        let shared = Arc::new(Shared::new::<W>(self.retain, capacity, self.fence));
         (Sender::new(Arc::clone(&shared)), Receiver::new(shared))
     }
 }
 
-impl<W: Wait> std::fmt::Debug for Options<W> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Options").field("retain", &self.retain).finish_non_exhaustive()
-    }
-}
-
-/// What the memory of a funnel is used for.
+/// Use of a funnel's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// Bytes of chunks that hold messages or did so a moment ago.
+    /// Bytes of chunks that hold messages, or did a moment ago.
     pub used_bytes: usize,
     /// Bytes of chunks that are kept for the next burst.
     pub kept_bytes: usize,
-    /// Of the used ones, bytes of chunks that were read and are not given back yet, because a sender may still be about to look
-    /// at them.
+    /// Bytes of those used chunks that were read but may still be looked at by a sender.
     pub pinned_bytes: usize,
 }
 

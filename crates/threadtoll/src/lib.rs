@@ -1,102 +1,129 @@
-//! Ways for threads to talk to each other that pay the least.
+//! Channels between threads for low latency: an SPSC [`pipe`], an MPSC [`funnel`], and a [`call`]
+//! that asks and waits for its answer.
 //!
-//! # Which one?
+//! # Decide
+//!
+//! **Which one**, by who sends and who receives:
 //!
 //! | you have | take | what a message costs its sender |
 //! |---|---|---|
-//! | one sender, one receiver | [`pipe::unbounded`], or [`pipe::bounded`] where the receiver may hold the sender back | two stores and two loads: no locked instruction, no fence, no system call, but where it [takes memory](pipe#what-is-promised) |
-//! | many senders, one receiver | [`funnel::unbounded`], or one with a ceiling | the same and one `fetch_add` |
-//! | one thread that asks another and waits for the answer | [`call::line`] | one store and two loads; the line comes back with the answer |
+//! | one sender, one receiver | [`pipe`] | the message, one more store and one load: no locked instruction and no fence |
+//! | many senders, one receiver | [`funnel`] | the message, one more store and one atomic read-modify-write |
+//! | a thread that asks another one and waits for the answer | [`call`] | the request, one more store and one load; the answer comes in the same cache line |
 //!
-//! Whoever waits does so [as the type says](wait): by default a thread spins for about as long as sleeping would cost on this machine, which
-//! is learned, and then sleeps. That somebody may sleep costs the other side nothing but a look at a word that it looks at anyway.
+//! A send that need not wait makes a system call only to wake a receiver that sleeps (the allocator
+//! may make others). A send that enters a new cache line or takes memory costs more: each module
+//! says what.
 //!
-//! # A pipe
+//! **Bounded or not.** A `bounded` queue makes its senders wait while it is full, or hands the
+//! message back (`try_send`). An `unbounded` one never makes them wait, and takes memory while its
+//! receiver is behind.
+//!
+//! **How to wait.** An end that finds nothing to do spins for a while where most waits have been
+//! short, and sleeps where they have not. [`wait`] has the alternatives, as types. Before an end of
+//! a pipe or a call sleeps, and before a sender sleeps because its funnel is full, every CPU that
+//! runs a thread of the process is interrupted (`membarrier(2)`): that is why a send needs no
+//! fence. Where other threads must not be interrupted, take a wait that never sleeps, or
+//! `Options::fence`. Where many queues are mostly idle, take a [funnel] even for one sender: its
+//! receiver sleeps without interrupting anybody.
 //!
 //! ```
 //! use std::thread;
 //!
 //! use threadtoll::pipe;
 //!
-//! let (mut sender, mut receiver) = pipe::unbounded();
-//! let reader = thread::spawn(move || {
-//!     let mut sum = 0u64;
-//!     while let Ok(number) = receiver.recv() {
-//!         sum += number;
-//!     }
-//!     sum
-//! });
+//! let (mut sender, mut receiver) = pipe::bounded(1024);
+//! let reader = thread::spawn(move || receiver.iter().sum::<u64>());
 //! sender.send(1).unwrap();
 //! sender.send_slice(&[2, 3, 4]).unwrap();
 //! drop(sender);
 //! assert_eq!(reader.join().unwrap(), 10);
 //! ```
 //!
-//! # A funnel
+//! # Promises
 //!
-//! ```
-//! use std::thread;
+//! Those of all queues; each module adds its own.
 //!
-//! use threadtoll::funnel;
+//! - A message is any `T: Send`: of size 0, large, aligned to more than a cache line, or with a
+//!   destructor that panics.
+//! - A message that was accepted is received or dropped, once. A message that was not accepted is
+//!   handed back in the error.
+//! - Messages of one sender arrive in the order in which they were sent. A message that was sent is
+//!   visible at once: none is held back for the sake of throughput.
+//! - An end that sleeps is woken when there is something to do, and when the other end leaves.
+//! - Steady traffic allocates nothing, as long as what waits fits into the memory that is kept.
+//!   Large messages take more memory from the start: [pipe], [funnel].
 //!
-//! let (log, mut lines) = funnel::unbounded();
-//! let workers: Vec<_> = (0..3)
-//!     .map(|worker| {
-//!         let log = log.clone();
-//!         thread::spawn(move || log.send(format!("worker {worker} is done")).unwrap())
-//!     })
-//!     .collect();
-//! drop(log);
-//! assert_eq!(lines.iter().count(), 3);
-//! # workers.into_iter().for_each(|worker| worker.join().unwrap());
-//! ```
+//! # Wait-free or lock-free?
 //!
-//! # A call
+//! | | |
+//! |---|---|
+//! | `try_send` and `try_recv` of a bounded pipe | wait-free (a bounded number of steps, whatever the other end does) and without the allocator, once both ends have come to the ring that holds the capacity (the receiver frees the smaller one as it leaves it): from the start with [`reserve`](pipe::Options::reserve) |
+//! | `send` of an unbounded pipe, `try_recv` of any queue | never waits for another thread, but may call the allocator |
+//! | `send` of an unbounded funnel, `try_send` of a bounded one | lock-free, not wait-free: it may go through work of other senders, or try again when they collide. It may call the allocator |
+//! | delivery by a funnel | not lock-free: a sender that is stopped in the middle of a send holds back all that was sent after it |
+//! | a [`call`] | waits for the other thread by nature |
 //!
-//! ```
-//! use std::thread;
+//! In each of these rows, waking an end that sleeps is a system call. Ends that only use `try_`
+//! verbs, or wait by [`Spin`](wait::Spin), never sleep.
 //!
-//! use threadtoll::call;
+//! # A child after fork
 //!
-//! let (mut caller, mut callee) = call::line();
-//! let server = thread::spawn(move || callee.serve(|word: &str| word.len()));
-//! assert_eq!(caller.call("toll"), Ok(Some(4)));
-//! drop(caller);
-//! server.join().unwrap();
-//! ```
+//! A child process has the memory of its parent's queues, but none of the threads at their other
+//! ends. On Linux, a child finds each queue that it inherited disconnected: every verb that sends
+//! or receives returns an error, none waits, and none hands out a message, also where the fork was
+//! in the midst of one. (An end that the child drops drops the child's copies of messages, as
+//! dropping a `Vec` would; and a pipe's `Sender::len` counts them.) Queues that the child makes
+//! work as usual.
 //!
-//! # What is promised, and what is not
+//! On other systems, and before Linux 4.14, a child is told only where it would wait: `recv` on an
+//! empty queue and `send` on a full one return the error, while verbs that need not wait work on
+//! the child's copy. It may then receive, or drop, copies of messages that its parent receives too.
+//! Have a child use none of the queues that it inherited, and leave by `exec` or `_exit` there.
 //!
-//! Each page says so for itself: [pipe], [funnel], [call], [wait]. For all of them:
+//! # Platforms
 //!
-//! - Any `T: Send`: of no size, large, aligned more strictly than a cache line, with a destructor that panics.
-//! - What was accepted while the receiver lived is received or dropped, once. What was not accepted is handed back.
-//! - A child after `fork(2)` gets an error, not a hang.
-//! - Where the kernel has no `membarrier(2)` (before Linux 4.14, or under a sandbox that refuses it), senders fence instead, which costs some
-//!   nanoseconds a message; where it is taken away later, sleepers nap for at most a millisecond at a time.
+//! Linux is what it is made and measured for, on x86-64. There, senders leave out their fence,
+//! since `membarrier(2)` makes up for it. Where that call is missing (before Linux 4.14, or under a
+//! sandbox that refuses it) and on other systems, the ends of pipes and calls (but for the receiver
+//! of an unbounded pipe) and the receiver of a bounded funnel fence for each message. Where it is
+//! refused after a queue was made, an end sleeps for at most a millisecond at a time.
 //!
-//! They are not for: more than one receiver; async tasks; two processes; a signal handler.
+//! On other systems than Linux, threads sleep by [`std::thread::park`], and a wake-up takes a lock
+//! for a moment. The target must have atomics of 64 bits. Tests run on this path too, but on Linux;
+//! for Windows and macOS the crate is type-checked only.
 //!
-//! # What was measured
+//! # What it is not for
+//!
+//! More than one receiver, async tasks, two processes that share memory, signal handlers, `no_std`.
+//!
+//! # Measured
 //!
 #![doc = include_str!("../docs/measured.md")]
 //!
-//! # Why trust it
+//! # How it is checked
 //!
-//! Every protocol is checked by model checkers, with places in the code that are broken on purpose to see that the models notice;
-//! the barrier that they cannot model is checked state by state and on real cores. What other queues got wrong, and what would notice it here:
+//! Every protocol runs in model checkers (loom, shuttle), with places in the code that are broken
+//! on purpose to see that the models notice. The barrier that they cannot model is checked state by
+//! state, and on real cores. Bugs that other queues have had, and the test that would notice each
+//! here:
 //!
 #![doc = include_str!("../docs/known-bugs.md")]
 
 pub mod call;
 pub mod error;
 pub mod funnel;
-#[cfg(all(test, any(loom, shuttle)))]
+#[cfg(all(test, any(threadtoll_loom, threadtoll_shuttle)))]
 mod models;
 pub mod pipe;
 mod sync;
 mod unwound;
 pub mod wait;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 /// The version of this crate.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -7,14 +7,14 @@
 //! Each model comes with what it must notice: places in the code, marked by `mutate!`, that are broken one at a time. Each is broken in
 //! a process of its own, since what follows may be anything.
 
-#[cfg(loom)]
+#[cfg(threadtoll_loom)]
 use loom as checker;
-#[cfg(all(shuttle, not(loom)))]
+#[cfg(all(threadtoll_shuttle, not(threadtoll_loom)))]
 use shuttle as checker;
 
 mod call;
 mod funnel;
-#[cfg(shuttle)]
+#[cfg(threadtoll_shuttle)]
 mod long;
 mod pipe;
 
@@ -31,9 +31,9 @@ const BREAK: &str = "THREADTOLL_BREAK";
 
 /// A model as a test, and a second test that it notices what it must. What is listed under `orders` is only wrong where memory is
 /// weakly ordered, which shuttle does not model. `fewer` is by how many fewer
-/// preemptions loom tries it with when nothing is broken.
+/// preemptions loom tries it with when nothing is broken, `more` by how many more it always does.
 macro_rules! model {
-    ($(#[doc = $what:literal])* $name:ident($($kernel:ident),+) $(fewer $fewer:literal)? $(orders [$($order:ident),*])? $(steps [$($step:ident),*])? $body:block) => {
+    ($(#[doc = $what:literal])* $name:ident($($kernel:ident),+) $(fewer $fewer:literal)? $(more $more:literal)? $(orders [$($order:ident),*])? $(steps [$($step:ident),*])? $body:block) => {
         $(#[doc = $what])*
         mod $name {
             #[allow(unused_imports)]
@@ -44,7 +44,7 @@ macro_rules! model {
             #[test]
             fn holds() {
                 for kernel in [$(crate::sync::Kernel::$kernel),+] {
-                    crate::models::check(kernel, 0 $(+ $fewer)?, body);
+                    crate::models::check(kernel, 0 $(+ $fewer)? $(- $more)?, body);
                 }
             }
 
@@ -52,7 +52,7 @@ macro_rules! model {
             fn notices() {
                 #[allow(unused_mut)]
                 let mut places: Vec<&str> = Vec::new();
-                $(if cfg!(loom) {
+                $(if cfg!(threadtoll_loom) {
                     places.extend([$(stringify!($order)),*]);
                 })?
                 $(places.extend([$(stringify!($step)),*]);)?
@@ -64,10 +64,10 @@ macro_rules! model {
 use model;
 
 /// Tries what can happen in a model.
-fn check(kernel: Kernel, fewer: usize, body: fn()) {
+fn check(kernel: Kernel, fewer: isize, body: fn()) {
     let broken = std::env::var(BREAK).unwrap_or_default();
     // What is broken is found soon, and may need them all.
-    let fewer = if broken.is_empty() { fewer } else { 0 };
+    let fewer = if broken.is_empty() { fewer } else { fewer.min(0) };
     let executions = Arc::new(AtomicUsize::new(0));
     let began = std::time::Instant::now();
     let count = Arc::clone(&executions);
@@ -80,18 +80,21 @@ fn check(kernel: Kernel, fewer: usize, body: fn()) {
     println!("{kernel:?}: {executions:?} executions in {:.1} s", began.elapsed().as_secs_f64());
 }
 
-#[cfg(loom)]
-fn explore(fewer: usize, execution: impl Fn() + Send + Sync + 'static) {
+#[cfg(threadtoll_loom)]
+fn explore(fewer: isize, execution: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(builder.preemption_bound.unwrap_or(2) - fewer);
+    builder.preemption_bound =
+        Some(builder.preemption_bound.unwrap_or(2).saturating_add_signed(-fewer));
     builder.max_branches = 20_000;
     builder.check(execution);
 }
 
-#[cfg(all(shuttle, not(loom)))]
-fn explore(_: usize, execution: impl Fn() + Send + Sync + 'static) {
-    let schedules =
-        std::env::var("SHUTTLE_SCHEDULES").ok().and_then(|count| count.parse().ok()).unwrap_or(1000);
+#[cfg(all(threadtoll_shuttle, not(threadtoll_loom)))]
+fn explore(_: isize, execution: impl Fn() + Send + Sync + 'static) {
+    let schedules = std::env::var("SHUTTLE_SCHEDULES")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(1000);
     let execution = Arc::new(execution);
     let random = Arc::clone(&execution);
     shuttle::check_random(move || random(), schedules);
@@ -103,7 +106,7 @@ fn assert_notices(test: &str, places: &[&str]) {
     // The harness leaves the crate out of a test's name.
     let (_, test) = test.split_once("::").unwrap();
     // What is only wrong where memory is weakly ordered is loom's to notice.
-    assert!(cfg!(shuttle) || !places.is_empty(), "{test} has nothing to notice");
+    assert!(cfg!(threadtoll_shuttle) || !places.is_empty(), "{test} has nothing to notice");
     let mut missed = Vec::new();
     for place in places {
         let output = Command::new(std::env::current_exe().unwrap())
@@ -111,14 +114,18 @@ fn assert_notices(test: &str, places: &[&str]) {
             .env(BREAK, place)
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        let said =
+            String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
         assert!(said.contains("running 1 test"), "{test} did not run: {said}");
         if output.status.success() {
             missed.push(place);
             continue;
         }
-        let why =
-            said.lines().skip_while(|line| !line.contains("panicked at")).nth(1).unwrap_or("it crashed");
+        let why = said
+            .lines()
+            .skip_while(|line| !line.contains("panicked at"))
+            .nth(1)
+            .unwrap_or("it crashed");
         println!("{test}: {place}: {why}");
     }
     assert!(missed.is_empty(), "{test} does not notice that this is broken: {missed:?}");
@@ -127,7 +134,11 @@ fn assert_notices(test: &str, places: &[&str]) {
 /// Each place that can be broken is listed by a model, and each that a model lists is there.
 #[test]
 fn every_place_has_a_model() {
-    fn find(folder: &std::path::Path, marked: &mut BTreeSet<String>, listed: &mut BTreeSet<String>) {
+    fn find(
+        folder: &std::path::Path,
+        marked: &mut BTreeSet<String>,
+        listed: &mut BTreeSet<String>,
+    ) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
@@ -141,10 +152,13 @@ fn every_place_has_a_model() {
                     .map(str::trim)
                     .filter(|line| line.starts_with("orders [") || line.starts_with("steps ["));
                 let places = lists.flat_map(|line| line.split(['[', ']', ',']).skip(1));
-                listed.extend(places.map(|place| place.trim().to_owned()).filter(|place| !place.is_empty()));
+                listed.extend(
+                    places.map(|place| place.trim().to_owned()).filter(|place| !place.is_empty()),
+                );
             } else if !path.ends_with("models.rs") {
                 let code: String = code.collect();
-                let places = code.split("mutate!(").skip(1).filter_map(|rest| rest.split(',').next());
+                let places =
+                    code.split("mutate!(").skip(1).filter_map(|rest| rest.split(',').next());
                 marked.extend(places.map(|place| place.trim().to_owned()));
             }
         }
@@ -162,6 +176,11 @@ thread_local! {
 /// Counts what becomes of so many messages.
 fn tally(messages: usize) {
     DROPS.set(vec![0; messages]);
+}
+
+/// Whether a message was dropped.
+fn is_dropped(message: usize) -> bool {
+    DROPS.with_borrow(|drops| drops[message] > 0)
 }
 
 /// Asserts that each message was dropped once.

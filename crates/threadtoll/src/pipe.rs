@@ -1,8 +1,8 @@
-//! The pipe: one sender, one receiver.
+//! The pipe: an SPSC channel, bounded or unbounded. One sender, one receiver.
 //!
-//! A message and the word that says it is there lie in one cache line, so that a hand-off costs the transfer of one line. A
-//! [`bounded`] pipe is a ring of such lines; an [`unbounded`] one starts with a ring of 256 KiB, which most cores' own caches hold, goes on in
-//! large chunks while its receiver cannot keep up, and comes back.
+//! **Decide two things.** [`unbounded`] never makes its sender wait, and takes memory while its
+//! receiver is behind; [`bounded`] makes its sender wait when it is full. And [how the ends
+//! wait](crate::wait): by default they spin for a little and then sleep.
 //!
 //! ```
 //! use std::thread;
@@ -18,60 +18,70 @@
 //! assert_eq!(sum.join().unwrap(), 5050);
 //! ```
 //!
+//! A pipe is a ring buffer of cache lines. A message and the number that says it is there lie in
+//! one line, so a hand-off costs the transfer of one line. The ring starts with 4 KiB (or what the
+//! capacity needs) and grows while the receiver is behind, up to 256 KiB or the capacity; an
+//! unbounded pipe then goes on in chunks, and comes back to its ring. An unbounded pipe's ring and
+//! chunks have room for 16 messages at least, so one of `[u8; 65536]` takes 1 MiB from the start;
+//! where messages are that large, a bounded one has room for four more than its capacity.
+//!
 //! # What is promised
 //!
-//! - Messages arrive in the order in which they were sent, each once.
-//! - `send` on an unbounded pipe never waits for anybody, and takes every message while the receiver lives. `try_recv` never waits
-//!   for anybody.
-//! - A receiver that sleeps is woken; no message waits for the next one to be noticed. A send that finds nobody asleep
-//!   executes no system call, no fence and no locked instruction; but one in every chunk (256 KiB of messages), where the receiver is far
-//!   behind, takes its next chunk by an atomic operation, or from the allocator.
-//! - Everything that `send` took while the receiver lived is received or, if the receiver is dropped, dropped, once, also if destructors
-//!   panic. A message that could not be sent is handed back.
-//! - Steady traffic allocates nothing and meets no page for the first time: making a pipe writes to all of its ring.
+//! - Messages arrive in the order in which they were sent, each once. A message is visible as soon
+//!   as its `send` returns; none waits for the next one, or for a line to be full.
+//! - `send` on an unbounded pipe never waits for the receiver. `try_recv` and `try_send` never
+//!   wait. All of them may call the allocator: `send` when the ring grows or a chunk is needed,
+//!   `try_recv` when a chunk has been read.
+//! - A `send` that wakes nobody executes no fence and no locked instruction, except twice at the
+//!   beginning of a pipe and up to twice for each chunk of a burst. It makes no system call, unless it has
+//!   to wait or the allocator makes one. With [`Options::fence`], or where the kernel lacks
+//!   `membarrier(2)`, each send executes a fence.
+//! - What `send` accepted is received or, if the receiver is dropped, dropped by then; once, and
+//!   also if destructors panic. A message that could not be sent is handed back.
+//! - Steady traffic allocates nothing. [`Options::reserve`] has the memory ready from the start.
 //!
-//! # What is not
+//! # Not promised
 //!
 //! - The ends are not `Clone` and not `Sync`: for many senders take a [funnel](crate::funnel).
-//! - Chunks of a burst are given back when the receiver has read them, except for [`Options::retain`] bytes; home stays.
-//! - A receiver to which messages keep coming, sixteen or more at a time, lets its sender get ahead for half a microsecond when it finds none,
-//!   and where that brings more, for longer: up to four, or about as long as a sender in a hurry takes to fill a bounded pipe. One that would
-//!   sleep at once ([`Park`](crate::wait::Park)) goes on with it as long as sixteen come at a time; others look
-//!   now and then whether as many come without. Whether it pays is tried now and then, and something may come half a microsecond late then: in one
-//!   wait of 512 at first and of 4096 later, or in 8 waits of 40 and later of 264 where each brings 16 messages or more.
-//! - A sender that waits for room may see it late: the receiver tells of it about once in a quarter of the pipe, at the end of a line or a
-//!   slice, and when it waits; a sender that has looked in vain four times for each message that the pipe holds, or 4096 times, looks for
-//!   itself.
-//! - A message that is too large for the line of its header takes lines of its own, so sizes just over 60 bytes cost twice those just
-//!   below.
+//! - The sender's `len` of an unbounded pipe may count messages that were just received: those of a
+//!   cache line, or of a page that was sent as a slice.
+//! - Chunks of a burst are given back when the receiver has read them, except for
+//!   [`Options::retain`] bytes: to the allocator, which may keep them. The ring stays as large as
+//!   it has become.
+//! - Dropping the receiver of a used pipe while its sender lives executes `membarrier(2)` if
+//!   messages have a destructor: a system call that interrupts each CPU that runs a thread of the
+//!   process. It is needed to drop a message that is being sent at that moment. A `bounded(1)` pipe
+//!   that has carried its one answer does without, and so does one with [`Options::fence`].
+//! - Messages of more than 56 bytes take lines of their own.
 
-mod cursor;
+mod incoming;
 mod memory;
+mod outgoing;
 mod receiver;
 mod segment;
 mod sender;
 mod shared;
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
 mod tests;
 
 use std::marker::PhantomData;
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 pub use receiver::Batch;
 pub use receiver::{IntoIter, Iter, Receiver, TryIter};
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 pub use sender::Claim;
 pub use sender::Sender;
 
-use crate::sync::Arc;
+use crate::sync::{Arc, Ordering};
 use crate::wait::{Adaptive, Wait};
 use segment::{Measures, SEGMENT_BYTES};
 use shared::Shared;
 
-/// Bytes of chunks that are kept where nothing is said.
+/// Bytes of chunks that are kept unless an option says otherwise.
 const RETAIN: usize = 1 << 20;
 
-/// A pipe that holds up to `capacity` messages; a sender that finds it full waits.
+/// Makes a pipe that holds up to `capacity` messages; a sender that finds it full waits.
 ///
 /// ```
 /// let (mut sender, mut receiver) = threadtoll::pipe::bounded(2);
@@ -81,17 +91,17 @@ const RETAIN: usize = 1 << 20;
 ///
 /// # Panics
 ///
-/// If `capacity` is 0 or does not fit into memory.
+/// If `capacity` is 0.
 pub fn bounded<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     Options::new().bounded(capacity)
 }
 
-/// A pipe whose sender never waits.
+/// Makes a pipe whose sender never waits.
 pub fn unbounded<T: Send>() -> (Sender<T>, Receiver<T>) {
     Options::new().unbounded()
 }
 
-/// How a pipe is to be made.
+/// Options of a pipe.
 ///
 /// ```
 /// use threadtoll::pipe;
@@ -105,13 +115,21 @@ pub fn unbounded<T: Send>() -> (Sender<T>, Receiver<T>) {
 pub struct Options<W: Wait = Adaptive> {
     segment: usize,
     retain: usize,
+    reserve: bool,
+    fence: bool,
     _wait: PhantomData<W>,
 }
 
 impl Options {
-    /// As [`bounded`] and [`unbounded`] make them.
+    /// The options of [`bounded`] and [`unbounded`].
     pub fn new() -> Self {
-        Options { segment: SEGMENT_BYTES, retain: RETAIN, _wait: PhantomData }
+        Options {
+            segment: SEGMENT_BYTES,
+            retain: RETAIN,
+            reserve: false,
+            fence: false,
+            _wait: PhantomData,
+        }
     }
 }
 
@@ -122,60 +140,81 @@ impl Default for Options {
 }
 
 impl<W: Wait> Options<W> {
-    /// How its ends wait.
+    /// How both ends [wait](crate::wait).
     pub fn wait<V: Wait>(self, _: V) -> Options<V> {
-        Options { segment: self.segment, retain: self.retain, _wait: PhantomData }
+        let Options { segment, retain, reserve, fence, .. } = self;
+        Options { segment, retain, reserve, fence, _wait: PhantomData }
     }
 
-    /// How many bytes an unbounded pipe has in the ring in which it goes round while its receiver keeps up, and in each chunk by which it grows;
-    /// never fewer than some messages take, and some lines more. The default, 256 KiB, lets streams go fastest; thousands of pipes may want less. A bounded
-    /// pipe's ring is as large as its capacity wants it.
-    ///
-    /// ```
-    /// let (mut sender, receiver) = threadtoll::pipe::Options::new().segment(4096).unbounded();
-    /// sender.send('a').unwrap();
-    /// assert!(receiver.memory().home_bytes < 8192);
-    /// ```
+    /// Bytes up to which an unbounded pipe's ring grows, and of each chunk by which the pipe grows
+    /// beyond that: room for 16 messages at least. The default is 256 KiB. A bounded pipe's ring
+    /// grows to what its capacity needs.
     pub fn segment(self, bytes: usize) -> Self {
         Options { segment: bytes, ..self }
     }
 
-    /// How many bytes of chunks are kept for the next burst, at most. The default is 1 MiB.
+    /// Bytes of chunks that are kept for the next burst, at most. The default is 1 MiB. A chunk
+    /// that takes more, as 16 messages of 64 KiB do, is not kept.
     pub fn retain(self, bytes: usize) -> Self {
         Options { retain: bytes, ..self }
     }
 
-    /// A pipe that holds up to `capacity` messages.
+    /// Allocates the ring at its largest size and writes to all of it, so that no message waits for
+    /// the ring to grow or for its pages. Chunks beyond the ring are not reserved. Without this a
+    /// ring starts with 4 KiB, or with room for 16 messages that are larger; or less if its capacity
+    /// needs less.
+    ///
+    /// ```
+    /// let (sender, _receiver) = threadtoll::pipe::Options::new().reserve().unbounded::<u64>();
+    /// assert_eq!(sender.memory().ring_bytes, 256 << 10);
+    /// ```
+    pub fn reserve(self) -> Self {
+        Options { reserve: true, ..self }
+    }
+
+    /// Has each send, and in a bounded pipe each receive, execute a full fence, so that an end that
+    /// goes to sleep interrupts nobody.
+    ///
+    /// Without this, each sleep of an end makes every CPU that runs a thread of this process
+    /// execute a barrier (`membarrier(2)`), whatever that thread does: choose this for a pipe whose
+    /// ends sleep often in a process with threads that nothing may interrupt.
+    /// [`Spin`](crate::wait::Spin) and [`SpinYield`](crate::wait::SpinYield) never sleep. See [what
+    /// a sleep costs others](crate::wait#what-a-sleep-costs-others).
+    pub fn fence(self) -> Self {
+        Options { fence: true, ..self }
+    }
+
+    /// Makes a pipe that holds up to `capacity` messages.
     ///
     /// # Panics
     ///
-    /// If `capacity` is 0 or does not fit into memory.
+    /// If `capacity` is 0; with [`reserve`](Options::reserve), if so much memory cannot be
+    /// addressed. Memory that cannot be had aborts the process, as it does for a `Vec`.
     pub fn bounded<T: Send>(self, capacity: usize) -> (Sender<T, W>, Receiver<T, W>) {
         assert!(capacity > 0, "a pipe for no messages");
         self.make(Measures::bounded::<T>(capacity))
     }
 
-    /// A pipe whose sender never waits.
-    ///
-    /// # Panics
-    ///
-    /// If a [segment](Options::segment) does not fit into memory.
+    /// Makes a pipe whose sender never waits.
     pub fn unbounded<T: Send>(self) -> (Sender<T, W>, Receiver<T, W>) {
         let measures = Measures::unbounded::<T>(self.segment);
         self.make(measures)
     }
 
     fn make<T: Send>(self, measures: Measures) -> (Sender<T, W>, Receiver<T, W>) {
-        let shared = Arc::new(Shared::new::<W>(measures, self.retain));
-        (Sender::new(Arc::clone(&shared)), Receiver::new(shared))
+        let measures = if self.reserve { measures.at_once() } else { measures };
+        let (shared, writing, reading) =
+            Shared::new::<W>(measures, self.retain, self.reserve, self.fence);
+        let shared = Arc::new(shared);
+        (Sender::new(Arc::clone(&shared), writing), Receiver::new(shared, reading))
     }
 }
 
-/// What the memory of a queue is used for.
+/// Bytes of memory that a pipe holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// Bytes of the ring that is there as long as the queue.
-    pub home_bytes: usize,
+    /// Bytes of the ring.
+    pub ring_bytes: usize,
     /// Bytes of chunks that hold messages or did so a moment ago.
     pub burst_bytes: usize,
     /// Bytes of chunks that are kept for the next burst.
@@ -184,12 +223,12 @@ pub struct MemoryUse {
 
 fn memory_use<T>(shared: &Shared<T>) -> MemoryUse {
     MemoryUse {
-        home_bytes: shared.measures.home_units * memory::Geometry::<T>::UNIT,
+        ring_bytes: segment::bytes::<T>(shared.ring_units.load(Ordering::Relaxed)),
         burst_bytes: shared.spares.used_bytes(),
         kept_bytes: shared.spares.kept_bytes(),
     }
 }
 
 fn capacity<T>(shared: &Shared<T>) -> Option<usize> {
-    (shared.measures.chunk_units == 0).then_some(shared.measures.home as usize)
+    (shared.measures.chunk_units == 0).then_some(shared.measures.capacity as usize)
 }

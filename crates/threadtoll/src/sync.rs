@@ -1,16 +1,16 @@
 //! The one seam over the standard library, loom and shuttle: atomics, cells, futexes, barriers, time.
 //!
-//! Everything in this crate that two threads touch comes from here, so that a model checker sees it. A build with `--cfg loom`
-//! or `--cfg shuttle` takes the checker's types; nothing else in the crate knows which.
+//! Everything in this crate that two threads touch comes from here, so that a model checker sees it. A
+//! build with `--cfg threadtoll_loom` or `--cfg threadtoll_shuttle` takes the checker's types.
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 mod real;
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 pub(crate) use real::*;
 
-#[cfg(any(loom, shuttle))]
+#[cfg(any(threadtoll_loom, threadtoll_shuttle))]
 mod modelled;
-#[cfg(any(loom, shuttle))]
+#[cfg(any(threadtoll_loom, threadtoll_shuttle))]
 pub(crate) use modelled::*;
 
 /// Alone on its cache lines. 128 bytes: the adjacent-line prefetcher of x86 and the big cores of aarch64 move pairs of 64.

@@ -1,39 +1,67 @@
 //! How an end of a queue waits, as types: [`Spin`], [`SpinYield`], [`Park`], [`Adaptive`].
 //!
+//! **Decide by what the CPU is for.** [`Spin`] and [`SpinYield`] never sleep, cost a CPU, and react
+//! within a cache line's transfer. [`Park`] sleeps at once and costs a wake-up for each message
+//! that is waited for. [`Adaptive`], the default, spins where that has paid and sleeps where it has
+//! not.
+//!
 //! | | looks again | gives its CPU away | wakes within |
 //! |---|---|---|---|
-//! | [`Spin`] | without pause, later with the CPU's pause hint | never | a cache line's transfer |
-//! | [`SpinYield`] | between `sched_yield(2)` calls | to whoever is ready to run | a cache line's transfer, or somebody's time slice |
-//! | [`Park`] | once; 64 times for room, or where messages keep coming | then at once: it sleeps in the kernel (`futex(2)`) | a wake-up: microseconds |
-//! | [`Adaptive`] | for about as long as sleeping and waking takes on this machine, then it sleeps | when waiting is long | a line's transfer when messages keep coming, a wake-up when they do not |
+//! | [`Spin`] | after a pause of some 25 ns | never | a cache line's transfer |
+//! | [`SpinYield`] | between calls of `sched_yield(2)` | to threads that are ready to run | a transfer, or another thread's time slice |
+//! | [`Park`] | once; 64 times if it waits for room | then (`futex(2)`) | a wake-up: microseconds |
+//! | [`Adaptive`] | for half a microsecond; if most of its last eight waits were short, for as long as sleeping costs | then (`futex(2)`) | a transfer while messages keep coming, a wake-up when they do not |
 //!
-//! What it costs the *other* side that somebody may sleep: one load of a word that it looks at anyway. There is no fence, no locked
-//! instruction and no system call in a send that wakes nobody. The sleeper pays instead: before it sleeps it makes every other
-//! CPU execute a barrier (`membarrier(2)`), so that either the sender's next look finds the sleeper, or the sleeper's last look
-//! finds the message. Where the kernel offers no such call, queues made in that process fence in every send; nothing else
-//! changes.
+//! `Adaptive` pays for its latency in CPU time: where messages come more often than a sleep costs,
+//! it spins all the time. Where many queues are mostly idle, take a [funnel](crate::funnel) even
+//! for one sender: its receiver sleeps without interrupting anybody. [Figures](crate#measured).
 //!
-//! `Adaptive` spins for at most what it expects to lose by sleeping, which never costs more than twice the best choice made in hindsight
-//! (Karlin, Manasse, McGeoch, Owicki: *Competitive randomized algorithms for non-uniform problems*, SODA 1990). What sleeping costs
-//! is learned: whoever wakes a thread notes when, and the woken thread how much later it ran. Where both ends are bound to the
-//! same single CPU it does not spin at all.
+//! # What a sleep costs others
+//!
+//! A send that wakes nobody executes no fence, no locked instruction and no system call for the
+//! sake of sleepers. **Each sleep of a [pipe](crate::pipe)'s or [call](crate::call)'s end pays for
+//! that, and so does every CPU that runs a thread of this process**: the end makes all of them
+//! execute a barrier (`membarrier(2)`), an interruption, whatever they are doing. Where that must
+//! not be, take `Options::fence`: nobody is interrupted then, but each message pays for a full
+//! fence. Behind it the thread waits until its store is visible, which takes about as long as a
+//! cache line's transfer if the other end is looking at that line.
+//!
+//! A [funnel](crate::funnel)'s receiver needs neither; nor does a pipe's receiver that sleeps
+//! before the first message was sent. Where the kernel has no such call, queues fence.
+//!
+//! # What adapting costs
+//!
+//! `Adaptive` spins for at most its estimate of what a sleep costs: the 10th percentile of the
+//! sleeps of this process, between 1 and 20 µs; it begins with 10 µs and learns over some hundred
+//! sleeps. If the estimate holds, a wait costs at most twice what sleeping at once would, plus half
+//! a microsecond (the argument of Karlin, Manasse, McGeoch and Owicki: *Competitive randomized
+//! algorithms for non-uniform problems*, SODA 1990).
+//!
+//! A sample is the time that the end took to go to sleep, and the time from its wake-up, which the
+//! waker notes, until it ran. The percentile is a low one so that a busy machine, on which woken
+//! threads wait for a CPU, does not make ends spin for longer. Since the waker's note also tells
+//! when the message came, a queue learns that waits have become short while it sleeps through them.
+//! Where both ends are bound to the same single CPU it does not spin at all; of a funnel's senders,
+//! the one counts that waited or woke last.
 
+mod hint;
 mod learned;
-mod pace;
 mod parked;
 mod strategy;
 
 pub(crate) use learned::Meeting;
-pub(crate) use pace::Pace;
-pub(crate) use parked::{Announced, Certainty, Sleeper, Waited, by_barrier, wait, wake};
-pub(crate) use strategy::{BARE, GLANCES};
+pub(crate) use parked::{
+    Announced, Certainty, Sleeper, Until, Waited, by_barrier, wait, wake, wake_some,
+};
+pub(crate) use strategy::GLANCES;
 
 /// A way of waiting: one of the types of this module.
 pub trait Wait: strategy::Strategy {}
 
 /// Never sleeps: looks again and again.
 ///
-/// Its CPU is gone for everybody else, and where there are fewer CPUs than spinning threads, each waits for the others' time slices.
+/// Its CPU is gone for everybody else, and where there are fewer CPUs than spinning threads, each
+/// waits for the others' time slices: a round trip takes milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Spin;
 
@@ -41,12 +69,19 @@ pub struct Spin;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SpinYield;
 
-/// Sleeps at once where it waits for messages, unless they kept coming. Then, and where it waits for room, it looks 64 times before, with the CPU's
-/// pause hint in between, since an end that is awake sends or makes room sooner than anybody can fall asleep.
+/// Sleeps at once where it waits for messages. Where it waits for room it looks 64 times before,
+/// since an end that is awake makes room sooner than anybody can fall asleep.
+///
+/// A sleep interrupts other threads of the process: see
+/// [the module](self#what-a-sleep-costs-others).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Park;
 
-/// Spins for about as long as sleeping would cost, then sleeps: the default.
+/// Spins for half a microsecond, or for as long as sleeping would cost where most waits are shorter
+/// than that, and then sleeps: the default.
+///
+/// A sleep interrupts other threads of the process: see
+/// [the module](self#what-a-sleep-costs-others).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Adaptive;
 

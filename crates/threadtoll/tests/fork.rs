@@ -1,5 +1,6 @@
 //! A child after `fork(2)` has copies of the ends and nobody who moves the other ones: every verb says so, and none waits.
 
+#![cfg(target_os = "linux")]
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
 
 use std::fmt::Debug;
@@ -9,7 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use threadtoll::error::{
-    RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError,
+    CallError, CallTimeoutError, RecvError, RecvTimeoutError, SendError, SendTimeoutError,
+    TryRecvError, TrySendError,
 };
 use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait};
 use threadtoll::{call, funnel, pipe};
@@ -22,6 +24,12 @@ fn in_child(body: impl FnOnce()) {
     // SAFETY: the child calls what it must not after a fork of a process with several threads — it allocates — which
     // glibc and musl allow, and leaves by `_exit`.
     let child = unsafe { libc::fork() };
+    ends_in_child(Some(child), body);
+}
+
+/// The same behind a fork that gave this. Only the parent returns.
+fn ends_in_child(child: Option<libc::pid_t>, body: impl FnOnce()) {
+    let Some(child) = child else { panic!("nothing was forked") };
     assert!(child >= 0, "fork: {}", std::io::Error::last_os_error());
     if child == 0 {
         // SAFETY: takes a number.
@@ -34,45 +42,42 @@ fn in_child(body: impl FnOnce()) {
     // SAFETY: the status is valid.
     let waited = unsafe { libc::waitpid(child, &mut status, 0) };
     assert_eq!(waited, child);
-    assert!(!libc::WIFSIGNALED(status), "the child hung, or died of signal {}", libc::WTERMSIG(status));
+    assert!(
+        !libc::WIFSIGNALED(status),
+        "the child hung, or died of signal {}",
+        libc::WTERMSIG(status)
+    );
     assert_eq!(libc::WEXITSTATUS(status), 0, "the child failed: see above");
 }
 
 const SOON: Duration = Duration::from_secs(3600);
 
 fn sending_says_so<W: Wait>(sender: &mut pipe::Sender<u64, W>) {
-    assert_eq!(sender.send(1), Err(SendError::Forked(1)));
-    assert_eq!(sender.try_send(2), Err(TrySendError::Forked(2)));
-    assert_eq!(sender.send_timeout(3, SOON), Err(SendTimeoutError::Forked(3)));
-    assert!(matches!(sender.send_slice(&[4]), Err(SendError::Forked(_))));
-    assert_eq!(sender.send_all([5, 6]), Err(SendError::Forked(5)));
-    assert!(sender.claim(1).is_err_and(|error| error == SendError::Forked(())));
-    // Quiet messages may get lost, as they may when the receiver leaves, but nobody waits for room that will never be.
-    for message in 0..10_000 {
-        if let Err(error) = sender.send_quiet(message) {
-            assert_eq!(error, SendError::Forked(message));
-            break;
-        }
-    }
-    sender.flush();
-    sender.trim();
+    assert_eq!(sender.send(1), Err(SendError(1)));
+    assert_eq!(sender.try_send(2), Err(TrySendError::Disconnected(2)));
+    assert_eq!(sender.send_timeout(3, SOON), Err(SendTimeoutError::Disconnected(3)));
+    assert_eq!(sender.send_slice(&[4]), Err(SendError(0)));
+    assert_eq!(sender.try_send_slice(&[4]), Err(SendError(0)));
+    assert_eq!(sender.send_all([5, 6]), Err(SendError(5)));
+    assert!(sender.claim(1).is_err_and(|error| error == SendError(())));
+    assert_eq!(sender.send_slice(&[7; 10_000]), Err(SendError(0)));
+    assert!(sender.is_disconnected());
     assert!(sender.len() < 20_000);
 }
 
 fn receiving_says_so<W: Wait>(receiver: &mut pipe::Receiver<u64, W>) {
-    let first = receiver.peek().copied();
-    assert!(receiver.len() < 20_000);
-    assert_eq!(receiver.recv(), Err(RecvError::Forked));
-    assert_eq!(receiver.try_recv(), Err(TryRecvError::Forked));
-    assert_eq!(receiver.recv_timeout(SOON), Err(RecvTimeoutError::Forked));
-    assert_eq!(receiver.recv_deadline(Instant::now() + SOON), Err(RecvTimeoutError::Forked));
-    assert!(receiver.recv_batch().is_err_and(|error| error == RecvError::Forked));
-    assert!(receiver.try_recv_batch().is_err_and(|error| error == TryRecvError::Forked));
+    assert_eq!(receiver.peek(), None);
+    assert_eq!(receiver.len(), 0);
+    assert!(receiver.is_disconnected());
+    assert_eq!(receiver.drain(9, |_| unreachable!("messages are the parent's")), 0);
+    assert_eq!(receiver.recv(), Err(RecvError));
+    assert_eq!(receiver.try_recv(), Err(TryRecvError::Disconnected));
+    assert_eq!(receiver.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected));
+    assert_eq!(receiver.recv_deadline(Instant::now() + SOON), Err(RecvTimeoutError::Disconnected));
+    assert!(receiver.recv_batch().is_err_and(|error| error == RecvError));
+    assert!(receiver.try_recv_batch().is_err_and(|error| error == TryRecvError::Disconnected));
     assert_eq!(receiver.iter().next(), None);
     assert_eq!(receiver.try_iter().next(), None);
-    // What was not received was not taken either, to be dropped here and again where it belongs.
-    assert_eq!(receiver.peek().copied(), first);
-    receiver.trim();
 }
 
 fn pipes<W: Wait + Copy>(wait: W) {
@@ -90,6 +95,14 @@ fn pipes<W: Wait + Copy>(wait: W) {
             sending_says_so(&mut sender);
             receiving_says_so(&mut receiver);
         });
+        if inside > 0 {
+            let mut batch = receiver.recv_batch().expect("messages are there");
+            in_child(|| {
+                assert_eq!(batch[..], []);
+                assert_eq!(batch.next(), None);
+            });
+            batch.truncate(0);
+        }
         // What a child takes out is still here.
         let mut ends = (Some(sender), Some(receiver));
         in_child(|| {
@@ -100,7 +113,9 @@ fn pipes<W: Wait + Copy>(wait: W) {
             drop(ends.1.take());
             drop(ends.0.take());
         });
-        let (Some(mut sender), Some(mut receiver)) = ends else { unreachable!("this is the parent") };
+        let (Some(mut sender), Some(mut receiver)) = ends else {
+            unreachable!("this is the parent")
+        };
         // The parent notices nothing of all this.
         assert!(receiver.try_iter().eq(0..inside));
         sender.send(8).expect("the receiver lives");
@@ -109,6 +124,7 @@ fn pipes<W: Wait + Copy>(wait: W) {
 }
 
 #[test]
+#[cfg_attr(threadtoll_portable, ignore = "only memory that is wiped tells each verb")]
 fn pipes_say_so() {
     pipes(Adaptive);
     pipes(Park);
@@ -117,30 +133,28 @@ fn pipes_say_so() {
 }
 
 fn funnels<W: Wait + Copy>(wait: W) {
-    for (ceiling, inside) in [(Some(4), 0), (Some(4), 4), (None, 0), (None, 5000)] {
+    for (capacity, inside) in [(Some(4), 0), (Some(4), 4), (None, 0), (None, 5000)] {
         let options = funnel::Options::new().wait(wait);
-        let options = match ceiling {
-            Some(messages) => options.ceiling(messages, funnel::Ceiling::Wait),
-            None => options,
+        let (sender, mut receiver) = match capacity {
+            Some(capacity) => options.bounded::<u64>(capacity),
+            None => options.unbounded(),
         };
-        let (sender, mut receiver) = options.build::<u64>();
         (0..inside).for_each(|number| sender.send(number).expect("there is room"));
         in_child(|| {
-            assert_eq!(sender.send(1), Err(SendError::Forked(1)));
-            assert_eq!(sender.clone().try_send(2), Err(TrySendError::Forked(2)));
-            assert_eq!(sender.send_timeout(3, SOON), Err(SendTimeoutError::Forked(3)));
-            assert!(matches!(sender.send_all([4, 5]), Err(TrySendError::Forked(_))));
+            assert_eq!(sender.send(1), Err(SendError(1)));
+            assert_eq!(sender.clone().try_send(2), Err(TrySendError::Disconnected(2)));
+            assert_eq!(sender.send_timeout(3, SOON), Err(SendTimeoutError::Disconnected(3)));
+            assert!(matches!(sender.send_all([4, 5]), Err(SendError(_))));
         });
         in_child(|| {
-            let first = receiver.peek().copied();
-            assert_eq!(receiver.recv(), Err(RecvError::Forked));
-            assert_eq!(receiver.try_recv(), Err(TryRecvError::Forked));
-            assert_eq!(receiver.recv_timeout(SOON), Err(RecvTimeoutError::Forked));
-            assert_eq!(receiver.recv_many(&mut Vec::new(), 10), Err(RecvError::Forked));
+            assert_eq!(receiver.peek(), None);
+            assert_eq!(receiver.recv(), Err(RecvError));
+            assert_eq!(receiver.try_recv(), Err(TryRecvError::Disconnected));
+            assert_eq!(receiver.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected));
+            assert_eq!(receiver.recv_many(&mut Vec::new(), 10), Err(RecvError));
             assert_eq!(receiver.drain(10, |_| {}), 0);
             assert_eq!(receiver.iter().next(), None);
-            assert_eq!(receiver.peek().copied(), first);
-            receiver.trim();
+            assert_eq!(receiver.peek(), None);
         });
         // What a child takes out is still here.
         let mut ends = (Some(sender), Some(receiver));
@@ -160,6 +174,7 @@ fn funnels<W: Wait + Copy>(wait: W) {
 }
 
 #[test]
+#[cfg_attr(threadtoll_portable, ignore = "only memory that is wiped tells each verb")]
 fn funnels_say_so() {
     funnels(Adaptive);
     funnels(Park);
@@ -168,15 +183,75 @@ fn funnels_say_so() {
 }
 
 #[test]
+#[cfg_attr(threadtoll_portable, ignore = "only memory that is wiped tells each verb")]
 fn calls_say_so() {
     let (mut caller, mut callee) = call::line::<u64, u64>();
-    in_child(|| assert!(caller.call(1).is_err()));
-    in_child(|| assert_eq!(callee.recv(), Err(RecvError::Forked)));
+    let calling_says_so = |caller: &mut call::Caller<u64, u64>| {
+        assert!(caller.is_disconnected());
+        assert_eq!(caller.call(1), Err(CallError::Disconnected(1)));
+        assert_eq!(caller.call_timeout(2, SOON), Err(CallTimeoutError::Disconnected(2)));
+        let deadline = Instant::now() + SOON;
+        assert_eq!(caller.call_deadline(3, deadline), Err(CallTimeoutError::Disconnected(3)));
+    };
+    let receiving_says_so = |callee: &mut call::Callee<u64, u64>| {
+        assert!(callee.is_disconnected());
+        assert!(callee.recv().is_err());
+        assert_eq!(callee.try_recv(), Err(TryRecvError::Disconnected));
+        assert_eq!(callee.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected));
+        let deadline = Instant::now() + SOON;
+        assert_eq!(callee.recv_deadline(deadline), Err(RecvTimeoutError::Disconnected));
+    };
+    in_child(|| calling_says_so(&mut caller));
+    in_child(|| receiving_says_so(&mut callee));
+    // A request that waits for the callee is not the child's to receive.
+    assert!(caller.call_timeout(0, Duration::from_millis(1)).is_err());
+    in_child(|| {
+        calling_says_so(&mut caller);
+        receiving_says_so(&mut callee);
+    });
+    // What a child takes out is still here.
+    let mut ends = (Some(caller), Some(callee));
+    in_child(|| drop((ends.0.take(), ends.1.take())));
+    let (Some(mut caller), Some(mut callee)) = ends else { unreachable!("this is the parent") };
+    assert_eq!(callee.recv(), Ok(0));
+    in_child(|| callee.answer(1));
+    callee.answer(1);
     thread::scope(|scope| {
         scope.spawn(|| callee.serve(|number| number + 1));
-        assert!(matches!(caller.call(1), Ok(Some(2))));
+        assert!(matches!(caller.call(1), Ok(2)));
         drop(caller);
     });
+}
+
+fn waits_end_with<W: Wait + Copy>(wait: W) {
+    let (mut sender, mut receiver) = pipe::Options::new().wait(wait).bounded::<u64>(1);
+    in_child(|| assert_eq!(receiver.recv(), Err(RecvError)));
+    in_child(|| assert_eq!(receiver.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected)));
+    sender.send(1).expect("there is room");
+    in_child(|| assert_eq!(sender.send(2), Err(SendError(2))));
+    in_child(|| assert_eq!(sender.send_timeout(2, SOON), Err(SendTimeoutError::Disconnected(2))));
+
+    let (sender, mut receiver) = funnel::Options::new().wait(wait).bounded::<u64>(1);
+    in_child(|| assert_eq!(receiver.recv(), Err(RecvError)));
+    in_child(|| assert_eq!(receiver.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected)));
+    sender.send(1).expect("there is room");
+    in_child(|| assert_eq!(sender.send(2), Err(SendError(2))));
+    in_child(|| assert_eq!(sender.send_timeout(2, SOON), Err(SendTimeoutError::Disconnected(2))));
+
+    let (mut caller, mut callee) = call::Options::new().wait(wait).line::<u64, u64>();
+    in_child(|| assert_eq!(caller.call(1), Err(CallError::Disconnected(1))));
+    in_child(|| assert_eq!(caller.call_timeout(1, SOON), Err(CallTimeoutError::Disconnected(1))));
+    in_child(|| assert_eq!(callee.recv(), Err(RecvError)));
+    in_child(|| assert_eq!(callee.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected)));
+}
+
+/// Also where a child's memory is not wiped.
+#[test]
+fn waits_end() {
+    waits_end_with(Adaptive);
+    waits_end_with(Park);
+    waits_end_with(Spin);
+    waits_end_with(SpinYield);
 }
 
 /// One that sleeps in the parent while others fork is woken all the same.
@@ -186,7 +261,8 @@ fn the_parent_sleeps_on() {
     thread::scope(|scope| {
         let sleeper = scope.spawn(move || receiver.recv());
         for _ in 0..20 {
-            in_child(|| assert!(sender.send(1).is_err()));
+            // Where a child's memory is not wiped, this wakes a copy of the sleeper, which nobody runs.
+            in_child(|| _ = sender.send(1));
         }
         sender.send(2).expect("the receiver lives");
         assert_eq!(sleeper.join().expect("it does not panic"), Ok(2));
@@ -212,9 +288,11 @@ fn a_child_can_have_queues_of_its_own() {
         for _ in 0..50 {
             in_child(|| {
                 let (mut sender, receiver) = pipe::Options::new().wait(Park).bounded::<u64>(1);
-                let (back, answers) = funnel::Options::new().wait(Park).build::<u64>();
+                let (back, answers) = funnel::Options::new().wait(Park).unbounded::<u64>();
                 let other = thread::spawn(move || {
-                    receiver.into_iter().for_each(|number| back.send(number + 1).expect("the child waits"));
+                    receiver
+                        .into_iter()
+                        .for_each(|number| back.send(number + 1).expect("the child waits"));
                 });
                 sender.send(1).expect("the receiver lives");
                 sender.send(2).expect("the receiver lives");
@@ -226,6 +304,147 @@ fn a_child_can_have_queues_of_its_own() {
             });
         }
     });
+}
+
+/// A body that forks gets no more messages in the child.
+#[test]
+#[cfg_attr(threadtoll_portable, ignore = "only memory that is wiped tells each verb")]
+fn a_drain_ends_where_its_body_forks() {
+    for capacity in [Some(100), None] {
+        let (sender, mut receiver) = match capacity {
+            Some(capacity) => funnel::bounded(capacity),
+            None => funnel::unbounded(),
+        };
+        sender.send_all(0..9).expect("the receiver lives");
+        forks_in(|fork| receiver.drain(9, fork));
+        sender.send_all(0..9).expect("the receiver lives");
+        forks_in(|fork| receiver.try_iter().map(fork).count());
+        let (mut sender, mut receiver) = match capacity {
+            Some(capacity) => pipe::bounded(capacity),
+            None => pipe::unbounded(),
+        };
+        sender.send_all(0..9).expect("the receiver lives");
+        forks_in(|fork| receiver.drain(9, fork));
+    }
+}
+
+/// Calls `drain` with a body that forks at the message 4: the child is to be given no more, and the
+/// parent all.
+fn forks_in(drain: impl FnOnce(&mut dyn FnMut(usize)) -> usize) {
+    let mut given = Vec::new();
+    let mut child = None;
+    let count = drain(&mut |number| {
+        given.push(number);
+        if number == 4 {
+            // SAFETY: as in `in_child`.
+            child = Some(unsafe { libc::fork() });
+        }
+    });
+    ends_in_child(child, || {
+        assert_eq!(given, [0, 1, 2, 3, 4]);
+        assert_eq!(count, 5);
+    });
+    assert_eq!((count, given), (9, (0..9).collect()));
+}
+
+/// A batch whose iterator forks is not accepted in the child.
+#[test]
+#[cfg_attr(threadtoll_portable, ignore = "only memory that is wiped tells each verb")]
+fn a_batch_fails_where_its_iterator_forks() {
+    for options in [None, Some(3), Some(100)] {
+        let (sender, receiver) = match options {
+            Some(capacity) => funnel::bounded(capacity),
+            None => funnel::unbounded(),
+        };
+        let mut child = None;
+        let numbers = (0..9).inspect(|number| {
+            if *number == 4 {
+                // SAFETY: as in `in_child`.
+                child = Some(unsafe { libc::fork() });
+            }
+        });
+        let received = thread::spawn(move || receiver.into_iter().collect::<Vec<_>>());
+        let sent = sender.send_all(numbers).map_err(drop);
+        ends_in_child(child, || assert_eq!(sent, Err(())));
+        assert_eq!(sent, Ok(()));
+        drop(sender);
+        assert!(received.join().expect("it does not panic").into_iter().eq(0..9));
+    }
+}
+
+/// Bytes of this process that a child finds wiped.
+fn wiped_bytes() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+    let (mut size, mut wiped) = (0, 0);
+    for line in maps.lines() {
+        let mut words = line.split_whitespace();
+        match words.next() {
+            Some("Size:") => size = words.next().and_then(|size| size.parse().ok()).unwrap_or(0),
+            Some("VmFlags:") if words.any(|flag| flag == "wf") => wiped += size << 10,
+            _ => {}
+        }
+    }
+    wiped
+}
+
+/// More than all queues of these tests take, and than threads take that come to the end of it at
+/// once.
+const FEW_WIPED_BYTES: usize = 2 << 20;
+
+fn make_queues(count: usize) {
+    for _ in 0..count {
+        let ends = pipe::Options::new().segment(0).unbounded::<u64>();
+        drop((call::line::<u64, u64>(), ends, funnel::Options::new().retain(0).bounded::<u64>(1)));
+    }
+}
+
+#[test]
+fn queues_that_are_gone_leave_nothing() {
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| make_queues(5000));
+        }
+    });
+    assert!(wiped_bytes() <= FEW_WIPED_BYTES, "{}", wiped_bytes());
+}
+
+/// Also in a child that was forked while others made and dropped queues, and in its own child.
+#[test]
+fn a_child_can_have_many_queues() {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    make_queues(1);
+                }
+            });
+        }
+        let _over = SetAtEnd(&over);
+        for _ in 0..20 {
+            in_child(|| {
+                thread::scope(|scope| {
+                    scope.spawn(|| make_queues(500));
+                    make_queues(500);
+                });
+                in_child(|| make_queues(500));
+                assert!(wiped_bytes() <= FEW_WIPED_BYTES, "{}", wiped_bytes());
+            });
+        }
+    });
+}
+
+/// What a queue of the parent has registered holds for the child: its ends are not reduced to naps.
+#[test]
+fn a_child_can_order_its_threads() {
+    drop(pipe::unbounded::<u64>());
+    // SAFETY: takes and changes no memory of ours.
+    let order = || unsafe {
+        libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0)
+    };
+    if order() == 0 {
+        in_child(|| assert_eq!(order(), 0));
+    }
 }
 
 /// Tells a thread that it is over, also where the test fails.

@@ -8,12 +8,21 @@
 //! - **Nobody sleeps for ever**: from each of those states the end can be reached, without a wake-up that came by chance.
 //! - **Nothing is read before it was written, or overwritten before it was read.**
 //!
+//! An end that leaves follows the same pattern: it sets its bit and looks for messages. Nothing that
+//! was accepted may lie there for as long as the other end lives ([leaving], [late_answer]).
+//!
 //! Each line of the protocol is then taken out or moved, to see that the checker would have noticed.
 
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
 
+#[path = "membarrier/late_answer.rs"]
+mod late_answer;
+#[path = "membarrier/leaving.rs"]
+mod leaving;
 #[path = "membarrier/machine.rs"]
 mod machine;
+#[path = "membarrier/spared.rs"]
+mod spared;
 
 use machine::Instruction::{self, *};
 use machine::{Hardware, Label, Machine, Order, Place, Verdict};
@@ -28,6 +37,10 @@ const MESSAGES: Place = 3;
 
 const RECEIVER_SLEEPS: u8 = 1;
 const SENDER_SLEEPS: u8 = 2;
+/// Nothing was ever sent.
+const UNSENT: u8 = 4;
+/// No more was sent than the pipe holds.
+const ONE_LEASE: u8 = 8;
 
 /// Who provides the barrier between a publication and the look that follows.
 #[derive(Clone, Copy, PartialEq)]
@@ -68,17 +81,39 @@ enum Mutation {
     KeepsBit,
 }
 
+/// What a pipe holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Pipe {
+    /// As much as is sent.
+    Unbounded,
+    /// One message.
+    One,
+}
+
+impl Pipe {
+    /// What its state says at the beginning.
+    fn bits(self) -> u8 {
+        if self == Pipe::One { UNSENT | ONE_LEASE } else { UNSENT }
+    }
+
+    fn place(self, message: u8) -> Place {
+        if self == Pipe::One { MESSAGES } else { MESSAGES + message - 1 }
+    }
+}
+
 /// Writes a thread's program.
 struct Writer {
     barrier: Barrier,
     mutation: Mutation,
+    /// A sleeper that finds one of these bits goes without the barrier.
+    spared_by: u8,
     program: Vec<Instruction>,
     labels: Label,
 }
 
 impl Writer {
     fn new(barrier: Barrier, mutation: Mutation) -> Self {
-        Writer { barrier, mutation, program: Vec::new(), labels: 0 }
+        Writer { barrier, mutation, spared_by: 0, program: Vec::new(), labels: 0 }
     }
 
     fn write(&mut self, instructions: impl IntoIterator<Item = Instruction>) {
@@ -93,12 +128,20 @@ impl Writer {
     /// `push` and `attend`, or `took` and `attend`: publish, look, wake.
     fn publish(&mut self, place: Place, value: u8, bit: u8) {
         let (attend, wake, out) = (self.label(), self.label(), self.label());
-        let order =
-            if self.mutation == Mutation::RelaxedPublication { Order::Relaxed } else { Order::Release };
+        let order = if self.mutation == Mutation::RelaxedPublication {
+            Order::Relaxed
+        } else {
+            Order::Release
+        };
         let mut publication = vec![Store(place, value, order)];
         if matches!(self.barrier, Barrier::Fences | Barrier::PublishersFence) {
             // `MUST_FENCE` makes the first look find something always.
-            publication.extend([Fence, Load(0, STATE, Order::Acquire), IfAny(0, bit, wake), Goto(out)]);
+            publication.extend([
+                Fence,
+                Load(0, STATE, Order::Acquire),
+                IfAny(0, bit, wake),
+                Goto(out),
+            ]);
         } else {
             publication.extend([
                 Load(0, STATE, Order::Relaxed),
@@ -133,13 +176,20 @@ impl Writer {
     fn wait(&mut self, place: Place, least: u8, bit: u8) {
         let (top, clear, kept, again, found) =
             (self.label(), self.label(), self.label(), self.label(), self.label());
-        let order = if self.mutation == Mutation::RelaxedLook { Order::Relaxed } else { Order::Acquire };
+        let order =
+            if self.mutation == Mutation::RelaxedLook { Order::Relaxed } else { Order::Acquire };
         let look = Load(1, place, order);
         let mut barrier = match self.barrier {
             Barrier::Membarrier => vec![Fence, Membarrier, Fence],
             Barrier::Fences | Barrier::Naps | Barrier::SleepersFence => vec![Fence],
             Barrier::PublishersFence => vec![],
         };
+        if self.spared_by != 0 {
+            let spared = self.label();
+            let look = [Load(2, STATE, Order::Acquire), IfAny(2, self.spared_by, spared)];
+            barrier.splice(0..0, look);
+            barrier.push(At(spared));
+        }
         let set = Update(0, STATE, !0, bit, Order::AcqRel);
         self.write([look, IfAtLeast(1, least, found), At(top)]);
         if self.mutation == Mutation::BarrierBeforeBit {
@@ -166,7 +216,13 @@ impl Writer {
 }
 
 /// A pipe with so much room, through which so many messages go.
-fn check(hardware: Hardware, barrier: Barrier, mutation: Mutation, capacity: u8, messages: u8) -> Verdict {
+fn check(
+    hardware: Hardware,
+    barrier: Barrier,
+    mutation: Mutation,
+    capacity: u8,
+    messages: u8,
+) -> Verdict {
     let place = |message| MESSAGES + (message - 1) % capacity;
     let bounded = messages > capacity;
     let mut sender = Writer::new(barrier, mutation);
@@ -203,7 +259,10 @@ fn the_shipped_protocol_loses_no_wake_up() {
             for (who, capacity, messages) in SHAPES {
                 let verdict = check(hardware, barrier, Mutation::None, capacity, messages);
                 println!("{hardware:?}, {name}, {who}: {verdict}");
-                assert!(matches!(verdict, Verdict::Sound { .. }), "{hardware:?}, {name}, {who}: {verdict}");
+                assert!(
+                    matches!(verdict, Verdict::Sound { .. }),
+                    "{hardware:?}, {name}, {who}: {verdict}"
+                );
             }
         }
     }
@@ -213,7 +272,8 @@ fn the_shipped_protocol_loses_no_wake_up() {
 fn without_the_barrier_a_wake_up_is_lost() {
     for hardware in BOTH {
         for (who, capacity, messages) in SHAPES {
-            let verdict = check(hardware, Barrier::SleepersFence, Mutation::None, capacity, messages);
+            let verdict =
+                check(hardware, Barrier::SleepersFence, Mutation::None, capacity, messages);
             println!("{hardware:?}, no membarrier, {who}: {verdict}");
             assert!(matches!(verdict, Verdict::Lost { .. }), "{hardware:?}, {who}: {verdict}");
         }
@@ -227,7 +287,10 @@ fn without_the_barrier_a_wake_up_is_lost() {
 fn verdicts(hardware: Hardware, barrier: Barrier, mutation: Mutation) -> [Verdict; 2] {
     SHAPES.map(|(who, capacity, messages)| {
         let verdict = check(hardware, barrier, mutation, capacity, messages);
-        println!("{hardware:?}, {mutation:?}, {who}: {}", verdict.to_string().lines().next().unwrap_or(""));
+        println!(
+            "{hardware:?}, {mutation:?}, {who}: {}",
+            verdict.to_string().lines().next().unwrap_or("")
+        );
         verdict
     })
 }
@@ -244,11 +307,19 @@ fn every_mutation_loses_a_wake_up() {
         Mutation::DoesNotWake,
         Mutation::SleepsOnLaterWord,
     ] {
-        assert!(verdicts(Hardware::Tso, Barrier::Membarrier, mutation).iter().all(lost), "{mutation:?}");
+        assert!(
+            verdicts(Hardware::Tso, Barrier::Membarrier, mutation).iter().all(lost),
+            "{mutation:?}"
+        );
     }
     // The fallback on the weaker machine; on x86 the barrier may stand anywhere, since setting the bit is one.
-    for mutation in [Mutation::BarrierBeforeBit, Mutation::NoSecondLook, Mutation::LooksBeforePublishing] {
-        assert!(verdicts(Hardware::Weak, Barrier::Fences, mutation).iter().all(lost), "{mutation:?}");
+    for mutation in
+        [Mutation::BarrierBeforeBit, Mutation::NoSecondLook, Mutation::LooksBeforePublishing]
+    {
+        assert!(
+            verdicts(Hardware::Weak, Barrier::Fences, mutation).iter().all(lost),
+            "{mutation:?}"
+        );
     }
 }
 
@@ -282,14 +353,22 @@ fn three_messages() {
             for capacity in 1..=3 {
                 let verdict = check(hardware, barrier, Mutation::None, capacity, 3);
                 println!("{hardware:?}, {capacity} of 3: {verdict}");
-                assert!(matches!(verdict, Verdict::Sound { .. }), "{hardware:?}, {capacity}: {verdict}");
+                assert!(
+                    matches!(verdict, Verdict::Sound { .. }),
+                    "{hardware:?}, {capacity}: {verdict}"
+                );
             }
         }
     }
 }
 
 /// Whether two threads can end with these values in register 0 of the first and in registers 0 and 1 of the second.
-fn allows(hardware: Hardware, first: &[Instruction], second: &[Instruction], values: (u8, u8, u8)) -> bool {
+fn allows(
+    hardware: Hardware,
+    first: &[Instruction],
+    second: &[Instruction],
+    values: (u8, u8, u8),
+) -> bool {
     let machine = Machine::new(hardware, vec![first.to_vec(), second.to_vec()], false);
     machine.outcomes().iter().any(|registers| (registers[0], registers[4], registers[5]) == values)
 }
@@ -315,6 +394,11 @@ fn the_machine_itself() {
         assert!(!allows(hardware, &plain(0, 1), &heavy, (0, 0, 0)));
         assert!(allows(hardware, &plain(0, 1), &heavy, (1, 0, 0)));
         assert!(allows(hardware, &plain(0, 1), &heavy, (0, 1, 0)));
+        // A nap is enough as well, since stores do not stay in a store buffer.
+        let nap = vec![store(1, Relaxed), Fence, Nap, load(0, 0, Relaxed)];
+        assert!(!allows(hardware, &plain(0, 1), &nap, (0, 0, 0)));
+        assert!(allows(hardware, &plain(0, 1), &nap, (1, 0, 0)));
+        assert!(allows(hardware, &plain(0, 1), &nap, (0, 1, 0)));
         // A look that the compiler has moved up is not helped by it.
         assert!(allows(hardware, &[load(0, 1, Relaxed), store(0, Relaxed)], &heavy, (0, 0, 0)));
     }
@@ -337,7 +421,8 @@ fn the_machine_itself() {
 
     // Load buffering: each reads what the other writes later. A branch does hold a store back.
     let buffering = |from, to| vec![load(0, from, Relaxed), store(to, Relaxed)];
-    let depending = |from, to| vec![load(0, from, Relaxed), IfAny(0, 1, 1), At(1), store(to, Relaxed)];
+    let depending =
+        |from, to| vec![load(0, from, Relaxed), IfAny(0, 1, 1), At(1), store(to, Relaxed)];
     assert!(!allows(Tso, &buffering(0, 1), &buffering(1, 0), (1, 1, 0)));
     assert!(allows(Weak, &buffering(0, 1), &buffering(1, 0), (1, 1, 0)));
     assert!(!allows(Weak, &depending(0, 1), &depending(1, 0), (1, 1, 0)));
@@ -347,5 +432,10 @@ fn the_machine_itself() {
         let twice = vec![load(0, 0, Relaxed), load(1, 0, Relaxed)];
         assert!(!allows(hardware, &[store(0, Relaxed)], &twice, (0, 1, 0)));
         assert!(!allows(hardware, &[], &[store(0, Relaxed), load(0, 0, Relaxed)], (0, 0, 0)));
+        // Of two that compare and swap one place, one finds what it expected.
+        let swap = [Swap(0, 0, 1, !0, 1, AcqRel)];
+        let both = [(0, 1), (1, 0), (0, 0), (1, 1)];
+        let both = both.map(|(one, other)| allows(hardware, &swap, &swap, (one, other, 0)));
+        assert_eq!(both, [true, true, false, false]);
     }
 }

@@ -3,41 +3,18 @@
 //! A filter of system calls cannot be taken off again, and what the kernel said is remembered for the life of the process, so each
 //! case runs in a process of its own: this program again, asked for one of the tests that are otherwise ignored.
 
+#![cfg(target_os = "linux")]
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
 
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+#[path = "sandbox/filter.rs"]
+mod filter;
+
 use std::thread;
 use std::time::Duration;
 
+use filter::{answer_membarrier, has_filters, is_refused, refuse_membarrier, run};
 use threadtoll::wait::Park;
-use threadtoll::{funnel, pipe};
-
-/// Makes `membarrier(2)` fail in this thread and all threads and programs that it starts. False where filters are not to be had.
-fn refuse_membarrier() -> bool {
-    const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
-    let step = |code: u32, jt, k| libc::sock_filter { code: code as u16, jt, jf: 0, k };
-    let mut filter = [
-        // The number of the call is the first word that a filter is shown.
-        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
-        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, libc::SYS_membarrier as u32),
-        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
-        step(libc::BPF_RET | libc::BPF_K, 0, REFUSE),
-    ];
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: takes numbers.
-    if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
-        return false;
-    }
-    // SAFETY: the program and its filter are valid for the call, which copies them.
-    let set = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) };
-    set == 0 && is_refused()
-}
-
-fn is_refused() -> bool {
-    // SAFETY: a query, which takes and changes no memory.
-    unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_QUERY, 0, 0) < 0 }
-}
+use threadtoll::{call, funnel, pipe};
 
 /// Each message is waited for, and each place for one.
 fn back_and_forth(
@@ -77,7 +54,7 @@ type Funnel = (funnel::Sender<u64, Park>, funnel::Receiver<u64, Park>);
 
 fn queues() -> (Pipe, Funnel) {
     let pipe = pipe::Options::new().wait(Park).bounded(1);
-    let funnel = funnel::Options::new().wait(Park).ceiling(1, funnel::Ceiling::Wait).build();
+    let funnel = funnel::Options::new().wait(Park).bounded(1);
     (pipe, funnel)
 }
 
@@ -96,31 +73,61 @@ fn child_refused_after() {
     back_and_forth(pipe, funnel);
 }
 
-/// Runs one of the tests above, refused from the start or not.
-fn run(test: &str, refused: bool) {
-    let program = std::env::current_exe().expect("this program has a name");
-    let mut command = Command::new(program);
-    command.args(["--exact", test, "--ignored", "--test-threads=1"]);
-    if refused {
-        // SAFETY: makes system calls only.
-        unsafe {
-            command.pre_exec(
-                || {
-                    if refuse_membarrier() { Ok(()) } else { Err(std::io::Error::last_os_error()) }
-                },
-            );
+/// Both ends of a line sleep by turns; then a late answer meets a caller that leaves.
+fn call_and_leave(
+    (mut caller, mut callee): (call::Caller<u64, u64, Park>, call::Callee<u64, u64, Park>),
+) {
+    // SAFETY: takes a number. A lost wake-up ends here.
+    unsafe { libc::alarm(60) };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..200 {
+                assert_eq!(callee.recv(), Ok(number));
+                if number % 20 == 0 {
+                    thread::sleep(Duration::from_millis(2));
+                }
+                callee.answer(number + 1);
+            }
+        });
+        for number in 0..200 {
+            assert_eq!(caller.call(number), Ok(number + 1));
         }
+    });
+    assert!(caller.call_timeout(0, Duration::from_millis(1)).is_err());
+    assert_eq!(callee.recv(), Ok(0));
+    drop(caller);
+    callee.answer(1);
+    assert!(callee.recv().is_err());
+}
+
+#[test]
+#[ignore = "run by `calls_where_it_is_refused`, in a process of its own"]
+fn child_calls_where_it_is_refused() {
+    let line = call::Options::new().wait(Park).line();
+    assert!(refuse_membarrier());
+    call_and_leave(line);
+}
+
+#[test]
+#[ignore = "run by `ends_that_fence_interrupt_nobody`, in a process of its own"]
+fn child_fences() {
+    let line = call::Options::new().wait(Park).fence().line();
+    assert!(answer_membarrier(libc::SECCOMP_RET_KILL_PROCESS));
+    call_and_leave(line);
+}
+
+#[test]
+fn calls_where_it_is_refused() {
+    if has_filters() {
+        run("child_calls_where_it_is_refused", false);
     }
-    let output = match command.output() {
-        Ok(output) => output,
-        Err(error) => {
-            println!("skipped: no filter of system calls is to be had here: {error}");
-            return;
-        }
-    };
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{}: {said}{}", output.status, String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("1 passed"), "{said}");
+}
+
+#[test]
+fn ends_that_fence_interrupt_nobody() {
+    if has_filters() {
+        run("child_fences", false);
+    }
 }
 
 #[test]
@@ -130,10 +137,7 @@ fn refused_before() {
 
 #[test]
 fn refused_after() {
-    let may = thread::spawn(refuse_membarrier).join().expect("it does not panic");
-    if !may {
-        println!("skipped: no filter of system calls is to be had here");
-        return;
+    if has_filters() {
+        run("child_refused_after", false);
     }
-    run("child_refused_after", false);
 }

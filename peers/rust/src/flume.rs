@@ -5,18 +5,20 @@
 use flume::{Receiver, Sender};
 
 use threadtoll_lab::mechanism::Unavailable;
-use threadtoll_lab::queue::{Channel, Queue, Sink, Source, Way};
+use threadtoll_lab::queue::{Channel, Queue, Sink, Slots, Source, Way};
 use threadtoll_record::Wait;
 
 use crate::surplus::Surplus;
-use crate::{NOBODY, bounded, unbounded, until};
+use crate::{BACKOFF, BLOCK, NOBODY, TIGHT, bounded, unbounded, until};
 
 pub(crate) const BOUNDED: Queue = bounded(
     "flume-bounded",
     env!("VERSION_FLUME"),
+    Slots::PLAIN,
     &[
-        Way::many_senders::<Bounded<false>>(Wait::Poll).in_batches(),
-        Way::many_senders::<Bounded<true>>(Wait::Block).in_batches(),
+        Way::many_senders::<Bounded<TIGHT>>(Wait::Poll).in_batches(),
+        Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff).in_batches(),
+        Way::many_senders::<Bounded<BLOCK>>(Wait::Block).in_batches(),
     ],
     "flume::bounded, a deque behind a lock",
 );
@@ -25,17 +27,18 @@ pub(crate) const UNBOUNDED: Queue = unbounded(
     "flume-unbounded",
     env!("VERSION_FLUME"),
     &[
-        Way::many_senders::<Unbounded<false>>(Wait::Poll).in_batches(),
-        Way::many_senders::<Unbounded<true>>(Wait::Block).in_batches(),
+        Way::many_senders::<Unbounded<TIGHT>>(Wait::Poll).in_batches(),
+        Way::many_senders::<Unbounded<BACKOFF>>(Wait::PollBackoff).in_batches(),
+        Way::many_senders::<Unbounded<BLOCK>>(Wait::Block).in_batches(),
     ],
     "flume::unbounded, a deque behind a lock",
 );
 
-pub(crate) struct Bounded<const BLOCK: bool>;
+pub(crate) struct Bounded<const HOW: u32>;
 
-impl<const BLOCK: bool> Channel for Bounded<BLOCK> {
-    type Source = To<BLOCK>;
-    type Sink = From<BLOCK>;
+impl<const HOW: u32> Channel for Bounded<HOW> {
+    type Source = To<HOW>;
+    type Sink = From<HOW>;
 
     fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         let (to, from) = flume::bounded(capacity);
@@ -44,52 +47,57 @@ impl<const BLOCK: bool> Channel for Bounded<BLOCK> {
 }
 
 #[derive(Clone)]
-pub(crate) struct To<const BLOCK: bool>(Sender<u64>);
+pub(crate) struct To<const HOW: u32>(Sender<u64>);
 
-impl<const BLOCK: bool> Source for To<BLOCK> {
+impl<const HOW: u32> Source for To<HOW> {
     #[inline(always)]
     fn send(&mut self, message: u64) {
-        if BLOCK {
+        if HOW == BLOCK {
             let _ = self.0.send(message);
         } else {
-            until(|| self.0.try_send(message).ok());
+            until::<HOW, _>(|| self.0.try_send(message).ok());
         }
     }
 }
 
-pub(crate) struct From<const BLOCK: bool> {
+pub(crate) struct From<const HOW: u32> {
     from: Receiver<u64>,
     surplus: Surplus,
 }
 
-impl<const BLOCK: bool> Sink for From<BLOCK> {
+impl<const HOW: u32> Sink for From<HOW> {
     #[inline(always)]
     fn receive(&mut self) -> u64 {
-        if BLOCK { self.from.recv().unwrap_or(NOBODY) } else { until(|| self.from.try_recv().ok()) }
+        if HOW == BLOCK {
+            self.from.recv().unwrap_or(NOBODY)
+        } else {
+            until::<HOW, _>(|| self.from.try_recv().ok())
+        }
     }
 
     #[inline(always)]
     fn receive_batch(&mut self, limit: usize, take: impl FnMut(&[u64])) -> usize {
         if self.surplus.is_empty() {
             let messages = self.surplus.refill();
-            if BLOCK {
+            if HOW == BLOCK {
                 messages.push(self.from.recv().unwrap_or(NOBODY));
                 messages.extend(self.from.drain());
             } else {
-                while messages.is_empty() {
+                until::<HOW, _>(|| {
                     messages.extend(self.from.drain());
-                }
+                    (!messages.is_empty()).then_some(())
+                });
             }
         }
         self.surplus.take(limit, take)
     }
 }
 
-pub(crate) struct Unbounded<const BLOCK: bool>;
+pub(crate) struct Unbounded<const HOW: u32>;
 
-impl<const BLOCK: bool> Channel for Unbounded<BLOCK> {
-    type Source = To<BLOCK>;
-    type Sink = From<BLOCK>;
+impl<const HOW: u32> Channel for Unbounded<HOW> {
+    type Source = To<HOW>;
+    type Sink = From<HOW>;
 
     fn open(_: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         let (to, from) = flume::unbounded();

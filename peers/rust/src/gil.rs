@@ -8,23 +8,27 @@ use std::num::NonZeroUsize;
 
 use gil::spsc::{Receiver, Sender, channel};
 use threadtoll_lab::mechanism::Unavailable;
-use threadtoll_lab::queue::{Channel, Queue, Sink, Source, Way};
+use threadtoll_lab::queue::{Channel, Queue, Sink, Slots, Source, Way};
 use threadtoll_record::Wait;
 
-use crate::{bounded, until};
+use crate::{BACKOFF, TIGHT, bounded, pause, until};
 
 pub(crate) const QUEUE: Queue = bounded(
     "gil",
     env!("VERSION_GIL"),
-    &[Way::one_sender::<Ring>(Wait::Poll).in_batches()],
+    Slots::PLAIN.power_of_two(),
+    &[
+        Way::one_sender::<Ring<TIGHT>>(Wait::Poll).in_batches(),
+        Way::one_sender::<Ring<BACKOFF>>(Wait::PollBackoff).in_batches(),
+    ],
     "gil::spsc, a ring for one sender and one receiver",
 );
 
-pub(crate) struct Ring;
+pub(crate) struct Ring<const HOW: u32>;
 
-impl Channel for Ring {
-    type Source = To;
-    type Sink = From;
+impl<const HOW: u32> Channel for Ring<HOW> {
+    type Source = To<HOW>;
+    type Sink = From<HOW>;
 
     fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         let (to, from) = channel(NonZeroUsize::new(capacity).unwrap_or(NonZeroUsize::MIN));
@@ -32,18 +36,22 @@ impl Channel for Ring {
     }
 }
 
-pub(crate) struct To(Sender<u64>);
+pub(crate) struct To<const HOW: u32>(Sender<u64>);
 
-impl Source for To {
+impl<const HOW: u32> Source for To<HOW> {
     #[inline(always)]
     fn send(&mut self, message: u64) {
-        until(|| self.0.try_send(message).ok());
+        until::<HOW, _>(|| self.0.try_send(message).ok());
     }
 
     #[inline(always)]
     fn send_batch(&mut self, mut messages: &[u64]) {
         while !messages.is_empty() {
             let room = self.0.write_buffer();
+            if room.is_empty() {
+                pause::<HOW>();
+                continue;
+            }
             let (now, later) = messages.split_at(room.len().min(messages.len()));
             for (place, message) in room.iter_mut().zip(now) {
                 place.write(*message);
@@ -55,12 +63,12 @@ impl Source for To {
     }
 }
 
-pub(crate) struct From(Receiver<u64>);
+pub(crate) struct From<const HOW: u32>(Receiver<u64>);
 
-impl Sink for From {
+impl<const HOW: u32> Sink for From<HOW> {
     #[inline(always)]
     fn receive(&mut self) -> u64 {
-        until(|| self.0.try_recv())
+        until::<HOW, _>(|| self.0.try_recv())
     }
 
     #[inline(always)]
@@ -73,6 +81,8 @@ impl Sink for From {
                 guard.advance(count);
                 return count;
             }
+            drop(guard);
+            pause::<HOW>();
         }
     }
 }

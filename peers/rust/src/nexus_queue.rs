@@ -2,23 +2,27 @@
 
 use nexus_queue::spsc::{Consumer, Producer, ring_buffer};
 use threadtoll_lab::mechanism::Unavailable;
-use threadtoll_lab::queue::{Channel, Queue, Sink, Source, Way};
+use threadtoll_lab::queue::{Channel, Queue, Sink, Slots, Source, Way};
 use threadtoll_record::Wait;
 
-use crate::{bounded, until};
+use crate::{BACKOFF, TIGHT, bounded, until};
 
 pub(crate) const QUEUE: Queue = bounded(
     "nexus-queue",
     env!("VERSION_NEXUS_QUEUE"),
-    &[Way::one_sender::<Ring>(Wait::Poll)],
+    Slots::PLAIN.power_of_two(),
+    &[
+        Way::one_sender::<Ring<TIGHT>>(Wait::Poll),
+        Way::one_sender::<Ring<BACKOFF>>(Wait::PollBackoff),
+    ],
     "nexus_queue::spsc, a ring for one sender and one receiver",
 );
 
-pub(crate) struct Ring;
+pub(crate) struct Ring<const HOW: u32>;
 
-impl Channel for Ring {
-    type Source = To;
-    type Sink = From;
+impl<const HOW: u32> Channel for Ring<HOW> {
+    type Source = To<HOW>;
+    type Sink = From<HOW>;
 
     fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         let (to, from) = ring_buffer(capacity);
@@ -26,20 +30,20 @@ impl Channel for Ring {
     }
 }
 
-pub(crate) struct To(Producer<u64>);
+pub(crate) struct To<const HOW: u32>(Producer<u64>);
 
-impl Source for To {
+impl<const HOW: u32> Source for To<HOW> {
     #[inline(always)]
     fn send(&mut self, message: u64) {
-        until(|| self.0.push(message).ok());
+        until::<HOW, _>(|| self.0.push(message).ok());
     }
 }
 
-pub(crate) struct From(Consumer<u64>);
+pub(crate) struct From<const HOW: u32>(Consumer<u64>);
 
-impl Sink for From {
+impl<const HOW: u32> Sink for From<HOW> {
     #[inline(always)]
     fn receive(&mut self) -> u64 {
-        until(|| self.0.pop())
+        until::<HOW, _>(|| self.0.pop())
     }
 }

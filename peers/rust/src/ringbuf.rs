@@ -4,23 +4,27 @@
 use ringbuf::traits::{Consumer, Producer, Split};
 use ringbuf::{HeapCons, HeapProd, HeapRb};
 use threadtoll_lab::mechanism::Unavailable;
-use threadtoll_lab::queue::{BATCH, Channel, Queue, Sink, Source, Way};
+use threadtoll_lab::queue::{BATCH, Channel, Queue, Sink, Slots, Source, Way};
 use threadtoll_record::Wait;
 
-use crate::{bounded, until};
+use crate::{BACKOFF, TIGHT, bounded, pause, until};
 
 pub(crate) const QUEUE: Queue = bounded(
     "ringbuf",
     env!("VERSION_RINGBUF"),
-    &[Way::one_sender::<Ring>(Wait::Poll).in_batches()],
+    Slots::PLAIN,
+    &[
+        Way::one_sender::<Ring<TIGHT>>(Wait::Poll).in_batches(),
+        Way::one_sender::<Ring<BACKOFF>>(Wait::PollBackoff).in_batches(),
+    ],
     "ringbuf::HeapRb, a ring for one sender and one receiver",
 );
 
-pub(crate) struct Ring;
+pub(crate) struct Ring<const HOW: u32>;
 
-impl Channel for Ring {
-    type Source = To;
-    type Sink = From;
+impl<const HOW: u32> Channel for Ring<HOW> {
+    type Source = To<HOW>;
+    type Sink = From<HOW>;
 
     fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         let (to, from) = HeapRb::new(capacity).split();
@@ -28,38 +32,43 @@ impl Channel for Ring {
     }
 }
 
-pub(crate) struct To(HeapProd<u64>);
+pub(crate) struct To<const HOW: u32>(HeapProd<u64>);
 
-impl Source for To {
+impl<const HOW: u32> Source for To<HOW> {
     #[inline(always)]
     fn send(&mut self, message: u64) {
-        until(|| self.0.try_push(message).ok());
+        until::<HOW, _>(|| self.0.try_push(message).ok());
     }
 
     #[inline(always)]
     fn send_batch(&mut self, mut messages: &[u64]) {
         while !messages.is_empty() {
-            messages = &messages[self.0.push_slice(messages)..];
+            let sent = self.0.push_slice(messages);
+            if sent == 0 {
+                pause::<HOW>();
+            }
+            messages = &messages[sent..];
         }
     }
 }
 
-pub(crate) struct From {
+pub(crate) struct From<const HOW: u32> {
     from: HeapCons<u64>,
     batch: Vec<u64>,
 }
 
-impl Sink for From {
+impl<const HOW: u32> Sink for From<HOW> {
     #[inline(always)]
     fn receive(&mut self) -> u64 {
-        until(|| self.from.try_pop())
+        until::<HOW, _>(|| self.from.try_pop())
     }
 
     #[inline(always)]
     fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[u64])) -> usize {
         let room = limit.min(self.batch.len());
         let batch = &mut self.batch[..room];
-        let received = until(|| Some(self.from.pop_slice(batch)).filter(|received| *received > 0));
+        let received =
+            until::<HOW, _>(|| Some(self.from.pop_slice(batch)).filter(|received| *received > 0));
         take(&batch[..received]);
         received
     }

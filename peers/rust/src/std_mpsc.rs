@@ -5,30 +5,39 @@
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use threadtoll_lab::mechanism::Unavailable;
-use threadtoll_lab::queue::{Channel, Queue, Sink, Source, Way};
+use threadtoll_lab::queue::{Channel, Queue, Sink, Slots, Source, Way};
 use threadtoll_record::Wait;
 
-use crate::{NOBODY, bounded, unbounded, until};
+use crate::{BACKOFF, BLOCK, NOBODY, TIGHT, bounded, unbounded, until};
 
 pub(crate) const BOUNDED: Queue = bounded(
     "std-mpsc-bounded",
     env!("VERSION_STD"),
-    &[Way::many_senders::<Bounded<false>>(Wait::Poll), Way::many_senders::<Bounded<true>>(Wait::Block)],
+    Slots::NUMBERED,
+    &[
+        Way::many_senders::<Bounded<TIGHT>>(Wait::Poll),
+        Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff),
+        Way::many_senders::<Bounded<BLOCK>>(Wait::Block),
+    ],
     "std::sync::mpsc::sync_channel",
 );
 
 pub(crate) const UNBOUNDED: Queue = unbounded(
     "std-mpsc-unbounded",
     env!("VERSION_STD"),
-    &[Way::many_senders::<Unbounded<false>>(Wait::Poll), Way::many_senders::<Unbounded<true>>(Wait::Block)],
+    &[
+        Way::many_senders::<Unbounded<TIGHT>>(Wait::Poll),
+        Way::many_senders::<Unbounded<BACKOFF>>(Wait::PollBackoff),
+        Way::many_senders::<Unbounded<BLOCK>>(Wait::Block),
+    ],
     "std::sync::mpsc::channel",
 );
 
-pub(crate) struct Bounded<const BLOCK: bool>;
+pub(crate) struct Bounded<const HOW: u32>;
 
-impl<const BLOCK: bool> Channel for Bounded<BLOCK> {
-    type Source = SyncTo<BLOCK>;
-    type Sink = From<BLOCK>;
+impl<const HOW: u32> Channel for Bounded<HOW> {
+    type Source = SyncTo<HOW>;
+    type Sink = From<HOW>;
 
     fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         let (to, from) = sync_channel(capacity);
@@ -37,33 +46,37 @@ impl<const BLOCK: bool> Channel for Bounded<BLOCK> {
 }
 
 #[derive(Clone)]
-pub(crate) struct SyncTo<const BLOCK: bool>(SyncSender<u64>);
+pub(crate) struct SyncTo<const HOW: u32>(SyncSender<u64>);
 
-impl<const BLOCK: bool> Source for SyncTo<BLOCK> {
+impl<const HOW: u32> Source for SyncTo<HOW> {
     #[inline(always)]
     fn send(&mut self, message: u64) {
-        if BLOCK {
+        if HOW == BLOCK {
             let _ = self.0.send(message);
         } else {
-            until(|| self.0.try_send(message).ok());
+            until::<HOW, _>(|| self.0.try_send(message).ok());
         }
     }
 }
 
-pub(crate) struct From<const BLOCK: bool>(Receiver<u64>);
+pub(crate) struct From<const HOW: u32>(Receiver<u64>);
 
-impl<const BLOCK: bool> Sink for From<BLOCK> {
+impl<const HOW: u32> Sink for From<HOW> {
     #[inline(always)]
     fn receive(&mut self) -> u64 {
-        if BLOCK { self.0.recv().unwrap_or(NOBODY) } else { until(|| self.0.try_recv().ok()) }
+        if HOW == BLOCK {
+            self.0.recv().unwrap_or(NOBODY)
+        } else {
+            until::<HOW, _>(|| self.0.try_recv().ok())
+        }
     }
 }
 
-pub(crate) struct Unbounded<const BLOCK: bool>;
+pub(crate) struct Unbounded<const HOW: u32>;
 
-impl<const BLOCK: bool> Channel for Unbounded<BLOCK> {
-    type Source = To<BLOCK>;
-    type Sink = From<BLOCK>;
+impl<const HOW: u32> Channel for Unbounded<HOW> {
+    type Source = To<HOW>;
+    type Sink = From<HOW>;
 
     fn open(_: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         let (to, from) = channel();
@@ -72,9 +85,9 @@ impl<const BLOCK: bool> Channel for Unbounded<BLOCK> {
 }
 
 #[derive(Clone)]
-pub(crate) struct To<const BLOCK: bool>(Sender<u64>);
+pub(crate) struct To<const HOW: u32>(Sender<u64>);
 
-impl<const BLOCK: bool> Source for To<BLOCK> {
+impl<const HOW: u32> Source for To<HOW> {
     #[inline(always)]
     fn send(&mut self, message: u64) {
         let _ = self.0.send(message);

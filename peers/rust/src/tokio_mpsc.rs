@@ -2,20 +2,25 @@
 //!
 //! Its batch is `blocking_recv_many`, so there are batches only where the receiver blocks.
 
-use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
+use tokio::sync::mpsc::{
+    Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel,
+};
 
 use threadtoll_lab::mechanism::Unavailable;
-use threadtoll_lab::queue::{Channel, Queue, Sink, Source, Way};
+use threadtoll_lab::queue::{Channel, Queue, Sink, Slots, Source, Way};
 use threadtoll_record::Wait;
 
-use crate::{NOBODY, bounded, unbounded, until};
+use crate::{BACKOFF, BLOCK, NOBODY, TIGHT, bounded, unbounded, until};
 
 pub(crate) const BOUNDED: Queue = bounded(
     "tokio-mpsc-bounded",
     env!("VERSION_TOKIO"),
+    // Blocks of 32 messages with four words about them.
+    Slots { messages: 32, bytes: 288, power_of_two: false },
     &[
-        Way::many_senders::<Bounded<false>>(Wait::Poll),
-        Way::many_senders::<Bounded<true>>(Wait::Block).in_batches(),
+        Way::many_senders::<Bounded<TIGHT>>(Wait::Poll),
+        Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff),
+        Way::many_senders::<Bounded<BLOCK>>(Wait::Block).in_batches(),
     ],
     "tokio::sync::mpsc::channel with its blocking ends, outside of a runtime",
 );
@@ -24,17 +29,18 @@ pub(crate) const UNBOUNDED: Queue = unbounded(
     "tokio-mpsc-unbounded",
     env!("VERSION_TOKIO"),
     &[
-        Way::many_senders::<Unbounded<false>>(Wait::Poll),
-        Way::many_senders::<Unbounded<true>>(Wait::Block).in_batches(),
+        Way::many_senders::<Unbounded<TIGHT>>(Wait::Poll),
+        Way::many_senders::<Unbounded<BACKOFF>>(Wait::PollBackoff),
+        Way::many_senders::<Unbounded<BLOCK>>(Wait::Block).in_batches(),
     ],
     "tokio::sync::mpsc::unbounded_channel with its blocking receive, outside of a runtime",
 );
 
-pub(crate) struct Bounded<const BLOCK: bool>;
+pub(crate) struct Bounded<const HOW: u32>;
 
-impl<const BLOCK: bool> Channel for Bounded<BLOCK> {
-    type Source = To<BLOCK>;
-    type Sink = From<BLOCK>;
+impl<const HOW: u32> Channel for Bounded<HOW> {
+    type Source = To<HOW>;
+    type Sink = From<HOW>;
 
     fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         let (to, from) = channel(capacity);
@@ -43,28 +49,32 @@ impl<const BLOCK: bool> Channel for Bounded<BLOCK> {
 }
 
 #[derive(Clone)]
-pub(crate) struct To<const BLOCK: bool>(Sender<u64>);
+pub(crate) struct To<const HOW: u32>(Sender<u64>);
 
-impl<const BLOCK: bool> Source for To<BLOCK> {
+impl<const HOW: u32> Source for To<HOW> {
     #[inline(always)]
     fn send(&mut self, message: u64) {
-        if BLOCK {
+        if HOW == BLOCK {
             let _ = self.0.blocking_send(message);
         } else {
-            until(|| self.0.try_send(message).ok());
+            until::<HOW, _>(|| self.0.try_send(message).ok());
         }
     }
 }
 
-pub(crate) struct From<const BLOCK: bool> {
+pub(crate) struct From<const HOW: u32> {
     from: Receiver<u64>,
     batch: Vec<u64>,
 }
 
-impl<const BLOCK: bool> Sink for From<BLOCK> {
+impl<const HOW: u32> Sink for From<HOW> {
     #[inline(always)]
     fn receive(&mut self) -> u64 {
-        if BLOCK { self.from.blocking_recv().unwrap_or(NOBODY) } else { until(|| self.from.try_recv().ok()) }
+        if HOW == BLOCK {
+            self.from.blocking_recv().unwrap_or(NOBODY)
+        } else {
+            until::<HOW, _>(|| self.from.try_recv().ok())
+        }
     }
 
     #[inline(always)]
@@ -80,11 +90,11 @@ impl<const BLOCK: bool> Sink for From<BLOCK> {
     }
 }
 
-pub(crate) struct Unbounded<const BLOCK: bool>;
+pub(crate) struct Unbounded<const HOW: u32>;
 
-impl<const BLOCK: bool> Channel for Unbounded<BLOCK> {
-    type Source = UnboundedTo<BLOCK>;
-    type Sink = UnboundedFrom<BLOCK>;
+impl<const HOW: u32> Channel for Unbounded<HOW> {
+    type Source = UnboundedTo<HOW>;
+    type Sink = UnboundedFrom<HOW>;
 
     fn open(_: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         let (to, from) = unbounded_channel();
@@ -93,24 +103,28 @@ impl<const BLOCK: bool> Channel for Unbounded<BLOCK> {
 }
 
 #[derive(Clone)]
-pub(crate) struct UnboundedTo<const BLOCK: bool>(UnboundedSender<u64>);
+pub(crate) struct UnboundedTo<const HOW: u32>(UnboundedSender<u64>);
 
-impl<const BLOCK: bool> Source for UnboundedTo<BLOCK> {
+impl<const HOW: u32> Source for UnboundedTo<HOW> {
     #[inline(always)]
     fn send(&mut self, message: u64) {
         let _ = self.0.send(message);
     }
 }
 
-pub(crate) struct UnboundedFrom<const BLOCK: bool> {
+pub(crate) struct UnboundedFrom<const HOW: u32> {
     from: UnboundedReceiver<u64>,
     batch: Vec<u64>,
 }
 
-impl<const BLOCK: bool> Sink for UnboundedFrom<BLOCK> {
+impl<const HOW: u32> Sink for UnboundedFrom<HOW> {
     #[inline(always)]
     fn receive(&mut self) -> u64 {
-        if BLOCK { self.from.blocking_recv().unwrap_or(NOBODY) } else { until(|| self.from.try_recv().ok()) }
+        if HOW == BLOCK {
+            self.from.blocking_recv().unwrap_or(NOBODY)
+        } else {
+            until::<HOW, _>(|| self.from.try_recv().ok())
+        }
     }
 
     #[inline(always)]

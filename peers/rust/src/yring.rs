@@ -2,24 +2,28 @@
 //! published; in batches, every batch.
 
 use threadtoll_lab::mechanism::Unavailable;
-use threadtoll_lab::queue::{Channel, Queue, Sink, Source, Way};
+use threadtoll_lab::queue::{Channel, Queue, Sink, Slots, Source, Way};
 use threadtoll_record::Wait;
 use yring::{Consumer, Producer};
 
-use crate::{bounded, until};
+use crate::{BACKOFF, TIGHT, bounded, pause, until};
 
 pub(crate) const QUEUE: Queue = bounded(
     "yring",
     env!("VERSION_YRING"),
-    &[Way::one_sender::<Ring>(Wait::Poll).in_batches()],
+    Slots::PLAIN.power_of_two(),
+    &[
+        Way::one_sender::<Ring<TIGHT>>(Wait::Poll).in_batches(),
+        Way::one_sender::<Ring<BACKOFF>>(Wait::PollBackoff).in_batches(),
+    ],
     "yring::spsc, a ring for one sender and one receiver that publishes in batches",
 );
 
-pub(crate) struct Ring;
+pub(crate) struct Ring<const HOW: u32>;
 
-impl Channel for Ring {
-    type Source = To;
-    type Sink = From;
+impl<const HOW: u32> Channel for Ring<HOW> {
+    type Source = To<HOW>;
+    type Sink = From<HOW>;
 
     fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
         let (to, from) = yring::spsc(capacity);
@@ -27,12 +31,12 @@ impl Channel for Ring {
     }
 }
 
-pub(crate) struct To(Producer<u64>);
+pub(crate) struct To<const HOW: u32>(Producer<u64>);
 
-impl Source for To {
+impl<const HOW: u32> Source for To<HOW> {
     #[inline(always)]
     fn send(&mut self, message: u64) {
-        until(|| self.0.push_and_flush(message).ok());
+        until::<HOW, _>(|| self.0.push_and_flush(message).ok());
     }
 
     #[inline(always)]
@@ -41,28 +45,29 @@ impl Source for To {
             while self.0.push(*message).is_err() {
                 // Full of what the receiver may not know of yet.
                 self.0.flush();
+                pause::<HOW>();
             }
         }
         self.0.flush();
     }
 }
 
-pub(crate) struct From {
+pub(crate) struct From<const HOW: u32> {
     from: Consumer<u64>,
     batch: Vec<u64>,
 }
 
-impl Sink for From {
+impl<const HOW: u32> Sink for From<HOW> {
     #[inline(always)]
     fn receive(&mut self) -> u64 {
-        until(|| self.from.prefetch_and_pop())
+        until::<HOW, _>(|| self.from.prefetch_and_pop())
     }
 
     #[inline(always)]
     fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[u64])) -> usize {
         self.batch.clear();
         let (from, batch) = (&mut self.from, &mut self.batch);
-        let received = until(|| {
+        let received = until::<HOW, _>(|| {
             from.prefetch();
             Some(from.pop_into(batch, limit)).filter(|received| *received > 0)
         });

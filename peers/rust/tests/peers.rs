@@ -2,17 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use threadtoll_lab::queue::{SCENARIOS, check};
-use threadtoll_peers_rust::PEERS;
+use threadtoll_lab::queue::{CAPACITY, Queues, RING_BYTES, SCENARIOS, check};
+use threadtoll_peers_rust::{PEERS, TWINS};
+use threadtoll_record::Origin;
 
 const MESSAGES: u64 = 10_000;
 
 #[test]
 fn every_row_delivers_all_messages_in_order() {
-    for queue in PEERS {
+    for queue in PEERS.iter().chain(TWINS) {
         for way in queue.ways {
-            check::stream(way, 1, 1, MESSAGES).unwrap_or_else(|why| panic!("{queue:?}, {way:?}: {why}"));
-            check::ask_reply(way, MESSAGES).unwrap_or_else(|why| panic!("{queue:?}, {way:?}: {why}"));
+            check::stream(way, 1, 1, CAPACITY, MESSAGES)
+                .unwrap_or_else(|why| panic!("{queue:?}, {way:?}: {why}"));
+            check::ask_reply(way, MESSAGES)
+                .unwrap_or_else(|why| panic!("{queue:?}, {way:?}: {why}"));
         }
     }
 }
@@ -23,9 +26,22 @@ fn batches_arrive_whole_whatever_their_size() {
         for way in queue.ways.iter().filter(|way| way.batches) {
             // One that does not divide the capacity, one that is larger than it, and the usual one.
             for batch in [100, 3000, 256] {
-                check::stream(way, 1, batch, MESSAGES)
+                check::stream(way, 1, batch, CAPACITY, MESSAGES)
                     .unwrap_or_else(|why| panic!("{queue:?}, {way:?}, {batch}: {why}"));
             }
+        }
+    }
+}
+
+#[test]
+fn a_bounded_peer_holds_what_its_slots_say() {
+    for queue in PEERS.iter().filter(|queue| queue.bounded()) {
+        let slots = queue.slots().unwrap();
+        let usual = slots.capacity_within(RING_BYTES);
+        assert!((RING_BYTES / 2..=RING_BYTES).contains(&slots.ring_bytes(usual)), "{queue:?}");
+        for way in queue.ways {
+            check::stream(way, 1, 1, slots.capacity(100), MESSAGES)
+                .unwrap_or_else(|why| panic!("{queue:?}, {way:?}: {why}"));
         }
     }
 }
@@ -35,7 +51,7 @@ fn several_senders_keep_their_order() {
     for queue in PEERS {
         for way in queue.ways.iter().filter(|way| way.many_senders) {
             for batch in if way.batches { vec![1, 256] } else { vec![1] } {
-                check::stream(way, 2, batch, MESSAGES)
+                check::stream(way, 2, batch, CAPACITY, MESSAGES)
                     .unwrap_or_else(|why| panic!("{queue:?}, {way:?}, {batch}: {why}"));
             }
         }
@@ -57,11 +73,12 @@ fn names_and_versions_are_those_of_the_contract_and_the_lock_file() {
         };
         if let Some(twin) = twin {
             assert!(names.contains(twin.as_str()), "{queue:?} has no other form");
-            assert_eq!(queue.bounded, queue.name.ends_with("-bounded"), "{queue:?}");
+            assert_eq!(queue.bounded(), queue.name.ends_with("-bounded"), "{queue:?}");
         }
         assert!(queue.ways.iter().all(|way| SCENARIOS.iter().all(|scenario| scenario.takes(way))));
     }
-    let lock = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")).unwrap();
+    let lock =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")).unwrap();
     let packages = [
         "crossbeam-channel",
         "crossbeam-queue",
@@ -74,6 +91,36 @@ fn names_and_versions_are_those_of_the_contract_and_the_lock_file() {
     ];
     for package in packages {
         let found = lock.matches(&format!("\nname = \"{package}\"\n")).count();
-        assert_eq!(found, 1, "there are several versions of {package}, and a row can name only one");
+        assert_eq!(
+            found, 1,
+            "there are several versions of {package}, and a row can name only one"
+        );
+    }
+}
+
+/// Two rows that share their code show nothing of what compiling it twice does. A debug build merges nothing.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "only optimised builds merge functions that are alike")]
+fn a_twin_has_loops_of_its_own() {
+    let queues = Queues::with(PEERS, TWINS);
+    for twin in TWINS {
+        assert_eq!(twin.origin, Origin::Twin);
+        let of = queues.find(twin.name).unwrap();
+        assert_eq!(of.origin, Origin::Ours);
+        for way in twin.ways {
+            let same_wait = of.way(way.wait).unwrap();
+            assert_eq!(
+                (way.batches, way.many_senders),
+                (same_wait.batches, same_wait.many_senders)
+            );
+            for batch in [1, 256] {
+                let (own, others) =
+                    (check::loops(way, batch).unwrap(), check::loops(same_wait, batch).unwrap());
+                assert!(
+                    own.iter().all(|address| !others.contains(address)),
+                    "{twin:?}, {way:?}, {batch}"
+                );
+            }
+        }
     }
 }

@@ -21,7 +21,10 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
         let text = serde_json::to_string(&line).map_err(|error| Failure::run(error.to_string()))?;
         console::out(&text);
     } else {
-        console::out(&text::machine(&machine, &Style { color: true, width: console::width(false) }));
+        console::out(&text::machine(
+            &machine,
+            &Style { color: true, width: console::width(false) },
+        ));
     }
     if check.strict && machine.grade > Grade::B {
         return Err(Failure::refused(format!(

@@ -25,7 +25,9 @@ pub(crate) fn run(arguments: &Latency) -> Result<ExitCode, Failure> {
         } else {
             common.placements.clone()
         },
-        layouts: request.layout.map_or_else(|| vec![Layout::Own, Layout::Shared], |layout| vec![layout]),
+        layouts: request
+            .layout
+            .map_or_else(|| vec![Layout::Own, Layout::Shared], |layout| vec![layout]),
         pauses: request.pause.map_or_else(|| vec![Pause::Off, Pause::On], |pause| vec![pause]),
         payloads: vec![request.payload.unwrap_or(8)],
         // Beside the kept-awake wake-up stands the plain one: their difference is what is asked for.

@@ -13,8 +13,13 @@ use crate::failure::Failure;
 use crate::workload::PredictRequest;
 
 /// What is tried out beside what was asked.
-const CHANGES: [Change; 5] =
-    [Change::HalveHold, Change::MoveHalfOut, Change::Stripe(2), Change::Stripe(4), Change::Stripe(8)];
+const CHANGES: [Change; 5] = [
+    Change::HalveHold,
+    Change::MoveHalfOut,
+    Change::Stripe(2),
+    Change::Stripe(4),
+    Change::Stripe(8),
+];
 
 /// From so many simulated acquisitions on, somebody waits for them and is told.
 const WORTH_A_NOTE: u64 = 50_000_000;

@@ -22,17 +22,25 @@ pub(crate) fn run(arguments: &Queue) -> Result<ExitCode, Failure> {
     let mut given = common.given();
     given.extend(request.given());
     let choice = QueueChoice {
+        queues: if request.queues.is_empty() {
+            queues().all().collect()
+        } else {
+            request.queues.clone()
+        },
         placements: if common.placements.is_empty() {
             vec![Placement::Pinned]
         } else {
             common.placements.clone()
         },
-        wait: request.wait,
+        waits: request.waits.clone(),
         batch: request.batch,
-        senders: request.senders.clone().unwrap_or_else(|| vec![1]),
+        senders: request
+            .senders
+            .as_ref()
+            .map_or_else(|| vec![1], |all| all.iter().map(|senders| *senders as u32).collect()),
+        capacities: request.capacities.clone().unwrap_or_default(),
         neighbour: request.neighbour,
     };
-    let asked = if request.queues.is_empty() { queues().all().collect() } else { request.queues.clone() };
     measure(Asked::new("queue", &arguments.measure, &common, given, &|site: &Site<'_>| {
         // A run that is resumed has its plan, and may be asked for without a scenario.
         let Some(scenario) = request.scenario else { return (Vec::new(), Vec::new()) };
@@ -41,6 +49,6 @@ pub(crate) fn run(arguments: &Queue) -> Result<ExitCode, Failure> {
         } else {
             ask_reply_budget(common.time_ns.unwrap_or(ASK_REPLY_NS), common.samples)
         };
-        queue(site, scenario, &asked, &choice, budget)
+        queue(site, scenario, &queues(), &choice, budget)
     }))
 }

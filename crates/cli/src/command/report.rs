@@ -25,12 +25,15 @@ pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
         }
         page::check(page)?;
     }
-    let all = report.files.iter().map(|path| file::read(path)).collect::<Result<Vec<Results>, _>>()?;
+    let all =
+        report.files.iter().map(|path| file::read(path)).collect::<Result<Vec<Results>, _>>()?;
     if all.iter().any(|results| results.machine.simulated)
         && all.iter().any(|results| !results.machine.simulated)
     {
-        return Err(Failure::usage("figures of a simulated machine cannot stand beside measured ones")
-            .hint("give them apart"));
+        return Err(Failure::usage(
+            "figures of a simulated machine cannot stand beside measured ones",
+        )
+        .hint("give them apart"));
     }
     if let Some(page) = &report.html {
         page::prepare(page)?;
@@ -62,7 +65,10 @@ fn note(path: &Path, results: &Results) {
         } else {
             String::new()
         };
-        console::err(&format!("note: {missing} of {} groups are not complete{how}.", results.groups.len()));
+        console::err(&format!(
+            "note: {missing} of {} groups are not complete{how}.",
+            results.groups.len()
+        ));
     }
 }
 

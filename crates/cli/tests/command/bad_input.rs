@@ -110,7 +110,9 @@ fn endless_and_unprintable_arguments_are_not_echoed_whole() {
 /// `latency … --out PATH`, and what becomes of what stood there.
 #[track_caller]
 fn out(path: &Path, error: &str) {
-    for line in ["latency futex --simulated-machine 1 --out", "survey --quick --simulated-machine 1 --out"] {
+    for line in
+        ["latency futex --simulated-machine 1 --out", "survey --quick --simulated-machine 1 --out"]
+    {
         let held = Held::of(path);
         threadtoll(words(line, &[path])).bad().says(error).says("hint: name a");
         held.unchanged();
@@ -133,7 +135,8 @@ fn results_go_only_where_nothing_is_lost() {
 
     let empty = directory.path().join("empty.jsonl");
     std::fs::write(&empty, "").unwrap();
-    threadtoll(words("latency function-call --simulated-machine 1 --quiet --out", &[&empty])).done();
+    threadtoll(words("latency function-call --simulated-machine 1 --quiet --out", &[&empty]))
+        .done();
     threadtoll(words("report", &[&empty])).done();
 }
 
@@ -197,7 +200,11 @@ fn reports_need_files_that_are_there() {
             "a measuring command has written",
         ),
         ("report /", "not a regular file", "a measuring command has written"),
-        ("latency --resume /nonexistent/run.jsonl", "cannot read", "a measuring command has written"),
+        (
+            "latency --resume /nonexistent/run.jsonl",
+            "cannot read",
+            "a measuring command has written",
+        ),
         ("latency --resume a --out b", "--out", "give one of them"),
     ]);
 }
@@ -206,7 +213,8 @@ fn reports_need_files_that_are_there() {
 fn what_is_resumed_must_not_be_contradicted() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("run.jsonl");
-    let began = "latency futex --simulated-machine 1 --time 5ms --payload 64 --seed 3 --quiet --out";
+    let began =
+        "latency futex --simulated-machine 1 --time 5ms --payload 64 --seed 3 --quiet --out";
     threadtoll(words(began, &[&path])).done();
     // Not finished, so that there would be something to measure.
     let text = std::fs::read_to_string(&path).unwrap();
@@ -225,7 +233,10 @@ fn what_is_resumed_must_not_be_contradicted() {
         ("survey", "begun by `threadtoll latency`"),
         ("matrix", "begun by `threadtoll latency`"),
     ] {
-        threadtoll(words(&format!("{options} --resume"), &[&path])).bad().says(error).says("hint: ");
+        threadtoll(words(&format!("{options} --resume"), &[&path]))
+            .bad()
+            .says(error)
+            .says("hint: ");
         held.unchanged();
     }
     // Saying the same again is no contradiction; a plan only looks.

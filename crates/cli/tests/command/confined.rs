@@ -47,7 +47,8 @@ fn one_cpu_is_enough_for_a_survey() {
     let records = records(&lines);
     assert!(records.iter().all(|record| record.cell.cpus == [cpu]));
     for mechanism in ["function-call", "futex", "std-condvar", "spin-yield", "std-mpsc"] {
-        let found = records.iter().any(|record| record.cell.name() == mechanism && record.count > 0);
+        let found =
+            records.iter().any(|record| record.cell.name() == mechanism && record.count > 0);
         assert!(found, "{mechanism} can be measured on one CPU");
     }
     assert!(!records.iter().any(|record| record.cell.name().starts_with("atomic")));
@@ -115,24 +116,35 @@ fn a_run_is_not_resumed_without_its_cpus() {
 
 /// Makes the kernel refuse these system calls to the program, as a sandbox does.
 fn forbidding(calls: &[libc::c_long], error: i32, line: &str) -> Ended {
-    let instruction = |code: u32, jt: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf: 0, k };
+    let instruction =
+        |code: u32, jt: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf: 0, k };
     let mut filter = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
     for (index, call) in calls.iter().enumerate() {
         // To the last instruction, over the comparisons that are left and the one that allows.
         let jump = calls.len() - index;
-        filter.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jump as u8, *call as u32));
+        filter.push(instruction(
+            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+            jump as u8,
+            *call as u32,
+        ));
     }
     filter.push(instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW));
-    filter.push(instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | error as u32));
+    filter.push(instruction(
+        libc::BPF_RET | libc::BPF_K,
+        0,
+        libc::SECCOMP_RET_ERRNO | error as u32,
+    ));
     let mut command = command();
     command.args(words(line, &[]));
     let confine = move || {
-        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+        let program =
+            libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
         // SAFETY: plain numbers.
         let promised = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
         // SAFETY: the kernel copies the program during the call.
-        let confined =
-            unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
+        let confined = unsafe {
+            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
+        };
         if promised == 0 && confined == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     };
     // SAFETY: between fork and exec only two system calls are made, with memory that was there before.
@@ -168,11 +180,20 @@ fn mechanisms_that_a_sandbox_forbids_cost_their_rows_and_not_the_run() {
         );
     }
     assert!(ended.out.contains("futex") && !ended.out.contains("\neventfd"), "{}", ended.out);
-    forbidding(&forbidden, libc::EPERM, "latency eventfd").failed(3).says("Operation not permitted");
+    forbidding(&forbidden, libc::EPERM, "latency eventfd")
+        .failed(3)
+        .says("Operation not permitted");
     forbidding(&forbidden, libc::ENOSYS, "matrix sysv-semaphore").failed(3);
-    let ended =
-        forbidding(&[libc::SYS_sched_setscheduler], libc::EPERM, "latency futex --keep-awake --plan").done();
-    assert!(ended.err.contains("kept awake is left out") && !ended.out.contains("kept awake"), "{ended:#?}");
+    let ended = forbidding(
+        &[libc::SYS_sched_setscheduler],
+        libc::EPERM,
+        "latency futex --keep-awake --plan",
+    )
+    .done();
+    assert!(
+        ended.err.contains("kept awake is left out") && !ended.out.contains("kept awake"),
+        "{ended:#?}"
+    );
 }
 
 #[test]
@@ -212,7 +233,11 @@ fn with_own_mounts(mut command: Command, hide: &'static [&'static CStr]) -> Opti
     match probed.timeout(std::time::Duration::from_secs(90)).output() {
         Ok(output) => {
             let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-            Some(Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) })
+            Some(Ended {
+                code: output.status.code(),
+                out: text(output.stdout),
+                err: text(output.stderr),
+            })
         }
         Err(error) => {
             println!("skipped: no mounts of our own here: {error}");
@@ -232,7 +257,8 @@ fn a_machine_that_shows_nothing_is_measured_all_the_same() {
         let Line::Machine(machine) = line(ended.out.trim_end()) else { panic!("{}", ended.out) };
         assert_eq!(machine.allowed, allowed_cpus(), "the kernel still says where we may run");
         assert!(
-            !machine.synthetic && machine.warnings.iter().any(|warning| warning.code.contains("topology"))
+            !machine.synthetic
+                && machine.warnings.iter().any(|warning| warning.code.contains("topology"))
         );
         let mut latency = command();
         latency.args(["latency", "futex", "function-call", "--time", "2ms"]);

@@ -26,8 +26,14 @@ fn measured(directory: &Path, line: &str) -> Results {
 
 /// The records of locks, the thread alone left out.
 fn of_locks(results: &Results) -> Vec<(LockSubject, Contention, Record)> {
-    let of = |record: Record| Some((record.cell.lock()?.clone(), record.contention.clone()?, record));
-    results.records().into_iter().filter_map(of).filter(|(subject, ..)| !subject.is_alone()).collect()
+    let of =
+        |record: Record| Some((record.cell.lock()?.clone(), record.contention.clone()?, record));
+    results
+        .records()
+        .into_iter()
+        .filter_map(of)
+        .filter(|(subject, ..)| !subject.is_alone())
+        .collect()
 }
 
 #[test]
@@ -92,7 +98,8 @@ fn every_cell_is_foretold_before_it_is_measured_and_its_record_repeats_it() {
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let is = |line: &Value, kind: &str| line["schema"] == format!("threadtoll.{kind}/1");
     let mut foretold = 0;
-    for record in lines.iter().filter(|line| is(line, "record") && line["cell"]["lock"].is_string()) {
+    for record in lines.iter().filter(|line| is(line, "record") && line["cell"]["lock"].is_string())
+    {
         let predicted = &record["contention"]["predicted"];
         if predicted.is_null() {
             let reads = record["cell"]["read_share"].as_f64().unwrap_or(0.0);
@@ -104,7 +111,8 @@ fn every_cell_is_foretold_before_it_is_measured_and_its_record_repeats_it() {
             is(line, "foretold")
                 && (&line["group"], &line["cell"]) == (&predicted["group"], &predicted["cell"])
         });
-        let first = lines.iter().position(|line| is(line, "block") && line["group"] == predicted["group"]);
+        let first =
+            lines.iter().position(|line| is(line, "block") && line["group"] == predicted["group"]);
         assert!(said < first, "it was foretold after the first block");
         let mut told = lines[said.unwrap()].clone();
         told.as_object_mut().unwrap().remove("schema");
@@ -116,9 +124,14 @@ fn every_cell_is_foretold_before_it_is_measured_and_its_record_repeats_it() {
         let speedup = contention.speedup.unwrap();
         // The simulated machine does what the models say, and 1% of noise.
         if let Some(told) = &contention.predicted {
-            assert!((told.speedup / speedup - 1.0).abs() < 0.02, "{subject:?}: {} {speedup}", told.speedup);
             assert!(
-                (told.queue_mean - contention.queue_mean.unwrap()).abs() < 0.05 * f64::from(subject.threads)
+                (told.speedup / speedup - 1.0).abs() < 0.02,
+                "{subject:?}: {} {speedup}",
+                told.speedup
+            );
+            assert!(
+                (told.queue_mean - contention.queue_mean.unwrap()).abs()
+                    < 0.05 * f64::from(subject.threads)
             );
         }
         assert_eq!(record.against.len(), 2, "the reference, and the thread alone");
@@ -163,7 +176,8 @@ fn an_interrupted_run_is_completed() {
         let results = file::read(&path).unwrap();
         assert!(results.complete());
         for ((_, before, _), (_, after, _)) in of_locks(&whole).iter().zip(of_locks(&results)) {
-            let told = |contention: &Contention| contention.predicted.as_ref().map(|told| told.speedup);
+            let told =
+                |contention: &Contention| contention.predicted.as_ref().map(|told| told.speedup);
             assert_eq!(told(before), told(&after));
         }
     }
@@ -218,10 +232,14 @@ fn figures_of_the_real_machine_make_sense() {
         // Where the machine changed its mind all the time, no ratio was taken.
         assert!(contention.speedup.is_none_or(|speedup| speedup > 0.0), "{subject:?}");
         assert!(
-            contention.queue_mean.unwrap() <= threads && contention.queue_on_entry.unwrap() <= threads - 1.0
+            contention.queue_mean.unwrap() <= threads
+                && contention.queue_on_entry.unwrap() <= threads - 1.0
         );
         assert!(contention.queue_max.unwrap() < subject.threads, "{contention:?}");
-        assert!((1.0 / threads - 0.01..=1.0).contains(&contention.fairness.unwrap()), "{contention:?}");
+        assert!(
+            (1.0 / threads - 0.01..=1.0).contains(&contention.fairness.unwrap()),
+            "{contention:?}"
+        );
         assert!(contention.predicted.is_some_and(|told| told.speedup > 0.0), "{subject:?}");
         assert!(record.count > 0 && record.histogram.is_some());
     }
@@ -246,7 +264,10 @@ fn a_pool_of_sleeping_threads_cannot_be_faster_than_its_lock() {
             assert!(contention.queue_on_entry.unwrap() > 1.0, "{contention:?}");
             assert!(contention.wait_share.unwrap() > 0.2, "{contention:?}");
         } else {
-            assert!(contention.total_s.unwrap() >= 0.32 && contention.queue_max == Some(0), "{contention:?}");
+            assert!(
+                contention.total_s.unwrap() >= 0.32 && contention.queue_max == Some(0),
+                "{contention:?}"
+            );
         }
     }
 }

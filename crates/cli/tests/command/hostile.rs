@@ -101,16 +101,28 @@ fn files_whose_lines_are_missing_or_swapped_are_rejected() {
         change(&mut lines);
         text(&lines)
     };
-    rejected("only the machine", changed(&|lines| lines.truncate(1)).as_bytes(), "the plan is missing");
+    rejected(
+        "only the machine",
+        changed(&|lines| lines.truncate(1)).as_bytes(),
+        "the plan is missing",
+    );
     rejected("plan first", changed(&|lines| lines.swap(MACHINE, PLAN)).as_bytes(), "line 1");
-    rejected("no plan", changed(&|lines| drop(lines.remove(PLAN))).as_bytes(), "line 2: it must be the plan");
+    rejected(
+        "no plan",
+        changed(&|lines| drop(lines.remove(PLAN))).as_bytes(),
+        "line 2: it must be the plan",
+    );
     rejected("no machine", changed(&|lines| drop(lines.remove(MACHINE))).as_bytes(), "line 1");
     rejected(
         "two machines",
         changed(&|lines| lines.push(lines[MACHINE].clone())).as_bytes(),
         "first two lines only",
     );
-    rejected("a block twice", changed(&|lines| lines.insert(9, lines[8].clone())).as_bytes(), "line 10");
+    rejected(
+        "a block twice",
+        changed(&|lines| lines.insert(9, lines[8].clone())).as_bytes(),
+        "line 10",
+    );
     rejected(
         "a record twice",
         changed(&|lines| lines.push(lines[RECORD].clone())).as_bytes(),
@@ -219,7 +231,11 @@ fn files_of_another_machine_are_rendered_and_not_resumed() {
         &edited(&|machine| machine["topology"][7]["node"] = json!(1)),
         reason,
     );
-    rendered_but_not_resumed("real", &edited(&|machine| machine["simulated"] = json!(false)), reason);
+    rendered_but_not_resumed(
+        "real",
+        &edited(&|machine| machine["simulated"] = json!(false)),
+        reason,
+    );
 }
 
 #[test]
@@ -280,7 +296,10 @@ fn enormous_lines_are_not_read_into_memory() {
             threadtoll(words(line, &[&path])).bad().says("longer than any line of ours");
         }
         let after = std::fs::metadata(&path).unwrap();
-        assert_eq!((before.len(), before.modified().unwrap()), (after.len(), after.modified().unwrap()));
+        assert_eq!(
+            (before.len(), before.modified().unwrap()),
+            (after.len(), after.modified().unwrap())
+        );
     }
 }
 
@@ -323,7 +342,8 @@ const ESCAPES: &str = "\u{1b}[2J\u{1b}]0;title\u{7}\u{1b}[5;7mloud\u{9b}31m\u{1b
 #[test]
 fn texts_of_a_file_cannot_steer_the_terminal() {
     let mut lines = finished();
-    for member in ["cpu", "tool", "kernel", "arch", "governor", "virtualised", "idle_driver", "at"] {
+    for member in ["cpu", "tool", "kernel", "arch", "governor", "virtualised", "idle_driver", "at"]
+    {
         lines[MACHINE][member] = json!(format!("{member}{ESCAPES}"));
     }
     lines[MACHINE]["warnings"] = json!([{"code": ESCAPES, "text": ESCAPES}]);
@@ -349,9 +369,13 @@ fn texts_of_a_file_cannot_steer_the_terminal() {
         let shown = threadtoll(arguments).done();
         let resumed = threadtoll(words("latency --color always --resume", &[&path]));
         resumed.bad();
-        for text in
-            [&shown.out, &shown.err, &resumed.out, &resumed.err, &std::fs::read_to_string(&page).unwrap()]
-        {
+        for text in [
+            &shown.out,
+            &shown.err,
+            &resumed.out,
+            &resumed.err,
+            &std::fs::read_to_string(&page).unwrap(),
+        ] {
             assert!(!text.contains("\u{1b}[5;7m"), "{name}: {text}");
             let steering = |c: &char| (c.is_control() && *c != '\n') || *c == '\u{202e}';
             let plain = strip(text);
@@ -368,7 +392,8 @@ fn no_damage_makes_a_report_crash() {
     let directory = TempDir::new().unwrap();
     each(&seeds, |index, seed| {
         let mut random = Seeded::new(*seed);
-        let content = if index % 3 == 0 { damaged_bytes(&mut random) } else { damaged_values(&mut random) };
+        let content =
+            if index % 3 == 0 { damaged_bytes(&mut random) } else { damaged_values(&mut random) };
         let path = directory.path().join(format!("{seed}.jsonl"));
         std::fs::write(&path, content).unwrap();
         let page = directory.path().join(format!("{seed}.html"));

@@ -90,7 +90,10 @@ fn completes(path: &Path, before: &[u8], whole: &Whole, name: &str) {
     let after = std::fs::read(path).unwrap();
     assert!(after.starts_with(&before[..kept]), "{name}: lines were changed");
     let header: usize = lengths(before).take(2).sum();
-    assert!(whole.bytes[whole.header()..].starts_with(&before[header..kept]), "{name}: other lines");
+    assert!(
+        whole.bytes[whole.header()..].starts_with(&before[header..kept]),
+        "{name}: other lines"
+    );
 
     // What was finished was not measured again, and what was begun was begun anew.
     let old = &whole.lines[..lengths(&before[..kept]).count()];
@@ -109,7 +112,11 @@ fn completes(path: &Path, before: &[u8], whole: &Whole, name: &str) {
     let results = file::read(path).unwrap();
     assert!(results.complete() && results.notes.is_empty(), "{name}");
     for (group, state) in results.groups.iter().enumerate() {
-        assert_eq!(state.attempts, 1 + u32::from(begun(group) && !finished(group)), "{name}: group {group}");
+        assert_eq!(
+            state.attempts,
+            1 + u32::from(begun(group) && !finished(group)),
+            "{name}: group {group}"
+        );
         for (found, whole) in state.records.iter().flatten().zip(of(&whole.lines, group)) {
             assert_eq!(figures(found), expected(&whole, found), "{name}: group {group}");
         }
@@ -192,9 +199,9 @@ fn a_kill_at_any_instant_leaves_nothing_or_a_file_that_can_be_completed() {
     });
     let [nothing, part, everything] = *left.lock().unwrap();
     println!(
-        "killed before the file was there: {nothing}; in the midst: {part}; after the end: {everything}"
+        "killed before the file was there: {nothing}; in the middle: {part}; after the end: {everything}"
     );
-    assert!(part > 0, "no kill came in the midst");
+    assert!(part > 0, "no kill came in the middle");
 }
 
 /// A run that lasts for as long as a test needs it.
@@ -228,7 +235,10 @@ fn an_interrupt_ends_with_130_and_says_how_to_go_on() {
         let (code, err) = started.ended();
         assert_eq!(code, Some(130), "{err}");
         assert!(err.contains(&format!("threadtoll latency --resume {}", path.display())), "{err}");
-        assert!(!blocks(&lines(&path)).is_empty(), "what was measured is kept, and its last line is whole");
+        assert!(
+            !blocks(&lines(&path)).is_empty(),
+            "what was measured is kept, and its last line is whole"
+        );
         threadtoll(words("report", &[&path])).done().says("not complete");
     }
 }
@@ -241,7 +251,9 @@ fn a_file_has_one_writer() {
     let first = endless(&path);
     wait_until("the first blocks", || holds_blocks(&path));
     threadtoll(words("latency --resume", &[&path])).bad().says(busy);
-    threadtoll(words("latency --simulated-machine 1 --out", &[&path])).bad().says("exists and is not empty");
+    threadtoll(words("latency --simulated-machine 1 --out", &[&path]))
+        .bad()
+        .says("exists and is not empty");
     threadtoll(words("report", &[&path])).done();
     drop(first);
     let length = || std::fs::metadata(&path).unwrap().len();

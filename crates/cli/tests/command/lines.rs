@@ -20,7 +20,8 @@ fn committed() -> &'static Committed {
         let mut compiler = Compiler::new();
         let mut by_name = Vec::new();
         for (file, _) in schema::all() {
-            let index = compiler.compile(&directory.join(file).to_string_lossy(), &mut schemas).unwrap();
+            let index =
+                compiler.compile(&directory.join(file).to_string_lossy(), &mut schemas).unwrap();
             by_name.push((format!("threadtoll.{}/1", file.trim_end_matches(".json")), index));
         }
         Committed { schemas, by_name }
@@ -37,7 +38,11 @@ pub(crate) fn line(text: &str) -> Line {
         panic!("{error:#}\n{text}");
     }
     let line: Line = serde_json::from_str(text).unwrap();
-    assert_eq!(serde_json::to_string(&line).unwrap(), text, "it does not come back as it was written");
+    assert_eq!(
+        serde_json::to_string(&line).unwrap(),
+        text,
+        "it does not come back as it was written"
+    );
     line
 }
 
@@ -50,7 +55,10 @@ pub(crate) fn lines(path: &Path) -> Vec<Line> {
 }
 
 pub(crate) fn plan(lines: &[Line]) -> &Plan {
-    lines.iter().find_map(|line| if let Line::Plan(plan) = line { Some(plan) } else { None }).unwrap()
+    lines
+        .iter()
+        .find_map(|line| if let Line::Plan(plan) = line { Some(plan) } else { None })
+        .unwrap()
 }
 
 pub(crate) fn blocks(lines: &[Line]) -> Vec<&Block> {

@@ -34,7 +34,8 @@ const MECHANISMS: [&str; 23] = [
 #[test]
 fn mechanisms_are_listed_with_a_sentence_each() {
     let ended = threadtoll(["list", "mechanisms"]).done();
-    let names: Vec<&str> = ended.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let names: Vec<&str> =
+        ended.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(names, MECHANISMS);
     assert!(ended.out.lines().all(|line| line.split_whitespace().count() > 3), "{}", ended.out);
 }
@@ -44,16 +45,26 @@ fn queues_peers_and_scenarios_are_listed_with_a_sentence_each() {
     let listed = |what: &str| -> Vec<String> {
         let ended = threadtoll(["list", what]).done();
         assert!(ended.out.lines().all(|line| line.split_whitespace().count() > 1), "{}", ended.out);
-        ended.out.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_string).collect()
+        ended
+            .out
+            .lines()
+            .filter_map(|line| line.split_whitespace().next())
+            .map(str::to_string)
+            .collect()
     };
     assert_eq!(
         listed("scenarios"),
         ["ask-reply", "stream", "hold-sweep", "frequency-sweep", "hold-think", "pool"]
     );
     let locks = listed("locks");
-    for name in
-        ["std-mutex", "parking-lot-fair", "mcs", "sysv-semaphore", "striped/K:LOCK", "counter-sharded"]
-    {
+    for name in [
+        "std-mutex",
+        "parking-lot-fair",
+        "mcs",
+        "sysv-semaphore",
+        "striped/K:LOCK",
+        "counter-sharded",
+    ] {
         assert!(locks.contains(&name.to_string()), "{locks:?}");
     }
     assert!(listed("queues").contains(&"raw-copy".to_string()));
@@ -65,9 +76,14 @@ fn queues_peers_and_scenarios_are_listed_with_a_sentence_each() {
 
 #[test]
 fn help_is_an_answer_and_not_an_error() {
-    let commands = ["check", "survey", "latency", "matrix", "queue", "contention", "report", "list"];
+    let commands =
+        ["check", "survey", "latency", "matrix", "queue", "contention", "report", "list"];
     let ended = threadtoll(["--help"]).done();
-    assert!(ended.err.is_empty() && commands.iter().all(|name| ended.out.contains(name)), "{}", ended.out);
+    assert!(
+        ended.err.is_empty() && commands.iter().all(|name| ended.out.contains(name)),
+        "{}",
+        ended.out
+    );
     for name in commands {
         let ended = threadtoll([name, "--help"]).done();
         assert!(
@@ -84,7 +100,8 @@ fn help_is_an_answer_and_not_an_error() {
 fn what_is_printed_to_no_terminal_has_no_colours_unless_they_are_asked_for() {
     let plain = threadtoll(words("latency futex --simulated-machine 1", &[])).done();
     assert!(!plain.out.contains('\u{1b}') && !plain.err.contains('\u{1b}'));
-    let coloured = threadtoll(words("latency futex --simulated-machine 1 --color always", &[])).done();
+    let coloured =
+        threadtoll(words("latency futex --simulated-machine 1 --color always", &[])).done();
     assert!(coloured.out.contains('\u{1b}'));
     assert_eq!(strip(&coloured.out), plain.out, "colours change nothing else");
     let never = threadtoll(words("latency futex --simulated-machine 1 --color never", &[])).done();
@@ -98,8 +115,9 @@ pub(crate) fn strip(text: &str) -> String {
     while let Some(at) = rest.find("\u{1b}[") {
         let (before, after) = rest.split_at(at);
         plain.push_str(before);
-        let end =
-            after[2..].find(|c: char| !c.is_ascii_digit() && c != ';').map_or(after.len(), |end| end + 2);
+        let end = after[2..]
+            .find(|c: char| !c.is_ascii_digit() && c != ';')
+            .map_or(after.len(), |end| end + 2);
         if after[end..].starts_with('m') {
             rest = &after[end + 1..];
         } else {

@@ -54,7 +54,10 @@ fn each_round_measures_each_cell_once_in_each_way() {
         for round in 0..group[0].budget.rounds {
             let blocks = &order[at..at + 2 * group.len()];
             at += blocks.len();
-            assert!(blocks.iter().all(|block| (block.0, block.1) == (index, round)), "rounds are not mixed");
+            assert!(
+                blocks.iter().all(|block| (block.0, block.1) == (index, round)),
+                "rounds are not mixed"
+            );
             let distinct: BTreeSet<&Place> = blocks.iter().collect();
             assert_eq!(distinct.len(), blocks.len());
             // Both ways of a cell come one after the other, so that they see the same weather.
@@ -66,8 +69,9 @@ fn each_round_measures_each_cell_once_in_each_way() {
 
 #[test]
 fn rounds_differ_in_their_order() {
-    let lines =
-        measured("latency std-condvar park eventfd futex os-pipe --simulated-machine 7 --placement pinned");
+    let lines = measured(
+        "latency std-condvar park eventfd futex os-pipe --simulated-machine 7 --placement pinned",
+    );
     let rounds: BTreeSet<Vec<(usize, BlockKind)>> = order(&lines)
         .chunks(12)
         .map(|round| round.iter().map(|block| (block.2, block.3)).collect())
@@ -95,8 +99,9 @@ fn forms_that_are_to_be_compared_are_interleaved() {
     for plain in ["std-condvar", "pthread-condvar", "parking-lot-condvar"] {
         let after = format!("{plain}-after");
         let groups = &plan(lines).groups;
-        let holds =
-            |group: usize, name: &str| groups[group].iter().any(|planned| planned.cell.name() == name);
+        let holds = |group: usize, name: &str| {
+            groups[group].iter().any(|planned| planned.cell.name() == name)
+        };
         for group in (0..groups.len()).filter(|group| holds(*group, &after)) {
             assert!(holds(group, plain), "{plain} is not beside its other form in group {group}");
         }

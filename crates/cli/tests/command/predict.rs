@@ -39,7 +39,10 @@ fn the_pool_of_the_article() {
     let prediction = answered(&format!("{ARTICLE} --json"), &[]);
     assert_eq!(prediction.knee, Some(20.0));
     assert_eq!(prediction.recommended_threads, Some(20));
-    assert_eq!((prediction.hold_shape.as_str(), prediction.think_shape.as_str()), ("fixed", "fixed"));
+    assert_eq!(
+        (prediction.hold_shape.as_str(), prediction.think_shape.as_str()),
+        ("fixed", "fixed")
+    );
     let row = &prediction.rows[3];
     assert_eq!((row.threads, row.model.as_str()), (16, "simulation"));
     for (found, expected, slack) in [
@@ -83,7 +86,10 @@ fn closed_forms_are_printed_where_they_are_exact() {
 fn without_numbers_of_threads_they_go_to_twice_the_cpus() {
     let rows = answered("predict --hold 1us --think 9us --json", &[]).rows;
     let most = 2 * threadtoll_machine::allowed_cpus().len() as u32;
-    assert_eq!(rows.iter().map(|row| row.threads).collect::<Vec<_>>(), (1..=most).collect::<Vec<_>>());
+    assert_eq!(
+        rows.iter().map(|row| row.threads).collect::<Vec<_>>(),
+        (1..=most).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -98,7 +104,8 @@ fn a_lock_that_is_never_held_limits_nobody() {
 
 #[test]
 fn a_seed_has_one_answer() {
-    let line = "predict --hold 1us --think 5us --handoff 3us --policy barging --threads 2,6 --json --seed";
+    let line =
+        "predict --hold 1us --think 5us --handoff 3us --policy barging --threads 2,6 --json --seed";
     let first = predict(&format!("{line} 7")).done().out;
     assert_eq!(first, predict(&format!("{line} 7")).done().out);
     let (seven, eight) = (checked(&first), answered(&format!("{line} 8"), &[]));
@@ -137,15 +144,27 @@ fn bad_input_is_one_clear_sentence() {
         ("--hold 5ms --think 5ms --tasks 0", "at least 1", "whole number"),
         ("--hold 5ms --think 5ms --tasks 1.5", "no whole number", "whole number"),
         ("--hold 5ms --think 5ms --seed x", "no whole number", "whole number"),
-        ("--hold 5ms --think 5ms --policy fair", "--policy fair: this is not known", "fifo, barging"),
-        ("--hold 5ms --think 5ms --hold-shape expnential", "no such shape and no such file", "exponential"),
+        (
+            "--hold 5ms --think 5ms --policy fair",
+            "--policy fair: this is not known",
+            "fifo, barging",
+        ),
+        (
+            "--hold 5ms --think 5ms --hold-shape expnential",
+            "no such shape and no such file",
+            "exponential",
+        ),
         (
             "--hold 5ms --think 5ms --think-shape /no/such",
             "no such shape and no such file",
             "file of durations",
         ),
         ("--hold 5ms --think 5ms --hold-shape /", "not a regular file", "one duration a line"),
-        ("--hold 5ms --think 5ms --hold-shape /dev/zero", "not a regular file", "one duration a line"),
+        (
+            "--hold 5ms --think 5ms --hold-shape /dev/zero",
+            "not a regular file",
+            "one duration a line",
+        ),
         ("--hold 5ms --think 5ms --hold 6ms", "given twice", "once"),
         ("--hold 5ms --think 5ms --thread 2", "--thread", "nearest: --threads"),
         (
@@ -186,7 +205,8 @@ fn files_that_hold_no_distribution_are_refused() {
     ];
     each(&cases, |_, (path, what)| {
         for option in ["--hold-shape", "--think-shape"] {
-            let ended = threadtoll(words(&format!("predict --hold 5ms --think 95ms {option}"), &[path]));
+            let ended =
+                threadtoll(words(&format!("predict --hold 5ms --think 95ms {option}"), &[path]));
             ended.bad().says(what).says("hint: ");
             assert!(ended.err.len() < 1000, "{}", ended.err);
         }
@@ -196,12 +216,19 @@ fn files_that_hold_no_distribution_are_refused() {
 #[test]
 fn times_from_a_file_are_taken_as_they_are() {
     let directory = TempDir::new().unwrap();
-    let path =
-        file(&directory, "times.txt", "# measured\n10us\n\n30us # a slow one\n  20µs\r\n0ns\n".as_bytes());
-    let line = "predict --think 135us --think-shape exponential --threads 1,2,8 --json --hold-shape";
+    let path = file(
+        &directory,
+        "times.txt",
+        "# measured\n10us\n\n30us # a slow one\n  20µs\r\n0ns\n".as_bytes(),
+    );
+    let line =
+        "predict --think 135us --think-shape exponential --threads 1,2,8 --json --hold-shape";
     let own = answered(line, &[&path]);
     assert!((own.hold_ns - 15_000.0).abs() < 1e-6 && own.rows[1].model == "takacs", "{own:?}");
-    assert_eq!((own.hold_shape.as_str(), own.think_shape.as_str()), (path.to_str().unwrap(), "exponential"));
+    assert_eq!(
+        (own.hold_shape.as_str(), own.think_shape.as_str()),
+        (path.to_str().unwrap(), "exponential")
+    );
     // Variance over squared mean of 0, 10, 20 and 30.
     assert!((own.hold_variation - 125.0 / 225.0).abs() < 1e-9);
     let stretched = answered(&line.replace("--json", "--hold 30us --json"), &[&path]);
@@ -234,7 +261,8 @@ fn the_histogram_of_a_record_is_a_distribution() {
     let path = directory.path().join("run.jsonl");
     let measure = |what: &str| {
         let _ = std::fs::remove_file(&path);
-        threadtoll(words(&format!("latency {what} --simulated-machine 7 --quiet --out"), &[&path])).done();
+        threadtoll(words(&format!("latency {what} --simulated-machine 7 --quiet --out"), &[&path]))
+            .done();
     };
     let line = "predict --think 100us --think-shape exponential --threads 1..4 --json --hold-shape";
     measure("futex --placement pinned");

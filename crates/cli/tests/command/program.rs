@@ -42,7 +42,10 @@ pub(crate) fn threadtoll<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>
 
 /// Splits a command line at its blanks and appends paths.
 pub(crate) fn words<'a>(line: &'a str, paths: &[&'a Path]) -> Vec<&'a OsStr> {
-    line.split_whitespace().map(OsStr::new).chain(paths.iter().map(|path| path.as_os_str())).collect()
+    line.split_whitespace()
+        .map(OsStr::new)
+        .chain(paths.iter().map(|path| path.as_os_str()))
+        .collect()
 }
 
 impl Ended {

@@ -13,7 +13,8 @@ fn latency_gives_figures_that_make_sense() {
     let _alone = machine_lock().unwrap();
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("run.jsonl");
-    let ended = threadtoll(words("latency futex function-call --time 20ms --json --out", &[&path])).done();
+    let ended =
+        threadtoll(words("latency futex function-call --time 20ms --json --out", &[&path])).done();
     let printed: Vec<_> = ended.out.lines().map(line).collect();
     let lines = lines(&path);
     assert_eq!(records(&printed), records(&lines));
@@ -28,9 +29,13 @@ fn latency_gives_figures_that_make_sense() {
             (record.loop_kind, record.kind, record.unit),
             (LoopKind::Closed, RecordKind::RoundTrip, Unit::Ns)
         );
-        assert!(record.count > 0 && record.one_way.as_ref().unwrap().mean.unwrap() > 0.0, "{name:?}");
         assert!(
-            record.min.unwrap() <= record.mean.unwrap() && record.mean.unwrap() <= record.max.unwrap(),
+            record.count > 0 && record.one_way.as_ref().unwrap().mean.unwrap() > 0.0,
+            "{name:?}"
+        );
+        assert!(
+            record.min.unwrap() <= record.mean.unwrap()
+                && record.mean.unwrap() <= record.max.unwrap(),
             "{name:?}"
         );
         if let (Some(p50), Some([low, high])) = (record.quantiles.p50, record.interval95.p50) {
@@ -46,10 +51,17 @@ fn latency_gives_figures_that_make_sense() {
             (_, Placement::Pinned) => record.cell.relation >= Relation::Smt,
         };
         assert!(relation, "{name:?}: {}", record.cell.relation);
-        assert_eq!(record.same_cpu_share.is_some(), record.cell.placement == Placement::Free, "{name:?}");
+        assert_eq!(
+            record.same_cpu_share.is_some(),
+            record.cell.placement == Placement::Free,
+            "{name:?}"
+        );
         let reference = &plan(&lines).groups[record.group][0].cell;
         if record.cell != *reference {
-            assert_eq!(&record.against[0].cell, reference, "{name:?} is compared with its reference");
+            assert_eq!(
+                &record.against[0].cell, reference,
+                "{name:?} is compared with its reference"
+            );
         }
     }
     let find = |mechanism: &str, placement: Placement| {
@@ -60,8 +72,14 @@ fn latency_gives_figures_that_make_sense() {
     };
     let call = find("function-call", Placement::Pinned);
     let woken = find("futex", Placement::SameCpu);
-    assert!(call.one_way_p50() < woken.one_way_p50(), "a call is cheaper than a wake-up on any machine");
-    assert!(woken.cost.voluntary_switches_per_op.unwrap() > 0.5, "each hand-off puts an end to sleep");
+    assert!(
+        call.one_way_p50() < woken.one_way_p50(),
+        "a call is cheaper than a wake-up on any machine"
+    );
+    assert!(
+        woken.cost.voluntary_switches_per_op.unwrap() > 0.5,
+        "each hand-off puts an end to sleep"
+    );
     assert!(call.cost.voluntary_switches_per_op.unwrap() < 0.1);
 }
 
@@ -70,8 +88,7 @@ fn samples_and_payloads_are_what_was_asked_for() {
     let _alone = machine_lock().unwrap();
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("run.jsonl");
-    let options =
-        "latency os-pipe std-mpsc --placement same-cpu --payload 4096 --samples 1050 --time 2ms --out";
+    let options = "latency os-pipe std-mpsc --placement same-cpu --payload 4096 --samples 1050 --time 2ms --out";
     threadtoll(words(options, &[&path])).done();
     let lines = lines(&path);
     let asked: Vec<_> =
@@ -89,7 +106,8 @@ fn an_interrupted_run_on_the_real_machine_is_completed() {
     let _alone = machine_lock().unwrap();
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("run.jsonl");
-    threadtoll(words("latency futex park --placement same-cpu --time 4ms --quiet --out", &[&path])).done();
+    threadtoll(words("latency futex park --placement same-cpu --time 4ms --quiet --out", &[&path]))
+        .done();
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() * 2 / 3]).unwrap();
     threadtoll(words("report", &[&path])).done().says("not complete");
@@ -103,8 +121,11 @@ fn an_interrupted_run_on_the_real_machine_is_completed() {
 fn neighbours_and_kept_awake_cpus_are_measured_beside() {
     let _alone = machine_lock().unwrap();
     let ended =
-        threadtoll(words("latency futex --keep-awake --neighbour churn --time 2ms --json", &[])).done();
+        threadtoll(words("latency futex --keep-awake --neighbour churn --time 2ms --json", &[]))
+            .done();
     let printed: Vec<_> = ended.out.lines().map(line).collect();
     assert!(records(&printed).iter().any(|record| record.cell.keep_awake && record.count > 0));
-    assert!(records(&printed).iter().any(|record| record.cell.neighbour.is_some() && record.count > 0));
+    assert!(
+        records(&printed).iter().any(|record| record.cell.neighbour.is_some() && record.count > 0)
+    );
 }

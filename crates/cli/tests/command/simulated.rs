@@ -25,7 +25,10 @@ fn two_runs_give_the_same_files_pages_and_tables_byte_for_byte() {
         "queue stream rtrb raw-copy crossbeam-unbounded --simulated-machine 7 --out run.jsonl",
     ] {
         let (one, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-        assert!(run_in(one.path(), line) == run_in(other.path(), line), "{line}: the tables differ");
+        assert!(
+            run_in(one.path(), line) == run_in(other.path(), line),
+            "{line}: the tables differ"
+        );
         for name in ["run.jsonl", "run.html"] {
             let read = |directory: &TempDir| std::fs::read(directory.path().join(name)).ok();
             assert!(read(&one) == read(&other), "{line}: {name} differs");
@@ -39,7 +42,11 @@ fn seeds_of_machine_and_order_make_other_figures() {
     let directory = TempDir::new().unwrap();
     let of = |options: &str| run_in(directory.path(), &format!("latency futex {options}"));
     assert_ne!(of("--simulated-machine 7"), of("--simulated-machine 8"));
-    assert_eq!(of("--simulated-machine 7 --seed 1"), of("--simulated-machine 7"), "1 is the default");
+    assert_eq!(
+        of("--simulated-machine 7 --seed 1"),
+        of("--simulated-machine 7"),
+        "1 is the default"
+    );
 }
 
 /// The card of the machine that every user sees first. `INSTA_UPDATE=always cargo test -p threadtoll-cli` accepts another
@@ -47,7 +54,10 @@ fn seeds_of_machine_and_order_make_other_figures() {
 #[test]
 fn the_card_of_a_machine() {
     let directory = TempDir::new().unwrap();
-    insta::assert_snapshot!(run_in(directory.path(), "survey --quick --simulated-machine 7 --out run.jsonl"));
+    insta::assert_snapshot!(run_in(
+        directory.path(),
+        "survey --quick --simulated-machine 7 --out run.jsonl"
+    ));
 }
 
 #[test]
@@ -64,7 +74,11 @@ fn every_line_keeps_to_its_schema_and_comes_back_as_it_was_written() {
         let lines = lines(&directory.path().join("run.jsonl"));
         assert!(matches!(lines[..2], [Line::Machine(_), Line::Plan(_)]));
         let cells: usize = plan(&lines).groups.iter().map(Vec::len).sum();
-        assert_eq!(records(&lines).len(), cells, "a record for every cell, the references included");
+        assert_eq!(
+            records(&lines).len(),
+            cells,
+            "a record for every cell, the references included"
+        );
         assert!(records(&lines).iter().all(|record| record.simulated));
     }
 }
@@ -84,7 +98,9 @@ fn json_gives_the_records_a_line_each_and_everything_else_to_standard_error() {
         let first = records(&printed).into_iter().find(|record| record.group == index).unwrap();
         assert_eq!(first.cell, group[0].cell, "the reference leads its group");
         assert!(first.against.is_empty());
-        assert!(records(&printed).iter().filter(|record| record.group == index).count() == group.len());
+        assert!(
+            records(&printed).iter().filter(|record| record.group == index).count() == group.len()
+        );
     }
     for part in ["What a hand-off costs", "Between pairs of CPUs", "run.jsonl", "run.html"] {
         assert!(ended.err.contains(part), "{part} is not in {}", ended.err);
@@ -95,7 +111,9 @@ fn json_gives_the_records_a_line_each_and_everything_else_to_standard_error() {
 fn quiet_leaves_only_results() {
     let directory = TempDir::new().unwrap();
     let mut command = command();
-    command.current_dir(directory.path()).args(words("survey --quick --simulated-machine 7 --quiet", &[]));
+    command
+        .current_dir(directory.path())
+        .args(words("survey --quick --simulated-machine 7 --quiet", &[]));
     let ended = ran(command).done();
     assert!(ended.err.is_empty() && ended.out.contains("futex"), "{ended:?}");
 }
@@ -119,7 +137,10 @@ fn what_was_asked_for_stands_in_the_plan() {
     let planned = |options: &str| {
         let path = directory.path().join("run.jsonl");
         let _ = std::fs::remove_file(&path);
-        run_in(directory.path(), &format!("latency {options} --simulated-machine 7 --quiet --out run.jsonl"));
+        run_in(
+            directory.path(),
+            &format!("latency {options} --simulated-machine 7 --quiet --out run.jsonl"),
+        );
         plan(&lines(&path)).clone()
     };
     let plan = planned("futex --payload 256 --over 5us --placement free --seed 9 --cpus 6,2,4");

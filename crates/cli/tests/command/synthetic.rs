@@ -70,7 +70,8 @@ fn surveys_are_planned_for_every_machine_and_show_its_relations() {
             let ended = on(tree.path(), &format!("survey --plan {depth}")).done();
             let cells = cells(&ended.out);
             for part in relations.iter().chain(&["same-thread", "same-cpu", "free"]) {
-                let shown = cells.iter().any(|cell| cell.split_whitespace().any(|word| word == *part));
+                let shown =
+                    cells.iter().any(|cell| cell.split_whitespace().any(|word| word == *part));
                 assert!(shown, "{machine} {depth}: no cell is {part}:\n{}", ended.out);
             }
             // A survey keeps its promise on any machine: its matrices grow with the square of the CPUs, not its time.
@@ -82,8 +83,11 @@ fn surveys_are_planned_for_every_machine_and_show_its_relations() {
 #[test]
 fn named_cpus_are_those_of_the_tree() {
     let tree = tree(Synthetic::FiveHundred);
-    let ended =
-        on(tree.path(), "latency futex --plan --cpus 510,1,300 --placement pinned --placement free").done();
+    let ended = on(
+        tree.path(),
+        "latency futex --plan --cpus 510,1,300 --placement pinned --placement free",
+    )
+    .done();
     assert!(ended.out.contains("CPUs 510, 1"), "{}", ended.out);
     assert!(ended.out.contains("CPUs 510, 1, 300"), "{}", ended.out);
     on(tree.path(), "latency futex --plan --cpus 0,1")

@@ -16,8 +16,9 @@ fn terminal() -> Option<(File, OwnedFd)> {
     let (mut ours, mut its) = (0, 0);
     let none = std::ptr::null_mut();
     // SAFETY: two numbers to be written and a size to be read, alive during the call; no name and no settings.
-    if unsafe { libc::openpty(&raw mut ours, &raw mut its, none, none.cast(), (&raw const size).cast_mut()) }
-        != 0
+    if unsafe {
+        libc::openpty(&raw mut ours, &raw mut its, none, none.cast(), (&raw const size).cast_mut())
+    } != 0
     {
         println!("skipped: no terminal can be had here: {}", std::io::Error::last_os_error());
         return None;
@@ -58,7 +59,10 @@ fn progress_tells_how_far_it_is_and_how_long_it_takes() {
         assert!(shown_loud.contains(part), "no “{part}” in {shown_loud:?}");
     }
     let bar = shown_loud.rfind("left").unwrap();
-    assert!(shown_loud[bar..].contains("\u{1b}[2K"), "the bar is taken away at the end: {shown_loud:?}");
+    assert!(
+        shown_loud[bar..].contains("\u{1b}[2K"),
+        "the bar is taken away at the end: {shown_loud:?}"
+    );
     let quiet = shown(&format!("{line} --quiet"), false).unwrap();
     assert!(quiet.is_empty(), "{quiet:?}");
 }
@@ -70,6 +74,10 @@ fn tables_fit_the_terminal_and_are_coloured() {
     let plain = strip(&shown);
     assert!(plain.contains("futex"));
     for line in plain.lines() {
-        assert!(line.chars().count() <= usize::from(COLUMNS), "{} columns: {line}", line.chars().count());
+        assert!(
+            line.chars().count() <= usize::from(COLUMNS),
+            "{} columns: {line}",
+            line.chars().count()
+        );
     }
 }

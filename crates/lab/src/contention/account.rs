@@ -25,7 +25,8 @@ pub(crate) fn account(threads: &[Vec<Taken>], from: u64, until: u64) -> Account 
     let mut account = Account::default();
     let within = |at: u64| (from..until).contains(&at);
     let part = |begin: u64, end: u64| end.min(until).saturating_sub(begin.max(from)) as f64;
-    let mut moments: Vec<Moment> = Vec::with_capacity(3 * threads.iter().map(Vec::len).sum::<usize>());
+    let mut moments: Vec<Moment> =
+        Vec::with_capacity(3 * threads.iter().map(Vec::len).sum::<usize>());
     for (thread, all) in threads.iter().enumerate() {
         let thread = thread as u32;
         let mut got = 0;
@@ -42,7 +43,8 @@ pub(crate) fn account(threads: &[Vec<Taken>], from: u64, until: u64) -> Account 
             if within(has) {
                 got += 1;
                 account.waits.push((has, has.saturating_sub(want), thread));
-                account.seen.starved_ns = account.seen.starved_ns.max(has.saturating_sub(want) as f64);
+                account.seen.starved_ns =
+                    account.seen.starved_ns.max(has.saturating_sub(want) as f64);
             }
             moments.push(Moment { at: want, what: What::Wants, want, of: thread });
             moments.push(Moment { at: has.max(want), what: What::Has, want, of: thread });
@@ -134,7 +136,11 @@ mod tests {
             "the third still waits when the second has it"
         );
         assert_eq!((seen.handoffs, seen.handoff_ns), (2, 5.0));
-        assert!((account.units - (10.0 + 20.0 + 25.0 + 20.0 + 17.0 + 8.0)).abs() < 1e-9, "{}", account.units);
+        assert!(
+            (account.units - (10.0 + 20.0 + 25.0 + 20.0 + 17.0 + 8.0)).abs() < 1e-9,
+            "{}",
+            account.units
+        );
     }
 
     #[test]

@@ -87,14 +87,26 @@ pub(crate) trait Contender: Send {
     fn counted(&mut self, course: Course<'_>, labour: &mut Labour) -> Done;
 
     /// Takes and leaves the lock for as long as there are tasks, the lock first.
-    fn tasks(&mut self, course: Course<'_>, left: &AtomicU64, labour: &mut Labour, taken: &mut Vec<Taken>);
+    fn tasks(
+        &mut self,
+        course: Course<'_>,
+        left: &AtomicU64,
+        labour: &mut Labour,
+        taken: &mut Vec<Taken>,
+    );
 
     /// Holds the lock until the other thread has waited for it for about so long, in ticks; once a round. Where the threads of the cell
     /// sleep while they hold it, so does this one, up to the moment at which it lets go.
     fn let_wait(&mut self, clock: &Clock, meeting: &Rendezvous, rounds: &[u64], sleeps: bool);
 
     /// Waits for the lock, once a round.
-    fn wait(&mut self, clock: &Clock, meeting: &Rendezvous, rounds: usize, passed: &mut Vec<Passed>);
+    fn wait(
+        &mut self,
+        clock: &Clock,
+        meeting: &Rendezvous,
+        rounds: usize,
+        passed: &mut Vec<Passed>,
+    );
 }
 
 /// Makes what each of so many threads takes the same lock by.
@@ -185,10 +197,18 @@ impl<L: RawLock> Contender for Of<L> {
         done
     }
 
-    fn tasks(&mut self, course: Course<'_>, left: &AtomicU64, labour: &mut Labour, taken: &mut Vec<Taken>) {
+    fn tasks(
+        &mut self,
+        course: Course<'_>,
+        left: &AtomicU64,
+        labour: &mut Labour,
+        taken: &mut Vec<Taken>,
+    ) {
         // Relaxed: it only has to be counted.
-        let more =
-            || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        let more = || {
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+                .is_ok()
+        };
         let mut free = course.clock.stamp();
         while taken.len() < taken.capacity() && more() {
             let pick = self.pick(course.picks);
@@ -227,7 +247,13 @@ impl<L: RawLock> Contender for Of<L> {
         }
     }
 
-    fn wait(&mut self, clock: &Clock, meeting: &Rendezvous, rounds: usize, passed: &mut Vec<Passed>) {
+    fn wait(
+        &mut self,
+        clock: &Clock,
+        meeting: &Rendezvous,
+        rounds: usize,
+        passed: &mut Vec<Passed>,
+    ) {
         for round in 1..=rounds as u64 {
             while meeting.held.load(Ordering::Acquire) < round {
                 std::thread::yield_now();

@@ -81,9 +81,11 @@ impl Passing {
                 .collect();
             HandOff::curve(&points)
         };
-        let looked =
-            |took: f64| takeover_ns < SHORTEST_WAKE_NS && took < (LOOKED * takeover_ns).max(SHORTEST_WAKE_NS);
-        let spun = handed.iter().take_while(|(_, took)| looked(*took)).last().map(|(waited, _)| *waited);
+        let looked = |took: f64| {
+            takeover_ns < SHORTEST_WAKE_NS && took < (LOOKED * takeover_ns).max(SHORTEST_WAKE_NS)
+        };
+        let spun =
+            handed.iter().take_while(|(_, took)| looked(*took)).last().map(|(waited, _)| *waited);
         let slept = handed.iter().find(|(_, took)| !looked(*took)).copied();
         let wake_ns = slept.map_or(0.0, |(_, took)| took.max(0.0));
         match (spun, slept) {
@@ -226,9 +228,12 @@ mod tests {
 
     #[test]
     fn spinning_before_sleeping_is_read_off_the_hand_offs() {
-        let handed = [(500.0, 90.0), (1e3, 100.0), (2e3, 110.0), (4e3, 9e3), (1e4, 11e3), (1e5, 20e3)];
+        let handed =
+            [(500.0, 90.0), (1e3, 100.0), (2e3, 110.0), (4e3, 9e3), (1e4, 11e3), (1e5, 20e3)];
         let passing = Passing::of(Handing::Barging, &handed).unwrap();
-        let Policy::SpinThenPark { spin_ns, takeover_ns } = passing.policy else { panic!("{passing:?}") };
+        let Policy::SpinThenPark { spin_ns, takeover_ns } = passing.policy else {
+            panic!("{passing:?}")
+        };
         assert!((2e3..4e3).contains(&spin_ns) && takeover_ns == 90.0, "{passing:?}");
         assert!((passing.hand_off.after(1e5 - spin_ns) - 20e3).abs() < 1e-6);
         let passing = Passing::of(Handing::InOrder, &handed).unwrap();

@@ -39,7 +39,8 @@ fn loads(wanted: &Wanted) -> Vec<Load> {
         None if work == Work::Sleep => vec![1e6, 3.1e6, 1e7],
         None => INTERVALS_NS.iter().map(|ns| *ns as f64).collect(),
     };
-    let shares = wanted.hold_shares.clone().unwrap_or_else(|| Share::new(HOLD_SHARE).into_iter().collect());
+    let shares =
+        wanted.hold_shares.clone().unwrap_or_else(|| Share::new(HOLD_SHARE).into_iter().collect());
     shares
         .iter()
         .flat_map(|share| intervals.iter().map(|interval| Load::of_cycle(work, *interval, *share)))

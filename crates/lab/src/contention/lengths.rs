@@ -115,7 +115,8 @@ mod tests {
     fn exponential_lengths_vary_as_much_as_their_mean() {
         let all = quantiles(Spread::Exponential, 100.0, PICKS);
         let mean = all.iter().sum::<f64>() / all.len() as f64;
-        let variance = all.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / all.len() as f64;
+        let variance =
+            all.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / all.len() as f64;
         assert!(
             (mean - 100.0).abs() < 1e-6 && (variance.sqrt() / mean - 1.0).abs() < 0.02,
             "{mean} {variance}"

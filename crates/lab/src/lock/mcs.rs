@@ -75,8 +75,12 @@ impl RawLock for Mcs {
         let mut next = node.next.load(Ordering::Acquire);
         if next.is_null() {
             // Release: pairs with the swap of whoever takes the lock when it is free.
-            let alone =
-                self.tail.compare_exchange(own, ptr::null_mut(), Ordering::Release, Ordering::Relaxed);
+            let alone = self.tail.compare_exchange(
+                own,
+                ptr::null_mut(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            );
             if alone.is_ok() {
                 return done;
             }

@@ -22,7 +22,8 @@ impl Raw {
 
     /// A mutex of a kind that only some C libraries have.
     fn of_kind(kind: libc::c_int) -> Result<Self, Unavailable> {
-        let failed = |what, error| Unavailable { what, error: std::io::Error::from_raw_os_error(error) };
+        let failed =
+            |what, error| Unavailable { what, error: std::io::Error::from_raw_os_error(error) };
         let mut attributes = MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
         // SAFETY: room for attributes that are not initialised yet.
         match unsafe { libc::pthread_mutexattr_init(attributes.as_mut_ptr()) } {

@@ -31,8 +31,12 @@ pub(super) fn make_seqcst(settings: &Settings) -> Result<Ends, Unavailable> {
 fn make<const PUBLISH: u8>(settings: &Settings) -> Ends {
     let (lead, follow) = Lane::pair(settings);
     match settings.pause {
-        Pause::On => Ends::two(Line::<PUBLISH, true>::new(lead), Line::<PUBLISH, true>::new(follow)),
-        Pause::Off => Ends::two(Line::<PUBLISH, false>::new(lead), Line::<PUBLISH, false>::new(follow)),
+        Pause::On => {
+            Ends::two(Line::<PUBLISH, true>::new(lead), Line::<PUBLISH, true>::new(follow))
+        }
+        Pause::Off => {
+            Ends::two(Line::<PUBLISH, false>::new(lead), Line::<PUBLISH, false>::new(follow))
+        }
     }
 }
 

@@ -15,14 +15,21 @@ pub(super) trait Monitor: Send + Sync + 'static {
     /// Runs `change` under the lock and signals the condition, before or after unlocking.
     fn change(&self, condition: usize, after: bool, change: impl FnOnce());
     /// Waits under the lock on the condition until `ready`, and then runs `take` under the lock.
-    fn wait<T>(&self, condition: usize, ready: impl FnMut() -> bool, take: impl FnOnce() -> T) -> T;
+    fn wait<T>(&self, condition: usize, ready: impl FnMut() -> bool, take: impl FnOnce() -> T)
+    -> T;
 }
 
 pub(super) fn ends<M: Monitor, const AFTER: bool>(monitor: M, settings: &Settings) -> Ends {
     let monitor = Arc::new(monitor);
     let (lead, follow) = Lane::pair(settings);
     Ends::two(
-        Guarded::<M, AFTER> { monitor: Arc::clone(&monitor), to: lead.0, from: lead.1, signals: 0, seen: 0 },
+        Guarded::<M, AFTER> {
+            monitor: Arc::clone(&monitor),
+            to: lead.0,
+            from: lead.1,
+            signals: 0,
+            seen: 0,
+        },
         Guarded::<M, AFTER> { monitor, to: follow.0, from: follow.1, signals: 1, seen: 0 },
     )
 }

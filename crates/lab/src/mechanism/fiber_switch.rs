@@ -19,7 +19,10 @@ pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
             message = yielder.suspend(message);
         }
     });
-    Ok(Ends::one(FiberSwitch { fiber: Fiber(fiber), message: Some(vec![0; words].into_boxed_slice()) }))
+    Ok(Ends::one(FiberSwitch {
+        fiber: Fiber(fiber),
+        message: Some(vec![0; words].into_boxed_slice()),
+    }))
 }
 
 struct FiberSwitch {

@@ -8,7 +8,10 @@ use super::message::{read_message, write_message};
 use super::{Ends, Settings, Unavailable};
 
 pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
-    Ok(Ends::one(FunctionCall { message: vec![0; settings.payload_bytes / 8], callee: black_box(echo) }))
+    Ok(Ends::one(FunctionCall {
+        message: vec![0; settings.payload_bytes / 8],
+        callee: black_box(echo),
+    }))
 }
 
 struct FunctionCall {

@@ -72,5 +72,12 @@ fn wait_while(word: &AtomicU32, value: u32) {
 
 fn wake_one(word: &AtomicU32) {
     // SAFETY: the word is valid for the whole call.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+            1,
+        )
+    };
 }

@@ -79,7 +79,12 @@ impl Lane {
             let counter = unsafe { start.add(counter) };
             // SAFETY: inside the allocation, or one past it when there are no words.
             let message = unsafe { start.add(begin + WORD) };
-            Lane { counter: counter.cast(), message: message.cast(), words, _memory: Arc::clone(&memory) }
+            Lane {
+                counter: counter.cast(),
+                message: message.cast(),
+                words,
+                _memory: Arc::clone(&memory),
+            }
         };
         ((lane(0), lane(1)), (lane(1), lane(0)))
     }

@@ -34,7 +34,12 @@ impl Monitor for ParkingLot {
     }
 
     #[inline(always)]
-    fn wait<T>(&self, condition: usize, mut ready: impl FnMut() -> bool, take: impl FnOnce() -> T) -> T {
+    fn wait<T>(
+        &self,
+        condition: usize,
+        mut ready: impl FnMut() -> bool,
+        take: impl FnOnce() -> T,
+    ) -> T {
         let mut guard = self.lock.lock();
         while !ready() {
             self.conditions[condition].wait(&mut guard);

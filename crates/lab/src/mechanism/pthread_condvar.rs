@@ -68,7 +68,12 @@ impl Monitor for Pthread {
     }
 
     #[inline(always)]
-    fn wait<T>(&self, condition: usize, mut ready: impl FnMut() -> bool, take: impl FnOnce() -> T) -> T {
+    fn wait<T>(
+        &self,
+        condition: usize,
+        mut ready: impl FnMut() -> bool,
+        take: impl FnOnce() -> T,
+    ) -> T {
         self.lock();
         while !ready() {
             // SAFETY: both are initialised and stay where they are, and this thread holds the mutex.

@@ -12,5 +12,8 @@ const NAP: Duration = Duration::from_micros(1);
 
 pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let (lead, follow) = Lane::pair(settings);
-    Ok(Ends::two(Polled::new(lead, || thread::sleep(NAP)), Polled::new(follow, || thread::sleep(NAP))))
+    Ok(Ends::two(
+        Polled::new(lead, || thread::sleep(NAP)),
+        Polled::new(follow, || thread::sleep(NAP)),
+    ))
 }

@@ -7,6 +7,7 @@ use super::{Ends, Settings, Unavailable, stream};
 pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let failed = |error| Unavailable { what: "socketpair", error };
     let (lead, follow) = UnixStream::pair().map_err(failed)?;
-    let (lead_in, follow_in) = (lead.try_clone().map_err(failed)?, follow.try_clone().map_err(failed)?);
+    let (lead_in, follow_in) =
+        (lead.try_clone().map_err(failed)?, follow.try_clone().map_err(failed)?);
     Ok(stream::ends((lead_in, lead), (follow_in, follow), settings))
 }

@@ -35,7 +35,12 @@ impl Monitor for StdMonitor {
     }
 
     #[inline(always)]
-    fn wait<T>(&self, condition: usize, mut ready: impl FnMut() -> bool, take: impl FnOnce() -> T) -> T {
+    fn wait<T>(
+        &self,
+        condition: usize,
+        mut ready: impl FnMut() -> bool,
+        take: impl FnOnce() -> T,
+    ) -> T {
         let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         while !ready() {
             guard = self.conditions[condition].wait(guard).unwrap_or_else(PoisonError::into_inner);

@@ -191,7 +191,8 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         let dead = child.id() as i32;
-        let (Some(leftover), Some(another), Some(living)) = (set_of(dead, 0), set_of(dead, 3), set_of(1, 0))
+        let (Some(leftover), Some(another), Some(living)) =
+            (set_of(dead, 0), set_of(dead, 3), set_of(1, 0))
         else {
             println!("skipped: no System V semaphores here");
             return;
@@ -200,10 +201,16 @@ mod tests {
         let foreign = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
         drop(make_one().unwrap());
         let left = || -> Vec<i32> { sets().into_iter().map(|(_, id)| id).collect() };
-        assert!(left().contains(&leftover), "it was used a moment ago, maybe by somebody whom we cannot see");
+        assert!(
+            left().contains(&leftover),
+            "it was used a moment ago, maybe by somebody whom we cannot see"
+        );
         remove_leftovers(-10);
         let left = left();
-        assert!(!left.contains(&leftover) && !left.contains(&another), "what a dead process left is removed");
+        assert!(
+            !left.contains(&leftover) && !left.contains(&another),
+            "what a dead process left is removed"
+        );
         assert!(left.contains(&living), "a living process may still use its own");
         assert!(left.contains(&foreign), "other programs' are none of our business");
         for id in [living, foreign] {

@@ -18,6 +18,7 @@ pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     };
     lead.set_nodelay(true).map_err(failed)?;
     follow.set_nodelay(true).map_err(failed)?;
-    let (lead_in, follow_in) = (lead.try_clone().map_err(failed)?, follow.try_clone().map_err(failed)?);
+    let (lead_in, follow_in) =
+        (lead.try_clone().map_err(failed)?, follow.try_clone().map_err(failed)?);
     Ok(stream::ends((lead_in, lead), (follow_in, follow), settings))
 }

@@ -32,7 +32,8 @@ fn exchange(
     const COURSES: [(u64, u64); 3] = [(4, 1), (1, 1), (30, 9)];
     let last = Arc::new(Last::default());
     let (done, answers) = channel();
-    let course = |first, (stretches, per_stretch)| Course { first, stretches, per_stretch, until: u64::MAX };
+    let course =
+        |first, (stretches, per_stretch)| Course { first, stretches, per_stretch, until: u64::MAX };
     let (mut lead, follow) = match mechanism.make(settings) {
         Ok(Ends::One(lead)) => (lead, None),
         Ok(Ends::Two(lead, follow)) => (lead, Some(follow)),
@@ -88,7 +89,10 @@ fn delivers(mechanism: &Mechanism, settings: &Settings) {
     for ((led, followed), next) in found.iter().zip([7, 10, 282]) {
         assert_eq!(*led, Led { next, wrong: 0 }, "{name}, {settings:?}: the leading end");
         assert_eq!(followed.is_none(), mechanism.class == Class::OneThread, "{name}");
-        assert!(followed.is_none_or(|followed| followed == *led), "{name}, {settings:?}: {followed:?}");
+        assert!(
+            followed.is_none_or(|followed| followed == *led),
+            "{name}, {settings:?}: {followed:?}"
+        );
     }
 }
 
@@ -130,7 +134,9 @@ fn lines_deliver_however_they_lie_and_wait() {
 #[test]
 fn messages_larger_than_any_buffer_of_the_kernel_arrive() {
     let _alone = machine_lock().unwrap();
-    for name in ["os-pipe", "socketpair", "tcp-loopback", "std-mpsc", "atomic-store", "fiber-switch"] {
+    for name in
+        ["os-pipe", "socketpair", "tcp-loopback", "std-mpsc", "atomic-store", "fiber-switch"]
+    {
         let mechanism = super::find(name).unwrap();
         if possible(&mechanism) {
             delivers(mechanism, &settings(1 << 20));
@@ -147,8 +153,16 @@ fn names_are_distinct_and_found_and_sentences_short() {
     names.dedup();
     assert_eq!(names.len(), ALL.len());
     for mechanism in ALL {
-        assert!(mechanism.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", mechanism.name);
-        assert!(!mechanism.sentence.is_empty() && mechanism.sentence.len() < 100, "{}", mechanism.name);
+        assert!(
+            mechanism.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'),
+            "{}",
+            mechanism.name
+        );
+        assert!(
+            !mechanism.sentence.is_empty() && mechanism.sentence.len() < 100,
+            "{}",
+            mechanism.name
+        );
         assert_eq!(mechanism.has_layout, mechanism.class == Class::Spin, "{}", mechanism.name);
     }
 }
@@ -180,7 +194,11 @@ struct Faulty {
     fault: Fault,
 }
 
-fn faulty(settings: &Settings, lead_fault: Fault, follow_fault: Fault) -> Result<Ends, Unavailable> {
+fn faulty(
+    settings: &Settings,
+    lead_fault: Fault,
+    follow_fault: Fault,
+) -> Result<Ends, Unavailable> {
     let (lead, follow) = Lane::pair(settings);
     let (there, here) = (channel(), channel());
     Ok(Ends::two(
@@ -283,7 +301,11 @@ fn a_course_ends_by_the_clock_and_both_ends_agree_where() {
     assert_eq!(led, followed);
     assert_eq!(led.wrong, 0);
     let stretches = times.len() as u64 - 1;
-    assert_eq!(led.next, 1 + 2 * stretches + CLOSING, "the marks tell how many round trips there were");
+    assert_eq!(
+        led.next,
+        1 + 2 * stretches + CLOSING,
+        "the marks tell how many round trips there were"
+    );
     assert_eq!(
         arrivals.len() as u64,
         2 * stretches + CLOSING,

@@ -30,7 +30,10 @@ pub struct Lacking {
 impl Lacking {
     /// Why the mechanism cannot be had, or nothing.
     pub(super) fn of(&self, mechanism: &Mechanism) -> Option<&str> {
-        self.mechanisms.iter().find(|(name, _)| *name == mechanism.name).map(|(_, why)| why.as_str())
+        self.mechanisms
+            .iter()
+            .find(|(name, _)| *name == mechanism.name)
+            .map(|(_, why)| why.as_str())
     }
 }
 
@@ -147,17 +150,23 @@ pub(super) fn suited(
         (Class::Spin, Placement::SameCpu) => Err(
             "a spinning end never lets the other one run on its CPU: each exchange would wait for the scheduler's tick",
         ),
-        (Class::Spin, Placement::Free) if alone => {
-            Err("there is only one CPU to use, and a spinning end never lets the other one run on it")
-        }
+        (Class::Spin, Placement::Free) if alone => Err(
+            "there is only one CPU to use, and a spinning end never lets the other one run on it",
+        ),
         (_, Placement::SameCpu) => Ok((vec![site.first()], Relation::SameCpu)),
-        (_, Placement::Free) if alone => Err("there is only one CPU to use, so free placement is same-cpu"),
+        (_, Placement::Free) if alone => {
+            Err("there is only one CPU to use, so free placement is same-cpu")
+        }
         (_, Placement::Free) => Ok((site.pool.clone(), Relation::Free)),
     }
 }
 
 /// All cells of a mechanism, and what of it is refused.
-pub(super) fn cells(mechanism: &Mechanism, choice: &Choice, site: &Site<'_>) -> (Vec<Cell>, Vec<Refused>) {
+pub(super) fn cells(
+    mechanism: &Mechanism,
+    choice: &Choice,
+    site: &Site<'_>,
+) -> (Vec<Cell>, Vec<Refused>) {
     let layouts = varied(mechanism.has_layout, &choice.layouts);
     let pauses = varied(mechanism.has_pause, &choice.pauses);
     let sleeps = matches!(mechanism.class, Class::Sleep | Class::Poll);
@@ -179,7 +188,9 @@ pub(super) fn cells(mechanism: &Mechanism, choice: &Choice, site: &Site<'_>) -> 
             });
             awake.retain(|awake| !awake);
         }
-        for (line, pause) in layouts.iter().flat_map(|line| pauses.iter().map(move |pause| (*line, *pause))) {
+        for (line, pause) in
+            layouts.iter().flat_map(|line| pauses.iter().map(move |pause| (*line, *pause)))
+        {
             for payload_bytes in &choice.payloads {
                 for keep_awake in &awake {
                     let cell = Cell {
@@ -208,7 +219,11 @@ fn varied<T: Copy>(has: bool, values: &[T]) -> Vec<Option<T>> {
 }
 
 /// Pinned cells of one mechanism for pairs of CPUs.
-pub(super) fn pair_cells(mechanism: &Mechanism, site: &Site<'_>, pairs: &[(u32, u32)]) -> Vec<Cell> {
+pub(super) fn pair_cells(
+    mechanism: &Mechanism,
+    site: &Site<'_>,
+    pairs: &[(u32, u32)],
+) -> Vec<Cell> {
     pairs
         .iter()
         .map(|&(a, b)| Cell {

@@ -23,7 +23,8 @@ pub fn fit(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
         if group.iter().any(|planned| scheduled(&planned.cell)) {
             continue;
         }
-        let longest_ns = group.iter().map(|planned| planned.budget.stretch_ns.max(planned.budget.stamped_ns));
+        let longest_ns =
+            group.iter().map(|planned| planned.budget.stretch_ns.max(planned.budget.stamped_ns));
         let parts = longest_ns.max().unwrap_or(0).div_ceil(wanted_ns).clamp(1, MOST);
         for budget in group.iter_mut().map(|planned| &mut planned.budget) {
             let rounds = u64::from(budget.rounds) * parts;
@@ -44,8 +45,12 @@ fn calm_ns(noise: &[CpuNoise]) -> Option<f64> {
         .iter()
         .filter(|cpu| cpu.watched_ns > 0)
         .map(|cpu| {
-            let gaps: u64 =
-                cpu.gaps.iter().filter(|(length, _)| *length >= SPOILS_NS).map(|(_, count)| count).sum();
+            let gaps: u64 = cpu
+                .gaps
+                .iter()
+                .filter(|(length, _)| *length >= SPOILS_NS)
+                .map(|(_, count)| count)
+                .sum();
             gaps as f64 / cpu.watched_ns as f64
         })
         .collect();

@@ -33,7 +33,8 @@ pub fn budget(time_ns: u64, samples: Option<u64>) -> Budget {
 
 /// The same in so many rounds at least.
 pub(super) fn budget_of(least: u32, time_ns: u64, samples: Option<u64>) -> Budget {
-    let needed = samples.map_or(0, |samples| samples.div_ceil(MAX_SAMPLES)).max(time_ns / 2 / LONG_BLOCK_NS);
+    let needed =
+        samples.map_or(0, |samples| samples.div_ceil(MAX_SAMPLES)).max(time_ns / 2 / LONG_BLOCK_NS);
     let rounds = needed.clamp(u64::from(least), u64::from(MAX_ROUNDS)) as u32;
     let half = (time_ns / 2 / u64::from(rounds)).max(1);
     Budget {
@@ -49,7 +50,9 @@ pub(super) fn budget_of(least: u32, time_ns: u64, samples: Option<u64>) -> Budge
 pub(super) fn bundle(bundles: &mut Vec<Vec<Cell>>, mechanism: &Mechanism, cells: Vec<Cell>) {
     let plain = mechanism.name.strip_suffix("-after");
     match bundles.last_mut() {
-        Some(last) if plain.is_some() && last.first().map(Cell::name) == plain => last.extend(cells),
+        Some(last) if plain.is_some() && last.first().map(Cell::name) == plain => {
+            last.extend(cells)
+        }
         _ => bundles.push(cells),
     }
 }
@@ -112,8 +115,10 @@ pub fn estimate_ns<'a>(groups: impl IntoIterator<Item = &'a [PlannedCell]>) -> u
 
 /// The same of one cell.
 fn cell_ns(budget: &Budget) -> u64 {
-    let stamped_ns = budget.stamped_count.map_or(budget.stamped_ns, |count| count.saturating_mul(10_000));
+    let stamped_ns =
+        budget.stamped_count.map_or(budget.stamped_ns, |count| count.saturating_mul(10_000));
     let blocks = budget.kinds().len() as u64;
-    let visit_ns = budget.stretch_ns.saturating_add(stamped_ns).saturating_add(blocks * BLOCK_OVERHEAD_NS);
+    let visit_ns =
+        budget.stretch_ns.saturating_add(stamped_ns).saturating_add(blocks * BLOCK_OVERHEAD_NS);
     visit_ns.saturating_mul(u64::from(budget.rounds))
 }

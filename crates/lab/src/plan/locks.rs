@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
-    Budget, Cell, LockSubject, NO_LOCK, Placement, PlannedCell, Refused, Relation, Share, Subject, Work,
+    Budget, Cell, LockSubject, NO_LOCK, Placement, PlannedCell, Refused, Relation, Share, Subject,
+    Work,
 };
 
 use crate::contention::{Load, Scenario, Wanted};
@@ -121,9 +122,10 @@ impl Stand<'_> {
                             let subject = subject(name, *threads, &load, *read_share);
                             cells.push(self.cell(subject, cpus, relation));
                         }
-                        Err(why) => {
-                            found.refuse(format!("{name} with {threads} threads, {}", self.placement), why)
-                        }
+                        Err(why) => found.refuse(
+                            format!("{name} with {threads} threads, {}", self.placement),
+                            why,
+                        ),
                     }
                 }
                 let known = rows.iter().any(|(_, others)| *others == cells);
@@ -177,13 +179,16 @@ impl Stand<'_> {
     fn pool(&self) -> Vec<u32> {
         let mut pool = vec![self.site.first()];
         pool.extend(self.site.pair.map(|(_, second)| second));
-        pool.extend(self.site.pool.iter().copied().filter(|cpu| !pool.contains(cpu)).collect::<Vec<_>>());
+        pool.extend(
+            self.site.pool.iter().copied().filter(|cpu| !pool.contains(cpu)).collect::<Vec<_>>(),
+        );
         pool
     }
 
     /// The numbers of threads.
     fn threads(&self) -> Vec<u32> {
-        let pool = if self.placement == Placement::SameCpu { 1 } else { self.site.pool.len() as u32 };
+        let pool =
+            if self.placement == Placement::SameCpu { 1 } else { self.site.pool.len() as u32 };
         (self.scenario.threads)(&self.choice.wanted, pool)
     }
 
@@ -235,10 +240,13 @@ impl Stand<'_> {
             };
             let Some((first, _)) = chunk.first() else { continue };
             let budget = (self.scenario.budget)(&self.choice.wanted, first);
-            let reference = Budget { stretch_ns: REFERENCE_NS, stamped_ns: 0, stamped_count: None, ..budget };
+            let reference =
+                Budget { stretch_ns: REFERENCE_NS, stamped_ns: 0, stamped_count: None, ..budget };
             let mut group = vec![planned(self.site.reference(), reference)];
             group.push(planned(bundle.alone.clone(), shortened(budget, &bundle.alone)));
-            group.extend(chunk.iter().map(|(_, cell)| planned((*cell).clone(), shortened(budget, cell))));
+            group.extend(
+                chunk.iter().map(|(_, cell)| planned((*cell).clone(), shortened(budget, cell))),
+            );
             groups.push(group);
         }
     }
@@ -275,7 +283,8 @@ fn subject(name: &str, threads: u32, load: &Load, read_share: Option<Share>) -> 
 
 /// How the CPUs of threads that share a lock are related: as the farthest two are.
 pub(super) fn relation_of(topology: &Topology, cpus: &[u32]) -> Relation {
-    let pairs = cpus.iter().flat_map(|a| cpus.iter().filter(move |b| a < *b).map(move |b| (*a, *b)));
+    let pairs =
+        cpus.iter().flat_map(|a| cpus.iter().filter(move |b| a < *b).map(move |b| (*a, *b)));
     pairs.map(|(a, b)| topology.relation(a, b)).max().unwrap_or(Relation::SameThread)
 }
 

@@ -1,41 +1,51 @@
 //! The plan of `queue`: which queues stand beside which.
 //!
 //! A ratio is only taken within a group, so each group of peers also holds the queues of ours that are compared with them,
-//! however often these are measured then. Queues that spin and queues that sleep are never mixed, nor single messages and
-//! batches: none of them would tell anything about the other.
+//! however often these are measured then, and the twin of the first of them. Queues that spin and queues that sleep
+//! are never mixed, nor single messages and batches: neither would tell anything about the other.
 
 use std::collections::BTreeSet;
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
-    Budget, Cell, Neighbour, Origin, Placement, PlannedCell, QueueSubject, Refused, Relation, Subject, Wait,
-    WaitFamily,
+    Budget, Cell, Neighbour, Origin, Placement, PlannedCell, QueueSubject, Refused, Relation,
+    Subject, Wait, WaitFamily,
 };
 
 use crate::mechanism::find;
-use crate::queue::{self, BATCH, BLOCKS, CAPACITY, Queue, Scenario, Way};
+use crate::queue::{self, BATCH, BLOCKS, CAPACITY, Queue, Queues, RING_BYTES, Scenario, Way};
 
 use super::cells::{Site, suited};
 use super::groups::{GROUP, LONG_BLOCK_NS, ROUNDS, budget_of, group, size};
 use super::{Planned, cells::place};
 
-/// The largest batch that can be asked for: more than a bounded queue holds would be no batch at its other end.
+/// The largest batch that can be asked for: as many messages as a ring of [`RING_BYTES`] holds at most.
 pub const MOST_BATCH: u64 = BLOCKS[3];
-const _: () = assert!(CAPACITY as u64 <= MOST_BATCH);
 
 /// Which rows of queues are wanted. Lists are multiplied out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueChoice {
+    /// Queues.
+    pub queues: Vec<&'static Queue>,
     /// Placements.
     pub placements: Vec<Placement>,
-    /// Ways of waiting; null for all that a queue has.
-    pub wait: Option<Wait>,
+    /// Ways of waiting, each with the peers that it brings along; empty for all that a queue has.
+    pub waits: Vec<Wait>,
     /// The largest batch, 1 for one message at a time; null for one at a time and [`BATCH`].
     pub batch: Option<u64>,
     /// Numbers of senders.
     pub senders: Vec<u32>,
+    /// Messages that bounded queues hold; empty for what the scenario takes.
+    pub capacities: Vec<u64>,
     /// Load beside the measured threads.
     pub neighbour: Option<Neighbour>,
+}
+
+/// Tells if these ways of waiting include a queue's row; without any, all rows are included, and a bare copy always.
+pub fn wants(waits: &[Wait], queue: &Queue, way: &Way) -> bool {
+    waits.is_empty()
+        || queue.origin == Origin::Raw
+        || waits.iter().any(|wait| wait.brings(way.wait))
 }
 
 /// Half as many rounds again as a verdict needs: it compares pairs of undisturbed blocks, and some are disturbed on every machine.
@@ -48,8 +58,8 @@ pub fn ask_reply_budget(time_ns: u64, samples: Option<u64>) -> Budget {
 
 /// Spreads a time per cell over blocks of a stream: stretches only.
 pub fn stream_budget(time_ns: u64) -> Budget {
-    let rounds =
-        (time_ns / LONG_BLOCK_NS).clamp(u64::from(QUEUE_ROUNDS), u64::from(threadtoll_record::MAX_ROUNDS));
+    let rounds = (time_ns / LONG_BLOCK_NS)
+        .clamp(u64::from(QUEUE_ROUNDS), u64::from(threadtoll_record::MAX_ROUNDS));
     Budget {
         rounds: rounds as u32,
         stretch_ns: (time_ns / rounds).max(1),
@@ -72,19 +82,29 @@ fn over_slices(budget: Budget) -> Budget {
 pub fn queue(
     site: &Site<'_>,
     scenario: &Scenario,
-    queues: &[&'static Queue],
+    known: &Queues,
     choice: &QueueChoice,
     budget: Budget,
 ) -> Planned {
     let mut found = Found::default();
+    let capacities: Vec<Option<u64>> = match choice.capacities.as_slice() {
+        [] => vec![None],
+        asked => asked.iter().copied().map(Some).collect(),
+    };
     for placement in &choice.placements {
         for senders in &choice.senders {
-            let stand = Stand { site, scenario, choice, placement: *placement, senders: *senders };
-            let rows: Vec<Row> = queues.iter().flat_map(|queue| stand.rows(queue, &mut found)).collect();
-            let crowded = rows.iter().any(|row| row.cell.oversubscribed());
-            let budget = if crowded { over_slices(budget) } else { budget };
-            let plan = GroupPlan { stand, budget };
-            found.groups.extend(plan.groups(&rows));
+            for (nth, capacity) in capacities.iter().enumerate() {
+                let (placement, senders, capacity) = (*placement, *senders, *capacity);
+                let stand = Stand { site, scenario, known, choice, placement, senders, capacity };
+                let rows = choice.queues.iter().flat_map(|queue| stand.rows(queue, &mut found));
+                // A queue without a limit is measured once; after that it is only compared with others.
+                let rows: Vec<Row> =
+                    rows.filter(|row| nth == 0 || row.holds() || !row.peer()).collect();
+                let crowded = rows.iter().any(|row| row.cell.oversubscribed());
+                let budget = if crowded { over_slices(budget) } else { budget };
+                let plan = GroupPlan { stand, budget, is_later: nth > 0 };
+                found.groups.extend(plan.groups(&rows));
+            }
         }
     }
     if found.groups.is_empty() && found.refused.is_empty() {
@@ -125,6 +145,15 @@ impl Row {
         self.queue.origin == Origin::Raw
     }
 
+    fn peer(&self) -> bool {
+        !self.ours() && !self.raw()
+    }
+
+    /// Returns `true` if its capacity can be chosen.
+    fn holds(&self) -> bool {
+        self.queue.slots().is_some()
+    }
+
     /// Whether it stands beside peers as what they are compared with. Of the ways to spin that is the plain one.
     fn stands(&self) -> bool {
         self.ours() && self.way.wait != Wait::SpinYield
@@ -132,25 +161,28 @@ impl Row {
 
     /// An unbounded queue for several senders, which has other rivals than the rest.
     fn funnels(&self) -> bool {
-        self.way.many_senders && !self.queue.bounded
+        self.way.many_senders && !self.queue.bounded()
     }
 }
 
-/// What a plan is made for: rows of one placement and one number of senders.
+/// Placement, number of senders and capacity that the rows of a plan have in common.
 #[derive(Clone, Copy)]
 struct Stand<'a> {
     site: &'a Site<'a>,
     scenario: &'a Scenario,
+    known: &'a Queues,
     choice: &'a QueueChoice,
     placement: Placement,
     senders: u32,
+    /// Messages of bounded queues, where that was asked for.
+    capacity: Option<u64>,
 }
 
 impl Stand<'_> {
     fn rows(&self, queue: &'static Queue, found: &mut Found) -> Vec<Row> {
         let mut rows = Vec::new();
         for way in queue.ways {
-            let wanted = self.choice.wait.is_none_or(|wait| wait == way.wait || queue.origin == Origin::Raw);
+            let wanted = wants(&self.choice.waits, queue, way);
             if !wanted || !self.scenario.takes(way) || (self.senders > 1 && !way.many_senders) {
                 continue;
             }
@@ -169,11 +201,21 @@ impl Stand<'_> {
                     continue;
                 }
             };
+            let slots = queue.slots();
+            let capacity = slots.map(|slots| match self.capacity {
+                Some(asked) => slots.capacity(asked),
+                None if self.scenario.streams => slots.capacity_within(RING_BYTES),
+                None => slots.capacity(CAPACITY),
+            });
+            let ring_bytes =
+                slots.zip(capacity).map(|(slots, capacity)| slots.ring_bytes(capacity));
             for batch in self.batches(queue, way) {
                 let subject = Subject::Queue(QueueSubject {
                     queue: queue.name.into(),
                     origin: queue.origin,
                     wait: way.wait,
+                    capacity,
+                    ring_bytes,
                     batch,
                     version: queue.version.into(),
                     senders: self.senders,
@@ -215,6 +257,14 @@ impl Stand<'_> {
         }
     }
 
+    /// The twin of a row, where there is one.
+    fn twin(&self, row: &Row) -> Option<Cell> {
+        self.known.twin(row.queue.name)?.way(row.way.wait)?;
+        let subject = row.cell.queue()?.clone();
+        let twin = QueueSubject { origin: Origin::Twin, ..subject };
+        Some(Cell { subject: Subject::Queue(twin), ..row.cell.clone() })
+    }
+
     /// Where the threads run. Senders beyond the first take further CPUs as far as there are any; the last is the receiver's.
     fn place(&self, way: &Way) -> Result<(Vec<u32>, Relation), &'static str> {
         let (cpus, relation) = suited(queue::class(way.wait), self.placement, self.site)?;
@@ -246,6 +296,8 @@ pub(super) fn farthest(topology: &Topology, cpus: &[u32]) -> Option<Relation> {
 struct GroupPlan<'a> {
     stand: Stand<'a>,
     budget: Budget,
+    /// Whether a plan for another capacity came before, which measures unbounded queues.
+    is_later: bool,
 }
 
 impl GroupPlan<'_> {
@@ -256,13 +308,19 @@ impl GroupPlan<'_> {
             for family in [WaitFamily::Spinning, WaitFamily::Blocking] {
                 let alike: Vec<&Row> = rows
                     .iter()
-                    .filter(|row| row.batched() == batched && row.way.wait.family() == family && !row.raw())
+                    .filter(|row| {
+                        row.batched() == batched && row.way.wait.family() == family && !row.raw()
+                    })
                     .collect();
                 for funnels in [false, true] {
                     groups.extend(self.beside_peers(&alike, funnels, &mut standing));
                 }
             }
-            groups.extend(self.our_own(rows, batched, &standing));
+            let anew = |row: &&Row| !self.is_later || row.holds() || row.raw();
+            let own: Vec<&Row> = rows.iter().filter(anew).collect();
+            if !self.is_later || own.iter().any(|row| row.ours()) {
+                groups.extend(self.our_own(&own, batched, &standing));
+            }
         }
         groups
     }
@@ -281,21 +339,29 @@ impl GroupPlan<'_> {
     }
 
     /// Groups of peers, with what they are compared with in each.
-    fn beside_peers(&self, rows: &[&Row], funnels: bool, standing: &mut Vec<Cell>) -> Vec<Vec<PlannedCell>> {
+    fn beside_peers(
+        &self,
+        rows: &[&Row],
+        funnels: bool,
+        standing: &mut Vec<Cell>,
+    ) -> Vec<Vec<PlannedCell>> {
         let peers: Vec<&Row> =
-            rows.iter().copied().filter(|row| !row.ours() && row.funnels() == funnels).collect();
+            rows.iter().copied().filter(|row| row.peer() && row.funnels() == funnels).collect();
         let Some(first) = peers.first() else { return Vec::new() };
         let rivals: [&str; 2] = if funnels { ["funnel", "pipe"] } else { ["pipe", "pipe-bounded"] };
         let ours = || rows.iter().copied().filter(|row| row.stands());
         let named = || ours().filter(|row| rivals.contains(&row.queue.name));
         // Where several threads send, a queue of ours for one is not there.
-        let beside: Vec<&Row> = if named().next().is_some() { named().collect() } else { ours().collect() };
+        let beside: Vec<&Row> =
+            if named().next().is_some() { named().collect() } else { ours().collect() };
         let sleeps = first.way.wait.family() == WaitFamily::Blocking;
         let mut fixed: Vec<Cell> = self.stand.wake_up().filter(|_| sleeps).into_iter().collect();
         fixed.extend(beside.iter().map(|row| row.cell.clone()));
         // The reference and at least one peer must find room.
         fixed.truncate(GROUP - 2);
         standing.extend(fixed.iter().cloned());
+        // Beyond what a group holds else: one row must not cost the others a peer.
+        let twin = beside.first().and_then(|row| self.stand.twin(row));
         let most = size(self.budget).max(fixed.len() + 2);
         let room = most - fixed.len() - 1;
         let groups = peers.len().div_ceil(room);
@@ -303,14 +369,23 @@ impl GroupPlan<'_> {
         let share = peers.len().div_ceil(groups);
         peers
             .chunks(share)
-            .map(|chunk| self.planned(fixed.iter().cloned().chain(chunk.iter().map(|row| row.cell.clone()))))
+            .map(|chunk| {
+                let peers = chunk.iter().map(|row| row.cell.clone());
+                self.planned(fixed.iter().cloned().chain(twin.clone()).chain(peers))
+            })
             .collect()
     }
 
+    /// Rows of ours, and the twin of the first.
+    fn with_twin(&self, rows: &[&Row]) -> Vec<Cell> {
+        let twin = rows.first().and_then(|row| self.stand.twin(row));
+        rows.iter().map(|row| row.cell.clone()).chain(twin).collect()
+    }
+
     /// Our queues in all their ways of waiting side by side, and their batches beside the bare copy.
-    fn our_own(&self, rows: &[Row], batched: bool, standing: &[Cell]) -> Vec<Vec<PlannedCell>> {
+    fn our_own(&self, rows: &[&Row], batched: bool, standing: &[Cell]) -> Vec<Vec<PlannedCell>> {
         let mut bundles: Vec<(&'static str, Vec<&Row>)> = Vec::new();
-        for row in rows.iter().filter(|row| row.ours() && row.batched() == batched) {
+        for row in rows.iter().copied().filter(|row| row.ours() && row.batched() == batched) {
             match bundles.last_mut() {
                 Some((name, bundle)) if *name == row.queue.name => bundle.push(row),
                 _ => bundles.push((row.queue.name, vec![row])),
@@ -338,9 +413,8 @@ impl GroupPlan<'_> {
             if chunks.is_empty() {
                 chunks.push(Vec::new());
             }
-            let with_raw = |chunk: Vec<&Row>| {
-                self.planned(raw.iter().cloned().chain(chunk.into_iter().map(|row| row.cell.clone())))
-            };
+            let with_raw =
+                |chunk: Vec<&Row>| self.planned(raw.iter().cloned().chain(self.with_twin(&chunk)));
             return chunks.into_iter().map(with_raw).collect();
         }
         // A queue all of whose rows stand beside peers needs no group of its own, unless two of them are to be compared.
@@ -353,7 +427,7 @@ impl GroupPlan<'_> {
         let bundles = bundles
             .into_iter()
             .filter(|(_, bundle)| alone(bundle))
-            .map(|(_, bundle)| bundle.into_iter().map(|row| row.cell.clone()).collect())
+            .map(|(_, bundle)| self.with_twin(&bundle))
             .collect();
         group(bundles, &self.stand.site.reference(), self.stand.scenario.experiment, self.budget)
     }

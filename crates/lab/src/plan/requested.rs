@@ -23,7 +23,9 @@ pub fn latency(
     for placement in &choice.placements {
         let mut bundles = Vec::new();
         for mechanism in mechanisms {
-            if placements_by_default && mechanism.class == Class::OneThread && *placement != Placement::Pinned
+            if placements_by_default
+                && mechanism.class == Class::OneThread
+                && *placement != Placement::Pinned
             {
                 continue;
             }
@@ -38,11 +40,19 @@ pub fn latency(
 }
 
 /// One mechanism for the pairs of a level.
-pub fn matrix(site: &Site<'_>, mechanism: Option<&Mechanism>, level: Level, budget: Budget) -> Planned {
+pub fn matrix(
+    site: &Site<'_>,
+    mechanism: Option<&Mechanism>,
+    level: Level,
+    budget: Budget,
+) -> Planned {
     let Some(mechanism) = mechanism else { return (Vec::new(), Vec::new()) };
     let mut refused = Vec::new();
     if let Some(why) = site.lacking.of(mechanism) {
-        refused.push(Refused { what: format!("the matrix of {}", mechanism.name), why: why.to_string() });
+        refused.push(Refused {
+            what: format!("the matrix of {}", mechanism.name),
+            why: why.to_string(),
+        });
         return (Vec::new(), refused);
     }
     let pairs = site.topology.pairs(&site.pool, level);

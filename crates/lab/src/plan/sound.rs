@@ -2,12 +2,14 @@
 //! version with other mechanisms.
 
 use threadtoll_machine::topology::Topology;
-use threadtoll_record::{Cell, LockSubject, Placement, Plan, PlannedCell, QueueSubject, Relation, Subject};
+use threadtoll_record::{
+    Cell, LockSubject, Placement, Plan, PlannedCell, QueueSubject, Relation, Subject,
+};
 
 use crate::contention;
 use crate::lock::{MOST_THREADS, Named};
 use crate::mechanism::{Class, find};
-use crate::queue::{self, MOST_SENDERS, Queues, Scenario};
+use crate::queue::{self, MOST_CAPACITY, MOST_SENDERS, Queues, Scenario};
 
 use super::locks::relation_of;
 use super::queues::{MOST_BATCH, farthest};
@@ -31,7 +33,9 @@ fn fault(planned: &PlannedCell, topology: &Topology, queues: &Queues) -> Option<
             let Some(mechanism) = find(mechanism) else {
                 return Some("this version has no such mechanism");
             };
-            if cell.line.is_some() != mechanism.has_layout || cell.pause.is_some() != mechanism.has_pause {
+            if cell.line.is_some() != mechanism.has_layout
+                || cell.pause.is_some() != mechanism.has_pause
+            {
                 return Some("the mechanism has no such choice of line and pause");
             }
             mechanism.class
@@ -66,7 +70,11 @@ fn names_a_cpu_twice(cell: &Cell) -> bool {
     cpus.len() != cell.cpus.len()
 }
 
-fn lock_fault(planned: &PlannedCell, lock: &LockSubject, topology: &Topology) -> Option<&'static str> {
+fn lock_fault(
+    planned: &PlannedCell,
+    lock: &LockSubject,
+    topology: &Topology,
+) -> Option<&'static str> {
     let PlannedCell { cell, budget, .. } = planned;
     let Ok(named) = Named::parse(&lock.lock) else {
         return Some("this version has no such lock");
@@ -93,7 +101,11 @@ fn lock_fault(planned: &PlannedCell, lock: &LockSubject, topology: &Topology) ->
     if lock.tasks.is_some_and(|tasks| !(1..=contention::MOST_TASKS).contains(&tasks)) {
         return Some("so many tasks are never done");
     }
-    if cell.line.is_some() || cell.pause.is_some() || cell.payload_bytes != 0 || names_a_cpu_twice(cell) {
+    if cell.line.is_some()
+        || cell.pause.is_some()
+        || cell.payload_bytes != 0
+        || names_a_cpu_twice(cell)
+    {
         return Some(
             "locks carry no messages and have no choice of line and pause, and each of their CPUs is named once",
         );
@@ -114,9 +126,13 @@ fn lock_fault(planned: &PlannedCell, lock: &LockSubject, topology: &Topology) ->
     None
 }
 
-fn queue_fault(planned: &PlannedCell, asked: &QueueSubject, queues: &Queues) -> Option<&'static str> {
+fn queue_fault(
+    planned: &PlannedCell,
+    asked: &QueueSubject,
+    queues: &Queues,
+) -> Option<&'static str> {
     let cell = &planned.cell;
-    let Some(queue) = queues.find(&asked.queue) else {
+    let Some(queue) = queues.of(asked) else {
         return Some("this version has no such queue");
     };
     let Some(scenario) = Scenario::of(&planned.experiment) else {
@@ -135,6 +151,18 @@ fn queue_fault(planned: &PlannedCell, asked: &QueueSubject, queues: &Queues) -> 
     if (!scenario.streams && !plain) || !limits || asked.senders == 0 || !batched {
         return Some("the queue is not used so in this version");
     }
+    let holds = match (queue.slots(), asked.capacity) {
+        (Some(slots), Some(capacity)) => {
+            (1..=MOST_CAPACITY).contains(&capacity)
+                && slots.capacity(capacity) == capacity
+                && asked.ring_bytes == Some(slots.ring_bytes(capacity))
+        }
+        (None, None) => asked.ring_bytes.is_none(),
+        _ => false,
+    };
+    if !holds {
+        return Some("the queue does not hold that many messages in this version");
+    }
     if cell.line.is_some() || cell.pause.is_some() || cell.payload_bytes != 8 {
         return Some("queues carry messages of 8 bytes and have no choice of line and pause");
     }
@@ -147,7 +175,9 @@ fn relation(cell: &Cell, class: Class, topology: &Topology) -> Option<Relation> 
         (Class::OneThread, Placement::Pinned, [_]) => Some(Relation::SameThread),
         (Class::OneThread, ..) => None,
         (_, Placement::Pinned, &[a, b]) => Some(topology.relation(a, b)),
-        (_, Placement::Pinned, cpus @ [_, _, ..]) if cpus.len() <= cell.queue()?.senders as usize + 1 => {
+        (_, Placement::Pinned, cpus @ [_, _, ..])
+            if cpus.len() <= cell.queue()?.senders as usize + 1 =>
+        {
             farthest(topology, cpus)
         }
         (Class::Poll | Class::Sleep, Placement::SameCpu, [_]) => Some(Relation::SameCpu),

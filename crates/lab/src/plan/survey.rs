@@ -30,7 +30,12 @@ const PAYLOADS: [u64; 5] = [64, 256, 1024, 4096, 65536];
 /// Makes the plan: the groups, and what was left out with its reason.
 ///
 /// `placements` restricts the ladder, if it is not empty; `asked` replaces the budget of each of its cells.
-pub fn survey(site: &Site<'_>, depth: Depth, placements: &[Placement], asked: Option<Budget>) -> Planned {
+pub fn survey(
+    site: &Site<'_>,
+    depth: Depth,
+    placements: &[Placement],
+    asked: Option<Budget>,
+) -> Planned {
     let reference = site.reference();
     let mut groups = Vec::new();
     let mut refused = Vec::new();
@@ -106,9 +111,13 @@ fn wanted(mechanism: &Mechanism, depth: Depth, placement: Placement, site: &Site
         (Depth::Quick, Placement::SameCpu) if site.pair.is_some() => {
             ["futex", "std-condvar"].contains(&mechanism.name)
         }
-        (Depth::Quick, Placement::Free) => ["atomic-store", "futex", "std-condvar"].contains(&mechanism.name),
+        (Depth::Quick, Placement::Free) => {
+            ["atomic-store", "futex", "std-condvar"].contains(&mechanism.name)
+        }
         // That a spinner is not put on one CPU is said once, with the first of them.
-        (_, Placement::SameCpu) => mechanism.class != Class::Spin || mechanism.name == "atomic-store",
+        (_, Placement::SameCpu) => {
+            mechanism.class != Class::Spin || mechanism.name == "atomic-store"
+        }
         _ => true,
     }
 }
@@ -122,7 +131,8 @@ fn variants(mechanism: &Mechanism, depth: Depth, placement: Placement) -> Choice
         Depth::Full => {
             choice.layouts = vec![Layout::Own, Layout::Shared];
             choice.pauses = vec![Pause::Off, Pause::On];
-            choice.awake = if mechanism.class == Class::Sleep { vec![false, true] } else { vec![false] };
+            choice.awake =
+                if mechanism.class == Class::Sleep { vec![false, true] } else { vec![false] };
             if ["atomic-store", "futex"].contains(&mechanism.name) {
                 choice.payloads = [8].into_iter().chain(PAYLOADS).collect();
             }
@@ -135,7 +145,8 @@ fn variants(mechanism: &Mechanism, depth: Depth, placement: Placement) -> Choice
                 choice.pauses = vec![Pause::Off, Pause::On];
                 choice.payloads = vec![8, 1024];
             }
-            let twice: &[&str] = if depth == Depth::Quick { &["futex"] } else { &["futex", "std-condvar"] };
+            let twice: &[&str] =
+                if depth == Depth::Quick { &["futex"] } else { &["futex", "std-condvar"] };
             if twice.contains(&mechanism.name) {
                 choice.awake = vec![false, true];
             }
@@ -148,7 +159,10 @@ fn variants(mechanism: &Mechanism, depth: Depth, placement: Placement) -> Choice
 /// as many CPUs, spread over the machine, as there is room for.
 fn spread_pairs(site: &Site<'_>, most: usize) -> Vec<(u32, u32)> {
     let all = |cpus: &[u32]| -> Vec<(u32, u32)> {
-        cpus.iter().enumerate().flat_map(|(at, a)| cpus[at + 1..].iter().map(move |b| (*a, *b))).collect()
+        cpus.iter()
+            .enumerate()
+            .flat_map(|(at, a)| cpus[at + 1..].iter().map(move |b| (*a, *b)))
+            .collect()
     };
     let pool = &site.pool;
     if pool.len() * pool.len().saturating_sub(1) / 2 <= most {
@@ -157,7 +171,8 @@ fn spread_pairs(site: &Site<'_>, most: usize) -> Vec<(u32, u32)> {
     let mut pairs: Vec<(u32, u32)> =
         site.topology.one_per_relation(pool).into_iter().map(|(_, pair)| pair).collect();
     let room = most.saturating_sub(pairs.len());
-    let count = (1..pool.len()).take_while(|count| count * (count - 1) / 2 <= room).last().unwrap_or(0);
+    let count =
+        (1..pool.len()).take_while(|count| count * (count - 1) / 2 <= room).last().unwrap_or(0);
     let spread: Vec<u32> = (0..count).map(|at| pool[at * pool.len() / count]).collect();
     for pair in all(&spread) {
         if !pairs.contains(&pair) {

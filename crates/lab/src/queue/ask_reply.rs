@@ -6,7 +6,7 @@
 use crate::exchange::{Ends, Exchange};
 use crate::mechanism::Unavailable;
 
-use super::{CAPACITY, Channel, Scenario, Sink, Source};
+use super::{Channel, Scenario, Sink, Source};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "ask-reply",
@@ -39,8 +39,11 @@ impl<C: Channel> Exchange for End<C> {
 }
 
 /// Makes two queues and crosses them.
-pub(super) fn ends<C: Channel>() -> Result<Ends, Unavailable> {
-    let (there_in, there_out) = C::open(CAPACITY)?;
-    let (back_in, back_out) = C::open(CAPACITY)?;
-    Ok(Ends::two(End::<C> { to: there_in, from: back_out }, End::<C> { to: back_in, from: there_out }))
+pub(super) fn ends<C: Channel>(capacity: usize) -> Result<Ends, Unavailable> {
+    let (there_in, there_out) = C::open(capacity)?;
+    let (back_in, back_out) = C::open(capacity)?;
+    Ok(Ends::two(
+        End::<C> { to: there_in, from: back_out },
+        End::<C> { to: back_in, from: there_out },
+    ))
 }

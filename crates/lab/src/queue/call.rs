@@ -1,10 +1,10 @@
 //! The call of `threadtoll`: request and answer through one cache line, so that both ends of an ask-reply are one object.
 
-use threadtoll::call::{Callee, Caller, line_waiting};
+use threadtoll::call::{Callee, Caller, Options};
 use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
 use threadtoll_record::{Origin, Wait};
 
-use super::{Queue, Way};
+use super::{Queue, Room, Way};
 use crate::exchange::{Ends, Exchange};
 use crate::mechanism::Unavailable;
 
@@ -13,7 +13,7 @@ pub(super) const QUEUE: Queue = Queue {
     origin: Origin::Ours,
     version: threadtoll::VERSION,
     sentence: "threadtoll's call: request and answer in one cache line, for a thread that asks and waits",
-    bounded: true,
+    room: Room::Fixed,
     ways: &[
         Way::ask_reply_only(Wait::Spin, ends::<Spin>),
         Way::ask_reply_only(Wait::SpinYield, ends::<SpinYield>),
@@ -22,8 +22,8 @@ pub(super) const QUEUE: Queue = Queue {
     ],
 };
 
-fn ends<W: Waiting>() -> Result<Ends, Unavailable> {
-    let (caller, callee) = line_waiting(W::default());
+fn ends<W: Waiting>(_: usize) -> Result<Ends, Unavailable> {
+    let (caller, callee) = Options::new().wait(W::default()).line();
     Ok(Ends::two(Asks { caller, answer: 0 }, Answers(callee)))
 }
 
@@ -37,7 +37,7 @@ impl<W: Waiting> Exchange for Asks<W> {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
         // The other end is gone only when the run is over.
-        self.answer = self.caller.call(seq).ok().flatten().unwrap_or(0);
+        self.answer = self.caller.call(seq).unwrap_or(0);
     }
 
     #[inline(always)]

@@ -10,16 +10,24 @@ use threadtoll_machine::clock::Clock;
 use crate::exchange::{CLOSING, Course as Exchanges, Ends, Last, Marks};
 
 use super::stream::{Course, Shared};
-use super::{Streams, Way};
+use super::{CAPACITY, Flow, Streams, Way};
 
-/// Streams at least so many messages from so many senders, in batches of so many.
+/// Streams at least `messages` from `senders` threads in batches of `batch`, through a queue that holds `capacity` if it
+/// is bounded.
 ///
 /// # Errors
 ///
 /// A sentence that says what is wrong.
-pub fn stream(way: &Way, senders: u32, batch: u64, messages: u64) -> Result<(), String> {
+pub fn stream(
+    way: &Way,
+    senders: u32,
+    batch: u64,
+    capacity: u64,
+    messages: u64,
+) -> Result<(), String> {
+    let flow = Flow { senders, batch, capacity: capacity as usize };
     let make = way.stream.ok_or("it does not stream")?;
-    let Streams { senders, mut receiver, round } = make(senders, batch).map_err(|why| why.to_string())?;
+    let Streams { senders, mut receiver, round } = make(flow).map_err(|why| why.to_string())?;
     let shared = Arc::new(Shared::new(senders.len() as u32));
     let (clock, _) = Clock::gate().map_err(|refused| refused.to_string())?;
     // Two courses: the second finds the queue as the first has left it.
@@ -45,8 +53,12 @@ pub fn stream(way: &Way, senders: u32, batch: u64, messages: u64) -> Result<(), 
     for course in courses {
         shared.begin(course);
         let per_stretch = (messages / 2).next_multiple_of(round);
-        let found =
-            receiver.receive(Course { per_stretch, stretches: 1, until: u64::MAX }, &shared, &clock, None);
+        let found = receiver.receive(
+            Course { per_stretch, stretches: 1, until: u64::MAX },
+            &shared,
+            &clock,
+            None,
+        );
         if found.wrong != 0 {
             return Err("a message was wrong, lost or out of order".into());
         }
@@ -56,7 +68,24 @@ pub fn stream(way: &Way, senders: u32, batch: u64, messages: u64) -> Result<(), 
     for sender in sending {
         sent += sender.join().map_err(|_| "a sender panicked")?;
     }
-    if sent == received { Ok(()) } else { Err(format!("{received} of {sent} messages were received")) }
+    if sent == received {
+        Ok(())
+    } else {
+        Err(format!("{received} of {sent} messages were received"))
+    }
+}
+
+/// Addresses of the loops that are measured in a stream of one sender.
+///
+/// # Errors
+///
+/// A sentence that says what is wrong.
+pub fn loops(way: &Way, batch: u64) -> Result<Vec<usize>, String> {
+    let make = way.stream.ok_or("it does not stream")?;
+    let flow = Flow { senders: 1, batch, capacity: CAPACITY as usize };
+    let Streams { senders, receiver, .. } = make(flow).map_err(|why| why.to_string())?;
+    let sending = senders.iter().map(|sender| sender.code());
+    Ok(sending.chain(std::iter::once(receiver.code())).collect())
 }
 
 /// Sends so many messages back and forth.
@@ -66,7 +95,8 @@ pub fn stream(way: &Way, senders: u32, batch: u64, messages: u64) -> Result<(), 
 /// A sentence that says what is wrong.
 pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
     let make = way.ask_reply.ok_or("it does not ask and reply")?;
-    let Ends::Two(mut lead, mut follow) = make().map_err(|why| why.to_string())? else {
+    let Ends::Two(mut lead, mut follow) = make(CAPACITY as usize).map_err(|why| why.to_string())?
+    else {
         return Err("both of its ends are one thread".into());
     };
     let last = Arc::new(Last::default());

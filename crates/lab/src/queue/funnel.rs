@@ -6,15 +6,16 @@ use threadtoll::funnel::{Options, Receiver, Sender};
 use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
 use threadtoll_record::{Origin, Wait};
 
-use super::{Channel, Queue, Sink, Source, Way};
+use super::{Channel, Queue, Room, Sink, Source, Way};
 use crate::mechanism::Unavailable;
 
-pub(super) const QUEUE: Queue = Queue {
+/// `funnel`.
+pub const QUEUE: Queue = Queue {
     name: "funnel",
     origin: Origin::Ours,
     version: threadtoll::VERSION,
     sentence: "threadtoll's funnel: many senders, one receiver, no limit, one ticket a message",
-    bounded: false,
+    room: Room::Unlimited,
     ways: &[
         Way::many_senders::<Unbounded<Spin>>(Wait::Spin).in_batches(),
         Way::many_senders::<Unbounded<SpinYield>>(Wait::SpinYield).in_batches(),
@@ -23,20 +24,23 @@ pub(super) const QUEUE: Queue = Queue {
     ],
 };
 
-struct Unbounded<W>(PhantomData<W>);
+/// A funnel without a limit.
+#[derive(Debug)]
+pub struct Unbounded<W>(PhantomData<W>);
 
 impl<W: Waiting> Channel for Unbounded<W> {
     type Source = To<W>;
     type Sink = From<W>;
 
     fn open(_: usize) -> Result<(To<W>, From<W>), Unavailable> {
-        let (to, from) = Options::new().wait(W::default()).build();
+        let (to, from) = Options::new().wait(W::default()).unbounded();
         Ok((To(to), From(from)))
     }
 }
 
-#[derive(Clone)]
-struct To<W: Waiting>(Sender<u64, W>);
+/// Its sending end.
+#[derive(Clone, Debug)]
+pub struct To<W: Waiting>(Sender<u64, W>);
 
 impl<W: Waiting> Source for To<W> {
     #[inline(always)]
@@ -51,7 +55,9 @@ impl<W: Waiting> Source for To<W> {
     }
 }
 
-struct From<W: Waiting>(Receiver<u64, W>);
+/// Its receiving end.
+#[derive(Debug)]
+pub struct From<W: Waiting>(Receiver<u64, W>);
 
 impl<W: Waiting> Sink for From<W> {
     #[inline(always)]

@@ -6,15 +6,17 @@ use threadtoll::pipe::{Options, Receiver, Sender};
 use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
 use threadtoll_record::{Origin, Wait};
 
-use super::{Channel, Queue, Sink, Source, Way};
+use super::{Channel, Queue, Room, Sink, Slots, Source, Way};
 use crate::mechanism::Unavailable;
 
-pub(super) const BOUNDED: Queue = Queue {
+/// `pipe-bounded`.
+pub const BOUNDED: Queue = Queue {
     name: "pipe-bounded",
     origin: Origin::Ours,
     version: threadtoll::VERSION,
     sentence: "threadtoll's pipe: one sender, one receiver, lines that carry messages and their count",
-    bounded: true,
+    // A line carries seven messages and their count.
+    room: Room::Slots(Slots { messages: 7, bytes: 64, power_of_two: false }),
     ways: &[
         Way::one_sender::<Bounded<Spin>>(Wait::Spin).in_batches(),
         Way::one_sender::<Bounded<SpinYield>>(Wait::SpinYield).in_batches(),
@@ -23,12 +25,13 @@ pub(super) const BOUNDED: Queue = Queue {
     ],
 };
 
-pub(super) const UNBOUNDED: Queue = Queue {
+/// `pipe`.
+pub const UNBOUNDED: Queue = Queue {
     name: "pipe",
     origin: Origin::Ours,
     version: threadtoll::VERSION,
     sentence: "the same without a limit: its sender never waits",
-    bounded: false,
+    room: Room::Unlimited,
     ways: &[
         Way::one_sender::<Unbounded<Spin>>(Wait::Spin).in_batches(),
         Way::one_sender::<Unbounded<SpinYield>>(Wait::SpinYield).in_batches(),
@@ -37,31 +40,37 @@ pub(super) const UNBOUNDED: Queue = Queue {
     ],
 };
 
-struct Bounded<W>(PhantomData<W>);
+/// A pipe that holds a limited number of messages.
+#[derive(Debug)]
+pub struct Bounded<W>(PhantomData<W>);
 
 impl<W: Waiting> Channel for Bounded<W> {
     type Source = To<W>;
     type Sink = From<W>;
 
     fn open(capacity: usize) -> Result<(To<W>, From<W>), Unavailable> {
-        let (to, from) = Options::new().wait(W::default()).bounded(capacity);
+        let (to, from) = Options::new().wait(W::default()).reserve().bounded(capacity);
         Ok((To(to), From(from)))
     }
 }
 
-struct Unbounded<W>(PhantomData<W>);
+/// A pipe without a limit.
+#[derive(Debug)]
+pub struct Unbounded<W>(PhantomData<W>);
 
 impl<W: Waiting> Channel for Unbounded<W> {
     type Source = To<W>;
     type Sink = From<W>;
 
     fn open(_: usize) -> Result<(To<W>, From<W>), Unavailable> {
-        let (to, from) = Options::new().wait(W::default()).unbounded();
+        let (to, from) = Options::new().wait(W::default()).reserve().unbounded();
         Ok((To(to), From(from)))
     }
 }
 
-struct To<W: Waiting>(Sender<u64, W>);
+/// The sending end of either.
+#[derive(Debug)]
+pub struct To<W: Waiting>(Sender<u64, W>);
 
 impl<W: Waiting> Source for To<W> {
     #[inline(always)]
@@ -76,7 +85,9 @@ impl<W: Waiting> Source for To<W> {
     }
 }
 
-struct From<W: Waiting>(Receiver<u64, W>);
+/// The receiving end of either.
+#[derive(Debug)]
+pub struct From<W: Waiting>(Receiver<u64, W>);
 
 impl<W: Waiting> Sink for From<W> {
     #[inline(always)]

@@ -13,11 +13,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Origin, Wait};
 
+use crate::exchange::on_a_line;
 use crate::mechanism::Unavailable;
 
-use super::stream::{Course, Received, Receives, Sends, Shared, Streams, receive_course};
+use super::stream::{Course, Marks, Received, Receives, Sends, Shared, Streams, receive_course};
 use super::words::{count_up, sum};
-use super::{Queue, Way};
+use super::{Flow, Queue, Room, Way};
 
 /// The words of a block: 4, 16, 64 and 256 KiB.
 pub(crate) const BLOCKS: [u64; 4] = [512, 2048, 8192, 32_768];
@@ -27,7 +28,7 @@ pub(super) const QUEUE: Queue = Queue {
     origin: Origin::Raw,
     version: env!("CARGO_PKG_VERSION"),
     sentence: "no queue but the limit of any: whole blocks of 4 to 256 KiB copied from core to core",
-    bounded: true,
+    room: Room::Fixed,
     ways: &[Way::stream_only(Wait::Spin, make)],
 };
 
@@ -36,8 +37,8 @@ const LINE: usize = 128;
 /// The largest block that is made: whoever reads a plan from a file should not run out of memory.
 const MOST_WORDS: u64 = 1 << 24;
 
-fn make(_: u32, words: u64) -> Result<Streams, Unavailable> {
-    let words = words.clamp(1, MOST_WORDS) as usize;
+fn make(flow: Flow) -> Result<Streams, Unavailable> {
+    let words = flow.batch.clamp(1, MOST_WORDS) as usize;
     let memory = Arc::new(Memory::new(words));
     let writer = Writer { memory: Arc::clone(&memory), block: 1 };
     Ok(Streams {
@@ -115,7 +116,9 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// What the words of a block sum up to.
 fn sum_of(block: u64, words: u64) -> u64 {
-    first_of(block).wrapping_mul(words).wrapping_add((words.wrapping_sub(1)).wrapping_mul(words) / 2)
+    first_of(block)
+        .wrapping_mul(words)
+        .wrapping_add((words.wrapping_sub(1)).wrapping_mul(words) / 2)
 }
 
 struct Writer {
@@ -127,6 +130,7 @@ impl Sends for Writer {
     fn enter(&mut self) {}
 
     fn send(&mut self, sender: usize, shared: &Shared) -> u64 {
+        on_a_line();
         let memory = &*self.memory;
         let words = memory.words as u64;
         let begin = self.block;
@@ -142,8 +146,9 @@ impl Sends for Writer {
                 shared.announce(sender, (block - begin + 1) * words);
             }
             // SAFETY: the flag says that the buffer is the writer's, it is as long, and every word of it is initialised.
-            let buffer =
-                unsafe { std::slice::from_raw_parts_mut(memory.buffer(block).as_ptr(), memory.words) };
+            let buffer = unsafe {
+                std::slice::from_raw_parts_mut(memory.buffer(block).as_ptr(), memory.words)
+            };
             count_up(buffer, first_of(block));
             flag.store(block, Ordering::Release);
             self.block += 1;
@@ -151,6 +156,10 @@ impl Sends for Writer {
                 return (self.block - begin) * words;
             }
         }
+    }
+
+    fn code(&self) -> usize {
+        Self::send as *const () as usize
     }
 }
 
@@ -169,28 +178,48 @@ impl Receives for Reader {
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received {
+        let words = self.memory.words as u64;
+        receive_course(course, words, shared, Marks::new(clock, times), |course, marks| {
+            self.stretches(course, marks)
+        })
+    }
+
+    fn code(&self) -> usize {
+        Self::stretches as *const () as usize
+    }
+}
+
+impl Reader {
+    #[inline(never)]
+    fn stretches(&mut self, course: Course, marks: &mut Marks<'_>) -> Received {
+        on_a_line();
         let memory = &*self.memory;
         let words = memory.words as u64;
         let mut block = self.block;
-        let received = receive_course(course, words, shared, clock, times, |messages| {
-            let mut wrong = 0;
-            for _ in 0..messages / words {
+        let mut wrong = 0;
+        let mut messages = 0;
+        for _ in 0..course.stretches {
+            for _ in 0..course.per_stretch / words {
                 let flag = memory.flag(block);
                 // Acquire: with the writer's release, so that all of the block is there.
                 while flag.load(Ordering::Acquire) != block {
                     std::hint::spin_loop();
                 }
                 // SAFETY: the flag says that the buffer is the reader's, it is as long, and every word of it is initialised.
-                let buffer =
-                    unsafe { std::slice::from_raw_parts(memory.buffer(block).as_ptr(), memory.words) };
+                let buffer = unsafe {
+                    std::slice::from_raw_parts(memory.buffer(block).as_ptr(), memory.words)
+                };
                 wrong |= sum(buffer) ^ sum_of(block, words);
                 flag.store(0, Ordering::Release);
                 block += 1;
             }
-            wrong
-        });
+            messages += course.per_stretch;
+            if marks.mark() >= course.until {
+                break;
+            }
+        }
         self.block = block;
-        received
+        Received { messages, wrong }
     }
 }
 
@@ -205,7 +234,11 @@ mod tests {
             for block in [1, 2, 1 << 40] {
                 count_up(&mut buffer, first_of(block));
                 assert_eq!(sum(&buffer), sum_of(block, words as u64));
-                assert_ne!(sum(&buffer), sum_of(block + 2, words as u64), "the block before in this buffer");
+                assert_ne!(
+                    sum(&buffer),
+                    sum_of(block + 2, words as u64),
+                    "the block before in this buffer"
+                );
                 buffer[words / 2] ^= 1;
                 assert_ne!(sum(&buffer), sum_of(block, words as u64));
             }

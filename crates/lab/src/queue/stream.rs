@@ -20,10 +20,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use threadtoll_machine::clock::Clock;
 
+use crate::exchange::on_a_line;
 use crate::mechanism::Unavailable;
 
 use super::words::{count_up, difference};
-use super::{CAPACITY, Channel, MOST_SENDERS, Scenario, Sink, Source};
+use super::{Channel, Flow, MOST_SENDERS, Scenario, Sink, Source};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "stream",
@@ -32,8 +33,8 @@ pub(super) const SCENARIO: Scenario = Scenario {
     streams: true,
 };
 
-/// The largest batch where nobody asks for another: a quarter of a bounded queue, so that both ends find work while the
-/// other has a batch in hand.
+/// The largest batch where nobody asks for another: a small part of a bounded queue, so that both ends find work while
+/// the other has a batch in hand.
 pub const BATCH: u64 = 256;
 /// Messages between two looks at whether to go on, where they go one at a time.
 const ROUND: u64 = 64;
@@ -107,7 +108,11 @@ impl Shared {
         while self.course.0.load(Ordering::Acquire) < course {
             looks += 1;
             // The receiver may need this very CPU to get there.
-            if looks.is_multiple_of(256) { std::thread::yield_now() } else { std::hint::spin_loop() }
+            if looks.is_multiple_of(256) {
+                std::thread::yield_now()
+            } else {
+                std::hint::spin_loop()
+            }
         }
     }
 
@@ -150,6 +155,8 @@ pub(crate) trait Sends: Send {
     fn enter(&mut self);
     /// Sends until it sees that it is to stop, and gives the number of messages.
     fn send(&mut self, sender: usize, shared: &Shared) -> u64;
+    /// Address of the measured loop.
+    fn code(&self) -> usize;
 }
 
 /// The receiving end, likewise.
@@ -163,23 +170,22 @@ pub(crate) trait Receives: Send {
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received;
+    /// Address of the measured loop.
+    fn code(&self) -> usize;
 }
 
 /// The stream of a queue with one sender.
-pub(super) fn one_sender<C: Channel>(_: u32, batch: u64) -> Result<Streams, Unavailable> {
-    let (source, sink) = C::open(CAPACITY)?;
-    Ok(streams(vec![source], sink, batch))
+pub(super) fn one_sender<C: Channel>(flow: Flow) -> Result<Streams, Unavailable> {
+    let (source, sink) = C::open(flow.capacity)?;
+    Ok(streams(vec![source], sink, flow.batch))
 }
 
 /// The stream of a queue whose sending end is cloned for each sender.
-pub(super) fn many_senders<C: Channel<Source: Clone>>(
-    senders: u32,
-    batch: u64,
-) -> Result<Streams, Unavailable> {
-    let (source, sink) = C::open(CAPACITY)?;
-    let mut sources: Vec<C::Source> = (1..senders).map(|_| source.clone()).collect();
+pub(super) fn many_senders<C: Channel<Source: Clone>>(flow: Flow) -> Result<Streams, Unavailable> {
+    let (source, sink) = C::open(flow.capacity)?;
+    let mut sources: Vec<C::Source> = (1..flow.senders).map(|_| source.clone()).collect();
     sources.push(source);
-    Ok(streams(sources, sink, batch))
+    Ok(streams(sources, sink, flow.batch))
 }
 
 fn streams<So: Source, Si: Sink>(sources: Vec<So>, sink: Si, batch: u64) -> Streams {
@@ -237,6 +243,7 @@ impl<S: Source, const BATCHED: bool> Sends for Sending<S, BATCHED> {
     }
 
     fn send(&mut self, sender: usize, shared: &Shared) -> u64 {
+        on_a_line();
         let buffer = &mut self.buffer;
         let mut next = self.next;
         let begin = next;
@@ -267,10 +274,14 @@ impl<S: Source, const BATCHED: bool> Sends for Sending<S, BATCHED> {
         self.next = next;
         next - begin
     }
+
+    fn code(&self) -> usize {
+        Self::send as *const () as usize
+    }
 }
 
 /// What is due next, by sender.
-trait Due: Send {
+trait Due: Copy + Send {
     fn new() -> Self;
     /// Compares a message with what is due: 0 if it is that.
     fn check(&mut self, message: u64) -> u64;
@@ -283,6 +294,7 @@ trait Due: Send {
 }
 
 /// From one sender.
+#[derive(Clone, Copy)]
 struct One(u64);
 
 impl Due for One {
@@ -306,6 +318,7 @@ impl Due for One {
 }
 
 /// From several.
+#[derive(Clone, Copy)]
 struct Many([u64; MOST_SENDERS as usize]);
 
 impl Due for Many {
@@ -335,9 +348,37 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
     fn new(sink: S, round: u64) -> Self {
         Receiving { sink: Some(sink), due: D::new(), round }
     }
+
+    /// Receives the stretches of a course.
+    ///
+    /// The receiver's only measured loop. Not inlined: in the course around it, which needs it three times, it competed
+    /// for registers and came out differently in each crate that compiled it.
+    #[inline(never)]
+    fn stretches(&mut self, course: Course, marks: &mut Marks<'_>) -> Received {
+        on_a_line();
+        let mut due = self.due;
+        let (messages, wrong) = with(
+            &mut self.sink,
+            #[inline(always)]
+            |sink| {
+                let mut wrong = 0;
+                let mut messages = 0;
+                for _ in 0..course.stretches {
+                    wrong |= stretch::<S, D, BATCHED>(sink, &mut due, course.per_stretch);
+                    messages += course.per_stretch;
+                    if marks.mark() >= course.until {
+                        break;
+                    }
+                }
+                (messages, wrong)
+            },
+        );
+        self.due = due;
+        Received { messages, wrong }
+    }
 }
 
-/// Receives so many messages and gives the bits in which they were wrong.
+/// Receives this number of messages and gives the bits in which they were wrong.
 #[inline(always)]
 fn stretch<S: Sink, D: Due, const BATCHED: bool>(sink: &mut S, due: &mut D, messages: u64) -> u64 {
     let mut wrong = 0;
@@ -372,54 +413,60 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receives for Receiving<S, D, BATCHED>
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received {
-        let (due, round) = (&mut self.due, self.round);
-        with(
-            &mut self.sink,
-            #[inline(always)]
-            |sink| {
-                receive_course(course, round, shared, clock, times, |messages| {
-                    stretch::<S, D, BATCHED>(sink, due, messages)
-                })
-            },
-        )
+        receive_course(course, self.round, shared, Marks::new(clock, times), |course, marks| {
+            self.stretches(course, marks)
+        })
+    }
+
+    fn code(&self) -> usize {
+        Self::stretches as *const () as usize
     }
 }
 
-/// The receiver's course, around whatever receives a number of messages and tells what was wrong with them.
-#[inline(always)]
+/// Where the marks of a course go.
+pub(super) struct Marks<'a> {
+    clock: &'a Clock,
+    /// `None` if they are not kept.
+    times: Option<&'a mut Vec<u64>>,
+}
+
+impl<'a> Marks<'a> {
+    pub(super) fn new(clock: &'a Clock, times: Option<&'a mut Vec<u64>>) -> Self {
+        Marks { clock, times }
+    }
+
+    /// Marks the end of a stretch, and tells the time.
+    #[inline(always)]
+    pub(super) fn mark(&mut self) -> u64 {
+        let now = self.clock.stamp();
+        if let Some(times) = &mut self.times {
+            times.push(now);
+        }
+        now
+    }
+}
+
+/// The receiver's course, around whatever receives stretches and tells what was wrong with them.
 pub(super) fn receive_course(
     course: Course,
     round: u64,
     shared: &Shared,
-    clock: &Clock,
-    times: Option<&mut Vec<u64>>,
-    mut stretch: impl FnMut(u64) -> u64,
+    mut marks: Marks<'_>,
+    mut stretches: impl FnMut(Course, &mut Marks<'_>) -> Received,
 ) -> Received {
-    let settling = SETTLING.next_multiple_of(round);
-    let mut wrong = stretch(settling);
-    let mut messages = settling;
-    let mut unkept = Vec::new();
-    let keep = times.is_some();
-    let times = times.unwrap_or(&mut unkept);
-    let mut mark = |now: u64| {
-        if keep {
-            times.push(now);
-        }
+    let unkept = |per_stretch| Course { per_stretch, stretches: 1, until: 0 };
+    let mut unmarked = Marks::new(marks.clock, None);
+    let mut all = stretches(unkept(SETTLING.next_multiple_of(round)), &mut unmarked);
+    let mut add = |more: Received| {
+        all.messages += more.messages;
+        all.wrong |= more.wrong;
+        all.messages
     };
-    mark(clock.stamp());
-    for _ in 0..course.stretches {
-        wrong |= stretch(course.per_stretch);
-        messages += course.per_stretch;
-        let now = clock.stamp();
-        mark(now);
-        if now >= course.until {
-            break;
-        }
-    }
+    marks.mark();
+    let mut messages = add(stretches(course, &mut marks));
     shared.stop();
     while shared.total() != Some(messages) {
-        wrong |= stretch(round);
-        messages += round;
+        messages = add(stretches(unkept(round), &mut unmarked));
     }
-    Received { messages, wrong }
+    all
 }

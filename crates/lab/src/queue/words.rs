@@ -62,7 +62,12 @@ mod tests {
             for first in [1, u64::MAX - 10] {
                 let mut words = vec![0; length];
                 count_up(&mut words, first);
-                assert!(words.iter().zip(0u64..).all(|(word, index)| *word == first.wrapping_add(index)));
+                assert!(
+                    words
+                        .iter()
+                        .zip(0u64..)
+                        .all(|(word, index)| *word == first.wrapping_add(index))
+                );
                 assert_eq!(difference(&words, first), 0);
                 let all = words.iter().fold(0u64, |sum, word| sum.wrapping_add(*word));
                 assert_eq!(sum(&words), all);

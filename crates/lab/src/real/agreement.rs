@@ -24,7 +24,8 @@ pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, La
     let Some(mechanism) = mechanism::find("atomic-store") else { return Ok(f64::INFINITY) };
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
     let make = Box::new(move || mechanism.make(&settings));
-    let mut pair = Pair::start(clock, mechanism.name, make, Placement::Pinned, vec![first], vec![second])?;
+    let mut pair =
+        Pair::start(clock, mechanism.name, make, Placement::Pinned, vec![first], vec![second])?;
     let job = Job {
         first: 1,
         warm_up: clock.ticks(WARM_UP_NS),

@@ -17,7 +17,10 @@ pub(super) struct Awake(Resting);
 impl Awake {
     pub(super) fn start(cpus: &[u32]) -> Result<Self, LabError> {
         let refused = |cpu: u32| {
-            move |error: place::PlaceError| LabError::Place { cpus: vec![cpu], reason: error.to_string() }
+            move |error: place::PlaceError| LabError::Place {
+                cpus: vec![cpu],
+                reason: error.to_string(),
+            }
         };
         Resting::start(cpus.to_vec(), move |cpu| {
             place::pin_to(&[cpu]).map_err(refused(cpu))?;

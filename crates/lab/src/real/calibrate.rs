@@ -136,7 +136,11 @@ impl Calibrator {
                 let shape = |ns: f64| shape(subject.spread, ns * slower);
                 let (hold_ns, think_ns) = (subject.hold_ns as f64, subject.think_ns as f64);
                 // At nanoseconds a cycle the loop is work too, with a lock and without it.
-                (shape(hold_ns), shape(think_ns + alone.loop_ns), hold_ns + think_ns + alone.loop_ns)
+                (
+                    shape(hold_ns),
+                    shape(think_ns + alone.loop_ns),
+                    hold_ns + think_ns + alone.loop_ns,
+                )
             }
             Work::Sleep => {
                 let slept = self.slept(cell, subject, 1)?;
@@ -145,11 +149,16 @@ impl Calibrator {
                 // Where a lock is never free, no more threads than this ever sleep at a time.
                 let unhindered = subject.cycle_ns().div_ceil(subject.hold_ns.max(1)).max(1);
                 let shared = read_share > 0.0 || named.handing() == Handing::Nothing;
-                let most = if shared { u64::MAX } else { unhindered.saturating_mul(named.stripes.into()) };
+                let most =
+                    if shared { u64::MAX } else { unhindered.saturating_mul(named.stripes.into()) };
                 let asleep = u64::from(subject.threads).min(most) as u32;
                 let together = self.slept(cell, subject, asleep)?;
                 let shape = |ns: u64, over: &[f64]| slept_shape(subject.spread, ns as f64, over);
-                (shape(subject.hold_ns, &together.hold), shape(subject.think_ns, &together.think), alone_ns)
+                (
+                    shape(subject.hold_ns, &together.hold),
+                    shape(subject.think_ns, &together.think),
+                    alone_ns,
+                )
             }
         };
         let (Some(mut hold), Some(mut think)) = (hold, think) else {
@@ -172,15 +181,24 @@ impl Calibrator {
             let travels_ns = (met_ns - pair_ns).max(0.0);
             think = think.with_mean(think.mean_ns() + travels_ns).unwrap_or(think);
         }
-        let handed =
-            if counts || subject.threads == 1 { Vec::new() } else { self.handed(cell, subject, named)? };
+        let handed = if counts || subject.threads == 1 {
+            Vec::new()
+        } else {
+            self.handed(cell, subject, named)?
+        };
         let calibration = Passing::of(named.handing(), &handed).and_then(|passing| {
             calibration(subject, cpus, named, (hold, think), alone_ns, pair_ns, &passing)
         });
         Ok(Found { lengths, calibration: calibration.ok() })
     }
 
-    fn crew(&self, name: &str, named: Named, work: Work, places: &[Vec<u32>]) -> Result<Crew, LabError> {
+    fn crew(
+        &self,
+        name: &str,
+        named: Named,
+        work: Work,
+        places: &[Vec<u32>],
+    ) -> Result<Crew, LabError> {
         Crew::start(&self.clock, name, named, work, places, self.patience)
     }
 
@@ -224,8 +242,13 @@ impl Calibrator {
 
     fn units_of_work(&self, places: &[Vec<u32>]) -> Result<Crew, LabError> {
         let mut crew = self.crew("units of work", NO_LOCK, Work::Spin, places)?;
-        let lengths =
-            Lengths { spread: [Spread::Fixed; 2], hold: 0.0, think: LONG_UNITS, stripes: 1, read_share: 0.0 };
+        let lengths = Lengths {
+            spread: [Spread::Fixed; 2],
+            hold: 0.0,
+            think: LONG_UNITS,
+            stripes: 1,
+            read_share: 0.0,
+        };
         crew.prepare(lengths, 1)?;
         Ok(crew)
     }
@@ -290,14 +313,24 @@ impl Calibrator {
     }
 
     /// What all threads together do in a nanosecond: the middle one of some slices.
-    fn rate(&self, crew: &mut Crew, lengths: Lengths, of: impl Fn(&Done) -> f64) -> Result<f64, LabError> {
+    fn rate(
+        &self,
+        crew: &mut Crew,
+        lengths: Lengths,
+        of: impl Fn(&Done) -> f64,
+    ) -> Result<f64, LabError> {
         crew.prepare(lengths, 1)?;
         let rates = (0..SLICES).map(|_| self.slice(crew, 64, &of));
         Ok(middle(rates.collect::<Result<_, _>>()?))
     }
 
     /// What all threads together do in a nanosecond of one slice.
-    fn slice(&self, crew: &mut Crew, batch: u32, of: impl Fn(&Done) -> f64) -> Result<f64, LabError> {
+    fn slice(
+        &self,
+        crew: &mut Crew,
+        batch: u32,
+        of: impl Fn(&Done) -> f64,
+    ) -> Result<f64, LabError> {
         self.slice_on(crew, 0..crew.threads(), batch, of)
     }
 
@@ -416,12 +449,16 @@ impl Calibrator {
     }
 
     /// By how much the sleeps of so many threads are too long that share no lock.
-    fn slept(&mut self, cell: &Cell, subject: &LockSubject, threads: u32) -> Result<Slept, LabError> {
+    fn slept(
+        &mut self,
+        cell: &Cell,
+        subject: &LockSubject,
+        threads: u32,
+    ) -> Result<Slept, LabError> {
         let (hold_ns, think_ns) = (subject.hold_ns, subject.think_ns);
-        let known = self
-            .slept
-            .iter()
-            .find(|(count, hold, think, _)| (*count, *hold, *think) == (threads, hold_ns, think_ns));
+        let known = self.slept.iter().find(|(count, hold, think, _)| {
+            (*count, *hold, *think) == (threads, hold_ns, think_ns)
+        });
         if let Some((.., known)) = known {
             return Ok(known.clone());
         }
@@ -448,7 +485,8 @@ impl Calibrator {
             (meant > 0).then(|| self.clock.ns(end.saturating_sub(begin)) - meant as f64)
         };
         let mut slept = Slept::default();
-        for Taken { free, want, got, released, think, hold } in parts.into_iter().flat_map(|part| part.taken)
+        for Taken { free, want, got, released, think, hold } in
+            parts.into_iter().flat_map(|part| part.taken)
         {
             slept.hold.extend(over(got, released, hold));
             slept.think.extend(over(free, want, think));

@@ -128,8 +128,11 @@ impl Crew {
     ) -> Result<Self, LabError> {
         let unavailable = |reason| LabError::Unavailable { mechanism: name.to_string(), reason };
         let contenders = named.contenders(places.len()).map_err(unavailable)?;
-        let placement =
-            if places.iter().any(|cpus| cpus.len() > 1) { Placement::Free } else { Placement::Pinned };
+        let placement = if places.iter().any(|cpus| cpus.len() > 1) {
+            Placement::Free
+        } else {
+            Placement::Pinned
+        };
         let mut crew = Crew {
             name: name.to_string(),
             placement,
@@ -158,8 +161,9 @@ impl Crew {
     pub(super) fn prepare(&mut self, lengths: Lengths, seed: u64) -> Result<(), LabError> {
         let now = self.clock.stamp();
         let window = Window { begin: now, from: now, until: now };
-        let tasks =
-            (0..self.hands.len() as u64).map(|index| Task::Prepare(lengths, seed ^ (index << 32))).collect();
+        let tasks = (0..self.hands.len() as u64)
+            .map(|index| Task::Prepare(lengths, seed ^ (index << 32)))
+            .collect();
         self.run(tasks, window, Duration::ZERO).map(drop)
     }
 
@@ -204,12 +208,13 @@ impl Crew {
             .iter()
             .zip(tasks)
             .all(|(hand, task)| hand.jobs.send(Job { task, begin, from, until }).is_ok());
-        let answer =
-            |hand: &Hand| match hand.answers.recv_timeout(deadline.saturating_duration_since(Instant::now()))
-            {
-                Ok(Answer::Done(part)) => Some(*part),
-                Ok(Answer::Ready | Answer::Failed(_)) | Err(_) => None,
-            };
+        let answer = |hand: &Hand| match hand
+            .answers
+            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        {
+            Ok(Answer::Done(part)) => Some(*part),
+            Ok(Answer::Ready | Answer::Failed(_)) | Err(_) => None,
+        };
         let parts: Option<Vec<Part>> = hands.iter().map(answer).collect();
         match parts.filter(|_| sent) {
             Some(parts) => Ok(parts),
@@ -271,7 +276,8 @@ impl Hand {
             .name("threadtoll-contend".into())
             .spawn(move || {
                 if let Err(error) = place::pin_to(&cpus) {
-                    let _ = answers.send(Answer::Failed(LabError::Place { reason: error.to_string(), cpus }));
+                    let _ = answers
+                        .send(Answer::Failed(LabError::Place { reason: error.to_string(), cpus }));
                     return;
                 }
                 sleep_exactly();
@@ -283,8 +289,15 @@ impl Hand {
                     return;
                 }
                 while let Ok(job) = take_jobs.recv() {
-                    let part =
-                        do_job(&clock, &mut *contender, &mut labour, &mut picks, &mut taken, &probe, job);
+                    let part = do_job(
+                        &clock,
+                        &mut *contender,
+                        &mut labour,
+                        &mut picks,
+                        &mut taken,
+                        &probe,
+                        job,
+                    );
                     if answers.send(Answer::Done(Box::new(part))).is_err() {
                         return;
                     }
@@ -327,7 +340,9 @@ fn do_job(
             contender.tasks(course, &left, labour, taken);
             part.done.all = taken.len() as u64;
         }
-        Task::LetWait(meeting, rounds, sleeps) => contender.let_wait(clock, &meeting, &rounds, sleeps),
+        Task::LetWait(meeting, rounds, sleeps) => {
+            contender.let_wait(clock, &meeting, &rounds, sleeps)
+        }
         Task::Wait(meeting, rounds) => contender.wait(clock, &meeting, rounds, &mut part.passed),
     }
     part.thread = probe.sample_after().delta(&before);
@@ -378,7 +393,8 @@ impl Contending {
     pub(super) fn open(opening: Opening<'_>, subject: &LockSubject) -> Result<Self, LabError> {
         let Opening { clock, planned, allowed, patience, .. } = opening;
         let cell = &planned.cell;
-        let named = Named::parse(&subject.lock).map_err(|_| LabError::UnknownLock(subject.lock.clone()))?;
+        let named =
+            Named::parse(&subject.lock).map_err(|_| LabError::UnknownLock(subject.lock.clone()))?;
         let in_turn = subject.is_alone() && cell.placement == Placement::Pinned;
         let hands = if in_turn { cell.cpus.len() as u32 } else { subject.threads };
         let places = places(cell.placement, &cell.cpus, hands);
@@ -405,7 +421,11 @@ impl Contending {
         self.found.as_ref().and_then(|found| found.calibration.clone())
     }
 
-    pub(super) fn block(&mut self, kind: BlockKind, start_ticks: u64) -> Result<Measured, LabError> {
+    pub(super) fn block(
+        &mut self,
+        kind: BlockKind,
+        start_ticks: u64,
+    ) -> Result<Measured, LabError> {
         let deadline = Instant::now() + self.crew.patience;
         loop {
             let measured = self.attempt(kind, start_ticks)?;
@@ -430,7 +450,9 @@ impl Contending {
         let at_once = hands / turns;
         let before = self.around.go();
         let done: Result<Vec<Turn>, LabError> = (0..turns)
-            .map(|turn| self.turn(kind, start_ticks, turn * at_once..(turn + 1) * at_once, turns as u64))
+            .map(|turn| {
+                self.turn(kind, start_ticks, turn * at_once..(turn + 1) * at_once, turns as u64)
+            })
             .collect();
         let system = self.around.rest(&before);
         let mut done = done?;
@@ -462,13 +484,15 @@ impl Contending {
         let budget = &self.planned.budget;
         let told = hands.len();
         // A turn that is shorter than a few cycles would show nothing.
-        let part_ns =
-            |length_ns: u64| (length_ns / turns).max(if turns > 1 { CYCLES_A_TURN * cycle_ns } else { 1 });
+        let part_ns = |length_ns: u64| {
+            (length_ns / turns).max(if turns > 1 { CYCLES_A_TURN * cycle_ns } else { 1 })
+        };
         let warm_up_ns = (WARM_UP_CYCLES * cycle_ns).clamp(WARM_UP_NS, LONGEST_WARM_UP_NS);
         let (task, window, longer) = if let Some(tasks) = self.subject.tasks {
             let tasks = tasks.div_ceil(turns);
             let left = Arc::new(AtomicU64::new(tasks));
-            let longest = Duration::from_nanos(tasks.saturating_mul(cycle_ns).saturating_mul(5).min(1 << 60));
+            let longest =
+                Duration::from_nanos(tasks.saturating_mul(cycle_ns).saturating_mul(5).min(1 << 60));
             let window = Window { until: u64::MAX, ..self.crew.window_for(told, 0, 0) };
             (Task::Tasks(left, tasks as usize + 1), window, longest)
         } else if kind == BlockKind::Stretch {
@@ -512,7 +536,12 @@ impl Contending {
             (window.begin, parts.iter().filter_map(last).max().unwrap_or(window.begin) + 1)
         } else {
             // Where a thread had no room left, what came after is not known of it.
-            let known = parts.iter().filter(|part| part.full).filter_map(last).min().unwrap_or(window.until);
+            let known = parts
+                .iter()
+                .filter(|part| part.full)
+                .filter_map(last)
+                .min()
+                .unwrap_or(window.until);
             (window.from, window.until.min(known.max(window.from + 1)))
         };
         let threads: Vec<Vec<Taken>> = parts.into_iter().map(|part| part.taken).collect();
@@ -564,7 +593,11 @@ fn joined(mut parts: Vec<Contended>) -> Contended {
         // One thread alone waits for nobody.
         seen: None,
     };
-    Contended { block, elapsed_ns: parts.iter().map(|part| part.elapsed_ns).sum(), waits: Vec::new() }
+    Contended {
+        block,
+        elapsed_ns: parts.iter().map(|part| part.elapsed_ns).sum(),
+        waits: Vec::new(),
+    }
 }
 
 /// A run of tasks is counted as a whole: its last stretches have no acquisition after them, and what stands in their place is

@@ -17,7 +17,10 @@ pub fn lacking() -> Lacking {
         Some((mechanism.name, format!("this machine refuses it: {reason}")))
     });
     // On a thread of its own, which without privilege could not get its priority back.
-    let awake = match thread::Builder::new().spawn(place::set_idle_priority).map(thread::JoinHandle::join) {
+    let awake = match thread::Builder::new()
+        .spawn(place::set_idle_priority)
+        .map(thread::JoinHandle::join)
+    {
         Ok(Ok(Err(error))) => Some(error.to_string()),
         // What else can fail will fail again, and louder, when it is measured.
         _ => None,

@@ -36,11 +36,13 @@ pub fn stretch_cost(
 ) -> Result<Vec<StretchCost>, LabError> {
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
     let make = Box::new(move || mechanism.make(&settings));
-    let mut pair = Pair::start(clock, mechanism.name, make, Placement::Pinned, vec![cpus.0], vec![cpus.1])?;
+    let mut pair =
+        Pair::start(clock, mechanism.name, make, Placement::Pinned, vec![cpus.0], vec![cpus.1])?;
     let mut first = 1;
     let warm_up = clock.ticks(WARM_UP_NS);
     let mut mean_ns = |stretches: u64, per_stretch: u64| -> Result<f64, LabError> {
-        let job = Job { first, warm_up, stretches, per_stretch, length: u64::MAX, watch: Watch::Nothing };
+        let job =
+            Job { first, warm_up, stretches, per_stretch, length: u64::MAX, watch: Watch::Nothing };
         let report = pair.run(job, PATIENCE + block * 50)?;
         first = report.next;
         let ticks = report
@@ -54,8 +56,8 @@ pub fn stretch_cost(
     let mut costs = Vec::new();
     for index in 0..pairs {
         let per_stretch = per_stretch(stamp_ns, typical_ns);
-        let stretches =
-            (block.as_nanos() as f64 / (typical_ns * per_stretch as f64)).clamp(2.0, 100_000.0) as u64;
+        let stretches = (block.as_nanos() as f64 / (typical_ns * per_stretch as f64))
+            .clamp(2.0, 100_000.0) as u64;
         let (bare_ns, stretched_ns) = if index % 2 == 0 {
             let bare = mean_ns(1, stretches * per_stretch)?;
             (bare, mean_ns(stretches, per_stretch)?)

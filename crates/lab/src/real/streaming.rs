@@ -99,7 +99,9 @@ impl Crew {
                 let worker = Worker::start("send", cpus, move |setup| {
                     sender.enter();
                     entered.wait();
-                    setup.serve(|job, _, _, probe| send_part(&mut *sender, index, &shared, job, probe));
+                    setup.serve(|job, _, _, probe| {
+                        send_part(&mut *sender, index, &shared, job, probe)
+                    });
                 });
                 match worker {
                     Ok(worker) => crew.senders.push(worker),
@@ -200,7 +202,13 @@ fn receive_part(
     }
 }
 
-fn send_part(sender: &mut dyn Sends, index: usize, shared: &Shared, job: Job, probe: &ThreadProbe) -> Found {
+fn send_part(
+    sender: &mut dyn Sends,
+    index: usize,
+    shared: &Shared,
+    job: Job,
+    probe: &ThreadProbe,
+) -> Found {
     shared.await_begin(job.course);
     sender.send(index, shared);
     let before = probe.sample();
@@ -225,7 +233,9 @@ impl Places {
                 senders: (0..senders as usize).map(|index| vec![own[index % own.len()]]).collect(),
                 receiver: vec![*receiver],
             },
-            (_, cpus) => Places { senders: vec![cpus.to_vec(); senders as usize], receiver: cpus.to_vec() },
+            (_, cpus) => {
+                Places { senders: vec![cpus.to_vec(); senders as usize], receiver: cpus.to_vec() }
+            }
         }
     }
 }
@@ -279,13 +289,20 @@ impl Streaming {
 
     fn learn(&mut self, report: &Report, per_stretch: u64) {
         let messages = report.times.len().saturating_sub(1) as u64 * per_stretch;
-        if let (Some(first), Some(last), 1..) = (report.times.first(), report.times.last(), messages) {
+        if let (Some(first), Some(last), 1..) =
+            (report.times.first(), report.times.last(), messages)
+        {
             let elapsed_ns = self.clock.ns(last.saturating_sub(*first));
             self.message_ns = (elapsed_ns / messages as f64).max(0.01);
         }
     }
 
-    fn run(&mut self, warm_up_ns: f64, per_stretch: u64, length_ns: f64) -> Result<Report, LabError> {
+    fn run(
+        &mut self,
+        warm_up_ns: f64,
+        per_stretch: u64,
+        length_ns: f64,
+    ) -> Result<Report, LabError> {
         let job = Job {
             course: 0,
             warm_up: self.clock.ticks(warm_up_ns),
@@ -321,8 +338,11 @@ impl Streaming {
         system: SystemCounters,
         start_ticks: u64,
     ) -> Measured {
-        let stretches_ps: Vec<u64> =
-            report.times.windows(2).map(|pair| self.clock.ps(pair[1].saturating_sub(pair[0]))).collect();
+        let stretches_ps: Vec<u64> = report
+            .times
+            .windows(2)
+            .map(|pair| self.clock.ps(pair[1].saturating_sub(pair[0])))
+            .collect();
         let spins = self.class == Class::Spin;
         let gap_ns = spins.then(|| gap::vanished_ps(&stretches_ps) / 1000);
         let (cost, disturbance) = account(&report.threads, system, gap_ns);

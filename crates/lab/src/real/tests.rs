@@ -37,7 +37,12 @@ fn planned(mechanism: &str, placement: Placement, cpus: Vec<u32>) -> PlannedCell
             keep_awake: false,
             neighbour: None,
         },
-        budget: Budget { rounds: 1, stretch_ns: 1_000_000, stamped_ns: 1_000_000, stamped_count: Some(300) },
+        budget: Budget {
+            rounds: 1,
+            stretch_ns: 1_000_000,
+            stamped_ns: 1_000_000,
+            stamped_count: Some(300),
+        },
     }
 }
 
@@ -46,7 +51,8 @@ fn block(mechanism: &'static Mechanism, patience: Duration) -> Result<Measured, 
     let allowed = allowed_cpus();
     let planned = planned(mechanism.name, Placement::SameCpu, vec![allowed[0]]);
     let clock = clock();
-    let opening = Opening { clock: &clock, planned: &planned, allowed: &allowed, stamp_ns: 20.0, patience };
+    let opening =
+        Opening { clock: &clock, planned: &planned, allowed: &allowed, stamp_ns: 20.0, patience };
     let mut cell = Cell::open(opening, mechanism)?;
     cell.pilot()?;
     cell.block(BlockKind::Stamped, 0)
@@ -93,7 +99,8 @@ fn an_end_that_cannot_be_placed_ends_the_run_and_the_other_end_does_not_wait_for
     for (lead, follow) in [(NOWHERE, here), (here, NOWHERE), (NOWHERE, NOWHERE)] {
         for name in ["futex", "park", "std-mpsc"] {
             let error = refused(move || {
-                let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
+                let settings =
+                    Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
                 let mechanism = mechanism::find(name)?;
                 Pair::start(
                     &clock(),

@@ -175,7 +175,9 @@ impl Pair {
         let (mechanism, placement) = (self.name.clone(), self.placement.to_string());
         match self.answered(job, patience) {
             None => Err(LabError::Stuck { mechanism, placement, seconds: patience.as_secs() }),
-            Some(report) if report.wrong != 0 => Err(LabError::WrongMessage { mechanism, placement }),
+            Some(report) if report.wrong != 0 => {
+                Err(LabError::WrongMessage { mechanism, placement })
+            }
             Some(report) => Ok(report),
         }
     }
@@ -234,7 +236,10 @@ impl<J: Send + 'static> Setup<J> {
     }
 
     /// Does jobs until there are no more.
-    pub(super) fn serve(self, mut part: impl FnMut(J, &mut Vec<u64>, &mut Vec<u32>, &ThreadProbe) -> Found) {
+    pub(super) fn serve(
+        self,
+        mut part: impl FnMut(J, &mut Vec<u64>, &mut Vec<u32>, &ThreadProbe) -> Found,
+    ) {
         let probe = ThreadProbe::new();
         // One page more than any course needs; written once, so that no page is missing when the clock runs.
         let mut times: Vec<u64> = touched(MAX_SAMPLES as usize + 512);
@@ -290,7 +295,9 @@ impl<J: Send + 'static> Worker<J> {
         match self.answers.recv() {
             Ok(Message::Ready) => Ok(()),
             Ok(Message::Failed(error)) => Err(error),
-            Ok(Message::Done(_)) | Err(_) => Err(LabError::Spawn(std::io::Error::other("it ended at once"))),
+            Ok(Message::Done(_)) | Err(_) => {
+                Err(LabError::Spawn(std::io::Error::other("it ended at once")))
+            }
         }
     }
 

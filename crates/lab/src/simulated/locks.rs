@@ -17,8 +17,14 @@ use super::SimulatedCell;
 /// An acquisition and a release that nobody else takes part in.
 const PAIR_NS: f64 = 20.0;
 /// A lock that sleeps is looked at for some microseconds, and then takes some more to wake up.
-const HANDED: [(f64, f64); 6] =
-    [(250.0, 60.0), (1e3, 60.0), (4e3, 4_000.0), (1.6e4, 5_000.0), (2.56e5, 8_000.0), (1e7, 20_000.0)];
+const HANDED: [(f64, f64); 6] = [
+    (250.0, 60.0),
+    (1e3, 60.0),
+    (4e3, 4_000.0),
+    (1.6e4, 5_000.0),
+    (2.56e5, 8_000.0),
+    (1e7, 20_000.0),
+];
 /// The same of locks that never sleep.
 const SPUN: [(f64, f64); 2] = [(250.0, 60.0), (1e6, 60.0)];
 /// Waits of a block, enough for every quantile but the last.
@@ -62,14 +68,15 @@ pub(super) fn block(
     *round += 1;
     let noise = 1.0 + 0.01 * (rng.random::<f64>() - 0.5);
     let options = Options { tasks: subject.tasks, ..Options::default() };
-    let answer = calibrated
-        .as_ref()
-        .and_then(|calibrated| Answers::new(&calibrated.workload, options).answer(subject.threads).ok());
+    let answer = calibrated.as_ref().and_then(|calibrated| {
+        Answers::new(&calibrated.workload, options).answer(subject.threads).ok()
+    });
     let threads = u64::from(subject.threads);
     let cycle_ns = subject.cycle_ns() as f64;
     // Of readers and of the thread alone no model speaks: nobody waits.
-    let rate =
-        answer.as_ref().map_or(threads as f64 / cycle_ns, |answer| answer.performance.throughput_per_s / 1e9);
+    let rate = answer
+        .as_ref()
+        .map_or(threads as f64 / cycle_ns, |answer| answer.performance.throughput_per_s / 1e9);
     let performance = answer.as_ref().map(|answer| answer.performance);
     let length_ns = match (subject.tasks, stamped) {
         (Some(tasks), _) => tasks as f64 / rate,

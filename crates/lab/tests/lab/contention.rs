@@ -44,7 +44,10 @@ fn every_group_has_the_reference_and_the_thread_alone_that_its_cells_are_against
                 assert!(group.len() <= 8 && group[0].cell.lock().is_none(), "{scenario:?}");
                 let alone = group[1].cell.lock().unwrap();
                 assert!(alone.is_alone() && group.len() > 2, "{scenario:?}");
-                assert!(locks(&group[2..]).all(|lock| lock.is_against(alone)), "{scenario:?} {work}");
+                assert!(
+                    locks(&group[2..]).all(|lock| lock.is_against(alone)),
+                    "{scenario:?} {work}"
+                );
                 let rounds = group[0].budget.rounds;
                 assert!(group.iter().all(|planned| planned.budget.rounds == rounds));
             }
@@ -70,15 +73,21 @@ fn threads_go_from_one_to_one_more_than_there_are_cpus() {
     };
     assert_eq!(threads("std-mutex"), [1, 2, 3, 4]);
     assert_eq!(threads("ticket"), [1, 2, 3], "whoever waits for it never sleeps");
-    assert!(refused.iter().any(|refused| refused.what.contains("ticket with 4 threads")), "{refused:?}");
-    let shared =
-        groups.iter().flatten().find(|planned| planned.cell.lock().is_some_and(|lock| lock.threads == 4));
+    assert!(
+        refused.iter().any(|refused| refused.what.contains("ticket with 4 threads")),
+        "{refused:?}"
+    );
+    let shared = groups
+        .iter()
+        .flatten()
+        .find(|planned| planned.cell.lock().is_some_and(|lock| lock.threads == 4));
     assert_eq!(shared.unwrap().cell.cpus.len(), 3, "they share the three that there are");
 }
 
 #[test]
 fn counters_hold_nothing_and_only_locks_for_readers_are_read() {
-    let wanted = Wanted { read_shares: Share::new(0.5).map(|share| vec![share]), ..Wanted::default() };
+    let wanted =
+        Wanted { read_shares: Share::new(0.5).map(|share| vec![share]), ..Wanted::default() };
     let (groups, _) = planned("hold-sweep", &["counter-sharded", "std-rwlock", "spin"], wanted);
     let all = || groups.iter().flat_map(|group| locks(group));
     assert!(all().filter(|lock| lock.lock == "counter-sharded").all(|lock| lock.hold_ns == 0));

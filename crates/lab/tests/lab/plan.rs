@@ -5,21 +5,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use tempfile::TempDir;
 use threadtoll_lab::mechanism::{self, ALL, Class, Mechanism};
 use threadtoll_lab::plan::{
-    Choice, Depth, LONGEST_NS, Lacking, MOST_PAYLOAD, MOST_SAMPLES, ROUNDS, Site, budget, estimate_ns, fit,
-    latency, matrix, survey, unsound,
+    Choice, Depth, LONGEST_NS, Lacking, MOST_PAYLOAD, MOST_SAMPLES, ROUNDS, Site, budget,
+    estimate_ns, fit, latency, matrix, survey, unsound,
 };
 use threadtoll_lab::queue::Queues;
 use threadtoll_lab::simulated::SimulatedRig;
 use threadtoll_machine::synthetic::Synthetic;
 use threadtoll_machine::topology::{Level, Topology};
 use threadtoll_record::{
-    Budget, Cell, CpuNoise, Layout, MAX_ROUNDS, Pause, Placement, Plan, PlannedCell, Refused, Relation,
-    Subject,
+    Budget, Cell, CpuNoise, Layout, MAX_ROUNDS, Pause, Placement, Plan, PlannedCell, Refused,
+    Relation, Subject,
 };
 
 type Planned = (Vec<Vec<PlannedCell>>, Vec<Refused>);
 
-const BUDGET: Budget = Budget { rounds: 21, stretch_ns: 1000, stamped_ns: 1000, stamped_count: None };
+const BUDGET: Budget =
+    Budget { rounds: 21, stretch_ns: 1000, stamped_ns: 1000, stamped_count: None };
 
 fn topologies() -> Vec<Topology> {
     let read = |machine: &Synthetic| {
@@ -81,7 +82,11 @@ fn sound(groups: &[Vec<PlannedCell>], site: &Site<'_>) {
         assert!(group.iter().all(|planned| planned.budget.rounds == group[0].budget.rounds));
     }
     let plan = plan_of(groups.to_vec());
-    assert_eq!(unsound(&plan, site.topology, &Queues::default()), None, "what is planned can be resumed");
+    assert_eq!(
+        unsound(&plan, site.topology, &Queues::default()),
+        None,
+        "what is planned can be resumed"
+    );
 }
 
 #[test]
@@ -121,9 +126,13 @@ fn every_mechanism_stands_in_every_survey_of_two_cpus() {
                 .any(|cell| cell.name() == mechanism.name && cell.placement == Placement::Pinned);
             assert!(found, "{depth:?} leaves {} out", mechanism.name);
         }
-        let placements: BTreeSet<Placement> = cells(&groups).iter().map(|cell| cell.placement).collect();
+        let placements: BTreeSet<Placement> =
+            cells(&groups).iter().map(|cell| cell.placement).collect();
         assert_eq!(placements.len(), 3, "{depth:?}");
-        assert!(cells(&groups).iter().any(|cell| cell.keep_awake), "{depth:?} shows what leaving idle costs");
+        assert!(
+            cells(&groups).iter().any(|cell| cell.keep_awake),
+            "{depth:?} shows what leaving idle costs"
+        );
         let experiments: BTreeSet<&str> =
             groups.iter().flatten().map(|planned| planned.experiment.as_str()).collect();
         assert_eq!(experiments.into_iter().collect::<Vec<_>>(), ["latency", "matrix"]);
@@ -134,8 +143,9 @@ fn every_mechanism_stands_in_every_survey_of_two_cpus() {
 fn surveys_are_foreseen_to_keep_their_promise() {
     let topology = SimulatedRig::topology();
     let site = Site::named(&topology, &[0, 2]);
-    let seconds =
-        |depth| estimate_ns(survey(&site, depth, &[], None).0.iter().map(Vec::as_slice)) as f64 / 1e9;
+    let seconds = |depth| {
+        estimate_ns(survey(&site, depth, &[], None).0.iter().map(Vec::as_slice)) as f64 / 1e9
+    };
     assert!(seconds(Depth::Quick) < 15.0, "{}", seconds(Depth::Quick));
     assert!(seconds(Depth::Standard) < 75.0, "{}", seconds(Depth::Standard));
     assert!(seconds(Depth::Full) > seconds(Depth::Standard));
@@ -151,7 +161,9 @@ fn what_is_to_be_compared_stays_together() {
         ];
         for (groups, _) in plans {
             for group in &groups {
-                for planned in group.iter().filter(|planned| planned.cell.name().ends_with("-after")) {
+                for planned in
+                    group.iter().filter(|planned| planned.cell.name().ends_with("-after"))
+                {
                     let plain = planned.cell.name().trim_end_matches("-after");
                     let beside = group.iter().any(|other| {
                         other.cell.name() == plain && other.cell.placement == planned.cell.placement
@@ -179,13 +191,19 @@ fn more_forms_than_a_group_holds_fill_groups_in_order() {
     let topology = SimulatedRig::topology();
     let site = Site::named(&topology, &[0, 2]);
     let payloads: Vec<u64> = (1..=20).map(|words| words * 8).collect();
-    let choice =
-        Choice { placements: vec![Placement::Pinned], payloads: payloads.clone(), ..Choice::default() };
+    let choice = Choice {
+        placements: vec![Placement::Pinned],
+        payloads: payloads.clone(),
+        ..Choice::default()
+    };
     let (groups, _) = latency(&site, &[mechanism::find("futex").unwrap()], &choice, BUDGET, true);
     let sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
     assert_eq!(sizes, [8, 8, 7]);
-    let found: Vec<u64> =
-        groups.iter().flat_map(|group| &group[1..]).map(|planned| planned.cell.payload_bytes).collect();
+    let found: Vec<u64> = groups
+        .iter()
+        .flat_map(|group| &group[1..])
+        .map(|planned| planned.cell.payload_bytes)
+        .collect();
     assert_eq!(found, payloads);
 }
 
@@ -194,7 +212,8 @@ fn asking_for_the_reference_measures_it_once() {
     let topology = SimulatedRig::topology();
     let site = Site::named(&topology, &[0, 2]);
     let plain = Choice { placements: vec![Placement::Pinned], ..Choice::default() };
-    let (groups, _) = latency(&site, &[mechanism::find("atomic-store").unwrap()], &plain, BUDGET, true);
+    let (groups, _) =
+        latency(&site, &[mechanism::find("atomic-store").unwrap()], &plain, BUDGET, true);
     assert_eq!(cells(&groups), [&site.reference()]);
     let both = [mechanism::find("atomic-store").unwrap(), mechanism::find("futex").unwrap()];
     let (groups, _) = latency(&site, &both, &plain, BUDGET, true);
@@ -212,7 +231,12 @@ fn one_cpu_has_a_reference_of_its_own_and_what_can_be_measured_on_it() {
     assert!(cells(&groups).iter().all(|cell| cell.cpus == [3]));
     let measured: BTreeSet<&str> = cells(&groups).iter().map(|cell| cell.name()).collect();
     for mechanism in ALL {
-        assert_eq!(measured.contains(mechanism.name), mechanism.class != Class::Spin, "{}", mechanism.name);
+        assert_eq!(
+            measured.contains(mechanism.name),
+            mechanism.class != Class::Spin,
+            "{}",
+            mechanism.name
+        );
     }
     assert!(reasons(&refused).contains("never lets the other one run"), "{}", reasons(&refused));
     let (groups, refused) = matrix(&site, mechanism::find("futex"), Level::All, BUDGET);
@@ -225,7 +249,8 @@ fn what_cannot_be_measured_is_refused_with_its_reason() {
     let (two, one) = (Site::named(&topology, &[0, 2]), Site::named(&topology, &[0]));
     let refused = |site: &Site<'_>, name: &str, placement: Placement| {
         let choice = Choice { placements: vec![placement], ..Choice::default() };
-        let (groups, refused) = latency(site, &[mechanism::find(name).unwrap()], &choice, BUDGET, false);
+        let (groups, refused) =
+            latency(site, &[mechanism::find(name).unwrap()], &choice, BUDGET, false);
         assert_eq!(groups.is_empty(), !refused.is_empty(), "{name} {placement}");
         reasons(&refused)
     };
@@ -263,14 +288,18 @@ fn placements_that_nobody_named_are_left_out_of_one_thread_rungs_without_a_word(
 fn what_the_machine_refuses_costs_its_cells_and_nothing_else() {
     let topology = SimulatedRig::topology();
     let lacking = Lacking {
-        mechanisms: vec![("tcp-loopback", "no network".into()), ("semaphore", "no semaphores".into())],
+        mechanisms: vec![
+            ("tcp-loopback", "no network".into()),
+            ("semaphore", "no semaphores".into()),
+        ],
         awake: Some("no priorities".into()),
     };
     let site = Site::named(&topology, &[0, 2]);
     let without = site.clone().without(lacking);
     let (all, _) = survey(&site, Depth::Full, &[], None);
     let (some, refused) = survey(&without, Depth::Full, &[], None);
-    let allowed = |cell: &&Cell| !["tcp-loopback", "semaphore"].contains(&cell.name()) && !cell.keep_awake;
+    let allowed =
+        |cell: &&Cell| !["tcp-loopback", "semaphore"].contains(&cell.name()) && !cell.keep_awake;
     let all: BTreeSet<&Cell> = cells(&all).into_iter().filter(allowed).collect();
     assert_eq!(cells(&some).into_iter().collect::<BTreeSet<_>>(), all);
     for why in ["no network", "no semaphores", "no priorities"] {
@@ -285,8 +314,11 @@ fn what_the_machine_refuses_costs_its_cells_and_nothing_else() {
 fn small_surveys_show_every_relation_of_a_machine() {
     for topology in topologies() {
         let site = Site::whole(&topology, &cpus(&topology));
-        let relations: BTreeSet<Relation> =
-            topology.one_per_relation(&site.pool).into_iter().map(|(relation, _)| relation).collect();
+        let relations: BTreeSet<Relation> = topology
+            .one_per_relation(&site.pool)
+            .into_iter()
+            .map(|(relation, _)| relation)
+            .collect();
         for depth in [Depth::Quick, Depth::Standard, Depth::Full] {
             let (groups, _) = survey(&site, depth, &[], None);
             let shown: BTreeSet<Relation> = groups
@@ -330,7 +362,8 @@ fn plans_that_were_edited_are_not_sound() {
     let spoilt = |edit: &dyn Fn(&mut PlannedCell)| {
         let mut groups = groups.clone();
         // A sleeping mechanism, pinned.
-        let futex = groups.iter_mut().flatten().find(|planned| planned.cell.name() == "futex").unwrap();
+        let futex =
+            groups.iter_mut().flatten().find(|planned| planned.cell.name() == "futex").unwrap();
         edit(futex);
         unsound(&plan_of(groups), &topology, &Queues::default()).unwrap_or_default()
     };
@@ -340,20 +373,27 @@ fn plans_that_were_edited_are_not_sound() {
             .contains("no such mechanism")
     );
     assert!(spoilt(&|planned| planned.cell.payload_bytes = 4).contains("of that size"));
-    assert!(spoilt(&|planned| planned.cell.payload_bytes = MOST_PAYLOAD + 8).contains("of that size"));
+    assert!(
+        spoilt(&|planned| planned.cell.payload_bytes = MOST_PAYLOAD + 8).contains("of that size")
+    );
     assert!(spoilt(&|planned| planned.cell.line = Some(Layout::Own)).contains("no such choice"));
     assert!(spoilt(&|planned| planned.cell.cpus = vec![0]).contains("placed so"));
     assert!(spoilt(&|planned| planned.cell.cpus = vec![2, 2]).contains("twice"));
     assert!(spoilt(&|planned| planned.cell.relation = Relation::Smt).contains("placed so"));
     assert!(spoilt(&|planned| planned.cell.placement = Placement::SameCpu).contains("placed so"));
-    assert!(spoilt(&|planned| planned.budget.stamped_ns = LONGEST_NS + 1).contains("lasts that long"));
+    assert!(
+        spoilt(&|planned| planned.budget.stamped_ns = LONGEST_NS + 1).contains("lasts that long")
+    );
     // Spinning on one CPU would never end.
     let mut groups = groups.clone();
-    let spinning = groups.iter_mut().flatten().find(|planned| planned.cell.name() == "atomic-rmw").unwrap();
+    let spinning =
+        groups.iter_mut().flatten().find(|planned| planned.cell.name() == "atomic-rmw").unwrap();
     spinning.cell.placement = Placement::SameCpu;
     spinning.cell.cpus = vec![0];
     spinning.cell.relation = Relation::SameCpu;
-    assert!(unsound(&plan_of(groups), &topology, &Queues::default()).unwrap().contains("placed so"));
+    assert!(
+        unsound(&plan_of(groups), &topology, &Queues::default()).unwrap().contains("placed so")
+    );
 }
 
 /// How a CPU is that had so many gaps in a second.
@@ -374,7 +414,8 @@ fn blocks_fit_between_the_gaps_of_the_machine() {
     let second = budget(1_000_000_000, Some(42_000));
     let planned = |noise: &[CpuNoise], placement: Placement| {
         let choice = Choice { placements: vec![placement], ..Choice::default() };
-        let (mut groups, _) = latency(&site, &[mechanism::find("futex").unwrap()], &choice, second, false);
+        let (mut groups, _) =
+            latency(&site, &[mechanism::find("futex").unwrap()], &choice, second, false);
         fit(&mut groups, noise);
         groups.concat()
     };
@@ -387,7 +428,10 @@ fn blocks_fit_between_the_gaps_of_the_machine() {
         assert!((7_000_000..9_000_000).contains(&budget.stretch_ns), "{budget:?}");
         assert_eq!(budget.rounds % second.rounds, 0);
         let whole = budget.stretch_ns * u64::from(budget.rounds);
-        assert!((500_000_000..510_000_000).contains(&whole), "the time stays what it was: {budget:?}");
+        assert!(
+            (500_000_000..510_000_000).contains(&whole),
+            "the time stays what it was: {budget:?}"
+        );
         assert!(budget.stamped_count.unwrap() * u64::from(budget.rounds) >= 42_000);
     }
     assert!(planned(&busy, Placement::Free).iter().all(|planned| planned.budget == second));

@@ -3,12 +3,15 @@
 use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::plan::{MOST_BATCH, QueueChoice, Site, queue, stream_budget, unsound};
 use threadtoll_lab::queue::{
-    BATCH, Channel, Queue, Queues, SCENARIOS, Scenario, Sink, Source, Way, scenario,
+    BATCH, Channel, Queue, Queues, RING_BYTES, Room, SCENARIOS, Scenario, Sink, Slots, Source, Way,
+    funnel, pipe, scenario,
 };
 use threadtoll_lab::rig::Rig;
 use threadtoll_lab::simulated::SimulatedRig;
 use threadtoll_record::fold::compared;
-use threadtoll_record::{Budget, Cell, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait};
+use threadtoll_record::{
+    Budget, Cell, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait,
+};
 
 /// A queue that is planned for and never made.
 struct Nothing;
@@ -41,12 +44,15 @@ const fn fake(name: &'static str, bounded: bool, ways: &'static [Way]) -> Queue 
         origin: Origin::Rust,
         version: "9.9.9",
         sentence: "a queue that is never made",
-        bounded,
+        room: if bounded { Room::Slots(Slots::PLAIN) } else { Room::Unlimited },
         ways,
     }
 }
 
-const RINGS: &[Way] = &[Way::one_sender::<Nothing>(Wait::Poll).in_batches()];
+const RINGS: &[Way] = &[
+    Way::one_sender::<Nothing>(Wait::Poll).in_batches(),
+    Way::one_sender::<Nothing>(Wait::PollBackoff).in_batches(),
+];
 const CHANNELS: &[Way] =
     &[Way::many_senders::<Nothing>(Wait::Poll), Way::many_senders::<Nothing>(Wait::Block)];
 
@@ -62,14 +68,26 @@ static FAKES: &[Queue] = &[
     fake("channel-unbounded", false, CHANNELS),
     fake("other-unbounded", false, CHANNELS),
 ];
-const QUEUES: Queues = Queues::with(FAKES);
+
+/// Stand for twins.
+static TWINS: &[Queue] = &[
+    Queue { origin: Origin::Twin, ways: TWIN, ..pipe::UNBOUNDED },
+    Queue { origin: Origin::Twin, ways: TWIN, ..funnel::QUEUE },
+];
+const TWIN: &[Way] = &[
+    Way::many_senders::<Nothing>(Wait::Spin).in_batches(),
+    Way::many_senders::<Nothing>(Wait::Adaptive).in_batches(),
+];
+const QUEUES: Queues = Queues::with(FAKES, TWINS);
 
 fn choice() -> QueueChoice {
     QueueChoice {
+        queues: QUEUES.all().collect(),
         placements: vec![Placement::Pinned],
-        wait: None,
+        waits: Vec::new(),
         batch: None,
         senders: vec![1],
+        capacities: Vec::new(),
         neighbour: None,
     }
 }
@@ -85,9 +103,8 @@ fn planned(scenario: &Scenario, choice: &QueueChoice) -> Vec<Vec<PlannedCell>> {
     let topology = SimulatedRig::topology();
     let allowed: Vec<u32> = topology.places.iter().map(|place| place.cpu).collect();
     let site = Site::whole(&topology, &allowed);
-    let all: Vec<&'static Queue> = QUEUES.all().collect();
     let budget = if scenario.streams { stream_budget(252_000_000) } else { EXCHANGES };
-    let (groups, refused) = queue(&site, scenario, &all, choice, budget);
+    let (groups, refused) = queue(&site, scenario, &QUEUES, choice, budget);
     assert_eq!(refused, []);
     groups
 }
@@ -104,12 +121,21 @@ fn plan_of(groups: Vec<Vec<PlannedCell>>) -> Plan {
     }
 }
 
+/// A label without the capacity.
+fn plain(cell: &Cell) -> String {
+    let label = cell.label();
+    match cell.queue().and_then(|queue| queue.capacity) {
+        Some(capacity) => label.replace(&format!(", capacity {capacity}"), ""),
+        None => label,
+    }
+}
+
 /// Whether the first is compared with the second somewhere.
 fn compares(groups: &[Vec<PlannedCell>], of: &str, to: &str) -> bool {
     groups.iter().any(|group| {
         (0..group.len()).any(|index| {
-            group[index].cell.label() == of
-                && compared(group, index).into_iter().any(|other| group[other].cell.label() == to)
+            plain(&group[index].cell) == of
+                && compared(group, index).into_iter().any(|other| plain(&group[other].cell) == to)
         })
     })
 }
@@ -123,7 +149,8 @@ fn groups_are_small_and_begin_with_the_reference() {
             }
             let groups = planned(scenario, &QueueChoice { senders, ..choice() });
             for group in &groups {
-                assert!((2..=8).contains(&group.len()), "{group:#?}");
+                let twins = group.iter().filter(|planned| is_twin(planned)).count();
+                assert!((2..=8 + twins).contains(&group.len()) && twins <= 2, "{group:#?}");
                 assert_eq!(group[0].cell.name(), "atomic-store");
                 assert!(group.iter().all(|planned| planned.experiment == scenario.experiment));
                 let mut cells: Vec<&Cell> = group.iter().map(|planned| &planned.cell).collect();
@@ -132,7 +159,11 @@ fn groups_are_small_and_begin_with_the_reference() {
                 assert_eq!(cells.len(), group.len(), "a cell stands twice in {group:#?}");
             }
             let topology = SimulatedRig::topology();
-            assert_eq!(unsound(&plan_of(groups), &topology, &QUEUES), None, "what is planned can be resumed");
+            assert_eq!(
+                unsound(&plan_of(groups), &topology, &QUEUES),
+                None,
+                "what is planned can be resumed"
+            );
         }
     }
 }
@@ -146,9 +177,12 @@ fn every_row_of_every_queue_is_measured() {
             for way in queue.ways.iter().filter(|way| scenario.takes(way)) {
                 for batch in batches.iter().filter(|batch| **batch == 1 || way.batches) {
                     let found =
-                        groups.iter().flatten().filter_map(|planned| planned.cell.queue()).any(|cell| {
-                            (cell.queue.as_str(), cell.wait, cell.batch) == (queue.name, way.wait, *batch)
-                        });
+                        groups.iter().flatten().filter_map(|planned| planned.cell.queue()).any(
+                            |cell| {
+                                (cell.queue.as_str(), cell.wait, cell.batch)
+                                    == (queue.name, way.wait, *batch)
+                            },
+                        );
                     assert!(found, "{} {} {batch} {}", scenario.name, queue.name, way.wait);
                 }
             }
@@ -165,7 +199,9 @@ fn ours_stand_beside_every_peer_that_they_are_compared_with() {
         assert!(!compares(&groups, "funnel, spin", ring), "{ring}");
     }
     for channel in ["channel-unbounded, poll", "other-unbounded, poll"] {
-        assert!(compares(&groups, "pipe, spin", channel) && compares(&groups, "funnel, spin", channel));
+        assert!(
+            compares(&groups, "pipe, spin", channel) && compares(&groups, "funnel, spin", channel)
+        );
     }
     for wait in ["park", "adaptive"] {
         assert!(compares(&groups, &format!("funnel, {wait}"), "other-unbounded, block"));
@@ -177,21 +213,59 @@ fn ours_stand_beside_every_peer_that_they_are_compared_with() {
         assert!(compares(&groups, &format!("{queue}, adaptive"), &format!("{queue}, spin")));
         for words in [512, 2048, 8192, 32_768] {
             let raw = format!("raw-copy, blocks of {words} words");
-            assert!(compares(&groups, &format!("{queue}, adaptive, batches of 256"), &raw), "{queue} {raw}");
+            assert!(
+                compares(&groups, &format!("{queue}, adaptive, batches of 256"), &raw),
+                "{queue} {raw}"
+            );
         }
     }
     let groups = planned(scenario("ask-reply").unwrap(), &choice());
-    assert!(compares(&groups, "pipe, park", "futex") && compares(&groups, "funnel, adaptive", "futex"));
+    assert!(
+        compares(&groups, "pipe, park", "futex") && compares(&groups, "funnel, adaptive", "futex")
+    );
     assert!(compares(&groups, "pipe, spin", "ring-5, poll"));
+}
+
+fn is_twin(planned: &PlannedCell) -> bool {
+    planned.cell.queue().is_some_and(|queue| queue.origin == Origin::Twin)
+}
+
+#[test]
+fn the_first_row_of_ours_has_its_twin_in_each_group() {
+    for scenario in SCENARIOS {
+        for group in planned(scenario, &choice()) {
+            let of_ours = |planned: &PlannedCell| {
+                planned.cell.queue().is_some_and(|queue| queue.origin == Origin::Ours)
+            };
+            let Some(first) = group.iter().position(of_ours) else { continue };
+            let label = group[first].cell.label();
+            // The fake twins lack these.
+            if ["pipe-bounded", "call"].contains(&group[first].cell.name())
+                || label.contains("park")
+            {
+                continue;
+            }
+            let twin = compared(&group, first).into_iter().find(|other| is_twin(&group[*other]));
+            let twin = twin.unwrap_or_else(|| panic!("{label} has no twin in {group:#?}"));
+            assert_eq!(group[twin].cell.label().replace(" (twin)", ""), label);
+            assert_eq!(compared(&group, twin), [0], "a twin is compared with the reference only");
+        }
+    }
 }
 
 #[test]
 fn single_messages_and_batches_never_share_a_group_nor_do_waits_of_peers() {
     for group in planned(stream(), &choice()) {
         let queues: Vec<_> = group.iter().filter_map(|planned| planned.cell.queue()).collect();
-        assert!(queues.iter().all(|queue| (queue.batch > 1) == (queues[0].batch > 1)), "{queues:#?}");
+        assert!(
+            queues.iter().all(|queue| (queue.batch > 1) == (queues[0].batch > 1)),
+            "{queues:#?}"
+        );
         let peers: Vec<_> = queues.iter().filter(|queue| queue.origin == Origin::Rust).collect();
-        assert!(peers.iter().all(|peer| peer.wait == peers[0].wait), "{peers:#?}");
+        assert!(
+            peers.iter().all(|peer| peer.wait.family() == peers[0].wait.family()),
+            "{peers:#?}"
+        );
     }
 }
 
@@ -206,14 +280,23 @@ fn several_senders_take_further_cpus_and_the_receiver_the_second_of_the_pair() {
         assert_eq!(cell.cpus.len(), 4);
         assert_eq!((cell.cpus[0], cell.cpus[3]), (pair[0], pair[1]));
         assert!(!cell.oversubscribed() && cell.relation >= Relation::SameLlc, "{cell:?}");
-        assert!(["funnel", "channel-bounded", "channel-unbounded", "other-unbounded"].contains(&cell.name()));
+        assert!(
+            ["funnel", "channel-bounded", "channel-unbounded", "other-unbounded"]
+                .contains(&cell.name())
+        );
     }
     // On two CPUs the senders share one.
     let topology = SimulatedRig::topology();
     let site = Site::named(&topology, &[4, 6]);
     let funnel = QUEUES.find("funnel").unwrap();
-    let many = QueueChoice { senders: vec![3], batch: Some(1), wait: Some(Wait::Spin), ..choice() };
-    let (groups, _) = queue(&site, stream(), &[funnel], &many, stream_budget(1_000_000));
+    let many = QueueChoice {
+        queues: vec![funnel],
+        senders: vec![3],
+        batch: Some(1),
+        waits: vec![Wait::Spin],
+        ..choice()
+    };
+    let (groups, _) = queue(&site, stream(), &QUEUES, &many, stream_budget(1_000_000));
     assert_eq!(groups[0][1].cell.cpus, [4, 6]);
     assert!(groups[0][1].cell.oversubscribed());
     assert!(
@@ -233,37 +316,91 @@ fn what_was_asked_for_is_what_is_planned() {
             .filter(|cell| cell.queue().is_some())
             .collect()
     };
-    let cells = only(QueueChoice { wait: Some(Wait::Block), ..choice() });
+    let cells = only(QueueChoice { waits: vec![Wait::Block], ..choice() });
     assert!(
         cells
             .iter()
             .filter_map(Cell::queue)
             .all(|queue| queue.wait == Wait::Block || queue.origin == Origin::Raw)
     );
+    let waits = |asked: &[Wait]| -> Vec<Wait> {
+        let cells = only(QueueChoice { waits: asked.to_vec(), ..choice() });
+        let queues =
+            cells.iter().filter_map(Cell::queue).filter(|queue| queue.origin != Origin::Raw);
+        let mut waits: Vec<Wait> = queues.map(|queue| queue.wait).collect();
+        waits.sort();
+        waits.dedup();
+        waits
+    };
+    assert_eq!(
+        waits(&[Wait::Spin]),
+        [Wait::Spin, Wait::Poll, Wait::PollBackoff],
+        "and the peers that poll"
+    );
+    assert_eq!(waits(&[Wait::Park]), [Wait::Park, Wait::Block]);
+    assert_eq!(waits(&[Wait::SpinYield]), [Wait::SpinYield]);
+    assert_eq!(
+        waits(&[Wait::PollBackoff, Wait::Adaptive]),
+        [Wait::Adaptive, Wait::PollBackoff, Wait::Block]
+    );
     let cells = only(QueueChoice { batch: Some(64), ..choice() });
     assert!(
-        cells.iter().filter_map(Cell::queue).all(|queue| queue.batch == 64 || queue.origin == Origin::Raw)
+        cells
+            .iter()
+            .filter_map(Cell::queue)
+            .all(|queue| queue.batch == 64 || queue.origin == Origin::Raw)
     );
     let cells = only(QueueChoice { batch: Some(1), ..choice() });
     assert!(cells.iter().all(|cell| cell.queue().unwrap().batch == 1), "and no bare copy");
     // Spinning ends on one CPU are refused once, not for each queue.
     let topology = SimulatedRig::topology();
     let site = Site::whole(&topology, &[0, 1]);
-    let all: Vec<&'static Queue> = QUEUES.all().collect();
     let same = QueueChoice { placements: vec![Placement::SameCpu], ..choice() };
-    let (groups, refused) = queue(&site, stream(), &all, &same, stream_budget(1_000_000));
+    let (groups, refused) = queue(&site, stream(), &QUEUES, &same, stream_budget(1_000_000));
     assert!(!groups.is_empty());
     assert_eq!(refused.len(), 1, "{refused:#?}");
     assert_eq!(refused[0].what, "queues that spin, same-cpu");
 }
 
 #[test]
+fn each_capacity_has_groups_of_its_own() {
+    let of = |groups: &[Vec<PlannedCell>], name: &str| -> Vec<(Option<u64>, Option<u64>)> {
+        let cells = groups.iter().flatten().filter_map(|planned| planned.cell.queue());
+        let mut found: Vec<_> = cells
+            .filter(|queue| queue.queue == name && queue.origin != Origin::Twin)
+            .map(|queue| (queue.capacity, queue.ring_bytes))
+            .collect();
+        found.sort();
+        found.dedup();
+        found
+    };
+    let usual = planned(stream(), &choice());
+    assert_eq!(of(&usual, "ring-1"), [(Some(RING_BYTES / 8), Some(RING_BYTES))]);
+    assert_eq!(of(&usual, "pipe-bounded"), [(Some(28_672), Some(RING_BYTES))]);
+    assert_eq!(of(&usual, "pipe"), [(None, None)]);
+    let asking = planned(scenario("ask-reply").unwrap(), &choice());
+    assert_eq!(of(&asking, "ring-1"), [(Some(1024), Some(8192))]);
+
+    let groups = planned(stream(), &QueueChoice { capacities: vec![64, 1000], ..choice() });
+    assert_eq!(of(&groups, "ring-1"), [(Some(64), Some(512)), (Some(1000), Some(8000))]);
+    for group in &groups {
+        let mut capacities: Vec<_> =
+            group.iter().filter_map(|planned| planned.cell.queue()?.capacity).collect();
+        capacities.dedup();
+        assert!(capacities.len() < 2, "{group:#?}");
+    }
+    let unlimited =
+        groups.iter().flatten().filter(|planned| planned.cell.label() == "other-unbounded, poll");
+    assert_eq!(unlimited.count(), 1, "measured once, whatever bounded queues hold");
+    assert_eq!(unsound(&plan_of(groups), &SimulatedRig::topology(), &QUEUES), None);
+}
+
+#[test]
 fn one_cpu_leaves_what_can_sleep() {
     let topology = SimulatedRig::topology();
     let site = Site::named(&topology, &[3]);
-    let all: Vec<&'static Queue> = QUEUES.all().collect();
     let same = QueueChoice { placements: vec![Placement::SameCpu], ..choice() };
-    let (groups, _) = queue(&site, scenario("ask-reply").unwrap(), &all, &same, EXCHANGES);
+    let (groups, _) = queue(&site, scenario("ask-reply").unwrap(), &QUEUES, &same, EXCHANGES);
     assert!(!groups.is_empty());
     for group in groups {
         assert_eq!(group[0].cell.name(), "futex", "the reference where there is one CPU");
@@ -276,7 +413,8 @@ fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_unsound() {
     let topology = SimulatedRig::topology();
     let spoilt = |spoil: &dyn Fn(&mut PlannedCell)| -> String {
         let mut groups = planned(stream(), &choice());
-        let ring = groups.iter_mut().flatten().find(|planned| planned.cell.name() == "ring-1").unwrap();
+        let ring =
+            groups.iter_mut().flatten().find(|planned| planned.cell.name() == "ring-1").unwrap();
         spoil(ring);
         unsound(&plan_of(groups), &topology, &QUEUES).unwrap_or_default()
     };
@@ -294,7 +432,12 @@ fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_unsound() {
     assert!(queue(&|queue| queue.senders = 2).contains("not used so"));
     assert!(queue(&|queue| queue.senders = 0).contains("not used so"));
     assert!(queue(&|queue| queue.batch = MOST_BATCH + 1).contains("not used so"));
-    assert!(spoilt(&|planned| planned.experiment = "queue/night-watch".into()).contains("no such scenario"));
+    assert!(queue(&|queue| queue.capacity = None).contains("not hold that many"));
+    assert!(queue(&|queue| queue.ring_bytes = Some(1)).contains("not hold that many"));
+    assert!(
+        spoilt(&|planned| planned.experiment = "queue/night-watch".into())
+            .contains("no such scenario")
+    );
     assert!(spoilt(&|planned| planned.cell.payload_bytes = 64).contains("8 bytes"));
     assert!(spoilt(&|planned| planned.cell.cpus = vec![0, 1, 2]).contains("placed so"));
     assert!(spoilt(&|planned| planned.cell.relation = Relation::OtherNode).contains("placed so"));
@@ -306,5 +449,5 @@ fn a_queue_that_is_not_known_is_named_when_it_is_opened() {
     let mut rig = SimulatedRig::new(1);
     let machine = rig.machine();
     let error = rig.open(&machine, &groups[0]).err().unwrap().to_string();
-    assert!(error.contains("ring-1"), "{error}");
+    assert!(error.contains("pipe (twin)"), "{error}");
 }

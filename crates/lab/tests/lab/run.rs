@@ -19,9 +19,14 @@ fn plan() -> Plan {
     let topology = SimulatedRig::topology();
     let site = Site::named(&topology, &[0, 2]);
     let mechanisms = ["futex", "park", "eventfd"].map(|name| mechanism::find(name).unwrap());
-    let choice = Choice { placements: vec![Placement::Pinned, Placement::SameCpu], ..Choice::default() };
-    let budget =
-        Budget { rounds: ROUNDS, stretch_ns: 1_000_000, stamped_ns: 1_000_000, stamped_count: Some(50) };
+    let choice =
+        Choice { placements: vec![Placement::Pinned, Placement::SameCpu], ..Choice::default() };
+    let budget = Budget {
+        rounds: ROUNDS,
+        stretch_ns: 1_000_000,
+        stamped_ns: 1_000_000,
+        stamped_count: Some(50),
+    };
     let (groups, refused) = latency(&site, &mechanisms, &choice, budget, true);
     Plan {
         run: SimulatedRig::new(SEED).machine().run,
@@ -116,7 +121,8 @@ fn a_run_measures_everything_and_keeps_it() {
 fn without_a_file_the_records_are_the_same() {
     let directory = TempDir::new().unwrap();
     let (mut rig, mut results) = fresh();
-    measure(&mut rig, &mut results, &directory.path().join("run.jsonl"), &mut Watcher::default()).unwrap();
+    measure(&mut rig, &mut results, &directory.path().join("run.jsonl"), &mut Watcher::default())
+        .unwrap();
     let (mut rig, mut unkept) = fresh();
     let stop = AtomicBool::new(false);
     let mut watcher = Watcher::default();
@@ -140,15 +146,21 @@ fn a_run_that_is_told_to_stop_keeps_every_block_and_goes_on_from_the_group() {
         let mut file = kept(&results, &path);
         assert!(!file.complete());
         let blocks: usize = file.groups.iter().map(|group| group.blocks.len()).sum();
-        let in_records = file.groups.iter().filter(|group| group.records.is_some()).count() as u64 * BLOCKS;
+        let in_records =
+            file.groups.iter().filter(|group| group.records.is_some()).count() as u64 * BLOCKS;
         assert_eq!(blocks as u64 + in_records, after);
 
         let mut again = Watcher::default();
         let mut rig = SimulatedRig::new(SEED);
         assert_eq!(measure(&mut rig, &mut file, &path, &mut again).unwrap(), Outcome::Complete);
         assert_eq!(again.blocks, 2 * BLOCKS - in_records, "no finished group is measured twice");
-        let attempts: Vec<u32> = kept(&file, &path).groups.iter().map(|group| group.attempts).collect();
-        assert_eq!(attempts, if after <= BLOCKS { [2, 1] } else { [1, 2] }, "stopped after {after}");
+        let attempts: Vec<u32> =
+            kept(&file, &path).groups.iter().map(|group| group.attempts).collect();
+        assert_eq!(
+            attempts,
+            if after <= BLOCKS { [2, 1] } else { [1, 2] },
+            "stopped after {after}"
+        );
     }
 }
 
@@ -200,7 +212,10 @@ impl Stage for FailingStage<'_> {
 
     fn block(&mut self, cell: usize, kind: BlockKind) -> Result<Measured, LabError> {
         let Some(left) = self.blocks_left.checked_sub(1) else {
-            return Err(LabError::WrongMessage { mechanism: "futex".into(), placement: "pinned".into() });
+            return Err(LabError::WrongMessage {
+                mechanism: "futex".into(),
+                placement: "pinned".into(),
+            });
         };
         *self.blocks_left = left;
         self.stage.block(cell, kind)
@@ -239,7 +254,11 @@ fn a_clock_that_went_astray_fails_the_run_and_its_group_has_no_records() {
     assert!(matches!(error, LabError::Clock(_)), "{error}");
     let file = kept(&results, &path);
     assert!(file.groups.iter().all(|group| group.records.is_none()));
-    assert_eq!(file.groups[0].blocks.len() as u64, BLOCKS, "what was measured is kept, to be looked at");
+    assert_eq!(
+        file.groups[0].blocks.len() as u64,
+        BLOCKS,
+        "what was measured is kept, to be looked at"
+    );
 }
 
 #[test]
@@ -248,9 +267,13 @@ fn a_machine_that_changes_its_mind_is_caught_at_it() {
     let stop = AtomicBool::new(false);
     let mut watcher = Watcher::default();
     run(&mut rig, &mut results, &mut None, &mut Watch(&mut watcher, &stop), &stop).unwrap();
-    let drifted =
-        |record: &&Record| record.disturbance.causes.keys().any(|cause| cause.name() == "reference-drift");
-    assert!(results.records().iter().filter(drifted).count() > 0, "each group is slow for one round");
+    let drifted = |record: &&Record| {
+        record.disturbance.causes.keys().any(|cause| cause.name() == "reference-drift")
+    };
+    assert!(
+        results.records().iter().filter(drifted).count() > 0,
+        "each group is slow for one round"
+    );
     for record in results.records() {
         // The pairs that are left show the cell's own ratio, within its noise of a few percent.
         for against in &record.against {

@@ -24,8 +24,12 @@ pub enum Synthetic {
 
 impl Synthetic {
     /// All of them.
-    pub const ALL: [Synthetic; 4] =
-        [Synthetic::TwoSockets, Synthetic::HybridLaptop, Synthetic::ArmServer, Synthetic::FiveHundred];
+    pub const ALL: [Synthetic; 4] = [
+        Synthetic::TwoSockets,
+        Synthetic::HybridLaptop,
+        Synthetic::ArmServer,
+        Synthetic::FiveHundred,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -156,7 +160,8 @@ impl Tree {
             }
             let own = [(1, "Data"), (1, "Instruction"), (2, "Unified")]
                 .map(|(level, kind)| (level, kind, &siblings));
-            let shared = cpu.cache.map(|cache| ranges(&numbers(&|other| other.cache == Some(cache))));
+            let shared =
+                cpu.cache.map(|cache| ranges(&numbers(&|other| other.cache == Some(cache))));
             let shared = shared.iter().map(|sharers| (self.shared_level, "Unified", sharers));
             for (index, (level, kind, sharers)) in own.into_iter().chain(shared).enumerate() {
                 let cache = directory.join(format!("cache/index{index}"));

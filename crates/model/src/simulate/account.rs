@@ -144,7 +144,11 @@ mod tests {
         for (freedom, factor) in
             [(1.0, 63.657), (4.0, 4.604), (5.0, 4.032), (9.0, 3.250), (19.0, 2.861), (120.0, 2.617)]
         {
-            assert!((student_99(freedom) - factor).abs() < 0.012, "{freedom}: {}", student_99(freedom));
+            assert!(
+                (student_99(freedom) - factor).abs() < 0.012,
+                "{freedom}: {}",
+                student_99(freedom)
+            );
         }
     }
 

@@ -658,7 +658,10 @@ impl<const LIMITED: bool> Engine<LIMITED> {
 impl<const LIMITED: bool> Engine<LIMITED> {
     /// Whether the event ends the phase; if it only ends a slice, somebody else may get the core.
     fn work_is_done(&mut self, id: u32) -> bool {
-        if !matches!(self.threads[id as usize].phase, Phase::Thinking | Phase::Holding | Phase::Spinning) {
+        if !matches!(
+            self.threads[id as usize].phase,
+            Phase::Thinking | Phase::Holding | Phase::Spinning
+        ) {
             return true;
         }
         let run = &mut self.scheduler.runs[id as usize];
@@ -722,7 +725,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
                 // Woken threads queue like everybody else.
                 scheduler.ready.append(&mut scheduler.woken);
             }
-            let Some(id) = scheduler.woken.pop_front().or_else(|| scheduler.ready.pop_front()) else {
+            let Some(id) = scheduler.woken.pop_front().or_else(|| scheduler.ready.pop_front())
+            else {
                 return;
             };
             let Some((core, _)) = scheduler.idle.pop() else { return };

@@ -69,7 +69,11 @@ impl HandOff {
     /// If there is no point, or a figure is no time.
     pub fn curve(points: &[(f64, f64)]) -> Result<Self, ModelError> {
         if points.is_empty() {
-            return Err(ModelError::TooFew { what: "points of the hand-off curve", least: 1, given: 0 });
+            return Err(ModelError::TooFew {
+                what: "points of the hand-off curve",
+                least: 1,
+                given: 0,
+            });
         }
         let mut points = points
             .iter()
@@ -82,7 +86,8 @@ impl HandOff {
     /// Hand-off time in nanoseconds after the CPU has idled for `idle_ns`.
     pub fn after(&self, idle_ns: f64) -> f64 {
         let next = self.points.partition_point(|&(idle, _)| idle <= idle_ns);
-        let (Some(&below), Some(&above)) = (self.points.get(next.wrapping_sub(1)), self.points.get(next))
+        let (Some(&below), Some(&above)) =
+            (self.points.get(next.wrapping_sub(1)), self.points.get(next))
         else {
             return self.points[next.saturating_sub(1)].1;
         };

@@ -30,7 +30,8 @@ fn jittered() -> Shape {
 
 #[test]
 fn fixed_times_give_total_and_queue() {
-    let workload = Workload::new(Shape::fixed(6.25 * MS).unwrap(), Shape::fixed(99.45 * MS).unwrap());
+    let workload =
+        Workload::new(Shape::fixed(6.25 * MS).unwrap(), Shape::fixed(99.45 * MS).unwrap());
     let threads: Vec<u32> = PUBLISHED.iter().map(|row| row.0).collect();
     let options = Options { tasks: Some(1000), ..Options::default() };
     let prediction = predict(&workload, &threads, options).unwrap();
@@ -96,7 +97,8 @@ fn totals_of_nominal_times_simulated_elsewhere() {
         (32, 5.095, 11.9),
     ];
     for (threads, total_s, queue) in table {
-        let system = pool(threads, Shape::fixed(5.0 * MS).unwrap(), Shape::fixed(95.0 * MS).unwrap());
+        let system =
+            pool(threads, Shape::fixed(5.0 * MS).unwrap(), Shape::fixed(95.0 * MS).unwrap());
         let report = simulate::tasks(&system, 1000, 1, 1).unwrap();
         assert!((report.total_s.unwrap().value - total_s).abs() < 1e-9);
         crate::rounds_to(report.queue_mean.value, queue, 1);

@@ -1,7 +1,9 @@
 //! Which model answers, and what the whole prediction says.
 
 use threadtoll_model::choose::{Answers, Model, Options, choose};
-use threadtoll_model::{Change, HandOff, Policy, Shape, Workload, predict, recommended_threads, what_if};
+use threadtoll_model::{
+    Change, HandOff, Policy, Shape, Workload, predict, recommended_threads, what_if,
+};
 
 fn fixed(ns: f64) -> Shape {
     Shape::fixed(ns).unwrap()
@@ -58,7 +60,8 @@ fn a_simulation_confirms_what_is_chosen() {
             let chosen = Answers::new(&workload, Options::default()).answer(threads).unwrap();
             assert!(chosen.simulated.is_none());
             let simulate = Options { simulate: true, ..Options::default() };
-            let checked = Answers::new(&workload, simulate).answer(threads).unwrap().simulated.unwrap();
+            let checked =
+                Answers::new(&workload, simulate).answer(threads).unwrap().simulated.unwrap();
             for (found, value) in [
                 (checked.speedup, chosen.performance.speedup),
                 (checked.queue_mean, chosen.performance.queue_mean),
@@ -81,7 +84,9 @@ fn a_prediction_has_a_row_for_each_number() {
     assert_eq!(prediction.knee, Some(10.0));
     let mut last = 0.0;
     for row in &prediction.rows {
-        assert!(row.amdahl <= row.speedup * (1.0 + 1e-12) && row.speedup <= row.bound * (1.0 + 1e-12));
+        assert!(
+            row.amdahl <= row.speedup * (1.0 + 1e-12) && row.speedup <= row.bound * (1.0 + 1e-12)
+        );
         assert!(row.speedup > last);
         assert_eq!(row.total_s, None);
         last = row.speedup;

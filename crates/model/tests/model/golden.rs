@@ -2,7 +2,9 @@
 
 use threadtoll_model::simulate::{self, Locks, System};
 use threadtoll_model::takacs::Takacs;
-use threadtoll_model::{HandOff, Load, Policy, Shape, amdahl, bounds, cores, hand_off, mva, repairman, usl};
+use threadtoll_model::{
+    HandOff, Load, Policy, Shape, amdahl, bounds, cores, hand_off, mva, repairman, usl,
+};
 
 use crate::{rounds_to, share};
 
@@ -55,8 +57,11 @@ fn efficiency_at_a_tenth() {
 
 #[test]
 fn comfort_ends_where_efficiency_falls_below_95_percent() {
-    for (threads, hold_share) in [(2, 0.229), (3, 0.153), (4, 0.120), (8, 0.070), (16, 0.042), (32, 0.024)] {
-        let efficiency = |h: f64| repairman::solve(share(h), threads).unwrap().speedup / f64::from(threads);
+    for (threads, hold_share) in
+        [(2, 0.229), (3, 0.153), (4, 0.120), (8, 0.070), (16, 0.042), (32, 0.024)]
+    {
+        let efficiency =
+            |h: f64| repairman::solve(share(h), threads).unwrap().speedup / f64::from(threads);
         assert!(efficiency(hold_share - 0.0005) >= 0.95, "{threads} threads");
         assert!(efficiency(hold_share + 0.0005) < 0.95, "{threads} threads");
     }

@@ -2,8 +2,8 @@
 
 use threadtoll_model::takacs::Takacs;
 use threadtoll_model::{
-    HandOff, Load, MOST_THREADS, ModelError, Performance, Shape, amdahl, bounds, cores, hand_off, mva,
-    repairman, usl,
+    HandOff, Load, MOST_THREADS, ModelError, Performance, Shape, amdahl, bounds, cores, hand_off,
+    mva, repairman, usl,
 };
 
 /// What holds for every answer of every model.
@@ -12,8 +12,12 @@ fn sound(load: Load, threads: u32, locks: u32, answer: Performance) {
     let n = f64::from(threads);
     let limits = bounds::Limits { locks, ..bounds::Limits::default() };
     let bound = bounds::speedup(load, threads, limits).unwrap();
-    let Performance { speedup, queue_mean, queue_on_entry, wait_share, throughput_per_s, .. } = answer;
-    assert!(speedup > 0.0 && speedup <= bound * (1.0 + 1e-9), "{speedup} over {bound}: {load:?} {threads}");
+    let Performance { speedup, queue_mean, queue_on_entry, wait_share, throughput_per_s, .. } =
+        answer;
+    assert!(
+        speedup > 0.0 && speedup <= bound * (1.0 + 1e-9),
+        "{speedup} over {bound}: {load:?} {threads}"
+    );
     assert!((throughput_per_s / 1e9 * load.cycle_ns() / speedup - 1.0).abs() < 1e-9);
     assert!((0.0..=n).contains(&queue_mean), "{queue_mean} of {threads}: {load:?}");
     assert!((0.0..=n - 1.0).contains(&queue_on_entry), "{queue_on_entry} of {threads}: {load:?}");
@@ -32,7 +36,9 @@ fn every_model_holds_over_50_orders_of_magnitude() {
         for threads in [1, 2, 3, 10, 1000, 100_000] {
             let exponential = repairman::solve(load, threads).unwrap();
             sound(load, threads, 1, exponential);
-            assert!(exponential.speedup >= amdahl::speedup(load, threads, 1).unwrap() * (1.0 - 1e-12));
+            assert!(
+                exponential.speedup >= amdahl::speedup(load, threads, 1).unwrap() * (1.0 - 1e-12)
+            );
             for shape in [
                 Shape::fixed(hold),
                 Shape::uniform(0.0, 2.0 * hold * 0.5),
@@ -60,8 +66,10 @@ fn two_ways_to_the_same_answer() {
             let load = crate::share(hold_share);
             let one = repairman::solve(load, threads).unwrap();
             let exponential = Shape::exponential(load.hold_ns()).unwrap();
-            let general =
-                Takacs::new(&exponential, load.think_ns(), threads).unwrap().solve(threads).unwrap();
+            let general = Takacs::new(&exponential, load.think_ns(), threads)
+                .unwrap()
+                .solve(threads)
+                .unwrap();
             let striped = mva::striped(load, 1, threads).unwrap();
             let station = mva::Station { visits: 1.0, hold_ns: load.hold_ns() };
             let (solved, _) = mva::solve(&[station], load.think_ns(), threads).unwrap();
@@ -71,7 +79,10 @@ fn two_ways_to_the_same_answer() {
                 let near = |a: f64, b: f64, what: &str| {
                     // Queues are differences of what is nearly equal in some of the models.
                     let digits = 1e-10 * a.abs() + 1e-12 * f64::from(threads);
-                    assert!((a - b).abs() <= digits, "{what} {a} {b}: {threads} threads, {hold_share} held");
+                    assert!(
+                        (a - b).abs() <= digits,
+                        "{what} {a} {b}: {threads} threads, {hold_share} held"
+                    );
                 };
                 near(one.speedup, other.speedup, "speed-up");
                 near(one.queue_mean, other.queue_mean, "queue");
@@ -206,9 +217,13 @@ fn a_curve_needs_points_to_go_through() {
 
 #[test]
 fn a_curve_finds_its_own_coefficients_again() {
-    for (gamma, alpha, beta) in
-        [(995.6, 0.02671, 0.000769), (1.0, 0.0, 0.0), (1e9, 0.5, 0.01), (3.0, 0.1, 0.0), (7.0, 0.0, 0.02)]
-    {
+    for (gamma, alpha, beta) in [
+        (995.6, 0.02671, 0.000769),
+        (1.0, 0.0, 0.0),
+        (1e9, 0.5, 0.01),
+        (3.0, 0.1, 0.0),
+        (7.0, 0.0, 0.02),
+    ] {
         let curve = |n: f64| gamma * n / (1.0 + alpha * (n - 1.0) + beta * n * (n - 1.0));
         let points: Vec<(u32, f64)> = (1..=40).map(|n| (n, curve(f64::from(n)))).collect();
         let fit = usl::fit(&points).unwrap();
@@ -221,9 +236,14 @@ fn a_curve_finds_its_own_coefficients_again() {
 #[test]
 fn a_hand_off_curve_is_read_between_its_points() {
     let curve = HandOff::curve(&[(1e6, 30.0), (1e3, 10.0), (0.0, 5.0)]).unwrap();
-    for (idle, hand_off) in
-        [(0.0, 5.0), (500.0, 7.5), (1e3, 10.0), (31_622.776_601_683_795, 20.0), (1e6, 30.0), (1e12, 30.0)]
-    {
+    for (idle, hand_off) in [
+        (0.0, 5.0),
+        (500.0, 7.5),
+        (1e3, 10.0),
+        (31_622.776_601_683_795, 20.0),
+        (1e6, 30.0),
+        (1e12, 30.0),
+    ] {
         assert!((curve.after(idle) - hand_off).abs() < 1e-9, "{idle}");
     }
     assert_eq!(HandOff::curve(&[(1e3, 10.0)]).unwrap().after(1.0), 10.0);

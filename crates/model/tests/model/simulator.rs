@@ -190,7 +190,9 @@ fn all_tasks_are_done() {
     for threads in [1, 3, 100] {
         let report = simulate::tasks(&exponential(threads, 10.0, 10.0), 50, 2, 1).unwrap();
         assert_eq!(report.acquisitions, 100);
-        assert!((report.throughput_per_s.value * report.total_s.unwrap().value - 50.0).abs() < 1e-9);
+        assert!(
+            (report.throughput_per_s.value * report.total_s.unwrap().value - 50.0).abs() < 1e-9
+        );
     }
 }
 
@@ -206,7 +208,8 @@ fn measured_times_are_drawn_as_they_are() {
         let system = System { locks: vec![Locks::one(hold)], ..exponential(4, 1.0, 9_000.0) };
         long_run(&system).speedup
     };
-    let exact = threadtoll_model::takacs::Takacs::new(&sampled, 9_000.0, 4).unwrap().solve(4).unwrap();
+    let exact =
+        threadtoll_model::takacs::Takacs::new(&sampled, 9_000.0, 4).unwrap().solve(4).unwrap();
     assert!(speedup(sampled).holds(exact.speedup));
     assert!(speedup(counted).holds(exact.speedup));
 }
@@ -216,7 +219,10 @@ fn what_makes_no_sense_is_refused() {
     let good = exponential(2, 1.0, 1.0);
     let refused = |system: &System| simulate::long_run(system, 1000, 1).unwrap_err();
     assert!(matches!(refused(&System { threads: 0, ..good.clone() }), ModelError::Number { .. }));
-    assert!(matches!(refused(&System { locks: vec![], ..good.clone() }), ModelError::TooFew { .. }));
+    assert!(matches!(
+        refused(&System { locks: vec![], ..good.clone() }),
+        ModelError::TooFew { .. }
+    ));
     let cores = |count, slice_ns| System {
         cores: Some(Cores { count, slice_ns, wake_preempts: true }),
         ..good.clone()
@@ -327,12 +333,18 @@ fn readers_share_and_writers_do_not() {
         let exact = two_with_readers(hold, think, read_share) * 1e9;
         let found = report.throughput_per_s;
         // Five cases at 99% each would fail one run in twenty: half as wide again is as good as never.
-        assert!((found.value - exact).abs() < 1.5 * found.half_width, "{read_share}: {exact} {found:?}");
+        assert!(
+            (found.value - exact).abs() < 1.5 * found.half_width,
+            "{read_share}: {exact} {found:?}"
+        );
     }
     let mut system = exponential(8, 1000.0, 10.0);
     system.locks[0].read_share = 1.0;
     let report = long_run(&system);
-    assert!((report.speedup.value - 8.0).abs() < 0.1 && report.wait_share.value == 0.0, "{report:?}");
+    assert!(
+        (report.speedup.value - 8.0).abs() < 0.1 && report.wait_share.value == 0.0,
+        "{report:?}"
+    );
 }
 
 #[test]
@@ -366,18 +378,27 @@ fn no_system_loses_a_thread_or_a_wake_up() {
             .zip(&system.locks)
             .map(|(each, locks)| {
                 let most = if locks.read_share > 0.0 { n } else { 1.0 };
-                assert!(each.utilisation <= most + 1e-9 && each.queue_max <= system.threads, "seed {seed}");
+                assert!(
+                    each.utilisation <= most + 1e-9 && each.queue_max <= system.threads,
+                    "seed {seed}"
+                );
                 each.utilisation * f64::from(locks.count)
             })
             .sum();
         assert!(report.queue_mean.value + held <= n + 1e-9, "seed {seed}: {system:?} {report:?}");
         let work = system.cores.map_or(n, |cores| n.min(f64::from(cores.count)));
-        assert!(refuses || report.speedup.value <= work * 1.3, "seed {seed}: {system:?} {report:?}");
+        assert!(
+            refuses || report.speedup.value <= work * 1.3,
+            "seed {seed}: {system:?} {report:?}"
+        );
         let pool = simulate::tasks(&system, 300, 1, seed).unwrap();
         assert!(refuses || pool.acquisitions == 300, "seed {seed}: {system:?} {pool:?}");
         // All waits are over at the end: Little's law holds to the last digits.
         let queued = pool.queue_mean.value * pool.total_s.unwrap().value * 1e9;
         let waited = pool.wait_ns.value * pool.acquisitions as f64;
-        assert!((queued - waited).abs() <= 1e-6 * (queued + 1.0), "seed {seed}: {system:?} {pool:?}");
+        assert!(
+            (queued - waited).abs() <= 1e-6 * (queued + 1.0),
+            "seed {seed}: {system:?} {pool:?}"
+        );
     }
 }

@@ -3,7 +3,8 @@
 
 use crate::plan::{MAX_CELLS_IN_GROUP, MAX_ROUNDS};
 use crate::{
-    Block, Cell, Contention, Cost, Foretold, Machine, Plan, Quantiles, Record, RecordKind, Warning, fold,
+    Block, Cell, Contention, Cost, Foretold, Machine, Plan, Quantiles, Record, RecordKind, Warning,
+    fold,
 };
 
 /// Texts of ours are short; longer ones would only flood a terminal.
@@ -30,7 +31,9 @@ pub(super) fn machine_fault(machine: &Machine) -> Option<String> {
     if machine.cpus as usize != machine.topology.len() || machine.cpus == 0 {
         return Some("the machine's number of CPUs is not that of its topology".into());
     }
-    if !machine.topology.is_sorted_by(|a, b| a.cpu < b.cpu) || !machine.allowed.is_sorted_by(|a, b| a < b) {
+    if !machine.topology.is_sorted_by(|a, b| a.cpu < b.cpu)
+        || !machine.allowed.is_sorted_by(|a, b| a < b)
+    {
         return Some("the machine's CPUs are not in ascending order".into());
     }
     if !machine.noise.iter().all(|noise| is_share(noise.lost_share))
@@ -38,7 +41,8 @@ pub(super) fn machine_fault(machine: &Machine) -> Option<String> {
     {
         return Some("the noise or the quota of the machine is impossible".into());
     }
-    let texts = [&machine.cpu, &machine.tool, &machine.kernel, &machine.run, &machine.at, &machine.arch];
+    let texts =
+        [&machine.cpu, &machine.tool, &machine.kernel, &machine.run, &machine.at, &machine.arch];
     let more = [&machine.governor, &machine.virtualised, &machine.idle_driver];
     let mut texts = texts.into_iter().chain(more.into_iter().flatten());
     if !texts.all(|text| is_short(text)) || !warnings_are_short(&machine.warnings) {
@@ -51,24 +55,34 @@ pub(super) fn machine_fault(machine: &Machine) -> Option<String> {
 pub(super) fn plan_fault(plan: &Plan) -> Option<String> {
     let refused = plan.refused.iter().flat_map(|refused| [&refused.what, &refused.why]);
     let planned = || plan.groups.iter().flatten();
-    let mut texts = plan.command.iter().chain(refused).chain(planned().map(|planned| &planned.experiment));
-    if !texts.all(|text| is_short(text)) || !planned().all(|planned| texts_are_short(&planned.cell)) {
+    let mut texts =
+        plan.command.iter().chain(refused).chain(planned().map(|planned| &planned.experiment));
+    if !texts.all(|text| is_short(text)) || !planned().all(|planned| texts_are_short(&planned.cell))
+    {
         return Some("a text of the plan is far too long".into());
     }
-    (!planned().all(|planned| is_cell(&planned.cell))).then(|| "a cell of the plan is impossible".into())
+    (!planned().all(|planned| is_cell(&planned.cell)))
+        .then(|| "a cell of the plan is impossible".into())
 }
 
 /// Says what is wrong with a block by itself, or nothing.
 pub(super) fn block_fault(block: &Block) -> Option<&'static str> {
     let one_way = block.one_way.as_ref();
-    let figures = [block.mean, block.min, block.max, one_way.map_or(0.0, |one_way| one_way.clock_bound_ns)];
+    let figures =
+        [block.mean, block.min, block.max, one_way.map_or(0.0, |one_way| one_way.clock_bound_ns)];
     let share = block.same_cpu_share.is_none_or(is_share);
     if block.count == 0 || !share || !figures.into_iter().all(is_time) {
         return Some("the figures of the block are impossible");
     }
-    let counts =
-        [block.count, block.cost_round_trips, block.elapsed_ns, block.cost.user_ns, block.cost.system_ns];
-    let more = [block.cost.voluntary_switches, block.cost.involuntary_switches, block.over.unwrap_or(0)];
+    let counts = [
+        block.count,
+        block.cost_round_trips,
+        block.elapsed_ns,
+        block.cost.user_ns,
+        block.cost.system_ns,
+    ];
+    let more =
+        [block.cost.voluntary_switches, block.cost.involuntary_switches, block.over.unwrap_or(0)];
     let negative = one_way.map_or(0, |one_way| one_way.negative);
     if counts.into_iter().chain(more).chain([negative]).any(|value| value > MOST_IN_BLOCK) {
         return Some("the figures of the block are impossibly large");
@@ -78,9 +92,11 @@ pub(super) fn block_fault(block: &Block) -> Option<&'static str> {
         let times = [contention.work, seen.wait_ns, seen.hold_ns, seen.think_ns, seen.starved_ns];
         // The clocks of two CPUs may disagree, and hand-offs then come out negative.
         let handed = is_time(seen.handoff_ns.abs()) && seen.handoffs <= block.count;
-        let sum = contention.acquisitions.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
+        let sum =
+            contention.acquisitions.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
         let most = contention.acquisitions.len() as u64 * block.count;
-        let queued = seen.queue_on_entry <= most && seen.queue_max as usize <= contention.acquisitions.len();
+        let queued =
+            seen.queue_on_entry <= most && seen.queue_max as usize <= contention.acquisitions.len();
         if !times.into_iter().all(is_time) || !handed || sum != block.count || !queued {
             return Some("what the block says of its lock is impossible");
         }
@@ -104,7 +120,11 @@ pub(super) fn record_fault(record: &Record) -> Option<&'static str> {
     if record.worst.len() > fold::WORST || record.against.len() > MAX_CELLS_IN_GROUP || !warnings {
         return Some("the record is impossibly large");
     }
-    if record.against.iter().any(|against| !is_short(&against.of) || !texts_are_short(&against.cell)) {
+    if record
+        .against
+        .iter()
+        .any(|against| !is_short(&against.of) || !texts_are_short(&against.cell))
+    {
         return Some("a text of the record is far too long");
     }
     if !record.against.iter().all(|against| is_cell(&against.cell)) {
@@ -121,7 +141,8 @@ pub(super) fn record_fault(record: &Record) -> Option<&'static str> {
         [against.ratio, low, high]
     });
     let worst = record.worst.iter().flat_map(|worst| [worst.ns, worst.at_s]);
-    if !shares.into_iter().flatten().all(is_share) || !times.chain(ratios).chain(worst).all(is_time) {
+    if !shares.into_iter().flatten().all(is_share) || !times.chain(ratios).chain(worst).all(is_time)
+    {
         return Some("the figures of the record are impossible");
     }
     if (record.kind == RecordKind::Wait) != record.contention.is_some()
@@ -134,7 +155,9 @@ pub(super) fn record_fault(record: &Record) -> Option<&'static str> {
     }
     let disturbance = &record.disturbance;
     let counted = disturbance.causes.values().chain([&disturbance.disturbed]);
-    if disturbance.blocks > 2 * MAX_ROUNDS || counted.into_iter().any(|count| *count > disturbance.blocks) {
+    if disturbance.blocks > 2 * MAX_ROUNDS
+        || counted.into_iter().any(|count| *count > disturbance.blocks)
+    {
         return Some("the record counts more disturbed blocks than there are");
     }
     None
@@ -147,12 +170,20 @@ pub(super) fn foretold_fault(foretold: &Foretold) -> Option<&'static str> {
 
 fn is_foretold(foretold: &Foretold) -> bool {
     let from = &foretold.from;
-    let times = [foretold.speedup, foretold.queue_mean, foretold.queue_on_entry, from.hold_ns, from.think_ns];
+    let times = [
+        foretold.speedup,
+        foretold.queue_mean,
+        foretold.queue_on_entry,
+        from.hold_ns,
+        from.think_ns,
+    ];
     let more = [from.alone_ns, from.handoff_ns, from.pair_ns];
     let maybe = [foretold.total_s, from.spin_ns, from.takeover_ns];
     times.into_iter().chain(more).chain(maybe.into_iter().flatten()).all(is_time)
         && is_share(foretold.wait_share)
-        && foretold.speedup_interval99.is_none_or(|interval| interval.into_iter().all(f64::is_finite))
+        && foretold
+            .speedup_interval99
+            .is_none_or(|interval| interval.into_iter().all(f64::is_finite))
         && is_short(&foretold.model)
         && is_short(&foretold.why)
         && is_short(&foretold.at)
@@ -160,7 +191,12 @@ fn is_foretold(foretold: &Foretold) -> bool {
 
 fn is_contention(contention: &Contention) -> bool {
     let shares = [contention.hold_share, contention.wait_share, contention.fairness];
-    let times = [contention.speedup, contention.queue_mean, contention.queue_on_entry, contention.starved_ns];
+    let times = [
+        contention.speedup,
+        contention.queue_mean,
+        contention.queue_on_entry,
+        contention.starved_ns,
+    ];
     let more = [contention.hold_ns, contention.think_ns, contention.total_s];
     let intervals = [contention.speedup_interval95, contention.total_s_interval95];
     let handoff = contention.handoff_ns.is_none_or(|ns| is_time(ns.abs()));
@@ -177,21 +213,32 @@ fn is_contention(contention: &Contention) -> bool {
 fn times(record: &Record) -> Vec<Option<f64>> {
     let Quantiles { p50, p90, p99, p999, p9999 } = record.quantiles;
     let clean = record.clean_quantiles;
-    let Cost { user_ns_per_op, system_ns_per_op, voluntary_switches_per_op, involuntary_switches_per_op } =
-        record.cost;
+    let Cost {
+        user_ns_per_op,
+        system_ns_per_op,
+        voluntary_switches_per_op,
+        involuntary_switches_per_op,
+    } = record.cost;
     let one_way = record.one_way.as_ref();
     let spread = &record.interval95;
-    let intervals = [spread.p50, spread.p90, spread.p99, spread.p999, spread.p9999, spread.rate_per_s];
+    let intervals =
+        [spread.p50, spread.p90, spread.p99, spread.p999, spread.p9999, spread.rate_per_s];
     let one_way_intervals =
         one_way.into_iter().flat_map(|one_way| [one_way.mean_interval95, one_way.p50_interval95]);
     let intervals = intervals.into_iter().chain(one_way_intervals);
-    let mut times = vec![record.mean, record.min, record.max, Some(record.resolution_ns), record.rate_per_s];
+    let mut times =
+        vec![record.mean, record.min, record.max, Some(record.resolution_ns), record.rate_per_s];
     if let Some(one_way) = one_way {
         times.extend([one_way.mean, one_way.p50, one_way.clock_bound_ns]);
     }
     times.extend([p50, p90, p99, p999, p9999]);
     times.extend([clean.p50, clean.p90, clean.p99, clean.p999, clean.p9999]);
-    times.extend([user_ns_per_op, system_ns_per_op, voluntary_switches_per_op, involuntary_switches_per_op]);
+    times.extend([
+        user_ns_per_op,
+        system_ns_per_op,
+        voluntary_switches_per_op,
+        involuntary_switches_per_op,
+    ]);
     times.extend(intervals.flatten().flatten().map(Some));
     times
 }

@@ -121,7 +121,9 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
     let mut reader = Reader { path, lines: BufReader::new(file), number: 0, offset: 0 };
     let machine = match reader.next(MAX_MACHINE_LINE)? {
         Next::Line(Line::Machine(machine)) => *machine,
-        Next::Line(_) | Next::Incomplete => return Err(reader.fault("it must describe the machine")),
+        Next::Line(_) | Next::Incomplete => {
+            return Err(reader.fault("it must describe the machine"));
+        }
         Next::End => return Err(reader.fault_at(1, "the file is empty")),
     };
     let plan = match reader.next(MAX_PLAN_LINE)? {
@@ -129,14 +131,17 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
         Next::Line(_) | Next::Incomplete => return Err(reader.fault("it must be the plan")),
         Next::End => return Err(reader.fault_at(2, "the plan is missing")),
     };
-    if let Some(what) = machine_fault(&machine).or_else(|| plan.fault()).or_else(|| plan_fault(&plan)) {
+    if let Some(what) =
+        machine_fault(&machine).or_else(|| plan.fault()).or_else(|| plan_fault(&plan))
+    {
         return Err(reader.fault(&what));
     }
     if plan.run != machine.run {
         return Err(reader.fault("the plan belongs to another run"));
     }
     let mut results = Results::empty(machine, plan);
-    let mut seen: Vec<HashSet<(usize, u32, BlockKind)>> = vec![HashSet::new(); results.groups.len()];
+    let mut seen: Vec<HashSet<(usize, u32, BlockKind)>> =
+        vec![HashSet::new(); results.groups.len()];
     let mut partial: Vec<Vec<Option<Record>>> = vec![Vec::new(); results.groups.len()];
     loop {
         match reader.next(MAX_BLOCK_LINE)? {
@@ -149,10 +154,13 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
                     .map_err(|what| reader.fault(&what))?;
             }
             Next::Line(Line::Record(record)) => {
-                take_record(&mut results, &mut partial, *record).map_err(|what| reader.fault(&what))?;
+                take_record(&mut results, &mut partial, *record)
+                    .map_err(|what| reader.fault(&what))?;
             }
             Next::Line(Line::Machine(_) | Line::Plan(_)) => {
-                return Err(reader.fault("the machine and the plan stand in the first two lines only"));
+                return Err(
+                    reader.fault("the machine and the plan stand in the first two lines only")
+                );
             }
             Next::Incomplete => {
                 results.notes.push(format!(
@@ -171,8 +179,13 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
 
 /// Opens a regular file; a named pipe must not keep us waiting for a writer.
 fn open(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
+    let file =
+        OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is not a regular file"))
+    }
 }
 
 fn take_block(
@@ -227,7 +240,10 @@ fn begin(
         seen[group].clear();
         partial[group].clear();
     } else if attempt != state.attempts || attempt == 0 {
-        return Err(format!("attempt {attempt} at group {group} does not follow {}", state.attempts));
+        return Err(format!(
+            "attempt {attempt} at group {group} does not follow {}",
+            state.attempts
+        ));
     }
     Ok(())
 }
@@ -246,7 +262,10 @@ fn take_foretold(
         return Err(format!("the plan has no group {}", foretold.group));
     };
     if planned.get(foretold.cell).is_none_or(|planned| planned.cell.lock().is_none()) {
-        return Err(format!("group {} of the plan has no lock as cell {}", foretold.group, foretold.cell));
+        return Err(format!(
+            "group {} of the plan has no lock as cell {}",
+            foretold.group, foretold.cell
+        ));
     }
     if let Some(what) = foretold_fault(&foretold) {
         return Err(what.into());
@@ -363,7 +382,8 @@ impl Reader<'_> {
 fn told(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or(&text);
-    let mut short: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).take(160).collect();
+    let mut short: String =
+        text.chars().map(|c| if c.is_control() { '?' } else { c }).take(160).collect();
     if text.chars().nth(160).is_some() {
         short.push('…');
     }

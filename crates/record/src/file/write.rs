@@ -50,7 +50,9 @@ impl Appender {
             Ok(found) if found.len() > 0 => Err(WriteFault::Exists(path.to_path_buf())),
             Ok(_) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(WriteFault::System { what: "write", path: path.to_path_buf(), error }),
+            Err(error) => {
+                Err(WriteFault::System { what: "write", path: path.to_path_buf(), error })
+            }
         }
     }
 
@@ -112,8 +114,10 @@ impl Appender {
     ///
     /// If another process is writing it, it has changed since it was read, or the system refuses.
     pub fn resume(path: &Path, length: u64, read_length: u64) -> Result<Self, WriteFault> {
-        let system = |what| move |error| WriteFault::System { what, path: path.to_path_buf(), error };
-        let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(system("continue"))?;
+        let system =
+            |what| move |error| WriteFault::System { what, path: path.to_path_buf(), error };
+        let mut file =
+            OpenOptions::new().read(true).write(true).open(path).map_err(system("continue"))?;
         lock(&file, path)?;
         let now = file.metadata().map_err(system("continue"))?.len();
         if now != read_length {
@@ -175,11 +179,13 @@ fn put_in_place(draft: &Path, path: &Path) -> io::Result<()> {
     match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
         // Some file systems cannot rename without replacing; a hard link cannot replace either.
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => match std::fs::hard_link(draft, path) {
-            Ok(()) => std::fs::remove_file(draft),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-            Err(_) => std::fs::rename(draft, path),
-        },
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+            match std::fs::hard_link(draft, path) {
+                Ok(()) => std::fs::remove_file(draft),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+                Err(_) => std::fs::rename(draft, path),
+            }
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::resample;
 use crate::{
-    Against, Block, BlockKind, Contention, ContentionBlock, ContentionSeen, Cost, Foretold, LockSubject,
-    LoopKind, PlannedCell, Record, RecordKind, Warning,
+    Against, Block, BlockKind, Contention, ContentionBlock, ContentionSeen, Cost, Foretold,
+    LockSubject, LoopKind, PlannedCell, Record, RecordKind, Warning,
 };
 
 use super::{Marked, by_rounds, round, significant, verdict_of_rates};
@@ -27,8 +27,12 @@ fn work_rate(block: &Block) -> Option<f64> {
 /// Work per nanosecond of one thread alone on these CPUs, where it is told apart by CPU, or wherever it was.
 fn alone_rate(block: &Block, alone: &[u32], cpus: &[u32]) -> Option<f64> {
     let by_cpu = &block.contention.as_ref()?.work_by_cpu;
-    let rates: Vec<f64> =
-        alone.iter().zip(by_cpu).filter(|(cpu, _)| cpus.contains(cpu)).map(|(_, rate)| *rate).collect();
+    let rates: Vec<f64> = alone
+        .iter()
+        .zip(by_cpu)
+        .filter(|(cpu, _)| cpus.contains(cpu))
+        .map(|(_, rate)| *rate)
+        .collect();
     if rates.is_empty() {
         return work_rate(block);
     }
@@ -55,7 +59,8 @@ pub(super) fn fold_lock(
     let kind = rate_kind(planned);
     let own = || all.iter().filter(|marked| marked.block.cell == index).map(|marked| marked.block);
     let of_rate = || own().filter(|block| block.kind == kind);
-    let rates: Vec<f64> = of_rate().map(|block| block.count as f64 / block.elapsed_ns as f64 * 1e9).collect();
+    let rates: Vec<f64> =
+        of_rate().map(|block| block.count as f64 / block.elapsed_ns as f64 * 1e9).collect();
     let found = resample::median(&rates, seed);
     record.loop_kind = LoopKind::Closed;
     record.kind = RecordKind::Wait;
@@ -120,11 +125,12 @@ pub(super) fn fold_lock(
         }
         contention.wait_share = Some(significant((sum.wait_ns / threads_ns).clamp(0.0, 1.0)));
         contention.queue_mean = Some(significant(sum.wait_ns / elapsed_ns));
-        contention.queue_on_entry =
-            (acquisitions > 0).then(|| significant(sum.queue_on_entry as f64 / acquisitions as f64));
+        contention.queue_on_entry = (acquisitions > 0)
+            .then(|| significant(sum.queue_on_entry as f64 / acquisitions as f64));
         contention.queue_max = Some(sum.queue_max);
         contention.starved_ns = Some(round(sum.starved_ns));
-        contention.handoff_ns = (sum.handoffs > 0).then(|| round(sum.handoff_ns / sum.handoffs as f64));
+        contention.handoff_ns =
+            (sum.handoffs > 0).then(|| round(sum.handoff_ns / sum.handoffs as f64));
         contention.hold_ns = each(sum.hold_ns);
         contention.think_ns = each(sum.think_ns);
     }
@@ -177,7 +183,9 @@ fn paired(
 ) -> Option<(f64, [f64; 2], usize)> {
     let by_round = |((cell, kind), figure): Figure<'_>| -> BTreeMap<u32, f64> {
         all.iter()
-            .filter(|marked| marked.block.cell == cell && marked.block.kind == kind && counts(marked))
+            .filter(|marked| {
+                marked.block.cell == cell && marked.block.kind == kind && counts(marked)
+            })
             .filter_map(|marked| Some((marked.block.seq, figure(marked.block)?)))
             .collect()
     };
@@ -195,8 +203,11 @@ fn summed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<Seen> {
     let mut all: Option<Seen> = None;
     for block in blocks {
         let Some(ContentionBlock { seen: Some(seen), .. }) = &block.contention else { continue };
-        let all =
-            all.get_or_insert(Seen { sum: ContentionSeen::default(), elapsed_ns: 0.0, acquisitions: 0 });
+        let all = all.get_or_insert(Seen {
+            sum: ContentionSeen::default(),
+            elapsed_ns: 0.0,
+            acquisitions: 0,
+        });
         all.elapsed_ns += block.elapsed_ns as f64;
         all.acquisitions += block.count;
         let sum = &mut all.sum;
@@ -233,8 +244,9 @@ fn cost<'a>(blocks: impl Iterator<Item = &'a Block>) -> Cost {
     let blocks: Vec<&Block> = blocks.collect();
     let acquisitions = blocks.iter().map(|block| block.cost_round_trips).sum::<u64>() as f64;
     let per = |of: fn(&Block) -> u64| {
-        (acquisitions > 0.0)
-            .then(|| significant(blocks.iter().map(|block| of(block)).sum::<u64>() as f64 / acquisitions))
+        (acquisitions > 0.0).then(|| {
+            significant(blocks.iter().map(|block| of(block)).sum::<u64>() as f64 / acquisitions)
+        })
     };
     Cost {
         user_ns_per_op: per(|block| block.cost.user_ns),

@@ -1,8 +1,8 @@
 //! Speed-ups worked out by hand.
 
 use threadtoll_record::{
-    Block, Cause, Cell, ContentionBlock, LockSubject, NO_LOCK, Plan, PlannedCell, Record, Spread, Subject,
-    Work, fold,
+    Block, Cause, Cell, ContentionBlock, LockSubject, NO_LOCK, Plan, PlannedCell, Record, Spread,
+    Subject, Work, fold,
 };
 
 use crate::fixture::{AT, cell, machine, plan, stretches};
@@ -25,8 +25,11 @@ fn lock(name: &str, threads: u32, work: Work, cpus: &[u32]) -> Cell {
 fn plan_of(work: Work, rounds: u32) -> Plan {
     let mut plan = plan(rounds, &[&["atomic-store"]]);
     let first = plan.groups[0][0].clone();
-    let planned =
-        |cell: Cell| PlannedCell { experiment: "contention/hold-think".into(), cell, budget: first.budget };
+    let planned = |cell: Cell| PlannedCell {
+        experiment: "contention/hold-think".into(),
+        cell,
+        budget: first.budget,
+    };
     plan.groups[0].extend([
         planned(lock(NO_LOCK, 1, work, &[0, 1])),
         planned(lock("std-mutex", 1, work, &[0])),
@@ -68,7 +71,11 @@ fn the_thread_alone_counts_on_the_cpus_that_the_others_have() {
     assert_eq!(speedup(&records[2]), Some(1.0), "on the slow CPU as on the slow CPU");
     assert_eq!(speedup(&records[3]), Some(1.6));
     let records = folded(Work::Spin, &[100.0; 3], &[]);
-    assert_eq!(speedup(&records[3]), Some(1.6), "where CPUs are not told apart, against all that was done");
+    assert_eq!(
+        speedup(&records[3]),
+        Some(1.6),
+        "where CPUs are not told apart, against all that was done"
+    );
     assert!((speedup(&records[2]).unwrap() - 2.0 / 3.0).abs() < 1e-3);
 }
 
@@ -79,7 +86,11 @@ fn a_reference_that_moves_is_nothing_to_threads_that_sleep() {
         let records = folded(work, &[100.0, 200.0, 100.0, 200.0], &[]);
         let record = &records[3];
         assert_eq!(record.disturbance.disturbed, disturbed, "{work}");
-        assert_eq!(record.disturbance.causes.contains_key(&Cause::ReferenceDrift), disturbed > 0, "{work}");
+        assert_eq!(
+            record.disturbance.causes.contains_key(&Cause::ReferenceDrift),
+            disturbed > 0,
+            "{work}"
+        );
         assert_eq!(speedup(record), expected, "{work}");
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use threadtoll_record::{
-    Block, BlockCost, BlockKind, Budget, Cell, Disturbance, Histogram, Line, Machine, Placement, Plan,
-    PlannedCell, Relation, Subject,
+    Block, BlockCost, BlockKind, Budget, Cell, Disturbance, Histogram, Line, Machine, Placement,
+    Plan, PlannedCell, Relation, Subject,
 };
 
 pub(crate) const RUN: &str = "20261121T100000000-1";
@@ -47,8 +47,10 @@ pub(crate) fn cell(mechanism: &str) -> Cell {
 
 /// A plan of groups of cells by mechanism, the first of each its reference.
 pub(crate) fn plan(rounds: u32, groups: &[&[&str]]) -> Plan {
-    let budget = Budget { rounds, stretch_ns: 1_000_000, stamped_ns: 1_000_000, stamped_count: None };
-    let planned = |name: &&str| PlannedCell { experiment: "latency".into(), cell: cell(name), budget };
+    let budget =
+        Budget { rounds, stretch_ns: 1_000_000, stamped_ns: 1_000_000, stamped_count: None };
+    let planned =
+        |name: &&str| PlannedCell { experiment: "latency".into(), cell: cell(name), budget };
     Plan {
         run: RUN.into(),
         command: vec!["latency".into()],

@@ -2,8 +2,8 @@
 
 use threadtoll_record::fold::{PAIRS, WORST, compared, drifted, verdict, verdict_of_rates};
 use threadtoll_record::{
-    Block, BlockCost, Cause, LoopKind, OneWayBlock, OneWayMethod, Origin, Quantiles, QueueSubject, Record,
-    RecordKind, Subject, Verdict, Wait, Worst, fold,
+    Block, BlockCost, Cause, LoopKind, OneWayBlock, OneWayMethod, Origin, Quantiles, QueueSubject,
+    Record, RecordKind, Subject, Verdict, Wait, Worst, fold,
 };
 
 use crate::fixture::{AT, group, histogram, machine, plan, stamped, stretches};
@@ -49,7 +49,10 @@ fn the_distribution_comes_from_stamped_blocks_alone() {
     assert_eq!(record.mean, Some(5500.0));
     assert_eq!((record.min, record.max), (Some(100.0), Some(20_000.0)));
     assert_eq!((record.over.limit_ns, record.over.share), (10_000, Some(2.0 / 6.0)));
-    assert_eq!(record.histogram, Some(histogram(&[100.0, 200.0, 300.0, 400.0, 12_000.0, 20_000.0])));
+    assert_eq!(
+        record.histogram,
+        Some(histogram(&[100.0, 200.0, 300.0, 400.0, 12_000.0, 20_000.0]))
+    );
 }
 
 #[test]
@@ -106,7 +109,8 @@ fn undisturbed_runs_have_one_distribution_and_not_two() {
     assert_eq!(record.quantiles, record.clean_quantiles);
 }
 
-/// Reference and cell of five rounds; the machine becomes half as fast in the midst of round 2, between the two.
+/// Reference and cell of five rounds; the machine becomes half as fast in the middle of round 2,
+/// between the two.
 fn regimes() -> Vec<Block> {
     vec![
         stretches(0, 0, &[100.0]),
@@ -124,8 +128,12 @@ fn regimes() -> Vec<Block> {
 
 #[test]
 fn blocks_between_two_references_that_differ_are_marked_and_the_references_are_not() {
-    let marked: Vec<usize> =
-        drifted(&regimes()).iter().enumerate().filter(|(_, drifted)| **drifted).map(|(at, _)| at).collect();
+    let marked: Vec<usize> = drifted(&regimes())
+        .iter()
+        .enumerate()
+        .filter(|(_, drifted)| **drifted)
+        .map(|(at, _)| at)
+        .collect();
     assert_eq!(marked, [5, 6]);
     let record = &folded(&["atomic-store", "futex"], &regimes())[1];
     assert_eq!(record.disturbance.causes.get(&Cause::ReferenceDrift), Some(&2));
@@ -135,8 +143,13 @@ fn blocks_between_two_references_that_differ_are_marked_and_the_references_are_n
 #[test]
 fn a_drift_of_ten_percent_is_forgiven_and_one_of_eleven_is_not() {
     for (after, marked) in [(109.0, 0), (112.0, 1), (92.0, 0), (89.0, 1)] {
-        let blocks = [stretches(0, 0, &[100.0]), stretches(1, 0, &[500.0]), stretches(0, 1, &[after])];
-        assert_eq!(drifted(&blocks).iter().filter(|drifted| **drifted).count(), marked, "100 to {after}");
+        let blocks =
+            [stretches(0, 0, &[100.0]), stretches(1, 0, &[500.0]), stretches(0, 1, &[after])];
+        assert_eq!(
+            drifted(&blocks).iter().filter(|drifted| **drifted).count(),
+            marked,
+            "100 to {after}"
+        );
     }
 }
 
@@ -190,8 +203,11 @@ fn twenty_one_rounds_decide() {
 }
 
 fn directly(seq: u32, round_trip: f64, one_way: &[f64], negative: u64) -> Block {
-    let direct =
-        OneWayBlock { histogram: histogram(one_way), negative, clock_bound_ns: 30.0 + f64::from(seq) };
+    let direct = OneWayBlock {
+        histogram: histogram(one_way),
+        negative,
+        clock_bound_ns: 30.0 + f64::from(seq),
+    };
     Block { one_way: Some(direct), ..stamped(0, seq, &vec![round_trip; 50]) }
 }
 
@@ -228,7 +244,11 @@ fn medians_that_a_stamp_does_not_spoil_come_from_one_way_times_or_half_of_round_
         "the mean comes from stretches all the same"
     );
     assert_eq!(record.one_way.as_ref().unwrap().negative, Some(3), "negative ones are counted");
-    assert_eq!(record.one_way.as_ref().unwrap().clock_bound_ns, Some(31.0), "the worse of the bounds");
+    assert_eq!(
+        record.one_way.as_ref().unwrap().clock_bound_ns,
+        Some(31.0),
+        "the worse of the bounds"
+    );
     assert!(record.warnings.iter().any(|warning| warning.code == "negative-one-way"));
 }
 
@@ -348,6 +368,8 @@ fn stream_plan(cells: &[(&str, Origin, Wait, u64)]) -> threadtoll_record::Plan {
             queue: (*name).into(),
             origin: *origin,
             wait: *wait,
+            capacity: None,
+            ring_bytes: None,
             batch: *batch,
             version: "1.0.0".into(),
             senders: 1,
@@ -387,7 +409,9 @@ fn a_stream_has_a_rate_and_its_median_over_blocks() {
     assert_eq!(record.interval95.rate_per_s, Some([50_000_000.0, 125_000_000.0]));
     assert_eq!((record.kind, record.loop_kind), (RecordKind::Stream, LoopKind::Streaming));
     assert_eq!(record.count, 15_000);
-    assert!(record.one_way.is_none() && record.histogram.is_none() && record.quantiles.p50.is_none());
+    assert!(
+        record.one_way.is_none() && record.histogram.is_none() && record.quantiles.p50.is_none()
+    );
     assert_eq!(record.cost.user_ns_per_op, Some(20.0), "of a message, which goes one way");
     let reference = &records[0];
     near(reference.one_way_p50(), 50.0);
@@ -411,9 +435,14 @@ fn rates_are_compared_by_round_and_more_is_better() {
         blocks.push(messages(3, seq, 7000, 5.0 * mood));
     }
     let records = fold(&machine(), &plan, 0, 1, &blocks, &[], AT);
-    let [to_reference, to_peer] = records[1].against.as_slice() else { panic!("{:?}", records[1].against) };
+    let [to_reference, to_peer] = records[1].against.as_slice() else {
+        panic!("{:?}", records[1].against)
+    };
     // One hand-off takes 60 ns, in which six messages go over.
-    assert_eq!((to_reference.cell.name(), to_reference.of.as_str()), ("atomic-store", "rate_per_s"));
+    assert_eq!(
+        (to_reference.cell.name(), to_reference.of.as_str()),
+        ("atomic-store", "rate_per_s")
+    );
     near(Some(to_reference.ratio), 6.0);
     assert_eq!((to_peer.cell.name(), to_peer.of.as_str()), ("rtrb", "rate_per_s"));
     near(Some(to_peer.ratio), 2.5);

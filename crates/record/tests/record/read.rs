@@ -12,7 +12,8 @@ use crate::fixture::{AT, group, machine, plan};
 
 /// A file of two groups of two cells that was measured to its end.
 fn finished() -> Vec<Value> {
-    let (machine, plan) = (machine(), plan(3, &[&["atomic-store", "futex"], &["atomic-store", "park"]]));
+    let (machine, plan) =
+        (machine(), plan(3, &[&["atomic-store", "futex"], &["atomic-store", "park"]]));
     let mut lines = vec![Line::Machine(Box::new(machine.clone())), Line::Plan(plan.clone())];
     for index in 0..2 {
         let blocks = group(index, 2, 3, 1);
@@ -56,7 +57,8 @@ fn a_finished_file_gives_its_records_in_the_order_of_the_plan() {
     assert!(results.complete());
     assert!(results.groups.iter().all(|group| group.attempts == 1 && group.blocks.is_empty()));
     let records = results.records();
-    let names: Vec<(usize, &str)> = records.iter().map(|record| (record.group, record.cell.name())).collect();
+    let names: Vec<(usize, &str)> =
+        records.iter().map(|record| (record.group, record.cell.name())).collect();
     assert_eq!(names, [(0, "atomic-store"), (0, "futex"), (1, "atomic-store"), (1, "park")]);
 }
 
@@ -98,13 +100,17 @@ fn the_last_complete_attempt_counts() {
     lines.truncate(SECOND_GROUP + 5);
     let again = group(1, 2, 3, 2);
     lines.extend(
-        again.iter().map(|block| serde_json::to_value(Line::Block(Box::new(block.clone()))).unwrap()),
+        again
+            .iter()
+            .map(|block| serde_json::to_value(Line::Block(Box::new(block.clone()))).unwrap()),
     );
     let results = read_text(&text(&lines)).unwrap();
     assert_eq!((results.groups[1].attempts, results.groups[1].blocks.len()), (2, 12));
     let records = fold(&machine(), &results.plan, 1, 2, &again, &[], AT);
     lines.extend(
-        records.iter().map(|record| serde_json::to_value(Line::Record(Box::new(record.clone()))).unwrap()),
+        records
+            .iter()
+            .map(|record| serde_json::to_value(Line::Record(Box::new(record.clone()))).unwrap()),
     );
     let results = read_text(&text(&lines)).unwrap();
     assert_eq!(results.groups[1].records, Some(records.clone()));
@@ -134,9 +140,21 @@ fn lines_out_of_place_are_rejected_where_they_stand() {
     said(changed(&|lines| lines.insert(5, lines[1].clone())), 5, "first two lines only");
     said(changed(&|lines| lines.insert(5, lines[4].clone())), 5, "twice");
     said(changed(&|lines| lines.insert(RECORD, lines[RECORD].clone())), RECORD + 1, "has already");
-    said(changed(&|lines| lines.insert(RECORD + 2, lines[RECORD].clone())), RECORD + 2, "complete before");
-    said(changed(&|lines| lines.insert(RECORD + 2, lines[BLOCK].clone())), RECORD + 2, "complete before");
-    said(changed(&|lines| lines.insert(BLOCK, lines[RECORD].clone())), BLOCK, "no blocks of attempt 1");
+    said(
+        changed(&|lines| lines.insert(RECORD + 2, lines[RECORD].clone())),
+        RECORD + 2,
+        "complete before",
+    );
+    said(
+        changed(&|lines| lines.insert(RECORD + 2, lines[BLOCK].clone())),
+        RECORD + 2,
+        "complete before",
+    );
+    said(
+        changed(&|lines| lines.insert(BLOCK, lines[RECORD].clone())),
+        BLOCK,
+        "no blocks of attempt 1",
+    );
     said(changed(&|lines| lines.insert(BLOCK, json!(["an", "array"]))), BLOCK, "");
     said(
         changed(&|lines| lines.insert(BLOCK, json!({"schema": "threadtoll.block/2"}))),
@@ -180,7 +198,12 @@ fn edited_lines_are_rejected() {
         (BLOCK, "/elapsed_ns", json!(u64::MAX), "impossibly large"),
         (BLOCK, "/cost/user_ns", json!(u64::MAX), "impossibly large"),
         (BLOCK, "/same_cpu_share", json!(1.5), "impossible"),
-        (BLOCK, "/one_way", json!({"histogram": null, "negative": 1, "clock_bound_ns": 1.0}), "invalid type"),
+        (
+            BLOCK,
+            "/one_way",
+            json!({"histogram": null, "negative": 1, "clock_bound_ns": 1.0}),
+            "invalid type",
+        ),
         (BLOCK, "/histogram/data", json!("AAAA"), "damaged"),
         (BLOCK, "/histogram/encoding", json!("other"), "encoding"),
         (RECORD, "/one_way/p50", json!(-5.0), "impossible"),
@@ -195,7 +218,12 @@ fn edited_lines_are_rejected() {
         (RECORD, "/rate_per_s", json!(-1.0), "impossible"),
         (RECORD, "/one_way", Value::Null, "impossible"),
         (RECORD, "/cell", queue(1, 1, "1.0.0".into()), "does not have"),
-        (RECORD, "/against", against(queue(0, 1, "1.0.0".into())), "a cell of the record is impossible"),
+        (
+            RECORD,
+            "/against",
+            against(queue(0, 1, "1.0.0".into())),
+            "a cell of the record is impossible",
+        ),
         (
             RECORD,
             "/against",
@@ -274,9 +302,12 @@ fn what_is_no_regular_file_is_not_waited_for() {
     let directory = TempDir::new().unwrap();
     let pipe = directory.path().join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    for path in
-        [pipe, PathBuf::from("/dev/null"), directory.path().to_path_buf(), directory.path().join("absent")]
-    {
+    for path in [
+        pipe,
+        PathBuf::from("/dev/null"),
+        directory.path().to_path_buf(),
+        directory.path().join("absent"),
+    ] {
         assert!(matches!(read(&path), Err(Fault::System { .. })), "{}", path.display());
     }
 }

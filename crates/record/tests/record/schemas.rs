@@ -48,7 +48,8 @@ fn says(schema: &str, value: &Value) -> Result<(), String> {
 
 #[test]
 fn lines_keep_to_their_schemas_and_spoilt_ones_do_not() {
-    let mut results = Results::empty(fixture::machine(), fixture::plan(3, &[&["atomic-store", "futex"]]));
+    let mut results =
+        Results::empty(fixture::machine(), fixture::plan(3, &[&["atomic-store", "futex"]]));
     let blocks = fixture::group(0, 2, 3, 1);
     let records = fold(&results.machine, &results.plan, 0, 1, &blocks, &[], fixture::AT);
     results.groups[0].records = Some(records.clone());

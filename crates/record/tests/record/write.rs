@@ -36,8 +36,9 @@ fn a_new_file_holds_machine_and_plan_and_nothing_is_left_beside_it() {
 #[test]
 fn what_exists_is_never_replaced_unless_it_is_empty() {
     let directory = TempDir::new().unwrap();
-    let create =
-        |name: &str| Appender::create(&directory.path().join(name), &machine(), &plan(3, &[&["futex"]]));
+    let create = |name: &str| {
+        Appender::create(&directory.path().join(name), &machine(), &plan(3, &[&["futex"]]))
+    };
     std::fs::write(directory.path().join("full"), "mine").unwrap();
     std::fs::write(directory.path().join("empty"), "").unwrap();
     std::fs::create_dir(directory.path().join("directory")).unwrap();
@@ -87,7 +88,8 @@ fn resuming_cuts_the_incomplete_last_line_and_goes_on_there() {
     let again = group(0, 1, 2, 2);
     appender.append(&lines(&again)).unwrap();
     let records = fold(&results.machine, &results.plan, 0, 2, &again, &[], AT);
-    let records: Vec<Line> = records.into_iter().map(|record| Line::Record(Box::new(record))).collect();
+    let records: Vec<Line> =
+        records.into_iter().map(|record| Line::Record(Box::new(record))).collect();
     appender.append(&records).unwrap();
     let results = read(&path).unwrap();
     assert!(results.notes.is_empty() && results.complete());

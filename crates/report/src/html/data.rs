@@ -149,7 +149,11 @@ fn run_data(run: &Run<'_>, distributions: &mut usize, pairs: &mut usize) -> RunD
     RunData {
         over_ns: run.results.plan.over_ns,
         rows: rows.collect(),
-        matrices: run.matrices.iter().filter_map(|matrix| matrix_data(run, matrix, pairs)).collect(),
+        matrices: run
+            .matrices
+            .iter()
+            .filter_map(|matrix| matrix_data(run, matrix, pairs))
+            .collect(),
         surfaces: run.surfaces().into_iter().filter_map(|map| surface_data(map, pairs)).collect(),
         queues: queues_data(run),
     }
@@ -165,13 +169,14 @@ fn queues_data(run: &Run<'_>) -> Vec<QueuesData> {
         }
         let marks = section.marks(left);
         left -= section.rows.len().min(left);
-        let marks = marks.into_iter().map(|Mark { label, kind, figure, interval, lines }| MarkData {
-            label,
-            kind,
-            figure: short(figure),
-            interval: interval.map(|interval| interval.map(short)),
-            lines,
-        });
+        let marks =
+            marks.into_iter().map(|Mark { label, kind, figure, interval, lines }| MarkData {
+                label,
+                kind,
+                figure: short(figure),
+                interval: interval.map(|interval| interval.map(short)),
+                lines,
+            });
         all.push(QueuesData { streams: section.streams, marks: marks.collect() });
     }
     all
@@ -182,7 +187,9 @@ fn first_shown(rows: &[Row<'_>]) -> Vec<usize> {
     let plain: Vec<usize> = rows
         .iter()
         .enumerate()
-        .filter(|(_, row)| row.main().is_some_and(|main| main.histogram.is_some() && !main.cell.keep_awake))
+        .filter(|(_, row)| {
+            row.main().is_some_and(|main| main.histogram.is_some() && !main.cell.keep_awake)
+        })
         .filter(|(_, row)| row.main().is_some_and(|main| main.cell.cpus.len() > 1))
         .map(|(index, _)| index)
         .collect();
@@ -211,8 +218,9 @@ fn side(record: &Record, step_ns: f64, distributions: &mut usize) -> SideData {
 fn lines(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(p50) = record.one_way_p50() {
-        let reach =
-            record.one_way_p50_interval95().map(|interval| format!(" ({})", plus_minus(p50, interval)));
+        let reach = record
+            .one_way_p50_interval95()
+            .map(|interval| format!(" ({})", plus_minus(p50, interval)));
         lines.push(format!("one way p50 {}{}", time(p50), reach.unwrap_or_default()));
     }
     let quantiles = &record.quantiles;
@@ -256,7 +264,8 @@ fn bins(histogram: &Histogram, step_ns: f64) -> (i32, Vec<f64>) {
         for bin in from..=to {
             let begin = if bin == from { low } else { begins(bin) };
             let end = if bin == to { high } else { begins(bin + 1) };
-            let part = if from == to { 1.0 } else { ((end - begin) / (high - low)).clamp(0.0, 1.0) };
+            let part =
+                if from == to { 1.0 } else { ((end - begin) / (high - low)).clamp(0.0, 1.0) };
             bins[(bin - FIRST) as usize] += share * part;
         }
     }
@@ -284,7 +293,9 @@ fn curve(histogram: &Histogram) -> Vec<[f64; 2]> {
 fn surface_data(map: Map, budget: &mut usize) -> Option<SurfaceData> {
     *budget = budget.checked_sub(2 * map.threads.len() * map.columns.len())?;
     let rounded = |grid: Vec<Vec<Option<f64>>>| {
-        grid.into_iter().map(|row| row.into_iter().map(|value| value.map(short)).collect()).collect()
+        grid.into_iter()
+            .map(|row| row.into_iter().map(|value| value.map(short)).collect())
+            .collect()
     };
     Some(SurfaceData {
         label: map.label,
@@ -298,13 +309,20 @@ fn surface_data(map: Map, budget: &mut usize) -> Option<SurfaceData> {
 
 fn matrix_data(run: &Run<'_>, pairs: &Pairs<'_>, budget: &mut usize) -> Option<MatrixData> {
     let cpus = &pairs.cpus;
-    let square =
-        cpus.len() <= 200 && pairs.values.keys().any(|(a, b)| a != b && pairs.values.contains_key(&(*b, *a)));
-    let needed = if square { cpus.len() * cpus.len() } else { cpus.len() * cpus.len().saturating_sub(1) / 2 };
+    let square = cpus.len() <= 200
+        && pairs.values.keys().any(|(a, b)| a != b && pairs.values.contains_key(&(*b, *a)));
+    let needed = if square {
+        cpus.len() * cpus.len()
+    } else {
+        cpus.len() * cpus.len().saturating_sub(1) / 2
+    };
     *budget = budget.checked_sub(needed)?;
     let value = |a: u32, b: u32| pairs.value(a, b).map(three_digits);
     let values = if square {
-        cpus.iter().flat_map(|a| cpus.iter().map(move |b| (*a, *b))).map(|(a, b)| value(a, b)).collect()
+        cpus.iter()
+            .flat_map(|a| cpus.iter().map(move |b| (*a, *b)))
+            .map(|(a, b)| value(a, b))
+            .collect()
     } else {
         cpus.iter()
             .enumerate()

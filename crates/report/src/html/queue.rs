@@ -4,7 +4,7 @@ use threadtoll_record::{Record, file::Results};
 
 use super::escape::escape;
 use super::sortable::{Head, below, sortable};
-use crate::queues::{Section, columns, notes, sections};
+use crate::queues::{Section, columns, held, notes, sections};
 
 /// Rows of all tables of a run together, and of all charts.
 pub(super) const MOST_ROWS: usize = 300;
@@ -15,8 +15,9 @@ pub(super) fn section(results: &Results, records: &[Record]) -> String {
     if sections.is_empty() {
         return String::new();
     }
-    let mut html = String::from(
-        "<h2>Queues</h2>\n<p>Like beside like: what spins with what spins, batches with batches. Bounded queues hold 1024 messages, and a message has 8 bytes.</p>\n",
+    let mut html = format!(
+        "<h2>Queues</h2>\n<p>Like beside like: what spins with what spins, batches with batches. A message has 8 bytes. {}</p>\n",
+        held(&sections).unwrap_or_default()
     );
     let mut left = MOST_ROWS;
     for (nth, section) in sections.iter().enumerate() {
@@ -44,9 +45,9 @@ fn table(results: &Results, section: &Section<'_>, nth: usize, left: &mut usize)
             main: column.rank == 0,
         })
         .collect();
-    let rows = rows
-        .iter()
-        .map(|row| (row.label(), columns.iter().map(|column| (column.value)(section, row)).collect()));
+    let rows = rows.iter().map(|row| {
+        (row.label(), columns.iter().map(|column| (column.value)(section, row)).collect())
+    });
     let what = if section.streams { "Messages per second" } else { "One-way medians" };
     format!(
         "<h3>{heading}</h3>\n<div class=\"chart\" data-chart=\"queue\" data-nth=\"{nth}\" role=\"img\" aria-label=\"{what} by queue, best first; the table below has the figures\"></div>\n{}",

@@ -36,7 +36,13 @@ pub(super) struct Run<'a> {
 
 impl<'a> Run<'a> {
     pub(super) fn new(index: usize, results: &'a Results, records: &'a [Record]) -> Self {
-        Run { index, results, records, rows: rows(records), matrices: pairs(&results.machine, records) }
+        Run {
+            index,
+            results,
+            records,
+            rows: rows(records),
+            matrices: pairs(&results.machine, records),
+        }
     }
 
     /// The rows that the page shows: the first of them, if there are very many.
@@ -55,7 +61,8 @@ impl<'a> Run<'a> {
 
     /// Everything about this run; `of` is how many there are.
     pub(super) fn section(&self, of: usize) -> String {
-        let mut html = format!("<section class=\"run\" id=\"run-{0}\" data-run=\"{0}\">\n", self.index);
+        let mut html =
+            format!("<section class=\"run\" id=\"run-{0}\" data-run=\"{0}\">\n", self.index);
         html.push_str(&self.headline(of));
         html.push_str(&self.verdict());
         html.push_str(&self.ladder());
@@ -90,7 +97,8 @@ impl<'a> Run<'a> {
         about.push(format!("Linux {}", machine.kernel));
         about.extend(machine.virtualised.as_ref().map(|name| format!("virtual machine ({name})")));
         about.push(day(&machine.at));
-        let about: Vec<String> = about.iter().map(|part| format!("<span>{}</span>", escape(part))).collect();
+        let about: Vec<String> =
+            about.iter().map(|part| format!("<span>{}</span>", escape(part))).collect();
         let _ = writeln!(html, "<p class=\"about\">{}</p>", about.join(" "));
         if machine.simulated {
             html.push_str("<p class=\"banner\" role=\"alert\"><strong>Simulated.</strong> A simulated machine made these figures. They say nothing about any real one.</p>\n");
@@ -110,7 +118,8 @@ impl<'a> Run<'a> {
         if let Some((record, p50)) = line.and_then(|record| Some((record, record.one_way_p50()?))) {
             card(&time(p50), "through a cache line", &record.cell.label(), "line");
         }
-        if let Some((record, p50)) = sleep.and_then(|record| Some((record, record.one_way_p50()?))) {
+        if let Some((record, p50)) = sleep.and_then(|record| Some((record, record.one_way_p50()?)))
+        {
             card(&time(p50), "to wake a sleeping thread", &record.cell.label(), "sleep");
         }
         if let Some(ratio) = line.zip(sleep).and_then(|(line, sleep)| times(sleep, line)) {
@@ -154,7 +163,8 @@ impl<'a> Run<'a> {
             }
             html.push_str("</ul>\n");
         }
-        let mut warnings: Vec<&str> = machine.warnings.iter().map(|warning| warning.text.as_str()).collect();
+        let mut warnings: Vec<&str> =
+            machine.warnings.iter().map(|warning| warning.text.as_str()).collect();
         warnings.extend(self.results.notes.iter().map(String::as_str));
         if !warnings.is_empty() {
             html.push_str("<ul class=\"warnings\" aria-label=\"Warnings\">\n");
@@ -192,18 +202,23 @@ impl<'a> Run<'a> {
     }
 
     fn pair(&self) -> String {
-        let mut pinned = self.rows.iter().filter_map(Row::main).filter(|record| record.cell.cpus.len() == 2);
-        pinned.find(|record| record.cell.placement == threadtoll_record::Placement::Pinned).map_or_else(
-            String::new,
-            |record| {
-                format!(" Pinned means {} ({}).", cpus(&record.cell.cpus), relation(record.cell.relation))
-            },
-        )
+        let mut pinned =
+            self.rows.iter().filter_map(Row::main).filter(|record| record.cell.cpus.len() == 2);
+        pinned
+            .find(|record| record.cell.placement == threadtoll_record::Placement::Pinned)
+            .map_or_else(String::new, |record| {
+                format!(
+                    " Pinned means {} ({}).",
+                    cpus(&record.cell.cpus),
+                    relation(record.cell.relation)
+                )
+            })
     }
 
     fn table(&self) -> String {
         let base = cheapest(&self.rows).and_then(Row::main);
-        let over = format!(">{}", round_time(self.results.plan.over_ns as f64)).replace(' ', "\u{a0}");
+        let over =
+            format!(">{}", round_time(self.results.plan.over_ns as f64)).replace(' ', "\u{a0}");
         let heads = [
             ("mechanism", ""),
             ("pinned", "one way, p50"),
@@ -294,11 +309,15 @@ impl<'a> Run<'a> {
             "<h2>How still the CPUs were</h2>\n<p>Before the run a thread did nothing but read the clock on each CPU: time that vanished meanwhile was taken by something else.</p>\n<div class=\"scroll fit\"><table class=\"sortable\"><thead><tr><th scope=\"col\"><button type=\"button\">CPU</button></th><th scope=\"col\"><button type=\"button\">lost</button></th><th scope=\"col\"><button type=\"button\">longest gap</button></th>",
         );
         for class in class_names(&classes) {
-            let _ = write!(html, "<th scope=\"col\"><button type=\"button\">gaps of {class}</button></th>");
+            let _ = write!(
+                html,
+                "<th scope=\"col\"><button type=\"button\">gaps of {class}</button></th>"
+            );
         }
         html.push_str("</tr></thead><tbody>\n");
         for cpu in &shown {
-            let width = if most > 0.0 { (cpu.lost_share / most * 100.0).clamp(0.0, 100.0) } else { 0.0 };
+            let width =
+                if most > 0.0 { (cpu.lost_share / most * 100.0).clamp(0.0, 100.0) } else { 0.0 };
             let _ = write!(
                 html,
                 "<tr><th scope=\"row\" data-v=\"{cpu}\">CPU {cpu}</th><td data-v=\"{lost}\"><span class=\"bar\" style=\"--w:{width:.0}%\"></span>{share}</td><td data-v=\"{longest}\">{time}</td>",
@@ -316,8 +335,12 @@ impl<'a> Run<'a> {
         }
         html.push_str("</tbody></table></div>\n");
         if shown.len() < noise.len() {
-            let _ =
-                writeln!(html, "<p class=\"note\">The noisiest {} of {} CPUs.</p>", shown.len(), noise.len());
+            let _ = writeln!(
+                html,
+                "<p class=\"note\">The noisiest {} of {} CPUs.</p>",
+                shown.len(),
+                noise.len()
+            );
         }
         html
     }
@@ -386,7 +409,12 @@ impl<'a> Run<'a> {
         }
         let mut html = String::from("<h2>Left out</h2>\n<ul class=\"refused\">\n");
         for one in refused.iter().take(MOST_SENTENCES) {
-            let _ = writeln!(html, "<li><strong>{}</strong>: {}</li>", escape(&one.what), escape(&one.why));
+            let _ = writeln!(
+                html,
+                "<li><strong>{}</strong>: {}</li>",
+                escape(&one.what),
+                escape(&one.why)
+            );
         }
         html.push_str("</ul>\n");
         if refused.len() > MOST_SENTENCES {
@@ -497,7 +525,9 @@ fn table_row(row: &Row<'_>, base: Option<&Record>) -> String {
         }
         _ => html.push_str("<td data-v=\"\">–</td>"),
     }
-    html.push_str(&figure(base.and_then(|base| times(main, base)), |times| format!("{}×", digits(times))));
+    html.push_str(&figure(base.and_then(|base| times(main, base)), |times| {
+        format!("{}×", digits(times))
+    }));
     for quantile in [main.quantiles.p50, main.quantiles.p99, main.quantiles.p999, main.max] {
         html.push_str(&figure(quantile, time));
     }
@@ -548,7 +578,9 @@ fn what_happened(cause: Cause) -> &'static str {
         Cause::InvoluntarySwitch => "an end was pushed off its CPU by another thread",
         Cause::RunQueueDelay => "an end was ready and had to wait for a CPU",
         Cause::Steal => "the hypervisor took the CPU away",
-        Cause::Gap => "time vanished while an end spun: an interrupt, or something below the kernel",
+        Cause::Gap => {
+            "time vanished while an end spun: an interrupt, or something below the kernel"
+        }
         Cause::PageFault => "memory had to be brought in",
         Cause::Throttled => "a quota of the control group or the heat held the CPUs back",
     }

@@ -103,17 +103,24 @@ fn draw(map: &Map, style: &Style) -> String {
 }
 
 /// The lines of one half, each with its width.
-fn square(map: &Map, title: &str, values: &[Vec<Option<f64>>], style: &Style) -> Vec<(String, usize)> {
+fn square(
+    map: &Map,
+    title: &str,
+    values: &[Vec<Option<f64>>],
+    style: &Style,
+) -> Vec<(String, usize)> {
     let shown = |value: &Option<f64>| value.map_or_else(|| UNKNOWN.to_string(), digits);
     let heads = map.columns.iter().map(|head| head.width());
     let figures = values.iter().flatten().map(|value| shown(value).width());
     let cell = heads.chain(figures).max().unwrap_or(1) + 1;
-    let side = map.threads.iter().map(|threads| threads.to_string().len()).max().unwrap_or(1).max(7);
+    let side =
+        map.threads.iter().map(|threads| threads.to_string().len()).max().unwrap_or(1).max(7);
     let heading = format!("{title}, threads × {}", map.across);
     let mut head = pad_right("threads", side);
     map.columns.iter().for_each(|column| head.push_str(&pad_left(column, cell)));
     let width = head.width();
-    let mut lines = vec![(style.paint(DIM, &heading), heading.width()), (style.paint(BOLD, &head), width)];
+    let mut lines =
+        vec![(style.paint(DIM, &heading), heading.width()), (style.paint(BOLD, &head), width)];
     for (threads, row) in map.threads.iter().zip(values) {
         let mut line = style.paint(BOLD, &pad_left(&threads.to_string(), side));
         for value in row {

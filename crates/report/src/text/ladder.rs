@@ -39,7 +39,12 @@ pub fn ladder(results: &Results, records: &[Record], style: &Style) -> String {
 
 fn heading(machine: &Machine, style: &Style) -> String {
     let cpu = clean(&machine.cpu);
-    let on = format!("on {}, {}, grade {}", cpu.trim(), plural(machine.cpus.into(), "CPU"), machine.grade);
+    let on = format!(
+        "on {}, {}, grade {}",
+        cpu.trim(),
+        plural(machine.cpus.into(), "CPU"),
+        machine.grade
+    );
     let lines = style.wrap(&format!("What a hand-off costs {on}"), 0);
     lines.iter().map(|line| style.paint(BOLD, line) + "\n").collect()
 }
@@ -48,10 +53,16 @@ fn explanation(rows: &[Row<'_>]) -> String {
     let mut text = String::from(
         "One way is half a round trip; p50 is the median. Round trips are there and back, never halved.",
     );
-    let pair =
-        rows.iter().filter_map(|row| row.side(Placement::Pinned)).find(|record| record.cell.cpus.len() == 2);
+    let pair = rows
+        .iter()
+        .filter_map(|row| row.side(Placement::Pinned))
+        .find(|record| record.cell.cpus.len() == 2);
     if let Some(record) = pair {
-        text.push_str(&format!(" Pinned: {} ({}).", cpus(&record.cell.cpus), relation(record.cell.relation)));
+        text.push_str(&format!(
+            " Pinned: {} ({}).",
+            cpus(&record.cell.cpus),
+            relation(record.cell.relation)
+        ));
     }
     text
 }
@@ -87,9 +98,11 @@ fn table(results: &Results, rows: &[Row<'_>]) -> Table {
     }
     let mut columns = Vec::new();
     let mut first = true;
-    for (placement, head, rank) in
-        [(Placement::Pinned, "pinned", 2), (Placement::SameCpu, "same CPU", 4), (Placement::Free, "free", 3)]
-    {
+    for (placement, head, rank) in [
+        (Placement::Pinned, "pinned", 2),
+        (Placement::SameCpu, "same CPU", 4),
+        (Placement::Free, "free", 3),
+    ] {
         if rows.iter().all(|row| row.side(placement).is_none()) {
             continue;
         }
@@ -103,10 +116,14 @@ fn table(results: &Results, rows: &[Row<'_>]) -> Table {
         first = false;
     }
     let mut add = |group: &str, head: &str, rank: u8, cell: &dyn Fn(&Record) -> String| {
-        let cells = rows.iter().map(|row| (row.main().map_or_else(String::new, cell), PLAIN)).collect();
+        let cells =
+            rows.iter().map(|row| (row.main().map_or_else(String::new, cell), PLAIN)).collect();
         columns.push(Column { group: group.into(), head: head.into(), rank, cells });
     };
-    add("one way, p50", "95%", 12, &|record| match (record.one_way_p50(), record.one_way_p50_interval95()) {
+    add("one way, p50", "95%", 12, &|record| match (
+        record.one_way_p50(),
+        record.one_way_p50_interval95(),
+    ) {
         (Some(p50), Some(interval)) => plus_minus(p50, interval),
         _ => UNKNOWN.into(),
     });
@@ -135,10 +152,17 @@ fn table(results: &Results, rows: &[Row<'_>]) -> Table {
     }
     let figures: Vec<_> = rows
         .iter()
-        .map(|row| (row.main().and_then(|main| shown(&published(&main.cell))).unwrap_or_default(), DIM))
+        .map(|row| {
+            (row.main().and_then(|main| shown(&published(&main.cell))).unwrap_or_default(), DIM)
+        })
         .collect();
     if figures.iter().any(|(figure, _)| !figure.is_empty()) {
-        columns.push(Column { group: String::new(), head: "published".into(), rank: 9, cells: figures });
+        columns.push(Column {
+            group: String::new(),
+            head: "published".into(),
+            rank: 9,
+            cells: figures,
+        });
     }
     Table { head: "mechanism".into(), labels, columns }
 }
@@ -165,7 +189,8 @@ pub(crate) fn switches(cost: &Cost) -> Option<f64> {
 /// Whether so many blocks of a row were disturbed that it should be measured again.
 pub(crate) fn too_disturbed(row: &Row<'_>) -> bool {
     row.main().is_some_and(|main| {
-        f64::from(main.disturbance.disturbed) > fold::DISTURBED_SHARE * f64::from(main.disturbance.blocks)
+        f64::from(main.disturbance.disturbed)
+            > fold::DISTURBED_SHARE * f64::from(main.disturbance.blocks)
     })
 }
 
@@ -179,13 +204,16 @@ fn notes(rows: &[Row<'_>], left_out: &[String]) -> Vec<String> {
     }
     let main = || rows.iter().filter_map(Row::main);
     if main().any(|record| record.quantiles.p99.is_none() || record.quantiles.p999.is_none()) {
-        notes.push(format!("{UNKNOWN}  not known; a quantile is only given with 20 samples beyond it."));
+        notes.push(format!(
+            "{UNKNOWN}  not known; a quantile is only given with 20 samples beyond it."
+        ));
     }
     if rows.iter().any(too_disturbed) {
         notes.push("!  over a quarter of the blocks was disturbed.".into());
     }
     if !left_out.iter().any(|head| head == "published") {
-        let mut sources: Vec<&Published> = main().flat_map(|record| published(&record.cell)).collect();
+        let mut sources: Vec<&Published> =
+            main().flat_map(|record| published(&record.cell)).collect();
         sources.sort_by(|a, b| (a.year, a.source).cmp(&(b.year, b.source)));
         sources.dedup_by_key(|figure| figure.source);
         if !sources.is_empty() {

@@ -18,7 +18,8 @@ const MOST_CPUS: usize = 16;
 pub fn machine(machine: &Machine, style: &Style) -> String {
     let mut text = style.simulated(machine.simulated);
     if machine.synthetic {
-        let said = "The topology was read from a given tree, not from this machine; nothing was measured.";
+        let said =
+            "The topology was read from a given tree, not from this machine; nothing was measured.";
         text.push_str(&style.paragraph(BAD, said));
     }
     text.push_str(&style.paragraph(BOLD, clean(&machine.cpu).trim()));
@@ -47,7 +48,9 @@ pub fn machine(machine: &Machine, style: &Style) -> String {
     let grade = style.wrap(&format!("Grade {}: {}", machine.grade, meaning(machine.grade)), 0);
     for (index, line) in grade.iter().enumerate() {
         match line.split_once(": ").filter(|_| index == 0) {
-            Some((grade, rest)) => text.push_str(&format!("{}: {rest}\n", style.paint(with, grade))),
+            Some((grade, rest)) => {
+                text.push_str(&format!("{}: {rest}\n", style.paint(with, grade)))
+            }
             None => text.push_str(&format!("{line}\n")),
         }
     }
@@ -75,7 +78,8 @@ pub(crate) fn meaning(grade: Grade) -> &'static str {
 
 /// Everything that is known about the machine, each with its name.
 pub(crate) fn facts(machine: &Machine) -> Vec<(&'static str, String)> {
-    let unknown = |text: &Option<String>, none: &str| text.as_deref().map_or_else(|| none.into(), clean);
+    let unknown =
+        |text: &Option<String>, none: &str| text.as_deref().map_or_else(|| none.into(), clean);
     let mut allowed = cpus(&machine.allowed);
     if machine.allowed.len() != machine.cpus as usize {
         allowed.push_str(&format!(", {} of {}", machine.allowed.len(), machine.cpus));
@@ -103,7 +107,10 @@ pub(crate) fn facts(machine: &Machine) -> Vec<(&'static str, String)> {
         ("hypervisor", unknown(&machine.virtualised, "none")),
         ("frequency", format!("governor {}, {boost}", unknown(&machine.governor, "unknown"))),
         ("idle driver", unknown(&machine.idle_driver, "none")),
-        ("timer slack", machine.timer_slack_ns.map_or_else(|| "unknown".into(), |ns| round_time(ns as f64))),
+        (
+            "timer slack",
+            machine.timer_slack_ns.map_or_else(|| "unknown".into(), |ns| round_time(ns as f64)),
+        ),
         ("membarrier", if machine.membarrier { "works" } else { "does not work" }.into()),
         (
             "clock",
@@ -133,7 +140,9 @@ fn topology(places: &[CpuPlace]) -> String {
     let each = match (threads.first(), threads.last()) {
         (Some(1), Some(1)) | (None, _) => "one hardware thread each".into(),
         (Some(least), Some(most)) if least == most => format!("{most} hardware threads each"),
-        (Some(least), most) => format!("{least} to {} hardware threads each", most.unwrap_or(least)),
+        (Some(least), most) => {
+            format!("{least} to {} hardware threads each", most.unwrap_or(least))
+        }
     };
     parts.push(format!("{}, {each}", plural(cores, "core")));
     let kinds: BTreeSet<&str> = places.iter().filter_map(|place| place.kind.as_deref()).collect();
@@ -168,7 +177,9 @@ pub(crate) fn class_names(classes: &[u64]) -> Vec<String> {
         Some(high) => {
             let (low, high) = (round_time(*low as f64), round_time(*high as f64));
             match (low.split_once(' '), high.split_once(' ')) {
-                (Some((figure, unit)), Some((_, other))) if unit == other => format!("{figure}–{high}"),
+                (Some((figure, unit)), Some((_, other))) if unit == other => {
+                    format!("{figure}–{high}")
+                }
                 _ => format!("{low}–{high}"),
             }
         }
@@ -179,7 +190,11 @@ pub(crate) fn class_names(classes: &[u64]) -> Vec<String> {
 
 /// How many gaps of one class a CPU had.
 pub(crate) fn gaps(noise: &CpuNoise, class: u64) -> u64 {
-    noise.gaps.iter().filter(|(bound, _)| *bound == class).fold(0, |sum, (_, gaps)| sum.saturating_add(*gaps))
+    noise
+        .gaps
+        .iter()
+        .filter(|(bound, _)| *bound == class)
+        .fold(0, |sum, (_, gaps)| sum.saturating_add(*gaps))
 }
 
 fn noise(noise: &[CpuNoise], style: &Style) -> String {

@@ -57,11 +57,13 @@ impl Pairs<'_> {
 /// The pairs of CPUs among the records, by mechanism.
 pub(crate) fn pairs<'a>(machine: &Machine, records: &'a [Record]) -> Vec<Pairs<'a>> {
     let mut by_label: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
-    for record in records.iter().filter(|record| record.experiment == "matrix" && record.cell.cpus.len() == 2)
+    for record in
+        records.iter().filter(|record| record.experiment == "matrix" && record.cell.cpus.len() == 2)
     {
         by_label.entry(clean(&record.cell.label())).or_default().push(record);
     }
-    let seats: BTreeMap<u32, &CpuPlace> = machine.topology.iter().map(|place| (place.cpu, place)).collect();
+    let seats: BTreeMap<u32, &CpuPlace> =
+        machine.topology.iter().map(|place| (place.cpu, place)).collect();
     let build = |(label, records): (String, Vec<&'a Record>)| {
         let mut measured: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
         for record in &records {
@@ -95,11 +97,13 @@ pub fn matrix(results: &Results, records: &[Record], style: &Style) -> String {
         } else {
             text.push('\n');
         }
-        let title = format!("Between pairs of CPUs: {}, one way (half a round trip), p50", pairs.label);
+        let title =
+            format!("Between pairs of CPUs: {}, one way (half a round trip), p50", pairs.label);
         text.push_str(&style.paragraph(BOLD, &title));
         text.push('\n');
-        let square =
-            [1, 0].into_iter().find_map(|decimals| square(&results.machine, &pairs, decimals, style));
+        let square = [1, 0]
+            .into_iter()
+            .find_map(|decimals| square(&results.machine, &pairs, decimals, style));
         match square {
             Some(square) => {
                 text.push_str(&square);
@@ -107,8 +111,9 @@ pub fn matrix(results: &Results, records: &[Record], style: &Style) -> String {
             }
             None => {
                 let cpus = plural(pairs.cpus.len() as u64, "CPU");
-                let said =
-                    format!("The square of {cpus} is too wide to be drawn here: the HTML page has it.");
+                let said = format!(
+                    "The square of {cpus} is too wide to be drawn here: the HTML page has it."
+                );
                 text.push_str(&style.paragraph(DIM, &said));
                 text.push('\n');
             }
@@ -140,7 +145,8 @@ fn square(machine: &Machine, pairs: &Pairs<'_>, decimals: usize, style: &Style) 
     if cpus.len() > MOST_CPUS {
         return None;
     }
-    let seats: BTreeMap<u32, &CpuPlace> = machine.topology.iter().map(|place| (place.cpu, place)).collect();
+    let seats: BTreeMap<u32, &CpuPlace> =
+        machine.topology.iter().map(|place| (place.cpu, place)).collect();
     let differ = |of: &dyn Fn(&CpuPlace) -> Option<u32>| {
         let found: BTreeSet<Option<u32>> =
             cpus.iter().filter_map(|cpu| seats.get(cpu)).map(|place| of(place)).collect();
@@ -149,7 +155,8 @@ fn square(machine: &Machine, pairs: &Pairs<'_>, decimals: usize, style: &Style) 
     let nodes = differ(&|place| Some(place.node));
     let caches = differ(&|place| place.llc);
     let threads = cpus.iter().filter_map(|cpu| seats.get(cpu)).any(|place| place.smt.len() > 1);
-    let labels: Vec<String> = cpus.iter().map(|cpu| seat(seats.get(cpu), nodes, caches, threads)).collect();
+    let labels: Vec<String> =
+        cpus.iter().map(|cpu| seat(seats.get(cpu), nodes, caches, threads)).collect();
     // One unit for the whole square, so that the eye can compare.
     let middle = middle(pairs.values.values().copied())?;
     let (scale, unit) = if middle < 2000.0 { (1.0, "ns") } else { (1000.0, "µs") };
@@ -159,8 +166,13 @@ fn square(machine: &Machine, pairs: &Pairs<'_>, decimals: usize, style: &Style) 
     };
     let text_of = |a: u32, b: u32| pairs.value(a, b).map_or_else(|| "–".into(), drawn);
     let name_width = cpus.iter().map(|cpu| cpu.to_string().len()).max().unwrap_or(1);
-    let figure_width =
-        pairs.values.values().map(|value| drawn(*value).chars().count()).max().unwrap_or(1).max(name_width);
+    let figure_width = pairs
+        .values
+        .values()
+        .map(|value| drawn(*value).chars().count())
+        .max()
+        .unwrap_or(1)
+        .max(name_width);
     let label_width = labels.iter().map(String::len).max().unwrap_or(0);
     let side = label_width + usize::from(label_width > 0) * 2 + name_width.max(3);
     let gap = |from: u32, to: u32| {
@@ -173,7 +185,8 @@ fn square(machine: &Machine, pairs: &Pairs<'_>, decimals: usize, style: &Style) 
     }
     let shades = Shades::of(pairs.values.values().copied());
     let mut text = String::new();
-    let mut head = format!("{}{}", " ".repeat(side - name_width.max(3)), pad_left(unit, name_width.max(3)));
+    let mut head =
+        format!("{}{}", " ".repeat(side - name_width.max(3)), pad_left(unit, name_width.max(3)));
     for (index, cpu) in cpus.iter().enumerate() {
         if index > 0 && gap(cpus[index - 1], *cpu) {
             head.push_str("  ");
@@ -248,7 +261,9 @@ fn summary(pairs: &Pairs<'_>, style: &Style) -> String {
         labels: found.keys().map(|of| relation(*of).to_string()).collect(),
         columns: vec![
             column("pairs", &|values| values.len().to_string()),
-            column("median", &|values| middle(values.iter().copied()).map_or_else(String::new, time)),
+            column("median", &|values| {
+                middle(values.iter().copied()).map_or_else(String::new, time)
+            }),
             column("fastest", &|values| values.first().copied().map_or_else(String::new, time)),
             column("slowest", &|values| values.last().copied().map_or_else(String::new, time)),
         ],

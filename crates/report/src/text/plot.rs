@@ -96,7 +96,11 @@ pub(super) fn plot(y_name: &str, x_name: &str, mut curves: Vec<Curve>, style: &S
     let blank = " ".repeat(margin + 1);
     for curve in &curves {
         let mark = curve.mark.unwrap_or(curve.line);
-        text.push_str(&format!("{blank}{} {}\n", style.paint(curve.with, &mark.to_string()), curve.name));
+        text.push_str(&format!(
+            "{blank}{} {}\n",
+            style.paint(curve.with, &mark.to_string()),
+            curve.name
+        ));
     }
     text
 }
@@ -138,8 +142,11 @@ fn between(points: &[(f64, f64)], x: f64) -> f64 {
 fn line(places: &[Option<Drawn>], style: &Style) -> String {
     let mut text = String::new();
     let used = places.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
-    for piece in places[..used].chunk_by(|a, b| a.map(|drawn| drawn.with) == b.map(|drawn| drawn.with)) {
-        let glyphs: String = piece.iter().map(|place| place.map_or(' ', |drawn| drawn.glyph)).collect();
+    for piece in
+        places[..used].chunk_by(|a, b| a.map(|drawn| drawn.with) == b.map(|drawn| drawn.with))
+    {
+        let glyphs: String =
+            piece.iter().map(|place| place.map_or(' ', |drawn| drawn.glyph)).collect();
         match piece.first().copied().flatten() {
             Some(drawn) => text.push_str(&style.paint(drawn.with, &glyphs)),
             None => text.push_str(&glyphs),
@@ -174,7 +181,8 @@ fn axis(scale: &Scale, margin: usize, x_name: &str, style: &Style) -> String {
 fn label_at(x: f64, x_step: f64, scale: &Scale, edge: &mut [char], labels: &mut String) {
     let column = scale.column(x);
     let label = tick(x, x_step);
-    let start = column.saturating_sub(label.width() / 2).min(scale.width.saturating_sub(label.width()));
+    let start =
+        column.saturating_sub(label.width() / 2).min(scale.width.saturating_sub(label.width()));
     let free = if labels.is_empty() { 0 } else { labels.width() + 1 };
     if start >= free {
         labels.push_str(&" ".repeat(start - labels.width()));
@@ -189,7 +197,11 @@ fn step(least: f64) -> f64 {
         return 1.0;
     }
     let power = 10f64.powf(least.log10().floor());
-    [1.0, 2.0, 5.0].into_iter().map(|times| times * power).find(|step| *step >= least).unwrap_or(10.0 * power)
+    [1.0, 2.0, 5.0]
+        .into_iter()
+        .map(|times| times * power)
+        .find(|step| *step >= least)
+        .unwrap_or(10.0 * power)
 }
 
 /// A round figure, with the digits that its step has.
@@ -230,7 +242,9 @@ mod tests {
         assert!(drawn[HEIGHT].starts_with(" 0 ┤o"), "{drawn:#?}");
         for column in 0..36 {
             assert!(
-                drawn[1..=HEIGHT].iter().any(|line| line.chars().nth(4 + column).is_some_and(|c| c != ' ')),
+                drawn[1..=HEIGHT]
+                    .iter()
+                    .any(|line| line.chars().nth(4 + column).is_some_and(|c| c != ' ')),
                 "a gap at {column}: {drawn:#?}"
             );
         }
@@ -263,7 +277,9 @@ mod tests {
 
     #[test]
     fn steps_are_round() {
-        for (least, round) in [(0.9, 1.0), (1.0, 1.0), (1.1, 2.0), (3.0, 5.0), (7.0, 10.0), (0.003, 0.005)] {
+        for (least, round) in
+            [(0.9, 1.0), (1.0, 1.0), (1.1, 2.0), (3.0, 5.0), (7.0, 10.0), (0.003, 0.005)]
+        {
             assert!((step(least) / round - 1.0).abs() < 1e-9, "{least}: {}", step(least));
         }
         assert_eq!(step(0.0), 1.0);

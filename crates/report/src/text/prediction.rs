@@ -32,7 +32,11 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
         let (table, left_out) = table(prediction, &rows).draw(style);
         text.push_str(&table);
         if rows.len() < prediction.rows.len() {
-            notes.push(format!("{} of {} rows; --json has all.", rows.len(), prediction.rows.len()));
+            notes.push(format!(
+                "{} of {} rows; --json has all.",
+                rows.len(),
+                prediction.rows.len()
+            ));
         }
         if !left_out.is_empty() {
             notes.push(format!(
@@ -58,7 +62,8 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
     }
     if let Some(first) = prediction.what_if.first() {
         text.push('\n');
-        let head = format!("What would help {}, in the long run:", plural(first.threads.into(), "thread"));
+        let head =
+            format!("What would help {}, in the long run:", plural(first.threads.into(), "thread"));
         text.push_str(&style.paragraph(BOLD, &head));
         text.push_str(&changes(prediction).draw(style).0);
     }
@@ -71,7 +76,12 @@ fn asked(prediction: &Prediction) -> String {
         _ if ns == 0.0 => "no time".to_string(),
         "fixed" => format!("{} (fixed)", round_time(ns)),
         "exponential" => format!("{} on average (exponential)", round_time(ns)),
-        file => format!("{} on average, spread as in {} (c² {})", time(ns), clean(file), digits(variation)),
+        file => format!(
+            "{} on average, spread as in {} (c² {})",
+            time(ns),
+            clean(file),
+            digits(variation)
+        ),
     };
     let hold = said(prediction.hold_ns, &prediction.hold_shape, prediction.hold_variation);
     let think = said(prediction.think_ns, &prediction.think_shape, prediction.think_variation);
@@ -109,13 +119,15 @@ fn chosen(prediction: &Prediction) -> Vec<&PredictedRow> {
             || prediction.knee.is_some_and(|knee| (f64::from(row.threads) - knee).abs() < 1.0)
     };
     let last = rows.len() - 1;
-    let shown = |(index, row): &(usize, &PredictedRow)| index % every == 0 || *index == last || near(row);
+    let shown =
+        |(index, row): &(usize, &PredictedRow)| index % every == 0 || *index == last || near(row);
     rows.iter().enumerate().filter(shown).map(|(_, row)| row).collect()
 }
 
 fn table(prediction: &Prediction, rows: &[&PredictedRow]) -> Table {
     let names: Vec<String> = rows.iter().map(|row| count(row.threads.into())).collect();
-    let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("threads".len());
+    let widest =
+        names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("threads".len());
     let mut columns = Vec::new();
     let mut add = |group: &str, head: &str, rank: u8, cell: &dyn Fn(&PredictedRow) -> String| {
         let cells = rows
@@ -137,7 +149,8 @@ fn table(prediction: &Prediction, rows: &[&PredictedRow]) -> Table {
     add("", "speed-up", 0, &|row| ratio(row.speedup));
     if rows.iter().any(|row| row.speedup_interval99.is_some()) {
         add("", "99%", 7, &|row| {
-            row.speedup_interval99.map_or_else(String::new, |interval| plus_minus(row.speedup, interval))
+            row.speedup_interval99
+                .map_or_else(String::new, |interval| plus_minus(row.speedup, interval))
         });
     }
     add("queue", "mean", 2, &|row| per_op(row.queue_mean));
@@ -198,7 +211,9 @@ fn numbers(threads: &[u32]) -> String {
             format!("{first} to {last} threads")
         }
         [first @ .., last] if threads.len() <= 7 => format!("{} and {last} threads", named(first)),
-        [first, .., last] => format!("{first} to {last} threads, {} numbers of them", threads.len()),
+        [first, .., last] => {
+            format!("{first} to {last} threads, {} numbers of them", threads.len())
+        }
     }
 }
 
@@ -210,30 +225,34 @@ fn curves(prediction: &Prediction) -> Vec<Curve> {
     }
     // Where the bound bends is a place of its own.
     let ceiling = |threads: u32| {
-        let limits = Limits { locks: prediction.stripes, cores: prediction.cores, hand_off_ns: 0.0 };
-        bounds::speedup(Load::new(prediction.hold_ns, prediction.think_ns).ok()?, threads, limits).ok()
+        let limits =
+            Limits { locks: prediction.stripes, cores: prediction.cores, hand_off_ns: 0.0 };
+        bounds::speedup(Load::new(prediction.hold_ns, prediction.think_ns).ok()?, threads, limits)
+            .ok()
     };
     let floor = |threads: u32| {
         let load = Load::new(prediction.hold_ns, prediction.think_ns).ok()?;
-        amdahl::speedup(load, threads.min(prediction.cores.unwrap_or(threads)), prediction.stripes).ok()
+        amdahl::speedup(load, threads.min(prediction.cores.unwrap_or(threads)), prediction.stripes)
+            .ok()
     };
     let every = ((most - least) / PLACES).max(1);
     let mut places: Vec<u32> = (least..=most).step_by(every as usize).collect();
     places.push(most);
     if let Some(bend) = ceiling(most).map(|bend| bend as u32) {
         places.extend(
-            [bend, bend.saturating_add(1)].into_iter().filter(|place| (least..=most).contains(place)),
+            [bend, bend.saturating_add(1)]
+                .into_iter()
+                .filter(|place| (least..=most).contains(place)),
         );
     }
     places.sort_unstable();
     places.dedup();
-    let curve = |name: &str,
-                 line: char,
-                 mark: Option<char>,
-                 with: anstyle::Style,
-                 points: Vec<(f64, f64)>| {
-        Curve { name: name.into(), line, mark, with, points }
-    };
+    let curve =
+        |name: &str,
+         line: char,
+         mark: Option<char>,
+         with: anstyle::Style,
+         points: Vec<(f64, f64)>| { Curve { name: name.into(), line, mark, with, points } };
     let along = |height: &dyn Fn(u32) -> Option<f64>| {
         places.iter().filter_map(|&place| Some((f64::from(place), height(place)?))).collect()
     };
@@ -272,7 +291,8 @@ fn sentences(prediction: &Prediction) -> Vec<String> {
         None => {}
     }
     if let Some(row) = furthest_from_amdahl(&prediction.rows) {
-        let of = if prediction.handoff_ns > 0.0 { " of locks whose hand-offs are free" } else { "" };
+        let of =
+            if prediction.handoff_ns > 0.0 { " of locks whose hand-offs are free" } else { "" };
         sentences.push(format!(
             "Amdahl's law is the floor{of} and no prediction: it describes threads that all want the lock at the same moment. For {} it says {}; predicted are {}.",
             plural(row.threads.into(), "thread"),
@@ -308,8 +328,16 @@ fn changes(prediction: &Prediction) -> Table {
         head: "change".into(),
         labels: changes.iter().map(|change| label(&change.change)).collect(),
         columns: vec![
-            column("speed-up", 1, changes.iter().map(|change| (ratio(change.speedup), BOLD)).collect()),
-            column("against now", 0, changes.iter().map(|change| (ratio(change.gain), ACCENT)).collect()),
+            column(
+                "speed-up",
+                1,
+                changes.iter().map(|change| (ratio(change.speedup), BOLD)).collect(),
+            ),
+            column(
+                "against now",
+                0,
+                changes.iter().map(|change| (ratio(change.gain), ACCENT)).collect(),
+            ),
             column("model", 2, changes.iter().map(|change| (clean(&change.model), DIM)).collect()),
         ],
     }

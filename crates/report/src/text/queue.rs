@@ -6,7 +6,7 @@ use super::ladder::{plural, relation};
 use super::table::{Column, Table, below};
 use super::{ACCENT, BOLD, DIM, PLAIN, Style};
 use crate::clean::clean;
-use crate::queues::{Section, columns, notes, sections};
+use crate::queues::{Section, columns, held, notes, sections};
 use crate::rows::cpus;
 use crate::units::UNKNOWN;
 
@@ -53,9 +53,12 @@ fn explanation(sections: &[Section<'_>]) -> String {
         );
     }
     if sections.iter().any(|section| section.streams) {
-        said.push("Stream: as many messages of 8 bytes as the queue takes, every one verified.".to_string());
+        said.push(
+            "Stream: as many messages of 8 bytes as the queue takes, every one verified."
+                .to_string(),
+        );
     }
-    said.push("Bounded queues hold 1024 messages.".to_string());
+    said.extend(held(sections));
     let first = sections.first().and_then(|section| section.rows.first());
     if let Some(cell) = first.map(|row| &row.record.cell) {
         said.push(format!("On {} ({}).", cpus(&cell.cpus), relation(cell.relation)));
@@ -87,5 +90,9 @@ fn table(results: &Results, section: &Section<'_>) -> Table {
                 .collect(),
         })
         .collect();
-    Table { head: "queue".into(), labels: section.rows.iter().map(|row| row.label()).collect(), columns }
+    Table {
+        head: "queue".into(),
+        labels: section.rows.iter().map(|row| row.label()).collect(),
+        columns,
+    }
 }

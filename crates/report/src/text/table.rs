@@ -40,7 +40,8 @@ pub(super) struct Table {
 impl Table {
     /// Draws it, and names the columns that were left out.
     pub(super) fn draw(mut self, style: &Style) -> (String, Vec<String>) {
-        let natural = self.labels.iter().map(|label| label.width()).max().unwrap_or(0).max(self.head.width());
+        let natural =
+            self.labels.iter().map(|label| label.width()).max().unwrap_or(0).max(self.head.width());
         let most = style.width.map_or(60, |width| (width * 3 / 8).max(12));
         let label_width = natural.min(most);
         let left_out = self.fit(label_width, style.width);
@@ -56,11 +57,14 @@ impl Table {
         for (row, label) in self.labels.iter().enumerate() {
             let options = textwrap::Options::new(label_width).subsequent_indent("  ");
             let lines = textwrap::wrap(label, options);
-            let (first, rest) = lines.split_first().map_or(("", &[][..]), |(first, rest)| (&**first, rest));
+            let (first, rest) =
+                lines.split_first().map_or(("", &[][..]), |(first, rest)| (&**first, rest));
             let mut line = pad_right(first, label_width);
             for (column, width) in self.columns.iter().zip(&widths) {
-                let (cell, with) =
-                    column.cells.get(row).map_or(("", PLAIN), |(cell, with)| (cell.as_str(), *with));
+                let (cell, with) = column
+                    .cells
+                    .get(row)
+                    .map_or(("", PLAIN), |(cell, with)| (cell.as_str(), *with));
                 line.push_str(&" ".repeat(GAP + width.saturating_sub(cell.width())));
                 line.push_str(&style.paint(with, cell));
             }
@@ -107,7 +111,9 @@ impl Table {
         let mut groups: Vec<(usize, usize)> = Vec::new();
         for (index, column) in self.columns.iter().enumerate() {
             match groups.last_mut() {
-                Some((from, to)) if self.columns[*from].group == column.group && !column.group.is_empty() => {
+                Some((from, to))
+                    if self.columns[*from].group == column.group && !column.group.is_empty() =>
+                {
                     *to = index + 1;
                 }
                 _ => groups.push((index, index + 1)),
@@ -130,7 +136,11 @@ impl Table {
                 line.push_str(&" ".repeat(all));
             } else if spare >= 4 {
                 let left = (spare - 2) / 2;
-                line.push_str(&format!("{} {name} {}", "─".repeat(left), "─".repeat(spare - 2 - left)));
+                line.push_str(&format!(
+                    "{} {name} {}",
+                    "─".repeat(left),
+                    "─".repeat(spare - 2 - left)
+                ));
             } else {
                 line.push_str(&pad_left(name, all));
             }
@@ -161,6 +171,7 @@ pub(super) fn below(left_out: &[String], notes: Vec<String>, style: &Style) -> S
             heads.join(", ")
         )
     });
-    let notes: String = left_out.into_iter().chain(notes).map(|note| style.paragraph(DIM, &note)).collect();
+    let notes: String =
+        left_out.into_iter().chain(notes).map(|note| style.paragraph(DIM, &note)).collect();
     if notes.is_empty() { notes } else { format!("\n{notes}") }
 }

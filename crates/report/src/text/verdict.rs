@@ -28,7 +28,8 @@ pub fn verdict(results: &Results, records: &[Record]) -> Vec<String> {
         signal(&rows),
         beside_published(&rows),
     ];
-    let rest = [disturbance(results, records), left_out(results), few_cpus(results), unfinished(results)];
+    let rest =
+        [disturbance(results, records), left_out(results), few_cpus(results), unfinished(results)];
     let found = found.into_iter().flatten();
     found
         .chain(queues::sentences(records))
@@ -41,7 +42,9 @@ pub fn verdict(results: &Results, records: &[Record]) -> Vec<String> {
 pub(crate) fn cheapest_of<'r>(rows: &'r [Row<'_>], wanted: Class) -> Option<&'r Record> {
     let pinned = rows.iter().filter_map(|row| row.side(Placement::Pinned));
     pinned
-        .filter(|record| class(&record.cell) == wanted && plain(&record.cell) && p50(record).is_some())
+        .filter(|record| {
+            class(&record.cell) == wanted && plain(&record.cell) && p50(record).is_some()
+        })
         .filter(|record| wanted != Class::Sleep || slept(record))
         .min_by(|a, b| p50(a).unwrap_or(f64::INFINITY).total_cmp(&p50(b).unwrap_or(f64::INFINITY)))
 }
@@ -64,7 +67,8 @@ fn costs(rows: &[Row<'_>]) -> Option<String> {
     ]
     .into_iter()
     .filter_map(|(mechanism, what)| {
-        let row = rows.iter().find(|row| row.main().is_some_and(|main| main.cell.name() == mechanism))?;
+        let row =
+            rows.iter().find(|row| row.main().is_some_and(|main| main.cell.name() == mechanism))?;
         Some(format!("{} as {what}", time(p50(row.main()?)?)))
     })
     .collect();
@@ -75,7 +79,9 @@ fn costs(rows: &[Row<'_>]) -> Option<String> {
     if !one_thread.is_empty() {
         parts.push(format!("{} within one thread", listed(&one_thread, "and")));
     }
-    parts.extend(line.map(|(record, p50)| format!("{} through a cache line ({})", time(p50), named(record))));
+    parts.extend(
+        line.map(|(record, p50)| format!("{} through a cache line ({})", time(p50), named(record))),
+    );
     parts.extend(sleep.map(|(record, p50)| {
         format!("{} where a sleeping thread must be woken ({})", time(p50), named(record))
     }));
@@ -115,7 +121,8 @@ fn placement(rows: &[Row<'_>]) -> Option<String> {
         .filter_map(|(pinned, free)| Some((pinned, free, times(free, pinned)?)))
         .collect();
     let shares: Vec<f64> = pairs.iter().filter_map(|(_, free, _)| free.same_cpu_share).collect();
-    let (least, most) = (shares.iter().copied().reduce(f64::min), shares.iter().copied().reduce(f64::max));
+    let (least, most) =
+        (shares.iter().copied().reduce(f64::min), shares.iter().copied().reduce(f64::max));
     let shared = match (least, most) {
         (Some(least), Some(most)) if share(least) == share(most) => {
             format!(" {} of the free exchanges began with both threads on one CPU.", share(least))
@@ -141,9 +148,11 @@ fn placement(rows: &[Row<'_>]) -> Option<String> {
             Some(format!("{what} {} to {} the time of pinned ones.{shared}", said(low), said(high)))
         }
         (Some(only), _) => Some(format!("{what} {} the time of pinned ones.{shared}", said(only))),
-        _ if pairs.iter().any(|(pinned, free, _)| apart(pinned, free) == Some(false)) => Some(format!(
-            "Left to the scheduler, sleeping threads take no longer or shorter than pinned ones, as far as these figures can tell.{shared}"
-        )),
+        _ if pairs.iter().any(|(pinned, free, _)| apart(pinned, free) == Some(false)) => {
+            Some(format!(
+                "Left to the scheduler, sleeping threads take no longer or shorter than pinned ones, as far as these figures can tell.{shared}"
+            ))
+        }
         _ => None,
     }
 }
@@ -186,7 +195,8 @@ fn fat_message(rows: &[Row<'_>]) -> Option<String> {
 }
 
 fn idle(rows: &[Row<'_>]) -> Option<String> {
-    let pairs = partners(rows, |cell| !cell.keep_awake, |cell| Cell { keep_awake: true, ..cell.clone() });
+    let pairs =
+        partners(rows, |cell| !cell.keep_awake, |cell| Cell { keep_awake: true, ..cell.clone() });
     let sleeping = || pairs.iter().filter(|(normal, _)| slept(normal));
     let visible = sleeping()
         .filter(|(normal, awake)| apart(normal, awake) == Some(true))
@@ -218,8 +228,10 @@ fn idle(rows: &[Row<'_>]) -> Option<String> {
 }
 
 fn signal(rows: &[Row<'_>]) -> Option<String> {
-    let after =
-        |cell: &Cell| Cell { subject: Subject::mechanism(format!("{}-after", cell.name())), ..cell.clone() };
+    let after = |cell: &Cell| Cell {
+        subject: Subject::mechanism(format!("{}-after", cell.name())),
+        ..cell.clone()
+    };
     let pairs = partners(rows, |cell| plain(cell) && class(cell) == Class::Sleep, after);
     let said: Vec<String> = pairs
         .into_iter()
@@ -276,7 +288,12 @@ fn beside_published(rows: &[Row<'_>]) -> Option<String> {
             .iter()
             .map(|figure| {
                 let worse = if figure.or_worse { " (or worse)" } else { "" };
-                format!("{} the {}{worse} of {}", ratio(here / figure.ns), round_time(figure.ns), figure.year)
+                format!(
+                    "{} the {}{worse} of {}",
+                    ratio(here / figure.ns),
+                    round_time(figure.ns),
+                    figure.year
+                )
             })
             .collect();
         let free = if record.cell.placement == Placement::Pinned {
@@ -284,7 +301,11 @@ fn beside_published(rows: &[Row<'_>]) -> Option<String> {
         } else {
             format!(", {}", record.cell.placement)
         };
-        parts.push(format!("{}{free} takes {}", clean(&record.cell.label()), listed(&beside, "and")));
+        parts.push(format!(
+            "{}{free} takes {}",
+            clean(&record.cell.label()),
+            listed(&beside, "and")
+        ));
     }
     (!parts.is_empty()).then(|| format!("Beside the published figures: {}.", parts.join("; ")))
 }
@@ -296,9 +317,11 @@ fn disturbance(results: &Results, records: &[Record]) -> Option<String> {
     }
     let mut causes: Vec<_> = all.causes.iter().filter(|(_, blocks)| **blocks > 0).collect();
     causes.sort_by(|a, b| b.1.cmp(a.1));
-    let causes: Vec<String> = causes.into_iter().map(|(cause, blocks)| format!("{cause} {blocks}")).collect();
+    let causes: Vec<String> =
+        causes.into_iter().map(|(cause, blocks)| format!("{cause} {blocks}")).collect();
     let of = share(f64::from(all.disturbed) / f64::from(all.blocks));
-    let causes = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) };
+    let causes =
+        if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) };
     let what = format!("{} of {} blocks ({of}) were disturbed{causes}.", all.disturbed, all.blocks);
     Some(if f64::from(all.disturbed) > fold::DISTURBED_SHARE * f64::from(all.blocks) {
         format!(
@@ -367,7 +390,9 @@ fn left_out(results: &Results) -> Option<String> {
 fn few_cpus(results: &Results) -> Option<String> {
     let machine = &results.machine;
     if machine.allowed.len() == 1 {
-        return Some("Only one CPU may be used here, so nothing was handed over between CPUs.".into());
+        return Some(
+            "Only one CPU may be used here, so nothing was handed over between CPUs.".into(),
+        );
     }
     let quota = machine.quota_cpus.filter(|quota| *quota < 2.0)?;
     Some(format!(

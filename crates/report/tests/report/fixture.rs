@@ -50,7 +50,12 @@ pub(crate) fn cell(mechanism: &str, placement: Placement) -> Cell {
     }
 }
 
-pub(crate) fn spec(mechanism: &str, placement: Placement, round_trip_ns: f64, cost: [f64; 3]) -> Spec {
+pub(crate) fn spec(
+    mechanism: &str,
+    placement: Placement,
+    round_trip_ns: f64,
+    cost: [f64; 3],
+) -> Spec {
     Spec { experiment: "latency", cell: cell(mechanism, placement), round_trip_ns, cost }
 }
 
@@ -168,10 +173,21 @@ pub(crate) fn results(machine: Machine, groups: &[(u32, Vec<Spec>)]) -> Results 
     let mut results = Results::empty(machine, plan);
     for (index, (rounds, specs)) in groups.iter().enumerate() {
         let blocks = blocks(&results, index, *rounds, specs);
-        let records =
-            fold(&results.machine, &results.plan, index, 1, &blocks, &[], "2026-11-21T10:00:09.000Z");
-        results.groups[index] =
-            GroupState { attempts: 1, records: Some(records), blocks: Vec::new(), foretold: Vec::new() };
+        let records = fold(
+            &results.machine,
+            &results.plan,
+            index,
+            1,
+            &blocks,
+            &[],
+            "2026-11-21T10:00:09.000Z",
+        );
+        results.groups[index] = GroupState {
+            attempts: 1,
+            records: Some(records),
+            blocks: Vec::new(),
+            foretold: Vec::new(),
+        };
     }
     results
 }
@@ -260,7 +276,11 @@ fn block(
             involuntary_switches: u64::from(disturbed),
         },
         disturbance: Disturbance {
-            causes: if disturbed { vec![Cause::InvoluntarySwitch, Cause::RunQueueDelay] } else { Vec::new() },
+            causes: if disturbed {
+                vec![Cause::InvoluntarySwitch, Cause::RunQueueDelay]
+            } else {
+                Vec::new()
+            },
             ..Disturbance::default()
         },
         clean: !disturbed,
@@ -378,21 +398,38 @@ pub(crate) fn matrix(cpus: u32) -> Results {
     plan.command = vec!["matrix".into()];
     plan.refused.clear();
     let mut results = Results::empty(machine, plan);
-    results.groups[0] =
-        GroupState { attempts: 1, records: Some(records), blocks: Vec::new(), foretold: Vec::new() };
+    results.groups[0] = GroupState {
+        attempts: 1,
+        records: Some(records),
+        blocks: Vec::new(),
+        foretold: Vec::new(),
+    };
     results
 }
 
 /// A queue in a scenario: the round trip, or the time per message of a stream.
-fn queue(scenario: &'static str, subject: (&str, Origin, Wait, u64), senders: u32, ns: f64) -> Spec {
+fn queue(
+    scenario: &'static str,
+    subject: (&str, Origin, Wait, u64),
+    senders: u32,
+    ns: f64,
+) -> Spec {
     let (name, origin, wait, batch) = subject;
     let sleeps = matches!(wait, Wait::Park | Wait::Block);
     let mut spec = spec("", Placement::Pinned, ns, [ns, ns / 9.0, if sleeps { 0.97 } else { 0.0 }]);
     spec.experiment = scenario;
+    let holds = match name {
+        "pipe-bounded" => Some((28_672, 262_144)),
+        "rtrb" => Some((32_768, 262_144)),
+        "ringbuf" => Some((1024, 8192)),
+        _ => None,
+    };
     spec.cell.subject = Subject::Queue(QueueSubject {
         queue: name.into(),
         origin,
         wait,
+        capacity: holds.map(|(capacity, _)| capacity),
+        ring_bytes: holds.map(|(_, bytes)| bytes),
         batch,
         version: if origin == Origin::Rust { "1.2.3".into() } else { "0.1.0".into() },
         senders,
@@ -422,6 +459,7 @@ fn measure_queues() -> Results {
                 vec![
                     of("queue/stream"),
                     stream(("pipe", Ours, Spin, 1), 1, 5.0),
+                    stream(("pipe", Origin::Twin, Spin, 1), 1, 5.05),
                     stream(("pipe-bounded", Ours, Spin, 1), 1, 12.1),
                     stream(("rtrb", Rust, Poll, 1), 1, 12.0),
                     stream(("ringbuf", Rust, Poll, 1), 1, 15.0),

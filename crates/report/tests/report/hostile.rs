@@ -73,7 +73,8 @@ fn no_text_steers_the_terminal() {
 #[test]
 fn no_text_becomes_part_of_the_page() {
     let page = page(&[evil()]);
-    std::fs::write(std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile.html"), &page).unwrap();
+    std::fs::write(std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile.html"), &page)
+        .unwrap();
     assert!(page.contains("evil"));
     assert!(!page.contains("<script>alert") && !page.contains("<img"));
     assert!(!page.contains('\u{202E}') && !page.contains('\u{1b}'));
@@ -82,11 +83,22 @@ fn no_text_becomes_part_of_the_page() {
 
 #[test]
 fn no_figure_makes_anything_fail_or_explode() {
-    let figures =
-        [0.0, -1.0, -0.0, 1e-300, 1e300, f64::MAX, f64::MIN, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+    let figures = [
+        0.0,
+        -1.0,
+        -0.0,
+        1e-300,
+        1e300,
+        f64::MAX,
+        f64::MIN,
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+    ];
     for figure in figures {
         let mut results = fixture::everything();
-        for record in results.groups.iter_mut().filter_map(|group| group.records.as_mut()).flatten() {
+        for record in results.groups.iter_mut().filter_map(|group| group.records.as_mut()).flatten()
+        {
             if let Some(one_way) = &mut record.one_way {
                 one_way.p50 = Some(figure);
                 one_way.mean = Some(figure);
@@ -138,7 +150,8 @@ fn no_figure_makes_anything_fail_or_explode() {
         assert!(longest < 2500, "{figure}: {longest}");
         assert!(page(&[results.clone()]).len() < 3_000_000);
         // The same as pairs.
-        for record in results.groups.iter_mut().filter_map(|group| group.records.as_mut()).flatten() {
+        for record in results.groups.iter_mut().filter_map(|group| group.records.as_mut()).flatten()
+        {
             record.experiment = "matrix".into();
         }
         assert!(all(&results).len() < 200_000);

@@ -26,7 +26,8 @@ fn card() -> Results {
 fn a_survey_is_one_small_page_that_asks_for_nothing() {
     let page = kept("survey.html", &[card()]);
     assert!(page.len() < 5_000_000, "{}", page.len());
-    for request in ["src=\"http", "href=\"http", "src='http", "href='http", "url(http", "@import", "src=\"//"]
+    for request in
+        ["src=\"http", "href=\"http", "src='http", "href='http", "url(http", "@import", "src=\"//"]
     {
         assert!(!page.contains(request), "{request}");
     }
@@ -53,7 +54,11 @@ fn several_runs_share_a_page() {
     let mut simulated = card();
     simulated.machine.simulated = true;
     let page = kept("two.html", &[card(), simulated]);
-    assert!(page.contains("id=\"run-0\"") && page.contains("id=\"run-1\"") && page.contains("Simulated."));
+    assert!(
+        page.contains("id=\"run-0\"")
+            && page.contains("id=\"run-1\"")
+            && page.contains("Simulated.")
+    );
 }
 
 #[test]

@@ -78,7 +78,10 @@ fn a_thousand_rows_are_not_all_shown() {
     let text = drawn(&many, None);
     assert!(text.contains("of 1000 rows; --json has all"), "{text}");
     assert!(text.lines().count() < 120, "{text}");
-    assert!(text.lines().any(|line| line.trim_start().starts_with("38 ")), "the advised one is: {text}");
+    assert!(
+        text.lines().any(|line| line.trim_start().starts_with("38 ")),
+        "the advised one is: {text}"
+    );
 }
 
 #[test]
@@ -89,7 +92,8 @@ fn odd_figures_and_names_do_no_harm() {
     assert!(!drawn(&odd, None).is_empty());
     for figure in [f64::NAN, f64::INFINITY, -1.0, 0.0, 1e300, f64::MIN_POSITIVE] {
         let mut odd = fixture();
-        (odd.hold_ns, odd.think_ns, odd.handoff_ns, odd.knee) = (figure, figure, figure, Some(figure));
+        (odd.hold_ns, odd.think_ns, odd.handoff_ns, odd.knee) =
+            (figure, figure, figure, Some(figure));
         (odd.hold_variation, odd.stripes, odd.cores) = (figure, 0, Some(0));
         odd.think_shape = "\u{1b}[2J\nno\u{202E}file".into();
         for row in &mut odd.rows {

@@ -28,12 +28,14 @@ fn the_ladder_in_80_columns() {
 fn the_ladder_fits_any_terminal() {
     let results = fixture::survey();
     for width in [40, 50, 60, 79, 100, 120, 133, 150, 1000] {
-        let text = ladder(&results, &results.records(), &Style { color: false, width: Some(width) });
+        let text =
+            ladder(&results, &results.records(), &Style { color: false, width: Some(width) });
         assert!(longest(&text) <= width, "{width}:\n{text}");
     }
     for width in [0, 1, 10] {
         assert!(
-            !ladder(&results, &results.records(), &Style { color: false, width: Some(width) }).is_empty()
+            !ladder(&results, &results.records(), &Style { color: false, width: Some(width) })
+                .is_empty()
         );
     }
 }
@@ -76,7 +78,8 @@ fn no_difference_is_claimed_where_intervals_overlap() {
 #[test]
 fn a_disturbed_run_is_offered_again() {
     let mut results = fixture::survey();
-    results.plan.command = vec!["latency".into(), "--out".into(), "x y.jsonl".into(), "futex's".into()];
+    results.plan.command =
+        vec!["latency".into(), "--out".into(), "x y.jsonl".into(), "futex's".into()];
     let mut records = results.records();
     for record in &mut records {
         record.disturbance.disturbed = record.disturbance.blocks;
@@ -114,7 +117,9 @@ fn simulated_figures_say_so_first() {
 fn an_absent_quantile_is_a_dash() {
     let results = fixture::survey();
     let mut records = results.records();
-    records.retain(|record| record.cell.name() == "os-pipe" && record.cell.placement == Placement::Pinned);
+    records.retain(|record| {
+        record.cell.name() == "os-pipe" && record.cell.placement == Placement::Pinned
+    });
     records[0].quantiles = Quantiles::default();
     records[0].max = None;
     records[0].over.share = None;
@@ -181,7 +186,10 @@ fn a_pair_measured_twice_counts_once() {
     let records = results.groups[0].records.as_mut().unwrap();
     records.push(records[0].clone());
     let text = matrix(&results, &results.records(), &WIDE);
-    assert!(text.lines().any(|line| line.starts_with("cores with") && line.contains("  1  ")), "{text}");
+    assert!(
+        text.lines().any(|line| line.starts_with("cores with") && line.contains("  1  ")),
+        "{text}"
+    );
 }
 
 #[test]
@@ -190,11 +198,51 @@ fn queues_in_full() {
     insta::assert_snapshot!(queues(&results, &results.records(), &WIDE));
 }
 
+/// A row of ours that was measured again elsewhere, minutes later and at another speed.
+#[test]
+fn a_row_has_the_figures_of_the_group_that_it_shares_with_its_rival() {
+    let results = fixture::queues();
+    let mut records = results.records();
+    let before = queues(&results, &records, &WIDE);
+    let ours = |record: &&Record| record.cell.label() == "pipe, spin";
+    let mut again = records.iter().find(ours).unwrap().clone();
+    again.group = 99;
+    again.rate_per_s = again.rate_per_s.map(|rate| rate / 3.0);
+    again.against.retain(|against| against.cell.queue().is_none());
+    records.push(again);
+    assert_eq!(queues(&results, &records, &WIDE), before);
+    // Without a rival, all groups count.
+    records.iter_mut().for_each(|record| record.against.clear());
+    assert_ne!(queues(&results, &records, &WIDE), before);
+}
+
+#[test]
+fn an_open_verdict_says_why_it_is_open() {
+    let results = fixture::queues();
+    let said = |interval95: [f64; 2], blocks: u32| {
+        let mut records = results.records();
+        let ours = records.iter_mut().filter(|record| record.cell.label() == "pipe, spin");
+        for against in ours.flat_map(|record| &mut record.against) {
+            if against.of == "rate_per_s" {
+                (against.interval95, against.blocks, against.verdict) =
+                    (interval95, blocks, Verdict::Open);
+            }
+        }
+        verdict(&results, &records).join("\n")
+    };
+    let text = said([0.94, 0.98], 29);
+    assert!(text.contains("worse, but perhaps by less than 5%"), "{text}");
+    assert!(said([0.94, 0.98], 20).contains("20 pairs of blocks that decides nothing"));
+    assert!(said([1.1, 1.2], 42).contains("taken one by one, do not all decide it"));
+    assert!(said([0.9, 1.1], 42).contains("the pairs do not decide which is better"));
+}
+
 #[test]
 fn queues_fit_any_terminal() {
     let results = fixture::queues();
     for width in [60, 79, 100, 133, 1000] {
-        let text = queues(&results, &results.records(), &Style { color: false, width: Some(width) });
+        let text =
+            queues(&results, &results.records(), &Style { color: false, width: Some(width) });
         assert!(longest(&text) <= width, "{width}:\n{text}");
     }
     let text = queues(&results, &results.records(), &NARROW);

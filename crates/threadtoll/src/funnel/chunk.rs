@@ -1,7 +1,8 @@
 //! Where a funnel's messages lie: numbered chunks of slots, linked in both directions.
 //!
-//! A ticket tells everything: its high part is the number of a chunk, its low part the slot in it. A slot holds a message and
-//! a *stamp*, which is derived from the ticket, so that a chunk can be used again without being cleared.
+//! A ticket tells everything: its high part is the number of a chunk, its low part the slot in it.
+//! A slot holds a message and a *stamp*, which is derived from the ticket, so that a chunk can be
+//! used again without being cleared.
 
 use std::mem::MaybeUninit;
 
@@ -9,20 +10,21 @@ use crate::sync::{AtomicPtr, AtomicU64, Ordering, UnsafeCell, boxed, mutate, pre
 
 /// Slots of a chunk: a power of two.
 pub(super) const fn slots<T>() -> usize {
-    if cfg!(any(loom, shuttle)) {
+    if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
         return 2;
     }
     let fit = CHUNK_BYTES / size_of::<Slot<T>>();
     if fit < 32 { 32 } else { 1 << fit.ilog2() }
 }
 
-/// Bytes of the slots of a chunk of small messages: two or three of them, which is what steady traffic goes through, fit into the
-/// first-level cache.
+/// Bytes of the slots of a chunk of small messages: two or three of them, which is what steady
+/// traffic goes through, fit into the first-level cache.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// Lines from one to the next in time: odd, so that all are visited, and more than 2 KiB, so that no prefetcher foresees it. A line that the
-/// receiver's CPU fetches before its time is taken from the sender that is about to write it, and a sender waits for its lines:
-/// drawing a ticket waits until everything before it is written.
+/// Lines from one to the next in time: odd, so that all are visited, and more than 2 KiB, so that
+/// no prefetcher foresees it. A line that the receiver's CPU fetches before its time is taken from
+/// the sender that is about to write it, and a sender waits for its lines: drawing a ticket waits
+/// until everything before it is written.
 const STRIDE: usize = 37;
 
 /// Set in a stamp where the sender gave up its ticket.
@@ -59,11 +61,13 @@ impl<T> Slot<T> {
     #[inline(always)]
     pub(super) unsafe fn put(&self, ticket: u64, message: T) {
         self.message.with_mut(|place| {
-            // SAFETY: the ticket is the caller's alone, and the receiver has taken what was here under an older one.
+            // SAFETY: the ticket is the caller's alone, and the receiver has taken what was here
+            // under an older one.
             let place = unsafe { &mut *place };
             place.write(message);
         });
-        // Release: the partner of the acquire in `held`. Without it the receiver might read before we have written.
+        // Release: the partner of the acquire in `held`. Without it the receiver might read before
+        // we have written.
         self.stamp.store(Self::stamp(ticket), mutate!(stamp, Release));
     }
 
@@ -85,15 +89,25 @@ impl<T> Slot<T> {
         }
     }
 
+    /// Voids the ticket of a message, and tells if it was here: then it is the caller's alone.
+    pub(super) fn claim(&self, ticket: u64) -> bool {
+        let stamp = Self::stamp(ticket);
+        // Acquire: the partner of the release in `put`.
+        let order = mutate!(see_stamp_in_claim, Acquire);
+        let claimed = self.stamp.compare_exchange(stamp, stamp | VOID, order, Ordering::Relaxed);
+        mutate!(claim_once, claimed.is_ok() => self.held(ticket) != Held::Nothing)
+    }
+
     /// Moves the message out.
     ///
     /// # Safety
     ///
-    /// The caller is the receiver, has seen that it is here, and moves it out once.
+    /// The caller is the receiver and has seen that it is here, or has claimed it, and moves it out
+    /// once.
     #[inline(always)]
     pub(super) unsafe fn take(&self) -> T {
         self.message.with_mut(|place| {
-            // SAFETY: the sender has finished, and the next one comes only after we have.
+            // SAFETY: it was put here, and the next sender comes only after we have taken it.
             let place = unsafe { &*place };
             // SAFETY: the stamp said that it was written.
             unsafe { place.assume_init_read() }
@@ -101,7 +115,6 @@ impl<T> Slot<T> {
     }
 
     /// The message itself.
-    #[cfg(not(any(loom, shuttle)))]
     pub(super) fn place(&self) -> *const T {
         self.message.with_mut(|place| place.cast_const().cast())
     }
@@ -128,7 +141,8 @@ impl<T> Chunk<T> {
 
     pub(super) fn boxed(number: u64) -> *mut Self {
         // As many more as it takes to begin at a line.
-        let slots: Box<[Slot<T>]> = (0..Self::SLOTS + Self::PER_LINE - 1).map(|_| Slot::new()).collect();
+        let slots: Box<[Slot<T>]> =
+            (0..Self::SLOTS + Self::PER_LINE - 1).map(|_| Slot::new()).collect();
         boxed(Chunk {
             number: AtomicU64::new(number),
             prev: AtomicPtr::new(std::ptr::null_mut()),
@@ -139,8 +153,9 @@ impl<T> Chunk<T> {
         })
     }
 
-    /// Writes to each place, so that a checker sees who might still be there when the chunk is freed.
-    #[cfg(any(loom, shuttle))]
+    /// Writes to each place, so that a checker sees who might still be there when the chunk is
+    /// freed.
+    #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
     pub(super) fn touch(&self) {
         self.slots.iter().for_each(|slot| slot.message.with_mut(drop));
     }
@@ -167,7 +182,8 @@ impl<T> Chunk<T> {
     }
 
     /// Slots in a line.
-    const PER_LINE: usize = if size_of::<Slot<T>>() <= 32 && size_of::<Slot<T>>().is_power_of_two() {
+    const PER_LINE: usize = if size_of::<Slot<T>>() <= 32 && size_of::<Slot<T>>().is_power_of_two()
+    {
         64 / size_of::<Slot<T>>()
     } else {
         1
@@ -177,12 +193,6 @@ impl<T> Chunk<T> {
     #[inline(always)]
     pub(super) fn begins_line(ticket: u64) -> bool {
         ticket.is_multiple_of(Self::PER_LINE as u64)
-    }
-
-    /// Whether so many tickets from the first on pass the middle of a chunk.
-    pub(super) fn passes_middle(first: u64, count: u64) -> bool {
-        let middle = Self::SLOTS as u64 / 2;
-        Self::number_of(first + middle) != Self::number_of(first + count + middle)
     }
 
     /// Where in the chunk's memory the slot of an index is.
@@ -197,21 +207,23 @@ impl<T> Chunk<T> {
     pub(super) fn slot(&self, ticket: u64) -> &Slot<T> {
         debug_assert_eq!(self.number.load(Ordering::Relaxed), Self::number_of(ticket));
         let place = self.first + Self::place_of(Self::index_of(ticket));
-        // SAFETY: there are `SLOTS` slots from `first` on; `index_of` gives what is left of a division by that, and `place_of`
-        // permutes.
+        // SAFETY: there are `SLOTS` slots from `first` on; `index_of` gives what is left of a
+        // division by that, and `place_of` permutes.
         unsafe { self.slots.get_unchecked(place) }
     }
 
-    /// Asks for the line of the slot that comes so many behind a ticket's, at most a chunk's, in this chunk or the one behind it if there is
-    /// one.
+    /// Asks for the line of the slot that comes so many behind a ticket's, at most a chunk's, in
+    /// this chunk or the one behind it if there is one.
     ///
     /// # Safety
     ///
-    /// The caller has drawn the ticket, which is one of this chunk, and put nothing there yet: so the chunk behind is alive.
+    /// The caller has drawn the ticket, which is one of this chunk, and put nothing there yet: so
+    /// the chunk behind is alive.
     #[inline(always)]
     pub(super) unsafe fn fetch(&self, ticket: u64, ahead: usize) {
-        if cfg!(any(loom, shuttle)) {
-            // Nothing is fetched there, and the look at the next chunk must not order what else is not.
+        if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
+            // Nothing is fetched there, and the look at the next chunk must not order what else is
+            // not.
             return;
         }
         let mut chunk = self;

@@ -1,23 +1,30 @@
 //! The chunks of a funnel: how senders find theirs, and when one may be used again.
 //!
-//! A sender first draws its ticket and then looks for the ticket's chunk, starting from `latest`. That pointer may be behind
-//! the ticket: then the sender walks forward and links chunks that are missing. It may be ahead, if the sender was held up in between:
-//! then it walks back. Every chunk from the ticket's on is alive, because the receiver does not go past a ticket whose message is not
-//! there.
+//! A sender first draws its ticket and then looks for the ticket's chunk, starting from `latest`.
+//! That pointer may be behind the ticket: then the sender walks forward and links chunks that are
+//! missing. It may be ahead, if the sender was held up in between: then it walks back. Every chunk
+//! from the ticket's on is alive, because the receiver does not go past a ticket whose message is
+//! not there.
 //!
-//! What about the chunk that `latest` pointed to when the sender loaded it, if that one is *behind* its ticket? Whoever moves
-//! `latest` past a chunk then notes the tail as that chunk's `cutoff`. A sender that loaded the old pointer drew its ticket below the
-//! cutoff: had it drawn later, it would have seen the new pointer, because drawing and noting are both read-modify-writes of the tail.
-//! So when the receiver has come to the cutoff, every such sender has finished, and nobody can come across the chunk any more. This is how tokio's
-//! `mpsc` reclaims its blocks (`observed_tail_position`), with the way back added, so that a sender that is held up never makes others walk.
+//! What about the chunk that `latest` pointed to when the sender loaded it, if that one is *behind*
+//! its ticket? Whoever moves `latest` past a chunk then notes the tail as that chunk's `cutoff`. A
+//! sender that loaded the old pointer drew its ticket below the cutoff: had it drawn later, it
+//! would have seen the new pointer, because drawing and noting are both read-modify-writes of the
+//! tail. So when the receiver has come to the cutoff, every such sender has finished, and nobody
+//! can come across the chunk any more. This is how tokio's `mpsc` reclaims its blocks
+//! (`observed_tail_position`), with the way back added, so that a sender that is held up never
+//! makes others walk.
 //!
-//! A sender touches chunks only between drawing its ticket and storing its stamp; on that the argument rests.
+//! A sender touches chunks only between drawing its ticket and storing its stamp; on that the
+//! argument rests. There is one exception: a sender that finds that the receiver has left may take
+//! its message back, if the receiver has not come as far. Nobody gives back that chunk, or one
+//! behind it, before the end of the funnel.
 
 use super::chunk::{Chunk, Held};
 use crate::sync::{Alone, AtomicPtr, AtomicU64, AtomicUsize, Ordering, free_boxed, mutate};
 
 /// Chunks that can be kept for the next burst, whatever is asked for: of small messages, 1 GiB.
-const MOST_KEPT: usize = if cfg!(any(loom, shuttle)) { 1 } else { 1 << 16 };
+const MOST_KEPT: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 1 << 16 };
 /// Places that are tried to find a chunk, or room for one.
 const PROBES: usize = 64;
 
@@ -25,9 +32,11 @@ const PROBES: usize = 64;
 type Place<T> = AtomicPtr<Chunk<T>>;
 
 pub(super) struct Chunks<T> {
-    /// The chunk of the latest tickets, or one not far behind. Read with each send, written once a chunk.
+    /// The chunk of the latest tickets, or one not far behind. Read with each send, written once a
+    /// chunk.
     latest: Alone<AtomicPtr<Chunk<T>>>,
-    /// Chunks for the next burst: as many from the beginning on as `kept` says, or nearly so, where several take and give at once.
+    /// Chunks for the next burst: as many from the beginning on as `kept` says, or nearly so, where
+    /// several take and give at once.
     spares: Box<[Place<T>]>,
     /// Chunks that exist, and of those the ones in `spares`.
     exist: AtomicUsize,
@@ -37,7 +46,9 @@ pub(super) struct Chunks<T> {
 impl<T> Chunks<T> {
     pub(super) fn new(retain_bytes: usize) -> Self {
         let first = Chunk::boxed(0);
-        let places = (retain_bytes / Chunk::<T>::bytes()).min(MOST_KEPT);
+        // Two at least, so that steady traffic of large messages allocates nothing either.
+        let least = if retain_bytes > 0 { 2 } else { 0 };
+        let places = (retain_bytes / Chunk::<T>::bytes()).max(least).min(MOST_KEPT);
         Chunks {
             latest: Alone(AtomicPtr::new(first)),
             spares: (0..places).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect(),
@@ -64,12 +75,14 @@ impl<T> Chunks<T> {
     ///
     /// # Safety
     ///
-    /// The caller has drawn the ticket, put nothing there yet, and uses the chunk only until it does.
+    /// The caller has drawn the ticket, put nothing there yet, and uses the chunk only until it
+    /// does.
     #[inline(always)]
     pub(super) unsafe fn find(&self, ticket: u64, tail: &AtomicU64) -> &Chunk<T> {
         // Acquire: what was written into the chunk before it was linked is seen.
         let latest = self.latest.load(mutate!(see_latest, Acquire));
-        // SAFETY: not used again before this ticket's message was received: see the head of this file.
+        // SAFETY: not used again before this ticket's message was received: see the head of this
+        // file.
         let chunk = unsafe { &*latest };
         if chunk.number.load(Ordering::Relaxed) == Chunk::<T>::number_of(ticket) {
             return chunk;
@@ -83,7 +96,8 @@ impl<T> Chunks<T> {
         let number = Chunk::<T>::number_of(ticket);
         let mut at = latest;
         loop {
-            // SAFETY: where we started, or between there and the ticket's chunk: see the head of this file.
+            // SAFETY: where we started, or between there and the ticket's chunk: see the head of
+            // this file.
             let chunk = unsafe { &*at };
             match chunk.number.load(Ordering::Relaxed).cmp(&number) {
                 std::cmp::Ordering::Equal => break,
@@ -100,12 +114,18 @@ impl<T> Chunks<T> {
         unsafe { &*at }
     }
 
-    /// Moves `latest` from one chunk to a later one, if nobody else has, and notes the cutoff of all that it passes.
+    /// Moves `latest` from one chunk to a later one, if nobody else has, and notes the cutoff of
+    /// all that it passes.
     fn move_latest(&self, from: *mut Chunk<T>, to: *mut Chunk<T>, tail: &AtomicU64) {
-        // There is no ABA: `from` is not used again while we may be here. AcqRel: whoever loads the pointer sees the chunk; and the
-        // cutoff below is taken after the pointer has moved. Acquire on failure: the receiver that finds it moved takes a cutoff too, which
-        // must come after the draw of whoever moved it.
-        if self.latest.compare_exchange(from, to, mutate!(move_latest, AcqRel), Ordering::Acquire).is_err() {
+        // There is no ABA: `from` is not used again while we may be here. AcqRel: whoever loads the
+        // pointer sees the chunk; and the cutoff below is taken after the pointer has moved.
+        // Acquire on failure: the receiver that finds it moved takes a cutoff too, which must come
+        // after the draw of whoever moved it.
+        if self
+            .latest
+            .compare_exchange(from, to, mutate!(move_latest, AcqRel), Ordering::Acquire)
+            .is_err()
+        {
             return;
         }
         let mut at = from;
@@ -126,7 +146,8 @@ impl<T> Chunks<T> {
             return next;
         }
         let fresh = self.take(chunk.number.load(Ordering::Relaxed) + 1, at);
-        // Release: whoever finds it sees its number. Acquire: if another one was linked, we see that one's.
+        // Release: whoever finds it sees its number. Acquire: if another one was linked, we see
+        // that one's.
         match chunk.next.compare_exchange(
             std::ptr::null_mut(),
             fresh,
@@ -185,7 +206,12 @@ impl<T> Chunks<T> {
             let null = std::ptr::null_mut();
             // Release: the next sender writes where we have read.
             if place
-                .compare_exchange(null, chunk, mutate!(give_spare_chunk, Release), Ordering::Relaxed)
+                .compare_exchange(
+                    null,
+                    chunk,
+                    mutate!(give_spare_chunk, Release),
+                    Ordering::Relaxed,
+                )
                 .is_ok()
             {
                 return;
@@ -203,30 +229,19 @@ impl<T> Chunks<T> {
     /// Nobody can come across it.
     pub(super) unsafe fn free(&self, chunk: *mut Chunk<T>) {
         self.exist.fetch_sub(1, Ordering::Relaxed);
-        #[cfg(any(loom, shuttle))]
+        #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
         // SAFETY: not freed yet.
         unsafe { &*chunk }.touch();
         // SAFETY: made by `boxed`, and the caller gives it up.
         unsafe { free_boxed(chunk) };
     }
-
-    /// Frees what is kept.
-    pub(super) fn trim(&self) {
-        for place in self.spares.iter().filter(|place| !place.load(Ordering::Relaxed).is_null()) {
-            // Acquire: as in `take`.
-            let chunk = place.swap(std::ptr::null_mut(), mutate!(trim_spare_chunk, Acquire));
-            if !chunk.is_null() {
-                self.kept.fetch_sub(1, Ordering::Relaxed);
-                // SAFETY: swapped out, so it is ours.
-                unsafe { self.free(chunk) };
-            }
-        }
-    }
 }
 
-/// Notes that everybody who may still come across this chunk has a ticket below the tail as it is now. `latest` must have moved past it.
+/// Notes that everybody who may still come across this chunk has a ticket below the tail as it is
+/// now. `latest` must have moved past it.
 fn note_cutoff<T>(chunk: &Chunk<T>, tail: &AtomicU64) -> u64 {
-    // A read-modify-write, so that it has a place among the draws: a sender that draws after it sees the pointer that we saw moved.
+    // A read-modify-write, so that it has a place among the draws: a sender that draws after it
+    // sees the pointer that we saw moved.
     let cutoff = super::shared::ticket(tail.fetch_add(0, mutate!(note_cutoff, AcqRel)));
     chunk.cutoff.store(cutoff, Ordering::Relaxed);
     cutoff
@@ -246,7 +261,7 @@ impl<T> Reading<T> {
     }
 
     /// Goes on at this ticket, in a chunk in which nothing lies yet.
-    #[cfg(all(test, not(any(loom, shuttle))))]
+    #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
     pub(super) fn begin_at(&mut self, ticket: u64) {
         self.head = ticket;
         // SAFETY: the receiver's chunk.
@@ -290,13 +305,38 @@ impl<T> Reading<T> {
     }
 
     /// Where the message is that a look has found.
-    #[cfg(not(any(loom, shuttle)))]
     pub(super) fn place(&self) -> *const T {
         // SAFETY: as in `look`.
         unsafe { &*self.chunk }.slot(self.head).place()
     }
 
-    /// Goes to the next chunk, if there is one; gives back those that nobody can come across any more.
+    /// Moves every message out that is there from the next ticket on, up to `end`, also behind
+    /// tickets without one, unless its sender has taken it back. Nothing else may be received after
+    /// this, and no chunk is given back.
+    pub(super) fn take_all(&self, end: u64, mut body: impl FnMut(T)) {
+        let mut at = self.chunk;
+        for ticket in self.head..end {
+            // SAFETY: the receiver's chunk or one behind it, which it alone gives back.
+            let mut chunk = unsafe { &*at };
+            if chunk.number.load(Ordering::Relaxed) != Chunk::<T>::number_of(ticket) {
+                at = chunk.next.load(Ordering::Acquire);
+                if at.is_null() {
+                    // No sender has come further, since each links the chunks up to its own.
+                    return;
+                }
+                // SAFETY: as above.
+                chunk = unsafe { &*at };
+            }
+            let slot = chunk.slot(ticket);
+            if slot.claim(ticket) {
+                // SAFETY: claimed.
+                body(unsafe { slot.take() });
+            }
+        }
+    }
+
+    /// Goes to the next chunk, if there is one; gives back those that nobody can come across any
+    /// more.
     #[cold]
     fn turn(&mut self, chunks: &Chunks<T>, tail: &AtomicU64) -> bool {
         // SAFETY: as in `look`.
@@ -312,8 +352,9 @@ impl<T> Reading<T> {
             let old = unsafe { &*oldest };
             let mut cutoff = old.cutoff.load(Ordering::Relaxed);
             if cutoff == 0 {
-                // Whoever moved `latest` is held up, or nobody has moved it yet. We have seen every message of this chunk, so we may
-                // do both; what that sender writes here afterwards it writes before its message is there, below our cutoff.
+                // Whoever moved `latest` is held up, or nobody has moved it yet. We have seen every
+                // message of this chunk, so we may do both; what that sender writes here afterwards
+                // it writes before its message is there, below our cutoff.
                 let latest = chunks.latest.load(Ordering::Acquire);
                 if latest == oldest {
                     chunks.move_latest(oldest, old.next.load(Ordering::Acquire), tail);
@@ -327,7 +368,8 @@ impl<T> Reading<T> {
                 break;
             }
             self.read.pop_front();
-            // SAFETY: everybody who could come across it has a ticket below the cutoff, and we have received those messages.
+            // SAFETY: everybody who could come across it has a ticket below the cutoff, and we have
+            // received those messages.
             unsafe { chunks.give(oldest) };
         }
         true
@@ -352,6 +394,13 @@ impl<T> Reading<T> {
             unsafe { chunks.free(at) };
             at = next;
         }
-        chunks.trim();
+        for place in &chunks.spares {
+            // Acquire: as in `take`.
+            let spare = place.swap(std::ptr::null_mut(), Ordering::Acquire);
+            if !spare.is_null() {
+                // SAFETY: nobody is left.
+                unsafe { chunks.free(spare) };
+            }
+        }
     }
 }

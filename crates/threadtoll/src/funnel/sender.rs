@@ -2,20 +2,20 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
 use super::chunk::Chunk;
 use super::shared::{ALIVE, CLOSED, NO_SENDERS, PARKED, SENDERS, Shared, TICKET, ticket};
-use super::{Ceiling, Limit};
 use crate::error::{SendError, SendTimeoutError, TrySendError};
 use crate::sync::{Arc, AtomicU64, Instant, Ordering, mutate};
-use crate::wait::{Adaptive, Wait, Waited, by_barrier, wait};
+use crate::wait::{Adaptive, Until, Wait, Waited, wait};
 
-/// A sending end of a funnel. Any number of threads may use it at the same time, or clones of it.
+/// A sending end of a funnel. Threads may share it or use clones of it.
 ///
-/// When the last one is dropped the receiver gets what was sent, then learns that it was all.
+/// When the last one is dropped, the receiver gets what was sent and then an error.
 pub struct Sender<T, W: Wait = Adaptive> {
-    shared: Arc<Shared<T>>,
+    pub(super) shared: Arc<Shared<T>>,
     _wait: PhantomData<W>,
 }
 
@@ -24,25 +24,24 @@ unsafe impl<T: Send, W: Wait> Send for Sender<T, W> {}
 // SAFETY: each send draws a ticket of its own.
 unsafe impl<T: Send, W: Wait> Sync for Sender<T, W> {}
 
-/// How many slots ahead of itself a sender asks for the line, so that it is there when it is written to.
+/// Slots between the one that a sender writes and the one whose line it asks for.
 const AHEAD: usize = 64;
 
-/// More tickets than this are never drawn at once, however long an iterator says that it is: the tail must not overflow.
-const MOST_AT_ONCE: u64 = 1 << 32;
+/// Most tickets that are drawn at once. An iterator that promises more than it gives costs a slot
+/// for each message that it owes.
+const MOST_AT_ONCE: u64 = 1 << 20;
 
 /// Why there is no ticket.
 enum NoTicket {
     Full,
-    Dropped,
     Disconnected,
-    Forked,
 }
 
-/// How long to wait for room.
-#[derive(Clone, Copy)]
-enum Until {
-    Now,
-    Policy(Option<Instant>),
+/// Tickets that were drawn together.
+struct Drawn {
+    /// The tail as it was.
+    tail: u64,
+    count: u64,
 }
 
 impl<T, W: Wait> Sender<T, W> {
@@ -52,306 +51,213 @@ impl<T, W: Wait> Sender<T, W> {
 
     /// Sends a message, and wakes the receiver if it sleeps.
     ///
-    /// Never waits for anybody, unless the funnel has a ceiling with [`Ceiling::Wait`]. Under [`Ceiling::Drop`] a message that
-    /// finds no room is dropped, counted, and taken for sent.
+    /// Waits for room if the funnel is bounded and full. An unbounded funnel never makes a sender
+    /// wait.
     ///
     /// # Errors
     ///
-    /// If the funnel has a ceiling with [`Ceiling::Refuse`] and is full; if the receiver is gone; in a forked child.
+    /// If the receiver is gone.
     #[inline]
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
-        let drawn = match self.draw(1, Until::Policy(None)) {
-            Ok(drawn) => drawn,
-            Err(NoTicket::Dropped) => return Ok(()),
-            Err(NoTicket::Disconnected) => return Err(SendError::Disconnected(message)),
-            Err(NoTicket::Forked) => return Err(SendError::Forked(message)),
-            Err(NoTicket::Full) => return Err(SendError::Full(message)),
-        };
-        self.put(drawn, message);
-        Ok(())
+        match self.draw(1, Until::Deadline(None)) {
+            Ok(drawn) => self.put(drawn.tail, message).map_err(SendError),
+            Err(_) => Err(SendError(message)),
+        }
     }
 
-    /// Sends a message if the funnel is not at its ceiling.
+    /// Sends a message if there is room for it.
     ///
     /// # Errors
     ///
-    /// If it is, whatever the policy; if the receiver is gone; in a forked child.
+    /// If the funnel is bounded and full; if the receiver is gone.
     #[inline]
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
         match self.draw(1, Until::Now) {
-            Ok(drawn) => self.put(drawn, message),
-            Err(NoTicket::Dropped) => {}
-            Err(NoTicket::Full) => return Err(TrySendError::Full(message)),
-            Err(NoTicket::Disconnected) => return Err(TrySendError::Disconnected(message)),
-            Err(NoTicket::Forked) => return Err(TrySendError::Forked(message)),
+            Ok(drawn) => self.put(drawn.tail, message).map_err(TrySendError::Disconnected),
+            Err(NoTicket::Full) => Err(TrySendError::Full(message)),
+            Err(NoTicket::Disconnected) => Err(TrySendError::Disconnected(message)),
         }
-        Ok(())
     }
 
-    /// Sends a message, waiting for room for at most `timeout`, whatever the policy at the ceiling.
+    /// Sends a message, waiting for room for at most `timeout`.
     ///
     /// # Errors
     ///
-    /// If there was no room in time; if the receiver is gone; in a forked child.
+    /// If there was no room in time; if the receiver is gone.
     pub fn send_timeout(&self, message: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
-        let first = self.draw(1, Until::Now);
-        let drawn = match first {
-            // A time that no clock will ever show is no limit.
-            Err(NoTicket::Full) => self.wait_for_ticket(1, Instant::now().checked_add(timeout)),
-            other => other,
-        };
-        match drawn {
-            Ok(drawn) => self.put(drawn, message),
-            Err(NoTicket::Full | NoTicket::Dropped) => return Err(SendTimeoutError::Timeout(message)),
-            Err(NoTicket::Disconnected) => return Err(SendTimeoutError::Disconnected(message)),
-            Err(NoTicket::Forked) => return Err(SendTimeoutError::Forked(message)),
-        }
-        Ok(())
+        // A time past what the clock can show is no limit.
+        self.send_until(message, Instant::now().checked_add(timeout))
     }
 
-    /// Sends all that an iterator gives, side by side: nothing of another sender comes between. Cheaper than one by one: one ticket is
-    /// drawn for all.
-    ///
-    /// Should the iterator give fewer than it said, or panic, what it gave is sent; what it gives beyond is left in it. While the iterator
-    /// takes its time, the receiver cannot go past the tickets that were drawn for it.
+    /// Sends a message, waiting for room until `deadline`.
     ///
     /// # Errors
     ///
-    /// If the receiver is gone; in a forked child; at a ceiling, if not all of them fit (under [`Ceiling::Wait`] it waits until they do,
-    /// for ever if others keep the funnel full); if there are more than 2³² of them. The messages come back in their iterator.
-    pub fn send_all<I>(&self, messages: I) -> Result<(), TrySendError<I::IntoIter>>
-    where
-        I: IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
-    {
-        /// Gives up the tickets that were not used, and wakes the receiver, also if the iterator panics.
-        struct Unused<'a, T> {
-            shared: &'a Shared<T>,
-            next: u64,
-            end: u64,
-            parked: bool,
-        }
-        impl<T> Unused<'_, T> {
-            fn wake(&mut self) {
-                if mutate!(wake_by_batch, std::mem::take(&mut self.parked) => false) {
-                    self.shared.wake_receiver();
-                }
-            }
-        }
-        impl<T> Drop for Unused<'_, T> {
-            fn drop(&mut self) {
-                for ticket in self.next..self.end {
-                    // SAFETY: drawn by us, and nothing was put there.
-                    unsafe { self.shared.chunks.find(ticket, &self.shared.tail) }.slot(ticket).void(ticket);
-                }
-                self.wake();
-            }
-        }
-        let mut messages = messages.into_iter();
-        let count = messages.len() as u64;
-        if count == 0 {
-            return Ok(());
-        }
-        if count > MOST_AT_ONCE {
-            return Err(TrySendError::Full(messages));
-        }
-        let drawn = match self.draw(count, Until::Policy(None)) {
-            Ok(drawn) => drawn,
-            Err(NoTicket::Dropped) => return Ok(()),
-            Err(NoTicket::Full) => return Err(TrySendError::Full(messages)),
-            Err(NoTicket::Disconnected) => return Err(TrySendError::Disconnected(messages)),
-            Err(NoTicket::Forked) => return Err(TrySendError::Forked(messages)),
-        };
-        let first = ticket(drawn);
-        let mut unused =
-            Unused { shared: &*self.shared, next: first, end: first + count, parked: drawn & PARKED != 0 };
-        while unused.next < unused.end
-            && let Some(message) = messages.next()
-        {
-            let ticket = unused.next;
-            // SAFETY: drawn by us, and nothing was put there.
-            let chunk = unsafe { self.shared.chunks.find(ticket, &self.shared.tail) };
-            unused.next += 1;
-            // SAFETY: as above.
-            unsafe { chunk.slot(ticket).put(ticket, message) };
-            // Not at the end: the iterator may take its time.
-            unused.wake();
-        }
-        drop(unused);
-        if Chunk::<T>::passes_middle(first, count) {
-            self.shared.look_after_mark(first + count);
-        }
-        Ok(())
+    /// If there was no room in time; if the receiver is gone.
+    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
+    pub fn send_deadline(&self, message: T, deadline: Instant) -> Result<(), SendTimeoutError<T>> {
+        self.send_until(message, Some(deadline))
     }
 
-    /// Sends a message without waking a receiver that sleeps: it is there for one that looks, and [`Sender::flush`], or the next send
-    /// that is not quiet, wakes one that does not. Whoever sends many messages at once pays for one wake-up.
-    ///
-    /// # Errors
-    ///
-    /// As [`Sender::send`].
-    #[inline]
-    pub fn send_quiet(&self, message: T) -> Result<(), SendError<T>> {
-        match self.draw(1, Until::Policy(None)) {
-            Ok(drawn) => {
-                self.put(drawn & !PARKED, message);
-                Ok(())
-            }
-            Err(NoTicket::Dropped) => Ok(()),
-            Err(NoTicket::Disconnected) => Err(SendError::Disconnected(message)),
-            Err(NoTicket::Forked) => Err(SendError::Forked(message)),
-            Err(NoTicket::Full) => Err(SendError::Full(message)),
+    fn send_until(&self, message: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
+        match self.draw(1, Until::Deadline(deadline)) {
+            Ok(drawn) => self.put(drawn.tail, message).map_err(SendTimeoutError::Disconnected),
+            Err(NoTicket::Full) => Err(SendTimeoutError::Timeout(message)),
+            Err(NoTicket::Disconnected) => Err(SendTimeoutError::Disconnected(message)),
         }
     }
 
-    /// Wakes the receiver if it sleeps.
-    pub fn flush(&self) {
-        // Acquire: see `wake_receiver`.
-        if self.shared.tail.load(Ordering::Acquire) & PARKED != 0 {
-            self.shared.wake_receiver();
-        }
-    }
-
-    /// Sends copies of all of them, side by side; see [`Sender::send_all`].
+    /// Sends all messages of an iterator, waiting for room if the funnel is bounded and full.
     ///
-    /// # Errors
+    /// Cheaper than one by one, because messages that find room together share one ticket draw:
+    /// all of them in an unbounded funnel, up to 2²⁰, and in a bounded one as many as there is
+    /// room for. Messages that were drawn for together are received together, with none of another
+    /// sender between them.
     ///
-    /// As [`Sender::send_all`], with the number of messages that were sent: none.
-    pub fn send_slice(&self, messages: &[T]) -> Result<(), TrySendError<usize>>
-    where
-        T: Copy,
-    {
-        self.send_all(messages.iter().copied()).map_err(|error| match error {
-            TrySendError::Full(_) => TrySendError::Full(0),
-            TrySendError::Disconnected(_) => TrySendError::Disconnected(0),
-            TrySendError::Forked(_) => TrySendError::Forked(0),
-        })
-    }
-
-    /// Takes the place of one message, to be written later. Until it is, nothing behind it is delivered; dropped, it is given up.
+    /// The iterator is asked for as many messages as its `len` promises. If it gives fewer, or
+    /// panics, what it gave is sent. While it computes a message, the receiver cannot pass the
+    /// tickets that were drawn for it. If the receiver leaves meanwhile, that message and those
+    /// that share its draw are dropped.
     ///
     /// ```
     /// let (sender, mut receiver) = threadtoll::funnel::unbounded();
-    /// let first = sender.claim().unwrap();
-    /// sender.send("second").unwrap();
-    /// first.send("first");
-    /// assert_eq!(receiver.recv(), Ok("first"));
+    /// sender.send_all(["one", "two"]).unwrap();
+    /// assert_eq!(receiver.recv(), Ok("one"));
     /// ```
     ///
     /// # Errors
     ///
-    /// As [`Sender::send`].
-    pub fn claim(&self) -> Result<Claim<'_, T, W>, SendError<()>> {
-        match self.draw(1, Until::Policy(None)) {
-            Ok(drawn) => Ok(Claim { sender: self, drawn: Some(drawn) }),
-            // There is nothing to be dropped yet: the place does not exist.
-            Err(NoTicket::Dropped) => Ok(Claim { sender: self, drawn: None }),
-            Err(NoTicket::Disconnected) => Err(SendError::Disconnected(())),
-            Err(NoTicket::Forked) => Err(SendError::Forked(())),
-            Err(NoTicket::Full) => Err(SendError::Full(())),
+    /// If the receiver is gone: the iterator with the messages that were not sent. So too in a
+    /// child that the iterator forked, after what it gave there was dropped or forgotten.
+    pub fn send_all<I>(&self, messages: I) -> Result<(), SendError<I::IntoIter>>
+    where
+        I: IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
+    {
+        let mut messages = messages.into_iter();
+        let mut left = messages.len() as u64;
+        while left > 0 {
+            let Ok(drawn) = self.draw(left.min(MOST_AT_ONCE), Until::Deadline(None)) else {
+                return Err(SendError(messages));
+            };
+            left -= drawn.count;
+            let complete = self.put_all(drawn, &mut messages);
+            if self.shared.is_forked() {
+                // By the iterator: this is the child.
+                return Err(SendError(messages));
+            }
+            if !complete {
+                break;
+            }
         }
+        Ok(())
     }
 
-    /// Frees the memory that is kept for the next burst.
-    pub fn trim(&self) {
-        self.shared.chunks.trim();
+    /// Sends copies of all messages of a slice; see [`Sender::send_all`].
+    ///
+    /// # Errors
+    ///
+    /// If the receiver is gone: the number of messages that were sent before.
+    pub fn send_slice(&self, messages: &[T]) -> Result<(), SendError<usize>>
+    where
+        T: Copy,
+    {
+        self.send_all(messages.iter().copied())
+            .map_err(|SendError(rest)| SendError(messages.len() - rest.len()))
     }
 
-    /// Messages that were sent, or are being sent, and not received. A moment old.
+    /// Number of messages that were sent, or are being sent, and not received. It may change at any
+    /// time.
     pub fn len(&self) -> usize {
         super::len(&self.shared)
     }
 
-    /// Whether everything was received. A moment old.
+    /// Returns `true` if every message was received. That may change at any time.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The ceiling, in messages; null if there is none.
+    /// Number of messages that the funnel holds at most; `None` if it is unbounded.
     pub fn capacity(&self) -> Option<usize> {
-        self.shared.limit.map(|limit| limit.messages as usize)
+        self.shared.capacity()
     }
 
-    /// Whether the receiver is gone.
+    /// Returns `true` if the funnel is bounded and full. That may change at any time.
+    pub fn is_full(&self) -> bool {
+        self.capacity().is_some_and(|capacity| self.len() >= capacity)
+    }
+
+    /// Returns `true` if the receiver is gone.
     pub fn is_disconnected(&self) -> bool {
-        self.shared.tail.load(Ordering::Acquire) & CLOSED != 0
+        self.shared.is_disconnected()
     }
 
-    /// The most messages that were ever under way, as far as senders have looked: one does so once in every chunk of messages.
-    pub fn high_water_mark(&self) -> usize {
-        self.shared.look_after_mark(ticket(self.shared.tail.load(Ordering::Relaxed)));
-        self.shared.high_water.load(Ordering::Relaxed) as usize
+    /// Returns `true` if messages of both senders go to the same receiver.
+    pub fn same_channel(&self, other: &Sender<T, W>) -> bool {
+        std::ptr::eq(&*self.shared, &*other.shared)
     }
 
-    /// Messages that were dropped at the ceiling.
-    pub fn dropped(&self) -> u64 {
-        self.shared.dropped.load(Ordering::Relaxed)
+    /// A handle that can become a sender again but does not keep the receiver waiting.
+    ///
+    /// ```
+    /// let (sender, mut receiver) = threadtoll::funnel::unbounded();
+    /// let weak = sender.downgrade();
+    /// weak.upgrade().unwrap().send(1).unwrap();
+    /// drop(sender);
+    /// assert!(weak.upgrade().is_none());
+    /// assert!(receiver.into_iter().eq([1]));
+    /// ```
+    pub fn downgrade(&self) -> WeakSender<T, W> {
+        WeakSender { shared: Arc::clone(&self.shared), _wait: PhantomData }
     }
 
-    /// Draws so many tickets; returns the tail as it was.
+    /// Draws up to `most` tickets, one at least.
     #[inline(always)]
-    fn draw(&self, count: u64, until: Until) -> Result<u64, NoTicket> {
-        if self.shared.limit.is_some() {
-            return self.draw_below_ceiling(count, until);
+    fn draw(&self, most: u64, until: Until) -> Result<Drawn, NoTicket> {
+        if self.shared.capacity.is_some() {
+            return self.draw_with_room(most, until);
         }
-        // One read-modify-write that tells the ticket, whether the receiver sleeps, and whether it is gone. Acquire: see
-        // `chunks`. Release: so that it is part of every chain of draws that `note_cutoff` ends.
-        let drawn = self.shared.tail.fetch_add(count * TICKET, mutate!(draw, AcqRel));
-        match drawn & mutate!(see_closed, ALIVE | CLOSED => ALIVE) {
-            ALIVE => Ok(drawn),
-            0 => Err(NoTicket::Forked),
+        // A batch first looks: one that is refused again and again must not use up the tickets.
+        if most > 1 && self.is_disconnected() {
+            return Err(NoTicket::Disconnected);
+        }
+        // One read-modify-write that tells the ticket, whether the receiver sleeps, and whether it
+        // is gone. Acquire: see `chunks`. Release: so that it is part of every chain of draws that
+        // `note_cutoff` ends.
+        let tail = self.shared.tail.fetch_add(most * TICKET, mutate!(draw, AcqRel));
+        match tail & mutate!(see_closed, ALIVE | CLOSED => ALIVE) {
+            ALIVE => Ok(Drawn { tail, count: most }),
             _ => Err(NoTicket::Disconnected),
         }
     }
 
-    #[cold]
-    fn draw_below_ceiling(&self, count: u64, until: Until) -> Result<u64, NoTicket> {
+    #[inline(never)]
+    fn draw_with_room(&self, most: u64, until: Until) -> Result<Drawn, NoTicket> {
         let shared = &*self.shared;
-        let Some(Limit { messages, policy }) = shared.limit else {
-            return Err(NoTicket::Full);
-        };
-        if count > messages {
-            // Never: but that the receiver is gone matters more to whoever tries again.
-            return Err(match shared.tail.load(Ordering::Relaxed) & (ALIVE | CLOSED) {
-                ALIVE => NoTicket::Full,
-                0 => NoTicket::Forked,
-                _ => NoTicket::Disconnected,
-            });
-        }
-        let drawn = draw_if_room(&shared.tail, &shared.taken, count, messages);
-        if let Err(NoTicket::Full) = drawn {
-            shared.look_after_mark(ticket(shared.tail.load(Ordering::Relaxed)));
-        }
-        match (drawn, until) {
-            (Err(NoTicket::Full), Until::Policy(deadline)) => match policy {
-                Ceiling::Refuse => Err(NoTicket::Full),
-                Ceiling::Drop => {
-                    shared.dropped.fetch_add(count, Ordering::Relaxed);
-                    Err(NoTicket::Dropped)
+        let capacity = shared.capacity.unwrap_or(u64::MAX);
+        let draw = || draw_if_room(&shared.tail, &shared.taken, most, capacity);
+        match (draw(), until) {
+            (Err(NoTicket::Full), Until::Deadline(deadline)) => {
+                let waited = wait::<W, _>(
+                    shared.sleeper(SENDERS),
+                    deadline,
+                    || shared.announce(),
+                    |_| match draw() {
+                        Err(NoTicket::Full) => None,
+                        drawn => Some(drawn),
+                    },
+                );
+                match waited {
+                    Waited::Found(drawn) => drawn,
+                    Waited::Late => Err(NoTicket::Full),
+                    Waited::Forked => Err(NoTicket::Disconnected),
                 }
-                Ceiling::Wait => self.wait_for_ticket(count, deadline),
-            },
+            }
             (drawn, _) => drawn,
         }
     }
 
-    fn wait_for_ticket(&self, count: u64, deadline: Option<Instant>) -> Result<u64, NoTicket> {
-        let shared = &*self.shared;
-        let messages = shared.limit.map_or(u64::MAX, |limit| limit.messages);
-        let waited = wait::<W, _>(shared.sleeper(SENDERS), deadline, by_barrier, |_| {
-            match draw_if_room(&shared.tail, &shared.taken, count, messages) {
-                Err(NoTicket::Full) => None,
-                drawn => Some(drawn),
-            }
-        });
-        match waited {
-            Waited::Found(drawn) => drawn,
-            Waited::Late => Err(NoTicket::Full),
-            Waited::Forked => Err(NoTicket::Forked),
-        }
-    }
-
     #[inline(always)]
-    fn put(&self, drawn: u64, message: T) {
+    fn put(&self, drawn: u64, message: T) -> Result<(), T> {
         let shared = &*self.shared;
         let ticket = ticket(drawn);
         // SAFETY: drawn by us, and nothing was put there.
@@ -364,66 +270,107 @@ impl<T, W: Wait> Sender<T, W> {
             // SAFETY: as above.
             unsafe { chunk.fetch(ticket, AHEAD.min(Chunk::<T>::SLOTS)) };
         }
-        // SAFETY: as above. Nothing of the chunk is touched after this.
-        unsafe { chunk.slot(ticket).put(ticket, message) };
+        // SAFETY: as above.
+        let put = unsafe { shared.put(chunk.slot(ticket), ticket, message) };
         if drawn & PARKED != 0 {
             shared.wake_receiver();
         }
-        if Chunk::<T>::index_of(ticket) == Chunk::<T>::SLOTS / 2 {
-            shared.look_after_mark(ticket + 1);
+        put
+    }
+
+    /// Puts the messages of an iterator where the tickets lead. False if it gave fewer.
+    fn put_all(&self, drawn: Drawn, messages: &mut impl Iterator<Item = T>) -> bool {
+        let next = ticket(drawn.tail);
+        let mut unused = Unused {
+            shared: &*self.shared,
+            next,
+            end: next + drawn.count,
+            parked: drawn.tail & PARKED != 0,
+        };
+        while unused.next < unused.end {
+            let Some(message) = messages.next() else { return false };
+            let ticket = unused.next;
+            // SAFETY: drawn by us, and nothing was put there.
+            let chunk = unsafe { self.shared.chunks.find(ticket, &self.shared.tail) };
+            unused.next += 1;
+            // SAFETY: as above.
+            drop(unsafe { self.shared.put(chunk.slot(ticket), ticket, message) });
+            // Not at the end: the iterator may take its time.
+            unused.wake();
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+impl<T, W: Wait> Sender<T, W> {
+    /// The next ticket.
+    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
+    pub(super) fn next_ticket(&self) -> u64 {
+        ticket(self.shared.tail.load(Ordering::Relaxed))
+    }
+
+    /// Begins a send and returns its end.
+    pub(crate) fn begin_send(&self) -> impl FnOnce(T) -> Result<(), T> {
+        let Ok(drawn) = self.draw(1, Until::Now) else { unreachable!("the receiver lives") };
+        move |message| self.put(drawn.tail, message)
+    }
+
+    /// Goes on as if a sender had been woken for room, and stopped before it could look for it.
+    pub(crate) fn stop_a_woken_sender(&self) {
+        self.shared.stop_a_woken_sender();
+    }
+}
+
+/// Tickets of a batch that have no message yet. Dropped, also by a panic of the iterator, it gives
+/// them up and wakes the receiver.
+struct Unused<'a, T> {
+    shared: &'a Shared<T>,
+    next: u64,
+    end: u64,
+    parked: bool,
+}
+
+impl<T> Unused<'_, T> {
+    fn wake(&mut self) {
+        if mutate!(wake_by_batch, std::mem::take(&mut self.parked) => false) {
+            self.shared.wake_receiver();
         }
     }
 }
 
-/// The place of one message; see [`Sender::claim`].
-///
-/// Forgotten (`mem::forget`), it holds up everything behind it for ever.
-#[derive(Debug)]
-#[must_use = "everything behind it waits"]
-pub struct Claim<'a, T, W: Wait = Adaptive> {
-    sender: &'a Sender<T, W>,
-    /// Null where the message will be dropped at the ceiling.
-    drawn: Option<u64>,
-}
-
-impl<T, W: Wait> Claim<'_, T, W> {
-    /// Sends the message from its place.
-    pub fn send(mut self, message: T) {
-        if let Some(drawn) = self.drawn.take() {
-            self.sender.put(drawn, message);
-        }
-    }
-}
-
-impl<T, W: Wait> Drop for Claim<'_, T, W> {
+impl<T> Drop for Unused<'_, T> {
     fn drop(&mut self) {
-        let Some(drawn) = self.drawn.take() else { return };
-        let shared = &*self.sender.shared;
-        let ticket = ticket(drawn);
-        // SAFETY: drawn by us, and nothing was put there.
-        unsafe { shared.chunks.find(ticket, &shared.tail) }.slot(ticket).void(ticket);
-        if mutate!(wake_by_claim, drawn & PARKED != 0 => false) {
-            shared.wake_receiver();
+        for ticket in self.next..self.end {
+            // SAFETY: drawn by us, and nothing was put there.
+            let chunk = unsafe { self.shared.chunks.find(ticket, &self.shared.tail) };
+            chunk.slot(ticket).void(ticket);
         }
+        self.wake();
     }
 }
 
-/// Draws tickets if so many more messages stay below the ceiling.
-fn draw_if_room(tail: &AtomicU64, taken: &AtomicU64, count: u64, ceiling: u64) -> Result<u64, NoTicket> {
+/// Draws tickets for as many messages as there is room for, up to `most`.
+fn draw_if_room(
+    tail: &AtomicU64,
+    taken: &AtomicU64,
+    most: u64,
+    capacity: u64,
+) -> Result<Drawn, NoTicket> {
     let mut seen = tail.load(Ordering::Relaxed);
     loop {
-        match seen & (ALIVE | CLOSED) {
-            ALIVE => {}
-            0 => return Err(NoTicket::Forked),
-            _ => return Err(NoTicket::Disconnected),
+        if seen & (ALIVE | CLOSED) != ALIVE {
+            return Err(NoTicket::Disconnected);
         }
         // Acquire: so that what the receiver did before it made room has happened.
         let under_way = ticket(seen).saturating_sub(taken.load(Ordering::Acquire));
-        if under_way.saturating_add(count) > ceiling {
+        let count = most.min(capacity.saturating_sub(under_way));
+        if count == 0 {
             return Err(NoTicket::Full);
         }
-        match tail.compare_exchange_weak(seen, seen + count * TICKET, Ordering::AcqRel, Ordering::Relaxed) {
-            Ok(drawn) => return Ok(drawn),
+        let next = seen + count * TICKET;
+        match tail.compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(tail) => return Ok(Drawn { tail, count }),
             Err(other) => seen = other,
         }
     }
@@ -431,7 +378,7 @@ fn draw_if_room(tail: &AtomicU64, taken: &AtomicU64, count: u64, ceiling: u64) -
 
 impl<T, W: Wait> Clone for Sender<T, W> {
     fn clone(&self) -> Self {
-        // Relaxed: as for the count of an `Arc`, whoever clones has one.
+        // Relaxed: as for the count of an `Arc`, only an owner clones.
         self.shared.senders.fetch_add(1, Ordering::Relaxed);
         Sender::new(Arc::clone(&self.shared))
     }
@@ -449,8 +396,82 @@ impl<T, W: Wait> Drop for Sender<T, W> {
     }
 }
 
+impl<T, W: Wait> UnwindSafe for Sender<T, W> {}
+impl<T, W: Wait> RefUnwindSafe for Sender<T, W> {}
+
 impl<T, W: Wait> fmt::Debug for Sender<T, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sender").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// A handle to a funnel that does not count as a sender: the receiver does not wait for it.
+///
+/// The memory of the funnel stays until the last handle is dropped.
+pub struct WeakSender<T, W: Wait = Adaptive> {
+    shared: Arc<Shared<T>>,
+    _wait: PhantomData<W>,
+}
+
+// SAFETY: as for `Sender`, which it can become.
+unsafe impl<T: Send, W: Wait> Send for WeakSender<T, W> {}
+// SAFETY: as above.
+unsafe impl<T: Send, W: Wait> Sync for WeakSender<T, W> {}
+
+impl<T, W: Wait> WeakSender<T, W> {
+    /// A sender; `None` if all senders are gone.
+    pub fn upgrade(&self) -> Option<Sender<T, W>> {
+        let senders = &self.shared.senders;
+        // Relaxed: as in `clone`. Once it is 0, the receiver may have been told so.
+        let mut count = senders.load(Ordering::Relaxed);
+        while mutate!(upgrade_only_senders, count > 0 => true) {
+            let next = count + 1;
+            match senders.compare_exchange_weak(count, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Some(Sender::new(Arc::clone(&self.shared))),
+                Err(other) => count = other,
+            }
+        }
+        None
+    }
+
+    /// Returns `true` if the receiver is gone.
+    ///
+    /// ```
+    /// let (sender, receiver) = threadtoll::funnel::unbounded::<u64>();
+    /// let weak = sender.downgrade();
+    /// assert!(!weak.is_disconnected());
+    /// drop(receiver);
+    /// assert!(weak.is_disconnected());
+    /// ```
+    pub fn is_disconnected(&self) -> bool {
+        self.shared.is_disconnected()
+    }
+
+    /// Returns `true` if both are handles to the same funnel.
+    ///
+    /// ```
+    /// let (sender, _receiver) = threadtoll::funnel::unbounded::<u64>();
+    /// let (other, _other_receiver) = threadtoll::funnel::unbounded::<u64>();
+    /// let weak = sender.downgrade();
+    /// assert!(weak.same_channel(&sender.clone().downgrade()));
+    /// assert!(!weak.same_channel(&other.downgrade()));
+    /// ```
+    pub fn same_channel(&self, other: &WeakSender<T, W>) -> bool {
+        std::ptr::eq(&*self.shared, &*other.shared)
+    }
+}
+
+impl<T, W: Wait> Clone for WeakSender<T, W> {
+    fn clone(&self) -> Self {
+        WeakSender { shared: Arc::clone(&self.shared), _wait: PhantomData }
+    }
+}
+
+impl<T, W: Wait> UnwindSafe for WeakSender<T, W> {}
+impl<T, W: Wait> RefUnwindSafe for WeakSender<T, W> {}
+
+impl<T, W: Wait> fmt::Debug for WeakSender<T, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakSender")
     }
 }

@@ -1,4 +1,5 @@
-//! What the ends of a funnel share: above all the tail, one word that tells a sender everything.
+//! State that the ends of a funnel share: above all the tail, one word that tells a sender
+//! everything.
 //!
 //! | bits of the tail | |
 //! |---|---|
@@ -8,17 +9,70 @@
 //! | 1 | `CLOSED`: the receiver is gone; tickets from here on are void |
 //! | 0 | `PARKED`: the receiver sleeps, or is about to |
 //!
-//! Drawing a ticket returns the whole word, so a sender learns for nothing whether somebody must be woken: the receiver sets
-//! `PARKED` by a compare-and-swap that succeeds only if no ticket was drawn that it has not seen, so there is one order of all that happens and
-//! no barrier to be forgotten. This is how `MpscBlockingConsumerArrayQueue` of JCTools marks its sleeping consumer.
+//! Drawing a ticket returns the whole word, so a sender learns for free that somebody must be
+//! woken. The receiver sets `PARKED` by a compare-and-swap that succeeds only if it has seen every
+//! ticket that was drawn, so all of this has one order and no barrier can be forgotten.
+//! `MpscBlockingConsumerArrayQueue` of JCTools marks its sleeping consumer this way.
+//!
+//! # Senders that wait for room
+//!
+//! Senders that find a bounded funnel full sleep on a word of their own, the senders' bell. To wake
+//! all of them for one place would have all but one go back to sleep, and to wake one for each
+//! place wakes many in vain while running senders take the places. So a receive wakes as many as
+//! there are places, less those that were woken before and have not looked yet (`coming`). Four
+//! rules make sure that no sender sleeps while there is room and every sender that was woken has
+//! run:
+//!
+//! - *The bit is set while a sender sleeps.* A sender sets it before its last look, and only the
+//!   receiver clears it, before it wakes. If it woke as many as it asked for, more may be asleep,
+//!   and it sets the bit again. If it woke fewer, nobody is.
+//! - *A sender that set the bit before the receiver cleared it, and is not asleep yet, does not
+//!   fall asleep.* `futex(2)` compares the whole word, which each wake-up changes by `EPOCH`, even
+//!   if a second sender sets the bit again.
+//! - *A sender that was woken looks for room before it does anything else*, also if its deadline
+//!   has passed meanwhile. It takes the room, or finds that another sender has.
+//! - *A sender is counted as coming until just before that look.* It subtracts itself, fences, and
+//!   looks; the receiver makes room, fences, and reads the count. So one that is counted finds this
+//!   room.
+//!
+//! Suppose that a sender sleeps for good, with room left. Consider the last time that room was
+//! made, when n places were free. The sender's last look found none, so it was before that, and the
+//! receiver saw the bit (the barrier is between the sender's announcement and its look). So n
+//! senders were coming or woken then, since one was left asleep, and each looked later. Had one of
+//! them found no room, none would be left, as no more was made. So each took a place, and none is
+//! left.
+//!
+//! No order is kept: a sender that comes along may take the room before the sender that was woken
+//! for it, which then sleeps again. A sender that is stopped when it was woken keeps its place from
+//! others that sleep, until the next receive. A receiver that finds nothing more sleeps for no more
+//! than a millisecond then, and wakes others for that place.
+//!
+//! # A receiver that leaves
+//!
+//! It drops what was sent. If a sender is in the middle of a send, or was when it was stopped, the
+//! receiver does not wait for it: it tells how far it has come (`taken`), sets `GONE` in the
+//! senders' bell, and looks at all slots once more. A sender stores its stamp, and then looks for
+//! `GONE`. This is Dekker's pattern: with a barrier on both sides at least one of them sees the
+//! other. The sender's is the light one, and one load of a word that is hardly ever written; the
+//! receiver pays for the heavy one, and only if there are tickets without a message. If the kernel
+//! refuses it, or nobody is to be interrupted, the receiver naps before it looks: by then the
+//! sender's stamp has left its CPU's store buffer. If even that failed, the message would be
+//! dropped at the end of the funnel. A compare-and-swap of the stamp decides who has a message that
+//! both see. The sender takes it back.
+//!
+//! A sender whose stamp was seen before `GONE` was set may look for it late, when its message was
+//! received long ago and its chunk is given back. `taken` tells.
 
-use super::Limit;
+use std::time::Duration;
+
+use super::chunk::Slot;
 use super::chunks::{Chunks, Reading};
 use crate::sync::{
-    self, Alone, AtomicU32, AtomicU64, AtomicUsize, Kept, Ordering, UnsafeCell, fence, mutate,
+    self, Alone, AtomicU32, AtomicU64, AtomicUsize, Kept, Ordering, UnsafeCell, fence,
+    light_barrier, mutate,
 };
 use crate::unwound::Unwound;
-use crate::wait::{Meeting, Sleeper, Wait};
+use crate::wait::{Announced, Meeting, Sleeper, Wait};
 
 pub(super) const PARKED: u64 = 1;
 pub(super) const CLOSED: u64 = 1 << 1;
@@ -34,148 +88,294 @@ pub(super) fn ticket(tail: u64) -> u64 {
     tail >> SHIFT
 }
 
-/// The bell's: always set, so that 0 means a forked child.
-pub(super) const BELL_ALIVE: u32 = 1;
-/// The receiver sleeps, or is about to.
-pub(super) const RECEIVER_SLEEPS: u32 = 1 << 1;
-/// A sender that waits for room sleeps, or is about to.
-pub(super) const SENDERS_SLEEP: u32 = 1 << 2;
-/// The kernel has no membarrier: the receiver must fence before it looks for sleeping senders.
-const MUST_FENCE: u32 = 1 << 3;
+/// Always set in either bell, so that 0 means a forked child.
+const BELL_ALIVE: u32 = 1;
+/// In the receiver's bell: it sleeps, or is about to.
+const RECEIVER_SLEEPS: u32 = 1 << 1;
+/// In the senders' bell: one that waits for room sleeps, or is about to.
+const SENDERS_SLEEP: u32 = 1 << 1;
+/// In the senders' bell: the kernel has no membarrier, or nobody is to be interrupted by it, so the
+/// receiver fences before it looks for sleeping senders.
+const MUST_FENCE: u32 = 1 << 2;
+/// In the senders' bell: the receiver has left, and there were tickets without a message.
+const GONE: u32 = 1 << 3;
+/// In the senders' bell, from here to the top: number of times that senders were woken.
+const EPOCH: u32 = 1 << 4;
+
+/// Time after which every store of a send is visible.
+const NAP: Duration = Duration::from_millis(1);
 
 /// The senders' side of a [`Meeting`].
 pub(super) const SENDERS: usize = 0;
 /// The receiver's.
 pub(super) const RECEIVER: usize = 1;
 
-pub(super) type OnHighWater = std::sync::Arc<dyn Fn(usize) + Send + Sync>;
-
 pub(super) struct Shared<T> {
     /// See above. Written with each send.
     pub(super) tail: Kept<AtomicU64>,
-    /// Where threads sleep. Written only when somebody sleeps or wakes.
-    pub(super) bell: Kept<AtomicU32>,
-    /// Tickets that the receiver is done with. Written with each message; senders read it only at a ceiling.
+    /// Where the receiver sleeps. Written only when it does, and when it is woken.
+    bell: Kept<AtomicU32>,
+    /// Where senders sleep for want of room. Written only when one does, when some are woken, and
+    /// when the receiver leaves.
+    senders_bell: Kept<AtomicU32>,
+    /// Senders that were woken and have not looked for room since. A spurious wake-up may take it
+    /// below 0, which wraps around.
+    coming: AtomicUsize,
+    /// Tickets that the receiver is done with. Written with each message; senders read it only at a
+    /// ceiling.
     pub(super) taken: Alone<AtomicU64>,
     pub(super) chunks: Chunks<T>,
-    pub(super) limit: Option<Limit>,
+    /// Most messages under way; `None` if there is no limit.
+    pub(super) capacity: Option<u64>,
+    /// The receiver executes no heavy barrier as it leaves: there is none, or nobody is to be
+    /// interrupted.
+    naps: bool,
     pub(super) meeting: Meeting,
     pub(super) senders: AtomicUsize,
-    pub(super) high_water: AtomicU64,
-    pub(super) on_high_water: Option<OnHighWater>,
-    pub(super) dropped: AtomicU64,
     process: u32,
-    /// Where the receiver stopped reading when it left.
-    rest: UnsafeCell<Option<Reading<T>>>,
+    rest: UnsafeCell<Option<Rest<T>>>,
 }
 
-// SAFETY: a message is written by the one sender that drew its ticket and read by the one receiver, handed over by its stamp's release and
-// acquire, so the funnel moves values of a `Send` type from thread to thread and shares none. Everything else is atomics, or `rest`,
-// which is handed over by the end of the last owner.
+// SAFETY: a message is written by the one sender that drew its ticket and read by the one receiver,
+// handed over by its stamp's release and acquire, or taken back by that sender, which the stamp
+// tells as well, so the funnel moves values of a `Send` type from
+// thread to thread and shares none. Everything else is atomics, or `rest`, which is handed over by
+// the end of the last owner.
 unsafe impl<T: Send> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    pub(super) fn new<W: Wait>(
-        retain_bytes: usize,
-        limit: Option<Limit>,
-        on_high_water: Option<OnHighWater>,
-    ) -> Self {
-        let fence = if sync::senders_must_fence() { MUST_FENCE } else { 0 };
+    pub(super) fn new<W: Wait>(retain_bytes: usize, capacity: Option<u64>, fence: bool) -> Self {
+        let naps = fence || sync::senders_must_fence();
+        // Only senders that wait for room need one of the two.
+        let fence = if capacity.is_some() && naps { MUST_FENCE } else { 0 };
         Shared {
             tail: Kept::new(AtomicU64::new(ALIVE)),
-            bell: Kept::new(AtomicU32::new(BELL_ALIVE | fence)),
+            bell: Kept::new(AtomicU32::new(BELL_ALIVE)),
+            coming: AtomicUsize::new(0),
+            senders_bell: Kept::new(AtomicU32::new(BELL_ALIVE | fence)),
             taken: Alone(AtomicU64::new(0)),
             chunks: Chunks::new(retain_bytes),
-            limit,
+            capacity,
+            naps,
             meeting: Meeting::new::<W>(),
             senders: AtomicUsize::new(1),
-            high_water: AtomicU64::new(0),
-            on_high_water,
-            dropped: AtomicU64::new(0),
             process: sync::process(),
             rest: UnsafeCell::new(None),
         }
     }
 
+    pub(super) fn capacity(&self) -> Option<usize> {
+        self.capacity.map(|capacity| capacity as usize)
+    }
+
     pub(super) fn sleeper(&self, side: usize) -> Sleeper<'_> {
-        let bit = if side == SENDERS { SENDERS_SLEEP } else { RECEIVER_SLEEPS };
         let many = side == SENDERS;
         Sleeper {
-            word: &self.bell,
-            bit,
+            word: if many { &self.senders_bell } else { &self.bell },
+            bit: if many { SENDERS_SLEEP } else { RECEIVER_SLEEPS },
             meeting: &self.meeting,
             side,
-            many,
-            bare: crate::wait::BARE,
+            many: many.then_some(&self.coming),
             glances: if many { crate::wait::GLANCES } else { 0 },
             process: self.process,
         }
     }
 
+    /// Makes sure that the receiver's next look at the senders' bell finds the bit of a sender that
+    /// is about to sleep, or that this sender's next look finds the room that the receiver has
+    /// made.
+    pub(super) fn announce(&self) -> Announced {
+        if self.senders_bell.load(Ordering::Relaxed) & MUST_FENCE == 0 {
+            return crate::wait::by_barrier();
+        }
+        // The partner of the one in `attend`.
+        mutate!(funnel_fence_of_sleeper, fence(Ordering::SeqCst) => ());
+        Announced::Surely
+    }
+
     /// Wakes the receiver, which was found parked.
     #[cold]
     pub(super) fn wake_receiver(&self) {
-        // The receiver set its bit before the mark, which we have seen by acquire, so the bit is there for us to clear, unless it has woken
-        // already. The mark stays until the receiver takes it back: were it cleared here, a sender that is held up before it has woken
-        // the receiver would keep those behind it from doing so.
+        // The receiver set its bit before the mark, which we have seen by acquire, so the bit is
+        // there for us to clear, unless it has woken already. The mark stays until the receiver
+        // takes it back: were it cleared here, a sender that is held up before it has woken the
+        // receiver would keep those behind it from doing so.
         crate::wait::wake(&self.bell, RECEIVER_SLEEPS, &self.meeting, SENDERS);
     }
 
-    /// The bell, looked at after room was made: with a full fence before it where nobody else provides one.
+    /// Tells the senders how far the receiver has come. False in a forked child.
+    #[inline(always)]
+    pub(super) fn tell(&self, head: u64) -> bool {
+        // Release: the partner of the acquire in `draw_if_room`.
+        self.taken.store(head, Ordering::Release);
+        // Between the store above and the load below stands the barrier of a sender that goes to
+        // sleep for want of room.
+        mutate!(barrier_in_funnel_recv, light_barrier() => ());
+        let bell = self.senders_bell.load(Ordering::Relaxed);
+        bell & (BELL_ALIVE | SENDERS_SLEEP | MUST_FENCE) == BELL_ALIVE || self.attend(head)
+    }
+
+    /// Room was made, and a sender sleeps, or must be fenced for, or this is a forked child, which
+    /// is told by false.
     #[cold]
-    pub(super) fn bell_after_publishing(&self) -> u32 {
-        if self.bell.load(Ordering::Relaxed) & MUST_FENCE != 0 {
-            // The partner of the one in `heavy_barrier`.
-            mutate!(funnel_fence_without_membarrier, fence(Ordering::SeqCst) => ());
+    fn attend(&self, head: u64) -> bool {
+        // The partner of the one in `announce`, and of the one behind a sender's sleep.
+        mutate!(funnel_fence_without_membarrier, fence(Ordering::SeqCst) => ());
+        let bell = self.senders_bell.load(Ordering::Acquire);
+        if bell & SENDERS_SLEEP != 0 {
+            let (room, coming) = (self.room(head), self.coming());
+            let most = mutate!(wake_for_all_room, room.saturating_sub(coming) => 1 - coming.min(1));
+            if most > 0 {
+                self.wake_senders(most);
+            }
         }
-        self.bell.load(Ordering::Acquire)
+        bell & BELL_ALIVE != 0
     }
 
-    pub(super) fn wake_senders(&self) {
-        crate::wait::wake(&self.bell, SENDERS_SLEEP, &self.meeting, RECEIVER);
+    fn room(&self, head: u64) -> u64 {
+        // Relaxed: an old tail shows too much room, which wakes too many.
+        let under_way = ticket(self.tail.load(Ordering::Relaxed)).saturating_sub(head);
+        self.capacity.unwrap_or(0).saturating_sub(under_way)
     }
 
-    /// A sender has found so many messages under way.
-    #[cold]
-    pub(super) fn look_after_mark(&self, drawn: u64) {
-        let under_way = drawn.saturating_sub(self.taken.load(Ordering::Relaxed));
-        if self.high_water.fetch_max(under_way, Ordering::Relaxed) < under_way
-            && let Some(callback) = &self.on_high_water
-        {
-            callback(under_way as usize);
-        }
+    /// Number of senders that were woken and have not looked for room since.
+    fn coming(&self) -> u64 {
+        self.coming.load(Ordering::Relaxed).cast_signed().max(0) as u64
     }
 
-    /// The receiver leaves: everything that is there is dropped now.
+    /// Room that senders were woken for which have not come, while others may be asleep. A receiver
+    /// that sleeps makes no more room, so if the first ones are stopped, the others would wait for
+    /// them.
+    pub(super) fn unclaimed_room(&self, head: u64) -> u64 {
+        // Relaxed: this is about a bit that the receiver itself has set again.
+        let asleep = self.senders_bell.load(Ordering::Relaxed) & SENDERS_SLEEP != 0;
+        if asleep && self.coming() > 0 { self.room(head) } else { 0 }
+    }
+
+    /// Wakes up to `most` of the senders that wait for room.
+    pub(super) fn wake_senders(&self, most: u64) {
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
+        crate::wait::wake_some(self.sleeper(SENDERS), EPOCH, RECEIVER, most);
+    }
+
+    /// Goes on as if a sender had been woken for room, and stopped before it could look for it.
+    #[cfg(test)]
+    pub(super) fn stop_a_woken_sender(&self) {
+        self.coming.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether the receiver is gone.
+    pub(super) fn is_disconnected(&self) -> bool {
+        // In a forked child the word is 0.
+        self.tail.load(Ordering::Acquire) & (ALIVE | CLOSED) != ALIVE
+    }
+
+    /// Whether this is a forked child.
+    pub(super) fn is_forked(&self) -> bool {
+        self.senders_bell.load(Ordering::Relaxed) & BELL_ALIVE == 0
+    }
+
+    /// The receiver leaves: every message that was sent is dropped now.
     pub(super) fn leave(&self, mut reading: Reading<T>) {
         // AcqRel: tickets drawn before this are valid, and those drawn later find `CLOSED`.
         let tail = self.tail.fetch_or(CLOSED, Ordering::AcqRel);
-        mutate!(wake_senders_in_leave, self.wake_senders() => ());
+        mutate!(wake_senders_in_leave, self.wake_senders(u64::MAX) => ());
         let end = ticket(tail);
         let mut unwound = Unwound::default();
-        let mut patience = PATIENCE;
-        loop {
-            while reading.look(&self.chunks, &self.tail) {
-                unwound.drop(reading.take());
-            }
-            // A sender in the midst of its send is given the time to finish, since what it sends may be what it waits for an answer
-            // to. One that is held up for longer leaves its message to the end of the funnel.
-            if tail & ALIVE == 0 || reading.head >= end || patience == 0 {
-                break;
-            }
-            patience -= 1;
-            sync::yield_now();
+        while reading.look(&self.chunks, &self.tail) {
+            unwound.drop(reading.take());
+        }
+        if std::mem::needs_drop::<T>() && reading.head < end {
+            self.say_gone(reading.head);
+            mutate!(drop_behind_busy_sender, reading.take_all(end, |message| unwound.drop(message)) => ());
         }
         // SAFETY: read only by the drop of the funnel, which comes after this end's.
-        self.rest.with_mut(|rest| unsafe { *rest = Some(reading) });
+        self.rest.with_mut(|rest| unsafe { *rest = Some(Rest { reading, end }) });
         unwound.resume();
+    }
+
+    /// Makes sure that a sender in the middle of a send finds `GONE`, or that the receiver's next
+    /// look finds its message. Every message below `head` was taken, and the receiver gives no
+    /// chunk back any more.
+    fn say_gone(&self, head: u64) {
+        self.taken.store(head, Ordering::Relaxed);
+        // Release: who finds the bit finds `taken`.
+        self.senders_bell.fetch_or(GONE, mutate!(say_gone, AcqRel));
+        // The partner of the barrier in `put`.
+        let announced =
+            mutate!(barrier_in_funnel_leave, self.order_departure() => Announced::Surely);
+        if let Announced::ForNoLongerThan(nap) = announced {
+            sync::nap(nap);
+        }
+    }
+
+    fn order_departure(&self) -> Announced {
+        if !self.naps {
+            return crate::wait::by_barrier();
+        }
+        fence(Ordering::SeqCst);
+        Announced::ForNoLongerThan(NAP)
+    }
+
+    /// Puts a message into its slot. Hands it back if the receiver has left without it.
+    ///
+    /// # Safety
+    ///
+    /// The slot is that of this ticket, which the caller drew, and nothing was put there.
+    #[inline(always)]
+    pub(super) unsafe fn put(
+        &self,
+        slot: *const Slot<T>,
+        ticket: u64,
+        message: T,
+    ) -> Result<(), T> {
+        // SAFETY: alive until the stamp is there, since the receiver does not pass this ticket.
+        let place = unsafe { &*slot };
+        // SAFETY: the caller's promise.
+        unsafe { place.put(ticket, message) };
+        if std::mem::needs_drop::<T>() {
+            // The partner of the one in `say_gone`.
+            mutate!(barrier_in_funnel_send, light_barrier() => ());
+            if self.senders_bell.load(Ordering::Relaxed) & GONE != 0 {
+                // SAFETY: just put there.
+                return unsafe { self.take_back(slot, ticket) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a message back if the receiver has left without it.
+    ///
+    /// # Safety
+    ///
+    /// The slot is that of this ticket, for which the caller has just put a message there. The
+    /// caller has seen `GONE`.
+    #[cold]
+    unsafe fn take_back(&self, slot: *const Slot<T>, ticket: u64) -> Result<(), T> {
+        // Acquire: the partner of the release in `say_gone`.
+        let _bell = self.senders_bell.load(mutate!(see_gone, Acquire));
+        if mutate!(late_look, ticket < self.taken.load(Ordering::Relaxed) => false) {
+            return Ok(());
+        }
+        // SAFETY: the receiver left before it came to this ticket. Neither this chunk nor one
+        // behind it was given back, or will be, before the end of the funnel, which comes after the
+        // caller's send.
+        let slot = unsafe { &*slot };
+        if mutate!(claim_late, slot.claim(ticket) => false) {
+            // SAFETY: claimed.
+            return Err(unsafe { slot.take() });
+        }
+        Ok(())
     }
 }
 
-/// How often a receiver that leaves yields to a sender in the midst of its send.
-const PATIENCE: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 1000 };
+/// Where the receiver stopped when it left, and the first ticket that is void.
+struct Rest<T> {
+    reading: Reading<T>,
+    end: u64,
+}
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
@@ -185,11 +385,8 @@ impl<T> Drop for Shared<T> {
             rest.take()
         });
         let mut unwound = Unwound::default();
-        if let Some(mut reading) = rest {
-            // Every valid ticket has its message by now; the first that has none is void, and so are all behind it.
-            while reading.look(&self.chunks, &self.tail) {
-                unwound.drop(reading.take());
-            }
+        if let Some(Rest { reading, end }) = rest {
+            reading.take_all(end, |message| unwound.drop(message));
             reading.free(&self.chunks);
         }
         unwound.resume();

@@ -1,10 +1,14 @@
-//! Funnels late in their lives, which nobody lives to see: just before tickets pass 32 bits, and up to the last there are.
+//! Funnels late in their lives, up to the last ticket, and senders that are stopped in the middle of
+//! a send.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
-use super::{Ceiling, Options, Receiver, Sender};
+use super::{Options, Receiver, Sender};
+use crate::wait::Park;
 
 const SENDERS: u64 = 2;
 const MESSAGES: u64 = 100_000;
@@ -36,9 +40,86 @@ fn stream(sender: &Sender<(u64, u64)>, mut receiver: Receiver<(u64, u64)>, from:
 fn tickets_pass_32_bits_and_come_to_the_last() {
     // A ticket has 60 bits.
     for from in [u64::from(u32::MAX) - MESSAGES / 2, (1 << 60) - MESSAGES - 1] {
-        let (sender, receiver) = Options::new().build();
+        let (sender, receiver) = Options::new().unbounded();
         stream(&sender, receiver, from);
-        let (sender, receiver) = Options::new().ceiling(10, Ceiling::Wait).build();
+        let (sender, receiver) = Options::new().bounded(10);
         stream(&sender, receiver, from);
     }
+}
+
+#[test]
+fn a_refused_batch_draws_no_tickets() {
+    let (sender, receiver) = Options::new().unbounded();
+    sender.send(0).unwrap();
+    drop(receiver);
+    for _ in 0..100 {
+        assert!(sender.send_all(0..1000).is_err());
+    }
+    assert_eq!(sender.next_ticket(), 1);
+}
+
+/// Sends a message, another one that has no end yet, and many behind it.
+fn stop_in_the_midst(
+    sender: &Sender<Arc<()>>,
+    message: &Arc<()>,
+) -> impl FnOnce(Arc<()>) -> Result<(), Arc<()>> {
+    sender.send(Arc::clone(message)).unwrap();
+    let end = sender.begin_send();
+    (0..5_000).for_each(|_| sender.send(Arc::clone(message)).unwrap());
+    end
+}
+
+#[test]
+fn nothing_stays_behind_when_the_receiver_leaves_amid_a_send() {
+    for options in [Options::new(), Options::new().fence()] {
+        for (sender, receiver) in [options.unbounded(), options.bounded(10_000)] {
+            let message = Arc::new(());
+            let end = stop_in_the_midst(&sender, &message);
+            drop(receiver);
+            assert_eq!(Arc::strong_count(&message), 1);
+            assert!(end(Arc::clone(&message)).is_err());
+            assert_eq!(Arc::strong_count(&message), 1);
+            drop(sender);
+            assert_eq!(Arc::strong_count(&message), 1);
+        }
+    }
+}
+
+#[test]
+fn a_batch_goes_on_when_the_receiver_leaves_amid_it() {
+    let message = Arc::new(());
+    let (sender, receiver) = Options::new().unbounded();
+    let mut receiver = Some(receiver);
+    let messages = (0..5_000).map(|number| {
+        if number == 1_000 {
+            drop(receiver.take());
+            assert_eq!(Arc::strong_count(&message), 1);
+        }
+        Arc::clone(&message)
+    });
+    assert!(sender.send_all(messages).is_ok());
+    assert_eq!(Arc::strong_count(&message), 1);
+}
+
+#[test]
+fn messages_behind_a_sender_that_died_are_dropped() {
+    let message = Arc::new(());
+    let (sender, receiver) = Options::new().unbounded();
+    drop(stop_in_the_midst(&sender, &message));
+    drop(sender);
+    drop(receiver);
+    assert_eq!(Arc::strong_count(&message), 1);
+}
+
+#[test]
+fn a_sender_does_not_wait_for_another_one_while_there_is_room() {
+    let (sender, mut receiver) = Options::new().wait(Park).bounded(1);
+    sender.send(0).unwrap();
+    sender.stop_a_woken_sender();
+    let more = thread::spawn(move || sender.send(1));
+    // It should be asleep by then.
+    thread::sleep(Duration::from_millis(50));
+    assert_eq!(receiver.recv(), Ok(0));
+    assert_eq!(receiver.recv(), Ok(1));
+    assert_eq!(more.join().unwrap(), Ok(()));
 }

@@ -1,10 +1,39 @@
 //! The call.
 
+use std::time::Duration;
+
 use super::checker::thread;
 use super::{Message, model, settled, tally};
-use crate::call::line_waiting;
-use crate::error::CallError;
-use crate::wait::{Park, SpinYield};
+use crate::call::{Callee, Caller, Options};
+use crate::error::{CallError, CallTimeoutError, RecvTimeoutError};
+use crate::sync::{self, Ordering};
+use crate::wait::{Park, SpinYield, Wait};
+
+/// A time that has passed when a model says so.
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn line<Q: Send, R: Send, W: Wait>(wait: W) -> (Caller<Q, R, W>, Callee<Q, R, W>) {
+    Options::new().wait(wait).line()
+}
+
+/// Lets more than an hour pass, also where sleepers nap, and a caller look as often: it gives up
+/// after four looks.
+fn time_passes(looks: usize) {
+    sync::futex_wait(&sync::AtomicU32::new(0), 0, Some(2 * HOUR));
+    (0..looks).for_each(|_| thread::yield_now());
+}
+
+/// From none to five: loom tries each, since a load may return any value that another thread
+/// stored.
+fn some_looks() -> usize {
+    let looks = sync::Arc::new(sync::AtomicUsize::new(0));
+    let stored = sync::Arc::clone(&looks);
+    let storing = thread::spawn(move || (1..6).for_each(|n| stored.store(n, Ordering::Relaxed)));
+    thread::yield_now();
+    let looks = looks.load(Ordering::Relaxed);
+    storing.join().unwrap();
+    looks
+}
 
 model! {
     /// Two round trips.
@@ -12,7 +41,7 @@ model! {
     orders [pass, see_turn]
     {
         tally(4);
-        let (mut caller, mut callee) = line_waiting(SpinYield);
+        let (mut caller, mut callee) = line(SpinYield);
         let serving = thread::spawn(move || {
             for number in 0..2 {
                 let request: Message = callee.recv().unwrap();
@@ -21,8 +50,7 @@ model! {
             }
         });
         for number in 0..2 {
-            let answer = caller.call(Message(number)).unwrap().unwrap();
-            assert_eq!(answer.0, number + 2);
+            assert_eq!(caller.call(Message(number)).unwrap().0, number + 2);
         }
         serving.join().unwrap();
         drop(caller);
@@ -33,10 +61,10 @@ model! {
 model! {
     /// Both sleep by turns.
     sleeping(Orders, Lacks)
-    orders [barrier_in_pass, call_fence_without_membarrier, announce]
+    orders [barrier_in_pass, fence_in_attend, fence_in_sleep, announce]
     steps [look_before_sleep]
     {
-        let (mut caller, mut callee) = line_waiting(Park);
+        let (mut caller, mut callee) = line(Park);
         let serving = thread::spawn(move || {
             for number in 0..2 {
                 assert_eq!(callee.recv(), Ok(number));
@@ -44,8 +72,8 @@ model! {
             }
             callee
         });
-        assert_eq!(caller.call(0), Ok(Some(2)));
-        assert_eq!(caller.call(1), Ok(Some(3)));
+        assert_eq!(caller.call(0), Ok(2));
+        assert_eq!(caller.call(1), Ok(3));
         serving.join().unwrap();
     }
 }
@@ -56,16 +84,15 @@ model! {
     steps [wake_in_call_leave]
     {
         tally(1);
-        let (mut caller, callee) = line_waiting::<Message, (), _>(Park);
+        let (mut caller, callee) = line::<Message, (), _>(Park);
         let serving = thread::spawn(move || {
             // As often as the caller yields before it sleeps.
             (0..3).for_each(|_| thread::yield_now());
             drop(callee);
         });
         match caller.call(Message(0)) {
-            Ok(answer) => assert_eq!(answer, None),
             Err(CallError::Disconnected(request)) => assert_eq!(request.0, 0),
-            Err(CallError::Forked(_)) => unreachable!(),
+            other => panic!("{other:?}"),
         }
         serving.join().unwrap();
         settled();
@@ -78,13 +105,13 @@ model! {
     orders [barrier_in_pass]
     {
         tally(1);
-        let (mut caller, mut callee) = line_waiting::<Message, (), _>(Park);
+        let (mut caller, mut callee) = line::<Message, (), _>(Park);
         let serving = thread::spawn(move || {
             drop(callee.recv());
             callee
         });
         let calling = thread::spawn(move || {
-            assert!(matches!(caller.call(Message(0)), Ok(None)));
+            assert!(caller.call(Message(0)).is_err_and(|error| error.is_unanswered()));
             caller
         });
         drop(serving.join().unwrap());
@@ -98,11 +125,196 @@ model! {
     caller_leaves(Orders, Refuses)
     steps [wake_in_call_leave]
     {
-        let (caller, mut callee) = line_waiting::<u32, u32, _>(Park);
+        let (caller, mut callee) = line::<u32, u32, _>(Park);
         let serving = thread::spawn(move || assert!(callee.recv().is_err()));
         // As often as the callee yields before it sleeps.
         (0..3).for_each(|_| thread::yield_now());
         drop(caller);
         serving.join().unwrap();
+    }
+}
+
+/// A call times out while the callee leaves.
+fn late_and_callee_leaves<W: Wait>(wait: W) {
+    tally(1);
+    let (mut caller, callee) = line::<Message, (), _>(wait);
+    let looks = some_looks();
+    let leaving = thread::spawn(move || {
+        time_passes(looks);
+        drop(callee);
+    });
+    match caller.call_timeout(Message(0), HOUR) {
+        Err(CallTimeoutError::Timeout(_) | CallTimeoutError::Disconnected(_)) => {}
+        other => panic!("{other:?}"),
+    }
+    leaving.join().unwrap();
+    // A request that did not come back was dropped, although its caller lives.
+    settled();
+    drop(caller);
+}
+
+model! {
+    /// A call times out while the callee leaves.
+    late_asleep_and_callee_leaves(Orders, Lacks, Refuses)
+    orders [see_late]
+    steps [callee_drops_request, late_and_callee_gone]
+    {
+        late_and_callee_leaves(Park);
+    }
+}
+
+model! {
+    /// The same of a caller that has done nothing in between but look.
+    late_awake_and_callee_leaves(Orders, Lacks, Refuses)
+    orders [say_late, see_late]
+    steps [callee_drops_request, late_and_callee_gone]
+    {
+        late_and_callee_leaves(SpinYield);
+    }
+}
+
+/// A call times out and its caller leaves while the callee answers, and lives on.
+fn late_and_caller_leaves() -> Callee<Message, Message, Park> {
+    tally(2);
+    let (mut caller, mut callee) = line::<Message, Message, _>(Park);
+    let looks = some_looks();
+    let calling = thread::spawn(move || match caller.call_timeout(Message(0), HOUR) {
+        Ok(answer) => assert_eq!(answer.0, 1),
+        Err(CallTimeoutError::Timeout(None)) => {}
+        other => panic!("{other:?}"),
+    });
+    let request = loop {
+        match callee.try_recv() {
+            Ok(request) => break request,
+            Err(_) => thread::yield_now(),
+        }
+    };
+    time_passes(looks);
+    drop(request);
+    callee.answer(Message(1));
+    calling.join().unwrap();
+    callee
+}
+
+model! {
+    /// The late answer is dropped although the callee lives.
+    late_and_caller_leaves_first(Orders, Lacks)
+    orders [barrier_in_pass, barrier_in_call_leave, claim_answer, fence_in_attend, fence_in_sleep]
+    steps [caller_drops_answer, callee_drops_answer, claim_answer_once]
+    {
+        let callee = late_and_caller_leaves();
+        settled();
+        drop(callee);
+    }
+}
+
+model! {
+    /// Without a barrier the late answer may wait until the callee leaves: a checker does not know
+    /// that a store becomes visible while the caller naps.
+    late_and_caller_leaves_unordered(Refuses)
+    orders [callee_drops_answer_last]
+    steps [claim_answer_once]
+    {
+        drop(late_and_caller_leaves());
+        settled();
+    }
+}
+
+model! {
+    /// A call after one that timed out, which the callee answers or declines, and leaves.
+    after_a_late_one(Orders, Refuses)
+    orders [pass, see_turn]
+    steps [settle]
+    {
+        tally(4);
+        let (mut caller, mut callee) = line::<Message, Message, _>(Park);
+        let serving = thread::spawn(move || {
+            time_passes(2);
+            for _ in 0..2 {
+                let Ok(request) = callee.recv() else { return };
+                callee.answer(Message(request.0 + 2));
+            }
+        });
+        match caller.call_timeout(Message(0), HOUR) {
+            Ok(answer) => assert_eq!(answer.0, 2),
+            Err(CallTimeoutError::Timeout(None)) => {}
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(caller.call(Message(1)).unwrap().0, 3);
+        serving.join().unwrap();
+        drop(caller);
+        settled();
+    }
+}
+
+model! {
+    /// The callee has answered late and leaves while its caller calls again: the second request
+    /// comes back, and is not mistaken for the late one.
+    late_answer_and_callee_leaves(Orders, Lacks)
+    steps [settled_too_late]
+    {
+        tally(3);
+        let (mut caller, mut callee) = line(Park);
+        let late = caller.call_timeout(Message(0), HOUR);
+        assert!(late.is_err_and(|error| error.is_timeout()));
+        drop(callee.recv());
+        callee.answer(Message(2));
+        let calling = thread::spawn(move || {
+            match caller.call(Message(1)) {
+                Err(CallError::Disconnected(request)) => assert_eq!(request.0, 1),
+                other => panic!("{other:?}"),
+            }
+            caller
+        });
+        // So that it costs the checker no preemption to let the caller come first.
+        thread::yield_now();
+        drop(callee);
+        let caller = calling.join().unwrap();
+        settled();
+        drop(caller);
+    }
+}
+
+model! {
+    /// The callee answers late, and both ends leave.
+    both_leave(Orders, Lacks, Refuses)
+    orders [claim_answer]
+    steps [claim_answer_once]
+    {
+        tally(2);
+        let (mut caller, mut callee) = line(SpinYield);
+        let passing = thread::spawn(|| time_passes(0));
+        let late = caller.call_timeout(Message(0), HOUR);
+        assert!(late.is_err_and(|error| error.is_timeout()));
+        passing.join().unwrap();
+        drop(callee.recv());
+        let leaving = thread::spawn(move || drop(caller));
+        callee.answer(Message(1));
+        drop(callee);
+        leaving.join().unwrap();
+        settled();
+    }
+}
+
+model! {
+    /// A callee that waits for a while at a time.
+    callee_times_out(Orders)
+    orders [pass, see_turn]
+    {
+        tally(2);
+        let (mut caller, mut callee) = line::<Message, Message, _>(Park);
+        let serving = thread::spawn(move || {
+            loop {
+                match callee.recv_timeout(HOUR) {
+                    Ok(request) => return callee.answer(Message(request.0 + 1)),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+        });
+        assert_eq!(caller.call(Message(0)).unwrap().0, 1);
+        serving.join().unwrap();
+        drop(caller);
+        settled();
     }
 }

@@ -4,13 +4,14 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::checker::thread;
-use super::{Message, model, settled, tally};
-use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
-use crate::funnel::{Ceiling, Options, Receiver, Sender};
+use super::{Message, is_dropped, model, settled, tally};
+use crate::error::{RecvError, RecvTimeoutError, SendTimeoutError, TryRecvError};
+use crate::funnel::{Options, Receiver, Sender};
+use crate::sync::{Arc, AtomicUsize, Ordering};
 use crate::wait::{Park, SpinYield, Wait};
 
 fn unbounded<T: Send, W: Wait>(wait: W) -> (Sender<T, W>, Receiver<T, W>) {
-    Options::new().wait(wait).build()
+    Options::new().wait(wait).unbounded()
 }
 
 fn give<W: Wait>(sender: &Sender<usize, W>, numbers: Range<usize>) {
@@ -24,7 +25,7 @@ fn take<W: Wait>(receiver: &mut Receiver<usize, W>, count: usize) -> Vec<usize> 
         match receiver.try_recv() {
             Ok(number) => taken.push(number),
             Err(error) => {
-                assert!(matches!(error, TryRecvError::Empty | TryRecvError::Pending));
+                assert!(matches!(error, TryRecvError::Empty));
                 thread::yield_now();
             }
         }
@@ -71,7 +72,7 @@ model! {
     orders [note_cutoff, draw]
     steps [wait_for_cutoff]
     {
-        let (sender, mut receiver) = Options::new().wait(SpinYield).retain(0).build();
+        let (sender, mut receiver) = Options::new().wait(SpinYield).retain(0).unbounded();
         // A chunk, and the next one linked behind it.
         give(&sender, 0..2);
         let sending = thread::spawn(move || give(&sender, 2..4));
@@ -86,7 +87,7 @@ model! {
     orders [note_cutoff]
     steps [wait_for_cutoff]
     {
-        let (sender, mut receiver) = Options::new().wait(SpinYield).retain(0).build();
+        let (sender, mut receiver) = Options::new().wait(SpinYield).retain(0).unbounded();
         let other = sender.clone();
         give(&sender, 0..2);
         let sending = thread::spawn(move || give(&other, 10..11));
@@ -133,7 +134,7 @@ model! {
 }
 
 model! {
-    /// The same with two senders, of which one may be held up in the midst of its send.
+    /// The same with two senders, of which one may be held up in the middle of a send.
     sleeping_receiver_of_two(Refuses) fewer 1
     steps [park_at_head]
     {
@@ -165,14 +166,34 @@ model! {
         let sending = thread::spawn(move || give(&sender, 0..1));
         let more = thread::spawn(move || drop(other));
         assert_eq!(receiver.recv(), Ok(0));
-        assert_eq!(receiver.recv(), Err(RecvError::Disconnected));
+        assert_eq!(receiver.recv(), Err(RecvError));
         sending.join().unwrap();
         more.join().unwrap();
     }
 }
 
 model! {
-    /// The receiver leaves while two senders send: each message is received, dropped or handed back.
+    /// A weak sender becomes one while the last sender leaves: its message comes before the
+    /// receiver is told that all have gone.
+    weak_sender(Refuses)
+    steps [upgrade_only_senders]
+    {
+        let (sender, mut receiver) = unbounded(Park);
+        let weak = sender.downgrade();
+        let sending = thread::spawn(move || {
+            let Some(sender) = weak.upgrade() else { return false };
+            sender.send(0).is_ok()
+        });
+        drop(sender);
+        let received = receiver.recv();
+        assert_eq!(sending.join().unwrap(), received.is_ok());
+        assert_eq!(receiver.recv(), Err(RecvError));
+    }
+}
+
+model! {
+    /// The receiver leaves while two senders send: each message is received, dropped or handed
+    /// back.
     receiver_leaves(Refuses) fewer 1
     steps [see_closed]
     {
@@ -193,11 +214,75 @@ model! {
 }
 
 model! {
-    /// A sender sleeps at the ceiling, or is about to, when there is room.
-    ceiling(Orders, Lacks)
-    orders [barrier_in_funnel_recv, funnel_fence_without_membarrier]
+    /// The receiver leaves while senders live: each message that was sent before is dropped at
+    /// once, whatever the other sender does.
+    receiver_leaves_before_senders(Refuses)
+    orders [stamp, see_stamp, see_stamp_in_claim]
+    steps [drop_behind_busy_sender]
     {
-        let (sender, mut receiver) = Options::new().wait(Park).ceiling(1, Ceiling::Wait).build();
+        tally(3);
+        let (sender, receiver) = unbounded(SpinYield);
+        let other = sender.clone();
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&accepted);
+        let sending = thread::spawn(move || {
+            for number in 0..2 {
+                if sender.send(Message(number)).is_ok() {
+                    // Release: who sees the count has seen the message.
+                    count.store(number + 1, Ordering::Release);
+                }
+            }
+            sender
+        });
+        other.send(Message(2)).unwrap();
+        let accepted = accepted.load(Ordering::Acquire);
+        drop(receiver);
+        assert!(is_dropped(2) && (0..accepted).all(is_dropped));
+        drop((sending.join().unwrap(), other));
+        settled();
+    }
+}
+
+model! {
+    /// The receiver leaves while a sender is in the middle of a send: the message is dropped or
+    /// handed back while the sender lives.
+    receiver_leaves_amid_send(Orders)
+    orders [barrier_in_funnel_send, barrier_in_funnel_leave]
+    steps [claim_late, claim_once]
+    {
+        tally(1);
+        let (sender, receiver) = unbounded(SpinYield);
+        let leaving = thread::spawn(move || drop(receiver));
+        drop(sender.send(Message(0)));
+        leaving.join().unwrap();
+        settled();
+    }
+}
+
+model! {
+    /// The same while another sender is stopped in the middle of a send. The first one may look
+    /// late, for a message that the receiver has dropped.
+    receiver_leaves_behind_stopped_sender(Orders) more 1
+    orders [say_gone, see_gone]
+    steps [late_look, claim_late]
+    {
+        tally(2);
+        let (sender, receiver) = unbounded(SpinYield);
+        let (first, stopped) = (sender.begin_send(), sender.begin_send());
+        let leaving = thread::spawn(move || drop(receiver));
+        drop(first(Message(0)));
+        leaving.join().unwrap();
+        assert!(is_dropped(0) && stopped(Message(1)).is_err());
+        settled();
+    }
+}
+
+model! {
+    /// A sender sleeps for want of room, or is about to, when there is some.
+    bounded(Orders, Lacks)
+    orders [barrier_in_funnel_recv, funnel_fence_without_membarrier, funnel_fence_of_sleeper]
+    {
+        let (sender, mut receiver) = Options::new().wait(Park).bounded(1);
         give(&sender, 0..1);
         let sending = thread::spawn(move || {
             give(&sender, 1..2);
@@ -209,18 +294,112 @@ model! {
 }
 
 model! {
-    /// A place at the ceiling is claimed and given up: whoever waits for room must learn of it, from a receiver that may be asleep.
-    claim_given_up(Orders, Lacks)
-    orders [funnel_fence_without_membarrier]
-    steps [wake_by_claim, tell_passed]
+    /// The same where the receiver fences so that nobody is interrupted by a barrier, which is not
+    /// to be had here.
+    bounded_fence(Refuses)
+    orders [funnel_fence_without_membarrier, funnel_fence_of_sleeper]
     {
-        let (sender, mut receiver) = Options::new().wait(Park).ceiling(1, Ceiling::Wait).build();
+        let (sender, mut receiver) = Options::new().wait(Park).fence().bounded(1);
+        give(&sender, 0..1);
         let sending = thread::spawn(move || {
-            drop(sender.claim().unwrap());
-            give(&sender, 0..1);
+            give(&sender, 1..2);
+            sender
+        });
+        assert_eq!(take(&mut receiver, 2), [0, 1]);
+        sending.join().unwrap();
+    }
+}
+
+model! {
+    /// Two senders sleep for want of room, or are about to: each receive wakes one.
+    bounded_two(Orders) fewer 1
+    steps [more_sleep, woken_has_come]
+    {
+        let (sender, mut receiver) = Options::new().wait(Park).bounded(1);
+        let other = sender.clone();
+        give(&sender, 0..1);
+        let sending = thread::spawn(move || {
+            give(&sender, 1..2);
+            sender
+        });
+        let more = thread::spawn(move || {
+            give(&other, 2..3);
+            other
+        });
+        assert_eq!(take(&mut receiver, 3).iter().sum::<usize>(), 3);
+        sending.join().unwrap();
+        more.join().unwrap();
+    }
+}
+
+model! {
+    /// Of two senders that sleep for want of room, or are about to, one may be late just when it is
+    /// woken.
+    bounded_two_timeout(Orders) fewer 1
+    steps [look_after_sleep]
+    {
+        let (sender, mut receiver) = Options::new().wait(Park).bounded(1);
+        let other = sender.clone();
+        give(&sender, 0..1);
+        let sending = thread::spawn(move || {
+            let sent = sender.send_timeout(1, Duration::from_secs(1));
+            assert!(sent.is_ok() || sent == Err(SendTimeoutError::Timeout(1)));
+            (sender, sent.is_ok())
+        });
+        let more = thread::spawn(move || {
+            give(&other, 2..3);
+            other
+        });
+        assert_eq!(take(&mut receiver, 1), [0]);
+        let first = take(&mut receiver, 1);
+        let (_sender, sent) = sending.join().unwrap();
+        if sent {
+            assert_eq!(first[0] + take(&mut receiver, 1)[0], 3);
+        } else {
+            assert_eq!(first, [2]);
+        }
+        more.join().unwrap();
+    }
+}
+
+model! {
+    /// Room is made for both of two senders while they are about to sleep: neither does, although
+    /// no message is received after that.
+    room_for_two(Orders) fewer 1
+    steps [epoch, wake_for_all_room]
+    {
+        let (sender, mut receiver) = Options::new().wait(Park).bounded(2);
+        let other = sender.clone();
+        give(&sender, 0..2);
+        let sending = thread::spawn(move || {
+            give(&sender, 2..3);
+            sender
+        });
+        let more = thread::spawn(move || {
+            give(&other, 3..4);
+            other
+        });
+        assert_eq!(take(&mut receiver, 2), [0, 1]);
+        sending.join().unwrap();
+        more.join().unwrap();
+    }
+}
+
+model! {
+    /// A sender that was woken for room is stopped before it takes it: a receiver that finds
+    /// nothing more wakes the other one.
+    woken_sender_is_stopped(Orders, Refuses)
+    steps [wake_for_unclaimed_room]
+    {
+        let (sender, mut receiver) = Options::new().wait(Park).bounded(1);
+        give(&sender, 0..1);
+        sender.stop_a_woken_sender();
+        let sending = thread::spawn(move || {
+            give(&sender, 1..2);
             sender
         });
         assert_eq!(receiver.recv(), Ok(0));
+        assert_eq!(receiver.recv(), Ok(1));
         sending.join().unwrap();
     }
 }
@@ -244,7 +423,8 @@ impl Iterator for Short {
 impl ExactSizeIterator for Short {}
 
 model! {
-    /// A batch gives fewer messages than it drew tickets for, while the receiver sleeps, or is about to.
+    /// A batch gives fewer messages than it drew tickets for, while the receiver sleeps, or is
+    /// about to.
     short_batch(Refuses)
     orders [stamp, see_stamp]
     steps [wake_by_batch]
@@ -261,11 +441,12 @@ model! {
 }
 
 model! {
-    /// A batch that gives nothing at all, at a ceiling that it fills.
-    empty_batch(Orders)
+    /// A batch that fills the funnel and gives nothing at all.
+    empty_batch(Orders, Lacks)
+    orders [funnel_fence_without_membarrier]
     steps [wake_by_batch, tell_passed]
     {
-        let (sender, mut receiver) = Options::new().wait(Park).ceiling(1, Ceiling::Wait).build();
+        let (sender, mut receiver) = Options::new().wait(Park).bounded(1);
         let sending = thread::spawn(move || {
             assert!(sender.send_all(Short(1)).is_ok());
             give(&sender, 0..1);
@@ -277,26 +458,31 @@ model! {
 }
 
 model! {
-    /// A sender frees what is kept while the receiver gives a chunk back.
-    trim(Refuses)
-    orders [give_spare_chunk, trim_spare_chunk]
+    /// The same, seen by a receiver that only peeks.
+    empty_batch_and_peek(Orders)
+    steps [tell_passed_by_peek]
     {
-        let (sender, mut receiver) = unbounded(SpinYield);
-        give(&sender, 0..5);
-        let sending = thread::spawn(move || sender.trim());
-        assert_eq!(take(&mut receiver, 5), [0, 1, 2, 3, 4]);
-        receiver.trim();
+        let (sender, mut receiver) = Options::new().wait(Park).bounded(1);
+        let sending = thread::spawn(move || {
+            assert!(sender.send_all(Short(1)).is_ok());
+            give(&sender, 0..1);
+            sender
+        });
+        while receiver.peek().is_none() {
+            thread::yield_now();
+        }
+        assert_eq!(receiver.peek(), Some(&0));
         sending.join().unwrap();
     }
 }
 
 model! {
-    /// The receiver leaves while senders sleep at the ceiling, or are about to.
-    receiver_leaves_ceiling(Orders)
+    /// The receiver leaves while senders sleep for want of room, or are about to.
+    receiver_leaves_full(Orders)
     steps [wake_senders_in_leave]
     {
         tally(2);
-        let (sender, receiver) = Options::new().wait(Park).ceiling(1, Ceiling::Wait).build();
+        let (sender, receiver) = Options::new().wait(Park).bounded(1);
         sender.send(Message(0)).unwrap();
         let sending = thread::spawn(move || assert!(sender.send(Message(1)).is_err()));
         drop(receiver);

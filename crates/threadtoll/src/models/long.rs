@@ -14,14 +14,14 @@ fn stream<W: Wait>(wait: W, capacity: Option<usize>) {
     };
     let sending = thread::spawn(move || (0..100).for_each(|number| sender.send(number).unwrap()));
     (0..100).for_each(|number| assert_eq!(receiver.recv(), Ok(number)));
-    assert_eq!(receiver.recv(), Err(RecvError::Disconnected));
+    assert_eq!(receiver.recv(), Err(RecvError));
     sending.join().unwrap();
 }
 
 model! {
     /// Through home and chunks, to a receiver that sleeps.
     pipe_unbounded(Orders)
-    steps [look_before_sleep, said, go_home, zero_behind_record, wake_in_close]
+    steps [look_before_sleep, said, go_home, clear_behind, wake_in_close]
     {
         stream(Park, None);
     }
@@ -54,15 +54,14 @@ model! {
     }
 }
 
-fn many<W: Wait>(wait: W, ceiling: Option<usize>) {
+fn many<W: Wait>(wait: W, capacity: Option<usize>) {
     const SENDERS: usize = 3;
     const EACH: usize = 40;
     let options = funnel::Options::new().wait(wait);
-    let options = match ceiling {
-        Some(messages) => options.ceiling(messages, funnel::Ceiling::Wait),
-        None => options.retain(0),
+    let (sender, mut receiver) = match capacity {
+        Some(capacity) => options.bounded::<(usize, usize)>(capacity),
+        None => options.retain(0).unbounded(),
     };
-    let (sender, mut receiver) = options.build::<(usize, usize)>();
     let senders: Vec<_> = (0..SENDERS)
         .map(|name| {
             let sender = sender.clone();
@@ -89,8 +88,8 @@ model! {
 }
 
 model! {
-    /// Three senders that sleep at a ceiling.
-    funnel_ceiling(Orders)
+    /// Three senders that sleep for want of room.
+    funnel_bounded(Orders)
     {
         many(Park, Some(2));
     }
@@ -101,7 +100,7 @@ model! {
     funnel_left(Orders)
     {
         tally(60);
-        let (sender, mut receiver) = funnel::Options::new().wait(SpinYield).build();
+        let (sender, mut receiver) = funnel::Options::new().wait(SpinYield).unbounded();
         let senders: Vec<_> = (0..3)
             .map(|name| {
                 let sender = sender.clone();
@@ -123,9 +122,9 @@ model! {
     calls(Orders)
     steps [look_before_sleep]
     {
-        let (mut caller, mut callee) = call::line_waiting(Park);
+        let (mut caller, mut callee) = call::Options::new().wait(Park).line();
         let serving = thread::spawn(move || callee.serve(|number: usize| number + 1));
-        (0..50).for_each(|number| assert_eq!(caller.call(number), Ok(Some(number + 1))));
+        (0..50).for_each(|number| assert_eq!(caller.call(number), Ok(number + 1)));
         drop(caller);
         serving.join().unwrap();
     }

@@ -1,4 +1,5 @@
-//! The pipe. A frame holds two messages, home five frames for a capacity of one or two, a chunk two frames and the one that ends it.
+//! The pipe. A frame holds two messages, a ring five frames for a capacity of one or two, a chunk two
+//! frames and the one that ends it.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -9,8 +10,9 @@ use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::pipe::{Options, Receiver, Sender};
 use crate::wait::{Adaptive, Park, SpinYield, Wait};
 
+/// With a ring that need not grow.
 fn bounded<T: Send, W: Wait>(wait: W, capacity: usize) -> (Sender<T, W>, Receiver<T, W>) {
-    Options::new().wait(wait).bounded(capacity)
+    Options::new().wait(wait).reserve().bounded(capacity)
 }
 
 fn unbounded<T: Send, W: Wait>(wait: W) -> (Sender<T, W>, Receiver<T, W>) {
@@ -37,8 +39,8 @@ fn take<W: Wait>(receiver: &mut Receiver<usize, W>, numbers: Range<usize>) {
 model! {
     /// Three messages, through the end of a frame.
     hand_over(Refuses)
-    orders [publish, publish_record, see_header, see_next_header]
-    steps [zero_first, zero_second]
+    orders [publish, publish_close, see_header, see_next_header]
+    steps [clear_first, clear_second]
     {
         let (mut sender, mut receiver) = unbounded(SpinYield);
         let sending = thread::spawn(move || give(&mut sender, 0..3));
@@ -50,7 +52,7 @@ model! {
 model! {
     /// A full pipe goes round: the sender looks for room, and writes where the receiver has just read.
     round_home(Refuses) fewer 1
-    orders [see_taken, tell_taken]
+    orders [see_taken, tell_taken_each]
     {
         let (mut sender, mut receiver) = bounded(SpinYield, 8);
         give(&mut sender, 0..8);
@@ -66,60 +68,41 @@ model! {
 }
 
 model! {
-    /// The same where the sender waits for room, which is told by another word.
-    round_home_waiting(Refuses) fewer 1
-    orders [see_room, tell_room]
-    {
-        let (mut sender, mut receiver) = bounded(SpinYield, 8);
-        give(&mut sender, 0..8);
-        let sending = thread::spawn(move || give(&mut sender, 8..17));
-        (0..8).for_each(|number| assert_eq!(receiver.try_recv(), Ok(number)));
-        take(&mut receiver, 8..11);
-        sending.join().unwrap();
-        take(&mut receiver, 11..17);
-    }
-}
-
-model! {
-    /// A frame whose header still tells of older messages.
+    /// A frame in fresh memory, where anything may look like a header.
     old_header(Refuses)
-    steps [zero_behind_record]
+    steps [clear_behind]
     {
         let (mut sender, mut receiver) = bounded(SpinYield, 4);
-        for number in 0..15 {
+        for number in 0..3 {
             sender.send(number).unwrap();
             assert_eq!(receiver.try_recv(), Ok(number));
         }
-        let sending = thread::spawn(move || give(&mut sender, 15..17));
-        take(&mut receiver, 15..17);
+        let sending = thread::spawn(move || give(&mut sender, 3..5));
+        take(&mut receiver, 3..5);
         sending.join().unwrap();
     }
 }
 
 model! {
-    /// A slice becomes one long record, where shorter ones lay before.
+    /// A slice becomes one long record, in fresh memory, where anything may look like a header.
     long_record(Refuses)
     orders [publish_record]
-    steps [zero_behind_long_record]
+    steps [clear_behind_long_record]
     {
         let (mut sender, mut receiver) = bounded(SpinYield, 16);
-        for number in 0..30 {
-            sender.send(number).unwrap();
-            assert_eq!(receiver.try_recv(), Ok(number));
-        }
         let sending = thread::spawn(move || {
-            sender.send_slice(&[30, 31, 32, 33]).unwrap();
-            sender.send(34).unwrap();
+            sender.send_slice(&[0, 1, 2, 3]).unwrap();
+            sender.send(4).unwrap();
         });
-        take(&mut receiver, 30..35);
+        take(&mut receiver, 0..5);
         sending.join().unwrap();
     }
 }
 
 model! {
-    /// From home into a chunk, and home again; the chunk is freed.
+    /// From the ring into a chunk, and back again; the chunk is freed.
     chunk_and_back(Refuses)
-    steps [go_home, tell_progress, zero_in_segment]
+    steps [go_home, tell_open, clear_in_segment]
     {
         let (mut sender, mut receiver) = Options::new().wait(SpinYield).retain(0).unbounded();
         give(&mut sender, 0..6);
@@ -134,6 +117,24 @@ model! {
         assert_eq!(receiver.len(), 1);
         give(&mut sender, 7..12);
         take(&mut receiver, 6..12);
+    }
+}
+
+model! {
+    /// The ring grows while the receiver reads the old one, which it gives back.
+    growing_ring(Refuses) fewer 1
+    orders [publish_jump]
+    steps [clear_in_segment, is_dirty]
+    {
+        let (mut sender, mut receiver) = Options::new().wait(SpinYield).bounded(8);
+        give(&mut sender, 0..2);
+        let sending = thread::spawn(move || {
+            give(&mut sender, 2..5);
+            sender
+        });
+        take(&mut receiver, 0..5);
+        assert_eq!(receiver.len(), 0);
+        sending.join().unwrap();
     }
 }
 
@@ -153,25 +154,9 @@ model! {
 }
 
 model! {
-    /// Both ends free what is kept, while the receiver gives a chunk back.
-    trim(Refuses)
-    orders [give_spare, trim_spare]
-    {
-        let (mut sender, mut receiver) = unbounded(SpinYield);
-        // Home, two chunks, and the first message of another one.
-        give(&mut sender, 0..10);
-        take(&mut receiver, 0..6);
-        let sending = thread::spawn(move || sender.trim());
-        take(&mut receiver, 6..10);
-        receiver.trim();
-        sending.join().unwrap();
-    }
-}
-
-model! {
     /// The receiver sleeps, or is about to, when a message comes.
     sleeping_receiver(Orders, Lacks)
-    orders [barrier_in_send, fence_without_membarrier, announce]
+    orders [barrier_in_send, fence_without_membarrier, fence_of_sleeper, announce]
     steps [look_before_sleep, said]
     {
         let (mut sender, mut receiver) = unbounded(Park);
@@ -218,22 +203,6 @@ model! {
 }
 
 model! {
-    /// Quiet messages come to a sleeping receiver when they are flushed.
-    flush(Orders, Lacks)
-    orders [barrier_in_flush, fence_without_membarrier]
-    {
-        let (mut sender, mut receiver) = unbounded(Park);
-        let sending = thread::spawn(move || {
-            sender.send_quiet(0).unwrap();
-            sender.flush();
-            sender
-        });
-        assert_eq!(receiver.recv(), Ok(0));
-        sending.join().unwrap();
-    }
-}
-
-model! {
     /// The sender sleeps, or is about to, when there is room.
     sleeping_sender(Orders, Lacks)
     orders [barrier_in_recv, fence_without_membarrier, announce]
@@ -241,8 +210,9 @@ model! {
     {
         let (mut sender, mut receiver) = bounded(Park, 1);
         sender.send(0).unwrap();
-        let sending = thread::spawn(move || give(&mut sender, 1..3));
-        take(&mut receiver, 0..3);
+        let sending = thread::spawn(move || give(&mut sender, 1..2));
+        // The receiver has something else to do then.
+        take(&mut receiver, 0..1);
         sending.join().unwrap();
     }
 }
@@ -250,12 +220,13 @@ model! {
 model! {
     /// Both sleep by turns.
     both_sleep(Orders)
-    orders [barrier_in_recv]
+    orders [barrier_in_send]
+    steps [look_before_sleep]
     {
         let (mut sender, mut receiver) = bounded(Park, 1);
         let sending = thread::spawn(move || give(&mut sender, 0..3));
         (0..3).for_each(|number| assert_eq!(receiver.recv(), Ok(number)));
-        assert_eq!(receiver.recv(), Err(RecvError::Disconnected));
+        assert_eq!(receiver.recv(), Err(RecvError));
         sending.join().unwrap();
     }
 }
@@ -263,13 +234,12 @@ model! {
 model! {
     /// The sender leaves while the receiver sleeps, or is about to.
     sender_leaves(Orders, Lacks)
-    orders [barrier_in_close, fence_without_membarrier]
     steps [wake_in_close]
     {
         let (mut sender, mut receiver) = unbounded(Park);
         let sending = thread::spawn(move || give(&mut sender, 0..1));
         assert_eq!(receiver.recv(), Ok(0));
-        assert_eq!(receiver.recv(), Err(RecvError::Disconnected));
+        assert_eq!(receiver.recv(), Err(RecvError));
         sending.join().unwrap();
     }
 }
@@ -291,27 +261,30 @@ model! {
 }
 
 model! {
-    /// The receiver leaves, and the sender, which finds room before it finds that, writes where the receiver has just read.
-    receiver_leaves_room(Orders)
+    /// The receiver leaves, and the sender, which finds room before it finds that, writes where the
+    /// receiver has just read. These messages have no destructor, so the receiver needs no barrier.
+    receiver_leaves_room(Orders) fewer 1
     orders [tell_taken_in_leave]
     {
-        tally(19);
         let (mut sender, receiver) = bounded(SpinYield, 10);
-        (0..10).for_each(|number| sender.send(Message(number)).unwrap());
-        let sending = thread::spawn(move || (10..19).for_each(|number| drop(sender.try_send(Message(number)))));
+        give(&mut sender, 0..10);
+        let sending = thread::spawn(move || (10..19).for_each(|number| {
+            let _ = sender.try_send(number);
+        }));
         drop(receiver);
         sending.join().unwrap();
-        settled();
     }
 }
 
 model! {
-    /// The receiver leaves while messages are being sent: each is received, dropped or handed back.
-    receiver_leaves(Refuses, Lacks) fewer 1
-    orders [sent_late, drained]
+    /// The receiver leaves while messages are being sent: each is received, dropped or handed back, and
+    /// that while the sender lives. (That the nap does where the barrier is refused is not for loom to
+    /// tell, which knows no time: see `tests/membarrier.rs`.)
+    receiver_leaves(Orders, Lacks)
+    orders [sent_late, drained, barrier_in_send, barrier_in_leave, fence_without_membarrier, fence_of_sleeper, idle]
     steps [not_taken]
     {
-        tally(4);
+        tally(3);
         let (mut sender, mut receiver) = unbounded(SpinYield);
         let sending = thread::spawn(move || {
             for number in 0..3 {
@@ -323,16 +296,49 @@ model! {
         });
         drop(receiver.try_recv());
         drop(receiver);
-        let mut sender = sending.join().unwrap();
-        assert!(sender.send(Message(3)).is_err());
-        drop(sender);
+        let sender = sending.join().unwrap();
         settled();
+        drop(sender);
+    }
+}
+
+model! {
+    /// The same with the one message that the pipe ever carries, for which there is no barrier where the
+    /// sender comes too late.
+    receiver_leaves_at_once(Orders, Lacks)
+    orders [barrier_in_send, barrier_in_leave, lease]
+    {
+        tally(1);
+        let (mut sender, receiver) = bounded(SpinYield, 1);
+        let sending = thread::spawn(move || {
+            drop(sender.send(Message(0)));
+            sender
+        });
+        drop(receiver);
+        let sender = sending.join().unwrap();
+        settled();
+        drop(sender);
+    }
+}
+
+model! {
+    /// The receiver sleeps without a barrier before the first message is sent.
+    sleeping_before_the_first(Orders, Refuses)
+    orders [lease]
+    {
+        let (mut sender, mut receiver) = bounded(Park, 1);
+        let sending = thread::spawn(move || {
+            give(&mut sender, 0..1);
+            sender
+        });
+        assert_eq!(receiver.recv(), Ok(0));
+        sending.join().unwrap();
     }
 }
 
 model! {
     /// The receiver leaves while the sender goes into a chunk.
-    receiver_leaves_chunks(Refuses) fewer 1
+    receiver_leaves_chunks(Orders)
     orders [publish_jump]
     steps [not_taken]
     {
@@ -396,7 +402,8 @@ model! {
             }
             sender
         });
-        take(&mut receiver, 0..2);
+        take(&mut receiver, 0..1);
         sending.join().unwrap();
+        take(&mut receiver, 1..2);
     }
 }

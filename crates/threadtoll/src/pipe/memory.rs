@@ -1,4 +1,4 @@
-//! Where messages lie: an array of *frames*, each a cache line that holds a header and the messages behind it.
+//! Where messages lie: an array of *frames*, each a cache line that holds a header and messages.
 //!
 //! ```text
 //!  unit 0                  unit 1                  unit 2 …
@@ -7,33 +7,58 @@
 //! └────────┴──┴──┴─ … ─┘  └────────┴──┴──┴─ … ─┘  └───
 //! ```
 //!
-//! A header tells how many messages of its frame are there, and whether any more will come ([`FINAL`]). Data and readiness
-//! travel in one line: this is the epoch word of Barrelfish's URPC messages (Baumann et al., SOSP 2009), carrying a count. A
-//! batch may span many units as one *long record*: one header, and messages without gaps up to the end of the last unit.
+//! A header is the number of messages sent in the pipe's whole life up to the last one in its frame,
+//! so data and readiness travel in one line. This is the epoch word of Barrelfish's URPC messages
+//! (Baumann et al., SOSP 2009), carrying a count. A header that is left over from an earlier lap
+//! holds a smaller number, so memory is used again without being cleared. A batch may span many
+//! units as one *long record*: one header, and messages without gaps up to the end of the last unit.
+//! Where messages of a long record lay, headers are cleared before the receiver comes by again.
 //!
-//! Headers are stored by the sender only, and the one behind a record is zeroed before the record is made final; so memory
-//! is used again without being cleared, whatever lies in it.
+//! | header, relative to the number of messages received | meaning |
+//! |---|---|
+//! | not larger | nothing new |
+//! | larger by no more than the frame still holds | so many messages are there |
+//! | larger by more | a long record |
+//! | [`JUMP`] set | after these messages, go on in the next segment |
+//! | [`RETIRED`] set too | and give this one back: the sender will not return to it |
+//! | [`CLOSED`] set | after these messages, the sender is gone |
 
-#[cfg(any(loom, shuttle))]
+#[cfg(any(threadtoll_loom, threadtoll_shuttle))]
 mod modelled;
+#[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
+mod real;
 
 use std::marker::PhantomData;
-#[cfg(not(any(loom, shuttle)))]
-use std::ptr::NonNull;
 
-#[cfg(not(any(loom, shuttle)))]
-use crate::sync::AtomicU32;
-#[cfg(any(loom, shuttle))]
-pub(super) use modelled::{Frame, Memory};
+#[cfg(any(threadtoll_loom, threadtoll_shuttle))]
+pub(super) use modelled::{Base, Frame, Header, Memory, Place};
+#[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
+pub(super) use real::{Base, Frame, Header, Memory, Place};
 
-/// The header's bits that count messages.
-pub(super) const COUNT: u32 = (1 << 24) - 1;
-/// Nothing will be added to this record.
-pub(super) const FINAL: u32 = 1 << 31;
+/// One message, in a header's count.
+pub(super) const ONE: u64 = 1 << SHIFT;
+const SHIFT: u32 = 2;
+/// The record ends here; the next one is in another segment, or there is none.
+pub(super) const FLAGS: u64 = ONE - 1;
 /// The next record is in another segment.
-pub(super) const JUMP: u32 = 1 << 30;
+pub(super) const JUMP: u64 = 1;
+/// With [`JUMP`]: the sender never comes back to this segment.
+pub(super) const RETIRED: u64 = 2;
 /// The sender is gone; there is no next record.
-pub(super) const CLOSED: u32 = 1 << 29;
+pub(super) const CLOSED: u64 = 2;
+
+/// The number of messages that a header counts.
+#[inline(always)]
+pub(super) fn count(stamp: u64) -> u64 {
+    stamp >> SHIFT
+}
+
+/// Number of messages by which `header` is ahead of a count. Enormous where the header is behind, or
+/// has flags.
+#[inline(always)]
+pub(super) fn news(header: u64, known: u64) -> u64 {
+    header.wrapping_sub(known * ONE).rotate_right(SHIFT)
+}
 
 /// Bytes of a unit, unless messages are aligned more strictly.
 const LINE: usize = 64;
@@ -41,17 +66,18 @@ const LINE: usize = 64;
 /// How messages of type `T` lie in frames.
 pub(super) struct Geometry<T>(PhantomData<T>);
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 impl<T> Geometry<T> {
     /// Bytes of a unit: a line, or more for a type that wants it.
     pub(super) const UNIT: usize = if align_of::<T>() > LINE { align_of::<T>() } else { LINE };
     /// Where the first message of a record begins.
-    const OFFSET: usize = if align_of::<T>() > 4 { align_of::<T>() } else { 4 };
+    const OFFSET: usize = if align_of::<T>() > 8 { align_of::<T>() } else { 8 };
     /// Units of a frame: more than one where a message does not fit.
     pub(super) const FRAME: usize = (Self::OFFSET + size_of::<T>()).div_ceil(Self::UNIT);
     /// Messages in a frame.
     pub(super) const PER_FRAME: usize = match size_of::<T>() {
-        0 => LINE,
+        // They take no room: as many as a count is good for.
+        0 => 1 << 16,
         size if Self::FRAME == 1 => (Self::UNIT - Self::OFFSET) / size,
         _ => 1,
     };
@@ -76,7 +102,7 @@ impl<T> Geometry<T> {
 }
 
 /// A checker looks at few steps: two messages to a frame, two frames to the longest record.
-#[cfg(any(loom, shuttle))]
+#[cfg(any(threadtoll_loom, threadtoll_shuttle))]
 impl<T> Geometry<T> {
     pub(super) const UNIT: usize = LINE;
     pub(super) const FRAME: usize = 1;
@@ -92,156 +118,24 @@ impl<T> Geometry<T> {
     }
 }
 
-/// An array of units. Freed by [`Memory::free`], not by dropping, since both ends keep copies.
-#[cfg(not(any(loom, shuttle)))]
-pub(super) struct Memory<T> {
-    start: NonNull<u8>,
-    units: usize,
-    _messages: PhantomData<T>,
-}
+#[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
+mod tests {
+    use super::*;
 
-#[cfg(not(any(loom, shuttle)))]
-impl<T> Clone for Memory<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-#[cfg(not(any(loom, shuttle)))]
-impl<T> Copy for Memory<T> {}
-
-#[cfg(not(any(loom, shuttle)))]
-impl<T> Memory<T> {
-    /// Fresh memory, whatever lies in it: a header is zeroed before the receiver comes to it.
-    ///
-    /// # Panics
-    ///
-    /// If so much memory cannot be addressed.
-    pub(super) fn new(units: usize) -> Self {
-        let layout = Self::layout(units);
-        // SAFETY: a unit has at least 64 bytes and there is at least one.
-        let start = unsafe { std::alloc::alloc(layout) };
-        let Some(start) = NonNull::new(start) else { std::alloc::handle_alloc_error(layout) };
-        Memory { start, units, _messages: PhantomData }
-    }
-
-    /// Writes to all of it, so that no page is missing when messages come.
-    ///
-    /// # Safety
-    ///
-    /// Nobody has put anything there.
-    pub(super) unsafe fn touch(&self) {
-        // SAFETY: allocated with this size.
-        unsafe { self.start.as_ptr().write_bytes(0, Self::layout(self.units).size()) }
-    }
-
-    fn layout(units: usize) -> std::alloc::Layout {
-        let bytes = units.checked_mul(Geometry::<T>::UNIT);
-        // 128: so that no line of another object is fetched along with ours.
-        let align = Geometry::<T>::UNIT.max(128);
-        match bytes.map(|bytes| std::alloc::Layout::from_size_align(bytes, align)) {
-            Some(Ok(layout)) => layout,
-            _ => panic!("a queue of this capacity does not fit into memory"),
+    #[test]
+    fn only_messages_ahead_of_the_count_are_news() {
+        let stamp = 10 * ONE;
+        assert_eq!(news(13 * ONE, 10), 3);
+        let no_news = [stamp, 9 * ONE, 0, stamp | JUMP, (12 * ONE) | JUMP, (10 * ONE) | CLOSED];
+        for header in no_news {
+            assert!(news(header, 10).wrapping_sub(1) >= 1 << 32, "{header:#x}");
         }
     }
 
-    /// Gives the memory back. Messages in it are forgotten.
-    ///
-    /// # Safety
-    ///
-    /// No copy of this may be used any more.
-    pub(super) unsafe fn free(self) {
-        // SAFETY: came from `alloc` with this layout; the caller promises the rest.
-        unsafe { std::alloc::dealloc(self.start.as_ptr(), Self::layout(self.units)) }
-    }
-
-    /// The frame, or the first one of a longer record, that begins at this unit.
-    #[inline(always)]
-    pub(super) fn frame(&self, unit: usize) -> Frame<T> {
-        debug_assert!(unit < self.units);
-        // SAFETY: the ends count units below `units`.
-        let start = unsafe { self.start.add(unit * Geometry::<T>::UNIT) };
-        Frame { start, _messages: PhantomData }
-    }
-
-    /// Where a unit would begin, for [`crate::sync::prefetch_to_write`]; may lie outside.
-    #[inline(always)]
-    pub(super) fn line(&self, unit: usize) -> *const u8 {
-        self.start.as_ptr().wrapping_add(unit * Geometry::<T>::UNIT)
-    }
-}
-
-/// Where a record begins. Lives as long as its memory.
-#[cfg(not(any(loom, shuttle)))]
-pub(super) struct Frame<T> {
-    start: NonNull<u8>,
-    _messages: PhantomData<T>,
-}
-
-#[cfg(not(any(loom, shuttle)))]
-impl<T> Clone for Frame<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-#[cfg(not(any(loom, shuttle)))]
-impl<T> Copy for Frame<T> {}
-
-#[cfg(not(any(loom, shuttle)))]
-impl<T> Frame<T> {
-    /// The header of the record.
-    ///
-    /// # Safety
-    ///
-    /// The memory is alive, and no message lies here.
-    #[inline(always)]
-    pub(super) unsafe fn header<'a>(self) -> &'a AtomicU32 {
-        // SAFETY: inside the memory, aligned to a line; the caller promises that it lives and is a header now.
-        unsafe { self.start.cast::<AtomicU32>().as_ref() }
-    }
-
-    /// Where a message of the record lies, with all that follow it in the record.
-    #[inline(always)]
-    pub(super) fn place(self, index: usize) -> NonNull<T> {
-        let offset = Geometry::<T>::OFFSET + index * size_of::<T>();
-        // SAFETY: the ends place no more messages in a record than fit there.
-        unsafe { self.start.add(offset) }.cast()
-    }
-
-    /// Moves a message in.
-    ///
-    /// # Safety
-    ///
-    /// The caller is the sender, and the place is free.
-    #[inline(always)]
-    pub(super) unsafe fn write(self, index: usize, message: T) {
-        // SAFETY: aligned and inside the memory; nobody reads a place before its header counts it.
-        unsafe { self.place(index).write(message) }
-    }
-
-    /// Copies messages in, side by side.
-    ///
-    /// # Safety
-    ///
-    /// The caller is the sender, the places are free, and so many messages lie at `from`, which is not in the pipe.
-    #[inline(always)]
-    pub(super) unsafe fn copy(self, index: usize, from: *const T, count: usize)
-    where
-        T: Copy,
-    {
-        // SAFETY: aligned and inside the memory, as far as the record reaches; nobody reads a place before its header counts it.
-        unsafe { std::ptr::copy_nonoverlapping(from, self.place(index).as_ptr(), count) };
-    }
-
-    /// Moves a message out.
-    ///
-    /// # Safety
-    ///
-    /// The caller has seen with acquire that the header counts it, and moves it out once.
-    #[inline(always)]
-    pub(super) unsafe fn read(self, index: usize) -> T {
-        // SAFETY: the sender wrote it before it stored the header with release.
-        unsafe { self.place(index).read() }
+    #[test]
+    fn messages_without_a_size_take_next_to_no_memory() {
+        assert_eq!((Geometry::<()>::FRAME, Geometry::<()>::PER_FRAME), (1, 1 << 16));
+        assert_eq!(Geometry::<u64>::PER_FRAME, 7);
+        assert_eq!(Geometry::<[u8; 57]>::FRAME, 2);
     }
 }

@@ -1,49 +1,53 @@
 //! The end that receives.
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 mod batch;
 mod iter;
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
 use std::time::Duration;
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 pub use batch::Batch;
 pub use iter::{IntoIter, Iter, TryIter};
 
-use super::cursor::{Cursor, Found};
-use super::memory::{COUNT, FINAL};
-use super::shared::{ALIVE, RECEIVER, SENDER_SLEEPS, Shared};
+use super::incoming::{Found, Incoming, Reading};
+use super::sender::Sender;
+use super::shared::{ALIVE, MUST_FENCE, RECEIVER, SENDER_GONE, SENDER_SLEEPS, Shared};
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, AtomicU32, Instant, Ordering, light_barrier, mutate};
-use crate::wait::{Adaptive, Pace, Sleeper, Wait, Waited, by_barrier, wait};
+use crate::wait::{Adaptive, Until, Wait, Waited, wait};
 
 /// The receiving end of a pipe. Dropping it disconnects: what was not received is dropped.
 #[repr(align(128))]
 pub struct Receiver<T, W: Wait = Adaptive> {
-    cursor: Cursor<T>,
-    /// When to tell the sender about its room.
-    next_room: u64,
-    pace: Pace,
+    /// Never lent to anything that is not inlined, so that a loop around `recv` has it in registers.
+    reading: Reading<T>,
+    /// Whether each message is told of: where the pipe is bounded, somebody may wait for its room.
+    tells_each: bool,
     /// The word of `shared`, so that a receive finds it in one step.
     state: NonNull<AtomicU32>,
-    shared: Arc<Shared<T>>,
+    shared: ManuallyDrop<Arc<Shared<T>>>,
     _wait: PhantomData<W>,
 }
 
-// SAFETY: the only receiver of values that may be sent to other threads; its pointers lead into memory that `shared` keeps alive.
+// SAFETY: the only receiver of values that may be sent to other threads; its pointers lead into memory
+// that `shared` keeps alive.
 unsafe impl<T: Send, W: Wait> Send for Receiver<T, W> {}
+impl<T, W: Wait> UnwindSafe for Receiver<T, W> {}
+impl<T, W: Wait> RefUnwindSafe for Receiver<T, W> {}
 
 impl<T, W: Wait> Receiver<T, W> {
-    pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
+    pub(super) fn new(shared: Arc<Shared<T>>, reading: Reading<T>) -> Self {
         Receiver {
-            cursor: Cursor::new(&shared),
-            next_room: step(&shared),
-            pace: Pace::new::<W>(shared.measures.home),
+            reading,
+            tells_each: shared.measures.chunk_units == 0,
             state: NonNull::from(&*shared.state),
-            shared,
+            shared: ManuallyDrop::new(shared),
             _wait: PhantomData,
         }
     }
@@ -52,34 +56,12 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     ///
-    /// If the sender is gone and everything was received; in a forked child.
+    /// If the sender is gone and everything was received.
     #[inline]
     pub fn recv(&mut self) -> Result<T, RecvError> {
-        if self.cursor.index == self.cursor.there {
-            self.await_message()?;
-        }
-        self.take()
-    }
-
-    /// Waits until there is a message.
-    ///
-    /// Not inlined, so that what is done for each message stays small: this is done once for each record.
-    #[inline(never)]
-    fn await_message(&mut self) -> Result<(), RecvError> {
-        self.tell_due_room();
-        if self.cursor.step() {
-            return Ok(());
-        }
-        self.await_anything()
-    }
-
-    #[inline(never)]
-    fn await_anything(&mut self) -> Result<(), RecvError> {
-        let found = self.cursor.look(&self.shared).map_or_else(|| self.wait(None), Waited::Found);
-        match found {
-            Waited::Found(Found::Message) => Ok(()),
-            Waited::Found(Found::Closed) => Err(RecvError::Disconnected),
-            Waited::Forked | Waited::Late => Err(RecvError::Forked),
+        match self.find(|| Until::Deadline(None)) {
+            None => self.take(),
+            Some(_) => Err(RecvError),
         }
     }
 
@@ -87,26 +69,13 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     ///
-    /// If there is none; if the sender is gone and everything was received; in a forked child.
+    /// If there is none; if the sender is gone and everything was received.
     #[inline]
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        if self.cursor.index == self.cursor.there {
-            self.look_for_message()?;
-        }
-        Ok(self.take()?)
-    }
-
-    /// Looks whether there is a message. Not inlined, as above.
-    #[inline(never)]
-    fn look_for_message(&mut self) -> Result<(), TryRecvError> {
-        self.tell_due_room();
-        if self.cursor.step() {
-            return Ok(());
-        }
-        match self.cursor.look(&self.shared) {
-            Some(Found::Message) => Ok(()),
-            Some(Found::Closed) => Err(TryRecvError::Disconnected),
-            None => Err(self.nothing()),
+        match self.find(|| Until::Now) {
+            None => Ok(self.take()?),
+            Some(Nothing::Yet) => Err(TryRecvError::Empty),
+            Some(Nothing::Ever) => Err(TryRecvError::Disconnected),
         }
     }
 
@@ -114,36 +83,68 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     ///
-    /// If none came in time; if the sender is gone and everything was received; in a forked child.
+    /// If none came in time; if the sender is gone and everything was received.
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError> {
         // A time that no clock will ever show is no limit.
-        self.recv_until(Instant::now().checked_add(timeout))
+        self.recv_until(|| Instant::now().checked_add(timeout))
     }
 
     /// Receives the next message, waiting until `deadline` at the latest.
     ///
     /// # Errors
     ///
-    /// If none came in time; if the sender is gone and everything was received; in a forked child.
-    #[cfg(not(any(loom, shuttle)))]
+    /// If none came in time; if the sender is gone and everything was received.
+    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn recv_deadline(&mut self, deadline: Instant) -> Result<T, RecvTimeoutError> {
-        self.recv_until(Some(deadline))
+        self.recv_until(|| Some(deadline))
     }
 
-    fn recv_until(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
-        match self.find(deadline) {
-            Waited::Found(Found::Message) => Ok(self.take()?),
-            Waited::Found(Found::Closed) => Err(RecvTimeoutError::Disconnected),
-            Waited::Late => Err(RecvTimeoutError::Timeout),
-            Waited::Forked => Err(RecvTimeoutError::Forked),
+    #[inline(always)]
+    fn recv_until(
+        &mut self,
+        deadline: impl FnOnce() -> Option<Instant>,
+    ) -> Result<T, RecvTimeoutError> {
+        match self.find(|| Until::Deadline(deadline())) {
+            None => Ok(self.take()?),
+            Some(Nothing::Yet) => Err(RecvTimeoutError::Timeout),
+            Some(Nothing::Ever) => Err(RecvTimeoutError::Disconnected),
         }
     }
 
-    /// Waits for messages and lends all those that lie side by side, to be looked at as a slice or moved out one by one; what
-    /// is still in the [`Batch`] when it is dropped counts as received.
+    /// Waits for messages, and moves all those that are there, but no more than `most`, to the end of
+    /// `messages`. Returns their number.
     ///
-    /// How many they are depends on how they were sent: up to a page for those of a batch, as many as fit into a
-    /// cache line otherwise.
+    /// # Errors
+    ///
+    /// If the sender is gone and everything was received.
+    pub fn recv_many(&mut self, messages: &mut Vec<T>, most: usize) -> Result<usize, RecvError> {
+        if most == 0 {
+            return Ok(0);
+        }
+        messages.push(self.recv()?);
+        Ok(1 + self.drain(most - 1, |message| messages.push(message)))
+    }
+
+    /// Gives each message that is there to `body`, but no more than `most`. Waits for nothing.
+    /// Returns the number of messages.
+    ///
+    /// If `body` panics, what it was given counts as received.
+    pub fn drain(&mut self, most: usize, mut body: impl FnMut(T)) -> usize {
+        let mut count = 0;
+        while count < most
+            && let Ok(message) = self.try_recv()
+        {
+            count += 1;
+            body(message);
+        }
+        count
+    }
+
+    /// Waits for messages and lends all those that lie side by side, to be looked at as a slice or
+    /// moved out one by one; what is still in the [`Batch`] when it is dropped counts as received.
+    ///
+    /// Their number depends on how they were sent: up to a page for those of a batch, as many as fit
+    /// into a cache line otherwise.
     ///
     /// ```
     /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
@@ -153,53 +154,48 @@ impl<T, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     ///
-    /// If the sender is gone and everything was received; in a forked child.
-    #[cfg(not(any(loom, shuttle)))]
+    /// If the sender is gone and everything was received.
+    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     #[inline]
     pub fn recv_batch(&mut self) -> Result<Batch<'_, T, W>, RecvError> {
-        self.await_message()?;
-        self.batch()
+        match self.find(|| Until::Deadline(None)) {
+            None => self.batch(),
+            Some(_) => Err(RecvError),
+        }
     }
 
     /// Like [`Receiver::recv_batch`], without waiting.
     ///
     /// # Errors
     ///
-    /// If there is none; if the sender is gone and everything was received; in a forked child.
-    #[cfg(not(any(loom, shuttle)))]
+    /// If there is none; if the sender is gone and everything was received.
+    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn try_recv_batch(&mut self) -> Result<Batch<'_, T, W>, TryRecvError> {
-        self.tell_due_room();
-        match self.cursor.look(&self.shared) {
-            Some(Found::Message) => Ok(self.batch()?),
-            Some(Found::Closed) => Err(TryRecvError::Disconnected),
-            None => Err(self.nothing()),
+        match self.find(|| Until::Now) {
+            None => Ok(self.batch()?),
+            Some(Nothing::Yet) => Err(TryRecvError::Empty),
+            Some(Nothing::Ever) => Err(TryRecvError::Disconnected),
         }
     }
 
-    #[cfg(not(any(loom, shuttle)))]
+    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     #[inline(always)]
     fn batch(&mut self) -> Result<Batch<'_, T, W>, RecvError> {
-        if self.shared.state.load(Ordering::Relaxed) & ALIVE == 0 {
-            return Err(RecvError::Forked);
+        if self.state() & ALIVE == 0 {
+            return Err(RecvError);
         }
-        Ok(Batch { end: self.cursor.there, receiver: self })
+        Ok(Batch::new(self))
     }
 
     /// The next message if it is there, without receiving it.
-    #[cfg(not(any(loom, shuttle)))]
+    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn peek(&mut self) -> Option<&T> {
-        self.tell_due_room();
-        match self.cursor.look(&self.shared) {
-            Some(Found::Message) => {
-                let place = self.cursor.frame.place(self.cursor.index);
-                // SAFETY: the header counts it, and it stays until it is received, for which `self` is borrowed.
-                Some(unsafe { place.as_ref() })
-            }
-            _ => {
-                self.tell_forgotten();
-                None
-            }
+        if self.find(|| Until::Now).is_some() || self.state() & ALIVE == 0 {
+            return None;
         }
+        // SAFETY: a header counts it, and it stays until it is received, for which `self` is
+        // borrowed.
+        Some(unsafe { &*self.reading.at().as_ptr() })
     }
 
     /// Receives messages until the sender is gone, waiting for each.
@@ -212,170 +208,230 @@ impl<T, W: Wait> Receiver<T, W> {
         TryIter(self)
     }
 
-    /// Messages that were sent and not received, those not counted that were sent quietly and not flushed. Exact while the sender
-    /// does nothing; otherwise a moment old.
+    /// Number of messages that were sent and not received. Exact while the sender does nothing;
+    /// otherwise a moment old. Looks through up to 64 cache lines.
     pub fn len(&self) -> usize {
-        let sent = &self.shared.sent;
-        let before = sent.before.load(Ordering::Acquire);
-        // SAFETY: in home, or in a chunk that the receiver has not given back: the sender tells where it is before it publishes
-        // the jump that lets the receiver leave a chunk.
-        let header = unsafe { &*sent.open.load(Ordering::Acquire) }.load(Ordering::Acquire);
-        // A record that is final and has a successor is about to be counted in `before`, or was.
-        let closing = header & !COUNT == FINAL;
-        let open = if closing { 0 } else { header & COUNT };
-        (before + u64::from(open)).saturating_sub(self.cursor.taken()) as usize
+        if self.state() & ALIVE == 0 {
+            return 0;
+        }
+        self.shared.sent().saturating_sub(self.reading.taken()) as usize
     }
 
-    /// Whether nothing is there to be received.
+    /// Returns `true` if nothing is there to be received.
     pub fn is_empty(&self) -> bool {
-        self.cursor.look_from_copy(&self.shared) != Some(Found::Message)
+        self.len() == 0
     }
 
-    /// How many messages the pipe holds at most; null if there is no limit.
+    /// Returns `true` if the pipe is bounded and full.
+    pub fn is_full(&self) -> bool {
+        self.len() as u64 >= self.shared.measures.capacity
+    }
+
+    /// Number of messages that the pipe holds at most; `None` if there is no limit.
     pub fn capacity(&self) -> Option<usize> {
         super::capacity(&self.shared)
     }
 
-    /// Whether the sender is gone. Messages may still be there.
+    /// Returns `true` if the sender is gone. Messages may still be there. In a forked child it
+    /// always is.
     pub fn is_disconnected(&self) -> bool {
-        self.shared.sender_gone.load(Ordering::Acquire)
+        let state = self.shared.state.load(Ordering::Acquire);
+        state & ALIVE == 0 || state & SENDER_GONE != 0
     }
 
-    /// The most messages that were ever under way, as far as the sender has looked; see [`super::Sender::high_water_mark`].
-    pub fn high_water_mark(&self) -> usize {
-        self.shared.high_water.load(Ordering::Relaxed) as usize
+    /// Returns `true` if this is the receiver of that sender.
+    pub fn same_channel(&self, sender: &Sender<T, W>) -> bool {
+        std::ptr::eq(&**self.shared, sender.shared())
     }
 
-    /// What the pipe's memory is used for.
+    /// Bytes of memory that the pipe holds.
     pub fn memory(&self) -> super::MemoryUse {
         super::memory_use(&self.shared)
     }
 
-    /// Frees the memory that is kept for the next burst, but for what the sender has taken to use next.
-    pub fn trim(&mut self) {
-        self.shared.spares.trim(&mut std::ptr::null_mut());
+    pub(super) fn shared(&self) -> &Shared<T> {
+        &self.shared
     }
 
-    /// Why there is nothing.
-    fn nothing(&mut self) -> TryRecvError {
-        self.tell_forgotten();
-        if self.shared.state.load(Ordering::Relaxed) & ALIVE == 0 {
-            TryRecvError::Forked
-        } else {
-            TryRecvError::Empty
-        }
-    }
-
-    /// A batch may have been forgotten, and with it to tell a sender that may be asleep.
-    fn tell_forgotten(&mut self) {
-        if self.shared.taken.load(Ordering::Relaxed) != self.cursor.taken() {
-            // A fork is found out elsewhere.
-            let _ = self.took();
-        }
-    }
-
-    /// Waits until a look finds something.
     #[inline(always)]
-    fn find(&mut self, deadline: Option<Instant>) -> Waited<Found> {
-        self.tell_due_room();
-        match self.cursor.look(&self.shared) {
-            Some(found) => Waited::Found(found),
-            None => self.wait(deadline),
+    fn state(&self) -> u32 {
+        // SAFETY: a part of what `shared` keeps alive.
+        unsafe { self.state.as_ref() }.load(Ordering::Relaxed)
+    }
+
+    /// Makes sure that there is a message; otherwise says why there is none.
+    #[inline(always)]
+    fn find(&mut self, until: impl FnOnce() -> Until) -> Option<Nothing> {
+        if self.reading.left() > 0 {
+            return None;
         }
+        let shared = &**self.shared;
+        // SAFETY: we are the receiver.
+        let stepped = shared.incoming.with_mut(|own| unsafe { &*own }.step(shared, self.reading));
+        if let Some(reading) = stepped {
+            self.reading = reading;
+            return None;
+        }
+        let (reading, nothing) = search::<T, W>(shared, self.reading, until());
+        self.reading = reading;
+        nothing
     }
 
-    /// The same where a look has found nothing. Not inlined, so that the look is fast.
-    #[inline(never)]
-    fn wait(&mut self, deadline: Option<Instant>) -> Waited<Found> {
-        self.tell_forgotten();
-        self.tell_room();
-        self.pace.lag(self.cursor.taken());
-        let (cursor, shared) = (&mut self.cursor, &*self.shared);
-        let sleeper = Sleeper { glances: self.pace.glances(), ..shared.sleeper(RECEIVER) };
-        wait::<W, _>(sleeper, deadline, by_barrier, |_| cursor.look(shared))
-    }
-
+    /// Moves a message out that is there.
     #[inline(always)]
     fn take(&mut self) -> Result<T, RecvError> {
-        let message = self.cursor.take();
-        if let Err(forked) = self.took() {
-            // It stays where it is, like all that a child finds in its copy.
-            std::mem::forget(message);
-            self.cursor.index -= 1;
-            return Err(forked);
+        // SAFETY: a header counts it, and it is moved out once: it is either counted as taken below,
+        // or stays where it is, like all that a forked child finds in its copy.
+        let message = ManuallyDrop::new(unsafe { self.reading.at().read() });
+        let taken = self.reading.taken() + 1;
+        if !self.took(taken) {
+            return Err(RecvError);
         }
-        Ok(message)
+        // After the atomic operations above, none of which then stands between this store and the
+        // load in the next receive: a loop keeps the value in a register, even where the receiver
+        // itself lies in memory.
+        self.reading.go_to(taken);
+        Ok(ManuallyDrop::into_inner(message))
     }
 
-    /// Tells the sender that messages were taken.
+    /// After a batch was taken. A fork is told by the next receive.
+    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     #[inline(always)]
-    fn took(&mut self) -> Result<(), RecvError> {
+    fn took_many(&mut self) {
+        let taken = self.reading.taken();
+        if self.took(taken) && !self.tells_each {
+            // Release: the sender may write where we have read.
+            self.shared.taken.store(taken, Ordering::Release);
+        }
+    }
+
+    /// After messages were moved out, so that `taken` were in all: tells a sender that may wait for
+    /// their room. False in a forked child.
+    #[inline(always)]
+    fn took(&self, taken: u64) -> bool {
+        if !self.tells_each {
+            return self.state() & ALIVE != 0;
+        }
         // Release: the sender may write where we have read.
-        self.shared.taken.store(self.cursor.taken(), mutate!(tell_taken, Release));
-        // Between the store above and the load below stands the barrier of a sender that goes to sleep for want of room.
+        self.shared.taken.store(taken, mutate!(tell_taken_each, Release));
+        // Between the store above and the load below stands the barrier of a sender that goes to
+        // sleep for want of room.
         mutate!(barrier_in_recv, light_barrier() => ());
-        // SAFETY: a part of what `shared` keeps alive.
-        let state = unsafe { self.state.as_ref() };
-        if state.load(Ordering::Relaxed) == ALIVE {
-            return Ok(());
-        }
-        self.attend()
-    }
-
-    /// Somebody sleeps, has left, must be fenced for, or this is a forked child.
-    #[cold]
-    fn attend(&mut self) -> Result<(), RecvError> {
-        let state = self.shared.state_after_publishing();
-        if state & ALIVE == 0 {
-            return Err(RecvError::Forked);
-        }
-        if state & SENDER_SLEEPS != 0 {
-            self.shared.wake_sender();
-        }
-        Ok(())
-    }
-
-    /// Tells the sender about its room if it is time.
-    #[inline(always)]
-    fn tell_due_room(&mut self) {
-        if self.cursor.taken() >= self.next_room {
-            // Room is never told of before `taken` counts it.
-            self.tell_forgotten();
-            self.tell_room();
-        }
-    }
-
-    fn tell_room(&mut self) {
-        // Release: as in `took`.
-        let taken = self.cursor.taken();
-        self.shared.room.store(taken, mutate!(tell_room, Release));
-        self.next_room = taken + step(&self.shared);
+        let state = self.state();
+        // The first comparison is the cheaper one, and nearly always enough.
+        state == ALIVE
+            || state & (ALIVE | SENDER_SLEEPS | MUST_FENCE) == ALIVE
+            || attend(&**self.shared)
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+/// Why there is no message.
+enum Nothing {
+    /// There may be one later, or there was none in time.
+    Yet,
+    /// There will be none.
+    Ever,
+}
+
+/// Finds a message that is out of the ordinary, or waits for it.
+#[cold]
+#[inline(never)]
+fn search<T, W: Wait>(
+    shared: &Shared<T>,
+    mut reading: Reading<T>,
+    until: Until,
+) -> (Reading<T>, Option<Nothing>) {
+    let nothing = shared.incoming.with_mut(|own| {
+        // SAFETY: we are the receiver, and nobody does so from within this call.
+        let own = unsafe { &mut *own };
+        find::<T, W>(shared, own, &mut reading, until)
+    });
+    (reading, nothing)
+}
+
+fn find<T, W: Wait>(
+    shared: &Shared<T>,
+    own: &mut Incoming<T>,
+    reading: &mut Reading<T>,
+    until: Until,
+) -> Option<Nothing> {
+    let taken = reading.taken();
+    if own.is_due(taken) {
+        tell(shared, own, taken);
+    }
+    match own.look(shared, reading) {
+        Some(Found::Message) => {
+            // As `step` does. Release: the sender may write where we have read.
+            shared.taken.store(taken, Ordering::Release);
+            return None;
+        }
+        Some(Found::Closed) => return Some(Nothing::Ever),
+        None => tell(shared, own, taken),
+    }
+    let deadline = match until {
+        Until::Deadline(deadline) => deadline,
+        Until::Now if shared.state.load(Ordering::Relaxed) & ALIVE == 0 => {
+            return Some(Nothing::Ever);
+        }
+        Until::Now => return Some(Nothing::Yet),
+    };
+    let announce = || shared.announce_receiver(taken);
+    let look = |_| own.look(shared, reading);
+    match wait::<W, _>(shared.sleeper(RECEIVER), deadline, announce, look) {
+        Waited::Found(Found::Message) => None,
+        Waited::Found(Found::Closed) | Waited::Forked => Some(Nothing::Ever),
+        Waited::Late => Some(Nothing::Yet),
+    }
+}
+
+/// Tells a sender that may wait for room, if there is news.
+fn tell<T>(shared: &Shared<T>, own: &mut Incoming<T>, taken: u64) {
+    if shared.room.load(Ordering::Relaxed) == taken && shared.taken.load(Ordering::Relaxed) == taken
+    {
+        return;
+    }
+    own.tell(shared, taken);
+    light_barrier();
+    attend(shared);
+}
+
+/// Somebody sleeps, must be fenced for, or this is a forked child: then false.
+#[cold]
+#[inline(never)]
+fn attend<T>(shared: &Shared<T>) -> bool {
+    let state = shared.state_after_publishing();
+    if state & SENDER_SLEEPS != 0 {
+        shared.wake_sender();
+    }
+    state & ALIVE != 0
+}
+
+#[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
 impl<T, W: Wait> Receiver<T, W> {
     /// Goes on as if so many messages had been sent and received.
     pub(super) fn begin_at(&mut self, count: u64) {
-        self.cursor.before = count;
-        self.shared.taken.store(count, Ordering::Relaxed);
-        self.next_room = count + step(&self.shared);
+        self.reading.begin_at(count);
+        // SAFETY: we are the receiver.
+        self.shared.incoming.with_mut(|own| unsafe { &mut *own }.tell(&self.shared, count));
     }
-}
-
-/// How many messages the receiver takes between two words about room.
-fn step<T>(shared: &Shared<T>) -> u64 {
-    (shared.measures.home / 4).max(1)
 }
 
 impl<T, W: Wait> Drop for Receiver<T, W> {
+    // Inlined, and by values, so that nothing has to be kept in memory for the sake of this.
+    #[inline(always)]
     fn drop(&mut self) {
-        self.shared.leave(self.cursor.clone());
+        // SAFETY: not used again.
+        leave(unsafe { ManuallyDrop::take(&mut self.shared) }, self.reading);
     }
+}
+
+#[inline(never)]
+fn leave<T>(shared: Arc<Shared<T>>, reading: Reading<T>) {
+    shared.leave(reading);
 }
 
 impl<T, W: Wait> fmt::Debug for Receiver<T, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver").field("taken", &self.cursor.taken()).finish_non_exhaustive()
+        f.debug_struct("Receiver").field("taken", &self.reading.taken()).finish_non_exhaustive()
     }
 }

@@ -1,91 +1,183 @@
-//! Memory that a pipe's messages pass through: the *home* ring, and *chunks* that an unbounded pipe adds when home is full.
+//! Memory that a pipe's messages pass through: a *ring*, and *chunks* for bursts.
 //!
-//! Home is small enough for most cores' own caches and is used round and round. A chunk is used once from its beginning to its
-//! end; the receiver gives it back when it has read it. So a pipe whose receiver keeps up never leaves home, and a burst costs the
-//! same per message however deep it is.
+//! A pipe begins with a small ring, which is used round and round. Where the receiver falls behind
+//! by a ring, the sender goes on in a larger one, and the receiver gives the old one back when it
+//! has read it. The largest ring of an unbounded pipe fits into most cores' own caches; behind a
+//! receiver that falls behind by more, the sender adds chunks. A chunk is used once from its
+//! beginning to its end and given back, so a burst costs the same per message however deep it is,
+//! and the ring is used again after it.
 
 use super::memory::{Geometry, Memory};
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering, boxed, free_boxed, mutate};
 
-/// Bytes of home and of a chunk where nothing says. Well beyond a first-level cache: a line that one core wants and another one has in its
-/// first-level cache comes over later than from its second-level cache, so a stream of slices in a home of 64 KiB is a quarter slower.
+/// Bytes of an unbounded pipe's largest ring and of a chunk, unless an option says otherwise.
 pub(super) const SEGMENT_BYTES: usize = 256 << 10;
-/// Frames in home and in a chunk, at least.
-const FEW_FRAMES: usize = 8;
+/// Bytes of the ring with which a pipe begins. A checker's holds two messages.
+const FIRST_BYTES: usize =
+    if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 320 } else { 4 << 10 };
+/// How many times larger the next ring is.
+const GROWTH: usize = 4;
+/// Frames of an unbounded pipe's smallest ring.
+const FEW_FRAMES: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 5 } else { 16 };
 /// Units of the longest record of a batch: a page.
 const LONGEST: usize = 64;
-
-/// How far ahead of itself the sender asks for lines: the store buffer alone covers four, which is not enough where a line takes
-/// hundreds of nanoseconds to come over.
-const AHEAD: usize = 16;
 
 /// A stretch of frames.
 pub(super) struct Segment<T> {
     pub(super) memory: Memory<T>,
     /// The segment in which the messages behind this one's go on, once this one's last header says so.
     pub(super) next: AtomicPtr<Segment<T>>,
+    /// Units in which records may lie. A chunk has a frame more, which ends it.
+    pub(super) units: usize,
+    /// Whether it is used round and round.
+    pub(super) is_ring: bool,
+    /// Units in which something may lie that looks like a header. Noted by the sender when it leaves,
+    /// for when it comes back.
+    pub(super) dirty: AtomicUsize,
 }
 
 impl<T> Segment<T> {
-    pub(super) fn new(units: usize) -> Self {
-        Segment { memory: Memory::new(units), next: AtomicPtr::new(std::ptr::null_mut()) }
+    fn new(units: usize, is_ring: bool) -> Self {
+        let end = if is_ring { 0 } else { Geometry::<T>::FRAME };
+        let memory = Memory::new(units.saturating_add(end));
+        let next = AtomicPtr::new(std::ptr::null_mut());
+        Segment { memory, next, units, is_ring, dirty: AtomicUsize::new(units) }
     }
 
-    fn bytes(units: usize) -> usize {
-        units.saturating_mul(Geometry::<T>::UNIT)
+    pub(super) fn ring(units: usize) -> *mut Self {
+        boxed(Segment::new(units, true))
+    }
+
+    /// Frees a segment. Messages in it are forgotten.
+    ///
+    /// # Safety
+    ///
+    /// It was made here, and nobody uses it any more.
+    pub(super) unsafe fn free(segment: *mut Self) {
+        // SAFETY: alive until the line below.
+        let memory = unsafe { &*segment }.memory;
+        // SAFETY: the caller gives it up.
+        unsafe { memory.free() };
+        // SAFETY: made by `boxed`, and the caller gives it up.
+        unsafe { free_boxed(segment) };
+    }
+}
+
+/// Bytes of so many units.
+pub(super) fn bytes<T>(units: usize) -> usize {
+    units.saturating_mul(Geometry::<T>::UNIT)
+}
+
+/// A ring's measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ring {
+    pub(super) units: usize,
+    /// Units of its longest record.
+    pub(super) longest: usize,
+    /// Messages that it holds.
+    pub(super) holds: u64,
+}
+
+impl Ring {
+    /// A ring of at most so many frames, or the smallest one that there is.
+    fn of_frames<T>(frames: usize) -> Self {
+        let longest = Self::longest::<T>(frames / 5);
+        let spare = Self::spare(longest);
+        let full = frames.saturating_sub(spare).max(1);
+        let holds = (full as u64).saturating_mul(Geometry::<T>::PER_FRAME as u64);
+        let units = full.saturating_add(spare).saturating_mul(Geometry::<T>::FRAME);
+        Ring { units, longest, holds }
+    }
+
+    /// A ring for so many messages.
+    fn of_messages<T>(messages: usize) -> Self {
+        let full = messages.div_ceil(Geometry::<T>::PER_FRAME);
+        let longest = Self::longest::<T>(full / 4);
+        let units = full.saturating_add(Self::spare(longest)).saturating_mul(Geometry::<T>::FRAME);
+        Ring { units, longest, holds: messages as u64 }
+    }
+
+    fn longest<T>(units: usize) -> usize {
+        if Geometry::<T>::DENSE { units.clamp(1, LONGEST) } else { 1 }
+    }
+
+    /// Frames beside those that are full of messages that count: what is left of a record that the
+    /// receiver has not finished, the frame that the sender fills, the one behind it, whose header
+    /// is cleared, and the one in which a jump may lie.
+    fn spare(longest: usize) -> usize {
+        longest + 3
     }
 }
 
 /// The measures of a pipe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measures {
-    /// Messages in home, at most.
-    pub(super) home: u64,
-    /// Units of home.
-    pub(super) home_units: usize,
-    /// Units of the longest record.
-    pub(super) longest: usize,
-    /// Units of a chunk without the one that ends it; 0 for a bounded pipe.
+    /// Messages that it holds; enormous where there is no limit.
+    pub(super) capacity: u64,
+    pub(super) first: Ring,
+    pub(super) largest: Ring,
+    /// Units of a chunk without the frame that ends it; 0 for a bounded pipe.
     pub(super) chunk_units: usize,
-    /// How many units ahead of itself the sender asks for lines; 0 where home is too small for that.
-    pub(super) ahead: usize,
 }
 
 impl Measures {
     /// For at most so many messages.
     pub(super) fn bounded<T>(capacity: usize) -> Self {
-        let frames = capacity.div_ceil(Geometry::<T>::PER_FRAME);
-        let longest = if Geometry::<T>::DENSE { (frames / 4).clamp(1, LONGEST) } else { 1 };
-        let ahead = if frames < AHEAD || cfg!(any(loom, shuttle)) { 0 } else { AHEAD };
-        // Beside the messages that count, home holds what is left of a record that the receiver has not finished, the frame
-        // that the sender fills, and the one behind it, whose header is already zero. And lines that the sender asks for: if the
-        // receiver had to read them yet, they would go back and forth.
-        let spare = longest + 3 + if ahead == 0 { 0 } else { ahead + longest };
-        let home_units = frames.saturating_add(spare).saturating_mul(Geometry::<T>::FRAME);
-        Measures { home: capacity as u64, home_units, longest, chunk_units: 0, ahead }
+        let largest = Ring::of_messages::<T>(capacity);
+        Measures {
+            capacity: capacity as u64,
+            first: Self::first::<T>(largest),
+            largest,
+            chunk_units: 0,
+        }
     }
 
-    /// For any number, with so many bytes in home and in each chunk.
+    /// For any number, with so many bytes in the largest ring and in each chunk.
     pub(super) fn unbounded<T>(bytes: usize) -> Self {
-        if cfg!(any(loom, shuttle)) {
-            return Measures { chunk_units: 2, ..Self::bounded::<T>(2) };
+        let capacity = u64::MAX >> 3;
+        if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
+            let ring = Ring::of_messages::<T>(2);
+            return Measures { capacity, first: ring, largest: ring, chunk_units: 2 };
         }
-        let frames = (bytes / Segment::<T>::bytes(Geometry::<T>::FRAME)).max(FEW_FRAMES);
+        let frame_bytes = self::bytes::<T>(Geometry::<T>::FRAME);
+        let frames = (bytes / frame_bytes).max(FEW_FRAMES);
+        let largest = Ring::of_frames::<T>(frames);
         let chunk_units = frames * Geometry::<T>::FRAME;
-        Measures { chunk_units, ..Self::bounded::<T>(frames * Geometry::<T>::PER_FRAME) }
+        Measures { capacity, first: Self::first::<T>(largest), largest, chunk_units }
+    }
+
+    /// The same with nothing but the largest ring.
+    pub(super) fn at_once(self) -> Self {
+        Measures { first: self.largest, ..self }
+    }
+
+    fn first<T>(largest: Ring) -> Ring {
+        let frames = (FIRST_BYTES / bytes::<T>(Geometry::<T>::FRAME)).max(FEW_FRAMES);
+        Self::no_larger(Ring::of_frames::<T>(frames), largest)
+    }
+
+    /// The ring that comes behind one of so many units.
+    pub(super) fn next<T>(&self, units: usize) -> Ring {
+        let frames = units.saturating_mul(GROWTH) / Geometry::<T>::FRAME;
+        Self::no_larger(Ring::of_frames::<T>(frames), self.largest)
+    }
+
+    fn no_larger(ring: Ring, largest: Ring) -> Ring {
+        if ring.units >= largest.units || ring.holds >= largest.holds { largest } else { ring }
     }
 }
 
 /// Chunks that are not in use: the receiver puts them here, the sender takes them.
 pub(super) struct Spares<T> {
-    /// A list through `next`. The receiver pushes, the sender takes the whole list, so there is no ABA.
+    /// A list through `next`. The receiver pushes, the sender takes the whole list, so there is no
+    /// ABA.
     list: AtomicPtr<Segment<T>>,
     /// Chunks in the list, and in the one that the sender has taken from it.
     kept: AtomicUsize,
     /// Chunks that exist.
     chunks: AtomicUsize,
-    /// No more chunks than this are kept.
-    limit: AtomicUsize,
+    /// Most chunks that are kept.
+    limit: usize,
     chunk_units: usize,
 }
 
@@ -95,19 +187,14 @@ impl<T> Spares<T> {
             list: AtomicPtr::new(std::ptr::null_mut()),
             kept: AtomicUsize::new(0),
             chunks: AtomicUsize::new(0),
-            limit: AtomicUsize::new(0),
+            limit: 0,
             chunk_units,
         };
-        spares.retain(retain_bytes);
-        spares
+        Spares { limit: retain_bytes / spares.chunk_bytes().max(1), ..spares }
     }
 
-    pub(super) fn chunk_bytes(&self) -> usize {
-        Segment::<T>::bytes(self.chunk_units + Geometry::<T>::FRAME)
-    }
-
-    pub(super) fn retain(&self, bytes: usize) {
-        self.limit.store(bytes / self.chunk_bytes().max(1), Ordering::Relaxed);
+    fn chunk_bytes(&self) -> usize {
+        bytes::<T>(self.chunk_units + Geometry::<T>::FRAME)
     }
 
     pub(super) fn kept_bytes(&self) -> usize {
@@ -127,11 +214,11 @@ impl<T> Spares<T> {
         }
         if own.is_null() {
             self.chunks.fetch_add(1, Ordering::Relaxed);
-            return boxed(Segment::new(self.chunk_units + Geometry::<T>::FRAME));
+            return boxed(Segment::new(self.chunk_units, false));
         }
         let chunk = *own;
         self.kept.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: chunks in the list are alive and belong to whoever took the list.
+        // SAFETY: chunks in the list are alive and belong to the end that took the list.
         *own = unsafe { &*chunk }.next.load(Ordering::Relaxed);
         chunk
     }
@@ -142,7 +229,7 @@ impl<T> Spares<T> {
     ///
     /// The chunk came from [`Spares::take`], and neither end uses it any more.
     pub(super) unsafe fn give(&self, chunk: *mut Segment<T>) {
-        if self.kept.load(Ordering::Relaxed) >= self.limit.load(Ordering::Relaxed) {
+        if self.kept.load(Ordering::Relaxed) >= self.limit {
             // SAFETY: the caller's promise.
             unsafe { self.free(chunk) };
             return;
@@ -153,25 +240,20 @@ impl<T> Spares<T> {
             // SAFETY: the chunk is alive and still ours.
             unsafe { &*chunk }.next.store(head, Ordering::Relaxed);
             // Release: the sender will write where we have read.
-            match self.list.compare_exchange_weak(
-                head,
-                chunk,
-                mutate!(give_spare, Release),
-                Ordering::Relaxed,
-            ) {
+            let order = mutate!(give_spare, Release);
+            match self.list.compare_exchange_weak(head, chunk, order, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(other) => head = other,
             }
         }
     }
 
-    /// Frees what is kept, and the caller's own list.
-    pub(super) fn trim(&self, own: &mut *mut Segment<T>) {
-        // Acquire: as in `take`.
-        let list = self.list.swap(std::ptr::null_mut(), mutate!(trim_spare, Acquire));
-        for mut list in [list, std::mem::replace(own, std::ptr::null_mut())] {
+    /// Frees what is kept, and the caller's own list. Both ends are gone.
+    pub(super) fn free_all(&self, own: *mut Segment<T>) {
+        let list = self.list.swap(std::ptr::null_mut(), Ordering::Acquire);
+        for mut list in [list, own] {
             while !list.is_null() {
-                // SAFETY: chunks in a list are alive and belong to whoever took the list.
+                // SAFETY: chunks in a list are alive and belong to the end that took the list.
                 let next = unsafe { &*list }.next.load(Ordering::Relaxed);
                 self.kept.fetch_sub(1, Ordering::Relaxed);
                 // SAFETY: taken out of the list, so nobody else knows of it.
@@ -186,11 +268,38 @@ impl<T> Spares<T> {
     /// The chunk came from [`Spares::take`], and nobody uses it any more.
     pub(super) unsafe fn free(&self, chunk: *mut Segment<T>) {
         self.chunks.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: alive until the line below.
-        let memory = unsafe { &*chunk }.memory;
-        // SAFETY: the caller gives it up.
-        unsafe { memory.free() };
-        // SAFETY: `take` made it so, and the caller gives it up.
-        unsafe { free_boxed(chunk) };
+        // SAFETY: the caller's promise.
+        unsafe { Segment::free(chunk) };
+    }
+}
+
+#[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_begins_small_and_grows_to_what_was_asked_for() {
+        let measures = Measures::unbounded::<u64>(SEGMENT_BYTES);
+        let mut ring = measures.first;
+        assert!(bytes::<u64>(ring.units) <= FIRST_BYTES);
+        let mut steps = 0;
+        while ring != measures.largest {
+            let next = measures.next::<u64>(ring.units);
+            assert!(next.units > ring.units && next.holds > ring.holds);
+            ring = next;
+            steps += 1;
+        }
+        assert_eq!((steps, bytes::<u64>(ring.units)), (3, SEGMENT_BYTES));
+    }
+
+    #[test]
+    fn the_largest_ring_of_a_bounded_pipe_holds_its_capacity() {
+        for capacity in [1, 2, 7, 8, 100, 1024, 1 << 20, usize::MAX / 2, usize::MAX] {
+            let measures = Measures::bounded::<u64>(capacity);
+            assert_eq!(measures.largest.holds, capacity as u64);
+            assert!(measures.first.units <= measures.largest.units);
+        }
+        assert!(bytes::<()>(Measures::bounded::<()>(1 << 30).largest.units) < 2 << 20);
+        assert_eq!(bytes::<u64>(Measures::bounded::<u64>(1).first.units), 5 * 64);
     }
 }

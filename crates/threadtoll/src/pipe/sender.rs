@@ -1,429 +1,327 @@
 //! The end that sends.
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 mod claim;
-mod record;
-mod room;
+mod slice;
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
 use std::time::Duration;
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 pub use claim::Claim;
-use room::{MARK_STEP, NoRoom, Until};
 
-use super::memory::{CLOSED, FINAL, Frame, Geometry, Memory};
-use super::segment::Segment;
+use super::outgoing::{NoRoom, Outgoing, Writing};
+use super::receiver::Receiver;
 use super::shared::{ALIVE, RECEIVER_GONE, RECEIVER_SLEEPS, Shared};
 use crate::error::{SendError, SendTimeoutError, TrySendError};
 use crate::sync::{Arc, AtomicU32, Instant, Ordering, light_barrier, mutate};
-use crate::wait::{Adaptive, Wait};
+use crate::unwound::Unwound;
+use crate::wait::{Adaptive, Until, Wait};
 
-/// The sending end of a pipe. Dropping it disconnects: the receiver gets what was sent, then learns that it was all.
+/// The sending end of a pipe. Dropping it disconnects: the receiver gets what was sent, then learns
+/// that it was all.
 #[repr(align(128))]
 pub struct Sender<T, W: Wait = Adaptive> {
-    memory: Memory<T>,
-    /// The frame that is being filled…
-    frame: Frame<T>,
-    /// …and where it is in the memory.
-    unit: usize,
-    /// Messages in it, those included that were sent quietly.
-    filled: usize,
-    /// Messages that may be in it before something must be looked after: the frame is full then, or there may be no room.
-    allowed: usize,
-    /// Messages in the records before it.
-    before: u64,
-    /// Messages that may be sent in all before something must be looked after.
-    limit: u64,
-    /// What the receiver is known to have taken.
-    seen: u64,
-    /// Where home begins anew: its units. A chunk never does.
-    wrap: usize,
-    /// The unit that only ends a chunk. Home has none.
-    last: usize,
-    at_home: bool,
-    /// How many units ahead of itself it asks for lines. Where that is 0, it asks for the one at which it is.
-    ahead: usize,
-    segment: *mut Segment<T>,
-    /// Where sending goes on in home.
-    home_unit: usize,
-    /// What was sent when home was left.
-    home_left: u64,
-    /// Chunks taken from the spares.
-    spares: *mut Segment<T>,
-    /// The mark that the number of messages under way has not passed, as far as is known.
-    high: u64,
-    on_high: Option<Box<dyn FnMut(usize) + Send>>,
+    /// Never lent to anything that is not inlined, so that a loop around `send` has it in registers.
+    writing: Writing<T>,
     /// The word of `shared`, so that a send finds it in one step.
     state: NonNull<AtomicU32>,
-    shared: Arc<Shared<T>>,
+    shared: ManuallyDrop<Arc<Shared<T>>>,
     _wait: PhantomData<W>,
 }
 
-// SAFETY: the only sender of values that may be sent to other threads; its pointers lead into memory that `shared` keeps alive,
-// or to chunks that it owns.
+// SAFETY: the only sender of values that may be sent to other threads; its pointers lead into memory
+// that `shared` keeps alive, or to chunks that it owns.
 unsafe impl<T: Send, W: Wait> Send for Sender<T, W> {}
+impl<T, W: Wait> UnwindSafe for Sender<T, W> {}
+impl<T, W: Wait> RefUnwindSafe for Sender<T, W> {}
 
 impl<T, W: Wait> Sender<T, W> {
-    pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
-        let mut sender = Sender {
-            memory: shared.home.memory,
-            frame: shared.home.memory.frame(0),
-            unit: 0,
-            filled: 0,
-            allowed: 0,
-            before: 0,
-            limit: 0,
-            seen: 0,
-            ahead: shared.measures.ahead,
-            wrap: shared.measures.home_units,
-            last: usize::MAX,
-            at_home: true,
-            segment: std::ptr::from_ref(&shared.home).cast_mut(),
-            home_unit: 0,
-            home_left: 0,
-            spares: std::ptr::null_mut(),
-            high: MARK_STEP,
-            on_high: None,
-            state: NonNull::from(&*shared.state),
-            shared,
-            _wait: PhantomData,
-        };
-        sender.set_limit();
-        sender
+    pub(super) fn new(shared: Arc<Shared<T>>, writing: Writing<T>) -> Self {
+        let state = NonNull::from(&*shared.state);
+        Sender { writing, state, shared: ManuallyDrop::new(shared), _wait: PhantomData }
     }
 
     /// Sends a message, and wakes the receiver if it sleeps.
     ///
-    /// Waits for room if the pipe is bounded and full. An unbounded pipe never makes its sender wait, and takes every message
-    /// while the receiver lives.
+    /// Waits for room if the pipe is bounded and full. An unbounded pipe never makes its sender wait,
+    /// and takes every message while the receiver lives.
     ///
     /// # Errors
     ///
-    /// If the receiver is gone; in a forked child.
-    #[inline]
+    /// If the receiver is gone: the message comes back.
+    #[inline(always)]
     pub fn send(&mut self, message: T) -> Result<(), SendError<T>> {
-        if self.filled == self.allowed
-            && let Err(no_room) = self.make_room(Until::Deadline(None))
-        {
-            return Err(match no_room {
-                NoRoom::Forked => SendError::Forked(message),
-                NoRoom::Full | NoRoom::Disconnected => SendError::Disconnected(message),
-            });
+        match self.find_room(|| Until::Deadline(None)) {
+            None => self.push(message),
+            Some(_) => Err(SendError(message)),
         }
-        self.push(message)
     }
 
     /// Sends a message if there is room for it.
     ///
     /// # Errors
     ///
-    /// If the pipe is bounded and full; if the receiver is gone; in a forked child.
+    /// If the pipe is bounded and full; if the receiver is gone.
     #[inline]
     pub fn try_send(&mut self, message: T) -> Result<(), TrySendError<T>> {
-        if self.filled == self.allowed
-            && let Err(no_room) = self.make_room(Until::Now)
-        {
-            return Err(match no_room {
-                NoRoom::Full => TrySendError::Full(message),
-                NoRoom::Disconnected => TrySendError::Disconnected(message),
-                NoRoom::Forked => TrySendError::Forked(message),
-            });
+        match self.find_room(|| Until::Now) {
+            None => Ok(self.push(message)?),
+            Some(NoRoom::Full) => Err(TrySendError::Full(message)),
+            Some(NoRoom::Disconnected) => Err(TrySendError::Disconnected(message)),
         }
-        Ok(self.push(message)?)
     }
 
     /// Sends a message, waiting for room for at most `timeout`.
     ///
     /// # Errors
     ///
-    /// If there was no room in time; if the receiver is gone; in a forked child.
-    pub fn send_timeout(&mut self, message: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
-        if self.filled == self.allowed {
-            // A time that no clock will ever show is no limit.
-            let until = Until::Deadline(Instant::now().checked_add(timeout));
-            if let Err(no_room) = self.make_room(until) {
-                return Err(match no_room {
-                    NoRoom::Full => SendTimeoutError::Timeout(message),
-                    NoRoom::Disconnected => SendTimeoutError::Disconnected(message),
-                    NoRoom::Forked => SendTimeoutError::Forked(message),
-                });
-            }
-        }
-        Ok(self.push(message)?)
+    /// If there was no room in time; if the receiver is gone.
+    pub fn send_timeout(
+        &mut self,
+        message: T,
+        timeout: Duration,
+    ) -> Result<(), SendTimeoutError<T>> {
+        // A time that no clock will ever show is no limit.
+        self.send_until(message, || Instant::now().checked_add(timeout))
     }
 
-    /// Puts a message into the pipe without telling the receiver: it may stay unseen until [`Sender::flush`], the next message
-    /// that is not quiet, or the end of the sender. Many small messages go over at the price of few.
-    ///
-    /// Waits for room like [`Sender::send`]; what is there is flushed before that.
+    /// Sends a message, waiting for room until `deadline` at the latest.
     ///
     /// # Errors
     ///
-    /// If the receiver was found gone; in a forked child. Where that is found only later, the message is dropped.
-    #[inline]
-    pub fn send_quiet(&mut self, message: T) -> Result<(), SendError<T>> {
-        if self.filled == self.allowed
-            && let Err(no_room) = self.make_room(Until::Deadline(None))
-        {
-            return Err(match no_room {
-                NoRoom::Forked => SendError::Forked(message),
-                NoRoom::Full | NoRoom::Disconnected => SendError::Disconnected(message),
-            });
-        }
-        self.put(message);
-        if self.filled == Geometry::<T>::PER_FRAME {
-            self.publish();
-        }
-        Ok(())
+    /// If there was no room in time; if the receiver is gone.
+    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
+    pub fn send_deadline(
+        &mut self,
+        message: T,
+        deadline: Instant,
+    ) -> Result<(), SendTimeoutError<T>> {
+        self.send_until(message, || Some(deadline))
     }
 
-    /// Lets the receiver see what was sent quietly, and wakes it if it sleeps.
-    pub fn flush(&mut self) {
-        self.publish_quiet();
-        mutate!(barrier_in_flush, light_barrier() => ());
-        if self.shared.state.load(Ordering::Relaxed) != ALIVE {
-            self.attend_quietly();
-        }
-    }
-
-    /// Sends all of them, waiting for room where there is none. The receiver can take them as slices.
-    ///
-    /// # Errors
-    ///
-    /// If the receiver is gone, with the number of messages that were sent before that was found.
-    pub fn send_slice(&mut self, messages: &[T]) -> Result<(), SendError<usize>>
-    where
-        T: Copy,
-    {
-        let mut rest = messages;
-        while !rest.is_empty() {
-            if self.filled == self.allowed
-                && let Err(no_room) = self.make_room(Until::Deadline(None))
-            {
-                let sent = messages.len() - rest.len();
-                return Err(match no_room {
-                    NoRoom::Forked => SendError::Forked(sent),
-                    NoRoom::Full | NoRoom::Disconnected => SendError::Disconnected(sent),
-                });
-            }
-            let count = self.put_slice(rest);
-            rest = &rest[count..];
-        }
-        self.flush();
-        let state = self.shared.state.load(Ordering::Relaxed);
-        if state & ALIVE == 0 {
-            Err(SendError::Forked(messages.len()))
-        } else if state & RECEIVER_GONE != 0 {
-            Err(SendError::Disconnected(messages.len()))
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Copies as many messages as fit into one record, and publishes them. There is room for at least one.
     #[inline(always)]
-    fn put_slice(&mut self, messages: &[T]) -> usize
-    where
-        T: Copy,
-    {
-        let wanted = messages.len().min(self.room());
-        let long = self.long_record(wanted);
-        let count = long.map_or(wanted.min(Geometry::<T>::PER_FRAME - self.filled), |(count, _)| count);
-        // SAFETY: so many messages fit into what is left of the record, all of it free, and the slice is not in the pipe.
-        unsafe { self.frame.copy(self.filled, messages.as_ptr(), count) };
-        self.filled += count;
-        match long {
-            Some((_, units)) => self.close_long_record(units),
-            None => self.publish(),
+    fn send_until(
+        &mut self,
+        message: T,
+        deadline: impl FnOnce() -> Option<Instant>,
+    ) -> Result<(), SendTimeoutError<T>> {
+        match self.find_room(|| Until::Deadline(deadline())) {
+            None => Ok(self.push(message)?),
+            Some(NoRoom::Full) => Err(SendTimeoutError::Timeout(message)),
+            Some(NoRoom::Disconnected) => Err(SendTimeoutError::Disconnected(message)),
         }
-        count
     }
 
-    /// Sends all that an iterator gives, waiting for room where there is none.
+    /// Sends all that an iterator gives, one by one, waiting for room where there is none.
     ///
-    /// Returns how many they were. If the iterator panics, those that it gave before are sent.
+    /// Returns the number of messages. If the iterator panics, those that it gave before are sent.
     ///
     /// # Errors
     ///
-    /// If the receiver is found gone: the message that was not sent; others may be left in the iterator, if it was lent.
-    pub fn send_all(&mut self, messages: impl IntoIterator<Item = T>) -> Result<usize, SendError<T>> {
+    /// If the receiver is found gone: the message that was not sent; others may be left in the
+    /// iterator, if it was lent.
+    pub fn send_all(
+        &mut self,
+        messages: impl IntoIterator<Item = T>,
+    ) -> Result<usize, SendError<T>> {
         let mut sent = 0;
         for message in messages {
-            // Not quietly: the iterator may take its time, and nobody should wait for its next message to see this one.
             self.send(message)?;
             sent += 1;
         }
         Ok(sent)
     }
 
-    /// Messages that were sent and not received, quiet ones included. Exact while the receiver does nothing.
+    /// Number of messages that were sent and not received. Exact while the receiver does nothing; in
+    /// an unbounded pipe it may count messages that were just received: those of a cache line, or of a
+    /// page that was sent as a slice.
     pub fn len(&self) -> usize {
-        (self.sent() - self.shared.taken.load(Ordering::Acquire)) as usize
+        let taken = self.shared.taken.load(Ordering::Acquire);
+        self.writing.sent().saturating_sub(taken) as usize
     }
 
-    /// Whether everything was received.
+    /// Returns `true` if everything was received.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many messages the pipe holds at most; null if there is no limit.
+    /// Returns `true` if the pipe is bounded and full.
+    pub fn is_full(&self) -> bool {
+        self.len() as u64 >= self.shared.measures.capacity
+    }
+
+    /// Number of messages that the pipe holds at most; `None` if there is no limit.
     pub fn capacity(&self) -> Option<usize> {
         super::capacity(&self.shared)
     }
 
-    /// Whether the receiver is gone.
+    /// Returns `true` if the receiver is gone. In a forked child it always is.
     pub fn is_disconnected(&self) -> bool {
-        self.shared.state.load(Ordering::Acquire) & RECEIVER_GONE != 0
+        let state = self.shared.state.load(Ordering::Acquire);
+        state & ALIVE == 0 || state & RECEIVER_GONE != 0
     }
 
-    /// The most messages that were ever under way, as far as the sender has looked: it looks when they may have become 512, or a
-    /// sixteenth, more than it knew of, and now.
-    pub fn high_water_mark(&mut self) -> usize {
-        self.refresh(true);
-        self.shared.high_water.load(Ordering::Relaxed) as usize
+    /// Returns `true` if this is the sender of that receiver.
+    pub fn same_channel(&self, receiver: &Receiver<T, W>) -> bool {
+        std::ptr::eq(&**self.shared, receiver.shared())
     }
 
-    /// Calls `callback` from within a send whenever the high-water mark is found to have risen, with its new value.
-    pub fn on_high_water(&mut self, callback: impl FnMut(usize) + Send + 'static) {
-        self.on_high = Some(Box::new(callback));
-    }
-
-    /// What the pipe's memory is used for.
+    /// Bytes of memory that the pipe holds.
     pub fn memory(&self) -> super::MemoryUse {
         super::memory_use(&self.shared)
     }
 
-    /// Frees the memory that is kept for the next burst.
-    pub fn trim(&mut self) {
-        self.shared.spares.trim(&mut self.spares);
+    pub(super) fn shared(&self) -> &Shared<T> {
+        &self.shared
     }
 
+    /// Makes sure that there is room for a message; otherwise says why there is none.
     #[inline(always)]
-    fn sent(&self) -> u64 {
-        self.before + self.filled as u64
-    }
-
-    /// Messages that may be sent before something must be looked after.
-    #[inline(always)]
-    fn room(&self) -> usize {
-        usize::try_from(self.limit - self.sent()).unwrap_or(usize::MAX)
+    fn find_room(&mut self, until: impl FnOnce() -> Until) -> Option<NoRoom> {
+        if self.writing.left() > 0 {
+            return None;
+        }
+        let shared = &**self.shared;
+        // SAFETY: we are the sender.
+        let stepped = shared.outgoing.with_mut(|own| unsafe { &*own }.step(self.writing));
+        if let Some(writing) = stepped {
+            self.writing = writing;
+            return None;
+        }
+        let (writing, no_room) = make_room::<T, W>(shared, self.writing, until());
+        self.writing = writing;
+        no_room
     }
 
     /// Moves a message in, publishes it and looks whether anybody sleeps or has left.
     #[inline(always)]
     fn push(&mut self, message: T) -> Result<(), SendError<T>> {
-        let (frame, index) = (self.frame, self.filled);
-        debug_assert!(index < self.allowed);
         // SAFETY: we are the sender, and there is room, so the place is free.
-        unsafe { frame.write(index, message) };
-        self.filled = self.show(frame, index + 1);
-        // The receiver that is about to sleep stores its bit, makes us execute a barrier here, and looks for our message. Without
-        // this, the compiler might load before it stores.
-        mutate!(barrier_in_send, light_barrier() => ());
-        if self.undisturbed() {
+        unsafe { self.writing.at().write(message) };
+        let sent = self.writing.publish(1);
+        let undisturbed = self.is_undisturbed();
+        // After the atomic operations above, none of which then stands between this store and the
+        // load in the next send: a loop keeps the value in a register, even where the sender itself
+        // lies in memory.
+        self.writing.go_to(sent);
+        if undisturbed {
             return Ok(());
         }
-        self.attend(frame, index)
+        let (writing, handed_back) = attend(&**self.shared, self.writing);
+        self.writing = writing;
+        handed_back.map_or(Ok(()), |message| Err(SendError(message)))
     }
 
-    /// Whether nobody sleeps or has left, nothing must be fenced for, and this is no forked child.
+    /// After something was published: whether nobody sleeps or has left, nothing must be fenced for,
+    /// and this is no forked child.
     #[inline(always)]
-    fn undisturbed(&self) -> bool {
+    fn is_undisturbed(&self) -> bool {
+        // The receiver that is about to sleep or leave stores its bit, makes us execute a barrier
+        // here, and looks for our message. Without this, the compiler might load before it stores.
+        mutate!(barrier_in_send, light_barrier() => ());
         // SAFETY: a part of what `shared` keeps alive.
         let state = unsafe { self.state.as_ref() };
-        // Relaxed: whatever else the word says is looked at again in `attend`.
+        // Relaxed: what the word says beyond that is looked at again in the slow path.
         state.load(Ordering::Relaxed) == ALIVE
-    }
-
-    /// Moves a message in. There is room.
-    #[inline(always)]
-    fn put(&mut self, message: T) {
-        debug_assert!(self.filled < self.allowed);
-        // SAFETY: we are the sender, and there is room, so the place is free.
-        unsafe { self.frame.write(self.filled, message) };
-        self.filled += 1;
-    }
-
-    /// After a message was published: somebody sleeps, has left, must be fenced for, or this is a forked child.
-    #[cold]
-    #[inline(never)]
-    fn attend(&mut self, frame: Frame<T>, index: usize) -> Result<(), SendError<T>> {
-        let state = self.shared.state_after_publishing();
-        if state & ALIVE == 0 {
-            return Err(SendError::Forked(self.take_back(frame, index)));
-        }
-        if state & RECEIVER_GONE != 0 {
-            // The receiver may have dropped the message before it stopped looking; `taken` says how far it came.
-            if self.shared.sent_late()
-                && mutate!(not_taken, self.shared.taken.load(Ordering::Relaxed) < self.sent() => true)
-            {
-                return Err(SendError::Disconnected(self.take_back(frame, index)));
-            }
-        } else if state & RECEIVER_SLEEPS != 0 {
-            self.shared.wake_receiver();
-        }
-        Ok(())
-    }
-
-    /// The same after messages that are not given back.
-    #[cold]
-    fn attend_quietly(&self) {
-        let state = self.shared.state_after_publishing();
-        if state & RECEIVER_GONE != 0 {
-            // Either the receiver drops them, or the end of the pipe does.
-            self.shared.sent_late();
-        } else if state & RECEIVER_SLEEPS != 0 {
-            self.shared.wake_receiver();
-        }
-    }
-
-    /// Undoes the last message, which lies here. Nobody reads any more.
-    fn take_back(&mut self, frame: Frame<T>, index: usize) -> T {
-        if self.filled == 0 {
-            // It was the last one of its frame, which has been left since.
-            self.before -= index as u64 + 1;
-            let behind = if self.unit == 0 { self.wrap } else { self.unit };
-            self.unit = behind - Geometry::<T>::FRAME;
-            self.frame = frame;
-        }
-        // SAFETY: the record in which the message lies begins here.
-        unsafe { frame.header() }.store(index as u32, Ordering::Relaxed);
-        self.filled = index;
-        self.allow();
-        // SAFETY: just written here by us, and the header no longer counts it.
-        unsafe { frame.read(index) }
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+/// Finds room out of the ordinary.
+#[cold]
+#[inline(never)]
+fn make_room<T, W: Wait>(
+    shared: &Shared<T>,
+    mut writing: Writing<T>,
+    until: Until,
+) -> (Writing<T>, Option<NoRoom>) {
+    let no_room = outgoing(shared, |own| own.make_room::<W>(shared, &mut writing, until).err());
+    (writing, no_room)
+}
+
+/// Lends what the sender alone uses. The caller is the sender.
+fn outgoing<T, R>(shared: &Shared<T>, body: impl FnOnce(&mut Outgoing<T>) -> R) -> R {
+    // SAFETY: we are the sender, and no caller does so from within another such call.
+    shared.outgoing.with_mut(|own| body(unsafe { &mut *own }))
+}
+
+/// After a message was published: somebody sleeps, has left, must be fenced for, or this is a forked
+/// child. Hands the message back if nobody will take it.
+#[cold]
+#[inline(never)]
+fn attend<T>(shared: &Shared<T>, mut writing: Writing<T>) -> (Writing<T>, Option<T>) {
+    let state = shared.state_after_publishing();
+    let mut handed_back = None;
+    if state & ALIVE == 0 {
+        handed_back = Some(writing.take_back());
+    } else if state & RECEIVER_GONE != 0 {
+        // The receiver may have dropped the message before it stopped looking; `taken` says how far
+        // it came.
+        let drained = shared.sent_late();
+        let taken = shared.taken.load(Ordering::Relaxed);
+        if drained && mutate!(not_taken, taken < writing.sent() => true) {
+            handed_back = Some(writing.take_back());
+        }
+    } else if state & RECEIVER_SLEEPS != 0 {
+        shared.wake_receiver();
+    }
+    (writing, handed_back)
+}
+
+/// The same after messages that are not handed back. Returns the number of messages, of all that were
+/// sent, that nobody has taken and that were dropped here.
+#[cold]
+#[inline(never)]
+fn attend_to_many<T>(shared: &Shared<T>, sent: u64) -> u64 {
+    let state = shared.state_after_publishing();
+    if state & ALIVE == 0 {
+        return sent;
+    }
+    if state & RECEIVER_GONE != 0 {
+        if !shared.sent_late() {
+            return 0;
+        }
+        let mut unwound = Unwound::default();
+        let taken = shared.drop_rest(&mut unwound);
+        unwound.resume();
+        return sent.saturating_sub(taken);
+    }
+    if state & RECEIVER_SLEEPS != 0 {
+        shared.wake_receiver();
+    }
+    0
+}
+
+#[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
 impl<T, W: Wait> Sender<T, W> {
     /// Goes on as if so many messages had been sent and received.
     pub(super) fn begin_at(&mut self, count: u64) {
-        (self.before, self.seen) = (count, count);
-        self.shared.room.store(count, Ordering::Relaxed);
-        self.tell_progress();
-        self.set_limit();
+        let mut writing = self.writing;
+        outgoing(&self.shared, |own| own.begin_at(&self.shared, &mut writing, count));
+        self.writing = writing;
     }
 }
 
 impl<T, W: Wait> Drop for Sender<T, W> {
+    // Inlined, and by values, so that nothing has to be kept in memory for the sake of this.
+    #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: the frame that is open begins here.
-        let header = unsafe { self.frame.header() };
-        self.shared.sender_gone.store(true, Ordering::Release);
-        // Release: as in `show`.
-        header.store(self.filled as u32 | FINAL | CLOSED, Ordering::Release);
-        mutate!(barrier_in_close, light_barrier() => ());
-        mutate!(wake_in_close, self.attend_quietly() => ());
-        self.shared.spares.trim(&mut self.spares);
+        // SAFETY: not used again.
+        close(unsafe { ManuallyDrop::take(&mut self.shared) }, self.writing);
     }
+}
+
+#[inline(never)]
+fn close<T>(shared: Arc<Shared<T>>, writing: Writing<T>) {
+    shared.close(writing);
 }
 
 impl<T, W: Wait> fmt::Debug for Sender<T, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sender").field("sent", &self.sent()).finish_non_exhaustive()
+        f.debug_struct("Sender").field("sent", &self.writing.sent()).finish_non_exhaustive()
     }
 }

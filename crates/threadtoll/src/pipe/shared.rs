@@ -1,100 +1,144 @@
 //! What both ends of a pipe share, and the agreement on who drops what when one of them leaves.
+//!
+//! | bit of the state | set by | meaning |
+//! |---|---|---|
+//! | `ALIVE` | birth | always set, so that 0 means a forked child |
+//! | `RECEIVER_SLEEPS`, `SENDER_SLEEPS` | that end; cleared by the other one, or by itself | it sleeps, or is about to |
+//! | `RECEIVER_GONE` | receiver | it has left, and drops what it finds |
+//! | `SENT_LATE` | sender; cleared by the receiver | it has sent something after that |
+//! | `DRAINED` | receiver | it has left, and looks at nothing any more |
+//! | `SENDER_GONE` | sender | it has left; everything that it sent is there |
+//! | `MUST_FENCE` | birth | whoever publishes must fence before it looks at this word |
+//! | `UNSENT` | birth; cleared by the sender | nothing was ever sent |
+//! | `ONE_LEASE` | birth; cleared by the sender | no more was sent than the pipe holds |
+//!
+//! **Leaving and sending.** `send` stores a header and then looks at the state; a receiver that leaves
+//! sets its bit and then looks at the headers. Both could miss each other, and the message would lie
+//! there until the sender goes: with it the reply channel that it may carry, and whoever waits for
+//! the reply. So the receiver executes the barrier that `send` leaves out
+//! ([`crate::sync::heavy_barrier`]) between its bit and its look. Nobody pays for that who need not:
+//! there is no barrier where messages have no destructor, where the sender has left, and where its
+//! next send begins with a read-modify-write of the state ([`Shared::is_idle`]).
+//! Where the kernel refuses the barrier, the receiver waits for a millisecond and looks again.
+//!
+//! A sender that finds `RECEIVER_GONE` after it has published sets `SENT_LATE`. If `DRAINED` was not
+//! set, the receiver looks again and drops the message. If it was, the receiver touches nothing any
+//! more, `taken` is final, and what it does not count is the sender's: it takes a message back, or
+//! drops what cannot be handed back.
 
-use super::cursor::Cursor;
-use super::memory::{CLOSED, Geometry};
+use super::incoming::{Incoming, Reading};
+use super::memory::{CLOSED, Frame, Geometry, Header, count};
+use super::outgoing::{Outgoing, Writing};
 use super::segment::{Measures, Segment, Spares};
 use crate::sync::{
-    self, Alone, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Kept, Ordering, UnsafeCell, fence, mutate,
+    self, Alone, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Kept, Ordering, UnsafeCell, fence,
+    mutate,
 };
 use crate::unwound::Unwound;
-use crate::wait::{Meeting, Sleeper, Wait};
+use crate::wait::{Announced, Meeting, Sleeper, Wait, by_barrier};
 
-/// The pipe lives: always set, so that 0 means a forked child.
 pub(super) const ALIVE: u32 = 1;
-/// The receiver sleeps, or is about to.
 pub(super) const RECEIVER_SLEEPS: u32 = 1 << 1;
-/// The sender sleeps, or is about to.
 pub(super) const SENDER_SLEEPS: u32 = 1 << 2;
-/// The receiver has left and drops what it finds.
 pub(super) const RECEIVER_GONE: u32 = 1 << 3;
-/// The sender has sent something after that.
 pub(super) const SENT_LATE: u32 = 1 << 4;
-/// The receiver has left and looks at nothing any more.
 pub(super) const DRAINED: u32 = 1 << 5;
-/// The kernel has no membarrier: whoever publishes must fence before it looks at this word.
 pub(super) const MUST_FENCE: u32 = 1 << 6;
+pub(super) const SENDER_GONE: u32 = 1 << 7;
+pub(super) const UNSENT: u32 = 1 << 8;
+pub(super) const ONE_LEASE: u32 = 1 << 9;
+
+/// A pipe that holds more than this begins without `ONE_LEASE`: while the bit is set, each send looks
+/// twice. It is meant for the pipe that carries one answer.
+const SMALL: u64 = 1;
 
 /// The sender's side of a [`Meeting`].
 pub(super) const SENDER: usize = 0;
 /// The receiver's.
 pub(super) const RECEIVER: usize = 1;
 
+/// Frames behind one that was told to the receiver which the sender may open without telling. Also
+/// the low bits of a header's address, which are 0, so that they can hold such a number.
+pub(super) const MOST_BEHIND: usize =
+    if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 3 } else { 63 };
+
+/// The receiver tells about room so often in a round of a pipe.
+const WORDS_PER_ROUND: u64 = 8;
+
 pub(super) struct Shared<T> {
-    /// The bits above. Both ends look at it with each message; it is written only when somebody sleeps, wakes or leaves, so
-    /// each has a copy of its line.
+    /// The bits above. Both ends look at it with each message; it is written only when somebody
+    /// sleeps, wakes or leaves, so each has a copy of its line.
     pub(super) state: Kept<AtomicU32>,
-    /// How many messages the receiver has taken. Written with each message; read by a sender that finds no room in `room`.
+    /// Messages that the receiver has taken: with each message where the pipe is bounded, with each
+    /// line where it is not. Read by a sender that finds no room in `room`.
     pub(super) taken: Alone<AtomicU64>,
-    /// The same, written rarely, so that a sender that waits for room does not slow the receiver down.
+    /// The same, written rarely, so that a sender that waits for room does not slow the receiver
+    /// down.
     pub(super) room: Alone<AtomicU64>,
-    /// What the sender tells about itself, for whoever asks for the length.
-    pub(super) sent: Alone<Sent>,
-    pub(super) home: Segment<T>,
+    /// The header of the frame that is open, for a receiver that asks for the length; its low bits
+    /// say in how many frames behind that one the sender may go on without storing here.
+    open: Alone<AtomicPtr<Header>>,
+    /// The sender's, and after it has left that of whoever drops the pipe.
+    pub(super) outgoing: Alone<UnsafeCell<Outgoing<T>>>,
+    /// The receiver's, and that of a sender that finds `DRAINED`, and of whoever drops the pipe.
+    pub(super) incoming: Alone<UnsafeCell<Incoming<T>>>,
     pub(super) measures: Measures,
     pub(super) spares: Spares<T>,
+    /// Units of the ring that is in use.
+    pub(super) ring_units: AtomicUsize,
     pub(super) meeting: Meeting,
-    pub(super) sender_gone: AtomicBool,
-    pub(super) high_water: AtomicU64,
     process: u32,
-    /// Where the receiver stopped reading when it left.
-    rest: UnsafeCell<Option<Cursor<T>>>,
 }
 
-/// The sender's progress.
-pub(super) struct Sent {
-    /// Messages in the records before the one that is open.
-    pub(super) before: AtomicU64,
-    /// The header of the record that is open.
-    pub(super) open: AtomicPtr<AtomicU32>,
-}
-
-// SAFETY: messages are written by the one sender and read by the one receiver, handed over by a header's release and acquire,
-// so the pipe moves values of a `Send` type from thread to thread and shares none. Everything else is atomics, or `rest`, which is
-// handed over by the end of the last owner.
+// SAFETY: messages are written by the one sender and read by the one receiver, handed over by a
+// header's release and acquire, so the pipe moves values of a `Send` type from thread to thread and
+// shares none. Everything else is atomics, or is used by one end at a time, as said above.
 unsafe impl<T: Send> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    pub(super) fn new<W: Wait>(measures: Measures, retain_bytes: usize) -> Self {
-        let fence = if sync::senders_must_fence() { MUST_FENCE } else { 0 };
-        let home = Segment::new(measures.home_units);
-        // SAFETY: nobody else knows of it.
-        unsafe { home.memory.touch() };
-        // SAFETY: alive as long as the pipe; unit 0 is a header.
-        let open = unsafe { home.memory.frame(0).header() };
-        // SAFETY: so is the frame behind it.
-        let behind = unsafe { home.memory.frame(Geometry::<T>::FRAME).header() };
-        // The frame in which the sender begins, and the one behind it, as it keeps them. Whoever shares the pipe orders these.
-        mutate!(zero_first, open.store(0, Ordering::Relaxed) => ());
-        mutate!(zero_second, behind.store(0, Ordering::Relaxed) => ());
-        Shared {
-            state: Kept::new(AtomicU32::new(ALIVE | fence)),
+    /// With where its ends begin.
+    pub(super) fn new<W: Wait>(
+        measures: Measures,
+        retain_bytes: usize,
+        reserve: bool,
+        must_fence: bool,
+    ) -> (Self, Writing<T>, Reading<T>) {
+        let segment = Segment::ring(measures.first.units);
+        // SAFETY: just made.
+        let memory = unsafe { &*segment }.memory;
+        if reserve {
+            // SAFETY: nobody else knows of it.
+            unsafe { memory.touch() };
+        }
+        let mut state = ALIVE | UNSENT;
+        if must_fence || sync::senders_must_fence() {
+            state |= MUST_FENCE;
+        }
+        if measures.capacity <= SMALL {
+            state |= ONE_LEASE;
+        }
+        let (capacity, first) = (measures.capacity, memory.frame(0));
+        let outgoing = Outgoing::new(segment, memory, measures.first, capacity);
+        // A bounded pipe tells as often as its capacity wants it, an unbounded one as its ring does.
+        let round = capacity.min(measures.largest.holds);
+        let step = (round / WORDS_PER_ROUND).max(1);
+        let incoming = Incoming::new(segment, memory, measures.first.units, step);
+        let shared = Shared {
+            state: Kept::new(AtomicU32::new(state)),
             taken: Alone(AtomicU64::new(0)),
             room: Alone(AtomicU64::new(0)),
-            sent: Alone(Sent {
-                before: AtomicU64::new(0),
-                open: AtomicPtr::new(std::ptr::from_ref(open).cast_mut()),
-            }),
-            home,
+            open: Alone(AtomicPtr::new(first.header_pointer())),
+            outgoing: Alone(UnsafeCell::new(outgoing)),
+            incoming: Alone(UnsafeCell::new(incoming)),
             measures,
             spares: Spares::new(measures.chunk_units, retain_bytes),
+            ring_units: AtomicUsize::new(measures.first.units),
             meeting: Meeting::new::<W>(),
-            sender_gone: AtomicBool::new(false),
-            high_water: AtomicU64::new(0),
             process: sync::process(),
-            rest: UnsafeCell::new(None),
-        }
+        };
+        (shared, Writing::new(first, 0), Reading::new(first))
     }
 
     pub(super) fn sleeper(&self, side: usize) -> Sleeper<'_> {
@@ -104,18 +148,49 @@ impl<T> Shared<T> {
             bit,
             meeting: &self.meeting,
             side,
-            many: false,
-            bare: crate::wait::BARE,
+            many: None,
             glances: if side == SENDER { crate::wait::GLANCES } else { 0 },
             process: self.process,
         }
     }
 
-    /// The state, looked at after something was published: with a full fence before it where nobody else provides one.
+    /// Whether the receiver can do without the barrier, having changed the state by a
+    /// read-modify-write: there is no send under way whose look at the state may come before that
+    /// and whose message may come after.
+    ///
+    /// That is so once the sender has left. It is so while the sender's next send must begin with a
+    /// read-modify-write, as its first one does; and the first one that goes beyond what a pipe with
+    /// `ONE_LEASE` holds, if all that it holds was taken.
+    fn is_idle(&self, state: u32, taken: u64) -> bool {
+        let first_lease_used_up = state & ONE_LEASE != 0 && taken >= self.measures.capacity;
+        mutate!(idle, state & (SENDER_GONE | UNSENT) != 0 || first_lease_used_up => true)
+    }
+
+    /// Announces a sleep: see [`crate::wait::by_barrier`].
+    pub(super) fn announce(&self) -> Announced {
+        if self.state.load(Ordering::Relaxed) & MUST_FENCE != 0 {
+            // The partner of the fence in `state_after_publishing`.
+            mutate!(fence_of_sleeper, fence(Ordering::SeqCst) => ());
+            return Announced::Surely;
+        }
+        by_barrier()
+    }
+
+    /// The same for the receiver, which may be spared the barrier.
+    pub(super) fn announce_receiver(&self, taken: u64) -> Announced {
+        // Acquire: what the sender did before it left is seen.
+        if self.is_idle(self.state.load(Ordering::Acquire), taken) {
+            return Announced::Surely;
+        }
+        self.announce()
+    }
+
+    /// The state, looked at after something was published: with a full fence before it where nobody
+    /// else provides one.
     #[cold]
     pub(super) fn state_after_publishing(&self) -> u32 {
         if self.state.load(Ordering::Relaxed) & MUST_FENCE != 0 {
-            // The partner of the one in `heavy_barrier`.
+            // The partner of the one in `heavy_barrier`, or in `announce`.
             mutate!(fence_without_membarrier, fence(Ordering::SeqCst) => ());
         }
         self.state.load(Ordering::Acquire)
@@ -129,61 +204,137 @@ impl<T> Shared<T> {
         crate::wait::wake(&self.state, SENDER_SLEEPS, &self.meeting, RECEIVER);
     }
 
-    /// The receiver leaves: everything that is there is dropped now, and what comes later by the sender.
-    pub(super) fn leave(&self, mut cursor: Cursor<T>) {
-        self.state.fetch_or(RECEIVER_GONE, Ordering::AcqRel);
-        mutate!(wake_in_leave, self.wake_sender() => ());
-        let mut unwound = Unwound::default();
-        loop {
-            cursor.drop_all(self, &mut unwound);
-            // Release: a sender that still waits for room may find it here, and writes where we have read. Whether its message was
-            // dropped, it asks only after `DRAINED`.
-            self.taken.store(cursor.taken(), mutate!(tell_taken_in_leave, Release));
-            // A message that was sent after the last look is announced by `SENT_LATE`: it is dropped here too. Once `DRAINED` is set,
-            // the receiver touches nothing any more, and a sender that finds it takes its message back.
-            let state = self.state.load(Ordering::Acquire);
-            let next = if state & SENT_LATE != 0 { state & !SENT_LATE } else { state | DRAINED };
-            // The cursor is handed to whoever drops the pipe, before anybody may read it.
-            if state & SENT_LATE == 0 {
-                // SAFETY: read only by the drop of the pipe, which comes after this end's.
-                self.rest.with_mut(|rest| unsafe { *rest = Some(cursor.clone()) });
-            }
-            let swapped =
-                self.state.compare_exchange(state, next, mutate!(drained, AcqRel), Ordering::Relaxed).is_ok();
-            if swapped && state & SENT_LATE == 0 {
+    /// The sender goes on in a frame, and perhaps in so many behind it.
+    pub(super) fn open(&self, frame: Frame<T>, stamp: u64, behind: usize) {
+        debug_assert!(behind <= MOST_BEHIND);
+        // SAFETY: a free frame of a segment in which the sender is.
+        unsafe { frame.store(stamp, Ordering::Relaxed) };
+        let header = frame.header_pointer().wrapping_byte_add(behind);
+        // Release: the receiver finds the header as it was just stored.
+        mutate!(tell_open, self.open.store(header, Ordering::Release) => ());
+    }
+
+    /// Number of messages that were sent, as the receiver sees it. Exact while the sender does
+    /// nothing, otherwise a moment old.
+    pub(super) fn sent(&self) -> u64 {
+        let open = self.open.load(Ordering::Acquire);
+        let behind = open.addr() & MOST_BEHIND;
+        let mut header = open.wrapping_byte_sub(behind);
+        // SAFETY: in a segment that the receiver has not given back: the sender tells where it is
+        // before it publishes the jump that lets the receiver leave a segment.
+        let mut sent = count(unsafe { &*header }.load(Ordering::Acquire));
+        for _ in 0..behind {
+            header = Frame::<T>::header_behind(header);
+            // SAFETY: in the same segment, says the number of frames.
+            let more = count(unsafe { &*header }.load(Ordering::Acquire));
+            // Left over from an earlier lap, or a long record, behind whose header messages lie.
+            if more.wrapping_sub(sent).wrapping_sub(1) >= Geometry::<T>::PER_FRAME as u64 {
                 break;
             }
+            sent = more;
         }
+        sent
+    }
+
+    /// The receiver leaves: everything that was sent is dropped now, and what comes later by the
+    /// sender.
+    pub(super) fn leave(&self, mut reading: Reading<T>) {
+        let state = self.state.fetch_or(RECEIVER_GONE, Ordering::AcqRel);
+        if mutate!(wake_in_leave, state & SENDER_SLEEPS != 0 => false) {
+            self.wake_sender();
+        }
+        if std::mem::needs_drop::<T>() && !self.is_idle(state, reading.taken()) {
+            // The partner of the barrier in `send`; see the head of this file.
+            let announced = mutate!(barrier_in_leave, self.announce() => Announced::Surely);
+            if let Announced::ForNoLongerThan(nap) = announced {
+                // By then, what was stored before the sender looked is visible.
+                sync::nap(nap);
+            }
+        }
+        let mut unwound = Unwound::default();
+        self.incoming.with_mut(|incoming| {
+            // SAFETY: we are the receiver, and have not said `DRAINED`.
+            let incoming = unsafe { &mut *incoming };
+            loop {
+                reading = incoming.drop_all(self, reading, &mut unwound);
+                // Release: a sender that still waits for room may find it here, and writes where we
+                // have read. Whether its message was dropped, it asks only after `DRAINED`.
+                self.taken.store(reading.taken(), mutate!(tell_taken_in_leave, Release));
+                // Handed to the sender, or to whoever drops the pipe.
+                incoming.rest = Some(reading);
+                if state & SENDER_GONE != 0 {
+                    break;
+                }
+                // A message that was sent after the last look is announced by `SENT_LATE`: it is
+                // dropped here too.
+                let state = self.state.load(Ordering::Acquire);
+                let late = state & SENT_LATE != 0;
+                let next = if late { state & !SENT_LATE } else { state | DRAINED };
+                let order = mutate!(drained, AcqRel);
+                let swapped = self.state.compare_exchange(state, next, order, Ordering::Relaxed);
+                if swapped.is_ok() && !late {
+                    break;
+                }
+            }
+        });
         unwound.resume();
     }
 
-    /// The sender has sent a message and finds the receiver gone: false if the receiver will look again and drop it. If true, it
-    /// looks no more, and `taken` is final: a message that it does not count is the sender's to take back.
+    /// The sender has published messages and finds the receiver gone: false if the receiver will look
+    /// again and drop them. If true, it looks no more, and `taken` is final: what it does not count
+    /// is the sender's.
     pub(super) fn sent_late(&self) -> bool {
         self.state.fetch_or(SENT_LATE, mutate!(sent_late, AcqRel)) & DRAINED != 0
+    }
+
+    /// The sender drops what it has published and cannot take back, after [`Shared::sent_late`] has
+    /// said that it must, or the pipe ends. Returns the number of messages that were taken before.
+    pub(super) fn drop_rest(&self, unwound: &mut Unwound) -> u64 {
+        let taken = self.taken.load(Ordering::Relaxed);
+        self.incoming.with_mut(|incoming| {
+            // SAFETY: the receiver has said `DRAINED`, which `sent_late` has seen by acquire, or both
+            // ends are gone.
+            let incoming = unsafe { &mut *incoming };
+            if let Some(reading) = incoming.rest {
+                let reading = incoming.drop_all(self, reading, unwound);
+                incoming.rest = Some(reading);
+                self.taken.store(reading.taken(), Ordering::Relaxed);
+            }
+        });
+        taken
+    }
+
+    /// The sender leaves.
+    pub(super) fn close(&self, mut writing: Writing<T>) {
+        self.outgoing.with_mut(|outgoing| {
+            // SAFETY: we are the sender.
+            unsafe { &mut *outgoing }.open_for_flags(self, &mut writing);
+        });
+        let stamp = writing.stamp() | CLOSED;
+        // Release: as in `publish`.
+        // SAFETY: the open frame begins here.
+        unsafe { writing.frame.store(stamp, mutate!(publish_close, Release)) };
+        // A read-modify-write has its place among those of a receiver that goes to sleep: either it
+        // is told here, or it finds the header. AcqRel: for that, and for one that leaves later.
+        let state = self.state.fetch_or(SENDER_GONE, Ordering::AcqRel);
+        if mutate!(wake_in_close, state & RECEIVER_SLEEPS != 0 => false) {
+            self.wake_receiver();
+        }
     }
 }
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        let rest = self.rest.with_mut(|rest| {
-            // SAFETY: the last owner is alone.
-            let rest = unsafe { &mut *rest };
-            rest.take()
-        });
         let mut unwound = Unwound::default();
-        if let Some(mut cursor) = rest {
-            cursor.drop_all(self, &mut unwound);
-            cursor.free(self);
-        }
-        self.spares.trim(&mut std::ptr::null_mut());
-        // SAFETY: both ends are gone.
-        unsafe { self.home.memory.free() };
+        self.drop_rest(&mut unwound);
+        self.incoming.with_mut(|incoming| {
+            // SAFETY: both ends are gone.
+            unsafe { &*incoming }.free(self);
+        });
+        self.outgoing.with_mut(|outgoing| {
+            // SAFETY: both ends are gone.
+            unsafe { &mut *outgoing }.free(self);
+        });
         unwound.resume();
     }
-}
-
-/// Whether a header says that nothing comes after its record.
-pub(super) fn is_closed(flags: u32) -> bool {
-    flags & CLOSED != 0
 }

@@ -1,4 +1,4 @@
-//! Pipes late in their lives, which nobody lives to see: just before a count passes 32 bits, and 62.
+//! Pipes late in their lives, which nobody lives to see: just before a count passes 32 bits, and 60.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -16,9 +16,8 @@ fn stream(mut sender: Sender<u64>, mut receiver: Receiver<u64>, from: u64) {
         for number in 0..MESSAGES / 4 {
             sender.send(4 * number).unwrap();
             sender.send_slice(&[4 * number + 1, 4 * number + 2]).unwrap();
-            sender.send_quiet(4 * number + 3).unwrap();
+            sender.send(4 * number + 3).unwrap();
         }
-        assert!(sender.high_water_mark() as u64 <= MESSAGES);
     });
     for number in 0..MESSAGES {
         assert_eq!(receiver.recv(), Ok(number));
@@ -29,8 +28,8 @@ fn stream(mut sender: Sender<u64>, mut receiver: Receiver<u64>, from: u64) {
 }
 
 #[test]
-fn counts_pass_32_bits_and_62() {
-    for from in [u64::from(u32::MAX) - MESSAGES / 2, (1 << 62) - MESSAGES / 2] {
+fn counts_pass_32_bits_and_60() {
+    for from in [u64::from(u32::MAX) - MESSAGES / 2, (1 << 60) - MESSAGES / 2] {
         let (sender, receiver) = unbounded();
         stream(sender, receiver, from);
         let (sender, receiver) = bounded(10);

@@ -1,20 +1,22 @@
 //! What the model checkers see instead.
 //!
-//! - A futex sleeps on a lock and a condition variable that all futexes share, like a bucket of the kernel's table.
+//! - Those who sleep on a futex queue behind a lock that all futexes share, like a bucket of the kernel's table. They wake in the
+//!   order in which they came.
 //! - `membarrier(2)` acts on other threads, which no checker can model: a full fence on both sides stands for it. What is
 //!   shipped for kernels without it ([`Kernel::Lacks`]) is checked as it is.
-//! - Time does not pass, except that a sleep with a limit may end at any moment, and then the limit has passed.
+//! - Time does not pass, except that a sleep with a limit may end at any moment, and then the limit has passed, also for one that
+//!   was woken at that moment.
 //! - Memory that was given back stays a ruin until the next execution, so that whoever still goes there is told so ([`Life`]).
 //!
 //! A model says with [`begin`] what is broken on purpose, see `mutate!`.
 
-#[cfg(loom)]
+#[cfg(threadtoll_loom)]
 use loom as checker;
-#[cfg(all(shuttle, not(loom)))]
+#[cfg(all(threadtoll_shuttle, not(threadtoll_loom)))]
 use shuttle as checker;
 
 pub(crate) use checker::sync::Arc;
-pub(crate) use checker::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+pub(crate) use checker::sync::atomic::{AtomicUsize, Ordering, fence};
 pub(crate) use checker::thread::yield_now;
 
 use checker::sync::{Condvar, Mutex};
@@ -22,15 +24,15 @@ use std::cell::{Cell, RefCell};
 use std::ops::{Add, Deref};
 use std::time::Duration;
 
-#[cfg(loom)]
+#[cfg(threadtoll_loom)]
 pub(crate) use loom::cell::UnsafeCell;
 
 /// Shuttle runs one thread at a time and has no cells of its own.
-#[cfg(all(shuttle, not(loom)))]
+#[cfg(all(threadtoll_shuttle, not(threadtoll_loom)))]
 #[derive(Debug)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
-#[cfg(all(shuttle, not(loom)))]
+#[cfg(all(threadtoll_shuttle, not(threadtoll_loom)))]
 impl<T> UnsafeCell<T> {
     pub(crate) fn new(value: T) -> Self {
         UnsafeCell(std::cell::UnsafeCell::new(value))
@@ -218,35 +220,69 @@ impl Deref for AtomicU32 {
 const NAP: Duration = Duration::from_millis(1);
 
 struct Bucket {
-    lock: Mutex<()>,
+    queue: Mutex<Queue>,
     woken: Condvar,
 }
 
-checker::lazy_static! {
-    static ref BUCKET: Bucket = Bucket { lock: Mutex::new(()), woken: Condvar::new() };
+/// Those who sleep, each with the address of its word and a number of its own.
+#[derive(Default)]
+struct Queue {
+    asleep: Vec<(usize, usize)>,
+    next: usize,
 }
 
-pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
+checker::lazy_static! {
+    static ref BUCKET: Bucket = Bucket { queue: Mutex::new(Queue::default()), woken: Condvar::new() };
+}
+
+pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> bool {
     if let Some(timeout) = timeout {
         if timeout <= NAP {
             // Another one will follow: others must come to run, or this goes on for ever.
-            return yield_now();
+            yield_now();
+            return false;
         }
-        // The checker tries all that others may do before this, so this is any moment; having been woken is one of them.
-        word.load(Ordering::Relaxed);
-        CLOCK.set(CLOCK.get() + timeout);
-        return;
     }
-    let Ok(guard) = BUCKET.lock.lock() else { return };
+    let Ok(mut queue) = BUCKET.queue.lock() else { return false };
     // The kernel compares under the lock of the bucket; the lock is what orders this load after the waker's store.
-    if word.load(Ordering::Relaxed) == expected {
-        drop(BUCKET.woken.wait(guard));
+    if word.load(Ordering::Relaxed) != expected {
+        return false;
     }
+    let me = (std::ptr::from_ref(word).addr(), queue.next);
+    queue.next += 1;
+    queue.asleep.push(me);
+    if let Some(timeout) = timeout {
+        // The checker tries all that others may do in between, so the limit passes at any moment.
+        drop(queue);
+        let Ok(mut queue) = BUCKET.queue.lock() else { return false };
+        let woken = !queue.asleep.contains(&me);
+        queue.asleep.retain(|sleeper| *sleeper != me);
+        CLOCK.set(CLOCK.get() + timeout);
+        return woken;
+    }
+    while queue.asleep.contains(&me) {
+        let Ok(woken) = BUCKET.woken.wait(queue) else { return false };
+        queue = woken;
+    }
+    true
 }
 
-pub(crate) fn futex_wake(_: &AtomicU32) {
-    drop(BUCKET.lock.lock());
+pub(crate) fn futex_wake(word: &AtomicU32, most: u32) -> u32 {
+    let word = std::ptr::from_ref(word).addr();
+    let Ok(mut queue) = BUCKET.queue.lock() else { return 0 };
+    let mut woken = 0;
+    queue.asleep.retain(|sleeper| {
+        let wakes = sleeper.0 == word && woken < most;
+        woken += u32::from(wakes);
+        !wakes
+    });
+    drop(queue);
     BUCKET.woken.notify_all();
+    woken
+}
+
+pub(crate) fn nap(_: Duration) {
+    yield_now();
 }
 
 pub(crate) fn light_barrier() {

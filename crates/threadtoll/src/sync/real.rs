@@ -1,25 +1,31 @@
-//! The real thing.
+//! The real thing: what the standard library offers everywhere, and the seam to the operating system.
+//!
+//! `linux.rs` asks the kernel to sleep, to order and to tell a forked child; `portable.rs` does
+//! without. A build with `--cfg threadtoll_portable` takes the second one on Linux too, so that all
+//! tests can run on it.
 
-mod fork;
-#[cfg(tsan)]
+#[cfg(threadtoll_tsan)]
 mod gated;
+#[cfg(all(target_os = "linux", not(threadtoll_portable)))]
+mod linux;
+#[cfg(not(all(target_os = "linux", not(threadtoll_portable))))]
+mod portable;
 #[cfg(test)]
-mod litmus;
-mod membarrier;
+mod tests;
 
 pub(crate) use std::hint::spin_loop;
-#[cfg(not(tsan))]
+#[cfg(not(threadtoll_tsan))]
 pub(crate) use std::sync::Arc;
-pub(crate) use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
-};
+pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 pub(crate) use std::thread::yield_now;
 pub(crate) use std::time::Instant;
 
-pub(crate) use fork::{Kept, is_elsewhere, process};
-#[cfg(tsan)]
+#[cfg(threadtoll_tsan)]
 pub(crate) use gated::Arc;
-pub(crate) use membarrier::{heavy_barrier, senders_must_fence};
+#[cfg(all(target_os = "linux", not(threadtoll_portable)))]
+pub(crate) use linux::*;
+#[cfg(not(all(target_os = "linux", not(threadtoll_portable))))]
+pub(crate) use portable::*;
 
 use std::sync::atomic::compiler_fence;
 use std::time::Duration;
@@ -68,8 +74,9 @@ macro_rules! mutate {
 }
 pub(crate) use mutate;
 
-/// The cheap half of the asymmetric barrier of `membarrier(2)`: only the compiler keeps the order of the store before it and
-/// the load after it. The CPU is made to keep it by [`heavy_barrier`] of the other side, at that side's expense.
+/// The cheap half of an asymmetric barrier: only the compiler keeps the order of the store before it and
+/// the load after it. [`heavy_barrier`] of the other side makes the CPU keep it, at that side's expense.
+/// Where [`senders_must_fence`], a full fence follows.
 #[inline(always)]
 pub(crate) fn light_barrier() {
     compiler_fence(Ordering::SeqCst);
@@ -92,43 +99,13 @@ pub(crate) fn prefetch_to_write<T>(place: *const T) {
     let _ = place;
 }
 
-/// Sleeps while `word` has the value `expected`, for at most `timeout`; returns early for any reason. `futex(2)`.
-pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
-    let limit = timeout.map(|timeout| libc::timespec {
-        tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
-        tv_nsec: libc::c_long::from(timeout.subsec_nanos() as i32),
-    });
-    let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: word and limit are valid for the whole call.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
-            expected,
-            limit,
-        )
-    };
+/// Sleeps for that long.
+pub(crate) fn nap(time: Duration) {
+    std::thread::sleep(time);
 }
 
-/// Wakes every thread that sleeps on `word`.
-pub(crate) fn futex_wake(word: &AtomicU32) {
-    // SAFETY: the word is valid for the whole call.
-    unsafe {
-        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, i32::MAX)
-    };
-}
-
-/// The only CPU on which the calling thread may run, if there is only one.
-pub(crate) fn only_cpu() -> Option<u32> {
-    // SAFETY: a cpu_set_t is plain bits, for which all zeros is a value.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set is valid, and its size is told. Machines with more CPUs than it holds refuse, and have more than one.
-    let failed = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) } != 0;
-    // SAFETY: the set was filled in.
-    if failed || unsafe { libc::CPU_COUNT(&set) } != 1 {
-        return None;
-    }
-    // SAFETY: the set was filled in, and the index is inside it.
-    (0..libc::CPU_SETSIZE as u32).find(|cpu| unsafe { libc::CPU_ISSET(*cpu as usize, &set) })
+/// Whether `process`, which [`process`] gave, is another process than this. Never where memory tells that
+/// by itself, or nothing forks.
+pub(crate) fn is_elsewhere(process: u32) -> bool {
+    process != 0 && process != std::process::id()
 }

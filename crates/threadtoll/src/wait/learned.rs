@@ -1,33 +1,37 @@
-//! What sleeping and waking costs on this machine, and whether both ends share their only CPU.
+//! What sleeping costs on this machine, whether waits at this queue are shorter than that, and
+//! whether both ends share their only CPU.
 //!
-//! All of it is statistics that steer how long to spin; nothing is ordered by it, so it uses plain atomics and no model
-//! checker looks at it.
+//! All of it is statistics that steer how long to spin; nothing is ordered by it, so it uses plain
+//! atomics and no model checker looks at it.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant as Clock};
 
+use super::hint::time_hints;
 use crate::sync::{self, Instant};
 
 /// Assumed until something was learned: what a wake-up takes on many machines.
 const FIRST_GUESS_NS: u32 = 10_000;
-/// A wake-up that seems to take longer than this waited for a CPU, not for the wake-up.
-const LONGEST_NS: u64 = 100_000;
-const SHORTEST_NS: u64 = 1_000;
+/// Sleeping is never taken to cost more: what takes longer waited for a CPU, and to spin meanwhile
+/// would make others wait for theirs.
+const MOST_NS: u32 = 20_000;
+const LEAST_NS: u32 = 1_000;
 
-/// A running mean over all queues of the process.
+/// What sleeping costs, over all queues of the process: what one sample in ten stays below, so that a
+/// busy machine, on which woken threads wait for a CPU, does not make it seem dearer.
 static SLEEP_COSTS_NS: AtomicU32 = AtomicU32::new(FIRST_GUESS_NS);
 
-/// What going to sleep and being woken costs, as far as is known.
-pub(super) fn sleep_costs() -> Duration {
-    Duration::from_nanos(SLEEP_COSTS_NS.load(Relaxed).into())
+fn learn(sample_ns: u64) {
+    // Two threads that learn at once lose a sample between them.
+    SLEEP_COSTS_NS.store(learned(SLEEP_COSTS_NS.load(Relaxed), sample_ns), Relaxed);
 }
 
-fn learn(ns: u64) {
-    let sample = ns.clamp(SHORTEST_NS, LONGEST_NS) as i64;
-    let old = i64::from(SLEEP_COSTS_NS.load(Relaxed));
-    // Two threads that learn at once lose a sample between them.
-    SLEEP_COSTS_NS.store((old + (sample - old) / 8) as u32, Relaxed);
+/// A tenth of the samples below is balanced by nine tenths above.
+fn learned(old_ns: u32, sample_ns: u64) -> u32 {
+    let step = old_ns / 64 + 1;
+    let new = if sample_ns < old_ns.into() { old_ns - step } else { old_ns + step / 9 + 1 };
+    new.clamp(LEAST_NS, MOST_NS)
 }
 
 fn now_ns() -> u64 {
@@ -40,7 +44,10 @@ fn now_ns() -> u64 {
 pub(crate) struct Meeting {
     /// When a sleeper was last woken; 0 once that has been read.
     woken_at_ns: AtomicU64,
-    /// For each side the only CPU on which it may run, plus 1; 0 if there are several, or nobody knows.
+    /// For each side which of its last eight waits were shorter than sleeping costs, a bit each.
+    short: [AtomicU8; 2],
+    /// For each side the only CPU on which it may run, plus 1; 0 if there are several, or nobody
+    /// knows.
     only: [AtomicU32; 2],
     /// How often each side has looked after its CPUs.
     arrivals: [AtomicU32; 2],
@@ -48,11 +55,21 @@ pub(crate) struct Meeting {
     learns: bool,
 }
 
+/// A wait that sleeps, as far as it is worth learning from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sleep {
+    began_ns: u64,
+    fell_asleep_ns: u64,
+}
+
 impl Meeting {
     /// For ends that wait like this.
     pub(crate) fn new<W: super::Wait>() -> Self {
+        time_hints();
         Meeting {
             woken_at_ns: AtomicU64::new(0),
+            // A queue is not known to be slow before it was.
+            short: [AtomicU8::new(u8::MAX), AtomicU8::new(u8::MAX)],
             only: [AtomicU32::new(0), AtomicU32::new(0)],
             arrivals: [AtomicU32::new(0), AtomicU32::new(0)],
             learns: W::LEARNS,
@@ -66,12 +83,25 @@ impl Meeting {
         only != 0 && only == self.only[1].load(Relaxed)
     }
 
-    /// The time, if it is of use.
-    pub(super) fn now(&self) -> Option<Instant> {
-        self.learns.then(Instant::now)
+    /// Until when this side should spin: for as long as sleeping costs, if most of its last waits
+    /// were over by then. Otherwise `None`.
+    pub(super) fn spin_until(&self, side: usize) -> Option<Instant> {
+        let pays = self.short[side].load(Relaxed).count_ones() > 4;
+        if self.arrive(side) || !pays {
+            return None;
+        }
+        Instant::now().checked_add(Duration::from_nanos(SLEEP_COSTS_NS.load(Relaxed).into()))
     }
 
-    /// This side is about to wait for long: it looks after its own CPUs now and then, since they may be changed at any time.
+    /// A wait of this side was, or would have been, over before sleeping paid.
+    pub(super) fn waited(&self, side: usize, short: bool) {
+        // Only this side stores it. If several threads are on it, a wait may be lost.
+        let last = self.short[side].load(Relaxed);
+        self.short[side].store(last << 1 | u8::from(short), Relaxed);
+    }
+
+    /// This side is about to wait for long: it looks after its own CPUs now and then, since they may
+    /// be changed at any time.
     pub(super) fn arrive(&self, side: usize) -> bool {
         if self.learns && self.arrivals[side].fetch_add(1, Relaxed).is_multiple_of(64) {
             self.only[side].store(only_cpu(), Relaxed);
@@ -87,18 +117,80 @@ impl Meeting {
         }
     }
 
-    /// This side has been woken, having spent so long on going to sleep.
-    pub(super) fn woken(&self, falling_asleep: Option<Duration>) {
-        let Some(falling_asleep) = falling_asleep else {
-            return;
-        };
-        let at = self.woken_at_ns.swap(0, Relaxed);
-        if at != 0 {
-            learn(now_ns().saturating_sub(at) + falling_asleep.as_nanos() as u64);
+    /// This side goes to sleep.
+    pub(super) fn falling_asleep(&self) -> Option<Sleep> {
+        self.learns.then(|| Sleep { began_ns: now_ns(), fell_asleep_ns: 0 })
+    }
+
+    /// It found what it waits for on the way there.
+    pub(super) fn not_asleep(&self, side: usize) {
+        if self.learns {
+            self.waited(side, true);
+        }
+    }
+
+    /// It has done what there is to do before.
+    pub(super) fn asleep(&self, sleep: Option<Sleep>) -> Option<Sleep> {
+        sleep.map(|sleep| Sleep { fell_asleep_ns: now_ns(), ..sleep })
+    }
+
+    /// This side has been woken, or is awake because its time is over.
+    pub(super) fn awake(&self, side: usize, sleep: Option<Sleep>) {
+        let Some(Sleep { began_ns, fell_asleep_ns }) = sleep else { return };
+        let woken_at = self.woken_at_ns.swap(0, Relaxed);
+        let costs = u64::from(SLEEP_COSTS_NS.load(Relaxed));
+        self.waited(side, woken_at != 0 && woken_at.saturating_sub(began_ns) < costs);
+        if woken_at != 0 && woken_at >= fell_asleep_ns {
+            // Woken out of a sleep, and not on the way there.
+            learn(now_ns().saturating_sub(woken_at) + (fell_asleep_ns - began_ns));
         }
     }
 }
 
 fn only_cpu() -> u32 {
     sync::only_cpu().map_or(0, |cpu| cpu.saturating_add(1))
+}
+
+#[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
+mod tests {
+    use super::super::{Adaptive, Park};
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_does_not_make_sleep_seem_dear() {
+        let mut costs = FIRST_GUESS_NS;
+        // Every fifth wake-up is as fast as ever, the others wait for a CPU.
+        for round in 0..10_000u32 {
+            costs = learned(costs, if round.is_multiple_of(5) { 6_000 } else { 5_000_000 });
+        }
+        assert!((5_500..7_000).contains(&costs), "{costs}");
+        for _ in 0..100_000 {
+            costs = learned(costs, 5_000_000);
+        }
+        assert_eq!(costs, MOST_NS);
+    }
+
+    #[test]
+    fn a_queue_at_which_waits_are_long_is_not_spun_at() {
+        let meeting = Meeting::new::<Adaptive>();
+        assert!(meeting.spin_until(0).is_some(), "nothing is known of it");
+        (0..4).for_each(|_| meeting.waited(0, false));
+        assert!(meeting.spin_until(0).is_none());
+        assert!(meeting.spin_until(1).is_some(), "the other side has waited for nothing");
+        // Evenly spaced messages that come too late for spinning never bring it back.
+        (0..100).for_each(|_| meeting.awake(0, meeting.asleep(meeting.falling_asleep())));
+        assert!(meeting.spin_until(0).is_none());
+        // Five in eight that come soon do, though this side sleeps.
+        for _ in 0..5 {
+            let sleep = meeting.asleep(meeting.falling_asleep());
+            meeting.waking(1);
+            meeting.awake(0, sleep);
+        }
+        assert!(meeting.spin_until(0).is_some());
+    }
+
+    #[test]
+    fn who_does_not_learn_reads_no_clock() {
+        assert!(Meeting::new::<Park>().falling_asleep().is_none());
+    }
 }

@@ -10,10 +10,20 @@ use std::time::Duration;
 
 use super::strategy::{Looked, Patience};
 use super::{Meeting, Wait};
-use crate::sync::{AtomicU32, Instant, Ordering, futex_wait, futex_wake, heavy_barrier, mutate};
+use crate::sync::{
+    AtomicU32, AtomicUsize, Instant, Ordering, fence, futex_wait, futex_wake, heavy_barrier, mutate,
+};
 
 /// Longest nap where the kernel does not promise that the other side sees our bit.
 const NAP: Duration = Duration::from_millis(1);
+
+/// How long to wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Until {
+    Now,
+    /// `None`: for ever.
+    Deadline(Option<Instant>),
+}
 
 /// How waiting ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,12 +71,11 @@ pub(crate) struct Sleeper<'a> {
     pub(crate) meeting: &'a Meeting,
     /// 0 or 1.
     pub(crate) side: usize,
-    /// Whether others may sleep by the same bit. Then only who wakes clears it: left standing, it costs one needless wake-up,
-    /// cleared too early it would cost somebody's.
-    pub(crate) many: bool,
-    /// Looks before the first pause; usually [`super::BARE`].
-    pub(crate) bare: u32,
-    /// Looks, with pauses in between, of one that otherwise sleeps at once.
+    /// Where others may sleep by the same bit: number of threads that were woken and have not looked
+    /// since. Only the waker clears such a bit: left standing, it costs a needless wake-up, cleared too
+    /// early it would cost another thread's.
+    pub(crate) many: Option<&'a AtomicUsize>,
+    /// Looks of one that otherwise sleeps at once.
     pub(crate) glances: u32,
     /// The process in which the queue was made.
     pub(crate) process: u32,
@@ -75,7 +84,7 @@ pub(crate) struct Sleeper<'a> {
 impl Sleeper<'_> {
     /// Takes the bit back.
     fn awake(&self) {
-        if !self.many {
+        if self.many.is_none() {
             self.word.fetch_and(!self.bit, Ordering::Relaxed);
         }
     }
@@ -114,7 +123,7 @@ fn last_look<R>(sleeper: Sleeper<'_>, mut look: impl FnMut(Certainty) -> Option<
     if sleeper.forked() {
         return Waited::Forked;
     }
-    look(Certainty::Certain).map_or(Waited::Late, Waited::Found)
+    mutate!(look_after_sleep, look(Certainty::Certain) => None).map_or(Waited::Late, Waited::Found)
 }
 
 #[inline(never)]
@@ -130,7 +139,7 @@ fn sleep<R>(
         if sleeper.forked() {
             return Waited::Forked;
         }
-        let began = meeting.now();
+        let sleep = meeting.falling_asleep();
         let mut limit = match deadline {
             Some(deadline) => match deadline.saturating_duration_since(Instant::now()) {
                 Duration::ZERO => return last_look(sleeper, look),
@@ -140,21 +149,30 @@ fn sleep<R>(
         };
         // Acquire: if the other side clears the bit again, what it published is seen by the look below.
         let said = word.fetch_or(bit, Ordering::AcqRel) | bit;
-        if let Announced::ForNoLongerThan(nap) = mutate!(announce, announce() => Announced::Surely) {
+        if let Announced::ForNoLongerThan(nap) = mutate!(announce, announce() => Announced::Surely)
+        {
             limit = Some(limit.map_or(nap, |limit| limit.min(nap)));
         }
         if let Some(found) = mutate!(look_before_sleep, look(Certainty::Certain) => None) {
             sleeper.awake();
+            meeting.not_asleep(side);
             return Waited::Found(found);
         }
-        let falling_asleep = began.map(|began| Instant::now().saturating_duration_since(began));
-        futex_wait(word, mutate!(said, said => word.load(Ordering::Relaxed)), limit);
-        if word.load(Ordering::Acquire) & bit == 0 {
-            meeting.woken(falling_asleep);
-        } else {
+        let sleep = meeting.asleep(sleep);
+        let counted = futex_wait(word, mutate!(said, said => word.load(Ordering::Relaxed)), limit);
+        if counted && let Some(coming) = sleeper.many {
+            mutate!(woken_has_come, coming.fetch_sub(1, Ordering::Relaxed) => 0);
+            // A waker that still counts this thread, and so wakes no other one, has published what this
+            // thread now finds. The partner is the waker's fence.
+            fence(Ordering::SeqCst);
+        }
+        // Acquire: as above.
+        if word.load(Ordering::Acquire) & bit != 0 {
             sleeper.awake();
         }
-        if let Some(found) = look(Certainty::Certain) {
+        meeting.awake(side, sleep);
+        // Also if the deadline has passed: a wake-up that was meant for one of many must not be lost.
+        if let Some(found) = mutate!(look_after_sleep, look(Certainty::Certain) => None) {
             return Waited::Found(found);
         }
     }
@@ -166,6 +184,40 @@ pub(crate) fn wake(word: &AtomicU32, bit: u32, meeting: &Meeting, side: usize) {
     // Release: whoever finds its bit cleared sees what was published before.
     if word.fetch_and(!bit, Ordering::AcqRel) & bit != 0 {
         meeting.waking(side);
-        futex_wake(word);
+        futex_wake(word, u32::MAX);
+    }
+}
+
+/// Wakes up to `most` threads that sleep by a bit that they share. Only one thread at a time may
+/// call this.
+///
+/// The bits from `epoch` to the top of the word count the calls. So a thread that has set the bit and
+/// is not asleep yet looks again, even if another one sets the bit after this has cleared it. If as
+/// many as `most` were asleep, more may be: the bit is set again.
+#[cold]
+pub(crate) fn wake_some(sleeper: Sleeper<'_>, epoch: u32, side: usize, most: u32) {
+    let Sleeper { word, bit, meeting, many, .. } = sleeper;
+    let mut seen = word.load(Ordering::Relaxed);
+    // Release: as in `wake`.
+    while let Err(other) = word.compare_exchange_weak(
+        seen,
+        (seen & !bit).wrapping_add(mutate!(epoch, epoch => 0)),
+        Ordering::AcqRel,
+        Ordering::Relaxed,
+    ) {
+        seen = other;
+    }
+    if seen & bit == 0 {
+        return;
+    }
+    meeting.waking(side);
+    let woken = futex_wake(word, most);
+    if let Some(coming) = many {
+        // Relaxed: only the waker reads it. That a woken thread may subtract itself before is no harm.
+        coming.fetch_add(woken as usize, Ordering::Relaxed);
+    }
+    if mutate!(more_sleep, woken == most => false) {
+        // Relaxed: those that still sleep look when they are woken.
+        word.fetch_or(bit, Ordering::Relaxed);
     }
 }

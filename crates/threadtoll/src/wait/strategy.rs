@@ -1,22 +1,29 @@
 //! The loops of the ways of waiting: how often each looks, and when it gives up looking.
+//!
+//! Between two looks there is a pause of about half a cache line's transfer. A look that comes too
+//! early fetches a line that the other end is about to write: it must then call the copy back before
+//! it can write, and the message takes two transfers in place of one.
 
 use std::cell::Cell;
 use std::fmt::Debug;
 
+use super::hint::pause;
 use super::parked::Sleeper;
 use super::{Adaptive, Park, Spin, SpinYield};
-use crate::sync::{Instant, spin_loop, yield_now};
+use crate::sync::{Instant, yield_now};
 
-/// Looks without a pause in between: nothing reacts sooner.
-pub(crate) const BARE: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 2048 };
-/// Looks, with pauses in between, of an end that would sleep at once, but finds no room, or no message where they kept coming: with today's
-/// pauses of over 100 cycles a few microseconds, in which an end that is awake makes room for many messages, or sends them. Sleeping takes longer
-/// than that by itself, and has the other end make a system call.
-pub(crate) const GLANCES: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 64 };
-/// With pauses in between, the clock is read after so many looks.
-const LOOKS_PER_CLOCK: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
+/// Looks of an end that sleeps at once, where it waits for room: an end that is awake makes room for
+/// many messages before anybody can fall asleep.
+pub(crate) const GLANCES: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
+/// Looks of an adaptive wait before it reads a clock: what comes within half a microsecond costs no
+/// more than these.
+const FIRST_LOOKS: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
+/// Looks between two looks at the clock.
+const LOOKS_PER_CLOCK: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
 /// Looks before the first yield.
-const BEFORE_YIELD: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 64 };
+const BEFORE_YIELD: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
+/// Looks of a wait that never sleeps before it is seen whether it must end.
+const LOOKS_PER_ROUND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
 
 /// How looking ended.
 #[derive(Debug)]
@@ -39,23 +46,36 @@ pub struct Patience<'a> {
 
 impl Patience<'_> {
     /// Whether the deadline has passed or this is a forked child.
+    #[cold]
+    #[inline(never)]
     fn over(&self) -> bool {
         let round = self.rounds.get().wrapping_add(1);
         self.rounds.set(round);
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return true;
         }
-        // A child finds the word wiped; where the kernel does not wipe, a system call tells, which is not for every round.
+        // A child finds the word wiped; where the kernel does not wipe, a system call tells, which is
+        // not for every round.
         self.sleeper.wiped() || round.is_multiple_of(256) && self.sleeper.forked()
     }
+}
+
+/// Looks so often, with a pause behind each look.
+#[inline(always)]
+fn look_often<R>(times: u32, mut look: impl FnMut() -> Option<R>) -> Option<R> {
+    for _ in 0..times {
+        if let Some(found) = look() {
+            return Some(found);
+        }
+        pause();
+    }
+    None
 }
 
 /// What sets the ways apart. Public in a private module, so that nobody else can implement it.
 pub trait Strategy: Debug + Default + Send + Sync + Unpin + 'static {
     /// Whether it makes use of what sleeping costs.
     const LEARNS: bool = false;
-    /// Whether it sleeps after the first look in vain.
-    const SLEEPS_AT_ONCE: bool = false;
 
     /// Looks until something is found, the patience is over, or it would be better to sleep.
     fn look<R>(patience: &Patience<'_>, look: impl FnMut() -> Option<R>) -> Looked<R>;
@@ -65,16 +85,8 @@ impl Strategy for Spin {
     #[inline(always)]
     fn look<R>(patience: &Patience<'_>, mut look: impl FnMut() -> Option<R>) -> Looked<R> {
         loop {
-            for _ in 0..patience.sleeper.bare {
-                if let Some(found) = look() {
-                    return Looked::Found(found);
-                }
-            }
-            for _ in 0..LOOKS_PER_CLOCK {
-                spin_loop();
-                if let Some(found) = look() {
-                    return Looked::Found(found);
-                }
+            if let Some(found) = look_often(LOOKS_PER_ROUND, &mut look) {
+                return Looked::Found(found);
             }
             if patience.over() {
                 return Looked::Late;
@@ -86,10 +98,8 @@ impl Strategy for Spin {
 impl Strategy for SpinYield {
     #[inline(always)]
     fn look<R>(patience: &Patience<'_>, mut look: impl FnMut() -> Option<R>) -> Looked<R> {
-        for _ in 0..BEFORE_YIELD {
-            if let Some(found) = look() {
-                return Looked::Found(found);
-            }
+        if let Some(found) = look_often(BEFORE_YIELD, &mut look) {
+            return Looked::Found(found);
         }
         loop {
             yield_now();
@@ -104,20 +114,15 @@ impl Strategy for SpinYield {
 }
 
 impl Strategy for Park {
-    const SLEEPS_AT_ONCE: bool = true;
-
     #[inline(always)]
     fn look<R>(patience: &Patience<'_>, mut look: impl FnMut() -> Option<R>) -> Looked<R> {
         if let Some(found) = look() {
             return Looked::Found(found);
         }
-        for _ in 0..patience.sleeper.glances {
-            spin_loop();
-            if let Some(found) = look() {
-                return Looked::Found(found);
-            }
+        match look_often(patience.sleeper.glances, look) {
+            Some(found) => Looked::Found(found),
+            None => Looked::Sleep,
         }
-        Looked::Sleep
     }
 }
 
@@ -126,16 +131,11 @@ impl Strategy for Adaptive {
 
     #[inline(always)]
     fn look<R>(patience: &Patience<'_>, mut look: impl FnMut() -> Option<R>) -> Looked<R> {
-        if let Some(found) = look() {
-            return Looked::Found(found);
-        }
         if patience.sleeper.meeting.on_one_cpu() {
-            return Looked::Sleep;
+            return look().map_or(Looked::Sleep, Looked::Found);
         }
-        for _ in 0..patience.sleeper.bare {
-            if let Some(found) = look() {
-                return Looked::Found(found);
-            }
+        if let Some(found) = look_often(FIRST_LOOKS, &mut look) {
+            return Looked::Found(found);
         }
         spin_for_a_while(patience, look)
     }
@@ -144,22 +144,18 @@ impl Strategy for Adaptive {
 /// The part of an adaptive wait that is long enough for the clock to be read.
 #[inline(never)]
 fn spin_for_a_while<R>(patience: &Patience<'_>, mut look: impl FnMut() -> Option<R>) -> Looked<R> {
-    if patience.sleeper.meeting.arrive(patience.sleeper.side) {
-        return Looked::Sleep;
-    }
-    let Some(until) = Instant::now().checked_add(super::learned::sleep_costs()) else { return Looked::Sleep };
+    let Sleeper { meeting, side, .. } = patience.sleeper;
+    let Some(until) = meeting.spin_until(side) else { return Looked::Sleep };
     loop {
-        for _ in 0..LOOKS_PER_CLOCK {
-            spin_loop();
-            if let Some(found) = look() {
-                return Looked::Found(found);
-            }
+        if let Some(found) = look_often(LOOKS_PER_CLOCK, &mut look) {
+            meeting.waited(side, true);
+            return Looked::Found(found);
         }
         let now = Instant::now();
         if patience.deadline.is_some_and(|deadline| now >= deadline) {
             return Looked::Late;
         }
-        if now >= until || cfg!(any(loom, shuttle)) {
+        if now >= until || cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
             return Looked::Sleep;
         }
     }

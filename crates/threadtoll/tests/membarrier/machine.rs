@@ -11,7 +11,9 @@
 //!   Memory is one for all threads, as on Arm and RISC-V; POWER is not covered.
 //!
 //! `membarrier(2)` asks every other thread for a full barrier, which that thread executes between any two of its instructions: everything
-//! before has been performed, nothing behind. The call returns when all have. A futex is compared and slept on in one
+//! before has been performed, nothing behind. The call returns when all have. A nap promises less: when
+//! it ends, other threads have performed what they had when it began, and all that comes before that
+//! in their programs. A futex is compared and slept on in one
 //! step; a sleeper may be woken for no reason at any moment, but nobody may rely on it.
 
 use std::collections::{BTreeSet, HashMap};
@@ -46,8 +48,13 @@ pub(crate) enum Instruction {
     Load(Register, Place, Order),
     /// `place = place & and | or`, the old value into the register.
     Update(Register, Place, u8, u8, Order),
+    /// If the place has the second register's value: `place = place & and | or`, and 1 into the
+    /// first register; otherwise 0.
+    Swap(Register, Place, Register, u8, u8, Order),
     Fence,
     Membarrier,
+    /// Sleeps for longer than a store takes to become visible.
+    Nap,
     /// Sleeps if the place has the register's value with these bits set.
     FutexWait(Place, Register, u8),
     FutexWake(Place),
@@ -66,21 +73,24 @@ use Instruction::*;
 impl Instruction {
     fn place(self) -> Option<Place> {
         match self {
-            Store(place, ..) | Load(_, place, _) | Update(_, place, ..) => Some(place),
+            Store(place, ..) | Load(_, place, _) | Update(_, place, ..) | Swap(_, place, ..) => {
+                Some(place)
+            }
             _ => None,
         }
     }
 
     fn writes(self) -> Option<Register> {
         match self {
-            Load(register, ..) | Update(register, ..) => Some(register),
+            Load(register, ..) | Update(register, ..) | Swap(register, ..) => Some(register),
             _ => None,
         }
     }
 
     fn reads(self) -> Option<Register> {
         match self {
-            FutexWait(_, register, _)
+            Swap(_, _, register, ..)
+            | FutexWait(_, register, _)
             | IfAny(register, ..)
             | IfAtLeast(register, ..)
             | Assert(register, _) => Some(register),
@@ -89,16 +99,27 @@ impl Instruction {
     }
 
     fn acquires(self) -> bool {
-        matches!(self, Load(_, _, order) | Update(_, _, _, _, order) if order.acquires())
+        matches!(
+            self,
+            Load(_, _, order) | Update(_, _, _, _, order) | Swap(.., order) if order.acquires()
+        )
     }
 
     fn releases(self) -> bool {
-        matches!(self, Store(_, _, order) | Update(_, _, _, _, order) if order.releases())
+        matches!(
+            self,
+            Store(_, _, order) | Update(_, _, _, _, order) | Swap(.., order) if order.releases()
+        )
     }
 
     /// Nothing passes it in either direction.
     fn is_wall(self) -> bool {
-        matches!(self, Fence | Membarrier | FutexWait(..) | FutexWake(_) | Assert(..))
+        matches!(self, Fence | Membarrier | Nap | FutexWait(..) | FutexWake(_) | Assert(..))
+    }
+
+    /// Reads and writes a place in one.
+    fn is_update(self) -> bool {
+        matches!(self, Update(..) | Swap(..))
     }
 
     fn is_branch(self) -> bool {
@@ -127,7 +148,7 @@ enum Stage {
     Fetched,
     /// A branch that was followed on a guess: whether it was taken.
     Guessed(bool),
-    /// An update that has read and not written; a membarrier that waits; a sleeper.
+    /// An update that has read and not written; a membarrier that waits; one that naps; a sleeper.
     Half(u8),
     Performed(u8),
 }
@@ -139,7 +160,7 @@ struct Entry {
 }
 
 const REGISTERS: usize = 4;
-const PLACES: usize = 6;
+pub(crate) const PLACES: usize = 6;
 /// Instructions that a thread holds in flight, at most.
 const WINDOW: usize = 12;
 
@@ -150,6 +171,8 @@ struct Thread {
     registers: [u8; REGISTERS],
     /// Threads whose membarrier waits for this one.
     asked_by: u8,
+    /// Entries at the front of the window that are performed before the other's nap ends.
+    due: u8,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -176,7 +199,11 @@ impl fmt::Display for Verdict {
         match self {
             Verdict::Sound { states } => write!(f, "sound in all {states} states"),
             Verdict::Lost { states, trace } => {
-                write!(f, "somebody waits for ever, found among {states} states:\n  {}", trace.join("\n  "))
+                write!(
+                    f,
+                    "somebody waits for ever, found among {states} states:\n  {}",
+                    trace.join("\n  ")
+                )
             }
             Verdict::Wrong { states, trace } => {
                 write!(f, "a wrong value, found among {states} states:\n  {}", trace.join("\n  "))
@@ -200,7 +227,7 @@ impl fmt::Display for Event {
         let name = ["sender", "receiver"][*thread];
         write!(f, "{name}: {what} {instruction:?}")?;
         match instruction {
-            Load(..) | Update(..) | Assert(..) => write!(f, ": {value}"),
+            Load(..) | Update(..) | Swap(..) | Assert(..) => write!(f, ": {value}"),
             _ => Ok(()),
         }
     }
@@ -217,13 +244,21 @@ struct Step {
 pub(crate) struct Machine {
     hardware: Hardware,
     programs: Vec<Vec<Instruction>>,
+    /// What is there at the beginning.
+    memory: [u8; PLACES],
     /// What a sleeper may count on: a limit on its sleep makes every wake-up certain.
     naps: bool,
 }
 
 impl Machine {
     pub(crate) fn new(hardware: Hardware, programs: Vec<Vec<Instruction>>, naps: bool) -> Self {
-        Machine { hardware, programs, naps }
+        Machine { hardware, programs, memory: [0; PLACES], naps }
+    }
+
+    /// Begins with this value in a place.
+    pub(crate) fn beginning_with(mut self, place: Place, value: u8) -> Self {
+        self.memory[place as usize] = value;
+        self
     }
 
     fn target(&self, thread: usize, label: Label) -> u8 {
@@ -240,10 +275,9 @@ impl Machine {
         if earlier.is_wall() || later.is_wall() {
             return true;
         }
-        let stores = |i| matches!(i, Store(..) | Update(..));
         if earlier.is_branch() {
             // Nothing that others see happens on a guess.
-            return stores(later);
+            return matches!(later, Store(..)) || later.is_update();
         }
         if later.is_branch() {
             return false;
@@ -262,10 +296,12 @@ impl Machine {
     /// A register's value for the instruction at this index of the window, if it is known.
     fn value(&self, thread: usize, state: &Thread, index: usize, register: Register) -> Option<u8> {
         for entry in state.window[..index].iter().rev() {
-            if self.instruction(thread, entry.at).writes() == Some(register) {
+            let instruction = self.instruction(thread, entry.at);
+            if instruction.writes() == Some(register) {
                 return match entry.stage {
                     Stage::Performed(value) => Some(value),
                     // What an update has read is known before it has written.
+                    Stage::Half(_) if matches!(instruction, Swap(..)) => Some(1),
                     Stage::Half(value) => Some(value),
                     _ => None,
                 };
@@ -302,6 +338,7 @@ impl Machine {
                     state.registers[register as usize] = value;
                 }
                 state.window.remove(0);
+                state.due = state.due.saturating_sub(1);
                 changed = true;
             }
             changed |= self.fetch(thread, state);
@@ -355,6 +392,12 @@ impl Machine {
         })
     }
 
+    /// Entries up to the last one that was performed.
+    fn performed(state: &Thread) -> u8 {
+        let is_done = |entry: &Entry| matches!(entry.stage, Stage::Performed(_) | Stage::Half(_));
+        state.window.iter().rposition(is_done).map_or(0, |last| last as u8 + 1)
+    }
+
     fn steps(&self, state: &State) -> Vec<Step> {
         let mut steps = Vec::new();
         for thread in 0..state.threads.len() {
@@ -381,7 +424,7 @@ impl Machine {
         };
         // A barrier for somebody else's membarrier.
         let in_update = own.window.first().is_some_and(|entry| {
-            matches!(entry.stage, Stage::Half(_)) && matches!(self.instruction(thread, entry.at), Update(..))
+            matches!(entry.stage, Stage::Half(_)) && self.instruction(thread, entry.at).is_update()
         });
         if own.asked_by != 0 && !in_update && Self::is_between_instructions(own) {
             add("executes a barrier for the other's", Membarrier, 0, &mut |next| {
@@ -398,7 +441,8 @@ impl Machine {
             && self.may_be_overtaken(thread, own, register)
         {
             for taken in [false, true] {
-                let what = if taken { "guesses that it takes" } else { "guesses that it does not take" };
+                let what =
+                    if taken { "guesses that it takes" } else { "guesses that it does not take" };
                 add(what, branch, 0, &mut |next| {
                     let own = &mut next.threads[thread];
                     own.window.push(Entry { at: own.next, stage: Stage::Guessed(taken) });
@@ -418,7 +462,7 @@ impl Machine {
                     Stage::Performed(_) => true,
                     // What an acquiring update orders may go as soon as it has read, but in its own place.
                     Stage::Half(_) => {
-                        matches!(before, Update(..))
+                        before.is_update()
                             && matches!(instruction, Load(..))
                             && before.place() != instruction.place()
                     }
@@ -429,7 +473,8 @@ impl Machine {
             if blocked {
                 continue;
             }
-            let operand = instruction.reads().map(|register| self.value(thread, own, index, register));
+            let operand =
+                instruction.reads().map(|register| self.value(thread, own, index, register));
             if operand == Some(None) {
                 continue;
             }
@@ -447,7 +492,9 @@ impl Machine {
                 (Load(_, place, _), _) => {
                     let own_store = earlier.iter().rev().find_map(|entry| {
                         match (self.instruction(thread, entry.at), entry.stage) {
-                            (Store(other, value, _), Stage::Fetched) if other == place => Some(value),
+                            (Store(other, value, _), Stage::Fetched) if other == place => {
+                                Some(value)
+                            }
                             _ => None,
                         }
                     });
@@ -477,6 +524,47 @@ impl Machine {
                         next.locked[place as usize] = 0;
                         set(next, Stage::Performed(old));
                     });
+                }
+                (Swap(_, place, _, and, or, _), Stage::Fetched) => {
+                    if state.locked[place as usize] == 0 {
+                        let old = state.memory[place as usize];
+                        let swaps = old == operand;
+                        let what = if swaps { "finds what it expected in" } else { "fails in" };
+                        add(what, instruction, old, &mut |next| match self.hardware {
+                            _ if !swaps => set(next, Stage::Performed(0)),
+                            Hardware::Tso => {
+                                next.memory[place as usize] = old & and | or;
+                                set(next, Stage::Performed(1));
+                            }
+                            Hardware::Weak => {
+                                next.locked[place as usize] = thread as u8 + 1;
+                                set(next, Stage::Half(old));
+                            }
+                        });
+                    }
+                }
+                (Swap(_, place, _, and, or, _), Stage::Half(old)) => {
+                    add("writes", instruction, old & and | or, &mut |next| {
+                        next.memory[place as usize] = old & and | or;
+                        next.locked[place as usize] = 0;
+                        set(next, Stage::Performed(1));
+                    });
+                }
+                (Nap, Stage::Fetched) => {
+                    add("begins", instruction, 0, &mut |next| {
+                        for (other, state) in next.threads.iter_mut().enumerate() {
+                            if other != thread {
+                                state.due = Self::performed(state);
+                            }
+                        }
+                        set(next, Stage::Half(0));
+                    });
+                }
+                (Nap, _) => {
+                    let mut others = state.threads.iter().enumerate();
+                    if others.all(|(other, state)| other == thread || state.due == 0) {
+                        add("ends", instruction, 0, &mut |next| set(next, Stage::Performed(0)));
+                    }
                 }
                 (Membarrier, Stage::Fetched) => {
                     add("calls", instruction, 0, &mut |next| {
@@ -510,7 +598,8 @@ impl Machine {
                     add("performs", instruction, 0, &mut |next| {
                         for (other, state) in next.threads.iter_mut().enumerate() {
                             for entry in &mut state.window {
-                                let is_wait = matches!(self.instruction(other, entry.at), FutexWait(..));
+                                let is_wait =
+                                    matches!(self.instruction(other, entry.at), FutexWait(..));
                                 if is_wait && entry.stage == Stage::Half(place) {
                                     entry.stage = Stage::Performed(0);
                                 }
@@ -523,23 +612,24 @@ impl Machine {
                     let what = if operand == value { "performs" } else { WRONG };
                     add(what, instruction, operand, &mut |next| set(next, Stage::Performed(0)));
                 }
-                (Update(..) | Fence | IfAny(..) | IfAtLeast(..) | Goto(_) | At(_), _) => {}
+                (
+                    Update(..) | Swap(..) | Fence | IfAny(..) | IfAtLeast(..) | Goto(_) | At(_),
+                    _,
+                ) => {}
             }
         }
     }
 
     fn is_over(&self, state: &State) -> bool {
-        state
-            .threads
-            .iter()
-            .zip(&self.programs)
-            .all(|(thread, program)| thread.window.is_empty() && usize::from(thread.next) == program.len())
+        state.threads.iter().zip(&self.programs).all(|(thread, program)| {
+            thread.window.is_empty() && usize::from(thread.next) == program.len()
+        })
     }
 
     /// Visits every state that can be reached; stops at a wrong value.
     fn explore(&self) -> Explored {
         let mut first = State {
-            memory: [0; PLACES],
+            memory: self.memory,
             locked: [0; PLACES],
             threads: vec![Thread::default(); self.programs.len()],
         };
@@ -580,38 +670,23 @@ impl Machine {
 
     /// Whether all is well in every state that can be reached.
     pub(crate) fn run(&self) -> Verdict {
-        let mut explored = self.explore();
-        let states = explored.states.len();
-        if let Some((before, event)) = explored.wrong {
-            let mut trace = explored.trace(before);
-            trace.push(event.to_string());
-            return Verdict::Wrong { states, trace };
-        }
-        // Backwards from the end: what is not met is lost.
-        explored.edges.sort_unstable();
-        let mut ends = vec![false; states];
-        let mut met = explored.over.clone();
-        while let Some(state) = met.pop() {
-            if std::mem::replace(&mut ends[state as usize], true) {
-                continue;
-            }
-            let from = explored.edges.partition_point(|&(to, _)| to < state);
-            let before = explored.edges[from..].iter().take_while(|&&(to, _)| to == state);
-            met.extend(before.map(|&(_, from)| from).filter(|&from| !ends[from as usize]));
-        }
-        // A state with a guess in it may be one that a wrong guess has led to; the same without it is there too.
-        let lost = explored.states.iter().zip(ends).position(|(state, ends)| !ends && !state.has_guess());
-        match lost {
-            None => Verdict::Sound { states },
-            Some(lost) => Verdict::Lost { states, trace: explored.trace(lost as u32) },
-        }
+        self.explore().verdict()
+    }
+
+    /// The same, and what the memory can be at the end.
+    pub(crate) fn run_to_memories(&self) -> (Verdict, BTreeSet<[u8; PLACES]>) {
+        let explored = self.explore();
+        let over = explored.over.iter().map(|&state| explored.states[state as usize].memory);
+        let memories = over.collect();
+        (explored.verdict(), memories)
     }
 
     /// What the registers of all threads can be at the end.
     pub(crate) fn outcomes(&self) -> BTreeSet<Vec<u8>> {
         let explored = self.explore();
         let over = explored.over.iter().map(|&state| &explored.states[state as usize]);
-        over.map(|state| state.threads.iter().flat_map(|thread| thread.registers).collect()).collect()
+        over.map(|state| state.threads.iter().flat_map(|thread| thread.registers).collect())
+            .collect()
     }
 }
 
@@ -627,6 +702,34 @@ struct Explored {
 }
 
 impl Explored {
+    fn verdict(mut self) -> Verdict {
+        let states = self.states.len();
+        if let Some((before, event)) = self.wrong {
+            let mut trace = self.trace(before);
+            trace.push(event.to_string());
+            return Verdict::Wrong { states, trace };
+        }
+        // Backwards from the end: what is not met is lost.
+        self.edges.sort_unstable();
+        let mut ends = vec![false; states];
+        let mut met = self.over.clone();
+        while let Some(state) = met.pop() {
+            if std::mem::replace(&mut ends[state as usize], true) {
+                continue;
+            }
+            let from = self.edges.partition_point(|&(to, _)| to < state);
+            let before = self.edges[from..].iter().take_while(|&&(to, _)| to == state);
+            met.extend(before.map(|&(_, from)| from).filter(|&from| !ends[from as usize]));
+        }
+        // A state with a guess in it may be one that a wrong guess has led to; the same without it is there too.
+        let lost =
+            self.states.iter().zip(ends).position(|(state, ends)| !ends && !state.has_guess());
+        match lost {
+            None => Verdict::Sound { states },
+            Some(lost) => Verdict::Lost { states, trace: self.trace(lost as u32) },
+        }
+    }
+
     fn trace(&self, mut state: u32) -> Vec<String> {
         let mut trace = Vec::new();
         while let (before, Some(event)) = &self.reached[state as usize] {

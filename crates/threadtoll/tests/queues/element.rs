@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use threadtoll::error::{SendError, TrySendError};
+use threadtoll::error::SendError;
 use threadtoll::wait::Wait;
 use threadtoll::{funnel, pipe};
 
@@ -53,7 +53,7 @@ pub(crate) trait Element: Send + Sized + 'static {
         _: &funnel::Sender<Self, W>,
         _: Range<u64>,
         _: &Arc<Ledger>,
-    ) -> Option<Result<(), TrySendError<usize>>> {
+    ) -> Option<Result<(), SendError<usize>>> {
         None
     }
 }
@@ -82,7 +82,7 @@ macro_rules! copied {
                 sender: &funnel::Sender<Self, W>,
                 ids: Range<u64>,
                 ledger: &Arc<Ledger>,
-            ) -> Option<Result<(), TrySendError<usize>>> {
+            ) -> Option<Result<(), SendError<usize>>> {
                 let messages: Vec<Self> = ids.map(|id| Self::make(id, ledger)).collect();
                 Some(sender.send_slice(&messages))
             }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use threadtoll::error::{
     RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError,
 };
-use threadtoll::funnel::{Ceiling, Options, Receiver, Sender};
+use threadtoll::funnel::{Options, Receiver, Sender};
 
 use crate::element::{Aligned, Bomb, Counted, Element, Ledger, cases, surviving};
 
@@ -30,11 +30,7 @@ enum Step {
     TrySend(usize),
     SendTimeout(usize),
     SendAll(usize, Manners),
-    SendQuiet(usize),
-    Flush(usize),
     SendSlice(usize, usize),
-    /// Claims a place, sends so many messages behind it, and uses it or gives it up.
-    Claim(usize, usize, bool),
     Clone(usize),
     DropSender(usize),
     Recv,
@@ -45,7 +41,6 @@ enum Step {
     TryIter(usize),
     Peek,
     Lengths,
-    Trim,
     DropReceiver,
 }
 
@@ -61,11 +56,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => any::<usize>().prop_map(Step::TrySend),
         2 => any::<usize>().prop_map(Step::SendTimeout),
         8 => (many.clone(), manners).prop_map(|(many, manners)| Step::SendAll(many, manners)),
-        8 => any::<usize>().prop_map(Step::SendQuiet),
-        2 => any::<usize>().prop_map(Step::Flush),
         4 => (any::<usize>(), many.clone()).prop_map(|(which, many)| Step::SendSlice(which, many)),
-        8 => (any::<usize>(), 0..20usize, any::<bool>())
-            .prop_map(|(which, behind, used)| Step::Claim(which, behind, used)),
         2 => any::<usize>().prop_map(Step::Clone),
         1 => any::<usize>().prop_map(Step::DropSender),
         10 => Just(Step::Recv),
@@ -76,7 +67,6 @@ fn step() -> impl Strategy<Value = Step> {
         4 => many.prop_map(Step::TryIter),
         3 => Just(Step::Peek),
         4 => Just(Step::Lengths),
-        1 => Just(Step::Trim),
         1 => prop_oneof![16 => Just(Step::Lengths), 1 => Just(Step::DropReceiver)],
     ]
 }
@@ -114,32 +104,29 @@ impl<T: Element> ExactSizeIterator for Batch<'_, T> {}
 struct Run<T> {
     senders: Vec<Sender<T>>,
     receiver: Option<Receiver<T>>,
-    limit: Option<(usize, Ceiling)>,
+    capacity: Option<usize>,
     ledger: Arc<Ledger>,
     next: u64,
     inside: VecDeque<u64>,
     /// Tickets that were given up count as messages until the receiver comes to them.
     voids: bool,
-    dropped: u64,
 }
 
 impl<T: Element> Run<T> {
-    fn new(limit: Option<(usize, Ceiling)>, retain: usize) -> Self {
+    fn new(capacity: Option<usize>, retain: usize) -> Self {
         let options = Options::new().retain(retain);
-        let (sender, receiver) = match limit {
-            Some((messages, policy)) => options.ceiling(messages, policy),
-            None => options,
-        }
-        .build();
+        let (sender, receiver) = match capacity {
+            Some(capacity) => options.bounded(capacity),
+            None => options.unbounded(),
+        };
         Run {
             senders: vec![sender],
             receiver: Some(receiver),
-            limit,
+            capacity,
             ledger: Arc::default(),
             next: 0,
             inside: VecDeque::new(),
             voids: false,
-            dropped: 0,
         }
     }
 
@@ -164,10 +151,10 @@ impl<T: Element> Run<T> {
         surviving(|| drop(message));
     }
 
-    /// Room below the ceiling, as the senders see it.
+    /// Number of messages that a sender can send without waiting.
     fn room(&self, sender: &Sender<T>) -> usize {
-        match self.limit {
-            Some((messages, _)) if self.receiver.is_some() => messages.saturating_sub(sender.len()),
+        match self.capacity {
+            Some(capacity) if self.receiver.is_some() => capacity - sender.len(),
             _ => usize::MAX,
         }
     }
@@ -178,10 +165,7 @@ impl<T: Element> Run<T> {
             | Step::TrySend(which)
             | Step::SendTimeout(which)
             | Step::SendAll(which, _)
-            | Step::SendQuiet(which)
-            | Step::Flush(which)
             | Step::SendSlice(which, _)
-            | Step::Claim(which, ..)
             | Step::Clone(which) => self.send(step, which),
             Step::DropSender(which) => {
                 if !self.senders.is_empty() {
@@ -211,45 +195,20 @@ impl<T: Element> Run<T> {
         let sender = self.senders.swap_remove(which);
         let alive = self.receiver.is_some();
         let room = self.room(&sender);
-        let drops = matches!(self.limit, Some((_, Ceiling::Drop)));
-        let refuses = matches!(self.limit, Some((_, Ceiling::Refuse)));
         match step {
             Step::Clone(_) => self.senders.push(sender.clone()),
-            Step::Flush(_) => sender.flush(),
-            // What is dropped at the ceiling may panic in its destructor.
-            Step::Send(_) if room == 0 && drops => {
+            // A sender that waited for room would wait for ever: nobody else is there.
+            Step::Send(_) if room > 0 => {
                 let message = self.make();
-                surviving(|| assert!(sender.send(message).is_ok()));
-                self.dropped += 1;
-            }
-            Step::SendQuiet(_) if room == 0 && drops => {
-                let message = self.make();
-                surviving(|| assert!(sender.send_quiet(message).is_ok()));
-                self.dropped += 1;
-            }
-            Step::Send(_) | Step::SendQuiet(_) if room > 0 || refuses => {
-                let message = self.make();
-                let sent = match step {
-                    Step::Send(_) => sender.send(message),
-                    _ => sender.send_quiet(message),
-                };
-                match sent {
+                match sender.send(message) {
                     Ok(()) => self.went_in(),
-                    Err(SendError::Full(message)) => {
-                        assert!(alive && room == 0);
-                        self.handed_back(message);
-                    }
-                    Err(SendError::Disconnected(message)) => {
+                    Err(SendError(message)) => {
                         assert!(!alive);
                         self.handed_back(message);
                     }
-                    Err(error) => panic!("{error}"),
                 }
             }
-            Step::Claim(_, behind, used) if room > 0 || drops || refuses => {
-                self.claim(&sender, behind, used, room);
-            }
-            Step::SendSlice(_, many) => self.send_slice(&sender, many, room, drops),
+            Step::SendSlice(_, many) => self.send_slice(&sender, many.min(room)),
             Step::SendTimeout(_) => {
                 let message = self.make();
                 match sender.send_timeout(message, Duration::ZERO) {
@@ -265,7 +224,7 @@ impl<T: Element> Run<T> {
                     Err(error) => panic!("{error}"),
                 }
             }
-            Step::SendAll(many, manners) => self.send_all(&sender, many, manners, room, drops),
+            Step::SendAll(many, manners) => self.send_all(&sender, many.min(room), manners),
             _ => {
                 let message = self.make();
                 match sender.try_send(message) {
@@ -282,78 +241,23 @@ impl<T: Element> Run<T> {
                 }
             }
         }
-        assert_eq!(sender.dropped(), self.dropped);
         self.senders.push(sender);
     }
 
-    fn claim(&mut self, sender: &Sender<T>, behind: usize, used: bool, room: usize) {
-        let claim = match sender.claim() {
-            Ok(claim) => claim,
-            Err(SendError::Full(())) => {
-                assert!(self.receiver.is_some() && room == 0);
-                assert!(matches!(self.limit, Some((_, Ceiling::Refuse))));
-                return;
-            }
-            Err(error) => {
-                assert!(self.receiver.is_none() && matches!(error, SendError::Disconnected(())));
-                return;
-            }
-        };
-        assert!(self.receiver.is_some());
-        let message = used.then(|| self.make());
-        let first = self.next;
-        if room > 0 {
-            if used {
-                self.went_in();
-            }
-            self.voids |= !used;
-            for _ in 0..behind.min(room - 1) {
-                let message = self.make();
-                assert!(sender.try_send(message).is_ok());
-                self.inside.push_back(self.next - 1);
-            }
-            if let Some(receiver) = &mut self.receiver
-                && self.inside.front() >= Some(&(first - u64::from(used)))
-                && self.next > first
-            {
-                // Everything that is there stands behind the claim.
-                assert!(matches!(receiver.try_recv(), Err(TryRecvError::Pending)));
-            }
-        } else {
-            self.dropped += 1;
-        }
-        surviving(|| match message {
-            Some(message) => claim.send(message),
-            None => drop(claim),
-        });
-    }
-
-    fn send_slice(&mut self, sender: &Sender<T>, many: usize, room: usize, drops: bool) {
-        // A sender that would wait, waits for ever: there is nobody else.
-        let waits = matches!(self.limit, Some((most, Ceiling::Wait)) if many <= most);
-        let many = if waits { many.min(room) } else { many };
+    fn send_slice(&mut self, sender: &Sender<T>, many: usize) {
         let ids = self.next..self.next + many as u64;
-        let Some(sent) = T::send_slice_to_funnel(sender, ids.clone(), &self.ledger) else { return };
-        match sent {
-            Ok(()) if many <= room => {
+        match T::send_slice_to_funnel(sender, ids.clone(), &self.ledger) {
+            None => {}
+            Some(Ok(())) => {
                 assert!(self.receiver.is_some() || many == 0);
                 self.inside.extend(ids);
                 self.next += many as u64;
             }
-            Ok(()) => {
-                assert!(drops);
-                self.dropped += many as u64;
-            }
-            Err(TrySendError::Full(0)) => assert!(room < many),
-            Err(TrySendError::Disconnected(0)) => assert!(self.receiver.is_none()),
-            Err(error) => panic!("{error}"),
+            Some(Err(SendError(sent))) => assert!(self.receiver.is_none() && sent == 0),
         }
     }
 
-    fn send_all(&mut self, sender: &Sender<T>, many: usize, manners: Manners, room: usize, drops: bool) {
-        // A sender that would wait, waits for ever: there is nobody else.
-        let waits = matches!(self.limit, Some((most, Ceiling::Wait)) if many <= most);
-        let many = if waits { many.min(room) } else { many };
+    fn send_all(&mut self, sender: &Sender<T>, many: usize, manners: Manners) {
         let (gives, panics) = match manners {
             Manners::Honest => (many, false),
             Manners::Short(count) => (count.min(many), false),
@@ -362,29 +266,17 @@ impl<T: Element> Run<T> {
         let alive = self.receiver.is_some();
         let first = self.next;
         let batch = Batch { run: self, left: many, gives, panics };
-        let mut refused = None;
+        let mut left = None;
         let survived = surviving(|| {
-            refused = sender.send_all(batch).err().map(|error| match error {
-                TrySendError::Full(_) => TrySendError::Full(()),
-                TrySendError::Disconnected(_) => TrySendError::Disconnected(()),
-                TrySendError::Forked(_) => TrySendError::Forked(()),
-            });
+            left = sender.send_all(batch).err().map(|SendError(rest)| rest.len());
         });
-        match refused {
-            None if many == 0 => {}
-            None if room >= many && alive => {
-                assert_eq!(survived, !panics);
-                assert_eq!(self.next - first, gives as u64);
-                self.inside.extend(first..self.next);
-                self.voids |= gives < many;
-            }
-            None => {
-                assert!(drops && room < many && survived);
-                self.dropped += many as u64;
-            }
-            Some(TrySendError::Full(())) => assert!(alive && room < many),
-            Some(TrySendError::Disconnected(())) => assert!(!alive),
-            Some(error) => panic!("{error}"),
+        if alive {
+            assert_eq!((survived, left), (!panics, None));
+            assert_eq!(self.next - first, gives as u64);
+            self.inside.extend(first..self.next);
+            self.voids |= gives < many;
+        } else {
+            assert_eq!(left, (many > 0).then_some(many));
         }
     }
 
@@ -402,7 +294,7 @@ impl<T: Element> Run<T> {
             Step::Recv if waits_not => match receiver.recv() {
                 Ok(message) => self.came_out(message),
                 Err(error) => {
-                    assert_eq!(error, RecvError::Disconnected);
+                    assert_eq!(error, RecvError);
                     self.all_received();
                 }
             },
@@ -423,7 +315,7 @@ impl<T: Element> Run<T> {
                         messages.into_iter().for_each(|message| self.came_out(message));
                     }
                     Err(error) => {
-                        assert_eq!(error, RecvError::Disconnected);
+                        assert_eq!(error, RecvError);
                         self.all_received();
                     }
                 }
@@ -435,19 +327,23 @@ impl<T: Element> Run<T> {
             Step::TryIter(most) => {
                 receiver.try_iter().take(most).for_each(|message| self.came_out(message));
             }
-            Step::Peek => match receiver.peek() {
-                Some(message) => assert!(self.inside.front().is_some_and(|&id| message.is(id))),
-                None => assert!(self.inside.is_empty()),
-            },
+            Step::Peek => {
+                match receiver.peek() {
+                    Some(message) => assert!(self.inside.front().is_some_and(|&id| message.is(id))),
+                    None => assert!(self.inside.is_empty()),
+                }
+                // Senders know the room that it passed over.
+                let len = receiver.len();
+                assert!(self.senders.iter().all(|sender| sender.len() == len));
+            }
             Step::Lengths => {
                 let len = receiver.len();
                 assert!(len == self.inside.len() || self.voids && len > self.inside.len());
                 assert_eq!(receiver.is_empty(), len == 0);
                 assert_eq!(receiver.is_disconnected(), self.senders.is_empty());
-                assert_eq!(receiver.capacity(), self.limit.map(|(messages, _)| messages));
+                assert_eq!(receiver.capacity(), self.capacity);
                 assert!(self.senders.iter().all(|sender| !sender.is_disconnected()));
             }
-            Step::Trim => receiver.trim(),
             _ => match receiver.try_recv() {
                 Ok(message) => self.came_out(message),
                 Err(TryRecvError::Empty) => self.nothing_there(),
@@ -471,8 +367,13 @@ impl<T: Element> Run<T> {
     }
 }
 
-fn try_out<T: Element>(limit: Option<(usize, Ceiling)>, retain: usize, steps: &[Step], senders_first: bool) {
-    let mut run = Run::<T>::new(limit, retain);
+fn try_out<T: Element>(
+    capacity: Option<usize>,
+    retain: usize,
+    steps: &[Step],
+    senders_first: bool,
+) {
+    let mut run = Run::<T>::new(capacity, retain);
     for &step in steps {
         run.apply(step);
     }
@@ -486,17 +387,12 @@ macro_rules! against_the_model {
             $(
                 #[test]
                 fn $name(
-                    limit in prop_oneof![
-                        2 => Just(None),
-                        1 => (1..100usize).prop_map(|most| Some((most, Ceiling::Wait))),
-                        1 => (1..100usize).prop_map(|most| Some((most, Ceiling::Refuse))),
-                        1 => (1..100usize).prop_map(|most| Some((most, Ceiling::Drop))),
-                    ],
+                    capacity in prop_oneof![Just(None), (1..100usize).prop_map(Some)],
                     retain in prop_oneof![Just(0usize), Just(1 << 20)],
                     steps in vec(step(), 0..120),
                     senders_first: bool,
                 ) {
-                    try_out::<$type>(limit, retain, &steps, senders_first);
+                    try_out::<$type>(capacity, retain, &steps, senders_first);
                 }
             )+
         }

@@ -2,9 +2,14 @@
 
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
 
+mod call;
+mod cpus;
+mod departure;
 mod element;
+#[cfg(target_os = "linux")]
 mod frozen;
 mod funnel_model;
 mod misfortune;
 mod pipe_model;
+mod sizes;
 mod threads;

@@ -1,9 +1,10 @@
 //! Two threads and more, each doing what a seed says, for every way of waiting; ends that leave at any moment.
 
 use std::collections::HashMap;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use threadtoll::error::{RecvTimeoutError, TryRecvError};
 use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait};
@@ -46,23 +47,12 @@ fn send_somehow<T: Element, W: Wait>(
                         place.write(T::make(next, ledger));
                         next += 1;
                     }
+                    let mut gone = false;
                     // SAFETY: so many were written.
-                    unsafe { claim.send(count) };
-                    false
+                    surviving(|| gone = unsafe { claim.send(count) }.is_err());
+                    gone
                 }
             },
-            3 => {
-                let mut gone = false;
-                for _ in 0..many {
-                    gone |= sender
-                        .send_quiet(T::make(next, ledger))
-                        .map_err(|error| surviving(|| drop(error)))
-                        .is_err();
-                    next += 1;
-                }
-                sender.flush();
-                gone
-            }
             4 => {
                 let mut message = T::make(next, ledger);
                 next += 1;
@@ -89,9 +79,6 @@ fn send_somehow<T: Element, W: Wait>(
         };
         if gone {
             break;
-        }
-        if random.below(64) == 0 {
-            sender.trim();
         }
     }
     surviving(|| drop(sender));
@@ -201,20 +188,24 @@ struct Parcel(u64, Counted);
 fn funnels<W: Wait + Copy>(wait: W, runs: u64) {
     for seed in 0..runs {
         let mut random = Random::new(seed + 1);
-        let options = funnel::Options::new().wait(wait).retain(random.below(2) as usize * (1 << 20));
-        let options = match random.below(3) {
-            0 => options.ceiling(1 + random.below(50) as usize, funnel::Ceiling::Wait),
-            _ => options,
+        let options =
+            funnel::Options::new().wait(wait).retain(random.below(2) as usize * (1 << 20));
+        let options = if random.below(2) == 0 { options.fence() } else { options };
+        let (sender, mut receiver) = match random.below(3) {
+            0 => options.bounded::<Parcel>(1 + random.below(50) as usize),
+            _ => options.unbounded(),
         };
-        let (sender, mut receiver) = options.build::<Parcel>();
         let ledger = Arc::new(Ledger::default());
         let senders = 1 + random.below(4);
         let messages = random.below(1500);
-        let most = if random.below(3) == 0 { random.below(senders * messages + 1) } else { u64::MAX };
+        let most =
+            if random.below(3) == 0 { random.below(senders * messages + 1) } else { u64::MAX };
         thread::scope(|scope| {
             for number in 0..senders {
                 let (sender, ledger, seed) = (sender.clone(), &ledger, random.below(u64::MAX));
-                scope.spawn(move || send_parcels(sender, number, ledger, &mut Random::new(seed), messages));
+                scope.spawn(move || {
+                    send_parcels(sender, number, ledger, &mut Random::new(seed), messages)
+                });
             }
             drop(sender);
             let mut next: HashMap<u64, u64> = HashMap::new();
@@ -240,7 +231,7 @@ fn funnels<W: Wait + Copy>(wait: W, runs: u64) {
                             take(message);
                             received += 1;
                         }
-                        Err(TryRecvError::Empty | TryRecvError::Pending) => thread::yield_now(),
+                        Err(TryRecvError::Empty) => thread::yield_now(),
                         Err(_) => break,
                     },
                     _ => match receiver.recv() {
@@ -272,7 +263,7 @@ fn send_parcels<W: Wait>(
     while next < messages {
         let gone = match random.below(16) {
             0 => {
-                let many = random.below(40).min(messages - next).min(sender.capacity().unwrap_or(40) as u64);
+                let many = random.below(40).min(messages - next);
                 let batch = (next..next + many).map(|id| Parcel(number, Counted::make(id, ledger)));
                 next += many;
                 let batch: Vec<_> = batch.collect();
@@ -329,4 +320,101 @@ fn a_receiver_that_leaves_in_the_midst_of_a_send() {
         drop(sender);
         ledger.assert_settled();
     }
+}
+
+/// Number of times that the calling thread has gone to sleep.
+#[cfg(target_os = "linux")]
+fn sleeps() -> i64 {
+    // SAFETY: an rusage is plain numbers, for which all zeros is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the usage is valid.
+    assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) }, 0);
+    usage.ru_nvcsw
+}
+
+/// Each message that is received from a full funnel wakes one of the senders that wait, not all.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_receive_wakes_one_sender() {
+    const SENDERS: i64 = 32;
+    const EACH: i64 = 100;
+    let (sender, mut receiver) = funnel::Options::new().wait(Park).bounded(1);
+    let slept: i64 = thread::scope(|scope| {
+        let send = || {
+            (0..EACH).for_each(|number| sender.send(number).expect("the receiver lives"));
+            sleeps()
+        };
+        let senders: Vec<_> = (0..SENDERS).map(|_| scope.spawn(send)).collect();
+        for _ in 0..SENDERS * EACH {
+            receiver.recv().expect("the senders live");
+        }
+        senders.into_iter().map(|sender| sender.join().expect("it does not panic")).sum()
+    });
+    // A sender that is woken may find that another one was faster, and sleep once more.
+    assert!(slept < 4 * SENDERS * EACH, "{} messages, {slept} sleeps", SENDERS * EACH);
+}
+
+/// Who belongs to whom, what is full, and who keeps a funnel open.
+#[test]
+fn a_funnel_knows_its_ends() {
+    let (sender, mut receiver) = funnel::bounded::<u64>(2);
+    let (stranger, empty) = funnel::bounded::<u64>(2);
+    assert!(sender.same_channel(&sender.clone()) && receiver.same_channel(&sender));
+    assert!(!sender.same_channel(&stranger) && !empty.same_channel(&sender));
+    sender.send_all([1, 2]).expect("the receiver lives");
+    assert!(sender.is_full() && receiver.is_full() && !stranger.is_full());
+    let sent = sender.send_deadline(3, Instant::now());
+    assert!(sent.is_err_and(|error| error.is_timeout() && error.into_inner() == 3));
+    let weak = sender.downgrade();
+    drop(sender);
+    assert!(weak.upgrade().is_none() && receiver.is_disconnected());
+    assert_eq!((receiver.recv(), receiver.recv()), (Ok(1), Ok(2)));
+    assert!(receiver.try_recv().is_err_and(|error| error.is_disconnected()));
+}
+
+/// The verbs of a pipe that the properties leave out, where there is room and where there is none.
+#[test]
+fn a_pipe_that_is_full_says_so() {
+    let (mut sender, mut receiver) = pipe::bounded::<u64>(4);
+    let mut claim = sender.try_claim(1).expect("there is room");
+    claim.room()[0].write(1);
+    // SAFETY: the first place was written.
+    unsafe { claim.send(1) }.expect("the receiver lives");
+    sender.send_deadline(2, Instant::now()).expect("there is room");
+    assert_eq!(sender.try_send_slice(&[3, 4, 5]), Ok(2));
+    assert_eq!(sender.try_send_slice(&[5]), Ok(0));
+    assert!(sender.try_claim(1).is_err_and(|error| error.is_full()));
+    let sent = sender.send_deadline(5, Instant::now());
+    assert!(sent.is_err_and(|error| error.is_timeout() && error.into_inner() == 5));
+
+    let mut messages = Vec::new();
+    assert_eq!(receiver.recv_many(&mut messages, 3), Ok(3));
+    assert_eq!(receiver.recv_deadline(Instant::now()), Ok(4));
+    assert_eq!(receiver.recv_deadline(Instant::now()), Err(RecvTimeoutError::Timeout));
+    assert_eq!((messages, receiver.recv_many(&mut Vec::new(), 0)), (vec![1, 2, 3], Ok(0)));
+    drop(receiver);
+    assert!(sender.try_claim(1).is_err_and(|error| error.is_disconnected()));
+}
+
+/// A batch larger than a bounded funnel goes through it in runs.
+#[test]
+fn a_batch_need_not_fit() {
+    let (sender, mut receiver) = funnel::bounded::<u64>(3);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let numbers: Vec<u64> = (0..1_000).collect();
+            sender.send_slice(&numbers).expect("the receiver lives");
+            sender.send_all(numbers.into_iter().map(|number| number + 1_000)).expect("it lives");
+        });
+        assert!(receiver.iter().eq(0..2_000));
+    });
+}
+
+/// A user of std's or crossbeam's ends across `catch_unwind` can take these.
+#[test]
+fn ends_are_unwind_safe() {
+    fn assert_safe<T: UnwindSafe + RefUnwindSafe>() {}
+    assert_safe::<funnel::Sender<std::cell::Cell<u64>>>();
+    assert_safe::<funnel::WeakSender<std::cell::Cell<u64>>>();
+    assert_safe::<funnel::Receiver<std::cell::Cell<u64>>>();
 }

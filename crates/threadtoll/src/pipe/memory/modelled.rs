@@ -1,14 +1,33 @@
-//! The memory of a pipe as a model checker sees it: each place is a cell of its own, and is empty unless a message lies in it.
+//! The memory of a pipe as a model checker sees it: each place is a cell of its own, and is empty
+//! unless a message lies in it.
+
+use std::ops::Deref;
 
 use super::Geometry;
-use crate::sync::{self, AtomicU32, UnsafeCell};
+use crate::sync::{self, AtomicU64, Life, Ordering, UnsafeCell};
+
+/// A header that notices when it is used after its memory was given back.
+#[derive(Debug)]
+pub(in super::super) struct Header {
+    word: AtomicU64,
+    life: Life,
+}
+
+impl Deref for Header {
+    type Target = AtomicU64;
+
+    fn deref(&self) -> &AtomicU64 {
+        self.life.assert();
+        &self.word
+    }
+}
 
 pub(in super::super) struct Memory<T> {
     content: *mut Content<T>,
 }
 
 struct Content<T> {
-    headers: Vec<AtomicU32>,
+    headers: Vec<Header>,
     messages: Vec<UnsafeCell<Option<T>>>,
 }
 
@@ -22,10 +41,13 @@ impl<T> Copy for Memory<T> {}
 
 impl<T> Memory<T> {
     pub(in super::super) fn new(units: usize) -> Self {
+        // What lay there before: a number that looks like messages.
+        let garbage = || Header { word: AtomicU64::new(1 << 40), life: Life::new() };
         let content = Content {
-            // What lay there before: full, final, and closed.
-            headers: (0..units).map(|_| AtomicU32::new(u32::MAX)).collect(),
-            messages: (0..units * Geometry::<T>::PER_FRAME).map(|_| UnsafeCell::new(None)).collect(),
+            headers: (0..units).map(|_| garbage()).collect(),
+            messages: (0..units * Geometry::<T>::PER_FRAME)
+                .map(|_| UnsafeCell::new(None))
+                .collect(),
         };
         Memory { content: sync::boxed(content) }
     }
@@ -51,8 +73,8 @@ impl<T> Memory<T> {
         Frame { memory: *self, unit }
     }
 
-    pub(in super::super) fn line(&self, _: usize) -> *const u8 {
-        std::ptr::null()
+    pub(in super::super) fn unit(&self, frame: Frame<T>) -> usize {
+        frame.unit
     }
 }
 
@@ -69,28 +91,84 @@ impl<T> Clone for Frame<T> {
 
 impl<T> Copy for Frame<T> {}
 
+impl<T> PartialEq for Frame<T> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.memory.content, self.unit) == (other.memory.content, other.unit)
+    }
+}
+
 impl<T> Frame<T> {
-    pub(in super::super) unsafe fn header<'a>(self) -> &'a AtomicU32 {
+    pub(in super::super) unsafe fn header<'a>(self) -> &'a Header {
         // SAFETY: alive until the end of the execution, and a header knows whether it should be.
-        let headers: &'a Vec<AtomicU32> = unsafe { &(*self.memory.content).headers };
+        let headers: &'a Vec<Header> = unsafe { &(*self.memory.content).headers };
         &headers[self.unit]
     }
 
-    fn place<R>(self, index: usize, body: impl FnOnce(&mut Option<T>) -> R) -> R {
+    pub(in super::super) fn header_pointer(self) -> *mut Header {
         // SAFETY: alive until the end of the execution.
-        let content = unsafe { &*self.memory.content };
-        content.headers[self.unit].life.assert();
-        // SAFETY: the checker sees to it that nobody else is here.
-        content.messages[self.unit * Geometry::<T>::PER_FRAME + index]
-            .with_mut(|place| body(unsafe { &mut *place }))
+        let headers: &Vec<Header> = unsafe { &(*self.memory.content).headers };
+        headers.as_ptr().wrapping_add(self.unit).cast_mut()
     }
 
-    pub(in super::super) unsafe fn write(self, index: usize, message: T) {
-        let was = self.place(index, |place| place.replace(message));
+    pub(in super::super) fn header_behind(header: *mut Header) -> *mut Header {
+        header.wrapping_add(1)
+    }
+
+    pub(in super::super) unsafe fn store(self, stamp: u64, order: Ordering) {
+        // SAFETY: the caller's promise.
+        unsafe { self.header() }.store(stamp, order);
+    }
+
+    pub(in super::super) unsafe fn load(self, order: Ordering) -> u64 {
+        // SAFETY: the caller's promise.
+        unsafe { self.header() }.load(order)
+    }
+
+    pub(in super::super) unsafe fn next(self) -> Self {
+        Frame { unit: self.unit + 1, ..self }
+    }
+
+    pub(in super::super) fn place(self) -> Place<T> {
+        Place { memory: self.memory, index: self.unit * Geometry::<T>::PER_FRAME }
+    }
+}
+
+pub(in super::super) struct Place<T> {
+    memory: Memory<T>,
+    index: usize,
+}
+
+impl<T> Clone for Place<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Place<T> {}
+
+impl<T> Place<T> {
+    pub(in super::super) unsafe fn add(self, count: usize) -> Self {
+        Place { index: self.index + count, ..self }
+    }
+
+    pub(in super::super) fn base(self, number: u64) -> Base<T> {
+        Base(Place { index: self.index.wrapping_sub(number as usize), ..self })
+    }
+
+    fn content<R>(self, body: impl FnOnce(&mut Option<T>) -> R) -> R {
+        // SAFETY: alive until the end of the execution.
+        let content = unsafe { &*self.memory.content };
+        content.headers[self.index / Geometry::<T>::PER_FRAME].life.assert();
+        // SAFETY: the checker sees to it that nobody else is here.
+        content.messages[self.index].with_mut(|place| body(unsafe { &mut *place }))
+    }
+
+    pub(in super::super) unsafe fn write(self, message: T) {
+        let was = self.content(|place| place.replace(message));
         assert!(was.is_none(), "a message was written over another one");
     }
 
-    pub(in super::super) unsafe fn copy(self, index: usize, from: *const T, count: usize)
+    pub(in super::super) unsafe fn copy(self, from: *const T, count: usize)
     where
         T: Copy,
     {
@@ -98,12 +176,30 @@ impl<T> Frame<T> {
             // SAFETY: the caller's promise.
             let message = unsafe { *from.wrapping_add(ahead) };
             // SAFETY: the caller's promise.
-            unsafe { self.write(index + ahead, message) };
+            let place = unsafe { self.add(ahead) };
+            // SAFETY: the caller's promise.
+            unsafe { place.write(message) };
         }
     }
 
-    pub(in super::super) unsafe fn read(self, index: usize) -> T {
-        let Some(message) = self.place(index, Option::take) else { panic!("there is no message here") };
+    pub(in super::super) unsafe fn read(self) -> T {
+        let Some(message) = self.content(Option::take) else { panic!("there is no message here") };
         message
+    }
+}
+
+pub(in super::super) struct Base<T>(Place<T>);
+
+impl<T> Clone for Base<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Base<T> {}
+
+impl<T> Base<T> {
+    pub(in super::super) fn at(self, number: u64) -> Place<T> {
+        Place { index: self.0.index.wrapping_add(number as usize), ..self.0 }
     }
 }

@@ -1,26 +1,41 @@
 //! Messages that are lent side by side.
 
 use std::fmt;
+use std::iter::FusedIterator;
 
-use super::Receiver;
+use super::{ALIVE, Receiver};
 use crate::unwound::Unwound;
 use crate::wait::{Adaptive, Wait};
 
 /// Messages that lie side by side; see [`Receiver::recv_batch`].
 ///
-/// Lends them as a slice, or moves them out as an iterator.
+/// Lends them as a slice, or moves them out as an iterator. Forgotten (`mem::forget`), those that were
+/// not moved out are received again; a sender that waits for the room of the others may learn of it
+/// only from the next receive, and until then its [`len`](crate::pipe::Sender::len) counts them. In
+/// a forked child it is empty.
 pub struct Batch<'a, T, W: Wait = Adaptive> {
-    pub(super) receiver: &'a mut Receiver<T, W>,
-    /// Where in the record the batch ends.
-    pub(super) end: usize,
+    receiver: &'a mut Receiver<T, W>,
+    /// Number of messages that are lent.
+    lent: usize,
+}
+
+impl<'a, T, W: Wait> Batch<'a, T, W> {
+    pub(super) fn new(receiver: &'a mut Receiver<T, W>) -> Self {
+        Batch { lent: receiver.reading.left(), receiver }
+    }
 }
 
 impl<T, W: Wait> Batch<'_, T, W> {
     /// Leaves all but the first `most` messages to a later receive.
     #[inline]
     pub fn truncate(&mut self, most: usize) {
-        let index = self.receiver.cursor.index;
-        self.end = self.end.min(index.saturating_add(most));
+        self.lent = self.lent.min(most);
+    }
+
+    /// Number of messages, none of which are a forked child's.
+    #[inline(always)]
+    fn here(&self) -> usize {
+        if self.receiver.state() & ALIVE == 0 { 0 } else { self.lent }
     }
 }
 
@@ -29,33 +44,34 @@ impl<T, W: Wait> std::ops::Deref for Batch<'_, T, W> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        let cursor = &self.receiver.cursor;
-        let first = cursor.frame.place(cursor.index);
-        // SAFETY: the header counts them, and messages of a record lie side by side.
-        unsafe { std::slice::from_raw_parts(first.as_ptr(), self.end - cursor.index) }
+        let first = self.receiver.reading.at().as_ptr();
+        // SAFETY: a header counts them, and messages of a record lie side by side.
+        unsafe { std::slice::from_raw_parts(first, self.here()) }
     }
 }
 
 impl<T, W: Wait> Iterator for Batch<'_, T, W> {
     type Item = T;
 
+    #[inline]
     fn next(&mut self) -> Option<T> {
-        let cursor = &mut self.receiver.cursor;
-        (cursor.index != self.end).then(|| cursor.take())
+        (self.here() > 0).then(|| {
+            self.lent -= 1;
+            self.receiver.reading.take()
+        })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.len(), Some(self.len()))
+        (self.here(), Some(self.here()))
     }
 }
 
-impl<T, W: Wait> ExactSizeIterator for Batch<'_, T, W> {
-    fn len(&self) -> usize {
-        self.end - self.receiver.cursor.index
-    }
-}
+impl<T, W: Wait> ExactSizeIterator for Batch<'_, T, W> {}
+
+impl<T, W: Wait> FusedIterator for Batch<'_, T, W> {}
 
 impl<T, W: Wait> Drop for Batch<'_, T, W> {
+    #[inline]
     fn drop(&mut self) {
         let mut unwound = Unwound::default();
         if std::mem::needs_drop::<T>() {
@@ -63,11 +79,9 @@ impl<T, W: Wait> Drop for Batch<'_, T, W> {
                 unwound.drop(message);
             }
         }
-        let receiver = &mut *self.receiver;
-        receiver.cursor.index = self.end;
-        // A fork is told by the next receive.
-        let _ = receiver.took();
-        receiver.tell_due_room();
+        let taken = self.receiver.reading.taken() + self.here() as u64;
+        self.receiver.reading.go_to(taken);
+        self.receiver.took_many();
         unwound.resume();
     }
 }

@@ -1,5 +1,7 @@
 //! Receiving by iterators.
 
+use std::iter::FusedIterator;
+
 use super::Receiver;
 use crate::wait::{Adaptive, Wait};
 
@@ -14,6 +16,8 @@ impl<T, W: Wait> Iterator for Iter<'_, T, W> {
         self.0.recv().ok()
     }
 }
+
+impl<T, W: Wait> FusedIterator for Iter<'_, T, W> {}
 
 /// Messages that are there.
 #[derive(Debug)]
@@ -47,6 +51,8 @@ impl<T, W: Wait> Iterator for IntoIter<T, W> {
         self.0.recv().ok()
     }
 }
+
+impl<T, W: Wait> FusedIterator for IntoIter<T, W> {}
 
 impl<T, W: Wait> IntoIterator for Receiver<T, W> {
     type Item = T;

@@ -23,8 +23,9 @@ fn membarrier(command: libc::c_int) -> bool {
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
-/// Registers this process if that has not been done, and tells whether senders must execute a full fence of their own
-/// after each message because the kernel will not do it for them.
+/// Registers this process, and with it the children that it forks, if that has not been done, and
+/// tells whether senders must execute a full fence of their own after each message because the
+/// kernel will not do it for them.
 ///
 /// Registering waits for a grace period once the process has several threads, some milliseconds, so it is done where a
 /// queue is made.

@@ -8,12 +8,12 @@
 //! saw is put together afterwards (as by Melissaris, Markakis, Shaw and Martonosi: *PerpLE*, MICRO 2020).
 
 use std::sync::Barrier;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::super::Alone;
-use super::{
-    AtomicBool, AtomicU32, Ordering, fence, heavy_barrier, light_barrier, only_cpu, senders_must_fence,
+use crate::sync::{
+    Alone, AtomicU32, Ordering, fence, heavy_barrier, light_barrier, only_cpu, senders_must_fence,
     spin_loop,
 };
 
@@ -110,12 +110,17 @@ fn only_the_system_call_keeps_the_order() {
         return;
     }
     if senders_must_fence() {
-        println!("skipped: this kernel has no membarrier(2), so senders fence and there is nothing to try");
+        println!(
+            "skipped: this kernel has no membarrier(2), so senders fence and there is nothing to try"
+        );
         return;
     }
     let without = play(Duration::from_secs(20), stubbed);
     println!("without the system call: {without:?}");
-    assert!(without.missed > 0, "the forbidden outcome was not seen where nothing forbids it: {without:?}");
+    assert!(
+        without.missed > 0,
+        "the forbidden outcome was not seen where nothing forbids it: {without:?}"
+    );
     let with = play(Duration::from_secs(2), shipped);
     println!("with it: {with:?}");
     assert_eq!(with.missed, 0, "{with:?}");

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# The published crate: what `cargo package` packs builds, and passes its tests, with nothing else around
+# it. Needs the registry, or what cargo has kept of it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/package-alone
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# What is packed is compiled below.
+cargo package --quiet -p threadtoll --allow-dirty --no-verify --target-dir "$target"
+tar --extract --directory "$work" --file "$(ls -t "$target"/package/threadtoll-*.crate | head -1)"
+cd "$work"/threadtoll-*
+for file in README.md LICENSE-MIT LICENSE-APACHE; do
+    test -s "$file" || { echo "package.sh: $file is not packed" >&2; exit 1; }
+done
+CARGO_TARGET_DIR=$target cargo test --quiet

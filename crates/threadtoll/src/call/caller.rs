@@ -1,0 +1,225 @@
+//! The end that asks.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::time::Duration;
+
+use super::Callee;
+use super::shared::{ALIVE, ANSWERED, ASKED, CALLEE_GONE, CALLER, LATE, Shared, UNANSWERED};
+use crate::error::{CallError, CallTimeoutError, RecvTimeoutError};
+use crate::sync::{Arc, Instant, Ordering, mutate};
+use crate::wait::{Adaptive, Wait, Waited};
+
+/// The end that asks.
+pub struct Caller<Q, R, W: Wait = Adaptive> {
+    pub(super) shared: Arc<Shared<Q, R>>,
+    _wait: PhantomData<W>,
+}
+
+impl<Q, R, W: Wait> UnwindSafe for Caller<Q, R, W> {}
+impl<Q, R, W: Wait> RefUnwindSafe for Caller<Q, R, W> {}
+
+impl<Q, R, W: Wait> Caller<Q, R, W> {
+    pub(super) fn new(shared: Arc<Shared<Q, R>>) -> Self {
+        Caller { shared, _wait: PhantomData }
+    }
+
+    /// Returns true if the callee is gone, or if this is a forked child.
+    pub fn is_disconnected(&self) -> bool {
+        self.shared.has_left(CALLEE_GONE)
+    }
+
+    /// Returns true if the callee is the other end of this line.
+    ///
+    /// ```
+    /// use threadtoll::call;
+    ///
+    /// let (caller, callee) = call::line::<u64, u64>();
+    /// let (other, _callee) = call::line();
+    /// assert!(caller.same_channel(&callee));
+    /// assert!(!other.same_channel(&callee));
+    /// ```
+    pub fn same_channel(&self, callee: &Callee<Q, R, W>) -> bool {
+        std::ptr::eq(&*self.shared, &*callee.shared)
+    }
+}
+
+impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
+    /// Asks, and waits for the answer as long as it takes.
+    ///
+    /// After a request that [timed out](Self::call_timeout) it first waits until the callee has
+    /// answered or declined that one.
+    ///
+    /// # Errors
+    ///
+    /// If the callee is gone and never saw the request, which comes back; if the callee received it
+    /// and gives no answer. In a forked child the callee is gone.
+    #[inline]
+    pub fn call(&mut self, request: Q) -> Result<R, CallError<Q>> {
+        self.exchange(request, None).map_err(|error| match error {
+            CallTimeoutError::Disconnected(request) => CallError::Disconnected(request),
+            // Without a deadline nothing times out.
+            CallTimeoutError::Unanswered | CallTimeoutError::Timeout(_) => CallError::Unanswered,
+        })
+    }
+
+    /// Asks, and waits for the answer for at most `timeout`.
+    ///
+    /// A request that was asked cannot be withdrawn: if it times out, the callee may still receive
+    /// it, and its answer is dropped. The next call first waits, within its own time, until the
+    /// callee has answered or declined the late request; if that takes too long, the new one comes
+    /// back.
+    ///
+    /// ```
+    /// use std::thread;
+    /// use std::time::Duration;
+    ///
+    /// use threadtoll::call;
+    /// use threadtoll::error::CallTimeoutError;
+    ///
+    /// const SOON: Duration = Duration::from_millis(1);
+    ///
+    /// let (mut caller, mut callee) = call::line();
+    /// // Nobody listens yet.
+    /// assert_eq!(caller.call_timeout(1, SOON), Err(CallTimeoutError::Timeout(None)));
+    /// assert_eq!(caller.call_timeout(2, SOON), Err(CallTimeoutError::Timeout(Some(2))));
+    ///
+    /// let server = thread::spawn(move || callee.serve(|number| number * 10));
+    /// assert_eq!(caller.call(3), Ok(30));
+    /// drop(caller);
+    /// server.join().unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Caller::call`]; and if there was no answer in time, with the request if it was not
+    /// asked.
+    pub fn call_timeout(
+        &mut self,
+        request: Q,
+        timeout: Duration,
+    ) -> Result<R, CallTimeoutError<Q>> {
+        if timeout.is_zero() {
+            return Err(self.no_time_for(request));
+        }
+        // A deadline that the clock cannot represent is none.
+        self.exchange(request, Instant::now().checked_add(timeout))
+    }
+
+    /// Asks, and waits for the answer until `deadline`, as [`Caller::call_timeout`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Caller::call_timeout`].
+    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
+    pub fn call_deadline(
+        &mut self,
+        request: Q,
+        deadline: Instant,
+    ) -> Result<R, CallTimeoutError<Q>> {
+        if Instant::now() >= deadline {
+            return Err(self.no_time_for(request));
+        }
+        self.exchange(request, Some(deadline))
+    }
+
+    #[cold]
+    fn no_time_for(&self, request: Q) -> CallTimeoutError<Q> {
+        if self.is_disconnected() {
+            CallTimeoutError::Disconnected(request)
+        } else {
+            CallTimeoutError::Timeout(Some(request))
+        }
+    }
+
+    #[inline(always)]
+    fn exchange(
+        &mut self,
+        request: Q,
+        deadline: Option<Instant>,
+    ) -> Result<R, CallTimeoutError<Q>> {
+        let shared = &*self.shared;
+        // Relaxed: a callee that is gone and not seen here is seen in the wait.
+        let state = shared.state.load(Ordering::Relaxed);
+        if mutate!(settle, state & (ALIVE | CALLEE_GONE | LATE) != ALIVE => false) {
+            match shared.settle::<W>(deadline) {
+                Ok(()) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(CallTimeoutError::Timeout(Some(request)));
+                }
+                Err(_) => return Err(CallTimeoutError::Disconnected(request)),
+            }
+        }
+        // SAFETY: no request is under way.
+        unsafe { shared.put_request(request) };
+        shared.pass(ASKED, CALLER);
+        match shared.wait_for_turn::<W, CALLER>(deadline) {
+            // SAFETY: the turn says so, and this end takes it once.
+            Waited::Found(Some(ANSWERED)) => Ok(unsafe { shared.take_answer() }),
+            waited => shared.no_answer(waited),
+        }
+    }
+}
+
+// The cold parts of a call. They take what both ends share, so that a hot loop may keep its caller
+// in registers.
+impl<Q, R> Shared<Q, R> {
+    /// Waits until the callee has answered or declined the request that timed out, if there is one.
+    #[cold]
+    fn settle<W: Wait>(&self, deadline: Option<Instant>) -> Result<(), RecvTimeoutError> {
+        let state = self.state.load(Ordering::Acquire);
+        if state & ALIVE == 0 || state & LATE == 0 {
+            return Err(RecvTimeoutError::Disconnected);
+        }
+        let turn = match self.wait_for_turn::<W, CALLER>(deadline) {
+            Waited::Found(Some(turn)) => turn,
+            Waited::Late => return Err(RecvTimeoutError::Timeout),
+            Waited::Found(None) | Waited::Forked => return Err(RecvTimeoutError::Disconnected),
+        };
+        // SAFETY: the turn says so, and this end takes it once: `LATE` is cleared below.
+        let late = (turn == ANSWERED).then(|| unsafe { self.take_answer() });
+        // Relaxed: this orders nothing but itself and `CALLEE_GONE`.
+        let state = self.state.fetch_and(!LATE, Ordering::Relaxed);
+        // Last: its destructor may panic.
+        drop(late);
+        if mutate!(settled_too_late, state & CALLEE_GONE => 0) != 0 {
+            return Err(RecvTimeoutError::Disconnected);
+        }
+        Ok(())
+    }
+
+    /// The wait has ended without an answer.
+    #[cold]
+    fn no_answer(&self, waited: Waited<Option<u32>>) -> Result<R, CallTimeoutError<Q>> {
+        if waited == Waited::Late {
+            // Release: a callee that leaves and sees this sees the request. Acquire: if the callee
+            // has left, what it did before is seen below.
+            let state = self.state.fetch_or(LATE, mutate!(say_late, AcqRel));
+            if mutate!(late_and_callee_gone, state & CALLEE_GONE => 0) == 0 {
+                return Err(CallTimeoutError::Timeout(None));
+            }
+            self.state.fetch_and(!LATE, Ordering::Relaxed);
+        }
+        match self.turn() {
+            // SAFETY: the turn says so, and this end takes it once.
+            ANSWERED => Ok(unsafe { self.take_answer() }),
+            UNANSWERED => Err(CallTimeoutError::Unanswered),
+            // SAFETY: the callee has not taken it and cannot any more: one that has taken a request
+            // answers or declines before it leaves, and a child has only a copy that nobody moves.
+            _ => Err(CallTimeoutError::Disconnected(unsafe { self.take_request() })),
+        }
+    }
+}
+
+impl<Q, R, W: Wait> Drop for Caller<Q, R, W> {
+    fn drop(&mut self) {
+        self.shared.caller_leaves();
+    }
+}
+
+impl<Q, R, W: Wait> fmt::Debug for Caller<Q, R, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,323 @@
+//! What both ends of a call share: the line, and the agreement on who drops what.
+//!
+//! # The turn
+//!
+//! `turn` lies in the line beside request and answer. Its value says which end may touch them; it
+//! is handed over by release and acquire.
+//!
+//! | turn | stored by | meaning |
+//! |---|---|---|
+//! | `IDLE` | the end that makes the line or drops a late answer | the caller may write a request |
+//! | `ASKED` | the caller | the callee may read the request, then write an answer |
+//! | `ANSWERED` | the callee | the caller may read the answer, then write a request |
+//! | `UNANSWERED` | the callee, which declines | the caller may write a request |
+//!
+//! An end keeps to itself how far it has come within its turn: the callee, whether it has read the
+//! request (`owes`); the caller, whether it has read the answer. So a round trip stores the turn
+//! twice, and no more.
+//!
+//! # The state
+//!
+//! `state` has a line of its own, of which both ends hold a copy: it is written only when an end
+//! sleeps, wakes, gives up waiting, or leaves. `LATE`, `CALLER_GONE` and `CALLEE_GONE` are set by
+//! read-modify-writes, so both ends agree on their order. The caller sets `LATE` when it gives up
+//! waiting, and clears it when its next call has taken the answer, or learned that there is none.
+//!
+//! | order in `state` | a request (`ASKED`) | an answer (`ANSWERED`) |
+//! |---|---|---|
+//! | `CALLEE_GONE` | the caller takes it back (1) | the caller returns it |
+//! | `LATE`, `CALLEE_GONE` | the callee drops it | the caller drops it (2) |
+//! | `LATE`, `CALLER_GONE` | the callee receives or drops it | one of them drops it (3) |
+//! | `LATE`, cleared, `CALLEE_GONE` | as in the first row | as in the first row |
+//! | `LATE`, `CALLEE_GONE`, cleared | there will be none (4) | the caller has dropped it |
+//!
+//! 1. It sees `CALLEE_GONE` while it waits, or in the update that sets `LATE`.
+//! 2. In its next call, or as it leaves.
+//! 3. The callee stores `ANSWERED`, then looks for `CALLER_GONE`. The caller, if `LATE` is set,
+//!    sets `CALLER_GONE`, then looks for `ANSWERED`. This is Dekker's pattern: with a barrier on
+//!    both sides at least one of them sees the other. The callee's is the light one of each
+//!    hand-over; the caller pays for the heavy one, and only if the callee owes it an answer. A
+//!    compare-and-swap of the turn to `IDLE` decides which of them drops the answer. If the kernel
+//!    refuses the heavy barrier, the caller naps before it looks: by then the callee's store has
+//!    left its CPU's store buffer. If even that failed, the callee would drop the answer as it
+//!    leaves: the end that leaves last sees all.
+//! 4. The callee saw `LATE` as it left, but may not have looked at the turn yet. It would take
+//!    another request for the late one, so the caller must not ask again.
+//!
+//! An end that is stopped between any two steps leaves the turn as it is, and the other end may
+//! wait, time out or leave by the rules above. A callee that panics declines as it unwinds. In a
+//! forked child `state` is 0, which every verb takes for the departure of the other end; what the
+//! child's copy of the line holds is not dropped there.
+
+use std::mem::MaybeUninit;
+
+use crate::sync::{
+    self, Alone, AtomicU32, Instant, Kept, Ordering, UnsafeCell, fence, light_barrier, mutate,
+    prefetch_to_write,
+};
+use crate::wait::{Announced, Meeting, Sleeper, Wait, Waited, by_barrier, wait, wake};
+
+/// There is neither a request nor an answer.
+pub(super) const IDLE: u32 = 0;
+/// There is a request.
+pub(super) const ASKED: u32 = 1;
+/// There is an answer.
+pub(super) const ANSWERED: u32 = 2;
+/// There will be no answer.
+pub(super) const UNANSWERED: u32 = 3;
+
+/// Always set, except in a forked child.
+pub(super) const ALIVE: u32 = 1;
+const CALLER_SLEEPS: u32 = 1 << 1;
+const CALLEE_SLEEPS: u32 = 1 << 2;
+pub(super) const CALLER_GONE: u32 = 1 << 3;
+pub(super) const CALLEE_GONE: u32 = 1 << 4;
+/// An end that publishes fences before it looks at this word, and so does one that goes to sleep.
+const MUST_FENCE: u32 = 1 << 5;
+/// The last request timed out, and its answer is neither taken nor declined.
+pub(super) const LATE: u32 = 1 << 6;
+
+pub(super) const CALLER: usize = 0;
+pub(super) const CALLEE: usize = 1;
+
+/// The line that goes back and forth.
+#[repr(C)]
+struct Line<Q, R> {
+    turn: AtomicU32,
+    request: UnsafeCell<MaybeUninit<Q>>,
+    answer: UnsafeCell<MaybeUninit<R>>,
+}
+
+pub(super) struct Shared<Q, R> {
+    line: Alone<Line<Q, R>>,
+    pub(super) state: Kept<AtomicU32>,
+    meeting: Meeting,
+    process: u32,
+}
+
+// SAFETY: request and answer are written and read in turns, which `turn` hands over by release and
+// acquire; values move from thread to thread and are never shared.
+unsafe impl<Q: Send, R: Send> Send for Shared<Q, R> {}
+// SAFETY: as above.
+unsafe impl<Q: Send, R: Send> Sync for Shared<Q, R> {}
+
+impl<Q, R> Shared<Q, R> {
+    pub(super) fn new<W: Wait>(must_fence: bool) -> Self {
+        let must_fence = must_fence || sync::senders_must_fence();
+        Shared {
+            line: Alone(Line {
+                turn: AtomicU32::new(IDLE),
+                request: UnsafeCell::new(MaybeUninit::uninit()),
+                answer: UnsafeCell::new(MaybeUninit::uninit()),
+            }),
+            state: Kept::new(AtomicU32::new(ALIVE | if must_fence { MUST_FENCE } else { 0 })),
+            meeting: Meeting::new::<W>(),
+            process: sync::process(),
+        }
+    }
+
+    /// Returns true if that end is gone, as it is for a forked child.
+    pub(super) fn has_left(&self, gone: u32) -> bool {
+        self.state.load(Ordering::Acquire) & (ALIVE | gone) != ALIVE
+    }
+
+    // Acquire: the partner of the release in `pass`.
+    #[inline(always)]
+    pub(super) fn turn(&self) -> u32 {
+        self.line.turn.load(mutate!(see_turn, Acquire))
+    }
+
+    /// Waits, as `W` does, until the turn is this end's. Finds `None` if the other end has left
+    /// before.
+    #[inline(always)]
+    pub(super) fn wait_for_turn<W: Wait, const SIDE: usize>(
+        &self,
+        deadline: Option<Instant>,
+    ) -> Waited<Option<u32>> {
+        let (bit, gone) = match SIDE {
+            CALLER => (CALLER_SLEEPS, CALLEE_GONE),
+            _ => (CALLEE_SLEEPS, CALLER_GONE),
+        };
+        let find = || {
+            let turn = self.turn();
+            let found = if SIDE == CALLER { turn >= ANSWERED } else { turn == ASKED };
+            found.then_some(turn)
+        };
+        let sleeper = Sleeper {
+            word: &self.state,
+            bit,
+            meeting: &self.meeting,
+            side: SIDE,
+            many: None,
+            glances: 0,
+            process: self.process,
+        };
+        let look = |_| {
+            // To be read *and written*: the other end's last store brings the line here for good.
+            prefetch_to_write(&raw const self.line);
+            let found = find();
+            if found.is_some() {
+                return Some(found);
+            }
+            if self.state.load(Ordering::Acquire) & gone != 0 {
+                // What that end did before it left counts.
+                return Some(find());
+            }
+            if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
+                // A checker tries what the other end may do now.
+                sync::yield_now();
+            }
+            None
+        };
+        wait::<W, _>(sleeper, deadline, || self.announce(), look)
+    }
+
+    /// Orders this end's last store before its next look, for the other end as well.
+    fn announce(&self) -> Announced {
+        if !self.must_fence() {
+            return by_barrier();
+        }
+        // The partner of the fence in `attend`.
+        mutate!(fence_in_sleep, fence(Ordering::SeqCst) => ());
+        Announced::Surely
+    }
+
+    fn must_fence(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & MUST_FENCE != 0
+    }
+
+    /// Hands the line to the other end, and wakes it if it sleeps.
+    #[inline(always)]
+    pub(super) fn pass(&self, turn: u32, side: usize) {
+        // Release: the end that sees the turn sees what was written before.
+        self.line.turn.store(turn, mutate!(pass, Release));
+        // The partner of `announce`, which the other end calls between a store to `state` and a
+        // look at the turn: before it sleeps, and as it leaves.
+        mutate!(barrier_in_pass, light_barrier() => ());
+        if self.state.load(Ordering::Relaxed) != ALIVE {
+            self.attend(side);
+        }
+    }
+
+    #[cold]
+    fn attend(&self, side: usize) {
+        if self.must_fence() {
+            mutate!(fence_in_attend, fence(Ordering::SeqCst) => ());
+        }
+        let state = self.state.load(Ordering::Acquire);
+        self.wake_other(state, side);
+        let left_late = state & (LATE | CALLER_GONE) == LATE | CALLER_GONE;
+        if side == CALLEE && (left_late || state & ALIVE == 0) {
+            mutate!(callee_drops_answer, self.drop_answer() => ());
+        }
+    }
+
+    fn wake_other(&self, state: u32, side: usize) {
+        let other = if side == CALLER { CALLEE_SLEEPS } else { CALLER_SLEEPS };
+        if state & other != 0 {
+            wake(&self.state, other, &self.meeting, side);
+        }
+    }
+
+    /// Drops an answer that no call waits for, unless the other end does so.
+    fn drop_answer(&self) {
+        let taken = self.line.turn.compare_exchange(
+            ANSWERED,
+            IDLE,
+            // The partner of the release in `pass`.
+            mutate!(claim_answer, Acquire),
+            Ordering::Relaxed,
+        );
+        if mutate!(claim_answer_once, taken.is_ok() => self.turn() == IDLE) {
+            // SAFETY: the turn said that there is an answer, and only one end can have set it to
+            // idle.
+            drop(unsafe { self.take_answer() });
+        }
+    }
+
+    pub(super) fn caller_leaves(&self) {
+        let state = self.state.fetch_or(CALLER_GONE, Ordering::AcqRel);
+        mutate!(wake_in_call_leave, self.wake_other(state, CALLER) => ());
+        if state & LATE == 0 {
+            return;
+        }
+        if state & CALLEE_GONE == 0
+            && self.turn() == ASKED
+            && let Announced::ForNoLongerThan(nap) =
+                mutate!(barrier_in_call_leave, self.announce() => Announced::Surely)
+        {
+            sync::nap(nap);
+        }
+        mutate!(caller_drops_answer, self.drop_answer() => ());
+    }
+
+    pub(super) fn callee_leaves(&self) {
+        // Acquire: a request that is late was asked before the caller said so.
+        let state = self.state.fetch_or(CALLEE_GONE, mutate!(see_late, AcqRel));
+        mutate!(wake_in_call_leave, self.wake_other(state, CALLEE) => ());
+        if state & LATE == 0 {
+            return;
+        }
+        if mutate!(callee_drops_request, self.turn() == ASKED => false) {
+            // SAFETY: this end owes no answer, so it has not taken the request; and a caller that
+            // is late does not take it back.
+            drop(unsafe { self.take_request() });
+        } else if state & CALLER_GONE != 0 {
+            mutate!(callee_drops_answer_last, self.drop_answer() => ());
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The turn is the caller's, and the callee has answered or declined what was asked before.
+    #[inline(always)]
+    pub(super) unsafe fn put_request(&self, request: Q) {
+        self.line.request.with_mut(|place| {
+            // SAFETY: the end whose turn it is has the line to itself.
+            let place = unsafe { &mut *place };
+            place.write(request);
+        });
+    }
+
+    /// # Safety
+    ///
+    /// The turn is the callee's.
+    #[inline(always)]
+    pub(super) unsafe fn put_answer(&self, answer: R) {
+        self.line.answer.with_mut(|place| {
+            // SAFETY: the end whose turn it is has the line to itself.
+            let place = unsafe { &mut *place };
+            place.write(answer);
+        });
+    }
+
+    /// Moves the request out.
+    ///
+    /// # Safety
+    ///
+    /// There is one, and nobody else takes it.
+    #[inline(always)]
+    pub(super) unsafe fn take_request(&self) -> Q {
+        self.line.request.with_mut(|place| {
+            // SAFETY: the end whose turn it is has the line to itself.
+            let place = unsafe { &*place };
+            // SAFETY: the caller's promise.
+            unsafe { place.assume_init_read() }
+        })
+    }
+
+    /// Moves the answer out.
+    ///
+    /// # Safety
+    ///
+    /// There is one, and nobody else takes it.
+    #[inline(always)]
+    pub(super) unsafe fn take_answer(&self) -> R {
+        self.line.answer.with_mut(|place| {
+            // SAFETY: the end whose turn it is has the line to itself.
+            let place = unsafe { &*place };
+            // SAFETY: the caller's promise.
+            unsafe { place.assume_init_read() }
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! Sending many messages at once, by copying them.
+
+use super::{NoRoom, Sender, Until, attend_to_many, outgoing};
+use crate::error::SendError;
+use crate::pipe::outgoing::Writing;
+use crate::pipe::shared::Shared;
+use crate::wait::Wait;
+
+impl<T: Copy, W: Wait> Sender<T, W> {
+    /// Sends copies of all of them, waiting for room where there is none. The receiver can take them
+    /// as slices.
+    ///
+    /// # Errors
+    ///
+    /// If the receiver is gone, with the number of messages that it received or dropped before that.
+    pub fn send_slice(&mut self, messages: &[T]) -> Result<(), SendError<usize>> {
+        let mut rest = messages;
+        while !rest.is_empty() {
+            if self.find_room(|| Until::Deadline(None)).is_some() {
+                return Err(SendError(self.delivered(messages.len() - rest.len())));
+            }
+            let (writing, count) = put(&**self.shared, self.writing, rest);
+            self.writing = writing;
+            rest = &rest[count..];
+            if !self.is_undisturbed() {
+                let lost = attend_to_many(&**self.shared, self.writing.sent());
+                if lost > 0 {
+                    let sent = messages.len() - rest.len();
+                    return Err(SendError(sent.saturating_sub(lost as usize)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends copies of as many of them as there is room for. Returns their number.
+    ///
+    /// # Errors
+    ///
+    /// If the receiver is gone, with the number of messages that it received or dropped before that.
+    pub fn try_send_slice(&mut self, messages: &[T]) -> Result<usize, SendError<usize>> {
+        let mut rest = messages;
+        while !rest.is_empty() {
+            let sent = messages.len() - rest.len();
+            match self.find_room(|| Until::Now) {
+                None => {}
+                Some(NoRoom::Full) => return Ok(sent),
+                Some(NoRoom::Disconnected) => return Err(SendError(self.delivered(sent))),
+            }
+            let (writing, count) = put(&**self.shared, self.writing, rest);
+            self.writing = writing;
+            rest = &rest[count..];
+            if !self.is_undisturbed() {
+                let lost = attend_to_many(&**self.shared, self.writing.sent());
+                if lost > 0 {
+                    return Err(SendError((sent + count).saturating_sub(lost as usize)));
+                }
+            }
+        }
+        Ok(messages.len())
+    }
+
+    /// Of the last `sent` messages, the number of those that the receiver, which is gone, received
+    /// or dropped. It may have missed some that were sent before we saw it go: a receiver of
+    /// messages that need no drop leaves without a barrier.
+    #[cold]
+    fn delivered(&self, sent: usize) -> usize {
+        sent.saturating_sub(attend_to_many(&**self.shared, self.writing.sent()) as usize)
+    }
+}
+
+/// Copies as many messages as fit into one record, and publishes them. There is room for at least one.
+#[inline(never)]
+fn put<T: Copy>(
+    shared: &Shared<T>,
+    mut writing: Writing<T>,
+    messages: &[T],
+) -> (Writing<T>, usize) {
+    let count = outgoing(shared, |own| {
+        if let Some((count, units)) = own.long_record(&writing, messages.len()) {
+            // SAFETY: so many messages fit into a record here, all of it free, and the slice is not
+            // in the pipe.
+            unsafe { writing.at().copy(messages.as_ptr(), count) };
+            own.publish_long_record(shared, &mut writing, count, units);
+            return count;
+        }
+        let count = messages.len().min(writing.left());
+        // SAFETY: as above.
+        unsafe { writing.at().copy(messages.as_ptr(), count) };
+        writing.go_to(writing.publish(count));
+        count
+    });
+    (writing, count)
+}

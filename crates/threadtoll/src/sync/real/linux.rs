@@ -1,0 +1,78 @@
+//! The seam to Linux: `futex(2)`, `membarrier(2)`, `MADV_WIPEONFORK`, CPU affinity.
+
+mod fork;
+#[cfg(test)]
+mod litmus;
+mod membarrier;
+
+pub(crate) use fork::{Kept, process};
+pub(crate) use membarrier::{heavy_barrier, senders_must_fence};
+
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+/// A part of a [`Timespec`]: the kernel's `long`, of 64 bits where that call takes no less.
+#[cfg(not(any(
+    target_arch = "riscv32",
+    all(target_arch = "x86_64", target_pointer_width = "32")
+)))]
+type Word = libc::c_long;
+#[cfg(any(target_arch = "riscv32", all(target_arch = "x86_64", target_pointer_width = "32")))]
+type Word = i64;
+
+/// The time that [`SYS_FUTEX`] takes. It is not libc's `timespec` on systems of 32 bits where that
+/// has seconds of 64.
+#[repr(C)]
+struct Timespec {
+    _seconds: Word,
+    _nanoseconds: Word,
+}
+
+#[cfg(not(target_arch = "riscv32"))]
+const SYS_FUTEX: libc::c_long = libc::SYS_futex as libc::c_long;
+#[cfg(target_arch = "riscv32")]
+const SYS_FUTEX: libc::c_long = libc::SYS_futex_time64;
+
+/// Sleeps while `word` has the value `expected`, for at most `timeout`; returns early for any reason. `futex(2)`. True if
+/// [`futex_wake`] has counted this thread.
+pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> bool {
+    let limit = timeout.map(|timeout| Timespec {
+        _seconds: Word::try_from(timeout.as_secs()).unwrap_or(Word::MAX),
+        _nanoseconds: Word::from(timeout.subsec_nanos() as i32),
+    });
+    let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: word and limit are valid for the whole call.
+    let failed = unsafe {
+        libc::syscall(
+            SYS_FUTEX,
+            word.as_ptr(),
+            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            expected,
+            limit,
+        )
+    };
+    failed == 0
+}
+
+/// Wakes up to `most` threads that sleep on `word`. Returns how many they were.
+pub(crate) fn futex_wake(word: &AtomicU32, most: u32) -> u32 {
+    let command = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    let most = libc::c_int::try_from(most).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the word is valid for the whole call.
+    let woken = unsafe { libc::syscall(SYS_FUTEX, word.as_ptr(), command, most) };
+    u32::try_from(woken).unwrap_or(0)
+}
+
+/// The only CPU on which the calling thread may run, if there is only one.
+pub(crate) fn only_cpu() -> Option<u32> {
+    // SAFETY: a cpu_set_t is plain bits, for which all zeros is a value.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is valid, and its size is told. Machines with more CPUs than it holds refuse, and have more than one.
+    let failed = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) } != 0;
+    // SAFETY: the set was filled in.
+    if failed || unsafe { libc::CPU_COUNT(&set) } != 1 {
+        return None;
+    }
+    // SAFETY: the set was filled in, and the index is inside it.
+    (0..libc::CPU_SETSIZE as u32).find(|cpu| unsafe { libc::CPU_ISSET(*cpu as usize, &set) })
+}

@@ -1,0 +1,174 @@
+//! Memory that queues ask for: little at birth, none in steady traffic, and more than there is.
+
+#![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use threadtoll::{call, funnel, pipe};
+
+thread_local! {
+    /// Allocations of this thread, and their bytes.
+    static ALLOCATED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+}
+
+/// Bytes beyond which there is no memory.
+const MOST: usize = 1 << 30;
+
+/// The system's allocator, which counts and has a limit.
+struct Counting;
+
+// SAFETY: the system's allocator does it all.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let (count, bytes) = ALLOCATED.get();
+        ALLOCATED.set((count + 1, bytes + layout.size()));
+        if layout.size() > MOST {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Allocations, and their bytes, of what is done here.
+fn allocated<R>(body: impl FnOnce() -> R) -> ((usize, usize), R) {
+    let (count, bytes) = ALLOCATED.get();
+    let result = body();
+    let (count_after, bytes_after) = ALLOCATED.get();
+    ((count_after - count, bytes_after - bytes), result)
+}
+
+#[test]
+fn births_are_small() {
+    for (name, (count, bytes)) in [
+        ("pipe for one", allocated(|| pipe::bounded::<u64>(1)).0),
+        ("pipe for 1000", allocated(|| pipe::bounded::<u64>(1000)).0),
+        ("unbounded pipe", allocated(pipe::unbounded::<u64>).0),
+        ("funnel for one", allocated(|| funnel::bounded::<u64>(1)).0),
+        ("unbounded funnel", allocated(funnel::unbounded::<u64>).0),
+        ("call", allocated(call::line::<u64, u64>).0),
+    ] {
+        println!("{name}: {bytes} bytes in {count} allocations");
+        assert!(bytes <= 20_000, "{name}: {bytes} bytes");
+    }
+}
+
+/// Sends and receives so many at a time, by turns.
+fn by_turns(
+    burst: usize,
+    rounds: usize,
+    mut send: impl FnMut(u64),
+    mut receive: impl FnMut() -> u64,
+) {
+    for round in 0..rounds {
+        let numbers = (round * burst) as u64..((round + 1) * burst) as u64;
+        numbers.clone().for_each(&mut send);
+        numbers.for_each(|number| assert_eq!(receive(), number));
+    }
+}
+
+#[test]
+fn a_pipe_that_has_grown_allocates_nothing() {
+    for (capacity, burst) in [(None, 1), (None, 10_000), (Some(1), 1), (Some(20_000), 20_000)] {
+        let (mut sender, mut receiver) = match capacity {
+            Some(capacity) => pipe::bounded::<u64>(capacity),
+            None => pipe::unbounded(),
+        };
+        let mut traffic = |rounds| {
+            by_turns(
+                burst,
+                rounds,
+                |number| sender.send(number).expect("there is room"),
+                || receiver.recv().expect("it was sent"),
+            );
+        };
+        let (grown, ()) = allocated(|| traffic(2));
+        assert_eq!(grown.0 > 0, burst > 1, "the first bursts do not fit into 4 KiB");
+        let (steady, ()) = allocated(|| traffic(50_000 / burst + 20));
+        assert_eq!(steady, (0, 0), "{capacity:?}, {burst} at a time");
+    }
+}
+
+#[test]
+fn a_pipe_with_its_memory_reserved_allocates_nothing() {
+    let (mut sender, mut receiver) = pipe::Options::new().reserve().bounded::<u64>(100_000);
+    let (asked, ()) = allocated(|| {
+        by_turns(
+            100_000,
+            3,
+            |number| sender.send(number).expect("there is room"),
+            || receiver.recv().expect("it was sent"),
+        );
+    });
+    assert_eq!(asked, (0, 0));
+}
+
+/// Chunks go round: those that were read are used again.
+#[test]
+fn a_funnel_in_steady_traffic_allocates_nothing() {
+    for burst in [1, 1_000] {
+        let (sender, mut receiver) = funnel::unbounded::<u64>();
+        let mut traffic = |rounds| {
+            by_turns(
+                burst,
+                rounds,
+                |number| sender.send(number).expect("the receiver lives"),
+                || receiver.recv().expect("it was sent"),
+            );
+        };
+        traffic(20_000 / burst);
+        let (steady, ()) = allocated(|| traffic(200_000 / burst));
+        assert_eq!(steady, (0, 0), "{burst} at a time");
+    }
+}
+
+/// Also where one chunk takes more than what is kept by default.
+#[test]
+fn a_funnel_of_large_messages_allocates_nothing() {
+    let (sender, mut receiver) = funnel::unbounded::<[u64; 2048]>();
+    let mut traffic = |rounds| {
+        by_turns(
+            1,
+            rounds,
+            |number| sender.send([number; 2048]).expect("the receiver lives"),
+            || receiver.recv().expect("it was sent")[2047],
+        );
+    };
+    traffic(200);
+    let (steady, ()) = allocated(|| traffic(1000));
+    assert_eq!(steady, (0, 0));
+    assert!(receiver.memory().kept_bytes <= 2 << 20, "{:?}", receiver.memory());
+}
+
+/// As for a `Vec`, there is no error for memory that cannot be had.
+#[cfg(target_os = "linux")]
+#[test]
+fn to_reserve_what_is_not_there_aborts() {
+    // SAFETY: the child calls what it must not after a fork of a process with several threads: it
+    // allocates. glibc and musl allow that. It leaves by a signal or `_exit`.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0, "fork: {}", std::io::Error::last_os_error());
+    if child == 0 {
+        let no_file = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: the limit is valid.
+        unsafe { libc::setrlimit(libc::RLIMIT_CORE, &no_file) };
+        let made = std::panic::catch_unwind(|| pipe::Options::new().reserve().bounded::<u64>(MOST));
+        // SAFETY: leaves without running what the parent will run.
+        unsafe { libc::_exit(made.is_ok().into()) };
+    }
+    let mut status = 0;
+    // SAFETY: the status is valid.
+    let waited = unsafe { libc::waitpid(child, &mut status, 0) };
+    assert_eq!(waited, child);
+    assert!(libc::WIFSIGNALED(status), "it ended with {status}");
+    assert_eq!(libc::WTERMSIG(status), libc::SIGABRT);
+}

@@ -1,0 +1,95 @@
+//! A receiver that goes to sleep without the barrier, because the sender's next send begins with a
+//! read-modify-write of the state: nothing was ever sent (`UNSENT`), or all was taken that a pipe for
+//! one message has ever held (`ONE_LEASE`).
+
+use super::machine::Instruction::*;
+use super::machine::{Hardware, Machine, Order, Verdict};
+use super::{BOTH, Barrier, HEADER, Mutation, ONE_LEASE, Pipe, RECEIVER_SLEEPS, SENDER_SLEEPS};
+use super::{STATE, TAKEN, UNSENT, Writer};
+
+/// What is wrong with the sender's lease, or with what the receiver takes for one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    None,
+    /// Clears its bit after it has published.
+    TooLate,
+    /// Clears the first one, and not the second.
+    OnlyOnce,
+    /// The receiver takes the lease for used up before it has taken anything.
+    NothingTaken,
+}
+
+fn check(hardware: Hardware, barrier: Barrier, pipe: Pipe, messages: u8, fault: Fault) -> Verdict {
+    let mut sender = Writer::new(barrier, Mutation::None);
+    let mut receiver = Writer::new(barrier, Mutation::None);
+    for message in 1..=messages {
+        let lease = match message {
+            1 => Some(UNSENT),
+            _ => (pipe == Pipe::One).then_some(ONE_LEASE),
+        };
+        let lease = lease.map(|bit| Update(0, STATE, !bit, 0, Order::AcqRel));
+        if fault != Fault::TooLate {
+            sender.write(lease.filter(|_| message == 1 || fault != Fault::OnlyOnce));
+        }
+        let place = pipe.place(message);
+        if pipe == Pipe::One && message == 2 {
+            sender.wait(TAKEN, 1, SENDER_SLEEPS);
+        }
+        sender.write([Store(place, message, Order::Relaxed)]);
+        sender.publish(HEADER, message, RECEIVER_SLEEPS);
+        if fault == Fault::TooLate {
+            sender.write(lease);
+        }
+
+        let used_up = message == 2 || fault == Fault::NothingTaken;
+        receiver.spared_by = if used_up { pipe.bits() } else { UNSENT };
+        receiver.wait(HEADER, message, RECEIVER_SLEEPS);
+        receiver.write([Load(3, place, Order::Relaxed), Assert(3, message)]);
+        if pipe == Pipe::One {
+            receiver.publish(TAKEN, message, SENDER_SLEEPS);
+        }
+    }
+    let naps = barrier == Barrier::Naps;
+    Machine::new(hardware, vec![sender.program, receiver.program], naps)
+        .beginning_with(STATE, pipe.bits())
+        .run()
+}
+
+#[test]
+fn no_wake_up_is_lost_without_a_barrier() {
+    for hardware in BOTH {
+        for pipe in [Pipe::Unbounded, Pipe::One] {
+            for (name, barrier) in [
+                ("membarrier", Barrier::Membarrier),
+                ("fences on both sides", Barrier::Fences),
+                ("naps", Barrier::Naps),
+            ] {
+                let verdict = check(hardware, barrier, pipe, 2, Fault::None);
+                println!("{hardware:?}, {name}, {pipe:?}: {verdict}");
+                assert!(
+                    matches!(verdict, Verdict::Sound { .. }),
+                    "{hardware:?}, {name}: {verdict}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn without_the_lease_a_wake_up_is_lost() {
+    for hardware in BOTH {
+        // A second message would wake a receiver that has missed the first.
+        for (pipe, messages, fault) in [
+            (Pipe::Unbounded, 1, Fault::TooLate),
+            (Pipe::One, 2, Fault::TooLate),
+            (Pipe::One, 2, Fault::OnlyOnce),
+            (Pipe::One, 1, Fault::NothingTaken),
+        ] {
+            let verdict = check(hardware, Barrier::Membarrier, pipe, messages, fault);
+            let first = verdict.to_string();
+            let first = first.lines().next().unwrap_or("");
+            println!("{hardware:?}, {pipe:?}, {fault:?}: {first}");
+            assert!(matches!(verdict, Verdict::Lost { .. }), "{pipe:?}, {fault:?}: {verdict}");
+        }
+    }
+}

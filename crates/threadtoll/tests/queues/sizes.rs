@@ -1,0 +1,85 @@
+//! Capacities that nobody fills, messages of no size, and the memory that a pipe begins with.
+
+use std::panic::catch_unwind;
+
+use threadtoll::pipe;
+
+/// Bytes that a pipe may hold before anything was sent.
+const AT_BIRTH: usize = 20_000;
+
+fn ring_bytes<T: Send>() -> [usize; 4] {
+    [1, 1000, usize::MAX]
+        .map(Some)
+        .into_iter()
+        .chain([None])
+        .map(|capacity| {
+            let (sender, receiver) = match capacity {
+                Some(capacity) => pipe::bounded::<T>(capacity),
+                None => pipe::unbounded(),
+            };
+            assert_eq!(sender.memory(), receiver.memory());
+            let pipe::MemoryUse { ring_bytes, burst_bytes, kept_bytes } = sender.memory();
+            assert_eq!((burst_bytes, kept_bytes), (0, 0));
+            ring_bytes
+        })
+        .collect::<Vec<_>>()
+        .try_into()
+        .expect("as many as went in")
+}
+
+#[test]
+fn a_pipe_begins_small() {
+    for bytes in [
+        ring_bytes::<()>(),
+        ring_bytes::<u8>(),
+        ring_bytes::<u64>(),
+        ring_bytes::<[u8; 60]>(),
+        ring_bytes::<[u64; 32]>(),
+    ] {
+        assert!(bytes.iter().all(|&bytes| bytes <= AT_BIRTH), "{bytes:?}");
+    }
+}
+
+/// Sends and receives some messages of a pipe that could hold many more.
+fn hardly_fill<T: Send + PartialEq>(capacity: usize, message: impl Fn(u64) -> T) {
+    let (mut sender, mut receiver) = pipe::bounded::<T>(capacity);
+    assert_eq!(sender.capacity(), Some(capacity));
+    for round in 0..3 {
+        for number in 0..100_000 {
+            assert!(sender.try_send(message(number)).is_ok());
+        }
+        assert_eq!((sender.len(), sender.is_full(), receiver.is_full()), (100_000, false, false));
+        assert!(receiver.try_iter().eq((0..100_000).map(&message)), "round {round}");
+    }
+    let held = sender.memory().ring_bytes;
+    assert!(held <= 8 * 100_000 * size_of::<T>() + AT_BIRTH, "{held} bytes");
+}
+
+#[test]
+fn a_large_capacity_costs_nothing_until_it_is_used() {
+    for capacity in [1 << 40, usize::MAX] {
+        hardly_fill::<u64>(capacity, |number| number);
+        hardly_fill::<()>(capacity, |_| ());
+        hardly_fill::<u8>(capacity, |number| number as u8);
+    }
+}
+
+/// Messages of no size need no memory but for what counts them.
+#[test]
+fn messages_of_no_size_take_no_memory() {
+    let (mut sender, mut receiver) = pipe::unbounded::<()>();
+    for _ in 0..2_000_000 {
+        sender.send(()).expect("the receiver lives");
+    }
+    assert_eq!((sender.len(), sender.memory().burst_bytes), (2_000_000, 0));
+    assert!(sender.memory().ring_bytes <= AT_BIRTH);
+    assert_eq!(receiver.try_iter().count(), 2_000_000);
+}
+
+#[test]
+fn to_reserve_what_cannot_be_addressed_panics() {
+    for capacity in [usize::MAX, usize::MAX / 8, isize::MAX as usize / 8] {
+        let made = catch_unwind(|| pipe::Options::new().reserve().bounded::<u64>(capacity));
+        assert!(made.is_err(), "{capacity}");
+    }
+}

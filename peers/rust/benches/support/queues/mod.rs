@@ -1,0 +1,38 @@
+//! The queues compared: ours and the peers behind one trait.
+
+pub(crate) mod blocking;
+pub(crate) mod ours;
+pub(crate) mod polled;
+
+/// A kind of queue, its capacity and its way of waiting.
+pub(crate) trait Kind: 'static {
+    /// The end that sends.
+    type Sender<T: Send + 'static>: Send;
+    /// The end that receives.
+    type Receiver<T: Send + 'static>: Send;
+
+    /// Makes one.
+    fn make<T: Send + 'static>() -> (Self::Sender<T>, Self::Receiver<T>);
+
+    /// Sends a message, or drops it and returns `false` if the receiver is gone.
+    fn send<T: Send + 'static>(sender: &mut Self::Sender<T>, message: T) -> bool;
+
+    /// Receives a message, or returns `None` if no sender is left.
+    fn receive<T: Send + 'static>(receiver: &mut Self::Receiver<T>) -> Option<T>;
+}
+
+/// [`Kind::send`] and [`Kind::receive`] of a queue with the verbs of std's channels.
+macro_rules! send_and_receive {
+    () => {
+        #[inline(always)]
+        fn send<T: Send + 'static>(sender: &mut Self::Sender<T>, message: T) -> bool {
+            sender.send(message).is_ok()
+        }
+
+        #[inline(always)]
+        fn receive<T: Send + 'static>(receiver: &mut Self::Receiver<T>) -> Option<T> {
+            receiver.recv().ok()
+        }
+    };
+}
+use send_and_receive;
