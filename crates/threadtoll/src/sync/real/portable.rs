@@ -4,7 +4,8 @@
 //! - Those that sleep on a word are listed in a table by its address, as in the kernel's own. Each is
 //!   unparked by itself: a condition variable for each bucket would wake all that sleep there, and
 //!   those of other queues with them. Buckets keep queues that have nothing to do with each other from
-//!   waiting for one lock. As with the channels of std, a thread that sleeps here may use up an `unpark`
+//!   waiting for one lock. A thread that is stopped with a bucket's lock stops all who sleep or wake
+//!   in that bucket. As with the channels of std, a thread that sleeps here may use up an `unpark`
 //!   that was meant for a `park` of its own.
 //! - A forked child finds its memory as its parent's was, and is told by the number of its process,
 //!   which costs a system call and is looked at only by those that wait.
