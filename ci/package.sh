@@ -7,7 +7,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/package-alone
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# What is packed is compiled below.
+# `--no-verify`: the packed crate is built and tested below.
 cargo package --quiet -p threadtoll --allow-dirty --no-verify --target-dir "$target"
 tar --extract --directory "$work" --file "$(ls -t "$target"/package/threadtoll-*.crate | head -1)"
 cd "$work"/threadtoll-*

@@ -1,4 +1,5 @@
-//! Hands the versions of the peers to their rows: those of the lock file, which are the ones that are compiled.
+//! Passes the versions of the peers to their rows: those of the lock file, which are the ones that
+//! are compiled.
 
 use std::process::Command;
 

@@ -1,16 +1,17 @@
 //! The loops that pass messages back and forth, and the protocol that mechanisms keep.
 //!
-//! A round trip is a message from the leading end to the following one and its echo. The leading end stamps; the
-//! following end only answers, unless one-way times or its CPU are asked for. All loops are compiled anew for each
-//! mechanism, so between two stamps there is nothing but the mechanism itself.
+//! A round trip is a message from the leading end to the following end, and its echo. The leading
+//! end takes the time stamps; the following end only answers, unless one-way times or its CPU are
+//! asked for. All loops are monomorphised for each mechanism, so between two stamps there is
+//! nothing but the mechanism itself.
 
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use threadtoll_machine::clock::Clock;
 
-/// One end of a hand-off. Messages go back and forth in turns; sequence numbers start at 1 and rise by 1 with each
-/// round trip.
+/// One end of a hand-off. Messages go back and forth in turns; sequence numbers start at 1 and rise
+/// by 1 with each round trip.
 pub(crate) trait Exchange: Send {
     /// Called once by the thread that will be this end, before the first message of either end.
     fn enter(&mut self) {}
@@ -18,7 +19,8 @@ pub(crate) trait Exchange: Send {
     /// Hands over the message with this sequence number. Called only in turn.
     fn send(&mut self, seq: u64);
 
-    /// Waits for the next message and returns its sequence number; anything else if a part of it is wrong.
+    /// Waits for the next message and returns its sequence number, or any other number if part of
+    /// the message is wrong.
     fn receive(&mut self) -> u64;
 }
 
@@ -46,9 +48,9 @@ impl Ends {
     }
 }
 
-/// What the leading end is told to do: stretches of `per_stretch` round trips, with a mark before the first and after each,
-/// until there were `stretches` of them or a mark was made at or after `until`. A stamped block has stretches of one round
-/// trip.
+/// The leading end's orders: stretches of `per_stretch` round trips, with a mark before the first
+/// and after each, until there were `stretches` of them or a mark was made at or after `until`. A
+/// stamped block has stretches of one round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Course {
     /// Sequence number of the first message.
@@ -68,14 +70,15 @@ pub(crate) struct Led {
     pub(crate) wrong: u64,
 }
 
-/// Round trips that close a course: the following end looks for the last one while it waits for a message, not between
-/// seeing and answering it, so it must hear of it one message ahead.
+/// Round trips that close a course. The following end looks for the last one while it waits for a
+/// message, not between seeing and answering it, so it must be told one message ahead.
 pub(crate) const CLOSING: u64 = 2;
 
 /// How the following end learns that a course is over: the sequence number of its last message.
 ///
-/// The leading end writes it before it sends the message before that one, so whoever has received that one reads it; between
-/// courses it is an old number, which never comes again. It lies on a line of its own that both ends only read while they are measured.
+/// The leading end stores it before it sends the second-to-last message, so the following end,
+/// having received that message, reads it. Between courses it is an old number, which never comes
+/// again. It has a cache line of its own, which both ends only read while they are measured.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Last(AtomicU64);
@@ -195,8 +198,9 @@ macro_rules! marking {
 }
 pub(crate) use marking;
 
-/// The loop of the leading end. `$exchange` sends the message with the sequence number `$seq` and gives the echo's; it
-/// may await, which is why this is a macro: the async rung runs the very same loop inside its task.
+/// The loop of the leading end. `$exchange` sends the message with the sequence number `$seq` and
+/// gives the echo's; it may await, which is why this is a macro: the async rung runs this very loop
+/// inside its task.
 macro_rules! lead_loop {
     ($course:expr, $last:expr, $mark:ident, $seq:ident => $exchange:expr) => {{
         let course: $crate::exchange::Course = $course;
@@ -206,7 +210,8 @@ macro_rules! lead_loop {
         for _ in 0..course.stretches {
             for _ in 0..course.per_stretch {
                 let echo: u64 = $exchange;
-                // Gathered without a branch, looked at once per block: verifying must not show in the figures.
+                // Accumulated without a branch, checked once per block: verifying must not show in
+                // the figures.
                 wrong |= echo ^ $seq;
                 $seq += 1;
             }
@@ -227,8 +232,9 @@ pub(crate) use lead_loop;
 
 /// Aligns the code that follows to a cache line. Each function with a measured loop calls it first.
 ///
-/// A loop is compiled once in each crate that has a row for it, and functions begin wherever the last one ended.
-/// Equal instructions would then lie differently in their lines, and need not be equally fast.
+/// A loop is compiled once in each crate that has a row for it, and functions begin wherever the
+/// last one ended. Equal instructions would then be aligned differently, and need not be equally
+/// fast.
 #[inline(always)]
 pub(crate) fn on_a_line() {
     // SAFETY: only padding is emitted, of instructions that do nothing.
@@ -237,18 +243,20 @@ pub(crate) fn on_a_line() {
 
 /// An end that is to have its loops.
 ///
-/// While a loop runs, the end is moved out of here into a local variable whose address nobody knows. So the compiler keeps
-/// what the end remembers and the addresses of its counters in registers, as a program would that was written for this
-/// mechanism alone; left behind a pointer, they would be loaded and stored again around every atomic operation, and the few
-/// instructions between seeing a message and answering it decide whether a line goes back and forth in 27 or in 50 ns.
+/// While a loop runs, the end is moved out of here into a local variable whose address never
+/// escapes. So the compiler keeps the end's state and the addresses of its counters in registers,
+/// as it would in a program written for this mechanism alone. Behind a pointer, they would be
+/// loaded and stored again around every atomic operation, and the few instructions between seeing a
+/// message and answering it decide whether a line goes back and forth in 27 or in 50 ns.
 ///
-/// And it lies on cache lines of its own, because one thread makes both ends side by side: what one remembers of its last
-/// message must not be written into a line from which the other reads.
+/// It has cache lines of its own because one thread makes both ends side by side: the state that
+/// one end keeps must not share a line with anything that the other end reads.
 #[repr(align(128))]
 struct Apart<E>(Option<E>);
 
 impl<E> Apart<E> {
-    /// Runs `body` on the end as a local variable, without a destructor that would need its address.
+    /// Runs `body` on the end as a local variable, without a destructor that would need its
+    /// address.
     #[inline(always)]
     fn with<T>(&mut self, body: impl FnOnce(&mut E) -> T) -> T {
         let Some(end) = self.0.take() else { unreachable!("the end is put back after every loop") };
@@ -298,7 +306,8 @@ impl<E: Exchange> Follow for Apart<E> {
                     if over {
                         break Led { next: seq, wrong };
                     }
-                    // The echo has left, but not that of the last message: the other end cannot be at its next course.
+                    // The echo has left, but not that of the last message: the other end cannot be
+                    // at its next course.
                     over = last.is(seq);
                 }
             }

@@ -1,9 +1,11 @@
 //! Queues, and the scenarios that they are put through.
 //!
-//! A queue is one file and one line in a registry: [`OURS`] here, and whatever lists of peers the caller adds (see
-//! [`Queues`]). It says how to make its two ends, once for each way of waiting; a scenario, which is one file here and one
-//! line in [`SCENARIOS`], says what is done with them. Neither knows of the other: an adapter is a [`Channel`], and the loops
-//! of every scenario are compiled anew for it, so that between two messages there is nothing but the queue itself.
+//! A queue is one file and one line in a registry: [`OURS`] here, or one of the lists of peers that
+//! the caller adds (see [`Queues`]). It knows how to make its two ends, once for each way of
+//! waiting; a scenario, which is one file here and one line in [`SCENARIOS`], decides what is done
+//! with them. Neither knows of the other: an adapter is a [`Channel`], and the loops of every
+//! scenario are monomorphised for it, so that between two messages there is nothing but the queue
+//! itself.
 //!
 //! Messages are 8 bytes: their number, and in the top byte the sender's where there are several.
 
@@ -27,7 +29,8 @@ pub(crate) use stream::{Course, Receives, Sends, Shared, Streams};
 
 /// Default capacity of bounded queues in an ask-reply, where one message is under way.
 pub const CAPACITY: u64 = 1024;
-/// Default memory of bounded queues in a stream: equal for all, because speed depends on how far a sender gets ahead.
+/// Default memory of bounded queues in a stream: equal for all, because speed depends on how far a
+/// sender gets ahead.
 pub const RING_BYTES: u64 = 256 << 10;
 /// Largest capacity that can be asked for.
 pub const MOST_CAPACITY: u64 = 1 << 24;
@@ -56,8 +59,9 @@ pub trait Sink: Send + 'static {
     /// Waits for the next message and takes it.
     fn receive(&mut self) -> u64;
 
-    /// Waits until there is at least one message, takes at most `limit` (never 0) by the queue's own calls for many where it
-    /// has any, hands them to `take` in order, in as many slices as it likes, and tells how many there were.
+    /// Waits for at least one message, then takes at most `limit` (never 0), by the queue's own
+    /// batch calls where it has any. Hands them to `take` in order, in any number of slices, and
+    /// returns their number.
     fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[u64])) -> usize {
         debug_assert!(limit > 0);
         take(&[self.receive()]);
@@ -72,8 +76,9 @@ pub trait Channel: 'static {
     /// Its receiving end.
     type Sink: Sink;
 
-    /// Makes both ends, with every byte that they share allocated and touched by the calling thread. Bounded queues hold
-    /// `capacity` messages, or as many more as they must.
+    /// Makes both ends, with every byte that they share allocated and touched by the calling
+    /// thread. Bounded queues hold `capacity` messages, or more where they cannot hold exactly
+    /// that.
     ///
     /// # Errors
     ///
@@ -130,7 +135,7 @@ pub struct Slots {
     pub messages: u64,
     /// Bytes of such a group, with whatever else lies in it.
     pub bytes: u64,
-    /// Whether the capacity is always a power of two.
+    /// True if the capacity is always a power of two.
     pub power_of_two: bool,
 }
 
@@ -161,12 +166,12 @@ impl Slots {
     }
 }
 
-/// How much a queue holds.
+/// Capacity of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     /// As many messages as there is memory for.
     Unlimited,
-    /// What it was made for, such as one message.
+    /// Fixed by its design, such as one message.
     Fixed,
     /// As many messages as it is asked to.
     Slots(Slots),
@@ -222,7 +227,7 @@ pub struct Queue {
     pub version: &'static str,
     /// What it is, in a sentence.
     pub sentence: &'static str,
-    /// How much it holds.
+    /// Its capacity.
     pub room: Room,
     /// Its rows: one for each way of waiting that it has.
     pub ways: &'static [Way],
@@ -247,12 +252,12 @@ impl PartialEq for Queue {
 }
 
 impl Queue {
-    /// Whether its sender may have to wait.
+    /// Returns `true` if its sender may have to wait.
     pub fn bounded(&self) -> bool {
         self.room != Room::Unlimited
     }
 
-    /// What its messages lie in, where its capacity can be chosen.
+    /// The memory of its messages, where its capacity can be chosen.
     pub fn slots(&self) -> Option<&Slots> {
         match &self.room {
             Room::Slots(slots) => Some(slots),
@@ -317,7 +322,7 @@ pub struct Scenario {
     pub experiment: &'static str,
     /// What it does, in a sentence.
     pub sentence: &'static str,
-    /// Whether messages flow in one direction, by several senders and in batches where that was asked for.
+    /// True if messages flow in one direction, from several senders and in batches if asked for.
     pub streams: bool,
 }
 

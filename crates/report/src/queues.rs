@@ -1,4 +1,5 @@
-//! The rows of queues, like beside like: one section for each way of waiting, of batching and of placing.
+//! The rows of queues, like next to like: one section for each way of waiting, of batching and of
+//! placing.
 //!
 //! What a table shows in the terminal and in the page is decided here, once.
 
@@ -145,8 +146,8 @@ impl Section<'_> {
         self.best(|row| row.origin() == Some(Origin::Ours))
     }
 
-    /// The best of the peers that a row was paired with, and its ratio to that. Best by the pairs: it is the peer beside which the row does
-    /// least well.
+    /// The best of the peers that a row was paired with, and its ratio to that peer. Best by the
+    /// pairs: the peer against which the row does least well.
     fn rival<'s>(&'s self, row: &'s Row<'_>) -> Option<(&'s Row<'s>, &'s Against)> {
         let peers = self.rows.iter().filter(|other| other.peer() && other.figure_ns().is_some());
         let rivals = peers.filter_map(|peer| Some((peer, row.against(&peer.record.cell)?)));
@@ -155,7 +156,7 @@ impl Section<'_> {
         if self.streams { rivals.min_by(by_ratio) } else { rivals.max_by(by_ratio) }
     }
 
-    /// Whether a row's queue was measured with another capacity too.
+    /// Returns `true` if a row's queue was also measured with another capacity.
     fn repeats(&self, row: &Row<'_>) -> bool {
         let name =
             |row: &Row<'_>| row.queue().map(|queue| (queue.queue.clone(), queue.wait, queue.batch));
@@ -243,8 +244,9 @@ impl Section<'_> {
 /// Everything by which sections differ, in the order in which they are shown.
 type Kind = (bool, Placement, u32, bool, WaitFamily);
 
-/// The group in which a cell stands beside the peer that it does least well against. Its figures are shown as they were
-/// there: groups are minutes apart, and only those of one can be ranked.
+/// The group in which a cell is measured with the peer against which it does least well. Its
+/// figures are shown as they were there: groups are minutes apart, and only figures of one group
+/// can be ranked.
 fn toughest(streams: bool, found: &[&Record]) -> Option<usize> {
     let pairs = found.iter().flat_map(|record| {
         let peers = record.against.iter().filter(|against| is_peer(&against.cell));
@@ -527,7 +529,7 @@ fn kib(bytes: u64) -> String {
     format!("{} KiB", digits(bytes as f64 / 1024.0))
 }
 
-/// What bounded queues hold, in a sentence; empty where no file says it.
+/// Sentence on what bounded queues hold; `None` if no record says.
 pub(crate) fn held(sections: &[Section<'_>]) -> Option<String> {
     let queues = || sections.iter().flat_map(|section| &section.rows).filter_map(Row::queue);
     let capacities: BTreeSet<u64> = queues().filter_map(|queue| queue.capacity).collect();
@@ -735,7 +737,8 @@ fn judged(what: String, against: &Against) -> String {
     }
 }
 
-/// The figures that stand on top of a page: the best of each section, the first few. Figure, what it is, and whose.
+/// The headline figures of a page: the best of each section, the first few. Figure, label and
+/// queue.
 pub(crate) fn cards(records: &[Record]) -> Vec<(String, String, String)> {
     const MOST: usize = 4;
     let best = |section: &Section<'_>| {

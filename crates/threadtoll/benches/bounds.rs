@@ -1,14 +1,17 @@
-//! What bounds a pipe that is sent to one message at a time: `cargo bench -p threadtoll --bench bounds`.
+//! The bottleneck of a pipe whose messages are sent one at a time:
+//! `cargo bench -p threadtoll --bench bounds`.
 //!
-//! Two threads on two CPUs, 8-byte messages, an unbounded pipe. *Alone*: the sender fills while the receiver waits, then the receiver drains
-//! what lies in the other CPU's cache while the sender waits. *Together*: both at work, the receiver so many messages behind. If a message
-//! costs both ends more together than alone, however far apart they are, it is not their instructions and not the transfer of
-//! lines by itself that bounds them, but that both caches are busy with each other. Printed are quartiles over short rounds of taking turns, in
-//! nanoseconds per message.
+//! Two threads on two CPUs, 8-byte messages, an unbounded pipe. *Alone*: the sender fills the pipe
+//! while the receiver waits, then the receiver drains it, from the other CPU's cache, while the
+//! sender waits. *Together*: both at work, with the receiver a given number of messages behind. If
+//! a message costs both ends more together than alone at any distance, the limit is neither their
+//! instructions nor the transfer of lines by itself, but that both caches are busy with each other.
+//! Prints quartiles over short rounds that take turns, in nanoseconds per message.
 //!
-//! *By the CPUs' own speed*: blocks of a stream, before and after which each CPU runs a loop of its own that fills its execution units and
-//! touches no shared line. A CPU that takes over a quarter longer for this than at its best had to share its core meanwhile: with its other
-//! hyperthread, on a virtual machine with somebody else's. The blocks are told apart by that alone.
+//! *By the CPUs' own speed*: blocks of a stream, before and after which each CPU runs a loop of its
+//! own that fills its execution units and touches no shared line. A CPU that takes over a quarter
+//! longer for this than at its best had to share its core meanwhile: with its other hyperthread, or
+//! on a virtual machine with somebody else's. The blocks are told apart by that alone.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -37,7 +40,8 @@ fn main() {
 /// Blocks of the last part, and messages of each: some milliseconds.
 const BLOCKS: usize = 300;
 const BLOCK: u64 = 500_000;
-/// A CPU is whole if its loop takes no more than this many times its shortest time, and shares its core from the second on.
+/// A CPU has its core to itself if its loop takes at most the first of these times its shortest
+/// time, and shares its core from the second on.
 const WHOLE: f64 = 1.1;
 const SHARED: f64 = 1.25;
 

@@ -1,12 +1,14 @@
-//! What a message costs when so many are already waiting: `cargo bench -p threadtoll --bench depth`.
+//! Cost of a message while many others are waiting: `cargo bench -p threadtoll --bench depth`.
 //!
-//! One thread sends `depth` messages and then receives them, again and again, the depths taking turns. Printed is the time per message,
-//! in and out, with a look at the clock for each burst, and as a paired ratio (same round, so same weather) what it is of a depth of a thousand.
+//! One thread sends `depth` messages and then receives them, again and again, the depths taking
+//! turns. Prints the time per message, in and out, with one reading of the clock per burst, and its
+//! paired ratio (same round, so same conditions) to that of a depth of a thousand.
 //!
-//! As they are made by default, queues give the memory of a burst back, and the deepest pay for memory that was never touched: a page fault for
-//! every few hundred messages. Queues that may keep it show what the queue itself adds, from the second burst on. The last tables are no
-//! queue: memory of as many bytes is taken in pieces as large as the queue's chunks, written once line by line, read once, and given
-//! back.
+//! By default, queues give the memory of a burst back, and the deepest pay for memory that was
+//! never touched: a page fault every few hundred messages. Queues that may keep it show the cost of
+//! the queue itself, from the second burst on. The last tables are not of a queue: the same number
+//! of bytes is allocated in pieces as large as the queue's chunks, written once line by line, read
+//! once, and freed.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -126,8 +128,8 @@ fn cost(depth: u64, before: u64, fill_and_drain: &mut impl FnMut(u64) -> Times) 
     (each(fill), each(drain))
 }
 
-/// The first, the middle and the last of those that remain when the outermost on each side are left out: with nine rounds, an
-/// interval of 96% for the median.
+/// The first, the middle and the last of the values that remain without the outermost on each side:
+/// with nine rounds, a 96% confidence interval for the median.
 fn spread(mut values: Vec<f64>) -> (f64, f64, f64) {
     values.sort_by(f64::total_cmp);
     (values[1], values[values.len() / 2], values[values.len() - 2])

@@ -1,6 +1,7 @@
-//! What a receiver costs that sleeps: `cargo bench -p threadtoll --bench idle`.
+//! Cost of a receiver that sleeps: `cargo bench -p threadtoll --bench idle`.
 //!
-//! A receiver waits for two seconds while nobody sends. Printed is the CPU time of its thread as a share of that.
+//! A receiver waits for two seconds while nobody sends. Prints the CPU time of its thread as a
+//! share of that time.
 
 use std::thread;
 use std::time::{Duration, Instant};

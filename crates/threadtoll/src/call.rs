@@ -4,10 +4,10 @@
 //! call at a time; to have several under way, take two [pipes](crate::pipe), or a
 //! [funnel](crate::funnel) if several threads ask. What to decide:
 //!
-//! - **How long to wait.** [`Caller::call`] waits as long as the callee takes, and for ever if it
-//!   hangs. [`Caller::call_timeout`] and [`Caller::call_deadline`] give up, but a request cannot be
+//! - **Time limit.** [`Caller::call`] waits as long as the callee takes, and for ever if it hangs.
+//!   [`Caller::call_timeout`] and [`Caller::call_deadline`] give up, but a request cannot be
 //!   withdrawn: the callee may still serve it, and the next call waits for that first.
-//! - **How to wait**, by [`Options::wait`]. By default an end spins for half a microsecond, for as
+//! - **Waiting**, by [`Options::wait`]. By default an end spins for half a microsecond, or for as
 //!   long as a sleep costs where most waits have been shorter than that, and then sleeps. Each time
 //!   an end goes to sleep, every CPU that runs a thread of this process is interrupted
 //!   (`membarrier(2)`), so that calls which find the other end awake need no fence. If other

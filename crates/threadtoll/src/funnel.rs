@@ -7,13 +7,13 @@
 //!   message back. It draws tickets by compare-and-swap, so senders that collide try again. Nobody
 //!   keeps the order in which senders wait for room: where many write as fast as they can, one of
 //!   them may get next to nothing.
-//! - **How does it wait?** [`Options::wait`] takes one of the [ways of waiting](crate::wait), for
-//!   the receiver and for senders that find no room. By default they spin for half a microsecond,
+//! - **Waiting.** [`Options::wait`] takes one of the [ways of waiting](crate::wait), for the
+//!   receiver and for senders that find no room. By default they spin for half a microsecond, or
 //!   for as long as a sleep costs where most waits have been shorter than that, and then sleep.
 //! - **Can a sender be stopped in the middle of a send**, by a signal handler, a debugger, or the
-//!   scheduler on a busy machine? No other sender waits for it (but for a moment, where both
-//!   were asleep: see [`bounded`]), but the receiver does: a funnel keeps the order of its messages,
-//!   so nothing behind that message is delivered until the sender goes on.
+//!   scheduler on a busy machine? No other sender waits for it (but for a moment, where both were
+//!   asleep: see [`bounded`]), but the receiver does: a funnel keeps the order of its messages, so
+//!   nothing behind that message is delivered until the sender goes on.
 //! - **Is an interruption of other threads bad?** The receiver of a funnel goes to sleep by a
 //!   compare-and-swap and interrupts nobody. A sender that sleeps because a bounded funnel is full
 //!   calls `membarrier(2)`, which interrupts each CPU that runs a thread of the process, unless
@@ -159,7 +159,7 @@ impl Default for Options {
 }
 
 impl<W: Wait> Options<W> {
-    /// How the receiver waits for messages, and senders wait for room.
+    /// Sets the [way of waiting](crate::wait): for messages by the receiver, for room by senders.
     pub fn wait<V: Wait>(self, _: V) -> Options<V> {
         Options { retain: self.retain, fence: self.fence, _wait: PhantomData }
     }

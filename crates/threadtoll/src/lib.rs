@@ -19,13 +19,13 @@
 //! message back (`try_send`). An `unbounded` one never makes them wait, and takes memory while its
 //! receiver is behind.
 //!
-//! **How to wait.** An end that finds nothing to do spins for a while where most waits have been
-//! short, and sleeps where they have not. [`wait`] has the alternatives, as types. Before an end of
-//! a pipe or a call sleeps, and before a sender sleeps because its funnel is full, every CPU that
-//! runs a thread of the process is interrupted (`membarrier(2)`): that is why a send needs no
-//! fence. Where other threads must not be interrupted, take a wait that never sleeps, or
-//! `Options::fence`. Where many queues are mostly idle, take a [funnel] even for one sender: its
-//! receiver sleeps without interrupting anybody.
+//! **Waiting.** An end that finds nothing to do spins for a while where most waits have been short,
+//! and sleeps where they have not. [`wait`] has the alternatives, as types. Before an end of a pipe
+//! or a call sleeps, and before a sender sleeps because its funnel is full, every CPU that runs a
+//! thread of the process is interrupted (`membarrier(2)`): that is why a send needs no fence. Where
+//! other threads must not be interrupted, take a wait that never sleeps, or `Options::fence`. Where
+//! many queues are mostly idle, take a [funnel] even for one sender: its receiver sleeps without
+//! interrupting anybody.
 //!
 //! ```
 //! use std::thread;

@@ -1,11 +1,12 @@
 //! Models of the protocols between threads, small enough for a checker to try all that can happen.
 //!
-//! loom tries every interleaving (up to a number of preemptions) and every value that a load may return under the memory model;
-//! shuttle runs many random schedules of longer models, sequentially consistent. Both run `ci/loom.sh`, `ci/long/loom.sh` and
-//! `ci/long/shuttle.sh`.
+//! loom tries every interleaving (up to a number of preemptions) and every value that a load may
+//! return under the memory model; shuttle runs many random schedules of longer models, sequentially
+//! consistent. `ci/loom.sh`, `ci/long/loom.sh` and `ci/long/shuttle.sh` run them.
 //!
-//! Each model comes with what it must notice: places in the code, marked by `mutate!`, that are broken one at a time. Each is broken in
-//! a process of its own, since what follows may be anything.
+//! Each model lists the mutations that it must notice: places in the code, marked by `mutate!`,
+//! that are broken one at a time. Each is broken in a process of its own, since anything may
+//! follow.
 
 #[cfg(threadtoll_loom)]
 use loom as checker;
@@ -29,9 +30,9 @@ use crate::sync::{self, Kernel};
 /// Says which place a test is to break.
 const BREAK: &str = "THREADTOLL_BREAK";
 
-/// A model as a test, and a second test that it notices what it must. What is listed under `orders` is only wrong where memory is
-/// weakly ordered, which shuttle does not model. `fewer` is by how many fewer
-/// preemptions loom tries it with when nothing is broken, `more` by how many more it always does.
+/// A model as a test, and a second test that it notices its mutations. Those under `orders` are
+/// only wrong where memory is weakly ordered, which shuttle does not model. `fewer` reduces the
+/// number of preemptions that loom tries while nothing is broken, `more` raises it in every run.
 macro_rules! model {
     ($(#[doc = $what:literal])* $name:ident($($kernel:ident),+) $(fewer $fewer:literal)? $(more $more:literal)? $(orders [$($order:ident),*])? $(steps [$($step:ident),*])? $body:block) => {
         $(#[doc = $what])*
@@ -178,7 +179,7 @@ fn tally(messages: usize) {
     DROPS.set(vec![0; messages]);
 }
 
-/// Whether a message was dropped.
+/// Returns `true` if a message was dropped.
 fn is_dropped(message: usize) -> bool {
     DROPS.with_borrow(|drops| drops[message] > 0)
 }

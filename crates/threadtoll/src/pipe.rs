@@ -33,11 +33,11 @@
 //!   wait. All of them may call the allocator: `send` when the ring grows or a chunk is needed,
 //!   `try_recv` when a chunk has been read.
 //! - A `send` that wakes nobody executes no fence and no locked instruction, except twice at the
-//!   beginning of a pipe and up to twice for each chunk of a burst. It makes no system call, unless it has
-//!   to wait or the allocator makes one. With [`Options::fence`], or where the kernel lacks
+//!   beginning of a pipe and up to twice for each chunk of a burst. It makes no system call, unless
+//!   it has to wait or the allocator makes one. With [`Options::fence`], or where the kernel lacks
 //!   `membarrier(2)`, each send executes a fence.
-//! - What `send` accepted is received or, if the receiver is dropped, dropped by then; once, and
-//!   also if destructors panic. A message that could not be sent is handed back.
+//! - A message accepted by `send` is received or, if the receiver is dropped, dropped by then;
+//!   once, and also if destructors panic. A message that could not be sent is handed back.
 //! - Steady traffic allocates nothing. [`Options::reserve`] has the memory ready from the start.
 //!
 //! # Not promised
@@ -140,7 +140,7 @@ impl Default for Options {
 }
 
 impl<W: Wait> Options<W> {
-    /// How both ends [wait](crate::wait).
+    /// Sets the [way of waiting](crate::wait) of both ends.
     pub fn wait<V: Wait>(self, _: V) -> Options<V> {
         let Options { segment, retain, reserve, fence, .. } = self;
         Options { segment, retain, reserve, fence, _wait: PhantomData }
@@ -161,8 +161,8 @@ impl<W: Wait> Options<W> {
 
     /// Allocates the ring at its largest size and writes to all of it, so that no message waits for
     /// the ring to grow or for its pages. Chunks beyond the ring are not reserved. Without this a
-    /// ring starts with 4 KiB, or with room for 16 messages that are larger; or less if its capacity
-    /// needs less.
+    /// ring starts with 4 KiB, or with room for 16 messages if they are larger than that, or with
+    /// less if its capacity needs less.
     ///
     /// ```
     /// let (sender, _receiver) = threadtoll::pipe::Options::new().reserve().unbounded::<u64>();

@@ -1,7 +1,8 @@
-//! The one seam over the standard library, loom and shuttle: atomics, cells, futexes, barriers, time.
+//! The one seam over the standard library, loom and shuttle: atomics, cells, futexes, barriers,
+//! time.
 //!
-//! Everything in this crate that two threads touch comes from here, so that a model checker sees it. A
-//! build with `--cfg threadtoll_loom` or `--cfg threadtoll_shuttle` takes the checker's types.
+//! Everything in this crate that two threads touch comes from here, so that a model checker sees
+//! it. A build with `--cfg threadtoll_loom` or `--cfg threadtoll_shuttle` uses the checker's types.
 
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 mod real;
@@ -13,7 +14,8 @@ mod modelled;
 #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
 pub(crate) use modelled::*;
 
-/// Alone on its cache lines. 128 bytes: the adjacent-line prefetcher of x86 and the big cores of aarch64 move pairs of 64.
+/// A value alone on its cache lines. 128 bytes: the adjacent-line prefetcher of x86 and the big
+/// cores of aarch64 move pairs of 64.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Alone<T>(pub(crate) T);

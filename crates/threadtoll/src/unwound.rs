@@ -1,4 +1,5 @@
-//! Dropping many values of which some panic: each is dropped once, and the first panic goes on afterwards.
+//! Dropping many values when some panic: each is dropped once, and the first panic resumes
+//! afterwards.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -1,4 +1,5 @@
-//! A child after `fork(2)` has copies of the ends and nobody who moves the other ones: every verb says so, and none waits.
+//! A child after `fork(2)` has copies of the ends, but no thread runs the other ones: every
+//! operation reports that, and none waits.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
@@ -21,13 +22,13 @@ const WATCH: u32 = 30;
 
 /// Does something in a forked child, and fails if it fails or hangs there.
 fn in_child(body: impl FnOnce()) {
-    // SAFETY: the child calls what it must not after a fork of a process with several threads — it allocates — which
-    // glibc and musl allow, and leaves by `_exit`.
+    // SAFETY: after a fork of a process with several threads, the child does what it should not —
+    // it allocates — which glibc and musl allow, and leaves by `_exit`.
     let child = unsafe { libc::fork() };
     ends_in_child(Some(child), body);
 }
 
-/// The same behind a fork that gave this. Only the parent returns.
+/// As [`in_child`], but after a `fork` that returned this. Only the parent returns.
 fn ends_in_child(child: Option<libc::pid_t>, body: impl FnOnce()) {
     let Some(child) = child else { panic!("nothing was forked") };
     assert!(child >= 0, "fork: {}", std::io::Error::last_os_error());
@@ -103,7 +104,7 @@ fn pipes<W: Wait + Copy>(wait: W) {
             });
             batch.truncate(0);
         }
-        // What a child takes out is still here.
+        // Values that a child takes out are still here.
         let mut ends = (Some(sender), Some(receiver));
         in_child(|| {
             drop(ends.0.take());
@@ -156,7 +157,7 @@ fn funnels<W: Wait + Copy>(wait: W) {
             assert_eq!(receiver.iter().next(), None);
             assert_eq!(receiver.peek(), None);
         });
-        // What a child takes out is still here.
+        // Values that a child takes out are still here.
         let mut ends = (Some(sender), Some(receiver));
         in_child(|| {
             drop(ends.0.take());
@@ -209,7 +210,7 @@ fn calls_say_so() {
         calling_says_so(&mut caller);
         receiving_says_so(&mut callee);
     });
-    // What a child takes out is still here.
+    // Values that a child takes out are still here.
     let mut ends = (Some(caller), Some(callee));
     in_child(|| drop((ends.0.take(), ends.1.take())));
     let (Some(mut caller), Some(mut callee)) = ends else { unreachable!("this is the parent") };
@@ -261,7 +262,8 @@ fn the_parent_sleeps_on() {
     thread::scope(|scope| {
         let sleeper = scope.spawn(move || receiver.recv());
         for _ in 0..20 {
-            // Where a child's memory is not wiped, this wakes a copy of the sleeper, which nobody runs.
+            // Where a child's memory is not wiped, this wakes a copy of the sleeper, which no
+            // thread runs.
             in_child(|| _ = sender.send(1));
         }
         sender.send(2).expect("the receiver lives");
@@ -273,12 +275,14 @@ fn works<T: Debug + PartialEq>(mut received: impl Iterator<Item = T>, expected: 
     assert_eq!(received.next(), Some(expected));
 }
 
-/// What a child makes for itself works, sleep and all, also if it was forked while others made and dropped queues.
+/// Queues that a child makes for itself work, sleep included, even if it was forked while others
+/// made and dropped queues.
 #[test]
 fn a_child_can_have_queues_of_its_own() {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        // Small ones: a sanitizer's allocator has locks of its own for large memory, which it does not look after in a child.
+        // Small ones: a sanitizer's allocator has its own locks for large memory, and does not
+        // handle them in a child.
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
                 drop(pipe::Options::new().segment(0).unbounded::<u64>());
@@ -434,7 +438,8 @@ fn a_child_can_have_many_queues() {
     });
 }
 
-/// What a queue of the parent has registered holds for the child: its ends are not reduced to naps.
+/// A registration made for a queue of the parent holds for the child: its ends are not reduced to
+/// naps.
 #[test]
 fn a_child_can_order_its_threads() {
     drop(pipe::unbounded::<u64>());

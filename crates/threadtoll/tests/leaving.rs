@@ -232,7 +232,7 @@ fn child_refused_before() {
 #[test]
 #[ignore = "run by `where_the_barrier_is_refused_later`, in a process of its own"]
 fn child_refused_after() {
-    // What the kernel said to the first queue is believed of all later ones.
+    // All later queues rely on the kernel's answer to the first.
     drop(pipe::bounded::<()>(1));
     assert!(refuse_membarrier());
     on_two_cpus(leave_all);

@@ -1,17 +1,20 @@
 //! The parking protocol, state by state.
 //!
-//! A pipe's sender does not fence between its message and its look at whether somebody sleeps; the sleeper makes it do so
-//! with `membarrier(2)`. Rust's memory model knows no such thing, and so neither do the checkers that run the code itself: with a fence
-//! on both sides they prove the fallback. Here the protocol of `src/wait/parked.rs` is written down once more, instruction by
-//! instruction, for a [machine] that reorders as x86 or worse, and all the states are visited that two threads can reach:
+//! A pipe's sender does not fence between storing its message and checking if somebody sleeps; the
+//! sleeper makes it do so with `membarrier(2)`. Rust's memory model knows no such thing, and so
+//! neither do the checkers that run the code itself: with a fence on both sides they prove the
+//! fallback. Here the protocol of `src/wait/parked.rs` is written down once more, instruction by
+//! instruction, for a [machine] that reorders as x86 or worse, and all states that two threads can
+//! reach are visited:
 //!
-//! - **Nobody sleeps for ever**: from each of those states the end can be reached, without a wake-up that came by chance.
+//! - **Nobody sleeps for ever**: the end can be reached from each of those states, without a
+//!   spurious wake-up.
 //! - **Nothing is read before it was written, or overwritten before it was read.**
 //!
-//! An end that leaves follows the same pattern: it sets its bit and looks for messages. Nothing that
-//! was accepted may lie there for as long as the other end lives ([leaving], [late_answer]).
+//! An end that leaves follows the same pattern: it sets its bit and looks for messages. No accepted
+//! message may lie there for as long as the other end lives ([leaving], [late_answer]).
 //!
-//! Each line of the protocol is then taken out or moved, to see that the checker would have noticed.
+//! Each line of the protocol is then removed or moved, to show that the checker would have noticed.
 
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
 
@@ -49,7 +52,8 @@ enum Barrier {
     Membarrier,
     /// Both sides, each for itself: what is shipped where the kernel has no membarrier.
     Fences,
-    /// The kernel has stopped answering: the sleeper only fences itself and sets a limit to its sleep.
+    /// The kernel has stopped answering: the sleeper only fences itself and sets a limit to its
+    /// sleep.
     Naps,
     /// As `Naps`, but without a limit.
     SleepersFence,
@@ -77,11 +81,12 @@ enum Mutation {
     RelaxedPublication,
     /// Looks without acquire.
     RelaxedLook,
-    /// Does not clear its bit when it has woken up by itself. Costs a needless wake-up later and no more.
+    /// Does not clear its bit after waking up by itself. Costs no more than a needless wake-up
+    /// later.
     KeepsBit,
 }
 
-/// What a pipe holds.
+/// Capacity of a pipe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Pipe {
     /// As much as is sent.
@@ -91,7 +96,7 @@ enum Pipe {
 }
 
 impl Pipe {
-    /// What its state says at the beginning.
+    /// State at the beginning.
     fn bits(self) -> u8 {
         if self == Pipe::One { UNSENT | ONE_LEASE } else { UNSENT }
     }
@@ -312,7 +317,8 @@ fn every_mutation_loses_a_wake_up() {
             "{mutation:?}"
         );
     }
-    // The fallback on the weaker machine; on x86 the barrier may stand anywhere, since setting the bit is one.
+    // The fallback on the weaker machine; on x86 the barrier may stand anywhere, since setting the
+    // bit is one.
     for mutation in
         [Mutation::BarrierBeforeBit, Mutation::NoSecondLook, Mutation::LooksBeforePublishing]
     {
@@ -362,7 +368,8 @@ fn three_messages() {
     }
 }
 
-/// Whether two threads can end with these values in register 0 of the first and in registers 0 and 1 of the second.
+/// Returns `true` if two threads can end with these values in register 0 of the first and in
+/// registers 0 and 1 of the second.
 fn allows(
     hardware: Hardware,
     first: &[Instruction],

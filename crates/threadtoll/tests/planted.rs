@@ -1,4 +1,5 @@
-//! Bugs for the sanitizers to find: a run of theirs that does not find these proves nothing. Run by `ci/long/sanitizers.sh` only.
+//! Bugs for the sanitizers to find: a sanitizer run that does not find these proves nothing. Run by
+//! `ci/long/sanitizers.sh` only.
 
 use std::cell::UnsafeCell;
 use std::hint::black_box;

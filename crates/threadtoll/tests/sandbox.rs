@@ -1,7 +1,8 @@
 //! Where a sandbox refuses `membarrier(2)`, before a queue is made or after: no wake-up is lost.
 //!
-//! A filter of system calls cannot be taken off again, and what the kernel said is remembered for the life of the process, so each
-//! case runs in a process of its own: this program again, asked for one of the tests that are otherwise ignored.
+//! A system call filter cannot be removed, and the kernel's answer is remembered for the life of
+//! the process, so each case runs in a process of its own: this program again, asked for one of the
+//! tests that are otherwise ignored.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]

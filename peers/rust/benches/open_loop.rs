@@ -138,7 +138,7 @@ fn send<K: Kind>(
     let mut now = 0;
     for message in 0..messages {
         let due = start + message * gap_ns;
-        // What is due already is sent without another look at the clock.
+        // Messages already due are sent without another look at the clock.
         while now < due {
             now = clock.ns();
         }

@@ -142,7 +142,7 @@ struct Abandoned<K: Kind> {
     reply: K::Sender<Answer>,
 }
 
-/// What became of abandoned answers.
+/// Counts of abandoned answers by fate.
 #[derive(Default)]
 struct Fates {
     requests: u64,

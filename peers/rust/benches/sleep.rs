@@ -1,4 +1,5 @@
-//! What sleeping costs those who do not sleep: `cargo bench -p threadtoll-peers-rust --bench sleep`
+//! Cost of sleeping to threads that do not sleep:
+//! `cargo bench -p threadtoll-peers-rust --bench sleep`
 //!
 //! ```text
 //!   sends:   sender, CPU 0 ──stretches of sends──▶ receiver, in the same thread or on CPU 1

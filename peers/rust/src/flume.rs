@@ -1,4 +1,5 @@
-//! `flume`: a deque behind a lock. Without its asynchronous part, which the blocking ends do not use.
+//! `flume`: a deque behind a lock. Without its asynchronous part, which the blocking ends do not
+//! use.
 //!
 //! Its batch is `drain`: all that is there at once, under one lock.
 

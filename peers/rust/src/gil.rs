@@ -1,8 +1,10 @@
-//! `gil`: its ring for one sender and one receiver. Batches go through its buffer, without a copy at the receiver.
+//! `gil`: its ring for one sender and one receiver. Batches go through its buffer, without a copy
+//! at the receiver.
 //!
-//! Only polled. Its parking ring (`gil::spsc::parking`, as of 0.9.0) publishes a message and then looks whether the receiver
-//! sleeps without a fence between the two, so that a processor may look first: sooner or later both ends sleep, as an
-//! ask-reply between two CPUs of an x86-64 machine did within seconds. A row that may never end is none.
+//! Polling only. Its parking ring (`gil::spsc::parking`, as of 0.9.0) publishes a message and then
+//! checks if the receiver sleeps, without a fence between the two, so a processor may reorder them:
+//! sooner or later both ends sleep, as in an ask-reply between two CPUs of an x86-64 machine within
+//! seconds. A row that may never end cannot be measured.
 
 use std::num::NonZeroUsize;
 

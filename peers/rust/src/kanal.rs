@@ -1,4 +1,5 @@
-//! `kanal`: a deque behind a lock, and messages handed straight from stack to stack where an end waits. Its blocking ends.
+//! `kanal`: a deque behind a lock, and messages handed straight from stack to stack where an end
+//! waits. Its blocking ends.
 //!
 //! Its batch is `drain_into`: all that is there at once, under one lock.
 

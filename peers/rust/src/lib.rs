@@ -1,12 +1,13 @@
 //! The channels and rings that people choose between in Rust, on the lab's queue seam.
 //!
-//! A peer is one file and one line in [`PEERS`]. Each is used as its own documentation recommends for speed, and its
-//! version stands in every cell. A receive that is *polled* is the peer's attempt in a loop, and so is a send then where the
-//! peer is full: as tight as it gets, or with a pause after each failure. A receive that *blocks* is the peer's blocking one, whatever it does before it sleeps. They
-//! are different rows. The slots of a bounded peer are those of its source.
+//! A peer is one file and one line in [`PEERS`]. Each is used as its own documentation recommends
+//! for speed, and its version is in every cell. A *polled* receive calls the peer's non-blocking
+//! one in a loop, and then so does a send while the peer is full: as tight as it gets, or with a
+//! pause after each failure. A receive that *blocks* is the peer's blocking call, however it waits
+//! before it sleeps. They are different rows. The slots of a bounded peer are those of its source.
 //!
-//! The other end of a channel is gone only when a run is over, or has failed; so an end that finds itself alone sends into the
-//! void, and receives a message that nobody sent.
+//! The other end of a channel is gone only when a run is over, or has failed; so an end that finds
+//! itself alone sends into the void, and receives a made-up message.
 
 mod async_channel;
 mod crossbeam_channel;
@@ -78,9 +79,10 @@ const fn unbounded(
 
 /// An end that polls in a loop as tight as it gets.
 const TIGHT: u32 = 0;
-/// An end that polls with this number of pause hints after an attempt that failed, in which the other end fills or
-/// empties some lines undisturbed. Of 20, 50, 100 and 200, tried with rings of 256 KiB on a Zen 5, 100 served the fastest
-/// peer best where cores are near, and 200 most peers where they are far apart.
+/// An end that polls with this number of pause hints after a failed attempt, while the other end
+/// fills or empties some lines undisturbed. Of 20, 50, 100 and 200, tried with rings of 256 KiB on
+/// a Zen 5, 100 served the fastest peer best where cores are near, and 200 most peers where they
+/// are far apart.
 const BACKOFF: u32 = 100;
 /// An end that calls what blocks.
 const BLOCK: u32 = u32::MAX;

@@ -1,4 +1,5 @@
-//! `nexus-queue`: its ring for one sender and one receiver, whose ends remember what they last saw of each other.
+//! `nexus-queue`: its ring for one sender and one receiver, whose ends cache each other's last seen
+//! position.
 
 use nexus_queue::spsc::{Consumer, Producer, ring_buffer};
 use threadtoll_lab::mechanism::Unavailable;

@@ -1,5 +1,5 @@
-//! `ringbuf`: a ring for one sender and one receiver, whose ends remember what they last saw of each other. Batches go
-//! through its slices, which it copies.
+//! `ringbuf`: a ring for one sender and one receiver, whose ends cache each other's last seen
+//! position. Batches go through its slices, which it copies.
 
 use ringbuf::traits::{Consumer, Producer, Split};
 use ringbuf::{HeapCons, HeapProd, HeapRb};

@@ -1,4 +1,5 @@
-//! Messages that a queue handed out beyond what was asked for: some take all that is there or nothing.
+//! Messages that a queue handed out beyond the number asked for: some queues take all available
+//! messages or none.
 
 /// A batch that is handed on in parts.
 #[derive(Default)]

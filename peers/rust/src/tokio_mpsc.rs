@@ -82,7 +82,8 @@ impl<const HOW: u32> Sink for From<HOW> {
         self.batch.clear();
         let received = self.from.blocking_recv_many(&mut self.batch, limit);
         take(&self.batch);
-        // Nobody is left: what is handed on then is wrong, and the count keeps the caller from waiting for more.
+        // All senders are gone: the message handed on is wrong, and counting it keeps the caller
+        // from waiting for more.
         if received == 0 {
             take(&[NOBODY]);
         }
@@ -132,7 +133,8 @@ impl<const HOW: u32> Sink for UnboundedFrom<HOW> {
         self.batch.clear();
         let received = self.from.blocking_recv_many(&mut self.batch, limit);
         take(&self.batch);
-        // Nobody is left: what is handed on then is wrong, and the count keeps the caller from waiting for more.
+        // All senders are gone: the message handed on is wrong, and counting it keeps the caller
+        // from waiting for more.
         if received == 0 {
             take(&[NOBODY]);
         }

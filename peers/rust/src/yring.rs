@@ -1,5 +1,5 @@
-//! `yring`: a ring for one sender and one receiver that publishes when it is told to. One at a time, every message is
-//! published; in batches, every batch.
+//! `yring`: a ring for one sender and one receiver that publishes on request. One at a time, every
+//! message is published; in batches, every batch.
 
 use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::queue::{Channel, Queue, Sink, Slots, Source, Way};

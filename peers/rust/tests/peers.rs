@@ -1,4 +1,5 @@
-//! Every peer delivers what was sent, in order, at both kinds of ends, from one sender and from several.
+//! Every peer delivers the messages that were sent, in order, at both kinds of ends, from one
+//! sender and from several.
 
 use std::collections::BTreeSet;
 
@@ -98,7 +99,8 @@ fn names_and_versions_are_those_of_the_contract_and_the_lock_file() {
     }
 }
 
-/// Two rows that share their code show nothing of what compiling it twice does. A debug build merges nothing.
+/// Two rows that share their code would not show the effect of compiling it twice. A debug build
+/// merges nothing.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "only optimised builds merge functions that are alike")]
 fn a_twin_has_loops_of_its_own() {

@@ -12,7 +12,7 @@ pub struct Site<'a> {
     pub topology: &'a Topology,
     /// The pair that pinned cells use; null where there is only one CPU.
     pub pair: Option<(u32, u32)>,
-    /// The CPUs among which free cells roam; the first is the one that same-cpu cells use where there is no pair.
+    /// The CPUs among which free cells roam. Same-cpu cells use the first where there is no pair.
     pub pool: Vec<u32>,
     /// What cannot be had there.
     pub lacking: Lacking,
@@ -63,7 +63,8 @@ impl<'a> Site<'a> {
         self.pair.map_or_else(|| self.pool.first().copied().unwrap_or(0), |(first, _)| first)
     }
 
-    /// The cell that every group contains: own cache lines on the pair, or the bare futex where there is one CPU.
+    /// The cell that is in every group: own cache lines on the pair, or the bare futex where there
+    /// is only one CPU.
     pub fn reference(&self) -> Cell {
         match self.pair {
             Some((a, b)) => Cell {
@@ -122,7 +123,8 @@ impl Default for Choice {
     }
 }
 
-/// Why a mechanism cannot be measured at a placement here, or where its ends run and how these CPUs are related.
+/// Returns the CPUs on which a mechanism's ends run at a placement and how these CPUs are related,
+/// or why it cannot be measured there.
 pub(super) fn place(
     mechanism: &Mechanism,
     placement: Placement,

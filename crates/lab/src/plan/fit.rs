@@ -6,15 +6,17 @@ use threadtoll_record::{Cell, CpuNoise, Placement, PlannedCell};
 const SPOILS_NS: u64 = 100_000;
 /// A block takes this part of the mean time between two gaps, so that most blocks escape them.
 const PART: f64 = 3.0;
-/// No block is made shorter than this: it needs its warm-up, and some exchanges of those that sleep.
+/// Shortest block: it needs its warm-up, and a few exchanges of mechanisms that sleep.
 const SHORTEST_NS: u64 = 2_000_000;
 /// No more blocks than this are made of one.
 const MOST: u64 = 6;
 
-/// Where something takes the CPUs away every few milliseconds, as hypervisors do, makes more and shorter blocks of the same time, so
-/// that most of them fall between two gaps. What blocks cost beside their own time grows with their number.
+/// Where something takes the CPUs away every few milliseconds, as hypervisors do, splits the blocks
+/// into more and shorter ones of the same total time, so that most of them fall between two gaps.
+/// The fixed cost of blocks grows with their number.
 ///
-/// Groups with threads that are free to roam, or take turns on a CPU, keep their blocks: the scheduler needs the time.
+/// Groups with threads that roam freely, or take turns on a CPU, keep their blocks: the scheduler
+/// needs the time.
 pub fn fit(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
     let Some(calm_ns) = calm_ns(noise) else { return };
     let wanted_ns = ((calm_ns / PART) as u64).max(SHORTEST_NS);
@@ -39,7 +41,8 @@ pub fn fit(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
     }
 }
 
-/// The mean time between two gaps that spoil a block on the two CPUs that have most of them; null if there were none.
+/// Mean time between two gaps that spoil a block, on the two CPUs with the most gaps; `None` if
+/// there were none.
 fn calm_ns(noise: &[CpuNoise]) -> Option<f64> {
     let mut rates: Vec<f64> = noise
         .iter()

@@ -5,7 +5,8 @@ use threadtoll_record::{Budget, Cell, MAX_ROUNDS, PlannedCell};
 use crate::mechanism::Mechanism;
 use crate::real::{MAX_SAMPLES, calibration_ns};
 
-/// No more cells than this are interleaved, the reference included, so that a round takes a fraction of a second.
+/// Most cells that are interleaved, the reference included, so that a round takes a fraction of a
+/// second.
 pub(super) const GROUP: usize = 8;
 /// A group is to be over within some seconds, before the machine changes its mind.
 const GROUP_NS: u64 = 8_000_000_000;
@@ -23,10 +24,11 @@ pub const ROUNDS: u32 = 21;
 /// More stamped samples than this do not fit into the most rounds that a group may go.
 pub const MOST_SAMPLES: u64 = MAX_SAMPLES * MAX_ROUNDS as u64;
 
-/// Spreads a time per cell, half of it on stretches, and a number of stamped samples if one was asked for.
+/// Budgets a time per cell, half of it for stretches, and a number of stamped samples if one was
+/// asked for.
 ///
-/// More time means more rounds rather than longer blocks: a block keeps a limited number of samples, and intervals
-/// come from many blocks.
+/// More time means more rounds rather than longer blocks: a block keeps a limited number of
+/// samples, and confidence intervals come from many blocks.
 pub fn budget(time_ns: u64, samples: Option<u64>) -> Budget {
     budget_of(ROUNDS, time_ns, samples)
 }
@@ -45,8 +47,8 @@ pub(super) fn budget_of(least: u32, time_ns: u64, samples: Option<u64>) -> Budge
     }
 }
 
-/// Adds the cells of a mechanism to the bundles: a form that signals after unlocking is to be compared with the one that
-/// does not, which comes just before it.
+/// Adds the cells of a mechanism to the bundles. A form that signals after unlocking is to be
+/// compared with the plain form, which comes just before it, and so joins its bundle.
 pub(super) fn bundle(bundles: &mut Vec<Vec<Cell>>, mechanism: &Mechanism, cells: Vec<Cell>) {
     let plain = mechanism.name.strip_suffix("-after");
     match bundles.last_mut() {
@@ -57,14 +59,15 @@ pub(super) fn bundle(bundles: &mut Vec<Vec<Cell>>, mechanism: &Mechanism, cells:
     }
 }
 
-/// How many cells a group holds so that it is measured within [`GROUP_NS`]: as many as may be, and never fewer than four, of
-/// which the reference is one.
+/// Number of cells in a group, the reference included: as many as can be measured within
+/// [`GROUP_NS`], but at least four.
 pub(super) fn size(budget: Budget) -> usize {
     (GROUP_NS / cell_ns(&budget).max(1)).clamp(4, GROUP as u64) as usize
 }
 
-/// Packs bundles of cells into groups. The cells of a bundle are to be compared with each other and stay together where a
-/// group can hold them; the reference is measured once in each group, also where it was asked for itself.
+/// Packs bundles of cells into groups. The cells of a bundle are to be compared with each other and
+/// stay together where a group can hold them. The reference is measured once in each group, even if
+/// it was also asked for by name.
 pub(super) fn group(
     bundles: Vec<Vec<Cell>>,
     reference: &Cell,
@@ -101,7 +104,8 @@ pub(super) fn group(
     groups
 }
 
-/// How long groups will take, in nanoseconds, near enough for a forecast. Where samples decide, each is taken for 10 µs.
+/// Estimated time for groups, in nanoseconds, near enough for a forecast. Where samples decide,
+/// each is assumed to take 10 µs.
 pub fn estimate_ns<'a>(groups: impl IntoIterator<Item = &'a [PlannedCell]>) -> u64 {
     let group_ns = |group: &[PlannedCell]| {
         let cells = group.iter().map(|planned| {

@@ -1,7 +1,8 @@
 //! The plan of `contention`: which locks, on how many threads, doing what.
 //!
-//! A speed-up is only taken within a group, so each group also holds the thread alone that its cells are against; threads that
-//! compute do the same work whatever part of it they hold a lock for, so that one such thread serves all shares of a sweep.
+//! A speed-up is only taken within a group, so each group also holds the single thread that its
+//! cells are compared with. Threads that compute do the same work whatever part of it they hold a
+//! lock for, so one such thread serves all shares of a sweep.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,8 @@ use super::Planned;
 use super::cells::Site;
 use super::groups::GROUP;
 
-/// A block of the reference beside locks: long enough to tell whether the machine has changed its mind.
+/// Length of a block of the reference among locks: enough to tell if the machine has changed its
+/// regime.
 const REFERENCE_NS: u64 = 3_000_000;
 /// One thread alone needs no more tasks than this share of them to show how long one takes.
 const ALONE_TASKS: u64 = 10;
@@ -83,7 +85,8 @@ impl Found {
 /// Cells that are against the same thread alone.
 struct Bundle {
     alone: Cell,
-    /// For each lock and load, its numbers of threads, which stay together as far as a group can hold them.
+    /// The numbers of threads for each lock and load, which stay together as far as a group can
+    /// hold them.
     rows: Vec<(Load, Vec<Cell>)>,
 }
 
@@ -148,7 +151,8 @@ impl Stand<'_> {
         let (cpus, relation) = match self.placement {
             Placement::Free if self.site.pool.len() > 1 => (self.site.pool.clone(), Relation::Free),
             Placement::SameCpu => (vec![self.site.first()], Relation::SameCpu),
-            // On each CPU in turn, since CPUs are not equally fast. One that sleeps is as fast on any.
+            // On each CPU in turn, since CPUs are not equally fast. A thread that sleeps is as fast
+            // on any.
             Placement::Pinned if load.work == Work::Spin => {
                 let most = self.threads().into_iter().max().unwrap_or(1) as usize;
                 let cpus: Vec<u32> = self.pool().into_iter().take(most).collect();

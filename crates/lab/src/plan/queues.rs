@@ -1,8 +1,9 @@
 //! The plan of `queue`: which queues stand beside which.
 //!
-//! A ratio is only taken within a group, so each group of peers also holds the queues of ours that are compared with them,
-//! however often these are measured then, and the twin of the first of them. Queues that spin and queues that sleep
-//! are never mixed, nor single messages and batches: neither would tell anything about the other.
+//! A ratio is only taken within a group, so each group of peers also holds those of our queues that
+//! are compared with them, however often these are measured then, and the twin of the first of
+//! them. Queues that spin and queues that sleep are never mixed, nor single messages and batches:
+//! neither would tell anything about the other.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +20,7 @@ use super::cells::{Site, suited};
 use super::groups::{GROUP, LONG_BLOCK_NS, ROUNDS, budget_of, group, size};
 use super::{Planned, cells::place};
 
-/// The largest batch that can be asked for: as many messages as a ring of [`RING_BYTES`] holds at most.
+/// The largest batch that can be asked for: the most messages that a ring of [`RING_BYTES`] holds.
 pub const MOST_BATCH: u64 = BLOCKS[3];
 
 /// Which rows of queues are wanted. Lists are multiplied out.
@@ -41,14 +42,16 @@ pub struct QueueChoice {
     pub neighbour: Option<Neighbour>,
 }
 
-/// Tells if these ways of waiting include a queue's row; without any, all rows are included, and a bare copy always.
+/// Returns `true` if these ways of waiting include a queue's row. With none given, all rows are
+/// included; a bare copy always is.
 pub fn wants(waits: &[Wait], queue: &Queue, way: &Way) -> bool {
     waits.is_empty()
         || queue.origin == Origin::Raw
         || waits.iter().any(|wait| wait.brings(way.wait))
 }
 
-/// Half as many rounds again as a verdict needs: it compares pairs of undisturbed blocks, and some are disturbed on every machine.
+/// Half again as many rounds as a verdict needs: it compares pairs of undisturbed blocks, and some
+/// are disturbed on every machine.
 const QUEUE_ROUNDS: u32 = ROUNDS + ROUNDS / 2;
 
 /// Spreads a time per cell over blocks of single hand-offs, half of it on stretches.
@@ -68,8 +71,8 @@ pub fn stream_budget(time_ns: u64) -> Budget {
     }
 }
 
-/// Where threads take turns on a CPU, a block covers many of the scheduler's time slices (some milliseconds each), or it would show
-/// which thread happened to run.
+/// Where threads take turns on a CPU, a block covers many of the scheduler's time slices (a few
+/// milliseconds each); otherwise it would show which thread happened to run.
 const SLICES_NS: u64 = 100_000_000;
 
 fn over_slices(budget: Budget) -> Budget {
@@ -78,7 +81,8 @@ fn over_slices(budget: Budget) -> Budget {
 
 /// Queues in a scenario, each in all the ways that are wanted and that it has.
 ///
-/// A row that a queue does not have, such as several senders where it takes one, is left out without a line.
+/// Rows that a queue does not have, such as several senders where it takes one, are left out
+/// silently.
 pub fn queue(
     site: &Site<'_>,
     scenario: &Scenario,
@@ -97,7 +101,7 @@ pub fn queue(
                 let (placement, senders, capacity) = (*placement, *senders, *capacity);
                 let stand = Stand { site, scenario, known, choice, placement, senders, capacity };
                 let rows = choice.queues.iter().flat_map(|queue| stand.rows(queue, &mut found));
-                // A queue without a limit is measured once; after that it is only compared with others.
+                // An unbounded queue is measured once; after that it is only compared with others.
                 let rows: Vec<Row> =
                     rows.filter(|row| nth == 0 || row.holds() || !row.peer()).collect();
                 let crowded = rows.iter().any(|row| row.cell.oversubscribed());
@@ -154,7 +158,8 @@ impl Row {
         self.queue.slots().is_some()
     }
 
-    /// Whether it stands beside peers as what they are compared with. Of the ways to spin that is the plain one.
+    /// Returns `true` if peers are compared with it: our queues, but of the spinning ones only the
+    /// plain one.
     fn stands(&self) -> bool {
         self.ours() && self.way.wait != Wait::SpinYield
     }
@@ -265,7 +270,8 @@ impl Stand<'_> {
         Some(Cell { subject: Subject::Queue(twin), ..row.cell.clone() })
     }
 
-    /// Where the threads run. Senders beyond the first take further CPUs as far as there are any; the last is the receiver's.
+    /// The CPUs of the threads. Senders beyond the first take further CPUs as long as there are
+    /// any; the receiver takes the last.
     fn place(&self, way: &Way) -> Result<(Vec<u32>, Relation), &'static str> {
         let (cpus, relation) = suited(queue::class(way.wait), self.placement, self.site)?;
         let &[a, b] = cpus.as_slice() else { return Ok((cpus, relation)) };
@@ -279,7 +285,8 @@ impl Stand<'_> {
         Ok((cpus, relation))
     }
 
-    /// What a sleeping queue's hand-off is made of, which stands beside it where single hand-offs are measured.
+    /// The mechanism that a sleeping queue's hand-off is made of, measured next to it where single
+    /// hand-offs are measured.
     fn wake_up(&self) -> Option<Cell> {
         let futex = find("futex").filter(|_| !self.scenario.streams)?;
         let (cpus, relation) = place(futex, self.placement, self.site).ok()?;
@@ -296,7 +303,7 @@ pub(super) fn farthest(topology: &Topology, cpus: &[u32]) -> Option<Relation> {
 struct GroupPlan<'a> {
     stand: Stand<'a>,
     budget: Budget,
-    /// Whether a plan for another capacity came before, which measures unbounded queues.
+    /// True if an earlier plan, for another capacity, already measures the unbounded queues.
     is_later: bool,
 }
 
@@ -382,7 +389,8 @@ impl GroupPlan<'_> {
         rows.iter().map(|row| row.cell.clone()).chain(twin).collect()
     }
 
-    /// Our queues in all their ways of waiting side by side, and their batches beside the bare copy.
+    /// Our queues in all their ways of waiting side by side, and their batches next to the bare
+    /// copy.
     fn our_own(&self, rows: &[&Row], batched: bool, standing: &[Cell]) -> Vec<Vec<PlannedCell>> {
         let mut bundles: Vec<(&'static str, Vec<&Row>)> = Vec::new();
         for row in rows.iter().copied().filter(|row| row.ours() && row.batched() == batched) {
@@ -391,7 +399,8 @@ impl GroupPlan<'_> {
                 _ => bundles.push((row.queue.name, vec![row])),
             }
         }
-        // Adapting is compared with spinning, so both come first, where a group is too small for all.
+        // Adaptive waiting is compared with spinning, so both come first, where a group is too
+        // small for all.
         let order = |row: &&Row| match row.way.wait {
             Wait::Spin => 0,
             Wait::Adaptive => 1,
@@ -417,7 +426,8 @@ impl GroupPlan<'_> {
                 |chunk: Vec<&Row>| self.planned(raw.iter().cloned().chain(self.with_twin(&chunk)));
             return chunks.into_iter().map(with_raw).collect();
         }
-        // A queue all of whose rows stand beside peers needs no group of its own, unless two of them are to be compared.
+        // A queue whose rows are all compared with peers needs no group of its own, unless two of
+        // them are to be compared with each other.
         let alone = |bundle: &[&Row]| {
             let adapts = [Wait::Spin, Wait::Adaptive]
                 .iter()

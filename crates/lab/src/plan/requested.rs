@@ -9,8 +9,8 @@ use super::Planned;
 use super::cells::{Choice, Site, cells, pair_cells};
 use super::groups::{bundle, group};
 
-/// Every mechanism with every choice. `placements_by_default` tells that nobody asked for placements by name: then those
-/// that a one-thread rung cannot have need no line each.
+/// Every mechanism with every choice. `placements_by_default` is true if no placements were given:
+/// then those that a one-thread rung cannot have need no line each.
 pub fn latency(
     site: &Site<'_>,
     mechanisms: &[&Mechanism],

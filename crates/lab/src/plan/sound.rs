@@ -1,5 +1,5 @@
-//! A plan that was read from a file, looked at before threads are made by it: the file may have been edited, or come from a
-//! version with other mechanisms.
+//! Validation of a plan that was read from a file, before it makes threads: the file may have been
+//! edited, or come from a version with other mechanisms.
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
@@ -19,7 +19,8 @@ pub const MOST_PAYLOAD: u64 = 1 << 20;
 /// The longest that anything is measured, in nanoseconds: a day.
 pub const LONGEST_NS: u64 = 86_400_000_000_000;
 
-/// Says why a plan cannot be measured with these queues on CPUs that are arranged so, or nothing if it can.
+/// Returns why a plan cannot be measured with these queues on CPUs of this topology, or `None` if
+/// it can.
 pub fn unsound(plan: &Plan, topology: &Topology, queues: &Queues) -> Option<String> {
     plan.groups.iter().flatten().find_map(|planned| {
         fault(planned, topology, queues).map(|why| format!("{}: {why}", planned.cell.label()))

@@ -29,7 +29,8 @@ const PAYLOADS: [u64; 5] = [64, 256, 1024, 4096, 65536];
 
 /// Makes the plan: the groups, and what was left out with its reason.
 ///
-/// `placements` restricts the ladder, if it is not empty; `asked` replaces the budget of each of its cells.
+/// `placements` restricts the ladder unless it is empty; `asked` replaces the budget of each of its
+/// cells.
 pub fn survey(
     site: &Site<'_>,
     depth: Depth,
@@ -155,8 +156,8 @@ fn variants(mechanism: &Mechanism, depth: Depth, placement: Placement) -> Choice
     choice
 }
 
-/// All pairs where these are at most `most`; otherwise one pair for each relation that the machine has, and all pairs among
-/// as many CPUs, spread over the machine, as there is room for.
+/// All pairs if there are at most `most`. Otherwise one pair for each relation that the machine
+/// has, and all pairs among as many CPUs, spread over the machine, as there is room for.
 fn spread_pairs(site: &Site<'_>, most: usize) -> Vec<(u32, u32)> {
     let all = |cpus: &[u32]| -> Vec<(u32, u32)> {
         cpus.iter()

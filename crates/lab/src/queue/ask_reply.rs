@@ -1,7 +1,8 @@
 //! `ask-reply`: a message goes over, its echo comes back, and only then the next one leaves.
 //!
-//! Two queues, crossed, with the engine of the mechanisms: the method of the article of 2016, whose point is that sending
-//! many messages and dividing the time by their number would measure throughput and not delivery.
+//! Two queues, crossed, driven by the mechanisms' engine: the method of the 2016 article, whose
+//! point is that sending many messages and dividing the time by their number would measure
+//! throughput, not delivery.
 
 use crate::exchange::{Ends, Exchange};
 use crate::mechanism::Unavailable;

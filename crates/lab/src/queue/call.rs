@@ -1,4 +1,5 @@
-//! The call of `threadtoll`: request and answer through one cache line, so that both ends of an ask-reply are one object.
+//! The call of `threadtoll`: request and answer through one cache line, so both ends of an
+//! ask-reply are a single object.
 
 use threadtoll::call::{Callee, Caller, Options};
 use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};

@@ -1,4 +1,5 @@
-//! Whether a queue delivers what was sent: for the tests of adapters, which cannot reach the loops themselves.
+//! Checks that a queue delivers the messages that were sent: for the tests of adapters, which
+//! cannot reach the loops themselves.
 //!
 //! Nothing is measured, and threads run wherever they like.
 
@@ -12,8 +13,8 @@ use crate::exchange::{CLOSING, Course as Exchanges, Ends, Last, Marks};
 use super::stream::{Course, Shared};
 use super::{CAPACITY, Flow, Streams, Way};
 
-/// Streams at least `messages` from `senders` threads in batches of `batch`, through a queue that holds `capacity` if it
-/// is bounded.
+/// Streams at least `messages` from `senders` threads in batches of `batch`, through a queue that
+/// holds `capacity` if it is bounded.
 ///
 /// # Errors
 ///

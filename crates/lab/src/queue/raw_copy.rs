@@ -1,9 +1,11 @@
 //! `raw-copy`: no queue, but the limit of any: words written by one core and read by another.
 //!
-//! Two buffers and a flag for each. The writer fills one while the reader reads the other; a flag that says "full" is stored
-//! with release after the last word, one that says "free" after the last word was read. Every word of every block is new, so
-//! that no cache can guess it, and the reader sums all of them and compares the sum with what it must be. Both loops are plain
-//! and vectorise. It is not a queue: it has no place for a single message, and no block is ever seen before it is whole.
+//! Two buffers with a flag each. The writer fills one while the reader reads the other. A flag that
+//! says "full" is stored with release after the last word was written, one that says "free" after
+//! the last word was read. Every word of every block is new, so that no cache can guess it, and the
+//! reader compares the sum of all words with the expected one. Both loops are plain and vectorise.
+//! It is not a queue: a single message cannot be sent, and no block is ever seen before it is
+//! whole.
 
 use std::alloc::{Layout as Allocation, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -61,16 +63,16 @@ struct Memory {
 #[repr(align(128))]
 struct Flag(AtomicU64);
 
-// SAFETY: the buffers are only touched by whoever the flags say: the writer while a flag is 0, the reader while it is not,
-// and both change it with release and see the change with acquire.
+// SAFETY: the flags say who may touch the buffers: the writer while a flag is 0, the reader while
+// it is not. Both change it with release and see the change with acquire.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
 impl Memory {
     fn new(words: usize) -> Self {
-        // Each buffer begins on a line of its own, and a line lies between them, so that prefetching beyond the end of one
-        // does not take lines of the other.
+        // Each buffer begins on a line of its own, with a line in between, so that prefetching
+        // beyond the end of one does not take lines of the other.
         let size = 2 * Self::stride(words) * size_of::<u64>();
         let allocation = match Allocation::from_size_align(size, LINE) {
             Ok(allocation) => allocation,
@@ -79,7 +81,8 @@ impl Memory {
         // SAFETY: the size is not zero.
         let memory = unsafe { alloc_zeroed(allocation) };
         let Some(start) = NonNull::new(memory) else { handle_alloc_error(allocation) };
-        // Fresh pages read as zero without being there; written once, they are there before the clock starts.
+        // Fresh pages read as zero without being mapped; once written, they are mapped before the
+        // clock starts.
         // SAFETY: all of it was just allocated, and nobody else knows of it yet.
         unsafe { start.write_bytes(0, size) };
         Memory { start: start.cast(), words, allocation, full: Default::default() }
@@ -102,12 +105,13 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: `start` came from `alloc_zeroed` with this very allocation, and neither end is left.
+        // SAFETY: `start` came from `alloc_zeroed` with this very layout, and both ends are gone.
         unsafe { dealloc(self.start.as_ptr().cast(), self.allocation) }
     }
 }
 
-/// The first word of a block, from which they count up: its number times an odd constant, so that each differs from what lay there.
+/// The first word of a block, from which the others count up: the block's number times an odd
+/// constant, so that each word differs from the one it replaces.
 fn first_of(block: u64) -> u64 {
     block.wrapping_mul(STEP)
 }
@@ -145,7 +149,8 @@ impl Sends for Writer {
             if last {
                 shared.announce(sender, (block - begin + 1) * words);
             }
-            // SAFETY: the flag says that the buffer is the writer's, it is as long, and every word of it is initialised.
+            // SAFETY: the flag says that the buffer is the writer's, it has this length, and every
+            // word of it is initialised.
             let buffer = unsafe {
                 std::slice::from_raw_parts_mut(memory.buffer(block).as_ptr(), memory.words)
             };
@@ -205,7 +210,8 @@ impl Reader {
                 while flag.load(Ordering::Acquire) != block {
                     std::hint::spin_loop();
                 }
-                // SAFETY: the flag says that the buffer is the reader's, it is as long, and every word of it is initialised.
+                // SAFETY: the flag says that the buffer is the reader's, it has this length, and
+                // every word of it is initialised.
                 let buffer = unsafe {
                     std::slice::from_raw_parts(memory.buffer(block).as_ptr(), memory.words)
                 };

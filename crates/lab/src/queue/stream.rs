@@ -1,4 +1,5 @@
-//! `stream`: senders send as fast as the queue takes messages, and one receiver verifies every one of them.
+//! `stream`: senders send as fast as the queue takes messages, and one receiver verifies every one
+//! of them.
 //!
 //! ```text
 //!   sender 1 ──┐
@@ -6,13 +7,15 @@
 //!   sender n ──┘
 //! ```
 //!
-//! A block ends by the receiver's clock, so that it lasts as long whatever the queue's speed. The receiver must not wait for
-//! a message that nobody sends any more, and the senders must not look at a flag for each message. So senders look at it
-//! between rounds of messages, and one that has seen it announces its total before it sends its last round: whoever has
-//! received all messages has received the last ones, and with them every announcement. Every total is a whole number of
-//! rounds, so while not everything was received there is always another whole round to come.
+//! A block ends by the receiver's clock, so that its length does not depend on the queue's speed.
+//! The receiver must not wait for a message that is never sent, and the senders must not look at a
+//! flag for each message. So senders look at it between rounds of messages, and a sender that has
+//! seen it announces its total before it sends its last round: a receiver that has received all
+//! messages has received the last ones, and with them every announcement. Every total is a whole
+//! number of rounds, so as long as messages are missing, there is always another whole round to
+//! come.
 //!
-//! What it does not do: it does not wait for the receiver. An unbounded queue whose sender is the faster end grows while
+//! Nothing waits for the receiver: an unbounded queue whose sender is the faster end grows while
 //! the block lasts, as it would in a program.
 
 use std::mem::ManuallyDrop;
@@ -33,21 +36,21 @@ pub(super) const SCENARIO: Scenario = Scenario {
     streams: true,
 };
 
-/// The largest batch where nobody asks for another: a small part of a bounded queue, so that both ends find work while
-/// the other has a batch in hand.
+/// Default for the largest batch: a small part of a bounded queue, so that both ends find work
+/// while the other has a batch in hand.
 pub const BATCH: u64 = 256;
 /// Messages between two looks at whether to go on, where they go one at a time.
 const ROUND: u64 = 64;
-/// Messages that are received before the first stamp of a block, at least: the queue is in motion then, and the receiver's
-/// loop has its predictions.
+/// Least number of messages received before the first stamp of a block: by then the queue is in
+/// motion, and the branches of the receiver's loop are predicted.
 const SETTLING: u64 = 256;
 
 /// Bits of a message that hold its number; above them stands the sender's.
 const NUMBER_BITS: u32 = 56;
 
-/// What the receiver is told to do: receive stretches of `per_stretch` messages, with a mark before the first and after
-/// each, until there were `stretches` of them or a mark was made at or after `until`; then stop the senders and take what
-/// is left.
+/// The receiver's orders: receive stretches of `per_stretch` messages, with a mark before the first
+/// and after each, until there were `stretches` of them or a mark was made at or after `until`;
+/// then stop the senders and take what is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Course {
     /// A whole number of rounds.
@@ -95,7 +98,8 @@ impl Shared {
 
     /// The receiver begins the course with this number.
     pub(crate) fn begin(&self, course: u64) {
-        // Every sender is between courses and reads nothing but `course`: its release orders the rest.
+        // Every sender is between courses and reads nothing but `course`: its release orders the
+        // rest.
         self.stop.0.store(false, Ordering::Relaxed);
         self.totals.iter().for_each(|total| total.0.store(RUNNING, Ordering::Relaxed));
         self.course.0.store(course, Ordering::Release);
@@ -116,7 +120,8 @@ impl Shared {
         }
     }
 
-    /// Relaxed, as all below: that a sender sees it a round later costs nothing, and the messages order the totals.
+    /// Relaxed, as all below: it costs nothing if a sender sees it a round later, and the messages
+    /// order the totals.
     #[inline(always)]
     pub(crate) fn stopped(&self) -> bool {
         self.stop.0.load(Ordering::Relaxed)
@@ -126,8 +131,9 @@ impl Shared {
         self.stop.0.store(true, Ordering::Relaxed);
     }
 
-    /// A sender says how many messages it will have sent in this course. Before it sends the last round of them: the
-    /// queue's own release and acquire carry it to whoever has received that.
+    /// Announces how many messages a sender will have sent in this course. Called before it sends
+    /// the last round of them: the queue's own release and acquire carry the total to the receiver
+    /// of that round.
     #[inline(always)]
     pub(crate) fn announce(&self, sender: usize, total: u64) {
         self.totals[sender].0.store(total, Ordering::Relaxed);
@@ -162,7 +168,8 @@ pub(crate) trait Sends: Send {
 /// The receiving end, likewise.
 pub(crate) trait Receives: Send {
     fn enter(&mut self);
-    /// Receives the course, and what is left after it. Marks go into `times`, if there are any to be kept.
+    /// Receives the course and the messages left after it. Marks go into `times`, if any are to be
+    /// kept.
     fn receive(
         &mut self,
         course: Course,
@@ -218,8 +225,8 @@ fn touched(batch: u64) -> Vec<u64> {
     std::iter::repeat_n(std::hint::black_box(0), batch as usize).collect()
 }
 
-/// Runs `body` on an end that was moved into a local variable, whose address nobody knows: see `Apart` in the exchange's
-/// loops for why.
+/// Runs `body` on an end that was moved into a local variable, whose address never escapes: see
+/// `Apart` in the exchange's loops for why.
 #[inline(always)]
 fn with<E, T>(place: &mut Option<E>, body: impl FnOnce(&mut E) -> T) -> T {
     let Some(end) = place.take() else { unreachable!("the end is put back after every loop") };
@@ -351,8 +358,8 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
 
     /// Receives the stretches of a course.
     ///
-    /// The receiver's only measured loop. Not inlined: in the course around it, which needs it three times, it competed
-    /// for registers and came out differently in each crate that compiled it.
+    /// The receiver's only measured loop. Not inlined: inside the course, which needs it three
+    /// times, it competed for registers and came out differently in each crate that compiled it.
     #[inline(never)]
     fn stretches(&mut self, course: Course, marks: &mut Marks<'_>) -> Received {
         on_a_line();
@@ -394,7 +401,8 @@ fn stretch<S: Sink, D: Due, const BATCHED: bool>(sink: &mut S, due: &mut D, mess
         }
     } else {
         for _ in 0..messages {
-            // Gathered without a branch, looked at once per block: verifying must not show in the figures.
+            // Accumulated without a branch, checked once per block: verifying must not show in the
+            // figures.
             wrong |= due.check(sink.receive());
         }
     }

@@ -1,10 +1,12 @@
-//! Passes over words that a stream makes beside what the queue does, for the widest vectors that both the CPU has and LLVM uses without being
-//! told to: filling and verifying must not show in the figures, neither of queues nor of the bare copy that limits them.
+//! Passes over words that a stream makes in addition to the queue's work, for the widest vectors
+//! that the CPU has and LLVM uses without being told to: filling and verifying must not show in the
+//! figures, neither of queues nor of the bare copy that limits them.
 
 /// Words of which a call costs more than the pass.
 const FEW: usize = 8;
 
-/// Compiles a pass twice, and takes the wide one where the CPU has such vectors and there are enough words for that.
+/// Compiles a pass twice, and takes the wide version where the CPU has such vectors and there are
+/// enough words to pay for it.
 macro_rules! pass {
     ($(#[$doc:meta])* $name:ident($words:ident: $slice:ty $(, $argument:ident: $type:ty)?) $(-> $result:ty)? $body:block) => {
         $(#[$doc])*

@@ -1,4 +1,5 @@
-//! What both ends of a call share: the line, and the agreement on who drops what.
+//! The state that both ends of a call share: the line, and the agreement on which end drops which
+//! value.
 //!
 //! # The turn
 //!
@@ -160,7 +161,7 @@ impl<Q, R> Shared<Q, R> {
                 return Some(found);
             }
             if self.state.load(Ordering::Acquire) & gone != 0 {
-                // What that end did before it left counts.
+                // Its last stores before it left count.
                 return Some(find());
             }
             if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {

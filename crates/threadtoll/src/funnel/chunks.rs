@@ -6,8 +6,8 @@
 //! from the ticket's on is alive, because the receiver does not go past a ticket whose message is
 //! not there.
 //!
-//! What about the chunk that `latest` pointed to when the sender loaded it, if that one is *behind*
-//! its ticket? Whoever moves `latest` past a chunk then notes the tail as that chunk's `cutoff`. A
+//! The chunk that `latest` pointed to when the sender loaded it may even be *behind* the sender's
+//! ticket. Whoever moves `latest` past a chunk then notes the tail as that chunk's `cutoff`. A
 //! sender that loaded the old pointer drew its ticket below the cutoff: had it drawn later, it
 //! would have seen the new pointer, because drawing and noting are both read-modify-writes of the
 //! tail. So when the receiver has come to the cutoff, every such sender has finished, and nobody

@@ -248,7 +248,7 @@ impl<T, W: Wait> Receiver<T, W> {
         let reading = std::cell::RefCell::new(&mut self.reading);
         let mut nap = SHORTEST_NAP;
         let mut looks = 0u32;
-        // Whether senders that were woken for room had not come at the last announcement.
+        // True if senders that were woken for room had not come by the last announcement.
         let mut late = false;
         let parked = std::cell::Cell::new(false);
         let waited = wait::<W, _>(

@@ -266,13 +266,13 @@ impl<T> Shared<T> {
         self.coming.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether the receiver is gone.
+    /// Returns `true` if the receiver is gone.
     pub(super) fn is_disconnected(&self) -> bool {
         // In a forked child the word is 0.
         self.tail.load(Ordering::Acquire) & (ALIVE | CLOSED) != ALIVE
     }
 
-    /// Whether this is a forked child.
+    /// Returns `true` in a forked child.
     pub(super) fn is_forked(&self) -> bool {
         self.senders_bell.load(Ordering::Relaxed) & BELL_ALIVE == 0
     }

@@ -1,5 +1,5 @@
-//! Funnels late in their lives, up to the last ticket, and senders that are stopped in the middle of
-//! a send.
+//! Funnels late in their lives, up to the last ticket, and senders that are stopped in the middle
+//! of a send.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

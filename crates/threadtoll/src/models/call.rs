@@ -164,7 +164,7 @@ model! {
 }
 
 model! {
-    /// The same of a caller that has done nothing in between but look.
+    /// As `late_asleep_and_callee_leaves`, but the caller has only spun in between.
     late_awake_and_callee_leaves(Orders, Lacks, Refuses)
     orders [say_late, see_late]
     steps [callee_drops_request, late_and_callee_gone]

@@ -134,7 +134,8 @@ model! {
 }
 
 model! {
-    /// The same with two senders, of which one may be held up in the middle of a send.
+    /// As `sleeping_receiver`, but with two senders, one of which may be held up in the middle of a
+    /// send.
     sleeping_receiver_of_two(Refuses) fewer 1
     steps [park_at_head]
     {
@@ -260,8 +261,8 @@ model! {
 }
 
 model! {
-    /// The same while another sender is stopped in the middle of a send. The first one may look
-    /// late, for a message that the receiver has dropped.
+    /// The receiver leaves while one sender sends and another is stopped in the middle of a send.
+    /// The first may look late, for a message that the receiver has dropped.
     receiver_leaves_behind_stopped_sender(Orders) more 1
     orders [say_gone, see_gone]
     steps [late_look, claim_late]
@@ -294,8 +295,8 @@ model! {
 }
 
 model! {
-    /// The same where the receiver fences so that nobody is interrupted by a barrier, which is not
-    /// to be had here.
+    /// As `bounded`, but the receiver fences so that no barrier, which the kernel refuses here,
+    /// interrupts anybody.
     bounded_fence(Refuses)
     orders [funnel_fence_without_membarrier, funnel_fence_of_sleeper]
     {
@@ -458,7 +459,7 @@ model! {
 }
 
 model! {
-    /// The same, seen by a receiver that only peeks.
+    /// As `empty_batch`, but the receiver only peeks.
     empty_batch_and_peek(Orders)
     steps [tell_passed_by_peek]
     {

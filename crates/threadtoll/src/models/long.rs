@@ -1,4 +1,5 @@
-//! Models too long for every interleaving to be tried: hundreds of messages, three or four threads, random schedules.
+//! Models too long to try every interleaving: hundreds of messages, three or four threads, random
+//! schedules.
 
 use super::checker::thread;
 use super::{Message, model, settled, tally};

@@ -1,5 +1,5 @@
-//! The pipe. A frame holds two messages, a ring five frames for a capacity of one or two, a chunk two
-//! frames and the one that ends it.
+//! The pipe. A frame holds two messages, a ring five frames for a capacity of one or two, a chunk
+//! two frames and the one that ends it.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -50,7 +50,8 @@ model! {
 }
 
 model! {
-    /// A full pipe goes round: the sender looks for room, and writes where the receiver has just read.
+    /// A full pipe wraps around: the sender looks for room, and writes where the receiver has just
+    /// read.
     round_home(Refuses) fewer 1
     orders [see_taken, tell_taken_each]
     {
@@ -245,8 +246,9 @@ model! {
 }
 
 model! {
-    /// The receiver leaves while the sender sleeps for want of room, or is about to. What it drops makes room: a send that finds that has
-    /// come in time, and its message is dropped as well.
+    /// The receiver leaves while the sender sleeps for want of room, or is about to. Dropping
+    /// messages makes room: a send that finds it has come in time, and its message is dropped as
+    /// well.
     receiver_leaves_full(Orders)
     steps [wake_in_leave, see_receiver_gone]
     {
@@ -277,9 +279,9 @@ model! {
 }
 
 model! {
-    /// The receiver leaves while messages are being sent: each is received, dropped or handed back, and
-    /// that while the sender lives. (That the nap does where the barrier is refused is not for loom to
-    /// tell, which knows no time: see `tests/membarrier.rs`.)
+    /// The receiver leaves while messages are being sent: each is received, dropped or handed back,
+    /// and that while the sender lives. (loom knows no time, so it cannot tell that a nap does the
+    /// barrier's work where the kernel refuses it: see `tests/membarrier.rs`.)
     receiver_leaves(Orders, Lacks)
     orders [sent_late, drained, barrier_in_send, barrier_in_leave, fence_without_membarrier, fence_of_sleeper, idle]
     steps [not_taken]
@@ -303,8 +305,8 @@ model! {
 }
 
 model! {
-    /// The same with the one message that the pipe ever carries, for which there is no barrier where the
-    /// sender comes too late.
+    /// As `receiver_leaves`, but with the only message that the pipe ever carries, for which there
+    /// is no barrier where the sender comes too late.
     receiver_leaves_at_once(Orders, Lacks)
     orders [barrier_in_send, barrier_in_leave, lease]
     {

@@ -1,7 +1,7 @@
 //! Where the receiver is in a pipe's memory, and what it finds there.
 //!
-//! What every receive needs is a [`Reading`], which is copied in and out of slow paths and never
-//! lent, so that a loop around `recv` keeps it in registers. The rest is in [`Incoming`].
+//! Every receive needs a [`Reading`], which is copied in and out of slow paths and never lent, so
+//! that a loop around `recv` keeps it in registers. The rest is in [`Incoming`].
 
 use super::memory::{
     Base, CLOSED, FLAGS, Frame, Geometry, JUMP, Memory, ONE, Place, RETIRED, count, news,
@@ -88,14 +88,14 @@ impl<T> Reading<T> {
     }
 }
 
-/// What a look found.
+/// Result of a successful look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Message,
     Closed,
 }
 
-/// What the receiver knows beside its [`Reading`].
+/// State of the receiver that only slow paths need, in addition to its [`Reading`].
 pub(super) struct Incoming<T> {
     segment: *mut Segment<T>,
     start: Frame<T>,
@@ -142,9 +142,9 @@ impl<T> Incoming<T> {
     /// Finds what lies behind the messages that were taken, if it is not out of the ordinary: what
     /// nearly every receive that has used up a line needs. Otherwise [`Incoming::look`] finds out.
     ///
-    /// Behind a sender that is ahead, what bounds a stream are the instructions that a message and a
-    /// line take, so a whole line takes as few as possible. Nothing is computed from its header: a
-    /// CPU that guesses the branches goes on to the next one while it waits for this one, and their
+    /// Where the sender is ahead, a stream is bound by the instructions per message and per line,
+    /// so a whole line takes as few as possible. Nothing is computed from its header: a CPU that
+    /// predicts the branches goes on to the next line while it waits for this one, and their
     /// transfers overlap.
     #[inline(always)]
     pub(super) fn step(&self, shared: &Shared<T>, mut reading: Reading<T>) -> Option<Reading<T>> {
@@ -296,7 +296,7 @@ impl<T> Incoming<T> {
         self.next_room = taken + self.step;
     }
 
-    /// Whether it is time to tell about room.
+    /// Returns `true` if it is time to tell the sender about room.
     pub(super) fn is_due(&self, taken: u64) -> bool {
         taken >= self.next_room
     }

@@ -7,12 +7,13 @@
 //! └────────┴──┴──┴─ … ─┘  └────────┴──┴──┴─ … ─┘  └───
 //! ```
 //!
-//! A header is the number of messages sent in the pipe's whole life up to the last one in its frame,
-//! so data and readiness travel in one line. This is the epoch word of Barrelfish's URPC messages
-//! (Baumann et al., SOSP 2009), carrying a count. A header that is left over from an earlier lap
-//! holds a smaller number, so memory is used again without being cleared. A batch may span many
-//! units as one *long record*: one header, and messages without gaps up to the end of the last unit.
-//! Where messages of a long record lay, headers are cleared before the receiver comes by again.
+//! A header is the number of messages sent in the pipe's whole life up to the last one in its
+//! frame, so data and readiness travel in one line. This is the epoch word of Barrelfish's URPC
+//! messages (Baumann et al., SOSP 2009), carrying a count. A header that is left over from an
+//! earlier lap holds a smaller number, so memory is used again without being cleared. A batch may
+//! span many units as one *long record*: one header, and messages without gaps up to the end of the
+//! last unit. Where messages of a long record lay, headers are cleared before the receiver comes by
+//! again.
 //!
 //! | header, relative to the number of messages received | meaning |
 //! |---|---|
@@ -53,8 +54,8 @@ pub(super) fn count(stamp: u64) -> u64 {
     stamp >> SHIFT
 }
 
-/// Number of messages by which `header` is ahead of a count. Enormous where the header is behind, or
-/// has flags.
+/// Number of messages by which `header` is ahead of a count. Huge if the header is behind, or has
+/// flags.
 #[inline(always)]
 pub(super) fn news(header: u64, known: u64) -> u64 {
     header.wrapping_sub(known * ONE).rotate_right(SHIFT)

@@ -1,7 +1,7 @@
 //! Where the sender is in a pipe's memory, what room it has there, and where it goes for more.
 //!
-//! What every send needs is a [`Writing`], which is copied in and out of slow paths and never lent,
-//! so that a loop around `send` keeps it in registers. The rest is in [`Outgoing`].
+//! Every send needs a [`Writing`], which is copied in and out of slow paths and never lent, so that
+//! a loop around `send` keeps it in registers. The rest is in [`Outgoing`].
 
 use super::memory::{Base, Frame, Geometry, JUMP, Memory, ONE, Place, RETIRED};
 use super::segment::{Ring, Segment};
@@ -65,7 +65,7 @@ impl<T> Writing<T> {
         (self.until - self.sent) as usize
     }
 
-    /// What the header says of the messages that were sent.
+    /// The header that publishes all messages written so far.
     #[inline(always)]
     pub(super) fn stamp(&self) -> u64 {
         self.sent * ONE
@@ -90,13 +90,13 @@ impl<T> Writing<T> {
         self.left() + self.beyond
     }
 
-    /// Whether nothing lies in the open frame.
+    /// Returns `true` if the open frame is empty.
     pub(super) fn at_start(&self) -> bool {
         self.rest() == Geometry::<T>::PER_FRAME
     }
 
-    /// Lets the receiver see messages that were written. Returns the number of messages sent in all,
-    /// to which the caller goes on.
+    /// Makes written messages visible to the receiver. Returns the number of messages sent in all,
+    /// to which the caller advances.
     #[inline(always)]
     #[must_use]
     pub(super) fn publish(&self, messages: usize) -> u64 {
@@ -131,7 +131,7 @@ impl<T> Writing<T> {
     }
 }
 
-/// What the sender knows beside its [`Writing`].
+/// State of the sender that only slow paths need, in addition to its [`Writing`].
 pub(super) struct Outgoing<T> {
     segment: *mut Segment<T>,
     memory: Memory<T>,
@@ -149,9 +149,9 @@ pub(super) struct Outgoing<T> {
     /// Units ahead of the open frame, those of the frame behind it not counted, in which something
     /// may lie that looks like a header.
     dirty: usize,
-    /// Whether a claim has lent room that reaches over the header of the frame behind.
+    /// True if a claim has lent room that covers the header of the frame behind.
     lent: bool,
-    /// How often room was asked for; two are enough to count.
+    /// Number of times that room was asked for; counted up to two.
     leases: u8,
     /// The ring that is in use, or will be again.
     ring: *mut Segment<T>,
@@ -203,8 +203,8 @@ impl<T> Outgoing<T> {
     /// Opens the next frame if that is not out of the ordinary: what nearly every send that has
     /// filled a line needs. Otherwise [`Outgoing::make_room`] finds out.
     ///
-    /// Stores nothing that is shared: a CPU's stores become visible in order, so one to any line waits
-    /// for those to lines that the other CPU still has.
+    /// Stores nothing that is shared: a CPU's stores become visible in order, so a store to any
+    /// line waits for earlier ones to lines that the other CPU still owns.
     #[inline(always)]
     pub(super) fn step(&self, writing: Writing<T>) -> Option<Writing<T>> {
         debug_assert_eq!(writing.left(), 0);
@@ -337,13 +337,13 @@ impl<T> Outgoing<T> {
         self.fast_limit = if is_ordinary { self.told.min(self.limit) } else { 0 };
     }
 
-    /// Something that looks like a header may lie in so many units.
+    /// Something that looks like a header may lie in this many units.
     fn soil(&mut self, units: usize) {
         self.dirty = self.dirty.max(units);
         self.fast_limit = 0;
     }
 
-    /// The same for a whole round of the ring, or all of a chunk.
+    /// As [`Outgoing::soil`], for a whole round of the ring, or all of a chunk.
     fn soil_lap(&mut self) {
         // SAFETY: as in `set_limit`.
         let units = unsafe { &*self.segment }.units;
@@ -357,14 +357,14 @@ impl<T> Outgoing<T> {
         self.soil_lap();
     }
 
-    /// What was written to lent room becomes a long record.
+    /// The room that was lent has become a long record.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub(super) fn accept(&mut self) {
         self.lent = false;
     }
 
-    /// Moves messages that lie in the open record to the beginning of the frame so many units behind
-    /// it.
+    /// Moves messages that lie in the open record to the beginning of the frame that many units
+    /// behind it.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub(super) fn move_to_frame(
         &self,
@@ -374,7 +374,7 @@ impl<T> Outgoing<T> {
         count: usize,
     ) {
         let to = self.memory.frame(self.memory.unit(writing.frame) + units).place();
-        // SAFETY: both inside the room that was claimed, which may overlap itself; the messages were
+        // SAFETY: both lie inside the room that was claimed, and may overlap; the messages were
         // written.
         unsafe { std::ptr::copy(from.as_ptr(), to.as_ptr(), count) };
     }
@@ -449,8 +449,8 @@ impl<T> Outgoing<T> {
 
     /// Messages of a long record for so many at most, and its units; `None` if they go into frames.
     ///
-    /// A long record begins where a frame does, and never takes more units than the same messages in
-    /// full frames: that is what the ring has room for.
+    /// A long record begins where a frame does, and never takes more units than its messages would
+    /// in full frames: that is what the ring has room for.
     pub(super) fn long_record(
         &self,
         writing: &Writing<T>,

@@ -25,9 +25,10 @@ use crate::wait::{Adaptive, Until, Wait, Waited, wait};
 /// The receiving end of a pipe. Dropping it disconnects: what was not received is dropped.
 #[repr(align(128))]
 pub struct Receiver<T, W: Wait = Adaptive> {
-    /// Never lent to anything that is not inlined, so that a loop around `recv` has it in registers.
+    /// Never lent to anything that is not inlined, so that a loop around `recv` keeps it in
+    /// registers.
     reading: Reading<T>,
-    /// Whether each message is told of: where the pipe is bounded, somebody may wait for its room.
+    /// True if the sender is told of each message taken: in a bounded pipe, it may wait for room.
     tells_each: bool,
     /// The word of `shared`, so that a receive finds it in one step.
     state: NonNull<AtomicU32>,
@@ -35,8 +36,8 @@ pub struct Receiver<T, W: Wait = Adaptive> {
     _wait: PhantomData<W>,
 }
 
-// SAFETY: the only receiver of values that may be sent to other threads; its pointers lead into memory
-// that `shared` keeps alive.
+// SAFETY: the only receiver of values that may be sent to other threads; its pointers point into
+// memory that `shared` keeps alive.
 unsafe impl<T: Send, W: Wait> Send for Receiver<T, W> {}
 impl<T, W: Wait> UnwindSafe for Receiver<T, W> {}
 impl<T, W: Wait> RefUnwindSafe for Receiver<T, W> {}
@@ -111,7 +112,7 @@ impl<T, W: Wait> Receiver<T, W> {
         }
     }
 
-    /// Waits for messages, and moves all those that are there, but no more than `most`, to the end of
+    /// Waits for messages, and moves all available ones, but no more than `most`, to the end of
     /// `messages`. Returns their number.
     ///
     /// # Errors
@@ -143,8 +144,8 @@ impl<T, W: Wait> Receiver<T, W> {
     /// Waits for messages and lends all those that lie side by side, to be looked at as a slice or
     /// moved out one by one; what is still in the [`Batch`] when it is dropped counts as received.
     ///
-    /// Their number depends on how they were sent: up to a page for those of a batch, as many as fit
-    /// into a cache line otherwise.
+    /// Their number depends on how they were sent: up to a page of messages sent as a batch,
+    /// otherwise as many as fit into a cache line.
     ///
     /// ```
     /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
@@ -280,8 +281,8 @@ impl<T, W: Wait> Receiver<T, W> {
     /// Moves a message out that is there.
     #[inline(always)]
     fn take(&mut self) -> Result<T, RecvError> {
-        // SAFETY: a header counts it, and it is moved out once: it is either counted as taken below,
-        // or stays where it is, like all that a forked child finds in its copy.
+        // SAFETY: a header counts it, and it is moved out once: it is either counted as taken
+        // below, or stays where it is, like everything that a forked child finds in its copy.
         let message = ManuallyDrop::new(unsafe { self.reading.at().read() });
         let taken = self.reading.taken() + 1;
         if !self.took(taken) {

@@ -15,7 +15,7 @@ pub(super) const SEGMENT_BYTES: usize = 256 << 10;
 /// Bytes of the ring with which a pipe begins. A checker's holds two messages.
 const FIRST_BYTES: usize =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 320 } else { 4 << 10 };
-/// How many times larger the next ring is.
+/// Factor by which each ring is larger than the last.
 const GROWTH: usize = 4;
 /// Frames of an unbounded pipe's smallest ring.
 const FEW_FRAMES: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 5 } else { 16 };
@@ -25,14 +25,14 @@ const LONGEST: usize = 64;
 /// A stretch of frames.
 pub(super) struct Segment<T> {
     pub(super) memory: Memory<T>,
-    /// The segment in which the messages behind this one's go on, once this one's last header says so.
+    /// The segment in which messages continue once this segment's last header says so.
     pub(super) next: AtomicPtr<Segment<T>>,
     /// Units in which records may lie. A chunk has a frame more, which ends it.
     pub(super) units: usize,
-    /// Whether it is used round and round.
+    /// True for a ring, false for a chunk.
     pub(super) is_ring: bool,
-    /// Units in which something may lie that looks like a header. Noted by the sender when it leaves,
-    /// for when it comes back.
+    /// Units in which something may lie that looks like a header. Saved by the sender when it
+    /// leaves, for when it comes back.
     pub(super) dirty: AtomicUsize,
 }
 
@@ -146,7 +146,7 @@ impl Measures {
         Measures { capacity, first: Self::first::<T>(largest), largest, chunk_units }
     }
 
-    /// The same with nothing but the largest ring.
+    /// These measures, but starting with the largest ring.
     pub(super) fn at_once(self) -> Self {
         Measures { first: self.largest, ..self }
     }
@@ -209,7 +209,8 @@ impl<T> Spares<T> {
     /// A chunk for the sender: from `own`, what it took before, else from the list, else new.
     pub(super) fn take(&self, own: &mut *mut Segment<T>) -> *mut Segment<T> {
         if own.is_null() {
-            // Acquire: the receiver has read the last message of each, and pushed them with release.
+            // Acquire: the receiver has read the last message of each, and pushed them with
+            // release.
             *own = self.list.swap(std::ptr::null_mut(), mutate!(take_spare, Acquire));
         }
         if own.is_null() {

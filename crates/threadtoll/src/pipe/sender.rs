@@ -26,7 +26,8 @@ use crate::wait::{Adaptive, Until, Wait};
 /// that it was all.
 #[repr(align(128))]
 pub struct Sender<T, W: Wait = Adaptive> {
-    /// Never lent to anything that is not inlined, so that a loop around `send` has it in registers.
+    /// Never lent to anything that is not inlined, so that a loop around `send` keeps it in
+    /// registers.
     writing: Writing<T>,
     /// The word of `shared`, so that a send finds it in one step.
     state: NonNull<AtomicU32>,
@@ -34,8 +35,8 @@ pub struct Sender<T, W: Wait = Adaptive> {
     _wait: PhantomData<W>,
 }
 
-// SAFETY: the only sender of values that may be sent to other threads; its pointers lead into memory
-// that `shared` keeps alive, or to chunks that it owns.
+// SAFETY: the only sender of values that may be sent to other threads; its pointers point into
+// memory that `shared` keeps alive, or to chunks that it owns.
 unsafe impl<T: Send, W: Wait> Send for Sender<T, W> {}
 impl<T, W: Wait> UnwindSafe for Sender<T, W> {}
 impl<T, W: Wait> RefUnwindSafe for Sender<T, W> {}
@@ -48,8 +49,8 @@ impl<T, W: Wait> Sender<T, W> {
 
     /// Sends a message, and wakes the receiver if it sleeps.
     ///
-    /// Waits for room if the pipe is bounded and full. An unbounded pipe never makes its sender wait,
-    /// and takes every message while the receiver lives.
+    /// Waits for room if the pipe is bounded and full. An unbounded pipe never makes its sender
+    /// wait, and accepts every message as long as the receiver lives.
     ///
     /// # Errors
     ///
@@ -137,9 +138,9 @@ impl<T, W: Wait> Sender<T, W> {
         Ok(sent)
     }
 
-    /// Number of messages that were sent and not received. Exact while the receiver does nothing; in
-    /// an unbounded pipe it may count messages that were just received: those of a cache line, or of a
-    /// page that was sent as a slice.
+    /// Number of messages that were sent and not yet received. Exact while the receiver does
+    /// nothing; in an unbounded pipe it may still count messages that were just received: those of
+    /// a cache line, or of a page that was sent as a slice.
     pub fn len(&self) -> usize {
         let taken = self.shared.taken.load(Ordering::Acquire);
         self.writing.sent().saturating_sub(taken) as usize
@@ -217,8 +218,8 @@ impl<T, W: Wait> Sender<T, W> {
         handed_back.map_or(Ok(()), |message| Err(SendError(message)))
     }
 
-    /// After something was published: whether nobody sleeps or has left, nothing must be fenced for,
-    /// and this is no forked child.
+    /// After something was published: returns `true` if nobody sleeps or has left, no fence is
+    /// needed, and this is no forked child.
     #[inline(always)]
     fn is_undisturbed(&self) -> bool {
         // The receiver that is about to sleep or leave stores its bit, makes us execute a barrier
@@ -249,8 +250,8 @@ fn outgoing<T, R>(shared: &Shared<T>, body: impl FnOnce(&mut Outgoing<T>) -> R) 
     shared.outgoing.with_mut(|own| body(unsafe { &mut *own }))
 }
 
-/// After a message was published: somebody sleeps, has left, must be fenced for, or this is a forked
-/// child. Hands the message back if nobody will take it.
+/// After a message was published: somebody sleeps or has left, a fence is needed, or this is a
+/// forked child. Hands the message back if nobody will take it.
 #[cold]
 #[inline(never)]
 fn attend<T>(shared: &Shared<T>, mut writing: Writing<T>) -> (Writing<T>, Option<T>) {
@@ -272,8 +273,8 @@ fn attend<T>(shared: &Shared<T>, mut writing: Writing<T>) -> (Writing<T>, Option
     (writing, handed_back)
 }
 
-/// The same after messages that are not handed back. Returns the number of messages, of all that were
-/// sent, that nobody has taken and that were dropped here.
+/// As [`attend`], but after messages that are not handed back. Returns how many of all messages
+/// sent were never taken, and so were dropped here.
 #[cold]
 #[inline(never)]
 fn attend_to_many<T>(shared: &Shared<T>, sent: u64) -> u64 {

@@ -12,19 +12,19 @@
 //! | `UNSENT` | birth; cleared by the sender | nothing was ever sent |
 //! | `ONE_LEASE` | birth; cleared by the sender | no more was sent than the pipe holds |
 //!
-//! **Leaving and sending.** `send` stores a header and then looks at the state; a receiver that leaves
-//! sets its bit and then looks at the headers. Both could miss each other, and the message would lie
-//! there until the sender goes: with it the reply channel that it may carry, and whoever waits for
-//! the reply. So the receiver executes the barrier that `send` leaves out
-//! ([`crate::sync::heavy_barrier`]) between its bit and its look. Nobody pays for that who need not:
+//! **Leaving and sending.** `send` stores a header and then looks at the state; a receiver that
+//! leaves sets its bit and then looks at the headers. Each could miss the other, and the message
+//! would lie there until the sender goes: with it the reply channel that it may carry, and whoever
+//! waits for the reply. So the receiver executes the barrier that `send` leaves out
+//! ([`crate::sync::heavy_barrier`]) between its bit and its look. Nobody pays for that needlessly:
 //! there is no barrier where messages have no destructor, where the sender has left, and where its
-//! next send begins with a read-modify-write of the state ([`Shared::is_idle`]).
-//! Where the kernel refuses the barrier, the receiver waits for a millisecond and looks again.
+//! next send begins with a read-modify-write of the state ([`Shared::is_idle`]). Where the kernel
+//! refuses the barrier, the receiver waits for a millisecond and looks again.
 //!
-//! A sender that finds `RECEIVER_GONE` after it has published sets `SENT_LATE`. If `DRAINED` was not
-//! set, the receiver looks again and drops the message. If it was, the receiver touches nothing any
-//! more, `taken` is final, and what it does not count is the sender's: it takes a message back, or
-//! drops what cannot be handed back.
+//! A sender that finds `RECEIVER_GONE` after it has published sets `SENT_LATE`. If `DRAINED` was
+//! not set, the receiver looks again and drops the message. If it was, the receiver touches nothing
+//! any more, `taken` is final, and messages beyond it are the sender's: it takes a message back, or
+//! drops those that cannot be handed back.
 
 use super::incoming::{Incoming, Reading};
 use super::memory::{CLOSED, Frame, Geometry, Header, count};
@@ -48,8 +48,8 @@ pub(super) const SENDER_GONE: u32 = 1 << 7;
 pub(super) const UNSENT: u32 = 1 << 8;
 pub(super) const ONE_LEASE: u32 = 1 << 9;
 
-/// A pipe that holds more than this begins without `ONE_LEASE`: while the bit is set, each send looks
-/// twice. It is meant for the pipe that carries one answer.
+/// A pipe that holds more than this begins without `ONE_LEASE`: while the bit is set, each send
+/// looks twice. The bit is meant for the pipe that carries one answer.
 const SMALL: u64 = 1;
 
 /// The sender's side of a [`Meeting`].
@@ -72,8 +72,8 @@ pub(super) struct Shared<T> {
     /// Messages that the receiver has taken: with each message where the pipe is bounded, with each
     /// line where it is not. Read by a sender that finds no room in `room`.
     pub(super) taken: Alone<AtomicU64>,
-    /// The same, written rarely, so that a sender that waits for room does not slow the receiver
-    /// down.
+    /// As `taken`, but stored rarely, so that a sender that waits for room does not slow the
+    /// receiver down.
     pub(super) room: Alone<AtomicU64>,
     /// The header of the frame that is open, for a receiver that asks for the length; its low bits
     /// say in how many frames behind that one the sender may go on without storing here.
@@ -121,7 +121,8 @@ impl<T> Shared<T> {
         }
         let (capacity, first) = (measures.capacity, memory.frame(0));
         let outgoing = Outgoing::new(segment, memory, measures.first, capacity);
-        // A bounded pipe tells as often as its capacity wants it, an unbounded one as its ring does.
+        // A bounded pipe tells as often as its capacity requires, an unbounded one as its ring
+        // does.
         let round = capacity.min(measures.largest.holds);
         let step = (round / WORDS_PER_ROUND).max(1);
         let incoming = Incoming::new(segment, memory, measures.first.units, step);
@@ -154,13 +155,13 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Whether the receiver can do without the barrier, having changed the state by a
-    /// read-modify-write: there is no send under way whose look at the state may come before that
-    /// and whose message may come after.
+    /// Returns `true` if the receiver can do without the barrier, having changed the state by a
+    /// read-modify-write: no send is under way whose look at the state may come before that and
+    /// whose message may come after.
     ///
-    /// That is so once the sender has left. It is so while the sender's next send must begin with a
-    /// read-modify-write, as its first one does; and the first one that goes beyond what a pipe with
-    /// `ONE_LEASE` holds, if all that it holds was taken.
+    /// This holds once the sender has left. It holds while the sender's next send must begin with a
+    /// read-modify-write: its first one, and the first one beyond the capacity of a pipe with
+    /// `ONE_LEASE`, if every message up to that capacity was taken.
     fn is_idle(&self, state: u32, taken: u64) -> bool {
         let first_lease_used_up = state & ONE_LEASE != 0 && taken >= self.measures.capacity;
         mutate!(idle, state & (SENDER_GONE | UNSENT) != 0 || first_lease_used_up => true)
@@ -176,7 +177,7 @@ impl<T> Shared<T> {
         by_barrier()
     }
 
-    /// The same for the receiver, which may be spared the barrier.
+    /// As [`Shared::announce`], but for the receiver, which may be spared the barrier.
     pub(super) fn announce_receiver(&self, taken: u64) -> Announced {
         // Acquire: what the sender did before it left is seen.
         if self.is_idle(self.state.load(Ordering::Acquire), taken) {
@@ -280,9 +281,9 @@ impl<T> Shared<T> {
         unwound.resume();
     }
 
-    /// The sender has published messages and finds the receiver gone: false if the receiver will look
-    /// again and drop them. If true, it looks no more, and `taken` is final: what it does not count
-    /// is the sender's.
+    /// The sender has published messages and finds the receiver gone. Returns `false` if the
+    /// receiver will look again and drop them. If `true`, it looks no more and `taken` is final:
+    /// messages beyond it are the sender's.
     pub(super) fn sent_late(&self) -> bool {
         self.state.fetch_or(SENT_LATE, mutate!(sent_late, AcqRel)) & DRAINED != 0
     }
@@ -292,8 +293,8 @@ impl<T> Shared<T> {
     pub(super) fn drop_rest(&self, unwound: &mut Unwound) -> u64 {
         let taken = self.taken.load(Ordering::Relaxed);
         self.incoming.with_mut(|incoming| {
-            // SAFETY: the receiver has said `DRAINED`, which `sent_late` has seen by acquire, or both
-            // ends are gone.
+            // SAFETY: the receiver has set `DRAINED`, which `sent_late` has seen with acquire, or
+            // both ends are gone.
             let incoming = unsafe { &mut *incoming };
             if let Some(reading) = incoming.rest {
                 let reading = incoming.drop_all(self, reading, unwound);

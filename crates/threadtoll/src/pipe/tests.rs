@@ -1,4 +1,5 @@
-//! Pipes late in their lives, which nobody lives to see: just before a count passes 32 bits, and 60.
+//! Pipes late in their lives, later than any test could wait for: just before a count passes 32
+//! bits, and 60.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

@@ -1,12 +1,13 @@
 //! What the model checkers see instead.
 //!
-//! - Those who sleep on a futex queue behind a lock that all futexes share, like a bucket of the kernel's table. They wake in the
-//!   order in which they came.
-//! - `membarrier(2)` acts on other threads, which no checker can model: a full fence on both sides stands for it. What is
-//!   shipped for kernels without it ([`Kernel::Lacks`]) is checked as it is.
-//! - Time does not pass, except that a sleep with a limit may end at any moment, and then the limit has passed, also for one that
-//!   was woken at that moment.
-//! - Memory that was given back stays a ruin until the next execution, so that whoever still goes there is told so ([`Life`]).
+//! - Threads that sleep on a futex queue behind a lock that all futexes share, like a bucket of the
+//!   kernel's table. They wake in the order in which they came.
+//! - `membarrier(2)` acts on other threads, which no checker can model: a full fence on both sides
+//!   stands for it. The code for kernels without it ([`Kernel::Lacks`]) is checked as it is.
+//! - Time does not pass, except that a sleep with a limit may end at any moment, and then the limit
+//!   has passed, even if the thread was woken at that moment.
+//! - Freed memory stays a ruin until the next execution, so that any later access is reported
+//!   ([`Life`]).
 //!
 //! A model says with [`begin`] what is broken on purpose, see `mutate!`.
 
@@ -58,7 +59,8 @@ pub(crate) enum Kernel {
     Refuses,
 }
 
-// A checker runs all threads of a model on the thread that asked for it, so these are of a model, not of one of its threads.
+// A checker runs all threads of a model on the thread that asked for it, so these belong to a
+// model, not to one of its threads.
 thread_local! {
     static KERNEL: Cell<Kernel> = const { Cell::new(Kernel::Orders) };
     static BROKEN: RefCell<String> = const { RefCell::new(String::new()) };
@@ -144,8 +146,8 @@ pub(crate) fn boxes() -> usize {
     BOXED.get()
 }
 
-/// Whether memory is alive. Whoever goes there says so, and whoever gives it back too, so that the checker sees when the one does
-/// not come before the other.
+/// True while memory is alive. Every access and every free goes through it, so that the checker
+/// sees an access that is not ordered before the free.
 #[derive(Debug)]
 pub(crate) struct Life(UnsafeCell<bool>);
 
@@ -216,7 +218,8 @@ impl Deref for AtomicU32 {
     }
 }
 
-/// Who wants to sleep for no longer than this looks again soon; a longer limit is somebody's deadline.
+/// A thread that sleeps for no longer than this looks again soon; a longer limit is somebody's
+/// deadline.
 const NAP: Duration = Duration::from_millis(1);
 
 struct Bucket {
@@ -244,7 +247,8 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Durati
         }
     }
     let Ok(mut queue) = BUCKET.queue.lock() else { return false };
-    // The kernel compares under the lock of the bucket; the lock is what orders this load after the waker's store.
+    // The kernel compares under the lock of the bucket; the lock orders this load after the waker's
+    // store.
     if word.load(Ordering::Relaxed) != expected {
         return false;
     }

@@ -1,4 +1,5 @@
-//! The real thing: what the standard library offers everywhere, and the seam to the operating system.
+//! The real thing: what the standard library offers everywhere, and the seam to the operating
+//! system.
 //!
 //! `linux.rs` asks the kernel to sleep, to order and to tell a forked child; `portable.rs` does
 //! without. A build with `--cfg threadtoll_portable` takes the second one on Linux too, so that all
@@ -61,9 +62,9 @@ pub(crate) unsafe fn free_boxed<T>(place: *mut T) {
     drop(unsafe { Box::from_raw(place) });
 }
 
-/// A place that the models can break, to see whether they would notice: `docs/verification.md` lists them.
-/// `mutate!(name, Release)` is `Ordering::Release`, which a model can make `Relaxed`; `mutate!(name, shipped => broken)` is
-/// `shipped`.
+/// A place that the models can break, to check that they would notice: `docs/verification.md` lists
+/// them. `mutate!(name, Release)` is `Ordering::Release`, which a model can make `Relaxed`;
+/// `mutate!(name, shipped => broken)` is `shipped`.
 macro_rules! mutate {
     ($name:ident, $ordering:ident) => {
         crate::sync::Ordering::$ordering
@@ -74,9 +75,9 @@ macro_rules! mutate {
 }
 pub(crate) use mutate;
 
-/// The cheap half of an asymmetric barrier: only the compiler keeps the order of the store before it and
-/// the load after it. [`heavy_barrier`] of the other side makes the CPU keep it, at that side's expense.
-/// Where [`senders_must_fence`], a full fence follows.
+/// The cheap half of an asymmetric barrier: only the compiler keeps the order of the store before
+/// it and the load after it. [`heavy_barrier`] on the other side makes the CPU keep it, at that
+/// side's expense. Where [`senders_must_fence`], a full fence follows.
 #[inline(always)]
 pub(crate) fn light_barrier() {
     compiler_fence(Ordering::SeqCst);
@@ -86,7 +87,8 @@ pub(crate) fn light_barrier() {
 #[inline(always)]
 pub(crate) fn prefetch_to_write<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch of any address has no effect but on the caches; CPUs without the instruction treat it as a nop.
+    // SAFETY: a prefetch of any address affects nothing but the caches; CPUs without the
+    // instruction treat it as a nop.
     unsafe {
         std::arch::asm!("prefetchw [{}]", in(reg) place, options(nostack, preserves_flags, readonly));
     }
@@ -104,8 +106,8 @@ pub(crate) fn nap(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// Whether `process`, which [`process`] gave, is another process than this. Never where memory tells that
-/// by itself, or nothing forks.
+/// Returns `true` if `process`, as returned by [`process`], is not this process. Always `false`
+/// where the kernel wipes memory on a fork, or where nothing forks.
 pub(crate) fn is_elsewhere(process: u32) -> bool {
     process != 0 && process != std::process::id()
 }

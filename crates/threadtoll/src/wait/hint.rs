@@ -1,8 +1,8 @@
 //! A pause of a known length.
 //!
-//! The pause hint of a CPU takes 3 to 70 ns, depending on its make: one of some 25 ns is what a wait
-//! wants between two looks, about half of what a cache line takes between two cores that are near.
-//! Where the hint is shorter, several make one pause.
+//! The pause hint of a CPU takes 3 to 70 ns, depending on the model. A wait wants about 25 ns
+//! between two looks, about half the time that a cache line takes between two near cores. Where the
+//! hint is shorter, several make one pause.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Instant;

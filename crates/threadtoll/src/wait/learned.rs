@@ -1,4 +1,4 @@
-//! What sleeping costs on this machine, whether waits at this queue are shorter than that, and
+//! The cost of sleeping on this machine, whether waits at this queue are shorter than that, and
 //! whether both ends share their only CPU.
 //!
 //! All of it is statistics that steer how long to spin; nothing is ordered by it, so it uses plain
@@ -18,8 +18,8 @@ const FIRST_GUESS_NS: u32 = 10_000;
 const MOST_NS: u32 = 20_000;
 const LEAST_NS: u32 = 1_000;
 
-/// What sleeping costs, over all queues of the process: what one sample in ten stays below, so that a
-/// busy machine, on which woken threads wait for a CPU, does not make it seem dearer.
+/// Cost of sleeping, over all queues of the process: the tenth percentile of the samples, so that a
+/// busy machine, on which woken threads wait for a CPU, does not inflate it.
 static SLEEP_COSTS_NS: AtomicU32 = AtomicU32::new(FIRST_GUESS_NS);
 
 fn learn(sample_ns: u64) {
@@ -100,8 +100,8 @@ impl Meeting {
         self.short[side].store(last << 1 | u8::from(short), Relaxed);
     }
 
-    /// This side is about to wait for long: it looks after its own CPUs now and then, since they may
-    /// be changed at any time.
+    /// This side is about to wait for long: it checks its CPU affinity now and then, since that may
+    /// change at any time.
     pub(super) fn arrive(&self, side: usize) -> bool {
         if self.learns && self.arrivals[side].fetch_add(1, Relaxed).is_multiple_of(64) {
             self.only[side].store(only_cpu(), Relaxed);

@@ -1,9 +1,11 @@
 //! Sleeping until somebody says that there is something, without ever missing it.
 //!
-//! The two sides of a queue share a word. A side that is about to sleep sets its bit there, makes sure that the other side will see it
-//! (or has already published what is waited for), looks once more, and sleeps on the word. The other side publishes, then looks
-//! at the word; whoever finds the bit clears it and wakes. The order "set, barrier, look" against "publish, barrier, look" is Dekker's;
-//! the barriers are [`crate::sync::light_barrier`] and [`crate::sync::heavy_barrier`].
+//! The two sides of a queue share a word. A side that is about to sleep sets its bit there, makes
+//! sure that the other side will see it (or has already published what is waited for), looks once
+//! more, and sleeps on the word. The other side publishes, then looks at the word, and if it finds
+//! the bit, clears it and wakes the sleeper. The order "set, barrier, look" against "publish,
+//! barrier, look" is Dekker's; the barriers are [`crate::sync::light_barrier`] and
+//! [`crate::sync::heavy_barrier`].
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -17,7 +19,7 @@ use crate::sync::{
 /// Longest nap where the kernel does not promise that the other side sees our bit.
 const NAP: Duration = Duration::from_millis(1);
 
-/// How long to wait.
+/// Limit of a wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Until {
     Now,
@@ -48,15 +50,17 @@ pub(crate) enum Certainty {
 /// What a side has achieved that announced its sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Announced {
-    /// Whoever publishes from now on will see that somebody sleeps; what was published before is seen by the next look.
+    /// Anyone who publishes from now on will see that somebody sleeps; the next look sees
+    /// everything published before.
     Surely,
     /// Somebody may publish and not see it: no sleep longer than this.
     ForNoLongerThan(Duration),
 }
 
-/// Announces by the barrier that the other side leaves out. The partner of [`crate::sync::light_barrier`] in a send: without it, the
-/// sleeper's bit may still be on its way while the sender, having looked at an old word, is gone; and what it sent may be on its way
-/// while we look.
+/// Announces by the barrier that the other side leaves out. The partner of
+/// [`crate::sync::light_barrier`] in a send: without it, the sleeper's bit may still be on its way
+/// when the sender, having looked at an old word, is gone; and its message may be on its way while
+/// we look.
 pub(crate) fn by_barrier() -> Announced {
     if heavy_barrier() { Announced::Surely } else { Announced::ForNoLongerThan(NAP) }
 }
@@ -71,9 +75,9 @@ pub(crate) struct Sleeper<'a> {
     pub(crate) meeting: &'a Meeting,
     /// 0 or 1.
     pub(crate) side: usize,
-    /// Where others may sleep by the same bit: number of threads that were woken and have not looked
-    /// since. Only the waker clears such a bit: left standing, it costs a needless wake-up, cleared too
-    /// early it would cost another thread's.
+    /// Number of threads that were woken and have not looked since, where others may sleep by the
+    /// same bit. Only the waker clears such a bit: left standing, it costs a needless wake-up;
+    /// cleared too early, it would cost another thread's.
     pub(crate) many: Option<&'a AtomicUsize>,
     /// Looks of one that otherwise sleeps at once.
     pub(crate) glances: u32,
@@ -101,7 +105,8 @@ impl Sleeper<'_> {
     }
 }
 
-/// Waits as `W` does until `look` finds something. `announce` makes sure that whoever publishes sees the sleeper's bit.
+/// Waits as `W` does until `look` finds something. `announce` makes sure that everyone who
+/// publishes sees the sleeper's bit.
 #[inline(always)]
 pub(crate) fn wait<W: Wait, R>(
     sleeper: Sleeper<'_>,
@@ -147,7 +152,7 @@ fn sleep<R>(
             },
             None => None,
         };
-        // Acquire: if the other side clears the bit again, what it published is seen by the look below.
+        // Acquire: if the other side clears the bit again, the look below sees what it published.
         let said = word.fetch_or(bit, Ordering::AcqRel) | bit;
         if let Announced::ForNoLongerThan(nap) = mutate!(announce, announce() => Announced::Surely)
         {
@@ -162,8 +167,8 @@ fn sleep<R>(
         let counted = futex_wait(word, mutate!(said, said => word.load(Ordering::Relaxed)), limit);
         if counted && let Some(coming) = sleeper.many {
             mutate!(woken_has_come, coming.fetch_sub(1, Ordering::Relaxed) => 0);
-            // A waker that still counts this thread, and so wakes no other one, has published what this
-            // thread now finds. The partner is the waker's fence.
+            // A waker that still counts this thread, and so wakes no other one, has published what
+            // this thread now finds. The partner is the waker's fence.
             fence(Ordering::SeqCst);
         }
         // Acquire: as above.
@@ -171,7 +176,8 @@ fn sleep<R>(
             sleeper.awake();
         }
         meeting.awake(side, sleep);
-        // Also if the deadline has passed: a wake-up that was meant for one of many must not be lost.
+        // Even if the deadline has passed: a wake-up that was meant for one of many must not be
+        // lost.
         if let Some(found) = mutate!(look_after_sleep, look(Certainty::Certain) => None) {
             return Waited::Found(found);
         }
@@ -191,9 +197,9 @@ pub(crate) fn wake(word: &AtomicU32, bit: u32, meeting: &Meeting, side: usize) {
 /// Wakes up to `most` threads that sleep by a bit that they share. Only one thread at a time may
 /// call this.
 ///
-/// The bits from `epoch` to the top of the word count the calls. So a thread that has set the bit and
-/// is not asleep yet looks again, even if another one sets the bit after this has cleared it. If as
-/// many as `most` were asleep, more may be: the bit is set again.
+/// The bits from `epoch` to the top of the word count the calls. So a thread that has set the bit
+/// and is not asleep yet looks again, even if another one sets the bit after this call has cleared
+/// it. If `most` threads were woken, more may be asleep: the bit is set again.
 #[cold]
 pub(crate) fn wake_some(sleeper: Sleeper<'_>, epoch: u32, side: usize, most: u32) {
     let Sleeper { word, bit, meeting, many, .. } = sleeper;
@@ -213,7 +219,8 @@ pub(crate) fn wake_some(sleeper: Sleeper<'_>, epoch: u32, side: usize, most: u32
     meeting.waking(side);
     let woken = futex_wake(word, most);
     if let Some(coming) = many {
-        // Relaxed: only the waker reads it. That a woken thread may subtract itself before is no harm.
+        // Relaxed: only the waker reads it. A woken thread may subtract itself before this; that
+        // does no harm.
         coming.fetch_add(woken as usize, Ordering::Relaxed);
     }
     if mutate!(more_sleep, woken == most => false) {

@@ -1,8 +1,8 @@
 //! The loops of the ways of waiting: how often each looks, and when it gives up looking.
 //!
 //! Between two looks there is a pause of about half a cache line's transfer. A look that comes too
-//! early fetches a line that the other end is about to write: it must then call the copy back before
-//! it can write, and the message takes two transfers in place of one.
+//! early fetches a line that the other end is about to write: the other end must then call the copy
+//! back before it can write, and the message takes two transfers instead of one.
 
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -12,8 +12,8 @@ use super::parked::Sleeper;
 use super::{Adaptive, Park, Spin, SpinYield};
 use crate::sync::{Instant, yield_now};
 
-/// Looks of an end that sleeps at once, where it waits for room: an end that is awake makes room for
-/// many messages before anybody can fall asleep.
+/// Looks of an end that otherwise sleeps at once, while it waits for room: an end that is awake
+/// makes room for many messages before anybody can fall asleep.
 pub(crate) const GLANCES: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
 /// Looks of an adaptive wait before it reads a clock: what comes within half a microsecond costs no
 /// more than these.
@@ -54,8 +54,8 @@ impl Patience<'_> {
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return true;
         }
-        // A child finds the word wiped; where the kernel does not wipe, a system call tells, which is
-        // not for every round.
+        // A child finds the word wiped. Where the kernel does not wipe, it takes a system call to
+        // tell, which is too expensive for every round.
         self.sleeper.wiped() || round.is_multiple_of(256) && self.sleeper.forked()
     }
 }

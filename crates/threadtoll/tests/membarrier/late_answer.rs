@@ -30,7 +30,7 @@ fn caller(barrier: &[Instruction]) -> Vec<Instruction> {
     program
 }
 
-/// How often the answer may be dropped while the callee lives.
+/// Possible numbers of times that the answer is dropped while the callee lives.
 fn drops(hardware: Hardware, callee: Vec<Instruction>, caller: Vec<Instruction>) -> Vec<u8> {
     let machine = Machine::new(hardware, vec![callee, caller], false);
     let outcomes = machine.outcomes();

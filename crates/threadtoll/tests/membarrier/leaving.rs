@@ -18,7 +18,7 @@ const SENDER_GONE: u8 = 128;
 /// Number of messages that were accepted.
 const ACCEPTED: Place = MESSAGES + 2;
 
-/// What the receiver does between its bit and its look.
+/// The receiver's step between its bit and its look.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Barrier {
     Membarrier,
@@ -31,7 +31,7 @@ enum Barrier {
     Nothing,
 }
 
-/// What is wrong.
+/// A fault in the protocol.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     None,

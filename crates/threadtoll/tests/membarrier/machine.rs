@@ -1,20 +1,24 @@
-//! A machine whose threads perform their instructions out of order, and every state that it can reach.
+//! A machine whose threads perform their instructions out of order, and every state that it can
+//! reach.
 //!
-//! A thread has a window of instructions that were fetched but not retired. Any of them may be *performed* — a load reads
-//! the one shared memory, a store writes it — before an earlier one, unless the [`Hardware`] forbids it. Past a branch whose
-//! outcome is not known, loads go on along a guess; a wrong guess is a run that did not happen.
+//! A thread has a window of instructions that were fetched but not retired. Any of them may be
+//! *performed* — a load reads the single shared memory, a store writes it — before an earlier one,
+//! unless the [`Hardware`] forbids it. Past a branch whose outcome is not known, loads go on
+//! speculatively; a wrong guess is a run that did not happen.
 //!
-//! - [`Hardware::Tso`] lets only loads overtake stores, which is x86: a store that was not performed is one in the store buffer, and a
-//!   load finds it there. Read-modify-writes are full barriers.
-//! - [`Hardware::Weak`] lets everything overtake everything, but for accesses to the same place, acquire, release and fences. A
-//!   read-modify-write reads first and writes later; in between nobody else writes there, but whatever its ordering lets pass passes.
+//! - [`Hardware::Tso`] lets only loads overtake stores, as x86 does: a store that was not performed
+//!   is in the store buffer, and a load finds it there. Read-modify-writes are full barriers.
+//! - [`Hardware::Weak`] lets everything overtake everything, except for accesses to the same place,
+//!   acquire, release and fences. A read-modify-write reads first and writes later; in between no
+//!   other thread writes there, but other accesses may pass as far as its ordering lets them.
 //!   Memory is one for all threads, as on Arm and RISC-V; POWER is not covered.
 //!
-//! `membarrier(2)` asks every other thread for a full barrier, which that thread executes between any two of its instructions: everything
-//! before has been performed, nothing behind. The call returns when all have. A nap promises less: when
-//! it ends, other threads have performed what they had when it began, and all that comes before that
-//! in their programs. A futex is compared and slept on in one
-//! step; a sleeper may be woken for no reason at any moment, but nobody may rely on it.
+//! `membarrier(2)` asks every other thread for a full barrier, which that thread executes between
+//! any two of its instructions: everything before has been performed, nothing after. The call
+//! returns when all have done so. A nap promises less: when it ends, other threads have performed
+//! the accesses that they had in their windows when it began, and all that come before those in
+//! their programs. A futex is compared and slept on in one step; a sleeper may be woken for no
+//! reason at any moment, but nobody may rely on it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -186,7 +190,7 @@ struct State {
 /// What a run of the checker found.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// From every state that can be reached the end can be reached, without a wake-up that comes for no reason.
+    /// The end can be reached from every reachable state, without a spurious wake-up.
     Sound { states: usize },
     /// From this state it cannot.
     Lost { states: usize, trace: Vec<String> },
@@ -244,7 +248,7 @@ struct Step {
 pub(crate) struct Machine {
     hardware: Hardware,
     programs: Vec<Vec<Instruction>>,
-    /// What is there at the beginning.
+    /// Memory at the beginning.
     memory: [u8; PLACES],
     /// What a sleeper may count on: a limit on its sleep makes every wake-up certain.
     naps: bool,
@@ -282,7 +286,8 @@ impl Machine {
         if later.is_branch() {
             return false;
         }
-        // A load finds an earlier store of its own thread before others do; everything else in one place keeps its order.
+        // A load sees an earlier store of its own thread before others do; all other accesses to
+        // one place keep their order.
         let forwarded = matches!((earlier, later), (Store(..), Load(..)));
         if earlier.place() == later.place() && !forwarded {
             return true;
@@ -387,7 +392,8 @@ impl Machine {
         state.window.iter().enumerate().all(|(index, entry)| match entry.stage {
             Stage::Fetched | Stage::Guessed(_) => true,
             Stage::Performed(_) => false,
-            // A thread that is asked while it asks or sleeps answers in the kernel; one that has half an update does not.
+            // A thread that is asked while it asks or sleeps answers in the kernel; one that has
+            // half an update does not.
             Stage::Half(_) => index == 0,
         })
     }
@@ -431,8 +437,8 @@ impl Machine {
                 next.threads[thread].asked_by = 0;
             });
         }
-        // A guess at the branch that fetching has stopped at. It is of use only where a load behind it may overtake the one that
-        // decides it.
+        // A guess at the branch that fetching has stopped at. It matters only where a load behind
+        // it may overtake the one that decides it.
         let full = own.window.len() == WINDOW
             || own.window.last().is_some_and(|last| self.instruction(thread, last.at).is_wall());
         if !full
@@ -460,7 +466,8 @@ impl Machine {
                 let before = self.instruction(thread, entry.at);
                 let done = match entry.stage {
                     Stage::Performed(_) => true,
-                    // What an acquiring update orders may go as soon as it has read, but in its own place.
+                    // Accesses ordered by an acquiring update may go as soon as it has read, except
+                    // in its own place.
                     Stage::Half(_) => {
                         before.is_update()
                             && matches!(instruction, Load(..))
@@ -673,7 +680,7 @@ impl Machine {
         self.explore().verdict()
     }
 
-    /// The same, and what the memory can be at the end.
+    /// As [`Machine::run`], but also returns all possible contents of the memory at the end.
     pub(crate) fn run_to_memories(&self) -> (Verdict, BTreeSet<[u8; PLACES]>) {
         let explored = self.explore();
         let over = explored.over.iter().map(|&state| explored.states[state as usize].memory);
@@ -721,7 +728,8 @@ impl Explored {
             let before = self.edges[from..].iter().take_while(|&&(to, _)| to == state);
             met.extend(before.map(|&(_, from)| from).filter(|&from| !ends[from as usize]));
         }
-        // A state with a guess in it may be one that a wrong guess has led to; the same without it is there too.
+        // A state with a guess in it may result from a wrong guess; the state without the guess is
+        // there too.
         let lost =
             self.states.iter().zip(ends).position(|(state, ends)| !ends && !state.has_guess());
         match lost {

@@ -1,13 +1,13 @@
 //! A receiver that goes to sleep without the barrier, because the sender's next send begins with a
-//! read-modify-write of the state: nothing was ever sent (`UNSENT`), or all was taken that a pipe for
-//! one message has ever held (`ONE_LEASE`).
+//! read-modify-write of the state: nothing was ever sent (`UNSENT`), or every message that a pipe
+//! for one message has ever held was taken (`ONE_LEASE`).
 
 use super::machine::Instruction::*;
 use super::machine::{Hardware, Machine, Order, Verdict};
 use super::{BOTH, Barrier, HEADER, Mutation, ONE_LEASE, Pipe, RECEIVER_SLEEPS, SENDER_SLEEPS};
 use super::{STATE, TAKEN, UNSENT, Writer};
 
-/// What is wrong with the sender's lease, or with what the receiver takes for one.
+/// A fault in the sender's lease, or in the receiver's idea of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     None,

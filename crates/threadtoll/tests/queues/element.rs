@@ -1,4 +1,5 @@
-//! Messages of all shapes, each of which knows which one it is, and a ledger of who was dropped how often.
+//! Messages of all shapes, each of which knows its identity, and a ledger of how often each was
+//! dropped.
 
 use std::fmt::Debug;
 use std::ops::Range;

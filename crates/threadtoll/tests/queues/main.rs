@@ -1,4 +1,5 @@
-//! The queues as their users see them: every verb against a plain model, many threads at once, and bad luck.
+//! The queues as their users see them: every operation against a plain model, many threads at once,
+//! and bad luck.
 
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
 

@@ -1,4 +1,5 @@
-//! Bad luck: one CPU for everybody, more threads than CPUs, counters and rings that go round, and what once went wrong.
+//! Bad luck: one CPU for all threads, more threads than CPUs, counters and rings that wrap around,
+//! and past bugs.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -105,7 +106,8 @@ fn rings_go_round_many_times() {
     }
 }
 
-/// A claim that was filled only a little must not cost more of the ring than its messages in frames would.
+/// A claim that is filled only a little must not use more of the ring than its messages would in
+/// frames.
 #[test]
 fn claims_that_are_hardly_filled() {
     for filled in 1..=124 {
@@ -125,7 +127,8 @@ fn claims_that_are_hardly_filled() {
     }
 }
 
-/// Whoever writes all over a claim and then lets it be has not written over what the receiver reads next.
+/// A user who writes all over a claim and then drops it has not overwritten what the receiver reads
+/// next.
 #[test]
 fn claims_that_are_let_be() {
     let (mut sender, mut receiver) = pipe::bounded::<u8>(1024);
@@ -136,7 +139,8 @@ fn claims_that_are_let_be() {
     assert!(receiver.try_iter().eq(0..200));
 }
 
-/// A batch that was forgotten with its messages moved out leaves the sender asleep only until the next receive.
+/// A batch that is forgotten with its messages moved out leaves the sender asleep only until the
+/// next receive.
 #[test]
 fn a_batch_that_is_forgotten() {
     let (mut sender, mut receiver) = pipe::bounded::<u64>(4);
@@ -169,7 +173,8 @@ fn a_forgotten_batch_is_counted_before_its_room_is_told() {
     assert_eq!(sender.len(), 2);
 }
 
-/// A deadline that comes while a message is on its way loses neither the message nor the next wake-up.
+/// A deadline that passes while a message is on its way loses neither the message nor the next
+/// wake-up.
 #[test]
 fn deadlines_and_messages_cross() {
     let (mut sender, mut receiver) = pipe::Options::new().wait(Park).bounded::<u64>(1);
@@ -277,7 +282,8 @@ fn bursts_give_their_memory_back() {
     }
 }
 
-/// A funnel that may keep what a burst took does, and the next burst takes nothing more; one that may not gives it back.
+/// A funnel that may keep the memory of a burst does, and the next burst allocates nothing; one
+/// that may not gives it back.
 #[test]
 fn a_funnel_keeps_what_it_may() {
     for (retain, may_keep) in [(1 << 30, true), (0, false)] {
@@ -337,7 +343,8 @@ fn collect(messages: u64) {
     );
 }
 
-/// Sleeps and wake-ups of both sides, each of which could be the one that is lost; a watch makes a hang a failure.
+/// Sleeps and wake-ups of both sides, each of which could be the one that is lost; a watchdog makes
+/// a hang a failure.
 fn naps(rounds: u64) {
     let moved = AtomicBool::new(false);
     let over = AtomicBool::new(false);

@@ -20,7 +20,8 @@ enum Step {
     SendTimeout,
     SendSlice(usize),
     SendAll(usize),
-    /// So much is asked for, and such a part of it, in 256ths, is filled and sent; null: it is let be.
+    /// Messages to claim, and the part of them, in 256ths, to fill and send; `None` drops the
+    /// claim.
     Claim(usize, Option<usize>),
     Recv,
     TryRecv,
@@ -54,8 +55,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Messages of a page, which is the longest record: the length of an unbounded pipe may be late by so
-/// many.
+/// Messages of a page, which is the longest record: the length of an unbounded pipe may be off by
+/// this many.
 fn per_record<T>() -> usize {
     4096usize.checked_div(size_of::<T>()).unwrap_or(1 << 16).max(1)
 }

@@ -1,4 +1,5 @@
-//! Two threads and more, each doing what a seed says, for every way of waiting; ends that leave at any moment.
+//! Two threads and more, each following a random seed, for every way of waiting; ends that leave at
+//! any moment.
 
 use std::collections::HashMap;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -296,7 +297,8 @@ fn funnels_keep_the_order_of_each_sender() {
     funnels(SpinYield, 20);
 }
 
-/// The last message before a receiver leaves is either received, dropped once, or handed back: never two of these.
+/// The last message before a receiver leaves is either received, dropped once, or handed back:
+/// never two of these.
 #[test]
 fn a_receiver_that_leaves_in_the_midst_of_a_send() {
     for round in 0..4_000 {
@@ -354,7 +356,7 @@ fn a_receive_wakes_one_sender() {
     assert!(slept < 4 * SENDERS * EACH, "{} messages, {slept} sleeps", SENDERS * EACH);
 }
 
-/// Who belongs to whom, what is full, and who keeps a funnel open.
+/// Ends that belong together, a full funnel, and the senders that keep a funnel open.
 #[test]
 fn a_funnel_knows_its_ends() {
     let (sender, mut receiver) = funnel::bounded::<u64>(2);

@@ -7,7 +7,7 @@ use super::time::Clock;
 /// A reading of the clock this much later than the one before means an interruption.
 const INTERRUPTED_NS: u64 = 300;
 
-/// What an observer saw.
+/// Result of an observer.
 pub(crate) struct Seen {
     /// Readings of the clock in a microsecond, which is all that it does.
     pub(crate) readings_per_us: f64,

@@ -20,7 +20,7 @@ pub(crate) struct Comparison {
     pub(crate) metrics: Vec<usize>,
 }
 
-/// What the tables of a benchmark say.
+/// Contents of a benchmark's tables.
 pub(crate) struct Tables<'a> {
     pub(crate) cells: &'a [String],
     pub(crate) rows: &'a [&'a str],

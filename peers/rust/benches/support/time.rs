@@ -25,7 +25,7 @@ pub(crate) fn thread_cpu() -> Duration {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// How often the calling thread has given up its CPU in order to wait.
+/// Number of times that the calling thread has given up its CPU in order to wait.
 pub(crate) fn thread_sleeps() -> u64 {
     let mut usage = MaybeUninit::zeroed();
     // SAFETY: writes `usage`, which is valid for the call.

@@ -41,7 +41,7 @@ impl<T> Copy for Memory<T> {}
 
 impl<T> Memory<T> {
     pub(in super::super) fn new(units: usize) -> Self {
-        // What lay there before: a number that looks like messages.
+        // Leftovers in fresh memory: a number that looks like messages.
         let garbage = || Header { word: AtomicU64::new(1 << 40), life: Life::new() };
         let content = Content {
             headers: (0..units).map(|_| garbage()).collect(),

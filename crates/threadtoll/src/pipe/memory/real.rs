@@ -13,7 +13,7 @@ pub(in super::super) type Header = AtomicU64;
 /// An array of units. Freed by [`Memory::free`], not by dropping, since both ends keep copies.
 pub(in super::super) struct Memory<T> {
     start: NonNull<u8>,
-    /// What the allocator gave.
+    /// The allocation that `start` lies in.
     base: NonNull<u8>,
     units: usize,
     _messages: PhantomData<T>,

@@ -9,10 +9,10 @@ use crate::wait::{Adaptive, Wait};
 
 /// Messages that lie side by side; see [`Receiver::recv_batch`].
 ///
-/// Lends them as a slice, or moves them out as an iterator. Forgotten (`mem::forget`), those that were
-/// not moved out are received again; a sender that waits for the room of the others may learn of it
-/// only from the next receive, and until then its [`len`](crate::pipe::Sender::len) counts them. In
-/// a forked child it is empty.
+/// Lends its messages as a slice, or moves them out as an iterator. If it is forgotten
+/// (`mem::forget`), those that were not moved out are received again; a sender that waits for the
+/// room of the others may learn of it only from the next receive, and until then its
+/// [`len`](crate::pipe::Sender::len) counts them. In a forked child it is empty.
 pub struct Batch<'a, T, W: Wait = Adaptive> {
     receiver: &'a mut Receiver<T, W>,
     /// Number of messages that are lent.

@@ -28,8 +28,8 @@ impl<T, W: Wait> Claim<'_, T, W> {
     ///
     /// # Errors
     ///
-    /// If the receiver is gone, with the number of messages that it received or dropped before that.
-    /// The others are dropped.
+    /// If the receiver is gone, with the number of messages that it received or dropped before
+    /// that. The others are dropped.
     ///
     /// # Panics
     ///
@@ -56,11 +56,11 @@ impl<T, W: Wait> Claim<'_, T, W> {
 }
 
 impl<T, W: Wait> Sender<T, W> {
-    /// Lends room for up to `most` messages that are to be written in place, side by side; waits for
-    /// room like [`Sender::send`].
+    /// Lends room for up to `most` messages, to be written in place, side by side; waits for room
+    /// like [`Sender::send`].
     ///
-    /// The room that is lent may be for fewer messages, never for none: what is left of a line, or up
-    /// to a page where a line begins.
+    /// The room may be for fewer messages, but never for none: the rest of a line, or up to a page
+    /// where a line begins.
     ///
     /// ```
     /// let (mut sender, mut receiver) = threadtoll::pipe::bounded(64);
@@ -82,7 +82,7 @@ impl<T, W: Wait> Sender<T, W> {
         self.claim_until(most, Until::Deadline(None)).map_err(|_| SendError(()))
     }
 
-    /// The same without waiting.
+    /// As [`Sender::claim`], but does not wait.
     ///
     /// # Errors
     ///

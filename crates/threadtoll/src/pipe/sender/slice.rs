@@ -7,12 +7,13 @@ use crate::pipe::shared::Shared;
 use crate::wait::Wait;
 
 impl<T: Copy, W: Wait> Sender<T, W> {
-    /// Sends copies of all of them, waiting for room where there is none. The receiver can take them
-    /// as slices.
+    /// Sends copies of all of them, waiting for room where there is none. The receiver can take
+    /// them as slices.
     ///
     /// # Errors
     ///
-    /// If the receiver is gone, with the number of messages that it received or dropped before that.
+    /// If the receiver is gone, with the number of messages that it received or dropped before
+    /// that.
     pub fn send_slice(&mut self, messages: &[T]) -> Result<(), SendError<usize>> {
         let mut rest = messages;
         while !rest.is_empty() {
@@ -37,7 +38,8 @@ impl<T: Copy, W: Wait> Sender<T, W> {
     ///
     /// # Errors
     ///
-    /// If the receiver is gone, with the number of messages that it received or dropped before that.
+    /// If the receiver is gone, with the number of messages that it received or dropped before
+    /// that.
     pub fn try_send_slice(&mut self, messages: &[T]) -> Result<usize, SendError<usize>> {
         let mut rest = messages;
         while !rest.is_empty() {
@@ -69,7 +71,8 @@ impl<T: Copy, W: Wait> Sender<T, W> {
     }
 }
 
-/// Copies as many messages as fit into one record, and publishes them. There is room for at least one.
+/// Copies as many messages as fit into one record, and publishes them. There must be room for at
+/// least one.
 #[inline(never)]
 fn put<T: Copy>(
     shared: &Shared<T>,

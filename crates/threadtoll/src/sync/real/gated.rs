@@ -1,7 +1,8 @@
 //! An `Arc` whose end ThreadSanitizer understands, for its runs alone.
 //!
-//! The standard one orders what its owners did before its end by a fence, and ThreadSanitizer does not see fences: every queue would
-//! look as if it were freed under somebody's feet. Here each owner leaves by a read-modify-write that it sees.
+//! The standard `Arc` orders the accesses of its owners before its end by a fence, and
+//! ThreadSanitizer does not see fences: every queue would look as if it were freed while in use.
+//! Here each owner leaves by a read-modify-write that ThreadSanitizer sees.
 
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -17,7 +18,8 @@ struct Owned<T> {
     value: T,
 }
 
-// SAFETY: as for the standard one: owners share the value, and any of them may be the one that drops it.
+// SAFETY: as for the standard one: owners share the value, and any of them may be the one that
+// drops it.
 unsafe impl<T: Send + Sync> Send for Arc<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Arc<T> {}

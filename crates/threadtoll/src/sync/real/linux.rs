@@ -33,8 +33,8 @@ const SYS_FUTEX: libc::c_long = libc::SYS_futex as libc::c_long;
 #[cfg(target_arch = "riscv32")]
 const SYS_FUTEX: libc::c_long = libc::SYS_futex_time64;
 
-/// Sleeps while `word` has the value `expected`, for at most `timeout`; returns early for any reason. `futex(2)`. True if
-/// [`futex_wake`] has counted this thread.
+/// Sleeps while `word` has the value `expected`, for at most `timeout`; may return early for any
+/// reason. `futex(2)`. Returns `true` if [`futex_wake`] has counted this thread.
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> bool {
     let limit = timeout.map(|timeout| Timespec {
         _seconds: Word::try_from(timeout.as_secs()).unwrap_or(Word::MAX),
@@ -67,7 +67,8 @@ pub(crate) fn futex_wake(word: &AtomicU32, most: u32) -> u32 {
 pub(crate) fn only_cpu() -> Option<u32> {
     // SAFETY: a cpu_set_t is plain bits, for which all zeros is a value.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set is valid, and its size is told. Machines with more CPUs than it holds refuse, and have more than one.
+    // SAFETY: the set is valid, and its size is passed. A kernel with more CPUs than it holds
+    // refuses, and has more than one.
     let failed = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) } != 0;
     // SAFETY: the set was filled in.
     if failed || unsafe { libc::CPU_COUNT(&set) } != 1 {

@@ -1,12 +1,12 @@
-//! What stands in for the kernel where it is not Linux: fences, and `std::thread::park`.
+//! Substitutes for the kernel's calls on systems other than Linux: fences, and `std::thread::park`.
 //!
 //! - Senders fence, since no other thread can make them.
-//! - Those that sleep on a word are listed in a table by its address, as in the kernel's own. Each is
-//!   unparked by itself: a condition variable for each bucket would wake all that sleep there, and
-//!   those of other queues with them. Buckets keep queues that have nothing to do with each other from
-//!   waiting for one lock. A thread that is stopped with a bucket's lock stops all who sleep or wake
-//!   in that bucket. As with the channels of std, a thread that sleeps here may use up an `unpark`
-//!   that was meant for a `park` of its own.
+//! - Threads that sleep on a word are listed in a table by its address, as in the kernel. Each is
+//!   unparked by itself: a condition variable for each bucket would wake all that sleep there, even
+//!   those of other queues. Buckets keep unrelated queues from waiting for one lock. A thread that is
+//!   stopped while it holds a bucket's lock stops all that sleep or wake in that bucket. As with the
+//!   channels of std, a thread that sleeps here may use up an `unpark` that was meant for a `park`
+//!   of its own.
 //! - A forked child finds its memory as its parent's was, and is told by the number of its process,
 //!   which costs a system call and is looked at only by those that wait.
 
@@ -30,8 +30,8 @@ struct Asleep {
     thread: Thread,
 }
 
-/// Those that sleep in one process. In a forked child, the parent's table lists threads that the child
-/// does not have, and may be locked by one of them.
+/// The sleeping threads of one process. In a forked child, the parent's table lists threads that
+/// the child does not have, and may be locked by one of them.
 struct Table {
     process: u32,
     buckets: [Alone<Mutex<Vec<Asleep>>>; BUCKETS],
@@ -72,8 +72,8 @@ fn bucket(table: &Table, address: usize) -> MutexGuard<'_, Vec<Asleep>> {
     table.buckets[hash as usize].lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sleeps while `word` has the value `expected`, for at most `timeout`; returns early for any reason.
-/// True if [`futex_wake`] has counted this thread.
+/// Sleeps while `word` has the value `expected`, for at most `timeout`; may return early for any
+/// reason. Returns `true` if [`futex_wake`] has counted this thread.
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> bool {
     let (table, address, me) = (table(), word.as_ptr().addr(), thread::current());
     let mut asleep = bucket(table, address);
@@ -88,7 +88,7 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Durati
         None => thread::park(),
     }
     let mut asleep = bucket(table, address);
-    // Who wakes a thread takes it off the list.
+    // The waker takes the thread that it wakes off the list.
     match asleep.iter().position(|asleep| asleep.thread.id() == me.id()) {
         Some(index) => {
             asleep.remove(index);
@@ -98,8 +98,8 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Durati
     }
 }
 
-/// Wakes up to `most` threads that sleep on `word`, in the order in which they came. Returns how many
-/// they were.
+/// Wakes up to `most` threads that sleep on `word`, in the order in which they came. Returns their
+/// number.
 pub(crate) fn futex_wake(word: &AtomicU32, most: u32) -> u32 {
     let address = word.as_ptr().addr();
     let woken: Vec<_> = bucket(table(), address)

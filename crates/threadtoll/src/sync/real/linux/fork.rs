@@ -1,10 +1,11 @@
 //! Words that a forked child finds wiped.
 //!
-//! `fork(2)` copies memory but not threads: in the child, the other end of every queue is a copy that nobody moves, and
-//! whoever waits for it waits for ever. So the words that both ends look at anyway lie on pages that the kernel gives to a
-//! child as zeros (`MADV_WIPEONFORK`, Linux 4.14), and zero is a value that no living queue has: each end finds out by the
-//! look that it takes anyway. Where the kernel cannot do that, an end still finds out before it waits, from the number of its
-//! process.
+//! `fork(2)` copies memory but not threads: in the child, the other end of every queue is a copy
+//! that no thread uses, and waiting for it would never end. So the words that both ends look at
+//! anyway lie on pages that the kernel gives to a child as zeros (`MADV_WIPEONFORK`, Linux 4.14),
+//! and zero is a value that no living queue has: each end finds out by the look that it takes
+//! anyway. Where the kernel cannot do that, an end still finds out before it waits, from its
+//! process ID.
 
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
@@ -18,10 +19,11 @@ const LINE: usize = size_of::<Alone<u8>>();
 /// Words with a bit for each line of a slab.
 const WORDS: usize = SLAB / LINE / u64::BITS as usize;
 
-/// Whether the kernel has refused to wipe pages.
+/// True once the kernel has refused to wipe pages.
 static NOT_WIPED: AtomicBool = AtomicBool::new(false);
 
-/// The number of this process, to tell a child from its parent where pages are not wiped; 0 where they are.
+/// The ID of this process, to tell a child from its parent where pages are not wiped; 0 where they
+/// are.
 pub(crate) fn process() -> u32 {
     if NOT_WIPED.load(Ordering::Relaxed) { std::process::id() } else { 0 }
 }
@@ -145,7 +147,8 @@ fn push(slab: Slab) -> &'static Slab {
     unsafe { &*slab }
 }
 
-/// Atomics on a line of their own that a forked child finds as zeros. `T` is made of integers for which zero is a value.
+/// Atomics on a line of their own, which a forked child finds as zeros. `T` is made of integers for
+/// which zero is a valid value.
 pub(crate) struct Kept<T> {
     place: NonNull<Alone<T>>,
     slab: &'static Slab,

@@ -1,11 +1,13 @@
 //! Store buffering on real cores: the shape that parking stands on.
 //!
-//! One side stores, executes [`light_barrier`] and loads what the other stores; the other does the same with
-//! [`heavy_barrier`]. That both miss the other's store must never happen. What makes this a test is its second half: with the
-//! system call left out — the fences stay — it does happen, on the same cores, in the same loops.
+//! One side stores, executes [`light_barrier`] and loads what the other stores; the other does the
+//! same with [`heavy_barrier`]. It must never happen that each misses the other's store. The second
+//! half makes this a test: with the system call left out — the fences stay — it does happen, on the
+//! same cores, in the same loops.
 //!
-//! Both sides run freely and store numbers that rise, so that each round of one meets many of the other, and what they
-//! saw is put together afterwards (as by Melissaris, Markakis, Shaw and Martonosi: *PerpLE*, MICRO 2020).
+//! Both sides run freely and store increasing numbers, so that each round of one meets many of the
+//! other, and the values they saw are put together afterwards (as by Melissaris, Markakis, Shaw and
+//! Martonosi: *PerpLE*, MICRO 2020).
 
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
@@ -84,7 +86,8 @@ fn play(limit: Duration, barrier: fn()) -> Outcome {
         outcome.light_rounds += light.len() as u64;
         outcome.heavy_rounds += heavy.len() as u64;
         let missed = heavy.iter().zip(1..).filter(|&(&saw, round)| {
-            // The first light round that this heavy round did not see has the number `saw + 1`; did it see this one?
+            // The first light round that this heavy round did not see has the number `saw + 1`; did
+            // it see this one?
             light.get(saw as usize).is_some_and(|&of_heavy| of_heavy < round)
         });
         outcome.missed += missed.count() as u64;

@@ -1,11 +1,12 @@
 //! The dear half of an asymmetric barrier: `membarrier(2)`, private and expedited.
 //!
-//! Dekker's pattern — each side stores, then loads what the other stored — needs a full barrier between store and load on
-//! both sides. Here the side that sends does without: it only keeps the compiler from reordering, and the side that is about
-//! to sleep makes every CPU that runs a thread of this process execute a full barrier. When that call returns, a store that a
-//! sender made before its barrier is visible here, and a load that it makes after it sees what we stored before. This is a
-//! promise of the kernel, outside Rust's memory model; `litmus.rs` runs it on real cores, `tests/membarrier.rs` checks the
-//! protocol built on it state by state.
+//! Dekker's pattern — each side stores, then loads what the other stored — needs a full barrier
+//! between store and load on both sides. Here the side that sends does without: it only keeps the
+//! compiler from reordering, and the side that is about to sleep makes every CPU that runs a thread
+//! of this process execute a full barrier. When that call returns, a store that a sender made
+//! before its barrier is visible here, and a load that it makes after it sees what we stored
+//! before. This is a promise of the kernel, outside Rust's memory model; `litmus.rs` tests it on
+//! real cores, and `tests/membarrier.rs` checks the protocol built on it state by state.
 //!
 //! Where the kernel or a sandbox refuses, senders fence (see [`senders_must_fence`]).
 
@@ -27,8 +28,8 @@ fn membarrier(command: libc::c_int) -> bool {
 /// tells whether senders must execute a full fence of their own after each message because the
 /// kernel will not do it for them.
 ///
-/// Registering waits for a grace period once the process has several threads, some milliseconds, so it is done where a
-/// queue is made.
+/// Once the process has several threads, registering waits for a grace period of some milliseconds,
+/// so it is done where a queue is made.
 pub(crate) fn senders_must_fence() -> bool {
     // Relaxed: two threads that both find it unknown both register, which does no harm.
     let mut kind = KIND.load(Ordering::Relaxed);
@@ -41,9 +42,9 @@ pub(crate) fn senders_must_fence() -> bool {
     kind == MISSING
 }
 
-/// Makes every thread of this process that is running execute a full barrier, and this one too. False where the kernel no
-/// longer does so (a sandbox closed after the queue was made): then nobody may sleep without a time limit on the strength
-/// of it.
+/// Makes every running thread of this process execute a full barrier, this one included. Returns
+/// `false` if the kernel no longer does so (a sandbox closed after the queue was made): then nobody
+/// may rely on it and sleep without a time limit.
 pub(crate) fn heavy_barrier() -> bool {
     fence(Ordering::SeqCst);
     let done = match KIND.load(Ordering::Relaxed) {
