@@ -1,5 +1,5 @@
-//! The command line, declared. Values are texts here; [`crate::request`] checks them, so that every error is a sentence of
-//! ours.
+//! The command line, declared. Values are strings here; [`crate::request`] validates them, so that
+//! every error message is our own.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -35,7 +35,8 @@ pub(crate) enum Command {
     Matrix(Matrix),
     /// Queues between threads, in scenarios: ask-reply and stream
     Queue(Queue),
-    /// Threads that queue for a lock, in experiments: what is gained, who waits, and what was predicted
+    /// Threads that queue for a lock, in experiments: speed-up, waiting times, and what was
+    /// predicted
     #[command(after_help = CONTENTION)]
     Contention(Contention),
     /// How many threads are worth having? Speed-up, queue and wait for threads that share a lock
@@ -65,7 +66,8 @@ pub(crate) struct Look {
     /// When to colour
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = false)]
     pub(crate) color: Color,
-    /// Read the topology from this tree instead of /sys: plans can be made for it, but nothing measured
+    /// Read the topology from this tree instead of /sys: plans can be made for it, but nothing
+    /// measured
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) sysfs: Option<PathBuf>,
 }
@@ -130,7 +132,7 @@ pub(crate) struct Survey {
 
 #[derive(Debug, Args)]
 pub(crate) struct Latency {
-    /// What to measure, as `threadtoll list mechanisms` names it [default: all]
+    /// Mechanisms to measure, as named by `threadtoll list mechanisms` [default: all]
     #[arg(value_name = "MECHANISM")]
     pub(crate) mechanisms: Vec<String>,
     /// Cache lines of the two counters: own or shared [default: both]
@@ -139,10 +141,12 @@ pub(crate) struct Latency {
     /// Pause hint in spin loops: on or off [default: both]
     #[arg(long, value_name = "ON|OFF")]
     pub(crate) pause: Option<String>,
-    /// Bytes of a message, its 8-byte sequence number included: a multiple of 8 up to 1 MiB [default: 8]
+    /// Bytes of a message, its 8-byte sequence number included: a multiple of 8 up to 1 MiB
+    /// [default: 8]
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
     pub(crate) payload: Option<String>,
-    /// Keep the CPUs from idling with spinners of the lowest priority: what remains of a wake-up is scheduling
+    /// Keep the CPUs from idling, with spinners of the lowest priority: wake-ups then cost
+    /// scheduling alone
     #[arg(long)]
     pub(crate) keep_awake: bool,
     /// Load beside the measured threads: spin, memory or churn [default: none]
@@ -154,10 +158,11 @@ pub(crate) struct Latency {
 
 #[derive(Debug, Args)]
 pub(crate) struct Matrix {
-    /// What to measure [default: atomic-store]
+    /// Mechanism to measure [default: atomic-store]
     #[arg(value_name = "MECHANISM")]
     pub(crate) mechanism: Option<String>,
-    /// Which pairs: those within a core (smt), a last-level cache (llc), a node (node), or all [default: all]
+    /// Pairs to measure: those within a core (smt), a last-level cache (llc), a node (node), or all
+    /// [default: all]
     #[arg(long, value_name = "LEVEL")]
     pub(crate) level: Option<String>,
     #[command(flatten)]
@@ -166,14 +171,16 @@ pub(crate) struct Matrix {
 
 #[derive(Debug, Args)]
 pub(crate) struct Queue {
-    /// What to do with the queues, as `threadtoll list scenarios` names it; a file that is resumed knows
+    /// Scenario to run, as named by `threadtoll list scenarios`; a resumed file knows its own
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenario: Option<String>,
-    /// What to measure, as `threadtoll list queues` and `threadtoll list peers` name it [default: all]
+    /// Queues to measure, as named by `threadtoll list queues` and `threadtoll list peers`
+    /// [default: all]
     #[arg(value_name = "QUEUE")]
     pub(crate) queues: Vec<String>,
-    /// How the receiver waits: spin (brings the peers' poll and poll-backoff), spin-yield, park or
-    /// adaptive (bring block); of peers alone: poll, poll-backoff, block [repeatable; default: all]
+    /// Wait strategies of the receiver: spin (also runs the peers' poll and poll-backoff),
+    /// spin-yield, park or adaptive (both also run block); for peers only: poll, poll-backoff,
+    /// block [repeatable; default: all]
     #[arg(long, value_name = "HOW")]
     pub(crate) wait: Vec<String>,
     /// stream: the largest batch, 1 for one message at a time [default: one at a time and 256]
@@ -202,22 +209,26 @@ hold-sweep std-mutex --work sleep --threads 1,4,16 --hold-share 5%,25%,50%";
 
 #[derive(Debug, Args)]
 pub(crate) struct Contention {
-    /// What to do with the locks, as `threadtoll list scenarios` names it; a file that is resumed knows
+    /// Scenario to run, as named by `threadtoll list scenarios`; a resumed file knows its own
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenario: Option<String>,
-    /// What to measure, as `threadtoll list locks` names it [default: those that the experiment is about]
+    /// Locks to measure, as named by `threadtoll list locks`
+    /// [default: those that the experiment is about]
     #[arg(value_name = "LOCK")]
     pub(crate) locks: Vec<String>,
-    /// Numbers of threads, such as 1,2,4 or 1..8 [default: hold-sweep: 1 to one more than CPUs; hold-think: to twice the CPUs]
+    /// Numbers of threads, such as 1,2,4 or 1..8
+    /// [default: hold-sweep: 1 to one more than CPUs; hold-think: to twice the CPUs]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub(crate) threads: Option<String>,
-    /// Shares of its time for which a thread that never waits holds the lock, such as 0.05,50% [default: 0 to 1]
+    /// Shares of its time for which a thread that never waits holds the lock, such as 0.05,50%
+    /// [default: 0 to 1]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub(crate) hold_share: Option<String>,
     /// How often such a thread takes the lock, per second [default: 15000; with --work sleep: 100]
     #[arg(long, value_name = "PER_SECOND", allow_hyphen_values = true)]
     pub(crate) rate: Option<String>,
-    /// hold-think, pool: how long the lock is held (250ns, 2.5us, 5ms, 2s) [default: 5us; of the pool: 500us]
+    /// hold-think, pool: hold time of the lock (250ns, 2.5us, 5ms, 2s)
+    /// [default: 5us; of the pool: 500us]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     pub(crate) hold: Option<String>,
     /// hold-think, pool: how long a thread is without it [default: 45us; of the pool: 9.5ms]
@@ -246,7 +257,8 @@ Where a closed form is exact it is what is printed; everything else is simulated
 
 #[derive(Debug, Args)]
 pub(crate) struct Predict {
-    /// Mean time for which a thread holds the lock (250ns, 2.5us, 5ms, 2s); left out only if --hold-shape is a file
+    /// Mean hold time of the lock (250ns, 2.5us, 5ms, 2s); may be left out only if --hold-shape is
+    /// a file
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     pub(crate) hold: Option<String>,
     /// Mean time of a thread outside the lock; left out only if --think-shape is a file
@@ -264,7 +276,8 @@ pub(crate) struct Predict {
     /// Time from waking a waiting thread until it runs [default: 0]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     pub(crate) handoff: Option<String>,
-    /// Who gets the lock: fifo (who has waited longest) or barging (whoever comes by until the woken one runs) [default: fifo]
+    /// Lock policy: fifo (longest waiter first) or barging (any thread that comes before the woken
+    /// one runs) [default: fifo]
     #[arg(long, value_name = "POLICY")]
     pub(crate) policy: Option<String>,
     /// Cores that the threads run on [default: no limit, as of threads that sleep]
@@ -273,7 +286,8 @@ pub(crate) struct Predict {
     /// Equal locks that share the load, each acquisition taking one at random [default: 1]
     #[arg(long, value_name = "K", allow_hyphen_values = true)]
     pub(crate) stripes: Option<String>,
-    /// A run of so many tasks, each a hold and a think time: how long does it take? [default: the long run]
+    /// Predict a run of N tasks, each a hold and a think time, instead of the long run: its total
+    /// time
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) tasks: Option<String>,
     /// Simulate even where a closed form is exact
