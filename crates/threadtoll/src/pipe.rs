@@ -43,8 +43,6 @@
 //! # Not promised
 //!
 //! - The ends are not `Clone` and not `Sync`: for many senders take a [funnel](crate::funnel).
-//! - The sender's `len` of an unbounded pipe may count messages that were just received: those of a
-//!   cache line, or of a page that was sent as a slice.
 //! - Chunks of a burst are given back when the receiver has read them, except for
 //!   [`Options::retain`] bytes: to the allocator, which may keep them. The ring stays as large as
 //!   it has become.

@@ -53,7 +53,7 @@ model! {
     /// A full pipe wraps around: the sender looks for room, and writes where the receiver has just
     /// read.
     round_home(Refuses) fewer 1
-    orders [see_taken, tell_taken_each]
+    orders [see_taken, tell_taken]
     {
         let (mut sender, mut receiver) = bounded(SpinYield, 8);
         give(&mut sender, 0..8);

@@ -147,7 +147,7 @@ impl<T> Incoming<T> {
     /// predicts the branches goes on to the next line while it waits for this one, and their
     /// transfers overlap.
     #[inline(always)]
-    pub(super) fn step(&self, shared: &Shared<T>, mut reading: Reading<T>) -> Option<Reading<T>> {
+    pub(super) fn step(&self, mut reading: Reading<T>) -> Option<Reading<T>> {
         // Acquire: the partner of the release with which the sender publishes. Without it the
         // messages might not be there.
         let header = reading.header(mutate!(see_next_header, Acquire));
@@ -161,8 +161,6 @@ impl<T> Incoming<T> {
             if next == self.stop {
                 return None;
             }
-            // Release: the sender may write where we have read.
-            shared.taken.store(taken, Ordering::Release);
             let base = reading.frame.place().base(taken);
             return Some(Reading {
                 base,
@@ -176,8 +174,6 @@ impl<T> Incoming<T> {
         let is_in_frame = news.wrapping_sub(1) < reading.rest as u64;
         let is_due = self.is_due(taken) || news == reading.rest as u64 && next == self.stop;
         (is_in_frame && !is_due).then(|| {
-            // Release: the sender may write where we have read.
-            shared.taken.store(taken, Ordering::Release);
             self.show(&mut reading, news as usize);
             reading
         })

@@ -5,6 +5,7 @@ mod claim;
 mod slice;
 
 use std::fmt;
+use std::hint::cold_path;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -139,8 +140,7 @@ impl<T, W: Wait> Sender<T, W> {
     }
 
     /// Number of messages that were sent and not yet received. Exact while the receiver does
-    /// nothing; in an unbounded pipe it may still count messages that were just received: those of
-    /// a cache line, or of a page that was sent as a slice.
+    /// nothing.
     pub fn len(&self) -> usize {
         let taken = self.shared.taken.load(Ordering::Acquire);
         self.writing.sent().saturating_sub(taken) as usize
@@ -187,6 +187,8 @@ impl<T, W: Wait> Sender<T, W> {
         if self.writing.left() > 0 {
             return None;
         }
+        // As in the receiver's `find`.
+        cold_path();
         let shared = &**self.shared;
         // SAFETY: we are the sender.
         let stepped = shared.outgoing.with_mut(|own| unsafe { &*own }.step(self.writing));
@@ -213,6 +215,7 @@ impl<T, W: Wait> Sender<T, W> {
         if undisturbed {
             return Ok(());
         }
+        cold_path();
         let (writing, handed_back) = attend(&**self.shared, self.writing);
         self.writing = writing;
         handed_back.map_or(Ok(()), |message| Err(SendError(message)))

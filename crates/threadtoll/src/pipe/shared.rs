@@ -65,19 +65,27 @@ pub(super) const MOST_BEHIND: usize =
 /// The receiver tells about room so often in a round of a pipe.
 const WORDS_PER_ROUND: u64 = 8;
 
+/// The frame of which the sender has told the receiver.
+struct Open {
+    /// Its header; the low bits say in how many frames behind that one the sender may go on without
+    /// storing here.
+    header: AtomicPtr<Header>,
+    /// Messages that were sent before that frame.
+    sent: AtomicU64,
+}
+
 pub(super) struct Shared<T> {
     /// The bits above. Both ends look at it with each message; it is written only when somebody
     /// sleeps, wakes or leaves, so each has a copy of its line.
     pub(super) state: Kept<AtomicU32>,
-    /// Messages that the receiver has taken: with each message where the pipe is bounded, with each
-    /// line where it is not. Read by a sender that finds no room in `room`.
+    /// Messages that the receiver has taken, stored with each. Read by a sender that finds no room
+    /// in `room`.
     pub(super) taken: Alone<AtomicU64>,
     /// As `taken`, but stored rarely, so that a sender that waits for room does not slow the
     /// receiver down.
     pub(super) room: Alone<AtomicU64>,
-    /// The header of the frame that is open, for a receiver that asks for the length; its low bits
-    /// say in how many frames behind that one the sender may go on without storing here.
-    open: Alone<AtomicPtr<Header>>,
+    /// For a receiver that asks for the length.
+    open: Alone<Open>,
     /// The sender's, and after it has left that of whoever drops the pipe.
     pub(super) outgoing: Alone<UnsafeCell<Outgoing<T>>>,
     /// The receiver's, and that of a sender that finds `DRAINED`, and of whoever drops the pipe.
@@ -130,7 +138,10 @@ impl<T> Shared<T> {
             state: Kept::new(AtomicU32::new(state)),
             taken: Alone(AtomicU64::new(0)),
             room: Alone(AtomicU64::new(0)),
-            open: Alone(AtomicPtr::new(first.header_pointer())),
+            open: Alone(Open {
+                header: AtomicPtr::new(first.header_pointer()),
+                sent: AtomicU64::new(0),
+            }),
             outgoing: Alone(UnsafeCell::new(outgoing)),
             incoming: Alone(UnsafeCell::new(incoming)),
             measures,
@@ -211,28 +222,32 @@ impl<T> Shared<T> {
         // SAFETY: a free frame of a segment in which the sender is.
         unsafe { frame.store(stamp, Ordering::Relaxed) };
         let header = frame.header_pointer().wrapping_byte_add(behind);
-        // Release: the receiver finds the header as it was just stored.
-        mutate!(tell_open, self.open.store(header, Ordering::Release) => ());
+        self.open.sent.store(count(stamp), Ordering::Relaxed);
+        // Release: the receiver finds both as they were just stored.
+        mutate!(tell_open, self.open.header.store(header, Ordering::Release) => ());
     }
 
     /// Number of messages that were sent, as the receiver sees it. Exact while the sender does
     /// nothing, otherwise a moment old.
     pub(super) fn sent(&self) -> u64 {
-        let open = self.open.load(Ordering::Acquire);
+        let open = self.open.header.load(Ordering::Acquire);
         let behind = open.addr() & MOST_BEHIND;
         let mut header = open.wrapping_byte_sub(behind);
-        // SAFETY: in a segment that the receiver has not given back: the sender tells where it is
-        // before it publishes the jump that lets the receiver leave a segment.
-        let mut sent = count(unsafe { &*header }.load(Ordering::Acquire));
-        for _ in 0..behind {
-            header = Frame::<T>::header_behind(header);
-            // SAFETY: in the same segment, says the number of frames.
-            let more = count(unsafe { &*header }.load(Ordering::Acquire));
-            // Left over from an earlier lap, or a long record, behind whose header messages lie.
-            if more.wrapping_sub(sent).wrapping_sub(1) >= Geometry::<T>::PER_FRAME as u64 {
+        // Relaxed: if the sender is just telling of a later frame, this is that frame's, and no
+        // frame found here seems full.
+        let mut sent = self.open.sent.load(Ordering::Relaxed);
+        for _ in 0..=behind {
+            let full = sent + Geometry::<T>::PER_FRAME as u64;
+            // SAFETY: in a segment that the receiver has not given back: the sender tells where it
+            // is before it publishes the jump that lets the receiver leave a segment. A header lies
+            // here and no message: long records begin where a frame does, and the one before this
+            // is full.
+            let found = count(unsafe { &*header }.load(Ordering::Acquire));
+            sent = sent.max(found);
+            if found != full {
                 break;
             }
-            sent = more;
+            header = Frame::<T>::header_behind(header);
         }
         sent
     }

@@ -127,16 +127,36 @@ fn claims_that_are_hardly_filled() {
     }
 }
 
-/// A user who writes all over a claim and then drops it has not overwritten what the receiver reads
-/// next.
+/// Messages that look like the headers of records to come, written all over a claim, are taken for
+/// none: not while the claim is open, nor once it is dropped or forgotten.
 #[test]
 fn claims_that_are_let_be() {
-    let (mut sender, mut receiver) = pipe::bounded::<u8>(1024);
-    for place in sender.claim(124).expect("the receiver lives").room() {
-        place.write(0xff);
+    for (forget, ahead) in [(false, 1), (true, 1), (false, 8), (true, 8)] {
+        for sent in 0..20 {
+            let (mut sender, mut receiver) = pipe::bounded::<u64>(1024);
+            (0..sent).for_each(|number| sender.send(number).expect("the receiver lives"));
+            let mut claim = sender.claim(40).expect("the receiver lives");
+            for (index, place) in (0..).zip(claim.room()) {
+                // A header counts messages from its third bit on. Every eighth place is where one
+                // may lie.
+                place.write((sent + ahead + index / 8) << 2);
+            }
+            assert_eq!(receiver.len() as u64, sent);
+            if forget {
+                std::mem::forget(claim);
+            } else {
+                drop(claim);
+            }
+            assert_eq!(receiver.len() as u64, sent);
+            assert!(receiver.try_iter().eq(0..sent), "after {sent}");
+            assert!(receiver.is_empty());
+            for number in 0..40 {
+                sender.send(number).expect("the receiver lives");
+                assert_eq!((receiver.len(), receiver.recv()), (1, Ok(number)));
+                assert!(receiver.try_recv().is_err());
+            }
+        }
     }
-    (0..200).for_each(|number| sender.send(number).expect("the receiver lives"));
-    assert!(receiver.try_iter().eq(0..200));
 }
 
 /// A batch that is forgotten with its messages moved out leaves the sender asleep only until the

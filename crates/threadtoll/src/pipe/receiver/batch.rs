@@ -81,7 +81,8 @@ impl<T, W: Wait> Drop for Batch<'_, T, W> {
         }
         let taken = self.receiver.reading.taken() + self.here() as u64;
         self.receiver.reading.go_to(taken);
-        self.receiver.took_many();
+        // A fork is told by the next receive.
+        let _ = self.receiver.took(taken);
         unwound.resume();
     }
 }
