@@ -11,6 +11,10 @@ use super::shared::Shared;
 use crate::sync::{Ordering, mutate};
 use crate::unwound::Unwound;
 
+/// Frames ahead of its turn at which a line is asked for: some 100 ns, which it takes to come from
+/// another core. Between 8 and 32 no difference was measured.
+const AHEAD: usize = 16;
+
 /// Where the receiver is.
 pub(super) struct Reading<T> {
     /// Where messages lie, by number.
@@ -104,6 +108,8 @@ pub(super) struct Incoming<T> {
     /// The frame to which no ordinary step leads: `end`, or where the sender is to be told about
     /// room.
     stop: Frame<T>,
+    /// The frame before which all were written when that was last looked at.
+    written: Frame<T>,
     /// The ring that the sender will come back to, if reading goes on elsewhere…
     ring: *mut Segment<T>,
     /// …and where reading goes on in it.
@@ -131,6 +137,7 @@ impl<T> Incoming<T> {
             end: memory.frame(units),
             // SAFETY: a ring has more than one frame.
             stop: unsafe { start.next() },
+            written: start,
             ring: std::ptr::null_mut(),
             ring_frame: start,
             next_room: step,
@@ -161,6 +168,8 @@ impl<T> Incoming<T> {
             if next == self.stop {
                 return None;
             }
+            // Never for a line that the sender has yet to write, which would slow it down.
+            reading.frame.prefetch(AHEAD, self.written);
             let base = reading.frame.place().base(taken);
             return Some(Reading {
                 base,
@@ -218,7 +227,7 @@ impl<T> Incoming<T> {
                 } else {
                     self.show(reading, news);
                 }
-                self.stop = self.next_stop(reading);
+                self.look_ahead(shared, reading);
                 return Some(Found::Message);
             }
             if header & JUMP == 0 {
@@ -239,15 +248,19 @@ impl<T> Incoming<T> {
         reading.frame = self.wrapped(memory.frame(unit));
     }
 
-    /// The frame to which ordinary steps do not lead from here.
-    fn next_stop(&self, reading: &Reading<T>) -> Frame<T> {
+    /// Finds the frame to which ordinary steps do not lead from here, and the one up to which the
+    /// sender has written.
+    fn look_ahead(&mut self, shared: &Shared<T>, reading: &Reading<T>) {
         // SAFETY: in the ring or chunk that we are in.
         let memory = unsafe { &*self.segment }.memory;
-        let due = self.next_room.saturating_sub(reading.known);
-        let frames = due.div_ceil(Geometry::<T>::PER_FRAME as u64) + 1;
         let (unit, end) = (memory.unit(reading.frame), memory.unit(self.end));
-        let left = (end - unit) / Geometry::<T>::FRAME;
-        memory.frame(unit + frames.min(left as u64) as usize * Geometry::<T>::FRAME)
+        let left = ((end - unit) / Geometry::<T>::FRAME) as u64;
+        let behind =
+            |frames: u64| memory.frame(unit + frames.min(left) as usize * Geometry::<T>::FRAME);
+        let due = self.next_room.saturating_sub(reading.known);
+        self.stop = behind(due.div_ceil(Geometry::<T>::PER_FRAME as u64) + 1);
+        let written = shared.told().saturating_sub(reading.known);
+        self.written = behind(written / Geometry::<T>::PER_FRAME as u64);
     }
 
     /// Goes on in the next segment.
@@ -280,7 +293,7 @@ impl<T> Incoming<T> {
         reading.frame = if next == self.ring { self.ring_frame } else { self.start };
         self.ring = if *is_ring { std::ptr::null_mut() } else { self.ring };
         reading.rest = Geometry::<T>::PER_FRAME;
-        self.stop = self.next_stop(reading);
+        self.look_ahead(shared, reading);
     }
 
     /// Tells the sender how much room there is. Whatever waits for it is woken by the caller.

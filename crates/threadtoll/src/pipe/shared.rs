@@ -227,6 +227,15 @@ impl<T> Shared<T> {
         mutate!(tell_open, self.open.header.store(header, Ordering::Release) => ());
     }
 
+    /// Number of messages that were sent before the frame of which the sender has told.
+    pub(super) fn told(&self) -> u64 {
+        if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
+            // It decides about nothing that a checker could see.
+            return 0;
+        }
+        self.open.sent.load(Ordering::Relaxed)
+    }
+
     /// Number of messages that were sent, as the receiver sees it. Exact while the sender does
     /// nothing, otherwise a moment old.
     pub(super) fn sent(&self) -> u64 {

@@ -83,6 +83,23 @@ pub(crate) fn light_barrier() {
     compiler_fence(Ordering::SeqCst);
 }
 
+/// Asks for a cache line in order to read it soon.
+#[inline(always)]
+pub(crate) fn prefetch<T>(place: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch of any address affects nothing but the caches.
+    unsafe {
+        std::arch::asm!("prefetcht0 [{}]", in(reg) place, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) place, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = place;
+}
+
 /// Asks for a cache line in order to write to it soon.
 #[inline(always)]
 pub(crate) fn prefetch_to_write<T>(place: *const T) {

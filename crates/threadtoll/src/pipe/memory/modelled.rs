@@ -114,6 +114,8 @@ impl<T> Frame<T> {
         header.wrapping_add(1)
     }
 
+    pub(in super::super) fn prefetch(self, _: usize, _: Self) {}
+
     pub(in super::super) unsafe fn store(self, stamp: u64, order: Ordering) {
         // SAFETY: the caller's promise.
         unsafe { self.header() }.store(stamp, order);

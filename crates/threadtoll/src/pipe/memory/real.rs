@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use super::Geometry;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, prefetch};
 
 /// The header of a record.
 pub(in super::super) type Header = AtomicU64;
@@ -170,6 +170,16 @@ impl<T> Frame<T> {
         // SAFETY: the caller's promise.
         let start = unsafe { self.start.add(Geometry::<T>::FRAME * Geometry::<T>::UNIT) };
         Frame { start, _messages: PhantomData }
+    }
+
+    /// Asks for the line that comes so many frames behind this one, if that is before `end`.
+    #[inline(always)]
+    pub(in super::super) fn prefetch(self, frames: usize, end: Self) {
+        let bytes = frames * Geometry::<T>::FRAME * Geometry::<T>::UNIT;
+        let behind = self.header_pointer().wrapping_byte_add(bytes);
+        if behind < end.header_pointer() {
+            prefetch(behind);
+        }
     }
 
     /// Where the first message of the record lies, with all that follow it in the record behind it.
