@@ -227,7 +227,7 @@ impl<T> Incoming<T> {
                 } else {
                     self.show(reading, news);
                 }
-                self.look_ahead(shared, reading);
+                self.stop = self.next_stop(reading);
                 return Some(Found::Message);
             }
             if header & JUMP == 0 {
@@ -248,19 +248,25 @@ impl<T> Incoming<T> {
         reading.frame = self.wrapped(memory.frame(unit));
     }
 
-    /// Finds the frame to which ordinary steps do not lead from here, and the one up to which the
-    /// sender has written.
-    fn look_ahead(&mut self, shared: &Shared<T>, reading: &Reading<T>) {
+    /// The frame to which ordinary steps do not lead from here.
+    fn next_stop(&self, reading: &Reading<T>) -> Frame<T> {
+        let due = self.next_room.saturating_sub(reading.known);
+        self.behind(reading.frame, due.div_ceil(Geometry::<T>::PER_FRAME as u64) + 1)
+    }
+
+    /// Finds out up to which frame the sender has written, for the steps to come.
+    pub(super) fn look_ahead(&mut self, shared: &Shared<T>, reading: &Reading<T>) {
+        let written = shared.told().saturating_sub(reading.known);
+        self.written = self.behind(reading.frame, written / Geometry::<T>::PER_FRAME as u64);
+    }
+
+    /// The frame that comes so many frames behind this one, or the end of the memory.
+    fn behind(&self, frame: Frame<T>, frames: u64) -> Frame<T> {
         // SAFETY: in the ring or chunk that we are in.
         let memory = unsafe { &*self.segment }.memory;
-        let (unit, end) = (memory.unit(reading.frame), memory.unit(self.end));
-        let left = ((end - unit) / Geometry::<T>::FRAME) as u64;
-        let behind =
-            |frames: u64| memory.frame(unit + frames.min(left) as usize * Geometry::<T>::FRAME);
-        let due = self.next_room.saturating_sub(reading.known);
-        self.stop = behind(due.div_ceil(Geometry::<T>::PER_FRAME as u64) + 1);
-        let written = shared.told().saturating_sub(reading.known);
-        self.written = behind(written / Geometry::<T>::PER_FRAME as u64);
+        let (unit, end) = (memory.unit(frame), memory.unit(self.end));
+        let left = (end - unit) / Geometry::<T>::FRAME;
+        memory.frame(unit + frames.min(left as u64) as usize * Geometry::<T>::FRAME)
     }
 
     /// Goes on in the next segment.
@@ -293,7 +299,7 @@ impl<T> Incoming<T> {
         reading.frame = if next == self.ring { self.ring_frame } else { self.start };
         self.ring = if *is_ring { std::ptr::null_mut() } else { self.ring };
         reading.rest = Geometry::<T>::PER_FRAME;
-        self.look_ahead(shared, reading);
+        self.stop = self.next_stop(reading);
     }
 
     /// Tells the sender how much room there is. Whatever waits for it is woken by the caller.

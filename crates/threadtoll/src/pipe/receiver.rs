@@ -17,6 +17,7 @@ pub use batch::Batch;
 pub use iter::{IntoIter, Iter, TryIter};
 
 use super::incoming::{Found, Incoming, Reading};
+use super::memory::Geometry;
 use super::sender::Sender;
 use super::shared::{ALIVE, MUST_FENCE, RECEIVER, SENDER_GONE, SENDER_SLEEPS, Shared};
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
@@ -157,7 +158,7 @@ impl<T, W: Wait> Receiver<T, W> {
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     #[inline]
     pub fn recv_batch(&mut self) -> Result<Batch<'_, T, W>, RecvError> {
-        match self.find(|| Until::Deadline(None)) {
+        match self.find_in_place(Until::Deadline(None)) {
             None => self.batch(),
             Some(_) => Err(RecvError),
         }
@@ -170,7 +171,7 @@ impl<T, W: Wait> Receiver<T, W> {
     /// If there is none; if the sender is gone and everything was received.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn try_recv_batch(&mut self) -> Result<Batch<'_, T, W>, TryRecvError> {
-        match self.find(|| Until::Now) {
+        match self.find_in_place(Until::Now) {
             None => Ok(self.batch()?),
             Some(Nothing::Yet) => Err(TryRecvError::Empty),
             Some(Nothing::Ever) => Err(TryRecvError::Disconnected),
@@ -282,6 +283,20 @@ impl<T, W: Wait> Receiver<T, W> {
         nothing
     }
 
+    /// As [`Receiver::find`], but for batches, which come as long records: without copies, for the
+    /// reason given for the sender's slices.
+    #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
+    fn find_in_place(&mut self, until: Until) -> Option<Nothing> {
+        if self.reading.left() > 0 {
+            return None;
+        }
+        let (shared, reading) = (&**self.shared, &mut self.reading);
+        shared.incoming.with_mut(|own| {
+            // SAFETY: we are the receiver, and nobody does so from within this call.
+            find::<T, W>(shared, unsafe { &mut *own }, reading, until)
+        })
+    }
+
     /// Moves a message out that is there.
     #[inline(always)]
     fn take(&mut self) -> Result<T, RecvError> {
@@ -352,7 +367,13 @@ fn find<T, W: Wait>(
         tell(shared, own, taken);
     }
     match own.look(shared, reading) {
-        Some(Found::Message) => return None,
+        Some(Found::Message) => {
+            // It was there: the sender may be far ahead. A long record needs no steps.
+            if reading.left() <= Geometry::<T>::PER_FRAME {
+                own.look_ahead(shared, reading);
+            }
+            return None;
+        }
         Some(Found::Closed) => return Some(Nothing::Ever),
         None => tell(shared, own, taken),
     }

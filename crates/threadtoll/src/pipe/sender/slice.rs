@@ -20,8 +20,7 @@ impl<T: Copy, W: Wait> Sender<T, W> {
             if self.find_room(|| Until::Deadline(None)).is_some() {
                 return Err(SendError(self.delivered(messages.len() - rest.len())));
             }
-            let (writing, count) = put(&**self.shared, self.writing, rest);
-            self.writing = writing;
+            let count = put(&**self.shared, &mut self.writing, rest);
             rest = &rest[count..];
             if !self.is_undisturbed() {
                 let lost = attend_to_many(&**self.shared, self.writing.sent());
@@ -49,8 +48,7 @@ impl<T: Copy, W: Wait> Sender<T, W> {
                 Some(NoRoom::Full) => return Ok(sent),
                 Some(NoRoom::Disconnected) => return Err(SendError(self.delivered(sent))),
             }
-            let (writing, count) = put(&**self.shared, self.writing, rest);
-            self.writing = writing;
+            let count = put(&**self.shared, &mut self.writing, rest);
             rest = &rest[count..];
             if !self.is_undisturbed() {
                 let lost = attend_to_many(&**self.shared, self.writing.sent());
@@ -72,19 +70,18 @@ impl<T: Copy, W: Wait> Sender<T, W> {
 }
 
 /// Copies as many messages as fit into one record, and publishes them. There must be room for at
-/// least one.
+/// least one. Returns their number.
+///
+/// In place: to copy what was just stored in smaller pieces, a CPU waits until all stores before
+/// are done, those of the messages too.
 #[inline(never)]
-fn put<T: Copy>(
-    shared: &Shared<T>,
-    mut writing: Writing<T>,
-    messages: &[T],
-) -> (Writing<T>, usize) {
-    let count = outgoing(shared, |own| {
-        if let Some((count, units)) = own.long_record(&writing, messages.len()) {
+fn put<T: Copy>(shared: &Shared<T>, writing: &mut Writing<T>, messages: &[T]) -> usize {
+    outgoing(shared, |own| {
+        if let Some((count, units)) = own.long_record(writing, messages.len()) {
             // SAFETY: so many messages fit into a record here, all of it free, and the slice is not
             // in the pipe.
             unsafe { writing.at().copy(messages.as_ptr(), count) };
-            own.publish_long_record(shared, &mut writing, count, units);
+            own.publish_long_record(shared, writing, count, units);
             return count;
         }
         let count = messages.len().min(writing.left());
@@ -92,6 +89,5 @@ fn put<T: Copy>(
         unsafe { writing.at().copy(messages.as_ptr(), count) };
         writing.go_to(writing.publish(count));
         count
-    });
-    (writing, count)
+    })
 }
