@@ -129,7 +129,7 @@ pub(crate) fn capacity(subject: &QueueSubject) -> usize {
 }
 
 /// Memory of a bounded queue's messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Slots {
     /// Messages that share a group of slots.
     pub messages: u64,
@@ -137,13 +137,20 @@ pub struct Slots {
     pub bytes: u64,
     /// True if the capacity is always a power of two.
     pub power_of_two: bool,
+    /// Groups allocated in addition to those that hold the capacity, by the number of those.
+    pub spare: fn(u64) -> u64,
 }
 
 impl Slots {
     /// Messages and nothing else.
-    pub const PLAIN: Slots = Slots { messages: 1, bytes: 8, power_of_two: false };
+    pub const PLAIN: Slots = Slots::groups(1, 8);
     /// Messages, each with a sequence number.
-    pub const NUMBERED: Slots = Slots { messages: 1, bytes: 16, power_of_two: false };
+    pub const NUMBERED: Slots = Slots::groups(1, 16);
+
+    /// Groups of so many messages and bytes.
+    pub const fn groups(messages: u64, bytes: u64) -> Self {
+        Slots { messages, bytes, power_of_two: false, spare: |_| 0 }
+    }
 
     /// These slots in a queue whose capacity is always a power of two.
     pub const fn power_of_two(self) -> Self {
@@ -157,17 +164,19 @@ impl Slots {
 
     /// The largest capacity that fits into this memory.
     pub fn capacity_within(&self, bytes: u64) -> u64 {
-        self.capacity(bytes / self.bytes * self.messages)
+        let groups = bytes / self.bytes;
+        self.capacity(groups.saturating_sub((self.spare)(groups)) * self.messages)
     }
 
     /// The memory of a queue with this capacity.
     pub fn ring_bytes(&self, capacity: u64) -> u64 {
-        capacity.div_ceil(self.messages) * self.bytes
+        let groups = capacity.div_ceil(self.messages);
+        (groups + (self.spare)(groups)) * self.bytes
     }
 }
 
 /// Capacity of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Room {
     /// As many messages as there is memory for.
     Unlimited,
@@ -254,7 +263,7 @@ impl PartialEq for Queue {
 impl Queue {
     /// Returns `true` if its sender may have to wait.
     pub fn bounded(&self) -> bool {
-        self.room != Room::Unlimited
+        !matches!(self.room, Room::Unlimited)
     }
 
     /// The memory of its messages, where its capacity can be chosen.
@@ -379,12 +388,12 @@ mod tests {
 
     #[test]
     fn a_capacity_is_what_the_queue_takes() {
-        let lines = Slots { messages: 7, bytes: 64, power_of_two: false };
+        let lines = Slots { spare: |groups| groups / 64, ..Slots::groups(7, 64) };
         assert_eq!(
-            (lines.capacity_within(RING_BYTES), lines.ring_bytes(28_672)),
-            (28_672, RING_BYTES)
+            (lines.capacity_within(RING_BYTES), lines.ring_bytes(28_224)),
+            (28_224, RING_BYTES - 64)
         );
-        assert_eq!((lines.capacity(1000), lines.ring_bytes(1000)), (1000, 143 * 64));
+        assert_eq!((lines.capacity(1000), lines.ring_bytes(1000)), (1000, (143 + 2) * 64));
         assert_eq!(Slots::NUMBERED.capacity_within(RING_BYTES), 16_384);
         let powers = Slots::PLAIN.power_of_two();
         assert_eq!(

@@ -22,7 +22,7 @@
 //! one line, so a hand-off costs the transfer of one line. The ring starts with 4 KiB (or what the
 //! capacity needs) and grows while the receiver is behind, up to 256 KiB or the capacity; an
 //! unbounded pipe then goes on in chunks, and comes back to its ring. An unbounded pipe's ring and
-//! chunks have room for 16 messages at least, so one of `[u8; 65536]` takes 1 MiB from the start;
+//! chunks take memory for 16 messages at least, so one of `[u8; 65536]` takes 1 MiB from the start;
 //! where messages are that large, a bounded one has room for four more than its capacity.
 //!
 //! # What is promised
@@ -145,7 +145,7 @@ impl<W: Wait> Options<W> {
     }
 
     /// Bytes up to which an unbounded pipe's ring grows, and of each chunk by which the pipe grows
-    /// beyond that: room for 16 messages at least. The default is 256 KiB. A bounded pipe's ring
+    /// beyond that: memory for 16 messages at least. The default is 256 KiB. A bounded pipe's ring
     /// grows to what its capacity needs.
     pub fn segment(self, bytes: usize) -> Self {
         Options { segment: bytes, ..self }
@@ -159,7 +159,7 @@ impl<W: Wait> Options<W> {
 
     /// Allocates the ring at its largest size and writes to all of it, so that no message waits for
     /// the ring to grow or for its pages. Chunks beyond the ring are not reserved. Without this a
-    /// ring starts with 4 KiB, or with room for 16 messages if they are larger than that, or with
+    /// ring starts with 4 KiB, or with memory for 16 messages if they are larger than that, or with
     /// less if its capacity needs less.
     ///
     /// ```
@@ -228,5 +228,5 @@ fn memory_use<T>(shared: &Shared<T>) -> MemoryUse {
 }
 
 fn capacity<T>(shared: &Shared<T>) -> Option<usize> {
-    (shared.measures.chunk_units == 0).then_some(shared.measures.capacity as usize)
+    shared.measures.is_bounded().then_some(shared.measures.capacity as usize)
 }

@@ -118,6 +118,8 @@ impl Race<'_> {
                     "{}, {} received before: {round} rounds, {accepted} accepted, {stranded} stranded",
                     self.name, self.received
                 );
+                // Leads change by one a round until both happen.
+                assert!(round < 10_000 || (1..round).contains(&accepted), "there was no race");
                 stranded
             });
             asking.join().expect("it does not panic")

@@ -16,7 +16,7 @@ pub(crate) const BOUNDED: Queue = bounded(
     "tokio-mpsc-bounded",
     env!("VERSION_TOKIO"),
     // Blocks of 32 messages with four words about them.
-    Slots { messages: 32, bytes: 288, power_of_two: false },
+    Slots::groups(32, 288),
     &[
         Way::many_senders::<Bounded<TIGHT>>(Wait::Poll),
         Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff),

@@ -41,7 +41,8 @@ fn a_bounded_peer_holds_what_its_slots_say() {
         let usual = slots.capacity_within(RING_BYTES);
         assert!((RING_BYTES / 2..=RING_BYTES).contains(&slots.ring_bytes(usual)), "{queue:?}");
         for way in queue.ways {
-            check::stream(way, 1, 1, slots.capacity(100), MESSAGES)
+            check::holds(way, slots.capacity(64))
+                .and_then(|()| check::stream(way, 1, 1, slots.capacity(100), MESSAGES))
                 .unwrap_or_else(|why| panic!("{queue:?}, {way:?}: {why}"));
         }
     }

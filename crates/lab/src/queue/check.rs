@@ -76,6 +76,37 @@ pub fn stream(
     }
 }
 
+/// Checks that a queue takes so many messages that nobody receives: one round of a stream.
+///
+/// # Errors
+///
+/// A sentence that says what is wrong.
+pub fn holds(way: &Way, capacity: u64) -> Result<(), String> {
+    let make = way.stream.ok_or("it does not stream")?;
+    let flow = Flow { senders: 1, batch: 1, capacity: capacity as usize };
+    let Streams { mut senders, receiver, round } = make(flow).map_err(|why| why.to_string())?;
+    assert_eq!(round, capacity, "a round fills the queue");
+    let shared = Shared::new(1);
+    // So that it stops after the first round.
+    shared.stop();
+    let mut sender = senders.remove(0);
+    let (done, is_done) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        sender.enter();
+        let sent = sender.send(0, &shared);
+        // The test may have given up.
+        let _ = done.send((sent, sender));
+    });
+    // If it takes longer, the sender waits for room that nobody makes.
+    let in_time = is_done.recv_timeout(std::time::Duration::from_secs(60));
+    drop(receiver);
+    match in_time {
+        Ok((sent, _)) if sent == capacity => Ok(()),
+        Ok((sent, _)) => Err(format!("{sent} messages were sent, not {capacity}")),
+        Err(_) => Err(format!("it does not take {capacity} messages")),
+    }
+}
+
 /// Addresses of the loops that are measured in a stream of one sender.
 ///
 /// # Errors

@@ -15,8 +15,12 @@ pub const BOUNDED: Queue = Queue {
     origin: Origin::Ours,
     version: threadtoll::VERSION,
     sentence: "threadtoll's pipe: one sender, one receiver, lines that carry messages and their count",
-    // A line carries seven messages and their count.
-    room: Room::Slots(Slots { messages: 7, bytes: 64, power_of_two: false }),
+    // A line carries seven messages and their count. Spare are the lines of the longest record and
+    // three more.
+    room: Room::Slots(Slots {
+        spare: |lines| (lines / 4).clamp(1, 64) + 3,
+        ..Slots::groups(7, 64)
+    }),
     ways: &[
         Way::one_sender::<Bounded<Spin>>(Wait::Spin).in_batches(),
         Way::one_sender::<Bounded<SpinYield>>(Wait::SpinYield).in_batches(),
@@ -104,5 +108,20 @@ impl<W: Waiting> Sink for From<W> {
         batch.truncate(limit);
         take(&batch);
         batch.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::{CAPACITY, RING_BYTES};
+
+    #[test]
+    fn a_ring_takes_as_many_bytes_as_its_slots_say() {
+        let slots = BOUNDED.slots().expect("it is bounded");
+        for capacity in [1, 7, 100, CAPACITY, slots.capacity_within(RING_BYTES)] {
+            let (sender, _receiver) = Options::new().reserve().bounded::<u64>(capacity as usize);
+            assert_eq!(sender.memory().ring_bytes as u64, slots.ring_bytes(capacity), "{capacity}");
+        }
     }
 }

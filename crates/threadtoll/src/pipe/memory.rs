@@ -115,7 +115,7 @@ impl<T> Geometry<T> {
     }
 
     pub(super) const fn units(count: usize) -> usize {
-        if count == 0 { 1 } else { count.div_ceil(Self::PER_FRAME) }
+        count.div_ceil(Self::PER_FRAME)
     }
 }
 

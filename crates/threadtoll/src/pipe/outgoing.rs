@@ -4,7 +4,7 @@
 //! a loop around `send` keeps it in registers. The rest is in [`Outgoing`].
 
 use super::memory::{Base, Frame, Geometry, JUMP, Memory, ONE, Place, RETIRED};
-use super::segment::{Ring, Segment};
+use super::segment::{NO_LIMIT, Ring, Segment};
 use super::shared::{ALIVE, MOST_BEHIND, ONE_LEASE, RECEIVER_GONE, SENDER, Shared, UNSENT};
 use crate::sync::{Instant, Ordering, mutate};
 use crate::wait::{Certainty, Until, Wait, Waited, wait};
@@ -13,8 +13,6 @@ use crate::wait::{Certainty, Until, Wait, Waited, wait};
 /// none, before it looks at `taken`: the receiver writes that with each message, and is slowed down
 /// by being looked at.
 const PATIENT_LOOKS: u64 = 64;
-/// More than any pipe holds.
-const NO_LIMIT: u64 = u64::MAX >> 3;
 
 /// Why there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,7 +227,7 @@ impl<T> Outgoing<T> {
             return Err(NoRoom::Disconnected);
         }
         self.reclaim(*writing);
-        let unbounded = shared.measures.chunk_units != 0;
+        let unbounded = !shared.measures.is_bounded();
         loop {
             if self.has_room(writing) {
                 if writing.rest() > 0 || self.open_behind(shared, writing, Geometry::<T>::FRAME) {

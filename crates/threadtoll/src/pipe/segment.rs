@@ -120,6 +120,9 @@ pub(super) struct Measures {
     pub(super) chunk_units: usize,
 }
 
+/// Capacity of an unbounded pipe: more than it could ever hold.
+pub(super) const NO_LIMIT: u64 = u64::MAX >> 3;
+
 impl Measures {
     /// For at most so many messages.
     pub(super) fn bounded<T>(capacity: usize) -> Self {
@@ -134,7 +137,7 @@ impl Measures {
 
     /// For any number, with so many bytes in the largest ring and in each chunk.
     pub(super) fn unbounded<T>(bytes: usize) -> Self {
-        let capacity = u64::MAX >> 3;
+        let capacity = NO_LIMIT;
         if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
             let ring = Ring::of_messages::<T>(2);
             return Measures { capacity, first: ring, largest: ring, chunk_units: 2 };
@@ -144,6 +147,10 @@ impl Measures {
         let largest = Ring::of_frames::<T>(frames);
         let chunk_units = frames * Geometry::<T>::FRAME;
         Measures { capacity, first: Self::first::<T>(largest), largest, chunk_units }
+    }
+
+    pub(super) fn is_bounded(&self) -> bool {
+        self.chunk_units == 0
     }
 
     /// These measures, but starting with the largest ring.

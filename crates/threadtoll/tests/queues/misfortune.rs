@@ -128,10 +128,10 @@ fn claims_that_are_hardly_filled() {
 }
 
 /// Messages that look like the headers of records to come, written all over a claim, are taken for
-/// none: not while the claim is open, nor once it is dropped or forgotten.
+/// none: not while the claim is open, nor once it is dropped.
 #[test]
 fn claims_that_are_let_be() {
-    for (forget, ahead) in [(false, 1), (true, 1), (false, 8), (true, 8)] {
+    for ahead in [1, 8] {
         for sent in 0..20 {
             let (mut sender, mut receiver) = pipe::bounded::<u64>(1024);
             (0..sent).for_each(|number| sender.send(number).expect("the receiver lives"));
@@ -140,12 +140,6 @@ fn claims_that_are_let_be() {
                 // A header counts messages from its third bit on. Every eighth place is where one
                 // may lie.
                 place.write((sent + ahead + index / 8) << 2);
-            }
-            assert_eq!(receiver.len() as u64, sent);
-            if forget {
-                std::mem::forget(claim);
-            } else {
-                drop(claim);
             }
             assert_eq!(receiver.len() as u64, sent);
             assert!(receiver.try_iter().eq(0..sent), "after {sent}");

@@ -15,22 +15,7 @@ impl<T: Copy, W: Wait> Sender<T, W> {
     /// If the receiver is gone, with the number of messages that it received or dropped before
     /// that.
     pub fn send_slice(&mut self, messages: &[T]) -> Result<(), SendError<usize>> {
-        let mut rest = messages;
-        while !rest.is_empty() {
-            if self.find_room(|| Until::Deadline(None)).is_some() {
-                return Err(SendError(self.delivered(messages.len() - rest.len())));
-            }
-            let count = put(&**self.shared, &mut self.writing, rest);
-            rest = &rest[count..];
-            if !self.is_undisturbed() {
-                let lost = attend_to_many(&**self.shared, self.writing.sent());
-                if lost > 0 {
-                    let sent = messages.len() - rest.len();
-                    return Err(SendError(sent.saturating_sub(lost as usize)));
-                }
-            }
-        }
-        Ok(())
+        self.send_slice_until(messages, Until::Deadline(None)).map(drop)
     }
 
     /// Sends copies of as many of them as there is room for. Returns their number.
@@ -40,24 +25,30 @@ impl<T: Copy, W: Wait> Sender<T, W> {
     /// If the receiver is gone, with the number of messages that it received or dropped before
     /// that.
     pub fn try_send_slice(&mut self, messages: &[T]) -> Result<usize, SendError<usize>> {
-        let mut rest = messages;
-        while !rest.is_empty() {
-            let sent = messages.len() - rest.len();
-            match self.find_room(|| Until::Now) {
+        self.send_slice_until(messages, Until::Now)
+    }
+
+    fn send_slice_until(
+        &mut self,
+        messages: &[T],
+        until: Until,
+    ) -> Result<usize, SendError<usize>> {
+        let mut sent = 0;
+        while sent < messages.len() {
+            match self.find_room(|| until) {
                 None => {}
                 Some(NoRoom::Full) => return Ok(sent),
                 Some(NoRoom::Disconnected) => return Err(SendError(self.delivered(sent))),
             }
-            let count = put(&**self.shared, &mut self.writing, rest);
-            rest = &rest[count..];
+            sent += put(&**self.shared, &mut self.writing, &messages[sent..]);
             if !self.is_undisturbed() {
                 let lost = attend_to_many(&**self.shared, self.writing.sent());
                 if lost > 0 {
-                    return Err(SendError((sent + count).saturating_sub(lost as usize)));
+                    return Err(SendError(sent.saturating_sub(lost as usize)));
                 }
             }
         }
-        Ok(messages.len())
+        Ok(sent)
     }
 
     /// Of the last `sent` messages, the number of those that the receiver, which is gone, received

@@ -28,7 +28,7 @@ pub(crate) fn process() -> u32 {
     if NOT_WIPED.load(Ordering::Relaxed) { std::process::id() } else { 0 }
 }
 
-/// All slabs, the newest first. None is ever given back to the kernel: 128 bytes for each queue end
+/// All slabs, the newest first. None is ever given back to the kernel: 128 bytes for each [`Kept`]
 /// that lived at the same time.
 static SLABS: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
 
