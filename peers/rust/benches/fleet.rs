@@ -23,7 +23,7 @@ use support::place::{Padded, two_cpus};
 use support::queues::Kind;
 use support::queues::blocking::{Crossbeam, Std};
 use support::queues::ours::wait::{Adaptive, Park};
-use support::queues::ours::{Funnel, Pipe};
+use support::queues::ours::{FencedPipe, Funnel, Pipe};
 use support::table::{Comparison, Metric, Tables};
 use support::time::{monotonic, process_cpu, sleep_until};
 
@@ -36,9 +36,10 @@ const TOLERANCE: f64 = 0.02;
 
 type Measure = fn(usize, Duration) -> Vec<f64>;
 
-const ROWS: [(&str, Measure); 5] = [
+const ROWS: [(&str, Measure); 6] = [
     ("pipe adaptive", block::<Pipe<Adaptive, 0>>),
     ("pipe park", block::<Pipe<Park, 0>>),
+    ("pipe adaptive, fence", block::<FencedPipe<Adaptive>>),
     ("funnel adaptive", block::<Funnel<Adaptive, 0>>),
     ("crossbeam unbounded", block::<Crossbeam<0>>),
     ("std mpsc", block::<Std>),
@@ -66,13 +67,13 @@ fn main() {
     });
     drop_slow_rounds(&mut blocks);
     // With park and with crossbeam.
-    let compared = |row| Comparison { row, against: vec![1, 3], metrics: vec![0] };
+    let compared = |row| Comparison { row, against: vec![1, 4], metrics: vec![0] };
     let name = |(pairs, gap): &(usize, u64)| format!("{pairs} pairs, a message per {gap} µs each");
     let tables = Tables {
         cells: &cells.iter().map(name).collect::<Vec<_>>(),
         rows: &names,
         metrics: &METRICS,
-        comparisons: &[0, 2].map(compared),
+        comparisons: &[0, 2, 3].map(compared),
         by_distance: false,
     };
     tables.print(blocks, seed);

@@ -79,10 +79,8 @@ const fn unbounded(
 
 /// An end that polls in a loop as tight as it gets.
 const TIGHT: u32 = 0;
-/// An end that polls with this number of pause hints after a failed attempt, while the other end
-/// fills or empties some lines undisturbed. Of 20, 50, 100 and 200, tried with rings of 256 KiB on
-/// a Zen 5, 100 served the fastest peer best where cores are near, and 200 most peers where they
-/// are far apart.
+/// An end that polls with this number of pause hints after a failed attempt, some microseconds,
+/// while the other end fills or empties many lines undisturbed.
 const BACKOFF: u32 = 100;
 /// An end that calls what blocks.
 const BLOCK: u32 = u32::MAX;

@@ -242,12 +242,8 @@ impl<Q, R> Shared<Q, R> {
         if state & LATE == 0 {
             return;
         }
-        if state & CALLEE_GONE == 0
-            && self.turn() == ASKED
-            && let Announced::ForNoLongerThan(nap) =
-                mutate!(barrier_in_call_leave, self.announce() => Announced::Surely)
-        {
-            sync::nap(nap);
+        if state & CALLEE_GONE == 0 && self.turn() == ASKED {
+            mutate!(barrier_in_call_leave, self.announce() => Announced::Surely).settle();
         }
         mutate!(caller_drops_answer, self.drop_answer() => ());
     }

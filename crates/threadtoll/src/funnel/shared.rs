@@ -304,11 +304,7 @@ impl<T> Shared<T> {
         // Release: who finds the bit finds `taken`.
         self.senders_bell.fetch_or(GONE, mutate!(say_gone, AcqRel));
         // The partner of the barrier in `put`.
-        let announced =
-            mutate!(barrier_in_funnel_leave, self.order_departure() => Announced::Surely);
-        if let Announced::ForNoLongerThan(nap) = announced {
-            sync::nap(nap);
-        }
+        mutate!(barrier_in_funnel_leave, self.order_departure() => Announced::Surely).settle();
     }
 
     fn order_departure(&self) -> Announced {

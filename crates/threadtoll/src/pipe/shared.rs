@@ -270,11 +270,7 @@ impl<T> Shared<T> {
         }
         if std::mem::needs_drop::<T>() && !self.is_idle(state, reading.taken()) {
             // The partner of the barrier in `send`; see the head of this file.
-            let announced = mutate!(barrier_in_leave, self.announce() => Announced::Surely);
-            if let Announced::ForNoLongerThan(nap) = announced {
-                // By then, what was stored before the sender looked is visible.
-                sync::nap(nap);
-            }
+            mutate!(barrier_in_leave, self.announce() => Announced::Surely).settle();
         }
         let mut unwound = Unwound::default();
         self.incoming.with_mut(|incoming| {

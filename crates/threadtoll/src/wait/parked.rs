@@ -13,7 +13,8 @@ use std::time::Duration;
 use super::strategy::{Looked, Patience};
 use super::{Meeting, Wait};
 use crate::sync::{
-    AtomicU32, AtomicUsize, Instant, Ordering, fence, futex_wait, futex_wake, heavy_barrier, mutate,
+    AtomicU32, AtomicUsize, Instant, Ordering, fence, futex_wait, futex_wake, heavy_barrier,
+    mutate, nap,
 };
 
 /// Longest nap where the kernel does not promise that the other side sees our bit.
@@ -55,6 +56,16 @@ pub(crate) enum Announced {
     Surely,
     /// Somebody may publish and not see it: no sleep longer than this.
     ForNoLongerThan(Duration),
+}
+
+impl Announced {
+    /// Waits until everything is visible here that was published by somebody who did not see the
+    /// announcement.
+    pub(crate) fn settle(self) {
+        if let Announced::ForNoLongerThan(limit) = self {
+            nap(limit);
+        }
+    }
 }
 
 /// Announces by the barrier that the other side leaves out. The partner of
