@@ -20,12 +20,11 @@
 //! receiver is behind.
 //!
 //! **Waiting.** An end that finds nothing to do spins for a while where most waits have been short,
-//! and sleeps where they have not. [`wait`] has the alternatives, as types. Before an end of a pipe
-//! or a call sleeps, and before a sender sleeps because its funnel is full, every CPU that runs a
-//! thread of the process is interrupted (`membarrier(2)`): that is why a send needs no fence. Where
-//! other threads must not be interrupted, take a wait that never sleeps, or `Options::fence`. Where
-//! many queues are mostly idle, take a [funnel] even for one sender: its receiver sleeps without
-//! interrupting anybody.
+//! and sleeps where they have not. [`wait`] has the alternatives, as types. An end that goes to
+//! sleep may interrupt every CPU that runs a thread of the process (`membarrier(2)`): that is why a
+//! send needs no fence. The receiver of a pipe does so only where many messages come between two
+//! sleeps, the receiver of a funnel never ([who does when](wait#what-a-sleep-costs-others)). Where
+//! other threads must not be interrupted, take a wait that never sleeps, or `Options::fence`.
 //!
 //! ```
 //! use std::thread;

@@ -13,21 +13,26 @@
 //! | [`Adaptive`] | for half a microsecond; if most of its last eight waits were short, for as long as sleeping costs | then (`futex(2)`) | a transfer while messages keep coming, a wake-up when they do not |
 //!
 //! `Adaptive` pays for its latency in CPU time: where messages come more often than a sleep costs,
-//! it spins all the time. Where many queues are mostly idle, take a [funnel](crate::funnel) even
-//! for one sender: its receiver sleeps without interrupting anybody. [Figures](crate#measured).
+//! it spins all the time. [Figures](crate#measured).
 //!
 //! # What a sleep costs others
 //!
 //! A send that wakes nobody executes no fence, no locked instruction and no system call for the
-//! sake of sleepers. **Each sleep of a [pipe](crate::pipe)'s or [call](crate::call)'s end pays for
-//! that, and so does every CPU that runs a thread of this process**: the end makes all of them
-//! execute a barrier (`membarrier(2)`), an interruption, whatever they are doing. Where that must
-//! not be, take `Options::fence`: nobody is interrupted then, but each message pays for a full
-//! fence. Behind it the thread waits until its store is visible, which takes about as long as a
-//! cache line's transfer if the other end is looking at that line.
+//! sake of sleepers. **An end that goes to sleep may pay for that, and so may every CPU that runs a
+//! thread of this process**: the end makes all of them execute a barrier (`membarrier(2)`), an
+//! interruption, whatever they are doing.
 //!
-//! A [funnel](crate::funnel)'s receiver needs neither; nor does a pipe's receiver that sleeps
-//! before the first message was sent. Where the kernel has no such call, queues fence.
+//! | who sleeps | interrupts |
+//! |---|---|
+//! | a [pipe](crate::pipe)'s receiver | once, as it begins to sleep often; then the sender fences for each message, until 64 come without a sleep. After that, once for each sleep |
+//! | a [funnel](crate::funnel)'s receiver | never |
+//! | a sender that waits for room in either, unless a pipe's receiver sleeps often | each time |
+//! | an end of a [call](crate::call) | each time |
+//! | anyone, with `Options::fence` | never: each message pays for a full fence |
+//!
+//! Behind a fence the thread waits until its store is visible, which takes about as long as a cache
+//! line's transfer if the other end is looking at that line. Where the kernel has no such call,
+//! queues fence.
 //!
 //! # What adapting costs
 //!

@@ -18,6 +18,8 @@
 
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
 
+#[path = "membarrier/for_now.rs"]
+mod for_now;
 #[path = "membarrier/late_answer.rs"]
 mod late_answer;
 #[path = "membarrier/leaving.rs"]
@@ -44,6 +46,8 @@ const SENDER_SLEEPS: u8 = 2;
 const UNSENT: u8 = 4;
 /// No more was sent than the pipe holds.
 const ONE_LEASE: u8 = 8;
+/// Whoever publishes fences, as long as the receiver says so.
+const FENCE_FOR_NOW: u8 = 16;
 
 /// Who provides the barrier between a publication and the look that follows.
 #[derive(Clone, Copy, PartialEq)]
@@ -112,13 +116,15 @@ struct Writer {
     mutation: Mutation,
     /// A sleeper that finds one of these bits goes without the barrier.
     spared_by: u8,
+    /// What it does about `FENCE_FOR_NOW`, if the protocol has that.
+    for_now: Option<for_now::Role>,
     program: Vec<Instruction>,
     labels: Label,
 }
 
 impl Writer {
     fn new(barrier: Barrier, mutation: Mutation) -> Self {
-        Writer { barrier, mutation, spared_by: 0, program: Vec::new(), labels: 0 }
+        Writer { barrier, mutation, spared_by: 0, for_now: None, program: Vec::new(), labels: 0 }
     }
 
     fn write(&mut self, instructions: impl IntoIterator<Item = Instruction>) {
@@ -153,10 +159,9 @@ impl Writer {
                 IfAny(0, !0, attend),
                 Goto(out),
                 At(attend),
-                Load(0, STATE, Order::Acquire),
-                IfAny(0, bit, wake),
-                Goto(out),
             ]);
+            publication.extend(self.fence_for_now());
+            publication.extend([Load(0, STATE, Order::Acquire), IfAny(0, bit, wake), Goto(out)]);
         }
         if self.mutation == Mutation::LooksBeforePublishing {
             let look = publication.iter().position(|i| matches!(i, Load(..))).expect("it looks");
@@ -195,13 +200,16 @@ impl Writer {
             barrier.splice(0..0, look);
             barrier.push(At(spared));
         }
-        let set = Update(0, STATE, !0, bit, Order::AcqRel);
+        self.spare_barrier(&mut barrier);
+        let bits = bit | self.lasting();
+        let set = Update(0, STATE, !0, bits, Order::AcqRel);
         self.write([look, IfAtLeast(1, least, found), At(top)]);
         if self.mutation == Mutation::BarrierBeforeBit {
             barrier.push(set);
         } else {
             barrier.insert(0, set);
         }
+        self.look_too_early(&mut barrier);
         self.write(barrier);
         if self.mutation != Mutation::NoSecondLook {
             self.write([look, IfAtLeast(1, least, clear)]);
@@ -209,7 +217,7 @@ impl Writer {
         if self.mutation == Mutation::SleepsOnLaterWord {
             self.write([Load(0, STATE, Order::Acquire), FutexWait(STATE, 0, 0)]);
         } else {
-            self.write([FutexWait(STATE, 0, bit)]);
+            self.write([FutexWait(STATE, 0, bits)]);
         }
         self.write([Load(2, STATE, Order::Acquire), IfAny(2, bit, kept), Goto(again), At(kept)]);
         if self.mutation != Mutation::KeepsBit {

@@ -147,6 +147,7 @@ impl<Q, R> Shared<Q, R> {
         let sleeper = Sleeper {
             word: &self.state,
             bit,
+            lasting: 0,
             meeting: &self.meeting,
             side: SIDE,
             many: None,
@@ -170,7 +171,7 @@ impl<Q, R> Shared<Q, R> {
             }
             None
         };
-        wait::<W, _>(sleeper, deadline, || self.announce(), look)
+        wait::<W, _>(sleeper, deadline, |_| self.announce(), look)
     }
 
     /// Orders this end's last store before its next look, for the other end as well.

@@ -254,7 +254,7 @@ impl<T, W: Wait> Receiver<T, W> {
         let waited = wait::<W, _>(
             shared.sleeper(RECEIVER),
             deadline,
-            || {
+            |_| {
                 let mut reading = reading.borrow_mut();
                 let room =
                     mutate!(wake_for_unclaimed_room, shared.unclaimed_room(reading.head) => 0);

@@ -240,7 +240,7 @@ impl<T, W: Wait> Sender<T, W> {
                 let waited = wait::<W, _>(
                     shared.sleeper(SENDERS),
                     deadline,
-                    || shared.announce(),
+                    |_| shared.announce(),
                     |_| match draw() {
                         Err(NoTicket::Full) => None,
                         drawn => Some(drawn),

@@ -177,6 +177,7 @@ impl<T> Shared<T> {
             bit: if many { SENDERS_SLEEP } else { RECEIVER_SLEEPS },
             meeting: &self.meeting,
             side,
+            lasting: 0,
             many: many.then_some(&self.coming),
             glances: if many { crate::wait::GLANCES } else { 0 },
             process: self.process,

@@ -268,8 +268,8 @@ impl<T> Outgoing<T> {
     ) -> Result<(), NoRoom> {
         let mut looks = 0u64;
         let patient = shared.measures.capacity.min(PATIENT_LOOKS);
-        let announce = || shared.announce();
-        let waited = wait::<W, _>(shared.sleeper(SENDER), deadline, announce, |certainty| {
+        let announce = |state| shared.announce(state);
+        let waited = wait::<W, _>(shared.sleeper(SENDER, 0), deadline, announce, |certainty| {
             looks = looks.saturating_add(1);
             self.refresh(shared, certainty == Certainty::Certain || looks > patient);
             let state = shared.state.load(Ordering::Acquire);

@@ -19,7 +19,9 @@ pub use iter::{IntoIter, Iter, TryIter};
 use super::incoming::{Found, Incoming, Reading};
 use super::memory::Geometry;
 use super::sender::Sender;
-use super::shared::{ALIVE, MUST_FENCE, RECEIVER, SENDER_GONE, SENDER_SLEEPS, Shared};
+use super::shared::{
+    ALIVE, FENCE_FOR_NOW, MUST_FENCE, RECEIVER, SENDER_GONE, SENDER_SLEEPS, Shared,
+};
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, AtomicU32, Instant, Ordering, light_barrier, mutate};
 use crate::wait::{Adaptive, Until, Wait, Waited, wait};
@@ -328,7 +330,11 @@ impl<T, W: Wait> Receiver<T, W> {
             return true;
         }
         cold_path();
-        state & (ALIVE | SENDER_SLEEPS | MUST_FENCE) == ALIVE || attend(&**self.shared)
+        if state & FENCE_FOR_NOW != 0 {
+            self.shared.spare_fences(taken);
+        }
+        let calm = ALIVE | SENDER_SLEEPS | MUST_FENCE | FENCE_FOR_NOW;
+        state & calm == ALIVE || attend(&**self.shared)
     }
 }
 
@@ -384,9 +390,10 @@ fn find<T, W: Wait>(
         }
         Until::Now => return Some(Nothing::Yet),
     };
-    let announce = || shared.announce_receiver(taken);
+    let announce = |state| shared.announce_receiver(state, taken);
     let look = |_| own.look(shared, reading);
-    match wait::<W, _>(shared.sleeper(RECEIVER), deadline, announce, look) {
+    let sleeper = shared.sleeper(RECEIVER, shared.fences_for(taken));
+    match wait::<W, _>(sleeper, deadline, announce, look) {
         Waited::Found(Found::Message) => None,
         Waited::Found(Found::Closed) | Waited::Forked => Some(Nothing::Ever),
         Waited::Late => Some(Nothing::Yet),

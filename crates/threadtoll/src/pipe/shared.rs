@@ -9,6 +9,7 @@
 //! | `DRAINED` | receiver | it has left, and looks at nothing any more |
 //! | `SENDER_GONE` | sender | it has left; everything that it sent is there |
 //! | `MUST_FENCE` | birth | whoever publishes must fence before it looks at this word |
+//! | `FENCE_FOR_NOW` | receiver; cleared by it | the same, while it sleeps for few messages at a time |
 //! | `UNSENT` | birth; cleared by the sender | nothing was ever sent |
 //! | `ONE_LEASE` | birth; cleared by the sender | no more was sent than the pipe holds |
 //!
@@ -20,6 +21,15 @@
 //! there is no barrier where messages have no destructor, where the sender has left, and where its
 //! next send begins with a read-modify-write of the state ([`Shared::is_idle`]). Where the kernel
 //! refuses the barrier, the receiver waits for a millisecond and looks again.
+//!
+//! **Sleeping often.** The barrier interrupts every CPU that runs a thread of the process, some
+//! microseconds each time. A receiver that has taken fewer than [`DENSE`] messages since it last
+//! slept sets `FENCE_FOR_NOW` as it goes to sleep, and executes the barrier once more: from then on
+//! the sender sees that bit, so it fences for each message, and the receiver sleeps without a
+//! barrier. When it has taken so many messages without sleep, it clears the bit. So of the messages
+//! between two sleeps no more than [`DENSE`] cost a fence, and no sleep that comes after fewer costs
+//! a barrier, but for the first. A sender that sleeps may rely on the bit as well, if it finds it as
+//! it sets its own: the receiver clears it by a read-modify-write, which then finds the sender's.
 //!
 //! A sender that finds `RECEIVER_GONE` after it has published sets `SENT_LATE`. If `DRAINED` was
 //! not set, the receiver looks again and drops the message. If it was, the receiver touches nothing
@@ -47,6 +57,13 @@ pub(super) const MUST_FENCE: u32 = 1 << 6;
 pub(super) const SENDER_GONE: u32 = 1 << 7;
 pub(super) const UNSENT: u32 = 1 << 8;
 pub(super) const ONE_LEASE: u32 = 1 << 9;
+pub(super) const FENCE_FOR_NOW: u32 = 1 << 10;
+/// Whoever publishes fences.
+const FENCES: u32 = MUST_FENCE | FENCE_FOR_NOW;
+
+/// Messages from one sleep to the next beyond which an interruption of the other CPUs costs less
+/// than a fence for each of them: some microseconds against some tens of nanoseconds.
+const DENSE: u64 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 2 } else { 64 };
 
 /// A pipe that holds more than this begins without `ONE_LEASE`: while the bit is set, each send
 /// looks twice. The bit is meant for the pipe that carries one answer.
@@ -84,6 +101,8 @@ pub(super) struct Shared<T> {
     /// As `taken`, but stored rarely, so that a sender that waits for room does not slow the
     /// receiver down.
     pub(super) room: Alone<AtomicU64>,
+    /// Messages that the receiver had taken when it last went to sleep. Its own.
+    slept_at: Alone<AtomicU64>,
     /// For a receiver that asks for the length.
     open: Alone<Open>,
     /// The sender's, and after it has left that of whoever drops the pipe.
@@ -138,6 +157,7 @@ impl<T> Shared<T> {
             state: Kept::new(AtomicU32::new(state)),
             taken: Alone(AtomicU64::new(0)),
             room: Alone(AtomicU64::new(0)),
+            slept_at: Alone(AtomicU64::new(0)),
             open: Alone(Open {
                 header: AtomicPtr::new(first.header_pointer()),
                 sent: AtomicU64::new(0),
@@ -153,11 +173,13 @@ impl<T> Shared<T> {
         (shared, Writing::new(first, 0), Reading::new(first))
     }
 
-    pub(super) fn sleeper(&self, side: usize) -> Sleeper<'_> {
+    /// `lasting` are bits that are set with the side's own.
+    pub(super) fn sleeper(&self, side: usize, lasting: u32) -> Sleeper<'_> {
         let bit = if side == SENDER { SENDER_SLEEPS } else { RECEIVER_SLEEPS };
         Sleeper {
             word: &self.state,
             bit,
+            lasting,
             meeting: &self.meeting,
             side,
             many: None,
@@ -178,9 +200,10 @@ impl<T> Shared<T> {
         mutate!(idle, state & (SENDER_GONE | UNSENT) != 0 || first_lease_used_up => true)
     }
 
-    /// Announces a sleep: see [`crate::wait::by_barrier`].
-    pub(super) fn announce(&self) -> Announced {
-        if self.state.load(Ordering::Relaxed) & MUST_FENCE != 0 {
+    /// Announces a sleep, or a departure, after a bit was set where the state was this: see
+    /// [`crate::wait::by_barrier`].
+    pub(super) fn announce(&self, state: u32) -> Announced {
+        if state & FENCES != 0 {
             // The partner of the fence in `state_after_publishing`.
             mutate!(fence_of_sleeper, fence(Ordering::SeqCst) => ());
             return Announced::Surely;
@@ -188,20 +211,43 @@ impl<T> Shared<T> {
         by_barrier()
     }
 
-    /// As [`Shared::announce`], but for the receiver, which may be spared the barrier.
-    pub(super) fn announce_receiver(&self, taken: u64) -> Announced {
-        // Acquire: what the sender did before it left is seen.
-        if self.is_idle(self.state.load(Ordering::Acquire), taken) {
+    /// As [`Shared::announce`], but for a receiver that goes to sleep, which may be spared the
+    /// barrier.
+    pub(super) fn announce_receiver(&self, state: u32, taken: u64) -> Announced {
+        self.slept_at.store(taken, Ordering::Relaxed);
+        if self.is_idle(state, taken) {
             return Announced::Surely;
         }
-        self.announce()
+        self.announce(state)
+    }
+
+    /// The bit that the receiver sets with its own before it sleeps, where the sender is to fence
+    /// from now on.
+    pub(super) fn fences_for(&self, taken: u64) -> u32 {
+        let must_fence = self.state.load(Ordering::Relaxed) & MUST_FENCE != 0;
+        if must_fence || self.is_dense(taken) { 0 } else { FENCE_FOR_NOW }
+    }
+
+    /// Whether many messages were taken since the receiver last slept.
+    fn is_dense(&self, taken: u64) -> bool {
+        taken - self.slept_at.load(Ordering::Relaxed) >= DENSE
+    }
+
+    /// After the receiver has taken a message and found `FENCE_FOR_NOW`: the sender fences no more
+    /// where that has become too expensive.
+    pub(super) fn spare_fences(&self, taken: u64) {
+        if self.is_dense(taken) {
+            // AcqRel: if this finds the bit of a sender that sleeps, whoever looks next finds it;
+            // otherwise that sender finds this bit cleared, and executes the barrier.
+            self.state.fetch_and(!FENCE_FOR_NOW, Ordering::AcqRel);
+        }
     }
 
     /// The state, looked at after something was published: with a full fence before it where nobody
     /// else provides one.
     #[cold]
     pub(super) fn state_after_publishing(&self) -> u32 {
-        if self.state.load(Ordering::Relaxed) & MUST_FENCE != 0 {
+        if self.state.load(Ordering::Relaxed) & FENCES != 0 {
             // The partner of the one in `heavy_barrier`, or in `announce`.
             mutate!(fence_without_membarrier, fence(Ordering::SeqCst) => ());
         }
@@ -270,7 +316,7 @@ impl<T> Shared<T> {
         }
         if std::mem::needs_drop::<T>() && !self.is_idle(state, reading.taken()) {
             // The partner of the barrier in `send`; see the head of this file.
-            mutate!(barrier_in_leave, self.announce() => Announced::Surely).settle();
+            mutate!(barrier_in_leave, self.announce(state) => Announced::Surely).settle();
         }
         let mut unwound = Unwound::default();
         self.incoming.with_mut(|incoming| {

@@ -83,6 +83,8 @@ pub(crate) struct Sleeper<'a> {
     pub(crate) word: &'a AtomicU32,
     /// This side's bit.
     pub(crate) bit: u32,
+    /// Bits that are set with it, and stay if everyone who publishes is sure to see them.
+    pub(crate) lasting: u32,
     pub(crate) meeting: &'a Meeting,
     /// 0 or 1.
     pub(crate) side: usize,
@@ -97,10 +99,10 @@ pub(crate) struct Sleeper<'a> {
 }
 
 impl Sleeper<'_> {
-    /// Takes the bit back.
-    fn awake(&self) {
+    /// Takes these bits back.
+    fn awake(&self, bits: u32) {
         if self.many.is_none() {
-            self.word.fetch_and(!self.bit, Ordering::Relaxed);
+            self.word.fetch_and(!bits, Ordering::Relaxed);
         }
     }
 
@@ -117,12 +119,12 @@ impl Sleeper<'_> {
 }
 
 /// Waits as `W` does until `look` finds something. `announce` makes sure that everyone who
-/// publishes sees the sleeper's bit.
+/// publishes sees the sleeper's bits; it gets the word as it was before they were set.
 #[inline(always)]
 pub(crate) fn wait<W: Wait, R>(
     sleeper: Sleeper<'_>,
     deadline: Option<Instant>,
-    announce: impl FnMut() -> Announced,
+    announce: impl FnMut(u32) -> Announced,
     mut look: impl FnMut(Certainty) -> Option<R>,
 ) -> Waited<R> {
     let patience = Patience { deadline, sleeper, rounds: Cell::new(0) };
@@ -146,10 +148,10 @@ fn last_look<R>(sleeper: Sleeper<'_>, mut look: impl FnMut(Certainty) -> Option<
 fn sleep<R>(
     sleeper: Sleeper<'_>,
     deadline: Option<Instant>,
-    mut announce: impl FnMut() -> Announced,
+    mut announce: impl FnMut(u32) -> Announced,
     mut look: impl FnMut(Certainty) -> Option<R>,
 ) -> Waited<R> {
-    let Sleeper { word, bit, meeting, side, .. } = sleeper;
+    let Sleeper { word, bit, lasting, meeting, side, .. } = sleeper;
     meeting.arrive(side);
     loop {
         if sleeper.forked() {
@@ -164,13 +166,17 @@ fn sleep<R>(
             None => None,
         };
         // Acquire: if the other side clears the bit again, the look below sees what it published.
-        let said = word.fetch_or(bit, Ordering::AcqRel) | bit;
-        if let Announced::ForNoLongerThan(nap) = mutate!(announce, announce() => Announced::Surely)
+        let before = word.fetch_or(bit | lasting, Ordering::AcqRel);
+        let said = before | bit | lasting;
+        let mut undone = bit;
+        if let Announced::ForNoLongerThan(nap) =
+            mutate!(announce, announce(before) => Announced::Surely)
         {
             limit = Some(limit.map_or(nap, |limit| limit.min(nap)));
+            undone |= lasting;
         }
         if let Some(found) = mutate!(look_before_sleep, look(Certainty::Certain) => None) {
-            sleeper.awake();
+            sleeper.awake(undone);
             meeting.not_asleep(side);
             return Waited::Found(found);
         }
@@ -183,8 +189,8 @@ fn sleep<R>(
             fence(Ordering::SeqCst);
         }
         // Acquire: as above.
-        if word.load(Ordering::Acquire) & bit != 0 {
-            sleeper.awake();
+        if word.load(Ordering::Acquire) & undone != 0 {
+            sleeper.awake(undone);
         }
         meeting.awake(side, sleep);
         // Even if the deadline has passed: a wake-up that was meant for one of many must not be
