@@ -1,4 +1,5 @@
-//! Tells the program from which commit and with which compiler it was made, for the first line of its files.
+//! Tells the program from which commit and with which compiler it was made, for the first line of
+//! its files.
 
 use std::process::Command;
 

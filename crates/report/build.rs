@@ -1,6 +1,8 @@
-//! Packs the charting library for the pages: every page is one file that works offline, so the library travels in it.
+//! Packs the charting library for the pages: every page is one file that works offline, so the
+//! library travels in it.
 //!
-//! Done here and not when a page is written, so that the binary carries 1.9 MB and not 6.8 MB, and pages are made at once.
+//! Done here and not when a page is written, so that the binary carries 1.9 MB and not 6.8 MB, and
+//! pages are made at once.
 
 use std::error::Error;
 use std::io::Write;
@@ -30,8 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Of the scripts that the plotly crate hands out (plotly and a formula renderer that no chart of ours needs), the one
-/// that says that it is plotly.
+/// Of the scripts that the plotly crate hands out (plotly and a formula renderer that no chart of
+/// ours needs), the one that says that it is plotly.
 fn charting_script(sources: &str) -> Option<&str> {
     let scripts = sources.split("<script").skip(1).filter_map(|rest| {
         let (_, script) = rest.split_once('>')?;

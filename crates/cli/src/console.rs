@@ -1,4 +1,5 @@
-//! Printing. A reader that goes away (`| head`) is no error, and nothing else can be done about one that cannot be printed.
+//! Printing. A reader that goes away (`| head`) is no error, and nothing else can be done about one
+//! that cannot be printed.
 
 use std::io::{IsTerminal, Write};
 

@@ -13,7 +13,8 @@ use crate::workload;
 
 /// Nobody takes a lock more often, per second.
 const MOST_RATE: u64 = 100_000_000;
-/// Sleeps are no shorter than this, whatever was asked for: rarer than once a hundred microseconds is what they can do.
+/// Sleeps are no shorter than this, whatever was asked for: rarer than once a hundred microseconds
+/// is what they can do.
 const MOST_ASLEEP_PER_S: f64 = 10_000.0;
 
 /// What `contention` was asked for, checked.

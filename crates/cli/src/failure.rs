@@ -53,8 +53,8 @@ impl Failure {
         Failure { hint: self.hint.or_else(|| Some(hint())), ..self }
     }
 
-    /// Prints it and gives its exit code. What was typed or read may hold line feeds and escapes; an error is one line all
-    /// the same.
+    /// Prints it and gives its exit code. What was typed or read may hold line feeds and escapes;
+    /// an error is one line all the same.
     pub(crate) fn report(&self) -> ExitCode {
         console::err(&format!("error: {}", clean(&self.what)));
         if let Some(hint) = &self.hint {
@@ -80,7 +80,8 @@ impl From<Fault> for Failure {
     }
 }
 
-/// A file that could not be made is bad input; see [`Failure::run`] for one that could not be continued.
+/// A file that could not be made is bad input; see [`Failure::run`] for one that could not be
+/// continued.
 impl From<WriteFault> for Failure {
     fn from(fault: WriteFault) -> Self {
         let failure = Failure::usage(fault.to_string());

@@ -1,7 +1,7 @@
 //! `threadtoll`: what do this machine's threads pay to talk to each other?
 //!
-//! Arguments in, tables and files out. [`arguments`] declares the command line, [`request`] makes typed and checked values of
-//! it, and each command is a file under `command`.
+//! Arguments in, tables and files out. [`arguments`] declares the command line, [`request`] makes
+//! typed and checked values of it, and each command is a file under `command`.
 
 mod arguments;
 mod command;

@@ -56,7 +56,8 @@ pub(crate) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// A command all of whose options shape its plan, and that writes no file and no page of its own accord.
+    /// A command all of whose options shape its plan, and that writes no file and no page of its
+    /// own accord.
     pub(crate) fn new(
         name: &'static str,
         measure: &'a Measure,
@@ -159,7 +160,8 @@ pub(crate) fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
     measuring.measure(&asked, &mut results, &mut appender, page.as_deref())
 }
 
-/// Where the page goes, if one is made; that it can be written there is found out before anything is measured.
+/// Where the page goes, if one is made; that it can be written there is found out before anything
+/// is measured.
 fn page_path(asked: &Asked<'_>, results: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
     if !asked.makes_page {
         return Ok(None);
@@ -438,7 +440,8 @@ fn all(topology: &Topology) -> Vec<u32> {
     topology.places.iter().map(|place| place.cpu).collect()
 }
 
-/// Refuses CPUs that were named and are not to be had: before the machine is watched, which takes a while.
+/// Refuses CPUs that were named and are not to be had: before the machine is watched, which takes a
+/// while.
 fn check_cpus(common: &Common, topology: &Topology, allowed: &[u32]) -> Result<(), Failure> {
     let Some(cpu) = common.cpus.iter().flatten().find(|cpu| !allowed.contains(cpu)) else {
         return Ok(());

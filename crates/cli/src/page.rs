@@ -9,7 +9,8 @@ use threadtoll_report::html;
 
 use crate::failure::Failure;
 
-/// How our pages begin, and what stands near their beginning; only such a file may be replaced by a newer page.
+/// How our pages begin, and what stands near their beginning; only such a file may be replaced by a
+/// newer page.
 const BEGINNING: &[u8] = b"<!doctype html>";
 const TITLE: &[u8] = b"<title>What a hand-off costs";
 const NEAR: u64 = 4096;

@@ -17,7 +17,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A bar if standard error is a terminal and nobody asked for quiet. `on_record` gets every record as it is complete.
+    /// A bar if standard error is a terminal and nobody asked for quiet. `on_record` gets every
+    /// record as it is complete.
     pub(crate) fn new(quiet: bool, on_record: Box<dyn FnMut(&Record)>) -> Self {
         let target = if quiet || !std::io::stderr().is_terminal() {
             ProgressDrawTarget::hidden()

@@ -17,7 +17,8 @@ use crate::failure::Failure;
 use crate::nearest::nearest;
 use crate::queues::queues;
 
-/// Options by their long names. `given` are those of the command line, which a resumed file must not contradict.
+/// Options by their long names. `given` are those of the command line, which a resumed file must
+/// not contradict.
 pub(crate) type Options = BTreeMap<String, Value>;
 
 /// What everything that measures was asked for, checked. What was not given is null.

@@ -1,4 +1,5 @@
-//! How times are spread: by name, or as a file says that was written by hand or by a measuring command.
+//! How times are spread: by name, or as a file says that was written by hand or by a measuring
+//! command.
 
 use std::fs::File;
 use std::io::Read;

@@ -5,8 +5,9 @@
 //!        ◀──echo────                stretched: stamp, (K round trips, stamp) × N/K
 //! ```
 //!
-//! Both loops run in turns on the same two threads; every message is verified. Prints each pair and the median ratio with
-//! its 95% interval. `cargo bench -p threadtoll-lab --bench stretch_cost [-- PAIRS]`
+//! Both loops run in turns on the same two threads; every message is verified. Prints each pair and
+//! the median ratio with its 95% interval. `cargo bench -p threadtoll-lab --bench stretch_cost [--
+//! PAIRS]`
 
 use std::process::ExitCode;
 use std::time::Duration;

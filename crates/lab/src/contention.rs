@@ -1,8 +1,10 @@
-//! What locks are put through: experiments in which threads queue for one, each a file here and a line in [`SCENARIOS`].
+//! What locks are put through: experiments in which threads queue for one, each a file here and a
+//! line in [`SCENARIOS`].
 //!
-//! In every one of them threads do some work while they hold the lock and some while they do not; what differs is how much of each, on
-//! how many threads. What is measured is the work that all of them do, against that of one thread alone without the lock, whose
-//! blocks are interleaved with theirs.
+//! In every one of them threads do some work while they hold the lock and some while they do not;
+//! what differs is how much of each, on how many threads. What is measured is the work that all of
+//! them do, against that of one thread alone without the lock, whose blocks are interleaved with
+//! theirs.
 
 mod account;
 pub(crate) mod contender;
@@ -148,8 +150,8 @@ const CYCLES: u64 = 50;
 /// Fewer rounds than this give no interval worth the name.
 const FEWEST_ROUNDS: u64 = 5;
 
-/// Blocks that hold enough cycles each, and as many of them as the time allows: at least 21 where they are short, and 5 where a
-/// single one takes long.
+/// Blocks that hold enough cycles each, and as many of them as the time allows: at least 21 where
+/// they are short, and 5 where a single one takes long.
 ///
 /// Where stamps are lost in a cycle, one block serves for the rate and for the waits.
 fn budget(wanted: &Wanted, load: &Load) -> Budget {

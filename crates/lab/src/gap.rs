@@ -1,7 +1,7 @@
 //! Time that vanished from a spinning end: what a spinning observer on its CPU sees.
 
-/// A stretch that took this much longer than the median one had a gap in it. Shorter ones cannot be told from an exchange
-/// that the caches delayed.
+/// A stretch that took this much longer than the median one had a gap in it. Shorter ones cannot be
+/// told from an exchange that the caches delayed.
 const GAP_PS: u64 = 10_000_000;
 
 /// The time in picoseconds by which stretches exceeded the median, of those that did so by a gap.

@@ -1,9 +1,10 @@
 //! Locks, one a file and one line in the registry each.
 //!
-//! A lock is a `RawLock`: it runs a section of code that excludes all others. What threads do with it is the business of the
-//! scenarios in [`contention`](crate::contention), whose loops are compiled anew for each lock, so that around the section there is
-//! nothing but the lock itself. The rows `counter-*` hold no lock for the section: they say what counting costs when the
-//! section is nothing but a count.
+//! A lock is a `RawLock`: it runs a section of code that excludes all others. What threads do with
+//! it is the business of the scenarios in [`contention`](crate::contention), whose loops are
+//! compiled anew for each lock, so that around the section there is nothing but the lock itself.
+//! The rows `counter-*` hold no lock for the section: they say what counting costs when the section
+//! is nothing but a count.
 
 mod counter;
 mod mcs;
@@ -41,8 +42,8 @@ pub(crate) trait RawLock: Send + Sync + Sized + 'static {
     /// Runs the section while no other thread runs one.
     fn hold<R>(&self, seat: &mut Self::Seat, section: impl FnOnce() -> R) -> R;
 
-    /// Runs the section while no other thread runs one that it [holds](Self::hold); where the lock knows readers, others may run
-    /// theirs.
+    /// Runs the section while no other thread runs one that it [holds](Self::hold); where the lock
+    /// knows readers, others may run theirs.
     fn share<R>(&self, seat: &mut Self::Seat, section: impl FnOnce() -> R) -> R {
         self.hold(seat, section)
     }
@@ -75,7 +76,8 @@ impl Handing {
     }
 }
 
-/// Makes what each of so many threads takes so many of the same lock by: stripes first, then threads.
+/// Makes what each of so many threads takes so many of the same lock by: stripes first, then
+/// threads.
 type Make = fn(u32, usize) -> Result<Vec<Box<dyn Contender>>, Unavailable>;
 
 /// A lock: what the registry knows of it.
@@ -252,7 +254,8 @@ mod tests {
 
     /// A number that only the lock keeps whole.
     struct Fragile(UnsafeCell<u64>);
-    // SAFETY: the tests reach it only in sections that a lock is to keep apart; that is what they are about.
+    // SAFETY: the tests reach it only in sections that a lock is to keep apart; that is what they
+    // are about.
     unsafe impl Sync for Fragile {}
 
     impl Fragile {
@@ -261,7 +264,8 @@ mod tests {
         }
     }
 
-    /// As many threads as named: more than there are CPUs would only spin where waiting threads never sleep.
+    /// As many threads as named: more than there are CPUs would only spin where waiting threads
+    /// never sleep.
     fn excludes<L: RawLock>(threads: u64) {
         const TIMES: u64 = 5_000;
         let Ok(locks) = shared::<L>(1) else {

@@ -1,8 +1,9 @@
 //! The ways in which one thread can make another go on, under one protocol.
 //!
-//! A mechanism is one file here and one line in [`ALL`]. It says how to make its two ends; what is done with them
-//! (how many messages, stamped how, on which CPUs) is the engine's business, and no mechanism knows of it. Every message
-//! carries a sequence number, and whatever else of it was asked for, that the receiver verifies.
+//! A mechanism is one file here and one line in [`ALL`]. It says how to make its two ends; what is
+//! done with them (how many messages, stamped how, on which CPUs) is the engine's business, and no
+//! mechanism knows of it. Every message carries a sequence number, and whatever else of it was
+//! asked for, that the receiver verifies.
 
 mod async_wake;
 mod atomic;
@@ -104,7 +105,8 @@ impl PartialEq for Mechanism {
 }
 
 impl Mechanism {
-    /// Makes the two ends, with every byte that they share allocated and touched by the calling thread.
+    /// Makes the two ends, with every byte that they share allocated and touched by the calling
+    /// thread.
     ///
     /// # Errors
     ///

@@ -1,6 +1,7 @@
 //! What is measured where, in which groups, and for how long.
 //!
-//! Everything here is arithmetic on the topology: a plan for another machine's tree is made as well as for this one.
+//! Everything here is arithmetic on the topology: a plan for another machine's tree is made as well
+//! as for this one.
 
 mod cells;
 mod fit;

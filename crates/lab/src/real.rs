@@ -1,4 +1,5 @@
-//! The real machine: threads that live as long as their group, run one block at a time, and sleep in between.
+//! The real machine: threads that live as long as their group, run one block at a time, and sleep
+//! in between.
 
 mod agreement;
 mod awake;
@@ -45,9 +46,11 @@ use worker::{Job, Make, Pair, Report, Watch};
 pub const MAX_SAMPLES: u64 = 200_000;
 /// A stretch is long enough that its two stamps are less than one part in this of it.
 const STAMP_SHARE: f64 = 100.0;
-/// Exchanges before the clock starts last about this long, so that both ends are awake and up to speed.
+/// Exchanges before the clock starts last about this long, so that both ends are awake and up to
+/// speed.
 const WARM_UP_NS: f64 = 500_000.0;
-/// The same for free placement, where the scheduler is to have had its say: longer than its time slice.
+/// The same for free placement, where the scheduler is to have had its say: longer than its time
+/// slice.
 const WARM_UP_FREE_NS: f64 = 5_000_000.0;
 /// The pilot lasts this long.
 const PILOT_NS: f64 = 1_000_000.0;
@@ -127,7 +130,8 @@ impl Rig for RealRig {
                     cell.pilot()?;
                     if let &[a, b] = cell.planned.cell.cpus.as_slice() {
                         let bound = bounds.get(&(a, b)).copied();
-                        // A median one-way time is half a round trip, near enough for this decision.
+                        // A median one-way time is half a round trip, near enough for this
+                        // decision.
                         cell.one_way_bound_ns =
                             bound.filter(|bound| *bound < fold::AGREEMENT * cell.mean_ns / 2.0);
                     }
@@ -226,7 +230,8 @@ fn per_stretch(stamp_ns: f64, round_trip_ns: f64) -> u64 {
     (STAMP_SHARE * stamp_ns / round_trip_ns).ceil().max(1.0) as u64
 }
 
-/// What is around the threads of a cell while they are measured: its load, and the machine's account.
+/// What is around the threads of a cell while they are measured: its load, and the machine's
+/// account.
 struct Around {
     system: SystemProbe,
     neighbours: Option<Neighbours>,
@@ -311,12 +316,13 @@ impl Cell {
         })
     }
 
-    /// Finds out roughly how long a round trip takes: first with a stamp for each, which a cheap mechanism would take for a
-    /// part of itself, then without.
+    /// Finds out roughly how long a round trip takes: first with a stamp for each, which a cheap
+    /// mechanism would take for a part of itself, then without.
     fn pilot(&mut self) -> Result<(), LabError> {
         let stamped = self.run(PILOT_NS, MAX_SAMPLES, 1, PILOT_NS / 2.0, Watch::Nothing)?;
         self.learn(&stamped, 1);
-        // The cheapest hand-offs cost a tenth of a stamp: stretches that are ten times too long do no harm here.
+        // The cheapest hand-offs cost a tenth of a stamp: stretches that are ten times too long do
+        // no harm here.
         let long = per_stretch(self.stamp_ns, self.mean_ns) * 10;
         let long = long.min((PILOT_NS / self.mean_ns).ceil() as u64);
         let stretches = self.run(0.0, MAX_SAMPLES, long, PILOT_NS, Watch::Nothing)?;
@@ -339,7 +345,8 @@ impl Cell {
         }
     }
 
-    /// Runs both ends once: warming up, and then stretches until there are as many as asked for or the time is over.
+    /// Runs both ends once: warming up, and then stretches until there are as many as asked for or
+    /// the time is over.
     fn run(
         &mut self,
         warm_up_ns: f64,
@@ -356,7 +363,8 @@ impl Cell {
             length: self.clock.ticks(length_ns),
             watch,
         };
-        // A block ends by the clock, or when it has its samples; one that lasts many times as long as it should is stuck.
+        // A block ends by the clock, or when it has its samples; one that lasts many times as long
+        // as it should is stuck.
         let round_trips = stretches.saturating_mul(per_stretch) as f64;
         let foreseen_ns = length_ns.min(round_trips * (self.mean_ns + self.stamp_ns) * 10.0);
         let patience = self.patience + Duration::from_nanos((foreseen_ns * 5.0) as u64);
@@ -371,8 +379,8 @@ impl Cell {
         let (stretches, per_stretch, length_ns, watch) = match kind {
             BlockKind::Stretch => {
                 let length_ns = budget.stretch_ns as f64;
-                // A block that is to be longer than its marks can hold gets longer stretches; twice as many fit as are
-                // foreseen, should the machine be faster than it was.
+                // A block that is to be longer than its marks can hold gets longer stretches; twice
+                // as many fit as are foreseen, should the machine be faster than it was.
                 let fits = length_ns / self.mean_ns;
                 let least = (2.0 * fits / MAX_SAMPLES as f64).ceil() as u64;
                 (

@@ -1,6 +1,7 @@
 //! The seam between measuring and what is measured on: the real machine, or a simulated one.
 //!
-//! Everything above (plan, order, folding, files, pages) is the same for both, so tests of it are exact.
+//! Everything above (plan, order, folding, files, pages) is the same for both, so tests of it are
+//! exact.
 
 use threadtoll_record::{BlockCost, BlockKind, ContentionBlock, Disturbance, Machine, PlannedCell};
 
@@ -104,7 +105,8 @@ pub trait Stage {
     /// The time, by the rig's clock.
     fn now(&mut self) -> Now;
 
-    /// What was calibrated for a cell when the group was opened, in none of its blocks; nothing where no model speaks of it.
+    /// What was calibrated for a cell when the group was opened, in none of its blocks; nothing
+    /// where no model speaks of it.
     fn calibrated(&mut self, cell: usize) -> Option<Calibration> {
         let _ = cell;
         None
@@ -131,7 +133,8 @@ pub struct Measured {
     pub lead_cpus: Vec<u32>,
     /// The CPU of the following end when each message arrived; empty where it was not asked for.
     pub follow_cpus: Vec<u32>,
-    /// One-way times in picoseconds, both directions, negative ones included; empty where they were not stamped.
+    /// One-way times in picoseconds, both directions, negative ones included; empty where they were
+    /// not stamped.
     pub one_way_ps: Vec<i64>,
     /// Two-sided bound on the disagreement of the clocks, where one-way times were stamped.
     pub clock_bound_ns: f64,

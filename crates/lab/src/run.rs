@@ -1,4 +1,5 @@
-//! Measures a plan: group by group, round by round, in random order, every block on disk as soon as it has ended.
+//! Measures a plan: group by group, round by round, in random order, every block on disk as soon as
+//! it has ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -47,8 +48,8 @@ pub trait Observer {
 ///
 /// # Errors
 ///
-/// If a group cannot be made, a message is wrong or does not come, the clock fails its second look, or the file cannot be
-/// written. All blocks that had ended are in `results` and in the file.
+/// If a group cannot be made, a message is wrong or does not come, the clock fails its second look,
+/// or the file cannot be written. All blocks that had ended are in `results` and in the file.
 pub fn run(
     rig: &mut dyn Rig,
     results: &mut Results,
@@ -155,7 +156,8 @@ fn measure_group(
     Ok(Outcome::Complete)
 }
 
-/// Writes what models say of the group's cells, each line as soon as it is said, before any of them is measured.
+/// Writes what models say of the group's cells, each line as soon as it is said, before any of them
+/// is measured.
 fn foretell_group(
     stage: &mut dyn Stage,
     results: &mut Results,
@@ -256,10 +258,12 @@ fn to_block(
     }
     let mut disturbance = measured.disturbance;
     let usual = &mut so_far.usual[usize::from(place.kind == BlockKind::Stamped)];
-    // Where more threads than CPUs take part, the scheduler's doing is part of what is measured, as where it places them.
+    // Where more threads than CPUs take part, the scheduler's doing is part of what is measured, as
+    // where it places them.
     let crowded = planned.cell.oversubscribed();
     let observed = Observed {
-        // What a lock's blocks are for is the rate, stamped or not: a single wait more or less does not move it.
+        // What a lock's blocks are for is the rate, stamped or not: a single wait more or less does
+        // not move it.
         kind: if contended.is_some() { BlockKind::Stretch } else { place.kind },
         placement: if crowded { Placement::Free } else { planned.cell.placement },
         spins: measured.spins && !crowded,
@@ -324,7 +328,8 @@ fn to_block(
     block
 }
 
-/// Makes a block one of a lock: its values are waits, which do not follow each other, or there are none.
+/// Makes a block one of a lock: its values are waits, which do not follow each other, or there are
+/// none.
 fn lock_block(
     mut block: Block,
     contended: Contended,
@@ -423,8 +428,9 @@ fn worst(
         .collect()
 }
 
-/// What most likely made a sample longer than the median by that much: what took at least half of the excess from its block.
-/// Nothing where no account of the block holds as much, and never what belongs to the mechanism at its placement.
+/// What most likely made a sample longer than the median by that much: what took at least half of
+/// the excess from its block. Nothing where no account of the block holds as much, and never what
+/// belongs to the mechanism at its placement.
 fn likely_cause(block: &Block, pinned: bool, excess_ps: u64) -> Option<Cause> {
     let enough_ns = excess_ps / 2000;
     let disturbance = &block.disturbance;

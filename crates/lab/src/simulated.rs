@@ -1,8 +1,8 @@
 //! A machine that does not exist: eight CPUs whose figures are drawn from a seed.
 //!
-//! It stands behind the same seam as the real one, so that plans, files, folding, tables and pages can be tested to the
-//! letter, and interrupted at every instant without waiting. Its figures resemble no machine's, and every line made
-//! with it says so.
+//! It stands behind the same seam as the real one, so that plans, files, folding, tables and pages
+//! can be tested to the letter, and interrupted at every instant without waiting. Its figures
+//! resemble no machine's, and every line made with it says so.
 
 mod locks;
 
@@ -46,7 +46,8 @@ impl SimulatedRig {
         SimulatedRig { queues, ..self }
     }
 
-    /// How its CPUs are arranged: two last-level caches with two cores of two hardware threads each.
+    /// How its CPUs are arranged: two last-level caches with two cores of two hardware threads
+    /// each.
     pub fn topology() -> Topology {
         let places = (0..8)
             .map(|cpu| CpuPlace {
@@ -141,8 +142,8 @@ impl Rig for SimulatedRig {
                 }
             };
             let streams = fold::is_stream(planned);
-            // Drawn from the cell, the loop and the seed alone: a resumed run, whose blocks come in another order, finds
-            // the same figures again.
+            // Drawn from the cell, the loop and the seed alone: a resumed run, whose blocks come in
+            // another order, finds the same figures again.
             let seed = fingerprint(&planned.cell) ^ self.seed;
             cells.push(SimulatedCell {
                 planned: planned.clone(),
@@ -263,7 +264,8 @@ impl SimulatedCell {
         let cell = &self.planned.cell;
         let stamped = kind == BlockKind::Stamped;
         let (rng, round) = &mut self.loops[usize::from(stamped)];
-        // A third of the way through each group the machine changes its mind for a round, as virtual ones do.
+        // A third of the way through each group the machine changes its mind for a round, as
+        // virtual ones do.
         let weather =
             if *round > 0 && *round == self.planned.budget.rounds / 3 { 1.5 } else { 1.0 };
         *round += 1;

@@ -1,8 +1,8 @@
 //! The control groups of this process, as far as they ration CPU time.
 //!
-//! A quota of any group on the way from this process's own up to the root holds it back, so all of them are asked
-//! (`Documentation/admin-guide/cgroup-v2.rst`, `scheduler/sched-bwc.rst` for version 1). In a container only the part
-//! of the way is visible that is mounted there.
+//! A quota of any group on the way from this process's own up to the root holds it back, so all of
+//! them are asked (`Documentation/admin-guide/cgroup-v2.rst`, `scheduler/sched-bwc.rst` for version
+//! 1). In a container only the part of the way is visible that is mounted there.
 
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
@@ -44,7 +44,8 @@ pub(crate) fn throttled(stat: &[u8]) -> Option<u64> {
 }
 
 fn quota(directory: &Path) -> Option<f64> {
-    // Version 2: "max 100000" or "50000 100000". Version 1: -1 or microseconds, the period in a file of its own.
+    // Version 2: "max 100000" or "50000 100000". Version 1: -1 or microseconds, the period in a
+    // file of its own.
     let (quota, period) = match text(directory.join("cpu.max")) {
         Some(max) => {
             max.split_once(' ').map(|(quota, period)| (quota.to_owned(), period.to_owned()))?
@@ -94,7 +95,8 @@ struct Mount<'a> {
 }
 
 impl<'a> Mount<'a> {
-    /// A line of mountinfo: `id parent dev root point options [tags] - type source super-options` (proc_pid_mountinfo(5)).
+    /// A line of mountinfo: `id parent dev root point options [tags] - type source super-options`
+    /// (proc_pid_mountinfo(5)).
     fn parse(line: &'a str) -> Option<Mount<'a>> {
         let (place, what) = line.split_once(" - ")?;
         let mut place = place.split(' ');
@@ -111,8 +113,9 @@ impl<'a> Mount<'a> {
 
     /// The directories of a group and of those above it, as far as this mount shows them.
     fn way_up(&self, group: &Path) -> Vec<PathBuf> {
-        // A path that climbs out of what is visible ("/../..") says only that the group is elsewhere; and a group that is
-        // not below the mount's root is seen, if at all, as the mount itself (containers without a group namespace).
+        // A path that climbs out of what is visible ("/../..") says only that the group is
+        // elsewhere; and a group that is not below the mount's root is seen, if at all, as the
+        // mount itself (containers without a group namespace).
         let climbs = group.components().any(|component| component == Component::ParentDir);
         let below =
             group.strip_prefix(&self.root).ok().filter(|_| !climbs).unwrap_or(Path::new(""));
@@ -212,7 +215,8 @@ mod tests {
 
     #[test]
     fn containers_show_only_their_own_part() {
-        // Without a group namespace: the path is the host's, the mount shows only the container's group.
+        // Without a group namespace: the path is the host's, the mount shows only the container's
+        // group.
         let mount = "29 23 0:26 /docker/abc @/cgroup rw - cgroup2 cgroup rw\n";
         let (_root, groups) = machine(
             "0::/docker/abc/inner\n",
@@ -220,7 +224,8 @@ mod tests {
             &[("cgroup/inner/cpu.max", "200000 100000\n")],
         );
         assert_eq!(groups.quota_cpus(), Some(2.0));
-        // A path that climbs out of the namespace, and one of another mount: what is seen is the mount itself.
+        // A path that climbs out of the namespace, and one of another mount: what is seen is the
+        // mount itself.
         for path in ["/../../elsewhere", "/elsewhere"] {
             let (_root, groups) =
                 machine(&format!("0::{path}\n"), mount, &[("cgroup/cpu.max", "300000 100000\n")]);

@@ -1,9 +1,10 @@
 //! Stamps: reading the clock while something else is being measured.
 //!
-//! A [`Clock`] exists only after [`Clock::gate`] has tried it (see `gate.rs` for how). A stamp is a number of ticks;
-//! only the difference of two stamps means something, and only on one machine and within one run. Whether stamps of
-//! two CPUs agree below a microsecond is *not* promised: the kernel's choice of the same counter as its own clock source
-//! says that they agree well enough for its purposes, and one-way times need the bound that their measurement takes.
+//! A [`Clock`] exists only after [`Clock::gate`] has tried it (see `gate.rs` for how). A stamp is a
+//! number of ticks; only the difference of two stamps means something, and only on one machine and
+//! within one run. Whether stamps of two CPUs agree below a microsecond is *not* promised: the
+//! kernel's choice of the same counter as its own clock source says that they agree well enough for
+//! its purposes, and one-way times need the bound that their measurement takes.
 
 use std::time::SystemTime;
 
@@ -69,10 +70,11 @@ fn source_name(source: ClockSource) -> &'static str {
     }
 }
 
-/// Disagreement with `CLOCK_MONOTONIC_RAW` over a run beyond which its figures are refused, in parts per million.
+/// Disagreement with `CLOCK_MONOTONIC_RAW` over a run beyond which its figures are refused, in
+/// parts per million.
 ///
-/// The calibration itself is good to a few parts per million; 500 is what NTP may slew a clock by at most, and far below
-/// the 1% that a figure may be off.
+/// The calibration itself is good to a few parts per million; 500 is what NTP may slew a clock by
+/// at most, and far below the 1% that a figure may be off.
 pub const DRIFT_LIMIT_PPM: f64 = 500.0;
 
 /// One moment, read from the counter and from `CLOCK_MONOTONIC_RAW`.
@@ -80,12 +82,14 @@ pub const DRIFT_LIMIT_PPM: f64 = 500.0;
 pub(crate) struct Moment {
     pub(crate) ticks: u64,
     pub(crate) raw_ns: u64,
-    /// Distance of the two counter readings that enclose the other one: the moment is known to half of it.
+    /// Distance of the two counter readings that enclose the other one: the moment is known to half
+    /// of it.
     pub(crate) width_ticks: u64,
 }
 
 impl Moment {
-    /// Takes the most tightly enclosed of 32 readings, so that an interruption costs nothing unless it lasts.
+    /// Takes the most tightly enclosed of 32 readings, so that an interruption costs nothing unless
+    /// it lasts.
     pub(crate) fn take(counter: Counter) -> Moment {
         let one = || {
             let before = counter.read();
@@ -133,7 +137,8 @@ impl Clock {
         Clock { counter, tick_ns, tick_ps_fixed, aux_names_cpu, origin }
     }
 
-    /// Now, in ticks. Everything before it has completed, and nothing after it has begun (`counter.rs` argues it).
+    /// Now, in ticks. Everything before it has completed, and nothing after it has begun
+    /// (`counter.rs` argues it).
     #[inline(always)]
     pub fn stamp(&self) -> u64 {
         self.counter.read()
@@ -141,8 +146,8 @@ impl Clock {
 
     /// Now, in ticks, and the CPU on which that was read; ordered like [`Clock::stamp`].
     ///
-    /// With the time-stamp counter both come from one instruction. Otherwise the thread may move between the two
-    /// readings, and the CPU is `u32::MAX` where the kernel does not say.
+    /// With the time-stamp counter both come from one instruction. Otherwise the thread may move
+    /// between the two readings, and the CPU is `u32::MAX` where the kernel does not say.
     #[inline(always)]
     pub fn stamp_cpu(&self) -> (u64, u32) {
         self.counter.read_with_cpu(self.aux_names_cpu)
@@ -154,14 +159,16 @@ impl Clock {
         ticks as f64 * self.tick_ns
     }
 
-    /// A difference of stamps in picoseconds, rounded down; `u64::MAX` (213 days) where it does not fit.
+    /// A difference of stamps in picoseconds, rounded down; `u64::MAX` (213 days) where it does not
+    /// fit.
     #[inline(always)]
     pub fn ps(&self, ticks: u64) -> u64 {
         u64::try_from((u128::from(ticks) * u128::from(self.tick_ps_fixed)) >> 32)
             .unwrap_or(u64::MAX)
     }
 
-    /// How many ticks are not shorter than `ns` nanoseconds: what a loop that is to last so long compares with.
+    /// How many ticks are not shorter than `ns` nanoseconds: what a loop that is to last so long
+    /// compares with.
     #[inline]
     pub fn ticks(&self, ns: f64) -> u64 {
         (ns / self.tick_ns).ceil() as u64
@@ -172,12 +179,13 @@ impl Clock {
         self.counter.source()
     }
 
-    /// Disagreement with `CLOCK_MONOTONIC_RAW` since the gate, in parts per million beyond what the readings are
-    /// uncertain by.
+    /// Disagreement with `CLOCK_MONOTONIC_RAW` since the gate, in parts per million beyond what the
+    /// readings are uncertain by.
     ///
     /// # Errors
     ///
-    /// [`ClockRefused::Drifted`] above [`DRIFT_LIMIT_PPM`]: the figures in between must not be believed.
+    /// [`ClockRefused::Drifted`] above [`DRIFT_LIMIT_PPM`]: the figures in between must not be
+    /// believed.
     pub fn recheck(&self, facts: &ClockFacts) -> Result<f64, ClockRefused> {
         let ppm = drift_ppm(self.origin, Moment::take(self.counter), facts.tick_ns);
         if ppm > DRIFT_LIMIT_PPM {
@@ -189,7 +197,8 @@ impl Clock {
 
 /// By how much two moments disagree about the time between them, in parts per million.
 fn drift_ppm(from: Moment, to: Moment, tick_ns: f64) -> f64 {
-    // A counter that was reset counts as one that went back by all it had: signed, so that it shows.
+    // A counter that was reset counts as one that went back by all it had: signed, so that it
+    // shows.
     let counted = (to.ticks as f64 - from.ticks as f64) * tick_ns;
     let passed = to.raw_ns as f64 - from.raw_ns as f64;
     let uncertain = (from.width_ticks + to.width_ticks) as f64 / 2.0 * tick_ns;

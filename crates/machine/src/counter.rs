@@ -1,22 +1,28 @@
-//! The counters that stamps are read from, and what keeps a reading in its place among other instructions.
+//! The counters that stamps are read from, and what keeps a reading in its place among other
+//! instructions.
 //!
-//! **x86.** `lfence; rdtsc; lfence`. `rdtsc` alone may execute before instructions that stand in front of it and after
-//! ones that stand behind it. The first `lfence` lets it begin only when everything before it has completed: a load
-//! that saw the partner's message is done. The second lets nothing behind it begin until the reading is done: the spin
-//! that waits for the answer does not start early. (Intel SDM 2B, `RDTSC`; AMD's `lfence` serialises dispatch since
-//! Linux sets that mode at boot on every CPU that has the choice.) A *store* before the stamp may still be in the store
-//! buffer; that is wanted, because its way to the other CPU is part of the hand-off. A store behind it cannot become
-//! visible before the reading, because stores leave the buffer only after they retired, in order. `rdtscp` waits for
-//! what stands before it by itself, so that it needs the second fence only.
+//! **x86.** `lfence; rdtsc; lfence`. `rdtsc` alone may execute before instructions that stand in
+//! front of it and after ones that stand behind it. The first `lfence` lets it begin only when
+//! everything before it has completed: a load that saw the partner's message is done. The second
+//! lets nothing behind it begin until the reading is done: the spin that waits for the answer does
+//! not start early. (Intel SDM 2B, `RDTSC`; AMD's `lfence` serialises dispatch since Linux sets
+//! that mode at boot on every CPU that has the choice.) A *store* before the stamp may still be in
+//! the store buffer; that is wanted, because its way to the other CPU is part of the hand-off. A
+//! store behind it cannot become visible before the reading, because stores leave the buffer only
+//! after they retired, in order. `rdtscp` waits for what stands before it by itself, so that it
+//! needs the second fence only.
 //!
-//! **aarch64.** `isb; mrs cntvct_el0; isb`. The counter may be read speculatively; after an `isb` it is not read before
-//! the branch that left a spin loop is resolved, hence not before the load that it depends on. The second `isb` keeps
-//! later instructions behind the reading (Arm ARM, "Ordering of reads of the counter").
+//! **aarch64.** `isb; mrs cntvct_el0; isb`. The counter may be read speculatively; after an `isb`
+//! it is not read before the branch that left a spin loop is resolved, hence not before the load
+//! that it depends on. The second `isb` keeps later instructions behind the reading (Arm ARM,
+//! "Ordering of reads of the counter").
 //!
-//! **elsewhere, and wherever the counter is not to be trusted.** `CLOCK_MONOTONIC_RAW` through the vDSO, which orders
-//! its own reading after what stands before it. Later loads may begin while it converts the reading: some nanoseconds.
+//! **elsewhere, and wherever the counter is not to be trusted.** `CLOCK_MONOTONIC_RAW` through the
+//! vDSO, which orders its own reading after what stands before it. Later loads may begin while it
+//! converts the reading: some nanoseconds.
 //!
-//! The assembly does not claim `nomem`: the compiler, too, keeps memory accesses on their side of a stamp.
+//! The assembly does not claim `nomem`: the compiler, too, keeps memory accesses on their side of a
+//! stamp.
 
 use threadtoll_record::ClockSource;
 
@@ -48,8 +54,8 @@ impl Counter {
         }
     }
 
-    /// Reads the counter and the CPU on which that was: in one instruction where `aux_names_cpu`, which only the gate
-    /// may say and only of the time-stamp counter.
+    /// Reads the counter and the CPU on which that was: in one instruction where `aux_names_cpu`,
+    /// which only the gate may say and only of the time-stamp counter.
     #[inline(always)]
     pub(crate) fn read_with_cpu(self, aux_names_cpu: bool) -> (u64, u32) {
         #[cfg(target_arch = "x86_64")]
@@ -77,8 +83,8 @@ impl Counter {
 #[inline(always)]
 fn tsc() -> u64 {
     let ticks: u64;
-    // SAFETY: the instructions exist on every x86-64 CPU, touch only the named registers, and the gate asked the kernel
-    // (`PR_GET_TSC`) that they do not trap.
+    // SAFETY: the instructions exist on every x86-64 CPU, touch only the named registers, and the
+    // gate asked the kernel (`PR_GET_TSC`) that they do not trap.
     unsafe {
         std::arch::asm!(
             "lfence", "rdtsc", "shl rdx, 32", "or rax, rdx", "lfence",
@@ -88,7 +94,8 @@ fn tsc() -> u64 {
     ticks
 }
 
-/// Linux keeps the CPU in the low 12 bits of `IA32_TSC_AUX` and its node above (`VDSO_CPUNODE_MASK`).
+/// Linux keeps the CPU in the low 12 bits of `IA32_TSC_AUX` and its node above
+/// (`VDSO_CPUNODE_MASK`).
 #[cfg(target_arch = "x86_64")]
 pub(crate) const AUX_CPU_MASK: u32 = 0xfff;
 
@@ -98,7 +105,8 @@ pub(crate) const AUX_CPU_MASK: u32 = 0xfff;
 pub(crate) fn tsc_with_cpu() -> (u64, u32) {
     let ticks: u64;
     let aux: u32;
-    // SAFETY: callers looked for `rdtscp` in CPUID, or hold a clock whose gate did; only the named registers change.
+    // SAFETY: callers looked for `rdtscp` in CPUID, or hold a clock whose gate did; only the named
+    // registers change.
     unsafe {
         std::arch::asm!(
             "rdtscp", "shl rdx, 32", "or rax, rdx", "lfence",
@@ -112,7 +120,8 @@ pub(crate) fn tsc_with_cpu() -> (u64, u32) {
 #[inline(always)]
 fn cntvct() -> u64 {
     let ticks: u64;
-    // SAFETY: Linux lets EL0 read the virtual count (directly or by emulation), and no other state changes.
+    // SAFETY: Linux lets EL0 read the virtual count (directly or by emulation), and no other state
+    // changes.
     unsafe {
         std::arch::asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) ticks, options(nostack, preserves_flags));
     }

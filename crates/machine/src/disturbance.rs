@@ -1,7 +1,8 @@
 //! What happened to the threads and CPUs of a block.
 //!
-//! The kernel keeps account of nearly everything that spoils a measurement; a probe reads those accounts before and
-//! after, and the difference belongs to the block. What an account does not say here is `None`, never 0.
+//! The kernel keeps account of nearly everything that spoils a measurement; a probe reads those
+//! accounts before and after, and the difference belongs to the block. What an account does not say
+//! here is `None`, never 0.
 //!
 //! | number | from | finest step |
 //! |---|---|---|
@@ -51,13 +52,15 @@ impl ThreadCounters {
 
     /// What happened since `earlier`, which must be of the same thread.
     ///
-    /// User and system time of the difference add up to its time on a CPU: the accounts of the two are only brought up to
-    /// date at ticks and switches, so a thread that spun for 15 ms would seem to have taken 13; their proportion is kept.
+    /// User and system time of the difference add up to its time on a CPU: the accounts of the two
+    /// are only brought up to date at ticks and switches, so a thread that spun for 15 ms would
+    /// seem to have taken 13; their proportion is kept.
     pub fn delta(&self, earlier: &ThreadCounters) -> ThreadCounters {
         let cpu_ns = self.cpu_ns.saturating_sub(earlier.cpu_ns);
         let user = self.user_ns.saturating_sub(earlier.user_ns) as f64;
         let system = self.system_ns.saturating_sub(earlier.system_ns) as f64;
-        // Without a tick or a switch in between there is no proportion; whoever was not switched did not sleep.
+        // Without a tick or a switch in between there is no proportion; whoever was not switched
+        // did not sleep.
         let share = if user + system > 0.0 { system / (user + system) } else { 0.0 };
         let system_ns = (cpu_ns as f64 * share).round() as u64;
         ThreadCounters {
@@ -79,7 +82,8 @@ fn difference(later: Option<u64>, earlier: Option<u64>) -> Option<u64> {
     Some(later?.saturating_sub(earlier?))
 }
 
-/// Reads the accounts of the thread that made it. A sample costs some microseconds and allocates nothing.
+/// Reads the accounts of the thread that made it. A sample costs some microseconds and allocates
+/// nothing.
 ///
 /// ```
 /// use threadtoll_machine::ThreadProbe;
@@ -108,13 +112,14 @@ impl ThreadProbe {
             sched: open("sched"),
             not_send: PhantomData,
         };
-        // The first sample brings in the stack that samples need: no block shall be charged with those page faults.
+        // The first sample brings in the stack that samples need: no block shall be charged with
+        // those page faults.
         probe.sample();
         probe
     }
 
-    /// The accounts as they stand now. The time on the CPU is read last, so that reading the rest is not charged to what
-    /// follows.
+    /// The accounts as they stand now. The time on the CPU is read last, so that reading the rest
+    /// is not charged to what follows.
     pub fn sample(&self) -> ThreadCounters {
         let mut counters = self.files(resource_usage());
         counters.cpu_ns = cpu_time_ns();
@@ -150,15 +155,16 @@ impl Default for ThreadProbe {
 /// The time that this thread has been on a CPU, to the nanosecond and up to this moment.
 fn cpu_time_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one timespec to a valid address; a sandbox that forbids it leaves zeros.
+    // SAFETY: the kernel writes one timespec to a valid address; a sandbox that forbids it leaves
+    // zeros.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn resource_usage() -> ThreadCounters {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the kernel writes one rusage to an address that has room for it. It cannot fail with these arguments, and
-    // a sandbox that forbids it leaves zeros.
+    // SAFETY: the kernel writes one rusage to an address that has room for it. It cannot fail with
+    // these arguments, and a sandbox that forbids it leaves zeros.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
     // SAFETY: all-zero bytes are a valid rusage, and the kernel writes nothing else but valid ones.
     let usage = unsafe { usage.assume_init() };
@@ -215,8 +221,8 @@ impl SystemCounters {
     }
 }
 
-/// Reads the accounts of some CPUs. Not for the measured threads: on machines with hundreds of CPUs the kernel works for
-/// milliseconds on `/proc/stat`.
+/// Reads the accounts of some CPUs. Not for the measured threads: on machines with hundreds of CPUs
+/// the kernel works for milliseconds on `/proc/stat`.
 #[derive(Debug)]
 pub struct SystemProbe {
     cpus: Vec<u32>,
@@ -308,7 +314,8 @@ fn read_cpu_lines(stat: &File, buffer: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// Steal of the CPUs together, in ticks; `None` if any of them is not there or has no such column (Linux before 2.6.11).
+/// Steal of the CPUs together, in ticks; `None` if any of them is not there or has no such column
+/// (Linux before 2.6.11).
 fn steal_ticks(stat: &[u8], cpus: &[u32]) -> Option<u64> {
     let mut sum = 0u64;
     let mut found = 0;
@@ -324,7 +331,8 @@ fn steal_ticks(stat: &[u8], cpus: &[u32]) -> Option<u64> {
     (found == cpus.len()).then_some(sum)
 }
 
-/// Puts the differences of all ends and of the machine together into what a block's line says, without causes.
+/// Puts the differences of all ends and of the machine together into what a block's line says,
+/// without causes.
 pub fn account(
     ends: &[ThreadCounters],
     system: SystemCounters,

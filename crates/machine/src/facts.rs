@@ -37,7 +37,8 @@ fn model_in(cpuinfo: &str) -> Option<String> {
     (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join(" + "))
 }
 
-/// Names of the cores that people run servers, clouds and boards on (`lscpu-arm.c` of util-linux has them all).
+/// Names of the cores that people run servers, clouds and boards on (`lscpu-arm.c` of util-linux
+/// has them all).
 fn arm_core(implementer: &str, part: &str) -> String {
     let known = match (implementer, part) {
         ("0x41", "0xd03") => "Cortex-A53",
@@ -81,7 +82,8 @@ pub(crate) fn hypervisor(sys: &Path, proc: &Path) -> Option<String> {
     dmi_hypervisor(&file("class/dmi/id/sys_vendor"), &file("class/dmi/id/product_name"))
 }
 
-/// The twelve characters by which hypervisors answer CPUID (`asm/cpuid.h`, and the documentation of each).
+/// The twelve characters by which hypervisors answer CPUID (`asm/cpuid.h`, and the documentation of
+/// each).
 fn hypervisor_named(signature: &[u8; 12]) -> String {
     let known = match signature {
         b"KVMKVMKVM\0\0\0" | b"Linux KVM Hv" => "kvm",
@@ -125,7 +127,8 @@ fn cpuid_signature() -> Option<[u8; 12]> {
 
 /// What the firmware's names betray where the CPU says nothing.
 fn dmi_hypervisor(vendor: &str, product: &str) -> Option<String> {
-    // Clouds that also rent whole machines: those say so in the product's name, or have another one.
+    // Clouds that also rent whole machines: those say so in the product's name, or have another
+    // one.
     if product.contains("metal") {
         return None;
     }
@@ -176,7 +179,8 @@ pub(crate) fn timer_slack_ns() -> Option<u64> {
     rustix::thread::current_timer_slack().ok()
 }
 
-/// Whether expedited private membarrier works. Registers this process for it, which has no other effect.
+/// Whether expedited private membarrier works. Registers this process for it, which has no other
+/// effect.
 pub(crate) fn membarrier() -> bool {
     let wanted = MembarrierQuery::PRIVATE_EXPEDITED | MembarrierQuery::REGISTER_PRIVATE_EXPEDITED;
     rustix::thread::membarrier_query().contains(wanted)

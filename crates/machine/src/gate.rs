@@ -1,22 +1,24 @@
 //! The clock gate: which counter stamps, and is it good enough?
 //!
-//! The CPU's own counter is read faster and more finely than any system call, but not every one may be believed: it can
-//! change its rate with the frequency, stop in idle states, differ between sockets, or be emulated by a hypervisor.
-//! It is taken only if all of these hold, and `CLOCK_MONOTONIC_RAW` otherwise:
+//! The CPU's own counter is read faster and more finely than any system call, but not every one may
+//! be believed: it can change its rate with the frequency, stop in idle states, differ between
+//! sockets, or be emulated by a hypervisor. It is taken only if all of these hold, and
+//! `CLOCK_MONOTONIC_RAW` otherwise:
 //!
 //! 1. reading it does not trap (`PR_GET_TSC`);
-//! 2. CPUID calls it invariant; under a hypervisor that hides that bit, the kernel's own verdict (`constant_tsc` and
-//!    `nonstop_tsc` in `/proc/cpuinfo`) serves as well;
-//! 3. the kernel keeps its own time by it (`current_clocksource`), so that the kernel's watchdog and its comparison
-//!    between CPUs stand behind it;
-//! 4. over four windows of 10 ms its rate, against `CLOCK_MONOTONIC_RAW`, agrees within 100 ppm. The thread sleeps in
-//!    between, so that a counter that stops in idle states is found out. The frequency that CPUID names is never used:
-//!    under a hypervisor it may be another machine's.
+//! 2. CPUID calls it invariant; under a hypervisor that hides that bit, the kernel's own verdict
+//!    (`constant_tsc` and `nonstop_tsc` in `/proc/cpuinfo`) serves as well;
+//! 3. the kernel keeps its own time by it (`current_clocksource`), so that the kernel's watchdog
+//!    and its comparison between CPUs stand behind it;
+//! 4. over four windows of 10 ms its rate, against `CLOCK_MONOTONIC_RAW`, agrees within 100 ppm.
+//!    The thread sleeps in between, so that a counter that stops in idle states is found out. The
+//!    frequency that CPUID names is never used: under a hypervisor it may be another machine's.
 //!
-//! Then the chosen clock is looked at. Its *step* is the distance at which two durations can be told apart: on many
-//! machines 10 ns although a tick is 0.4. It is found from thousands of durations of varying length as the median,
-//! weighted by length, of the distances between neighbouring values; a mere minimum would find the rounding of a
-//! converted clock, and the greatest common divisor would be spoiled by it. Its *read cost* is the median over batches.
+//! Then the chosen clock is looked at. Its *step* is the distance at which two durations can be
+//! told apart: on many machines 10 ns although a tick is 0.4. It is found from thousands of
+//! durations of varying length as the median, weighted by length, of the distances between
+//! neighbouring values; a mere minimum would find the rounding of a converted clock, and the
+//! greatest common divisor would be spoiled by it. Its *read cost* is the median over batches.
 
 use std::fs;
 use std::hint::black_box;
@@ -43,11 +45,13 @@ const DURATIONS: usize = 20_000;
 const COLLECTING_NS: u64 = 20_000_000;
 
 impl Clock {
-    /// Chooses the clock of this machine and finds out how good it is. Takes about 50 ms, most of it asleep.
+    /// Chooses the clock of this machine and finds out how good it is. Takes about 50 ms, most of
+    /// it asleep.
     ///
     /// # Errors
     ///
-    /// [`ClockRefused`] where even the best clock stands still, goes back, or moves in steps above a microsecond.
+    /// [`ClockRefused`] where even the best clock stands still, goes back, or moves in steps above
+    /// a microsecond.
     pub fn gate() -> Result<(Clock, ClockFacts), ClockRefused> {
         let first = raw_ns();
         if first == 0 {
@@ -121,7 +125,8 @@ fn look_at(
         return Err(ClockRefused::Coarse { clock: source, step_ns });
     }
     let clock = Clock::new(counter, tick_ns, aux_names_cpu(counter), origin);
-    // No figure here is known to more than a thousandth, save the length of a tick, which times are computed with.
+    // No figure here is known to more than a thousandth, save the length of a tick, which times are
+    // computed with.
     let rounded = |value: f64| (value * 1e3).round() / 1e3;
     let facts = ClockFacts {
         source,
@@ -165,7 +170,8 @@ fn durations(counter: Counter) -> Result<Vec<u64>, u64> {
 
 /// The distance between neighbouring durations in the middle of which a duration most likely falls.
 ///
-/// The longest quarter is left out: between interruptions there is emptiness that says nothing about the clock.
+/// The longest quarter is left out: between interruptions there is emptiness that says nothing
+/// about the clock.
 fn typical_step(durations: &mut [u64]) -> Option<u64> {
     durations.sort_unstable();
     let usual = &durations[..durations.len() - durations.len() / 4];
@@ -209,7 +215,8 @@ fn trusted_counter(sys: &Path) -> Option<Counter> {
     (!reading_traps() && is_invariant() && kernel_uses(sys, "tsc")).then_some(Counter::Tsc)
 }
 
-/// The CPU's own counter, if points 1 and 3 of the module head hold; the architecture promises point 2.
+/// The CPU's own counter, if points 1 and 3 of the module head hold; the architecture promises
+/// point 2.
 #[cfg(target_arch = "aarch64")]
 fn trusted_counter(sys: &Path) -> Option<Counter> {
     (!reading_traps() && kernel_uses(sys, "arch_sys_counter")).then_some(Counter::Cntvct)
@@ -230,7 +237,8 @@ fn kernel_uses(sys: &Path, clocksource: &str) -> bool {
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))]
 fn reading_traps() -> bool {
     let mut mode: libc::c_int = 0;
-    // SAFETY: PR_GET_TSC writes one int to the address given, which is live. Kernels that do not know it fail.
+    // SAFETY: PR_GET_TSC writes one int to the address given, which is live. Kernels that do not
+    // know it fail.
     let result = unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut mode) };
     result == 0 && mode == libc::PR_TSC_SIGSEGV
 }
@@ -253,7 +261,8 @@ fn kernel_calls_invariant() -> bool {
         .all(|wanted| flags.split_whitespace().any(|flag| flag == *wanted))
 }
 
-/// Whether `rdtscp` exists and its extra register really names the CPU, as some hypervisors and emulators neglect.
+/// Whether `rdtscp` exists and its extra register really names the CPU, as some hypervisors and
+/// emulators neglect.
 ///
 /// Asked on the highest CPU: on CPU 0 a register that nobody ever set would look right.
 #[cfg(target_arch = "x86_64")]
@@ -294,7 +303,8 @@ mod tests {
     fn the_step_is_found_on_every_grid() {
         assert_eq!(typical_step(&mut on_grid(1.0)), Some(1));
         assert_eq!(typical_step(&mut on_grid(26.0)), Some(26));
-        // A grid that conversion to whole units rounds: 26.04 gives distances of 26 and, seldom, 27.
+        // A grid that conversion to whole units rounds: 26.04 gives distances of 26 and, seldom,
+        // 27.
         assert_eq!(typical_step(&mut on_grid(26.04)), Some(26));
         // Interruptions are far apart and say nothing.
         let mut interrupted = on_grid(10.0);

@@ -1,9 +1,9 @@
 //! How fit is this machine to be measured?
 //!
-//! A pure function of what was found. Each finding caps the grade, and the worst cap is the grade; findings that only
-//! explain figures, and spoil none, warn without a cap. The limits stand in [`THRESHOLDS`], as `threadtoll check --help`
-//! prints them, and why each is where it is stands beside its constant. A clock that cannot be trusted at all is not
-//! graded: the gate refuses it.
+//! A pure function of what was found. Each finding caps the grade, and the worst cap is the grade;
+//! findings that only explain figures, and spoil none, warn without a cap. The limits stand in
+//! [`THRESHOLDS`], as `threadtoll check --help` prints them, and why each is where it is stands
+//! beside its constant. A clock that cannot be trusted at all is not graded: the gate refuses it.
 
 use threadtoll_record::{ClockFacts, CpuNoise, Grade, Warning};
 
@@ -48,17 +48,18 @@ impl Ladder {
     }
 }
 
-/// Hand-offs begin at some 20 ns. A step of 2 ns shows their tail in tenths; 20 ns is coarser than the fastest of them;
-/// at 200 ns only what sleeps can be stamped.
+/// Hand-offs begin at some 20 ns. A step of 2 ns shows their tail in tenths; 20 ns is coarser than
+/// the fastest of them; at 200 ns only what sleeps can be stamped.
 const STEP_NS: Ladder = Ladder(2.0, 20.0, 200.0);
-/// A stamp in the loop lengthens the round trip by its cost: up to 50 ns for the counter itself, 150 for a slow vDSO, 500
-/// for a system call.
+/// A stamp in the loop lengthens the round trip by its cost: up to 50 ns for the counter itself,
+/// 150 for a slow vDSO, 500 for a system call.
 const READ_NS: Ladder = Ladder(50.0, 150.0, 500.0);
-/// The scheduler's tick takes a tenth of a percent on bare metal (3 us, 250 times a second), and a percent or two on a
-/// virtual machine, where each of its timer accesses leaves the guest. Beyond ten, every block is disturbed.
+/// The scheduler's tick takes a tenth of a percent on bare metal (3 us, 250 times a second), and a
+/// percent or two on a virtual machine, where each of its timer accesses leaves the guest. Beyond
+/// ten, every block is disturbed.
 const LOST_SHARE: Ladder = Ladder(0.002, 0.02, 0.1);
-/// Interrupts and their soft part stay below 100 us; a hypervisor that runs something else comes back within a slice of 3
-/// ms; 30 ms and more is a machine that is mostly elsewhere.
+/// Interrupts and their soft part stay below 100 us; a hypervisor that runs something else comes
+/// back within a slice of 3 ms; 30 ms and more is a machine that is mostly elsewhere.
 const LONGEST_NS: Ladder = Ladder(1e5, 3e6, 3e7);
 /// Like lost time, and less forgivable: what was stolen once comes in bursts.
 const STEAL_SHARE: Ladder = Ladder(0.0, 0.005, 0.05);
@@ -66,7 +67,8 @@ const STEAL_SHARE: Ladder = Ladder(0.0, 0.005, 0.05);
 const QUEUED_SHARE: Ladder = Ladder(0.001, 0.01, 0.1);
 /// Linux's default. More was chosen by someone, and lengthens every sleep that has a timeout.
 const USUAL_TIMER_SLACK_NS: u64 = 50_000;
-/// Programs that want to run, for each CPU, above which the machine counts as busy where nothing finer is known.
+/// Programs that want to run, for each CPU, above which the machine counts as busy where nothing
+/// finer is known.
 const BUSY_LOAD: f64 = 0.5;
 
 /// What was found out about a machine.

@@ -31,12 +31,13 @@ pub struct InspectOptions {
 
 /// Looks at this machine: the gate chooses its clock, its CPUs are watched, and it is graded.
 ///
-/// Takes about 50 ms and the time for the noise; during that, all watched CPUs are busy. Registers the process for
-/// membarrier.
+/// Takes about 50 ms and the time for the noise; during that, all watched CPUs are busy. Registers
+/// the process for membarrier.
 ///
 /// # Errors
 ///
-/// [`ClockRefused`] where no clock can be trusted. Nothing else is an error: what cannot be found out is absent.
+/// [`ClockRefused`] where no clock can be trusted. Nothing else is an error: what cannot be found
+/// out is absent.
 pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused> {
     let (clock, clock_facts) = Clock::gate()?;
     let (sys, proc) = (Path::new("/sys"), Path::new("/proc"));

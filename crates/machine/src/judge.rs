@@ -1,38 +1,42 @@
 //! Is a block disturbed, and by what?
 //!
-//! A cause marks a block when it can have moved what the block is for: the mean of a stretch by about a percent, or any
-//! sample of a stamped tail. Marks never delete anything; clean and all blocks are both reported.
+//! A cause marks a block when it can have moved what the block is for: the mean of a stretch by
+//! about a percent, or any sample of a stamped tail. Marks never delete anything; clean and all
+//! blocks are both reported.
 //!
-//! Two things are *not* disturbances. Where both ends share a CPU, or the scheduler places them, its switches, queues and
-//! migrations are the mechanism at work. And every wake-up of a sleeping end takes it through a run queue even on an idle
-//! CPU, for as long as the CPU needs to leave its idle state; every spinning end meets the scheduler's tick, which takes a
-//! percent or two of a virtual machine. Both belong to what is measured, so that only what goes well beyond the [`Usual`]
-//! of the same cell counts. An intrusion that is short against all the wake-ups of a block stays unseen that way; its
-//! sample still stands in the tail.
+//! Two things are *not* disturbances. Where both ends share a CPU, or the scheduler places them,
+//! its switches, queues and migrations are the mechanism at work. And every wake-up of a sleeping
+//! end takes it through a run queue even on an idle CPU, for as long as the CPU needs to leave its
+//! idle state; every spinning end meets the scheduler's tick, which takes a percent or two of a
+//! virtual machine. Both belong to what is measured, so that only what goes well beyond the
+//! [`Usual`] of the same cell counts. An intrusion that is short against all the wake-ups of a
+//! block stays unseen that way; its sample still stands in the tail.
 
 use threadtoll_record::{BlockKind, Cause, CpuNoise, Disturbance, Placement};
 
-/// Queueing from this share of the time on marks a block: it moves a mean by as much as a figure may be off.
+/// Queueing from this share of the time on marks a block: it moves a mean by as much as a figure
+/// may be off.
 pub const QUEUED_SHARE: f64 = 0.01;
-/// Queueing from this share on makes involuntary switches mark a block of stretches. Half of [`QUEUED_SHARE`], because a
-/// switch also costs what the caches held.
+/// Queueing from this share on makes involuntary switches mark a block of stretches. Half of
+/// [`QUEUED_SHARE`], because a switch also costs what the caches held.
 pub const QUEUED_SHARE_WITH_SWITCHES: f64 = 0.005;
-/// More involuntary switches than this mark a block of stretches even if they were short: at some microseconds each for
-/// the way out and back, one a millisecond is a percent.
+/// More involuntary switches than this mark a block of stretches even if they were short: at some
+/// microseconds each for the way out and back, one a millisecond is a percent.
 pub const SWITCHES_PER_MS: f64 = 1.0;
-/// Queueing and gaps up to this multiple of the usual of their cell are the mechanism's and the machine's own: wake-ups
-/// vary by tens of percent from block to block with the depth of the idle state, ticks with what hangs on them.
+/// Queueing and gaps up to this multiple of the usual of their cell are the mechanism's and the
+/// machine's own: wake-ups vary by tens of percent from block to block with the depth of the idle
+/// state, ticks with what hangs on them.
 pub const USUAL_FACTOR: f64 = 1.5;
-/// What one wake-up may queue while nothing is known about its cell: leaving a deep idle state, or a virtual machine's
-/// halt, takes tens of microseconds.
+/// What one wake-up may queue while nothing is known about its cell: leaving a deep idle state, or
+/// a virtual machine's halt, takes tens of microseconds.
 pub const UNKNOWN_WAKE_NS: f64 = 50_000.0;
-/// Steal from this share of the time of the block's CPUs on marks it. `/proc/stat` counts in ticks of mostly 10 ms, so
-/// that in blocks below a second one tick is enough.
+/// Steal from this share of the time of the block's CPUs on marks it. `/proc/stat` counts in ticks
+/// of mostly 10 ms, so that in blocks below a second one tick is enough.
 pub const STEAL_SHARE: f64 = 0.005;
 /// Time from this share on that vanished under a spinning end, beyond the usual, marks a block.
 pub const GAP_SHARE: f64 = 0.01;
-/// Page faults that roaming threads are forgiven in one block: the kernel unmaps pages on purpose to see from which node
-/// they are used. Ends that stay where their memory was touched have none.
+/// Page faults that roaming threads are forgiven in one block: the kernel unmaps pages on purpose
+/// to see from which node they are used. Ends that stay where their memory was touched have none.
 pub const FREE_PAGE_FAULTS: u64 = 16;
 
 /// A block as the judge sees it.
@@ -44,7 +48,8 @@ pub struct Observed<'a> {
     pub placement: Placement,
     /// Whether an end spins, so that gaps could be seen.
     pub spins: bool,
-    /// Whether what is measured takes memory as it goes, as an unbounded queue does: then page faults are its own.
+    /// Whether what is measured takes memory as it goes, as an unbounded queue does: then page
+    /// faults are its own.
     pub grows: bool,
     /// Its length in nanoseconds.
     pub elapsed_ns: u64,
@@ -60,10 +65,12 @@ pub struct Observed<'a> {
     pub disturbance: &'a Disturbance,
 }
 
-/// What a cell's blocks lose even when nothing happens: a block is judged by what it lost beyond that.
+/// What a cell's blocks lose even when nothing happens: a block is judged by what it lost beyond
+/// that.
 ///
-/// One for each cell and loop: made before its first block, taught each block after it was judged. It is the median of the
-/// blocks before: their minimum would fall with every block, and mark ordinary blocks the more often the later they come.
+/// One for each cell and loop: made before its first block, taught each block after it was judged.
+/// It is the median of the blocks before: their minimum would fall with every block, and mark
+/// ordinary blocks the more often the later they come.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usual {
     /// Run-queue delay for each wake-up, in nanoseconds; nothing while no block showed it.
@@ -94,7 +101,8 @@ impl Recent {
 }
 
 impl Usual {
-    /// What is known before the first block: what threads that spun on these CPUs lost when the machine was inspected.
+    /// What is known before the first block: what threads that spun on these CPUs lost when the
+    /// machine was inspected.
     pub fn of(noise: &[CpuNoise], cpus: &[u32]) -> Usual {
         let lost =
             noise.iter().filter(|noise| cpus.contains(&noise.cpu)).map(|noise| noise.lost_share);
@@ -104,7 +112,8 @@ impl Usual {
     /// Learns from a block.
     pub fn learn(&mut self, block: &Observed<'_>) {
         let Disturbance { run_queue_ns, gap_ns, .. } = *block.disturbance;
-        // Few wake-ups say little about the usual one: a single one that waited would excuse all that follow.
+        // Few wake-ups say little about the usual one: a single one that waited would excuse all
+        // that follow.
         if let (Some(ns), true) = (run_queue_ns, block.voluntary_switches >= 100) {
             self.wake_ns =
                 Some(self.wakes.median_with(ns as f64 / block.voluntary_switches as f64));
@@ -166,7 +175,8 @@ impl Observed<'_> {
             BlockKind::Stamped => true,
             BlockKind::Stretch => {
                 self.involuntary_switches as f64 > SWITCHES_PER_MS * elapsed / 1e6
-                    // Where nobody says how long the end was away, it cannot be shown to have been short.
+                    // Where nobody says how long the end was away, it cannot be shown to have been
+                    // short.
                     || queued_ns.is_none_or(|ns| ns >= QUEUED_SHARE_WITH_SWITCHES * elapsed)
             }
         }
@@ -325,7 +335,8 @@ mod tests {
         );
     }
 
-    /// The last blocks of a long run are judged as the first ones: the usual does not creep to the extreme.
+    /// The last blocks of a long run are judged as the first ones: the usual does not creep to the
+    /// extreme.
     #[test]
     fn the_usual_stays_in_the_middle_however_many_blocks_there_were() {
         let mut usual = Usual::default();

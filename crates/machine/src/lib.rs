@@ -10,9 +10,9 @@
 //! | [`mod@inspect`], [`mod@grade`] | is this machine fit to be measured? |
 //! | [`lock`] | is anyone else measuring? |
 //!
-//! Everything is read from where Linux shows it to anyone: no root, no kernel module, no configuration. What the
-//! kernel hides (in a container, under seccomp, on one CPU) is absent from the answer and never guessed; only a clock
-//! that cannot be trusted is an error.
+//! Everything is read from where Linux shows it to anyone: no root, no kernel module, no
+//! configuration. What the kernel hides (in a container, under seccomp, on one CPU) is absent from
+//! the answer and never guessed; only a clock that cannot be trusted is an error.
 
 mod cgroup;
 pub mod clock;

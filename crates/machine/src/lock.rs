@@ -1,8 +1,9 @@
 //! One measurement at a time.
 //!
-//! Two measurements on one machine spoil each other without either noticing much. A lock on a file in the temporary
-//! directory keeps those of one user apart, across processes; it disappears with the process that holds it, however that
-//! ends. It is advice: nothing stops a program that does not ask, or another user.
+//! Two measurements on one machine spoil each other without either noticing much. A lock on a file
+//! in the temporary directory keeps those of one user apart, across processes; it disappears with
+//! the process that holds it, however that ends. It is advice: nothing stops a program that does
+//! not ask, or another user.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -33,8 +34,9 @@ fn open() -> io::Result<File> {
         .open(path)
 }
 
-/// Waits until no other measurement of this user holds the machine, but not for ever: a program that hangs with the lock in
-/// its hands must not hang everybody else. Threads of one process exclude each other, too.
+/// Waits until no other measurement of this user holds the machine, but not for ever: a program
+/// that hangs with the lock in its hands must not hang everybody else. Threads of one process
+/// exclude each other, too.
 ///
 /// # Errors
 ///

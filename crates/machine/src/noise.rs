@@ -1,9 +1,10 @@
 //! How still is a CPU while nothing is asked of it?
 //!
-//! A thread bound to the CPU does nothing but read the clock. Whatever keeps it from the next reading for longer than a
-//! microsecond shows as a gap: interrupts, other threads, the firmware, the hypervisor. (The method is that of jHiccup,
-//! sysjitter and the kernel's `osnoise` tracer, without the tracer's knowledge of who it was.) A CPU that is busy reading
-//! neither idles nor changes its frequency much: how long it takes to wake up is not looked at here.
+//! A thread bound to the CPU does nothing but read the clock. Whatever keeps it from the next
+//! reading for longer than a microsecond shows as a gap: interrupts, other threads, the firmware,
+//! the hypervisor. (The method is that of jHiccup, sysjitter and the kernel's `osnoise` tracer,
+//! without the tracer's knowledge of who it was.) A CPU that is busy reading neither idles nor
+//! changes its frequency much: how long it takes to wake up is not looked at here.
 
 use std::io;
 use std::thread;
@@ -17,11 +18,14 @@ use crate::place::{PlaceError, pin_to};
 
 /// Lower bounds of the classes into which gaps are counted, in nanoseconds.
 pub const CLASSES_NS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-/// A gap is this many times the shortest distance of two readings, where that is longer than the first class.
+/// A gap is this many times the shortest distance of two readings, where that is longer than the
+/// first class.
 const GAP_FACTOR: u64 = 8;
-/// CPUs that are watched at the same time: more threads that spin would be noise to each other through heat and power.
+/// CPUs that are watched at the same time: more threads that spin would be noise to each other
+/// through heat and power.
 pub const WATCHED_AT_ONCE: usize = 8;
-/// A CPU is watched at least this long; some scheduler ticks and a good chance of meeting what comes ten times a second.
+/// A CPU is watched at least this long; some scheduler ticks and a good chance of meeting what
+/// comes ten times a second.
 pub const SHORTEST_WATCH: Duration = Duration::from_millis(100);
 
 /// What a watch found out.
@@ -41,9 +45,11 @@ pub fn observe(cpu: u32, duration: Duration, clock: &Clock) -> Result<CpuNoise, 
     watch(&[cpu], duration, clock).map(|mut watched| watched.remove(0).noise)
 }
 
-/// Watches CPUs, several at once, for about `budget` in total. CPUs that cannot be watched are left out.
+/// Watches CPUs, several at once, for about `budget` in total. CPUs that cannot be watched are left
+/// out.
 ///
-/// Where the budget does not give every CPU its [`SHORTEST_WATCH`], a sample evenly spread over them is watched.
+/// Where the budget does not give every CPU its [`SHORTEST_WATCH`], a sample evenly spread over
+/// them is watched.
 pub fn observe_all(cpus: &[u32], budget: Duration, clock: &Clock) -> Vec<CpuNoise> {
     watch_all(cpus, budget, clock).into_iter().map(|watched| watched.noise).collect()
 }
@@ -54,7 +60,8 @@ pub(crate) fn watch_all(cpus: &[u32], budget: Duration, clock: &Clock) -> Vec<Wa
     rounds
         .flat_map(|round| {
             watch(round, duration, clock).unwrap_or_else(|_| {
-                // One that cannot be watched (taken offline meanwhile) must not cost the others of its round.
+                // One that cannot be watched (taken offline meanwhile) must not cost the others of
+                // its round.
                 round
                     .iter()
                     .filter_map(|&cpu| watch(&[cpu], duration, clock).ok())

@@ -55,7 +55,8 @@ fn read_affinity() -> io::Result<Vec<u32>> {
     let mut words = 1024 / WORD_BITS;
     loop {
         let mut mask = vec![0u64; words];
-        // SAFETY: the kernel writes at most the given number of bytes into `mask`, which has as many; 0 is this thread.
+        // SAFETY: the kernel writes at most the given number of bytes into `mask`, which has as
+        // many; 0 is this thread.
         let written = unsafe {
             libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&mask[..]), mask.as_mut_ptr())
         };
@@ -70,8 +71,8 @@ fn read_affinity() -> io::Result<Vec<u32>> {
     }
 }
 
-/// The kernel's masks are arrays of `unsigned long`; read by 64-bit words that is the same where it is little-endian or
-/// 64 bits wide, and Linux on anything else is not supported.
+/// The kernel's masks are arrays of `unsigned long`; read by 64-bit words that is the same where it
+/// is little-endian or 64 bits wide, and Linux on anything else is not supported.
 fn cpus_in(mask: &[u64]) -> Vec<u32> {
     let bits = (0..mask.len() * WORD_BITS)
         .filter(|bit| mask[bit / WORD_BITS] >> (bit % WORD_BITS) & 1 == 1);
@@ -84,8 +85,9 @@ fn cpus_in(mask: &[u64]) -> Vec<u32> {
 ///
 /// # Errors
 ///
-/// [`PlaceError`]; the thread may then run where it could before. The kernel silently drops CPUs that the control group
-/// keeps from the process; here that is an error, because a figure would else name CPUs that were never used.
+/// [`PlaceError`]; the thread may then run where it could before. The kernel silently drops CPUs
+/// that the control group keeps from the process; here that is an error, because a figure would
+/// else name CPUs that were never used.
 pub fn pin_to(cpus: &[u32]) -> Result<(), PlaceError> {
     let mut wanted = cpus.to_vec();
     wanted.sort_unstable();
@@ -108,7 +110,8 @@ pub fn pin_to(cpus: &[u32]) -> Result<(), PlaceError> {
     match read_affinity() {
         Ok(granted) if granted == wanted => Ok(()),
         Ok(granted) => {
-            // The thread is on its way out of a mistake: should even this fail, the first error still says it best.
+            // The thread is on its way out of a mistake: should even this fail, the first error
+            // still says it best.
             let _ = write_affinity(&before);
             Err(refused(&granted))
         }
@@ -123,14 +126,16 @@ fn write_affinity(cpus: &[u32]) -> io::Result<()> {
     for &cpu in cpus {
         mask[cpu as usize / WORD_BITS] |= 1 << (cpu as usize % WORD_BITS);
     }
-    // SAFETY: the kernel reads the given number of bytes from `mask`, which has as many; 0 is this thread.
+    // SAFETY: the kernel reads the given number of bytes from `mask`, which has as many; 0 is this
+    // thread.
     let result = unsafe {
         libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&mask[..]), mask.as_ptr())
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The CPU on which the calling thread runs at this moment; `u32::MAX` where the kernel does not say.
+/// The CPU on which the calling thread runs at this moment; `u32::MAX` where the kernel does not
+/// say.
 #[inline]
 pub fn current_cpu() -> u32 {
     // SAFETY: takes no arguments and touches no memory of ours. Its -1 becomes u32::MAX.
@@ -148,8 +153,8 @@ pub fn current_cpu() -> u32 {
 pub fn set_idle_priority() -> Result<(), PlaceError> {
     // The kernel's sched_param is one int; musl's is longer.
     let no_priority: libc::c_int = 0;
-    // By system call: musl's function of this name refuses to do anything, because POSIX means the whole process by it.
-    // SAFETY: the kernel reads one int from a live address; 0 is this thread.
+    // By system call: musl's function of this name refuses to do anything, because POSIX means the
+    // whole process by it. SAFETY: the kernel reads one int from a live address; 0 is this thread.
     let result = unsafe {
         libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const no_priority)
     };

@@ -8,9 +8,10 @@
 //! | its node | `node/nodeN/cpulist` |
 //! | its kind | `../cpu_core/cpus`, `../cpu_atom/cpus`, `../cpu_lowpower/cpus` (x86), `cpu/cpuN/cpu_capacity` (others) |
 //!
-//! The files are not trusted: lists may be garbage, contradict each other or name CPUs that do not exist. Cores and
-//! caches are named by their lowest CPU, and two CPUs are together where they bear the same name, so that whatever the
-//! files say, "same core" and "same cache" stay relations that hold in both directions and onwards.
+//! The files are not trusted: lists may be garbage, contradict each other or name CPUs that do not
+//! exist. Cores and caches are named by their lowest CPU, and two CPUs are together where they bear
+//! the same name, so that whatever the files say, "same core" and "same cache" stay relations that
+//! hold in both directions and onwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -32,9 +33,11 @@ const MOST_SIBLINGS: usize = 64;
 const MOST_CACHES: u32 = 16;
 /// Node numbers from this on are not looked at; Linux is built for 1,024 at most.
 const MOST_NODES: u32 = 4_096;
-/// A private cache below this level is not the last one: the shared one behind it is only not shown.
+/// A private cache below this level is not the last one: the shared one behind it is only not
+/// shown.
 const LOWEST_SHARED_LEVEL: u32 = 3;
-/// Cores below this share of the greatest capacity are small ones; favoured cores of one kind differ by less.
+/// Cores below this share of the greatest capacity are small ones; favoured cores of one kind
+/// differ by less.
 const SMALL_CORE: f64 = 0.75;
 
 /// The content of a small file without surrounding blanks.
@@ -56,7 +59,8 @@ pub(crate) fn read(root: &Path) -> Topology {
     let online = list(root.join("devices/system/cpu/online")).filter(|online| !online.is_empty());
     let mut readable = online.is_some();
     let mut cpus: BTreeSet<u32> = online.unwrap_or_default().into_iter().collect();
-    // Some containers show another list than the kernel schedules by; what this process may use is there in any case.
+    // Some containers show another list than the kernel schedules by; what this process may use is
+    // there in any case.
     if real || cpus.is_empty() {
         cpus.extend(allowed_cpus());
     }
@@ -96,8 +100,8 @@ pub(crate) fn read(root: &Path) -> Topology {
     Topology { places: places.collect(), readable, synthetic: !real }
 }
 
-/// The CPUs that bear each name, ascending: no group is empty. The name itself may be that of a CPU elsewhere, if the
-/// lists contradict each other; a group is known by its first CPU.
+/// The CPUs that bear each name, ascending: no group is empty. The name itself may be that of a CPU
+/// elsewhere, if the lists contradict each other; a group is known by its first CPU.
 fn groups(name_of: &BTreeMap<u32, u32>) -> BTreeMap<u32, Vec<u32>> {
     let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (&cpu, &name) in name_of {
@@ -164,7 +168,8 @@ fn nodes(root: &Path) -> BTreeMap<u32, u32> {
 
 /// The kind of each CPU, if there is more than one kind.
 fn kinds(root: &Path, cpus: &BTreeSet<u32>) -> BTreeMap<u32, &'static str> {
-    // One performance-monitoring unit a kind of core is how Linux shows hybrid x86; other x86 machines have `cpu` alone.
+    // One performance-monitoring unit a kind of core is how Linux shows hybrid x86; other x86
+    // machines have `cpu` alone.
     let mut kind_of = BTreeMap::new();
     for (unit, kind) in
         [("cpu_core", PERFORMANCE), ("cpu_atom", EFFICIENCY), ("cpu_lowpower", "low-power")]

@@ -1,8 +1,9 @@
 //! Which CPUs are near each other.
 //!
-//! Nearness is what the kernel shows under `/sys/devices/system` (`sysfs.rs` reads it; `Documentation/ABI/stable` and
-//! `testing/sysfs-devices-system-cpu`). It is structure, not speed: on a machine that hides its caches from its guests
-//! two CPUs that share one are only known to be on the same node.
+//! Nearness is what the kernel shows under `/sys/devices/system` (`sysfs.rs` reads it;
+//! `Documentation/ABI/stable` and `testing/sysfs-devices-system-cpu`). It is structure, not speed:
+//! on a machine that hides its caches from its guests two CPUs that share one are only known to be
+//! on the same node.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,7 +20,8 @@ pub mod synthetic;
 pub struct Topology {
     /// Every online CPU, ascending.
     pub places: Vec<CpuPlace>,
-    /// False where the kernel did not show which CPUs share a core: then each stands for a core of its own.
+    /// False where the kernel did not show which CPUs share a core: then each stands for a core of
+    /// its own.
     pub readable: bool,
     /// True where it was read from a given tree and not from this machine.
     pub synthetic: bool,
@@ -81,9 +83,11 @@ impl FromStr for Level {
 }
 
 impl Topology {
-    /// Reads the tree under `sysfs_root`, which is `/sys` on a real machine; anything else makes it synthetic.
+    /// Reads the tree under `sysfs_root`, which is `/sys` on a real machine; anything else makes it
+    /// synthetic.
     ///
-    /// Where there is nothing to read, the CPUs of the calling thread's affinity stand alone, and `readable` is false.
+    /// Where there is nothing to read, the CPUs of the calling thread's affinity stand alone, and
+    /// `readable` is false.
     pub fn read(sysfs_root: &Path) -> Topology {
         crate::sysfs::read(sysfs_root)
     }
@@ -96,7 +100,8 @@ impl Topology {
             .map(|index| &self.places[index])
     }
 
-    /// How two CPUs are related. A CPU that is not in the topology shares neither core nor cache with any other.
+    /// How two CPUs are related. A CPU that is not in the topology shares neither core nor cache
+    /// with any other.
     pub fn relation(&self, a: u32, b: u32) -> Relation {
         if a == b {
             return Relation::SameCpu;
@@ -110,7 +115,8 @@ impl Topology {
         }
     }
 
-    /// All pairs of `allowed` CPUs that are no farther apart than `level`; the smaller number first, ascending.
+    /// All pairs of `allowed` CPUs that are no farther apart than `level`; the smaller number
+    /// first, ascending.
     ///
     /// Their number grows with the square of that of the CPUs.
     pub fn pairs(&self, allowed: &[u32], level: Level) -> Vec<(u32, u32)> {
@@ -119,11 +125,13 @@ impl Topology {
             .collect()
     }
 
-    /// The pair to measure where none is named: two CPUs of different cores, as near as that allows.
+    /// The pair to measure where none is named: two CPUs of different cores, as near as that
+    /// allows.
     ///
-    /// Siblings on one core compete for its execution units and show something else than a hand-off, so they come last.
-    /// Of several equal pairs the one is taken whose cores are of one kind, of the fast kind, and (with more than four
-    /// CPUs) without the core of CPU 0, where most machines send their interrupts; then the lowest numbers.
+    /// Siblings on one core compete for its execution units and show something else than a
+    /// hand-off, so they come last. Of several equal pairs the one is taken whose cores are of one
+    /// kind, of the fast kind, and (with more than four CPUs) without the core of CPU 0, where most
+    /// machines send their interrupts; then the lowest numbers.
     pub fn default_pair(&self, allowed: &[u32]) -> Option<(u32, u32)> {
         let best = self.one_per_relation(allowed);
         [Relation::SameLlc, Relation::SameNode, Relation::OtherNode, Relation::Smt]

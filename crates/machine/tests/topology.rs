@@ -88,7 +88,8 @@ fn hybrid_laptop() {
         Some((2, 4)),
         "two fast cores, no siblings, not the first core"
     );
-    // Kinds are not mixed while two of one kind are to be had; small ones are taken where there is nothing else.
+    // Kinds are not mixed while two of one kind are to be had; small ones are taken where there is
+    // nothing else.
     assert_eq!(topology.default_pair(&[0, 1, 8, 9]), Some((8, 9)));
     assert_eq!(topology.default_pair(&[0, 8]), Some((0, 8)));
 }
@@ -159,7 +160,8 @@ fn the_default_pair_is_as_near_as_different_cores_can_be() {
     );
 }
 
-/// AMD's small parts and Intel's sub-NUMA clusters: a cache may be smaller than a node, or span two.
+/// AMD's small parts and Intel's sub-NUMA clusters: a cache may be smaller than a node, or span
+/// two.
 #[test]
 fn caches_and_nodes_need_not_nest() {
     let mut files = vec![("system/cpu/online".to_owned(), "0-3".to_owned())];
@@ -180,7 +182,8 @@ fn caches_and_nodes_need_not_nest() {
     assert_eq!(pair_counts(&topology, &[0, 1, 2, 3]), [0, 6, 6, 6]);
 }
 
-/// A board with four cores on one second-level cache and nothing behind it (Raspberry Pi 4), siblings the old way.
+/// A board with four cores on one second-level cache and nothing behind it (Raspberry Pi 4),
+/// siblings the old way.
 #[test]
 fn a_shared_second_level_is_the_last() {
     let mut files = vec![("system/cpu/online".to_owned(), "0-3\n".to_owned())];
@@ -337,7 +340,8 @@ fn links_and_pipes_in_a_tree_do_not_hold_the_reader_up() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the files say, relations are symmetric, cores hold together, and pairs agree with relations.
+    /// Whatever the files say, relations are symmetric, cores hold together, and pairs agree with
+    /// relations.
     #[test]
     fn any_tree_gives_relations_that_hold(
         siblings in prop::collection::vec("([0-7],){0,3}[0-7]|[0-7]-[0-7]|[a-z]{0,3}", 6),

@@ -1,7 +1,9 @@
-//! How many events a second the simulator handles on one core: `cargo run --release -p threadtoll-model --example events`.
+//! How many events a second the simulator handles on one core: `cargo run --release -p
+//! threadtoll-model --example events`.
 //!
-//! A hundred threads at one lock, at several loads and of several shapes; each figure is the median of five runs, with the
-//! slowest and the fastest. Time is the CPU's where the kernel tells it (Linux), so that others who want the core do not count.
+//! A hundred threads at one lock, at several loads and of several shapes; each figure is the median
+//! of five runs, with the slowest and the fastest. Time is the CPU's where the kernel tells it
+//! (Linux), so that others who want the core do not count.
 
 use std::time::Instant;
 

@@ -1,11 +1,13 @@
 //! Asymptotic bounds: what no arrangement can exceed.
 //!
-//! With `N` threads the throughput is at most `N/(h+z)`, because each needs `h+z` a task, and at most `1/h`, because the lock
-//! serves one at a time; the two lines meet at the *knee*, `(h+z)/h` threads. (R. R. Muntz and J. W. Wong, *Asymptotic
-//! properties of closed queueing network models*, 1974; P. J. Denning and J. P. Buzen, *The operational analysis of queueing
-//! network models*, ACM Computing Surveys 10, 1978.)
+//! With `N` threads the throughput is at most `N/(h+z)`, because each needs `h+z` a task, and at
+//! most `1/h`, because the lock serves one at a time; the two lines meet at the *knee*, `(h+z)/h`
+//! threads. (R. R. Muntz and J. W. Wong, *Asymptotic properties of closed queueing network models*,
+//! 1974; P. J. Denning and J. P. Buzen, *The operational analysis of queueing network models*, ACM
+//! Computing Surveys 10, 1978.)
 //!
-//! The bounds hold for every distribution of the times. Fixed times reach them, see [`fixed_times`].
+//! The bounds hold for every distribution of the times. Fixed times reach them, see
+//! [`fixed_times`].
 
 use crate::error::{MOST_LOCKS, number, threads as checked_threads, time};
 use crate::{Load, ModelError, Performance};
@@ -28,7 +30,8 @@ impl Default for Limits {
     }
 }
 
-/// The largest possible speed-up, and at the same time the knee: the number of threads at which more of them stop helping.
+/// The largest possible speed-up, and at the same time the knee: the number of threads at which
+/// more of them stop helping.
 ///
 /// Infinite if neither a lock nor cores limit it.
 ///
@@ -64,7 +67,8 @@ pub fn speedup(load: Load, threads: u32, limits: Limits) -> Result<f64, ModelErr
     Ok(knee(load, limits)?.min(f64::from(checked_threads(threads)?)))
 }
 
-/// The long run of threads whose hold and think times are both fixed, on one lock with free hand-offs: exact.
+/// The long run of threads whose hold and think times are both fixed, on one lock with free
+/// hand-offs: exact.
 ///
 /// Below the knee they fall into step and nobody waits; above it the lock is never free.
 ///
@@ -77,8 +81,8 @@ pub fn fixed_times(load: Load, threads: u32) -> Result<Performance, ModelError> 
     if n <= knee {
         return Ok(Performance::new(load, threads, n / load.cycle_ns(), 0.0, 0.0));
     }
-    // As a thread enters, the last ⌈z/h⌉ before it are still thinking: they left h apart. The margin keeps a quotient that is
-    // whole but for rounding from being counted up.
+    // As a thread enters, the last ⌈z/h⌉ before it are still thinking: they left h apart. The
+    // margin keeps a quotient that is whole but for rounding from being counted up.
     let apart = load.think_ns() / load.hold_ns();
     let thinking = (apart - apart * 1e-12).ceil().max(if threads > 1 { 1.0 } else { 0.0 });
     Ok(Performance::new(load, threads, 1.0 / load.hold_ns(), n - knee, n - 1.0 - thinking))

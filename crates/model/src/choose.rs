@@ -1,7 +1,8 @@
 //! Which model answers, and why.
 //!
-//! Where a closed form is exact it is used; where none is, the simulator is. The approximations ([`hand_off`](crate::hand_off),
-//! and the curve of [`usl`](crate::usl)) are never chosen: they are for quick looks and for comparison.
+//! Where a closed form is exact it is used; where none is, the simulator is. The approximations
+//! ([`hand_off`](crate::hand_off), and the curve of [`usl`](crate::usl)) are never chosen: they are
+//! for quick looks and for comparison.
 //!
 //! | the system | the answer |
 //! |---|---|
@@ -14,8 +15,9 @@
 //! | both exponential, fewer cores, one lock, no hand-off | [`cores`] |
 //! | anything else, or too many measured hold times for Takács | [`simulate`] |
 //!
-//! Closed forms describe the long run. A run of finitely many tasks has a start, when all want the lock, and an end, when some are
-//! done before others: unless there are a thousand tasks for each thread it is simulated.
+//! Closed forms describe the long run. A run of finitely many tasks has a start, when all want the
+//! lock, and an end, when some are done before others: unless there are a thousand tasks for each
+//! thread it is simulated.
 
 use std::fmt;
 
@@ -126,7 +128,8 @@ pub fn choose(workload: &Workload, threads: u32, options: Options) -> Choice {
 /// From so many tasks for each thread on, start and end of a run are a matter of a thousandth.
 const LONG_RUN: u64 = 1000;
 
-/// Measured values times threads up to which the transform of Takács' model is a matter of a second.
+/// Measured values times threads up to which the transform of Takács' model is a matter of a
+/// second.
 const MOST_TRANSFORMED: u64 = 20_000_000;
 
 /// Which model answers for the long run.
@@ -134,8 +137,8 @@ fn long_run(workload: &Workload, threads: u32) -> Choice {
     let choice = |model, why| Choice { model, why };
     let short_of_cores = workload.cores.is_some_and(|cores| cores < threads);
     let free = workload.hand_off.longest_ns() == 0.0;
-    // Without hand-offs, a lock never idles while somebody waits, whoever gets it: barging is then as good as FIFO. Spinning
-    // and taking over are hand-offs of their own.
+    // Without hand-offs, a lock never idles while somebody waits, whoever gets it: barging is then
+    // as good as FIFO. Spinning and taking over are hand-offs of their own.
     let at_once = match workload.policy {
         simulate::Policy::Fifo | simulate::Policy::Barging => free,
         simulate::Policy::SpinThenPark { takeover_ns, .. } => free && takeover_ns == 0.0,
@@ -227,7 +230,8 @@ impl<'a> Answers<'a> {
             Model::Takacs => {
                 let enough = self.takacs.as_ref().is_some_and(|&(most, _)| most >= threads);
                 if !enough {
-                    // Room for more than was asked: the next question is likely to be about more threads.
+                    // Room for more than was asked: the next question is likely to be about more
+                    // threads.
                     let most = threads.saturating_mul(2).min(crate::MOST_THREADS);
                     let model = Takacs::new(&self.workload.hold, load.think_ns(), most)?;
                     self.takacs = Some((most, model));
@@ -314,7 +318,8 @@ const MOST_WHOLE: u64 = 1_000_000;
 /// Repetitions of finite runs go on until about so many tasks are done.
 const WHOLE_ACQUISITIONS: u64 = 200_000;
 
-/// How long a long run is: 200,000 acquisitions, and with many threads enough for each to take part, as far as patience goes.
+/// How long a long run is: 200,000 acquisitions, and with many threads enough for each to take
+/// part, as far as patience goes.
 pub fn acquisitions(threads: u32) -> u64 {
     let n = u64::from(threads);
     (400 * n).clamp(200_000, 2_000_000).max(10 * n)

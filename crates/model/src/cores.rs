@@ -1,11 +1,14 @@
 //! Fewer cores than threads: a thread that is not waiting for the lock may still wait for a core.
 //!
-//! Exponential times, one lock, free hand-offs; the thread that has the lock always has a core (it was woken in front of a
-//! thinking one, as schedulers of interactive systems do), and the others that think share the rest. Then the number of
-//! threads at the lock is a birth-death process: from `n` to `n+1` at `min(N−n, C−[n>0])/z`, back at `1/h`, solved exactly by its
-//! product of ratios (L. Kleinrock, *Queueing Systems* I, Wiley 1975, chapter 3). The ratios are summed as logarithms.
+//! Exponential times, one lock, free hand-offs; the thread that has the lock always has a core (it
+//! was woken in front of a thinking one, as schedulers of interactive systems do), and the others
+//! that think share the rest. Then the number of threads at the lock is a birth-death process: from
+//! `n` to `n+1` at `min(N−n, C−[n>0])/z`, back at `1/h`, solved exactly by its product of ratios
+//! (L. Kleinrock, *Queueing Systems* I, Wiley 1975, chapter 3). The ratios are summed as
+//! logarithms.
 //!
-//! A scheduler that leaves the holder without a core does worse than this; [`simulate`](crate::simulate) can be told so.
+//! A scheduler that leaves the holder without a core does worse than this;
+//! [`simulate`](crate::simulate) can be told so.
 
 use crate::error::{MOST_LOCKS, number, threads as checked_threads};
 use crate::{Load, ModelError, Performance};

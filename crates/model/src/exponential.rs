@@ -1,8 +1,9 @@
 //! Exponential numbers, quickly.
 //!
-//! The ziggurat (G. Marsaglia and W. W. Tsang, *The ziggurat method for generating random variables*, Journal of Statistical
-//! Software 5, 2000): the area under `e⁻ˣ` is covered by 256 layers of equal area; a point thrown into a layer is under the curve
-//! without further thought in all but 1% of cases. A logarithm for each number would take a third of a simulation's time.
+//! The ziggurat (G. Marsaglia and W. W. Tsang, *The ziggurat method for generating random
+//! variables*, Journal of Statistical Software 5, 2000): the area under `e⁻ˣ` is covered by 256
+//! layers of equal area; a point thrown into a layer is under the curve without further thought in
+//! all but 1% of cases. A logarithm for each number would take a third of a simulation's time.
 
 use std::sync::LazyLock;
 
@@ -24,7 +25,8 @@ struct Layers {
 
 static ZIGGURAT: LazyLock<Layers> = LazyLock::new(|| {
     let mut right = [0.0f64; LAYERS + 1];
-    // The lowest layer is as wide as a rectangle with the area of what is really a rectangle and the tail.
+    // The lowest layer is as wide as a rectangle with the area of what is really a rectangle and
+    // the tail.
     right[0] = AREA * TAIL.exp();
     right[1] = TAIL;
     for layer in 2..LAYERS {

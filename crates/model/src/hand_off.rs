@@ -1,18 +1,22 @@
 //! A lock whose hand-off takes time, as a fixed point on the repairman.
 //!
-//! A thread that had to wait is woken, and until it runs the lock is taken but not used. So a lock that is handed to its waiters in
-//! order (FIFO) is taken for `h' = h + w P(wait)` on average, and a thread waits if one of the other `N−1` has the lock: `P(wait) =
-//! U(N−1)` of the same system with `h'` (the arrival theorem; the idea of an effective service time is that of surrogate delays, P. A.
-//! Jacobson and E. D. Lazowska, *Analyzing queueing networks with simultaneous resource possession*, Comm. ACM 25, 1982).
+//! A thread that had to wait is woken, and until it runs the lock is taken but not used. So a lock
+//! that is handed to its waiters in order (FIFO) is taken for `h' = h + w P(wait)` on average, and
+//! a thread waits if one of the other `N−1` has the lock: `P(wait) = U(N−1)` of the same system
+//! with `h'` (the arrival theorem; the idea of an effective service time is that of surrogate
+//! delays, P. A. Jacobson and E. D. Lazowska, *Analyzing queueing networks with simultaneous
+//! resource possession*, Comm. ACM 25, 1982).
 //!
-//! An approximation: the total service time is treated as exponential. Against simulations of 33 µs hold times it was within
-//! 0.3% for two threads and 1.5% for four, with hand-offs of up to 11 µs. A lock that lets others barge in is not described by
-//! it; [`simulate`](crate::simulate) is for those.
+//! An approximation: the total service time is treated as exponential. Against simulations of 33 µs
+//! hold times it was within 0.3% for two threads and 1.5% for four, with hand-offs of up to 11 µs.
+//! A lock that lets others barge in is not described by it; [`simulate`](crate::simulate) is for
+//! those.
 
 use crate::error::{threads as checked_threads, time};
 use crate::{Load, ModelError, Performance, repairman};
 
-/// The long run of `threads` at a FIFO lock whose hand-off to a waiter takes `hand_off_ns` nanoseconds.
+/// The long run of `threads` at a FIFO lock whose hand-off to a waiter takes `hand_off_ns`
+/// nanoseconds.
 ///
 /// ```
 /// use threadtoll_model::{Load, hand_off};
@@ -33,7 +37,8 @@ pub fn fifo(load: Load, hand_off_ns: f64, threads: u32) -> Result<Performance, M
     }
     let z = load.think_ns();
     let found = |taken: f64| repairman::found_held(Load::new(taken, z)?, threads);
-    // P(wait) grows with the time taken, and less and less so: there is one crossing, and it lies between h and h + w.
+    // P(wait) grows with the time taken, and less and less so: there is one crossing, and it lies
+    // between h and h + w.
     let (mut low, mut high) = (load.hold_ns(), load.hold_ns() + w);
     for _ in 0..200 {
         let middle = f64::midpoint(low, high);

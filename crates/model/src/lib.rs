@@ -1,8 +1,9 @@
 //! Predicts what a lock costs the threads that share it.
 //!
-//! Every lock is a queue: threads *think* (do what needs no lock), *wait*, *hold* the lock, and think again. From the mean or the
-//! measured hold and think times follow speed-up, queue and wait for any number of threads. [`predict()`] answers with whichever
-//! model is right for the question ([`choose`] says which, and why); the models themselves are here too:
+//! Every lock is a queue: threads *think* (do what needs no lock), *wait*, *hold* the lock, and
+//! think again. From the mean or the measured hold and think times follow speed-up, queue and wait
+//! for any number of threads. [`predict()`] answers with whichever model is right for the question
+//! ([`choose`] says which, and why); the models themselves are here too:
 //!
 //! | module | the model | exact for |
 //! |---|---|---|
@@ -16,8 +17,9 @@
 //! | [`simulate`] | discrete events | everything, within its interval |
 //! | [`usl`] | a fitted curve | what it was fitted to |
 //!
-//! Pure functions without input or output. Times are nanoseconds, throughputs are per second, unless a name says otherwise.
-//! What is out of range is refused with a [`ModelError`]; nothing panics.
+//! Pure functions without input or output. Times are nanoseconds, throughputs are per second,
+//! unless a name says otherwise. What is out of range is refused with a [`ModelError`]; nothing
+//! panics.
 
 pub mod amdahl;
 pub mod bounds;

@@ -1,9 +1,11 @@
-//! Mean value analysis: several locks, hold times exponential, think times of any distribution, free hand-offs.
+//! Mean value analysis: several locks, hold times exponential, think times of any distribution,
+//! free hand-offs.
 //!
-//! Threads think, then go to one of the locks, chosen at random. With one thread more, a lock's residence time is its demand times
-//! one plus its queue with one thread fewer (M. Reiser and S. S. Lavenberg, *Mean-value analysis of closed multichain queuing
-//! networks*, J. ACM 27, 1980); exact for networks of product form (F. Baskett, K. M. Chandy, R. R. Muntz and F. G. Palacios,
-//! *Open, closed, and mixed networks of queues with different classes of customers*, J. ACM 22, 1975).
+//! Threads think, then go to one of the locks, chosen at random. With one thread more, a lock's
+//! residence time is its demand times one plus its queue with one thread fewer (M. Reiser and S. S.
+//! Lavenberg, *Mean-value analysis of closed multichain queuing networks*, J. ACM 27, 1980); exact
+//! for networks of product form (F. Baskett, K. M. Chandy, R. R. Muntz and F. G. Palacios, *Open,
+//! closed, and mixed networks of queues with different classes of customers*, J. ACM 22, 1975).
 //!
 //! Striping a lock in `k` makes it `k` stations that each get a `k`th of the visits.
 
@@ -32,12 +34,14 @@ pub struct StationPerformance {
 
 /// The long run of `threads` that visit `stations`, and of each station.
 ///
-/// A task's load is the sum of its visits. The first figure's `queue_on_entry` is the average over all entries. Takes time in
-/// proportion to threads times stations; for equal stations see [`striped`].
+/// A task's load is the sum of its visits. The first figure's `queue_on_entry` is the average over
+/// all entries. Takes time in proportion to threads times stations; for equal stations see
+/// [`striped`].
 ///
 /// # Errors
 ///
-/// If there is no station, a figure is negative or not a number, all times are zero, or the number of threads is.
+/// If there is no station, a figure is negative or not a number, all times are zero, or the number
+/// of threads is.
 pub fn solve(
     stations: &[Station],
     think_ns: f64,

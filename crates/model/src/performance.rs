@@ -9,10 +9,11 @@ pub struct Performance {
     pub throughput_per_s: f64,
     /// Throughput against that of one thread alone.
     pub speedup: f64,
-    /// Locks held at an average moment; with one lock, the share of time for which it is held. A hand-off under way does not
-    /// count as held.
+    /// Locks held at an average moment; with one lock, the share of time for which it is held. A
+    /// hand-off under way does not count as held.
     pub utilisation: f64,
-    /// Threads waiting at an average moment, at all locks together, holders not counted; one that is being woken waits.
+    /// Threads waiting at an average moment, at all locks together, holders not counted; one that
+    /// is being woken waits.
     pub queue_mean: f64,
     /// Threads waiting for a lock as seen by a thread that just got it, itself not counted.
     pub queue_on_entry: f64,

@@ -1,4 +1,5 @@
-//! Everything about a workload at once: a row for each number of threads, the knee, and how many threads are worth having.
+//! Everything about a workload at once: a row for each number of threads, the knee, and how many
+//! threads are worth having.
 
 use crate::choose::{Answer, Answers, Model, Options, choose};
 use crate::simulate::Report;
@@ -9,8 +10,9 @@ use crate::{ModelError, Workload, amdahl, recommend, recommended_threads};
 pub struct Prediction {
     /// Number of threads at which the asymptotes meet; none if nothing limits the threads.
     pub knee: Option<f64>,
-    /// The largest number of threads whose last one still adds at least half of a thread's work in the long run; none if
-    /// nothing limits the threads, or only beyond [`MOST_THREADS`](crate::MOST_THREADS).
+    /// The largest number of threads whose last one still adds at least half of a thread's work in
+    /// the long run; none if nothing limits the threads, or only beyond
+    /// [`MOST_THREADS`](crate::MOST_THREADS).
     pub recommended_threads: Option<u32>,
     /// A row for each number of threads, in the order asked for.
     pub rows: Vec<Row>,
@@ -106,8 +108,8 @@ pub fn predict(
     })
 }
 
-/// Acquisitions that [`predict()`] simulates for these questions, at most; 0 where closed forms answer them all. A core simulates some
-/// millions a second.
+/// Acquisitions that [`predict()`] simulates for these questions, at most; 0 where closed forms
+/// answer them all. A core simulates some millions a second.
 ///
 /// ```
 /// use threadtoll_model::{Shape, Workload, choose::Options, effort};

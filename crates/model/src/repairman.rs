@@ -1,12 +1,15 @@
-//! M/M/1//N, the machine repairman: hold times exponential, think times of any distribution, one lock, free hand-offs.
+//! M/M/1//N, the machine repairman: hold times exponential, think times of any distribution, one
+//! lock, free hand-offs.
 //!
-//! With `r = h/z`, the lock is free with probability `p₀ = 1 / Σ N!/(N−k)! rᵏ`, which is Erlang's loss formula for `N` lines
-//! and `z/h` erlangs. (C. Palm, *Arbetskraftens fördelning vid betjäning av automatmaskiner*, 1947; exact for any think time:
-//! B. D. Bunday and R. E. Scraton, *The G/M/r machine interference model*, European J. of Operational Research 4, 1980.)
+//! With `r = h/z`, the lock is free with probability `p₀ = 1 / Σ N!/(N−k)! rᵏ`, which is Erlang's
+//! loss formula for `N` lines and `z/h` erlangs. (C. Palm, *Arbetskraftens fördelning vid betjäning
+//! av automatmaskiner*, 1947; exact for any think time: B. D. Bunday and R. E. Scraton, *The G/M/r
+//! machine interference model*, European J. of Operational Research 4, 1980.)
 //!
-//! A thread that arrives sees the system as it is on average with one thread fewer (K. C. Sevcik and I. Mitrani, *The
-//! distribution of queuing network states at input and output instants*, J. ACM 28, 1981). The recursion below steps from
-//! `N−1` to `N` by that theorem. It adds and multiplies positive numbers only, so it loses no digits and cannot overflow.
+//! A thread that arrives sees the system as it is on average with one thread fewer (K. C. Sevcik
+//! and I. Mitrani, *The distribution of queuing network states at input and output instants*, J.
+//! ACM 28, 1981). The recursion below steps from `N−1` to `N` by that theorem. It adds and
+//! multiplies positive numbers only, so it loses no digits and cannot overflow.
 
 use crate::error::threads as checked_threads;
 use crate::{Load, ModelError, Performance};
@@ -26,7 +29,8 @@ struct Step {
 fn steps(load: Load, threads: u32) -> Step {
     let (h, z) = (load.hold_ns(), load.think_ns());
     let mut step = Step { busy: 0.0, waiting: 0.0, waiting_before: 0.0 };
-    // Erlang's loss formula, kept beside the recursion to know when the lock has no free moment left.
+    // Erlang's loss formula, kept beside the recursion to know when the lock has no free moment
+    // left.
     let mut free = 1.0;
     let offered = z / h;
     for k in 1..=threads {
@@ -80,7 +84,8 @@ pub fn solve(load: Load, threads: u32) -> Result<Performance, ModelError> {
     ))
 }
 
-/// Probability that a thread finds the lock held, by the arrival theorem the share of time held with one thread fewer.
+/// Probability that a thread finds the lock held, by the arrival theorem the share of time held
+/// with one thread fewer.
 ///
 /// # Errors
 ///

@@ -1,7 +1,8 @@
 //! How a hold or think time is distributed.
 //!
-//! A shape knows its mean, its variation and its Laplace transform (for the closed forms), and draws from itself (for the
-//! simulator). Measured times come in as they are: as single values, or as the counted buckets of a histogram.
+//! A shape knows its mean, its variation and its Laplace transform (for the closed forms), and
+//! draws from itself (for the simulator). Measured times come in as they are: as single values, or
+//! as the counted buckets of a histogram.
 
 use std::sync::Arc;
 
@@ -49,8 +50,8 @@ enum Kind {
     },
 }
 
-/// The Laplace transform of a distribution at one point, and its distance from one, which is where small arguments lose
-/// their digits.
+/// The Laplace transform of a distribution at one point, and its distance from one, which is where
+/// small arguments lose their digits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transform {
     pub(crate) value: f64,
@@ -67,7 +68,8 @@ impl Shape {
         Ok(Self { mean_ns: time("fixed time", ns)?, kind: Kind::Fixed })
     }
 
-    /// Exponential with this mean in nanoseconds: the time does not remember how long it has lasted.
+    /// Exponential with this mean in nanoseconds: the time does not remember how long it has
+    /// lasted.
     ///
     /// # Errors
     ///
@@ -93,8 +95,8 @@ impl Shape {
         Ok(Self { mean_ns: low + (high - low) / 2.0, kind: Kind::Uniform { low, high } })
     }
 
-    /// More variable than exponential: this mean in nanoseconds and this squared coefficient of variation (at least 1), as two
-    /// exponential branches that contribute equally to the mean.
+    /// More variable than exponential: this mean in nanoseconds and this squared coefficient of
+    /// variation (at least 1), as two exponential branches that contribute equally to the mean.
     ///
     /// # Errors
     ///
@@ -134,7 +136,8 @@ impl Shape {
         Ok(Self { mean_ns, kind: Kind::Sampled(values) })
     }
 
-    /// Measured times in nanoseconds with the number of times that each was seen: the buckets of a histogram.
+    /// Measured times in nanoseconds with the number of times that each was seen: the buckets of a
+    /// histogram.
     ///
     /// # Errors
     ///
@@ -165,7 +168,8 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// If the mean is no time, if the shape's mean is zero and the new one is not, or if a time leaves the accepted range.
+    /// If the mean is no time, if the shape's mean is zero and the new one is not, or if a time
+    /// leaves the accepted range.
     pub fn with_mean(&self, mean_ns: f64) -> Result<Self, ModelError> {
         let mean_ns = time("mean time", mean_ns)?;
         let factor = if mean_ns == self.mean_ns { 1.0 } else { mean_ns / self.mean_ns };
@@ -179,7 +183,8 @@ impl Shape {
             values
                 .iter()
                 .map(|value| match value * factor {
-                    // A single value may shrink out of range where the mean does not: it is as good as zero then.
+                    // A single value may shrink out of range where the mean does not: it is as good
+                    // as zero then.
                     tiny if tiny < crate::SHORTEST_NS => Ok(0.0),
                     value if value <= LONGEST_NS => Ok(value),
                     value => Err(ModelError::Time { what: "stretched time", value }),
@@ -208,7 +213,8 @@ impl Shape {
         self.mean_ns
     }
 
-    /// Squared coefficient of variation: variance over squared mean. 0 for fixed times, 1 for exponential ones.
+    /// Squared coefficient of variation: variance over squared mean. 0 for fixed times, 1 for
+    /// exponential ones.
     pub fn variation(&self) -> f64 {
         let m = self.mean_ns;
         if m == 0.0 {
@@ -363,8 +369,8 @@ pub(crate) fn unit(rng: &mut impl Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// A whole number below `limit`, by multiplication (D. Lemire, *Fast random integer generation in an interval*, ACM
-/// TOMACS 29, 2019) without its rejection step: the bias is below `limit`/2⁶⁴.
+/// A whole number below `limit`, by multiplication (D. Lemire, *Fast random integer generation in
+/// an interval*, ACM TOMACS 29, 2019) without its rejection step: the bias is below `limit`/2⁶⁴.
 #[inline]
 pub(crate) fn below(rng: &mut impl Rng, limit: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(limit)) >> 64) as u64

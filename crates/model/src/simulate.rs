@@ -1,15 +1,17 @@
 //! A discrete-event simulator of threads that think, take a lock, hold it, and think again.
 //!
-//! It is for what no closed form covers: hold and think times as measured, many locks of several kinds, locks that hand over in
-//! order or let others barge in or spin before they sleep, a hand-off whose length depends on how long the woken CPU has idled,
-//! fewer cores than threads, bounded queues, and runs of finitely many tasks with their start and end. Given the same system,
+//! It is for what no closed form covers: hold and think times as measured, many locks of several
+//! kinds, locks that hand over in order or let others barge in or spin before they sleep, a
+//! hand-off whose length depends on how long the woken CPU has idled, fewer cores than threads,
+//! bounded queues, and runs of finitely many tasks with their start and end. Given the same system,
 //! length and seed it gives the same figures on the same build, to the last bit.
 //!
-//! It does not know caches, memory, or the scheduler's balancing between cores; a thread's times do not depend on what the
-//! others do, except through locks and cores.
+//! It does not know caches, memory, or the scheduler's balancing between cores; a thread's times do
+//! not depend on what the others do, except through locks and cores.
 //!
-//! Without [`Cores`] every thread has a CPU of its own, which idles while the thread is parked. Time is kept as a double, so a
-//! time of less than about 1e-15 of the simulated span is lost in rounding.
+//! Without [`Cores`] every thread has a CPU of its own, which idles while the thread is parked.
+//! Time is kept as a double, so a time of less than about 1e-15 of the simulated span is lost in
+//! rounding.
 
 mod account;
 mod calendar;
@@ -51,10 +53,12 @@ pub struct Locks {
     pub policy: Policy,
     /// How long until a woken thread runs.
     pub hand_off: HandOff,
-    /// Share of the acquisitions that only read: readers hold a lock together, a writer alone. A reader waits behind a writer that waits. With
-    /// readers a lock that is let go of is given to who waits next, whatever the policy; what the policy says of spinning holds.
+    /// Share of the acquisitions that only read: readers hold a lock together, a writer alone. A
+    /// reader waits behind a writer that waits. With readers a lock that is let go of is given to
+    /// who waits next, whatever the policy; what the policy says of spinning holds.
     pub read_share: f64,
-    /// Threads that may wait for one of the locks; one more is refused, and thinks again. None: no limit.
+    /// Threads that may wait for one of the locks; one more is refused, and thinks again. None: no
+    /// limit.
     pub queue_limit: Option<u32>,
 }
 
@@ -80,8 +84,8 @@ pub struct Cores {
     pub count: u32,
     /// A thread that has run for this long, in nanoseconds, gives way if another is ready.
     pub slice_ns: f64,
-    /// Whether a thread that was woken for a lock takes the core of one that thinks, instead of waiting for a slice to end. (It never
-    /// takes that of a thread that holds a lock.)
+    /// Whether a thread that was woken for a lock takes the core of one that thinks, instead of
+    /// waiting for a slice to end. (It never takes that of a thread that holds a lock.)
     pub wake_preempts: bool,
 }
 
@@ -98,13 +102,14 @@ pub struct Report {
     pub queue_on_entry: Estimate,
     /// Share of the threads' time spent waiting for locks.
     pub wait_share: Estimate,
-    /// Time from wanting a lock to holding it, in nanoseconds, averaged over all acquisitions. A thread that still waits at the end
-    /// is not among them: where threads starve (see `fairness`), read the queue.
+    /// Time from wanting a lock to holding it, in nanoseconds, averaged over all acquisitions. A
+    /// thread that still waits at the end is not among them: where threads starve (see `fairness`),
+    /// read the queue.
     pub wait_ns: Estimate,
     /// Time of the whole run in seconds; only of runs of finitely many tasks.
     pub total_s: Option<Estimate>,
-    /// Jain's index of the threads' acquisitions: 1 if all got equally many, 1/threads if one got all (R. Jain, D. Chiu and W. Hawe,
-    /// DEC TR-301, 1984). The mean over repetitions.
+    /// Jain's index of the threads' acquisitions: 1 if all got equally many, 1/threads if one got
+    /// all (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984). The mean over repetitions.
     pub fairness: f64,
     /// Each kind of locks, in the order of [`System::locks`].
     pub locks: Vec<LocksReport>,
@@ -117,7 +122,8 @@ pub struct Report {
 /// What a simulation found about equal locks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LocksReport {
-    /// Share of time for which one of them is held, or how many readers hold it on average; a hand-off under way does not count.
+    /// Share of time for which one of them is held, or how many readers hold it on average; a
+    /// hand-off under way does not count.
     pub utilisation: f64,
     /// Threads waiting for one of them at an average moment.
     pub queue_mean: f64,
@@ -135,7 +141,8 @@ pub struct LocksReport {
 
 /// Simulates the long run: `acquisitions` of them, after a tenth as many to forget the start.
 ///
-/// Threads start thinking. The intervals are those of 20 batches, and mean something if each batch is many tasks per thread long.
+/// Threads start thinking. The intervals are those of 20 batches, and mean something if each batch
+/// is many tasks per thread long.
 ///
 /// ```
 /// use threadtoll_model::{Shape, simulate};
@@ -187,8 +194,8 @@ pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report,
         _ => vec![Sums::default(); system.locks.len()],
     };
     let mut report = report(system, load, &batches, &spans, &[outcome]);
-    // What happens so rarely that the run need not have shown it: one more thread that waits for one hold, or one more moment in
-    // which the lock idles as long as it is held at a time.
+    // What happens so rarely that the run need not have shown it: one more thread that waits for
+    // one hold, or one more moment in which the lock idles as long as it is held at a time.
     let unseen = UNSEEN / report.acquisitions.max(1) as f64;
     let held: f64 = report
         .locks
@@ -206,10 +213,11 @@ pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report,
     Ok(report)
 }
 
-/// Simulates a pool that runs `tasks` tasks, each one acquisition and the think time after it, `repetitions` times.
+/// Simulates a pool that runs `tasks` tasks, each one acquisition and the think time after it,
+/// `repetitions` times.
 ///
-/// All threads want the lock at the start; a thread that has thought takes the next task as long as there is one. Averages are
-/// over the whole run, start and end included.
+/// All threads want the lock at the start; a thread that has thought takes the next task as long as
+/// there is one. Averages are over the whole run, start and end included.
 ///
 /// # Errors
 ///

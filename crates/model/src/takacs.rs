@@ -1,18 +1,21 @@
 //! M/G/1//N: hold times of any distribution, think times exponential, one lock, free hand-offs.
 //!
-//! With `φ` the Laplace transform of the hold time and `r = h/z`, the share of time for which the lock is held is
+//! With `φ` the Laplace transform of the hold time and `r = h/z`, the share of time for which the
+//! lock is held is
 //!
 //! ```text
 //! U = N r B / (1 + N r B),   B = Σ C(N−1, n) Π (1/φ(i/z) − 1)    (n = 0 … N−1, i = 1 … n)
 //! ```
 //!
-//! (L. Takács, *Introduction to the Theory of Queues*, Oxford University Press 1962, chapter 5.) All terms are positive. They
-//! are summed in floating point as they are: where they would overflow, the lock has no free moment left.
+//! (L. Takács, *Introduction to the Theory of Queues*, Oxford University Press 1962, chapter 5.)
+//! All terms are positive. They are summed in floating point as they are: where they would
+//! overflow, the lock has no free moment left.
 //!
-//! What a thread sees as it enters follows from what happens during one hold. Of the threads that think as it begins, the share
-//! `A = z (1−φ(1/z))/h` still thinks at an average moment of it; and the average number of thinking threads while the lock is
-//! held, `(z/h)(1 − 1/B)`, is known from `U`. Hence the entering thread finds `N − 1 − (1 − 1/B)/(1−φ(1/z))` others waiting, exact
-//! for any order of service.
+//! What a thread sees as it enters follows from what happens during one hold. Of the threads that
+//! think as it begins, the share `A = z (1−φ(1/z))/h` still thinks at an average moment of it; and
+//! the average number of thinking threads while the lock is held, `(z/h)(1 − 1/B)`, is known from
+//! `U`. Hence the entering thread finds `N − 1 − (1 − 1/B)/(1−φ(1/z))` others waiting, exact for
+//! any order of service.
 
 use crate::error::threads as checked_threads;
 use crate::{Load, ModelError, Performance, Shape};
@@ -22,8 +25,8 @@ const SATURATED: f64 = 1e200;
 
 /// The model for one pair of distributions.
 ///
-/// The transform is the costly part where the times are measured ones, and depends on the number of threads only in how far it is
-/// needed; it is computed once for all of them.
+/// The transform is the costly part where the times are measured ones, and depends on the number of
+/// threads only in how far it is needed; it is computed once for all of them.
 ///
 /// ```
 /// use threadtoll_model::{Shape, takacs::Takacs};
@@ -43,7 +46,8 @@ pub struct Takacs {
 }
 
 impl Takacs {
-    /// For these hold times and an exponential think time of this mean in nanoseconds, up to `max_threads`.
+    /// For these hold times and an exponential think time of this mean in nanoseconds, up to
+    /// `max_threads`.
     ///
     /// # Errors
     ///

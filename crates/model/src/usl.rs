@@ -1,12 +1,15 @@
 //! The universal scalability law: a curve through measured throughputs, not a prediction.
 //!
-//! `X(N) = γN / (1 + α(N−1) + βN(N−1))` (N. J. Gunther, *Guerrilla Capacity Planning*, Springer 2007; *A general theory of
-//! computational scalability based on rational functions*, arXiv:0808.1431). It knows nothing of hold and think times, so it bends
-//! where the points bend and nowhere else: fitted below the knee of a lock it promises growth that does not come. Show it as the
-//! fit that it is, and never beyond twice the largest measured number of threads ([`Fit::trusted_up_to`]).
+//! `X(N) = γN / (1 + α(N−1) + βN(N−1))` (N. J. Gunther, *Guerrilla Capacity Planning*, Springer
+//! 2007; *A general theory of computational scalability based on rational functions*,
+//! arXiv:0808.1431). It knows nothing of hold and think times, so it bends where the points bend
+//! and nowhere else: fitted below the knee of a lock it promises growth that does not come. Show it
+//! as the fit that it is, and never beyond twice the largest measured number of threads
+//! ([`Fit::trusted_up_to`]).
 //!
-//! The fit minimises the squared *relative* errors, with α and β not negative, by Levenberg and Marquardt's method (D. W.
-//! Marquardt, *An algorithm for least-squares estimation of nonlinear parameters*, J. SIAM 11, 1963) on the reciprocal's linear form.
+//! The fit minimises the squared *relative* errors, with α and β not negative, by Levenberg and
+//! Marquardt's method (D. W. Marquardt, *An algorithm for least-squares estimation of nonlinear
+//! parameters*, J. SIAM 11, 1963) on the reciprocal's linear form.
 
 use crate::ModelError;
 
@@ -51,7 +54,8 @@ impl Fit {
 ///
 /// # Errors
 ///
-/// If fewer than three different numbers of threads were measured, or a throughput is not a positive number.
+/// If fewer than three different numbers of threads were measured, or a throughput is not a
+/// positive number.
 pub fn fit(points: &[(u32, f64)]) -> Result<Fit, ModelError> {
     let mut different: Vec<u32> = points.iter().map(|&(threads, _)| threads).collect();
     different.sort_unstable();
@@ -73,7 +77,8 @@ pub fn fit(points: &[(u32, f64)]) -> Result<Fit, ModelError> {
             });
         }
     }
-    // 1/X is linear in 1/γ, α/γ and β/γ. Where a coefficient would come out negative it is zero: try each choice.
+    // 1/X is linear in 1/γ, α/γ and β/γ. Where a coefficient would come out negative it is zero:
+    // try each choice.
     let rows: Vec<Row> = points.iter().map(|&point| Row::new(point)).collect();
     let fitted = [[true, true], [true, false], [false, true], [false, false]]
         .into_iter()
@@ -91,7 +96,8 @@ pub fn fit(points: &[(u32, f64)]) -> Result<Fit, ModelError> {
     })
 }
 
-/// One point: the coefficients of the modelled over the measured reciprocal, so that 1 is a perfect hit.
+/// One point: the coefficients of the modelled over the measured reciprocal, so that 1 is a perfect
+/// hit.
 #[derive(Clone, Copy, Debug)]
 struct Row([f64; 3]);
 
@@ -147,7 +153,8 @@ fn descend(rows: &[Row], free: [bool; 3]) -> [f64; 3] {
         let Some(step) = solve(normal, slope) else { break };
         let tried: [f64; 3] = std::array::from_fn(|i| theta[i] + step[i]);
         let tried_error = squares(rows, &tried);
-        // A step across a pole of the curve can look good by accident: all modelled throughputs must stay positive.
+        // A step across a pole of the curve can look good by accident: all modelled throughputs
+        // must stay positive.
         let sound = tried_error.is_finite() && rows.iter().all(|row| row.ratio(&tried) > 0.0);
         if sound && tried_error <= error {
             let settled = error - tried_error <= 1e-15 * error;
@@ -167,7 +174,8 @@ fn descend(rows: &[Row], free: [bool; 3]) -> [f64; 3] {
     theta
 }
 
-/// Three linear equations by elimination with pivots, scaled by the diagonal; none if they are singular.
+/// Three linear equations by elimination with pivots, scaled by the diagonal; none if they are
+/// singular.
 fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> Option<[f64; 3]> {
     let scale: [f64; 3] = std::array::from_fn(|i| 1.0 / matrix[i][i].sqrt());
     for i in 0..3 {

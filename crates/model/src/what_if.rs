@@ -36,7 +36,8 @@ pub struct WhatIf {
     pub model: Model,
     /// Tasks per second with the change.
     pub throughput_per_s: f64,
-    /// Throughput with the change against one thread *without* it that never waits, so that it compares with the rows.
+    /// Throughput with the change against one thread *without* it that never waits, so that it
+    /// compares with the rows.
     pub speedup: f64,
     /// Throughput with the change against the same number of threads without it.
     pub gain: f64,
@@ -44,7 +45,8 @@ pub struct WhatIf {
 
 /// What each change would bring `threads` in the long run.
 ///
-/// Shapes keep their form when their mean changes; a lock that is striped already is striped further.
+/// Shapes keep their form when their mean changes; a lock that is striped already is striped
+/// further.
 ///
 /// ```
 /// use threadtoll_model::{Change, Shape, Workload, choose::Options, what_if};
@@ -96,7 +98,8 @@ pub fn what_if(
         .collect()
 }
 
-/// Think times with `more_ns` of work added on average. Without any of its own, what is added has the hold time's shape.
+/// Think times with `more_ns` of work added on average. Without any of its own, what is added has
+/// the hold time's shape.
 fn lengthened(workload: &Workload, more_ns: f64) -> Result<Shape, ModelError> {
     let think = &workload.think;
     if think.mean_ns() == 0.0 {

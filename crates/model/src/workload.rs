@@ -26,7 +26,8 @@ pub struct Workload {
     pub policy: Policy,
     /// Share of the acquisitions that only read, and may hold the lock together.
     pub read_share: f64,
-    /// Locks that share the load, each acquisition taking one of them at random; 1 if the lock is not striped.
+    /// Locks that share the load, each acquisition taking one of them at random; 1 if the lock is
+    /// not striped.
     pub stripes: u32,
     /// Cores to run on; none if threads are never short of one, for instance because they sleep.
     pub cores: Option<u32>,
@@ -63,25 +64,27 @@ impl Workload {
         Load::new(hold_ns - shared_ns, think_ns + shared_ns)
     }
 
-    /// Number of threads at which the asymptotes meet: that of threads that never wait, and that of a lock (or cores) never idle.
-    /// Infinite if nothing limits them.
+    /// Number of threads at which the asymptotes meet: that of threads that never wait, and that of
+    /// a lock (or cores) never idle. Infinite if nothing limits them.
     ///
-    /// A lock that hands over in order is taken during each hand-off too. A lock that others may barge into is not.
+    /// A lock that hands over in order is taken during each hand-off too. A lock that others may
+    /// barge into is not.
     ///
     /// # Errors
     ///
     /// If a figure is out of range.
     pub fn knee(&self) -> Result<f64, ModelError> {
         let hand_off_ns = match self.policy {
-            // Of a curve it is not known beforehand how long those that are woken will have idled: the shortest gives a cap.
-            // Readers that are let in together share one.
+            // Of a curve it is not known beforehand how long those that are woken will have idled:
+            // the shortest gives a cap. Readers that are let in together share one.
             Policy::Fifo => self.hand_off.shortest_ns() * (1.0 - self.read_share),
             Policy::Barging | Policy::SpinThenPark { .. } => 0.0,
         };
         bounds::knee(self.serial()?, Limits { locks: self.stripes, cores: self.cores, hand_off_ns })
     }
 
-    /// The speed-up over one thread that `threads` cannot exceed, whatever the distributions, the policy and the hand-off.
+    /// The speed-up over one thread that `threads` cannot exceed, whatever the distributions, the
+    /// policy and the hand-off.
     ///
     /// # Errors
     ///
@@ -91,8 +94,8 @@ impl Workload {
         bounds::speedup(self.serial()?, threads, limits)
     }
 
-    /// As the simulator takes it. Threads that share cores get slices of 3 ms (or a thousandth of a task, if that is longer), and a
-    /// woken one preempts a thinking one, as Linux does by default.
+    /// As the simulator takes it. Threads that share cores get slices of 3 ms (or a thousandth of a
+    /// task, if that is longer), and a woken one preempts a thinking one, as Linux does by default.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! What the articles say of locks, each sentence held against the cells that can confirm or refute it.
+//! What the articles say of locks, each sentence held against the cells that can confirm or refute
+//! it.
 
 use threadtoll_record::Work;
 

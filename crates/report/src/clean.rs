@@ -3,8 +3,9 @@
 /// Longer texts only flood whoever reads them.
 const LONGEST: usize = 2000;
 
-/// Strips what would steer a terminal or turn a line around: control characters, and those invisible ones that change
-/// direction or hide. Tabs and line feeds become spaces. What is far too long is cut, with an ellipsis.
+/// Strips what would steer a terminal or turn a line around: control characters, and those
+/// invisible ones that change direction or hide. Tabs and line feeds become spaces. What is far too
+/// long is cut, with an ellipsis.
 pub fn clean(text: &str) -> String {
     let mut kept: String = text
         .chars()

@@ -1,9 +1,9 @@
 //! For the browser: one page that works offline, from a file, in light and dark.
 //!
-//! The figures, sentences and tables are written here, so that they are there even without scripts; the charts are
-//! drawn in the page by plotly, which travels in it. The page asks nothing from anywhere, and its
-//! Content-Security-Policy lets only our two scripts run, by their hashes: a text from a file that got past the
-//! escaping would still be no script.
+//! The figures, sentences and tables are written here, so that they are there even without scripts;
+//! the charts are drawn in the page by plotly, which travels in it. The page asks nothing from
+//! anywhere, and its Content-Security-Policy lets only our two scripts run, by their hashes: a text
+//! from a file that got past the escaping would still be no script.
 
 mod data;
 mod escape;

@@ -1,4 +1,5 @@
-//! What was measured of locks: one section for each lock in each experiment, its cells by hold share and threads.
+//! What was measured of locks: one section for each lock in each experiment, its cells by hold
+//! share and threads.
 //!
 //! What a table or a map shows in the terminal and in the page is decided here, once.
 
@@ -26,7 +27,8 @@ pub(crate) struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// What sets it apart within its section; marked where over a quarter of its blocks was disturbed.
+    /// What sets it apart within its section; marked where over a quarter of its blocks was
+    /// disturbed.
     fn label(&self, section: &Section<'_>) -> String {
         let threads = match self.subject.threads {
             1 => "1 thread".to_string(),
@@ -60,7 +62,8 @@ impl Row<'_> {
         self.contention.predicted.as_ref()
     }
 
-    /// By how much the prediction is off, as a share of what was measured: of the speed-up, or of the time for all tasks.
+    /// By how much the prediction is off, as a share of what was measured: of the speed-up, or of
+    /// the time for all tasks.
     pub(crate) fn off(&self) -> Option<f64> {
         let told = self.predicted()?;
         let tasks = told.total_s.zip(self.contention.total_s);
@@ -86,7 +89,8 @@ struct Kind {
     lock: String,
     read_share: Option<Share>,
     spread: Spread,
-    /// Where cells differ by their share and not by how often the lock is taken, that frequency belongs here.
+    /// Where cells differ by their share and not by how often the lock is taken, that frequency
+    /// belongs here.
     cycle_ns: Option<u64>,
 }
 
@@ -125,7 +129,8 @@ impl<'a> Section<'a> {
         &self.kind.experiment
     }
 
-    /// Whether it is one lock that lets one thread in at a time: no counter, no stripes, no readers.
+    /// Whether it is one lock that lets one thread in at a time: no counter, no stripes, no
+    /// readers.
     pub(crate) fn excludes(&self) -> bool {
         let name = &self.kind.lock;
         self.kind.read_share.is_none()
@@ -241,7 +246,8 @@ pub(crate) struct Map {
     pub(crate) predicted: Vec<Vec<Option<f64>>>,
 }
 
-/// The sections of all records that belong to experiments with locks; the thread alone is in none, because all are against it.
+/// The sections of all records that belong to experiments with locks; the thread alone is in none,
+/// because all are against it.
 pub(crate) fn sections(records: &[Record]) -> Vec<Section<'_>> {
     let mut sections: BTreeMap<Kind, Vec<Row<'_>>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.experiment.starts_with(SCENARIOS)) {

@@ -85,7 +85,8 @@ const fn lock(placement: Placement, ns: f64, machine: &'static str) -> Published
 
 /// The figures published for what `cell` does, in ascending order.
 ///
-/// Only a cell without additions counts: no pause hint, no payload, nothing kept awake and nothing beside it.
+/// Only a cell without additions counts: no pause hint, no payload, nothing kept awake and nothing
+/// beside it.
 pub fn published(cell: &Cell) -> Vec<&'static Published> {
     let plain = cell.payload_bytes == 8
         && !cell.keep_awake
@@ -102,7 +103,8 @@ pub fn published(cell: &Cell) -> Vec<&'static Published> {
         .collect()
 }
 
-/// How a table shows them: `45 ns (2011)`, `2.08–2.36 µs (2011)`, `≥40 µs (2016)`; nothing where nothing is published.
+/// How a table shows them: `45 ns (2011)`, `2.08–2.36 µs (2011)`, `≥40 µs (2016)`; nothing where
+/// nothing is published.
 pub fn shown(figures: &[&Published]) -> Option<String> {
     let (first, last) = (figures.first()?, figures.last()?);
     let least = if first.or_worse { "≥" } else { "" };

@@ -25,7 +25,8 @@ impl Row<'_> {
         self.sides[index(placement)].as_deref()
     }
 
-    /// The record that stands for the row: of the first placement, pinned before the others, that has a median.
+    /// The record that stands for the row: of the first placement, pinned before the others, that
+    /// has a median.
     pub(crate) fn main(&self) -> Option<&Record> {
         let known = self.sides.iter().flatten().find(|record| record.one_way_p50().is_some());
         known.or_else(|| self.sides.iter().flatten().next()).map(|record| &**record)
@@ -55,8 +56,8 @@ pub(crate) fn in_ladder(record: &Record) -> bool {
 
 /// The rows of the ladder, cheapest first; those without a median come last.
 ///
-/// A cell that was measured in several groups, as the reference is, is one record here: see [`merged`].
-/// Pairs of CPUs beyond the first of a variant become rows of their own.
+/// A cell that was measured in several groups, as the reference is, is one record here: see
+/// [`merged`]. Pairs of CPUs beyond the first of a variant become rows of their own.
 pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     let mut cells: BTreeMap<&Cell, Vec<&Record>> = BTreeMap::new();
     for record in records.iter().filter(|record| in_ladder(record)) {
@@ -95,8 +96,8 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     rows
 }
 
-/// The cheapest one-way median between two threads, which the ladder takes its multiples of: among the pinned ones
-/// where there are any.
+/// The cheapest one-way median between two threads, which the ladder takes its multiples of: among
+/// the pinned ones where there are any.
 pub(crate) fn cheapest<'r>(rows: &'r [Row<'_>]) -> Option<&'r Row<'r>> {
     let two =
         |row: &&Row<'_>| row.main().is_some_and(|main| main.cell.relation != Relation::SameThread);
@@ -111,14 +112,16 @@ pub(crate) fn cheapest<'r>(rows: &'r [Row<'_>]) -> Option<&'r Row<'r>> {
 
 /// How many times `base` a record is: the quotient of the medians that stand in the table.
 ///
-/// The paired ratios to the reference would not do here. Carried from group to group they would assume that the machine's moods
-/// change everything alike, and they do not: a cache line can become six times as dear while a wake-up stays what it was.
+/// The paired ratios to the reference would not do here. Carried from group to group they would
+/// assume that the machine's moods change everything alike, and they do not: a cache line can
+/// become six times as dear while a wake-up stays what it was.
 pub(crate) fn times(record: &Record, base: &Record) -> Option<f64> {
     let quotient = record.one_way_p50()? / base.one_way_p50()?;
     Some(quotient).filter(|times| times.is_finite() && *times > 0.0)
 }
 
-/// `CPU 3`, `CPUs 0, 1`, `CPUs 0-7, 9`: runs of numbers are drawn together, and at most eight runs are said.
+/// `CPU 3`, `CPUs 0, 1`, `CPUs 0-7, 9`: runs of numbers are drawn together, and at most eight runs
+/// are said.
 pub fn cpus(cpus: &[u32]) -> String {
     const MOST: usize = 8;
     let mut runs: Vec<(u32, u32)> = Vec::new();
@@ -145,9 +148,9 @@ pub fn cpus(cpus: &[u32]) -> String {
 
 /// Joins the records of one cell from several groups.
 ///
-/// Its one-way median and mean are the medians of theirs, with the narrowest interval that holds all their intervals
-/// (so it shows how far the machine moved between the groups). The distribution is that of all their round trips.
-/// Costs and shares are weighted by the number of round trips.
+/// Its one-way median and mean are the medians of theirs, with the narrowest interval that holds
+/// all their intervals (so it shows how far the machine moved between the groups). The distribution
+/// is that of all their round trips. Costs and shares are weighted by the number of round trips.
 pub(crate) fn merged<'a>(records: &[&'a Record]) -> Cow<'a, Record> {
     let [first, ..] = records else { unreachable!("a cell is only known through its records") };
     if records.len() == 1 {
@@ -270,7 +273,8 @@ fn quantiles(histogram: &Histogram) -> Quantiles {
     }
 }
 
-/// The ratios to each other cell: the median, the interval that holds all, and a verdict only where all agree.
+/// The ratios to each other cell: the median, the interval that holds all, and a verdict only where
+/// all agree.
 fn ratios(records: &[&Record]) -> Vec<Against> {
     let mut by_cell: BTreeMap<(&Cell, &str), Vec<&Against>> = BTreeMap::new();
     for against in records.iter().flat_map(|record| &record.against) {
@@ -290,7 +294,8 @@ fn ratios(records: &[&Record]) -> Vec<Against> {
     joined.collect()
 }
 
-/// Whether the 95% intervals of two one-way medians lie apart; nothing where one of them is not known.
+/// Whether the 95% intervals of two one-way medians lie apart; nothing where one of them is not
+/// known.
 pub(crate) fn apart(a: &Record, b: &Record) -> Option<bool> {
     let ([a_low, a_high], [b_low, b_high]) =
         (a.one_way_p50_interval95()?, b.one_way_p50_interval95()?);

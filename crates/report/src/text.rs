@@ -37,7 +37,8 @@ const MIDDLING: anstyle::Style = AnsiColor::Yellow.on_default().effects(Effects:
 const BAD: anstyle::Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
 const ACCENT: anstyle::Style = AnsiColor::Cyan.on_default();
 
-/// Lines of running text are no longer than this, however wide the terminal: longer ones are hard to read.
+/// Lines of running text are no longer than this, however wide the terminal: longer ones are hard
+/// to read.
 const READABLE: usize = 100;
 
 impl Style {

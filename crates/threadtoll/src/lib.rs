@@ -89,10 +89,10 @@
 //! refused after a queue was made, an end sleeps for at most a millisecond at a time.
 //!
 //! On other systems than Linux, threads sleep by [`std::thread::park`], and both going to sleep and
-//! waking a sleeper take a lock for a moment. A thread that is stopped while it holds that lock also
-//! stops those that sleep or wake meanwhile, of this queue and of others; the table above is then
-//! true only of ends that never sleep. The target must have atomics of 64 bits. Tests run on this path too, but on Linux;
-//! for Windows and macOS the crate is type-checked only.
+//! waking a sleeper take a lock for a moment. A thread that is stopped while it holds that lock
+//! also stops those that sleep or wake meanwhile, of this queue and of others; the table above is
+//! then true only of ends that never sleep. The target must have atomics of 64 bits. Tests run on
+//! this path too, but on Linux; for Windows and macOS the crate is type-checked only.
 //!
 //! # What it is not for
 //!

@@ -33,10 +33,10 @@
 //!   wait. All of them may call the allocator: `send` when the ring grows or a chunk is needed,
 //!   `try_recv` when a chunk has been read.
 //! - A `send` that wakes nobody executes no fence and no locked instruction, except twice at the
-//!   beginning of a pipe, up to twice for each chunk of a burst, and for the first 64 messages after
-//!   the receiver has slept. It makes no system call, unless it has to wait or the allocator makes
-//!   one. With [`Options::fence`], or where the kernel lacks `membarrier(2)`, each send executes a
-//!   fence.
+//!   beginning of a pipe, up to twice for each chunk of a burst, and for the first 64 messages
+//!   after the receiver has slept. It makes no system call, unless it has to wait or the allocator
+//!   makes one. With [`Options::fence`], or where the kernel lacks `membarrier(2)`, each send
+//!   executes a fence.
 //! - A message accepted by `send` is received or, if the receiver is dropped, dropped by then;
 //!   once, and also if destructors panic. A message that could not be sent is handed back.
 //! - Steady traffic allocates nothing. [`Options::reserve`] has the memory ready from the start.
@@ -176,10 +176,10 @@ impl<W: Wait> Options<W> {
     ///
     /// Without this, a receiver that goes to sleep after 64 messages or more, or begins to sleep
     /// more often, and a sender that sleeps because the pipe is full, make every CPU that runs a
-    /// thread of this process execute a barrier (`membarrier(2)`), whatever that thread does: choose
-    /// this where there are threads that nothing may interrupt.
-    /// [`Spin`](crate::wait::Spin) and [`SpinYield`](crate::wait::SpinYield) never sleep. See [what
-    /// a sleep costs others](crate::wait#what-a-sleep-costs-others).
+    /// thread of this process execute a barrier (`membarrier(2)`), whatever that thread does:
+    /// choose this where there are threads that nothing may interrupt. [`Spin`](crate::wait::Spin)
+    /// and [`SpinYield`](crate::wait::SpinYield) never sleep. See [what a sleep costs
+    /// others](crate::wait#what-a-sleep-costs-others).
     pub fn fence(self) -> Self {
         Options { fence: true, ..self }
     }

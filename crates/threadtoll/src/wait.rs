@@ -18,8 +18,8 @@
 //! # What a sleep costs others
 //!
 //! While messages keep coming, a pipe's send executes no fence, no locked instruction and no system
-//! call for the sake of sleepers. **An end that goes to sleep may pay for that, and so may every CPU
-//! that runs a thread of this process**: the end makes all of them execute a barrier
+//! call for the sake of sleepers. **An end that goes to sleep may pay for that, and so may every
+//! CPU that runs a thread of this process**: the end makes all of them execute a barrier
 //! (`membarrier(2)`), an interruption, whatever they are doing.
 //!
 //! | who sleeps | interrupts |

@@ -30,7 +30,8 @@ pub(crate) fn run(arguments: &Latency) -> Result<ExitCode, Failure> {
             .map_or_else(|| vec![Layout::Own, Layout::Shared], |layout| vec![layout]),
         pauses: request.pause.map_or_else(|| vec![Pause::Off, Pause::On], |pause| vec![pause]),
         payloads: vec![request.payload.unwrap_or(8)],
-        // Beside the kept-awake wake-up stands the plain one: their difference is what is asked for.
+        // Beside the kept-awake wake-up stands the plain one: their difference is what is asked
+        // for.
         awake: if request.keep_awake { vec![false, true] } else { vec![false] },
         neighbour: request.neighbour,
     };

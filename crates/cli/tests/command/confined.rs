@@ -1,4 +1,5 @@
-//! Where much is forbidden: one CPU, a sandbox, no `/sys`, a full disk. It runs with what is possible, and says the rest.
+//! Where much is forbidden: one CPU, a sandbox, no `/sys`, a full disk. It runs with what is
+//! possible, and says the rest.
 
 use std::ffi::CStr;
 use std::io;
@@ -28,7 +29,8 @@ fn on_cpus(cpus: &[u32], line: &str, paths: &[&Path]) -> Ended {
             _ => Err(io::Error::last_os_error()),
         }
     };
-    // SAFETY: between fork and exec only one system call is made, with memory that was there before.
+    // SAFETY: between fork and exec only one system call is made, with memory that was there
+    // before.
     unsafe { command.pre_exec(confine) };
     ran(command)
 }
@@ -147,7 +149,8 @@ fn forbidding(calls: &[libc::c_long], error: i32, line: &str) -> Ended {
         };
         if promised == 0 && confined == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     };
-    // SAFETY: between fork and exec only two system calls are made, with memory that was there before.
+    // SAFETY: between fork and exec only two system calls are made, with memory that was there
+    // before.
     unsafe { command.pre_exec(confine) };
     ran(command)
 }
@@ -267,7 +270,8 @@ fn a_machine_that_shows_nothing_is_measured_all_the_same() {
     }
 }
 
-/// A small disk, the command with `full/run.jsonl` on it, and what is left there afterwards under `kept/`.
+/// A small disk, the command with `full/run.jsonl` on it, and what is left there afterwards under
+/// `kept/`.
 fn on_a_disk_of(size: &str, directory: &Path, line: &str) -> Option<Ended> {
     let script = format!(
         "mkdir full kept && mount -t tmpfs -o size={size} none full && \"$0\" {line} --out full/run.jsonl; \

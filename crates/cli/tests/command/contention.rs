@@ -1,5 +1,5 @@
-//! `threadtoll contention`: what is foretold and when, what is printed, what is refused, and figures of the real machine that make
-//! sense.
+//! `threadtoll contention`: what is foretold and when, what is printed, what is refused, and
+//! figures of the real machine that make sense.
 
 use std::path::Path;
 
@@ -158,7 +158,8 @@ fn tables_maps_and_the_page() {
     assert!(page.contains("\"surfaces\":[{"), "the chart has nothing to be drawn from");
 }
 
-/// A run that ended after its predictions, or after some blocks, is completed; its predictions are made anew.
+/// A run that ended after its predictions, or after some blocks, is completed; its predictions are
+/// made anew.
 #[test]
 fn an_interrupted_run_is_completed() {
     let directory = TempDir::new().unwrap();
@@ -214,7 +215,8 @@ fn predictions_out_of_place_are_refused() {
     refused(without, "another prediction than was made");
 }
 
-/// What holds on any machine, however busy: the clock cannot be beaten, and queues are no longer than there are threads.
+/// What holds on any machine, however busy: the clock cannot be beaten, and queues are no longer
+/// than there are threads.
 #[test]
 fn figures_of_the_real_machine_make_sense() {
     let Ok(_alone) = machine_lock() else {
@@ -245,7 +247,8 @@ fn figures_of_the_real_machine_make_sense() {
     }
 }
 
-/// Sleeping threads are not short of CPUs: eight of them share one CPU or two and still queue as a model says.
+/// Sleeping threads are not short of CPUs: eight of them share one CPU or two and still queue as a
+/// model says.
 #[test]
 fn a_pool_of_sleeping_threads_cannot_be_faster_than_its_lock() {
     let Ok(_alone) = machine_lock() else {

@@ -1,4 +1,5 @@
-//! Files from anywhere: foreign, edited, deep, enormous. They cost a sentence, and stay as they are.
+//! Files from anywhere: foreign, edited, deep, enormous. They cost a sentence, and stay as they
+//! are.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,7 +12,8 @@ use tempfile::TempDir;
 use crate::listing::strip;
 use crate::program::{Held, Seeded, each, threadtoll, words};
 
-/// A finished run of one group: the machine, the plan, 126 blocks of three cells in 21 rounds, and their records.
+/// A finished run of one group: the machine, the plan, 126 blocks of three cells in 21 rounds, and
+/// their records.
 fn finished() -> Vec<Value> {
     finished_text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

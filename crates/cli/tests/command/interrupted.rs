@@ -1,4 +1,5 @@
-//! A run that ends before its time loses nothing that it had measured, and is completed without measuring it again.
+//! A run that ends before its time loses nothing that it had measured, and is completed without
+//! measuring it again.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -38,7 +39,8 @@ fn lengths(text: &[u8]) -> impl Iterator<Item = usize> {
     text.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::len)
 }
 
-/// Group and attempt of each block. Read from where they stand: hundreds of files are looked through.
+/// Group and attempt of each block. Read from where they stand: hundreds of files are looked
+/// through.
 fn places(text: &str) -> Vec<(usize, u32)> {
     let number = |line: &str, name: &str| {
         let at = line.find(name).unwrap() + name.len();
@@ -50,10 +52,11 @@ fn places(text: &str) -> Vec<(usize, u32)> {
 
 /// What a record says apart from when it was made.
 ///
-/// The simulated machine draws each block of a cell from the cell, the loop and how many blocks of it came before, so an
-/// attempt that measures in another order (the order depends on the attempt) finds the same values in the same round.
-/// What depends on which blocks stand next to which may differ when the attempt does: where the reference is seen to move,
-/// so which blocks are marked, and what is made of the unmarked ones alone, the undisturbed quantiles and the ratios.
+/// The simulated machine draws each block of a cell from the cell, the loop and how many blocks of
+/// it came before, so an attempt that measures in another order (the order depends on the attempt)
+/// finds the same values in the same round. What depends on which blocks stand next to which may
+/// differ when the attempt does: where the reference is seen to move, so which blocks are marked,
+/// and what is made of the unmarked ones alone, the undisturbed quantiles and the ratios.
 fn figures(record: &Record) -> Record {
     let mut figures = record.clone();
     figures.run.clear();
@@ -74,8 +77,8 @@ fn expected(whole: &Record, found: &Record) -> Record {
     figures(&Record { attempt: found.attempt, ..whole.clone() })
 }
 
-/// Renders the file, completes it, and looks at what became of it: `before` is what it held, `whole` what an uninterrupted
-/// run gives.
+/// Renders the file, completes it, and looks at what became of it: `before` is what it held,
+/// `whole` what an uninterrupted run gives.
 #[track_caller]
 fn completes(path: &Path, before: &[u8], whole: &Whole, name: &str) {
     let held = Held::of(path);
@@ -85,7 +88,8 @@ fn completes(path: &Path, before: &[u8], whole: &Whole, name: &str) {
     let ended = threadtoll(words("survey --quiet --resume", &[path]));
     assert_eq!(ended.code, Some(0), "{name}: {ended:#?}");
 
-    // Whatever was complete is there to the letter, and is what an uninterrupted run had written by then.
+    // Whatever was complete is there to the letter, and is what an uninterrupted run had written by
+    // then.
     let kept = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let after = std::fs::read(path).unwrap();
     assert!(after.starts_with(&before[..kept]), "{name}: lines were changed");
@@ -130,7 +134,8 @@ fn a_file_that_was_cut_anywhere_is_rendered_and_completed() {
     let (header, length) = (whole.header(), whole.bytes.len());
     let mut random = Seeded::new(2026);
     let mut cuts: Vec<usize> = (0..46).map(|_| header + random.below(length - header)).collect();
-    // And where it matters: nothing but the header, behind the first line, before the last line feed, nothing missing.
+    // And where it matters: nothing but the header, behind the first line, before the last line
+    // feed, nothing missing.
     let first: usize = lengths(&whole.bytes).take(3).sum();
     cuts.extend([header, first, length - 1, length]);
     each(&cuts, |index, cut| {

@@ -1,4 +1,5 @@
-//! Files of results, line by line: each keeps to its committed schema and comes back as it was written.
+//! Files of results, line by line: each keeps to its committed schema and comes back as it was
+//! written.
 
 use std::path::Path;
 use std::sync::OnceLock;

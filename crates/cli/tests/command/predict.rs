@@ -1,4 +1,5 @@
-//! `threadtoll predict`: what is printed, what is refused, and that the same question has the same answer.
+//! `threadtoll predict`: what is printed, what is refused, and that the same question has the same
+//! answer.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;

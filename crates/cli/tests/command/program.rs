@@ -56,7 +56,8 @@ impl Ended {
         self
     }
 
-    /// It was given something bad and says so: in one line and at most one of hint, and without anything else.
+    /// It was given something bad and says so: in one line and at most one of hint, and without
+    /// anything else.
     #[track_caller]
     pub(crate) fn bad(&self) -> &Self {
         assert_eq!(self.code, Some(2), "{self:#?}");
@@ -124,7 +125,8 @@ impl Seeded {
     }
 }
 
-/// Does the same with each of `items` on two threads: most of what these tests do is wait for processes.
+/// Does the same with each of `items` on two threads: most of what these tests do is wait for
+/// processes.
 pub(crate) fn each<T: Send + Sync>(items: &[T], work: impl Fn(usize, &T) + Sync) {
     let work = &work;
     std::thread::scope(|scope| {

@@ -1,4 +1,5 @@
-//! `threadtoll queue`: what is printed, what is refused, and figures of the real machine that make sense.
+//! `threadtoll queue`: what is printed, what is refused, and figures of the real machine that make
+//! sense.
 
 use std::path::Path;
 
@@ -17,7 +18,8 @@ fn run_in(directory: &Path, line: &str) -> String {
     ran(command).done().out
 }
 
-/// The tables of a stream and of an ask-reply. The versions of peers change with the lock file, and stand for themselves.
+/// The tables of a stream and of an ask-reply. The versions of peers change with the lock file, and
+/// stand for themselves.
 #[test]
 fn the_tables_of_queues() {
     let directory = TempDir::new().unwrap();

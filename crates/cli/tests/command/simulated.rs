@@ -1,4 +1,5 @@
-//! On the simulated machine every figure is known beforehand: what is printed and written can be tested to the letter.
+//! On the simulated machine every figure is known beforehand: what is printed and written can be
+//! tested to the letter.
 
 use std::path::Path;
 
@@ -8,7 +9,8 @@ use threadtoll_record::Line;
 use crate::lines::{line, lines, plan, records};
 use crate::program::{command, ran, words};
 
-/// Runs a command line where `run.jsonl` and its page will lie, so that two runs have the same arguments.
+/// Runs a command line where `run.jsonl` and its page will lie, so that two runs have the same
+/// arguments.
 fn run_in(directory: &Path, line: &str) -> String {
     let mut command = command();
     command.current_dir(directory).args(words(line, &[]));
@@ -49,8 +51,8 @@ fn seeds_of_machine_and_order_make_other_figures() {
     );
 }
 
-/// The card of the machine that every user sees first. `INSTA_UPDATE=always cargo test -p threadtoll-cli` accepts another
-/// one.
+/// The card of the machine that every user sees first. `INSTA_UPDATE=always cargo test -p
+/// threadtoll-cli` accepts another one.
 #[test]
 fn the_card_of_a_machine() {
     let directory = TempDir::new().unwrap();

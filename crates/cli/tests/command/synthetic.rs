@@ -24,13 +24,14 @@ fn cells(plan: &str) -> Vec<&str> {
     plan.lines().filter(|line| line.starts_with("  ")).map(str::trim).collect()
 }
 
-/// Pairs within a core, a last-level cache, a node, and the whole machine, counted by hand from the descriptions of
-/// the trees: of n CPUs that are as near as that, n(n-1)/2.
+/// Pairs within a core, a last-level cache, a node, and the whole machine, counted by hand from the
+/// descriptions of the trees: of n CPUs that are as near as that, n(n-1)/2.
 const PAIRS: [(Synthetic, [usize; 4]); 4] = [
     (Synthetic::TwoSockets, [16, 2 * 120, 2 * 120, 496]),
     (Synthetic::HybridLaptop, [4, 120, 120, 120]),
     (Synthetic::ArmServer, [0, 0, 2 * 780, 3160]),
-    // Of sixteen caches of 32 CPUs four have a core offline and one has two; of the nodes' 256 CPUs 248 and 252 are left.
+    // Of sixteen caches of 32 CPUs four have a core offline and one has two; of the nodes' 256 CPUs
+    // 248 and 252 are left.
     (Synthetic::FiveHundred, [250, 11 * 496 + 4 * 435 + 378, 30_628 + 31_626, 124_750]),
 ];
 
@@ -74,7 +75,8 @@ fn surveys_are_planned_for_every_machine_and_show_its_relations() {
                     cells.iter().any(|cell| cell.split_whitespace().any(|word| word == *part));
                 assert!(shown, "{machine} {depth}: no cell is {part}:\n{}", ended.out);
             }
-            // A survey keeps its promise on any machine: its matrices grow with the square of the CPUs, not its time.
+            // A survey keeps its promise on any machine: its matrices grow with the square of the
+            // CPUs, not its time.
             assert!(cells.len() < 1000, "{machine} {depth}: {} cells", cells.len());
         }
     }

@@ -15,7 +15,8 @@ fn terminal() -> Option<(File, OwnedFd)> {
     let size = libc::winsize { ws_row: 40, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
     let (mut ours, mut its) = (0, 0);
     let none = std::ptr::null_mut();
-    // SAFETY: two numbers to be written and a size to be read, alive during the call; no name and no settings.
+    // SAFETY: two numbers to be written and a size to be read, alive during the call; no name and
+    // no settings.
     if unsafe {
         libc::openpty(&raw mut ours, &raw mut its, none, none.cast(), (&raw const size).cast_mut())
     } != 0

@@ -1,7 +1,8 @@
 //! From the stamps of all threads to what happened at the lock.
 //!
-//! The queue is not counted while it is there: a counter that all threads write would be a second lock. The stamps say it
-//! afterwards, because the clock is the same on all CPUs, to within far less than a wait.
+//! The queue is not counted while it is there: a counter that all threads write would be a second
+//! lock. The stamps say it afterwards, because the clock is the same on all CPUs, to within far
+//! less than a wait.
 
 use threadtoll_record::ContentionSeen;
 
@@ -37,7 +38,8 @@ pub(crate) fn account(threads: &[Vec<Taken>], from: u64, until: u64) -> Account 
             account.seen.think_ns += part(free, want);
             account.seen.wait_ns += part(want, has);
             account.seen.hold_ns += part(has, released);
-            // From letting go until the thread is free to think on, the lock's own code runs: it is part of thinking.
+            // From letting go until the thread is free to think on, the lock's own code runs: it is
+            // part of thinking.
             let next = all.get(at + 1).map_or(released, |next| next.free);
             account.seen.think_ns += part(released, next);
             if within(has) {
@@ -117,8 +119,8 @@ mod tests {
         Taken { free, want, got, released, think: want - free, hold: released - got }
     }
 
-    /// The first thread holds from 10 to 30, the second wants it at 20 and has it at 33, the third wants it at 25 and has it at
-    /// 52.
+    /// The first thread holds from 10 to 30, the second wants it at 20 and has it at 33, the third
+    /// wants it at 25 and has it at 52.
     fn three() -> Vec<Vec<Taken>> {
         vec![vec![taken(0, 10, 10, 30)], vec![taken(0, 20, 33, 50)], vec![taken(0, 25, 52, 60)]]
     }

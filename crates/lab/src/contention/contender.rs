@@ -11,7 +11,8 @@ use crate::mechanism::Unavailable;
 use super::lengths::Pick;
 use super::units::Labour;
 
-/// What the threads of a block are to do. Stamps are ticks of the clock, which is the same on all CPUs.
+/// What the threads of a block are to do. Stamps are ticks of the clock, which is the same on all
+/// CPUs.
 #[derive(Clone, Copy)]
 pub(crate) struct Course<'a> {
     pub(crate) clock: &'a Clock,
@@ -79,8 +80,8 @@ pub(crate) struct Rendezvous {
 
 /// What a thread takes a lock by.
 pub(crate) trait Contender: Send {
-    /// Takes and leaves the lock until the window is over, stamping each time, and says how often. Of what was over before the window
-    /// only the last is kept. Stops early when `taken` is full.
+    /// Takes and leaves the lock until the window is over, stamping each time, and says how often.
+    /// Of what was over before the window only the last is kept. Stops early when `taken` is full.
     fn stamped(&mut self, course: Course<'_>, labour: &mut Labour, taken: &mut Vec<Taken>) -> u64;
 
     /// The same without a stamp for each.
@@ -95,8 +96,9 @@ pub(crate) trait Contender: Send {
         taken: &mut Vec<Taken>,
     );
 
-    /// Holds the lock until the other thread has waited for it for about so long, in ticks; once a round. Where the threads of the cell
-    /// sleep while they hold it, so does this one, up to the moment at which it lets go.
+    /// Holds the lock until the other thread has waited for it for about so long, in ticks; once a
+    /// round. Where the threads of the cell sleep while they hold it, so does this one, up to the
+    /// moment at which it lets go.
     fn let_wait(&mut self, clock: &Clock, meeting: &Rendezvous, rounds: &[u64], sleeps: bool);
 
     /// Waits for the lock, once a round.
@@ -261,7 +263,8 @@ impl<L: RawLock> Contender for Of<L> {
             meeting.asked.store(round, Ordering::Release);
             let want = clock.stamp();
             let got = self.take(Pick::default(), || clock.stamp());
-            // The lock orders this after the other thread's store; a lock that does not would show up as a negative time.
+            // The lock orders this after the other thread's store; a lock that does not would show
+            // up as a negative time.
             let released = meeting.released.load(Ordering::Acquire);
             let ticks = |end: u64, begin: u64| end.wrapping_sub(begin) as i64;
             passed.push(Passed { waited: ticks(released, want), took: ticks(got, released) });

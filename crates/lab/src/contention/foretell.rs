@@ -15,7 +15,8 @@ pub struct Calibration {
     pub figures: Calibrated,
 }
 
-/// How a lock was handed from one thread to another, by how long the other had waited for it: pairs of nanoseconds.
+/// How a lock was handed from one thread to another, by how long the other had waited for it: pairs
+/// of nanoseconds.
 pub(crate) type Handed = [(f64, f64)];
 
 /// Hand-offs within this factor of the shortest are to a thread that still looked at the lock.
@@ -36,8 +37,8 @@ pub(crate) struct Passing {
 }
 
 impl Passing {
-    /// A lock is known to serve in order or not, and to sleep or not; for how long it spins before is read off its hand-offs, which
-    /// jump where a waiting thread has gone to sleep.
+    /// A lock is known to serve in order or not, and to sleep or not; for how long it spins before
+    /// is read off its hand-offs, which jump where a waiting thread has gone to sleep.
     pub(crate) fn of(handing: Handing, handed: &Handed) -> Result<Passing, ModelError> {
         let shortest = handed.iter().map(|(_, took)| *took).fold(f64::INFINITY, f64::min);
         let takeover_ns = if shortest.is_finite() { shortest.max(0.0) } else { 0.0 };
@@ -89,7 +90,8 @@ impl Passing {
         let slept = handed.iter().find(|(_, took)| !looked(*took)).copied();
         let wake_ns = slept.map_or(0.0, |(_, took)| took.max(0.0));
         match (spun, slept) {
-            // Nobody overtakes, and how long it takes depends on how long the thread has waited, asleep or not.
+            // Nobody overtakes, and how long it takes depends on how long the thread has waited,
+            // asleep or not.
             _ if handing.in_order() => Ok(Passing {
                 policy: Policy::Fifo,
                 hand_off: curve(0.0)?,
@@ -129,8 +131,9 @@ impl Passing {
 
 /// Makes a calibration for a cell.
 ///
-/// `hold` and `think` are as they are without a lock; an acquisition and a release that nobody else takes part in (`pair_ns`) lengthens
-/// both by half. `alone_ns` is what one thread alone takes for both.
+/// `hold` and `think` are as they are without a lock; an acquisition and a release that nobody else
+/// takes part in (`pair_ns`) lengthens both by half. `alone_ns` is what one thread alone takes for
+/// both.
 pub(crate) fn calibration(
     subject: &LockSubject,
     cpus: u32,
@@ -180,8 +183,8 @@ pub struct Place<'a> {
     pub at: &'a str,
 }
 
-/// Asks the model that is right for the question (see [`threadtoll_model::choose`]). Nothing that was measured in the cell itself has
-/// a part in it.
+/// Asks the model that is right for the question (see [`threadtoll_model::choose`]). Nothing that
+/// was measured in the cell itself has a part in it.
 ///
 /// # Errors
 ///
@@ -195,7 +198,8 @@ pub fn foretell(
     let options = Options { tasks: subject.tasks, seed, ..Options::default() };
     let answer = Answers::new(&calibration.workload, options).answer(subject.threads)?;
     let performance = answer.performance;
-    // A model's speed-up is over a thread that never waits but pays for the lock; what is measured is over one without it.
+    // A model's speed-up is over a thread that never waits but pays for the lock; what is measured
+    // is over one without it.
     let per_s = calibration.figures.alone_ns / 1e9;
     let interval = answer.simulated.as_ref().and_then(|report| {
         let estimate = report.throughput_per_s;

@@ -1,5 +1,6 @@
-//! *Locks aren't slow; lock contention is* (J. Preshing, November 2011): the share of its time for which a thread holds the lock goes from
-//! nothing to all of it, on one thread up to more than there are CPUs.
+//! *Locks aren't slow; lock contention is* (J. Preshing, November 2011): the share of its time for
+//! which a thread holds the lock goes from nothing to all of it, on one thread up to more than
+//! there are CPUs.
 
 use threadtoll_record::{Share, Work};
 

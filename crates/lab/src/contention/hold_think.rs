@@ -1,5 +1,6 @@
-//! P. E. McKenney's variant (*Is Parallel Programming Hard, And, If So, What Can You Do About It?*, the chapters on counting and
-//! locking): hold time and think time are given, and always the same; the number of threads goes up to twice the CPUs.
+//! P. E. McKenney's variant (*Is Parallel Programming Hard, And, If So, What Can You Do About It?*,
+//! the chapters on counting and locking): hold time and think time are given, and always the same;
+//! the number of threads goes up to twice the CPUs.
 
 use threadtoll_record::{Spread, Work};
 

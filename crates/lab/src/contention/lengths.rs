@@ -36,8 +36,9 @@ pub(crate) struct Lengths {
 impl Lengths {
     /// Draws the acquisitions of one thread.
     ///
-    /// The lengths are the quantiles of their distribution in random order, so that their mean is the intended one to within a
-    /// unit; fractions of a unit are carried over, because rounding each would shift the mean of short stretches.
+    /// The lengths are the quantiles of their distribution in random order, so that their mean is
+    /// the intended one to within a unit; fractions of a unit are carried over, because rounding
+    /// each would shift the mean of short stretches.
     pub(crate) fn draw(&self, seed: u64) -> Vec<Pick> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let holds = stretches(self.spread[0], self.hold, &mut rng);
@@ -55,14 +56,16 @@ impl Lengths {
     }
 }
 
-/// The quantiles of a distribution with this mean: the same whatever is drawn, and their mean is the distribution's.
+/// The quantiles of a distribution with this mean: the same whatever is drawn, and their mean is
+/// the distribution's.
 pub(crate) fn quantiles(spread: Spread, mean: f64, count: usize) -> Vec<f64> {
     match spread {
         Spread::Fixed => vec![mean; count],
         Spread::Exponential => {
             let middle = |at: usize| -mean * (1.0 - (at as f64 + 0.5) / count as f64).ln();
             let all: Vec<f64> = (0..count).map(middle).collect();
-            // The middle of a slice is not its mean; in the last slice that is a matter of a tenth of a percent.
+            // The middle of a slice is not its mean; in the last slice that is a matter of a tenth
+            // of a percent.
             let found = all.iter().sum::<f64>() / count as f64;
             if found > 0.0 { all.iter().map(|value| value * mean / found).collect() } else { all }
         }

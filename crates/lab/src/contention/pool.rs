@@ -1,9 +1,9 @@
-//! A. Sukhovitsky's pool: a fixed number of threads shares 1,000 tasks; each takes the lock first, and is then without it for the
-//! rest. On entering, the length of the lock's queue is read.
+//! A. Sukhovitsky's pool: a fixed number of threads shares 1,000 tasks; each takes the lock first,
+//! and is then without it for the rest. On entering, the length of the lock's queue is read.
 //!
-//! A block is a whole run, from its start, when all want the lock at once, to its last task. The article sleeps for 5 ms with the lock and
-//! 95 ms without it; here both are a tenth of that where nothing else is asked for, because one thread alone needs a
-//! thousand times their sum.
+//! A block is a whole run, from its start, when all want the lock at once, to its last task. The
+//! article sleeps for 5 ms with the lock and 95 ms without it; here both are a tenth of that where
+//! nothing else is asked for, because one thread alone needs a thousand times their sum.
 
 use threadtoll_record::{Budget, MAX_ROUNDS, Spread, Work};
 

@@ -1,5 +1,5 @@
-//! Work that is counted in units: numbers drawn from a Mersenne Twister, as in *Locks aren't slow* (J. Preshing, 2011), or time
-//! that is slept.
+//! Work that is counted in units: numbers drawn from a Mersenne Twister, as in *Locks aren't slow*
+//! (J. Preshing, 2011), or time that is slept.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -36,8 +36,10 @@ impl Labour {
     }
 }
 
-/// Lets the calling thread's sleeps end when they are due: the kernel otherwise lets them run 50 µs over to save wake-ups.
+/// Lets the calling thread's sleeps end when they are due: the kernel otherwise lets them run 50 µs
+/// over to save wake-ups.
 pub(crate) fn sleep_exactly() {
-    // SAFETY: plain numbers; it concerns this thread's timers alone, and where it is refused they are merely less exact.
+    // SAFETY: plain numbers; it concerns this thread's timers alone, and where it is refused they
+    // are merely less exact.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };
 }

@@ -1,4 +1,5 @@
-//! Counting without a section: what the translators of *Locks aren't slow* answer to whoever takes a lock to count.
+//! Counting without a section: what the translators of *Locks aren't slow* answer to whoever takes
+//! a lock to count.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,8 +53,8 @@ impl RawLock for Atomic {
 /// A number for each thread.
 pub(super) struct Sharded;
 
-/// On lines of its own, and atomic so that whoever sums can read it while it is counted; one thread alone writes it, so that
-/// a load and a store are enough.
+/// On lines of its own, and atomic so that whoever sums can read it while it is counted; one thread
+/// alone writes it, so that a load and a store are enough.
 #[repr(align(128))]
 pub(super) struct Shard(AtomicU64);
 

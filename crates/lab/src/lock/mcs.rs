@@ -1,6 +1,6 @@
-//! The queue lock of J. M. Mellor-Crummey and M. L. Scott (*Algorithms for scalable synchronization on shared-memory
-//! multiprocessors*, ACM TOCS 9, 1991): waiting threads form a list, and each spins on its own element of it, so that letting go
-//! touches one other CPU's cache and no more.
+//! The queue lock of J. M. Mellor-Crummey and M. L. Scott (*Algorithms for scalable synchronization
+//! on shared-memory multiprocessors*, ACM TOCS 9, 1991): waiting threads form a list, and each
+//! spins on its own element of it, so that letting go touches one other CPU's cache and no more.
 //!
 //! | `tail` | the lock is |
 //! |---|---|
@@ -27,10 +27,12 @@ struct Node {
     waits: AtomicBool,
 }
 
-/// A thread's node. It is in the queue only while its thread is within [`RawLock::hold`], which borrows the seat.
+/// A thread's node. It is in the queue only while its thread is within [`RawLock::hold`], which
+/// borrows the seat.
 pub(super) struct Seat(NonNull<Node>);
 
-// SAFETY: the node belongs to this seat alone while its thread is outside of `hold`, where a seat can change threads.
+// SAFETY: the node belongs to this seat alone while its thread is outside of `hold`, where a seat
+// can change threads.
 unsafe impl Send for Seat {}
 
 impl Drop for Seat {
@@ -59,11 +61,12 @@ impl RawLock for Mcs {
         let node = unsafe { &*own };
         node.next.store(ptr::null_mut(), Ordering::Relaxed);
         node.waits.store(true, Ordering::Relaxed);
-        // Acquire: if the lock is free, this section sees what the last one wrote. Release: whoever comes next finds the
-        // node as it was just made.
+        // Acquire: if the lock is free, this section sees what the last one wrote. Release: whoever
+        // comes next finds the node as it was just made.
         let before = self.tail.swap(own, Ordering::AcqRel);
         if !before.is_null() {
-            // SAFETY: its thread cannot leave `hold` before it has seen the pointer that is written here.
+            // SAFETY: its thread cannot leave `hold` before it has seen the pointer that is written
+            // here.
             let before = unsafe { &*before };
             before.next.store(own, Ordering::Release);
             // Acquire: pairs with the store of the thread before, when it hands over.

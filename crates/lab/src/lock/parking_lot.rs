@@ -1,4 +1,5 @@
-//! The locks of `parking_lot`: its mutex as it comes and always fair, and its lock for readers and writers.
+//! The locks of `parking_lot`: its mutex as it comes and always fair, and its lock for readers and
+//! writers.
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
@@ -24,7 +25,8 @@ impl RawLock for ParkingLot {
     }
 }
 
-/// Let go of with `unlock_fair`: a sleeping thread is handed the lock before it wakes, and nobody can take it meanwhile.
+/// Let go of with `unlock_fair`: a sleeping thread is handed the lock before it wakes, and nobody
+/// can take it meanwhile.
 pub(super) struct Fair(Mutex<()>);
 
 impl RawLock for Fair {

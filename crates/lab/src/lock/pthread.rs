@@ -1,4 +1,5 @@
-//! The C library's mutexes: the plain one, and glibc's that spins before it sleeps (`PTHREAD_MUTEX_ADAPTIVE_NP`).
+//! The C library's mutexes: the plain one, and glibc's that spins before it sleeps
+//! (`PTHREAD_MUTEX_ADAPTIVE_NP`).
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
@@ -7,10 +8,12 @@ use crate::mechanism::Unavailable;
 
 use super::RawLock;
 
-/// Boxed, because the C library forbids to move a mutex once it was used. It is destroyed when nobody can hold it any more.
+/// Boxed, because the C library forbids to move a mutex once it was used. It is destroyed when
+/// nobody can hold it any more.
 struct Raw(Box<UnsafeCell<libc::pthread_mutex_t>>);
 
-// SAFETY: the C library's locks are made to be used by many threads; they are only ever handed to it.
+// SAFETY: the C library's locks are made to be used by many threads; they are only ever handed to
+// it.
 unsafe impl Send for Raw {}
 // SAFETY: as above.
 unsafe impl Sync for Raw {}
@@ -46,7 +49,8 @@ impl Raw {
 
     #[inline(always)]
     fn hold<R>(&self, section: impl FnOnce() -> R) -> R {
-        // SAFETY: an initialised mutex that does not move; one that this thread does not hold cannot fail.
+        // SAFETY: an initialised mutex that does not move; one that this thread does not hold
+        // cannot fail.
         unsafe { libc::pthread_mutex_lock(self.0.get()) };
         let done = section();
         // SAFETY: this thread holds it.

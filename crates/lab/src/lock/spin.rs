@@ -1,5 +1,5 @@
-//! Test-and-test-and-set (L. Rudolph and Z. Segall, 1984): a waiting thread reads until the lock looks free, and only then
-//! tries to take it.
+//! Test-and-test-and-set (L. Rudolph and Z. Segall, 1984): a waiting thread reads until the lock
+//! looks free, and only then tries to take it.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,8 @@ impl RawLock for Spin {
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
-        // Acquire: pairs with the store below, so that this section sees what the one before it wrote.
+        // Acquire: pairs with the store below, so that this section sees what the one before it
+        // wrote.
         while self.0.swap(true, Ordering::Acquire) {
             while self.0.load(Ordering::Relaxed) {
                 spin_loop();

@@ -1,4 +1,5 @@
-//! System V semaphores as locks: *kernel* locks in the sense of *Locks aren't slow* (J. Preshing, 2011).
+//! System V semaphores as locks: *kernel* locks in the sense of *Locks aren't slow* (J. Preshing,
+//! 2011).
 
 use std::sync::Arc;
 
@@ -34,8 +35,8 @@ impl RawLock for SysVSemaphore {
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
-        // If somebody removes the set meanwhile the lock is open to all; the figures of a row whose set was removed from
-        // outside are nobody's.
+        // If somebody removes the set meanwhile the lock is open to all; the figures of a row whose
+        // set was removed from outside are nobody's.
         self.set.operate(self.semaphore, -1);
         let done = section();
         self.set.operate(self.semaphore, 1);

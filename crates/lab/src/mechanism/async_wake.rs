@@ -1,6 +1,8 @@
-//! Two tasks of one single-threaded async runtime that wake each other: the price of a waker and a turn of the executor.
+//! Two tasks of one single-threaded async runtime that wake each other: the price of a waker and a
+//! turn of the executor.
 //!
-//! The runtime is tokio's current-thread one; the message lies in a cell that both tasks share, and `Notify` wakes.
+//! The runtime is tokio's current-thread one; the message lies in a cell that both tasks share, and
+//! `Notify` wakes.
 
 use std::cell::RefCell;
 use std::rc::Rc;

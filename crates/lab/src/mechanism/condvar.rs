@@ -1,8 +1,9 @@
-//! The ping-pong of *Locks & Condition Variables - Latency Impact* (M. Thompson, 2011) over any lock with condition
-//! variables: lock, set the value, signal, unlock; lock, wait while the echo is the old one, unlock.
+//! The ping-pong of *Locks & Condition Variables - Latency Impact* (M. Thompson, 2011) over any
+//! lock with condition variables: lock, set the value, signal, unlock; lock, wait while the echo is
+//! the old one, unlock.
 //!
-//! Signalling while the lock is held lets the woken thread run into it (C. Click's remark on the article); the `after` form
-//! unlocks first.
+//! Signalling while the lock is held lets the woken thread run into it (C. Click's remark on the
+//! article); the `after` form unlocks first.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -43,7 +44,8 @@ struct Guarded<M, const AFTER: bool> {
     seen: u64,
 }
 
-// Relaxed throughout: the lock orders everything, the atomics are only how two threads share a word in Rust.
+// Relaxed throughout: the lock orders everything, the atomics are only how two threads share a word
+// in Rust.
 impl<M: Monitor, const AFTER: bool> Exchange for Guarded<M, AFTER> {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
@@ -62,7 +64,8 @@ impl<M: Monitor, const AFTER: bool> Exchange for Guarded<M, AFTER> {
             || from.load(Ordering::Relaxed) != seen,
             || {
                 let seq = from.load(Ordering::Relaxed);
-                // SAFETY: the counter was read under the lock under which it was written, and the reply comes later.
+                // SAFETY: the counter was read under the lock under which it was written, and the
+                // reply comes later.
                 (seq, unsafe { from.read(seq) })
             },
         );

@@ -40,7 +40,8 @@ impl Exchange for EventFd {
         // SAFETY: called in turn; the counter is stored with release below.
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Release);
-        // A write of eight bytes to an eventfd is whole or an error; an error would show as a message that never comes.
+        // A write of eight bytes to an eventfd is whole or an error; an error would show as a
+        // message that never comes.
         let _ = (&*self.signal).write(&1u64.to_ne_bytes());
     }
 
@@ -50,7 +51,8 @@ impl Exchange for EventFd {
         // A signal handler interrupts the wait, so it is repeated.
         while (&*self.wait).read(&mut count).is_err() {}
         let seq = self.from.load(Ordering::Acquire);
-        // SAFETY: the read ended because of the signal that followed the write; the reply comes after this.
+        // SAFETY: the read ended because of the signal that followed the write; the reply comes
+        // after this.
         unsafe { self.from.read(seq) }
     }
 }

@@ -1,4 +1,5 @@
-//! A switch between two stacks of one thread, and back: what a hand-off costs when no other CPU and no scheduler is asked.
+//! A switch between two stacks of one thread, and back: what a hand-off costs when no other CPU and
+//! no scheduler is asked.
 //!
 //! The stacks are those of the `corosensei` crate.
 
@@ -32,8 +33,9 @@ struct FiberSwitch {
 
 struct Fiber(Coroutine<Box<[u64]>, Box<[u64]>, ()>);
 
-// SAFETY: a coroutine is not `Send` because its stack may hold anything; this one's holds a box of words and numbers, no
-// reference to its thread and no lock, so it may move with the thread that owns it.
+// SAFETY: a coroutine is not `Send` because its stack may hold anything; this one's holds a box of
+// words and numbers, no reference to its thread and no lock, so it may move with the thread that
+// owns it.
 unsafe impl Send for Fiber {}
 
 impl Solo for FiberSwitch {

@@ -1,7 +1,8 @@
 //! The bare futex system call: the price of sleeping and being woken with nothing around it.
 //!
-//! The receiver sleeps while the word has the value that it has seen; the sender changes the word and wakes one sleeper,
-//! always with a system call, because it does not know whether anybody sleeps. `futex(2)`.
+//! The receiver sleeps while the word has the value that it has seen; the sender changes the word
+//! and wakes one sleeper, always with a system call, because it does not know whether anybody
+//! sleeps. `futex(2)`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,7 +34,8 @@ struct Futex {
 impl Exchange for Futex {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // SAFETY: called in turn, so the last message was read; the word is published with release below.
+        // SAFETY: called in turn, so the last message was read; the word is published with release
+        // below.
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Relaxed);
         self.wake.0.store(seq as u32, Ordering::Release);
@@ -51,7 +53,8 @@ impl Exchange for Futex {
             wait_while(&self.wait.0, word);
         }
         let seq = self.from.load(Ordering::Relaxed);
-        // SAFETY: the word was read with acquire after the sender's release, and the reply comes after this.
+        // SAFETY: the word was read with acquire after the sender's release, and the reply comes
+        // after this.
         unsafe { self.from.read(seq) }
     }
 }

@@ -1,9 +1,10 @@
-//! Memory that two ends share: for each direction a counter that tells the sequence number of the last message, and
-//! the rest of the message behind it.
+//! Memory that two ends share: for each direction a counter that tells the sequence number of the
+//! last message, and the rest of the message behind it.
 //!
-//! With `own` lines a lane begins on a line of its own, its message right behind its counter. With `shared` lines both
-//! counters stand in one cache line, as the C++ program of 2011 lays them out, and the messages lie on lines of their own.
-//! 128 bytes count as a line: the adjacent-line prefetcher of x86 and the big cores of aarch64 move pairs of 64.
+//! With `own` lines a lane begins on a line of its own, its message right behind its counter. With
+//! `shared` lines both counters stand in one cache line, as the C++ program of 2011 lays them out,
+//! and the messages lie on lines of their own. 128 bytes count as a line: the adjacent-line
+//! prefetcher of x86 and the big cores of aarch64 move pairs of 64.
 
 use std::alloc::{Layout as Allocation, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::Deref;
@@ -25,16 +26,17 @@ struct Memory {
     allocation: Allocation,
 }
 
-// SAFETY: the memory is only reached through counters, which are atomics, and through messages, which are handed from one
-// thread to the other with a release and an acquire: the counter's, or those of the word, lock or semaphore that a
-// mechanism uses beside it.
+// SAFETY: the memory is only reached through counters, which are atomics, and through messages,
+// which are handed from one thread to the other with a release and an acquire: the counter's, or
+// those of the word, lock or semaphore that a mechanism uses beside it.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: `start` came from `alloc_zeroed` with this very allocation, and no lane is left that could reach it.
+        // SAFETY: `start` came from `alloc_zeroed` with this very allocation, and no lane is left
+        // that could reach it.
         unsafe { dealloc(self.start.as_ptr(), self.allocation) }
     }
 }
@@ -47,12 +49,13 @@ pub(super) struct Lane {
     _memory: Arc<Memory>,
 }
 
-// SAFETY: a lane is pointers into memory that it keeps alive; see `Memory` for who may touch what when.
+// SAFETY: a lane is pointers into memory that it keeps alive; see `Memory` for who may touch what
+// when.
 unsafe impl Send for Lane {}
 
 impl Lane {
-    /// Makes both lanes, touched by the calling thread, and gives each end its view: (lane to send on, lane to
-    /// receive on).
+    /// Makes both lanes, touched by the calling thread, and gives each end its view: (lane to send
+    /// on, lane to receive on).
     pub(super) fn pair(settings: &Settings) -> ((Lane, Lane), (Lane, Lane)) {
         let words = settings.payload_bytes / WORD - 1;
         let span = (WORD + words * WORD).next_multiple_of(LINE);
@@ -66,8 +69,8 @@ impl Lane {
         let memory = unsafe { alloc_zeroed(allocation) };
         let Some(start) = NonNull::new(memory) else { handle_alloc_error(allocation) };
         let memory = Arc::new(Memory { start, allocation });
-        // Fresh pages read as zero without being there; written once, they are there before the clock starts.
-        // SAFETY: all of it was just allocated, and nobody else knows of it yet.
+        // Fresh pages read as zero without being there; written once, they are there before the
+        // clock starts. SAFETY: all of it was just allocated, and nobody else knows of it yet.
         unsafe { start.write_bytes(0, size) };
         let lane = |direction: usize| {
             let begin = LINE + direction * span;
@@ -93,8 +96,8 @@ impl Lane {
     ///
     /// # Safety
     ///
-    /// The receiver must have read the message before and replied (it is the caller's turn), and the counter must be
-    /// stored with release, or under a lock, afterwards.
+    /// The receiver must have read the message before and replied (it is the caller's turn), and
+    /// the counter must be stored with release, or under a lock, afterwards.
     #[inline(always)]
     pub(super) unsafe fn write(&self, seq: u64) {
         for word in 0..self.words {
@@ -109,7 +112,8 @@ impl Lane {
     ///
     /// # Safety
     ///
-    /// The counter must have been read as `seq` with acquire, or under a lock, and no reply been sent since.
+    /// The counter must have been read as `seq` with acquire, or under a lock, and no reply been
+    /// sent since.
     #[inline(always)]
     pub(super) unsafe fn read(&self, seq: u64) -> u64 {
         if self.words == 0 {
@@ -119,7 +123,8 @@ impl Lane {
         for word in 0..self.words {
             // SAFETY: inside the allocation.
             let place = unsafe { self.message.add(word) };
-            // SAFETY: the writer has finished (its release was seen) and waits for the reply before it writes again.
+            // SAFETY: the writer has finished (its release was seen) and waits for the reply before
+            // it writes again.
             sum = sum.wrapping_add(unsafe { place.read() });
         }
         verify_sum(seq, sum, self.words)

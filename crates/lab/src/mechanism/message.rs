@@ -1,4 +1,5 @@
-//! What a message says: its sequence number first, and every further word counts on from it. The receiver reads all of it.
+//! What a message says: its sequence number first, and every further word counts on from it. The
+//! receiver reads all of it.
 
 /// Fills a message whose first word is its sequence number.
 #[inline(always)]
@@ -8,15 +9,16 @@ pub(super) fn write_message(message: &mut [u64], seq: u64) {
     }
 }
 
-/// Reads all of a message and gives its sequence number, or something else if a part of it is wrong.
+/// Reads all of a message and gives its sequence number, or something else if a part of it is
+/// wrong.
 #[inline(always)]
 pub(super) fn read_message(message: &[u64]) -> u64 {
     let sum = message.iter().fold(0u64, |sum, word| sum.wrapping_add(*word));
     verify_sum(message[0], sum, message.len())
 }
 
-/// The word `index` of the message `seq` is `seq + index`; this tells `seq` from its sum, or something else if the
-/// sum is wrong.
+/// The word `index` of the message `seq` is `seq + index`; this tells `seq` from its sum, or
+/// something else if the sum is wrong.
 #[inline(always)]
 pub(super) fn verify_sum(seq: u64, sum: u64, words: usize) -> u64 {
     let words = words as u64;
@@ -28,7 +30,8 @@ pub(super) fn verify_sum(seq: u64, sum: u64, words: usize) -> u64 {
 /// The bytes of a message, as the kernel carries them.
 #[inline(always)]
 pub(super) fn bytes(message: &[u64]) -> &[u8] {
-    // SAFETY: any word is eight valid bytes; the length is that of the words, and bytes need no alignment.
+    // SAFETY: any word is eight valid bytes; the length is that of the words, and bytes need no
+    // alignment.
     unsafe { std::slice::from_raw_parts(message.as_ptr().cast(), size_of_val(message)) }
 }
 

@@ -1,4 +1,5 @@
-//! `std::thread::park` and `unpark`: a counter tells that there is a message, the token wakes the thread.
+//! `std::thread::park` and `unpark`: a counter tells that there is a message, the token wakes the
+//! thread.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -31,7 +32,8 @@ impl Exchange for Park {
 
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // SAFETY: called in turn, so the last message was read; the counter is published with release.
+        // SAFETY: called in turn, so the last message was read; the counter is published with
+        // release.
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Release);
         if let Some(other) = self.other.get() {

@@ -13,14 +13,15 @@ pub(super) fn make_after(settings: &Settings) -> Result<Ends, Unavailable> {
     Ok(ends::<_, true>(Pthread::new(), settings))
 }
 
-/// The objects are boxed, because the C library forbids to move them once they were used, and are never destroyed
-/// explicitly: with the static initialisers they own nothing.
+/// The objects are boxed, because the C library forbids to move them once they were used, and are
+/// never destroyed explicitly: with the static initialisers they own nothing.
 struct Pthread {
     lock: Box<UnsafeCell<libc::pthread_mutex_t>>,
     conditions: [Box<UnsafeCell<libc::pthread_cond_t>>; 2],
 }
 
-// SAFETY: the C library's locks and conditions are made to be used by many threads; they are only ever handed to it.
+// SAFETY: the C library's locks and conditions are made to be used by many threads; they are only
+// ever handed to it.
 unsafe impl Send for Pthread {}
 // SAFETY: as above.
 unsafe impl Sync for Pthread {}
@@ -36,7 +37,8 @@ impl Pthread {
 
     #[inline(always)]
     fn lock(&self) {
-        // SAFETY: an initialised mutex that does not move; a plain mutex that this thread does not hold cannot fail.
+        // SAFETY: an initialised mutex that does not move; a plain mutex that this thread does not
+        // hold cannot fail.
         unsafe { libc::pthread_mutex_lock(self.lock.get()) };
     }
 
@@ -76,7 +78,8 @@ impl Monitor for Pthread {
     ) -> T {
         self.lock();
         while !ready() {
-            // SAFETY: both are initialised and stay where they are, and this thread holds the mutex.
+            // SAFETY: both are initialised and stay where they are, and this thread holds the
+            // mutex.
             unsafe { libc::pthread_cond_wait(self.conditions[condition].get(), self.lock.get()) };
         }
         let taken = take();

@@ -1,4 +1,5 @@
-//! POSIX semaphores, one for each direction. Posting wakes by a system call only if somebody sleeps.
+//! POSIX semaphores, one for each direction. Posting wakes by a system call only if somebody
+//! sleeps.
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -28,7 +29,8 @@ unsafe impl Sync for Semaphore {}
 
 impl Semaphore {
     fn new() -> Result<Self, Unavailable> {
-        // SAFETY: a semaphore is plain bytes, and is initialised before anything else is done with it.
+        // SAFETY: a semaphore is plain bytes, and is initialised before anything else is done with
+        // it.
         let bytes = unsafe { std::mem::zeroed() };
         let semaphore = Semaphore(Box::new(Own(UnsafeCell::new(bytes))));
         // SAFETY: it stays in its box until it is destroyed.
@@ -65,10 +67,12 @@ impl Exchange for Posting {
 
     #[inline(always)]
     fn receive(&mut self) -> u64 {
-        // SAFETY: initialised, and alive as long as an end is. A signal handler interrupts the wait, so it is repeated.
+        // SAFETY: initialised, and alive as long as an end is. A signal handler interrupts the
+        // wait, so it is repeated.
         while unsafe { libc::sem_wait(self.wait.0.0.get()) } != 0 {}
         let seq = self.from.load(Ordering::Relaxed);
-        // SAFETY: the wait ended because of the post that followed the write; the reply comes after this.
+        // SAFETY: the wait ended because of the post that followed the write; the reply comes after
+        // this.
         unsafe { self.from.read(seq) }
     }
 }

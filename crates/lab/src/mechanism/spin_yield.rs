@@ -28,7 +28,8 @@ impl<F: Fn() + Send> Polled<F> {
 impl<F: Fn() + Send> Exchange for Polled<F> {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // SAFETY: called in turn, so the last message was read; the counter is published with release.
+        // SAFETY: called in turn, so the last message was read; the counter is published with
+        // release.
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Release);
     }

@@ -1,5 +1,6 @@
-//! The standard library's channels with blocking receives. Messages of 8 bytes travel in the channel, larger ones in a
-//! vector that goes back and forth. The channel itself allocates a block of memory every 31 messages; that is part of it.
+//! The standard library's channels with blocking receives. Messages of 8 bytes travel in the
+//! channel, larger ones in a vector that goes back and forth. The channel itself allocates a block
+//! of memory every 31 messages; that is part of it.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 

@@ -1,4 +1,5 @@
-//! The message itself through a stream that the kernel carries: its bytes are written, copied twice, and read.
+//! The message itself through a stream that the kernel carries: its bytes are written, copied
+//! twice, and read.
 
 use std::io::{Read, Write};
 
@@ -25,7 +26,8 @@ impl<W: Write + Send, R: Read + Send> Exchange for Stream<W, R> {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
         write_message(&mut self.message, seq);
-        // A stream that breaks cannot deliver; the engine sees that no message comes any more and says so.
+        // A stream that breaks cannot deliver; the engine sees that no message comes any more and
+        // says so.
         let _ = self.to.write_all(bytes(&self.message));
     }
 

@@ -1,8 +1,8 @@
-//! System V semaphores: a kernel lock in the sense of *Locks aren't slow* (J. Preshing, 2011), every operation on which is a
-//! system call, contended or not.
+//! System V semaphores: a kernel lock in the sense of *Locks aren't slow* (J. Preshing, 2011),
+//! every operation on which is a system call, contended or not.
 //!
-//! These outlive a process that is killed. So their keys tell whose they were, and each new set first removes those that
-//! dead processes of this user left behind.
+//! These outlive a process that is killed. So their keys tell whose they were, and each new set
+//! first removes those that dead processes of this user left behind.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use super::lanes::Lane;
 use super::{Ends, Exchange, Settings, Unavailable};
 
-/// The upper seven bits of our keys. The lower 22 are the process id, which Linux limits to 2²²; those between number the
-/// sets of a process.
+/// The upper seven bits of our keys. The lower 22 are the process id, which Linux limits to 2²²;
+/// those between number the sets of a process.
 const KEY: i32 = 0x5A << 25;
 const SETS: i32 = 8;
 const PID_BITS: u32 = 22;
@@ -36,7 +36,8 @@ impl Set {
     /// So many semaphores, each at zero.
     pub(crate) fn new(semaphores: u16) -> Result<Self, Unavailable> {
         let mode = libc::IPC_CREAT | libc::IPC_EXCL | 0o600;
-        // A group has at most as many cells as there are numbers; another one in use belongs to another cell.
+        // A group has at most as many cells as there are numbers; another one in use belongs to
+        // another cell.
         for number in 0..SETS {
             let key = KEY | number << PID_BITS | (std::process::id() as i32 & PID);
             // SAFETY: plain numbers.
@@ -74,11 +75,12 @@ impl Drop for Set {
     }
 }
 
-/// A set that was used within so many seconds may belong to a process that lives where we cannot see it: another container
-/// that shares the semaphores.
+/// A set that was used within so many seconds may belong to a process that lives where we cannot
+/// see it: another container that shares the semaphores.
 pub(crate) const IDLE_S: i64 = 60;
 
-/// Removes the sets of processes of ours that are no more and that were not used for so many seconds.
+/// Removes the sets of processes of ours that are no more and that were not used for so many
+/// seconds.
 pub(crate) fn remove_leftovers(idle_s: i64) {
     let Ok(table) = std::fs::read_to_string("/proc/sysvipc/sem") else { return };
     // SAFETY: only reads a number of this process.
@@ -91,7 +93,8 @@ pub(crate) fn remove_leftovers(idle_s: i64) {
         else {
             continue;
         };
-        // After the groups and creators come the times of the last operation and of the last change.
+        // After the groups and creators come the times of the last operation and of the last
+        // change.
         let used = fields.skip(3).flatten().max().unwrap_or(i64::MAX);
         let key = key as i32;
         let pid = key & PID;
@@ -131,7 +134,8 @@ impl Exchange for SysV {
             return 0;
         }
         let seq = self.from.load(Ordering::Acquire);
-        // SAFETY: the wait ended because of the post that followed the write; the reply comes after this.
+        // SAFETY: the wait ended because of the post that followed the write; the reply comes after
+        // this.
         unsafe { self.from.read(seq) }
     }
 }

@@ -1,4 +1,5 @@
-//! Every mechanism delivers every message whole and in order, and the loops notice one that does not.
+//! Every mechanism delivers every message whole and in order, and the loops notice one that does
+//! not.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -96,7 +97,8 @@ fn delivers(mechanism: &Mechanism, settings: &Settings) {
     }
 }
 
-/// Ends that spin on one CPU let each other run only at the scheduler's tick: hundreds of messages would take minutes.
+/// Ends that spin on one CPU let each other run only at the scheduler's tick: hundreds of messages
+/// would take minutes.
 fn possible(mechanism: &&Mechanism) -> bool {
     let possible = mechanism.class != Class::Spin || allowed_cpus().len() > 1;
     if !possible {
@@ -185,7 +187,8 @@ pub(crate) enum Fault {
 
 const SPOILT: u64 = 100;
 
-/// Lanes and a channel that tells of messages; the leading end, or the following one, spoils one message.
+/// Lanes and a channel that tells of messages; the leading end, or the following one, spoils one
+/// message.
 struct Faulty {
     to: Lane,
     from: Lane,

@@ -1,9 +1,10 @@
 //! How well the clocks of two CPUs agree.
 //!
-//! A message that leaves at `t0` by the first clock, arrives at `t1` by the second, and is back at `t2` by the first has not
-//! travelled backwards: the second clock is ahead of the first by at most `t1 - t0` and behind it by at most `t2 - t1`. The
-//! smallest of each over many exchanges bound the disagreement from both sides (the reasoning of NTP, RFC 5905, without its
-//! assumption that both ways take equally long).
+//! A message that leaves at `t0` by the first clock, arrives at `t1` by the second, and is back at
+//! `t2` by the first has not travelled backwards: the second clock is ahead of the first by at most
+//! `t1 - t0` and behind it by at most `t2 - t1`. The smallest of each over many exchanges bound the
+//! disagreement from both sides (the reasoning of NTP, RFC 5905, without its assumption that both
+//! ways take equally long).
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Layout, Pause, Placement};
@@ -44,7 +45,8 @@ pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, La
     Ok(clock.ns(bound(ahead, behind)))
 }
 
-/// The largest disagreement that both bounds allow. A negative bound says that the clocks certainly disagree by its size.
+/// The largest disagreement that both bounds allow. A negative bound says that the clocks certainly
+/// disagree by its size.
 fn bound(ahead: i64, behind: i64) -> u64 {
     ahead.unsigned_abs().max(behind.unsigned_abs())
 }
@@ -55,7 +57,8 @@ mod tests {
 
     #[test]
     fn clocks_that_disagree_widen_the_bound() {
-        // 40 ticks each way and no disagreement; then the second clock is 100 ahead; then 100 behind.
+        // 40 ticks each way and no disagreement; then the second clock is 100 ahead; then 100
+        // behind.
         assert_eq!(bound(40, 40), 40);
         assert_eq!(bound(140, -60), 140);
         assert_eq!(bound(-60, 140), 140);

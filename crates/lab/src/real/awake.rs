@@ -1,7 +1,9 @@
-//! Keeping CPUs awake: a spinner of the lowest priority on each, so that they never idle while an end sleeps.
+//! Keeping CPUs awake: a spinner of the lowest priority on each, so that they never idle while an
+//! end sleeps.
 //!
-//! The kernel's `SCHED_IDLE` class gives way at once to any thread that wakes; what is left of a wake-up's cost is
-//! scheduling, and the difference to the same wake-up without the spinner is leaving idle.
+//! The kernel's `SCHED_IDLE` class gives way at once to any thread that wakes; what is left of a
+//! wake-up's cost is scheduling, and the difference to the same wake-up without the spinner is
+//! leaving idle.
 
 use std::hint;
 

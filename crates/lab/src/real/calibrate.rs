@@ -1,8 +1,9 @@
-//! What is found out about a group of locks before any of its cells is measured: how long a unit of work takes while all CPUs of a cell are
-//! busy, what sleeps really give, what a lock costs that nobody else wants, and how long it takes from letting go of it until a thread
-//! that waits has it.
+//! What is found out about a group of locks before any of its cells is measured: how long a unit of
+//! work takes while all CPUs of a cell are busy, what sleeps really give, what a lock costs that
+//! nobody else wants, and how long it takes from letting go of it until a thread that waits has it.
 //!
-//! It is measured with threads and locks of its own: no prediction may know anything of the cell that it is about.
+//! It is measured with threads and locks of its own: no prediction may know anything of the cell
+//! that it is about.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,20 +21,22 @@ use crate::rig::LabError;
 
 use super::contending::{Crew, Task, places};
 
-/// Slices of which the middle one counts: so short that most of them pass between two interruptions, and so many that the others
-/// fall out.
+/// Slices of which the middle one counts: so short that most of them pass between two
+/// interruptions, and so many that the others fall out.
 const SLICES: usize = 41;
 const SLICE_NS: u64 = 500_000;
-/// How often a slice is tried for which not all threads were there in time, before the best of them is taken.
+/// How often a slice is tried for which not all threads were there in time, before the best of them
+/// is taken.
 const TRIES: u32 = 16;
-/// Slices from which it is told by how much threads slow each other down: over half a second, because what they share with others changes
-/// from one tenth of a second to the next.
+/// Slices from which it is told by how much threads slow each other down: over half a second,
+/// because what they share with others changes from one tenth of a second to the next.
 const LONG_SLICES: usize = 602;
 /// A thread is up to speed after this.
 const WARM_UP_NS: u64 = 100_000;
 /// On no more CPUs than this it is watched how fast a thread is alone.
 const MOST_ALONE: usize = 8;
-/// The units between two acquisitions of threads that meet now and then, at least: some hundred nanoseconds.
+/// The units between two acquisitions of threads that meet now and then, at least: some hundred
+/// nanoseconds.
 const SHORT_UNITS: f64 = 200.0;
 /// So many times as long as they have the lock they are without it, to wait rarely.
 const RARELY: f64 = 20.0;
@@ -48,7 +51,8 @@ const SHORTEST_WAIT_NS: f64 = 250.0;
 const LONGEST_WAIT_NS: f64 = 20_000_000.0;
 /// Sleeps of which the overshoot is taken, over all threads, as far as time allows.
 const SLEEPS: u64 = 400;
-/// A sleep that is so many times as late as the middle one was disturbed by the machine, like the blocks that are marked.
+/// A sleep that is so many times as late as the middle one was disturbed by the machine, like the
+/// blocks that are marked.
 const DISTURBED: f64 = 20.0;
 /// The longest that sleeps are watched.
 const SLEEPING_NS: u64 = 3_000_000_000;
@@ -76,7 +80,8 @@ pub(super) struct Calibrator {
 /// A lock, the share of readers, and threads.
 type Contest = (String, Option<Share>, u32);
 
-/// What an acquisition and a release take beside the loop around them, and what that loop takes, in nanoseconds.
+/// What an acquisition and a release take beside the loop around them, and what that loop takes, in
+/// nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     lock_ns: f64,
@@ -167,14 +172,16 @@ impl Calibrator {
         let mut pair_ns = alone.lock_ns;
         let counts = named.handing() == Handing::Nothing;
         if counts && subject.threads > 1 && cpus > 1 {
-            // Nothing is handed over, but the line has to travel: what all of them get done together is its service time.
+            // Nothing is handed over, but the line has to travel: what all of them get done
+            // together is its service time.
             let busy = subject.threads.min(cpus);
             let service_ns = self.pair(subject, named, cell.placement, &cell.cpus, busy)?.lock_ns;
             hold = Shape::fixed(service_ns.max(0.0)).unwrap_or(hold);
             pair_ns = 0.0;
         }
         if subject.work == Work::Spin && !counts && subject.threads > 1 && cpus > 1 {
-            // Whoever takes a lock that another one had last waits for its line, and is as good as thinking until it is there.
+            // Whoever takes a lock that another one had last waits for its line, and is as good as
+            // thinking until it is there.
             let busy = subject.threads.min(cpus);
             let apart = SHORT_UNITS.max(RARELY * pair_ns / unit_ns);
             let met_ns = self.pair_met(subject, named, cell.placement, &cell.cpus, busy, apart)?;
@@ -214,8 +221,9 @@ impl Calibrator {
         Ok(unit_ns)
     }
 
-    /// How many times as long a unit takes of threads that are busy at all these places at once as of one that is alone at each of them: the
-    /// middle one of rounds of slices, because the speed of a machine wanders from second to second by more than that.
+    /// How many times as long a unit takes of threads that are busy at all these places at once as
+    /// of one that is alone at each of them: the middle one of rounds of slices, because the speed
+    /// of a machine wanders from second to second by more than that.
     fn slower(&mut self, busy: &[Vec<u32>]) -> Result<f64, LabError> {
         if busy.len() == 1 {
             return Ok(1.0);
@@ -253,8 +261,8 @@ impl Calibrator {
         Ok(crew)
     }
 
-    /// How long an acquisition and a release take with nothing in between, in nanoseconds: of one thread, or of several at once, all
-    /// together.
+    /// How long an acquisition and a release take with nothing in between, in nanoseconds: of one
+    /// thread, or of several at once, all together.
     fn pair(
         &mut self,
         subject: &LockSubject,
@@ -280,8 +288,8 @@ impl Calibrator {
         Ok(pair)
     }
 
-    /// The same of threads that work for so many units in between, so that they hardly wait for each other, but find the lock's line
-    /// where another one had it last.
+    /// The same of threads that work for so many units in between, so that they hardly wait for
+    /// each other, but find the lock's line where another one had it last.
     fn pair_met(
         &mut self,
         subject: &LockSubject,
@@ -365,7 +373,8 @@ impl Calibrator {
         Err(crew.stuck(self.patience))
     }
 
-    /// How long hand-offs take by how long a thread has waited, in nanoseconds; nothing where two threads cannot meet.
+    /// How long hand-offs take by how long a thread has waited, in nanoseconds; nothing where two
+    /// threads cannot meet.
     fn handed(
         &mut self,
         cell: &Cell,
@@ -508,8 +517,8 @@ fn stretches_between(think: f64, subject: &LockSubject, named: Named) -> Lengths
     }
 }
 
-/// Where two threads that hand the lock over run, and how often they do: on any two of the CPUs, of which a few stand for all; and
-/// on the same one, where threads that sleep share them.
+/// Where two threads that hand the lock over run, and how often they do: on any two of the CPUs, of
+/// which a few stand for all; and on the same one, where threads that sleep share them.
 fn meetings(cell: &Cell, subject: &LockSubject) -> Vec<(Vec<Vec<u32>>, f64)> {
     let cpus = &cell.cpus;
     if cell.placement != Placement::Pinned || cpus.len() < 2 {
@@ -537,12 +546,14 @@ fn together(threads: u32, cpus: usize) -> f64 {
     (more * pairs(whole + 1.0) + (cpus - more) * pairs(whole)) / pairs(threads).max(1.0)
 }
 
-/// For how long the CPU of a thread that gets the lock from another CPU has idled on average, where more threads sleep than there are CPUs;
-/// where each has a CPU of its own, it is as long as the thread has waited.
+/// For how long the CPU of a thread that gets the lock from another CPU has idled on average, where
+/// more threads sleep than there are CPUs; where each has a CPU of its own, it is as long as the
+/// thread has waited.
 ///
-/// While another CPU's thread holds the lock, this CPU is only woken by threads that have finished thinking, at random, one in `cpus`
-/// tasks. It was one of its own threads that held the lock before with a chance of one in `cpus`, and then it was awake at the
-/// end of that; or else the same goes for the task before that, and so on.
+/// While another CPU's thread holds the lock, this CPU is only woken by threads that have finished
+/// thinking, at random, one in `cpus` tasks. It was one of its own threads that held the lock
+/// before with a chance of one in `cpus`, and then it was awake at the end of that; or else the
+/// same goes for the task before that, and so on.
 fn idle_ns(cell: &Cell, subject: &LockSubject) -> Option<f64> {
     let cpus = cell.cpus.len() as f64;
     let threads = f64::from(subject.threads);
@@ -559,7 +570,8 @@ fn rounds(alone_on: usize) -> usize {
     (LONG_SLICES / (alone_on + 1)).max(SLICES)
 }
 
-/// How many cycles of sleep of each of so many threads are watched, and for how long, in nanoseconds.
+/// How many cycles of sleep of each of so many threads are watched, and for how long, in
+/// nanoseconds.
 fn watched(subject: &LockSubject, threads: u32) -> (u64, u64) {
     let cycles = (SLEEPS / u64::from(threads.max(1))).max(6);
     let cycle_ns = subject.cycle_ns();
@@ -605,7 +617,8 @@ fn slept_shape(spread: Spread, mean_ns: f64, over: &[f64]) -> Option<Shape> {
         return shape(spread, mean_ns);
     }
     let lengths = quantiles(spread, mean_ns, PICKS);
-    // Neighbouring lengths get different overshoots, and every overshoot is used as often as the others.
+    // Neighbouring lengths get different overshoots, and every overshoot is used as often as the
+    // others.
     let longer: Vec<f64> = lengths
         .iter()
         .enumerate()
@@ -622,8 +635,8 @@ mod tests {
 
     use super::*;
 
-    /// A program that is busy on the same CPU takes half of it, not all the slices in which a unit is measured: with no slice the cells would
-    /// get lengths of nothing.
+    /// A program that is busy on the same CPU takes half of it, not all the slices in which a unit
+    /// is measured: with no slice the cells would get lengths of nothing.
     #[test]
     fn a_unit_is_as_long_beside_a_busy_program() {
         let clock = Clock::gate().unwrap().0;

@@ -167,7 +167,8 @@ impl Crew {
         self.run(tasks, window, Duration::ZERO).map(drop)
     }
 
-    /// A window that begins when all threads can have been told, counts after the warm-up, and is so long.
+    /// A window that begins when all threads can have been told, counts after the warm-up, and is
+    /// so long.
     pub(super) fn window(&self, warm_up_ns: u64, length_ns: u64) -> Window {
         self.window_for(self.hands.len(), warm_up_ns, length_ns)
     }
@@ -249,13 +250,15 @@ impl Crew {
 impl Drop for Crew {
     fn drop(&mut self) {
         for hand in &mut self.hands {
-            // Without jobs to come a thread ends; one that is stuck would never, and is left to the end of the process.
+            // Without jobs to come a thread ends; one that is stuck would never, and is left to the
+            // end of the process.
             let (jobs, _) = channel();
             hand.jobs = jobs;
         }
         if !self.left_behind {
             for thread in self.hands.iter_mut().filter_map(|hand| hand.thread.take()) {
-                // A panic in a thread was printed when it happened, and the block it was at has failed.
+                // A panic in a thread was printed when it happened, and the block it was at has
+                // failed.
                 let _ = thread.join();
             }
         }
@@ -347,7 +350,8 @@ fn do_job(
     }
     part.thread = probe.sample_after().delta(&before);
     part.full = !taken.is_empty() && taken.len() == taken.capacity();
-    // The buffer stays with the thread, touched; what goes out is copied after the clock has stopped.
+    // The buffer stays with the thread, touched; what goes out is copied after the clock has
+    // stopped.
     part.taken.clone_from(taken);
     taken.clear();
     part
@@ -362,8 +366,8 @@ fn touch(taken: &mut Vec<Taken>, most: usize) {
     }
 }
 
-/// Waits until all threads have been told. The end of the wait is spun: who yields to a busy program has its CPU back a slice of the
-/// scheduler later, when a short window is over.
+/// Waits until all threads have been told. The end of the wait is spun: who yields to a busy
+/// program has its CPU back a slice of the scheduler later, when a short window is over.
 fn await_begin(clock: &Clock, begin: u64) {
     loop {
         let left_ns = clock.ns(begin.saturating_sub(clock.stamp()));
@@ -409,7 +413,8 @@ impl Contending {
         })
     }
 
-    /// Finds out how long a unit of work takes and what a model is to start from, and lets the threads draw their lengths.
+    /// Finds out how long a unit of work takes and what a model is to start from, and lets the
+    /// threads draw their lengths.
     pub(super) fn calibrate(&mut self, calibrator: &mut Calibrator) -> Result<(), LabError> {
         let found = calibrator.calibrate(&self.planned.cell, &self.subject, self.named)?;
         self.crew.prepare(found.lengths, 0x10C4)?;
@@ -429,7 +434,8 @@ impl Contending {
         let deadline = Instant::now() + self.crew.patience;
         loop {
             let measured = self.attempt(kind, start_ticks)?;
-            // A window in which the machine was elsewhere says nothing; one that is empty again and again does.
+            // A window in which the machine was elsewhere says nothing; one that is empty again and
+            // again does.
             if measured
                 .contended
                 .iter()
@@ -600,8 +606,8 @@ fn joined(mut parts: Vec<Contended>) -> Contended {
     }
 }
 
-/// A run of tasks is counted as a whole: its last stretches have no acquisition after them, and what stands in their place is
-/// none.
+/// A run of tasks is counted as a whole: its last stretches have no acquisition after them, and
+/// what stands in their place is none.
 fn whole_tasks(found: &mut Account, threads: &[Vec<Taken>]) {
     found.units = threads.iter().flatten().map(|taken| (taken.think + taken.hold) as f64).sum();
     for (thread, all) in threads.iter().enumerate() {
@@ -625,7 +631,8 @@ fn in_ns(seen: &ContentionSeen, clock: &Clock) -> ContentionSeen {
     }
 }
 
-/// On which CPUs the threads run: pinned, each on its own as far as there are any, and then in turns.
+/// On which CPUs the threads run: pinned, each on its own as far as there are any, and then in
+/// turns.
 pub(super) fn places(placement: Placement, cpus: &[u32], threads: u32) -> Vec<Vec<u32>> {
     (0..threads as usize)
         .map(|thread| match placement {

@@ -1,5 +1,6 @@
-//! What this machine does not let us have, found out before a plan is made: a sandbox without networking or System V
-//! semaphores shall cost rows of the ladder, each with its reason, and not the run.
+//! What this machine does not let us have, found out before a plan is made: a sandbox without
+//! networking or System V semaphores shall cost rows of the ladder, each with its reason, and not
+//! the run.
 
 use std::thread;
 
@@ -9,7 +10,8 @@ use threadtoll_record::{Layout, Pause};
 use crate::mechanism::{ALL, Settings};
 use crate::plan::Lacking;
 
-/// Tries to make every mechanism once, and a thread that keeps a CPU awake. Takes a few milliseconds.
+/// Tries to make every mechanism once, and a thread that keeps a CPU awake. Takes a few
+/// milliseconds.
 pub fn lacking() -> Lacking {
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
     let mechanisms = ALL.iter().filter_map(|mechanism| {

@@ -1,5 +1,5 @@
-//! Load beside the measured threads: one thread on each allowed CPU that the cell does not use, or, where it uses all of
-//! them, one on each of its own, which then compete with it.
+//! Load beside the measured threads: one thread on each allowed CPU that the cell does not use, or,
+//! where it uses all of them, one on each of its own, which then compete with it.
 
 use std::hint::{self, black_box};
 use std::thread;

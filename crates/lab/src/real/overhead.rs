@@ -20,8 +20,8 @@ pub struct StretchCost {
     pub stretched_ns: f64,
 }
 
-/// Runs `pairs` pairs of blocks of about `block` each on two CPUs, a bare one and one with stretches as long as a
-/// measurement would make them; which goes first alternates.
+/// Runs `pairs` pairs of blocks of about `block` each on two CPUs, a bare one and one with
+/// stretches as long as a measurement would make them; which goes first alternates.
 ///
 /// # Errors
 ///

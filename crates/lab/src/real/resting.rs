@@ -20,7 +20,8 @@ struct State {
 }
 
 impl Resting {
-    /// Starts a thread for each of `places`. `prepare` runs on it once; what it returns does a short piece of work.
+    /// Starts a thread for each of `places`. `prepare` runs on it once; what it returns does a
+    /// short piece of work.
     pub(super) fn start<P, W>(
         places: Vec<P>,
         prepare: impl Fn(P) -> Result<W, LabError> + Clone + Send + 'static,

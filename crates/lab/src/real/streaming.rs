@@ -53,8 +53,8 @@ struct Crew {
 }
 
 impl Crew {
-    /// Starts them and waits until everything is made, touched and placed. The receiving thread makes the queue where it
-    /// runs.
+    /// Starts them and waits until everything is made, touched and placed. The receiving thread
+    /// makes the queue where it runs.
     fn start(
         clock: &Clock,
         name: &str,
@@ -122,7 +122,8 @@ impl Crew {
 
     /// Waits until all are at it, or one of them says why it is not.
     fn ready(&self) -> Result<(), LabError> {
-        // All wait for each other, so the first answer of anybody is a failure, or there will be none.
+        // All wait for each other, so the first answer of anybody is a failure, or there will be
+        // none.
         let workers = || self.senders.iter().chain(std::iter::once(&self.receiver));
         let mut waiting: Vec<&Worker<Job>> = workers().collect();
         while !waiting.is_empty() {

@@ -1,5 +1,5 @@
-//! The two threads of a cell. They are started with the group, placed, and make and touch everything that they need; then
-//! they sleep until they are given a job, and again until the next.
+//! The two threads of a cell. They are started with the group, placed, and make and touch
+//! everything that they need; then they sleep until they are given a job, and again until the next.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Barrier};
@@ -33,8 +33,9 @@ pub(super) struct Job {
 
 /// Exchanges of a stretch while warming up: few, so that a slow mechanism does not take long.
 const WARM_UP_STRETCH: u64 = 4;
-/// Round trips that the threads' accounts hold beside those of the block: one that settles both ends after the accounts
-/// were read, which takes microseconds that the first mark must not show, and those that close this course and the next.
+/// Round trips that the threads' accounts hold beside those of the block: one that settles both
+/// ends after the accounts were read, which takes microseconds that the first mark must not show,
+/// and those that close this course and the next.
 const AROUND: u64 = 1 + 2 * CLOSING;
 
 /// What is noted beside the leading end's stamps.
@@ -156,7 +157,8 @@ impl Pair {
             Ok(None) | Err(_) => None,
         };
         let mut pair = Pair { name: name.to_string(), placement, lead, follow, stuck: false };
-        // The following end first: if it cannot be placed, the leading one waits at the barrier and never answers.
+        // The following end first: if it cannot be placed, the leading one waits at the barrier and
+        // never answers.
         for worker in pair.follow.iter_mut().chain(std::iter::once(&mut pair.lead)) {
             if let Err(error) = worker.ready() {
                 pair.stuck = true;
@@ -241,7 +243,8 @@ impl<J: Send + 'static> Setup<J> {
         mut part: impl FnMut(J, &mut Vec<u64>, &mut Vec<u32>, &ThreadProbe) -> Found,
     ) {
         let probe = ThreadProbe::new();
-        // One page more than any course needs; written once, so that no page is missing when the clock runs.
+        // One page more than any course needs; written once, so that no page is missing when the
+        // clock runs.
         let mut times: Vec<u64> = touched(MAX_SAMPLES as usize + 512);
         let mut cpus: Vec<u32> = touched(MAX_SAMPLES as usize + 1024);
         if self.answers.send(Message::Ready).is_err() {
@@ -322,8 +325,8 @@ impl<J: Send + 'static> Worker<J> {
         }
     }
 
-    /// Lets it end. Without jobs to come a worker ends; one that is stuck would never, and is left to the end of the
-    /// process.
+    /// Lets it end. Without jobs to come a worker ends; one that is stuck would never, and is left
+    /// to the end of the process.
     pub(super) fn end(&mut self, stuck: bool) {
         let (jobs, _) = channel();
         self.jobs = jobs;

@@ -1,5 +1,5 @@
-//! Locks of the machine that does not exist. They behave as the models say, with some noise: whoever holds the one against the
-//! other must find that they agree.
+//! Locks of the machine that does not exist. They behave as the models say, with some noise:
+//! whoever holds the one against the other must find that they agree.
 
 use rand::RngExt;
 use threadtoll_model::Shape;

@@ -70,7 +70,8 @@ fn reasons(refused: &[Refused]) -> String {
     refused.iter().map(|refused| format!("{}: {}\n", refused.what, refused.why)).collect()
 }
 
-/// At most eight cells, the reference first and only there, no cell twice, one number of rounds, nothing empty.
+/// At most eight cells, the reference first and only there, no cell twice, one number of rounds,
+/// nothing empty.
 #[track_caller]
 fn sound(groups: &[Vec<PlannedCell>], site: &Site<'_>) {
     let reference = site.reference();
@@ -421,7 +422,8 @@ fn blocks_fit_between_the_gaps_of_the_machine() {
     };
     let calm = planned(&[noise(0, 500, 0), noise(2, 500, 0)], Placement::Pinned);
     assert!(calm.iter().all(|planned| planned.budget == second), "interrupts escape no block");
-    // 20 gaps a second on each of two CPUs, and fewer on a third: one every 25 ms where two CPUs are used.
+    // 20 gaps a second on each of two CPUs, and fewer on a third: one every 25 ms where two CPUs
+    // are used.
     let busy = [noise(0, 500, 10), noise(1, 0, 1), noise(2, 500, 10)];
     for planned in planned(&busy, Placement::Pinned) {
         let budget = planned.budget;

@@ -1,4 +1,5 @@
-//! Measuring a plan on the simulated machine: what is kept when something ends a run before its time.
+//! Measuring a plan on the simulated machine: what is kept when something ends a run before its
+//! time.
 
 use std::collections::BTreeMap;
 use std::path::Path;

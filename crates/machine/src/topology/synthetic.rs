@@ -1,7 +1,8 @@
 //! Machines that nobody has to own: trees like `/sys`, written into a directory.
 //!
-//! They let plans, matrices and their pages be made and tested for machines of other shapes. A [`Topology`](super::Topology)
-//! read from one says `synthetic`, and nothing is ever measured on it.
+//! They let plans, matrices and their pages be made and tested for machines of other shapes. A
+//! [`Topology`](super::Topology) read from one says `synthetic`, and nothing is ever measured on
+//! it.
 
 use std::fmt;
 use std::fs;
@@ -12,13 +13,17 @@ use std::str::FromStr;
 /// A machine that can be written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Synthetic {
-    /// Two sockets of 8 cores with two hardware threads each, numbered the x86 way: siblings are 16 apart.
+    /// Two sockets of 8 cores with two hardware threads each, numbered the x86 way: siblings are 16
+    /// apart.
     TwoSockets,
-    /// A hybrid laptop: 4 fast cores with two hardware threads each and 8 small ones, all on one cache, one node.
+    /// A hybrid laptop: 4 fast cores with two hardware threads each and 8 small ones, all on one
+    /// cache, one node.
     HybridLaptop,
-    /// An aarch64 server: 80 cores in two nodes, no siblings, and a system cache that the kernel does not show.
+    /// An aarch64 server: 80 cores in two nodes, no siblings, and a system cache that the kernel
+    /// does not show.
     ArmServer,
-    /// 500 CPUs: two nodes of eight caches of 16 cores with two hardware threads each, and a dozen of them offline.
+    /// 500 CPUs: two nodes of eight caches of 16 cores with two hardware threads each, and a dozen
+    /// of them offline.
     FiveHundred,
 }
 
@@ -74,7 +79,8 @@ impl FromStr for Synthetic {
     }
 }
 
-/// What a tree says, CPU by CPU. Numbers of cores, caches and nodes only say which CPUs belong together.
+/// What a tree says, CPU by CPU. Numbers of cores, caches and nodes only say which CPUs belong
+/// together.
 struct Tree {
     cpus: Vec<Cpu>,
     /// Level of the cache that `cache` numbers.
@@ -123,7 +129,8 @@ fn arm_server() -> Tree {
 }
 
 fn five_hundred() -> Tree {
-    // 2 x 8 x 16 x 2 = 512 CPUs, siblings 256 apart; six whole cores are offline, CPU 0's among them.
+    // 2 x 8 x 16 x 2 = 512 CPUs, siblings 256 apart; six whole cores are offline, CPU 0's among
+    // them.
     let offline_cores = [0, 17, 100, 101, 128, 255];
     let cpu = |number| {
         let core = number % 256;

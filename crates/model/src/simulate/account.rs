@@ -1,8 +1,9 @@
 //! What a simulation counts, and how sure it is of it.
 //!
-//! Intervals of a long run come from batch means: the run is cut into stretches with equally many acquisitions, long against the
-//! memory of the system, whose figures are nearly independent (A. M. Law, *Simulation Modeling and Analysis*, McGraw-Hill, chapter
-//! 9). Figures that are quotients get the interval of a ratio estimator. Intervals of finite runs come from repeating them.
+//! Intervals of a long run come from batch means: the run is cut into stretches with equally many
+//! acquisitions, long against the memory of the system, whose figures are nearly independent (A. M.
+//! Law, *Simulation Modeling and Analysis*, McGraw-Hill, chapter 9). Figures that are quotients get
+//! the interval of a ratio estimator. Intervals of finite runs come from repeating them.
 
 /// How many stretches a long run is cut into.
 pub(crate) const BATCHES: usize = 20;
@@ -12,7 +13,8 @@ pub(crate) const BATCHES: usize = 20;
 pub struct Estimate {
     /// The figure.
     pub value: f64,
-    /// Half the width of its 99% interval; zero where a single finite run is all there is, or nothing in it is random.
+    /// Half the width of its 99% interval; zero where a single finite run is all there is, or
+    /// nothing in it is random.
     pub half_width: f64,
 }
 
@@ -59,15 +61,17 @@ impl std::ops::Mul<f64> for Estimate {
     }
 }
 
-/// How often something may happen on average in a run in which it was not seen, at 99%: `−ln 0.01` (the rule of three, J. A. Hanley and
-/// A. Lippman-Hand, *If nothing goes wrong, is everything all right?*, JAMA 249, 1983).
+/// How often something may happen on average in a run in which it was not seen, at 99%: `−ln 0.01`
+/// (the rule of three, J. A. Hanley and A. Lippman-Hand, *If nothing goes wrong, is everything all
+/// right?*, JAMA 249, 1983).
 ///
-/// A saturated lock with fixed hold times may be idle once in a million acquisitions. Batches that all missed it agree to the last digit,
-/// and their agreement says nothing of it.
+/// A saturated lock with fixed hold times may be idle once in a million acquisitions. Batches that
+/// all missed it agree to the last digit, and their agreement says nothing of it.
 pub(crate) const UNSEEN: f64 = 4.605_170_185_988_091;
 
-/// The factor of a two-sided 99% interval with these degrees of freedom: Student's, from a table up to four, above by the
-/// expansion in M. Abramowitz and I. A. Stegun, *Handbook of Mathematical Functions*, 26.7.5.
+/// The factor of a two-sided 99% interval with these degrees of freedom: Student's, from a table up
+/// to four, above by the expansion in M. Abramowitz and I. A. Stegun, *Handbook of Mathematical
+/// Functions*, 26.7.5.
 fn student_99(freedom: f64) -> f64 {
     const Z: f64 = 2.575_829_303_548_901;
     match freedom {

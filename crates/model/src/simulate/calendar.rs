@@ -1,8 +1,9 @@
 //! The events to come, earliest first.
 //!
-//! A heap with four children per node (D. B. Johnson, *Priority queues with update and finding minimum spanning trees*,
-//! Information Processing Letters 4, 1975) of 16-byte keys. Taking the earliest leaves a hole at the root, and the next event that
-//! is planned goes straight into it: nearly every event plans one, so a take and a put cost a single walk down.
+//! A heap with four children per node (D. B. Johnson, *Priority queues with update and finding
+//! minimum spanning trees*, Information Processing Letters 4, 1975) of 16-byte keys. Taking the
+//! earliest leaves a hole at the root, and the next event that is planned goes straight into it:
+//! nearly every event plans one, so a take and a put cost a single walk down.
 
 /// Bits of a key that name the thread.
 const THREAD_BITS: u32 = 24;
@@ -10,7 +11,8 @@ const THREAD_BITS: u32 = 24;
 /// Names one planned event: its place in the order of planning, and its thread. Zero names none.
 pub(crate) type Tag = u64;
 
-/// When, and the tag. Times are not negative, so their bits are ordered as they are; equal times go in the order of planning.
+/// When, and the tag. Times are not negative, so their bits are ordered as they are; equal times go
+/// in the order of planning.
 type Key = u128;
 
 /// Planned events.

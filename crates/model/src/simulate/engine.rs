@@ -1,11 +1,13 @@
 //! The simulation itself.
 //!
-//! A thread is in one phase and has at most one event planned, which ends that phase; an event that was planned and then overtaken by
-//! another is recognised by its tag and skipped. Threads wait in lists that run through the threads themselves, so
-//! that a million threads on ten thousand locks need no further memory.
+//! A thread is in one phase and has at most one event planned, which ends that phase; an event that
+//! was planned and then overtaken by another is recognised by its tag and skipped. Threads wait in
+//! lists that run through the threads themselves, so that a million threads on ten thousand locks
+//! need no further memory.
 //!
-//! States of a lock: *free* (no owner; threads may be parked only while one of them is being woken), *taken* (owner holds it), *promised*
-//! (owner is on its way: a FIFO hand-off, or a spinning thread that takes over).
+//! States of a lock: *free* (no owner; threads may be parked only while one of them is being
+//! woken), *taken* (owner holds it), *promised* (owner is on its way: a FIFO hand-off, or a
+//! spinning thread that takes over).
 
 use std::collections::VecDeque;
 
@@ -463,7 +465,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Takes a thread out of the spinning ones. They spin equally long, so it is the first unless its core was taken away.
+    /// Takes a thread out of the spinning ones. They spin equally long, so it is the first unless
+    /// its core was taken away.
     fn stop_spinning(&mut self, id: u32) {
         let queue = &mut self.locks[self.threads[id as usize].lock as usize].spinning;
         if queue.head == id {
@@ -562,8 +565,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         self.plan(next, takeover_ns);
     }
 
-    /// A reader or a writer has left: lets in who waits, those who spin before those who sleep, a writer alone or all readers up to the next
-    /// writer.
+    /// A reader or a writer has left: lets in who waits, those who spin before those who sleep, a
+    /// writer alone or all readers up to the next writer.
     fn let_in(&mut self, at: usize) {
         loop {
             let lock = &mut self.locks[at];
@@ -708,7 +711,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Gives idle cores to threads that are ready, and cores of thinking threads to woken ones if that is the rule.
+    /// Gives idle cores to threads that are ready, and cores of thinking threads to woken ones if
+    /// that is the rule.
     fn settle(&mut self) {
         loop {
             let scheduler = &mut self.scheduler;

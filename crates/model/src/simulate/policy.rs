@@ -8,15 +8,17 @@ use crate::error::time;
 pub enum Policy {
     /// The lock is handed to the thread that has waited longest; nobody overtakes.
     Fifo,
-    /// The lock is let go of and the thread that has waited longest is woken; until it runs, whoever comes by takes the lock, and
-    /// the woken one waits again, behind the others.
+    /// The lock is let go of and the thread that has waited longest is woken; until it runs,
+    /// whoever comes by takes the lock, and the woken one waits again, behind the others.
     Barging,
-    /// As [`Barging`](Self::Barging), but a thread first looks at the lock for a while, unless somebody sleeps for it already. (So
-    /// do the mutexes of Rust's standard library and of parking_lot.)
+    /// As [`Barging`](Self::Barging), but a thread first looks at the lock for a while, unless
+    /// somebody sleeps for it already. (So do the mutexes of Rust's standard library and of
+    /// parking_lot.)
     SpinThenPark {
         /// For how long it looks, in nanoseconds.
         spin_ns: f64,
-        /// From the moment the lock is let go of until a thread that looks at it has it, in nanoseconds.
+        /// From the moment the lock is let go of until a thread that looks at it has it, in
+        /// nanoseconds.
         takeover_ns: f64,
     },
 }
@@ -61,8 +63,8 @@ impl HandOff {
         Self { points: vec![(0.0, 0.0)] }
     }
 
-    /// Measured pairs of idle time and hand-off time, both in nanoseconds. Between two points it is read along the logarithm of
-    /// the idle time, beyond them it stays as it is at the outermost.
+    /// Measured pairs of idle time and hand-off time, both in nanoseconds. Between two points it is
+    /// read along the logarithm of the idle time, beyond them it stays as it is at the outermost.
     ///
     /// # Errors
     ///

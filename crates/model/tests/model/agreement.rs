@@ -1,7 +1,9 @@
-//! The simulator against the closed forms, in random cases: the exact value lies within its 99% interval.
+//! The simulator against the closed forms, in random cases: the exact value lies within its 99%
+//! interval.
 //!
-//! Of 50 cases, 47 must agree. An honest interval fails that once in 600 times, one that is really of 95% every fourth time, one of
-//! 90% three times out of four. Seeds are 1 to 50, for the cases and for their simulations.
+//! Of 50 cases, 47 must agree. An honest interval fails that once in 600 times, one that is really
+//! of 95% every fourth time, one of 90% three times out of four. Seeds are 1 to 50, for the cases
+//! and for their simulations.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -29,7 +31,8 @@ fn case(rng: &mut Xoshiro256PlusPlus, size: Size) -> (u32, Load) {
     (threads, Load::new(hold_share * cycle, (1.0 - hold_share) * cycle).unwrap())
 }
 
-/// Fifty cases of a model, each simulated and computed; counts those that agree in throughput, queue and queue on entry.
+/// Fifty cases of a model, each simulated and computed; counts those that agree in throughput,
+/// queue and queue on entry.
 #[track_caller]
 fn agree(size: Size, draw: impl Fn(&mut Xoshiro256PlusPlus) -> (System, Performance)) {
     let mut agreeing = [0; 3];

@@ -1,6 +1,7 @@
-//! A pool of threads behind a fair lock, as published (A. Sukhovitsky): 1,000 tasks, each 5 ms of sleep under the lock and 95 ms
-//! outside it. Two of the published figures, the time per task when saturated and the time for one thread, give the hold time
-//! (6.25 ms: a sleep overshoots, a hand-off costs) and the think time (99.45 ms). Nothing else is taken from them.
+//! A pool of threads behind a fair lock, as published (A. Sukhovitsky): 1,000 tasks, each 5 ms of
+//! sleep under the lock and 95 ms outside it. Two of the published figures, the time per task when
+//! saturated and the time for one thread, give the hold time (6.25 ms: a sleep overshoots, a
+//! hand-off costs) and the think time (99.45 ms). Nothing else is taken from them.
 
 use threadtoll_model::choose::{Model, Options};
 use threadtoll_model::simulate::{self, Locks, System};
@@ -65,7 +66,8 @@ fn jitter_as_simulated_by_another_program() {
         let system = pool(threads, Shape::fixed(6.25 * MS).unwrap(), jittered());
         let runs = 100u32;
         let report = simulate::tasks(&system, 1000, runs, 1).unwrap();
-        // The other program printed one run: the interval is that of a single run, and of its two digits.
+        // The other program printed one run: the interval is that of a single run, and of its two
+        // digits.
         let single = f64::from(runs).sqrt();
         for (found, printed) in [(report.queue_on_entry, on_entry), (report.queue_mean, mean)] {
             let off = (found.value - printed).abs();
@@ -79,7 +81,8 @@ fn jitter_as_simulated_by_another_program() {
 
 #[test]
 fn nominal_times_are_those_of_busy_work() {
-    // With busy work in place of sleep the article read 0.17 at 20 threads: it is the start, when all want the lock at once.
+    // With busy work in place of sleep the article read 0.17 at 20 threads: it is the start, when
+    // all want the lock at once.
     let system = pool(20, Shape::fixed(5.0 * MS).unwrap(), Shape::fixed(95.0 * MS).unwrap());
     let report = simulate::tasks(&system, 1000, 1, 1).unwrap();
     crate::rounds_to(report.queue_on_entry.value, 0.17, 2);

@@ -75,7 +75,8 @@ fn the_hand_off_as_a_fixed_point() {
 
 #[test]
 fn a_slow_wake_up_costs_two_threads_the_gain() {
-    // A futex wake of 15 to 22 µs and 15,000 holds of 33 µs a second: 1.26 times at half held, for a wake within that range.
+    // A futex wake of 15 to 22 µs and 15,000 holds of 33 µs a second: 1.26 times at half held, for
+    // a wake within that range.
     let load = Load::new(33_333.0, 33_333.0).unwrap();
     let speedup = |w: f64| hand_off::fifo(load, w, 2).unwrap().speedup;
     assert!(speedup(15e3) > 1.26 && speedup(22e3) < 1.26, "{} to {}", speedup(15e3), speedup(22e3));
@@ -83,7 +84,8 @@ fn a_slow_wake_up_costs_two_threads_the_gain() {
 
 #[test]
 fn the_table_of_speed_ups() {
-    // threads, hold share, bound, Amdahl, exponential hold, fixed hold, hold with squared variation 4, queue
+    // threads, hold share, bound, Amdahl, exponential hold, fixed hold, hold with squared variation
+    // 4, queue
     #[rustfmt::skip]
     let table = [
         (2, 0.50, 2.000, 1.333, 1.600, 1.689, 1.545, 0.400),
@@ -121,7 +123,8 @@ fn the_table_of_speed_ups() {
 
 #[test]
 fn hand_offs_simulated_elsewhere() {
-    // Four threads, 15,000 acquisitions a second each, exponential: hold share, hand-off, FIFO and barging speed-up.
+    // Four threads, 15,000 acquisitions a second each, exponential: hold share, hand-off, FIFO and
+    // barging speed-up.
     let table = [
         (0.10, 5.0, 3.69, 3.72),
         (0.25, 5.0, 2.82, 2.87),
@@ -149,7 +152,8 @@ fn hand_offs_simulated_elsewhere() {
                 cores: None,
             };
             let found = simulate::long_run(&system, 100_000, 1).unwrap().speedup;
-            // How sure the other program was is not known; where FIFO saturates at 1/(h+w) it printed 1% too little.
+            // How sure the other program was is not known; where FIFO saturates at 1/(h+w) it
+            // printed 1% too little.
             let off = (found.value - speedup).abs();
             assert!(
                 off <= found.half_width + 0.005 + 0.015 * speedup,
@@ -179,8 +183,8 @@ fn cores_enough_are_no_limit() {
     }
 }
 
-/// Tasks per second of a pool whose lock was measured in seven numbers of threads (A. Sukhovitsky), from totals in seconds rounded
-/// as the other program had them.
+/// Tasks per second of a pool whose lock was measured in seven numbers of threads (A. Sukhovitsky),
+/// from totals in seconds rounded as the other program had them.
 const POOL: [(u32, f64); 7] = [
     (1, 1e3 / 105.7),
     (5, 1e3 / 21.0),
@@ -214,8 +218,9 @@ fn a_curve_through_all_points() {
 
 #[test]
 fn how_far_off_closed_forms_are_where_times_are_nearly_fixed() {
-    // Of the same pool's total, in percent: fixed hold with exponential think, both exponential, Amdahl. At the knee the
-    // distribution is what matters, above it any queue will do, and Amdahl is never near.
+    // Of the same pool's total, in percent: fixed hold with exponential think, both exponential,
+    // Amdahl. At the knee the distribution is what matters, above it any queue will do, and Amdahl
+    // is never near.
     #[rustfmt::skip]
     let table = [
         (5, 1.6, 2.3, 24.5),

@@ -46,8 +46,9 @@ fn a_saturated_lock_is_taken_during_hand_offs_if_it_is_fair() {
     let fair = long_run(&system);
     assert!((fair.throughput_per_s.value / 1e9 * 125.0 - 1.0).abs() < 0.01);
     assert!((fair.locks[0].utilisation - 0.8).abs() < 0.01);
-    // Threads leave at intervals of 25 and an exponential 100, and think on average for an exponential 400: as one leaves,
-    // 1/(1−φ) think, φ being the intervals' transform at 1/400; as the next one enters, the hand-off has thinned them out.
+    // Threads leave at intervals of 25 and an exponential 100, and think on average for an
+    // exponential 400: as one leaves, 1/(1−φ) think, φ being the intervals' transform at 1/400; as
+    // the next one enters, the hand-off has thinned them out.
     let transform = (-25.0f64 / 400.0).exp() / 1.25;
     let on_entry = 49.0 - (-25.0f64 / 400.0).exp() / (1.0 - transform);
     assert!(fair.queue_on_entry.holds(on_entry), "{:?} {on_entry}", fair.queue_on_entry);
@@ -98,7 +99,8 @@ fn spinning_long_enough_spares_the_hand_off() {
 
 #[test]
 fn a_full_queue_refuses() {
-    // Nobody may wait: Engset's loss system, the lock is held for N r / (1 + N r) of the time, whatever the distributions.
+    // Nobody may wait: Engset's loss system, the lock is held for N r / (1 + N r) of the time,
+    // whatever the distributions.
     for hold in [Shape::exponential(100.0).unwrap(), Shape::fixed(100.0).unwrap()] {
         let mut system = exponential(5, 100.0, 400.0);
         system.locks[0] = Locks { queue_limit: Some(0), ..Locks::one(hold) };
@@ -284,8 +286,9 @@ fn any_system(rng: &mut Xoshiro256PlusPlus) -> System {
     System { threads: rng.random_range(1..=30), think: shape(rng, think), locks, cores }
 }
 
-/// Tasks per nanosecond of two threads at a lock for readers and a writer, hold and think times exponential, by the balance of the chain's
-/// eight states: nobody, a reader, a writer, two readers, a writer behind a reader, a reader or a writer behind a writer.
+/// Tasks per nanosecond of two threads at a lock for readers and a writer, hold and think times
+/// exponential, by the balance of the chain's eight states: nobody, a reader, a writer, two
+/// readers, a writer behind a reader, a reader or a writer behind a writer.
 fn two_with_readers(hold: f64, think: f64, read_share: f64) -> f64 {
     let (ends, comes) = (1.0 / hold, 1.0 / think);
     let (reads, writes) = (comes * read_share, comes * (1.0 - read_share));
@@ -332,7 +335,8 @@ fn readers_share_and_writers_do_not() {
         let report = simulate::long_run(&system, 400_000, seed).unwrap();
         let exact = two_with_readers(hold, think, read_share) * 1e9;
         let found = report.throughput_per_s;
-        // Five cases at 99% each would fail one run in twenty: half as wide again is as good as never.
+        // Five cases at 99% each would fail one run in twenty: half as wide again is as good as
+        // never.
         assert!(
             (found.value - exact).abs() < 1.5 * found.half_width,
             "{read_share}: {exact} {found:?}"

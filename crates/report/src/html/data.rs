@@ -182,7 +182,8 @@ fn queues_data(run: &Run<'_>) -> Vec<QueuesData> {
     all
 }
 
-/// Five rows spread over the ladder, the cheapest between threads among them: more would hide each other.
+/// Five rows spread over the ladder, the cheapest between threads among them: more would hide each
+/// other.
 fn first_shown(rows: &[Row<'_>]) -> Vec<usize> {
     let plain: Vec<usize> = rows
         .iter()
@@ -243,10 +244,11 @@ fn lines(record: &Record) -> Vec<String> {
     lines
 }
 
-/// A histogram in bins of equal width on a logarithmic axis: the number of the first, and the share in each.
+/// A histogram in bins of equal width on a logarithmic axis: the number of the first, and the share
+/// in each.
 ///
-/// A stamp is only as fine as the clock's step, so each value is spread evenly over one step; else the steps, and not
-/// the mechanism, would shape the picture.
+/// A stamp is only as fine as the clock's step, so each value is spread evenly over one step; else
+/// the steps, and not the mechanism, would shape the picture.
 fn bins(histogram: &Histogram, step_ns: f64) -> (i32, Vec<f64>) {
     // From a tenth of a nanosecond up to the longest time that a histogram holds.
     const FIRST: i32 = -(PER_DECADE as i32);

@@ -1,4 +1,5 @@
-//! What was measured of locks, in the page: a map for each, the prediction beside it, and the table of its cells.
+//! What was measured of locks, in the page: a map for each, the prediction beside it, and the table
+//! of its cells.
 
 use std::fmt::Write;
 

@@ -16,8 +16,8 @@ pub(super) struct Head<'a> {
     pub(super) main: bool,
 }
 
-/// A table: what its rows are, its name (fit for HTML), its columns, and for each row its label, and for each column the figure to sort by and
-/// what is shown.
+/// A table: what its rows are, its name (fit for HTML), its columns, and for each row its label,
+/// and for each column the figure to sort by and what is shown.
 pub(super) fn sortable(
     what: &str,
     name: &str,

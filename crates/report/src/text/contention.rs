@@ -14,10 +14,11 @@ use crate::units::{UNKNOWN, digits};
 /// What stands between the two halves of a map.
 const BETWEEN: usize = 4;
 
-/// Draws what was measured of locks: a map of the speed-up for each, the prediction beside it, and a table of its cells.
+/// Draws what was measured of locks: a map of the speed-up for each, the prediction beside it, and
+/// a table of its cells.
 ///
-/// Records of other experiments are left to their own tables. Where `style` has a width, columns are dropped until the others fit,
-/// and named below.
+/// Records of other experiments are left to their own tables. Where `style` has a width, columns
+/// are dropped until the others fit, and named below.
 pub fn contention(results: &Results, records: &[Record], style: &Style) -> String {
     let sections = sections(records);
     let mut text = style.simulated(results.machine.simulated);
@@ -79,7 +80,8 @@ fn table(section: &Section<'_>) -> Table {
     Table { head: "cell".into(), labels: section.labels(), columns }
 }
 
-/// A map: threads downwards, hold share or interval to the right, once as measured and once as predicted. Side by side where there is room.
+/// A map: threads downwards, hold share or interval to the right, once as measured and once as
+/// predicted. Side by side where there is room.
 fn draw(map: &Map, style: &Style) -> String {
     let half = |title: &str, values: &[Vec<Option<f64>>]| square(map, title, values, style);
     let measured = half("measured", &map.measured);

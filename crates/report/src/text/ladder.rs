@@ -9,12 +9,14 @@ use crate::published::{Published, published, shown};
 use crate::rows::{Row, cheapest, cpus, rows, times};
 use crate::units::{UNKNOWN, digits, maybe_time, per_op, plus_minus, round_time, share, time};
 
-/// Draws the ladder: a row for each variant of a mechanism, cheapest first, its placements side by side.
+/// Draws the ladder: a row for each variant of a mechanism, cheapest first, its placements side by
+/// side.
 ///
-/// Everything but the one-way medians is of the row's first placement, pinned before the others. A cell measured in
-/// several groups, as the reference is, stands here once: with the median of its medians, the interval that holds all
-/// their intervals, and the distribution of all its round trips. Records of the experiment `matrix` are left to
-/// [`matrix`](super::matrix()). Where `style` has a width, columns are dropped until the others fit, and named below.
+/// Everything but the one-way medians is of the row's first placement, pinned before the others. A
+/// cell measured in several groups, as the reference is, stands here once: with the median of its
+/// medians, the interval that holds all their intervals, and the distribution of all its round
+/// trips. Records of the experiment `matrix` are left to [`matrix`](super::matrix()). Where `style`
+/// has a width, columns are dropped until the others fit, and named below.
 pub fn ladder(results: &Results, records: &[Record], style: &Style) -> String {
     let rows = rows(records);
     let mut text = style.simulated(results.machine.simulated);

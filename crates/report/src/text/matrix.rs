@@ -86,7 +86,8 @@ pub(crate) fn pairs<'a>(machine: &Machine, records: &'a [Record]) -> Vec<Pairs<'
     by_label.into_iter().map(build).filter(|pairs| !pairs.values.is_empty()).collect()
 }
 
-/// Draws the one-way medians of the experiment `matrix`: a square where the width takes it, and a summary by relation.
+/// Draws the one-way medians of the experiment `matrix`: a square where the width takes it, and a
+/// summary by relation.
 ///
 /// Empty where no pairs were measured.
 pub fn matrix(results: &Results, records: &[Record], style: &Style) -> String {
@@ -123,7 +124,8 @@ pub fn matrix(results: &Results, records: &[Record], style: &Style) -> String {
     text
 }
 
-/// What sets a CPU apart from its neighbours on this machine: node, cache and core, as far as there are several.
+/// What sets a CPU apart from its neighbours on this machine: node, cache and core, as far as there
+/// are several.
 fn seat(place: Option<&&CpuPlace>, nodes: bool, caches: bool, threads: bool) -> String {
     let Some(place) = place else { return String::new() };
     let mut parts = Vec::new();

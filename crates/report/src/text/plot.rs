@@ -60,7 +60,8 @@ impl Scale {
     }
 }
 
-/// Draws the curves, later ones over earlier ones; nothing if they have no two places side by side or the terminal is too narrow.
+/// Draws the curves, later ones over earlier ones; nothing if they have no two places side by side
+/// or the terminal is too narrow.
 pub(super) fn plot(y_name: &str, x_name: &str, mut curves: Vec<Curve>, style: &Style) -> String {
     for curve in &mut curves {
         curve.points.retain(|(x, y)| x.is_finite() && y.is_finite() && *y >= 0.0);

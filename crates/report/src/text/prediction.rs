@@ -18,7 +18,8 @@ const CHOSEN_ROWS: usize = 24;
 /// Places at which the asymptotes are drawn.
 const PLACES: u32 = 200;
 
-/// Draws a prediction: a table by number of threads, the knee, how many threads are worth having, the curves, and what changes would bring.
+/// Draws a prediction: a table by number of threads, the knee, how many threads are worth having,
+/// the curves, and what changes would bring.
 ///
 /// Where `style` has a width, columns are dropped until the others fit, and named below.
 pub fn prediction(prediction: &Prediction, style: &Style) -> String {

@@ -10,10 +10,12 @@ use crate::queues::{Section, columns, held, notes, sections};
 use crate::rows::cpus;
 use crate::units::UNKNOWN;
 
-/// Draws what was measured of queues: a table for each way of waiting, of batching and of placing, best first.
+/// Draws what was measured of queues: a table for each way of waiting, of batching and of placing,
+/// best first.
 ///
-/// A cell measured in several groups stands here once. Records of other experiments are left to their own tables. Where
-/// `style` has a width, columns are dropped until the others fit, and named below.
+/// A cell measured in several groups stands here once. Records of other experiments are left to
+/// their own tables. Where `style` has a width, columns are dropped until the others fit, and named
+/// below.
 pub fn queues(results: &Results, records: &[Record], style: &Style) -> String {
     let sections = sections(records);
     let mut text = style.simulated(results.machine.simulated);

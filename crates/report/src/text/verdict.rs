@@ -1,7 +1,7 @@
 //! What the figures mean, in a few plain sentences.
 //!
-//! A sentence is made only from figures that are there, and a difference is claimed only where the 95% intervals of
-//! both medians lie apart.
+//! A sentence is made only from figures that are there, and a difference is claimed only where the
+//! 95% intervals of both medians lie apart.
 
 use std::collections::BTreeMap;
 
@@ -171,7 +171,8 @@ fn partners<'r>(
         .collect()
 }
 
-/// The claim of 2011 that a line going back and forth is latency and not bandwidth, so that larger messages are nearly free.
+/// The claim of 2011 that a line going back and forth is latency and not bandwidth, so that larger
+/// messages are nearly free.
 fn fat_message(rows: &[Row<'_>]) -> Option<String> {
     let small = |cell: &Cell| Cell { payload_bytes: 8, ..cell.clone() };
     let fat = |cell: &Cell| cell.payload_bytes > 8 && class(cell) == Class::Line;
@@ -262,7 +263,8 @@ fn signal(rows: &[Row<'_>]) -> Option<String> {
 }
 
 fn beside_published(rows: &[Row<'_>]) -> Option<String> {
-    // Where two of our mechanisms do what was published once, the cheaper one, which comes first, stands for it.
+    // Where two of our mechanisms do what was published once, the cheaper one, which comes first,
+    // stands for it.
     let mut said: Vec<(&Published, &Record)> = Vec::new();
     for row in rows {
         for record in Placement::ALL.iter().filter_map(|placement| row.side(*placement)) {
@@ -339,7 +341,8 @@ pub(crate) fn again(results: &Results) -> String {
     let command = &results.plan.command;
     let mut skip = false;
     for word in command {
-        // A file that exists is refused as a target, a resumed one would not be measured again, and colours are taste.
+        // A file that exists is refused as a target, a resumed one would not be measured again, and
+        // colours are taste.
         if matches!(word.as_str(), "--out" | "--resume" | "--html" | "--color") {
             skip = true;
         } else if skip {

@@ -23,7 +23,8 @@ impl Draws {
     }
 }
 
-/// A cell and how it behaves: round trip, CPU time in user mode and in the kernel, switches per hand-off.
+/// A cell and how it behaves: round trip, CPU time in user mode and in the kernel, switches per
+/// hand-off.
 pub(crate) struct Spec {
     pub(crate) experiment: &'static str,
     pub(crate) cell: Cell,
@@ -437,7 +438,8 @@ fn queue(
     spec
 }
 
-/// Queues of ours beside peers: streams one at a time, from two senders, in batches beside the bare copy, and ask-reply.
+/// Queues of ours beside peers: streams one at a time, from two senders, in batches beside the bare
+/// copy, and ask-reply.
 pub(crate) fn queues() -> Results {
     static QUEUES: LazyLock<Results> = LazyLock::new(measure_queues);
     QUEUES.clone()

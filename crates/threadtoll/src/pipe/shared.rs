@@ -27,9 +27,10 @@
 //! slept sets `FENCE_FOR_NOW` as it goes to sleep, and executes the barrier once more: from then on
 //! the sender sees that bit, so it fences for each message, and the receiver sleeps without a
 //! barrier. When it has taken so many messages without sleep, it clears the bit. So of the messages
-//! between two sleeps no more than [`DENSE`] cost a fence, and no sleep that comes after fewer costs
-//! a barrier, but for the first. A sender that sleeps may rely on the bit as well, if it finds it as
-//! it sets its own: the receiver clears it by a read-modify-write, which then finds the sender's.
+//! between two sleeps no more than [`DENSE`] cost a fence, and no sleep that comes after fewer
+//! costs a barrier, but for the first. A sender that sleeps may rely on the bit as well, if it
+//! finds it as it sets its own: the receiver clears it by a read-modify-write, which then finds the
+//! sender's.
 //!
 //! A sender that finds `RECEIVER_GONE` after it has published sets `SENT_LATE`. If `DRAINED` was
 //! not set, the receiver looks again and drops the message. If it was, the receiver touches nothing

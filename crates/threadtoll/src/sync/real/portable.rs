@@ -3,10 +3,10 @@
 //! - Senders fence, since no other thread can make them.
 //! - Threads that sleep on a word are listed in a table by its address, as in the kernel. Each is
 //!   unparked by itself: a condition variable for each bucket would wake all that sleep there, even
-//!   those of other queues. Buckets keep unrelated queues from waiting for one lock. A thread that is
-//!   stopped while it holds a bucket's lock stops all that sleep or wake in that bucket. As with the
-//!   channels of std, a thread that sleeps here may use up an `unpark` that was meant for a `park`
-//!   of its own.
+//!   those of other queues. Buckets keep unrelated queues from waiting for one lock. A thread that
+//!   is stopped while it holds a bucket's lock stops all that sleep or wake in that bucket. As with
+//!   the channels of std, a thread that sleeps here may use up an `unpark` that was meant for a
+//!   `park` of its own.
 //! - A forked child finds its memory as its parent's was, and is told by the number of its process,
 //!   which costs a system call and is looked at only by those that wait.
 
