@@ -1,8 +1,9 @@
-//! `validate [--finished] FILE...`: does every line of these files of results keep to the committed schemas, can the files
-//! be read, and was no group measured again after it was complete?
+//! `validate [--finished] FILE...`: does every line of these files of results keep to the committed
+//! schemas, can the files be read, and was no group measured again after it was complete?
 //!
-//! A last line without its line feed is what a kill leaves behind, and no fault; with `--finished` it is one, and so is a
-//! group that is not complete. Says what is wrong by file and line, and exits with 1 if anything is.
+//! A last line without its line feed is what a kill leaves behind, and no fault; with `--finished`
+//! it is one, and so is a group that is not complete. Says what is wrong by file and line, and
+//! exits with 1 if anything is.
 
 use std::collections::HashMap;
 use std::error::Error;

@@ -13,7 +13,8 @@ use crate::{ContentionBlock, Histogram};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum BlockKind {
-    /// Many round trips, or messages, between two stamps: means, medians, rates and ratios come from these.
+    /// Many round trips, or messages, between two stamps: means, medians, rates and ratios come
+    /// from these.
     Stretch,
     /// One stamp per message: the distribution and its tail come from these.
     Stamped,
@@ -42,22 +43,25 @@ pub struct Block {
     pub elapsed_ns: u64,
     /// Mean round trip, or mean time per message of a stream, in nanoseconds.
     pub mean: f64,
-    /// Shortest value in nanoseconds: of a stamped round trip, or of the mean round trip of a stretch.
+    /// Shortest value in nanoseconds: of a stamped round trip, or of the mean round trip of a
+    /// stretch.
     pub min: f64,
     /// Longest value in nanoseconds, likewise.
     pub max: f64,
-    /// Stamped: the round trips. Stretch: the mean round trip, or mean time per message, of each stretch.
+    /// Stamped: the round trips. Stretch: the mean round trip, or mean time per message, of each
+    /// stretch.
     pub histogram: Option<Histogram>,
     /// Round trips longer than the plan's limit; null in a block of stretches.
     pub over: Option<u64>,
     /// One-way times, where the clocks of both CPUs were shown to agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way: Option<OneWayBlock>,
-    /// Share of the exchanges that began with both ends on one CPU; only in stamped blocks of free placement.
+    /// Share of the exchanges that began with both ends on one CPU; only in stamped blocks of free
+    /// placement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_cpu_share: Option<f64>,
-    /// Of a lock: what its threads did. The values of the block are then their waits, or of stretches the mean time from one
-    /// acquisition to the next of all threads together.
+    /// Of a lock: what its threads did. The values of the block are then their waits, or of
+    /// stretches the mean time from one acquisition to the next of all threads together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contention: Option<ContentionBlock>,
     /// The samples of this block that were among the 64 longest of their cell when it ended.
@@ -65,7 +69,8 @@ pub struct Block {
     pub worst: Vec<Worst>,
     /// CPU time and context switches of both ends together.
     pub cost: BlockCost,
-    /// Round trips, or messages of a stream, that the cost is of: those of the block and the few around it.
+    /// Round trips, or messages of a stream, that the cost is of: those of the block and the few
+    /// around it.
     pub cost_round_trips: u64,
     /// What happened to the machine meanwhile.
     pub disturbance: Disturbance,

@@ -130,8 +130,8 @@ pub enum Neighbour {
 pub enum Origin {
     /// The library of this project.
     Ours,
-    /// A queue of this project once more, compiled and registered as a peer is. Where its ratio to the original differs
-    /// from 1, other ratios may be wrong by as much.
+    /// A queue of this project once more, compiled and registered as a peer is. Where its ratio to
+    /// the original differs from 1, other ratios may be wrong by as much.
     Twin,
     /// A crate, or the standard library of Rust.
     Rust,
@@ -184,7 +184,8 @@ pub enum Wait {
     Park,
     /// It spins for as long as that is likely to be cheaper, then sleeps.
     Adaptive,
-    /// It calls a queue's attempt to receive in a tight loop: the spinning of a queue that knows only attempts.
+    /// It calls a queue's attempt to receive in a tight loop: the spinning of a queue that knows
+    /// only attempts.
     Poll,
     /// Like `poll`, with about a hundred of the CPU's pause hints after each attempt that fails.
     PollBackoff,
@@ -217,8 +218,8 @@ impl Wait {
         }
     }
 
-    /// Tells if asking for this way of waiting includes rows that wait like `other`: a wait of ours brings along the peers
-    /// that it is compared with.
+    /// Tells if asking for this way of waiting includes rows that wait like `other`: a wait of ours
+    /// brings along the peers that it is compared with.
     pub fn brings(self, other: Wait) -> bool {
         self == other
             || matches!(
@@ -228,7 +229,8 @@ impl Wait {
             )
     }
 
-    /// What ratios are taken within: a queue that burns its CPU is not compared with one that sleeps.
+    /// What ratios are taken within: a queue that burns its CPU is not compared with one that
+    /// sleeps.
     pub fn family(self) -> WaitFamily {
         match self {
             Wait::Spin | Wait::SpinYield | Wait::Poll | Wait::PollBackoff => WaitFamily::Spinning,
@@ -280,13 +282,15 @@ pub struct QueueSubject {
     pub origin: Origin,
     /// How its receiver waits.
     pub wait: Wait,
-    /// Messages that it holds; null where it is not bounded, and in files that were written before this was said.
+    /// Messages that it holds; null where it is not bounded, and in files that were written before
+    /// this was said.
     #[serde(default)]
     pub capacity: Option<u64>,
     /// Bytes of the memory in which these lie; null as above.
     #[serde(default)]
     pub ring_bytes: Option<u64>,
-    /// The largest batch; 1 where messages are sent and received one at a time. Of `raw-copy`: the words of a block.
+    /// The largest batch; 1 where messages are sent and received one at a time. Of `raw-copy`: the
+    /// words of a block.
     pub batch: u64,
     /// Its version.
     pub version: String,
@@ -326,7 +330,8 @@ impl Subject {
 
 /// One point of an experiment.
 ///
-/// Two cells that compare equal are the same measurement. Parameters that do not apply to a cell are absent.
+/// Two cells that compare equal are the same measurement. Parameters that do not apply to a cell
+/// are absent.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -336,8 +341,9 @@ pub struct Cell {
     pub subject: Subject,
     /// Where the ends run.
     pub placement: Placement,
-    /// The CPUs: of the first and the second end when pinned (of all senders, then of the receiver; of a lock: those that its threads share in turns), one when both share
-    /// it, all allowed ones when free.
+    /// The CPUs: of the first and the second end when pinned (of all senders, then of the receiver;
+    /// of a lock: those that its threads share in turns), one when both share it, all allowed ones
+    /// when free.
     pub cpus: Vec<u32>,
     /// How those CPUs are related.
     pub relation: Relation,
@@ -387,7 +393,8 @@ impl Cell {
         }
     }
 
-    /// Whether more threads want CPUs than the cell has: they take turns, and the scheduler's slices are part of the figure.
+    /// Whether more threads want CPUs than the cell has: they take turns, and the scheduler's
+    /// slices are part of the figure.
     ///
     /// Never where all threads were put on one CPU on purpose, nor where they sleep and want none.
     pub fn oversubscribed(&self) -> bool {
@@ -402,7 +409,8 @@ impl Cell {
     /// The subject with the parameters that set it apart within one placement, as tables label it
     /// (`atomic-rmw, shared line, pause`).
     ///
-    /// Payloads of 8 bytes, own lines and the absence of a pause hint are the usual case and are not mentioned.
+    /// Payloads of 8 bytes, own lines and the absence of a pause hint are the usual case and are
+    /// not mentioned.
     pub fn label(&self) -> String {
         let mut label = self.name().to_string();
         if let Some(queue) = self.queue() {

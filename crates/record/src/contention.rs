@@ -1,4 +1,5 @@
-//! Locks that threads queue for: what a cell, a block and a record say of them, and what was foretold.
+//! Locks that threads queue for: what a cell, a block and a record say of them, and what was
+//! foretold.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,10 +7,12 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// The name that stands where a lock's would, of one thread alone that takes none: what speed-ups are against.
+/// The name that stands where a lock's would, of one thread alone that takes none: what speed-ups
+/// are against.
 pub const NO_LOCK: &str = "none";
 
-/// A share as a whole number of millionths, so that cells can be compared and sorted; a number from 0 to 1 in files.
+/// A share as a whole number of millionths, so that cells can be compared and sorted; a number from
+/// 0 to 1 in files.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -100,7 +103,8 @@ pub enum Spread {
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub struct LockSubject {
-    /// Its name, as `threadtoll list locks` gives it; `none` of one thread alone that takes no lock.
+    /// Its name, as `threadtoll list locks` gives it; `none` of one thread alone that takes no
+    /// lock.
     pub lock: String,
     /// How many threads take it.
     pub threads: u32,
@@ -112,10 +116,12 @@ pub struct LockSubject {
     pub hold_ns: u64,
     /// Mean time that a thread is to spend without it, in nanoseconds.
     pub think_ns: u64,
-    /// Share of the acquisitions that only read; absent where the lock does not tell readers from writers.
+    /// Share of the acquisitions that only read; absent where the lock does not tell readers from
+    /// writers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_share: Option<Share>,
-    /// Tasks that the threads share, each a stretch with the lock and one without it; absent where they go on for a time.
+    /// Tasks that the threads share, each a stretch with the lock and one without it; absent where
+    /// they go on for a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<u64>,
 }
@@ -136,10 +142,11 @@ impl LockSubject {
         self.lock == NO_LOCK
     }
 
-    /// Whether `alone` is what the speed-up of this one is against: one thread that does the same without the lock.
+    /// Whether `alone` is what the speed-up of this one is against: one thread that does the same
+    /// without the lock.
     ///
-    /// A thread that computes is as fast whichever part of its work it would hold a lock for; one that sleeps is not, because each
-    /// sleep is a little too long.
+    /// A thread that computes is as fast whichever part of its work it would hold a lock for; one
+    /// that sleeps is not, because each sleep is a little too long.
     pub fn is_against(&self, alone: &LockSubject) -> bool {
         let alike = match self.work {
             Work::Spin => self.cycle_ns() == alone.cycle_ns(),
@@ -159,7 +166,8 @@ pub struct ContentionBlock {
     pub work: f64,
     /// Acquisitions of each thread.
     pub acquisitions: Vec<u64>,
-    /// Of one thread alone that has worked on each CPU of its cell in turn: its work per nanosecond on each. CPUs need not be equally fast.
+    /// Of one thread alone that has worked on each CPU of its cell in turn: its work per nanosecond
+    /// on each. CPUs need not be equally fast.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub work_by_cpu: Vec<f64>,
     /// What stamps showed; absent in blocks of stretches.
@@ -193,11 +201,13 @@ pub struct ContentionSeen {
 pub struct Contention {
     /// How many threads.
     pub threads: u32,
-    /// Share of its time for which a thread that never waits holds the lock: the intended one, or what sleeps really gave.
+    /// Share of its time for which a thread that never waits holds the lock: the intended one, or
+    /// what sleeps really gave.
     pub hold_share: Option<f64>,
     /// How often a thread that never waits is to take the lock, per second.
     pub locks_per_s: f64,
-    /// Work per second of all threads against one thread alone without the lock: median over pairs of blocks.
+    /// Work per second of all threads against one thread alone without the lock: median over pairs
+    /// of blocks.
     pub speedup: Option<f64>,
     /// Its 95% interval, from resampling pairs.
     pub speedup_interval95: Option<[f64; 2]>,
@@ -209,7 +219,8 @@ pub struct Contention {
     pub queue_on_entry: Option<f64>,
     /// The most threads that waited at once.
     pub queue_max: Option<u32>,
-    /// Jain's index of the threads' acquisitions: 1 if all got equally many, 1/threads if one got all.
+    /// Jain's index of the threads' acquisitions: 1 if all got equally many, 1/threads if one got
+    /// all.
     pub fairness: Option<f64>,
     /// The longest that a thread waited, in nanoseconds.
     pub starved_ns: Option<f64>,
@@ -227,7 +238,8 @@ pub struct Contention {
     pub predicted: Option<Foretold>,
 }
 
-/// What a model says of a cell, made from what was calibrated in its group and written before its first block.
+/// What a model says of a cell, made from what was calibrated in its group and written before its
+/// first block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Foretold {
     /// Names the run.
@@ -260,7 +272,8 @@ pub struct Foretold {
     pub from: Calibrated,
 }
 
-/// What was measured in the group before anything was foretold, in none of the cells that it foretells.
+/// What was measured in the group before anything was foretold, in none of the cells that it
+/// foretells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibrated {
     /// Mean time for which the lock will be held, in nanoseconds.
@@ -269,9 +282,11 @@ pub struct Calibrated {
     pub think_ns: f64,
     /// Time for both of one thread alone without the lock, in nanoseconds.
     pub alone_ns: f64,
-    /// Time from letting go of the lock until a sleeping thread that is woken for it has it, in nanoseconds; after a short sleep.
+    /// Time from letting go of the lock until a sleeping thread that is woken for it has it, in
+    /// nanoseconds; after a short sleep.
     pub handoff_ns: f64,
-    /// For how long a thread looks at the lock before it sleeps, in nanoseconds; null where it never sleeps, or at once.
+    /// For how long a thread looks at the lock before it sleeps, in nanoseconds; null where it
+    /// never sleeps, or at once.
     pub spin_ns: Option<f64>,
     /// The same as the hand-off to a thread that looks at the lock; null where none does.
     pub takeover_ns: Option<f64>,

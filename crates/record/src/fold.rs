@@ -1,9 +1,9 @@
 //! Folds the blocks of a group into its records.
 //!
-//! The same code serves whoever measured and whoever reads an interrupted file, so a record never depends on who
-//! made it. The rules are those of `docs/method.md`: means, medians and ratios from stretches, the distribution from
-//! stamped blocks, intervals from resampling blocks, ratios only between blocks of one round, and never across a move
-//! of the reference.
+//! The same code serves whoever measured and whoever reads an interrupted file, so a record never
+//! depends on who made it. The rules are those of `docs/method.md`: means, medians and ratios from
+//! stretches, the distribution from stamped blocks, intervals from resampling blocks, ratios only
+//! between blocks of one round, and never across a move of the reference.
 
 mod contention;
 
@@ -16,23 +16,26 @@ use crate::{
     QueueSubject, Record, RecordKind, Subject, Unit, Verdict, Wait, Warning, Work, Worst,
 };
 
-/// The reference must stay within this share of its last value for the blocks between to count as undisturbed.
+/// The reference must stay within this share of its last value for the blocks between to count as
+/// undisturbed.
 pub const DRIFT: f64 = 0.10;
 /// How many of the longest samples a record keeps.
 pub const WORST: usize = 64;
-/// Machines with more CPUs than this keep no histograms of matrix cells: a matrix of them would fill the disk.
+/// Machines with more CPUs than this keep no histograms of matrix cells: a matrix of them would
+/// fill the disk.
 pub const MATRIX_HISTOGRAM_CPUS: u32 = 64;
 /// What "no worse" allows.
 pub const MARGIN: f64 = 1.05;
 /// How many pairs a verdict needs.
 pub const PAIRS: usize = 21;
-/// The clocks of two CPUs must agree within this share of the median one-way time for it to be stamped directly.
+/// The clocks of two CPUs must agree within this share of the median one-way time for it to be
+/// stamped directly.
 pub const AGREEMENT: f64 = 0.05;
 /// The share of disturbed blocks from which a record warns.
 pub const DISTURBED_SHARE: f64 = 0.25;
 
-/// What ratios of hand-offs compare. It is always taken from stretches, also where the record's median is one of stamped
-/// times: a ratio to another mechanism must not carry the cost of stamps.
+/// What ratios of hand-offs compare. It is always taken from stretches, also where the record's
+/// median is one of stamped times: a ratio to another mechanism must not carry the cost of stamps.
 const COMPARED: &str = "one_way.p50";
 /// What ratios of streams compare.
 const COMPARED_RATE: &str = "rate_per_s";
@@ -41,11 +44,11 @@ const STREAM: &str = "queue/stream";
 
 const WANTED: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 
-/// Folds the blocks of one attempt at group `group`, in the order in which they were measured, into a record for each
-/// cell that has any block. `foretold` is what was said of them before.
+/// Folds the blocks of one attempt at group `group`, in the order in which they were measured, into
+/// a record for each cell that has any block. `foretold` is what was said of them before.
 ///
-/// Blocks of other groups or attempts are the caller's mistake and are not looked for. `at` is written into the
-/// records as the time of folding.
+/// Blocks of other groups or attempts are the caller's mistake and are not looked for. `at` is
+/// written into the records as the time of folding.
 pub fn fold(
     machine: &Machine,
     plan: &Plan,
@@ -126,9 +129,10 @@ pub fn is_stream(planned: &PlannedCell) -> bool {
 
 /// The cells of a group that the cell `index` is compared with, the reference first.
 ///
-/// A form that signals after unlocking, or is kept awake, is compared with the plain one. A queue of ours is compared with
-/// everything in the group that waits as it does; where it may sleep but hardly gets to, also with itself spinning; and its
-/// batches also with every bare copy. Who stands together in a group is the plan's business.
+/// A form that signals after unlocking, or is kept awake, is compared with the plain one. A queue
+/// of ours is compared with everything in the group that waits as it does; where it may sleep but
+/// hardly gets to, also with itself spinning; and its batches also with every bare copy. Who stands
+/// together in a group is the plan's business.
 pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
     let Some(planned) = cells.get(index).filter(|planned| planned.cell.lock().is_none()) else {
         return Vec::new();
@@ -161,7 +165,8 @@ fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
     if rival.origin == Origin::Twin {
         return *rival == QueueSubject { origin: Origin::Twin, ..queue.clone() };
     }
-    // A thread that sleeps at once does so for every single message that it waits for, but not in a stream.
+    // A thread that sleeps at once does so for every single message that it waits for, but not in a
+    // stream.
     let hardly_sleeps =
         queue.wait == Wait::Adaptive || queue.wait == Wait::Park && is_stream(planned);
     let itself_spinning = hardly_sleeps
@@ -198,9 +203,11 @@ fn stretch_median(block: &Block) -> Option<f64> {
     }
 }
 
-/// Tells for each block whether the reference moved by more than [`DRIFT`] between its neighbours in time.
+/// Tells for each block whether the reference moved by more than [`DRIFT`] between its neighbours
+/// in time.
 ///
-/// The reference's own blocks are never marked: each is a sound sample of the regime in which it was taken.
+/// The reference's own blocks are never marked: each is a sound sample of the regime in which it
+/// was taken.
 pub fn drifted(blocks: &[Block]) -> Vec<bool> {
     let references: Vec<(usize, f64)> = blocks
         .iter()
@@ -231,11 +238,13 @@ fn rate(block: &Block) -> Option<f64> {
 struct Figures {
     /// Rates, not times.
     rates: bool,
-    /// Whether the other cell has a rate; without one, its one-way time takes part as the time of one message.
+    /// Whether the other cell has a rate; without one, its one-way time takes part as the time of
+    /// one message.
     base_rates: bool,
 }
 
-/// The paired ratio of the cells `of` and `to`: median, interval, pairs. Null with fewer than two pairs.
+/// The paired ratio of the cells `of` and `to`: median, interval, pairs. Null with fewer than two
+/// pairs.
 fn ratio(
     blocks: &[Block],
     drifted: &[bool],
@@ -262,7 +271,8 @@ fn ratio(
     by_rounds(own, &base, seed)
 }
 
-/// The ratio of two cells' figures by round: median, interval, pairs. Null with fewer than two pairs.
+/// The ratio of two cells' figures by round: median, interval, pairs. Null with fewer than two
+/// pairs.
 fn by_rounds(
     own: BTreeMap<u32, f64>,
     base: &BTreeMap<u32, f64>,
@@ -314,7 +324,8 @@ fn fold_stream(record: &mut Record, blocks: &[Marked<'_>], seed: u64) {
     record.rate_per_s = found.map(|(rate, _)| whole(rate));
     record.interval95.rate_per_s = found.map(|(_, interval)| interval.map(whole));
     record.one_way = None;
-    // A message goes one way: the cost of a stream's block is of messages, that of an exchange's of there and back.
+    // A message goes one way: the cost of a stream's block is of messages, that of an exchange's of
+    // there and back.
     let twice = |value: Option<f64>| value.map(|value| significant(value * 2.0));
     let cost = record.cost;
     record.cost = Cost {
@@ -463,8 +474,8 @@ fn one_way(
     }
 }
 
-/// Whether directly stamped times may speak: the clocks agree within 5% of the median, as it came out in the end, and a
-/// negative time, which is no time, is rarer than one in a thousand.
+/// Whether directly stamped times may speak: the clocks agree within 5% of the median, as it came
+/// out in the end, and a negative time, which is no time, is rarer than one in a thousand.
 fn agreed(direct: &[&crate::OneWayBlock], median: Option<f64>) -> bool {
     let bound = direct.iter().map(|block| block.clock_bound_ns).fold(0.0, f64::max);
     let negative: u64 = direct.iter().map(|block| block.negative).sum();

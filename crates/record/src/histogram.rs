@@ -1,7 +1,8 @@
 //! A distribution of times in picoseconds with three significant digits, up to 60 seconds.
 //!
-//! The counting is [HdrHistogram](http://hdrhistogram.org)'s, and so is the encoded form (V2, compressed with zlib, in
-//! base64): other tools read it. What is read back is checked before it is unpacked, because it may come from anywhere.
+//! The counting is [HdrHistogram](http://hdrhistogram.org)'s, and so is the encoded form (V2,
+//! compressed with zlib, in base64): other tools read it. What is read back is checked before it is
+//! unpacked, because it may come from anywhere.
 
 use std::cell::Cell;
 use std::io::Read;
@@ -20,7 +21,8 @@ const MAX_PAYLOAD: u64 = 1 << 20;
 
 /// More values than this no honest histogram holds, and sums of as many never overflow.
 const MOST_VALUES: u64 = 1 << 44;
-/// Bytes in front of the counts in the plain V2 form: cookie, length, offset, digits, bounds and ratio.
+/// Bytes in front of the counts in the plain V2 form: cookie, length, offset, digits, bounds and
+/// ratio.
 const HEADER: usize = 40;
 
 /// A distribution of times.
@@ -34,8 +36,8 @@ pub struct Histogram {
 /// Every bucket.
 type All = hdrhistogram::Histogram<u64>;
 
-/// Counting wants every bucket (a quarter of a megabyte), keeping only those that hold something: a long run keeps tens of
-/// thousands of histograms.
+/// Counting wants every bucket (a quarter of a megabyte), keeping only those that hold something: a
+/// long run keeps tens of thousands of histograms.
 #[derive(Clone, Debug)]
 enum Counts {
     All(Box<All>),
@@ -95,7 +97,8 @@ impl Histogram {
         }
     }
 
-    /// Gives the memory of the empty buckets back, for a histogram that is kept and no longer counted in.
+    /// Gives the memory of the empty buckets back, for a histogram that is kept and no longer
+    /// counted in.
     #[must_use]
     pub fn packed(self) -> Self {
         let counted = self.buckets().collect();
@@ -124,8 +127,9 @@ impl Histogram {
         }
     }
 
-    /// The value below or at which the share `quantile` (0..=1) of all values lies, in nanoseconds: the upper bound of
-    /// its bucket's middle, so at most 0.05% from the true value. Null if it is empty.
+    /// The value below or at which the share `quantile` (0..=1) of all values lies, in nanoseconds:
+    /// the upper bound of its bucket's middle, so at most 0.05% from the true value. Null if it is
+    /// empty.
     pub fn quantile_ns(&self, quantile: f64) -> Option<f64> {
         let rank = ((self.count() as f64 * quantile).ceil() as u64).max(1);
         let mut seen = 0;
@@ -181,7 +185,8 @@ impl Histogram {
     pub fn decode(text: &str) -> Result<Self, HistogramError> {
         let damaged = |what: &str| HistogramError::Damaged(what.to_string());
         let bytes = BASE64.decode(text).map_err(|_| damaged("not base64"))?;
-        // The compressed form is a cookie, a length, and the compressed V2 form; that one's header tells the range.
+        // The compressed form is a cookie, a length, and the compressed V2 form; that one's header
+        // tells the range.
         let compressed = bytes.get(8..).ok_or_else(|| damaged("too short"))?;
         let mut plain = Vec::new();
         flate2::read::ZlibDecoder::new(compressed)
@@ -219,8 +224,9 @@ impl Histogram {
 }
 
 thread_local! {
-    /// All buckets that nobody counts in, empty. Making them anew for each block of a run costs more than counting does:
-    /// the allocator gives and takes the quarter of a megabyte back each time, page by page.
+    /// All buckets that nobody counts in, empty. Making them anew for each block of a run costs
+    /// more than counting does: the allocator gives and takes the quarter of a megabyte back each
+    /// time, page by page.
     static SPARE: Cell<Option<Box<All>>> = const { Cell::new(None) };
 }
 
@@ -377,7 +383,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Packed or not, a histogram answers and encodes alike, and as the crate that defines it does.
+        /// Packed or not, a histogram answers and encodes alike, and as the crate that defines it
+        /// does.
         #[test]
         fn packing_changes_nothing(values in proptest::collection::vec(0u64..1 << 50, 1..80), quantile in 0.0f64..=1.0) {
             let histogram = of(&values);

@@ -16,7 +16,8 @@ pub struct Machine {
     pub tool: String,
     /// True where a simulated machine made the figures.
     pub simulated: bool,
-    /// True where the topology was read from a given tree and not from this machine; nothing was measured then.
+    /// True where the topology was read from a given tree and not from this machine; nothing was
+    /// measured then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub synthetic: bool,
     /// Model name of the CPU.
@@ -62,7 +63,8 @@ pub struct CpuPlace {
     pub cpu: u32,
     /// Its core: the lowest CPU number among its hardware threads.
     pub core: u32,
-    /// Its last-level cache: the lowest CPU number that shares it; null where the kernel does not say.
+    /// Its last-level cache: the lowest CPU number that shares it; null where the kernel does not
+    /// say.
     pub llc: Option<u32>,
     /// Its NUMA node.
     pub node: u32,
@@ -119,7 +121,8 @@ pub struct CpuNoise {
     pub longest_ns: u64,
 }
 
-/// How fit a machine is to be measured, A best. The thresholds stand in `threadtoll check --help` and `docs/method.md`.
+/// How fit a machine is to be measured, A best. The thresholds stand in `threadtoll check --help`
+/// and `docs/method.md`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

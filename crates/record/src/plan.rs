@@ -18,12 +18,14 @@ pub struct Plan {
     pub seed: u64,
     /// Limit of the reported share, in nanoseconds.
     pub over_ns: u64,
-    /// The options that shaped the plan, by their long names; a resumed run must not contradict them.
+    /// The options that shaped the plan, by their long names; a resumed run must not contradict
+    /// them.
     pub options: BTreeMap<String, serde_json::Value>,
     /// Cells that were asked for and left out, each with the reason.
     #[serde(default)]
     pub refused: Vec<Refused>,
-    /// The groups in the order in which they are measured. The first cell of a group is its reference.
+    /// The groups in the order in which they are measured. The first cell of a group is its
+    /// reference.
     pub groups: Vec<Vec<PlannedCell>>,
 }
 
@@ -50,13 +52,17 @@ pub struct PlannedCell {
 /// How much is measured of one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Budget {
-    /// How many times the group goes round; each round gives one block of stretches and one stamped block.
+    /// How many times the group goes round; each round gives one block of stretches and one stamped
+    /// block.
     pub rounds: u32,
-    /// Intended length of a block of stretches, in nanoseconds; 0, beside stamped ones, means that there are none.
+    /// Intended length of a block of stretches, in nanoseconds; 0, beside stamped ones, means that
+    /// there are none.
     pub stretch_ns: u64,
-    /// Intended length of a stamped block, in nanoseconds; 0, without a number of exchanges, means that there are none.
+    /// Intended length of a stamped block, in nanoseconds; 0, without a number of exchanges, means
+    /// that there are none.
     pub stamped_ns: u64,
-    /// Number of stamped exchanges in a block where it was asked for; null where the length decides.
+    /// Number of stamped exchanges in a block where it was asked for; null where the length
+    /// decides.
     pub stamped_count: Option<u64>,
 }
 
@@ -73,8 +79,8 @@ impl Budget {
     }
 }
 
-/// No group goes round more often: a limit that keeps a hostile plan from exhausting the reader, and an honest one from
-/// exhausting the memory of who measures.
+/// No group goes round more often: a limit that keeps a hostile plan from exhausting the reader,
+/// and an honest one from exhausting the memory of who measures.
 pub const MAX_ROUNDS: u32 = 10_000;
 /// No group has more cells.
 pub(crate) const MAX_CELLS_IN_GROUP: usize = 64;

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An object that `--json` prints as a whole, told apart by its `schema`. It is no line of a file of results.
+/// An object that `--json` prints as a whole, told apart by its `schema`. It is no line of a file
+/// of results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "schema")]
 pub enum Document {
@@ -25,7 +26,8 @@ pub struct Prediction {
     pub cores: Option<u32>,
     /// Tasks of the run, each a hold and a think time; null for the long run.
     pub tasks: Option<u64>,
-    /// How hold times are distributed: `fixed`, `exponential`, or the name of the file that says so.
+    /// How hold times are distributed: `fixed`, `exponential`, or the name of the file that says
+    /// so.
     pub hold_shape: String,
     /// How think times are distributed, likewise.
     pub think_shape: String,
@@ -41,12 +43,13 @@ pub struct Prediction {
     pub seed: u64,
     /// Number of threads at which the asymptotes meet; null if nothing limits the threads.
     pub knee: Option<f64>,
-    /// The largest number of threads whose last one still adds at least half of a thread's work in the long run; null if
-    /// nothing limits the threads, or only beyond ten million.
+    /// The largest number of threads whose last one still adds at least half of a thread's work in
+    /// the long run; null if nothing limits the threads, or only beyond ten million.
     pub recommended_threads: Option<u32>,
     /// A row for each number of threads, in the order asked for.
     pub rows: Vec<PredictedRow>,
-    /// What changes would bring the largest number of threads asked for, in the long run; empty if the lock is never held.
+    /// What changes would bring the largest number of threads asked for, in the long run; empty if
+    /// the lock is never held.
     pub what_if: Vec<PredictedChange>,
 }
 
@@ -81,7 +84,8 @@ pub struct PredictedRow {
     pub why: String,
     /// Throughput against that of one thread that never waits.
     pub speedup: f64,
-    /// 99% interval of the speed-up; null where a closed form answers, or a single run in which nothing is random.
+    /// 99% interval of the speed-up; null where a closed form answers, or a single run in which
+    /// nothing is random.
     pub speedup_interval99: Option<[f64; 2]>,
     /// Tasks per second of all threads together.
     pub throughput_per_s: f64,
@@ -104,8 +108,8 @@ pub struct PredictedRow {
 /// What a change would bring.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PredictedChange {
-    /// `hold/2`: the work under the lock takes half as long. `move-out/2`: half of it is done outside. `stripe/K`: the lock
-    /// becomes K.
+    /// `hold/2`: the work under the lock takes half as long. `move-out/2`: half of it is done
+    /// outside. `stripe/K`: the lock becomes K.
     pub change: String,
     /// How many threads.
     pub threads: u32,

@@ -33,7 +33,8 @@ pub struct Record {
     pub kind: RecordKind,
     /// Unit of every value without another unit in its name.
     pub unit: Unit,
-    /// Stamped round trips; of a stream: messages; of a lock: acquisitions, of which the values are the waits.
+    /// Stamped round trips; of a stream: messages; of a lock: acquisitions, of which the values are
+    /// the waits.
     pub count: u64,
     /// One-way times, from stretches; null for a stream and a lock.
     pub one_way: Option<OneWay>,
@@ -53,8 +54,8 @@ pub struct Record {
     pub resolution_ns: f64,
     /// The share of round trips over the limit.
     pub over: Over,
-    /// Of a stream: messages of `payload_bytes` per second, median over blocks (of `raw-copy`: bytes per second, by 8);
-    /// of a lock: acquisitions per second; null otherwise.
+    /// Of a stream: messages of `payload_bytes` per second, median over blocks (of `raw-copy`:
+    /// bytes per second, by 8); of a lock: acquisitions per second; null otherwise.
     pub rate_per_s: Option<f64>,
     /// The stamped round trips; null for a stream, and in matrices of more than 64 CPUs.
     pub histogram: Option<Histogram>,
@@ -197,7 +198,8 @@ pub struct Over {
     pub share: Option<f64>,
 }
 
-/// CPU time and context switches of all ends together, per hand-off (half a round trip, a message of a stream, or an acquisition).
+/// CPU time and context switches of all ends together, per hand-off (half a round trip, a message
+/// of a stream, or an acquisition).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
     /// Time in user mode, in nanoseconds.
@@ -221,8 +223,8 @@ pub struct DisturbanceSummary {
     pub causes: BTreeMap<Cause, u32>,
 }
 
-/// What a paired ratio says, with a margin of 5% and at least 21 pairs. Ratios of rates are judged by their reciprocals:
-/// more is better there.
+/// What a paired ratio says, with a margin of 5% and at least 21 pairs. Ratios of rates are judged
+/// by their reciprocals: more is better there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -252,10 +254,11 @@ impl fmt::Display for Verdict {
 pub struct Against {
     /// The other cell.
     pub cell: Cell,
-    /// The figure that was compared: `one_way.p50`, `rate_per_s`, or `work_per_s` (of threads against one alone).
+    /// The figure that was compared: `one_way.p50`, `rate_per_s`, or `work_per_s` (of threads
+    /// against one alone).
     pub of: String,
-    /// Median over the pairs of this cell's figure over the other's. Of a stream against a cell that has no rate: how many
-    /// of its messages go over in the time of one hand-off of the other.
+    /// Median over the pairs of this cell's figure over the other's. Of a stream against a cell
+    /// that has no rate: how many of its messages go over in the time of one hand-off of the other.
     pub ratio: f64,
     /// 95% interval of that median, from resampling pairs.
     pub interval95: [f64; 2],

@@ -1,8 +1,8 @@
 //! Intervals by resampling blocks.
 //!
-//! The percentile bootstrap (B. Efron, *Bootstrap methods: another look at the jackknife*, Annals of Statistics 7,
-//! 1979), with whole blocks as the unit that is drawn: exchanges within a block share its weather, so drawing single
-//! exchanges would promise far too narrow intervals.
+//! The percentile bootstrap (B. Efron, *Bootstrap methods: another look at the jackknife*, Annals
+//! of Statistics 7, 1979), with whole blocks as the unit that is drawn: exchanges within a block
+//! share its weather, so drawing single exchanges would promise far too narrow intervals.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -15,7 +15,8 @@ pub const RESAMPLES: usize = 1000;
 /// Fewer samples than this beyond a quantile, and the quantile is not given.
 const BEYOND: f64 = 20.0;
 
-/// Draws `len` indices with replacement, `RESAMPLES` times, and hands each draw's multiplicities to `visit`.
+/// Draws `len` indices with replacement, `RESAMPLES` times, and hands each draw's multiplicities to
+/// `visit`.
 fn draws(len: usize, seed: u64, mut visit: impl FnMut(&[u32])) {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut times = vec![0u32; len];
@@ -39,7 +40,8 @@ fn middle(mut values: Vec<f64>) -> Option<[f64; 2]> {
     Some([at(0.025), at(0.975)])
 }
 
-/// The mean of block means, weighted by their counts, and its 95% interval (null with fewer than two blocks).
+/// The mean of block means, weighted by their counts, and its 95% interval (null with fewer than
+/// two blocks).
 pub fn mean(blocks: &[(f64, u64)], seed: u64) -> Option<(f64, Option<[f64; 2]>)> {
     let weighted = |times: &dyn Fn(usize) -> u64| {
         let mut sum = 0.0;
@@ -63,8 +65,8 @@ pub fn mean(blocks: &[(f64, u64)], seed: u64) -> Option<(f64, Option<[f64; 2]>)>
     Some((value, middle(values)))
 }
 
-/// Whether `count` samples leave at least 20 beyond a quantile. A millionth is forgiven, because 200,000 × (1 - 0.9999)
-/// is a little less than 20 in binary.
+/// Whether `count` samples leave at least 20 beyond a quantile. A millionth is forgiven, because
+/// 200,000 × (1 - 0.9999) is a little less than 20 in binary.
 pub fn enough(count: u64, quantile: f64) -> bool {
     count as f64 * (1.0 - quantile) >= BEYOND - 1e-6
 }
@@ -80,7 +82,8 @@ pub struct QuantileEstimate {
 
 /// Quantiles of the merged `blocks`, each with its 95% interval.
 pub fn quantiles(blocks: &[&Histogram], wanted: &[f64], seed: u64) -> Vec<QuantileEstimate> {
-    // Only buckets that hold something are carried through the resamples: a few hundred instead of 37,000.
+    // Only buckets that hold something are carried through the resamples: a few hundred instead of
+    // 37,000.
     let mut merged = Histogram::new();
     blocks.iter().for_each(|block| merged.add(block));
     let total = merged.count();
@@ -135,8 +138,8 @@ pub fn quantiles(blocks: &[&Histogram], wanted: &[f64], seed: u64) -> Vec<Quanti
     found
 }
 
-/// The median of `values` and its 95% interval. Null if empty; the interval spans the values when they are fewer than
-/// six, because resampling so few says nothing better.
+/// The median of `values` and its 95% interval. Null if empty; the interval spans the values when
+/// they are fewer than six, because resampling so few says nothing better.
 pub fn median(values: &[f64], seed: u64) -> Option<(f64, [f64; 2])> {
     let value = median_of(&mut values.to_vec())?;
     if values.len() < 6 {
@@ -206,7 +209,8 @@ mod tests {
         assert_eq!(median(&[1.0, 2.0, 9.0], 1), Some((2.0, [1.0, 9.0])));
     }
 
-    /// The interval of a median over 21 normal values must hold the true median about as often as it promises.
+    /// The interval of a median over 21 normal values must hold the true median about as often as
+    /// it promises.
     #[test]
     fn intervals_of_medians_cover_what_they_promise() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
@@ -220,7 +224,8 @@ mod tests {
         assert!((360..=398).contains(&covered), "{covered} of 400");
     }
 
-    /// Blocks with a weather of their own: resampling blocks must see it, where resampling exchanges would not.
+    /// Blocks with a weather of their own: resampling blocks must see it, where resampling
+    /// exchanges would not.
     #[test]
     fn intervals_of_quantiles_carry_the_spread_between_blocks() {
         let blocks: Vec<Histogram> = (0..20)

@@ -1,6 +1,7 @@
 //! Points in time as the files write them.
 
-/// Formats nanoseconds since the Unix epoch as RFC 3339 in UTC with milliseconds (`2026-11-21T10:00:00.000Z`).
+/// Formats nanoseconds since the Unix epoch as RFC 3339 in UTC with milliseconds
+/// (`2026-11-21T10:00:00.000Z`).
 ///
 /// Times that no calendar holds are written as the epoch.
 pub fn timestamp(unix_ns: i128) -> String {
@@ -8,8 +9,8 @@ pub fn timestamp(unix_ns: i128) -> String {
     format!("{time:.3}")
 }
 
-/// Names a run: its start to the millisecond and the id of the process that made it, so that two runs that start
-/// together still differ.
+/// Names a run: its start to the millisecond and the id of the process that made it, so that two
+/// runs that start together still differ.
 pub fn run_id(unix_ns: i128, pid: u32) -> String {
     let digits: String =
         timestamp(unix_ns).chars().filter(|c| c.is_ascii_digit() || *c == 'T').collect();

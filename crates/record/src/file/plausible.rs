@@ -1,5 +1,5 @@
-//! What no honest line says. A file may come from anywhere, and what is let in here is summed, sorted, drawn on logarithmic
-//! axes and printed without another look.
+//! What no honest line says. A file may come from anywhere, and what is let in here is summed,
+//! sorted, drawn on logarithmic axes and printed without another look.
 
 use crate::plan::{MAX_CELLS_IN_GROUP, MAX_ROUNDS};
 use crate::{
@@ -9,8 +9,8 @@ use crate::{
 
 /// Texts of ours are short; longer ones would only flood a terminal.
 const MAX_TEXT: usize = 10_000;
-/// Counts and nanoseconds of a block: five hours, or as many round trips. A plan's worth of blocks still sums to less than
-/// 2⁶⁴.
+/// Counts and nanoseconds of a block: five hours, or as many round trips. A plan's worth of blocks
+/// still sums to less than 2⁶⁴.
 const MOST_IN_BLOCK: u64 = 1 << 44;
 /// The same of a record.
 const MOST_IN_RECORD: u64 = 1 << 50;

@@ -49,9 +49,11 @@ pub struct GroupState {
     pub attempts: u32,
     /// Its records, if an attempt is complete.
     pub records: Option<Vec<Record>>,
-    /// Blocks of the last attempt, in the order in which they were measured; empty if that attempt is complete.
+    /// Blocks of the last attempt, in the order in which they were measured; empty if that attempt
+    /// is complete.
     pub blocks: Vec<Block>,
-    /// What was foretold in the last attempt; empty if that attempt is complete, because its records hold it.
+    /// What was foretold in the last attempt; empty if that attempt is complete, because its
+    /// records hold it.
     pub foretold: Vec<Foretold>,
 }
 
@@ -110,7 +112,8 @@ impl Results {
 
 /// Reads a file of results.
 ///
-/// A last line without its line feed is what a kill leaves behind: it is left out, with a note. The file is not changed.
+/// A last line without its line feed is what a kill leaves behind: it is left out, with a note. The
+/// file is not changed.
 ///
 /// # Errors
 ///
@@ -248,7 +251,8 @@ fn begin(
     Ok(())
 }
 
-/// A cell is foretold once, before anything of its group is measured: otherwise it would be no prediction.
+/// A cell is foretold once, before anything of its group is measured: otherwise it would be no
+/// prediction.
 fn take_foretold(
     results: &mut Results,
     seen: &mut [HashSet<(usize, u32, BlockKind)>],
@@ -378,7 +382,8 @@ impl Reader<'_> {
     }
 }
 
-/// What serde says, without the position (ours is the line's number), control characters and endless quotations.
+/// What serde says, without the position (ours is the line's number), control characters and
+/// endless quotations.
 fn told(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or(&text);

@@ -56,7 +56,8 @@ impl Appender {
         }
     }
 
-    /// Makes the file with its first two lines: a temporary file beside it that is renamed when both are on disk.
+    /// Makes the file with its first two lines: a temporary file beside it that is renamed when
+    /// both are on disk.
     ///
     /// Missing directories are made.
     ///
@@ -90,7 +91,8 @@ impl Appender {
             file.write_all(text.as_bytes()).map_err(system("write", path))?;
             file.sync_all().map_err(system("write", path))?;
             lock(&file, path)?;
-            // Looked at again just before the rename: the first look was long before, and nothing may be lost.
+            // Looked at again just before the rename: the first look was long before, and nothing
+            // may be lost.
             Self::check(path)?;
             put_in_place(&draft, path).map_err(|error| {
                 if error.kind() == io::ErrorKind::AlreadyExists {
@@ -102,13 +104,15 @@ impl Appender {
             Ok(Appender { path: path.to_path_buf(), file, length: text.len() as u64 })
         })();
         if written.is_err() {
-            // The draft is ours alone; if even its removal fails there is nothing better to say than the first error.
+            // The draft is ours alone; if even its removal fails there is nothing better to say
+            // than the first error.
             let _ = std::fs::remove_file(&draft);
         }
         written
     }
 
-    /// Opens a file that [`read`](super::read()) has understood, cutting it to `length`, the part that it understood.
+    /// Opens a file that [`read`](super::read()) has understood, cutting it to `length`, the part
+    /// that it understood.
     ///
     /// # Errors
     ///
@@ -139,8 +143,8 @@ impl Appender {
     ///
     /// # Errors
     ///
-    /// If the system refuses (a full disk, say). What had been written before stays, and the part of these lines that
-    /// may have been written is taken back.
+    /// If the system refuses (a full disk, say). What had been written before stays, and the part
+    /// of these lines that may have been written is taken back.
     pub fn append(&mut self, lines: &[Line]) -> Result<(), WriteFault> {
         let text: String = lines.iter().map(to_text).collect();
         match self.file.write_all(text.as_bytes()).and_then(|()| self.file.flush()) {
@@ -149,7 +153,8 @@ impl Appender {
                 Ok(())
             }
             Err(error) => {
-                // Readers cut an incomplete last line anyway; taking it back only spares them the note.
+                // Readers cut an incomplete last line anyway; taking it back only spares them the
+                // note.
                 let _ = self.file.set_len(self.length);
                 Err(WriteFault::System { what: "append to", path: self.path.clone(), error })
             }

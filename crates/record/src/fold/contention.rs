@@ -1,4 +1,5 @@
-//! What the blocks of a lock fold into: waits instead of round trips, and the speed-up over one thread alone.
+//! What the blocks of a lock fold into: waits instead of round trips, and the speed-up over one
+//! thread alone.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,8 @@ fn work_rate(block: &Block) -> Option<f64> {
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
-/// Work per nanosecond of one thread alone on these CPUs, where it is told apart by CPU, or wherever it was.
+/// Work per nanosecond of one thread alone on these CPUs, where it is told apart by CPU, or
+/// wherever it was.
 fn alone_rate(block: &Block, alone: &[u32], cpus: &[u32]) -> Option<f64> {
     let by_cpu = &block.contention.as_ref()?.work_by_cpu;
     let rates: Vec<f64> = alone
@@ -223,10 +225,11 @@ fn summed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<Seen> {
     all
 }
 
-/// Jain's index (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984) of what the threads got in a block, averaged over the blocks.
+/// Jain's index (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984) of what the threads got in a
+/// block, averaged over the blocks.
 ///
-/// Of all blocks together it would be that of the long run: a lock that gives every thread its turn in blocks is not fair to a
-/// thread that waits now.
+/// Of all blocks together it would be that of the long run: a lock that gives every thread its turn
+/// in blocks is not fair to a thread that waits now.
 fn fairness<'a>(blocks: impl Iterator<Item = &'a Block>, threads: u32) -> Option<f64> {
     let indices: Vec<f64> = blocks
         .filter_map(|block| {

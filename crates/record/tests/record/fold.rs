@@ -157,7 +157,8 @@ fn a_drift_of_ten_percent_is_forgiven_and_one_of_eleven_is_not() {
 fn ratios_are_taken_within_rounds_and_never_across_a_move_of_the_reference() {
     let record = &folded(&["atomic-store", "futex"], &regimes())[1];
     let against = &record.against[0];
-    // Rounds 2 and 3 would say 4 and 2; round 2 is the one that would be wrong, and both lie on the move.
+    // Rounds 2 and 3 would say 4 and 2; round 2 is the one that would be wrong, and both lie on the
+    // move.
     near(Some(against.ratio), 2.0);
     assert!(
         against.interval95.iter().all(|bound| (bound / 2.0 - 1.0).abs() < 1e-3),
@@ -211,7 +212,8 @@ fn directly(seq: u32, round_trip: f64, one_way: &[f64], negative: u64) -> Block 
     Block { one_way: Some(direct), ..stamped(0, seq, &vec![round_trip; 50]) }
 }
 
-/// A stamp of this machine costs 20 ns, step and reading together: it may say something about medians from 2 µs on.
+/// A stamp of this machine costs 20 ns, step and reading together: it may say something about
+/// medians from 2 µs on.
 #[test]
 fn medians_that_a_stamp_would_spoil_come_from_stretches() {
     let blocks = [stretches(0, 0, &[1000.0; 50]), directly(0, 1100.0, &[900.0; 100], 0)];
@@ -262,7 +264,8 @@ fn one_way_times_of_clocks_that_disagree_are_not_believed() {
         near(one_way.p50, if one_way.method == OneWayMethod::Stamped { 4200.0 } else { 5000.0 });
         one_way.method
     };
-    // Half of a round trip is 5 µs: a twentieth of it is 250 ns; one time in a thousand may be negative.
+    // Half of a round trip is 5 µs: a twentieth of it is 250 ns; one time in a thousand may be
+    // negative.
     assert_eq!(method(249.0, 1), OneWayMethod::Stamped);
     assert_eq!(method(251.0, 0), OneWayMethod::HalfRoundTrip);
     assert_eq!(method(40.0, 2), OneWayMethod::HalfRoundTrip);
@@ -358,7 +361,8 @@ fn cells_without_any_block_have_no_record() {
     assert_eq!(folded(&["atomic-store"], &[]), []);
 }
 
-/// A group in the stream scenario: the reference and queues, by name, origin, way of waiting and batch.
+/// A group in the stream scenario: the reference and queues, by name, origin, way of waiting and
+/// batch.
 fn stream_plan(cells: &[(&str, Origin, Wait, u64)]) -> threadtoll_record::Plan {
     let mut plan = plan(30, &[&["atomic-store"]]);
     let template = plan.groups[0][0].clone();
@@ -404,7 +408,8 @@ fn a_stream_has_a_rate_and_its_median_over_blocks() {
     }
     let records = fold(&machine(), &plan, 0, 1, &blocks, &[], AT);
     let record = &records[1];
-    // 10 ns a message is 100 million a second; a block counts as one, however many messages it held.
+    // 10 ns a message is 100 million a second; a block counts as one, however many messages it
+    // held.
     assert_eq!(record.rate_per_s, Some(100_000_000.0));
     assert_eq!(record.interval95.rate_per_s, Some([50_000_000.0, 125_000_000.0]));
     assert_eq!((record.kind, record.loop_kind), (RecordKind::Stream, LoopKind::Streaming));

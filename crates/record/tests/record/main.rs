@@ -1,4 +1,5 @@
-//! What a file of results promises: its schemas, its reader, its writer, and how blocks become records.
+//! What a file of results promises: its schemas, its reader, its writer, and how blocks become
+//! records.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 

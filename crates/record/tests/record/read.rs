@@ -1,4 +1,5 @@
-//! Reading with suspicion: what is wrong is named by its line, and an interrupted file is not wrong.
+//! Reading with suspicion: what is wrong is named by its line, and an interrupted file is not
+//! wrong.
 
 use std::path::PathBuf;
 
@@ -79,7 +80,8 @@ fn a_file_cut_anywhere_after_its_plan_is_read_and_before_is_not() {
         for (group, whole) in cut.groups.iter().zip(&complete.groups) {
             assert!(group.records.is_none() || group.records == whole.records, "cut at {at}");
         }
-        // A record that lost its neighbour is folded again from the blocks, and is the same but for its time.
+        // A record that lost its neighbour is folded again from the blocks, and is the same but for
+        // its time.
         assert!(cut.records().len() <= 4);
     }
 }
