@@ -33,10 +33,10 @@
 //!   wait. All of them may call the allocator: `send` when the ring grows or a chunk is needed,
 //!   `try_recv` when a chunk has been read.
 //! - A `send` that wakes nobody executes no fence and no locked instruction, except twice at the
-//!   beginning of a pipe, up to twice for each chunk of a burst, and for the first 64 messages
-//!   after the receiver has slept. It makes no system call, unless it has to wait or the allocator
-//!   makes one. With [`Options::fence`], or where the kernel lacks `membarrier(2)`, each send
-//!   executes a fence.
+//!   beginning of a pipe, up to twice for each chunk of a burst, and after a sleep of the receiver
+//!   until that has taken 64 messages. It makes no system call, unless it has to wait or the
+//!   allocator makes one. With [`Options::fence`], or where the kernel lacks `membarrier(2)`, each
+//!   send executes a fence.
 //! - A message accepted by `send` is received or, if the receiver is dropped, dropped by then;
 //!   once, and also if destructors panic. A message that could not be sent is handed back.
 //! - Steady traffic allocates nothing. [`Options::reserve`] has the memory ready from the start.

@@ -24,7 +24,7 @@
 //!
 //! | who sleeps | interrupts |
 //! |---|---|
-//! | a [pipe](crate::pipe)'s receiver | once, as it begins to sleep often; then the sender fences for each message, until 64 come without a sleep. After that, once for each sleep |
+//! | a [pipe](crate::pipe)'s receiver | when it has received 64 messages or more since it last slept, and the first time that it has not. Then the sender fences for each message (and, if the pipe is bounded, the receiver), until 64 are received without a sleep |
 //! | a [funnel](crate::funnel)'s receiver | never |
 //! | a sender that waits for room in either, unless a pipe's receiver sleeps often | each time |
 //! | an end of a [call](crate::call) | each time |
@@ -77,7 +77,7 @@ pub struct SpinYield;
 /// Sleeps at once where it waits for messages. Where it waits for room it looks 64 times before,
 /// since an end that is awake makes room sooner than anybody can fall asleep.
 ///
-/// A sleep interrupts other threads of the process: see
+/// A sleep may interrupt other threads of the process: see
 /// [the module](self#what-a-sleep-costs-others).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Park;
@@ -85,7 +85,7 @@ pub struct Park;
 /// Spins for half a microsecond, or for as long as sleeping would cost where most waits are shorter
 /// than that, and then sleeps: the default.
 ///
-/// A sleep interrupts other threads of the process: see
+/// A sleep may interrupt other threads of the process: see
 /// [the module](self#what-a-sleep-costs-others).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Adaptive;

@@ -4,7 +4,7 @@
 //! that a loop around `recv` keeps it in registers. The rest is in [`Incoming`].
 
 use super::memory::{
-    Base, CLOSED, FLAGS, Frame, Geometry, JUMP, Memory, ONE, Place, RETIRED, count, news,
+    Base, CLOSED, FLAGS, Frame, Geometry, Header, JUMP, Memory, ONE, Place, RETIRED, count, news,
 };
 use super::segment::Segment;
 use super::shared::Shared;
@@ -76,6 +76,21 @@ impl<T> Reading<T> {
     pub(super) fn go_to(&mut self, taken: u64) {
         debug_assert!(taken <= self.known);
         self.taken = taken;
+    }
+
+    /// Number of messages sent in all, up to the last one that is known to be there.
+    pub(super) fn known(&self) -> u64 {
+        self.known
+    }
+
+    /// The header that tells of the messages behind those.
+    pub(super) fn next_header(&self) -> *mut Header {
+        self.frame.header_pointer()
+    }
+
+    /// What that header counts once its frame is full.
+    pub(super) fn full(&self) -> u64 {
+        self.known + self.rest as u64
     }
 
     fn header(&self, order: Ordering) -> u64 {
@@ -168,7 +183,7 @@ impl<T> Incoming<T> {
             if next == self.stop {
                 return None;
             }
-            // Never for a line that the sender has yet to write, which would slow it down.
+            // Not for lines that the sender may have yet to write: that would slow it down.
             reading.frame.prefetch(AHEAD, self.written);
             let base = reading.frame.place().base(taken);
             return Some(Reading {
@@ -300,6 +315,7 @@ impl<T> Incoming<T> {
         self.ring = if *is_ring { std::ptr::null_mut() } else { self.ring };
         reading.rest = Geometry::<T>::PER_FRAME;
         self.stop = self.next_stop(reading);
+        self.written = self.start;
     }
 
     /// Tells the sender how much room there is. Whatever waits for it is woken by the caller.

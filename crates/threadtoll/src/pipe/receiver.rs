@@ -219,7 +219,7 @@ impl<T, W: Wait> Receiver<T, W> {
         if self.state() & ALIVE == 0 {
             return 0;
         }
-        self.shared.sent().saturating_sub(self.reading.taken()) as usize
+        self.shared.sent(&self.reading).saturating_sub(self.reading.taken()) as usize
     }
 
     /// Returns `true` if nothing is there to be received.
@@ -333,6 +333,10 @@ impl<T, W: Wait> Receiver<T, W> {
         if state & FENCE_FOR_NOW != 0 {
             self.shared.spare_fences(taken);
         }
+        if !self.shared.measures.is_bounded() {
+            // Nobody waits for room.
+            return state & ALIVE != 0;
+        }
         let calm = ALIVE | SENDER_SLEEPS | MUST_FENCE | FENCE_FOR_NOW;
         state & calm == ALIVE || attend(&**self.shared)
     }
@@ -369,6 +373,8 @@ fn find<T, W: Wait>(
     until: Until,
 ) -> Option<Nothing> {
     let taken = reading.taken();
+    // Batches that are forgotten never come to where each receive does this.
+    shared.spare_fences(taken);
     if own.is_due(taken) {
         tell(shared, own, taken);
     }

@@ -140,7 +140,7 @@ impl<T, W: Wait> Sender<T, W> {
     }
 
     /// Number of messages that were sent and not yet received. Exact while the receiver does
-    /// nothing.
+    /// nothing; the messages of a batch count until it is dropped.
     pub fn len(&self) -> usize {
         let taken = self.shared.taken.load(Ordering::Acquire);
         self.writing.sent().saturating_sub(taken) as usize

@@ -26,9 +26,9 @@
 //! microseconds each time. A receiver that has taken fewer than [`DENSE`] messages since it last
 //! slept sets `FENCE_FOR_NOW` as it goes to sleep, and executes the barrier once more: from then on
 //! the sender sees that bit, so it fences for each message, and the receiver sleeps without a
-//! barrier. When it has taken so many messages without sleep, it clears the bit. So of the messages
-//! between two sleeps no more than [`DENSE`] cost a fence, and no sleep that comes after fewer
-//! costs a barrier, but for the first. A sender that sleeps may rely on the bit as well, if it
+//! barrier. When it has taken so many messages without sleep, it clears the bit. So no message that
+//! is sent after the receiver has taken [`DENSE`] costs a fence, and no sleep that comes after fewer
+//! costs a barrier, but for the first in a row. The receiver of a bounded pipe fences too. A sender that sleeps may rely on the bit as well, if it
 //! finds it as it sets its own: the receiver clears it by a read-modify-write, which then finds the
 //! sender's.
 //!
@@ -88,8 +88,10 @@ struct Open {
     /// Its header; the low bits say in how many frames behind that one the sender may go on without
     /// storing here.
     header: AtomicPtr<Header>,
-    /// Messages that were sent before that frame.
+    /// Messages that were sent before that frame; stored before `header`.
     sent: AtomicU64,
+    /// The same, stored after it.
+    told: AtomicU64,
 }
 
 pub(super) struct Shared<T> {
@@ -162,6 +164,7 @@ impl<T> Shared<T> {
             open: Alone(Open {
                 header: AtomicPtr::new(first.header_pointer()),
                 sent: AtomicU64::new(0),
+                told: AtomicU64::new(0),
             }),
             outgoing: Alone(UnsafeCell::new(outgoing)),
             incoming: Alone(UnsafeCell::new(incoming)),
@@ -234,10 +237,9 @@ impl<T> Shared<T> {
         taken - self.slept_at.load(Ordering::Relaxed) >= DENSE
     }
 
-    /// After the receiver has taken a message and found `FENCE_FOR_NOW`: the sender fences no more
-    /// where that has become too expensive.
+    /// The sender fences no more where that has become too expensive.
     pub(super) fn spare_fences(&self, taken: u64) {
-        if self.is_dense(taken) {
+        if self.is_dense(taken) && self.state.load(Ordering::Relaxed) & FENCE_FOR_NOW != 0 {
             // AcqRel: if this finds the bit of a sender that sleeps, whoever looks next finds it;
             // otherwise that sender finds this bit cleared, and executes the barrier.
             self.state.fetch_and(!FENCE_FOR_NOW, Ordering::AcqRel);
@@ -270,8 +272,10 @@ impl<T> Shared<T> {
         unsafe { frame.store(stamp, Ordering::Relaxed) };
         let header = frame.header_pointer().wrapping_byte_add(behind);
         self.open.sent.store(count(stamp), Ordering::Relaxed);
-        // Release: the receiver finds both as they were just stored.
-        mutate!(tell_open, self.open.header.store(header, Ordering::Release) => ());
+        // Release: a receiver that finds this finds the new `sent`, and the header as just stored.
+        self.open.header.store(header, Ordering::Release);
+        // Release: a receiver that finds this finds the new `header`.
+        mutate!(tell_open, self.open.told.store(count(stamp), Ordering::Release) => ());
     }
 
     /// Number of messages that were sent before the frame of which the sender has told.
@@ -280,32 +284,44 @@ impl<T> Shared<T> {
             // It decides about nothing that a checker could see.
             return 0;
         }
-        self.open.sent.load(Ordering::Relaxed)
+        self.open.told.load(Ordering::Relaxed)
     }
 
-    /// Number of messages that were sent, as the receiver sees it. Exact while the sender does
-    /// nothing, otherwise a moment old.
-    pub(super) fn sent(&self) -> u64 {
+    /// Number of messages that were sent, as the receiver sees it, which is here. Exact while the
+    /// sender does nothing, otherwise a moment old.
+    ///
+    /// Looks at no frame before the receiver's: the sender may write there.
+    pub(super) fn sent(&self, reading: &Reading<T>) -> u64 {
+        let told = self.open.told.load(Ordering::Acquire);
         let open = self.open.header.load(Ordering::Acquire);
+        if self.open.sent.load(Ordering::Relaxed) != told {
+            // The sender is telling of the next frame.
+            return told.max(reading.known());
+        }
         let behind = open.addr() & MOST_BEHIND;
-        let mut header = open.wrapping_byte_sub(behind);
-        // Relaxed: if the sender is just telling of a later frame, this is that frame's, and no
-        // frame found here seems full.
-        let mut sent = self.open.sent.load(Ordering::Relaxed);
-        for _ in 0..=behind {
-            let full = sent + Geometry::<T>::PER_FRAME as u64;
+        let last = (0..behind)
+            .fold(open.wrapping_byte_sub(behind), |header, _| Frame::<T>::header_behind(header));
+        // Otherwise the receiver is in a frame behind that one, in the same segment.
+        let (mut header, mut sent, mut full) = if told >= reading.known() {
+            let full = told + Geometry::<T>::PER_FRAME as u64;
+            (open.wrapping_byte_sub(behind), told, full)
+        } else {
+            (reading.next_header(), reading.known(), reading.full())
+        };
+        loop {
             // SAFETY: in a segment that the receiver has not given back: the sender tells where it
             // is before it publishes the jump that lets the receiver leave a segment. A header lies
-            // here and no message: long records begin where a frame does, and the one before this
-            // is full.
+            // here and no message: it is the receiver's frame or one behind that, so nothing was
+            // written over it; long records begin where a frame does, and the one before this is
+            // full.
             let found = count(unsafe { &*header }.load(Ordering::Acquire));
             sent = sent.max(found);
-            if found != full {
-                break;
+            if found != full || header == last {
+                return sent;
             }
             header = Frame::<T>::header_behind(header);
+            full += Geometry::<T>::PER_FRAME as u64;
         }
-        sent
     }
 
     /// The receiver leaves: everything that was sent is dropped now, and what comes later by the

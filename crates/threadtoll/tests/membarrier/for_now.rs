@@ -42,8 +42,8 @@ impl Writer {
                 Fault::ClearsByStore => Store(STATE, 0, Order::Release),
                 _ => Update(0, STATE, !FENCE_FOR_NOW, 0, Order::AcqRel),
             });
-            instructions.push(Load(0, STATE, Order::Relaxed));
         }
+        instructions.push(Load(0, STATE, Order::Relaxed));
         instructions.extend([IfAny(0, FENCE_FOR_NOW, fenced), Goto(plain), At(fenced)]);
         instructions.extend((role.fault != Fault::NoFence).then_some(Fence));
         instructions.push(At(plain));
