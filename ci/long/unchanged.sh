@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Compares what this tree and another commit make of the same simulated measurements: files of
+# results, tables, pages, messages and exit codes.
+#
+#   ci/long/unchanged.sh COMMIT          everything must be equal to the byte
+#   ci/long/unchanged.sh COMMIT words    only figures must be: texts, tables and pages may differ
+#
+# BEFORE=FILE and AFTER=FILE name binaries that are built already. KEEP=DIR keeps what was made.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+commit=${1:?a commit to compare with}
+what=${2:-bytes}
+work=${KEEP:-$(mktemp -d)}
+mkdir -p "$work"
+[ -n "${KEEP:-}" ] || trap 'rm -rf "$work"' EXIT
+
+if [ -z "${BEFORE:-}" ]; then
+    git worktree add --quiet --detach "$work/tree" "$commit"
+    trap 'git worktree remove --force "$work/tree"; [ -n "${KEEP:-}" ] || rm -rf "$work"' EXIT
+    (cd "$work/tree" && CARGO_TARGET_DIR=$OLDPWD/target/before cargo build --quiet)
+    BEFORE=target/before/debug/threadtoll
+fi
+if [ -z "${AFTER:-}" ]; then
+    cargo build --quiet
+    AFTER=${CARGO_TARGET_DIR:-target}/debug/threadtoll
+fi
+
+commands=(
+    "survey --quick"
+    "survey"
+    "survey --placement pinned --over 2us"
+    "latency"
+    "latency std-mpsc sleep-poll futex atomic-store spin-yield --payload 64 --neighbour spin"
+    "latency futex park --keep-awake --placement free --samples 5000"
+    "matrix"
+    "matrix futex --level llc"
+    "queue ask-reply"
+    "queue ask-reply pipe rtrb call --wait spin --placement same-cpu --placement free"
+    "queue stream"
+    "queue stream pipe funnel crossbeam-bounded --senders 1,2,9 --batch 16 --capacity 64,1024"
+    "contention hold-sweep"
+    "contention hold-sweep std-mutex striped/2:ticket std-rwlock --threads 1,2,8 --hold-share 10%,50%"
+    "contention frequency-sweep"
+    "contention hold-think std-mutex --work sleep --threads 1,4,16"
+    "contention pool"
+    "latency nonsense"
+    "queue stream --wait nonsense"
+    "contention hold-sweep spin --threads 9"
+)
+
+# What one binary makes of all commands, in a folder.
+run() {
+    local binary folder
+    binary=$(realpath "$1") folder=$2
+    mkdir -p "$folder"
+    cd "$folder"
+    local at=0 command
+    for command in "${commands[@]}"; do
+        at=$((at + 1))
+        # shellcheck disable=SC2086 # words of a command line
+        {
+            "$binary" $command --simulated-machine 7 --plan >"$at.plan" 2>&1 || echo $? >>"$at.plan"
+            "$binary" $command --simulated-machine 7 --out "$at.jsonl" >"$at.out" 2>"$at.err" || echo $? >>"$at.err"
+        }
+        [ -s "$at.jsonl" ] || continue
+        "$binary" report "$at.jsonl" --text --html "$at.report.html" >"$at.report" 2>&1 || echo $? >>"$at.report"
+        # A kill in mid-run: what is left is shown, and completed.
+        local lines
+        lines=$(wc -l <"$at.jsonl")
+        head -n $((2 + lines / 2)) "$at.jsonl" >"$at.cut.jsonl"
+        "$binary" report "$at.cut.jsonl" >"$at.cut.report" 2>"$at.cut.err" || echo $? >>"$at.cut.err"
+        "$binary" ${command%% *} --resume "$at.cut.jsonl" --json >"$at.resumed.json" 2>"$at.resumed.err" || echo $? >>"$at.resumed.err"
+    done
+    local list
+    for list in mechanisms queues peers locks scenarios; do "$binary" list $list >"list.$list"; done
+    cd "$OLDPWD"
+}
+
+(run "$BEFORE" "$work/before")
+(run "$AFTER" "$work/after")
+
+if [ "$what" = words ]; then
+    # Figures of a file: every line without its texts.
+    figures='walk(if type == "object" then del(.text, .why, .what, .sentence) else . end)'
+    for file in "$work"/before/*.json*; do
+        cmp <(jq -c "$figures" "$file") <(jq -c "$figures" "$work/after/$(basename "$file")") \
+            || { echo "unchanged.sh: $(basename "$file") has other figures" >&2; exit 1; }
+    done
+else
+    diff -r --brief "$work/before" "$work/after"
+fi
+echo "unchanged.sh: $(ls "$work/before" | wc -l) files of ${#commands[@]} commands are equal"
