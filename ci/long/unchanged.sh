@@ -5,7 +5,8 @@
 #   ci/long/unchanged.sh COMMIT          everything must be equal to the byte
 #   ci/long/unchanged.sh COMMIT words    only figures must be: texts, tables and pages may differ
 #
-# BEFORE=FILE and AFTER=FILE name binaries that are built already. KEEP=DIR keeps what was made.
+# BEFORE=FILE and AFTER=FILE name binaries that are built already; BEFORE=DIR is the folder `before`
+# of an earlier run. KEEP=DIR keeps what was made.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 commit=${1:?a commit to compare with}
@@ -76,7 +77,11 @@ run() {
     cd "$OLDPWD"
 }
 
-(run "$BEFORE" "$work/before")
+if [ -d "$BEFORE" ]; then
+    cp -r "$BEFORE" "$work/before"
+else
+    (run "$BEFORE" "$work/before")
+fi
 (run "$AFTER" "$work/after")
 
 if [ "$what" = words ]; then
