@@ -8,8 +8,8 @@ use threadtoll_record::{Share, Work};
 use crate::arguments::Contention;
 use crate::failure::Failure;
 use crate::nearest::nearest;
-use crate::request::{Common, DURATIONS, Options, count, duration, duration_ns, one_of};
-use crate::workload;
+use crate::parse::{DURATIONS, choice, count, duration, duration_ns, numbers_of_threads, optional};
+use crate::request::{Common, Options};
 
 /// Nobody takes a lock more often, per second.
 const MOST_RATE: u64 = 100_000_000;
@@ -55,30 +55,16 @@ impl ContentionRequest {
         }
         let works = [("spin", Work::Spin), ("sleep", Work::Sleep)];
         let wanted = Wanted {
-            threads: asked.threads.as_deref().map(threads).transpose()?,
-            hold_shares: asked
-                .hold_share
-                .as_deref()
-                .map(|text| shares("--hold-share", text))
-                .transpose()?,
-            rate_per_s: asked
-                .rate
-                .as_deref()
-                .map(|text| count("--rate", text, 1, MOST_RATE).map(|rate| rate as f64))
-                .transpose()?,
-            hold_ns: asked.hold.as_deref().map(|text| duration_ns("--hold", text)).transpose()?,
-            think_ns: asked.think.as_deref().map(think_ns).transpose()?,
-            work: asked.work.as_deref().map(|text| one_of("--work", text, &works)).transpose()?,
-            read_shares: asked
-                .read_share
-                .as_deref()
-                .map(|text| shares("--read-share", text))
-                .transpose()?,
-            tasks: asked
-                .tasks
-                .as_deref()
-                .map(|text| count("--tasks", text, 1, MOST_TASKS))
-                .transpose()?,
+            threads: optional(&asked.threads, threads)?,
+            hold_shares: optional(&asked.hold_share, |text| shares("--hold-share", text))?,
+            rate_per_s: optional(&asked.rate, |text| {
+                count("--rate", text, 1, MOST_RATE).map(|rate| rate as f64)
+            })?,
+            hold_ns: optional(&asked.hold, |text| duration_ns("--hold", text))?,
+            think_ns: optional(&asked.think, think_ns)?,
+            work: optional(&asked.work, |text| choice("--work", text, &works))?,
+            read_shares: optional(&asked.read_share, |text| shares("--read-share", text))?,
+            tasks: optional(&asked.tasks, |text| count("--tasks", text, 1, MOST_TASKS))?,
             time_ns: common.time_ns,
         };
         let sleeps = wanted.work == Some(Work::Sleep);
@@ -189,7 +175,7 @@ fn check_lock(name: &str) -> Result<(), Failure> {
 }
 
 fn threads(text: &str) -> Result<Vec<u32>, Failure> {
-    let threads = workload::threads(text)?;
+    let threads = numbers_of_threads(text)?;
     match threads.iter().find(|threads| **threads > MOST_THREADS) {
         Some(most) => {
             Err(Failure::usage(format!("--threads {text}: {most} are more than are ever measured"))

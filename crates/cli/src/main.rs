@@ -11,6 +11,7 @@ mod failure;
 mod measure;
 mod nearest;
 mod page;
+mod parse;
 mod progress;
 mod queues;
 mod request;

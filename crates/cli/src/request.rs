@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use threadtoll_lab::mechanism::{self, Mechanism};
-use threadtoll_lab::plan::{LONGEST_NS, MOST_BATCH, MOST_PAYLOAD, MOST_SAMPLES, wants};
+use threadtoll_lab::plan::{MOST_BATCH, MOST_PAYLOAD, MOST_SAMPLES, wants};
 use threadtoll_lab::queue::{
     MOST_CAPACITY, MOST_SENDERS, Queue as KnownQueue, SCENARIOS, Scenario, scenario,
 };
@@ -15,6 +15,7 @@ use crate::arguments::{Latency, Matrix, Measure, Queue, Survey};
 use crate::console;
 use crate::failure::Failure;
 use crate::nearest::nearest;
+use crate::parse::{choice, count, counts, duration_ns, neighbour};
 use crate::queues::queues;
 
 /// Options by their long names. `given` are those of the command line, which a resumed file must
@@ -125,13 +126,13 @@ impl LatencyRequest {
                 .line
                 .as_deref()
                 .map(|text| {
-                    one_of("--line", text, &[("own", Layout::Own), ("shared", Layout::Shared)])
+                    choice("--line", text, &[("own", Layout::Own), ("shared", Layout::Shared)])
                 })
                 .transpose()?,
             pause: latency
                 .pause
                 .as_deref()
-                .map(|text| one_of("--pause", text, &[("on", Pause::On), ("off", Pause::Off)]))
+                .map(|text| choice("--pause", text, &[("on", Pause::On), ("off", Pause::Off)]))
                 .transpose()?,
             payload: latency.payload.as_deref().map(payload).transpose()?,
             keep_awake: latency.keep_awake,
@@ -180,7 +181,7 @@ impl MatrixRequest {
             level: matrix
                 .level
                 .as_deref()
-                .map(|text| one_of("--level", text, &levels))
+                .map(|text| choice("--level", text, &levels))
                 .transpose()?,
         };
         if let Some(mechanism) = request.mechanism
@@ -410,7 +411,7 @@ fn waits(names: &[String]) -> Result<Vec<Wait>, Failure> {
     let known: Vec<(&str, Wait)> = Wait::ALL.iter().map(|wait| (wait.name(), *wait)).collect();
     let mut waits = Vec::new();
     for name in names {
-        let wait = one_of("--wait", name, &known)?;
+        let wait = choice("--wait", name, &known)?;
         if waits.contains(&wait) {
             return Err(
                 Failure::usage(format!("--wait {name} is given twice")).hint("give each way once")
@@ -433,26 +434,6 @@ fn find_queue(name: &str) -> Result<&'static KnownQueue, Failure> {
     })
 }
 
-fn neighbour(text: &str) -> Result<Neighbour, Failure> {
-    let kinds =
-        [("spin", Neighbour::Spin), ("memory", Neighbour::Memory), ("churn", Neighbour::Churn)];
-    one_of("--neighbour", text, &kinds)
-}
-
-/// Reads a list of whole numbers from 1 to `most`.
-fn counts(option: &str, text: &str, most: u64) -> Result<Vec<u64>, Failure> {
-    let mut all = Vec::new();
-    for part in text.split(',') {
-        let number = count(option, part.trim(), 1, most)?;
-        if all.contains(&number) {
-            return Err(Failure::usage(format!("{option} {text}: {number} stands in it twice"))
-                .hint("name each number once"));
-        }
-        all.push(number);
-    }
-    Ok(all)
-}
-
 fn find(name: &str) -> Result<&'static Mechanism, Failure> {
     mechanism::find(name).ok_or_else(|| {
         let near = nearest(name, mechanism::ALL.iter().map(|mechanism| mechanism.name));
@@ -463,74 +444,6 @@ fn find(name: &str) -> Result<&'static Mechanism, Failure> {
             failure.hint(format!("nearest: {}", near.join(", ")))
         }
     })
-}
-
-/// What to do about a duration that is none.
-pub(crate) const DURATIONS: &str = "durations are written 250ns, 2.5us, 5ms or 2s";
-
-/// Reads `250ns`, `2.5us`, `5ms`, `2s` as whole nanoseconds.
-pub(crate) fn duration_ns(option: &str, text: &str) -> Result<u64, Failure> {
-    let bad = |why: &str| Failure::usage(format!("{option} {text}: {why}")).hint(DURATIONS);
-    let ns = duration(text).map_err(bad)?;
-    if ns == 0.0 {
-        return Err(bad("it must be longer than nothing"));
-    }
-    if ns < 1.0 {
-        return Err(bad("it is shorter than a nanosecond"));
-    }
-    Ok(ns.round() as u64)
-}
-
-/// Reads a duration in nanoseconds, parts and zero included, or says why it is none.
-pub(crate) fn duration(text: &str) -> Result<f64, &'static str> {
-    let unit_at = text.find(|c: char| c.is_alphabetic() || c == 'µ').unwrap_or(text.len());
-    let (number, unit) = text.split_at(unit_at);
-    if number.is_empty()
-        || !number.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-' || c == '+')
-    {
-        return Err("this is no duration");
-    }
-    let value: f64 = number.parse().map_err(|_| "this is no duration")?;
-    if value < 0.0 {
-        return Err("a duration cannot be negative");
-    }
-    let scale = match unit {
-        "ns" => 1.0,
-        "us" | "µs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        // Nothing is nothing in any unit.
-        "" if value == 0.0 => 1.0,
-        "" => return Err("the unit is missing"),
-        _ => return Err("this unit is not known"),
-    };
-    let ns = value * scale;
-    if ns > LONGEST_NS as f64 {
-        return Err("it is longer than a day");
-    }
-    // Adding zero turns −0 into 0.
-    Ok(ns + 0.0)
-}
-
-pub(crate) fn count(option: &str, text: &str, least: u64, most: u64) -> Result<u64, Failure> {
-    let bad = |why: String| Failure::usage(format!("{option} {text}: {why}"));
-    if text.starts_with('-') && text[1..].chars().all(|c| c.is_ascii_digit()) && text.len() > 1 {
-        return Err(
-            bad("it cannot be negative".into()).hint(format!("give a whole number from {least}"))
-        );
-    }
-    match text.parse::<u64>() {
-        Ok(number) if number < least => Err(bad(format!("it must be at least {least}"))
-            .hint(format!("give a whole number from {least}"))),
-        Ok(number) if number > most => {
-            Err(bad(format!("it must be at most {most}")).hint("give a smaller number"))
-        }
-        Ok(number) => Ok(number),
-        Err(_) => {
-            Err(bad("this is no whole number".into())
-                .hint(format!("give a whole number from {least}")))
-        }
-    }
 }
 
 fn payload(text: &str) -> Result<u64, Failure> {
@@ -567,7 +480,7 @@ fn placements(names: &[String]) -> Result<Vec<Placement>, Failure> {
         Placement::ALL.iter().map(|placement| (placement.name(), *placement)).collect();
     let mut placements = Vec::new();
     for name in names {
-        let placement = one_of("--placement", name, &known)?;
+        let placement = choice("--placement", name, &known)?;
         if placements.contains(&placement) {
             return Err(Failure::usage(format!("--placement {name} is given twice"))
                 .hint("give each placement once"));
@@ -578,41 +491,9 @@ fn placements(names: &[String]) -> Result<Vec<Placement>, Failure> {
     Ok(placements)
 }
 
-pub(crate) fn one_of<T: Copy>(option: &str, text: &str, known: &[(&str, T)]) -> Result<T, Failure> {
-    known.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
-        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        Failure::usage(format!("{option} {text}: this is not known"))
-            .hint(format!("it takes one of: {}", names.join(", ")))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_are_read_in_every_unit() {
-        for (text, ns) in [
-            ("250ns", 250),
-            ("2.5us", 2500),
-            ("5ms", 5_000_000),
-            ("2s", 2_000_000_000),
-            ("1µs", 1000),
-        ] {
-            assert_eq!(duration_ns("--time", text).unwrap(), ns, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_duration_is_rejected() {
-        let bad = [
-            "", "0", "0s", "-1s", "nonsense", "5", "1 s", "1e3s", "inf", "NaNs", "1.2.3s", "ms",
-            "0.1ns", "2d", "90000s", "--5s",
-        ];
-        for text in bad {
-            assert!(duration_ns("--time", text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn cpus_are_distinct_numbers() {
@@ -627,14 +508,6 @@ mod tests {
         assert_eq!(payload("64").unwrap(), 64);
         for text in ["0", "4", "12", "2097152", "-8", "many"] {
             assert!(payload(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn counts_keep_their_bounds() {
-        assert_eq!(count("--samples", "7", 1, 10).unwrap(), 7);
-        for text in ["0", "11", "-3", "1.5", "", "0x10", "-"] {
-            assert!(count("--samples", text, 1, 10).is_err(), "{text}");
         }
     }
 }

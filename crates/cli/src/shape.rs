@@ -11,7 +11,7 @@ use threadtoll_record::{Cell, Histogram, RecordKind, file};
 use crate::console;
 use crate::failure::Failure;
 use crate::nearest::nearest;
-use crate::request::{DURATIONS, duration};
+use crate::parse::{DURATIONS, count, duration};
 
 const NAMES: [&str; 2] = ["fixed", "exponential"];
 /// Larger files are no lists of durations that anybody wants to predict from.
@@ -41,8 +41,7 @@ impl Spread {
         let shape = match text.rsplit_once('#') {
             _ if Path::new(text).exists() => measured(Path::new(text), None)?,
             Some((path, number)) if Path::new(path).exists() => {
-                let number =
-                    crate::request::count(&format!("{option} {path}#"), number, 1, u64::MAX)?;
+                let number = count(&format!("{option} {path}#"), number, 1, u64::MAX)?;
                 measured(Path::new(path), Some(number))?
             }
             _ => {

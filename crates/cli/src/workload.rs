@@ -7,13 +7,9 @@ use threadtoll_record::PredictedPolicy;
 
 use crate::arguments::Predict;
 use crate::failure::Failure;
-use crate::request::{count, one_of};
+use crate::parse::{choice, count, numbers_of_threads};
 use crate::shape::{Spread, time};
 
-/// More threads than this no process has.
-const MOST_THREADS: u64 = 1_000_000;
-/// More rows than this nobody reads.
-const MOST_ROWS: usize = 1000;
 const MOST_CORES: u64 = 1_000_000;
 /// A lock that is striped further has no threads left to queue for it.
 const MOST_STRIPES: u64 = 100_000;
@@ -51,12 +47,12 @@ impl PredictRequest {
             Some(text) => {
                 let known = [PredictedPolicy::Fifo, PredictedPolicy::Barging]
                     .map(|policy| (policy.name(), policy));
-                one_of("--policy", text, &known)?
+                choice("--policy", text, &known)?
             }
             None => PredictedPolicy::Fifo,
         };
         let threads = match &predict.threads {
-            Some(text) => threads(text)?,
+            Some(text) => numbers_of_threads(text)?,
             None => (1..=2 * allowed_cpus().len().max(1) as u32).collect(),
         };
         let hold_spread = match &predict.hold_shape {
@@ -107,61 +103,5 @@ impl PredictRequest {
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
         Failure::usage(error.to_string()).hint("`threadtoll predict --help` says what is accepted")
-    }
-}
-
-/// Reads `1,2,4`, `1..32`, or both together.
-pub(crate) fn threads(text: &str) -> Result<Vec<u32>, Failure> {
-    let hint = "numbers of threads are written 1,2,4 or 1..32";
-    let bad = |why: String| Failure::usage(format!("--threads {text}: {why}")).hint(hint);
-    let number =
-        |part: &str| count("--threads", part.trim(), 1, MOST_THREADS).map(|number| number as u32);
-    let mut all = Vec::new();
-    for part in text.split(',') {
-        let (from, to) = match part.split_once("..") {
-            Some((from, to)) => (number(from)?, number(to)?),
-            None => {
-                let only = number(part)?;
-                (only, only)
-            }
-        };
-        if from > to {
-            return Err(bad(format!("{from}..{to} counts down")));
-        }
-        if all.len() + (to - from) as usize >= MOST_ROWS {
-            return Err(Failure::usage(format!(
-                "--threads {text}: that is more than {MOST_ROWS} rows"
-            ))
-            .hint("name fewer numbers of threads, such as 1,10,100,1000"));
-        }
-        all.extend(from..=to);
-    }
-    let mut sorted = all.clone();
-    sorted.sort_unstable();
-    if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(Failure::usage(format!("--threads {text}: {} stands in it twice", twice[0]))
-            .hint("name each number once"));
-    }
-    Ok(all)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_of_threads_are_lists_and_ranges() {
-        assert_eq!(threads("1,2,4").unwrap(), [1, 2, 4]);
-        assert_eq!(threads("2..5").unwrap(), [2, 3, 4, 5]);
-        assert_eq!(threads("8, 1..3,16").unwrap(), [8, 1, 2, 3, 16]);
-        assert_eq!(threads("1..1000").unwrap().len(), 1000);
-        for text in [
-            "", "0", "0..4", "4..1", "1,,2", "1...4", "a", "1..", "..4", "-1", "2,2", "1..4,3",
-            "1..1001",
-        ] {
-            assert!(threads(text).is_err(), "{text}");
-        }
-        assert!(threads("1..4294967295").is_err());
-        assert!(threads("99999999999").is_err());
     }
 }

@@ -1,0 +1,21 @@
+//! Options that take one of a few names.
+
+use threadtoll_record::Neighbour;
+
+use crate::failure::Failure;
+
+/// Reads one of the known names.
+pub(crate) fn choice<T: Copy>(option: &str, text: &str, known: &[(&str, T)]) -> Result<T, Failure> {
+    known.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        Failure::usage(format!("{option} {text}: this is not known"))
+            .hint(format!("it takes one of: {}", names.join(", ")))
+    })
+}
+
+/// Reads `--neighbour`.
+pub(crate) fn neighbour(text: &str) -> Result<Neighbour, Failure> {
+    let kinds =
+        [("spin", Neighbour::Spin), ("memory", Neighbour::Memory), ("churn", Neighbour::Churn)];
+    choice("--neighbour", text, &kinds)
+}

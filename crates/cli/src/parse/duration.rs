@@ -1,0 +1,81 @@
+//! Durations: `250ns`, `2.5us`, `5ms`, `2s`.
+
+use threadtoll_lab::plan::LONGEST_NS;
+
+use crate::failure::Failure;
+
+/// The hint where a duration cannot be read.
+pub(crate) const DURATIONS: &str = "durations are written 250ns, 2.5us, 5ms or 2s";
+
+/// Reads a duration of at least a nanosecond, rounded to whole ones.
+pub(crate) fn duration_ns(option: &str, text: &str) -> Result<u64, Failure> {
+    let bad = |why: &str| Failure::usage(format!("{option} {text}: {why}")).hint(DURATIONS);
+    let ns = duration(text).map_err(bad)?;
+    if ns == 0.0 {
+        return Err(bad("it must be longer than nothing"));
+    }
+    if ns < 1.0 {
+        return Err(bad("it is shorter than a nanosecond"));
+    }
+    Ok(ns.round() as u64)
+}
+
+/// Reads a duration in nanoseconds; zero and fractions are allowed. The error is the reason alone.
+pub(crate) fn duration(text: &str) -> Result<f64, &'static str> {
+    let unit_at = text.find(|c: char| c.is_alphabetic() || c == 'µ').unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    if number.is_empty()
+        || !number.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-' || c == '+')
+    {
+        return Err("this is no duration");
+    }
+    let value: f64 = number.parse().map_err(|_| "this is no duration")?;
+    if value < 0.0 {
+        return Err("a duration cannot be negative");
+    }
+    let scale = match unit {
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        // Zero needs no unit.
+        "" if value == 0.0 => 1.0,
+        "" => return Err("the unit is missing"),
+        _ => return Err("this unit is not known"),
+    };
+    let ns = value * scale;
+    if ns > LONGEST_NS as f64 {
+        return Err("it is longer than a day");
+    }
+    // Adding zero turns −0 into 0.
+    Ok(ns + 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_in_every_unit() {
+        for (text, ns) in [
+            ("250ns", 250),
+            ("2.5us", 2500),
+            ("5ms", 5_000_000),
+            ("2s", 2_000_000_000),
+            ("1µs", 1000),
+        ] {
+            assert_eq!(duration_ns("--time", text).unwrap(), ns, "{text}");
+        }
+    }
+
+    #[test]
+    fn bad_durations_are_rejected() {
+        let bad = [
+            "", "0", "0s", "-1s", "nonsense", "5", "1 s", "1e3s", "inf", "NaNs", "1.2.3s", "ms",
+            "0.1ns", "2d", "90000s", "--5s",
+        ];
+        for text in bad {
+            assert!(duration_ns("--time", text).is_err(), "{text}");
+        }
+    }
+}
