@@ -1,4 +1,4 @@
-//! The commands, one a file.
+//! The commands, one a file. A new one is a file here, its `mod` line and a line in [`COMMANDS`].
 
 mod check;
 mod contention;
@@ -10,34 +10,87 @@ mod queue;
 mod report;
 mod survey;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::arguments::{Arguments, Command};
+use clap::{ArgMatches, Args};
+
+use crate::arguments;
+use crate::command_line::render_error;
+use crate::console::Color;
 use crate::failure::Failure;
 
-/// Runs the command.
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
-    let look = match &arguments.command {
-        Command::Check(check) => &check.look,
-        Command::Survey(survey) => &survey.measure.look,
-        Command::Latency(latency) => &latency.measure.look,
-        Command::Matrix(matrix) => &matrix.measure.look,
-        Command::Queue(queue) => &queue.measure.look,
-        Command::Contention(contention) => &contention.measure.look,
-        Command::Predict(predict) => &predict.look,
-        Command::Report(report) => &report.look,
-        Command::List(list) => &list.look,
-    };
-    look.color.apply();
-    match arguments.command {
-        Command::Check(check) => check::run(&check),
-        Command::Survey(survey) => survey::run(&survey),
-        Command::Latency(latency) => latency::run(&latency),
-        Command::Matrix(matrix) => matrix::run(&matrix),
-        Command::Queue(queue) => queue::run(&queue),
-        Command::Contention(contention) => contention::run(&contention),
-        Command::Predict(predict) => predict::run(&predict),
-        Command::Report(report) => report::run(&report),
-        Command::List(list) => list::run(&list),
+/// A command: its options, as clap declares them, and what it does.
+pub(crate) trait Command: Args {
+    const NAME: &'static str;
+
+    fn common(&self) -> &CommonArgs;
+    fn run(&self) -> Result<ExitCode, Failure>;
+}
+
+/// Options that every command has.
+#[derive(Debug, Args)]
+pub(crate) struct CommonArgs {
+    /// When to colour
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = false)]
+    color: Color,
+    /// Read the topology from this tree instead of /sys: plans can be made for it, but nothing
+    /// measured
+    #[arg(long, value_name = "DIR", hide = true)]
+    sysfs: Option<PathBuf>,
+}
+
+impl CommonArgs {
+    /// The tree that the topology is read from.
+    pub(crate) fn sysfs(&self) -> PathBuf {
+        self.sysfs.clone().unwrap_or_else(|| PathBuf::from("/sys"))
+    }
+}
+
+/// A command in the registry.
+pub(crate) struct Entry {
+    pub(crate) name: &'static str,
+    declare: fn(clap::Command) -> clap::Command,
+    run: fn(&ArgMatches) -> Result<ExitCode, Failure>,
+}
+
+/// Every command, in the order of the help.
+pub(crate) static COMMANDS: &[Entry] = &[
+    Entry::of::<check::Check>(),
+    Entry::of::<arguments::Survey>(),
+    Entry::of::<arguments::Latency>(),
+    Entry::of::<arguments::Matrix>(),
+    Entry::of::<arguments::Queue>(),
+    Entry::of::<arguments::Contention>(),
+    Entry::of::<predict::Predict>(),
+    Entry::of::<report::Report>(),
+    Entry::of::<list::List>(),
+];
+
+impl Entry {
+    const fn of<C: Command>() -> Self {
+        Entry {
+            name: C::NAME,
+            declare: C::augment_args,
+            run: |matches| {
+                let command = C::from_arg_matches(matches).map_err(|error| render_error(&error))?;
+                command.common().color.apply();
+                command.run()
+            },
+        }
+    }
+
+    /// The entry of that name.
+    pub(crate) fn find(name: &str) -> Option<&'static Entry> {
+        COMMANDS.iter().find(|entry| entry.name == name)
+    }
+
+    /// Its part of the command line.
+    pub(crate) fn declaration(&self) -> clap::Command {
+        (self.declare)(clap::Command::new(self.name))
+    }
+
+    pub(crate) fn run(&self, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+        (self.run)(matches)
     }
 }

@@ -4,18 +4,52 @@
 use std::io::{IsTerminal, Write};
 
 use anstream::ColorChoice;
+use threadtoll_report::text::Style;
 
-/// Prints a line, or several, to standard output.
+/// An output of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Out,
+    Err,
+}
+
+impl Stream {
+    /// Prints a line, or several.
+    pub(crate) fn print(self, text: &str) {
+        match self {
+            Stream::Out => write(&mut anstream::stdout(), text),
+            Stream::Err => write(&mut anstream::stderr(), text),
+        }
+    }
+
+    /// The style of tables that are printed there: no wider than the terminal, if it is one.
+    pub(crate) fn style(self) -> Style {
+        let size = match self {
+            Stream::Out => {
+                let stream = std::io::stdout();
+                stream.is_terminal().then(|| terminal_size::terminal_size_of(stream))
+            }
+            Stream::Err => {
+                let stream = std::io::stderr();
+                stream.is_terminal().then(|| terminal_size::terminal_size_of(stream))
+            }
+        };
+        let width = size.flatten().map(|(width, _)| usize::from(width.0));
+        Style { color: true, width }
+    }
+}
+
+/// Prints to standard output.
 pub(crate) fn out(text: &str) {
-    print(&mut anstream::stdout(), text);
+    Stream::Out.print(text);
 }
 
-/// Prints a line, or several, to standard error.
+/// Prints to standard error.
 pub(crate) fn err(text: &str) {
-    print(&mut anstream::stderr(), text);
+    Stream::Err.print(text);
 }
 
-fn print(stream: &mut impl Write, text: &str) {
+fn write(stream: &mut impl Write, text: &str) {
     let end = if text.ends_with('\n') { "" } else { "\n" };
     let _ = write!(stream, "{text}{end}").and_then(|()| stream.flush());
 }
@@ -33,7 +67,7 @@ pub(crate) enum Color {
 }
 
 impl Color {
-    /// Makes it so for everything that is printed from now on.
+    /// Applies to everything that is printed from now on.
     pub(crate) fn apply(self) {
         match self {
             Color::Auto => ColorChoice::Auto,
@@ -42,18 +76,4 @@ impl Color {
         }
         .write_global();
     }
-}
-
-/// How wide a table may be on standard output or standard error; null where it is no terminal.
-pub(crate) fn width(to_stderr: bool) -> Option<usize> {
-    let size = if to_stderr {
-        std::io::stderr()
-            .is_terminal()
-            .then(|| terminal_size::terminal_size_of(std::io::stderr()))?
-    } else {
-        std::io::stdout()
-            .is_terminal()
-            .then(|| terminal_size::terminal_size_of(std::io::stdout()))?
-    };
-    size.map(|(width, _)| usize::from(width.0))
 }

@@ -7,7 +7,7 @@ use threadtoll_record::{Share, Work};
 
 use crate::arguments::Contention;
 use crate::failure::Failure;
-use crate::nearest::nearest;
+use crate::nearest::unknown;
 use crate::parse::{DURATIONS, choice, count, duration, duration_ns, numbers_of_threads, optional};
 use crate::request::{Common, Options};
 
@@ -116,14 +116,12 @@ fn scenarios() -> String {
 
 fn find_scenario(name: &str) -> Result<&'static Scenario, Failure> {
     scenario(name).ok_or_else(|| {
-        let near = nearest(name, SCENARIOS.iter().map(|scenario| scenario.name));
-        let failure = Failure::usage(format!("there is no scenario “{name}”"));
-        match (near.as_slice(), Named::parse(name)) {
-            ([], Ok(_)) => failure
-                .hint(format!("that is a lock; the scenario stands before it: {}", scenarios())),
-            ([], Err(_)) => failure.hint(format!("it is one of: {}", scenarios())),
-            (near, _) => failure.hint(format!("nearest: {}", near.join(", "))),
-        }
+        let otherwise = match Named::parse(name) {
+            Ok(_) => format!("that is a lock; the scenario stands before it: {}", scenarios()),
+            Err(_) => format!("it is one of: {}", scenarios()),
+        };
+        let names = SCENARIOS.iter().map(|scenario| scenario.name);
+        unknown(format!("there is no scenario “{name}”"), name, names, otherwise)
     })
 }
 
@@ -157,20 +155,20 @@ fn check_lock(name: &str) -> Result<(), Failure> {
         Ok(_) => return Ok(()),
         Err(error) => error,
     };
-    let failure = Failure::usage(error.to_string());
+    let what = error.to_string();
     Err(match &error {
-        NameError::Unknown(plain) => {
-            let near = nearest(plain, lock::ALL.iter().map(|lock| lock.name));
-            if near.is_empty() {
-                failure.hint("`threadtoll list locks` names them all")
-            } else {
-                failure.hint(format!("nearest: {}", near.join(", ")))
-            }
-        }
+        NameError::Unknown(plain) => unknown(
+            what,
+            plain,
+            lock::ALL.iter().map(|lock| lock.name),
+            "`threadtoll list locks` names them all",
+        ),
         NameError::Stripes(_) => {
-            failure.hint(format!("write {STRIPED}, such as striped/8:std-mutex"))
+            Failure::usage(what).hint(format!("write {STRIPED}, such as striped/8:std-mutex"))
         }
-        NameError::Unstriped(_) => failure.hint("name a lock, such as striped/8:std-mutex"),
+        NameError::Unstriped(_) => {
+            Failure::usage(what).hint("name a lock, such as striped/8:std-mutex")
+        }
     })
 }
 

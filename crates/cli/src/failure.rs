@@ -1,4 +1,4 @@
-//! How the program fails: one line, at most one line of hint, and the exit code of the contract.
+//! Failures: one line, at most one line of hint, and an exit code.
 
 use std::process::ExitCode;
 
@@ -42,19 +42,19 @@ impl Failure {
         Failure { kind: Kind::Refused, what: what.into(), hint: None }
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint: what to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same, where nothing better is known.
+    /// Adds a hint unless there is one.
     pub(crate) fn or_hint(self, hint: impl FnOnce() -> String) -> Self {
         Failure { hint: self.hint.or_else(|| Some(hint())), ..self }
     }
 
-    /// Prints it and gives its exit code. What was typed or read may hold line feeds and escapes;
-    /// an error is one line all the same.
+    /// Prints it and returns its exit code. Arguments and files may hold line feeds and escapes:
+    /// they are replaced, to keep the error on one line.
     pub(crate) fn report(&self) -> ExitCode {
         console::err(&format!("error: {}", clean(&self.what)));
         if let Some(hint) = &self.hint {
@@ -80,8 +80,8 @@ impl From<Fault> for Failure {
     }
 }
 
-/// A file that could not be made is bad input; see [`Failure::run`] for one that could not be
-/// continued.
+/// A file that cannot be created is bad input; one that cannot be continued is a
+/// [`LabError::Write`].
 impl From<WriteFault> for Failure {
     fn from(fault: WriteFault) -> Self {
         let failure = Failure::usage(fault.to_string());

@@ -1,13 +1,15 @@
 //! `threadtoll`: what do this machine's threads pay to talk to each other?
 //!
-//! Arguments in, tables and files out. [`arguments`] declares the command line, [`request`] makes
-//! typed and checked values of it, and each command is a file under `command`.
+//! Arguments in, tables and files out. Each command is a file under `command`; [`arguments`] and
+//! [`request`] hold the options of those that measure.
 
 mod arguments;
 mod command;
+mod command_line;
 mod console;
 mod contention;
 mod failure;
+mod inspect;
 mod measure;
 mod nearest;
 mod page;
@@ -15,22 +17,19 @@ mod parse;
 mod progress;
 mod queues;
 mod request;
-mod shape;
-mod workload;
+mod tables;
 
 use std::process::ExitCode;
 
+use command_line::Parsed;
+
 fn main() -> ExitCode {
-    let parsed = match arguments::parse(std::env::args_os()) {
-        Ok(parsed) => parsed,
-        Err(arguments::Ended::Shown(text)) => {
+    let result = command_line::parse(std::env::args_os()).and_then(|parsed| match parsed {
+        Parsed::Text(text) => {
             console::out(&text);
-            return ExitCode::SUCCESS;
+            Ok(ExitCode::SUCCESS)
         }
-        Err(arguments::Ended::Failed(failure)) => return failure.report(),
-    };
-    match command::run(parsed) {
-        Ok(code) => code,
-        Err(failure) => failure.report(),
-    }
+        Parsed::Command(entry, matches) => entry.run(&matches),
+    });
+    result.unwrap_or_else(|failure| failure.report())
 }

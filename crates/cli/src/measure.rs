@@ -14,27 +14,25 @@ use threadtoll_lab::real::{RealRig, lacking};
 use threadtoll_lab::rig::Rig;
 use threadtoll_lab::simulated::SimulatedRig;
 use threadtoll_lab::{Outcome, run as run_plan};
-use threadtoll_machine::clock::{self, Clock};
-use threadtoll_machine::inspect::InspectOptions;
 use threadtoll_machine::lock::try_machine_lock;
 use threadtoll_machine::place::allowed_cpus;
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::file::{self, Appender, Results};
-use threadtoll_record::{Line, Machine, Plan, PlannedCell, Record, Warning, run_id, timestamp};
-use threadtoll_report::text::{self, Style};
+use threadtoll_record::{Line, Machine, Plan, PlannedCell, Record, Warning};
 use threadtoll_report::{clean, cpus};
 
-use crate::arguments::{Look, Measure};
-use crate::console;
+use crate::arguments::Measure;
+use crate::console::{self, Stream};
 use crate::failure::Failure;
+use crate::inspect::inspect;
 use crate::page;
 use crate::progress::Progress;
 use crate::queues::queues;
 use crate::request::{Common, Options};
+use crate::tables::{print_tables, print_verdict};
 
 /// How long the machine is watched before it is measured.
 const NOISE: Duration = Duration::from_millis(300);
-const SYSFS: &str = "/sys";
 
 /// A measuring command.
 pub(crate) struct Asked<'a> {
@@ -78,19 +76,6 @@ impl<'a> Asked<'a> {
             plan,
         }
     }
-}
-
-/// Looks at the machine.
-pub(crate) fn inspect(look: &Look, noise: Duration) -> Result<(Machine, Clock), Failure> {
-    let now = clock::unix_ns();
-    threadtoll_machine::inspect::inspect(InspectOptions {
-        sysfs_root: look.sysfs.clone().unwrap_or_else(|| PathBuf::from(SYSFS)),
-        noise,
-        run: run_id(now, std::process::id()),
-        at: timestamp(now),
-        tool: format!("threadtoll {} ({})", env!("CARGO_PKG_VERSION"), env!("THREADTOLL_BUILD")),
-    })
-    .map_err(|refused| Failure::refused(refused.to_string()))
 }
 
 /// Runs a measuring command from its request to its exit code.
@@ -198,13 +183,13 @@ impl Measuring {
             let machine = rig.machine();
             return Ok(Measuring { machine, topology, rig: Box::new(rig), _alone: None });
         }
-        let root = asked.measure.look.sysfs.clone().unwrap_or_else(|| PathBuf::from(SYSFS));
+        let root = asked.measure.common.sysfs();
         let topology = Topology::read(&root);
         let allowed = if topology.synthetic { all(&topology) } else { allowed_cpus() };
         check_cpus(asked.common, &topology, &allowed)?;
         let alone = try_machine_lock();
         let noise = if asked.measure.plan { Duration::ZERO } else { NOISE };
-        let (mut machine, clock) = inspect(&asked.measure.look, noise)?;
+        let (mut machine, clock) = inspect(&asked.measure.common, noise)?;
         if let Ok(None) = alone {
             machine.warnings.push(Warning::new(
                 "another-measurement",
@@ -290,9 +275,10 @@ impl Measuring {
         let outcome = outcome.map_err(|error| kept(error.into(), appender.as_ref()))?;
         let records = results.records();
         if !records.is_empty() {
-            print_tables(results, &records, json);
+            let to = if json { Stream::Err } else { Stream::Out };
+            print_tables(results, &records, to);
             if !asked.measure.quiet {
-                print_verdict(results, &records, json);
+                print_verdict(results, &records, to);
             }
         }
         self.close(asked, results, appender.as_ref(), page, outcome)
@@ -516,40 +502,6 @@ fn print_record(record: &Record) {
     match serde_json::to_string(&Line::Record(Box::new(record.clone()))) {
         Ok(text) => console::out(&text),
         Err(error) => unreachable!("a record is made of maps with text keys: {error}"),
-    }
-}
-
-fn print(text: &str, to_stderr: bool) {
-    if to_stderr { console::err(text) } else { console::out(text) }
-}
-
-/// Prints the ladder, the matrix and the queues, as far as there are records for them.
-pub(crate) fn print_tables(results: &Results, records: &[Record], to_stderr: bool) {
-    let style = Style { color: true, width: console::width(to_stderr) };
-    if records.iter().any(|record| record.experiment == "latency") {
-        print(&text::ladder(results, records, &style), to_stderr);
-    }
-    if records.iter().any(|record| record.experiment == "matrix") {
-        print("", to_stderr);
-        print(&text::matrix(results, records, &style), to_stderr);
-    }
-    if records.iter().any(|record| record.experiment.starts_with("queue/")) {
-        print(&text::queues(results, records, &style), to_stderr);
-    }
-    if records.iter().any(|record| record.experiment.starts_with("contention/")) {
-        print(&text::contention(results, records, &style), to_stderr);
-    }
-}
-
-/// Prints the sentences that the figures allow.
-pub(crate) fn print_verdict(results: &Results, records: &[Record], to_stderr: bool) {
-    let sentences = text::verdict(results, records);
-    if sentences.is_empty() {
-        return;
-    }
-    print("", to_stderr);
-    for sentence in sentences {
-        print(&format!("• {sentence}"), to_stderr);
     }
 }
 

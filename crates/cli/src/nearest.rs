@@ -1,14 +1,29 @@
-//! What somebody probably meant.
+//! Names that are not known, and those that were probably meant.
+
+use crate::failure::Failure;
+
+/// The error for a name that is not known: its hint is the nearest names, or `otherwise`.
+pub(crate) fn unknown<'a>(
+    what: String,
+    typed: &str,
+    names: impl IntoIterator<Item = &'a str>,
+    otherwise: impl Into<String>,
+) -> Failure {
+    let near = nearest(typed, names);
+    let hint =
+        if near.is_empty() { otherwise.into() } else { format!("nearest: {}", near.join(", ")) };
+    Failure::usage(what).hint(hint)
+}
 
 /// The names most like `typed`, best first, at most three; none that are not like it at all.
-pub(crate) fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let typed = typed.to_lowercase();
     let mut found: Vec<(f64, &str)> = names
         .into_iter()
         .map(|name| {
             let alike = strsim::jaro_winkler(&typed, name);
             let within = !typed.is_empty() && name.contains(&typed);
-            // Of the names that hold what was typed, the one that holds little else.
+            // Of names that contain what was typed, prefer the shortest.
             let share = typed.len() as f64 / name.len() as f64;
             (if within { alike.max(0.9 + share / 10.0) } else { alike }, name)
         })

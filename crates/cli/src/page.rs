@@ -1,4 +1,4 @@
-//! Writing a page: only where nothing of value stands, and in one step.
+//! Pages: written in one step, and only where nothing of value is lost.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -9,9 +9,10 @@ use threadtoll_report::html;
 
 use crate::failure::Failure;
 
-/// How our pages begin, and what stands near their beginning; only such a file may be replaced by a
-/// newer page.
+/// The beginning of our pages. Together with the title, it marks a file that a newer page may
+/// replace.
 const BEGINNING: &[u8] = b"<!doctype html>";
+/// The title, which stands near the beginning.
 const TITLE: &[u8] = b"<title>What a hand-off costs";
 const NEAR: u64 = 4096;
 
@@ -19,7 +20,7 @@ const NEAR: u64 = 4096;
 pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     let shown = path.display();
     let failed = |error: std::io::Error| unwritable(path, &error.to_string());
-    // Looked at before it is opened: a named pipe would keep us waiting for a writer.
+    // Checked before it is opened: a named pipe would block until it has a writer.
     match std::fs::metadata(path) {
         Ok(found) if !found.is_file() => Err(unwritable(path, "it is not a regular file")),
         Ok(_) => {
@@ -43,7 +44,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
                 Some(Ok(found)) if !found.is_dir() => {
                     Err(unwritable(path, "its directory is no directory"))
                 }
-                // Made when the page is written.
+                // A missing directory is made when the page is written.
                 _ => Ok(()),
             }
         }
@@ -51,7 +52,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Makes sure that a page can be written there: for those who measure for minutes before they do.
+/// Makes sure that a page can be written there, for callers that measure for minutes first.
 pub(crate) fn prepare(path: &Path) -> Result<(), Failure> {
     check(path)?;
     let draft = draft(path);
@@ -70,13 +71,13 @@ fn directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Where the page is written before it is renamed.
+/// The file that is renamed once it holds the whole page.
 fn draft(path: &Path) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     directory(path).join(format!(".{name}.{}", std::process::id()))
 }
 
-/// Writes the page beside and renames it, so that a reader never sees half of it.
+/// Writes a draft and renames it, so that no reader sees half a page.
 pub(crate) fn write(path: &Path, results: &[Results]) -> Result<(), Failure> {
     check(path)?;
     let failed = |error: std::io::Error| {
@@ -87,7 +88,7 @@ pub(crate) fn write(path: &Path, results: &[Results]) -> Result<(), Failure> {
     let written =
         std::fs::write(&draft, html::page(results)).and_then(|()| std::fs::rename(&draft, path));
     if written.is_err() {
-        // The draft is ours alone, and there is nothing better to say than the first error.
+        // The first error is the one to report.
         let _ = std::fs::remove_file(&draft);
     }
     written.map_err(failed)

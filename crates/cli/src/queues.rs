@@ -9,7 +9,7 @@ static PEERS: &[Queue] = &[];
 #[cfg(not(feature = "peers"))]
 static TWINS: &[Queue] = &[];
 
-/// Ours, and the peers and twins where they were built in.
+/// Ours, with the peers and twins if they are built in.
 pub(crate) fn queues() -> Queues {
     Queues::with(PEERS, TWINS)
 }

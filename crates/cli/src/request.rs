@@ -14,7 +14,7 @@ use threadtoll_record::{Layout, Neighbour, Origin, Pause, Placement, Wait};
 use crate::arguments::{Latency, Matrix, Measure, Queue, Survey};
 use crate::console;
 use crate::failure::Failure;
-use crate::nearest::nearest;
+use crate::nearest::unknown;
 use crate::parse::{choice, count, counts, duration_ns, neighbour};
 use crate::queues::queues;
 
@@ -230,16 +230,14 @@ impl QueueRequest {
             || SCENARIOS.iter().map(|scenario| scenario.name).collect::<Vec<_>>().join(", ");
         let found = match &queue.scenario {
             Some(name) => Some(scenario(name).ok_or_else(|| {
-                let near = nearest(name, SCENARIOS.iter().map(|scenario| scenario.name));
-                let failure = Failure::usage(format!("there is no scenario “{name}”"));
-                match (near.as_slice(), queues().find(name)) {
-                    ([], Some(_)) => failure.hint(format!(
-                        "that is a queue; the scenario stands before it: {}",
-                        scenarios()
-                    )),
-                    ([], None) => failure.hint(format!("it is one of: {}", scenarios())),
-                    (near, _) => failure.hint(format!("nearest: {}", near.join(", "))),
-                }
+                let otherwise = match queues().find(name) {
+                    Some(_) => {
+                        format!("that is a queue; the scenario stands before it: {}", scenarios())
+                    }
+                    None => format!("it is one of: {}", scenarios()),
+                };
+                let names = SCENARIOS.iter().map(|scenario| scenario.name);
+                unknown(format!("there is no scenario “{name}”"), name, names, otherwise)
             })?),
             None if queue.measure.resume.is_some() => None,
             None => {
@@ -424,25 +422,23 @@ fn waits(names: &[String]) -> Result<Vec<Wait>, Failure> {
 
 fn find_queue(name: &str) -> Result<&'static KnownQueue, Failure> {
     queues().find(name).ok_or_else(|| {
-        let near = nearest(name, queues().all().map(|queue| queue.name));
-        let failure = Failure::usage(format!("there is no queue “{name}”"));
-        if near.is_empty() {
-            failure.hint("`threadtoll list queues` and `threadtoll list peers` name them all")
-        } else {
-            failure.hint(format!("nearest: {}", near.join(", ")))
-        }
+        unknown(
+            format!("there is no queue “{name}”"),
+            name,
+            queues().all().map(|queue| queue.name),
+            "`threadtoll list queues` and `threadtoll list peers` name them all",
+        )
     })
 }
 
 fn find(name: &str) -> Result<&'static Mechanism, Failure> {
     mechanism::find(name).ok_or_else(|| {
-        let near = nearest(name, mechanism::ALL.iter().map(|mechanism| mechanism.name));
-        let failure = Failure::usage(format!("there is no mechanism “{name}”"));
-        if near.is_empty() {
-            failure.hint("`threadtoll list mechanisms` names them all")
-        } else {
-            failure.hint(format!("nearest: {}", near.join(", ")))
-        }
+        unknown(
+            format!("there is no mechanism “{name}”"),
+            name,
+            mechanism::ALL.iter().map(|mechanism| mechanism.name),
+            "`threadtoll list mechanisms` names them all",
+        )
     })
 }
 

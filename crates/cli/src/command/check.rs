@@ -3,35 +3,56 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::Args;
 use threadtoll_record::{Grade, Line};
-use threadtoll_report::text::{self, Style};
+use threadtoll_report::text;
 
-use crate::arguments::Check;
-use crate::console;
+use super::{Command, CommonArgs};
+use crate::console::{self, Stream};
 use crate::failure::Failure;
-use crate::measure::inspect;
+use crate::inspect::inspect;
 
 /// Long enough that a gap that comes twice a second is likely seen.
 const NOISE: Duration = Duration::from_millis(1000);
 
-pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
-    let (machine, _) = inspect(&check.look, NOISE)?;
-    if check.json {
-        let line = Line::Machine(Box::new(machine.clone()));
-        let text = serde_json::to_string(&line).map_err(|error| Failure::run(error.to_string()))?;
-        console::out(&text);
-    } else {
-        console::out(&text::machine(
-            &machine,
-            &Style { color: true, width: console::width(false) },
-        ));
+/// Is this machine fit to be measured? A grade from A to D, and what to do about it
+#[derive(Debug, Args)]
+#[command(after_help = threadtoll_machine::THRESHOLDS)]
+pub(crate) struct Check {
+    /// Exit with code 3 unless the grade is A or B
+    #[arg(long)]
+    strict: bool,
+    /// Print the machine as a line of JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+impl Command for Check {
+    const NAME: &'static str = "check";
+
+    fn common(&self) -> &CommonArgs {
+        &self.common
     }
-    if check.strict && machine.grade > Grade::B {
-        return Err(Failure::refused(format!(
-            "the grade of this machine is {}, and --strict asks for A or B",
-            machine.grade
-        ))
-        .hint("each warning above says what helps"));
+
+    fn run(&self) -> Result<ExitCode, Failure> {
+        let (machine, _) = inspect(&self.common, NOISE)?;
+        if self.json {
+            let line = Line::Machine(Box::new(machine.clone()));
+            let text =
+                serde_json::to_string(&line).map_err(|error| Failure::run(error.to_string()))?;
+            console::out(&text);
+        } else {
+            console::out(&text::machine(&machine, &Stream::Out.style()));
+        }
+        if self.strict && machine.grade > Grade::B {
+            return Err(Failure::refused(format!(
+                "the grade of this machine is {}, and --strict asks for A or B",
+                machine.grade
+            ))
+            .hint("each warning above says what helps"));
+        }
+        Ok(ExitCode::SUCCESS)
     }
-    Ok(ExitCode::SUCCESS)
 }

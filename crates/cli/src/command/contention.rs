@@ -5,13 +5,26 @@ use std::process::ExitCode;
 use threadtoll_lab::plan::{LockChoice, contention};
 use threadtoll_record::Placement;
 
+use super::{Command, CommonArgs};
 use crate::arguments::Contention;
 use crate::contention::ContentionRequest;
 use crate::failure::Failure;
 use crate::measure::{Asked, Site, run as measure};
 use crate::request::Common;
 
-pub(crate) fn run(arguments: &Contention) -> Result<ExitCode, Failure> {
+impl Command for Contention {
+    const NAME: &'static str = "contention";
+
+    fn common(&self) -> &CommonArgs {
+        &self.measure.common
+    }
+
+    fn run(&self) -> Result<ExitCode, Failure> {
+        run(self)
+    }
+}
+
+fn run(arguments: &Contention) -> Result<ExitCode, Failure> {
     let common = Common::check(&arguments.measure)?;
     let request = ContentionRequest::check(arguments, &common)?;
     let mut given = common.given();

@@ -6,6 +6,7 @@ use threadtoll_lab::mechanism;
 use threadtoll_lab::plan::{Choice, budget, latency};
 use threadtoll_record::{Layout, Pause, Placement};
 
+use super::{Command, CommonArgs};
 use crate::arguments::Latency;
 use crate::failure::Failure;
 use crate::measure::{Asked, Site, run as measure};
@@ -14,7 +15,19 @@ use crate::request::{Common, LatencyRequest};
 /// Measuring time per cell where none is given.
 const TIME_NS: u64 = 1_000_000_000;
 
-pub(crate) fn run(arguments: &Latency) -> Result<ExitCode, Failure> {
+impl Command for Latency {
+    const NAME: &'static str = "latency";
+
+    fn common(&self) -> &CommonArgs {
+        &self.measure.common
+    }
+
+    fn run(&self) -> Result<ExitCode, Failure> {
+        run(self)
+    }
+}
+
+fn run(arguments: &Latency) -> Result<ExitCode, Failure> {
     let common = Common::check(&arguments.measure)?;
     let request = LatencyRequest::check(arguments)?;
     let mut given = common.given();

@@ -1,48 +1,66 @@
-//! `threadtoll list`: what can be named.
+//! `threadtoll list`: the names that other commands take.
 
 use std::process::ExitCode;
 
+use clap::Args;
 use threadtoll_lab::queue::{OURS, SCENARIOS};
 use threadtoll_lab::{contention, lock, mechanism};
 
-use crate::arguments::List;
+use super::{Command, CommonArgs};
 use crate::console;
 use crate::failure::Failure;
-use crate::nearest::nearest;
+use crate::nearest::unknown;
 use crate::queues::peers;
 
 const KINDS: [&str; 5] = ["mechanisms", "queues", "locks", "scenarios", "peers"];
 
-pub(crate) fn run(list: &List) -> Result<ExitCode, Failure> {
-    match list.what.as_str() {
-        "mechanisms" => entries(mechanism::ALL.iter().map(|one| (one.name, one.sentence))),
-        "queues" => entries(OURS.iter().map(|one| (one.name, one.sentence))),
-        "peers" => entries(peers().iter().map(|one| (one.name, one.sentence))),
-        "locks" => entries(
-            lock::ALL
-                .iter()
-                .map(|one| (one.name, one.sentence))
-                .chain([(lock::STRIPED, lock::STRIPED_SENTENCE)]),
-        ),
-        "scenarios" => {
-            let queues = SCENARIOS.iter().map(|one| (one.name, one.sentence));
-            entries(queues.chain(contention::SCENARIOS.iter().map(|one| (one.name, one.sentence))));
-        }
-        other => {
-            let failure = Failure::usage(format!("there is no list of “{other}”"));
-            let near = nearest(other, KINDS);
-            let hint = if near.is_empty() {
-                format!("it takes one of: {}", KINDS.join(", "))
-            } else {
-                format!("nearest: {}", near.join(", "))
-            };
-            return Err(failure.hint(hint));
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+/// What can be named: a name and a sentence a line
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// mechanisms, queues, locks, scenarios or peers
+    #[arg(value_name = "WHAT")]
+    kind: String,
+    #[command(flatten)]
+    common: CommonArgs,
 }
 
-/// A name and a sentence a line.
+impl Command for List {
+    const NAME: &'static str = "list";
+
+    fn common(&self) -> &CommonArgs {
+        &self.common
+    }
+
+    fn run(&self) -> Result<ExitCode, Failure> {
+        match self.kind.as_str() {
+            "mechanisms" => entries(mechanism::ALL.iter().map(|one| (one.name, one.sentence))),
+            "queues" => entries(OURS.iter().map(|one| (one.name, one.sentence))),
+            "peers" => entries(peers().iter().map(|one| (one.name, one.sentence))),
+            "locks" => entries(
+                lock::ALL
+                    .iter()
+                    .map(|one| (one.name, one.sentence))
+                    .chain([(lock::STRIPED, lock::STRIPED_SENTENCE)]),
+            ),
+            "scenarios" => {
+                let queues = SCENARIOS.iter().map(|one| (one.name, one.sentence));
+                let locks = contention::SCENARIOS.iter().map(|one| (one.name, one.sentence));
+                entries(queues.chain(locks));
+            }
+            other => {
+                return Err(unknown(
+                    format!("there is no list of “{other}”"),
+                    other,
+                    KINDS,
+                    format!("it takes one of: {}", KINDS.join(", ")),
+                ));
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Prints a name and a sentence a line.
 fn entries(entries: impl Iterator<Item = (&'static str, &'static str)> + Clone) {
     let widest = entries.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
     if widest == 0 {

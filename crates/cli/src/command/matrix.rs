@@ -6,6 +6,7 @@ use threadtoll_lab::mechanism;
 use threadtoll_lab::plan::{budget, matrix};
 use threadtoll_machine::topology::Level;
 
+use super::{Command, CommonArgs};
 use crate::arguments::Matrix;
 use crate::failure::Failure;
 use crate::measure::{Asked, Site, run as measure};
@@ -14,7 +15,19 @@ use crate::request::{Common, MatrixRequest};
 /// Measuring time per pair where none is given: there are many pairs.
 const TIME_NS: u64 = 210_000_000;
 
-pub(crate) fn run(arguments: &Matrix) -> Result<ExitCode, Failure> {
+impl Command for Matrix {
+    const NAME: &'static str = "matrix";
+
+    fn common(&self) -> &CommonArgs {
+        &self.measure.common
+    }
+
+    fn run(&self) -> Result<ExitCode, Failure> {
+        run(self)
+    }
+}
+
+fn run(arguments: &Matrix) -> Result<ExitCode, Failure> {
     let common = Common::check(&arguments.measure)?;
     let request = MatrixRequest::check(arguments)?;
     let mut given = common.given();

@@ -1,18 +1,42 @@
 //! `threadtoll predict`: how many threads are worth having?
 
+mod distribution;
+mod durations;
+mod records;
+
 use std::process::ExitCode;
 
+use clap::Args;
+use threadtoll_machine::allowed_cpus;
+use threadtoll_model::choose::Options;
 use threadtoll_model::simulate::Estimate;
-use threadtoll_model::{Change, Row, WhatIf, effort, predict, what_if};
-use threadtoll_record::{Document, PredictedChange, PredictedRow, Prediction};
-use threadtoll_report::text::{self, Style};
+use threadtoll_model::{
+    Change, HandOff, ModelError, Policy, Row, WhatIf, Workload, effort, predict, what_if,
+};
+use threadtoll_record::{Document, PredictedChange, PredictedPolicy, PredictedRow, Prediction};
+use threadtoll_report::text;
 
-use crate::arguments::Predict;
-use crate::console;
+use super::{Command, CommonArgs};
+use crate::console::{self, Stream};
 use crate::failure::Failure;
-use crate::workload::PredictRequest;
+use crate::parse::{choice, count, numbers_of_threads, optional};
 
-/// What is tried out beside what was asked.
+use distribution::{Distribution, mean_ns};
+
+const AFTER_HELP: &str = "\
+FILE holds one duration a line (250ns, 2.5us, 5ms, 2s; # begins a comment), or records that \
+threadtoll has measured: the histogram of the one record that is not its group's reference, or of \
+the Nth record as FILE#N. The shape is stretched to the mean that --hold or --think gives; \
+without them it has its own.\n\n\
+Where a closed form is exact it is what is printed; everything else is simulated. Example: \
+threadtoll predict --hold 5ms --think 95ms --hold-shape fixed --threads 1..32 --tasks 1000";
+
+const MAX_CORES: u64 = 1_000_000;
+/// With more stripes, no threads are left to queue for one of them.
+const MAX_STRIPES: u64 = 100_000;
+const MAX_TASKS: u64 = 1_000_000_000;
+
+/// Changes whose effect is predicted too.
 const CHANGES: [Change; 5] = [
     Change::HalveHold,
     Change::MoveHalfOut,
@@ -21,38 +45,176 @@ const CHANGES: [Change; 5] = [
     Change::Stripe(8),
 ];
 
-/// From so many simulated acquisitions on, somebody waits for them and is told.
+/// From this many simulated acquisitions on, the wait is long enough for a note.
 const WORTH_A_NOTE: u64 = 50_000_000;
-/// More are not simulated: nobody waits for them.
-const MOST_SIMULATED: u64 = 2_000_000_000;
+/// Most acquisitions that are simulated: nobody waits for more.
+const MAX_SIMULATED: u64 = 2_000_000_000;
 
-pub(crate) fn run(arguments: &Predict) -> Result<ExitCode, Failure> {
-    let asked = PredictRequest::check(arguments)?;
-    let effort = effort(&asked.workload, &asked.threads, asked.options)?;
-    if effort > MOST_SIMULATED {
-        return Err(Failure::usage("that would be simulated for many minutes")
-            .hint("ask for fewer threads, fewer numbers of them, or fewer tasks"));
-    }
-    if effort > WORTH_A_NOTE {
-        console::err(&format!(
-            "note: no closed form answers this; up to {} million acquisitions are simulated, some millions a second.",
-            effort / 1_000_000
-        ));
-    }
-    let prediction = prediction(asked)?;
-    if arguments.json {
-        let text = serde_json::to_string(&Document::Prediction(Box::new(prediction)))
-            .map_err(|error| Failure::run(error.to_string()))?;
-        console::out(&text);
-    } else {
-        let style = Style { color: true, width: console::width(false) };
-        console::out(&text::prediction(&prediction, &style));
-    }
-    Ok(ExitCode::SUCCESS)
+/// How many threads are worth having? Speed-up, queue and wait for threads that share a lock
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Predict {
+    /// Mean hold time of the lock (250ns, 2.5us, 5ms, 2s); may be left out only if --hold-shape is
+    /// a file
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    hold: Option<String>,
+    /// Mean time of a thread outside the lock; left out only if --think-shape is a file
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    think: Option<String>,
+    /// Numbers of threads, such as 1,2,4 or 1..32 [default: 1 to twice the CPUs]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    threads: Option<String>,
+    /// How hold times are spread: fixed, exponential, or as in FILE [default: exponential]
+    #[arg(long, value_name = "SHAPE")]
+    hold_shape: Option<String>,
+    /// How think times are spread [default: as hold times]
+    #[arg(long, value_name = "SHAPE")]
+    think_shape: Option<String>,
+    /// Time from waking a waiting thread until it runs [default: 0]
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    handoff: Option<String>,
+    /// Lock policy: fifo (longest waiter first) or barging (any thread that comes before the woken
+    /// one runs) [default: fifo]
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<String>,
+    /// Cores that the threads run on [default: no limit, as of threads that sleep]
+    #[arg(long, value_name = "C", allow_hyphen_values = true)]
+    cores: Option<String>,
+    /// Equal locks that share the load, each acquisition taking one at random [default: 1]
+    #[arg(long, value_name = "K", allow_hyphen_values = true)]
+    stripes: Option<String>,
+    /// Predict a run of N tasks, each a hold and a think time, instead of the long run: its total
+    /// time
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    tasks: Option<String>,
+    /// Simulate even where a closed form is exact
+    #[arg(long)]
+    simulate: bool,
+    /// Seed of simulations [default: 1]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    seed: Option<String>,
+    /// Print the prediction as one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    common: CommonArgs,
 }
 
-fn prediction(asked: PredictRequest) -> Result<Prediction, Failure> {
-    let PredictRequest { workload, threads, options, .. } = asked;
+impl Command for Predict {
+    const NAME: &'static str = "predict";
+
+    fn common(&self) -> &CommonArgs {
+        &self.common
+    }
+
+    fn run(&self) -> Result<ExitCode, Failure> {
+        let request = Request::check(self)?;
+        let effort = effort(&request.workload, &request.threads, request.options)?;
+        if effort > MAX_SIMULATED {
+            return Err(Failure::usage("that would be simulated for many minutes")
+                .hint("ask for fewer threads, fewer numbers of them, or fewer tasks"));
+        }
+        if effort > WORTH_A_NOTE {
+            console::err(&format!(
+                "note: no closed form answers this; up to {} million acquisitions are simulated, \
+                 some millions a second.",
+                effort / 1_000_000
+            ));
+        }
+        let prediction = prediction(request)?;
+        if self.json {
+            let text = serde_json::to_string(&Document::Prediction(Box::new(prediction)))
+                .map_err(|error| Failure::run(error.to_string()))?;
+            console::out(&text);
+        } else {
+            console::out(&text::prediction(&prediction, &Stream::Out.style()));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The options, checked.
+#[derive(Debug)]
+struct Request {
+    workload: Workload,
+    threads: Vec<u32>,
+    options: Options,
+    policy: PredictedPolicy,
+    handoff_ns: f64,
+    hold_shape: String,
+    think_shape: String,
+}
+
+impl Request {
+    fn check(args: &Predict) -> Result<Self, Failure> {
+        let hold_ns = optional(&args.hold, |text| mean_ns("--hold", text))?;
+        let think_ns = optional(&args.think, |text| mean_ns("--think", text))?;
+        let handoff_ns = optional(&args.handoff, |text| mean_ns("--handoff", text))?.unwrap_or(0.0);
+        // At most a million each, so they fit.
+        let cores = optional(&args.cores, |text| count("--cores", text, 1, MAX_CORES))?
+            .map(|cores| cores as u32);
+        let stripes = optional(&args.stripes, |text| count("--stripes", text, 1, MAX_STRIPES))?
+            .unwrap_or(1) as u32;
+        let tasks = optional(&args.tasks, |text| count("--tasks", text, 1, MAX_TASKS))?;
+        let seed = optional(&args.seed, |text| count("--seed", text, 0, u64::MAX))?
+            .unwrap_or(Options::default().seed);
+        let policies =
+            [PredictedPolicy::Fifo, PredictedPolicy::Barging].map(|policy| (policy.name(), policy));
+        let policy = optional(&args.policy, |text| choice("--policy", text, &policies))?
+            .unwrap_or(PredictedPolicy::Fifo);
+        let threads = optional(&args.threads, numbers_of_threads)?
+            .unwrap_or_else(|| (1..=2 * allowed_cpus().len().max(1) as u32).collect());
+        let hold_distribution =
+            optional(&args.hold_shape, |text| Distribution::read("--hold-shape", text))?
+                .unwrap_or(Distribution::Exponential);
+        let hold = hold_distribution.shape("--hold", hold_ns)?;
+        let think_distribution =
+            optional(&args.think_shape, |text| Distribution::read("--think-shape", text))?
+                .unwrap_or_else(|| hold_distribution.clone());
+        if think_ns.is_none() && args.think_shape.is_none() {
+            return Err(Failure::usage("predict needs --think, the mean time outside the lock")
+                .hint(
+                    "such as --think 95ms; or name a file of measured times with --think-shape",
+                ));
+        }
+        let think = think_distribution.shape("--think", think_ns)?;
+        if hold.mean_ns() == 0.0 && think.mean_ns() == 0.0 {
+            return Err(Failure::usage(
+                "hold time and think time are both zero: there is nothing to predict",
+            )
+            .hint("give at least one of --hold and --think a length"));
+        }
+        let workload = Workload {
+            hand_off: HandOff::fixed(handoff_ns)?,
+            policy: match policy {
+                PredictedPolicy::Fifo => Policy::Fifo,
+                PredictedPolicy::Barging => Policy::Barging,
+            },
+            stripes,
+            cores,
+            ..Workload::new(hold, think)
+        };
+        Ok(Request {
+            workload,
+            threads,
+            options: Options { tasks, simulate: args.simulate, seed },
+            policy,
+            handoff_ns,
+            hold_shape: hold_distribution.name().to_string(),
+            think_shape: think_distribution.name().to_string(),
+        })
+    }
+}
+
+/// A model refuses nothing but what was asked for.
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        Failure::usage(error.to_string()).hint("`threadtoll predict --help` says what is accepted")
+    }
+}
+
+fn prediction(request: Request) -> Result<Prediction, Failure> {
+    let Request { workload, threads, options, .. } = request;
     let found = predict(&workload, &threads, options)?;
     let most = threads.iter().copied().max().unwrap_or(1);
     // Without a lock to speak of there is nothing to change about it.
@@ -61,14 +223,14 @@ fn prediction(asked: PredictRequest) -> Result<Prediction, Failure> {
     Ok(Prediction {
         hold_ns: workload.hold.mean_ns(),
         think_ns: workload.think.mean_ns(),
-        handoff_ns: asked.handoff_ns,
+        handoff_ns: request.handoff_ns,
         cores: workload.cores,
         tasks: options.tasks,
-        hold_shape: asked.hold_shape,
-        think_shape: asked.think_shape,
+        hold_shape: request.hold_shape,
+        think_shape: request.think_shape,
         hold_variation: workload.hold.variation(),
         think_variation: workload.think.variation(),
-        policy: asked.policy,
+        policy: request.policy,
         stripes: workload.stripes,
         seed: options.seed,
         knee: found.knee,

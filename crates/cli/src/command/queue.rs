@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use threadtoll_lab::plan::{QueueChoice, ask_reply_budget, queue, stream_budget};
 use threadtoll_record::Placement;
 
+use super::{Command, CommonArgs};
 use crate::arguments::Queue;
 use crate::failure::Failure;
 use crate::measure::{Asked, Site, run as measure};
@@ -16,7 +17,19 @@ const ASK_REPLY_NS: u64 = 744_000_000;
 /// The same of a stream: 31 blocks of 12 ms.
 const STREAM_NS: u64 = 372_000_000;
 
-pub(crate) fn run(arguments: &Queue) -> Result<ExitCode, Failure> {
+impl Command for Queue {
+    const NAME: &'static str = "queue";
+
+    fn common(&self) -> &CommonArgs {
+        &self.measure.common
+    }
+
+    fn run(&self) -> Result<ExitCode, Failure> {
+        run(self)
+    }
+}
+
+fn run(arguments: &Queue) -> Result<ExitCode, Failure> {
     let common = Common::check(&arguments.measure)?;
     let request = QueueRequest::check(arguments, &common)?;
     let mut given = common.given();

@@ -1,81 +1,102 @@
 //! `threadtoll report`: renders files of results.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Args;
 use threadtoll_record::file::{self, Results};
 
-use crate::arguments::Report;
-use crate::console;
+use super::{Command, CommonArgs};
+use crate::console::{self, Stream};
 use crate::failure::Failure;
-use crate::measure::{print_tables, print_verdict};
 use crate::page;
+use crate::tables::{print_tables, print_verdict};
 
 /// The commands whose files can be completed.
 const MEASURING: [&str; 4] = ["survey", "latency", "matrix", "queue"];
 
-pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
-    if let Some(page) = &report.html {
-        if report.files.iter().any(|file| same_file(file, page)) {
-            return Err(Failure::usage(format!(
-                "the page {} would replace the file that it is made from",
-                page.display()
-            ))
-            .hint("name another file for the page"));
-        }
-        page::check(page)?;
-    }
-    let all =
-        report.files.iter().map(|path| file::read(path)).collect::<Result<Vec<Results>, _>>()?;
-    if all.iter().any(|results| results.machine.simulated)
-        && all.iter().any(|results| !results.machine.simulated)
-    {
-        return Err(Failure::usage(
-            "figures of a simulated machine cannot stand beside measured ones",
-        )
-        .hint("give them apart"));
-    }
-    if let Some(page) = &report.html {
-        page::prepare(page)?;
-    }
-    for (path, results) in report.files.iter().zip(&all) {
-        note(path, results);
-    }
-    if report.text || report.html.is_none() {
-        for results in &all {
-            print(results);
-        }
-    }
-    if let Some(path) = &report.html {
-        page::write(path, &all)?;
-        console::err(&format!("The page is {}.", path.display()));
-    }
-    Ok(ExitCode::SUCCESS)
+/// Renders files of results
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// Files that a measuring command has written
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Write one self-contained page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print the tables [default, unless a page is written]
+    #[arg(long)]
+    text: bool,
+    #[command(flatten)]
+    common: CommonArgs,
 }
 
-/// Says what is missing of a file.
-fn note(path: &Path, results: &Results) {
+impl Command for Report {
+    const NAME: &'static str = "report";
+
+    fn common(&self) -> &CommonArgs {
+        &self.common
+    }
+
+    fn run(&self) -> Result<ExitCode, Failure> {
+        if let Some(page) = &self.html {
+            if self.files.iter().any(|file| same_file(file, page)) {
+                return Err(Failure::usage(format!(
+                    "the page {} would replace the file that it is made from",
+                    page.display()
+                ))
+                .hint("name another file for the page"));
+            }
+            page::check(page)?;
+        }
+        let all =
+            self.files.iter().map(|path| file::read(path)).collect::<Result<Vec<Results>, _>>()?;
+        if all.iter().any(|results| results.machine.simulated)
+            && all.iter().any(|results| !results.machine.simulated)
+        {
+            return Err(Failure::usage(
+                "figures of a simulated machine cannot stand beside measured ones",
+            )
+            .hint("give them apart"));
+        }
+        if let Some(page) = &self.html {
+            page::prepare(page)?;
+        }
+        for (path, results) in self.files.iter().zip(&all) {
+            print_notes(path, results);
+        }
+        if self.text || self.html.is_none() {
+            for results in &all {
+                let records = results.records();
+                print_tables(results, &records, Stream::Out);
+                print_verdict(results, &records, Stream::Out);
+            }
+        }
+        if let Some(path) = &self.html {
+            page::write(path, &all)?;
+            console::err(&format!("The page is {}.", path.display()));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Says what a file lacks.
+fn print_notes(path: &Path, results: &Results) {
     results.notes.iter().for_each(|note| console::err(&format!("note: {note}")));
     let missing = results.groups.iter().filter(|group| group.records.is_none()).count();
     if missing > 0 {
-        // What a file names as its command is not repeated as something to type unless it is one.
+        // The file's word for its command is not shown as something to type unless it is one.
         let command = results.plan.command.first().map_or("", String::as_str);
-        let how = if MEASURING.contains(&command) {
+        let hint = if MEASURING.contains(&command) {
             format!("; `threadtoll {command} --resume {}` completes them", path.display())
         } else {
             String::new()
         };
         console::err(&format!(
-            "note: {missing} of {} groups are not complete{how}.",
+            "note: {missing} of {} groups are not complete{hint}.",
             results.groups.len()
         ));
     }
-}
-
-fn print(results: &Results) {
-    let records = results.records();
-    print_tables(results, &records, false);
-    print_verdict(results, &records, false);
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {

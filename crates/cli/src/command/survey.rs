@@ -7,12 +7,25 @@ use serde_json::json;
 use threadtoll_lab::plan::{Depth, budget, survey};
 use threadtoll_record::Machine;
 
+use super::{Command, CommonArgs};
 use crate::arguments::Survey;
 use crate::failure::Failure;
 use crate::measure::{Asked, Site, run as measure};
 use crate::request::{Common, survey_given};
 
-pub(crate) fn run(arguments: &Survey) -> Result<ExitCode, Failure> {
+impl Command for Survey {
+    const NAME: &'static str = "survey";
+
+    fn common(&self) -> &CommonArgs {
+        &self.measure.common
+    }
+
+    fn run(&self) -> Result<ExitCode, Failure> {
+        run(self)
+    }
+}
+
+fn run(arguments: &Survey) -> Result<ExitCode, Failure> {
     let common = Common::check(&arguments.measure)?;
     let mut given = common.given();
     given.extend(survey_given(arguments));

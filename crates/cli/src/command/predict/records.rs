@@ -1,0 +1,105 @@
+//! Distributions from the records of a measuring command.
+
+use std::path::Path;
+
+use threadtoll_model::Shape;
+use threadtoll_record::file::{self, Results};
+use threadtoll_record::{Cell, Histogram, RecordKind};
+
+use crate::console;
+use crate::failure::Failure;
+use crate::parse::DURATIONS;
+
+/// A cell and its histogram, merged over all groups.
+struct Merged {
+    experiment: String,
+    cell: Cell,
+    kind: RecordKind,
+    histogram: Histogram,
+    /// True if the cell is nothing but the reference of its groups.
+    reference: bool,
+}
+
+impl Merged {
+    fn name(&self) -> String {
+        format!("{} {}, {}", self.experiment, self.cell.label(), self.cell.placement)
+    }
+}
+
+/// Reads the distribution of record `number`, or of the only one that is not a reference.
+pub(super) fn read(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
+    let shown = path.display();
+    let results = file::read(path)?;
+    let cells = merged(&results);
+    let chosen = match number {
+        Some(number) => usize::try_from(number - 1).ok().and_then(|index| cells.get(index)),
+        None => {
+            let mut others = cells.iter().filter(|one| cells.len() == 1 || !one.reference);
+            others.next().filter(|_| others.next().is_none())
+        }
+    };
+    let Some(chosen) = chosen else { return Err(no_choice(path, number, &cells)) };
+    let kind = match chosen.kind {
+        RecordKind::RoundTrip => "round trips",
+        RecordKind::Stream => "messages",
+        RecordKind::Wait => "waits for the lock",
+    };
+    let whose = if results.machine.simulated { " of a simulated machine" } else { "" };
+    console::err(&format!(
+        "note: {shown}: taken are the {} {kind} of {}{whose}.",
+        chosen.histogram.count(),
+        chosen.name()
+    ));
+    results.notes.iter().for_each(|note| console::err(&format!("note: {note}")));
+    let buckets: Vec<(f64, u64)> =
+        chosen.histogram.buckets().map(|(ps, count)| (ps as f64 / 1000.0, count)).collect();
+    Shape::counted(&buckets)
+        .map_err(|error| Failure::usage(format!("{shown}: {error}")).hint(DURATIONS))
+}
+
+fn merged(results: &Results) -> Vec<Merged> {
+    let mut cells: Vec<Merged> = Vec::new();
+    for record in results.records() {
+        let Some(histogram) = record.histogram.filter(|histogram| histogram.count() > 0) else {
+            continue;
+        };
+        let group = results.plan.groups.get(record.group);
+        let reference =
+            group.and_then(|group| group.first()).is_some_and(|first| first.cell == record.cell);
+        match cells
+            .iter_mut()
+            .find(|one| one.experiment == record.experiment && one.cell == record.cell)
+        {
+            Some(one) => {
+                one.histogram.add(&histogram);
+                one.reference &= reference;
+            }
+            None => cells.push(Merged {
+                experiment: record.experiment,
+                cell: record.cell,
+                kind: record.kind,
+                histogram,
+                reference,
+            }),
+        }
+    }
+    cells
+}
+
+fn no_choice(path: &Path, number: Option<u64>, cells: &[Merged]) -> Failure {
+    let shown = path.display();
+    if cells.is_empty() {
+        return Failure::usage(format!("no record in {shown} has a histogram"))
+            .hint("measure with a command whose records have one, such as `threadtoll latency`");
+    }
+    let names: Vec<String> = cells
+        .iter()
+        .enumerate()
+        .map(|(index, one)| format!("#{} {}", index + 1, one.name()))
+        .collect();
+    let what = match number {
+        Some(number) => format!("{shown} has no record #{number}, but {}", cells.len()),
+        None => format!("{shown} holds {} records, and not which of them is meant", cells.len()),
+    };
+    Failure::usage(what).hint(format!("name one as {shown}#N: {}", names.join("; ")))
+}

@@ -1,0 +1,127 @@
+//! The command line as a whole: parsed, and its errors in one sentence each.
+//!
+//! To clap the values of options are texts; each command checks its own, so that every message is
+//! ours.
+
+use std::ffi::OsString;
+
+use clap::ArgMatches;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::command::{COMMANDS, Entry};
+use crate::failure::Failure;
+use crate::nearest::unknown;
+
+const HELP: &str =
+    "`threadtoll --help` lists the commands, `threadtoll COMMAND --help` the options of one";
+
+/// A command line that is understood.
+pub(crate) enum Parsed {
+    /// Help, or the version.
+    Text(String),
+    Command(&'static Entry, ArgMatches),
+}
+
+fn declaration() -> clap::Command {
+    clap::Command::new("threadtoll")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("What do this machine's threads pay to talk to each other?")
+        .after_help(
+            "Start with `threadtoll survey`: a minute later you know. \
+             `threadtoll COMMAND --help` tells more.",
+        )
+        .max_term_width(100)
+        .disable_help_subcommand(true)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(COMMANDS.iter().map(Entry::declaration))
+}
+
+/// Parses the arguments, the program's name first.
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
+    let mut matches = match declaration().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error)
+            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
+        {
+            return Ok(Parsed::Text(error.render().ansi().to_string()));
+        }
+        Err(error) => return Err(render_error(&error)),
+    };
+    let chosen = matches.remove_subcommand();
+    let entry = chosen.and_then(|(name, matches)| Some((Entry::find(&name)?, matches)));
+    let (entry, matches) = entry.ok_or_else(no_command)?;
+    Ok(Parsed::Command(entry, matches))
+}
+
+fn no_command() -> Failure {
+    Failure::usage("no command was given")
+        .hint("start with `threadtoll survey`; `threadtoll --help` lists the commands")
+}
+
+/// Makes one sentence of an error of clap's.
+pub(crate) fn render_error(error: &clap::Error) -> Failure {
+    let context = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
+        _ => None,
+    };
+    let argument = context(ContextKind::InvalidArg).unwrap_or_default();
+    let value = context(ContextKind::InvalidValue).unwrap_or_default();
+    match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            no_command()
+        }
+        ErrorKind::InvalidSubcommand => {
+            let typed = context(ContextKind::InvalidSubcommand).unwrap_or_default();
+            let names = COMMANDS.iter().map(|entry| entry.name);
+            unknown(format!("there is no command “{typed}”"), &typed, names, HELP)
+        }
+        ErrorKind::UnknownArgument => {
+            let failure =
+                Failure::usage(format!("there is no option or argument “{argument}” here"));
+            match context(ContextKind::SuggestedArg) {
+                Some(near) => failure.hint(format!("nearest: {near}")),
+                None => failure.hint(HELP),
+            }
+        }
+        ErrorKind::InvalidValue if value.is_empty() => {
+            Failure::usage(format!("{argument} needs a value")).hint(HELP)
+        }
+        ErrorKind::InvalidValue => {
+            let failure = Failure::usage(format!("“{value}” is no value for {argument}"));
+            match context(ContextKind::ValidValue) {
+                Some(valid) => failure.hint(format!("it takes one of: {valid}")),
+                None => failure.hint(HELP),
+            }
+        }
+        ErrorKind::ArgumentConflict => {
+            let other = context(ContextKind::PriorArg).unwrap_or_default();
+            if other == argument || other.is_empty() {
+                Failure::usage(format!("{argument} was given twice")).hint("give it once")
+            } else {
+                Failure::usage(format!("{argument} cannot be used with {other}"))
+                    .hint("give one of them")
+            }
+        }
+        ErrorKind::MissingRequiredArgument => {
+            Failure::usage(format!("{argument} is missing")).hint(HELP)
+        }
+        ErrorKind::InvalidUtf8 => Failure::usage("an argument is not valid UTF-8"),
+        _ => {
+            let text = error.render().to_string();
+            let first = text.lines().next().unwrap_or_default();
+            Failure::usage(first.strip_prefix("error: ").unwrap_or(first).to_string()).hint(HELP)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_declaration_is_valid() {
+        declaration().debug_assert();
+    }
+}

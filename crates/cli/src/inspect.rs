@@ -1,0 +1,23 @@
+//! A look at the machine, as the first line of a file of results keeps it.
+
+use std::time::Duration;
+
+use threadtoll_machine::clock::{self, Clock};
+use threadtoll_machine::inspect::InspectOptions;
+use threadtoll_record::{Machine, run_id, timestamp};
+
+use crate::command::CommonArgs;
+use crate::failure::Failure;
+
+/// Looks at the machine; its noise is watched for that long.
+pub(crate) fn inspect(common: &CommonArgs, noise: Duration) -> Result<(Machine, Clock), Failure> {
+    let now = clock::unix_ns();
+    threadtoll_machine::inspect::inspect(InspectOptions {
+        sysfs_root: common.sysfs(),
+        noise,
+        run: run_id(now, std::process::id()),
+        at: timestamp(now),
+        tool: format!("threadtoll {} ({})", env!("CARGO_PKG_VERSION"), env!("THREADTOLL_BUILD")),
+    })
+    .map_err(|refused| Failure::refused(refused.to_string()))
+}
