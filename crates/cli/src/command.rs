@@ -23,6 +23,8 @@ use crate::failure::Failure;
 /// A command: its options, as clap declares them, and what it does.
 pub(crate) trait Command: Args {
     const NAME: &'static str;
+    /// True if `--resume` completes the files that it writes.
+    const RESUMABLE: bool = false;
 
     fn common(&self) -> &CommonArgs;
     fn run(&self) -> Result<ExitCode, Failure>;
@@ -50,6 +52,7 @@ impl CommonArgs {
 /// A command in the registry.
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
+    pub(crate) resumable: bool,
     declare: fn(clap::Command) -> clap::Command,
     run: fn(&ArgMatches) -> Result<ExitCode, Failure>,
 }
@@ -71,6 +74,7 @@ impl Entry {
     const fn of<C: Command>() -> Self {
         Entry {
             name: C::NAME,
+            resumable: C::RESUMABLE,
             declare: C::augment_args,
             run: |matches| {
                 let command = C::from_arg_matches(matches).map_err(|error| render_error(&error))?;

@@ -124,4 +124,13 @@ mod tests {
     fn the_declaration_is_valid() {
         declaration().debug_assert();
     }
+
+    #[test]
+    fn commands_with_resume_are_resumable() {
+        for entry in COMMANDS {
+            let declaration = entry.declaration();
+            let has_resume = declaration.get_arguments().any(|arg| arg.get_id() == "resume");
+            assert_eq!(entry.resumable, has_resume, "{}", entry.name);
+        }
+    }
 }

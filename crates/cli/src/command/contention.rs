@@ -14,6 +14,7 @@ use crate::request::Common;
 
 impl Command for Contention {
     const NAME: &'static str = "contention";
+    const RESUMABLE: bool = true;
 
     fn common(&self) -> &CommonArgs {
         &self.measure.common

@@ -17,6 +17,7 @@ const TIME_NS: u64 = 1_000_000_000;
 
 impl Command for Latency {
     const NAME: &'static str = "latency";
+    const RESUMABLE: bool = true;
 
     fn common(&self) -> &CommonArgs {
         &self.measure.common

@@ -17,6 +17,7 @@ const TIME_NS: u64 = 210_000_000;
 
 impl Command for Matrix {
     const NAME: &'static str = "matrix";
+    const RESUMABLE: bool = true;
 
     fn common(&self) -> &CommonArgs {
         &self.measure.common

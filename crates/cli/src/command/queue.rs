@@ -19,6 +19,7 @@ const STREAM_NS: u64 = 372_000_000;
 
 impl Command for Queue {
     const NAME: &'static str = "queue";
+    const RESUMABLE: bool = true;
 
     fn common(&self) -> &CommonArgs {
         &self.measure.common

@@ -6,14 +6,11 @@ use std::process::ExitCode;
 use clap::Args;
 use threadtoll_record::file::{self, Results};
 
-use super::{Command, CommonArgs};
+use super::{Command, CommonArgs, Entry};
 use crate::console::{self, Stream};
 use crate::failure::Failure;
 use crate::page;
 use crate::tables::{print_tables, print_verdict};
-
-/// The commands whose files can be completed.
-const MEASURING: [&str; 4] = ["survey", "latency", "matrix", "queue"];
 
 /// Renders files of results
 #[derive(Debug, Args)]
@@ -86,12 +83,10 @@ fn print_notes(path: &Path, results: &Results) {
     let missing = results.groups.iter().filter(|group| group.records.is_none()).count();
     if missing > 0 {
         // The file's word for its command is not shown as something to type unless it is one.
-        let command = results.plan.command.first().map_or("", String::as_str);
-        let hint = if MEASURING.contains(&command) {
-            format!("; `threadtoll {command} --resume {}` completes them", path.display())
-        } else {
-            String::new()
-        };
+        let made_by = results.plan.command.first().and_then(|name| Entry::find(name));
+        let hint = made_by.filter(|entry| entry.resumable).map_or_else(String::new, |entry| {
+            format!("; `threadtoll {} --resume {}` completes them", entry.name, path.display())
+        });
         console::err(&format!(
             "note: {missing} of {} groups are not complete{hint}.",
             results.groups.len()

@@ -15,6 +15,7 @@ use crate::request::{Common, survey_given};
 
 impl Command for Survey {
     const NAME: &'static str = "survey";
+    const RESUMABLE: bool = true;
 
     fn common(&self) -> &CommonArgs {
         &self.measure.common

@@ -248,6 +248,31 @@ fn an_interrupt_ends_with_130_and_says_how_to_go_on() {
     }
 }
 
+/// Whatever command began the file.
+#[test]
+fn a_report_says_how_to_complete_a_file() {
+    let directory = TempDir::new().unwrap();
+    let lines = [
+        "survey --quick",
+        "latency futex",
+        "matrix futex",
+        "queue stream pipe",
+        "contention hold-think std-mutex --threads 1,2",
+    ];
+    each(&lines, |index, line| {
+        let path = directory.path().join(format!("{index}.jsonl"));
+        threadtoll(words(&format!("{line} --simulated-machine 9 --quiet --out"), &[&path])).done();
+        let bytes = std::fs::read(&path).unwrap();
+        let kept: usize = lengths(&bytes).take(3).sum();
+        std::fs::write(&path, &bytes[..kept]).unwrap();
+        let name = line.split(' ').next().unwrap();
+        let completes = format!("`threadtoll {name} --resume {}` completes them", path.display());
+        threadtoll(words("report", &[&path])).done().says(&completes);
+        threadtoll(words(&format!("{name} --quiet --resume"), &[&path])).done();
+        assert!(file::read(&path).unwrap().complete(), "{line}");
+    });
+}
+
 #[test]
 fn a_file_has_one_writer() {
     let directory = TempDir::new().unwrap();
