@@ -24,7 +24,7 @@ fn main() {
     // The version is "rustc 1.95.0 (hash date)"; the first two words say enough.
     let compiler = compiler.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
     let commit = first_line("git", &["rev-parse", "--short=10", "HEAD"]);
-    // What was built from files that are in no commit says so.
+    // Marks builds of files that are in no commit.
     let edited = if first_line("git", &["status", "--porcelain"]).is_some() { "+" } else { "" };
     let commit =
         commit.map_or_else(|| "no git".to_string(), |commit| format!("git {commit}{edited}"));

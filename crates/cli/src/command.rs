@@ -15,7 +15,6 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Args};
 
-use crate::arguments;
 use crate::command_line::render_error;
 use crate::console::Color;
 use crate::failure::Failure;
@@ -60,11 +59,11 @@ pub(crate) struct Entry {
 /// Every command, in the order of the help.
 pub(crate) static COMMANDS: &[Entry] = &[
     Entry::of::<check::Check>(),
-    Entry::of::<arguments::Survey>(),
-    Entry::of::<arguments::Latency>(),
-    Entry::of::<arguments::Matrix>(),
-    Entry::of::<arguments::Queue>(),
-    Entry::of::<arguments::Contention>(),
+    Entry::of::<survey::Survey>(),
+    Entry::of::<latency::Latency>(),
+    Entry::of::<matrix::Matrix>(),
+    Entry::of::<queue::Queue>(),
+    Entry::of::<contention::Contention>(),
     Entry::of::<predict::Predict>(),
     Entry::of::<report::Report>(),
     Entry::of::<list::List>(),

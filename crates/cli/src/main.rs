@@ -1,22 +1,21 @@
 //! `threadtoll`: what do this machine's threads pay to talk to each other?
 //!
-//! Arguments in, tables and files out. Each command is a file under `command`; [`arguments`] and
-//! [`request`] hold the options of those that measure.
+//! Arguments in, tables and files out. Each command is a file under `command`: its options, their
+//! check into typed values, and its run. `measure` is the workflow that measuring commands share.
 
-mod arguments;
+mod by_name;
 mod command;
 mod command_line;
 mod console;
-mod contention;
 mod failure;
 mod inspect;
 mod measure;
+mod mechanisms;
 mod nearest;
 mod page;
 mod parse;
 mod progress;
 mod queues;
-mod request;
 mod tables;
 
 use std::process::ExitCode;

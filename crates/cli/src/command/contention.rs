@@ -1,47 +1,341 @@
 //! `threadtoll contention`: threads that queue for a lock.
 
-use std::process::ExitCode;
+use clap::Args;
+use serde::Serialize;
+use threadtoll_lab::contention::{MOST_TASKS, SCENARIOS, Scenario, Wanted, scenario};
+use threadtoll_lab::lock::{self, MOST_THREADS, NameError, Named, STRIPED};
+use threadtoll_lab::plan::{LockChoice, Planned, Site, contention};
+use threadtoll_record::{Placement, Share, Work};
 
-use threadtoll_lab::plan::{LockChoice, contention};
-use threadtoll_record::Placement;
-
-use super::{Command, CommonArgs};
-use crate::arguments::Contention;
-use crate::contention::ContentionRequest;
+use crate::by_name;
 use crate::failure::Failure;
-use crate::measure::{Asked, Site, run as measure};
-use crate::request::Common;
+use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
+use crate::nearest::unknown;
+use crate::parse::{
+    DURATIONS, choice, count, distinct, duration, duration_ns, numbers_of_threads, optional,
+};
 
-impl Command for Contention {
+const AFTER_HELP: &str = "\
+Every cell is compared with one thread alone that takes no lock, and is foretold by a model \
+before it is measured, from hold times, think times and hand-offs calibrated in the same \
+group.\n\n\
+With --work sleep the threads sleep instead of computing: then many more of them than CPUs can be \
+measured. Example: threadtoll contention hold-sweep std-mutex --work sleep --threads 1,4,16 \
+--hold-share 5%,25%,50%";
+
+/// Nobody takes a lock more often, per second.
+const MAX_RATE: u64 = 100_000_000;
+/// The highest rate that sleeping threads can reach: no sleep is shorter than about 100 µs.
+const MAX_ASLEEP_PER_S: f64 = 10_000.0;
+
+const WORKS: [(&str, Work); 2] = [("spin", Work::Spin), ("sleep", Work::Sleep)];
+
+/// Threads that queue for a lock, in experiments: speed-up, waiting times, and what was
+/// predicted
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Contention {
+    /// Scenario to run, as named by `threadtoll list scenarios`; a resumed file knows its own
+    #[arg(value_name = "SCENARIO")]
+    scenario: Option<String>,
+    /// Locks to measure, as named by `threadtoll list locks`
+    /// [default: those that the experiment is about]
+    #[arg(value_name = "LOCK")]
+    locks: Vec<String>,
+    /// Numbers of threads, such as 1,2,4 or 1..8
+    /// [default: hold-sweep: 1 to one more than CPUs; hold-think: to twice the CPUs]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    threads: Option<String>,
+    /// Shares of its time for which a thread that never waits holds the lock, such as 0.05,50%
+    /// [default: 0 to 1]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    hold_share: Option<String>,
+    /// How often such a thread takes the lock, per second [default: 15000; with --work sleep: 100]
+    #[arg(long, value_name = "PER_SECOND", allow_hyphen_values = true)]
+    rate: Option<String>,
+    /// hold-think, pool: hold time of the lock (250ns, 2.5us, 5ms, 2s)
+    /// [default: 5us; of the pool: 500us]
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    hold: Option<String>,
+    /// hold-think, pool: how long a thread is without it [default: 45us; of the pool: 9.5ms]
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    think: Option<String>,
+    /// What the threads do: spin (compute) or sleep [default: spin; of the pool: sleep]
+    #[arg(long, value_name = "WORK")]
+    work: Option<String>,
+    /// Shares of the acquisitions that only read, for locks that know readers [default: 0,0.9]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    read_share: Option<String>,
+    /// pool: tasks that the threads share [default: 1000]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    tasks: Option<String>,
+    #[command(flatten)]
+    measure: MeasureArgs,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Request {
+    /// `None` only where a run is resumed.
+    #[serde(serialize_with = "by_name::one")]
+    scenario: Option<&'static Scenario>,
+    locks: Vec<String>,
+    threads: Option<Vec<u32>>,
+    hold_share: Option<Vec<Share>>,
+    rate: Option<f64>,
+    hold_ns: Option<u64>,
+    think_ns: Option<u64>,
+    work: Option<Work>,
+    read_share: Option<Vec<Share>>,
+    tasks: Option<u64>,
+}
+
+impl MeasureCommand for Contention {
     const NAME: &'static str = "contention";
-    const RESUMABLE: bool = true;
+    /// A block has to hold many cycles of lock and think time.
+    const SPLITS_BLOCKS: bool = false;
+    const NOTHING_LEFT: &'static str =
+        "other locks or fewer threads may do: `threadtoll list locks`, --threads";
+    type Request = Request;
 
-    fn common(&self) -> &CommonArgs {
-        &self.measure.common
+    fn measure_args(&self) -> &MeasureArgs {
+        &self.measure
     }
 
-    fn run(&self) -> Result<ExitCode, Failure> {
-        run(self)
+    fn check(&self, common: &MeasureRequest) -> Result<Request, Failure> {
+        let scenario = optional(&self.scenario, find_scenario)?;
+        match scenario {
+            Some(scenario) => self.validate_options(scenario)?,
+            None if self.measure.resume.is_some() => {}
+            None => {
+                return Err(Failure::usage("contention needs a scenario")
+                    .hint(format!("it is one of: {}", scenarios())));
+            }
+        }
+        if common.samples.is_some() {
+            return Err(Failure::usage("locks are watched for a time, so --samples says nothing")
+                .hint("--time sets how long each cell is measured"));
+        }
+        let request = Request {
+            scenario,
+            locks: distinct(self.locks.iter().map(String::as_str), lock_name, |name, _| {
+                Failure::usage(format!("{name} is named twice")).hint("name each lock once")
+            })?,
+            threads: optional(&self.threads, threads)?,
+            hold_share: optional(&self.hold_share, |text| shares("--hold-share", text))?,
+            rate: optional(&self.rate, |text| count("--rate", text, 1, MAX_RATE))?
+                .map(|rate| rate as f64),
+            hold_ns: optional(&self.hold, |text| duration_ns("--hold", text))?,
+            think_ns: optional(&self.think, think_ns)?,
+            work: optional(&self.work, |text| choice("--work", text, &WORKS))?,
+            read_share: optional(&self.read_share, |text| shares("--read-share", text))?,
+            tasks: optional(&self.tasks, |text| count("--tasks", text, 1, MOST_TASKS))?,
+        };
+        request.validate()?;
+        Ok(request)
+    }
+
+    fn plan(request: &Request, common: &MeasureRequest, site: &Site<'_>) -> Planned {
+        let Some(scenario) = request.scenario else { return Planned::default() };
+        let choice = LockChoice {
+            locks: request.locks.clone(),
+            placements: common.placements_or(&[Placement::Pinned]),
+            wanted: Wanted {
+                threads: request.threads.clone(),
+                hold_shares: request.hold_share.clone(),
+                rate_per_s: request.rate,
+                hold_ns: request.hold_ns,
+                think_ns: request.think_ns,
+                work: request.work,
+                read_shares: request.read_share.clone(),
+                tasks: request.tasks,
+                time_ns: common.time_ns,
+            },
+        };
+        contention(site, scenario, &choice)
     }
 }
 
-fn run(arguments: &Contention) -> Result<ExitCode, Failure> {
-    let common = Common::check(&arguments.measure)?;
-    let request = ContentionRequest::check(arguments, &common)?;
-    let mut given = common.given();
-    given.extend(request.given());
-    let choice = LockChoice {
-        locks: request.locks.clone(),
-        placements: if common.placements.is_empty() {
-            vec![Placement::Pinned]
-        } else {
-            common.placements.clone()
-        },
-        wanted: request.wanted.clone(),
+impl Contention {
+    /// Refuses options that the scenario does not have.
+    fn validate_options(&self, scenario: &Scenario) -> Result<(), Failure> {
+        // Named one by one, so that no option is forgotten here.
+        let Contention {
+            scenario: _,
+            locks: _,
+            threads,
+            hold_share,
+            rate,
+            hold,
+            think,
+            work,
+            read_share,
+            tasks,
+            measure: _,
+        } = self;
+        let options = [
+            ("threads", threads),
+            ("hold-share", hold_share),
+            ("rate", rate),
+            ("hold", hold),
+            ("think", think),
+            ("work", work),
+            ("read-share", read_share),
+            ("tasks", tasks),
+        ];
+        let refused = options
+            .iter()
+            .find(|(name, value)| value.is_some() && !scenario.options.contains(name));
+        match refused {
+            None => Ok(()),
+            Some((name, _)) => {
+                let has: Vec<String> =
+                    scenario.options.iter().map(|option| format!("--{option}")).collect();
+                Err(Failure::usage(format!("{} has no --{name}", scenario.name))
+                    .hint(format!("it has: {}", has.join(", "))))
+            }
+        }
+    }
+}
+
+impl Request {
+    /// Refuses options that contradict each other.
+    fn validate(&self) -> Result<(), Failure> {
+        let sleeps = self.work == Some(Work::Sleep);
+        if let Some(rate) = self.rate.filter(|rate| sleeps && *rate > MAX_ASLEEP_PER_S) {
+            return Err(Failure::usage(format!(
+                "--rate {rate} with --work sleep: no sleep is that short"
+            ))
+            .hint(format!("give at most {MAX_ASLEEP_PER_S}, or --work spin")));
+        }
+        let mut named = self.locks.iter().filter_map(|name| Named::parse(name).ok()?.lock);
+        if self.read_share.is_some() && !named.any(|lock| lock.shares) {
+            let known: Vec<&str> =
+                lock::ALL.iter().filter(|lock| lock.shares).map(|lock| lock.name).collect();
+            return Err(Failure::usage(
+                "--read-share says nothing of locks that do not tell readers from writers",
+            )
+            .hint(format!("name one that does: {}", known.join(", "))));
+        }
+        Ok(())
+    }
+}
+
+fn scenarios() -> String {
+    SCENARIOS.iter().map(|scenario| scenario.name).collect::<Vec<_>>().join(", ")
+}
+
+fn find_scenario(name: &str) -> Result<&'static Scenario, Failure> {
+    scenario(name).ok_or_else(|| {
+        let otherwise = match Named::parse(name) {
+            Ok(_) => format!("that is a lock; the scenario stands before it: {}", scenarios()),
+            Err(_) => format!("it is one of: {}", scenarios()),
+        };
+        let names = SCENARIOS.iter().map(|scenario| scenario.name);
+        unknown(format!("there is no scenario “{name}”"), name, names, otherwise)
+    })
+}
+
+/// Reads the name of a lock.
+fn lock_name(name: &str) -> Result<String, Failure> {
+    let error = match Named::parse(name) {
+        // The absence of a lock is in every group anyway.
+        Ok(Named { lock: None, .. }) => NameError::Unknown(name.to_string()),
+        Ok(_) => return Ok(name.to_string()),
+        Err(error) => error,
     };
-    measure(Asked::new("contention", &arguments.measure, &common, given, &|site: &Site<'_>| {
-        // A run that is resumed has its plan, and may be asked for without a scenario.
-        let Some(scenario) = request.scenario else { return (Vec::new(), Vec::new()) };
-        contention(site, scenario, &choice)
-    }))
+    let what = error.to_string();
+    Err(match &error {
+        NameError::Unknown(plain) => unknown(
+            what,
+            plain,
+            lock::ALL.iter().map(|lock| lock.name),
+            "`threadtoll list locks` names them all",
+        ),
+        NameError::Stripes(_) => {
+            Failure::usage(what).hint(format!("write {STRIPED}, such as striped/8:std-mutex"))
+        }
+        NameError::Unstriped(_) => {
+            Failure::usage(what).hint("name a lock, such as striped/8:std-mutex")
+        }
+    })
+}
+
+fn threads(text: &str) -> Result<Vec<u32>, Failure> {
+    let threads = numbers_of_threads(text)?;
+    match threads.iter().find(|threads| **threads > MOST_THREADS) {
+        Some(most) => {
+            Err(Failure::usage(format!("--threads {text}: {most} are more than are ever measured"))
+                .hint(format!("give at most {MOST_THREADS}")))
+        }
+        None => Ok(threads),
+    }
+}
+
+/// Reads `0.5`, `50%`, or several of them.
+fn shares(option: &str, text: &str) -> Result<Vec<Share>, Failure> {
+    distinct(
+        text.split(',').map(str::trim),
+        |part| {
+            let (number, scale) = match part.strip_suffix('%') {
+                Some(number) => (number, 100.0),
+                None => (part, 1.0),
+            };
+            let plain = !number.is_empty()
+                && number.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-');
+            let value = number.parse::<f64>().ok().filter(|_| plain);
+            value.and_then(|value| Share::new(value / scale)).ok_or_else(|| {
+                let why = if value.is_some() { "is no share" } else { "is no number" };
+                Failure::usage(format!("{option} {text}: “{part}” {why}"))
+                    .hint("shares are written 0.5 or 50%, from 0 to 1")
+            })
+        },
+        |part, _| {
+            Failure::usage(format!("{option} {text}: {part} stands in it twice"))
+                .hint("name each share once")
+        },
+    )
+}
+
+/// Reads `--think`. Zero is allowed: then every thread wants the lock all the time.
+fn think_ns(text: &str) -> Result<u64, Failure> {
+    match duration(text) {
+        Ok(0.0) => Ok(0),
+        Ok(_) => duration_ns("--think", text),
+        Err(why) => Err(Failure::usage(format!("--think {text}: {why}")).hint(DURATIONS)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::measure::plan_options;
+
+    #[test]
+    fn plans_keep_the_options_that_were_given() {
+        let line = "hold-sweep std-rwlock --threads 1..3 --hold-share 5%,1 --rate 500 --work sleep \
+                    --read-share 0.9";
+        let options = json!({
+            "scenario": "hold-sweep", "locks": ["std-rwlock"], "threads": [1, 2, 3],
+            "hold_share": [0.05, 1.0], "rate": 500.0, "work": "sleep", "read_share": [0.9],
+        });
+        assert_eq!(plan_options::<Contention>(line), options);
+        let line = "pool --hold 2us --think 0 --tasks 40";
+        let options = json!({"scenario": "pool", "hold_ns": 2000, "think_ns": 0, "tasks": 40});
+        assert_eq!(plan_options::<Contention>(line), options);
+    }
+
+    #[test]
+    fn shares_are_numbers_and_percentages() {
+        let of = |text| {
+            shares("--hold-share", text)
+                .map(|all| all.into_iter().map(Share::value).collect::<Vec<_>>())
+                .map_err(drop)
+        };
+        assert_eq!(of("0,0.05, 50%,1").unwrap(), [0.0, 0.05, 0.5, 1.0]);
+        for text in ["", "-0.1", "-10%", "50", "101%", "a", "0.5,50%", "NaN", "1e-1", "%", "0,,1"] {
+            assert!(of(text).is_err(), "{text}");
+        }
+    }
 }

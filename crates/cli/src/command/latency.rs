@@ -1,61 +1,143 @@
 //! `threadtoll latency`: ask-reply latency of mechanisms.
 
-use std::process::ExitCode;
+use clap::Args;
+use serde::Serialize;
+use threadtoll_lab::mechanism::{self, Mechanism};
+use threadtoll_lab::plan::{Choice, MOST_PAYLOAD, Planned, Site, budget, latency};
+use threadtoll_record::{Layout, Neighbour, Pause, Placement};
 
-use threadtoll_lab::mechanism;
-use threadtoll_lab::plan::{Choice, budget, latency};
-use threadtoll_record::{Layout, Pause, Placement};
-
-use super::{Command, CommonArgs};
-use crate::arguments::Latency;
+use crate::by_name;
 use crate::failure::Failure;
-use crate::measure::{Asked, Site, run as measure};
-use crate::request::{Common, LatencyRequest};
+use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
+use crate::mechanisms::find;
+use crate::parse::{choice, count, distinct, neighbour, optional};
 
 /// Measuring time per cell where none is given.
 const TIME_NS: u64 = 1_000_000_000;
 
-impl Command for Latency {
-    const NAME: &'static str = "latency";
-    const RESUMABLE: bool = true;
+const LINES: [(&str, Layout); 2] = [("own", Layout::Own), ("shared", Layout::Shared)];
+const PAUSES: [(&str, Pause); 2] = [("on", Pause::On), ("off", Pause::Off)];
 
-    fn common(&self) -> &CommonArgs {
-        &self.measure.common
+/// Ask-reply latency of mechanisms
+#[derive(Debug, Args)]
+pub(crate) struct Latency {
+    /// Mechanisms to measure, as named by `threadtoll list mechanisms` [default: all]
+    #[arg(value_name = "MECHANISM")]
+    mechanisms: Vec<String>,
+    /// Cache lines of the two counters: own or shared [default: both]
+    #[arg(long, value_name = "WHICH")]
+    line: Option<String>,
+    /// Pause hint in spin loops: on or off [default: both]
+    #[arg(long, value_name = "ON|OFF")]
+    pause: Option<String>,
+    /// Bytes of a message, its 8-byte sequence number included: a multiple of 8 up to 1 MiB
+    /// [default: 8]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
+    payload: Option<String>,
+    /// Keep the CPUs from idling, with spinners of the lowest priority: wake-ups then cost
+    /// scheduling alone
+    #[arg(long)]
+    keep_awake: bool,
+    /// Load beside the measured threads: spin, memory or churn [default: none]
+    #[arg(long, value_name = "KIND")]
+    neighbour: Option<String>,
+    #[command(flatten)]
+    measure: MeasureArgs,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Request {
+    #[serde(serialize_with = "by_name::list")]
+    mechanisms: Vec<&'static Mechanism>,
+    line: Option<Layout>,
+    pause: Option<Pause>,
+    payload_bytes: Option<u64>,
+    keep_awake: bool,
+    neighbour: Option<Neighbour>,
+}
+
+impl MeasureCommand for Latency {
+    const NAME: &'static str = "latency";
+    type Request = Request;
+
+    fn measure_args(&self) -> &MeasureArgs {
+        &self.measure
     }
 
-    fn run(&self) -> Result<ExitCode, Failure> {
-        run(self)
+    fn check(&self, _: &MeasureRequest) -> Result<Request, Failure> {
+        let mechanisms = distinct(self.mechanisms.iter().map(String::as_str), find, |name, _| {
+            Failure::usage(format!("{name} is named twice")).hint("name each mechanism once")
+        })?;
+        Ok(Request {
+            mechanisms,
+            line: optional(&self.line, |text| choice("--line", text, &LINES))?,
+            pause: optional(&self.pause, |text| choice("--pause", text, &PAUSES))?,
+            payload_bytes: optional(&self.payload, payload_bytes)?,
+            keep_awake: self.keep_awake,
+            neighbour: optional(&self.neighbour, neighbour)?,
+        })
+    }
+
+    fn plan(request: &Request, common: &MeasureRequest, site: &Site<'_>) -> Planned {
+        let choice = Choice {
+            placements: common.placements_or(&Placement::ALL),
+            layouts: request.line.map_or(vec![Layout::Own, Layout::Shared], |line| vec![line]),
+            pauses: request.pause.map_or(vec![Pause::Off, Pause::On], |pause| vec![pause]),
+            payloads: vec![request.payload_bytes.unwrap_or(8)],
+            // The question is the difference to a wake-up of CPUs that may idle.
+            awake: if request.keep_awake { vec![false, true] } else { vec![false] },
+            neighbour: request.neighbour,
+        };
+        let mechanisms = match request.mechanisms.as_slice() {
+            [] => mechanism::ALL.iter().collect(),
+            named => named.to_vec(),
+        };
+        let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);
+        latency(site, &mechanisms, &choice, budget, common.placement.is_empty())
     }
 }
 
-fn run(arguments: &Latency) -> Result<ExitCode, Failure> {
-    let common = Common::check(&arguments.measure)?;
-    let request = LatencyRequest::check(arguments)?;
-    let mut given = common.given();
-    given.extend(request.given());
-    let choice = Choice {
-        placements: if common.placements.is_empty() {
-            Placement::ALL.to_vec()
-        } else {
-            common.placements.clone()
-        },
-        layouts: request
-            .layout
-            .map_or_else(|| vec![Layout::Own, Layout::Shared], |layout| vec![layout]),
-        pauses: request.pause.map_or_else(|| vec![Pause::Off, Pause::On], |pause| vec![pause]),
-        payloads: vec![request.payload.unwrap_or(8)],
-        // Beside the kept-awake wake-up stands the plain one: their difference is what is asked
-        // for.
-        awake: if request.keep_awake { vec![false, true] } else { vec![false] },
-        neighbour: request.neighbour,
-    };
-    let mechanisms = if request.mechanisms.is_empty() {
-        mechanism::ALL.iter().collect()
-    } else {
-        request.mechanisms.clone()
-    };
-    measure(Asked::new("latency", &arguments.measure, &common, given, &|site: &Site<'_>| {
-        let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);
-        latency(site, &mechanisms, &choice, budget, common.placements.is_empty())
-    }))
+fn payload_bytes(text: &str) -> Result<u64, Failure> {
+    let bytes = count("--payload", text, 8, MOST_PAYLOAD)?;
+    if bytes % 8 != 0 {
+        return Err(Failure::usage(format!("--payload {text}: it must be a multiple of 8")).hint(
+            format!(
+                "a message begins with its 8-byte sequence number; the nearest is {}",
+                bytes.next_multiple_of(8)
+            ),
+        ));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::measure::plan_options;
+
+    #[test]
+    fn plans_keep_the_options_that_were_given() {
+        assert_eq!(plan_options::<Latency>(""), json!({}));
+        let line = "futex park --line own --pause on --payload 64 --keep-awake --neighbour churn \
+                    --placement free --placement pinned --time 5ms --over 10us";
+        let options = json!({
+            "mechanisms": ["futex", "park"], "line": "own", "pause": "on", "payload_bytes": 64,
+            "keep_awake": true, "neighbour": "churn", "placement": ["pinned", "free"],
+            "time_ns": 5_000_000, "over_ns": 10_000,
+        });
+        assert_eq!(plan_options::<Latency>(line), options);
+        let line = "--samples 7 --cpus 1,0 --seed 0 --simulated-machine 3";
+        let options = json!({"samples": 7, "cpus": [1, 0], "seed": 0, "simulated_machine": 3});
+        assert_eq!(plan_options::<Latency>(line), options);
+    }
+
+    #[test]
+    fn payloads_hold_whole_words() {
+        assert_eq!(payload_bytes("64").unwrap(), 64);
+        for text in ["0", "4", "12", "2097152", "-8", "many"] {
+            assert!(payload_bytes(text).is_err(), "{text}");
+        }
+    }
 }

@@ -1,41 +1,90 @@
 //! `threadtoll matrix`: latency for pairs of CPUs.
 
-use std::process::ExitCode;
-
-use threadtoll_lab::mechanism;
-use threadtoll_lab::plan::{budget, matrix};
+use clap::Args;
+use serde::Serialize;
+use threadtoll_lab::mechanism::{self, Class, Mechanism};
+use threadtoll_lab::plan::{Planned, Site, budget, matrix};
 use threadtoll_machine::topology::Level;
+use threadtoll_record::Placement;
 
-use super::{Command, CommonArgs};
-use crate::arguments::Matrix;
+use crate::by_name;
 use crate::failure::Failure;
-use crate::measure::{Asked, Site, run as measure};
-use crate::request::{Common, MatrixRequest};
+use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
+use crate::mechanisms::find;
+use crate::parse::{choice, optional};
 
 /// Measuring time per pair where none is given: there are many pairs.
 const TIME_NS: u64 = 210_000_000;
 
-impl Command for Matrix {
-    const NAME: &'static str = "matrix";
-    const RESUMABLE: bool = true;
+/// Latency for pairs of CPUs
+#[derive(Debug, Args)]
+pub(crate) struct Matrix {
+    /// Mechanism to measure [default: atomic-store]
+    #[arg(id = "mechanisms", value_name = "MECHANISM")]
+    mechanism: Option<String>,
+    /// Pairs to measure: those within a core (smt), a last-level cache (llc), a node (node), or all
+    /// [default: all]
+    #[arg(long, value_name = "LEVEL")]
+    level: Option<String>,
+    #[command(flatten)]
+    measure: MeasureArgs,
+}
 
-    fn common(&self) -> &CommonArgs {
-        &self.measure.common
+#[derive(Debug, Serialize)]
+pub(crate) struct Request {
+    #[serde(rename = "mechanisms", serialize_with = "by_name::list")]
+    mechanism: Option<&'static Mechanism>,
+    #[serde(serialize_with = "by_name::one")]
+    level: Option<Level>,
+}
+
+impl MeasureCommand for Matrix {
+    const NAME: &'static str = "matrix";
+    type Request = Request;
+
+    fn measure_args(&self) -> &MeasureArgs {
+        &self.measure
     }
 
-    fn run(&self) -> Result<ExitCode, Failure> {
-        run(self)
+    fn check(&self, common: &MeasureRequest) -> Result<Request, Failure> {
+        let levels = Level::ALL.map(|level| (level.name(), level));
+        let request = Request {
+            mechanism: optional(&self.mechanism, find)?,
+            level: optional(&self.level, |text| choice("--level", text, &levels))?,
+        };
+        if let Some(mechanism) = request.mechanism
+            && mechanism.class == Class::OneThread
+        {
+            return Err(Failure::usage(format!(
+                "{} runs on one thread, and a matrix needs pairs of CPUs",
+                mechanism.name
+            ))
+            .hint("name a mechanism of two threads, such as atomic-store or futex"));
+        }
+        if common.placement.iter().any(|placement| *placement != Placement::Pinned) {
+            return Err(Failure::usage("a matrix is measured pinned").hint("leave --placement out"));
+        }
+        Ok(request)
+    }
+
+    fn plan(request: &Request, common: &MeasureRequest, site: &Site<'_>) -> Planned {
+        let mechanism = request.mechanism.or_else(|| mechanism::find("atomic-store"));
+        let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);
+        matrix(site, mechanism, request.level.unwrap_or(Level::All), budget)
     }
 }
 
-fn run(arguments: &Matrix) -> Result<ExitCode, Failure> {
-    let common = Common::check(&arguments.measure)?;
-    let request = MatrixRequest::check(arguments)?;
-    let mut given = common.given();
-    given.extend(request.given());
-    measure(Asked::new("matrix", &arguments.measure, &common, given, &|site: &Site<'_>| {
-        let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);
-        let mechanism = request.mechanism.or_else(|| mechanism::find("atomic-store"));
-        matrix(site, mechanism, request.level.unwrap_or(Level::All), budget)
-    }))
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Matrix;
+    use crate::measure::plan_options;
+
+    #[test]
+    fn plans_keep_the_options_that_were_given() {
+        assert_eq!(plan_options::<Matrix>(""), json!({}));
+        let options = json!({"mechanisms": ["futex"], "level": "llc"});
+        assert_eq!(plan_options::<Matrix>("futex --level llc"), options);
+    }
 }

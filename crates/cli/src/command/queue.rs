@@ -1,68 +1,294 @@
 //! `threadtoll queue`: queues between threads, in scenarios.
 
-use std::process::ExitCode;
+use clap::Args;
+use serde::Serialize;
+use threadtoll_lab::plan::{
+    MOST_BATCH, Planned, QueueChoice, Site, ask_reply_budget, queue, stream_budget, wants,
+};
+use threadtoll_lab::queue::{
+    MOST_CAPACITY, MOST_SENDERS, Queue as KnownQueue, SCENARIOS, Scenario, Way, scenario,
+};
+use threadtoll_record::{Neighbour, Origin, Placement, Wait};
 
-use threadtoll_lab::plan::{QueueChoice, ask_reply_budget, queue, stream_budget};
-use threadtoll_record::Placement;
-
-use super::{Command, CommonArgs};
-use crate::arguments::Queue;
 use crate::failure::Failure;
-use crate::measure::{Asked, Site, run as measure};
+use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
+use crate::nearest::unknown;
+use crate::parse::{choice, count, counts, distinct, neighbour, optional};
 use crate::queues::queues;
-use crate::request::{Common, QueueRequest};
+use crate::{by_name, console};
 
 /// Measuring time per cell of an ask-reply where none is given.
 const ASK_REPLY_NS: u64 = 744_000_000;
-/// The same of a stream: 31 blocks of 12 ms.
+/// Measuring time per cell of a stream where none is given: 31 blocks of 12 ms.
 const STREAM_NS: u64 = 372_000_000;
 
-impl Command for Queue {
-    const NAME: &'static str = "queue";
-    const RESUMABLE: bool = true;
-
-    fn common(&self) -> &CommonArgs {
-        &self.measure.common
-    }
-
-    fn run(&self) -> Result<ExitCode, Failure> {
-        run(self)
-    }
+/// Queues between threads, in scenarios: ask-reply and stream
+#[derive(Debug, Args)]
+pub(crate) struct Queue {
+    /// Scenario to run, as named by `threadtoll list scenarios`; a resumed file knows its own
+    #[arg(value_name = "SCENARIO")]
+    scenario: Option<String>,
+    /// Queues to measure, as named by `threadtoll list queues` and `threadtoll list peers`
+    /// [default: all]
+    #[arg(value_name = "QUEUE")]
+    queues: Vec<String>,
+    /// Wait strategies of the receiver: spin (also runs the peers' poll and poll-backoff),
+    /// spin-yield, park or adaptive (both also run block); for peers only: poll, poll-backoff,
+    /// block [repeatable; default: all]
+    #[arg(long, value_name = "HOW")]
+    wait: Vec<String>,
+    /// stream: the largest batch, 1 for one message at a time [default: one at a time and 256]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    batch: Option<String>,
+    /// stream: numbers of sending threads, such as 1,2,4 [default: 1]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    senders: Option<String>,
+    /// Messages that bounded queues hold, such as 64,1024; a queue may round down [default: as many
+    /// as 256 KiB hold; ask-reply: 1024]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    capacity: Option<String>,
+    /// Load beside the measured threads: spin, memory or churn [default: none]
+    #[arg(long, value_name = "KIND")]
+    neighbour: Option<String>,
+    #[command(flatten)]
+    measure: MeasureArgs,
 }
 
-fn run(arguments: &Queue) -> Result<ExitCode, Failure> {
-    let common = Common::check(&arguments.measure)?;
-    let request = QueueRequest::check(arguments, &common)?;
-    let mut given = common.given();
-    given.extend(request.given());
-    let choice = QueueChoice {
-        queues: if request.queues.is_empty() {
-            queues().all().collect()
-        } else {
-            request.queues.clone()
-        },
-        placements: if common.placements.is_empty() {
-            vec![Placement::Pinned]
-        } else {
-            common.placements.clone()
-        },
-        waits: request.waits.clone(),
-        batch: request.batch,
-        senders: request
-            .senders
-            .as_ref()
-            .map_or_else(|| vec![1], |all| all.iter().map(|senders| *senders as u32).collect()),
-        capacities: request.capacities.clone().unwrap_or_default(),
-        neighbour: request.neighbour,
-    };
-    measure(Asked::new("queue", &arguments.measure, &common, given, &|site: &Site<'_>| {
-        // A run that is resumed has its plan, and may be asked for without a scenario.
-        let Some(scenario) = request.scenario else { return (Vec::new(), Vec::new()) };
+#[derive(Debug, Serialize)]
+pub(crate) struct Request {
+    /// `None` only where a run is resumed.
+    #[serde(serialize_with = "by_name::one")]
+    scenario: Option<&'static Scenario>,
+    #[serde(serialize_with = "by_name::list")]
+    queues: Vec<&'static KnownQueue>,
+    wait: Vec<Wait>,
+    batch: Option<u64>,
+    senders: Option<Vec<u64>>,
+    capacity: Option<Vec<u64>>,
+    neighbour: Option<Neighbour>,
+}
+
+impl MeasureCommand for Queue {
+    const NAME: &'static str = "queue";
+    const NOTHING_LEFT: &'static str = "other queues, ways of waiting or placements may do: \
+         `threadtoll list peers`, --wait, --placement";
+    type Request = Request;
+
+    fn measure_args(&self) -> &MeasureArgs {
+        &self.measure
+    }
+
+    fn check(&self, common: &MeasureRequest) -> Result<Request, Failure> {
+        let scenario = optional(&self.scenario, find_scenario)?;
+        if scenario.is_none() && self.measure.resume.is_none() {
+            return Err(Failure::usage("queue needs a scenario")
+                .hint(format!("it is one of: {}", scenarios())));
+        }
+        let queues = distinct(self.queues.iter().map(String::as_str), find_queue, |name, _| {
+            Failure::usage(format!("{name} is named twice")).hint("name each queue once")
+        })?;
+        let mut request = Request {
+            scenario,
+            queues,
+            wait: waits(&self.wait)?,
+            batch: optional(&self.batch, |text| count("--batch", text, 1, MOST_BATCH))?,
+            senders: optional(&self.senders, |text| {
+                counts("--senders", text, u64::from(MOST_SENDERS))
+            })?,
+            capacity: optional(&self.capacity, |text| counts("--capacity", text, MOST_CAPACITY))?,
+            neighbour: optional(&self.neighbour, neighbour)?,
+        };
+        if let Some(scenario) = scenario {
+            for (name, why) in request.leave_out(scenario)? {
+                if !self.measure.quiet {
+                    console::err(&format!("note: {name} is left out: {why}."));
+                }
+            }
+            request.validate(scenario, common)?;
+        }
+        Ok(request)
+    }
+
+    fn plan(request: &Request, common: &MeasureRequest, site: &Site<'_>) -> Planned {
+        let Some(scenario) = request.scenario else { return Planned::default() };
+        let choice = QueueChoice {
+            queues: match request.queues.as_slice() {
+                [] => queues().all().collect(),
+                named => named.to_vec(),
+            },
+            placements: common.placements_or(&[Placement::Pinned]),
+            waits: request.wait.clone(),
+            batch: request.batch,
+            senders: match &request.senders {
+                Some(senders) => senders.iter().map(|senders| *senders as u32).collect(),
+                None => vec![1],
+            },
+            capacities: request.capacity.clone().unwrap_or_default(),
+            neighbour: request.neighbour,
+        };
         let budget = if scenario.streams {
             stream_budget(common.time_ns.unwrap_or(STREAM_NS))
         } else {
             ask_reply_budget(common.time_ns.unwrap_or(ASK_REPLY_NS), common.samples)
         };
         queue(site, scenario, &queues(), &choice, budget)
-    }))
+    }
+}
+
+impl Request {
+    /// Leaves out queues that have no row for `--wait`, each with the reason. An error if none is
+    /// left.
+    fn leave_out(&mut self, scenario: &Scenario) -> Result<Vec<(&'static str, String)>, Failure> {
+        let waits = &self.wait;
+        let lacks = |queue: &&'static KnownQueue| {
+            let mut ways = ways(queue, scenario).peekable();
+            ways.peek().is_some() && !ways.any(|way| wants(waits, queue, way))
+        };
+        let (lacking, left): (Vec<&'static KnownQueue>, Vec<_>) =
+            self.queues.iter().copied().partition(lacks);
+        let asked: Vec<String> = waits.iter().map(|wait| format!("--wait {wait}")).collect();
+        let why = |queue: &'static KnownQueue| {
+            let has: Vec<&str> = ways(queue, scenario).map(|way| way.wait.name()).collect();
+            format!("it waits as {}, not as {} asks", has.join(", "), asked.join(" "))
+        };
+        if let ([first, ..], []) = (lacking.as_slice(), left.as_slice()) {
+            let names: Vec<&str> = lacking.iter().map(|queue| queue.name).collect();
+            return Err(Failure::usage(format!(
+                "none is left of {}: {}",
+                names.join(", "),
+                why(first)
+            ))
+            .hint("leave --wait out, or name another"));
+        }
+        self.queues = left;
+        Ok(lacking.into_iter().map(|queue| (queue.name, why(queue))).collect())
+    }
+
+    /// Refuses options that the scenario or a named queue does not have.
+    fn validate(&self, scenario: &Scenario, common: &MeasureRequest) -> Result<(), Failure> {
+        let name = scenario.name;
+        let most = self.senders.iter().flatten().copied().max().unwrap_or(1);
+        if !scenario.streams && self.batch.is_some_and(|batch| batch > 1) {
+            return Err(Failure::usage(format!(
+                "{name} sends one message at a time and has no --batch"
+            ))
+            .hint("`threadtoll queue stream` sends batches"));
+        }
+        if !scenario.streams && most > 1 {
+            return Err(Failure::usage(format!("{name} has one sender and no --senders"))
+                .hint("`threadtoll queue stream` has several"));
+        }
+        if scenario.streams && common.samples.is_some() {
+            return Err(Failure::usage(
+                "a stream has no single samples, so --samples says nothing",
+            )
+            .hint("--time sets how long each cell is measured"));
+        }
+        if self.capacity.is_some()
+            && !self.queues.is_empty()
+            && self.queues.iter().all(|queue| queue.slots().is_none())
+        {
+            let names: Vec<&str> = self.queues.iter().map(|queue| queue.name).collect();
+            return Err(Failure::usage(format!("--capacity says nothing of {}", names.join(", ")))
+                .hint("name a bounded queue, or leave --capacity out"));
+        }
+        self.queues.iter().try_for_each(|queue| self.validate_queue(queue, scenario, most))
+    }
+
+    fn validate_queue(
+        &self,
+        queue: &'static KnownQueue,
+        scenario: &Scenario,
+        senders: u64,
+    ) -> Result<(), Failure> {
+        let name = queue.name;
+        if ways(queue, scenario).next().is_none() {
+            return Err(Failure::usage(format!("{name} cannot be put through {}", scenario.name))
+                .hint("`threadtoll list queues` says what each is"));
+        }
+        let raw = queue.origin == Origin::Raw;
+        let wanted = || ways(queue, scenario).filter(|way| wants(&self.wait, queue, way));
+        if senders > 1 && !wanted().any(|way| way.many_senders) {
+            return Err(Failure::usage(format!("{name} has one sender, not {senders}"))
+                .hint("leave it or --senders out"));
+        }
+        if raw && self.batch == Some(1) {
+            return Err(Failure::usage(format!("{name} copies whole blocks, not single messages"))
+                .hint("leave it or --batch out"));
+        }
+        if let Some(batch) = self.batch.filter(|batch| *batch > 1)
+            && !raw
+            && !wanted().any(|way| way.batches)
+        {
+            return Err(Failure::usage(format!(
+                "{name} has no calls for many messages at once, so --batch {batch} cannot be had"
+            ))
+            .hint("leave it out, or give --batch 1"));
+        }
+        Ok(())
+    }
+}
+
+/// A queue's rows in a scenario.
+fn ways(queue: &'static KnownQueue, scenario: &Scenario) -> impl Iterator<Item = &'static Way> {
+    queue.ways.iter().filter(|way| scenario.takes(way))
+}
+
+fn scenarios() -> String {
+    SCENARIOS.iter().map(|scenario| scenario.name).collect::<Vec<_>>().join(", ")
+}
+
+fn find_scenario(name: &str) -> Result<&'static Scenario, Failure> {
+    scenario(name).ok_or_else(|| {
+        let otherwise = match queues().find(name) {
+            Some(_) => format!("that is a queue; the scenario stands before it: {}", scenarios()),
+            None => format!("it is one of: {}", scenarios()),
+        };
+        let names = SCENARIOS.iter().map(|scenario| scenario.name);
+        unknown(format!("there is no scenario “{name}”"), name, names, otherwise)
+    })
+}
+
+fn find_queue(name: &str) -> Result<&'static KnownQueue, Failure> {
+    queues().find(name).ok_or_else(|| {
+        unknown(
+            format!("there is no queue “{name}”"),
+            name,
+            queues().all().map(|queue| queue.name),
+            "`threadtoll list queues` and `threadtoll list peers` name them all",
+        )
+    })
+}
+
+fn waits(names: &[String]) -> Result<Vec<Wait>, Failure> {
+    let known = Wait::ALL.map(|wait| (wait.name(), wait));
+    distinct(
+        names.iter().map(String::as_str),
+        |name| choice("--wait", name, &known),
+        |name, _| {
+            Failure::usage(format!("--wait {name} is given twice")).hint("give each way once")
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Queue;
+    use crate::measure::plan_options;
+
+    #[test]
+    fn plans_keep_the_options_that_were_given() {
+        assert_eq!(plan_options::<Queue>("ask-reply"), json!({"scenario": "ask-reply"}));
+        let line = "stream funnel --wait park --wait spin --batch 16 --senders 1,2 \
+                    --neighbour memory";
+        let options = json!({
+            "scenario": "stream", "queues": ["funnel"], "wait": ["park", "spin"], "batch": 16,
+            "senders": [1, 2], "neighbour": "memory",
+        });
+        assert_eq!(plan_options::<Queue>(line), options);
+        let options = json!({"scenario": "stream", "capacity": [64, 1024]});
+        assert_eq!(plan_options::<Queue>("stream --capacity 64,1024"), options);
+    }
 }

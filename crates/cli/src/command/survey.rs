@@ -1,60 +1,92 @@
 //! `threadtoll survey`: the card of this machine.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-use serde_json::json;
-use threadtoll_lab::plan::{Depth, budget, survey};
+use clap::Args;
+use serde::Serialize;
+use threadtoll_lab::plan::{Depth, Planned, Site, budget, survey};
 use threadtoll_record::Machine;
 
-use super::{Command, CommonArgs};
-use crate::arguments::Survey;
+use crate::by_name;
 use crate::failure::Failure;
-use crate::measure::{Asked, Site, run as measure};
-use crate::request::{Common, survey_given};
+use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, Page};
 
-impl Command for Survey {
+/// Measuring time per cell where only the number of samples is given.
+const TIME_NS: u64 = 1_000_000_000;
+
+/// The card of this machine: the whole ladder of hand-offs, in about a minute
+#[derive(Debug, Args)]
+pub(crate) struct Survey {
+    /// Every mechanism, within 15 seconds
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// Every mechanism with all its variants and message sizes; takes minutes, said beforehand
+    #[arg(long)]
+    full: bool,
+    /// Where to write the page [default: beside the file of results]
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    #[command(flatten)]
+    measure: MeasureArgs,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Request {
+    /// `None` only where a run is resumed.
+    #[serde(serialize_with = "by_name::one")]
+    depth: Option<Depth>,
+}
+
+impl MeasureCommand for Survey {
     const NAME: &'static str = "survey";
-    const RESUMABLE: bool = true;
+    /// Split blocks would take longer than a survey promises.
+    const SPLITS_BLOCKS: bool = false;
+    const NEXT: Option<(&'static str, &'static str)> =
+        Some(("threadtoll latency futex --keep-awake", "how much of a wake-up is leaving idle?"));
+    type Request = Request;
 
-    fn common(&self) -> &CommonArgs {
-        &self.measure.common
+    fn measure_args(&self) -> &MeasureArgs {
+        &self.measure
     }
 
-    fn run(&self) -> Result<ExitCode, Failure> {
-        run(self)
+    fn check(&self, _: &MeasureRequest) -> Result<Request, Failure> {
+        let depth = match (self.quick, self.full) {
+            (true, _) => Some(Depth::Quick),
+            (_, true) => Some(Depth::Full),
+            _ => self.measure.resume.is_none().then_some(Depth::Standard),
+        };
+        Ok(Request { depth })
+    }
+
+    fn plan(request: &Request, common: &MeasureRequest, site: &Site<'_>) -> Planned {
+        let budget = (common.time_ns.is_some() || common.samples.is_some())
+            .then(|| budget(common.time_ns.unwrap_or(TIME_NS), common.samples));
+        let depth = request.depth.unwrap_or(Depth::Standard);
+        survey(site, depth, &common.placement, budget)
+    }
+
+    /// A new file, named after when it was made.
+    fn default_out(&self, machine: &Machine) -> Option<PathBuf> {
+        Some(format!("threadtoll-results/survey-{}.jsonl", machine.run).into())
+    }
+
+    fn page(&self) -> Page {
+        self.html.clone().map_or(Page::BesideResults, Page::At)
     }
 }
 
-fn run(arguments: &Survey) -> Result<ExitCode, Failure> {
-    let common = Common::check(&arguments.measure)?;
-    let mut given = common.given();
-    given.extend(survey_given(arguments));
-    let depth = match (arguments.quick, arguments.full) {
-        (true, _) => Depth::Quick,
-        (_, true) => Depth::Full,
-        _ => Depth::Standard,
-    };
-    let mut options = given.clone();
-    options.entry("depth".into()).or_insert(json!("standard"));
-    measure(Asked {
-        name: "survey",
-        measure: &arguments.measure,
-        common: &common,
-        given,
-        options,
-        default_out: Some(&default_out),
-        page: arguments.html.clone(),
-        makes_page: true,
-        plan: &|site: &Site<'_>| {
-            let budget = (common.time_ns.is_some() || common.samples.is_some())
-                .then(|| budget(common.time_ns.unwrap_or(1_000_000_000), common.samples));
-            survey(site, depth, &common.placements, budget)
-        },
-    })
-}
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
 
-/// A new file that says when it was made.
-fn default_out(machine: &Machine) -> PathBuf {
-    PathBuf::from(format!("threadtoll-results/survey-{}.jsonl", machine.run))
+    use super::Survey;
+    use crate::measure::plan_options;
+
+    #[test]
+    fn plans_keep_the_depth() {
+        assert_eq!(plan_options::<Survey>(""), json!({"depth": "standard"}));
+        assert_eq!(plan_options::<Survey>("--quick"), json!({"depth": "quick"}));
+        assert_eq!(plan_options::<Survey>("--full --html page"), json!({"depth": "full"}));
+        assert_eq!(plan_options::<Survey>("--resume file"), json!({}));
+    }
 }

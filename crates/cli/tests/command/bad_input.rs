@@ -245,3 +245,28 @@ fn what_is_resumed_must_not_be_contradicted() {
     held.unchanged();
     threadtoll(words("latency futex --time 5000us --seed 3 --resume", &[&path])).done();
 }
+
+#[test]
+fn a_contradiction_is_named_as_it_is_typed() {
+    let directory = TempDir::new().unwrap();
+    let cases = [
+        ("survey --quick", "survey --full", "--full contradicts", "with quick"),
+        ("survey --quick", "survey --over 5us", "--over 5000ns contradicts", "with 10000ns"),
+        ("matrix futex", "matrix park", "park contradicts", "with futex"),
+        ("matrix futex", "matrix --level smt", "--level smt contradicts", "without it"),
+        ("queue stream pipe", "queue ask-reply", "ask-reply contradicts", "with stream"),
+        ("queue stream pipe", "queue --senders 1,2", "--senders 1,2 contradicts", "without it"),
+        (
+            "contention hold-think mcs",
+            "contention hold-think mcs spin",
+            "mcs,spin contradicts",
+            "with mcs",
+        ),
+        ("contention hold-think mcs", "contention --hold 6us", "--hold 6000ns", "without it"),
+    ];
+    each(&cases, |index, (began, options, error, reason)| {
+        let path = directory.path().join(format!("{index}.jsonl"));
+        threadtoll(words(&format!("{began} --simulated-machine 1 --quiet --out"), &[&path])).done();
+        threadtoll(words(&format!("{options} --resume"), &[&path])).bad().says(error).says(reason);
+    });
+}

@@ -1,0 +1,177 @@
+//! The options that all measuring commands have.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
+use threadtoll_lab::plan::MOST_SAMPLES;
+use threadtoll_record::Placement;
+
+use crate::command::CommonArgs;
+use crate::failure::Failure;
+use crate::parse::{choice, count, distinct, duration_ns, optional};
+
+/// Options of a plan by their names in files.
+pub(crate) type Options = BTreeMap<String, Value>;
+
+#[derive(Debug, Args)]
+pub(crate) struct MeasureArgs {
+    /// Keep every block and record in this new file (JSON Lines)
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: Option<PathBuf>,
+    /// Complete a file that an interrupted run left; plan and options are taken from it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) resume: Option<PathBuf>,
+    /// Print the records as JSON, a line each, and everything for people to standard error
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Measuring time per cell (250ns, 2.5us, 5ms, 2s)
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    time: Option<String>,
+    /// Stamped round trips per cell, at least
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    samples: Option<String>,
+    /// The CPUs to use: pinned takes the first two, same-cpu the first, free roams among them
+    #[arg(long, value_name = "A,B,...", allow_hyphen_values = true)]
+    cpus: Option<String>,
+    /// Where the ends run: pinned, same-cpu or free [repeatable; default: all; of queues: pinned]
+    #[arg(long, value_name = "PLACEMENT")]
+    placement: Vec<String>,
+    /// Limit for the reported share [default: 10us]
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    over: Option<String>,
+    /// Seed of the order of blocks and of resampling [default: 1]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    seed: Option<String>,
+    /// Print the plan and how long it takes, and measure nothing
+    #[arg(long)]
+    pub(super) plan: bool,
+    /// No progress and no notes, only results
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    /// Measure on a simulated machine, for tests of everything but measuring
+    #[arg(long, value_name = "SEED", hide = true, allow_hyphen_values = true)]
+    simulated_machine: Option<String>,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+/// The options of [`MeasureArgs`] that shape a plan, checked. `None` and empty are not given.
+#[derive(Debug, Serialize)]
+pub(crate) struct MeasureRequest {
+    pub(crate) time_ns: Option<u64>,
+    pub(crate) samples: Option<u64>,
+    pub(crate) cpus: Option<Vec<u32>>,
+    pub(crate) placement: Vec<Placement>,
+    over_ns: Option<u64>,
+    seed: Option<u64>,
+    pub(super) simulated_machine: Option<u64>,
+}
+
+impl MeasureRequest {
+    pub(super) fn check(args: &MeasureArgs) -> Result<Self, Failure> {
+        if args.resume.is_some() && args.out.is_some() {
+            return Err(Failure::usage(
+                "--resume continues its own file and cannot be used with --out",
+            )
+            .hint("give one of them"));
+        }
+        let number = |option: &str, text: &str| count(option, text, 0, u64::MAX);
+        Ok(MeasureRequest {
+            time_ns: optional(&args.time, |text| duration_ns("--time", text))?,
+            samples: optional(&args.samples, |text| count("--samples", text, 1, MOST_SAMPLES))?,
+            cpus: optional(&args.cpus, cpus)?,
+            placement: placements(&args.placement)?,
+            over_ns: optional(&args.over, |text| duration_ns("--over", text))?,
+            seed: optional(&args.seed, |text| number("--seed", text))?,
+            simulated_machine: optional(&args.simulated_machine, |text| {
+                number("--simulated-machine", text)
+            })?,
+        })
+    }
+
+    /// The limit of the reported share.
+    pub(super) fn over_ns(&self) -> u64 {
+        self.over_ns.unwrap_or(10_000)
+    }
+
+    pub(super) fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
+    }
+
+    /// The placements asked for, or these.
+    pub(crate) fn placements_or(&self, default: &[Placement]) -> Vec<Placement> {
+        if self.placement.is_empty() { default.to_vec() } else { self.placement.clone() }
+    }
+}
+
+/// Checked options as a plan keeps them: those that are null, false or empty were not given.
+pub(super) fn given(request: &impl Serialize) -> Result<Options, Failure> {
+    let is_given = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Array(values) => !values.is_empty(),
+        _ => true,
+    };
+    let options: Options = serde_json::to_value(request)
+        .and_then(serde_json::from_value)
+        .map_err(|error| Failure::run(format!("cannot note the options: {error}")))?;
+    Ok(options.into_iter().filter(|(_, value)| is_given(value)).collect())
+}
+
+fn cpus(text: &str) -> Result<Vec<u32>, Failure> {
+    distinct(
+        text.split(','),
+        |part| {
+            part.trim().parse().map_err(|_| {
+                Failure::usage(format!("--cpus {text}: “{part}” is no number of a CPU"))
+                    .hint("CPUs are written 0,1,2")
+            })
+        },
+        |_, cpu| {
+            Failure::usage(format!("--cpus {text}: CPU {cpu} is named twice"))
+                .hint("name each CPU once")
+        },
+    )
+}
+
+fn placements(names: &[String]) -> Result<Vec<Placement>, Failure> {
+    let known = Placement::ALL.map(|placement| (placement.name(), placement));
+    let mut placements = distinct(
+        names.iter().map(String::as_str),
+        |name| choice("--placement", name, &known),
+        |name, _| {
+            Failure::usage(format!("--placement {name} is given twice"))
+                .hint("give each placement once")
+        },
+    )?;
+    placements.sort();
+    Ok(placements)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_are_distinct_numbers() {
+        assert_eq!(cpus("0,3,1").unwrap(), [0, 3, 1]);
+        for text in ["", "0,0", "a", "0,,1", "-1", "0,4294967296", "0;1"] {
+            assert!(cpus(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn options_that_were_not_given_are_left_out() {
+        #[derive(Serialize)]
+        struct Request {
+            batch: Option<u64>,
+            keep_awake: bool,
+            queues: Vec<&'static str>,
+            seed: Option<u64>,
+        }
+        let request = Request { batch: None, keep_awake: false, queues: vec![], seed: Some(0) };
+        assert_eq!(given(&request).unwrap(), Options::from([("seed".into(), 0.into())]));
+    }
+}

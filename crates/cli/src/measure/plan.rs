@@ -1,0 +1,52 @@
+//! The plan of a new run.
+
+use threadtoll_lab::plan::{Site, fit};
+use threadtoll_lab::real::lacking;
+use threadtoll_record::Plan;
+
+use super::testbed::Testbed;
+use super::{Checked, MeasureCommand};
+use crate::console;
+use crate::failure::Failure;
+
+/// Makes the plan, and prints what is left out of it.
+pub(super) fn make<C: MeasureCommand>(
+    checked: &Checked<'_, C>,
+    testbed: &Testbed,
+) -> Result<Plan, Failure> {
+    let (common, machine) = (&checked.common, &testbed.machine);
+    let site = match &common.cpus {
+        Some(cpus) => Site::named(&testbed.topology, cpus),
+        None => Site::whole(&testbed.topology, &machine.allowed),
+    };
+    let measurable = !machine.simulated && !machine.synthetic;
+    let site = if measurable { site.without(lacking()) } else { site };
+    let (mut groups, refused) = C::plan(&checked.request, common, &site);
+    if C::SPLITS_BLOCKS {
+        fit(&mut groups, &machine.noise);
+    }
+    if !checked.args.quiet {
+        for left_out in &refused {
+            console::err(&format!("note: {} is left out: {}.", left_out.what, left_out.why));
+        }
+    }
+    if groups.is_empty() {
+        let why = refused.first().map_or("nothing can be measured", |refused| refused.why.as_str());
+        return Err(
+            Failure::refused(format!("nothing is left to measure: {why}")).hint(C::NOTHING_LEFT)
+        );
+    }
+    let command = std::env::args_os()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    Ok(Plan {
+        run: machine.run.clone(),
+        command,
+        seed: common.seed(),
+        over_ns: common.over_ns(),
+        options: checked.options.clone(),
+        refused,
+        groups,
+    })
+}

@@ -1,0 +1,115 @@
+//! Completing a file that an interrupted run left.
+
+use std::path::Path;
+
+use serde_json::Value;
+use threadtoll_lab::plan::unsound;
+use threadtoll_record::file::{self, Results};
+use threadtoll_record::{Machine, Plan};
+use threadtoll_report::cpus;
+
+use super::testbed::Testbed;
+use super::{Checked, MeasureCommand};
+use crate::failure::Failure;
+use crate::queues::queues;
+
+/// Reads the file and refuses options that contradict it.
+pub(super) fn read<C: MeasureCommand>(
+    path: &Path,
+    checked: &Checked<'_, C>,
+) -> Result<Results, Failure> {
+    let results = file::read(path)?;
+    let made_by = results.plan.command.first().map_or("", String::as_str);
+    if made_by != C::NAME {
+        return Err(Failure::usage(format!(
+            "{} was begun by `threadtoll {made_by}`, not by `{}`",
+            path.display(),
+            C::NAME
+        ))
+        .hint("resume it with the command that began it"));
+    }
+    for (name, value) in &checked.options {
+        // A default of the plan is no contradiction.
+        let default = match name.as_str() {
+            "seed" => Some(results.plan.seed.into()),
+            "over_ns" => Some(results.plan.over_ns.into()),
+            _ => None,
+        };
+        let theirs = results.plan.options.get(name).or(default.as_ref());
+        if theirs != Some(value) {
+            let theirs = theirs.map_or_else(
+                || "without it".to_string(),
+                |value| format!("with {}", format_value(name, value)),
+            );
+            return Err(Failure::usage(format!(
+                "{} contradicts {}, which was begun {theirs}",
+                format_option::<C>(name, value),
+                path.display()
+            ))
+            .hint("leave the option out: a resumed run takes all options from its file"));
+        }
+    }
+    Ok(results)
+}
+
+/// The seed of the simulated machine that a file was begun on, if it was one.
+pub(super) fn simulated_machine(results: &Results) -> Option<u64> {
+    results.plan.options.get("simulated_machine").and_then(Value::as_u64)
+}
+
+/// Refuses a file that cannot be completed on this machine.
+pub(super) fn validate(path: &Path, results: &Results, testbed: &Testbed) -> Result<(), Failure> {
+    if let Some(why) = testbed.machine.differs_from(&results.machine) {
+        return Err(Failure::usage(format!("{} cannot be resumed here: {why}", path.display()))
+            .hint("resume it on the machine that began it"));
+    }
+    validate_cpus(&results.plan, &testbed.machine)?;
+    if let Some(why) = unsound(&results.plan, &testbed.topology, &queues()) {
+        return Err(Failure::usage(format!("{} cannot be resumed: {why}", path.display()))
+            .hint("only files that threadtoll has written, unchanged, can be completed"));
+    }
+    Ok(())
+}
+
+fn validate_cpus(plan: &Plan, machine: &Machine) -> Result<(), Failure> {
+    let missing = plan
+        .groups
+        .iter()
+        .flatten()
+        .flat_map(|planned| &planned.cell.cpus)
+        .find(|cpu| !machine.allowed.contains(cpu));
+    match missing {
+        Some(cpu) => Err(Failure::refused(format!(
+            "the run used CPU {cpu}, which this process may not use now"
+        ))
+        .hint(format!("can be used: {}", cpus(&machine.allowed)))),
+        None => Ok(()),
+    }
+}
+
+/// An option as it is typed, from its name and value in a plan.
+fn format_option<C: MeasureCommand>(name: &str, value: &Value) -> String {
+    let value = format_value(name, value);
+    let id = name.trim_end_matches("_ns").trim_end_matches("_bytes");
+    let declaration = C::augment_args(clap::Command::new(C::NAME));
+    let declared = declaration.get_arguments().find(|arg| arg.get_id() == id);
+    match declared.map(|arg| (arg, arg.get_long())) {
+        // A positional argument.
+        Some((_, None)) => value,
+        Some((arg, Some(long))) if !arg.get_action().takes_values() => format!("--{long}"),
+        Some((_, Some(long))) => format!("--{long} {value}"),
+        // Several flags set it, each named after its value.
+        None => format!("--{value}"),
+    }
+}
+
+fn format_value(name: &str, value: &Value) -> String {
+    let unit = if name.ends_with("_ns") { "ns" } else { "" };
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => {
+            values.iter().map(|value| format_value(name, value)).collect::<Vec<_>>().join(",")
+        }
+        other => format!("{other}{unit}"),
+    }
+}

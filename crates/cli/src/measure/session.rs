@@ -1,0 +1,77 @@
+//! The run itself: progress, signals, and the tables at its end.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use threadtoll_lab::{Outcome, run as run_plan};
+use threadtoll_record::file::{Appender, Results};
+use threadtoll_record::{Line, Record};
+
+use super::testbed::Testbed;
+use super::{MeasureArgs, preview};
+use crate::console::{self, Stream};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::tables::{print_tables, print_verdict};
+
+/// Measures what is not complete, then prints everything.
+pub(super) fn measure(
+    testbed: &mut Testbed,
+    results: &mut Results,
+    appender: &mut Option<Appender>,
+    args: &MeasureArgs,
+) -> Result<Outcome, Failure> {
+    if !args.quiet {
+        preview::announce(&testbed.machine, results);
+    }
+    let stop = stop_on_signals()?;
+    let json = args.json;
+    let mut progress = Progress::new(
+        args.quiet,
+        Box::new(move |record| {
+            if json {
+                print_record(record);
+            }
+        }),
+    );
+    let outcome = run_plan(&mut *testbed.rig, results, appender, &mut progress, &stop);
+    progress.finish();
+    let outcome = outcome.map_err(|error| match appender {
+        Some(appender) => Failure::from(error).or_hint(|| {
+            format!(
+                "what was measured until then is kept in {}, which --resume completes",
+                appender.path().display()
+            )
+        }),
+        None => error.into(),
+    })?;
+    let records = results.records();
+    if !records.is_empty() {
+        let to = if json { Stream::Err } else { Stream::Out };
+        print_tables(results, &records, to);
+        if !args.quiet {
+            print_verdict(results, &records, to);
+        }
+    }
+    Ok(outcome)
+}
+
+/// Becomes true at the first signal. The second ends the program at once, should a block hang.
+fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
+            .and_then(|_| flag::register(signal, Arc::clone(&stop)))
+            .map_err(|error| Failure::run(format!("cannot listen for signals: {error}")))?;
+    }
+    Ok(stop)
+}
+
+fn print_record(record: &Record) {
+    match serde_json::to_string(&Line::Record(Box::new(record.clone()))) {
+        Ok(text) => console::out(&text),
+        Err(error) => unreachable!("a record is made of maps with text keys: {error}"),
+    }
+}

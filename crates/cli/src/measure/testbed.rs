@@ -1,0 +1,80 @@
+//! The machine to measure on, real or simulated.
+
+use std::time::Duration;
+
+use threadtoll_lab::real::RealRig;
+use threadtoll_lab::rig::Rig;
+use threadtoll_lab::simulated::SimulatedRig;
+use threadtoll_machine::lock::{MachineLock, try_machine_lock};
+use threadtoll_machine::place::allowed_cpus;
+use threadtoll_machine::topology::Topology;
+use threadtoll_record::{Machine, Warning};
+use threadtoll_report::cpus;
+
+use super::{MeasureArgs, MeasureRequest};
+use crate::failure::Failure;
+use crate::inspect::inspect;
+use crate::queues::queues;
+
+/// Time for which the machine is watched before it is measured.
+const NOISE: Duration = Duration::from_millis(300);
+
+pub(super) struct Testbed {
+    pub(super) machine: Machine,
+    pub(super) topology: Topology,
+    pub(super) rig: Box<dyn Rig>,
+    /// Held so that a second threadtoll can warn.
+    _lock: Option<MachineLock>,
+}
+
+impl Testbed {
+    pub(super) fn prepare(
+        args: &MeasureArgs,
+        common: &MeasureRequest,
+        simulated: Option<u64>,
+    ) -> Result<Self, Failure> {
+        if let Some(seed) = simulated {
+            let topology = SimulatedRig::topology();
+            check_cpus(common, &topology, &all(&topology))?;
+            let rig = SimulatedRig::new(seed).with_queues(queues());
+            let machine = rig.machine();
+            return Ok(Testbed { machine, topology, rig: Box::new(rig), _lock: None });
+        }
+        let topology = Topology::read(&args.common.sysfs());
+        let allowed = if topology.synthetic { all(&topology) } else { allowed_cpus() };
+        check_cpus(common, &topology, &allowed)?;
+        let lock = try_machine_lock();
+        let noise = if args.plan { Duration::ZERO } else { NOISE };
+        let (mut machine, clock) = inspect(&args.common, noise)?;
+        if let Ok(None) = lock {
+            machine.warnings.push(Warning::new(
+                "another-measurement",
+                "Another threadtoll is measuring on this machine: both disturb each other. \
+                 Run one at a time.",
+            ));
+        }
+        let rig = Box::new(RealRig::new(clock, machine.clock.clone()).with_queues(queues()));
+        Ok(Testbed { machine, topology, rig, _lock: lock.ok().flatten() })
+    }
+}
+
+fn all(topology: &Topology) -> Vec<u32> {
+    topology.places.iter().map(|place| place.cpu).collect()
+}
+
+/// Refuses `--cpus` that cannot be used, before the machine is watched, which takes a while.
+fn check_cpus(
+    common: &MeasureRequest,
+    topology: &Topology,
+    allowed: &[u32],
+) -> Result<(), Failure> {
+    let Some(cpu) = common.cpus.iter().flatten().find(|cpu| !allowed.contains(cpu)) else {
+        return Ok(());
+    };
+    let why = match topology.place(*cpu) {
+        Some(_) => "this process may not use it",
+        None => "this machine has no such CPU online",
+    };
+    Err(Failure::usage(format!("--cpus: CPU {cpu}: {why}"))
+        .hint(format!("can be used: {}", cpus(allowed))))
+}
