@@ -20,7 +20,9 @@ use threadtoll_machine::lock::try_machine_lock;
 use threadtoll_machine::place::allowed_cpus;
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::file::{self, Appender, Results};
-use threadtoll_record::{Line, Machine, Plan, PlannedCell, Record, Warning, run_id, timestamp};
+use threadtoll_record::{
+    Experiment, Line, Machine, Plan, PlannedCell, Record, Warning, run_id, timestamp,
+};
 use threadtoll_report::text::{self, Style};
 use threadtoll_report::{clean, cpus};
 
@@ -498,7 +500,7 @@ fn print_plan(results: &Results) {
             let cell = &planned.cell;
             text.push_str(&format!(
                 "  {:10} {:40} {:9} {:12} {}\n",
-                clean(&planned.experiment),
+                planned.experiment,
                 cell.label(),
                 cell.placement,
                 cell.relation,
@@ -526,17 +528,17 @@ fn print(text: &str, to_stderr: bool) {
 /// Prints the ladder, the matrix and the queues, as far as there are records for them.
 pub(crate) fn print_tables(results: &Results, records: &[Record], to_stderr: bool) {
     let style = Style { color: true, width: console::width(to_stderr) };
-    if records.iter().any(|record| record.experiment == "latency") {
+    if records.iter().any(|record| record.experiment == Experiment::Latency) {
         print(&text::ladder(results, records, &style), to_stderr);
     }
-    if records.iter().any(|record| record.experiment == "matrix") {
+    if records.iter().any(|record| record.experiment == Experiment::Matrix) {
         print("", to_stderr);
         print(&text::matrix(results, records, &style), to_stderr);
     }
-    if records.iter().any(|record| record.experiment.starts_with("queue/")) {
+    if records.iter().any(|record| matches!(record.experiment, Experiment::Queue(_))) {
         print(&text::queues(results, records, &style), to_stderr);
     }
-    if records.iter().any(|record| record.experiment.starts_with("contention/")) {
+    if records.iter().any(|record| matches!(record.experiment, Experiment::Contention(_))) {
         print(&text::contention(results, records, &style), to_stderr);
     }
 }

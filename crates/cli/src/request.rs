@@ -9,7 +9,7 @@ use threadtoll_lab::queue::{
     MOST_CAPACITY, MOST_SENDERS, Queue as KnownQueue, SCENARIOS, Scenario, scenario,
 };
 use threadtoll_machine::topology::Level;
-use threadtoll_record::{Layout, Neighbour, Origin, Pause, Placement, Wait};
+use threadtoll_record::{Kind, Layout, Neighbour, Origin, Pause, Placement, Wait};
 
 use crate::arguments::{Latency, Matrix, Measure, Queue, Survey};
 use crate::console;
@@ -321,17 +321,17 @@ impl QueueRequest {
     fn suits(&self, scenario: &Scenario, common: &Common) -> Result<(), Failure> {
         let name = scenario.name;
         let most = self.senders.iter().flatten().copied().max().unwrap_or(1);
-        if !scenario.streams && self.batch.is_some_and(|batch| batch > 1) {
+        if scenario.kind == Kind::Exchange && self.batch.is_some_and(|batch| batch > 1) {
             return Err(Failure::usage(format!(
                 "{name} sends one message at a time and has no --batch"
             ))
             .hint("`threadtoll queue stream` sends batches"));
         }
-        if !scenario.streams && most > 1 {
+        if scenario.kind == Kind::Exchange && most > 1 {
             return Err(Failure::usage(format!("{name} has one sender and no --senders"))
                 .hint("`threadtoll queue stream` has several"));
         }
-        if scenario.streams && common.samples.is_some() {
+        if scenario.kind == Kind::Stream && common.samples.is_some() {
             return Err(Failure::usage(
                 "a stream has no single samples, so --samples says nothing",
             )

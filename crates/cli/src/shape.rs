@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use threadtoll_model::{ModelError, Shape};
-use threadtoll_record::{Cell, Histogram, RecordKind, file};
+use threadtoll_record::{Cell, Experiment, Histogram, RecordKind, file};
 
 use crate::console;
 use crate::failure::Failure;
@@ -178,7 +178,7 @@ pub(crate) fn time(option: &str, text: &str) -> Result<f64, Failure> {
 
 /// What was measured of a cell, all groups together.
 struct Measured {
-    experiment: String,
+    experiment: Experiment,
     cell: Cell,
     kind: RecordKind,
     histogram: Histogram,

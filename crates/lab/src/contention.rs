@@ -16,7 +16,7 @@ pub(crate) mod lengths;
 mod pool;
 pub(crate) mod units;
 
-use threadtoll_record::{Budget, MAX_ROUNDS, Share, Spread, Work};
+use threadtoll_record::{Budget, Experiment, MAX_ROUNDS, Share, Spread, Work};
 
 use crate::plan::ROUNDS;
 
@@ -82,8 +82,6 @@ impl Load {
 pub struct Scenario {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Its name in files.
-    pub experiment: &'static str,
     /// What it does, in a sentence.
     pub sentence: &'static str,
     /// The locks that are taken where none is named.
@@ -115,8 +113,16 @@ pub fn scenario(name: &str) -> Option<&'static Scenario> {
 
 impl Scenario {
     /// The scenario to which the cells of an experiment belong.
-    pub(crate) fn of(experiment: &str) -> Option<&'static Scenario> {
-        SCENARIOS.iter().find(|scenario| scenario.experiment == experiment)
+    pub(crate) fn of(experiment: &Experiment) -> Option<&'static Scenario> {
+        match experiment {
+            Experiment::Contention(name) => scenario(name),
+            Experiment::Latency | Experiment::Matrix | Experiment::Queue(_) => None,
+        }
+    }
+
+    /// The experiment that its cells belong to.
+    pub(crate) fn experiment(&self) -> Experiment {
+        Experiment::contention(self.name)
     }
 }
 

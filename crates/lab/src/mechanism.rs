@@ -31,22 +31,10 @@ mod tcp_loopback;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use threadtoll_record::{Layout, Pause};
+pub use threadtoll_record::Class;
+use threadtoll_record::{Layout, Pause, Subject};
 
 use crate::exchange::{Ends, Exchange};
-
-/// How an end waits, which decides where a mechanism can be measured and what its figures mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    /// Both ends are one thread.
-    OneThread,
-    /// A waiting end burns its CPU and never lets go of it.
-    Spin,
-    /// A waiting end looks again and again, and lets go of its CPU in between.
-    Poll,
-    /// A waiting end sleeps in the kernel until it is woken.
-    Sleep,
-}
 
 /// What a mechanism is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +93,11 @@ impl PartialEq for Mechanism {
 }
 
 impl Mechanism {
+    /// What its cells measure.
+    pub fn subject(&self) -> Subject {
+        Subject::mechanism(self.name, self.class)
+    }
+
     /// Makes the two ends, with every byte that they share allocated and touched by the calling
     /// thread.
     ///

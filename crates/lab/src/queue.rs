@@ -18,7 +18,7 @@ mod raw_copy;
 mod stream;
 mod words;
 
-use threadtoll_record::{Origin, QueueSubject, Wait};
+use threadtoll_record::{Budget, Cell, Experiment, Kind, Origin, PlannedCell, QueueSubject, Wait};
 
 use crate::exchange::Ends;
 use crate::mechanism::{Class, Unavailable};
@@ -327,12 +327,10 @@ impl Queues {
 pub struct Scenario {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Its name in files.
-    pub experiment: &'static str,
     /// What it does, in a sentence.
     pub sentence: &'static str,
-    /// True if messages flow in one direction, from several senders and in batches if asked for.
-    pub streams: bool,
+    /// What its threads do.
+    pub kind: Kind,
 }
 
 /// Every scenario.
@@ -345,13 +343,26 @@ pub fn scenario(name: &str) -> Option<&'static Scenario> {
 
 impl Scenario {
     /// The scenario to which the cells of an experiment belong.
-    pub(crate) fn of(experiment: &str) -> Option<&'static Scenario> {
-        SCENARIOS.iter().find(|scenario| scenario.experiment == experiment)
+    pub(crate) fn of(experiment: &Experiment) -> Option<&'static Scenario> {
+        match experiment {
+            Experiment::Queue(name) => scenario(name),
+            Experiment::Latency | Experiment::Matrix | Experiment::Contention(_) => None,
+        }
+    }
+
+    /// The experiment that its cells belong to.
+    pub fn experiment(&self) -> Experiment {
+        Experiment::queue(self.name)
+    }
+
+    /// A cell of it.
+    pub(crate) fn planned(&self, cell: Cell, budget: Budget) -> PlannedCell {
+        PlannedCell::of_kind(self.kind, self.experiment(), cell, budget)
     }
 
     /// Whether a queue's row can be put through it.
     pub fn takes(&self, way: &Way) -> bool {
-        if self.streams { way.stream.is_some() } else { way.ask_reply.is_some() }
+        if self.kind == Kind::Stream { way.stream.is_some() } else { way.ask_reply.is_some() }
     }
 }
 
@@ -381,9 +392,10 @@ mod tests {
             }
         }
         assert_eq!(queues.find("tube"), None);
-        assert!(SCENARIOS.iter().all(
-            |one| scenario(one.name) == Some(one) && Scenario::of(one.experiment) == Some(one)
-        ));
+        assert!(
+            SCENARIOS.iter().all(|one| scenario(one.name) == Some(one)
+                && Scenario::of(&one.experiment()) == Some(one))
+        );
     }
 
     #[test]

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use threadtoll_machine::clock::{self, Clock};
 use threadtoll_machine::disturbance::{SystemCounters, SystemProbe, account};
 use threadtoll_record::{
-    BlockKind, ClockFacts, Layout, Machine, Pause, Placement, PlannedCell, fold,
+    BlockKind, ClockFacts, Kind, Layout, Machine, Pause, Placement, PlannedCell, fold,
 };
 
 use crate::contention::foretell::Calibration;
@@ -183,7 +183,7 @@ impl Opening<'_> {
         let unknown = || LabError::UnknownQueue(cell.label());
         let found = queues.of(queue).ok_or_else(unknown)?;
         let way = found.way(queue.wait).ok_or_else(unknown)?;
-        if fold::is_stream(self.planned) {
+        if self.planned.kind() == Kind::Stream {
             let make = way.stream.ok_or_else(unknown)?;
             let flow = queue::Flow::of(queue);
             let make = Box::new(move || make(flow));

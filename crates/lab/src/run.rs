@@ -123,7 +123,7 @@ fn measure_group(
                         to_block(results, &cells[cell], place, measured, now, &mut so_far[cell]);
                     if let Some(file) = file {
                         let mut kept = block.clone();
-                        if !fold::keeps_histograms(&results.machine, &cells[cell].experiment) {
+                        if !cells[cell].experiment.keeps_histograms(&results.machine) {
                             kept.histogram = None;
                             kept.one_way = None;
                         }

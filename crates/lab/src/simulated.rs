@@ -11,8 +11,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
     BlockCost, BlockKind, Cell, ClockFacts, ClockSource, CpuNoise, CpuPlace, Disturbance, Grade,
-    Machine, Origin, Placement, PlannedCell, QueueSubject, Relation, Wait, WaitFamily, Warning,
-    fold, run_id, timestamp,
+    Kind, Machine, Origin, Placement, PlannedCell, QueueSubject, Relation, Wait, WaitFamily,
+    Warning, run_id, timestamp,
 };
 
 use crate::contention::foretell::Calibration;
@@ -141,7 +141,7 @@ impl Rig for SimulatedRig {
                     known.ok_or_else(|| LabError::Unknown(cell.name().to_string()))?.class
                 }
             };
-            let streams = fold::is_stream(planned);
+            let streams = planned.kind() == Kind::Stream;
             // Drawn from the cell, the loop and the seed alone: a resumed run, whose blocks come in
             // another order, finds the same figures again.
             let seed = fingerprint(&planned.cell) ^ self.seed;

@@ -10,7 +10,10 @@
 
 mod block;
 mod cell;
+mod class;
+pub mod compare;
 mod contention;
+mod experiment;
 pub mod file;
 pub mod fold;
 mod histogram;
@@ -28,10 +31,12 @@ pub use cell::{
     Cell, Layout, Neighbour, Origin, Pause, Placement, QueueSubject, Relation, Subject, Wait,
     WaitFamily,
 };
+pub use class::Class;
 pub use contention::{
     Calibrated, Contention, ContentionBlock, ContentionSeen, Foretold, LockSubject, NO_LOCK, Share,
     Spread, Work,
 };
+pub use experiment::{Experiment, Kind};
 pub use fold::fold;
 pub use histogram::{Histogram, HistogramError};
 pub use line::Line;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockKind, Cell};
+use crate::{BlockKind, Cell, Experiment, Kind, Subject};
 
 /// What is to be measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,11 +42,36 @@ pub struct Refused {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedCell {
     /// The experiment that it belongs to (`latency`, `matrix`, …).
-    pub experiment: String,
+    pub experiment: Experiment,
     /// Its parameters.
     pub cell: Cell,
     /// How much is measured of it.
     pub budget: Budget,
+    /// Kind of loop, of a queue in a scenario whose name does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kind: Option<Kind>,
+}
+
+impl PlannedCell {
+    /// A cell whose kind of loop is the usual one for its experiment.
+    pub fn new(experiment: Experiment, cell: Cell, budget: Budget) -> Self {
+        PlannedCell { experiment, cell, budget, kind: None }
+    }
+
+    /// A cell of an experiment in which queues are put through this kind of loop.
+    pub fn of_kind(kind: Kind, experiment: Experiment, cell: Cell, budget: Budget) -> Self {
+        let told = cell.queue().is_none() || kind == experiment.usual_kind(&cell.subject);
+        let kind = (!told).then_some(kind);
+        PlannedCell { experiment, cell, budget, kind }
+    }
+
+    /// What its threads do.
+    pub fn kind(&self) -> Kind {
+        match (&self.cell.subject, self.kind) {
+            (Subject::Queue(_), Some(kind @ (Kind::Exchange | Kind::Stream))) => kind,
+            (subject, _) => self.experiment.usual_kind(subject),
+        }
+    }
 }
 
 /// How much is measured of one cell.

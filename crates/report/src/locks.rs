@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::{
-    Contention, Foretold, LockSubject, Placement, Record, Share, Spread, Work, fold,
+    Contention, Experiment, Foretold, LockSubject, Placement, Record, Share, Spread, Work, fold,
 };
 
 use crate::claims::claims;
@@ -14,7 +14,6 @@ use crate::clean::clean;
 use crate::text::ladder::{cpu, switches};
 use crate::units::{UNKNOWN, digits, maybe_time, per_op, plus_minus, ratio, share, time};
 
-const SCENARIOS: &str = "contention/";
 /// A run of tasks that takes no longer than this, against the shortest, is as good.
 const ENOUGH: f64 = 1.05;
 
@@ -83,7 +82,7 @@ fn disturbed(record: &Record) -> bool {
 /// Everything by which sections differ, in the order in which they are shown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
-    experiment: String,
+    scenario: String,
     placement: Placement,
     work: Work,
     lock: String,
@@ -125,8 +124,8 @@ impl<'a> Section<'a> {
         clean(&self.kind.lock)
     }
 
-    pub(crate) fn experiment(&self) -> &str {
-        &self.kind.experiment
+    pub(crate) fn scenario(&self) -> &str {
+        &self.kind.scenario
     }
 
     /// Whether it is one lock that lets one thread in at a time: no counter, no stripes, no
@@ -140,8 +139,7 @@ impl<'a> Section<'a> {
 
     /// What its rows have in common.
     pub(crate) fn heading(&self) -> String {
-        let scenario =
-            clean(self.kind.experiment.strip_prefix(SCENARIOS).unwrap_or(&self.kind.experiment));
+        let scenario = clean(&self.kind.scenario);
         let mut parts = vec![format!("{scenario}: {}", self.name())];
         let first = self.rows.first().map(|row| row.subject);
         if let Some(share) = self.kind.read_share {
@@ -250,16 +248,17 @@ pub(crate) struct Map {
 /// because all are against it.
 pub(crate) fn sections(records: &[Record]) -> Vec<Section<'_>> {
     let mut sections: BTreeMap<Kind, Vec<Row<'_>>> = BTreeMap::new();
-    for record in records.iter().filter(|record| record.experiment.starts_with(SCENARIOS)) {
+    for record in records {
+        let Experiment::Contention(scenario) = &record.experiment else { continue };
         let (Some(subject), Some(contention)) = (record.cell.lock(), &record.contention) else {
             continue;
         };
         if subject.is_alone() {
             continue;
         }
-        let by_interval = record.experiment == "contention/frequency-sweep";
+        let by_interval = scenario == "frequency-sweep";
         let kind = Kind {
-            experiment: record.experiment.clone(),
+            scenario: scenario.clone(),
             placement: record.cell.placement,
             work: subject.work,
             lock: subject.lock.clone(),
@@ -570,8 +569,7 @@ fn enough(section: &Section<'_>, name: &str) -> Option<String> {
 
 /// What a lock costs that nobody else wants, as it was calibrated.
 fn pairs(sections: &[Section<'_>]) -> Option<String> {
-    let sweeps =
-        sections.iter().filter(|section| section.kind.experiment == "contention/frequency-sweep");
+    let sweeps = sections.iter().filter(|section| section.scenario() == "frequency-sweep");
     let mut costs: BTreeMap<String, f64> = BTreeMap::new();
     for section in sweeps {
         let found = section.rows.iter().filter_map(Row::predicted).map(|told| told.from.pair_ns);

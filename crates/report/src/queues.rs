@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::{
-    Against, Cell, Origin, Placement, QueueSubject, Record, Subject, Verdict, Wait, WaitFamily,
-    file::Results, fold,
+    Against, Cell, Experiment, Origin, Placement, QueueSubject, Record, RecordKind, Subject,
+    Verdict, Wait, WaitFamily, compare, file::Results, fold,
 };
 
 use crate::clean::clean;
@@ -17,9 +17,6 @@ use crate::text::ladder::{cpu, switches};
 use crate::units::{
     UNKNOWN, digits, maybe_time, per_op, plus_minus, ratio, round_time, share, time,
 };
-
-const ASK_REPLY: &str = "queue/ask-reply";
-const STREAM: &str = "queue/stream";
 
 /// A row: one cell, over all groups in which it was measured.
 #[derive(Debug)]
@@ -270,9 +267,9 @@ fn original(cell: &Cell) -> Cell {
 pub(crate) fn sections(records: &[Record]) -> Vec<Section<'_>> {
     let mut cells: BTreeMap<(bool, &Cell), Vec<&Record>> = BTreeMap::new();
     for record in records {
-        let streams = match record.experiment.as_str() {
-            ASK_REPLY => false,
-            STREAM => true,
+        let streams = match (&record.experiment, record.kind) {
+            (Experiment::Queue(_), RecordKind::RoundTrip) => false,
+            (Experiment::Queue(_), RecordKind::Stream) => true,
             _ => continue,
         };
         cells.entry((streams, &record.cell)).or_default().push(record);
@@ -716,15 +713,15 @@ fn times_of(against: &Against) -> String {
 /// A sentence with what the pairs say of it.
 fn judged(what: String, against: &Against) -> String {
     match against.verdict {
-        Verdict::Open if (against.blocks as usize) < fold::PAIRS => format!(
+        Verdict::Open if (against.blocks as usize) < compare::PAIRS => format!(
             "{what}; with {} pairs of blocks that decides nothing, {} are needed.",
             against.blocks,
-            fold::PAIRS
+            compare::PAIRS
         ),
         Verdict::Open if against.interval95[0] > 1.0 || against.interval95[1] < 1.0 => {
             let alone = match against.of.as_str() {
-                "rate_per_s" => fold::verdict_of_rates(against.interval95, fold::PAIRS),
-                _ => fold::verdict(against.interval95, fold::PAIRS),
+                "rate_per_s" => compare::verdict_of_rates(against.interval95, compare::PAIRS),
+                _ => compare::verdict(against.interval95, compare::PAIRS),
             };
             match alone {
                 Verdict::Open => format!("{what}: worse, but perhaps by less than 5%."),

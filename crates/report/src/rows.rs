@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use threadtoll_record::{
-    Against, Cell, Cost, DisturbanceSummary, Histogram, Layout, Neighbour, OneWay, Over, Pause,
-    Placement, Quantiles, Record, Relation, Verdict, Worst, fold, resample,
+    Against, Cell, Cost, DisturbanceSummary, Experiment, Histogram, Layout, Neighbour, OneWay,
+    Over, Pause, Placement, Quantiles, Record, Relation, Verdict, Worst, fold, resample,
 };
 
 use crate::clean::clean;
@@ -51,7 +51,7 @@ type Variant<'a> = (&'a str, u64, Option<Layout>, Option<Pause>, bool, Option<Ne
 
 /// Whether a record belongs in the ladder.
 pub(crate) fn in_ladder(record: &Record) -> bool {
-    record.experiment == "latency"
+    record.experiment == Experiment::Latency
 }
 
 /// The rows of the ladder, cheapest first; those without a median come last.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use threadtoll_lab::plan::{QueueChoice, ask_reply_budget, queue, stream_budget};
-use threadtoll_record::Placement;
+use threadtoll_record::{Kind, Placement};
 
 use crate::arguments::Queue;
 use crate::failure::Failure;
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Queue) -> Result<ExitCode, Failure> {
     measure(Asked::new("queue", &arguments.measure, &common, given, &|site: &Site<'_>| {
         // A run that is resumed has its plan, and may be asked for without a scenario.
         let Some(scenario) = request.scenario else { return (Vec::new(), Vec::new()) };
-        let budget = if scenario.streams {
+        let budget = if scenario.kind == Kind::Stream {
             stream_budget(common.time_ns.unwrap_or(STREAM_NS))
         } else {
             ask_reply_budget(common.time_ns.unwrap_or(ASK_REPLY_NS), common.samples)

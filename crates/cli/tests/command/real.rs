@@ -3,7 +3,7 @@
 use tempfile::TempDir;
 use threadtoll_machine::allowed_cpus;
 use threadtoll_machine::lock::machine_lock;
-use threadtoll_record::{LoopKind, Placement, RecordKind, Relation, Unit};
+use threadtoll_record::{Experiment, LoopKind, Placement, RecordKind, Relation, Unit};
 
 use crate::lines::{blocks, line, lines, plan, records};
 use crate::program::{threadtoll, words};
@@ -24,7 +24,7 @@ fn latency_gives_figures_that_make_sense() {
     }
     for record in records(&lines) {
         let name = (record.cell.name(), record.cell.placement);
-        assert!(!record.simulated && record.experiment == "latency");
+        assert!(!record.simulated && record.experiment == Experiment::Latency);
         assert_eq!(
             (record.loop_kind, record.kind, record.unit),
             (LoopKind::Closed, RecordKind::RoundTrip, Unit::Ns)

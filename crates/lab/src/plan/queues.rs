@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
-    Budget, Cell, Neighbour, Origin, Placement, PlannedCell, QueueSubject, Refused, Relation,
+    Budget, Cell, Kind, Neighbour, Origin, Placement, PlannedCell, QueueSubject, Refused, Relation,
     Subject, Wait, WaitFamily,
 };
 
@@ -209,7 +209,7 @@ impl Stand<'_> {
             let slots = queue.slots();
             let capacity = slots.map(|slots| match self.capacity {
                 Some(asked) => slots.capacity(asked),
-                None if self.scenario.streams => slots.capacity_within(RING_BYTES),
+                None if self.scenario.kind == Kind::Stream => slots.capacity_within(RING_BYTES),
                 None => slots.capacity(CAPACITY),
             });
             let ring_bytes =
@@ -233,7 +233,7 @@ impl Stand<'_> {
     }
 
     fn batches(&self, queue: &Queue, way: &Way) -> Vec<u64> {
-        if !self.scenario.streams {
+        if self.scenario.kind == Kind::Exchange {
             return vec![1];
         }
         match (queue.origin, self.choice.batch) {
@@ -288,9 +288,9 @@ impl Stand<'_> {
     /// The mechanism that a sleeping queue's hand-off is made of, measured next to it where single
     /// hand-offs are measured.
     fn wake_up(&self) -> Option<Cell> {
-        let futex = find("futex").filter(|_| !self.scenario.streams)?;
+        let futex = find("futex").filter(|_| self.scenario.kind == Kind::Exchange)?;
         let (cpus, relation) = place(futex, self.placement, self.site).ok()?;
-        Some(self.cell(Subject::mechanism(futex.name), cpus, relation))
+        Some(self.cell(futex.subject(), cpus, relation))
     }
 }
 
@@ -337,11 +337,7 @@ impl GroupPlan<'_> {
         let cells: Vec<Cell> = cells.into_iter().filter(|cell| *cell != reference).collect();
         std::iter::once(reference)
             .chain(cells)
-            .map(|cell| PlannedCell {
-                experiment: self.stand.scenario.experiment.into(),
-                cell,
-                budget: self.budget,
-            })
+            .map(|cell| self.stand.scenario.planned(cell, self.budget))
             .collect()
     }
 
@@ -439,6 +435,8 @@ impl GroupPlan<'_> {
             .filter(|(_, bundle)| alone(bundle))
             .map(|(_, bundle)| self.with_twin(&bundle))
             .collect();
-        group(bundles, &self.stand.site.reference(), self.stand.scenario.experiment, self.budget)
+        group(bundles, &self.stand.site.reference(), self.budget, |cell| {
+            self.stand.scenario.planned(cell, self.budget)
+        })
     }
 }

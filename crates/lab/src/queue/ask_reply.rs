@@ -4,6 +4,8 @@
 //! point is that sending many messages and dividing the time by their number would measure
 //! throughput, not delivery.
 
+use threadtoll_record::Kind;
+
 use crate::exchange::{Ends, Exchange};
 use crate::mechanism::Unavailable;
 
@@ -11,9 +13,8 @@ use super::{Channel, Scenario, Sink, Source};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "ask-reply",
-    experiment: "queue/ask-reply",
     sentence: "a message through one queue and its echo through another, one under way at any time: latency",
-    streams: false,
+    kind: Kind::Exchange,
 };
 
 /// One end of two crossed queues.

@@ -22,6 +22,7 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use threadtoll_machine::clock::Clock;
+use threadtoll_record::Kind;
 
 use crate::exchange::on_a_line;
 use crate::mechanism::Unavailable;
@@ -31,9 +32,8 @@ use super::{Channel, Flow, MOST_SENDERS, Scenario, Sink, Source};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "stream",
-    experiment: "queue/stream",
     sentence: "as many messages in one direction as the queue takes, every one verified: throughput",
-    streams: true,
+    kind: Kind::Stream,
 };
 
 /// Default for the largest batch: a small part of a bounded queue, so that both ends find work

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use threadtoll_machine::lock::machine_lock;
 use threadtoll_machine::place::allowed_cpus;
-use threadtoll_record::{Budget, Relation, Subject};
+use threadtoll_record::{Budget, Experiment, Relation};
 
 use crate::mechanism::tests::{LOSING, REPLAYING, SOUND};
 
@@ -24,26 +24,24 @@ fn clock() -> Clock {
 }
 
 fn planned(mechanism: &str, placement: Placement, cpus: Vec<u32>) -> PlannedCell {
-    PlannedCell {
-        experiment: "latency".into(),
-        cell: threadtoll_record::Cell {
-            subject: Subject::mechanism(mechanism),
-            placement,
-            cpus,
-            relation: Relation::SameCpu,
-            payload_bytes: 64,
-            line: None,
-            pause: None,
-            keep_awake: false,
-            neighbour: None,
-        },
-        budget: Budget {
-            rounds: 1,
-            stretch_ns: 1_000_000,
-            stamped_ns: 1_000_000,
-            stamped_count: Some(300),
-        },
-    }
+    let cell = threadtoll_record::Cell {
+        subject: mechanism::find(mechanism).unwrap().subject(),
+        placement,
+        cpus,
+        relation: Relation::SameCpu,
+        payload_bytes: 64,
+        line: None,
+        pause: None,
+        keep_awake: false,
+        neighbour: None,
+    };
+    let budget = Budget {
+        rounds: 1,
+        stretch_ns: 1_000_000,
+        stamped_ns: 1_000_000,
+        stamped_count: Some(300),
+    };
+    PlannedCell::new(Experiment::Latency, cell, budget)
 }
 
 /// The first block of a cell with this mechanism, both ends on one CPU.

@@ -13,8 +13,8 @@ use threadtoll_lab::simulated::SimulatedRig;
 use threadtoll_machine::synthetic::Synthetic;
 use threadtoll_machine::topology::{Level, Topology};
 use threadtoll_record::{
-    Budget, Cell, CpuNoise, Layout, MAX_ROUNDS, Pause, Placement, Plan, PlannedCell, Refused,
-    Relation, Subject,
+    Budget, Cell, CpuNoise, Experiment, Layout, MAX_ROUNDS, Pause, Placement, Plan, PlannedCell,
+    Refused, Relation, Subject,
 };
 
 type Planned = (Vec<Vec<PlannedCell>>, Vec<Refused>);
@@ -134,9 +134,9 @@ fn every_mechanism_stands_in_every_survey_of_two_cpus() {
             cells(&groups).iter().any(|cell| cell.keep_awake),
             "{depth:?} shows what leaving idle costs"
         );
-        let experiments: BTreeSet<&str> =
-            groups.iter().flatten().map(|planned| planned.experiment.as_str()).collect();
-        assert_eq!(experiments.into_iter().collect::<Vec<_>>(), ["latency", "matrix"]);
+        let experiments: BTreeSet<&Experiment> =
+            groups.iter().flatten().map(|planned| &planned.experiment).collect();
+        assert!(experiments.into_iter().eq(&[Experiment::Latency, Experiment::Matrix]));
     }
 }
 
@@ -178,7 +178,7 @@ fn what_is_to_be_compared_stays_together() {
                     group[1..].iter().any(|planned| {
                         planned.cell.name() == name
                             && planned.cell.placement == Placement::Pinned
-                            && planned.experiment == "latency"
+                            && planned.experiment == Experiment::Latency
                     })
                 };
                 assert!(groups.iter().filter(pinned).count() <= 1, "{name} is torn apart");
@@ -325,7 +325,9 @@ fn small_surveys_show_every_relation_of_a_machine() {
             let shown: BTreeSet<Relation> = groups
                 .iter()
                 .flatten()
-                .filter(|planned| planned.experiment == "matrix" && planned.cell.name() == "futex")
+                .filter(|planned| {
+                    planned.experiment == Experiment::Matrix && planned.cell.name() == "futex"
+                })
                 .map(|planned| planned.cell.relation)
                 .collect();
             assert_eq!(shown, relations, "{depth:?}");
@@ -370,7 +372,7 @@ fn plans_that_were_edited_are_not_sound() {
     };
     assert_eq!(spoilt(&|_| {}), "");
     assert!(
-        spoilt(&|planned| planned.cell.subject = Subject::mechanism("telepathy"))
+        spoilt(&|planned| planned.cell.subject = Subject::mechanism("telepathy", Class::Spin))
             .contains("no such mechanism")
     );
     assert!(spoilt(&|planned| planned.cell.payload_bytes = 4).contains("of that size"));

@@ -10,7 +10,7 @@ use threadtoll_lab::rig::Rig;
 use threadtoll_lab::simulated::SimulatedRig;
 use threadtoll_record::fold::compared;
 use threadtoll_record::{
-    Budget, Cell, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait,
+    Budget, Cell, Experiment, Kind, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait,
 };
 
 /// A queue that is planned for and never made.
@@ -103,7 +103,7 @@ fn planned(scenario: &Scenario, choice: &QueueChoice) -> Vec<Vec<PlannedCell>> {
     let topology = SimulatedRig::topology();
     let allowed: Vec<u32> = topology.places.iter().map(|place| place.cpu).collect();
     let site = Site::whole(&topology, &allowed);
-    let budget = if scenario.streams { stream_budget(252_000_000) } else { EXCHANGES };
+    let budget = if scenario.kind == Kind::Stream { stream_budget(252_000_000) } else { EXCHANGES };
     let (groups, refused) = queue(&site, scenario, &QUEUES, choice, budget);
     assert_eq!(refused, []);
     groups
@@ -144,7 +144,7 @@ fn compares(groups: &[Vec<PlannedCell>], of: &str, to: &str) -> bool {
 fn groups_are_small_and_begin_with_the_reference() {
     for scenario in SCENARIOS {
         for senders in [vec![1], vec![2, 4]] {
-            if !scenario.streams && senders != [1] {
+            if scenario.kind == Kind::Exchange && senders != [1] {
                 continue;
             }
             let groups = planned(scenario, &QueueChoice { senders, ..choice() });
@@ -152,7 +152,7 @@ fn groups_are_small_and_begin_with_the_reference() {
                 let twins = group.iter().filter(|planned| is_twin(planned)).count();
                 assert!((2..=8 + twins).contains(&group.len()) && twins <= 2, "{group:#?}");
                 assert_eq!(group[0].cell.name(), "atomic-store");
-                assert!(group.iter().all(|planned| planned.experiment == scenario.experiment));
+                assert!(group.iter().all(|planned| planned.experiment == scenario.experiment()));
                 let mut cells: Vec<&Cell> = group.iter().map(|planned| &planned.cell).collect();
                 cells.sort();
                 cells.dedup();
@@ -172,7 +172,7 @@ fn groups_are_small_and_begin_with_the_reference() {
 fn every_row_of_every_queue_is_measured() {
     for scenario in SCENARIOS {
         let groups = planned(scenario, &choice());
-        let batches: &[u64] = if scenario.streams { &[1, BATCH] } else { &[1] };
+        let batches: &[u64] = if scenario.kind == Kind::Stream { &[1, BATCH] } else { &[1] };
         for queue in QUEUES.all().filter(|queue| queue.origin != Origin::Raw) {
             for way in queue.ways.iter().filter(|way| scenario.takes(way)) {
                 for batch in batches.iter().filter(|batch| **batch == 1 || way.batches) {
@@ -435,7 +435,7 @@ fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_unsound() {
     assert!(queue(&|queue| queue.capacity = None).contains("not hold that many"));
     assert!(queue(&|queue| queue.ring_bytes = Some(1)).contains("not hold that many"));
     assert!(
-        spoilt(&|planned| planned.experiment = "queue/night-watch".into())
+        spoilt(&|planned| planned.experiment = Experiment::queue("night-watch"))
             .contains("no such scenario")
     );
     assert!(spoilt(&|planned| planned.cell.payload_bytes = 64).contains("8 bytes"));

@@ -2,10 +2,9 @@
 
 use std::fmt::Write;
 
-use threadtoll_record::{Cause, Grade, Record, Verdict, file::Results};
+use threadtoll_record::{Cause, Class, Grade, Record, Verdict, file::Results};
 
 use super::escape::escape;
-use crate::class::Class;
 use crate::published::{published, shown};
 use crate::rows::{Row, cheapest, cpus, middle, rows, summed, times};
 use crate::text::ladder::{cpu, plural, relation, switches, too_disturbed};
@@ -113,7 +112,7 @@ impl<'a> Run<'a> {
                 escape(detail)
             );
         };
-        let line = cheapest_of(&self.rows, Class::Line);
+        let line = cheapest_of(&self.rows, Class::Spin);
         let sleep = cheapest_of(&self.rows, Class::Sleep);
         if let Some((record, p50)) = line.and_then(|record| Some((record, record.one_way_p50()?))) {
             card(&time(p50), "through a cache line", &record.cell.label(), "line");

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anstyle::AnsiColor;
-use threadtoll_record::{CpuPlace, Machine, Record, Relation, file::Results};
+use threadtoll_record::{CpuPlace, Experiment, Machine, Record, Relation, file::Results};
 
 use super::table::{Column, Table, pad_left, pad_right};
 use super::{BOLD, DIM, PLAIN, Style};
@@ -57,8 +57,9 @@ impl Pairs<'_> {
 /// The pairs of CPUs among the records, by mechanism.
 pub(crate) fn pairs<'a>(machine: &Machine, records: &'a [Record]) -> Vec<Pairs<'a>> {
     let mut by_label: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
-    for record in
-        records.iter().filter(|record| record.experiment == "matrix" && record.cell.cpus.len() == 2)
+    for record in records
+        .iter()
+        .filter(|record| record.experiment == Experiment::Matrix && record.cell.cpus.len() == 2)
     {
         by_label.entry(clean(&record.cell.label())).or_default().push(record);
     }

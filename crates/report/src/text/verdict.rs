@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use threadtoll_record::{Cell, Placement, Record, Subject, file::Results, fold};
+use threadtoll_record::{Cell, Class, Placement, Record, Subject, file::Results, fold};
 
 use super::ladder::{cpu, plural, switches};
-use crate::class::{Class, class, slept};
+use crate::class::{class, slept};
 use crate::clean::clean;
 use crate::locks;
 use crate::published::{Published, published};
@@ -43,7 +43,7 @@ pub(crate) fn cheapest_of<'r>(rows: &'r [Row<'_>], wanted: Class) -> Option<&'r 
     let pinned = rows.iter().filter_map(|row| row.side(Placement::Pinned));
     pinned
         .filter(|record| {
-            class(&record.cell) == wanted && plain(&record.cell) && p50(record).is_some()
+            class(&record.cell) == Some(wanted) && plain(&record.cell) && p50(record).is_some()
         })
         .filter(|record| wanted != Class::Sleep || slept(record))
         .min_by(|a, b| p50(a).unwrap_or(f64::INFINITY).total_cmp(&p50(b).unwrap_or(f64::INFINITY)))
@@ -73,7 +73,7 @@ fn costs(rows: &[Row<'_>]) -> Option<String> {
     })
     .collect();
     let named = |record: &Record| clean(&record.cell.label());
-    let line = cheapest_of(rows, Class::Line).and_then(|record| Some((record, p50(record)?)));
+    let line = cheapest_of(rows, Class::Spin).and_then(|record| Some((record, p50(record)?)));
     let sleep = cheapest_of(rows, Class::Sleep).and_then(|record| Some((record, p50(record)?)));
     let mut parts = Vec::new();
     if !one_thread.is_empty() {
@@ -99,7 +99,7 @@ fn spin_or_sleep(rows: &[Row<'_>]) -> Option<String> {
         time(burnt),
         clean(&sleeper.cell.label())
     );
-    let line = cheapest_of(rows, Class::Line).filter(|line| apart(line, sleeper) == Some(true));
+    let line = cheapest_of(rows, Class::Spin).filter(|line| apart(line, sleeper) == Some(true));
     if let Some((fast, slow, times)) = line
         .and_then(|line| Some((p50(line)?, p50(sleeper)?, times(sleeper, line)?)))
         .filter(|(fast, slow, _)| fast < slow)
@@ -175,7 +175,7 @@ fn partners<'r>(
 /// messages are nearly free.
 fn fat_message(rows: &[Row<'_>]) -> Option<String> {
     let small = |cell: &Cell| Cell { payload_bytes: 8, ..cell.clone() };
-    let fat = |cell: &Cell| cell.payload_bytes > 8 && class(cell) == Class::Line;
+    let fat = |cell: &Cell| cell.payload_bytes > 8 && class(cell) == Some(Class::Spin);
     let (fat, small) =
         partners(rows, fat, small).into_iter().max_by_key(|(fat, _)| fat.cell.payload_bytes)?;
     let (slow, fast) = (p50(fat)?, p50(small)?);
@@ -230,10 +230,10 @@ fn idle(rows: &[Row<'_>]) -> Option<String> {
 
 fn signal(rows: &[Row<'_>]) -> Option<String> {
     let after = |cell: &Cell| Cell {
-        subject: Subject::mechanism(format!("{}-after", cell.name())),
+        subject: Subject::mechanism(format!("{}-after", cell.name()), Class::Sleep),
         ..cell.clone()
     };
-    let pairs = partners(rows, |cell| plain(cell) && class(cell) == Class::Sleep, after);
+    let pairs = partners(rows, |cell| plain(cell) && class(cell) == Some(Class::Sleep), after);
     let said: Vec<String> = pairs
         .into_iter()
         .filter(|(inside, after)| apart(inside, after) == Some(true))
