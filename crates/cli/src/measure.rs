@@ -7,12 +7,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde_json::Value;
+use threadtoll_lab::backend::Backend;
 use threadtoll_lab::plan::Planned;
 pub(crate) use threadtoll_lab::plan::Site;
 use threadtoll_lab::plan::{estimate_ns, fit, unsound};
-use threadtoll_lab::real::{RealRig, lacking};
-use threadtoll_lab::rig::Rig;
-use threadtoll_lab::simulated::SimulatedRig;
+use threadtoll_lab::real::{RealBackend, lacking};
+use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_lab::{Outcome, run as run_plan};
 use threadtoll_machine::clock::{self, Clock};
 use threadtoll_machine::inspect::InspectOptions;
@@ -186,7 +186,7 @@ fn page_path(asked: &Asked<'_>, results: Option<&Path>) -> Result<Option<PathBuf
 struct Measuring {
     machine: Machine,
     topology: Topology,
-    rig: Box<dyn Rig>,
+    rig: Box<dyn Backend>,
     /// Held while measuring, so that a second threadtoll can know.
     _alone: Option<threadtoll_machine::lock::MachineLock>,
 }
@@ -194,9 +194,9 @@ struct Measuring {
 impl Measuring {
     fn prepare(asked: &Asked<'_>, simulated: Option<u64>) -> Result<Self, Failure> {
         if let Some(seed) = simulated {
-            let topology = SimulatedRig::topology();
+            let topology = SimulatedBackend::topology();
             check_cpus(asked.common, &topology, &all(&topology))?;
-            let rig = SimulatedRig::new(seed).with_queues(queues());
+            let rig = SimulatedBackend::new(seed).with_queues(queues());
             let machine = rig.machine();
             return Ok(Measuring { machine, topology, rig: Box::new(rig), _alone: None });
         }
@@ -213,7 +213,7 @@ impl Measuring {
                 "Another threadtoll is measuring on this machine: both disturb each other. Run one at a time.",
             ));
         }
-        let rig = Box::new(RealRig::new(clock, machine.clock.clone()).with_queues(queues()));
+        let rig = Box::new(RealBackend::new(clock, machine.clock.clone()).with_queues(queues()));
         Ok(Measuring { machine, topology, rig, _alone: alone.ok().flatten() })
     }
 

@@ -35,6 +35,7 @@ pub use threadtoll_record::Class;
 use threadtoll_record::{Layout, Pause, Subject};
 
 use crate::exchange::{Ends, Exchange};
+use crate::program::Program;
 
 /// What a mechanism is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +107,13 @@ impl Mechanism {
     /// If the kernel refuses what the mechanism needs.
     pub(crate) fn make(&self, settings: &Settings) -> Result<Ends, Unavailable> {
         (self.make)(settings)
+    }
+}
+
+impl Mechanism {
+    /// What the threads of its cells run.
+    pub(crate) fn program(&'static self, settings: Settings) -> Program {
+        Program::Exchange { make: Box::new(move || self.make(&settings)), class: self.class }
     }
 }
 

@@ -22,6 +22,7 @@ use threadtoll_record::{Budget, Cell, Experiment, Kind, Origin, PlannedCell, Que
 
 use crate::exchange::Ends;
 use crate::mechanism::{Class, Unavailable};
+use crate::program::Program;
 
 pub(crate) use raw_copy::BLOCKS;
 pub use stream::BATCH;
@@ -310,6 +311,20 @@ impl Queues {
     /// The twin of that queue, if the caller has one.
     pub fn twin(&self, name: &str) -> Option<&'static Queue> {
         self.twins.iter().find(|queue| queue.name == name)
+    }
+
+    /// What the threads of a cell run; `None` if there is no such queue, or it cannot be used so.
+    pub(crate) fn program(&self, planned: &PlannedCell, subject: &QueueSubject) -> Option<Program> {
+        let queue = self.of(subject)?;
+        let way = queue.way(subject.wait)?;
+        let class = class(subject.wait);
+        if planned.kind() == Kind::Stream {
+            let (make, flow) = (way.stream?, Flow::of(subject));
+            let make = Box::new(move || make(flow));
+            return Some(Program::Stream { make, class, grows: !queue.bounded() });
+        }
+        let (make, capacity) = (way.ask_reply?, capacity(subject));
+        Some(Program::Exchange { make: Box::new(move || make(capacity)), class })
     }
 
     /// The queue that a cell was planned with.

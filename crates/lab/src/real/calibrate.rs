@@ -13,13 +13,13 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_model::{HandOff, Shape};
 use threadtoll_record::{Cell, LockSubject, Placement, Share, Spread, Work};
 
+use crate::LabError;
 use crate::contention::contender::{Done, Passed, Rendezvous, Taken};
 use crate::contention::foretell::{Calibration, Passing, calibration};
 use crate::contention::lengths::{Lengths, PICKS, quantiles};
 use crate::lock::{Handing, Named};
-use crate::rig::LabError;
 
-use super::contending::{Crew, Task, places};
+use super::crew::{Crew, Task, places};
 
 /// Slices of which the middle one counts: so short that most of them pass between two
 /// interruptions, and so many that the others fall out.
@@ -59,7 +59,7 @@ const SLEEPING_NS: u64 = 3_000_000_000;
 
 /// What was found out for a cell.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct Calibrated {
     /// In units.
     pub(super) lengths: Lengths,
     pub(super) calibration: Option<Calibration>,
@@ -115,7 +115,7 @@ impl Calibrator {
         cell: &Cell,
         subject: &LockSubject,
         named: Named,
-    ) -> Result<Found, LabError> {
+    ) -> Result<Calibrated, LabError> {
         let read_share = subject.read_share.map_or(0.0, |share| share.value());
         // Alone, whatever else is done: the same work for all cells of a group.
         let unit_ns = match subject.work {
@@ -130,7 +130,7 @@ impl Calibrator {
             read_share,
         };
         if subject.is_alone() {
-            return Ok(Found { lengths, calibration: None });
+            return Ok(Calibrated { lengths, calibration: None });
         }
         let cpus = if cell.placement == Placement::SameCpu { 1 } else { cell.cpus.len() as u32 };
         let alone = self.pair(subject, named, cell.placement, &cell.cpus[..1], 1)?;
@@ -167,7 +167,7 @@ impl Calibrator {
             }
         };
         let (Some(mut hold), Some(mut think)) = (hold, think) else {
-            return Ok(Found { lengths, calibration: None });
+            return Ok(Calibrated { lengths, calibration: None });
         };
         let mut pair_ns = alone.lock_ns;
         let counts = named.handing() == Handing::Nothing;
@@ -196,7 +196,7 @@ impl Calibrator {
         let calibration = Passing::of(named.handing(), &handed).and_then(|passing| {
             calibration(subject, cpus, named, (hold, think), alone_ns, pair_ns, &passing)
         });
-        Ok(Found { lengths, calibration: calibration.ok() })
+        Ok(Calibrated { lengths, calibration: calibration.ok() })
     }
 
     fn crew(
@@ -370,7 +370,7 @@ impl Calibrator {
                 _ => {}
             }
         }
-        Err(crew.stuck(self.patience))
+        Err(crew.stuck())
     }
 
     /// How long hand-offs take by how long a thread has waited, in nanoseconds; nothing where two

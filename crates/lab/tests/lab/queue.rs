@@ -1,13 +1,13 @@
 //! Plans of queues: who stands beside whom, for any registry.
 
+use threadtoll_lab::backend::Backend;
 use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::plan::{MOST_BATCH, QueueChoice, Site, queue, stream_budget, unsound};
 use threadtoll_lab::queue::{
     BATCH, Channel, Queue, Queues, RING_BYTES, Room, SCENARIOS, Scenario, Sink, Slots, Source, Way,
     funnel, pipe, scenario,
 };
-use threadtoll_lab::rig::Rig;
-use threadtoll_lab::simulated::SimulatedRig;
+use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_record::fold::compared;
 use threadtoll_record::{
     Budget, Cell, Experiment, Kind, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait,
@@ -100,7 +100,7 @@ const EXCHANGES: Budget =
     Budget { rounds: 21, stretch_ns: 12_000_000, stamped_ns: 12_000_000, stamped_count: None };
 
 fn planned(scenario: &Scenario, choice: &QueueChoice) -> Vec<Vec<PlannedCell>> {
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let allowed: Vec<u32> = topology.places.iter().map(|place| place.cpu).collect();
     let site = Site::whole(&topology, &allowed);
     let budget = if scenario.kind == Kind::Stream { stream_budget(252_000_000) } else { EXCHANGES };
@@ -158,7 +158,7 @@ fn groups_are_small_and_begin_with_the_reference() {
                 cells.dedup();
                 assert_eq!(cells.len(), group.len(), "a cell stands twice in {group:#?}");
             }
-            let topology = SimulatedRig::topology();
+            let topology = SimulatedBackend::topology();
             assert_eq!(
                 unsound(&plan_of(groups), &topology, &QUEUES),
                 None,
@@ -286,7 +286,7 @@ fn several_senders_take_further_cpus_and_the_receiver_the_second_of_the_pair() {
         );
     }
     // On two CPUs the senders share one.
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let site = Site::named(&topology, &[4, 6]);
     let funnel = QUEUES.find("funnel").unwrap();
     let many = QueueChoice {
@@ -353,7 +353,7 @@ fn what_was_asked_for_is_what_is_planned() {
     let cells = only(QueueChoice { batch: Some(1), ..choice() });
     assert!(cells.iter().all(|cell| cell.queue().unwrap().batch == 1), "and no bare copy");
     // Spinning ends on one CPU are refused once, not for each queue.
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let site = Site::whole(&topology, &[0, 1]);
     let same = QueueChoice { placements: vec![Placement::SameCpu], ..choice() };
     let (groups, refused) = queue(&site, stream(), &QUEUES, &same, stream_budget(1_000_000));
@@ -392,12 +392,12 @@ fn each_capacity_has_groups_of_its_own() {
     let unlimited =
         groups.iter().flatten().filter(|planned| planned.cell.label() == "other-unbounded, poll");
     assert_eq!(unlimited.count(), 1, "measured once, whatever bounded queues hold");
-    assert_eq!(unsound(&plan_of(groups), &SimulatedRig::topology(), &QUEUES), None);
+    assert_eq!(unsound(&plan_of(groups), &SimulatedBackend::topology(), &QUEUES), None);
 }
 
 #[test]
 fn one_cpu_leaves_what_can_sleep() {
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let site = Site::named(&topology, &[3]);
     let same = QueueChoice { placements: vec![Placement::SameCpu], ..choice() };
     let (groups, _) = queue(&site, scenario("ask-reply").unwrap(), &QUEUES, &same, EXCHANGES);
@@ -410,7 +410,7 @@ fn one_cpu_leaves_what_can_sleep() {
 
 #[test]
 fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_unsound() {
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let spoilt = |spoil: &dyn Fn(&mut PlannedCell)| -> String {
         let mut groups = planned(stream(), &choice());
         let ring =
@@ -446,7 +446,7 @@ fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_unsound() {
 #[test]
 fn a_queue_that_is_not_known_is_named_when_it_is_opened() {
     let groups = planned(stream(), &choice());
-    let mut rig = SimulatedRig::new(1);
+    let mut rig = SimulatedBackend::new(1);
     let machine = rig.machine();
     let error = rig.open(&machine, &groups[0]).err().unwrap().to_string();
     assert!(error.contains("pipe (twin)"), "{error}");

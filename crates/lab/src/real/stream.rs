@@ -2,19 +2,27 @@
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_machine::disturbance::{SystemCounters, ThreadCounters, ThreadProbe, account};
-use threadtoll_record::{Placement, PlannedCell};
+use threadtoll_machine::disturbance::{SystemCounters, ThreadCounters, account};
+use threadtoll_record::{BlockKind, Placement, PlannedCell};
 
+use crate::LabError;
+use crate::backend::OpenCell;
 use crate::gap;
 use crate::mechanism::Class;
+use crate::program::Make;
 use crate::queue::{Course, Receives, Sends, Shared, Streams};
-use crate::rig::{LabError, Measured};
+use crate::samples::{BlockSamples, Counters, Samples};
 
-use super::worker::{Found, Make, Worker};
-use super::{Around, MAX_SAMPLES, Opening, PILOT_NS, WARM_UP_FREE_NS, WARM_UP_NS, per_stretch};
+use super::around::Around;
+use super::exchange::stretches;
+use super::pair::Buffers;
+use super::pool::{Pool, Worker};
+use super::{
+    GroupState, MAX_SAMPLES, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS, per_stretch,
+};
 
 /// Messages of a stretch before it is known how fast they come.
 const PILOT_STRETCH: u64 = 1024;
@@ -34,6 +42,14 @@ struct Job {
     length: u64,
 }
 
+/// What a thread found.
+struct Part {
+    times: Vec<u64>,
+    thread: ThreadCounters,
+    wrong: u64,
+    messages: u64,
+}
+
 /// What the threads found.
 struct Report {
     times: Vec<u64>,
@@ -41,18 +57,14 @@ struct Report {
     messages: u64,
 }
 
-/// The threads of a stream.
-struct Crew {
-    name: String,
-    placement: Placement,
-    receiver: Worker<Job>,
-    senders: Vec<Worker<Job>>,
+/// The threads of a stream: the senders, and then the receiver.
+struct Threads {
+    pool: Pool<Job, Part>,
     round: u64,
     next_course: u64,
-    stuck: bool,
 }
 
-impl Crew {
+impl Threads {
     /// Starts them and waits until everything is made, touched and placed. The receiving thread
     /// makes the queue where it runs.
     fn start(
@@ -66,113 +78,53 @@ impl Crew {
         let count = places.senders.len();
         let shared = Arc::new(Shared::new(count as u32));
         let all = Arc::new(Barrier::new(count + 1));
-        let (give, take) = channel::<Option<(Vec<Box<dyn Sends>>, u64)>>();
+        let (give, take) = channel::<(Vec<Box<dyn Sends>>, u64)>();
         let (of, received, entered) = (name.to_string(), Arc::clone(&shared), Arc::clone(&all));
         let receiver = Worker::start("receive", places.receiver, move |setup| match make() {
             Err(reason) => {
-                let _ = give.send(None);
+                drop(give);
                 setup.fail(LabError::Unavailable { mechanism: of, reason });
             }
             Ok(Streams { senders, mut receiver, round }) => {
-                let _ = give.send(Some((senders, round)));
+                let _ = give.send((senders, round));
                 receiver.enter();
                 entered.wait();
-                setup.serve(|job, times, _, probe| {
-                    receive_part(&mut *receiver, &received, &clock, job, times, probe)
+                let mut buffers = Buffers::touched();
+                setup.serve(|job| {
+                    receive_part(&mut *receiver, &received, &clock, job, &mut buffers)
                 });
             }
         })?;
-        let mut crew = Crew {
-            name: name.to_string(),
-            placement,
-            receiver,
-            senders: Vec::new(),
-            round: 1,
-            next_course: 1,
-            stuck: false,
-        };
-        // Without senders the receiver has failed, and says so itself.
-        if let Ok(Some((senders, round))) = take.recv() {
-            crew.round = round;
-            for (index, (mut sender, cpus)) in senders.into_iter().zip(places.senders).enumerate() {
-                let (shared, entered) = (Arc::clone(&shared), Arc::clone(&all));
-                let worker = Worker::start("send", cpus, move |setup| {
-                    sender.enter();
-                    entered.wait();
-                    setup.serve(|job, _, _, probe| {
-                        send_part(&mut *sender, index, &shared, job, probe)
-                    });
-                });
-                match worker {
-                    Ok(worker) => crew.senders.push(worker),
-                    Err(error) => {
-                        crew.stuck = true;
-                        return Err(error);
-                    }
-                }
-            }
+        let mut pool = Pool::new(name, placement);
+        // The senders first, so that they are there when the receiver begins. Without any, the
+        // receiver has failed, and says so itself.
+        let (senders, round) = take.recv().unwrap_or((Vec::new(), 1));
+        for (index, (mut sender, cpus)) in senders.into_iter().zip(places.senders).enumerate() {
+            let (shared, entered) = (Arc::clone(&shared), Arc::clone(&all));
+            pool.add(Worker::start("send", cpus, move |setup| {
+                sender.enter();
+                entered.wait();
+                let buffers = Buffers::touched();
+                setup.serve(|job| send_part(&mut *sender, index, &shared, job, &buffers));
+            }))?;
         }
-        if let Err(error) = crew.ready() {
-            // Whoever could not be placed never comes to the barrier, at which the others wait.
-            crew.stuck = true;
-            return Err(error);
-        }
-        Ok(crew)
-    }
-
-    /// Waits until all are at it, or one of them says why it is not.
-    fn ready(&self) -> Result<(), LabError> {
-        // All wait for each other, so the first answer of anybody is a failure, or there will be
-        // none.
-        let workers = || self.senders.iter().chain(std::iter::once(&self.receiver));
-        let mut waiting: Vec<&Worker<Job>> = workers().collect();
-        while !waiting.is_empty() {
-            let mut left = Vec::new();
-            for worker in waiting {
-                match worker.ready_within(Duration::from_millis(1)) {
-                    None => left.push(worker),
-                    Some(Ok(())) => {}
-                    Some(Err(error)) => return Err(error),
-                }
-            }
-            waiting = left;
-        }
-        Ok(())
+        pool.add(Ok(receiver))?;
+        pool.ready()?;
+        Ok(Threads { pool, round, next_course: 1 })
     }
 
     /// Runs a job on all threads.
     fn run(&mut self, mut job: Job, patience: Duration) -> Result<Report, LabError> {
         job.course = self.next_course;
         self.next_course += COURSES;
-        let deadline = Instant::now() + patience;
-        let (mechanism, placement) = (self.name.clone(), self.placement.to_string());
-        let stuck = LabError::Stuck {
-            mechanism: mechanism.clone(),
-            placement: placement.clone(),
-            seconds: patience.as_secs(),
-        };
-        // The senders first, so that they are there when the receiver begins.
-        let workers = || self.senders.iter().chain(std::iter::once(&self.receiver));
-        let sent = workers().all(|worker| worker.jobs.send(job).is_ok());
-        let parts: Option<Vec<_>> = workers().map(|worker| worker.part(deadline)).collect();
-        let Some(mut parts) = parts.filter(|_| sent) else {
-            self.stuck = true;
-            return Err(stuck);
-        };
-        if parts.iter().any(|part| part.found.wrong != 0) {
-            return Err(LabError::WrongMessage { mechanism, placement });
+        let threads = self.pool.len();
+        let mut parts = self.pool.run(std::iter::repeat_n(job, threads), patience)?;
+        if parts.iter().any(|part| part.wrong != 0) {
+            return Err(self.pool.wrong_message());
         }
-        let threads = parts.iter().map(|part| part.found.thread).collect();
-        let Some(received) = parts.pop() else { return Err(stuck) };
-        Ok(Report { times: received.times, threads, messages: received.found.accounted })
-    }
-}
-
-impl Drop for Crew {
-    fn drop(&mut self) {
-        for worker in self.senders.iter_mut().chain(std::iter::once(&mut self.receiver)) {
-            worker.end(self.stuck);
-        }
+        let threads = parts.iter().map(|part| part.thread).collect();
+        let Some(received) = parts.pop() else { return Err(self.pool.stuck(patience)) };
+        Ok(Report { times: received.times, threads, messages: received.messages })
     }
 }
 
@@ -181,9 +133,10 @@ fn receive_part(
     shared: &Shared,
     clock: &Clock,
     job: Job,
-    times: &mut Vec<u64>,
-    probe: &ThreadProbe,
-) -> Found {
+    buffers: &mut Buffers,
+) -> Part {
+    buffers.clear();
+    let Buffers { times, probe, .. } = buffers;
     let course = |stretches: u64, length: u64| Course {
         per_stretch: job.per_stretch,
         stretches,
@@ -195,11 +148,11 @@ fn receive_part(
     shared.begin(job.course + 1);
     let received = receiver.receive(course(job.stretches, job.length), shared, clock, Some(times));
     let after = probe.sample_after();
-    Found {
+    Part {
+        times: times.clone(),
         thread: after.delta(&before),
         wrong: warmed.wrong | received.wrong,
-        next: 0,
-        accounted: received.messages,
+        messages: received.messages,
     }
 }
 
@@ -208,15 +161,16 @@ fn send_part(
     index: usize,
     shared: &Shared,
     job: Job,
-    probe: &ThreadProbe,
-) -> Found {
+    buffers: &Buffers,
+) -> Part {
+    let probe = &buffers.probe;
     shared.await_begin(job.course);
     sender.send(index, shared);
     let before = probe.sample();
     shared.await_begin(job.course + 1);
     let sent = sender.send(index, shared);
     let after = probe.sample_after();
-    Found { thread: after.delta(&before), wrong: 0, next: 0, accounted: sent }
+    Part { times: Vec::new(), thread: after.delta(&before), wrong: 0, messages: sent }
 }
 
 /// On which CPUs the threads run.
@@ -242,13 +196,13 @@ impl Places {
 }
 
 /// A cell whose threads stream.
-pub(super) struct Streaming {
+pub(super) struct Stream {
     planned: PlannedCell,
     clock: Clock,
     class: Class,
     /// Whether the queue takes memory as it fills.
     grows: bool,
-    crew: Crew,
+    threads: Threads,
     around: Around,
     /// The time per message as the last stretches found it.
     message_ns: f64,
@@ -256,23 +210,23 @@ pub(super) struct Streaming {
     patience: Duration,
 }
 
-impl Streaming {
+impl Stream {
     pub(super) fn open(
         opening: Opening<'_>,
         make: Make<Streams>,
         class: Class,
         grows: bool,
     ) -> Result<Self, LabError> {
-        let Opening { clock, planned, allowed, stamp_ns, patience } = opening;
+        let Opening { clock, planned, allowed, stamp_ns, patience, .. } = opening;
         let cell = &planned.cell;
         let senders = cell.queue().map_or(1, |queue| queue.senders);
         let places = Places::of(cell.placement, &cell.cpus, senders);
-        Ok(Streaming {
+        Ok(Stream {
             planned: planned.clone(),
             clock: *clock,
             class,
             grows,
-            crew: Crew::start(clock, cell.name(), make, cell.placement, places)?,
+            threads: Threads::start(clock, cell.name(), make, cell.placement, places)?,
             around: Around::start(cell, allowed)?,
             message_ns: 100.0,
             stamp_ns,
@@ -281,8 +235,8 @@ impl Streaming {
     }
 
     /// Finds out roughly how long a message takes.
-    pub(super) fn pilot(&mut self) -> Result<(), LabError> {
-        let stretch = PILOT_STRETCH.next_multiple_of(self.crew.round);
+    fn pilot(&mut self) -> Result<(), LabError> {
+        let stretch = PILOT_STRETCH.next_multiple_of(self.threads.round);
         let report = self.run(PILOT_NS / 2.0, stretch, PILOT_NS)?;
         self.learn(&report, stretch);
         Ok(())
@@ -313,53 +267,48 @@ impl Streaming {
         };
         // What is left in an unbounded queue when a block ends takes its time too.
         let patience = self.patience + Duration::from_nanos((length_ns * 10.0) as u64);
-        self.crew.run(job, patience)
+        self.threads.run(job, patience)
     }
 
-    pub(super) fn block(&mut self, start_ticks: u64) -> Result<Measured, LabError> {
+    fn samples(&self, report: Report, per_stretch: u64, system: SystemCounters) -> BlockSamples {
+        let stretches = stretches(&self.clock, &report.times, per_stretch);
+        let spins = self.class == Class::Spin;
+        let gap_ns = spins.then(|| gap::vanished_ps(&stretches.lengths_ps) / 1000);
+        let (cost, disturbance) = account(&report.threads, system, gap_ns);
+        BlockSamples {
+            counters: Counters {
+                cost,
+                operations: report.messages,
+                disturbance,
+                spins,
+                grows: self.grows,
+            },
+            samples: Samples::Stream(stretches),
+        }
+    }
+}
+
+impl RealCell for Stream {
+    fn prepare(&mut self, _: &mut GroupState) -> Result<(), LabError> {
+        self.pilot()
+    }
+}
+
+impl OpenCell for Stream {
+    fn block(&mut self, _: BlockKind) -> Result<BlockSamples, LabError> {
         let length_ns = self.planned.budget.stretch_ns as f64;
         // Twice as many stretches fit as are foreseen, should the machine be faster than it was.
         let least = (2.0 * length_ns / self.message_ns / MAX_SAMPLES as f64).ceil() as u64;
         let messages = per_stretch(self.stamp_ns, self.message_ns).max(least);
-        let per_stretch = messages.next_multiple_of(self.crew.round);
+        let per_stretch = messages.next_multiple_of(self.threads.round);
         let free = self.planned.cell.placement == Placement::Free;
         let warm_up_ns = if free { WARM_UP_FREE_NS } else { WARM_UP_NS };
-        let before = self.around.go();
+        let before = self.around.go()?;
         let report = self.run(warm_up_ns, per_stretch, length_ns);
         let system = self.around.rest(&before);
         let report = report?;
         self.learn(&report, per_stretch);
-        Ok(self.measured(report, per_stretch, system, start_ticks))
-    }
-
-    fn measured(
-        &self,
-        report: Report,
-        per_stretch: u64,
-        system: SystemCounters,
-        start_ticks: u64,
-    ) -> Measured {
-        let stretches_ps: Vec<u64> = report
-            .times
-            .windows(2)
-            .map(|pair| self.clock.ps(pair[1].saturating_sub(pair[0])))
-            .collect();
-        let spins = self.class == Class::Spin;
-        let gap_ns = spins.then(|| gap::vanished_ps(&stretches_ps) / 1000);
-        let (cost, disturbance) = account(&report.threads, system, gap_ns);
-        let began = report.times.first().map_or(0, |first| first.saturating_sub(start_ticks));
-        Measured {
-            per_stretch,
-            accounted_round_trips: report.messages,
-            began_s: self.clock.ns(began) / 1e9,
-            lead_cpus: vec![self.planned.cell.cpus[0]],
-            cost,
-            disturbance,
-            spins,
-            grows: self.grows,
-            stretches_ps,
-            ..Measured::default()
-        }
+        Ok(self.samples(report, per_stretch, system))
     }
 }
 
