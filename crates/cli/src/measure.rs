@@ -123,7 +123,7 @@ pub(crate) fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
                 .hint("resume it on the machine that began it"));
             }
             check_cpus_of(&results.plan, &measuring.machine)?;
-            if let Some(why) = unsound(&results.plan, &measuring.topology, &queues()) {
+            if let Some(why) = unsound(&results.plan, &measuring.topology, queues()) {
                 return Err(Failure::usage(format!("{} cannot be resumed: {why}", path.display()))
                     .hint("only files that threadtoll has written, unchanged, can be completed"));
             }
@@ -196,7 +196,7 @@ impl Measuring {
         if let Some(seed) = simulated {
             let topology = SimulatedBackend::topology();
             check_cpus(asked.common, &topology, &all(&topology))?;
-            let rig = SimulatedBackend::new(seed).with_queues(queues());
+            let rig = SimulatedBackend::new(seed).with_queues(queues().clone());
             let machine = rig.machine();
             return Ok(Measuring { machine, topology, rig: Box::new(rig), _alone: None });
         }
@@ -213,7 +213,8 @@ impl Measuring {
                 "Another threadtoll is measuring on this machine: both disturb each other. Run one at a time.",
             ));
         }
-        let rig = Box::new(RealBackend::new(clock, machine.clock.clone()).with_queues(queues()));
+        let rig =
+            Box::new(RealBackend::new(clock, machine.clock.clone()).with_queues(queues().clone()));
         Ok(Measuring { machine, topology, rig, _alone: alone.ok().flatten() })
     }
 

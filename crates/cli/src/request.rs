@@ -305,7 +305,7 @@ impl QueueRequest {
             format!("it waits as {}, not as {} asks", has.join(", "), asked.join(" "))
         };
         if let ([first, ..], []) = (lacking.as_slice(), left.as_slice()) {
-            let names: Vec<&str> = lacking.iter().map(|queue| queue.name).collect();
+            let names: Vec<&str> = lacking.iter().map(|queue| queue.name.as_str()).collect();
             return Err(Failure::usage(format!(
                 "none is left of {}: {}",
                 names.join(", "),
@@ -314,7 +314,7 @@ impl QueueRequest {
             .hint("leave --wait out, or name another"));
         }
         self.queues = left;
-        Ok(lacking.into_iter().map(|queue| (queue.name, why(queue))).collect())
+        Ok(lacking.into_iter().map(|queue| (queue.name.as_str(), why(queue))).collect())
     }
 
     /// Refuses what cannot be had of the scenario or of the queues that were named.
@@ -341,7 +341,7 @@ impl QueueRequest {
             && !self.queues.is_empty()
             && self.queues.iter().all(|queue| queue.slots().is_none())
         {
-            let names: Vec<&str> = self.queues.iter().map(|queue| queue.name).collect();
+            let names: Vec<&str> = self.queues.iter().map(|queue| queue.name.as_str()).collect();
             return Err(Failure::usage(format!("--capacity says nothing of {}", names.join(", ")))
                 .hint("name a bounded queue, or leave --capacity out"));
         }
@@ -384,7 +384,7 @@ impl QueueRequest {
             given.insert("scenario".into(), json!(scenario.name));
         }
         if !self.queues.is_empty() {
-            let names: Vec<&str> = self.queues.iter().map(|queue| queue.name).collect();
+            let names: Vec<&str> = self.queues.iter().map(|queue| queue.name.as_str()).collect();
             given.insert("queues".into(), json!(names));
         }
         if !self.waits.is_empty() {
@@ -423,7 +423,7 @@ fn waits(names: &[String]) -> Result<Vec<Wait>, Failure> {
 
 fn find_queue(name: &str) -> Result<&'static KnownQueue, Failure> {
     queues().find(name).ok_or_else(|| {
-        let near = nearest(name, queues().all().map(|queue| queue.name));
+        let near = nearest(name, queues().all().map(|queue| queue.name.as_str()));
         let failure = Failure::usage(format!("there is no queue “{name}”"));
         if near.is_empty() {
             failure.hint("`threadtoll list queues` and `threadtoll list peers` name them all")

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use threadtoll_lab::queue::{OURS, SCENARIOS};
+use threadtoll_lab::queue::{SCENARIOS, ours};
 use threadtoll_lab::{contention, lock, mechanism};
 
 use crate::arguments::List;
@@ -16,8 +16,8 @@ const KINDS: [&str; 5] = ["mechanisms", "queues", "locks", "scenarios", "peers"]
 pub(crate) fn run(list: &List) -> Result<ExitCode, Failure> {
     match list.what.as_str() {
         "mechanisms" => entries(mechanism::ALL.iter().map(|one| (one.name, one.sentence))),
-        "queues" => entries(OURS.iter().map(|one| (one.name, one.sentence))),
-        "peers" => entries(peers().iter().map(|one| (one.name, one.sentence))),
+        "queues" => entries(ours().iter().map(|one| (one.name.as_str(), one.sentence.as_str()))),
+        "peers" => entries(peers().iter().map(|one| (one.name.as_str(), one.sentence.as_str()))),
         "locks" => entries(
             lock::ALL
                 .iter()
@@ -43,7 +43,7 @@ pub(crate) fn run(list: &List) -> Result<ExitCode, Failure> {
 }
 
 /// A name and a sentence a line.
-fn entries(entries: impl Iterator<Item = (&'static str, &'static str)> + Clone) {
+fn entries<'e>(entries: impl Iterator<Item = (&'e str, &'e str)> + Clone) {
     let widest = entries.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
     if widest == 0 {
         console::err("note: there are none in this build.");

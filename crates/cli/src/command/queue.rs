@@ -49,6 +49,6 @@ pub(crate) fn run(arguments: &Queue) -> Result<ExitCode, Failure> {
         } else {
             ask_reply_budget(common.time_ns.unwrap_or(ASK_REPLY_NS), common.samples)
         };
-        queue(site, scenario, &queues(), &choice, budget)
+        queue(site, scenario, queues(), &choice, budget)
     }))
 }

@@ -1,5 +1,7 @@
 //! Plans of queues: who stands beside whom, for any registry.
 
+use std::sync::LazyLock;
+
 use threadtoll_lab::backend::Backend;
 use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::plan::{MOST_BATCH, QueueChoice, Site, queue, stream_budget, unsound};
@@ -38,49 +40,45 @@ impl Channel for Nothing {
     }
 }
 
-const fn fake(name: &'static str, bounded: bool, ways: &'static [Way]) -> Queue {
+fn fake(name: &str, bounded: bool, ways: Vec<Way>) -> Queue {
     Queue {
-        name,
+        name: name.into(),
         origin: Origin::Rust,
-        version: "9.9.9",
-        sentence: "a queue that is never made",
+        version: "9.9.9".into(),
+        sentence: "a queue that is never made".into(),
         room: if bounded { Room::Slots(Slots::PLAIN) } else { Room::Unlimited },
         ways,
     }
 }
 
-const RINGS: &[Way] = &[
-    Way::one_sender::<Nothing>(Wait::Poll).in_batches(),
-    Way::one_sender::<Nothing>(Wait::PollBackoff).in_batches(),
-];
-const CHANNELS: &[Way] =
-    &[Way::many_senders::<Nothing>(Wait::Poll), Way::many_senders::<Nothing>(Wait::Block)];
-
 /// Stands for peers.
-static FAKES: &[Queue] = &[
-    fake("ring-1", true, RINGS),
-    fake("ring-2", true, RINGS),
-    fake("ring-3", true, RINGS),
-    fake("ring-4", true, RINGS),
-    fake("ring-5", true, RINGS),
-    fake("ring-6", true, RINGS),
-    fake("channel-bounded", true, CHANNELS),
-    fake("channel-unbounded", false, CHANNELS),
-    fake("other-unbounded", false, CHANNELS),
-];
+fn fakes() -> Vec<Queue> {
+    let rings = || {
+        [Wait::Poll, Wait::PollBackoff]
+            .map(|wait| Way::one_sender::<Nothing>(wait).in_batches())
+            .to_vec()
+    };
+    let channels = || [Wait::Poll, Wait::Block].map(Way::many_senders::<Nothing>).to_vec();
+    let mut fakes: Vec<Queue> =
+        (1..=6).map(|number| fake(&format!("ring-{number}"), true, rings())).collect();
+    fakes.extend([
+        fake("channel-bounded", true, channels()),
+        fake("channel-unbounded", false, channels()),
+        fake("other-unbounded", false, channels()),
+    ]);
+    fakes
+}
 
-/// Stand for twins.
-static TWINS: &[Queue] = &[
-    Queue { origin: Origin::Twin, ways: TWIN, ..pipe::UNBOUNDED },
-    Queue { origin: Origin::Twin, ways: TWIN, ..funnel::QUEUE },
-];
-const TWIN: &[Way] = &[
-    Way::many_senders::<Nothing>(Wait::Spin).in_batches(),
-    Way::many_senders::<Nothing>(Wait::Adaptive).in_batches(),
-];
-const QUEUES: Queues = Queues::with(FAKES, TWINS);
+static QUEUES: LazyLock<Queues> = LazyLock::new(|| {
+    let twin = |queue: Queue| {
+        let way = |wait| Way::many_senders::<Nothing>(wait).in_batches();
+        let ways = [Wait::Spin, Wait::Adaptive].map(way).to_vec();
+        Queue { origin: Origin::Twin, ways, ..queue }
+    };
+    Queues::with(fakes(), [pipe::unbounded(), funnel::queue()].map(twin).to_vec())
+});
 
-fn choice() -> QueueChoice {
+fn choice() -> QueueChoice<'static> {
     QueueChoice {
         queues: QUEUES.all().collect(),
         placements: vec![Placement::Pinned],
@@ -99,7 +97,7 @@ fn stream() -> &'static Scenario {
 const EXCHANGES: Budget =
     Budget { rounds: 21, stretch_ns: 12_000_000, stamped_ns: 12_000_000, stamped_count: None };
 
-fn planned(scenario: &Scenario, choice: &QueueChoice) -> Vec<Vec<PlannedCell>> {
+fn planned(scenario: &Scenario, choice: &QueueChoice<'_>) -> Vec<Vec<PlannedCell>> {
     let topology = SimulatedBackend::topology();
     let allowed: Vec<u32> = topology.places.iter().map(|place| place.cpu).collect();
     let site = Site::whole(&topology, &allowed);
@@ -180,7 +178,7 @@ fn every_row_of_every_queue_is_measured() {
                         groups.iter().flatten().filter_map(|planned| planned.cell.queue()).any(
                             |cell| {
                                 (cell.queue.as_str(), cell.wait, cell.batch)
-                                    == (queue.name, way.wait, *batch)
+                                    == (queue.name.as_str(), way.wait, *batch)
                             },
                         );
                     assert!(found, "{} {} {batch} {}", scenario.name, queue.name, way.wait);
@@ -307,7 +305,7 @@ fn several_senders_take_further_cpus_and_the_receiver_the_second_of_the_pair() {
 
 #[test]
 fn what_was_asked_for_is_what_is_planned() {
-    let only = |choice: QueueChoice| -> Vec<Cell> {
+    let only = |choice: QueueChoice<'_>| -> Vec<Cell> {
         let groups = planned(stream(), &choice);
         groups
             .into_iter()
