@@ -6,7 +6,6 @@
 //! them do, against that of one thread alone without the lock, whose blocks are interleaved with
 //! theirs.
 
-mod account;
 pub(crate) mod contender;
 pub mod foretell;
 mod frequency_sweep;
@@ -19,8 +18,6 @@ pub(crate) mod units;
 use threadtoll_record::{Budget, Experiment, MAX_ROUNDS, Share, Spread, Work};
 
 use crate::plan::ROUNDS;
-
-pub(crate) use account::{Account, account};
 
 /// The most tasks that threads share: as many as a block keeps the stamps of.
 pub const MOST_TASKS: u64 = 100_000;

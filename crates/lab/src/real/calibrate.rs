@@ -14,7 +14,7 @@ use threadtoll_model::{HandOff, Shape};
 use threadtoll_record::{Cell, LockSubject, Placement, Share, Spread, Work};
 
 use crate::LabError;
-use crate::contention::contender::{Done, Passed, Rendezvous, Taken};
+use crate::contention::contender::{Done, Passed, Rendezvous};
 use crate::contention::foretell::{Calibration, Passing, calibration};
 use crate::contention::lengths::{Lengths, PICKS, quantiles};
 use crate::lock::{Handing, Named};
@@ -494,11 +494,9 @@ impl Calibrator {
             (meant > 0).then(|| self.clock.ns(end.saturating_sub(begin)) - meant as f64)
         };
         let mut slept = Slept::default();
-        for Taken { free, want, got, released, think, hold } in
-            parts.into_iter().flat_map(|part| part.taken)
-        {
-            slept.hold.extend(over(got, released, hold));
-            slept.think.extend(over(free, want, think));
+        for one in parts.into_iter().flat_map(|part| part.taken) {
+            slept.hold.extend(over(one.acquired_at, one.released_at, one.hold_units));
+            slept.think.extend(over(one.idle_at, one.requested_at, one.think_units));
         }
         let slept = Slept { hold: undisturbed(slept.hold), think: undisturbed(slept.think) };
         self.slept.push((threads, hold_ns, think_ns, slept.clone()));

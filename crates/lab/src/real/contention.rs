@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_machine::disturbance::{ThreadCounters, account};
+use threadtoll_model::queue_trace::{self, Acquisition, QueueTrace};
 use threadtoll_record::{
     BlockKind, ContentionBlock, ContentionSeen, LockSubject, Placement, PlannedCell,
 };
 
 use crate::LabError;
 use crate::backend::OpenCell;
-use crate::contention;
-use crate::contention::contender::Taken;
 use crate::contention::foretell::Calibration;
 use crate::lock::Named;
 use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
@@ -149,7 +148,7 @@ impl Contention {
 
     fn stamped(&self, parts: Vec<Part>, window: Window) -> (Acquisitions, u64) {
         let all = parts.iter().map(|part| part.done.all).sum();
-        let last = |part: &Part| part.taken.last().map(|last| last.released);
+        let last = |part: &Part| part.taken.last().map(|last| last.released_at);
         let (from, until) = if self.subject.tasks.is_some() {
             (window.begin, parts.iter().filter_map(last).max().unwrap_or(window.begin) + 1)
         } else {
@@ -162,8 +161,8 @@ impl Contention {
                 .unwrap_or(window.until);
             (window.from, window.until.min(known.max(window.from + 1)))
         };
-        let threads: Vec<Vec<Taken>> = parts.into_iter().map(|part| part.taken).collect();
-        let mut found = contention::account(&threads, from, until);
+        let threads: Vec<Vec<Acquisition>> = parts.into_iter().map(|part| part.taken).collect();
+        let mut found = queue_trace::reconstruct(&threads, from, until);
         if self.subject.tasks.is_some() {
             whole_tasks(&mut found, &threads);
         }
@@ -171,13 +170,13 @@ impl Contention {
         let waits = found
             .waits
             .iter()
-            .map(|(at, ticks, thread)| Waited {
-                ps: self.clock.ps(*ticks),
-                at_s: self.clock.ns(at.saturating_sub(self.start_ticks)) / 1e9,
-                cpu: cpus[*thread as usize % cpus.len()],
+            .map(|wait| Waited {
+                ps: self.clock.ps(wait.length),
+                at_s: self.clock.ns(wait.ended_at.saturating_sub(self.start_ticks)) / 1e9,
+                cpu: cpus[wait.thread as usize % cpus.len()],
             })
             .collect();
-        let seen = in_ns(&found.seen, &self.clock);
+        let seen = in_ns(&found, &self.clock);
         let block = ContentionBlock {
             work: found.units,
             acquisitions: found.acquisitions,
@@ -253,25 +252,29 @@ fn joined(mut parts: Vec<Acquisitions>) -> Acquisitions {
 
 /// A run of tasks is counted as a whole: its last stretches have no acquisition after them, and
 /// what stands in their place is none.
-fn whole_tasks(found: &mut contention::Account, threads: &[Vec<Taken>]) {
-    found.units = threads.iter().flatten().map(|taken| (taken.think + taken.hold) as f64).sum();
+fn whole_tasks(trace: &mut QueueTrace, threads: &[Vec<Acquisition>]) {
+    trace.units =
+        threads.iter().flatten().map(|one| (one.think_units + one.hold_units) as f64).sum();
     for (thread, all) in threads.iter().enumerate() {
-        let ends = all.last().filter(|last| last.released == last.free);
+        let ends = all.last().filter(|last| last.released_at == last.idle_at);
         if let Some(end) = ends {
-            found.acquisitions[thread] = found.acquisitions[thread].saturating_sub(1);
-            found.waits.retain(|(at, _, of)| (*at, *of) != (end.got, thread as u32));
+            trace.acquisitions[thread] = trace.acquisitions[thread].saturating_sub(1);
+            let is_end = (end.acquired_at, thread as u32);
+            trace.waits.retain(|wait| (wait.ended_at, wait.thread) != is_end);
         }
     }
 }
 
-fn in_ns(seen: &ContentionSeen, clock: &Clock) -> ContentionSeen {
+fn in_ns(trace: &QueueTrace, clock: &Clock) -> ContentionSeen {
     let ns = |ticks: f64| clock.ns(ticks as u64);
     ContentionSeen {
-        wait_ns: ns(seen.wait_ns),
-        hold_ns: ns(seen.hold_ns),
-        think_ns: ns(seen.think_ns),
-        handoff_ns: ns(seen.handoff_ns),
-        starved_ns: ns(seen.starved_ns),
-        ..*seen
+        wait_ns: ns(trace.wait),
+        hold_ns: ns(trace.hold),
+        think_ns: ns(trace.think),
+        queue_on_entry: trace.queue_on_entry,
+        queue_max: trace.queue_max,
+        handoffs: trace.handoffs,
+        handoff_ns: ns(trace.handoff),
+        starved_ns: ns(trace.longest_wait),
     }
 }

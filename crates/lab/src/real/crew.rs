@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_machine::disturbance::{ThreadCounters, ThreadProbe};
+use threadtoll_model::queue_trace::Acquisition;
 use threadtoll_record::{Placement, Work};
 
 use crate::LabError;
-use crate::contention::contender::{Contender, Course, Done, Passed, Rendezvous, Taken};
+use crate::contention::contender::{Contender, Course, Done, Passed, Rendezvous};
 use crate::contention::lengths::{Lengths, Pick};
 use crate::contention::units::{Labour, sleep_exactly};
 use crate::lock::Named;
@@ -54,7 +55,7 @@ struct Job {
 /// What a thread found.
 #[derive(Default)]
 pub(super) struct Part {
-    pub(super) taken: Vec<Taken>,
+    pub(super) taken: Vec<Acquisition>,
     pub(super) done: Done,
     pub(super) passed: Vec<Passed>,
     pub(super) thread: ThreadCounters,
@@ -194,7 +195,7 @@ struct Thread {
     probe: ThreadProbe,
     labour: Labour,
     picks: Vec<Pick>,
-    taken: Vec<Taken>,
+    taken: Vec<Acquisition>,
 }
 
 impl Thread {
@@ -241,10 +242,10 @@ impl Thread {
 }
 
 /// Room for so many, every page of it written once, so that none is missing when the clock runs.
-fn touch(taken: &mut Vec<Taken>, most: usize) {
+fn touch(taken: &mut Vec<Acquisition>, most: usize) {
     taken.clear();
     if taken.capacity() < most {
-        taken.extend(std::iter::repeat_n(std::hint::black_box(Taken::default()), most));
+        taken.extend(std::iter::repeat_n(std::hint::black_box(Acquisition::default()), most));
         taken.clear();
     }
 }
