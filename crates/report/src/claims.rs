@@ -3,6 +3,7 @@
 
 use threadtoll_record::Work;
 
+use crate::experiment::{FREQUENCY_SWEEP, HOLD_SWEEP, POOL};
 use crate::locks::{Row, Section};
 use crate::units::{digits, ratio, share, time};
 
@@ -35,7 +36,7 @@ impl Stand {
 struct Claim {
     sentence: &'static str,
     source: &'static str,
-    experiment: &'static str,
+    scenario: &'static str,
     about: fn(&Row<'_>) -> bool,
     /// The limits between which the speed-up is to lie.
     limits: fn(&Row<'_>) -> [f64; 2],
@@ -50,35 +51,35 @@ const CLAIMS: &[Claim] = &[
     Claim {
         sentence: "two threads that hold the lock for half of their time do 1.5 times as much as one (to within 0.1)",
         source: PRESHING,
-        experiment: "contention/hold-sweep",
+        scenario: HOLD_SWEEP,
         about: |row| row.subject.threads == 2 && near(row.subject.hold_share(), 0.5),
         limits: |_| [1.4, 1.6],
     },
     Claim {
         sentence: "up to a hold share of 10% threads work almost perfectly side by side (at least 0.95 of their number)",
         source: PRESHING,
-        experiment: "contention/hold-sweep",
+        scenario: HOLD_SWEEP,
         about: |row| row.subject.threads > 1 && short(row.subject.hold_share()) && row.fits(),
         limits: |row| [ALMOST_PERFECT * f64::from(row.subject.threads), f64::INFINITY],
     },
     Claim {
         sentence: "from a hold share of 90% on one thread does better alone",
         source: PRESHING,
-        experiment: "contention/hold-sweep",
+        scenario: HOLD_SWEEP,
         about: |row| row.subject.threads > 1 && long(row.subject.hold_share()),
         limits: |_| [0.0, 1.0],
     },
     Claim {
         sentence: "with short holds two threads still do 1.5 times as much as one where each takes the lock every 3.1 µs",
         source: PRESHING,
-        experiment: "contention/frequency-sweep",
+        scenario: FREQUENCY_SWEEP,
         about: |row| row.subject.threads == 2 && SHORT_NS.contains(&row.subject.cycle_ns()),
         limits: |_| [1.5, f64::INFINITY],
     },
     Claim {
         sentence: "10 to 11 threads are enough for ten times as much (at least 9.5 times), at a hold share for which Amdahl’s law asks for 20",
         source: SUKHOVITSKY,
-        experiment: "contention/pool",
+        scenario: POOL,
         about: |row| {
             (10..=11).contains(&row.subject.threads) && near(row.subject.hold_share(), 0.05)
         },
@@ -112,9 +113,8 @@ pub(crate) fn claims(sections: &[Section<'_>]) -> Vec<String> {
 
 fn judged(claim: &Claim, sections: &[Section<'_>]) -> Option<String> {
     let mut parts: [Vec<String>; 3] = Default::default();
-    for section in sections
-        .iter()
-        .filter(|section| section.experiment() == claim.experiment && section.excludes())
+    for section in
+        sections.iter().filter(|section| section.scenario() == claim.scenario && section.excludes())
     {
         for row in section.rows.iter().filter(|row| (claim.about)(row)) {
             let Some((speedup, interval)) =
@@ -134,8 +134,8 @@ fn judged(claim: &Claim, sections: &[Section<'_>]) -> Option<String> {
                 "{}{asleep}, {} threads, {}: {} ({}–{}){disturbed}",
                 section.name(),
                 row.subject.threads,
-                match claim.experiment {
-                    "contention/frequency-sweep" => time(row.subject.cycle_ns() as f64),
+                match claim.scenario {
+                    FREQUENCY_SWEEP => time(row.subject.cycle_ns() as f64),
                     _ => share(row.subject.hold_share()),
                 },
                 ratio(speedup),
@@ -158,9 +158,9 @@ fn judged(claim: &Claim, sections: &[Section<'_>]) -> Option<String> {
 /// What a lock cost in the article that nobody else wanted, and what one costs here.
 fn pair(sections: &[Section<'_>]) -> Option<String> {
     const THERE_NS: f64 = 23.5;
-    let section = sections.iter().find(|section| {
-        section.experiment() == "contention/frequency-sweep" && section.name() == "std-mutex"
-    })?;
+    let section = sections
+        .iter()
+        .find(|section| section.scenario() == FREQUENCY_SWEEP && section.name() == "std-mutex")?;
     let here = section.rows.iter().filter_map(Row::predicted).map(|told| told.from.pair_ns);
     let mut here: Vec<f64> = here.filter(|ns| *ns > 0.0).collect();
     here.sort_by(f64::total_cmp);

@@ -8,8 +8,16 @@
 mod claims;
 mod class;
 mod clean;
+mod cost;
+mod disturbance;
+mod experiment;
+mod findings;
 pub mod html;
+mod label;
 mod locks;
+mod machine;
+mod matrix;
+mod merge;
 pub mod published;
 mod queues;
 mod rows;
@@ -17,4 +25,4 @@ pub mod text;
 pub mod units;
 
 pub use clean::clean;
-pub use rows::cpus;
+pub use label::cpus;

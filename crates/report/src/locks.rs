@@ -6,15 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::{
-    Contention, Foretold, LockSubject, Placement, Record, Share, Spread, Work, fold,
+    Contention, Foretold, LockSubject, Placement, Record, Share, Spread, Work,
 };
 
 use crate::claims::claims;
 use crate::clean::clean;
-use crate::text::ladder::{cpu, switches};
+use crate::cost::{cpu_ns, switches};
+use crate::disturbance::too_disturbed;
+use crate::experiment::{FREQUENCY_SWEEP, contention_scenario};
 use crate::units::{UNKNOWN, digits, maybe_time, per_op, plus_minus, ratio, share, time};
 
-const SCENARIOS: &str = "contention/";
 /// A run of tasks that takes no longer than this, against the shortest, is as good.
 const ENOUGH: f64 = 1.05;
 
@@ -39,7 +40,7 @@ impl Row<'_> {
             Axis::Intervals => format!("{}, {threads}", time(self.subject.cycle_ns() as f64)),
             Axis::None => threads,
         };
-        if disturbed(self.record) {
+        if self.disturbed() {
             label.push_str(" !");
         }
         if self.record.cell.oversubscribed() {
@@ -50,7 +51,7 @@ impl Row<'_> {
 
     /// Whether over a quarter of its blocks was disturbed.
     pub(crate) fn disturbed(&self) -> bool {
-        disturbed(self.record)
+        too_disturbed(&self.record.disturbance)
     }
 
     /// Whether each thread has a CPU for itself, as far as it needs one.
@@ -75,15 +76,10 @@ impl Row<'_> {
     }
 }
 
-fn disturbed(record: &Record) -> bool {
-    let disturbance = &record.disturbance;
-    f64::from(disturbance.disturbed) > fold::DISTURBED_SHARE * f64::from(disturbance.blocks)
-}
-
 /// Everything by which sections differ, in the order in which they are shown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
-    experiment: String,
+    scenario: String,
     placement: Placement,
     work: Work,
     lock: String,
@@ -125,8 +121,8 @@ impl<'a> Section<'a> {
         clean(&self.kind.lock)
     }
 
-    pub(crate) fn experiment(&self) -> &str {
-        &self.kind.experiment
+    pub(crate) fn scenario(&self) -> &str {
+        &self.kind.scenario
     }
 
     /// Whether it is one lock that lets one thread in at a time: no counter, no stripes, no
@@ -140,9 +136,7 @@ impl<'a> Section<'a> {
 
     /// What its rows have in common.
     pub(crate) fn heading(&self) -> String {
-        let scenario =
-            clean(self.kind.experiment.strip_prefix(SCENARIOS).unwrap_or(&self.kind.experiment));
-        let mut parts = vec![format!("{scenario}: {}", self.name())];
+        let mut parts = vec![format!("{}: {}", clean(self.scenario()), self.name())];
         let first = self.rows.first().map(|row| row.subject);
         if let Some(share) = self.kind.read_share {
             parts.push(format!("{}% reads", digits(share.value() * 100.0)));
@@ -250,22 +244,23 @@ pub(crate) struct Map {
 /// because all are against it.
 pub(crate) fn sections(records: &[Record]) -> Vec<Section<'_>> {
     let mut sections: BTreeMap<Kind, Vec<Row<'_>>> = BTreeMap::new();
-    for record in records.iter().filter(|record| record.experiment.starts_with(SCENARIOS)) {
-        let (Some(subject), Some(contention)) = (record.cell.lock(), &record.contention) else {
+    for record in records {
+        let (Some(scenario), Some(subject), Some(contention)) =
+            (contention_scenario(record), record.cell.lock(), &record.contention)
+        else {
             continue;
         };
         if subject.is_alone() {
             continue;
         }
-        let by_interval = record.experiment == "contention/frequency-sweep";
         let kind = Kind {
-            experiment: record.experiment.clone(),
+            scenario: scenario.to_string(),
             placement: record.cell.placement,
             work: subject.work,
             lock: subject.lock.clone(),
             read_share: subject.read_share,
             spread: subject.spread,
-            cycle_ns: (!by_interval).then(|| subject.cycle_ns()),
+            cycle_ns: (scenario != FREQUENCY_SWEEP).then(|| subject.cycle_ns()),
         };
         sections.entry(kind).or_default().push(Row { record, subject, contention });
     }
@@ -423,7 +418,7 @@ pub(crate) fn columns(section: &Section<'_>) -> Vec<Column> {
             head: "CPU",
             title: "CPU time of all threads per acquisition, their work included",
             rank: 15,
-            value: |row| maybe(cpu(&row.record.cost), time),
+            value: |row| maybe(cpu_ns(&row.record.cost), time),
         },
         Column {
             group: "each acquisition",
@@ -465,7 +460,7 @@ pub(crate) fn columns(section: &Section<'_>) -> Vec<Column> {
 pub(crate) fn notes(sections: &[Section<'_>]) -> Vec<String> {
     let rows = || sections.iter().flat_map(|section| &section.rows);
     let mut notes = Vec::new();
-    if rows().any(|row| disturbed(row.record)) {
+    if rows().any(Row::disturbed) {
         notes.push("!  over a quarter of the blocks was disturbed.".into());
     }
     if rows().any(|row| row.record.cell.oversubscribed()) {
@@ -570,8 +565,7 @@ fn enough(section: &Section<'_>, name: &str) -> Option<String> {
 
 /// What a lock costs that nobody else wants, as it was calibrated.
 fn pairs(sections: &[Section<'_>]) -> Option<String> {
-    let sweeps =
-        sections.iter().filter(|section| section.kind.experiment == "contention/frequency-sweep");
+    let sweeps = sections.iter().filter(|section| section.scenario() == FREQUENCY_SWEEP);
     let mut costs: BTreeMap<String, f64> = BTreeMap::new();
     for section in sweeps {
         let found = section.rows.iter().filter_map(Row::predicted).map(|told| told.from.pair_ns);
@@ -596,7 +590,7 @@ fn agreement(sections: &[Section<'_>]) -> Option<String> {
         .filter(|row| row.off().is_some() && !row.record.cell.oversubscribed())
         .collect();
     let clean: Vec<f64> =
-        rows.iter().filter(|row| !disturbed(row.record)).filter_map(|row| row.off()).collect();
+        rows.iter().filter(|row| !row.disturbed()).filter_map(|row| row.off()).collect();
     if rows.is_empty() {
         return None;
     }

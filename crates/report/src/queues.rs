@@ -12,14 +12,15 @@ use threadtoll_record::{
 };
 
 use crate::clean::clean;
-use crate::rows::{merged, times};
-use crate::text::ladder::{cpu, switches};
+use crate::cost::{cpu_ns, switches};
+use crate::disturbance::too_disturbed;
+use crate::experiment::{QueueScenario, queue_scenario};
+use crate::label::verdict;
+use crate::merge::merged;
+use crate::rows::times;
 use crate::units::{
     UNKNOWN, digits, maybe_time, per_op, plus_minus, ratio, round_time, share, time,
 };
-
-const ASK_REPLY: &str = "queue/ask-reply";
-const STREAM: &str = "queue/stream";
 
 /// A row: one cell, over all groups in which it was measured.
 #[derive(Debug)]
@@ -65,9 +66,7 @@ impl Row<'_> {
             _ => {}
         }
         label.push_str(behind);
-        let disturbance = &self.record.disturbance;
-        if f64::from(disturbance.disturbed) > fold::DISTURBED_SHARE * f64::from(disturbance.blocks)
-        {
+        if too_disturbed(&self.record.disturbance) {
             label.push_str(" !");
         }
         if cell.oversubscribed() {
@@ -220,8 +219,8 @@ impl Section<'_> {
                 maybe_time(quantiles.p99)
             ));
         }
-        if let (Some(cpu), Some(switches)) = (cpu(&record.cost), switches(&record.cost)) {
-            lines.push(format!("per message: CPU {}, {} switches", time(cpu), per_op(switches)));
+        if let (Some(cpu_ns), Some(switches)) = (cpu_ns(&record.cost), switches(&record.cost)) {
+            lines.push(format!("per message: CPU {}, {} switches", time(cpu_ns), per_op(switches)));
         }
         let kind = match row.origin() {
             Some(Origin::Ours) => "threadtoll",
@@ -270,11 +269,8 @@ fn original(cell: &Cell) -> Cell {
 pub(crate) fn sections(records: &[Record]) -> Vec<Section<'_>> {
     let mut cells: BTreeMap<(bool, &Cell), Vec<&Record>> = BTreeMap::new();
     for record in records {
-        let streams = match record.experiment.as_str() {
-            ASK_REPLY => false,
-            STREAM => true,
-            _ => continue,
-        };
+        let Some(scenario) = queue_scenario(record) else { continue };
+        let streams = scenario == QueueScenario::Stream;
         cells.entry((streams, &record.cell)).or_default().push(record);
     }
     let at: BTreeMap<(bool, Cell), usize> = cells
@@ -385,7 +381,7 @@ pub(crate) fn columns(results: &Results, section: &Section<'_>) -> Vec<Column> {
         "CPU",
         "CPU time of all ends per message",
         6,
-        Box::new(|_, row| maybe(cpu(&row.record.cost), time)),
+        Box::new(|_, row| maybe(cpu_ns(&row.record.cost), time)),
     );
     add(
         "per message",
@@ -498,9 +494,10 @@ fn beside_best_peer(section: &Section<'_>, row: &Row<'_>) -> (Option<f64>, Strin
     if row.origin() == Some(Origin::Ours) {
         // Without a common group there are no pairs, and nothing is claimed.
         return match section.rival(row) {
-            Some((_, against)) => {
-                (Some(against.ratio), format!("{} {}", ratio(against.ratio), said(against.verdict)))
-            }
+            Some((_, against)) => (
+                Some(against.ratio),
+                format!("{} {}", ratio(against.ratio), verdict(against.verdict)),
+            ),
             None => text(UNKNOWN),
         };
     }
@@ -514,15 +511,6 @@ fn beside_best_peer(section: &Section<'_>, row: &Row<'_>) -> (Option<f64>, Strin
         times(&row.record, &best.record)
     };
     maybe(quotient, ratio)
-}
-
-fn said(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Worse => "worse",
-        Verdict::Better => "better",
-        Verdict::NoWorse => "no worse",
-        Verdict::Open => "open",
-    }
 }
 
 fn kib(bytes: u64) -> String {

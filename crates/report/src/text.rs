@@ -1,22 +1,21 @@
 //! For the terminal.
 
 mod contention;
-pub(crate) mod ladder;
-pub(crate) mod machine;
-pub(crate) mod matrix;
+mod ladder;
+mod machine;
+mod matrix;
 mod plot;
 mod prediction;
 mod queue;
 mod table;
-pub(crate) mod verdict;
 
+pub use crate::findings::findings as verdict;
 pub use contention::contention;
 pub use ladder::ladder;
 pub use machine::machine;
 pub use matrix::matrix;
 pub use prediction::prediction;
 pub use queue::queues;
-pub use verdict::verdict;
 
 use anstyle::{AnsiColor, Effects};
 

@@ -7,12 +7,12 @@ use super::escape::json_in_page;
 use super::queue::MOST_ROWS;
 use super::sections::Run;
 use crate::clean::clean;
+use crate::cost::{cpu_ns, switches};
 use crate::locks::Map;
+use crate::matrix::Pairs;
 use crate::published::published;
 use crate::queues::{Mark, sections};
 use crate::rows::Row;
-use crate::text::ladder::{cpu, switches};
-use crate::text::matrix::Pairs;
 use crate::units::{maybe_time, per_op, plus_minus, round_time, share, time};
 
 /// Bins of a histogram per power of ten.
@@ -131,12 +131,12 @@ fn run_data(run: &Run<'_>, distributions: &mut usize, pairs: &mut usize) -> RunD
         shown: shown.contains(&index),
         sides: Placement::ALL
             .iter()
-            .filter_map(|placement| row.side(*placement))
+            .filter_map(|placement| row.record(*placement))
             .map(|record| side(record, step_ns, distributions))
             .collect(),
         published: Placement::ALL
             .iter()
-            .filter_map(|placement| row.side(*placement))
+            .filter_map(|placement| row.record(*placement))
             .flat_map(|record| published(&record.cell))
             .map(|figure| (figure.ns, format!("{}\n{}", figure.machine, figure.source)))
             .fold(Vec::new(), |mut all, figure| {
@@ -235,8 +235,8 @@ fn lines(record: &Record) -> Vec<String> {
     if let Some(over) = record.over.share {
         lines.push(format!("over {}: {}", round_time(record.over.limit_ns as f64), share(over)));
     }
-    if let (Some(cpu), Some(switches)) = (cpu(&record.cost), switches(&record.cost)) {
-        lines.push(format!("per hand-off: CPU {}, {} switches", time(cpu), per_op(switches)));
+    if let (Some(cpu_ns), Some(switches)) = (cpu_ns(&record.cost), switches(&record.cost)) {
+        lines.push(format!("per hand-off: CPU {}, {} switches", time(cpu_ns), per_op(switches)));
     }
     if let Some(same) = record.same_cpu_share {
         lines.push(format!("{} began on one CPU", share(same)));

@@ -2,16 +2,19 @@
 
 use std::fmt::Write;
 
-use threadtoll_record::{Cause, Grade, Record, Verdict, file::Results};
+use threadtoll_record::{Cause, Grade, Record, file::Results};
 
 use super::escape::escape;
 use crate::class::Class;
+use crate::cost::{cpu_ns, switches};
+use crate::disturbance::{description, sum, too_disturbed};
+use crate::findings::{cheapest_of, command, findings};
+use crate::label::{cpus, plural, relation, verdict};
+use crate::machine::{class_names, classes, facts, gaps, meaning, noisiest};
+use crate::matrix::{Pairs, pairs};
+use crate::merge::median;
 use crate::published::{published, shown};
-use crate::rows::{Row, cheapest, cpus, middle, rows, summed, times};
-use crate::text::ladder::{cpu, plural, relation, switches, too_disturbed};
-use crate::text::machine::{class_names, classes, facts, gaps, meaning, noisiest};
-use crate::text::matrix::{Pairs, pairs};
-use crate::text::verdict::{again, cheapest_of, verdict};
+use crate::rows::{Row, cheapest, rows, times};
 use crate::units::{count, digits, maybe_time, per_op, plus_minus, round_time, share, time};
 
 /// All rows of ladders in a page together.
@@ -129,7 +132,7 @@ impl<'a> Run<'a> {
         if line.is_none() && sleep.is_none() {
             let (near, far) = (by_relation.first_key_value(), by_relation.last_key_value());
             for (of, values) in near.into_iter().chain(far.filter(|_| by_relation.len() > 1)) {
-                if let Some(median) = middle(values.iter().copied()) {
+                if let Some(median) = median(values.iter().copied()) {
                     card(
                         &time(median),
                         &format!("between {}", relation(*of)),
@@ -154,7 +157,7 @@ impl<'a> Run<'a> {
 
     fn verdict(&self) -> String {
         let machine = &self.results.machine;
-        let sentences = verdict(self.results, self.records);
+        let sentences = findings(self.results, self.records);
         let mut html = String::new();
         if !sentences.is_empty() {
             html.push_str("<ul class=\"verdict\">\n");
@@ -287,7 +290,7 @@ impl<'a> Run<'a> {
                     "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
                     escape(relation(of)),
                     count(values.len() as u64),
-                    maybe_time(middle(values.iter().copied())),
+                    maybe_time(median(values.iter().copied())),
                     maybe_time(values.first().copied()),
                     maybe_time(values.last().copied())
                 );
@@ -346,7 +349,7 @@ impl<'a> Run<'a> {
     }
 
     fn disturbance(&self) -> String {
-        let all = summed(self.records.iter().map(|record| &record.disturbance));
+        let all = sum(self.records.iter().map(|record| &record.disturbance));
         if all.blocks == 0 {
             return String::new();
         }
@@ -366,7 +369,7 @@ impl<'a> Run<'a> {
                     html,
                     "<tr><th scope=\"row\">{cause}</th><td>{}</td><td class=\"words\">{}</td></tr>",
                     count((*blocks).into()),
-                    what_happened(*cause)
+                    description(*cause)
                 );
             }
             html.push_str("</tbody></table></div>\n");
@@ -431,7 +434,7 @@ impl<'a> Run<'a> {
         let machine = &self.results.machine;
         format!(
             "<h2>To measure this again</h2>\n<pre><code>{}</code></pre>\n<p class=\"note\">Run {}, begun {}, seed {}, by {}.</p>\n",
-            escape(&again(self.results)),
+            escape(&command(self.results)),
             escape(&machine.run),
             escape(&machine.at),
             self.results.plan.seed,
@@ -489,14 +492,14 @@ fn figure(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
 
 fn table_row(row: &Row<'_>, base: Option<&Record>) -> String {
     let Some(main) = row.main() else { return String::new() };
-    let mark = if too_disturbed(row) {
+    let mark = if too_disturbed(&main.disturbance) {
         " <abbr title=\"over a quarter of its blocks was disturbed\">!</abbr>"
     } else {
         ""
     };
     let mut html = format!("<tr><th scope=\"row\">{}{mark}</th>", escape(&row.label));
     for placement in threadtoll_record::Placement::ALL {
-        match row.side(placement) {
+        match row.record(placement) {
             None => html.push_str("<td data-v=\"\"></td>"),
             Some(record) => {
                 let class = if placement == main.cell.placement { " class=\"main\"" } else { "" };
@@ -532,25 +535,20 @@ fn table_row(row: &Row<'_>, base: Option<&Record>) -> String {
         html.push_str(&figure(quantile, time));
     }
     html.push_str(&figure(main.over.share, share));
-    html.push_str(&figure(cpu(&main.cost), time));
+    html.push_str(&figure(cpu_ns(&main.cost), time));
     html.push_str(&figure(switches(&main.cost), per_op));
     match main.against.first() {
         Some(against) => {
-            let said = match against.verdict {
-                Verdict::Worse => "worse",
-                Verdict::Better => "better",
-                Verdict::NoWorse => "no worse",
-                Verdict::Open => "open",
-            };
             let _ = write!(
                 html,
-                "<td data-v=\"{}\" title=\"{} to {} in {}\">{}× <span class=\"said {}\">{said}</span></td>",
+                "<td data-v=\"{}\" title=\"{} to {} in {}\">{}× <span class=\"said {}\">{}</span></td>",
                 number(against.ratio),
                 digits(against.interval95[0]),
                 digits(against.interval95[1]),
                 plural(against.blocks.into(), "pair"),
                 digits(against.ratio),
                 against.verdict,
+                verdict(against.verdict),
             );
         }
         None => html.push_str("<td data-v=\"\"></td>"),
@@ -566,22 +564,4 @@ fn table_row(row: &Row<'_>, base: Option<&Record>) -> String {
             .replacen(" ns", "\u{a0}ns", 1)
     );
     html
-}
-
-/// A cause in words.
-fn what_happened(cause: Cause) -> &'static str {
-    match cause {
-        Cause::ReferenceDrift => {
-            "the reference moved by more than 10% around the block: the machine changed its pace"
-        }
-        Cause::Migration => "a pinned end ran on another CPU than it should",
-        Cause::InvoluntarySwitch => "an end was pushed off its CPU by another thread",
-        Cause::RunQueueDelay => "an end was ready and had to wait for a CPU",
-        Cause::Steal => "the hypervisor took the CPU away",
-        Cause::Gap => {
-            "time vanished while an end spun: an interrupt, or something below the kernel"
-        }
-        Cause::PageFault => "memory had to be brought in",
-        Cause::Throttled => "a quota of the control group or the heat held the CPUs back",
-    }
 }

@@ -4,10 +4,10 @@ use anstyle::AnsiColor;
 use threadtoll_record::{Record, file::Results};
 use unicode_width::UnicodeWidthStr;
 
-use super::ladder::plural;
 use super::table::{Column, Table, below, pad_left, pad_right};
 use super::{ACCENT, BOLD, DIM, PLAIN, Style};
 use crate::clean::clean;
+use crate::label::plural;
 use crate::locks::{Map, Section, columns, notes, sections};
 use crate::units::{UNKNOWN, digits};
 

@@ -1,12 +1,15 @@
 //! The ladder: what each mechanism costs, cheapest first.
 
-use threadtoll_record::{Cost, Machine, Placement, Record, Relation, file::Results, fold};
+use threadtoll_record::{Machine, Placement, Record, file::Results};
 
 use super::table::{Column, Table};
 use super::{ACCENT, BOLD, DIM, PLAIN, Style};
 use crate::clean::clean;
+use crate::cost::{cpu_ns, switches};
+use crate::disturbance::too_disturbed;
+use crate::label::{cpus, plural, relation};
 use crate::published::{Published, published, shown};
-use crate::rows::{Row, cheapest, cpus, rows, times};
+use crate::rows::{Row, cheapest, rows, times};
 use crate::units::{UNKNOWN, digits, maybe_time, per_op, plus_minus, round_time, share, time};
 
 /// Draws the ladder: a row for each variant of a mechanism, cheapest first, its placements side by
@@ -57,7 +60,7 @@ fn explanation(rows: &[Row<'_>]) -> String {
     );
     let pair = rows
         .iter()
-        .filter_map(|row| row.side(Placement::Pinned))
+        .filter_map(|row| row.record(Placement::Pinned))
         .find(|record| record.cell.cpus.len() == 2);
     if let Some(record) = pair {
         text.push_str(&format!(
@@ -69,23 +72,10 @@ fn explanation(rows: &[Row<'_>]) -> String {
     text
 }
 
-/// How two CPUs are related, in words.
-pub(crate) fn relation(relation: Relation) -> &'static str {
-    match relation {
-        Relation::SameThread => "one thread",
-        Relation::SameCpu => "the same CPU",
-        Relation::Smt => "hardware threads of one core",
-        Relation::SameLlc => "cores with a common cache",
-        Relation::SameNode => "cores of one node",
-        Relation::OtherNode => "cores of different nodes",
-        Relation::Free => "placed by the scheduler",
-    }
-}
-
 fn table(results: &Results, rows: &[Row<'_>]) -> Table {
     let base = cheapest(rows).and_then(Row::main);
     let mut labels: Vec<String> = Vec::new();
-    let pinned_anywhere = rows.iter().any(|row| row.side(Placement::Pinned).is_some());
+    let pinned_anywhere = rows.iter().any(|row| row.record(Placement::Pinned).is_some());
     for row in rows {
         let mut label = row.label.clone();
         if let Some(main) =
@@ -93,7 +83,7 @@ fn table(results: &Results, rows: &[Row<'_>]) -> Table {
         {
             label.push_str(&format!(" ({})", main.cell.placement));
         }
-        if too_disturbed(row) {
+        if row.main().is_some_and(|main| too_disturbed(&main.disturbance)) {
             label.push_str(" !");
         }
         labels.push(label);
@@ -105,7 +95,7 @@ fn table(results: &Results, rows: &[Row<'_>]) -> Table {
         (Placement::SameCpu, "same CPU", 4),
         (Placement::Free, "free", 3),
     ] {
-        if rows.iter().all(|row| row.side(placement).is_none()) {
+        if rows.iter().all(|row| row.record(placement).is_none()) {
             continue;
         }
         let cells = rows.iter().map(|row| one_way(row, placement)).collect();
@@ -139,7 +129,7 @@ fn table(results: &Results, rows: &[Row<'_>]) -> Table {
     add("round trip", &format!(">{}", round_time(results.plan.over_ns as f64)), 6, &|record| {
         record.over.share.map_or_else(|| UNKNOWN.into(), share)
     });
-    add("per hand-off", "CPU", 7, &|record| maybe_time(cpu(&record.cost)));
+    add("per hand-off", "CPU", 7, &|record| maybe_time(cpu_ns(&record.cost)));
     add("per hand-off", "switches", 10, &|record| {
         switches(&record.cost).map_or_else(|| UNKNOWN.into(), per_op)
     });
@@ -170,30 +160,12 @@ fn table(results: &Results, rows: &[Row<'_>]) -> Table {
 }
 
 fn one_way(row: &Row<'_>, placement: Placement) -> (String, anstyle::Style) {
-    let Some(record) = row.side(placement) else { return (String::new(), PLAIN) };
+    let Some(record) = row.record(placement) else { return (String::new(), PLAIN) };
     let main = row.main().is_some_and(|main| main.cell.placement == placement);
     match record.one_way_p50() {
         Some(p50) => (time(p50), if main { BOLD } else { PLAIN }),
         None => (UNKNOWN.into(), DIM),
     }
-}
-
-/// CPU time per hand-off in both modes.
-pub(crate) fn cpu(cost: &Cost) -> Option<f64> {
-    Some(cost.user_ns_per_op? + cost.system_ns_per_op?)
-}
-
-/// Context switches per hand-off of both kinds.
-pub(crate) fn switches(cost: &Cost) -> Option<f64> {
-    Some(cost.voluntary_switches_per_op? + cost.involuntary_switches_per_op?)
-}
-
-/// Whether so many blocks of a row were disturbed that it should be measured again.
-pub(crate) fn too_disturbed(row: &Row<'_>) -> bool {
-    row.main().is_some_and(|main| {
-        f64::from(main.disturbance.disturbed)
-            > fold::DISTURBED_SHARE * f64::from(main.disturbance.blocks)
-    })
 }
 
 fn notes(rows: &[Row<'_>], left_out: &[String]) -> Vec<String> {
@@ -210,7 +182,7 @@ fn notes(rows: &[Row<'_>], left_out: &[String]) -> Vec<String> {
             "{UNKNOWN}  not known; a quantile is only given with 20 samples beyond it."
         ));
     }
-    if rows.iter().any(too_disturbed) {
+    if main().any(|record| too_disturbed(&record.disturbance)) {
         notes.push("!  over a quarter of the blocks was disturbed.".into());
     }
     if !left_out.iter().any(|head| head == "published") {
@@ -224,9 +196,4 @@ fn notes(rows: &[Row<'_>], left_out: &[String]) -> Vec<String> {
         }
     }
     notes
-}
-
-/// `1 CPU`, `2 CPUs`.
-pub(crate) fn plural(number: u64, thing: &str) -> String {
-    format!("{} {thing}{}", crate::units::count(number), if number == 1 { "" } else { "s" })
 }

@@ -4,11 +4,11 @@ use threadtoll_model::bounds::Limits;
 use threadtoll_model::{Load, amdahl, bounds};
 use threadtoll_record::{PredictedPolicy, PredictedRow, Prediction};
 
-use super::ladder::plural;
 use super::plot::{Curve, plot};
 use super::table::{Column, Table, pad_left};
 use super::{ACCENT, BOLD, DIM, GOOD, PLAIN, Style};
 use crate::clean::clean;
+use crate::label::plural;
 use crate::units::{UNKNOWN, count, digits, per_op, plus_minus, ratio, round_time, share, time};
 
 /// Longer tables show a choice of their rows.

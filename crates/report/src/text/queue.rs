@@ -2,12 +2,11 @@
 
 use threadtoll_record::{Record, file::Results};
 
-use super::ladder::{plural, relation};
 use super::table::{Column, Table, below};
 use super::{ACCENT, BOLD, DIM, PLAIN, Style};
 use crate::clean::clean;
+use crate::label::{cpus, plural, relation};
 use crate::queues::{Section, columns, held, notes, sections};
-use crate::rows::cpus;
 use crate::units::UNKNOWN;
 
 /// Draws what was measured of queues: a table for each way of waiting, of batching and of placing,
