@@ -16,8 +16,8 @@ use crate::{locks, queues};
 /// Makes the sentences that the figures allow.
 pub fn findings(results: &Results, records: &[Record]) -> Vec<String> {
     let mut findings = mechanisms::findings(records);
-    findings.extend(queues::sentences(records));
-    findings.extend(locks::sentences(records));
+    findings.extend(queues::findings(records));
+    findings.extend(locks::findings(records));
     findings.extend(run::findings(results, records));
     findings
 }

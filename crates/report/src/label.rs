@@ -1,7 +1,8 @@
 //! Words for values of records.
 
-use threadtoll_record::{Relation, Verdict};
+use threadtoll_record::{Machine, Relation, Verdict};
 
+use crate::clean::clean;
 use crate::units::count;
 
 pub(crate) fn relation(relation: Relation) -> &'static str {
@@ -23,6 +24,16 @@ pub(crate) fn verdict(verdict: Verdict) -> &'static str {
         Verdict::NoWorse => "no worse",
         Verdict::Open => "open",
     }
+}
+
+/// A heading for figures of the machine.
+pub(crate) fn on_machine(subject: &str, machine: &Machine) -> String {
+    format!(
+        "{subject} on {}, {}, grade {}",
+        clean(&machine.cpu).trim(),
+        plural(machine.cpus.into(), "CPU"),
+        machine.grade
+    )
 }
 
 /// `1 CPU`, `2 CPUs`.

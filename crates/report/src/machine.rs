@@ -6,7 +6,8 @@ use threadtoll_record::{ClockSource, CpuNoise, CpuPlace, Grade, Machine};
 
 use crate::clean::clean;
 use crate::label::{cpus, plural};
-use crate::units::{count, digits, round_time, time};
+use crate::table::{self, Cell, Label, Section};
+use crate::units::{count, digits, round_time, share, time};
 
 /// The promise of a grade.
 pub(crate) fn meaning(grade: Grade) -> &'static str {
@@ -137,4 +138,26 @@ pub(crate) fn gaps(noise: &CpuNoise, class: u64) -> u64 {
         .iter()
         .filter(|(bound, _)| *bound == class)
         .fold(0, |sum, (_, gaps)| sum.saturating_add(*gaps))
+}
+
+/// The noise of these CPUs.
+pub(crate) fn noise(shown: &[&CpuNoise]) -> Section {
+    type Column<'a> = table::Column<'static, &'a CpuNoise>;
+    let mut columns = vec![
+        Column::new("", "lost", 0, "", |cpu| Cell::figure(Some(cpu.lost_share), share)),
+        Column::new("", "longest gap", 1, "", |cpu| {
+            Cell::figure(Some(cpu.longest_ns as f64), time)
+        }),
+    ];
+    let classes = classes(shown);
+    for (class, name) in classes.iter().copied().zip(class_names(&classes)) {
+        columns.push(Column::new("gaps by length", name, 2, "", move |cpu| {
+            let gaps = gaps(cpu, class);
+            Cell::new(Some(gaps as f64), count(gaps))
+        }));
+    }
+    columns.push(Column::new("", "watched", 3, "", |cpu| {
+        Cell::figure(Some(cpu.watched_ns as f64), round_time)
+    }));
+    Section::new("", "noise", columns, shown, |cpu| Label::new(format!("CPU {}", cpu.cpu)))
 }

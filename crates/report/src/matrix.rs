@@ -2,77 +2,92 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadtoll_record::{CpuPlace, Machine, Record, Relation};
+use threadtoll_record::{CpuPlace, Machine, Record, Relation, file::Results};
 
 use crate::clean::clean;
 use crate::experiment::is_matrix;
+use crate::figure::{Figure, Pairs};
+use crate::label::relation;
 use crate::merge::median;
+use crate::table::{self, Cell, Label, Section, Table, Topic};
+use crate::units::{count, time};
 
-/// The pairs of one mechanism.
-#[derive(Debug)]
-pub(crate) struct Pairs<'a> {
-    /// The mechanism with its parameters, fit to be shown.
-    pub(crate) label: String,
-    /// The CPUs that occur, in the order of the machine: by node, last-level cache, core.
-    pub(crate) cpus: Vec<u32>,
-    /// One-way medians in nanoseconds, by the CPUs of the first and second end.
-    pub(crate) values: BTreeMap<(u32, u32), f64>,
-    /// The records.
-    pub(crate) records: Vec<&'a Record>,
-}
-
-impl Pairs<'_> {
-    /// The median of a pair: as measured, or of the other direction where only that was.
-    pub(crate) fn value(&self, a: u32, b: u32) -> Option<f64> {
-        self.values.get(&(a, b)).or_else(|| self.values.get(&(b, a))).copied()
-    }
-
-    /// By relation, nearest first: all medians, in ascending order.
-    pub(crate) fn by_relation(&self) -> BTreeMap<Relation, Vec<f64>> {
-        // A pair that was measured several times, as the reference's own is, counts once.
-        let mut relations: BTreeMap<(u32, u32), Relation> = BTreeMap::new();
-        for record in &self.records {
-            if let &[a, b] = record.cell.cpus.as_slice() {
-                relations.insert((a, b), record.cell.relation);
-            }
-        }
-        let mut found: BTreeMap<Relation, Vec<f64>> = BTreeMap::new();
-        for (pair, p50) in &self.values {
-            if let Some(relation) = relations.get(pair) {
-                found.entry(*relation).or_default().push(*p50);
-            }
-        }
-        found.values_mut().for_each(|values| values.sort_by(f64::total_cmp));
-        found
-    }
-}
-
-/// The pairs of CPUs among the records, by mechanism.
-pub(crate) fn pairs<'a>(machine: &Machine, records: &'a [Record]) -> Vec<Pairs<'a>> {
+/// The measured pairs of CPUs by mechanism.
+fn pairs(machine: &Machine, records: &[Record]) -> Vec<Pairs> {
     let mut by_label: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
     for record in records.iter().filter(|record| is_matrix(record) && record.cell.cpus.len() == 2) {
         by_label.entry(clean(&record.cell.label())).or_default().push(record);
     }
-    let seats: BTreeMap<u32, &CpuPlace> =
-        machine.topology.iter().map(|place| (place.cpu, place)).collect();
-    let build = |(label, records): (String, Vec<&'a Record>)| {
-        let mut measured: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
-        for record in &records {
-            if let (&[a, b], Some(p50)) = (record.cell.cpus.as_slice(), record.one_way_p50()) {
-                measured.entry((a, b)).or_default().push(p50);
-            }
+    by_label
+        .into_iter()
+        .map(|(label, records)| pairs_of(label, machine, &records))
+        .filter(|pairs| !pairs.values.is_empty())
+        .collect()
+}
+
+fn pairs_of(label: String, machine: &Machine, records: &[&Record]) -> Pairs {
+    // A pair that was measured several times, as the reference's own is, counts once.
+    let mut measured: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
+    let mut relations = BTreeMap::new();
+    for record in records {
+        let &[a, b] = record.cell.cpus.as_slice() else { continue };
+        relations.insert((a, b), record.cell.relation);
+        if let Some(p50) = record.one_way_p50() {
+            measured.entry((a, b)).or_default().push(p50);
         }
-        let cpus: BTreeSet<u32> = measured.keys().flat_map(|(a, b)| [*a, *b]).collect();
-        let mut cpus: Vec<u32> = cpus.into_iter().collect();
-        cpus.sort_by_key(|cpu| match seats.get(cpu) {
-            Some(place) => (place.node, place.llc.unwrap_or(0), place.core, *cpu),
-            None => (u32::MAX, 0, 0, *cpu),
-        });
-        let values = measured
-            .into_iter()
-            .filter_map(|(pair, found)| Some((pair, median(found.into_iter())?)))
-            .collect();
-        Pairs { label, cpus, values, records }
+    }
+    let cpus: BTreeSet<u32> = measured.keys().flat_map(|(a, b)| [*a, *b]).collect();
+    let places: BTreeMap<u32, CpuPlace> = machine
+        .topology
+        .iter()
+        .filter(|place| cpus.contains(&place.cpu))
+        .map(|place| (place.cpu, place.clone()))
+        .collect();
+    let mut cpus: Vec<u32> = cpus.into_iter().collect();
+    cpus.sort_by_key(|cpu| match places.get(cpu) {
+        Some(place) => (place.node, place.llc.unwrap_or(0), place.core, *cpu),
+        None => (u32::MAX, 0, 0, *cpu),
+    });
+    let values = measured
+        .into_iter()
+        .filter_map(|(pair, values)| Some((pair, median(values.into_iter())?)))
+        .collect();
+    Pairs { label, cpus, places, values, relations }
+}
+
+pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
+    let sections: Vec<Section> =
+        pairs(&results.machine, records).into_iter().map(section).collect();
+    (!sections.is_empty()).then_some(Table {
+        topic: Topic::Matrix,
+        heading: String::new(),
+        introduction: String::new(),
+        sections,
+        notes: Vec::new(),
+    })
+}
+
+type Row = (Relation, Vec<f64>);
+type Column = table::Column<'static, Row>;
+
+/// A summary of the pairs by relation.
+fn section(pairs: Pairs) -> Section {
+    let rows: Vec<Row> = pairs.by_relation().into_iter().collect();
+    let column = |heading, figure: fn(&[f64]) -> Option<f64>| {
+        Column::new("", heading, 0, "", move |(_, values)| Cell::figure(figure(values), time))
     };
-    by_label.into_iter().map(build).filter(|pairs| !pairs.values.is_empty()).collect()
+    let columns = vec![
+        Column::new("", "pairs", 0, "", |(_, values)| {
+            Cell::new(Some(values.len() as f64), count(values.len() as u64))
+        }),
+        column("median", |values| median(values.iter().copied())),
+        column("fastest", |values| values.first().copied()),
+        column("slowest", |values| values.last().copied()),
+    ];
+    let heading =
+        format!("Between pairs of CPUs: {}, one way (half a round trip), p50", pairs.label);
+    Section {
+        figure: Some(Figure::Pairs(pairs)),
+        ..Section::new(heading, "between", columns, &rows, |(of, _)| Label::new(relation(*of)))
+    }
 }

@@ -8,8 +8,8 @@ use crate::class::{Class, class, slept};
 use crate::clean::clean;
 use crate::cost::{cpu_ns, switches};
 use crate::label::list;
+use crate::ladder::{Row, rows, times};
 use crate::published::{Published, published};
-use crate::rows::{Row, rows, times};
 use crate::units::{per_op, ratio, round_time, share, time};
 
 pub(super) fn findings(records: &[Record]) -> Vec<String> {
@@ -283,8 +283,8 @@ fn against_published(rows: &[Row<'_>]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Beside the published figures: {}.", parts.join("; ")))
 }
 
-/// The published figures by the record that they are compared with. Of several mechanisms of ours
-/// that do what was published, the cheapest counts, which comes first.
+/// The published figures by the record that they are compared with. Of several of our
+/// mechanisms that do what was published, the first and cheapest counts.
 fn by_record<'r>(rows: &'r [Row<'_>]) -> Vec<(&'r Record, Vec<&'static Published>)> {
     let mut by_record: Vec<(&Record, Vec<&Published>)> = Vec::new();
     let records = rows

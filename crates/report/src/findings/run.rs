@@ -42,7 +42,7 @@ fn disturbance(results: &Results, records: &[Record]) -> Option<String> {
     })
 }
 
-/// The command that measures the same again.
+/// The command that repeats the run.
 pub(crate) fn command(results: &Results) -> String {
     let mut words = vec!["threadtoll".to_string()];
     let mut skip = false;

@@ -2,22 +2,21 @@
 
 use threadtoll_record::{CpuNoise, Grade, Machine};
 
-use super::table::{Column, Table};
-use super::{BAD, BOLD, DIM, GOOD, MIDDLING, PLAIN, Style};
+use super::table::draw;
+use super::{BAD, BOLD, DIM, GOOD, MIDDLING, Style};
 use crate::clean::clean;
-use crate::machine::{class_names, classes, facts, gaps, meaning, noisiest};
-use crate::units::{count, round_time, share, time};
+use crate::machine::{facts, meaning, noisiest};
 
-/// No more CPUs than this are shown one by one; of more, the noisiest.
-const MOST_CPUS: usize = 16;
+/// Of more CPUs than this, only the noisiest are shown.
+const MAX_CPUS: usize = 16;
 
 /// Draws what is known about the machine, its grade, and each warning with its advice.
 pub fn machine(machine: &Machine, style: &Style) -> String {
     let mut text = style.simulated(machine.simulated);
     if machine.synthetic {
-        let said =
+        let note =
             "The topology was read from a given tree, not from this machine; nothing was measured.";
-        text.push_str(&style.paragraph(BAD, said));
+        text.push_str(&style.paragraph(BAD, note));
     }
     text.push_str(&style.paragraph(BOLD, clean(&machine.cpu).trim()));
     text.push('\n');
@@ -64,27 +63,11 @@ pub fn machine(machine: &Machine, style: &Style) -> String {
 }
 
 fn noise(noise: &[CpuNoise], style: &Style) -> String {
-    let shown = noisiest(noise, MOST_CPUS);
-    let column = |group: &str, head: String, rank: u8, cell: &dyn Fn(&CpuNoise) -> String| Column {
-        group: group.into(),
-        head,
-        rank,
-        cells: shown.iter().map(|cpu| (cell(cpu), PLAIN)).collect(),
-    };
-    let mut columns = vec![
-        column("", "lost".into(), 0, &|cpu| share(cpu.lost_share)),
-        column("", "longest gap".into(), 1, &|cpu| time(cpu.longest_ns as f64)),
-    ];
-    let classes = classes(&shown);
-    for (class, name) in classes.iter().zip(class_names(&classes)) {
-        columns.push(column("gaps by length", name, 2, &|cpu| count(gaps(cpu, *class))));
-    }
-    columns.push(column("", "watched".into(), 3, &|cpu| round_time(cpu.watched_ns as f64)));
-    let labels = shown.iter().map(|cpu| format!("CPU {}", cpu.cpu)).collect();
-    let (mut text, _) = Table { head: "noise".into(), labels, columns }.draw(style);
+    let shown = noisiest(noise, MAX_CPUS);
+    let (mut text, _) = draw(&crate::machine::noise(&shown), style);
     if shown.len() < noise.len() {
-        let left = format!("The noisiest {} of {} CPUs.", shown.len(), noise.len());
-        text.push_str(&style.paragraph(DIM, &left));
+        let note = format!("The noisiest {} of {} CPUs.", shown.len(), noise.len());
+        text.push_str(&style.paragraph(DIM, &note));
     }
     text
 }
