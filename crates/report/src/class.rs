@@ -1,4 +1,4 @@
-//! The class of a mechanism, as the verdict needs it.
+//! The class of a mechanism, as the findings need it.
 
 use threadtoll_record::{Cell, Class, Record, Relation};
 
@@ -11,7 +11,8 @@ pub(crate) fn class(cell: &Cell) -> Option<Class> {
     }
 }
 
-/// Whether the record's ends really slept at each hand-off, as far as its context switches tell.
+/// Returns `true` if the record's ends really slept at each hand-off, as far as its context
+/// switches tell.
 pub(crate) fn slept(record: &Record) -> bool {
     class(&record.cell) == Some(Class::Sleep)
         && record.cost.voluntary_switches_per_op.is_none_or(|switches| switches > 0.5)
