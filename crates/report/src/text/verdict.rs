@@ -406,12 +406,18 @@ fn few_cpus(results: &Results) -> Option<String> {
 
 fn unfinished(results: &Results) -> Option<String> {
     let complete = results.groups.iter().filter(|group| group.records.is_some()).count();
-    (complete < results.groups.len() && results.groups.iter().any(|group| group.attempts > 0)).then(|| {
-        format!(
-            "The run is not finished, with {complete} of {} complete; --resume with the file completes it.",
-            plural(results.groups.len() as u64, "group")
-        )
-    })
+    (complete < results.groups.len() && results.groups.iter().any(|group| group.attempts > 0)).then(
+        || {
+            let how = match results.not_resumable() {
+                Some(_) => "",
+                None => "; --resume with the file completes it",
+            };
+            format!(
+                "The run is not finished, with {complete} of {} complete{how}.",
+                plural(results.groups.len() as u64, "group")
+            )
+        },
+    )
 }
 
 /// `a`, `a and b`, `a, b and c`.
