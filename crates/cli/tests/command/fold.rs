@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::{Compression, write::GzEncoder};
 use tempfile::TempDir;
-use threadtoll_record::{Line, file};
+use threadtoll_record::{Line, NO_LOCK, Record, file};
 
 use crate::lines::{blocks, lines, plan, records};
 use crate::program::{Ended, Held, each, threadtoll, words};
@@ -169,4 +169,41 @@ fn what_cannot_be_folded_costs_a_sentence() {
     held.unchanged();
     let names = std::fs::read_dir(directory.path()).unwrap().count();
     assert_eq!(names, 2, "no draft is left");
+}
+
+/// The files of records below a directory.
+fn kept(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(kept(&path));
+        } else if path.to_string_lossy().ends_with(".jsonl.gz") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn every_folded_file_in_docs_renders() {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+    let files = kept(&results);
+    assert!(files.len() >= 10, "{files:?}");
+    each(&files, |_, path| {
+        let name = path.display();
+        let results = file::read(path).unwrap_or_else(|fault| panic!("{fault}"));
+        assert!(results.plan.folded.is_some(), "{name} is not folded");
+        let directory = TempDir::new().unwrap();
+        let copy = directory.path().join("run.jsonl.gz");
+        std::fs::copy(path, &copy).unwrap();
+        let (text, page) = rendered(&copy);
+        // The reference, and threads without a lock, are not rows of every table.
+        let shown = |record: &Record| !["atomic-store", NO_LOCK].contains(&record.cell.name());
+        for record in results.records().iter().filter(|record| shown(record)) {
+            let row = record.cell.name();
+            assert!(text.contains(row), "{name}: {row} is not in the tables");
+            assert!(page.contains(row), "{name}: {row} is not in the page");
+        }
+    });
 }
