@@ -311,9 +311,16 @@ pub(crate) struct Report {
     /// Write one self-contained page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Print the tables [default, unless a page is written]
+    /// Print the tables [default, unless a file is written]
     #[arg(long)]
     pub(crate) text: bool,
+    /// Keep everything but the blocks in this new file, compressed if its name ends in .gz
+    #[arg(long, value_name = "OUT")]
+    pub(crate) fold: Option<PathBuf>,
+    /// Leave the histograms out of the folded file, half of what it weighs: its page shows no
+    /// distributions, and a cell that stands in several groups has the medians of their quantiles
+    #[arg(long, requires = "fold")]
+    pub(crate) without_histograms: bool,
     #[command(flatten)]
     pub(crate) look: Look,
 }

@@ -255,6 +255,7 @@ impl Measuring {
             seed: asked.common.seed.unwrap_or(Common::SEED),
             over_ns: asked.common.over_ns.unwrap_or(Common::OVER_NS),
             options: asked.options.clone(),
+            folded: None,
             refused,
             groups,
         })
@@ -384,6 +385,11 @@ fn note(asked: &Asked<'_>, notes: &[String]) {
 /// Reads the file that is to be completed and refuses what contradicts it.
 fn read_to_resume(path: &Path, asked: &Asked<'_>) -> Result<Results, Failure> {
     let results = file::read(path)?;
+    if let Some((why, hint)) = results.not_resumable() {
+        return Err(
+            Failure::usage(format!("{} cannot be resumed: {why}", path.display())).hint(hint)
+        );
+    }
     let made_by = results.plan.command.first().map_or("", String::as_str);
     if made_by != asked.name {
         return Err(Failure::usage(format!(

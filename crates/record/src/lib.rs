@@ -41,7 +41,7 @@ pub use fold::fold;
 pub use histogram::{Histogram, HistogramError};
 pub use line::Line;
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine, Warning};
-pub use plan::{Budget, MAX_ROUNDS, Plan, PlannedCell, Refused};
+pub use plan::{Budget, Folded, MAX_ROUNDS, Plan, PlannedCell, Refused};
 pub use prediction::{Document, PredictedChange, PredictedPolicy, PredictedRow, Prediction};
 pub use record::{
     Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Quantiles,

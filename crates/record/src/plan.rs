@@ -24,6 +24,9 @@ pub struct Plan {
     /// Cells that were asked for and left out, each with the reason.
     #[serde(default)]
     pub refused: Vec<Refused>,
+    /// Of a folded file: the raw file that it was made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folded: Option<Folded>,
     /// The groups in the order in which they are measured. The first cell of a group is its
     /// reference.
     pub groups: Vec<Vec<PlannedCell>>,
@@ -36,6 +39,26 @@ pub struct Refused {
     pub what: String,
     /// Why it is left out.
     pub why: String,
+}
+
+/// The raw file that a folded file was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Folded {
+    /// Number of blocks that the records were folded from; the folded file has none of them.
+    pub blocks: u64,
+    /// SHA-256 of the raw file, as 64 lower-case hexadecimal digits.
+    pub sha256: String,
+    /// Size of the raw file in bytes.
+    pub raw_bytes: u64,
+}
+
+impl Folded {
+    /// Says what is wrong with it, or nothing.
+    fn fault(&self) -> Option<&'static str> {
+        let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (self.sha256.len() != 64 || !self.sha256.bytes().all(digit))
+            .then_some("the raw file's checksum is not 64 lower-case hexadecimal digits")
+    }
 }
 
 /// One cell of a group with its share of the time.
@@ -115,6 +138,9 @@ impl Plan {
     pub(crate) fn fault(&self) -> Option<String> {
         if self.groups.is_empty() {
             return Some("the plan has no groups".into());
+        }
+        if let Some(what) = self.folded.as_ref().and_then(Folded::fault) {
+            return Some(what.into());
         }
         for (index, group) in self.groups.iter().enumerate() {
             let Some(first) = group.first() else {

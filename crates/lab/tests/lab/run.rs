@@ -38,6 +38,7 @@ fn plan() -> Plan {
         seed: 1,
         over_ns: 10_000,
         options: BTreeMap::new(),
+        folded: None,
         refused,
         groups,
     }

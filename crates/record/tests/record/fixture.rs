@@ -56,6 +56,7 @@ pub(crate) fn plan(rounds: u32, groups: &[&[&str]]) -> Plan {
         seed: 1,
         over_ns: 10_000,
         options: BTreeMap::new(),
+        folded: None,
         refused: Vec::new(),
         groups: groups.iter().map(|group| group.iter().map(planned).collect()).collect(),
     }

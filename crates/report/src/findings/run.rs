@@ -117,8 +117,12 @@ fn unfinished(results: &Results) -> Option<String> {
     if complete == groups.len() || groups.iter().all(|group| group.attempts == 0) {
         return None;
     }
+    let how = match results.not_resumable() {
+        Some(_) => "",
+        None => "; --resume with the file completes it",
+    };
     Some(format!(
-        "The run is not finished, with {complete} of {} complete; --resume with the file completes it.",
+        "The run is not finished, with {complete} of {} complete{how}.",
         plural(groups.len() as u64, "group")
     ))
 }

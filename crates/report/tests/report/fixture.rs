@@ -139,6 +139,7 @@ pub(crate) fn plan(machine: &Machine, groups: &[(u32, Vec<Spec>)]) -> Plan {
         seed: 42,
         over_ns: 10_000,
         options: BTreeMap::new(),
+        folded: None,
         refused: vec![
             Refused {
                 what: "tcp-loopback, pinned".into(),
