@@ -11,6 +11,7 @@ mod element;
 mod frozen;
 mod funnel_model;
 mod misfortune;
+mod model;
 mod pipe_model;
 mod sizes;
 mod threads;
