@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use threadtoll::error::SendError;
 
-use crate::model::SenderVerbs;
+use crate::verbs::SenderVerbs;
 
 /// How often each message was dropped.
 #[derive(Debug, Default)]

@@ -15,3 +15,4 @@ mod model;
 mod pipe_model;
 mod sizes;
 mod threads;
+mod verbs;
