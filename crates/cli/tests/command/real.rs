@@ -16,7 +16,7 @@ use crate::queue::measures_streams;
 fn the_real_machine_is_measured() {
     let _alone = machine_lock().unwrap();
     measures_hand_offs();
-    measures_locks("std-mutex counter-atomic");
+    measures_locks("std-mutex");
     if allowed_cpus().len() > 1 {
         measures_streams("crossbeam-unbounded");
     } else {
