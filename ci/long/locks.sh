@@ -22,6 +22,11 @@ take pool pool
 # Without the one thread, which takes a hundred seconds for the thousand tasks, three times.
 take pool-full pool parking-lot-fair --hold 5ms --think 95ms --threads 5,10,16,20,25,32
 "$threadtoll" report "$folder"/*.jsonl --html "$folder/locks.html"
+# For docs/results.
+mkdir -p "$folder/folded"
+for raw in "$folder"/*.jsonl; do
+    "$threadtoll" report "$raw" --fold "$folder/folded/${raw##*/}.gz" --without-histograms
+done
 gzip -9 --force "$folder"/*.jsonl
 cat "$folder"/*.txt
 echo "kept in $folder"

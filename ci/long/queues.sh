@@ -17,6 +17,11 @@ threadtoll=target/release/threadtoll
 "$threadtoll" queue stream --out "$folder/stream.jsonl" >"$folder/stream.txt"
 "$threadtoll" queue stream --senders 2,4 --batch 1 --out "$folder/senders.jsonl" >"$folder/senders.txt"
 "$threadtoll" report "$folder"/*.jsonl --html "$folder/queues.html"
+# For docs/results.
+mkdir -p "$folder/folded"
+for raw in "$folder"/*.jsonl; do
+    "$threadtoll" report "$raw" --fold "$folder/folded/${raw##*/}.gz" --without-histograms
+done
 gzip -9 --force "$folder"/*.jsonl
 cargo bench --quiet -p threadtoll --bench bounds >"$folder/bounds.txt"
 cargo bench --quiet -p threadtoll --bench depth >"$folder/depth.txt"

@@ -7,7 +7,7 @@ use threadtoll_lab::{contention, queue};
 use threadtoll_machine::topology::Level;
 
 pub(crate) trait Named {
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 }
 
 /// Serializes the name, if there is one.
@@ -29,8 +29,8 @@ pub(crate) fn list<'a, T: Named + 'a, S: Serializer>(
 macro_rules! named {
     ($($entry:ty),+) => {
         $(impl Named for $entry {
-            fn name(&self) -> &'static str {
-                self.name
+            fn name(&self) -> &str {
+                self.name.as_ref()
             }
         })+
     };
@@ -39,13 +39,13 @@ macro_rules! named {
 named!(&Mechanism, &queue::Queue, &queue::Scenario, &contention::Scenario);
 
 impl Named for Level {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         Level::name(*self)
     }
 }
 
 impl Named for Depth {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         match self {
             Depth::Quick => "quick",
             Depth::Standard => "standard",

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use threadtoll_lab::rig::LabError;
+use threadtoll_lab::LabError;
 use threadtoll_record::file::{Fault, WriteFault};
 use threadtoll_report::clean;
 

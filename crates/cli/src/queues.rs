@@ -1,20 +1,32 @@
 //! The queues that this build knows.
 
+use std::sync::LazyLock;
+
 use threadtoll_lab::queue::{Queue, Queues};
 
-#[cfg(feature = "peers")]
-use threadtoll_peers_rust::{PEERS, TWINS};
-#[cfg(not(feature = "peers"))]
-static PEERS: &[Queue] = &[];
-#[cfg(not(feature = "peers"))]
-static TWINS: &[Queue] = &[];
-
-/// Ours, with the peers and twins if they are built in.
-pub(crate) fn queues() -> Queues {
-    Queues::with(PEERS, TWINS)
+/// Returns ours, and the peers and twins where they were built in.
+pub(crate) fn queues() -> &'static Queues {
+    static QUEUES: LazyLock<Queues> = LazyLock::new(|| Queues::with(peers(), twins()));
+    &QUEUES
 }
 
-/// The peers.
-pub(crate) fn peers() -> &'static [Queue] {
-    PEERS
+/// Returns the peers.
+#[cfg(feature = "peers")]
+pub(crate) fn peers() -> Vec<Queue> {
+    threadtoll_peers_rust::peers()
+}
+
+#[cfg(feature = "peers")]
+fn twins() -> Vec<Queue> {
+    threadtoll_peers_rust::twins()
+}
+
+#[cfg(not(feature = "peers"))]
+pub(crate) fn peers() -> Vec<Queue> {
+    Vec::new()
+}
+
+#[cfg(not(feature = "peers"))]
+fn twins() -> Vec<Queue> {
+    Vec::new()
 }

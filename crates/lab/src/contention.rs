@@ -6,7 +6,6 @@
 //! them do, against that of one thread alone without the lock, whose blocks are interleaved with
 //! theirs.
 
-mod account;
 pub(crate) mod contender;
 pub mod foretell;
 mod frequency_sweep;
@@ -16,11 +15,9 @@ pub(crate) mod lengths;
 mod pool;
 pub(crate) mod units;
 
-use threadtoll_record::{Budget, MAX_ROUNDS, Share, Spread, Work};
+use threadtoll_record::{Budget, Experiment, MAX_ROUNDS, Share, Spread, Work};
 
 use crate::plan::ROUNDS;
-
-pub(crate) use account::{Account, account};
 
 /// The most tasks that threads share: as many as a block keeps the stamps of.
 pub const MOST_TASKS: u64 = 100_000;
@@ -82,8 +79,6 @@ impl Load {
 pub struct Scenario {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Its name in files.
-    pub experiment: &'static str,
     /// What it does, in a sentence.
     pub sentence: &'static str,
     /// The locks that are taken where none is named.
@@ -115,8 +110,16 @@ pub fn scenario(name: &str) -> Option<&'static Scenario> {
 
 impl Scenario {
     /// The scenario to which the cells of an experiment belong.
-    pub(crate) fn of(experiment: &str) -> Option<&'static Scenario> {
-        SCENARIOS.iter().find(|scenario| scenario.experiment == experiment)
+    pub(crate) fn of(experiment: &Experiment) -> Option<&'static Scenario> {
+        match experiment {
+            Experiment::Contention(name) => scenario(name),
+            Experiment::Latency | Experiment::Matrix | Experiment::Queue(_) => None,
+        }
+    }
+
+    /// The experiment that its cells belong to.
+    pub(crate) fn experiment(&self) -> Experiment {
+        Experiment::contention(self.name)
     }
 }
 

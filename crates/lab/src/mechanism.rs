@@ -31,22 +31,11 @@ mod tcp_loopback;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use threadtoll_record::{Layout, Pause};
+pub use threadtoll_record::Class;
+use threadtoll_record::{Layout, Pause, Subject};
 
 use crate::exchange::{Ends, Exchange};
-
-/// How an end waits, which decides where a mechanism can be measured and what its figures mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    /// Both ends are one thread.
-    OneThread,
-    /// A waiting end burns its CPU and never lets go of it.
-    Spin,
-    /// A waiting end looks again and again, and lets go of its CPU in between.
-    Poll,
-    /// A waiting end sleeps in the kernel until it is woken.
-    Sleep,
-}
+use crate::program::Program;
 
 /// What a mechanism is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +94,11 @@ impl PartialEq for Mechanism {
 }
 
 impl Mechanism {
+    /// What its cells measure.
+    pub fn subject(&self) -> Subject {
+        Subject::mechanism(self.name, self.class)
+    }
+
     /// Makes the two ends, with every byte that they share allocated and touched by the calling
     /// thread.
     ///
@@ -113,6 +107,13 @@ impl Mechanism {
     /// If the kernel refuses what the mechanism needs.
     pub(crate) fn make(&self, settings: &Settings) -> Result<Ends, Unavailable> {
         (self.make)(settings)
+    }
+}
+
+impl Mechanism {
+    /// What the threads of its cells run.
+    pub(crate) fn program(&'static self, settings: Settings) -> Program {
+        Program::Exchange { make: Box::new(move || self.make(&settings)), class: self.class }
     }
 }
 

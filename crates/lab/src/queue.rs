@@ -9,19 +9,20 @@
 //!
 //! Messages are 8 bytes: their number, and in the top byte the sender's where there are several.
 
-mod ask_reply;
 mod call;
 pub mod check;
 pub mod funnel;
 pub mod pipe;
 mod raw_copy;
-mod stream;
 mod words;
 
-use threadtoll_record::{Origin, QueueSubject, Wait};
+use std::sync::Arc;
+
+use threadtoll_record::{Budget, Cell, Experiment, Kind, Origin, PlannedCell, QueueSubject, Wait};
 
 use crate::exchange::Ends;
 use crate::mechanism::{Class, Unavailable};
+use crate::program::Program;
 
 pub(crate) use raw_copy::BLOCKS;
 pub use stream::BATCH;
@@ -87,24 +88,29 @@ pub trait Channel: 'static {
 }
 
 /// A queue's row for one way of waiting.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Way {
     /// How its receiver waits.
     pub wait: Wait,
-    /// Whether it has calls for many messages at once, at either end.
+    /// True if it has calls for many messages at once, at either end.
     pub batches: bool,
-    /// Whether several threads may send.
+    /// True if several threads may send.
     pub many_senders: bool,
-    /// Makes the ends of an ask-reply; nothing where it only streams.
-    pub(crate) ask_reply: Option<MakeEnds>,
-    /// Makes the ends of a stream; nothing where it only asks and replies.
-    pub(crate) stream: Option<MakeStreams>,
+    programs: Programs,
 }
 
-/// Makes the ends of an ask-reply, of queues with this capacity.
-pub(crate) type MakeEnds = fn(usize) -> Result<Ends, Unavailable>;
-/// Makes the ends of a stream.
-pub(crate) type MakeStreams = fn(Flow) -> Result<Streams, Unavailable>;
+/// What the threads of a row run in a scenario; `None` where the row cannot be put through it.
+type Programs = Arc<dyn Fn(&Scenario, Usage) -> Option<Program> + Send + Sync>;
+
+/// How a row is used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usage {
+    pub(crate) flow: Flow,
+    /// How its receiver waits.
+    pub(crate) class: Class,
+    /// True if the queue takes memory as it fills.
+    pub(crate) grows: bool,
+}
 
 /// Parameters of a stream.
 #[derive(Clone, Copy, Debug)]
@@ -187,59 +193,69 @@ pub enum Room {
 }
 
 impl Way {
+    fn new(
+        wait: Wait,
+        many_senders: bool,
+        programs: impl Fn(&Scenario, Usage) -> Option<Program> + Send + Sync + 'static,
+    ) -> Self {
+        Way { wait, batches: false, many_senders, programs: Arc::new(programs) }
+    }
+
     /// A queue with one sender.
-    pub const fn one_sender<C: Channel>(wait: Wait) -> Self {
-        Way {
-            wait,
-            batches: false,
-            many_senders: false,
-            ask_reply: Some(ask_reply::ends::<C>),
-            stream: Some(stream::one_sender::<C>),
-        }
+    pub fn one_sender<C: Channel>(wait: Wait) -> Self {
+        Self::new(wait, false, one_sender::<C>)
     }
 
     /// A queue whose sending end is cloned for each sender.
-    pub const fn many_senders<C: Channel<Source: Clone>>(wait: Wait) -> Self {
-        Way {
-            wait,
-            batches: false,
-            many_senders: true,
-            ask_reply: Some(ask_reply::ends::<C>),
-            stream: Some(stream::many_senders::<C>),
-        }
+    pub fn many_senders<C: Channel<Source: Clone>>(wait: Wait) -> Self {
+        Self::new(wait, true, many_senders::<C>)
     }
 
     /// The same, with calls for many messages at once.
-    pub const fn in_batches(self) -> Self {
+    pub fn in_batches(self) -> Self {
         Way { batches: true, ..self }
     }
 
-    /// Something that asks and replies in a way of its own, and cannot stream.
-    pub(crate) const fn ask_reply_only(wait: Wait, make: MakeEnds) -> Self {
-        Way { wait, batches: false, many_senders: false, ask_reply: Some(make), stream: None }
+    /// Something that exchanges messages in a way of its own, and does nothing else.
+    pub(crate) fn exchange_only(wait: Wait, make: fn() -> Result<Ends, Unavailable>) -> Self {
+        Self::new(wait, false, move |scenario, usage| {
+            let make = Box::new(make);
+            (scenario.kind == Kind::Exchange)
+                .then(|| Program::Exchange { make, class: usage.class })
+        })
     }
 
-    /// Something that streams in a way of its own, always in batches, and cannot ask and reply.
-    pub(crate) const fn stream_only(wait: Wait, make: MakeStreams) -> Self {
-        Way { wait, batches: true, many_senders: false, ask_reply: None, stream: Some(make) }
+    /// Something that streams in a way of its own, always in batches, and does nothing else.
+    pub(crate) fn stream_only(wait: Wait, make: fn(Flow) -> Result<Streams, Unavailable>) -> Self {
+        let way = Self::new(wait, false, move |scenario, usage| {
+            let Usage { flow, class, grows } = usage;
+            let make = Box::new(move || make(flow));
+            (scenario.kind == Kind::Stream).then(|| Program::Stream { make, class, grows })
+        });
+        way.in_batches()
+    }
+
+    /// What its threads run in a scenario, if it can be put through it.
+    pub(crate) fn program(&self, scenario: &Scenario, usage: Usage) -> Option<Program> {
+        (self.programs)(scenario, usage)
     }
 }
 
 /// A queue: what a registry knows of it.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Queue {
     /// Its name on the command line and in files.
-    pub name: &'static str,
+    pub name: String,
     /// Where it comes from.
     pub origin: Origin,
     /// Its version, of the very code that is measured.
-    pub version: &'static str,
+    pub version: String,
     /// What it is, in a sentence.
-    pub sentence: &'static str,
+    pub sentence: String,
     /// Its capacity.
     pub room: Room,
     /// Its rows: one for each way of waiting that it has.
-    pub ways: &'static [Way],
+    pub ways: Vec<Way>,
 }
 
 impl std::fmt::Debug for Way {
@@ -250,7 +266,7 @@ impl std::fmt::Debug for Way {
 
 impl std::fmt::Debug for Queue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
+        f.write_str(&self.name)
     }
 }
 
@@ -275,45 +291,61 @@ impl Queue {
     }
 
     /// Its row for this way of waiting, if it has one.
-    pub fn way(&self, wait: Wait) -> Option<&'static Way> {
+    pub fn way(&self, wait: Wait) -> Option<&Way> {
         self.ways.iter().find(|way| way.wait == wait)
     }
 }
 
-/// The queues of this project, and the bare copy that is the limit of any.
-pub static OURS: &[Queue] =
-    &[pipe::UNBOUNDED, pipe::BOUNDED, funnel::QUEUE, call::QUEUE, raw_copy::QUEUE];
+/// Returns the queues of this project, and the bare copy that is the limit of any.
+pub fn ours() -> Vec<Queue> {
+    vec![pipe::unbounded(), pipe::bounded(), funnel::queue(), call::queue(), raw_copy::queue()]
+}
 
 /// Every queue that can be named: ours first, then the caller's peers; and twins of ours.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Queues {
-    peers: &'static [Queue],
-    twins: &'static [Queue],
+    all: Arc<[Queue]>,
+    twins: Arc<[Queue]>,
+}
+
+impl Default for Queues {
+    fn default() -> Self {
+        Self::with(Vec::new(), Vec::new())
+    }
 }
 
 impl Queues {
     /// Ours and these.
-    pub const fn with(peers: &'static [Queue], twins: &'static [Queue]) -> Self {
-        Queues { peers, twins }
+    pub fn with(peers: Vec<Queue>, twins: Vec<Queue>) -> Self {
+        Queues { all: ours().into_iter().chain(peers).collect(), twins: twins.into() }
     }
 
     /// All of them, ours first.
-    pub fn all(&self) -> impl Iterator<Item = &'static Queue> + use<> {
-        OURS.iter().chain(self.peers)
+    pub fn all(&self) -> impl Iterator<Item = &Queue> {
+        self.all.iter()
     }
 
     /// The queue of that name.
-    pub fn find(&self, name: &str) -> Option<&'static Queue> {
+    pub fn find(&self, name: &str) -> Option<&Queue> {
         self.all().find(|queue| queue.name == name)
     }
 
     /// The twin of that queue, if the caller has one.
-    pub fn twin(&self, name: &str) -> Option<&'static Queue> {
+    pub fn twin(&self, name: &str) -> Option<&Queue> {
         self.twins.iter().find(|queue| queue.name == name)
     }
 
+    /// What the threads of a cell run; `None` if there is no such queue, or it cannot be used so.
+    pub(crate) fn program(&self, planned: &PlannedCell, subject: &QueueSubject) -> Option<Program> {
+        let scenario = Scenario::of(&planned.experiment)?;
+        let queue = self.of(subject)?;
+        let usage =
+            Usage { flow: Flow::of(subject), class: class(subject.wait), grows: !queue.bounded() };
+        queue.way(subject.wait)?.program(scenario, usage)
+    }
+
     /// The queue that a cell was planned with.
-    pub(crate) fn of(&self, subject: &QueueSubject) -> Option<&'static Queue> {
+    pub(crate) fn of(&self, subject: &QueueSubject) -> Option<&Queue> {
         if subject.origin == Origin::Twin {
             self.twin(&subject.queue)
         } else {
@@ -327,16 +359,43 @@ impl Queues {
 pub struct Scenario {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Its name in files.
-    pub experiment: &'static str,
     /// What it does, in a sentence.
     pub sentence: &'static str,
-    /// True if messages flow in one direction, from several senders and in batches if asked for.
-    pub streams: bool,
+    /// What its threads do.
+    pub kind: Kind,
 }
 
-/// Every scenario.
-pub const SCENARIOS: &[Scenario] = &[ask_reply::SCENARIO, stream::SCENARIO];
+/// Declares the scenarios, and has their loops compiled for every queue.
+macro_rules! scenarios {
+    ($($module:ident),+ $(,)?) => {
+        $(mod $module;)+
+
+        /// Every scenario.
+        pub const SCENARIOS: &[Scenario] = &[$($module::SCENARIO),+];
+
+        fn one_sender<C: Channel>(scenario: &Scenario, usage: Usage) -> Option<Program> {
+            $(if scenario.name == $module::SCENARIO.name {
+                return $module::one_sender::<C>(usage);
+            })+
+            None
+        }
+
+        fn many_senders<C: Channel<Source: Clone>>(
+            scenario: &Scenario,
+            usage: Usage,
+        ) -> Option<Program> {
+            $(if scenario.name == $module::SCENARIO.name {
+                return $module::many_senders::<C>(usage);
+            })+
+            None
+        }
+    };
+}
+
+scenarios! {
+    ask_reply,
+    stream,
+}
 
 /// The scenario of that name.
 pub fn scenario(name: &str) -> Option<&'static Scenario> {
@@ -345,13 +404,28 @@ pub fn scenario(name: &str) -> Option<&'static Scenario> {
 
 impl Scenario {
     /// The scenario to which the cells of an experiment belong.
-    pub(crate) fn of(experiment: &str) -> Option<&'static Scenario> {
-        SCENARIOS.iter().find(|scenario| scenario.experiment == experiment)
+    pub(crate) fn of(experiment: &Experiment) -> Option<&'static Scenario> {
+        match experiment {
+            Experiment::Queue(name) => scenario(name),
+            Experiment::Latency | Experiment::Matrix | Experiment::Contention(_) => None,
+        }
     }
 
-    /// Whether a queue's row can be put through it.
+    /// The experiment that its cells belong to.
+    pub fn experiment(&self) -> Experiment {
+        Experiment::queue(self.name)
+    }
+
+    /// A cell of it.
+    pub(crate) fn planned(&self, cell: Cell, budget: Budget) -> PlannedCell {
+        PlannedCell::of_kind(self.kind, self.experiment(), cell, budget)
+    }
+
+    /// Returns `true` if a queue's row can be put through it.
     pub fn takes(&self, way: &Way) -> bool {
-        if self.streams { way.stream.is_some() } else { way.ask_reply.is_some() }
+        let flow = Flow { senders: 1, batch: 1, capacity: 1 };
+        let usage = Usage { flow, class: class(way.wait), grows: false };
+        way.program(self, usage).is_some()
     }
 }
 
@@ -371,8 +445,8 @@ mod tests {
     #[test]
     fn names_are_written_as_the_contract_has_them_and_found_again() {
         let queues = Queues::default();
-        for queue in OURS {
-            assert_eq!(queues.find(queue.name), Some(queue));
+        for queue in queues.all() {
+            assert_eq!(queues.find(&queue.name), Some(queue));
             assert!(queue.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{queue:?}");
             assert!(!queue.sentence.is_empty() && queue.sentence.len() < 100, "{queue:?}");
             for (at, way) in queue.ways.iter().enumerate() {
@@ -381,9 +455,10 @@ mod tests {
             }
         }
         assert_eq!(queues.find("tube"), None);
-        assert!(SCENARIOS.iter().all(
-            |one| scenario(one.name) == Some(one) && Scenario::of(one.experiment) == Some(one)
-        ));
+        assert!(
+            SCENARIOS.iter().all(|one| scenario(one.name) == Some(one)
+                && Scenario::of(&one.experiment()) == Some(one))
+        );
     }
 
     #[test]
@@ -405,8 +480,8 @@ mod tests {
 
     #[test]
     fn ours_deliver_what_was_sent() {
-        for queue in OURS {
-            for way in queue.ways {
+        for queue in ours() {
+            for way in &queue.ways {
                 let senders: &[u32] = if way.many_senders { &[1, 2] } else { &[1] };
                 let batches: &[u64] = match queue.origin {
                     Origin::Raw => &BLOCKS,
@@ -416,12 +491,12 @@ mod tests {
                 for (senders, batch) in
                     senders.iter().flat_map(|one| batches.iter().map(move |batch| (*one, *batch)))
                 {
-                    if way.stream.is_some() {
+                    if stream::SCENARIO.takes(way) {
                         check::stream(way, senders, batch, CAPACITY, 10_000)
                             .unwrap_or_else(|why| panic!("{queue:?} {batch}: {why}"));
                     }
                 }
-                if way.ask_reply.is_some() {
+                if ask_reply::SCENARIO.takes(way) {
                     check::ask_reply(way, 10_000).unwrap_or_else(|why| panic!("{queue:?}: {why}"));
                 }
             }

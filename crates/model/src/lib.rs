@@ -17,6 +17,8 @@
 //! | [`simulate`] | discrete events | everything, within its interval |
 //! | [`usl`] | a fitted curve | what it was fitted to |
 //!
+//! [`queue_trace`] is no model: it says from the stamps of threads what their queue was.
+//!
 //! Pure functions without input or output. Times are nanoseconds, throughputs are per second,
 //! unless a name says otherwise. What is out of range is refused with a [`ModelError`]; nothing
 //! panics.
@@ -32,6 +34,7 @@ mod load;
 pub mod mva;
 mod performance;
 mod prediction;
+pub mod queue_trace;
 mod recommend;
 pub mod repairman;
 mod shape;

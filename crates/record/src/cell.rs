@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{LockSubject, Spread, Work};
+use crate::{Class, LockSubject, Spread, Work};
 
 /// Where the two ends of a hand-off run.
 #[derive(
@@ -264,6 +264,9 @@ pub enum Subject {
     Mechanism {
         /// Its name, as `threadtoll list mechanisms` gives it.
         mechanism: String,
+        /// How its ends wait; absent where the name tells.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        class: Option<Class>,
     },
     /// A queue.
     Queue(QueueSubject),
@@ -299,17 +302,27 @@ pub struct QueueSubject {
 }
 
 impl Subject {
-    /// The mechanism of that name.
-    pub fn mechanism(name: impl Into<String>) -> Self {
-        Subject::Mechanism { mechanism: name.into() }
+    /// The mechanism of that name, whose ends wait like this.
+    pub fn mechanism(name: impl Into<String>, class: Class) -> Self {
+        let mechanism = name.into();
+        let class = (Class::usual(&mechanism) != Some(class)).then_some(class);
+        Subject::Mechanism { mechanism, class }
     }
 
     /// Its name, whatever it is.
     pub fn name(&self) -> &str {
         match self {
-            Subject::Mechanism { mechanism } => mechanism,
+            Subject::Mechanism { mechanism, .. } => mechanism,
             Subject::Queue(queue) => &queue.queue,
             Subject::Lock(lock) => &lock.lock,
+        }
+    }
+
+    /// How the ends of a mechanism wait, if it is known.
+    pub fn class(&self) -> Option<Class> {
+        match self {
+            Subject::Mechanism { mechanism, class } => class.or_else(|| Class::usual(mechanism)),
+            Subject::Queue(_) | Subject::Lock(_) => None,
         }
     }
 
@@ -317,12 +330,7 @@ impl Subject {
     pub fn family(&self) -> WaitFamily {
         match self {
             Subject::Queue(queue) => queue.wait.family(),
-            Subject::Mechanism { mechanism } => match mechanism.as_str() {
-                "atomic-store" | "atomic-rmw" | "atomic-seqcst" | "spin-yield" => {
-                    WaitFamily::Spinning
-                }
-                _ => WaitFamily::Blocking,
-            },
+            Subject::Mechanism { .. } => self.class().map_or(WaitFamily::Blocking, Class::family),
             Subject::Lock(_) => WaitFamily::Blocking,
         }
     }
@@ -372,7 +380,7 @@ impl Cell {
     /// The mechanism, if it is one.
     pub fn mechanism(&self) -> Option<&str> {
         match &self.subject {
-            Subject::Mechanism { mechanism } => Some(mechanism),
+            Subject::Mechanism { mechanism, .. } => Some(mechanism),
             Subject::Queue(_) | Subject::Lock(_) => None,
         }
     }
@@ -486,7 +494,7 @@ mod tests {
     #[test]
     fn labels_mention_only_what_is_unusual() {
         let mut cell = Cell {
-            subject: Subject::mechanism("atomic-rmw"),
+            subject: Subject::mechanism("atomic-rmw", Class::Spin),
             placement: Placement::Pinned,
             cpus: vec![0, 1],
             relation: Relation::SameLlc,
@@ -555,6 +563,13 @@ mod tests {
         let cell: Cell = serde_json::from_str(text).unwrap();
         assert_eq!((cell.mechanism(), cell.queue()), (Some("futex"), None));
         assert_eq!(serde_json::to_string(&cell).unwrap(), text);
+        assert_eq!(cell.subject.class(), Some(Class::Sleep));
+        let new = r#"{"mechanism":"carrier-pigeon","class":"poll""#;
+        let other: Cell =
+            serde_json::from_str(&text.replace(r#"{"mechanism":"futex""#, new)).unwrap();
+        assert_eq!(other.subject, Subject::mechanism("carrier-pigeon", Class::Poll));
+        let unknown: Cell = serde_json::from_str(&text.replace("futex", "smoke-signal")).unwrap();
+        assert_eq!(unknown.subject.class(), None);
         let text = r#"{"queue":"funnel","origin":"ours","wait":"spin-yield","capacity":null,"ring_bytes":null,"batch":256,"version":"0.1.0","senders":1,"placement":"pinned","cpus":[0,1],"relation":"same-llc","payload_bytes":8}"#;
         assert_eq!(serde_json::to_string(&stream(1)).unwrap(), text);
         assert_eq!(serde_json::from_str::<Cell>(text).unwrap(), stream(1));

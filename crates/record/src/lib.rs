@@ -10,7 +10,10 @@
 
 mod block;
 mod cell;
+mod class;
+pub mod compare;
 mod contention;
+mod experiment;
 pub mod file;
 pub mod fold;
 mod histogram;
@@ -28,15 +31,17 @@ pub use cell::{
     Cell, Layout, Neighbour, Origin, Pause, Placement, QueueSubject, Relation, Subject, Wait,
     WaitFamily,
 };
+pub use class::Class;
 pub use contention::{
     Calibrated, Contention, ContentionBlock, ContentionSeen, Foretold, LockSubject, NO_LOCK, Share,
     Spread, Work,
 };
+pub use experiment::{Experiment, Kind};
 pub use fold::fold;
 pub use histogram::{Histogram, HistogramError};
 pub use line::Line;
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine, Warning};
-pub use plan::{Budget, MAX_ROUNDS, Plan, PlannedCell, Refused};
+pub use plan::{Budget, Folded, MAX_ROUNDS, Plan, PlannedCell, Refused};
 pub use prediction::{Document, PredictedChange, PredictedPolicy, PredictedRow, Prediction};
 pub use record::{
     Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Quantiles,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockKind, Cell};
+use crate::{BlockKind, Cell, Experiment, Kind, Subject};
 
 /// What is to be measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +24,9 @@ pub struct Plan {
     /// Cells that were asked for and left out, each with the reason.
     #[serde(default)]
     pub refused: Vec<Refused>,
+    /// Of a folded file: the raw file that it was made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folded: Option<Folded>,
     /// The groups in the order in which they are measured. The first cell of a group is its
     /// reference.
     pub groups: Vec<Vec<PlannedCell>>,
@@ -38,15 +41,60 @@ pub struct Refused {
     pub why: String,
 }
 
+/// The raw file that a folded file was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Folded {
+    /// Number of blocks that the records were folded from; the folded file has none of them.
+    pub blocks: u64,
+    /// SHA-256 of the raw file, as 64 lower-case hexadecimal digits.
+    pub sha256: String,
+    /// Size of the raw file in bytes.
+    pub raw_bytes: u64,
+}
+
+impl Folded {
+    /// Says what is wrong with it, or nothing.
+    fn fault(&self) -> Option<&'static str> {
+        let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (self.sha256.len() != 64 || !self.sha256.bytes().all(digit))
+            .then_some("the raw file's checksum is not 64 lower-case hexadecimal digits")
+    }
+}
+
 /// One cell of a group with its share of the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedCell {
     /// The experiment that it belongs to (`latency`, `matrix`, …).
-    pub experiment: String,
+    pub experiment: Experiment,
     /// Its parameters.
     pub cell: Cell,
     /// How much is measured of it.
     pub budget: Budget,
+    /// Kind of loop, of a queue in a scenario whose name does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kind: Option<Kind>,
+}
+
+impl PlannedCell {
+    /// A cell whose kind of loop is the usual one for its experiment.
+    pub fn new(experiment: Experiment, cell: Cell, budget: Budget) -> Self {
+        PlannedCell { experiment, cell, budget, kind: None }
+    }
+
+    /// A cell of an experiment in which queues are put through this kind of loop.
+    pub fn of_kind(kind: Kind, experiment: Experiment, cell: Cell, budget: Budget) -> Self {
+        let told = cell.queue().is_none() || kind == experiment.usual_kind(&cell.subject);
+        let kind = (!told).then_some(kind);
+        PlannedCell { experiment, cell, budget, kind }
+    }
+
+    /// What its threads do.
+    pub fn kind(&self) -> Kind {
+        match (&self.cell.subject, self.kind) {
+            (Subject::Queue(_), Some(kind @ (Kind::Exchange | Kind::Stream))) => kind,
+            (subject, _) => self.experiment.usual_kind(subject),
+        }
+    }
 }
 
 /// How much is measured of one cell.
@@ -90,6 +138,9 @@ impl Plan {
     pub(crate) fn fault(&self) -> Option<String> {
         if self.groups.is_empty() {
             return Some("the plan has no groups".into());
+        }
+        if let Some(what) = self.folded.as_ref().and_then(Folded::fault) {
+            return Some(what.into());
         }
         for (index, group) in self.groups.iter().enumerate() {
             let Some(first) = group.first() else {

@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cause, Cell, Contention, Histogram, Warning, Worst};
+use crate::{Cause, Cell, Contention, Experiment, Histogram, Warning, Worst};
 
 /// The result of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,7 +20,7 @@ pub struct Record {
     /// Attempt at the group from which it comes.
     pub attempt: u32,
     /// `latency`, `matrix`, …
-    pub experiment: String,
+    pub experiment: Experiment,
     /// The cell.
     pub cell: Cell,
     /// True where the figures come from the simulated machine.

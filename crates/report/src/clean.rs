@@ -1,31 +1,37 @@
 //! Makes texts from files fit to be shown: a file may come from anywhere.
 
-/// Longer texts only flood whoever reads them.
-const LONGEST: usize = 2000;
+/// Longer texts only flood their reader.
+const MAX_CHARS: usize = 2000;
 
 /// Strips what would steer a terminal or turn a line around: control characters, and those
-/// invisible ones that change direction or hide. Tabs and line feeds become spaces. What is far too
-/// long is cut, with an ellipsis.
+/// invisible ones that change direction or hide. Tabs and line feeds become spaces. A text that is
+/// far too long is cut, with an ellipsis.
 pub fn clean(text: &str) -> String {
     let mut kept: String = text
         .chars()
         .filter_map(|c| match c {
             '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' => Some(' '),
-            c if c.is_control() || steers(c) => None,
-            c => Some(c),
+            c => (!steers(c)).then_some(c),
         })
-        .take(LONGEST + 1)
+        .take(MAX_CHARS + 1)
         .collect();
-    if let Some((at, _)) = kept.char_indices().nth(LONGEST) {
+    if let Some((at, _)) = kept.char_indices().nth(MAX_CHARS) {
         kept.truncate(at);
         kept.push('…');
     }
     kept
 }
 
+/// Strips the same characters, except line feeds, from a text of any length.
+pub(crate) fn strip(mut text: String) -> String {
+    text.retain(|c| c == '\n' || !steers(c));
+    text
+}
+
 /// Characters that show nothing of their own and change how others show.
 fn steers(c: char) -> bool {
-    matches!(c,
+    c.is_control()
+        || matches!(c,
         '\u{00AD}' | '\u{061C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
         | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}'
         | '\u{E0000}'..='\u{E0FFF}')
@@ -33,7 +39,7 @@ fn steers(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::clean;
+    use super::{clean, strip};
 
     #[test]
     fn what_steers_a_terminal_is_stripped() {
@@ -41,6 +47,11 @@ mod tests {
         assert_eq!(clean("a\tb\nc\u{2028}d"), "a b c d");
         assert_eq!(clean("abc\u{202E}fed\u{2066}x\u{200B}y"), "abcfedxy");
         assert_eq!(clean("µs · ä – 中"), "µs · ä – 中");
+    }
+
+    #[test]
+    fn a_page_keeps_its_lines() {
+        assert_eq!(strip("<p>\n\u{1b}a\u{202E}b</p>\n".into()), "<p>\nab</p>\n");
     }
 
     #[test]

@@ -1,20 +1,38 @@
 //! Renders records and predictions.
 //!
-//! [`text`] is for the terminal, [`html`] for the browser: one page that works offline. Both take
-//! what a file holds, and a file may come from anywhere: texts are stripped of what would steer the
-//! reader's terminal or page, and no figure, however odd or absent, makes rendering fail. Nothing
-//! is measured here and nothing is written to disk.
+//! A [`Report`] holds the tables and sentences of a file of results, and a [`Format`] renders it:
+//! [`text`] for the terminal, [`html`] for the browser. The file may come from anywhere: texts are
+//! stripped of characters that would steer the reader's terminal or page, and no figure, however
+//! odd or absent, makes rendering fail. Nothing is measured here and nothing is written to disk.
 
-mod claims;
 mod class;
 mod clean;
+mod cost;
+mod disturbance;
+mod experiment;
+mod figure;
+mod findings;
+mod format;
 pub mod html;
+mod label;
+mod ladder;
 mod locks;
+mod machine;
+mod matrix;
+mod merge;
+mod prediction;
 pub mod published;
 mod queues;
-mod rows;
+mod report;
+mod table;
 pub mod text;
 pub mod units;
 
 pub use clean::clean;
-pub use rows::cpus;
+pub use format::Format;
+pub use label::cpus;
+pub use report::Report;
+
+/// All output formats, with their usual settings.
+pub static FORMATS: &[&dyn Format] =
+    &[&text::Text { style: text::Style { color: false, width: None } }, &html::Html];

@@ -1,4 +1,4 @@
-//! What others have published about the same hand-offs, so that a figure can be seen beside it.
+//! Figures that others have published about the same hand-offs, to compare with.
 //!
 //! The articles name their machines only as far as `machine` repeats it.
 
@@ -7,11 +7,11 @@ use threadtoll_record::{Cell, Layout, Pause, Placement};
 /// A published figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Published {
-    /// The mechanisms of ours that do the same.
+    /// Our mechanisms that do the same.
     pub mechanisms: &'static [&'static str],
-    /// The placement that the source measured; null where it says nothing.
+    /// The placement that the source measured; `None` if it says nothing.
     pub placement: Option<Placement>,
-    /// The layout of the counters that the source shows; null where it shows none.
+    /// The layout of the counters that the source shows; `None` if it shows none.
     pub line: Option<Layout>,
     /// The published one-way time in nanoseconds.
     pub ns: f64,
@@ -19,9 +19,9 @@ pub struct Published {
     pub or_worse: bool,
     /// When it was published.
     pub year: u16,
-    /// Who published it, where and when.
+    /// Author, place and date of the publication.
     pub source: &'static str,
-    /// What it was measured on and with.
+    /// Machine and program that it was measured with.
     pub machine: &'static str,
 }
 
@@ -85,8 +85,8 @@ const fn lock(placement: Placement, ns: f64, machine: &'static str) -> Published
 
 /// The figures published for what `cell` does, in ascending order.
 ///
-/// Only a cell without additions counts: no pause hint, no payload, nothing kept awake and nothing
-/// beside it.
+/// Only a cell without additions counts: no pause hint, no payload, no CPU kept awake, and no
+/// neighbours.
 pub fn published(cell: &Cell) -> Vec<&'static Published> {
     let plain = cell.payload_bytes == 8
         && !cell.keep_awake
@@ -103,8 +103,8 @@ pub fn published(cell: &Cell) -> Vec<&'static Published> {
         .collect()
 }
 
-/// How a table shows them: `45 ns (2011)`, `2.08–2.36 µs (2011)`, `≥40 µs (2016)`; nothing where
-/// nothing is published.
+/// Text for a table: `45 ns (2011)`, `2.08–2.36 µs (2011)`, `≥40 µs (2016)`; `None` if nothing is
+/// published.
 pub fn shown(figures: &[&Published]) -> Option<String> {
     let (first, last) = (figures.first()?, figures.last()?);
     let least = if first.or_worse { "≥" } else { "" };

@@ -1,31 +1,59 @@
 //! For the terminal.
 
-mod contention;
-pub(crate) mod ladder;
-pub(crate) mod machine;
-pub(crate) mod matrix;
+mod machine;
+mod map;
 mod plot;
 mod prediction;
-mod queue;
+mod square;
 mod table;
-pub(crate) mod verdict;
-
-pub use contention::contention;
-pub use ladder::ladder;
-pub use machine::machine;
-pub use matrix::matrix;
-pub use prediction::prediction;
-pub use queue::queues;
-pub use verdict::verdict;
 
 use anstyle::{AnsiColor, Effects};
+use threadtoll_record::{Record, file::Results};
 
-/// How text is drawn.
+pub use crate::findings::findings as verdict;
+pub use machine::machine;
+pub use prediction::prediction;
+
+use crate::figure::Figure;
+use crate::format::Format;
+use crate::report::Report;
+use crate::table::Table;
+use crate::{ladder, locks, matrix, queues};
+
+/// Tables and sentences, each as wide as it is or as a terminal takes it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Text {
+    /// Colours and width.
+    pub style: Style,
+}
+
+impl Format for Text {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn render(&self, reports: &[Report<'_>]) -> String {
+        let reports: Vec<String> = reports.iter().map(|report| self.report(report)).collect();
+        reports.join("\n")
+    }
+}
+
+impl Text {
+    fn report(&self, report: &Report<'_>) -> String {
+        let mut parts: Vec<String> =
+            report.tables.iter().map(|table| draw(table, &self.style)).collect();
+        let findings = report.findings.iter().map(|finding| format!("• {finding}\n"));
+        parts.push(findings.collect());
+        self.style.simulated(report.results.machine.simulated) + &parts.join("\n")
+    }
+}
+
+/// Colours and width of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
-    /// Whether colours may be used.
+    /// `true` if colours may be used.
     pub color: bool,
-    /// Columns of the terminal; null where it is not one, and everything is drawn as wide as it is.
+    /// Columns of the terminal; `None` if it is not one, and everything is drawn as wide as it is.
     pub width: Option<usize>,
 }
 
@@ -71,4 +99,103 @@ impl Style {
         let text = "SIMULATED: a simulated machine made these figures. They say nothing about any real one.";
         self.paragraph(BAD, text)
     }
+}
+
+/// Draws the ladder: a row for each variant of a mechanism, cheapest first, its placements side by
+/// side.
+///
+/// Everything but the one-way medians is of the row's first placement, pinned before the others. A
+/// cell measured in several groups, as the reference is, has one row: with the median of its
+/// medians, the interval that holds all their intervals, and the distribution of all its round
+/// trips. Records of other experiments are left to their own tables. Where `style` has a width,
+/// columns are dropped until the others fit, and named below.
+pub fn ladder(results: &Results, records: &[Record], style: &Style) -> String {
+    let table = ladder::table(results, records);
+    alone(results, table, style, "No hand-off has been measured yet.\n")
+}
+
+/// Draws the one-way medians of the experiment `matrix`: a square where the width takes it, and a
+/// summary by relation.
+///
+/// Empty where no pairs were measured.
+pub fn matrix(results: &Results, records: &[Record], style: &Style) -> String {
+    match matrix::table(results, records) {
+        None => String::new(),
+        table => alone(results, table, style, ""),
+    }
+}
+
+/// Draws the queues: a table for each way of waiting, of batching and of placing, best first.
+///
+/// A cell measured in several groups has one row. Records of other experiments are left to
+/// their own tables. Where `style` has a width, columns are dropped until the others fit, and named
+/// below.
+pub fn queues(results: &Results, records: &[Record], style: &Style) -> String {
+    let table = queues::table(results, records);
+    alone(results, table, style, "No queue has been measured yet.\n")
+}
+
+/// Draws the locks: for each, a map of the speed-up, one of the prediction, and a table of cells.
+///
+/// Records of other experiments are left to their own tables. Where `style` has a width, columns
+/// are dropped until the others fit, and named below.
+pub fn contention(results: &Results, records: &[Record], style: &Style) -> String {
+    let table = locks::table(results, records);
+    alone(results, table, style, "No lock has been measured yet.\n")
+}
+
+fn alone(results: &Results, table: Option<Table>, style: &Style, none: &str) -> String {
+    let text = table.map_or_else(|| none.into(), |table| draw(&table, style));
+    style.simulated(results.machine.simulated) + &text
+}
+
+/// Draws a table with everything above and below it.
+fn draw(table: &Table, style: &Style) -> String {
+    let mut text = String::new();
+    if !table.heading.is_empty() {
+        text.push_str(&style.paragraph(BOLD, &table.heading));
+        text.push_str(&style.paragraph(DIM, &table.introduction));
+        text.push('\n');
+    }
+    let mut left_out = Vec::new();
+    for (index, section) in table.sections.iter().enumerate() {
+        if index > 0 {
+            text.push('\n');
+        }
+        if !section.heading.is_empty() {
+            text.push_str(&style.paragraph(BOLD, &section.heading));
+        }
+        text.push_str(&match &section.figure {
+            Some(Figure::SpeedUp(map)) => map::draw(map, style),
+            Some(Figure::Pairs(pairs)) => square::draw(pairs, style),
+            None => String::new(),
+        });
+        let (rows, headings) = table::draw(section, style);
+        text.push_str(&rows);
+        left_out.extend(headings);
+    }
+    text + &footer(table, left_out, style)
+}
+
+/// The columns that were left out, each once, and the notes.
+fn footer(table: &Table, mut left_out: Vec<String>, style: &Style) -> String {
+    let mut seen = Vec::new();
+    left_out.retain(|heading| {
+        let new = !seen.contains(heading);
+        seen.push(heading.clone());
+        new
+    });
+    let notes = table.notes.iter().filter(|note| {
+        note.column.is_none_or(|column| !left_out.iter().any(|heading| heading == column))
+    });
+    let mut lines = Vec::new();
+    if !left_out.is_empty() {
+        lines.push(format!(
+            "Left out for lack of width: {}. A wider terminal, --json and the HTML page have them.",
+            left_out.join(", ")
+        ));
+    }
+    lines.extend(notes.map(|note| note.text.clone()));
+    let lines: String = lines.iter().map(|line| style.paragraph(DIM, line)).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
 }

@@ -1,6 +1,6 @@
-//! Figures as people read them: three significant digits, the unit beside each.
+//! Figures as people read them: three significant digits, with units.
 
-/// What stands for a figure that is not known.
+/// Text in place of an unknown figure.
 pub const UNKNOWN: &str = "–";
 
 const UNITS: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
@@ -27,7 +27,7 @@ pub fn round_time(ns: f64) -> String {
     if short.is_empty() { UNKNOWN.into() } else { format!("{short} {unit}") }
 }
 
-/// Two times as a range, the unit said once where it is the same: `2.08–2.36 µs`.
+/// Two times as a range, with one unit where both have it: `2.08–2.36 µs`.
 pub fn range(low_ns: f64, high_ns: f64) -> String {
     let ((low, low_unit), (high, high_unit)) = (scaled(low_ns), scaled(high_ns));
     if (&low, low_unit) == (&high, high_unit) {
@@ -89,7 +89,7 @@ pub fn share(value: f64) -> String {
     }
 }
 
-/// How far a 95% interval reaches from its figure, at its longer side: `±1.2%`.
+/// Distance of a 95% interval's farther end from its figure: `±1.2%`.
 pub fn plus_minus(value: f64, [low, high]: [f64; 2]) -> String {
     let reach = (high - value).max(value - low) / value;
     match reach * 100.0 {

@@ -8,28 +8,32 @@ use threadtoll_record::Wait;
 
 use crate::{BACKOFF, BLOCK, NOBODY, TIGHT, bounded, unbounded, until};
 
-pub(crate) const BOUNDED: Queue = bounded(
-    "async-channel-bounded",
-    env!("VERSION_ASYNC_CHANNEL"),
-    Slots::NUMBERED,
-    &[
-        Way::many_senders::<Bounded<TIGHT>>(Wait::Poll),
-        Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff),
-        Way::many_senders::<Bounded<BLOCK>>(Wait::Block),
-    ],
-    "async_channel::bounded with its blocking ends",
-);
+pub(crate) fn bounded_row() -> Queue {
+    bounded(
+        "async-channel-bounded",
+        env!("VERSION_ASYNC_CHANNEL"),
+        Slots::NUMBERED,
+        [
+            Way::many_senders::<Bounded<TIGHT>>(Wait::Poll),
+            Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff),
+            Way::many_senders::<Bounded<BLOCK>>(Wait::Block),
+        ],
+        "async_channel::bounded with its blocking ends",
+    )
+}
 
-pub(crate) const UNBOUNDED: Queue = unbounded(
-    "async-channel-unbounded",
-    env!("VERSION_ASYNC_CHANNEL"),
-    &[
-        Way::many_senders::<Unbounded<TIGHT>>(Wait::Poll),
-        Way::many_senders::<Unbounded<BACKOFF>>(Wait::PollBackoff),
-        Way::many_senders::<Unbounded<BLOCK>>(Wait::Block),
-    ],
-    "async_channel::unbounded with its blocking ends",
-);
+pub(crate) fn unbounded_row() -> Queue {
+    unbounded(
+        "async-channel-unbounded",
+        env!("VERSION_ASYNC_CHANNEL"),
+        [
+            Way::many_senders::<Unbounded<TIGHT>>(Wait::Poll),
+            Way::many_senders::<Unbounded<BACKOFF>>(Wait::PollBackoff),
+            Way::many_senders::<Unbounded<BLOCK>>(Wait::Block),
+        ],
+        "async_channel::unbounded with its blocking ends",
+    )
+}
 
 pub(crate) struct Bounded<const HOW: u32>;
 

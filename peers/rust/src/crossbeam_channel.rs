@@ -8,28 +8,32 @@ use threadtoll_record::Wait;
 
 use crate::{BACKOFF, BLOCK, NOBODY, TIGHT, bounded, unbounded, until};
 
-pub(crate) const BOUNDED: Queue = bounded(
-    "crossbeam-bounded",
-    env!("VERSION_CROSSBEAM_CHANNEL"),
-    Slots::NUMBERED,
-    &[
-        Way::many_senders::<Bounded<TIGHT>>(Wait::Poll),
-        Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff),
-        Way::many_senders::<Bounded<BLOCK>>(Wait::Block),
-    ],
-    "crossbeam_channel::bounded, an array with a stamp per slot",
-);
+pub(crate) fn bounded_row() -> Queue {
+    bounded(
+        "crossbeam-bounded",
+        env!("VERSION_CROSSBEAM_CHANNEL"),
+        Slots::NUMBERED,
+        [
+            Way::many_senders::<Bounded<TIGHT>>(Wait::Poll),
+            Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff),
+            Way::many_senders::<Bounded<BLOCK>>(Wait::Block),
+        ],
+        "crossbeam_channel::bounded, an array with a stamp per slot",
+    )
+}
 
-pub(crate) const UNBOUNDED: Queue = unbounded(
-    "crossbeam-unbounded",
-    env!("VERSION_CROSSBEAM_CHANNEL"),
-    &[
-        Way::many_senders::<Unbounded<TIGHT>>(Wait::Poll),
-        Way::many_senders::<Unbounded<BACKOFF>>(Wait::PollBackoff),
-        Way::many_senders::<Unbounded<BLOCK>>(Wait::Block),
-    ],
-    "crossbeam_channel::unbounded, a list of blocks",
-);
+pub(crate) fn unbounded_row() -> Queue {
+    unbounded(
+        "crossbeam-unbounded",
+        env!("VERSION_CROSSBEAM_CHANNEL"),
+        [
+            Way::many_senders::<Unbounded<TIGHT>>(Wait::Poll),
+            Way::many_senders::<Unbounded<BACKOFF>>(Wait::PollBackoff),
+            Way::many_senders::<Unbounded<BLOCK>>(Wait::Block),
+        ],
+        "crossbeam_channel::unbounded, a list of blocks",
+    )
+}
 
 pub(crate) struct Bounded<const HOW: u32>;
 

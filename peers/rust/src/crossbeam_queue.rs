@@ -9,26 +9,30 @@ use threadtoll_record::Wait;
 
 use crate::{BACKOFF, TIGHT, bounded, unbounded, until};
 
-pub(crate) const ARRAY: Queue = bounded(
-    "crossbeam-array-queue",
-    env!("VERSION_CROSSBEAM_QUEUE"),
-    Slots::NUMBERED,
-    &[
-        Way::many_senders::<Array<TIGHT>>(Wait::Poll),
-        Way::many_senders::<Array<BACKOFF>>(Wait::PollBackoff),
-    ],
-    "crossbeam_queue::ArrayQueue, an array with a stamp per slot",
-);
+pub(crate) fn array_row() -> Queue {
+    bounded(
+        "crossbeam-array-queue",
+        env!("VERSION_CROSSBEAM_QUEUE"),
+        Slots::NUMBERED,
+        [
+            Way::many_senders::<Array<TIGHT>>(Wait::Poll),
+            Way::many_senders::<Array<BACKOFF>>(Wait::PollBackoff),
+        ],
+        "crossbeam_queue::ArrayQueue, an array with a stamp per slot",
+    )
+}
 
-pub(crate) const SEGMENTED: Queue = unbounded(
-    "crossbeam-seg-queue",
-    env!("VERSION_CROSSBEAM_QUEUE"),
-    &[
-        Way::many_senders::<Segmented<TIGHT>>(Wait::Poll),
-        Way::many_senders::<Segmented<BACKOFF>>(Wait::PollBackoff),
-    ],
-    "crossbeam_queue::SegQueue, a list of blocks",
-);
+pub(crate) fn segmented_row() -> Queue {
+    unbounded(
+        "crossbeam-seg-queue",
+        env!("VERSION_CROSSBEAM_QUEUE"),
+        [
+            Way::many_senders::<Segmented<TIGHT>>(Wait::Poll),
+            Way::many_senders::<Segmented<BACKOFF>>(Wait::PollBackoff),
+        ],
+        "crossbeam_queue::SegQueue, a list of blocks",
+    )
+}
 
 pub(crate) struct Array<const HOW: u32>;
 

@@ -12,28 +12,32 @@ use threadtoll_record::Wait;
 use crate::surplus::Surplus;
 use crate::{BACKOFF, BLOCK, NOBODY, TIGHT, bounded, unbounded, until};
 
-pub(crate) const BOUNDED: Queue = bounded(
-    "flume-bounded",
-    env!("VERSION_FLUME"),
-    Slots::PLAIN,
-    &[
-        Way::many_senders::<Bounded<TIGHT>>(Wait::Poll).in_batches(),
-        Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff).in_batches(),
-        Way::many_senders::<Bounded<BLOCK>>(Wait::Block).in_batches(),
-    ],
-    "flume::bounded, a deque behind a lock",
-);
+pub(crate) fn bounded_row() -> Queue {
+    bounded(
+        "flume-bounded",
+        env!("VERSION_FLUME"),
+        Slots::PLAIN,
+        [
+            Way::many_senders::<Bounded<TIGHT>>(Wait::Poll).in_batches(),
+            Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff).in_batches(),
+            Way::many_senders::<Bounded<BLOCK>>(Wait::Block).in_batches(),
+        ],
+        "flume::bounded, a deque behind a lock",
+    )
+}
 
-pub(crate) const UNBOUNDED: Queue = unbounded(
-    "flume-unbounded",
-    env!("VERSION_FLUME"),
-    &[
-        Way::many_senders::<Unbounded<TIGHT>>(Wait::Poll).in_batches(),
-        Way::many_senders::<Unbounded<BACKOFF>>(Wait::PollBackoff).in_batches(),
-        Way::many_senders::<Unbounded<BLOCK>>(Wait::Block).in_batches(),
-    ],
-    "flume::unbounded, a deque behind a lock",
-);
+pub(crate) fn unbounded_row() -> Queue {
+    unbounded(
+        "flume-unbounded",
+        env!("VERSION_FLUME"),
+        [
+            Way::many_senders::<Unbounded<TIGHT>>(Wait::Poll).in_batches(),
+            Way::many_senders::<Unbounded<BACKOFF>>(Wait::PollBackoff).in_batches(),
+            Way::many_senders::<Unbounded<BLOCK>>(Wait::Block).in_batches(),
+        ],
+        "flume::unbounded, a deque behind a lock",
+    )
+}
 
 pub(crate) struct Bounded<const HOW: u32>;
 

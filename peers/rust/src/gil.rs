@@ -15,16 +15,18 @@ use threadtoll_record::Wait;
 
 use crate::{BACKOFF, TIGHT, bounded, pause, until};
 
-pub(crate) const QUEUE: Queue = bounded(
-    "gil",
-    env!("VERSION_GIL"),
-    Slots::PLAIN.power_of_two(),
-    &[
-        Way::one_sender::<Ring<TIGHT>>(Wait::Poll).in_batches(),
-        Way::one_sender::<Ring<BACKOFF>>(Wait::PollBackoff).in_batches(),
-    ],
-    "gil::spsc, a ring for one sender and one receiver",
-);
+pub(crate) fn row() -> Queue {
+    bounded(
+        "gil",
+        env!("VERSION_GIL"),
+        Slots::PLAIN.power_of_two(),
+        [
+            Way::one_sender::<Ring<TIGHT>>(Wait::Poll).in_batches(),
+            Way::one_sender::<Ring<BACKOFF>>(Wait::PollBackoff).in_batches(),
+        ],
+        "gil::spsc, a ring for one sender and one receiver",
+    )
+}
 
 pub(crate) struct Ring<const HOW: u32>;
 

@@ -12,28 +12,32 @@ use threadtoll_record::Wait;
 use crate::surplus::Surplus;
 use crate::{BACKOFF, BLOCK, NOBODY, TIGHT, bounded, unbounded, until};
 
-pub(crate) const BOUNDED: Queue = bounded(
-    "kanal-bounded",
-    env!("VERSION_KANAL"),
-    Slots::PLAIN,
-    &[
-        Way::many_senders::<Bounded<TIGHT>>(Wait::Poll).in_batches(),
-        Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff).in_batches(),
-        Way::many_senders::<Bounded<BLOCK>>(Wait::Block).in_batches(),
-    ],
-    "kanal::bounded, its blocking ends",
-);
+pub(crate) fn bounded_row() -> Queue {
+    bounded(
+        "kanal-bounded",
+        env!("VERSION_KANAL"),
+        Slots::PLAIN,
+        [
+            Way::many_senders::<Bounded<TIGHT>>(Wait::Poll).in_batches(),
+            Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff).in_batches(),
+            Way::many_senders::<Bounded<BLOCK>>(Wait::Block).in_batches(),
+        ],
+        "kanal::bounded, its blocking ends",
+    )
+}
 
-pub(crate) const UNBOUNDED: Queue = unbounded(
-    "kanal-unbounded",
-    env!("VERSION_KANAL"),
-    &[
-        Way::many_senders::<Unbounded<TIGHT>>(Wait::Poll).in_batches(),
-        Way::many_senders::<Unbounded<BACKOFF>>(Wait::PollBackoff).in_batches(),
-        Way::many_senders::<Unbounded<BLOCK>>(Wait::Block).in_batches(),
-    ],
-    "kanal::unbounded, its blocking ends",
-);
+pub(crate) fn unbounded_row() -> Queue {
+    unbounded(
+        "kanal-unbounded",
+        env!("VERSION_KANAL"),
+        [
+            Way::many_senders::<Unbounded<TIGHT>>(Wait::Poll).in_batches(),
+            Way::many_senders::<Unbounded<BACKOFF>>(Wait::PollBackoff).in_batches(),
+            Way::many_senders::<Unbounded<BLOCK>>(Wait::Block).in_batches(),
+        ],
+        "kanal::unbounded, its blocking ends",
+    )
+}
 
 pub(crate) struct Bounded<const HOW: u32>;
 

@@ -1,6 +1,6 @@
 //! The channels and rings that people choose between in Rust, on the lab's queue seam.
 //!
-//! A peer is one file and one line in [`PEERS`]. Each is used as its own documentation recommends
+//! A peer is one file and one line in [`peers`]. Each is used as its own documentation recommends
 //! for speed, and its version is in every cell. A *polled* receive calls the peer's non-blocking
 //! one in a loop, and then so does a send while the peer is full: as tight as it gets, or with a
 //! pause after each failure. A receive that *blocks* is the peer's blocking call, however it waits
@@ -28,53 +28,59 @@ mod yring;
 use threadtoll_lab::queue::{Queue, Room, Slots, Way};
 use threadtoll_record::Origin;
 
-/// All of them. Where two forms of one share a file, the bounded one comes first.
-pub static PEERS: &[Queue] = &[
-    std_mpsc::BOUNDED,
-    std_mpsc::UNBOUNDED,
-    crossbeam_channel::BOUNDED,
-    crossbeam_channel::UNBOUNDED,
-    crossbeam_queue::ARRAY,
-    crossbeam_queue::SEGMENTED,
-    flume::BOUNDED,
-    flume::UNBOUNDED,
-    kanal::BOUNDED,
-    kanal::UNBOUNDED,
-    async_channel::BOUNDED,
-    async_channel::UNBOUNDED,
-    tokio_mpsc::BOUNDED,
-    tokio_mpsc::UNBOUNDED,
-    thingbuf::QUEUE,
-    rtrb::QUEUE,
-    ringbuf::QUEUE,
-    nexus_queue::QUEUE,
-    yring::QUEUE,
-    gil::QUEUE,
-];
+/// Returns all of them. Where two forms of one share a file, the bounded one comes first.
+pub fn peers() -> Vec<Queue> {
+    vec![
+        std_mpsc::bounded_row(),
+        std_mpsc::unbounded_row(),
+        crossbeam_channel::bounded_row(),
+        crossbeam_channel::unbounded_row(),
+        crossbeam_queue::array_row(),
+        crossbeam_queue::segmented_row(),
+        flume::bounded_row(),
+        flume::unbounded_row(),
+        kanal::bounded_row(),
+        kanal::unbounded_row(),
+        async_channel::bounded_row(),
+        async_channel::unbounded_row(),
+        tokio_mpsc::bounded_row(),
+        tokio_mpsc::unbounded_row(),
+        thingbuf::row(),
+        rtrb::row(),
+        ringbuf::row(),
+        nexus_queue::row(),
+        yring::row(),
+        gil::row(),
+    ]
+}
 
-/// Queues of ours once more, compiled here: see [`Origin::Twin`].
-pub static TWINS: &[Queue] = &[twin::PIPE, twin::PIPE_BOUNDED, twin::FUNNEL];
+/// Returns our queues once more, compiled here: see [`Origin::Twin`].
+pub fn twins() -> Vec<Queue> {
+    vec![twin::pipe_row(), twin::pipe_bounded_row(), twin::funnel_row()]
+}
 
 /// What is received where no sender is left.
 const NOBODY: u64 = u64::MAX;
 
-const fn bounded(
-    name: &'static str,
-    version: &'static str,
+fn bounded<const N: usize>(
+    name: &str,
+    version: &str,
     slots: Slots,
-    ways: &'static [Way],
-    sentence: &'static str,
+    ways: [Way; N],
+    sentence: &str,
 ) -> Queue {
     Queue { room: Room::Slots(slots), ..unbounded(name, version, ways, sentence) }
 }
 
-const fn unbounded(
-    name: &'static str,
-    version: &'static str,
-    ways: &'static [Way],
-    sentence: &'static str,
-) -> Queue {
-    Queue { name, origin: Origin::Rust, version, sentence, room: Room::Unlimited, ways }
+fn unbounded<const N: usize>(name: &str, version: &str, ways: [Way; N], sentence: &str) -> Queue {
+    Queue {
+        name: name.into(),
+        origin: Origin::Rust,
+        version: version.into(),
+        sentence: sentence.into(),
+        room: Room::Unlimited,
+        ways: ways.into(),
+    }
 }
 
 /// An end that polls in a loop as tight as it gets.

@@ -8,16 +8,18 @@ use threadtoll_record::Wait;
 
 use crate::{BACKOFF, TIGHT, bounded, until};
 
-pub(crate) const QUEUE: Queue = bounded(
-    "nexus-queue",
-    env!("VERSION_NEXUS_QUEUE"),
-    Slots::PLAIN.power_of_two(),
-    &[
-        Way::one_sender::<Ring<TIGHT>>(Wait::Poll),
-        Way::one_sender::<Ring<BACKOFF>>(Wait::PollBackoff),
-    ],
-    "nexus_queue::spsc, a ring for one sender and one receiver",
-);
+pub(crate) fn row() -> Queue {
+    bounded(
+        "nexus-queue",
+        env!("VERSION_NEXUS_QUEUE"),
+        Slots::PLAIN.power_of_two(),
+        [
+            Way::one_sender::<Ring<TIGHT>>(Wait::Poll),
+            Way::one_sender::<Ring<BACKOFF>>(Wait::PollBackoff),
+        ],
+        "nexus_queue::spsc, a ring for one sender and one receiver",
+    )
+}
 
 pub(crate) struct Ring<const HOW: u32>;
 

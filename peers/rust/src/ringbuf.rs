@@ -9,16 +9,18 @@ use threadtoll_record::Wait;
 
 use crate::{BACKOFF, TIGHT, bounded, pause, until};
 
-pub(crate) const QUEUE: Queue = bounded(
-    "ringbuf",
-    env!("VERSION_RINGBUF"),
-    Slots::PLAIN,
-    &[
-        Way::one_sender::<Ring<TIGHT>>(Wait::Poll).in_batches(),
-        Way::one_sender::<Ring<BACKOFF>>(Wait::PollBackoff).in_batches(),
-    ],
-    "ringbuf::HeapRb, a ring for one sender and one receiver",
-);
+pub(crate) fn row() -> Queue {
+    bounded(
+        "ringbuf",
+        env!("VERSION_RINGBUF"),
+        Slots::PLAIN,
+        [
+            Way::one_sender::<Ring<TIGHT>>(Wait::Poll).in_batches(),
+            Way::one_sender::<Ring<BACKOFF>>(Wait::PollBackoff).in_batches(),
+        ],
+        "ringbuf::HeapRb, a ring for one sender and one receiver",
+    )
+}
 
 pub(crate) struct Ring<const HOW: u32>;
 

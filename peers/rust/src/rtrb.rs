@@ -7,16 +7,18 @@ use threadtoll_record::Wait;
 
 use crate::{BACKOFF, TIGHT, bounded, pause, until};
 
-pub(crate) const QUEUE: Queue = bounded(
-    "rtrb",
-    env!("VERSION_RTRB"),
-    Slots::PLAIN,
-    &[
-        Way::one_sender::<Ring<TIGHT>>(Wait::Poll).in_batches(),
-        Way::one_sender::<Ring<BACKOFF>>(Wait::PollBackoff).in_batches(),
-    ],
-    "rtrb::RingBuffer, a ring for one sender and one receiver",
-);
+pub(crate) fn row() -> Queue {
+    bounded(
+        "rtrb",
+        env!("VERSION_RTRB"),
+        Slots::PLAIN,
+        [
+            Way::one_sender::<Ring<TIGHT>>(Wait::Poll).in_batches(),
+            Way::one_sender::<Ring<BACKOFF>>(Wait::PollBackoff).in_batches(),
+        ],
+        "rtrb::RingBuffer, a ring for one sender and one receiver",
+    )
+}
 
 pub(crate) struct Ring<const HOW: u32>;
 

@@ -10,28 +10,32 @@ use threadtoll_record::Wait;
 
 use crate::{BACKOFF, BLOCK, NOBODY, TIGHT, bounded, unbounded, until};
 
-pub(crate) const BOUNDED: Queue = bounded(
-    "std-mpsc-bounded",
-    env!("VERSION_STD"),
-    Slots::NUMBERED,
-    &[
-        Way::many_senders::<Bounded<TIGHT>>(Wait::Poll),
-        Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff),
-        Way::many_senders::<Bounded<BLOCK>>(Wait::Block),
-    ],
-    "std::sync::mpsc::sync_channel",
-);
+pub(crate) fn bounded_row() -> Queue {
+    bounded(
+        "std-mpsc-bounded",
+        env!("VERSION_STD"),
+        Slots::NUMBERED,
+        [
+            Way::many_senders::<Bounded<TIGHT>>(Wait::Poll),
+            Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff),
+            Way::many_senders::<Bounded<BLOCK>>(Wait::Block),
+        ],
+        "std::sync::mpsc::sync_channel",
+    )
+}
 
-pub(crate) const UNBOUNDED: Queue = unbounded(
-    "std-mpsc-unbounded",
-    env!("VERSION_STD"),
-    &[
-        Way::many_senders::<Unbounded<TIGHT>>(Wait::Poll),
-        Way::many_senders::<Unbounded<BACKOFF>>(Wait::PollBackoff),
-        Way::many_senders::<Unbounded<BLOCK>>(Wait::Block),
-    ],
-    "std::sync::mpsc::channel",
-);
+pub(crate) fn unbounded_row() -> Queue {
+    unbounded(
+        "std-mpsc-unbounded",
+        env!("VERSION_STD"),
+        [
+            Way::many_senders::<Unbounded<TIGHT>>(Wait::Poll),
+            Way::many_senders::<Unbounded<BACKOFF>>(Wait::PollBackoff),
+            Way::many_senders::<Unbounded<BLOCK>>(Wait::Block),
+        ],
+        "std::sync::mpsc::channel",
+    )
+}
 
 pub(crate) struct Bounded<const HOW: u32>;
 

@@ -8,17 +8,19 @@ use threadtoll_record::Wait;
 
 use crate::{BACKOFF, BLOCK, NOBODY, TIGHT, bounded, until};
 
-pub(crate) const QUEUE: Queue = bounded(
-    "thingbuf",
-    env!("VERSION_THINGBUF"),
-    Slots::NUMBERED,
-    &[
-        Way::many_senders::<Bounded<TIGHT>>(Wait::Poll),
-        Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff),
-        Way::many_senders::<Bounded<BLOCK>>(Wait::Block),
-    ],
-    "thingbuf::mpsc::blocking::channel, an array of reused slots",
-);
+pub(crate) fn row() -> Queue {
+    bounded(
+        "thingbuf",
+        env!("VERSION_THINGBUF"),
+        Slots::NUMBERED,
+        [
+            Way::many_senders::<Bounded<TIGHT>>(Wait::Poll),
+            Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff),
+            Way::many_senders::<Bounded<BLOCK>>(Wait::Block),
+        ],
+        "thingbuf::mpsc::blocking::channel, an array of reused slots",
+    )
+}
 
 pub(crate) struct Bounded<const HOW: u32>;
 

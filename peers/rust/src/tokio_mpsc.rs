@@ -12,29 +12,33 @@ use threadtoll_record::Wait;
 
 use crate::{BACKOFF, BLOCK, NOBODY, TIGHT, bounded, unbounded, until};
 
-pub(crate) const BOUNDED: Queue = bounded(
-    "tokio-mpsc-bounded",
-    env!("VERSION_TOKIO"),
-    // Blocks of 32 messages with four words about them.
-    Slots::groups(32, 288),
-    &[
-        Way::many_senders::<Bounded<TIGHT>>(Wait::Poll),
-        Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff),
-        Way::many_senders::<Bounded<BLOCK>>(Wait::Block).in_batches(),
-    ],
-    "tokio::sync::mpsc::channel with its blocking ends, outside of a runtime",
-);
+pub(crate) fn bounded_row() -> Queue {
+    bounded(
+        "tokio-mpsc-bounded",
+        env!("VERSION_TOKIO"),
+        // Blocks of 32 messages with four words about them.
+        Slots::groups(32, 288),
+        [
+            Way::many_senders::<Bounded<TIGHT>>(Wait::Poll),
+            Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff),
+            Way::many_senders::<Bounded<BLOCK>>(Wait::Block).in_batches(),
+        ],
+        "tokio::sync::mpsc::channel with its blocking ends, outside of a runtime",
+    )
+}
 
-pub(crate) const UNBOUNDED: Queue = unbounded(
-    "tokio-mpsc-unbounded",
-    env!("VERSION_TOKIO"),
-    &[
-        Way::many_senders::<Unbounded<TIGHT>>(Wait::Poll),
-        Way::many_senders::<Unbounded<BACKOFF>>(Wait::PollBackoff),
-        Way::many_senders::<Unbounded<BLOCK>>(Wait::Block).in_batches(),
-    ],
-    "tokio::sync::mpsc::unbounded_channel with its blocking receive, outside of a runtime",
-);
+pub(crate) fn unbounded_row() -> Queue {
+    unbounded(
+        "tokio-mpsc-unbounded",
+        env!("VERSION_TOKIO"),
+        [
+            Way::many_senders::<Unbounded<TIGHT>>(Wait::Poll),
+            Way::many_senders::<Unbounded<BACKOFF>>(Wait::PollBackoff),
+            Way::many_senders::<Unbounded<BLOCK>>(Wait::Block).in_batches(),
+        ],
+        "tokio::sync::mpsc::unbounded_channel with its blocking receive, outside of a runtime",
+    )
+}
 
 pub(crate) struct Bounded<const HOW: u32>;
 

@@ -10,35 +10,32 @@ use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::queue::{Channel, Queue, Sink, Source, Way, funnel, pipe};
 use threadtoll_record::{Origin, Wait};
 
-pub(crate) const PIPE: Queue = Queue {
-    origin: Origin::Twin,
-    ways: &[
+pub(crate) fn pipe_row() -> Queue {
+    let ways = vec![
         Way::one_sender::<Twin<pipe::Unbounded<Spin>>>(Wait::Spin).in_batches(),
         Way::one_sender::<Twin<pipe::Unbounded<Adaptive>>>(Wait::Adaptive).in_batches(),
         Way::one_sender::<Twin<pipe::Unbounded<Park>>>(Wait::Park).in_batches(),
-    ],
-    ..pipe::UNBOUNDED
-};
+    ];
+    Queue { origin: Origin::Twin, ways, ..pipe::unbounded() }
+}
 
-pub(crate) const PIPE_BOUNDED: Queue = Queue {
-    origin: Origin::Twin,
-    ways: &[
+pub(crate) fn pipe_bounded_row() -> Queue {
+    let ways = vec![
         Way::one_sender::<Twin<pipe::Bounded<Spin>>>(Wait::Spin).in_batches(),
         Way::one_sender::<Twin<pipe::Bounded<Adaptive>>>(Wait::Adaptive).in_batches(),
         Way::one_sender::<Twin<pipe::Bounded<Park>>>(Wait::Park).in_batches(),
-    ],
-    ..pipe::BOUNDED
-};
+    ];
+    Queue { origin: Origin::Twin, ways, ..pipe::bounded() }
+}
 
-pub(crate) const FUNNEL: Queue = Queue {
-    origin: Origin::Twin,
-    ways: &[
+pub(crate) fn funnel_row() -> Queue {
+    let ways = vec![
         Way::many_senders::<Twin<funnel::Unbounded<Spin>>>(Wait::Spin).in_batches(),
         Way::many_senders::<Twin<funnel::Unbounded<Adaptive>>>(Wait::Adaptive).in_batches(),
         Way::many_senders::<Twin<funnel::Unbounded<Park>>>(Wait::Park).in_batches(),
-    ],
-    ..funnel::QUEUE
-};
+    ];
+    Queue { origin: Origin::Twin, ways, ..funnel::queue() }
+}
 
 /// The twin of a channel.
 pub(crate) struct Twin<C>(PhantomData<C>);

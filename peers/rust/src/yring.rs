@@ -8,16 +8,18 @@ use yring::{Consumer, Producer};
 
 use crate::{BACKOFF, TIGHT, bounded, pause, until};
 
-pub(crate) const QUEUE: Queue = bounded(
-    "yring",
-    env!("VERSION_YRING"),
-    Slots::PLAIN.power_of_two(),
-    &[
-        Way::one_sender::<Ring<TIGHT>>(Wait::Poll).in_batches(),
-        Way::one_sender::<Ring<BACKOFF>>(Wait::PollBackoff).in_batches(),
-    ],
-    "yring::spsc, a ring for one sender and one receiver that publishes in batches",
-);
+pub(crate) fn row() -> Queue {
+    bounded(
+        "yring",
+        env!("VERSION_YRING"),
+        Slots::PLAIN.power_of_two(),
+        [
+            Way::one_sender::<Ring<TIGHT>>(Wait::Poll).in_batches(),
+            Way::one_sender::<Ring<BACKOFF>>(Wait::PollBackoff).in_batches(),
+        ],
+        "yring::spsc, a ring for one sender and one receiver that publishes in batches",
+    )
+}
 
 pub(crate) struct Ring<const HOW: u32>;
 

@@ -4,15 +4,15 @@
 use std::collections::BTreeSet;
 
 use threadtoll_lab::queue::{CAPACITY, Queues, RING_BYTES, SCENARIOS, check};
-use threadtoll_peers_rust::{PEERS, TWINS};
+use threadtoll_peers_rust::{peers, twins};
 use threadtoll_record::Origin;
 
 const MESSAGES: u64 = 10_000;
 
 #[test]
 fn every_row_delivers_all_messages_in_order() {
-    for queue in PEERS.iter().chain(TWINS) {
-        for way in queue.ways {
+    for queue in peers().into_iter().chain(twins()) {
+        for way in &queue.ways {
             check::stream(way, 1, 1, CAPACITY, MESSAGES)
                 .unwrap_or_else(|why| panic!("{queue:?}, {way:?}: {why}"));
             check::ask_reply(way, MESSAGES)
@@ -23,7 +23,7 @@ fn every_row_delivers_all_messages_in_order() {
 
 #[test]
 fn batches_arrive_whole_whatever_their_size() {
-    for queue in PEERS {
+    for queue in peers() {
         for way in queue.ways.iter().filter(|way| way.batches) {
             // One that does not divide the capacity, one that is larger than it, and the usual one.
             for batch in [100, 3000, 256] {
@@ -36,11 +36,11 @@ fn batches_arrive_whole_whatever_their_size() {
 
 #[test]
 fn a_bounded_peer_holds_what_its_slots_say() {
-    for queue in PEERS.iter().filter(|queue| queue.bounded()) {
+    for queue in peers().iter().filter(|queue| queue.bounded()) {
         let slots = queue.slots().unwrap();
         let usual = slots.capacity_within(RING_BYTES);
         assert!((RING_BYTES / 2..=RING_BYTES).contains(&slots.ring_bytes(usual)), "{queue:?}");
-        for way in queue.ways {
+        for way in &queue.ways {
             check::holds(way, slots.capacity(64))
                 .and_then(|()| check::stream(way, 1, 1, slots.capacity(100), MESSAGES))
                 .unwrap_or_else(|why| panic!("{queue:?}, {way:?}: {why}"));
@@ -50,7 +50,7 @@ fn a_bounded_peer_holds_what_its_slots_say() {
 
 #[test]
 fn several_senders_keep_their_order() {
-    for queue in PEERS {
+    for queue in peers() {
         for way in queue.ways.iter().filter(|way| way.many_senders) {
             for batch in if way.batches { vec![1, 256] } else { vec![1] } {
                 check::stream(way, 2, batch, CAPACITY, MESSAGES)
@@ -62,9 +62,10 @@ fn several_senders_keep_their_order() {
 
 #[test]
 fn names_and_versions_are_those_of_the_contract_and_the_lock_file() {
-    let names: BTreeSet<&str> = PEERS.iter().map(|queue| queue.name).collect();
-    assert_eq!(names.len(), PEERS.len(), "a name stands twice");
-    for queue in PEERS {
+    let peers = peers();
+    let names: BTreeSet<&str> = peers.iter().map(|queue| queue.name.as_str()).collect();
+    assert_eq!(names.len(), peers.len(), "a name stands twice");
+    for queue in &peers {
         assert!(queue.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{queue:?}");
         assert!(queue.version.split('.').count() >= 3, "{queue:?} has version {}", queue.version);
         assert!(!queue.ways.is_empty() && queue.sentence.len() < 100, "{queue:?}");
@@ -105,12 +106,12 @@ fn names_and_versions_are_those_of_the_contract_and_the_lock_file() {
 #[test]
 #[cfg_attr(debug_assertions, ignore = "only optimised builds merge functions that are alike")]
 fn a_twin_has_loops_of_its_own() {
-    let queues = Queues::with(PEERS, TWINS);
-    for twin in TWINS {
+    let queues = Queues::with(peers(), twins());
+    for twin in twins() {
         assert_eq!(twin.origin, Origin::Twin);
-        let of = queues.find(twin.name).unwrap();
+        let of = queues.find(&twin.name).unwrap();
         assert_eq!(of.origin, Origin::Ours);
-        for way in twin.ways {
+        for way in &twin.ways {
             let same_wait = of.way(way.wait).unwrap();
             assert_eq!(
                 (way.batches, way.many_senders),

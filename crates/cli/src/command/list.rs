@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use threadtoll_lab::queue::{OURS, SCENARIOS};
+use threadtoll_lab::queue::{SCENARIOS, ours};
 use threadtoll_lab::{contention, lock, mechanism};
 
 use super::{Command, CommonArgs};
@@ -34,8 +34,12 @@ impl Command for List {
     fn run(&self) -> Result<ExitCode, Failure> {
         match self.kind.as_str() {
             "mechanisms" => entries(mechanism::ALL.iter().map(|one| (one.name, one.sentence))),
-            "queues" => entries(OURS.iter().map(|one| (one.name, one.sentence))),
-            "peers" => entries(peers().iter().map(|one| (one.name, one.sentence))),
+            "queues" => {
+                entries(ours().iter().map(|one| (one.name.as_str(), one.sentence.as_str())))
+            }
+            "peers" => {
+                entries(peers().iter().map(|one| (one.name.as_str(), one.sentence.as_str())))
+            }
             "locks" => entries(
                 lock::ALL
                     .iter()
@@ -61,7 +65,7 @@ impl Command for List {
 }
 
 /// Prints a name and a sentence a line.
-fn entries(entries: impl Iterator<Item = (&'static str, &'static str)> + Clone) {
+fn entries<'e>(entries: impl Iterator<Item = (&'e str, &'e str)> + Clone) {
     let widest = entries.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
     if widest == 0 {
         console::err("note: there are none in this build.");

@@ -8,7 +8,7 @@ use threadtoll_lab::plan::{
 use threadtoll_lab::queue::{
     MOST_CAPACITY, MOST_SENDERS, Queue as KnownQueue, SCENARIOS, Scenario, Way, scenario,
 };
-use threadtoll_record::{Neighbour, Origin, Placement, Wait};
+use threadtoll_record::{Kind, Neighbour, Origin, Placement, Wait};
 
 use crate::failure::Failure;
 use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
@@ -126,12 +126,12 @@ impl MeasureCommand for Queue {
             capacities: request.capacity.clone().unwrap_or_default(),
             neighbour: request.neighbour,
         };
-        let budget = if scenario.streams {
+        let budget = if scenario.kind == Kind::Stream {
             stream_budget(common.time_ns.unwrap_or(STREAM_NS))
         } else {
             ask_reply_budget(common.time_ns.unwrap_or(ASK_REPLY_NS), common.samples)
         };
-        queue(site, scenario, &queues(), &choice, budget)
+        queue(site, scenario, queues(), &choice, budget)
     }
 }
 
@@ -152,7 +152,7 @@ impl Request {
             format!("it waits as {}, not as {} asks", has.join(", "), asked.join(" "))
         };
         if let ([first, ..], []) = (lacking.as_slice(), left.as_slice()) {
-            let names: Vec<&str> = lacking.iter().map(|queue| queue.name).collect();
+            let names: Vec<&str> = lacking.iter().map(|queue| queue.name.as_str()).collect();
             return Err(Failure::usage(format!(
                 "none is left of {}: {}",
                 names.join(", "),
@@ -161,24 +161,24 @@ impl Request {
             .hint("leave --wait out, or name another"));
         }
         self.queues = left;
-        Ok(lacking.into_iter().map(|queue| (queue.name, why(queue))).collect())
+        Ok(lacking.into_iter().map(|queue| (queue.name.as_str(), why(queue))).collect())
     }
 
     /// Refuses options that the scenario or a named queue does not have.
     fn validate(&self, scenario: &Scenario, common: &MeasureRequest) -> Result<(), Failure> {
         let name = scenario.name;
         let most = self.senders.iter().flatten().copied().max().unwrap_or(1);
-        if !scenario.streams && self.batch.is_some_and(|batch| batch > 1) {
+        if scenario.kind == Kind::Exchange && self.batch.is_some_and(|batch| batch > 1) {
             return Err(Failure::usage(format!(
                 "{name} sends one message at a time and has no --batch"
             ))
             .hint("`threadtoll queue stream` sends batches"));
         }
-        if !scenario.streams && most > 1 {
+        if scenario.kind == Kind::Exchange && most > 1 {
             return Err(Failure::usage(format!("{name} has one sender and no --senders"))
                 .hint("`threadtoll queue stream` has several"));
         }
-        if scenario.streams && common.samples.is_some() {
+        if scenario.kind == Kind::Stream && common.samples.is_some() {
             return Err(Failure::usage(
                 "a stream has no single samples, so --samples says nothing",
             )
@@ -188,7 +188,7 @@ impl Request {
             && !self.queues.is_empty()
             && self.queues.iter().all(|queue| queue.slots().is_none())
         {
-            let names: Vec<&str> = self.queues.iter().map(|queue| queue.name).collect();
+            let names: Vec<&str> = self.queues.iter().map(|queue| queue.name.as_str()).collect();
             return Err(Failure::usage(format!("--capacity says nothing of {}", names.join(", ")))
                 .hint("name a bounded queue, or leave --capacity out"));
         }
@@ -201,7 +201,7 @@ impl Request {
         scenario: &Scenario,
         senders: u64,
     ) -> Result<(), Failure> {
-        let name = queue.name;
+        let name = &queue.name;
         if ways(queue, scenario).next().is_none() {
             return Err(Failure::usage(format!("{name} cannot be put through {}", scenario.name))
                 .hint("`threadtoll list queues` says what each is"));
@@ -254,7 +254,7 @@ fn find_queue(name: &str) -> Result<&'static KnownQueue, Failure> {
         unknown(
             format!("there is no queue “{name}”"),
             name,
-            queues().all().map(|queue| queue.name),
+            queues().all().map(|queue| queue.name.as_str()),
             "`threadtoll list queues` and `threadtoll list peers` name them all",
         )
     })

@@ -41,6 +41,7 @@ pub(super) fn make<C: MeasureCommand>(
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
     Ok(Plan {
+        folded: None,
         run: machine.run.clone(),
         command,
         seed: common.seed(),

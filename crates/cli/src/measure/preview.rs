@@ -34,7 +34,7 @@ pub(super) fn print_plan(results: &Results) {
             let cell = &planned.cell;
             text.push_str(&format!(
                 "  {:10} {:40} {:9} {:12} {}\n",
-                clean(&planned.experiment),
+                planned.experiment,
                 cell.label(),
                 cell.placement,
                 cell.relation,

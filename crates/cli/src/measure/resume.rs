@@ -19,6 +19,11 @@ pub(super) fn read<C: MeasureCommand>(
     checked: &Checked<'_, C>,
 ) -> Result<Results, Failure> {
     let results = file::read(path)?;
+    if let Some((why, hint)) = results.not_resumable() {
+        return Err(
+            Failure::usage(format!("{} cannot be resumed: {why}", path.display())).hint(hint)
+        );
+    }
     let made_by = results.plan.command.first().map_or("", String::as_str);
     if made_by != C::NAME {
         return Err(Failure::usage(format!(
@@ -64,7 +69,7 @@ pub(super) fn validate(path: &Path, results: &Results, testbed: &Testbed) -> Res
             .hint("resume it on the machine that began it"));
     }
     validate_cpus(&results.plan, &testbed.machine)?;
-    if let Some(why) = unsound(&results.plan, &testbed.topology, &queues()) {
+    if let Some(why) = unsound(&results.plan, &testbed.topology, queues()) {
         return Err(Failure::usage(format!("{} cannot be resumed: {why}", path.display()))
             .hint("only files that threadtoll has written, unchanged, can be completed"));
     }

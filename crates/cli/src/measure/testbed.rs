@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use threadtoll_lab::real::RealRig;
-use threadtoll_lab::rig::Rig;
-use threadtoll_lab::simulated::SimulatedRig;
+use threadtoll_lab::backend::Backend;
+use threadtoll_lab::real::RealBackend;
+use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_machine::lock::{MachineLock, try_machine_lock};
 use threadtoll_machine::place::allowed_cpus;
 use threadtoll_machine::topology::Topology;
@@ -22,7 +22,7 @@ const NOISE: Duration = Duration::from_millis(300);
 pub(super) struct Testbed {
     pub(super) machine: Machine,
     pub(super) topology: Topology,
-    pub(super) rig: Box<dyn Rig>,
+    pub(super) rig: Box<dyn Backend>,
     /// Held so that a second threadtoll can warn.
     _lock: Option<MachineLock>,
 }
@@ -34,9 +34,9 @@ impl Testbed {
         simulated: Option<u64>,
     ) -> Result<Self, Failure> {
         if let Some(seed) = simulated {
-            let topology = SimulatedRig::topology();
+            let topology = SimulatedBackend::topology();
             check_cpus(common, &topology, &all(&topology))?;
-            let rig = SimulatedRig::new(seed).with_queues(queues());
+            let rig = SimulatedBackend::new(seed).with_queues(queues().clone());
             let machine = rig.machine();
             return Ok(Testbed { machine, topology, rig: Box::new(rig), _lock: None });
         }
@@ -53,7 +53,8 @@ impl Testbed {
                  Run one at a time.",
             ));
         }
-        let rig = Box::new(RealRig::new(clock, machine.clock.clone()).with_queues(queues()));
+        let rig =
+            Box::new(RealBackend::new(clock, machine.clock.clone()).with_queues(queues().clone()));
         Ok(Testbed { machine, topology, rig, _lock: lock.ok().flatten() })
     }
 }

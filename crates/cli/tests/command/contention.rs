@@ -217,18 +217,12 @@ fn predictions_out_of_place_are_refused() {
 
 /// What holds on any machine, however busy: the clock cannot be beaten, and queues are no longer
 /// than there are threads.
-#[test]
-fn figures_of_the_real_machine_make_sense() {
-    let Ok(_alone) = machine_lock() else {
-        println!("skipped: the machine cannot be had alone");
-        return;
-    };
+pub(crate) fn measures_locks(locks: &str) {
     let cpus = allowed_cpus().len();
     let directory = TempDir::new().unwrap();
     let threads = if cpus > 1 { "1,2" } else { "1" };
-    let line = format!(
-        "contention hold-sweep std-mutex mcs counter-atomic striped/4:std-mutex std-rwlock --threads {threads} --hold-share 50% --time 250ms"
-    );
+    let line =
+        format!("contention hold-sweep {locks} --threads {threads} --hold-share 50% --time 250ms");
     for (subject, contention, record) in of_locks(&measured(directory.path(), &line)) {
         let threads = f64::from(subject.threads);
         // Where the machine changed its mind all the time, no ratio was taken.
@@ -247,14 +241,19 @@ fn figures_of_the_real_machine_make_sense() {
     }
 }
 
+#[test]
+#[ignore = "real machine: ci/real.sh"]
+fn figures_of_the_real_machine_make_sense() {
+    let _alone = machine_lock().unwrap();
+    measures_locks("std-mutex mcs counter-atomic striped/4:std-mutex std-rwlock");
+}
+
 /// Sleeping threads are not short of CPUs: eight of them share one CPU or two and still queue as a
 /// model says.
 #[test]
+#[ignore = "real machine: ci/real.sh"]
 fn a_pool_of_sleeping_threads_cannot_be_faster_than_its_lock() {
-    let Ok(_alone) = machine_lock() else {
-        println!("skipped: the machine cannot be had alone");
-        return;
-    };
+    let _alone = machine_lock().unwrap();
     let directory = TempDir::new().unwrap();
     let line = "contention pool parking-lot-fair --tasks 40 --hold 2ms --think 6ms --threads 1,8 --time 1ms";
     for (subject, contention, _) in of_locks(&measured(directory.path(), line)) {

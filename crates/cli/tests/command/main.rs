@@ -6,6 +6,7 @@
 mod bad_input;
 mod confined;
 mod contention;
+mod fold;
 mod hostile;
 mod interrupted;
 mod lines;

@@ -96,6 +96,11 @@ impl Held {
         Held { path: path.to_path_buf(), bytes: std::fs::read(path).ok() }
     }
 
+    /// How many bytes it held.
+    pub(crate) fn len(&self) -> u64 {
+        self.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)
+    }
+
     /// It holds the same still, or is still not there.
     #[track_caller]
     pub(crate) fn unchanged(&self) {

@@ -177,17 +177,11 @@ fn a_run_of_queues_is_completed_from_its_file_alone() {
     threadtoll(words("latency --resume", &[&path])).bad().says("was begun by `threadtoll queue`");
 }
 
-#[test]
-fn queues_of_the_real_machine_give_figures_that_make_sense() {
-    let _alone = machine_lock().unwrap();
-    if allowed_cpus().len() < 2 {
-        println!("skipped: queues between two CPUs, of which there is one");
-        return;
-    }
+/// The figures of a stream through these queues make sense, and stand in its file as printed.
+pub(crate) fn measures_streams(queues: &str) {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("run.jsonl");
-    let queues = "rtrb crossbeam-unbounded std-mpsc-bounded gil";
-    let command = format!("queue stream {queues} raw-copy --time 1ms --json --out");
+    let command = format!("queue stream {queues} --time 1ms --json --out");
     let ended = threadtoll(words(&command, &[&path])).done();
     let printed: Vec<_> = ended.out.lines().map(line).collect();
     let written = lines(&path);
@@ -215,7 +209,20 @@ fn queues_of_the_real_machine_give_figures_that_make_sense() {
         assert_eq!(&record.against[0].cell, &plan(&written).groups[record.group][0].cell);
         assert_eq!(queue.senders, 1, "the default");
     }
-    let command = "queue stream crossbeam-unbounded --senders 1,2 --cpus 0,1 --time 1ms --json";
+}
+
+#[test]
+#[ignore = "real machine: ci/real.sh"]
+fn queues_of_the_real_machine_give_figures_that_make_sense() {
+    let _alone = machine_lock().unwrap();
+    if allowed_cpus().len() < 2 {
+        println!("skipped: queues between two CPUs, of which there is one");
+        return;
+    }
+    let queues = "rtrb crossbeam-unbounded std-mpsc-bounded gil";
+    measures_streams(&format!("{queues} raw-copy"));
+    let command =
+        "queue stream crossbeam-unbounded --wait block --senders 1,2 --cpus 0,1 --time 1ms --json";
     if allowed_cpus().starts_with(&[0, 1]) {
         let ended = threadtoll(words(command, &[])).done();
         let printed: Vec<_> = ended.out.lines().map(line).collect();
@@ -239,6 +246,7 @@ fn queues_of_the_real_machine_give_figures_that_make_sense() {
 }
 
 #[test]
+#[ignore = "real machine: ci/real.sh"]
 fn other_placements_and_neighbours_are_measured_on_request() {
     let _alone = machine_lock().unwrap();
     let command = "queue stream std-mpsc-unbounded flume-bounded --wait block --placement same-cpu --placement free --neighbour churn --time 1ms --json";

@@ -1,16 +1,30 @@
-//! On the real machine: figures that make sense, whatever they are.
+//! On the real machine: figures that make sense, whatever they are. One test looks at a little of
+//! everything; those that look closer, here and in other files, are ignored unless `ci/real.sh`
+//! runs them.
 
 use tempfile::TempDir;
 use threadtoll_machine::allowed_cpus;
 use threadtoll_machine::lock::machine_lock;
-use threadtoll_record::{LoopKind, Placement, RecordKind, Relation, Unit};
+use threadtoll_record::{Experiment, LoopKind, Placement, RecordKind, Relation, Unit};
 
+use crate::contention::measures_locks;
 use crate::lines::{blocks, line, lines, plan, records};
 use crate::program::{threadtoll, words};
+use crate::queue::measures_streams;
 
 #[test]
-fn latency_gives_figures_that_make_sense() {
+fn the_real_machine_is_measured() {
     let _alone = machine_lock().unwrap();
+    measures_hand_offs();
+    measures_locks("std-mutex");
+    if allowed_cpus().len() > 1 {
+        measures_streams("crossbeam-unbounded");
+    } else {
+        println!("skipped: queues between two CPUs, of which there is one");
+    }
+}
+
+fn measures_hand_offs() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("run.jsonl");
     let ended =
@@ -24,7 +38,7 @@ fn latency_gives_figures_that_make_sense() {
     }
     for record in records(&lines) {
         let name = (record.cell.name(), record.cell.placement);
-        assert!(!record.simulated && record.experiment == "latency");
+        assert!(!record.simulated && record.experiment == Experiment::Latency);
         assert_eq!(
             (record.loop_kind, record.kind, record.unit),
             (LoopKind::Closed, RecordKind::RoundTrip, Unit::Ns)
@@ -84,6 +98,7 @@ fn latency_gives_figures_that_make_sense() {
 }
 
 #[test]
+#[ignore = "real machine: ci/real.sh"]
 fn samples_and_payloads_are_what_was_asked_for() {
     let _alone = machine_lock().unwrap();
     let directory = TempDir::new().unwrap();
@@ -102,6 +117,7 @@ fn samples_and_payloads_are_what_was_asked_for() {
 }
 
 #[test]
+#[ignore = "real machine: ci/real.sh"]
 fn an_interrupted_run_on_the_real_machine_is_completed() {
     let _alone = machine_lock().unwrap();
     let directory = TempDir::new().unwrap();
@@ -118,6 +134,7 @@ fn an_interrupted_run_on_the_real_machine_is_completed() {
 }
 
 #[test]
+#[ignore = "real machine: ci/real.sh"]
 fn neighbours_and_kept_awake_cpus_are_measured_beside() {
     let _alone = machine_lock().unwrap();
     let ended =

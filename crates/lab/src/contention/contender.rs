@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use threadtoll_machine::clock::Clock;
+use threadtoll_model::queue_trace::{Acquisition, share_within};
 
 use crate::lock::{Apart, RawLock, shared};
 use crate::mechanism::Unavailable;
@@ -25,22 +26,6 @@ pub(crate) struct Course<'a> {
     pub(crate) batch: u32,
 }
 
-/// The stamps of one acquisition.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Taken {
-    /// When the thread had finished what came before: the last acquisition, or nothing.
-    pub(crate) free: u64,
-    /// When it wanted the lock.
-    pub(crate) want: u64,
-    /// When it had it.
-    pub(crate) got: u64,
-    /// When it was about to let go of it.
-    pub(crate) released: u64,
-    /// Units without the lock before, and with it.
-    pub(crate) think: u64,
-    pub(crate) hold: u64,
-}
-
 /// What a thread did in a window, without stamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Done {
@@ -48,12 +33,6 @@ pub(crate) struct Done {
     pub(crate) acquisitions: f64,
     /// All acquisitions, those before and after the window included.
     pub(crate) all: u64,
-}
-
-/// The part of the time between two stamps that lies in the window.
-pub(crate) fn share_within(begin: u64, end: u64, from: u64, until: u64) -> f64 {
-    let inside = end.min(until).saturating_sub(begin.max(from));
-    if end > begin { inside as f64 / (end - begin) as f64 } else { 0.0 }
 }
 
 /// A hand-off, in ticks.
@@ -82,7 +61,12 @@ pub(crate) struct Rendezvous {
 pub(crate) trait Contender: Send {
     /// Takes and leaves the lock until the window is over, stamping each time, and says how often.
     /// Of what was over before the window only the last is kept. Stops early when `taken` is full.
-    fn stamped(&mut self, course: Course<'_>, labour: &mut Labour, taken: &mut Vec<Taken>) -> u64;
+    fn stamped(
+        &mut self,
+        course: Course<'_>,
+        labour: &mut Labour,
+        taken: &mut Vec<Acquisition>,
+    ) -> u64;
 
     /// The same without a stamp for each.
     fn counted(&mut self, course: Course<'_>, labour: &mut Labour) -> Done;
@@ -93,7 +77,7 @@ pub(crate) trait Contender: Send {
         course: Course<'_>,
         left: &AtomicU64,
         labour: &mut Labour,
-        taken: &mut Vec<Taken>,
+        taken: &mut Vec<Acquisition>,
     );
 
     /// Holds the lock until the other thread has waited for it for about so long, in ticks; once a
@@ -147,33 +131,44 @@ impl<L: RawLock> Of<L> {
         pick
     }
 
-    /// One acquisition with its stamps; `free` and `think` are the caller's to fill in.
+    /// One acquisition with its stamps; `idle_at` and `think_units` are the caller's to fill in.
     #[inline(always)]
-    fn stamp(&mut self, clock: &Clock, pick: Pick, labour: &mut Labour) -> Taken {
-        let want = clock.stamp();
-        let (got, released) = self.take(pick, || {
-            let got = clock.stamp();
+    fn stamp(&mut self, clock: &Clock, pick: Pick, labour: &mut Labour) -> Acquisition {
+        let requested_at = clock.stamp();
+        let (acquired_at, released_at) = self.take(pick, || {
+            let acquired_at = clock.stamp();
             labour.work(pick.hold);
-            (got, clock.stamp())
+            (acquired_at, clock.stamp())
         });
-        Taken { want, got, released, hold: pick.hold, ..Taken::default() }
+        Acquisition {
+            requested_at,
+            acquired_at,
+            released_at,
+            hold_units: pick.hold,
+            ..Acquisition::default()
+        }
     }
 }
 
 impl<L: RawLock> Contender for Of<L> {
-    fn stamped(&mut self, course: Course<'_>, labour: &mut Labour, taken: &mut Vec<Taken>) -> u64 {
+    fn stamped(
+        &mut self,
+        course: Course<'_>,
+        labour: &mut Labour,
+        taken: &mut Vec<Acquisition>,
+    ) -> u64 {
         let mut all = 0;
-        let mut free = course.clock.stamp();
-        while free < course.until && taken.len() < taken.capacity() {
+        let mut idle_at = course.clock.stamp();
+        while idle_at < course.until && taken.len() < taken.capacity() {
             let pick = self.pick(course.picks);
             labour.work(pick.think);
             let one = self.stamp(course.clock, pick, labour);
-            if one.released < course.from {
+            if one.released_at < course.from {
                 taken.clear();
             }
-            taken.push(Taken { free, think: pick.think, ..one });
+            taken.push(Acquisition { idle_at, think_units: pick.think, ..one });
             all += 1;
-            free = course.clock.stamp();
+            idle_at = course.clock.stamp();
         }
         all
     }
@@ -204,24 +199,30 @@ impl<L: RawLock> Contender for Of<L> {
         course: Course<'_>,
         left: &AtomicU64,
         labour: &mut Labour,
-        taken: &mut Vec<Taken>,
+        taken: &mut Vec<Acquisition>,
     ) {
         // Relaxed: it only has to be counted.
         let more = || {
             left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
                 .is_ok()
         };
-        let mut free = course.clock.stamp();
+        let mut idle_at = course.clock.stamp();
         while taken.len() < taken.capacity() && more() {
             let pick = self.pick(course.picks);
             let one = self.stamp(course.clock, pick, labour);
             labour.work(pick.think);
-            taken.push(Taken { free, think: pick.think, ..one });
-            free = course.clock.stamp();
+            taken.push(Acquisition { idle_at, think_units: pick.think, ..one });
+            idle_at = course.clock.stamp();
         }
         // The end of the last task, as an acquisition that takes nothing.
         if taken.len() < taken.capacity() {
-            taken.push(Taken { free, want: free, got: free, released: free, ..Taken::default() });
+            taken.push(Acquisition {
+                idle_at,
+                requested_at: idle_at,
+                acquired_at: idle_at,
+                released_at: idle_at,
+                ..Acquisition::default()
+            });
         }
     }
 
@@ -296,6 +297,8 @@ mod tests {
         let (from, all) = all.into_iter().find(|(_, all)| *all > 64).unwrap();
         // Two milliseconds that are not kept, and room for far less.
         assert!(taken.len() == taken.capacity(), "{all}, {}", taken.len());
-        assert!(taken[0].released < from && taken[1..].iter().all(|one| one.released >= from));
+        assert!(
+            taken[0].released_at < from && taken[1..].iter().all(|one| one.released_at >= from)
+        );
     }
 }

@@ -14,7 +14,6 @@ const HOLD_SHARE: f64 = 0.1;
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "frequency-sweep",
-    experiment: "contention/frequency-sweep",
     sentence: "two threads hold a lock briefly, every 10 ns to 31 us; and what it costs one thread alone",
     locks: &[
         "std-mutex",

@@ -19,7 +19,6 @@ const ROUNDS: u64 = 3;
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "pool",
-    experiment: "contention/pool",
     sentence: "a fixed pool of threads shares 1,000 tasks, each with the lock and then without it: total time, queue",
     locks: &["parking-lot-fair", "std-mutex"],
     options: &["threads", "hold", "think", "work", "tasks"],

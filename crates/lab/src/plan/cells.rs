@@ -1,9 +1,11 @@
 //! From what was asked for to cells, or to the reason why there is none.
 
 use threadtoll_machine::topology::Topology;
-use threadtoll_record::{Cell, Layout, Neighbour, Pause, Placement, Refused, Relation, Subject};
+use threadtoll_record::{
+    Cell, Class, Layout, Neighbour, Pause, Placement, Refused, Relation, Subject,
+};
 
-use crate::mechanism::{Class, Mechanism};
+use crate::mechanism::Mechanism;
 
 /// The CPUs that a plan is made for.
 #[derive(Clone, Debug)]
@@ -68,7 +70,7 @@ impl<'a> Site<'a> {
     pub fn reference(&self) -> Cell {
         match self.pair {
             Some((a, b)) => Cell {
-                subject: Subject::mechanism("atomic-store"),
+                subject: Subject::mechanism("atomic-store", Class::Spin),
                 placement: Placement::Pinned,
                 cpus: vec![a, b],
                 relation: self.topology.relation(a, b),
@@ -79,7 +81,7 @@ impl<'a> Site<'a> {
                 neighbour: None,
             },
             None => Cell {
-                subject: Subject::mechanism("futex"),
+                subject: Subject::mechanism("futex", Class::Sleep),
                 placement: Placement::SameCpu,
                 cpus: vec![self.first()],
                 relation: Relation::SameCpu,
@@ -196,7 +198,7 @@ pub(super) fn cells(
             for payload_bytes in &choice.payloads {
                 for keep_awake in &awake {
                     let cell = Cell {
-                        subject: Subject::mechanism(mechanism.name),
+                        subject: mechanism.subject(),
                         placement: *placement,
                         cpus: cpus.clone(),
                         relation,
@@ -229,7 +231,7 @@ pub(super) fn pair_cells(
     pairs
         .iter()
         .map(|&(a, b)| Cell {
-            subject: Subject::mechanism(mechanism.name),
+            subject: mechanism.subject(),
             placement: Placement::Pinned,
             cpus: vec![a, b],
             relation: site.topology.relation(a, b),

@@ -1,6 +1,6 @@
 //! Cells into groups of at most eight, the reference first in each, with their share of the time.
 
-use threadtoll_record::{Budget, Cell, MAX_ROUNDS, PlannedCell};
+use threadtoll_record::{Budget, Cell, Experiment, MAX_ROUNDS, PlannedCell};
 
 use crate::mechanism::Mechanism;
 use crate::real::{MAX_SAMPLES, calibration_ns};
@@ -65,16 +65,20 @@ pub(super) fn size(budget: Budget) -> usize {
     (GROUP_NS / cell_ns(&budget).max(1)).clamp(4, GROUP as u64) as usize
 }
 
+/// Cells of an experiment with this budget.
+pub(super) fn planned_as(experiment: Experiment, budget: Budget) -> impl Fn(Cell) -> PlannedCell {
+    move |cell| PlannedCell::new(experiment.clone(), cell, budget)
+}
+
 /// Packs bundles of cells into groups. The cells of a bundle are to be compared with each other and
 /// stay together where a group can hold them. The reference is measured once in each group, even if
 /// it was also asked for by name.
 pub(super) fn group(
     bundles: Vec<Vec<Cell>>,
     reference: &Cell,
-    experiment: &str,
     budget: Budget,
+    planned: impl Fn(Cell) -> PlannedCell,
 ) -> Vec<Vec<PlannedCell>> {
-    let planned = |cell: Cell| PlannedCell { experiment: experiment.to_string(), cell, budget };
     let mut groups: Vec<Vec<PlannedCell>> = Vec::new();
     let mut asked_for_reference = false;
     let size = size(budget);
@@ -94,7 +98,7 @@ pub(super) fn group(
                 continue;
             }
             if let Some(group) = groups.last_mut() {
-                group.extend(rest.by_ref().take(room).map(planned));
+                group.extend(rest.by_ref().take(room).map(&planned));
             }
         }
     }

@@ -237,10 +237,8 @@ impl Stand<'_> {
             }
         }
         for chunk in chunks {
-            let planned = |cell: Cell, budget: Budget| PlannedCell {
-                experiment: self.scenario.experiment.into(),
-                cell,
-                budget,
+            let planned = |cell: Cell, budget: Budget| {
+                PlannedCell::new(self.scenario.experiment(), cell, budget)
             };
             let Some((first, _)) = chunk.first() else { continue };
             let budget = (self.scenario.budget)(&self.choice.wanted, first);

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
-    Budget, Cell, Neighbour, Origin, Placement, PlannedCell, QueueSubject, Refused, Relation,
+    Budget, Cell, Kind, Neighbour, Origin, Placement, PlannedCell, QueueSubject, Refused, Relation,
     Subject, Wait, WaitFamily,
 };
 
@@ -25,9 +25,9 @@ pub const MOST_BATCH: u64 = BLOCKS[3];
 
 /// Which rows of queues are wanted. Lists are multiplied out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct QueueChoice {
+pub struct QueueChoice<'q> {
     /// Queues.
-    pub queues: Vec<&'static Queue>,
+    pub queues: Vec<&'q Queue>,
     /// Placements.
     pub placements: Vec<Placement>,
     /// Ways of waiting, each with the peers that it brings along; empty for all that a queue has.
@@ -87,7 +87,7 @@ pub fn queue(
     site: &Site<'_>,
     scenario: &Scenario,
     known: &Queues,
-    choice: &QueueChoice,
+    choice: &QueueChoice<'_>,
     budget: Budget,
 ) -> Planned {
     let mut found = Found::default();
@@ -102,7 +102,7 @@ pub fn queue(
                 let stand = Stand { site, scenario, known, choice, placement, senders, capacity };
                 let rows = choice.queues.iter().flat_map(|queue| stand.rows(queue, &mut found));
                 // An unbounded queue is measured once; after that it is only compared with others.
-                let rows: Vec<Row> =
+                let rows: Vec<Row<'_>> =
                     rows.filter(|row| nth == 0 || row.holds() || !row.peer()).collect();
                 let crowded = rows.iter().any(|row| row.cell.oversubscribed());
                 let budget = if crowded { over_slices(budget) } else { budget };
@@ -129,14 +129,14 @@ struct Found {
 
 /// A row that is to be measured.
 #[derive(Clone)]
-struct Row {
-    queue: &'static Queue,
-    way: &'static Way,
+struct Row<'q> {
+    queue: &'q Queue,
+    way: &'q Way,
     batch: u64,
     cell: Cell,
 }
 
-impl Row {
+impl Row<'_> {
     fn batched(&self) -> bool {
         self.batch > 1
     }
@@ -176,7 +176,7 @@ struct Stand<'a> {
     site: &'a Site<'a>,
     scenario: &'a Scenario,
     known: &'a Queues,
-    choice: &'a QueueChoice,
+    choice: &'a QueueChoice<'a>,
     placement: Placement,
     senders: u32,
     /// Messages of bounded queues, where that was asked for.
@@ -184,9 +184,9 @@ struct Stand<'a> {
 }
 
 impl Stand<'_> {
-    fn rows(&self, queue: &'static Queue, found: &mut Found) -> Vec<Row> {
+    fn rows<'q>(&self, queue: &'q Queue, found: &mut Found) -> Vec<Row<'q>> {
         let mut rows = Vec::new();
-        for way in queue.ways {
+        for way in &queue.ways {
             let wanted = wants(&self.choice.waits, queue, way);
             if !wanted || !self.scenario.takes(way) || (self.senders > 1 && !way.many_senders) {
                 continue;
@@ -209,20 +209,20 @@ impl Stand<'_> {
             let slots = queue.slots();
             let capacity = slots.map(|slots| match self.capacity {
                 Some(asked) => slots.capacity(asked),
-                None if self.scenario.streams => slots.capacity_within(RING_BYTES),
+                None if self.scenario.kind == Kind::Stream => slots.capacity_within(RING_BYTES),
                 None => slots.capacity(CAPACITY),
             });
             let ring_bytes =
                 slots.zip(capacity).map(|(slots, capacity)| slots.ring_bytes(capacity));
             for batch in self.batches(queue, way) {
                 let subject = Subject::Queue(QueueSubject {
-                    queue: queue.name.into(),
+                    queue: queue.name.clone(),
                     origin: queue.origin,
                     wait: way.wait,
                     capacity,
                     ring_bytes,
                     batch,
-                    version: queue.version.into(),
+                    version: queue.version.clone(),
                     senders: self.senders,
                 });
                 let cell = self.cell(subject, cpus.clone(), relation);
@@ -233,7 +233,7 @@ impl Stand<'_> {
     }
 
     fn batches(&self, queue: &Queue, way: &Way) -> Vec<u64> {
-        if !self.scenario.streams {
+        if self.scenario.kind == Kind::Exchange {
             return vec![1];
         }
         match (queue.origin, self.choice.batch) {
@@ -263,8 +263,8 @@ impl Stand<'_> {
     }
 
     /// The twin of a row, where there is one.
-    fn twin(&self, row: &Row) -> Option<Cell> {
-        self.known.twin(row.queue.name)?.way(row.way.wait)?;
+    fn twin(&self, row: &Row<'_>) -> Option<Cell> {
+        self.known.twin(&row.queue.name)?.way(row.way.wait)?;
         let subject = row.cell.queue()?.clone();
         let twin = QueueSubject { origin: Origin::Twin, ..subject };
         Some(Cell { subject: Subject::Queue(twin), ..row.cell.clone() })
@@ -288,9 +288,9 @@ impl Stand<'_> {
     /// The mechanism that a sleeping queue's hand-off is made of, measured next to it where single
     /// hand-offs are measured.
     fn wake_up(&self) -> Option<Cell> {
-        let futex = find("futex").filter(|_| !self.scenario.streams)?;
+        let futex = find("futex").filter(|_| self.scenario.kind == Kind::Exchange)?;
         let (cpus, relation) = place(futex, self.placement, self.site).ok()?;
-        Some(self.cell(Subject::mechanism(futex.name), cpus, relation))
+        Some(self.cell(futex.subject(), cpus, relation))
     }
 }
 
@@ -308,12 +308,12 @@ struct GroupPlan<'a> {
 }
 
 impl GroupPlan<'_> {
-    fn groups(&self, rows: &[Row]) -> Vec<Vec<PlannedCell>> {
+    fn groups(&self, rows: &[Row<'_>]) -> Vec<Vec<PlannedCell>> {
         let mut groups = Vec::new();
         let mut standing: Vec<Cell> = Vec::new();
         for batched in [false, true] {
             for family in [WaitFamily::Spinning, WaitFamily::Blocking] {
-                let alike: Vec<&Row> = rows
+                let alike: Vec<&Row<'_>> = rows
                     .iter()
                     .filter(|row| {
                         row.batched() == batched && row.way.wait.family() == family && !row.raw()
@@ -323,8 +323,8 @@ impl GroupPlan<'_> {
                     groups.extend(self.beside_peers(&alike, funnels, &mut standing));
                 }
             }
-            let anew = |row: &&Row| !self.is_later || row.holds() || row.raw();
-            let own: Vec<&Row> = rows.iter().filter(anew).collect();
+            let anew = |row: &&Row<'_>| !self.is_later || row.holds() || row.raw();
+            let own: Vec<&Row<'_>> = rows.iter().filter(anew).collect();
             if !self.is_later || own.iter().any(|row| row.ours()) {
                 groups.extend(self.our_own(&own, batched, &standing));
             }
@@ -337,29 +337,25 @@ impl GroupPlan<'_> {
         let cells: Vec<Cell> = cells.into_iter().filter(|cell| *cell != reference).collect();
         std::iter::once(reference)
             .chain(cells)
-            .map(|cell| PlannedCell {
-                experiment: self.stand.scenario.experiment.into(),
-                cell,
-                budget: self.budget,
-            })
+            .map(|cell| self.stand.scenario.planned(cell, self.budget))
             .collect()
     }
 
     /// Groups of peers, with what they are compared with in each.
     fn beside_peers(
         &self,
-        rows: &[&Row],
+        rows: &[&Row<'_>],
         funnels: bool,
         standing: &mut Vec<Cell>,
     ) -> Vec<Vec<PlannedCell>> {
-        let peers: Vec<&Row> =
+        let peers: Vec<&Row<'_>> =
             rows.iter().copied().filter(|row| row.peer() && row.funnels() == funnels).collect();
         let Some(first) = peers.first() else { return Vec::new() };
         let rivals: [&str; 2] = if funnels { ["funnel", "pipe"] } else { ["pipe", "pipe-bounded"] };
         let ours = || rows.iter().copied().filter(|row| row.stands());
-        let named = || ours().filter(|row| rivals.contains(&row.queue.name));
+        let named = || ours().filter(|row| rivals.contains(&row.queue.name.as_str()));
         // Where several threads send, a queue of ours for one is not there.
-        let beside: Vec<&Row> =
+        let beside: Vec<&Row<'_>> =
             if named().next().is_some() { named().collect() } else { ours().collect() };
         let sleeps = first.way.wait.family() == WaitFamily::Blocking;
         let mut fixed: Vec<Cell> = self.stand.wake_up().filter(|_| sleeps).into_iter().collect();
@@ -384,24 +380,29 @@ impl GroupPlan<'_> {
     }
 
     /// Rows of ours, and the twin of the first.
-    fn with_twin(&self, rows: &[&Row]) -> Vec<Cell> {
+    fn with_twin(&self, rows: &[&Row<'_>]) -> Vec<Cell> {
         let twin = rows.first().and_then(|row| self.stand.twin(row));
         rows.iter().map(|row| row.cell.clone()).chain(twin).collect()
     }
 
     /// Our queues in all their ways of waiting side by side, and their batches next to the bare
     /// copy.
-    fn our_own(&self, rows: &[&Row], batched: bool, standing: &[Cell]) -> Vec<Vec<PlannedCell>> {
-        let mut bundles: Vec<(&'static str, Vec<&Row>)> = Vec::new();
+    fn our_own(
+        &self,
+        rows: &[&Row<'_>],
+        batched: bool,
+        standing: &[Cell],
+    ) -> Vec<Vec<PlannedCell>> {
+        let mut bundles: Vec<(&str, Vec<&Row<'_>>)> = Vec::new();
         for row in rows.iter().copied().filter(|row| row.ours() && row.batched() == batched) {
             match bundles.last_mut() {
                 Some((name, bundle)) if *name == row.queue.name => bundle.push(row),
-                _ => bundles.push((row.queue.name, vec![row])),
+                _ => bundles.push((&row.queue.name, vec![row])),
             }
         }
         // Adaptive waiting is compared with spinning, so both come first, where a group is too
         // small for all.
-        let order = |row: &&Row| match row.way.wait {
+        let order = |row: &&Row<'_>| match row.way.wait {
             Wait::Spin => 0,
             Wait::Adaptive => 1,
             _ => 2,
@@ -411,8 +412,8 @@ impl GroupPlan<'_> {
             rows.iter().filter(|row| row.raw() && batched).map(|row| row.cell.clone()).collect();
         if !raw.is_empty() {
             let room = GROUP - 1 - raw.len();
-            let mut left: Vec<&Row> = Vec::new();
-            let mut chunks: Vec<Vec<&Row>> = Vec::new();
+            let mut left: Vec<&Row<'_>> = Vec::new();
+            let mut chunks: Vec<Vec<&Row<'_>>> = Vec::new();
             for (_, bundle) in &bundles {
                 let (first, rest) = bundle.split_at(bundle.len().min(room));
                 chunks.push(first.to_vec());
@@ -422,13 +423,14 @@ impl GroupPlan<'_> {
             if chunks.is_empty() {
                 chunks.push(Vec::new());
             }
-            let with_raw =
-                |chunk: Vec<&Row>| self.planned(raw.iter().cloned().chain(self.with_twin(&chunk)));
+            let with_raw = |chunk: Vec<&Row<'_>>| {
+                self.planned(raw.iter().cloned().chain(self.with_twin(&chunk)))
+            };
             return chunks.into_iter().map(with_raw).collect();
         }
         // A queue whose rows are all compared with peers needs no group of its own, unless two of
         // them are to be compared with each other.
-        let alone = |bundle: &[&Row]| {
+        let alone = |bundle: &[&Row<'_>]| {
             let adapts = [Wait::Spin, Wait::Adaptive]
                 .iter()
                 .all(|wait| bundle.iter().any(|row| row.way.wait == *wait));
@@ -439,6 +441,8 @@ impl GroupPlan<'_> {
             .filter(|(_, bundle)| alone(bundle))
             .map(|(_, bundle)| self.with_twin(&bundle))
             .collect();
-        group(bundles, &self.stand.site.reference(), self.stand.scenario.experiment, self.budget)
+        group(bundles, &self.stand.site.reference(), self.budget, |cell| {
+            self.stand.scenario.planned(cell, self.budget)
+        })
     }
 }

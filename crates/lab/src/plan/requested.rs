@@ -1,13 +1,13 @@
 //! The plans of `latency` and `matrix`: what the user names.
 
 use threadtoll_machine::topology::Level;
-use threadtoll_record::{Budget, Placement, Refused};
+use threadtoll_record::{Budget, Experiment, Placement, Refused};
 
 use crate::mechanism::{Class, Mechanism};
 
 use super::Planned;
 use super::cells::{Choice, Site, cells, pair_cells};
-use super::groups::{bundle, group};
+use super::groups::{bundle, group, planned_as};
 
 /// Every mechanism with every choice. `placements_by_default` is true if no placements were given:
 /// then those that a one-thread rung cannot have need no line each.
@@ -34,7 +34,12 @@ pub fn latency(
             refused.extend(left_out);
             bundle(&mut bundles, mechanism, found);
         }
-        groups.extend(group(bundles, &site.reference(), "latency", budget));
+        groups.extend(group(
+            bundles,
+            &site.reference(),
+            budget,
+            planned_as(Experiment::Latency, budget),
+        ));
     }
     (groups, refused)
 }
@@ -65,5 +70,5 @@ pub fn matrix(
         refused.push(Refused { what: "the matrix".into(), why });
     }
     let cells = pair_cells(mechanism, site, &pairs);
-    (group(vec![cells], &site.reference(), "matrix", budget), refused)
+    (group(vec![cells], &site.reference(), budget, planned_as(Experiment::Matrix, budget)), refused)
 }

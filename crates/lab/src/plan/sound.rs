@@ -3,7 +3,7 @@
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
-    Cell, LockSubject, Placement, Plan, PlannedCell, QueueSubject, Relation, Subject,
+    Cell, Kind, LockSubject, Placement, Plan, PlannedCell, QueueSubject, Relation, Subject,
 };
 
 use crate::contention;
@@ -30,7 +30,7 @@ pub fn unsound(plan: &Plan, topology: &Topology, queues: &Queues) -> Option<Stri
 fn fault(planned: &PlannedCell, topology: &Topology, queues: &Queues) -> Option<&'static str> {
     let PlannedCell { cell, budget, .. } = planned;
     let class = match &cell.subject {
-        Subject::Mechanism { mechanism } => {
+        Subject::Mechanism { mechanism, .. } => {
             let Some(mechanism) = find(mechanism) else {
                 return Some("this version has no such mechanism");
             };
@@ -149,7 +149,7 @@ fn queue_fault(
     let plain = asked.batch == 1 && asked.senders == 1;
     let limits = asked.senders <= MOST_SENDERS && (asked.senders == 1 || way.many_senders);
     let batched = (1..=MOST_BATCH).contains(&asked.batch) && (asked.batch == 1 || way.batches);
-    if (!scenario.streams && !plain) || !limits || asked.senders == 0 || !batched {
+    if (scenario.kind == Kind::Exchange && !plain) || !limits || asked.senders == 0 || !batched {
         return Some("the queue is not used so in this version");
     }
     let holds = match (queue.slots(), asked.capacity) {

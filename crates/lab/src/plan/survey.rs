@@ -1,12 +1,12 @@
 //! The plan of `survey`: the whole ladder of this machine, fitted into the time that was promised.
 
-use threadtoll_record::{Budget, Cell, Layout, Pause, Placement, Refused};
+use threadtoll_record::{Budget, Cell, Experiment, Layout, Pause, Placement, Refused};
 
 use crate::mechanism::{ALL, Class, Mechanism, find};
 
 use super::Planned;
 use super::cells::{Choice, Site, cells, pair_cells};
-use super::groups::{ROUNDS, bundle, group};
+use super::groups::{ROUNDS, bundle, group, planned_as};
 
 /// How thorough a survey is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub fn survey(
         let (bundles, left_out) = ladder(site, depth, placement);
         refused.extend(left_out);
         let budget = asked.unwrap_or_else(|| budget(depth, placement));
-        groups.extend(group(bundles, &reference, "latency", budget));
+        groups.extend(group(bundles, &reference, budget, planned_as(Experiment::Latency, budget)));
     }
     let (pairs, matrix_budget) = match depth {
         Depth::Quick => (spread_pairs(site, 4), MATRIX_QUICK),
@@ -60,7 +60,12 @@ pub fn survey(
     for name in ["atomic-store", "futex"] {
         if let Some(mechanism) = find(name) {
             let bundles = vec![pair_cells(mechanism, site, &pairs)];
-            groups.extend(group(bundles, &reference, "matrix", matrix_budget));
+            groups.extend(group(
+                bundles,
+                &reference,
+                matrix_budget,
+                planned_as(Experiment::Matrix, matrix_budget),
+            ));
         }
     }
     (groups, refused)

@@ -4,16 +4,18 @@
 //! point is that sending many messages and dividing the time by their number would measure
 //! throughput, not delivery.
 
+use threadtoll_record::Kind;
+
 use crate::exchange::{Ends, Exchange};
 use crate::mechanism::Unavailable;
+use crate::program::Program;
 
-use super::{Channel, Scenario, Sink, Source};
+use super::{Channel, Scenario, Sink, Source, Usage};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "ask-reply",
-    experiment: "queue/ask-reply",
     sentence: "a message through one queue and its echo through another, one under way at any time: latency",
-    streams: false,
+    kind: Kind::Exchange,
 };
 
 /// One end of two crossed queues.
@@ -39,8 +41,17 @@ impl<C: Channel> Exchange for End<C> {
     }
 }
 
+pub(super) fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+    let capacity = usage.flow.capacity;
+    Some(Program::Exchange { make: Box::new(move || ends::<C>(capacity)), class: usage.class })
+}
+
+pub(super) fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
+    one_sender::<C>(usage)
+}
+
 /// Makes two queues and crosses them.
-pub(super) fn ends<C: Channel>(capacity: usize) -> Result<Ends, Unavailable> {
+fn ends<C: Channel>(capacity: usize) -> Result<Ends, Unavailable> {
     let (there_in, there_out) = C::open(capacity)?;
     let (back_in, back_out) = C::open(capacity)?;
     Ok(Ends::two(

@@ -9,21 +9,23 @@ use super::{Queue, Room, Way};
 use crate::exchange::{Ends, Exchange};
 use crate::mechanism::Unavailable;
 
-pub(super) const QUEUE: Queue = Queue {
-    name: "call",
+pub(super) fn queue() -> Queue {
+    Queue {
+    name: "call".into(),
     origin: Origin::Ours,
-    version: threadtoll::VERSION,
-    sentence: "threadtoll's call: request and answer in one cache line, for a thread that asks and waits",
+    version: threadtoll::VERSION.into(),
+    sentence: "threadtoll's call: request and answer in one cache line, for a thread that asks and waits".into(),
     room: Room::Fixed,
-    ways: &[
-        Way::ask_reply_only(Wait::Spin, ends::<Spin>),
-        Way::ask_reply_only(Wait::SpinYield, ends::<SpinYield>),
-        Way::ask_reply_only(Wait::Adaptive, ends::<Adaptive>),
-        Way::ask_reply_only(Wait::Park, ends::<Park>),
+    ways: vec![
+        Way::exchange_only(Wait::Spin, ends::<Spin>),
+        Way::exchange_only(Wait::SpinYield, ends::<SpinYield>),
+        Way::exchange_only(Wait::Adaptive, ends::<Adaptive>),
+        Way::exchange_only(Wait::Park, ends::<Park>),
     ],
-};
+    }
+}
 
-fn ends<W: Waiting>(_: usize) -> Result<Ends, Unavailable> {
+fn ends<W: Waiting>() -> Result<Ends, Unavailable> {
     let (caller, callee) = Options::new().wait(W::default()).line();
     Ok(Ends::two(Asks { caller, answer: 0 }, Answers(callee)))
 }

@@ -9,9 +9,11 @@ use std::thread;
 use threadtoll_machine::clock::Clock;
 
 use crate::exchange::{CLOSING, Course as Exchanges, Ends, Last, Marks};
+use crate::mechanism::Class;
+use crate::program::Program;
 
 use super::stream::{Course, Shared};
-use super::{CAPACITY, Flow, Streams, Way};
+use super::{CAPACITY, Flow, Streams, Usage, Way};
 
 /// Streams at least `messages` from `senders` threads in batches of `batch`, through a queue that
 /// holds `capacity` if it is bounded.
@@ -27,8 +29,7 @@ pub fn stream(
     messages: u64,
 ) -> Result<(), String> {
     let flow = Flow { senders, batch, capacity: capacity as usize };
-    let make = way.stream.ok_or("it does not stream")?;
-    let Streams { senders, mut receiver, round } = make(flow).map_err(|why| why.to_string())?;
+    let Streams { senders, mut receiver, round } = streams(way, flow)?;
     let shared = Arc::new(Shared::new(senders.len() as u32));
     let (clock, _) = Clock::gate().map_err(|refused| refused.to_string())?;
     // Two courses: the second finds the queue as the first has left it.
@@ -82,9 +83,8 @@ pub fn stream(
 ///
 /// A sentence that says what is wrong.
 pub fn holds(way: &Way, capacity: u64) -> Result<(), String> {
-    let make = way.stream.ok_or("it does not stream")?;
     let flow = Flow { senders: 1, batch: 1, capacity: capacity as usize };
-    let Streams { mut senders, receiver, round } = make(flow).map_err(|why| why.to_string())?;
+    let Streams { mut senders, receiver, round } = streams(way, flow)?;
     assert_eq!(round, capacity, "a round fills the queue");
     let shared = Shared::new(1);
     // So that it stops after the first round.
@@ -113,9 +113,8 @@ pub fn holds(way: &Way, capacity: u64) -> Result<(), String> {
 ///
 /// A sentence that says what is wrong.
 pub fn loops(way: &Way, batch: u64) -> Result<Vec<usize>, String> {
-    let make = way.stream.ok_or("it does not stream")?;
     let flow = Flow { senders: 1, batch, capacity: CAPACITY as usize };
-    let Streams { senders, receiver, .. } = make(flow).map_err(|why| why.to_string())?;
+    let Streams { senders, receiver, .. } = streams(way, flow)?;
     let sending = senders.iter().map(|sender| sender.code());
     Ok(sending.chain(std::iter::once(receiver.code())).collect())
 }
@@ -126,9 +125,13 @@ pub fn loops(way: &Way, batch: u64) -> Result<Vec<usize>, String> {
 ///
 /// A sentence that says what is wrong.
 pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
-    let make = way.ask_reply.ok_or("it does not ask and reply")?;
-    let Ends::Two(mut lead, mut follow) = make(CAPACITY as usize).map_err(|why| why.to_string())?
+    let flow = Flow { senders: 1, batch: 1, capacity: CAPACITY as usize };
+    let Some(Program::Exchange { make, .. }) =
+        way.program(&super::ask_reply::SCENARIO, usage(flow))
     else {
+        return Err("it does not ask and reply".into());
+    };
+    let Ends::Two(mut lead, mut follow) = make().map_err(|why| why.to_string())? else {
         return Err("both of its ends are one thread".into());
     };
     let last = Arc::new(Last::default());
@@ -148,5 +151,16 @@ pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!("{} messages went over, and {} came back", followed.next - 1, led.next - 1))
+    }
+}
+
+fn usage(flow: Flow) -> Usage {
+    Usage { flow, class: Class::Spin, grows: false }
+}
+
+fn streams(way: &Way, flow: Flow) -> Result<Streams, String> {
+    match way.program(&super::stream::SCENARIO, usage(flow)) {
+        Some(Program::Stream { make, .. }) => make().map_err(|why| why.to_string()),
+        _ => Err("it does not stream".into()),
     }
 }

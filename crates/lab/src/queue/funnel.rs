@@ -10,19 +10,22 @@ use super::{Channel, Queue, Room, Sink, Source, Way};
 use crate::mechanism::Unavailable;
 
 /// `funnel`.
-pub const QUEUE: Queue = Queue {
-    name: "funnel",
-    origin: Origin::Ours,
-    version: threadtoll::VERSION,
-    sentence: "threadtoll's funnel: many senders, one receiver, no limit, one ticket a message",
-    room: Room::Unlimited,
-    ways: &[
-        Way::many_senders::<Unbounded<Spin>>(Wait::Spin).in_batches(),
-        Way::many_senders::<Unbounded<SpinYield>>(Wait::SpinYield).in_batches(),
-        Way::many_senders::<Unbounded<Adaptive>>(Wait::Adaptive).in_batches(),
-        Way::many_senders::<Unbounded<Park>>(Wait::Park).in_batches(),
-    ],
-};
+pub fn queue() -> Queue {
+    Queue {
+        name: "funnel".into(),
+        origin: Origin::Ours,
+        version: threadtoll::VERSION.into(),
+        sentence: "threadtoll's funnel: many senders, one receiver, no limit, one ticket a message"
+            .into(),
+        room: Room::Unlimited,
+        ways: vec![
+            Way::many_senders::<Unbounded<Spin>>(Wait::Spin).in_batches(),
+            Way::many_senders::<Unbounded<SpinYield>>(Wait::SpinYield).in_batches(),
+            Way::many_senders::<Unbounded<Adaptive>>(Wait::Adaptive).in_batches(),
+            Way::many_senders::<Unbounded<Park>>(Wait::Park).in_batches(),
+        ],
+    }
+}
 
 /// A funnel without a limit.
 #[derive(Debug)]

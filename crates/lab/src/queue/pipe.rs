@@ -10,39 +10,45 @@ use super::{Channel, Queue, Room, Sink, Slots, Source, Way};
 use crate::mechanism::Unavailable;
 
 /// `pipe-bounded`.
-pub const BOUNDED: Queue = Queue {
-    name: "pipe-bounded",
-    origin: Origin::Ours,
-    version: threadtoll::VERSION,
-    sentence: "threadtoll's pipe: one sender, one receiver, lines that carry messages and their count",
-    // A line carries seven messages and their count. Spare are the lines of the longest record and
-    // three more.
-    room: Room::Slots(Slots {
-        spare: |lines| (lines / 4).clamp(1, 64) + 3,
-        ..Slots::groups(7, 64)
-    }),
-    ways: &[
-        Way::one_sender::<Bounded<Spin>>(Wait::Spin).in_batches(),
-        Way::one_sender::<Bounded<SpinYield>>(Wait::SpinYield).in_batches(),
-        Way::one_sender::<Bounded<Adaptive>>(Wait::Adaptive).in_batches(),
-        Way::one_sender::<Bounded<Park>>(Wait::Park).in_batches(),
-    ],
-};
+pub fn bounded() -> Queue {
+    Queue {
+        name: "pipe-bounded".into(),
+        origin: Origin::Ours,
+        version: threadtoll::VERSION.into(),
+        sentence:
+            "threadtoll's pipe: one sender, one receiver, lines that carry messages and their count"
+                .into(),
+        // A line carries seven messages and their count. Spare are the lines of the longest record and
+        // three more.
+        room: Room::Slots(Slots {
+            spare: |lines| (lines / 4).clamp(1, 64) + 3,
+            ..Slots::groups(7, 64)
+        }),
+        ways: vec![
+            Way::one_sender::<Bounded<Spin>>(Wait::Spin).in_batches(),
+            Way::one_sender::<Bounded<SpinYield>>(Wait::SpinYield).in_batches(),
+            Way::one_sender::<Bounded<Adaptive>>(Wait::Adaptive).in_batches(),
+            Way::one_sender::<Bounded<Park>>(Wait::Park).in_batches(),
+        ],
+    }
+}
 
 /// `pipe`.
-pub const UNBOUNDED: Queue = Queue {
-    name: "pipe",
-    origin: Origin::Ours,
-    version: threadtoll::VERSION,
-    sentence: "the same without a limit: its sender never waits",
-    room: Room::Unlimited,
-    ways: &[
-        Way::one_sender::<Unbounded<Spin>>(Wait::Spin).in_batches(),
-        Way::one_sender::<Unbounded<SpinYield>>(Wait::SpinYield).in_batches(),
-        Way::one_sender::<Unbounded<Adaptive>>(Wait::Adaptive).in_batches(),
-        Way::one_sender::<Unbounded<Park>>(Wait::Park).in_batches(),
-    ],
-};
+pub fn unbounded() -> Queue {
+    Queue {
+        name: "pipe".into(),
+        origin: Origin::Ours,
+        version: threadtoll::VERSION.into(),
+        sentence: "the same without a limit: its sender never waits".into(),
+        room: Room::Unlimited,
+        ways: vec![
+            Way::one_sender::<Unbounded<Spin>>(Wait::Spin).in_batches(),
+            Way::one_sender::<Unbounded<SpinYield>>(Wait::SpinYield).in_batches(),
+            Way::one_sender::<Unbounded<Adaptive>>(Wait::Adaptive).in_batches(),
+            Way::one_sender::<Unbounded<Park>>(Wait::Park).in_batches(),
+        ],
+    }
+}
 
 /// A pipe that holds a limited number of messages.
 #[derive(Debug)]
@@ -118,7 +124,8 @@ mod tests {
 
     #[test]
     fn a_ring_takes_as_many_bytes_as_its_slots_say() {
-        let slots = BOUNDED.slots().expect("it is bounded");
+        let queue = bounded();
+        let slots = queue.slots().expect("it is bounded");
         for capacity in [1, 7, 100, CAPACITY, slots.capacity_within(RING_BYTES)] {
             let (sender, _receiver) = Options::new().reserve().bounded::<u64>(capacity as usize);
             assert_eq!(sender.memory().ring_bytes as u64, slots.ring_bytes(capacity), "{capacity}");

@@ -25,14 +25,18 @@ use super::{Flow, Queue, Room, Way};
 /// The words of a block: 4, 16, 64 and 256 KiB.
 pub(crate) const BLOCKS: [u64; 4] = [512, 2048, 8192, 32_768];
 
-pub(super) const QUEUE: Queue = Queue {
-    name: "raw-copy",
-    origin: Origin::Raw,
-    version: env!("CARGO_PKG_VERSION"),
-    sentence: "no queue but the limit of any: whole blocks of 4 to 256 KiB copied from core to core",
-    room: Room::Fixed,
-    ways: &[Way::stream_only(Wait::Spin, make)],
-};
+pub(super) fn queue() -> Queue {
+    Queue {
+        name: "raw-copy".into(),
+        origin: Origin::Raw,
+        version: env!("CARGO_PKG_VERSION").into(),
+        sentence:
+            "no queue but the limit of any: whole blocks of 4 to 256 KiB copied from core to core"
+                .into(),
+        room: Room::Fixed,
+        ways: vec![Way::stream_only(Wait::Spin, make)],
+    }
+}
 
 const LINE: usize = 128;
 

@@ -22,18 +22,19 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use threadtoll_machine::clock::Clock;
+use threadtoll_record::Kind;
 
 use crate::exchange::on_a_line;
 use crate::mechanism::Unavailable;
+use crate::program::Program;
 
 use super::words::{count_up, difference};
-use super::{Channel, Flow, MOST_SENDERS, Scenario, Sink, Source};
+use super::{Channel, Flow, MOST_SENDERS, Scenario, Sink, Source, Usage};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "stream",
-    experiment: "queue/stream",
     sentence: "as many messages in one direction as the queue takes, every one verified: throughput",
-    streams: true,
+    kind: Kind::Stream,
 };
 
 /// Default for the largest batch: a small part of a bounded queue, so that both ends find work
@@ -181,18 +182,26 @@ pub(crate) trait Receives: Send {
     fn code(&self) -> usize;
 }
 
-/// The stream of a queue with one sender.
-pub(super) fn one_sender<C: Channel>(flow: Flow) -> Result<Streams, Unavailable> {
-    let (source, sink) = C::open(flow.capacity)?;
-    Ok(streams(vec![source], sink, flow.batch))
+pub(super) fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
+    program(usage, |flow| {
+        let (source, sink) = C::open(flow.capacity)?;
+        Ok(streams(vec![source], sink, flow.batch))
+    })
 }
 
-/// The stream of a queue whose sending end is cloned for each sender.
-pub(super) fn many_senders<C: Channel<Source: Clone>>(flow: Flow) -> Result<Streams, Unavailable> {
-    let (source, sink) = C::open(flow.capacity)?;
-    let mut sources: Vec<C::Source> = (1..flow.senders).map(|_| source.clone()).collect();
-    sources.push(source);
-    Ok(streams(sources, sink, flow.batch))
+/// The sending end is cloned for each sender.
+pub(super) fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
+    program(usage, |flow| {
+        let (source, sink) = C::open(flow.capacity)?;
+        let mut sources: Vec<C::Source> = (1..flow.senders).map(|_| source.clone()).collect();
+        sources.push(source);
+        Ok(streams(sources, sink, flow.batch))
+    })
+}
+
+fn program(usage: Usage, make: fn(Flow) -> Result<Streams, Unavailable>) -> Option<Program> {
+    let Usage { flow, class, grows } = usage;
+    Some(Program::Stream { make: Box::new(move || make(flow)), class, grows })
 }
 
 fn streams<So: Source, Si: Sink>(sources: Vec<So>, sink: Si, batch: u64) -> Streams {

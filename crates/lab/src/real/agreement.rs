@@ -9,11 +9,11 @@
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Layout, Pause, Placement};
 
+use crate::LabError;
 use crate::mechanism::{self, Settings};
-use crate::rig::LabError;
 
 use super::PATIENCE;
-use super::worker::{Job, Pair, Watch};
+use super::pair::{Job, Pair, Watch};
 
 const EXCHANGES: u64 = 20_000;
 const WARM_UP_NS: f64 = 100_000.0;

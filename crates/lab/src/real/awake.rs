@@ -9,34 +9,15 @@ use std::hint;
 
 use threadtoll_machine::place;
 
-use crate::rig::LabError;
+use crate::LabError;
 
-use super::resting::Resting;
+use super::load::Load;
 
 /// Spinners on the CPUs of a cell.
-pub(super) struct Awake(Resting);
-
-impl Awake {
-    pub(super) fn start(cpus: &[u32]) -> Result<Self, LabError> {
-        let refused = |cpu: u32| {
-            move |error: place::PlaceError| LabError::Place {
-                cpus: vec![cpu],
-                reason: error.to_string(),
-            }
-        };
-        Resting::start(cpus.to_vec(), move |cpu| {
-            place::pin_to(&[cpu]).map_err(refused(cpu))?;
-            place::set_idle_priority().map_err(refused(cpu))?;
-            Ok(|| (0..64).for_each(|_| hint::spin_loop()))
-        })
-        .map(Awake)
-    }
-
-    pub(super) fn go(&self) {
-        self.0.go();
-    }
-
-    pub(super) fn rest(&self) {
-        self.0.rest();
-    }
+pub(super) fn awake(cpus: &[u32]) -> Result<Load, LabError> {
+    Load::start(cpus, |cpu| {
+        place::set_idle_priority()
+            .map_err(|error| LabError::Place { cpus: vec![cpu], reason: error.to_string() })?;
+        Ok(|| (0..64).for_each(|_| hint::spin_loop()))
+    })
 }

@@ -13,13 +13,13 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_model::{HandOff, Shape};
 use threadtoll_record::{Cell, LockSubject, Placement, Share, Spread, Work};
 
-use crate::contention::contender::{Done, Passed, Rendezvous, Taken};
+use crate::LabError;
+use crate::contention::contender::{Done, Passed, Rendezvous};
 use crate::contention::foretell::{Calibration, Passing, calibration};
 use crate::contention::lengths::{Lengths, PICKS, quantiles};
 use crate::lock::{Handing, Named};
-use crate::rig::LabError;
 
-use super::contending::{Crew, Task, places};
+use super::crew::{Crew, Task, places};
 
 /// Slices of which the middle one counts: so short that most of them pass between two
 /// interruptions, and so many that the others fall out.
@@ -59,7 +59,7 @@ const SLEEPING_NS: u64 = 3_000_000_000;
 
 /// What was found out for a cell.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct Calibrated {
     /// In units.
     pub(super) lengths: Lengths,
     pub(super) calibration: Option<Calibration>,
@@ -115,7 +115,7 @@ impl Calibrator {
         cell: &Cell,
         subject: &LockSubject,
         named: Named,
-    ) -> Result<Found, LabError> {
+    ) -> Result<Calibrated, LabError> {
         let read_share = subject.read_share.map_or(0.0, |share| share.value());
         // Alone, whatever else is done: the same work for all cells of a group.
         let unit_ns = match subject.work {
@@ -130,7 +130,7 @@ impl Calibrator {
             read_share,
         };
         if subject.is_alone() {
-            return Ok(Found { lengths, calibration: None });
+            return Ok(Calibrated { lengths, calibration: None });
         }
         let cpus = if cell.placement == Placement::SameCpu { 1 } else { cell.cpus.len() as u32 };
         let alone = self.pair(subject, named, cell.placement, &cell.cpus[..1], 1)?;
@@ -167,7 +167,7 @@ impl Calibrator {
             }
         };
         let (Some(mut hold), Some(mut think)) = (hold, think) else {
-            return Ok(Found { lengths, calibration: None });
+            return Ok(Calibrated { lengths, calibration: None });
         };
         let mut pair_ns = alone.lock_ns;
         let counts = named.handing() == Handing::Nothing;
@@ -196,7 +196,7 @@ impl Calibrator {
         let calibration = Passing::of(named.handing(), &handed).and_then(|passing| {
             calibration(subject, cpus, named, (hold, think), alone_ns, pair_ns, &passing)
         });
-        Ok(Found { lengths, calibration: calibration.ok() })
+        Ok(Calibrated { lengths, calibration: calibration.ok() })
     }
 
     fn crew(
@@ -370,7 +370,7 @@ impl Calibrator {
                 _ => {}
             }
         }
-        Err(crew.stuck(self.patience))
+        Err(crew.stuck())
     }
 
     /// How long hand-offs take by how long a thread has waited, in nanoseconds; nothing where two
@@ -494,11 +494,9 @@ impl Calibrator {
             (meant > 0).then(|| self.clock.ns(end.saturating_sub(begin)) - meant as f64)
         };
         let mut slept = Slept::default();
-        for Taken { free, want, got, released, think, hold } in
-            parts.into_iter().flat_map(|part| part.taken)
-        {
-            slept.hold.extend(over(got, released, hold));
-            slept.think.extend(over(free, want, think));
+        for one in parts.into_iter().flat_map(|part| part.taken) {
+            slept.hold.extend(over(one.acquired_at, one.released_at, one.hold_units));
+            slept.think.extend(over(one.idle_at, one.requested_at, one.think_units));
         }
         let slept = Slept { hold: undisturbed(slept.hold), think: undisturbed(slept.think) };
         self.slept.push((threads, hold_ns, think_ns, slept.clone()));

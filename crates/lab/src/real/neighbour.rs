@@ -5,12 +5,11 @@ use std::hint::{self, black_box};
 use std::thread;
 use std::time::Duration;
 
-use threadtoll_machine::place;
 use threadtoll_record::Neighbour;
 
-use crate::rig::LabError;
+use crate::LabError;
 
-use super::resting::Resting;
+use super::load::Load;
 
 /// Larger than any last-level cache share that we have met.
 const STREAM_BYTES: usize = 64 << 20;
@@ -20,27 +19,10 @@ const STREAMS_BYTES: usize = 512 << 20;
 const STREAM_STEP: usize = 64 << 10;
 
 /// Neighbours of a cell.
-pub(super) struct Neighbours(Resting);
-
-impl Neighbours {
-    pub(super) fn start(kind: Neighbour, cell: &[u32], allowed: &[u32]) -> Result<Self, LabError> {
-        let places = places(cell, allowed);
-        let stream = (STREAMS_BYTES / places.len().max(1)).clamp(STREAM_STEP, STREAM_BYTES);
-        Resting::start(places, move |cpu| {
-            place::pin_to(&[cpu])
-                .map_err(|error| LabError::Place { cpus: vec![cpu], reason: error.to_string() })?;
-            Ok(work(kind, stream))
-        })
-        .map(Neighbours)
-    }
-
-    pub(super) fn go(&self) {
-        self.0.go();
-    }
-
-    pub(super) fn rest(&self) {
-        self.0.rest();
-    }
+pub(super) fn neighbours(kind: Neighbour, cell: &[u32], allowed: &[u32]) -> Result<Load, LabError> {
+    let places = places(cell, allowed);
+    let stream = (STREAMS_BYTES / places.len().max(1)).clamp(STREAM_STEP, STREAM_BYTES);
+    Load::start(&places, move |_| Ok(work(kind, stream)))
 }
 
 fn places(cell: &[u32], allowed: &[u32]) -> Vec<u32> {

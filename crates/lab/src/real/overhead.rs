@@ -5,10 +5,10 @@ use std::time::Duration;
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Layout, Pause, Placement};
 
+use crate::LabError;
 use crate::mechanism::{Mechanism, Settings};
-use crate::rig::LabError;
 
-use super::worker::{Job, Pair, Watch};
+use super::pair::{Job, Pair, Watch};
 use super::{PATIENCE, WARM_UP_NS, per_stretch};
 
 /// Mean round trips in nanoseconds of neighbouring blocks.

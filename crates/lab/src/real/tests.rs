@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use threadtoll_machine::lock::machine_lock;
 use threadtoll_machine::place::allowed_cpus;
-use threadtoll_record::{Budget, Relation, Subject};
+use threadtoll_record::{BlockKind, Budget, Experiment, Layout, Pause, Relation, Subject};
 
 use crate::mechanism::tests::{LOSING, REPLAYING, SOUND};
+use crate::mechanism::{self, Mechanism, Settings};
+use crate::samples::{BlockSamples, RoundTrips, Samples};
 
+use super::pair::Pair;
 use super::*;
 
 /// A CPU that no machine has.
@@ -24,38 +27,45 @@ fn clock() -> Clock {
 }
 
 fn planned(mechanism: &str, placement: Placement, cpus: Vec<u32>) -> PlannedCell {
-    PlannedCell {
-        experiment: "latency".into(),
-        cell: threadtoll_record::Cell {
-            subject: Subject::mechanism(mechanism),
-            placement,
-            cpus,
-            relation: Relation::SameCpu,
-            payload_bytes: 64,
-            line: None,
-            pause: None,
-            keep_awake: false,
-            neighbour: None,
-        },
-        budget: Budget {
-            rounds: 1,
-            stretch_ns: 1_000_000,
-            stamped_ns: 1_000_000,
-            stamped_count: Some(300),
-        },
-    }
+    let cell = threadtoll_record::Cell {
+        subject: Subject::Mechanism { mechanism: mechanism.into(), class: None },
+        placement,
+        cpus,
+        relation: Relation::SameCpu,
+        payload_bytes: 64,
+        line: None,
+        pause: None,
+        keep_awake: false,
+        neighbour: None,
+    };
+    let budget = Budget {
+        rounds: 1,
+        stretch_ns: 1_000_000,
+        stamped_ns: 1_000_000,
+        stamped_count: Some(300),
+    };
+    PlannedCell::new(Experiment::Latency, cell, budget)
 }
 
 /// The first block of a cell with this mechanism, both ends on one CPU.
-fn block(mechanism: &'static Mechanism, patience: Duration) -> Result<Measured, LabError> {
+fn block(mechanism: &'static Mechanism, patience: Duration) -> Result<BlockSamples, LabError> {
     let allowed = allowed_cpus();
     let planned = planned(mechanism.name, Placement::SameCpu, vec![allowed[0]]);
     let clock = clock();
-    let opening =
-        Opening { clock: &clock, planned: &planned, allowed: &allowed, stamp_ns: 20.0, patience };
-    let mut cell = Cell::open(opening, mechanism)?;
-    cell.pilot()?;
-    cell.block(BlockKind::Stamped, 0)
+    let opening = Opening {
+        clock: &clock,
+        planned: &planned,
+        allowed: &allowed,
+        stamp_ns: 20.0,
+        patience,
+        start_ticks: 0,
+    };
+    let settings = Settings { payload_bytes: 64, layout: Layout::Own, pause: Pause::Off };
+    let make = Box::new(move || mechanism.make(&settings));
+    let mut cell = Exchange::open(opening, make, mechanism.class)?;
+    let calibrator = Calibrator::new(&clock, patience);
+    cell.prepare(&mut GroupState { bounds_ns: HashMap::new(), calibrator })?;
+    cell.block(BlockKind::Stamped)
 }
 
 /// The error of something that must come back by itself; a test that hangs says nothing.
@@ -69,10 +79,11 @@ fn refused(work: impl FnOnce() -> Option<LabError> + Send + 'static) -> String {
 #[test]
 fn a_sound_mechanism_gives_the_samples_that_were_asked_for() {
     let _alone = machine_lock().unwrap();
-    let measured = block(&SOUND, PATIENCE).unwrap();
-    assert_eq!((measured.stretches_ps.len(), measured.per_stretch), (300, 1));
-    assert!(measured.stretches_ps.iter().all(|ps| *ps > 0));
-    assert!(measured.cost.voluntary_switches >= 300, "{:?}", measured.cost);
+    let BlockSamples { counters, samples } = block(&SOUND, PATIENCE).unwrap();
+    let Samples::Exchange(RoundTrips { stretches, .. }) = samples else { panic!("{samples:?}") };
+    assert_eq!((stretches.lengths_ps.len(), stretches.operations_each), (300, 1));
+    assert!(stretches.lengths_ps.iter().all(|ps| *ps > 0));
+    assert!(counters.cost.voluntary_switches >= 300, "{:?}", counters.cost);
 }
 
 #[test]
@@ -119,19 +130,19 @@ fn an_end_that_cannot_be_placed_ends_the_run_and_the_other_end_does_not_wait_for
 
 #[test]
 fn load_that_cannot_be_placed_ends_the_run() {
-    let error = refused(|| Awake::start(&[NOWHERE]).err());
+    let error = refused(|| awake::awake(&[NOWHERE]).err());
     assert!(error.contains("8191"), "{error}");
     let kind = threadtoll_record::Neighbour::Spin;
-    let error = refused(move || Neighbours::start(kind, &[NOWHERE], &[]).err());
+    let error = refused(move || neighbour::neighbours(kind, &[NOWHERE], &[]).err());
     assert!(error.contains("8191"), "{error}");
 }
 
 #[test]
 fn a_mechanism_that_this_version_does_not_have_is_named() {
-    let machine = crate::simulated::SimulatedRig::new(1).machine();
+    let machine = crate::simulated::SimulatedBackend::new(1).machine();
     let planned = planned("telepathy", Placement::SameCpu, vec![allowed_cpus()[0]]);
     let (clock, facts) = gated();
-    match RealRig::new(clock, facts).open(&machine, &[planned]).err() {
+    match RealBackend::new(clock, facts).open(&machine, &[planned]).err() {
         Some(LabError::Unknown(name)) => assert_eq!(name, "telepathy"),
         other => panic!("{other:?}"),
     }

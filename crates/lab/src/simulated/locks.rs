@@ -8,11 +8,13 @@ use threadtoll_record::{
     BlockCost, BlockKind, Cell, ContentionBlock, ContentionSeen, Disturbance, LockSubject, Spread,
 };
 
+use crate::LabError;
+use crate::backend::OpenCell;
 use crate::contention::foretell::{self, Calibration, Passing};
 use crate::lock::Named;
-use crate::rig::{Contended, Measured, Waited};
+use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
 
-use super::SimulatedCell;
+use super::Draws;
 
 /// An acquisition and a release that nobody else takes part in.
 const PAIR_NS: f64 = 20.0;
@@ -31,7 +33,7 @@ const SPUN: [(f64, f64); 2] = [(250.0, 60.0), (1e6, 60.0)];
 const WAITS: usize = 600;
 
 /// What would have been calibrated.
-pub(super) fn calibration(cell: &Cell) -> Option<Calibration> {
+fn calibration(cell: &Cell) -> Option<Calibration> {
     let subject = cell.lock()?;
     let named = Named::parse(&subject.lock).ok()?;
     if subject.is_alone() || subject.read_share.is_some_and(|share| share.value() > 0.0) {
@@ -53,87 +55,100 @@ pub(super) fn calibration(cell: &Cell) -> Option<Calibration> {
     foretell::calibration(subject, cpus, named, shapes, alone_ns, PAIR_NS, &passing).ok()
 }
 
-/// A block of a lock.
-pub(super) fn block(
+/// A cell whose threads share a lock.
+pub(super) struct Lock {
+    draws: Draws,
     subject: LockSubject,
-    cell: &mut SimulatedCell,
-    kind: BlockKind,
-    began_s: f64,
-) -> Measured {
-    let stamped = kind == BlockKind::Stamped;
-    let budget = cell.planned.budget;
-    let cpus = cell.planned.cell.cpus.clone();
-    let calibrated = calibration(&cell.planned.cell);
-    let (rng, round) = &mut cell.loops[usize::from(stamped)];
-    *round += 1;
-    let noise = 1.0 + 0.01 * (rng.random::<f64>() - 0.5);
-    let options = Options { tasks: subject.tasks, ..Options::default() };
-    let answer = calibrated.as_ref().and_then(|calibrated| {
-        Answers::new(&calibrated.workload, options).answer(subject.threads).ok()
-    });
-    let threads = u64::from(subject.threads);
-    let cycle_ns = subject.cycle_ns() as f64;
-    // Of readers and of the thread alone no model speaks: nobody waits.
-    let rate = answer
-        .as_ref()
-        .map_or(threads as f64 / cycle_ns, |answer| answer.performance.throughput_per_s / 1e9);
-    let performance = answer.as_ref().map(|answer| answer.performance);
-    let length_ns = match (subject.tasks, stamped) {
-        (Some(tasks), _) => tasks as f64 / rate,
-        (None, true) => budget.stamped_ns as f64,
-        (None, false) => budget.stretch_ns as f64,
-    } / noise;
-    let each = ((length_ns * rate * noise / threads as f64).round() as u64).max(1);
-    let count = each * threads;
-    let elapsed_ns = (length_ns as u64).max(1);
-    let wait_ns = performance.map_or(0.0, |performance| performance.wait_ns);
-    let waits: Vec<Waited> = (0..if stamped { (count as usize).min(WAITS) } else { 0 })
-        .map(|at| Waited {
-            ps: (-wait_ns * 1000.0 * (1.0 - rng.random::<f64>()).ln()) as u64,
-            at_s: began_s + length_ns * (at + 1) as f64 / WAITS as f64 / 1e9,
-            cpu: cpus[at % cpus.len()],
-        })
-        .collect();
-    let longest = waits.iter().map(|wait| wait.ps).max().unwrap_or(0) as f64 / 1000.0;
-    let contended = wait_ns > 0.0 && threads > 1;
-    let seen = stamped.then(|| ContentionSeen {
-        wait_ns: performance.map_or(0.0, |performance| performance.queue_mean * length_ns),
-        hold_ns: count as f64 * subject.hold_ns as f64,
-        think_ns: count as f64 * subject.think_ns as f64,
-        queue_on_entry: performance.map_or(0, |p| (p.queue_on_entry * count as f64).round() as u64),
-        queue_max: if contended { subject.threads - 1 } else { 0 },
-        handoffs: if contended { count / 2 } else { 0 },
-        handoff_ns: if contended { (count / 2) as f64 * HANDED[2].1 } else { 0.0 },
-        starved_ns: longest,
-    });
-    let busy_ns = (length_ns * (threads as f64).min(cpus.len() as f64) * 0.9) as u64;
-    Measured {
-        per_stretch: 1,
-        accounted_round_trips: count,
-        began_s,
-        lead_cpus: vec![cpus[0]],
-        cost: BlockCost {
-            user_ns: busy_ns,
-            system_ns: busy_ns / 20,
-            voluntary_switches: if contended { count / 3 } else { 0 },
-            involuntary_switches: 0,
-        },
-        disturbance: Disturbance {
-            migrations: Some(0),
-            run_queue_ns: Some(0),
-            steal_ns: Some(0),
-            ..Disturbance::default()
-        },
-        contended: Some(Contended {
-            block: ContentionBlock {
-                work: count as f64 * cycle_ns * noise,
-                acquisitions: vec![each; threads as usize],
-                work_by_cpu: Vec::new(),
-                seen,
+}
+
+impl Lock {
+    pub(super) fn new(draws: Draws, subject: LockSubject) -> Self {
+        Lock { draws, subject }
+    }
+}
+
+impl OpenCell for Lock {
+    fn calibration(&self) -> Option<Calibration> {
+        calibration(&self.draws.planned.cell)
+    }
+
+    fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
+        let Draws { time, planned, loops } = &mut self.draws;
+        let subject = &self.subject;
+        let began_s = time.now().since_start_s;
+        let stamped = kind == BlockKind::Stamped;
+        let budget = planned.budget;
+        let cpus = planned.cell.cpus.clone();
+        let calibrated = calibration(&planned.cell);
+        let (rng, round) = &mut loops[usize::from(stamped)];
+        *round += 1;
+        let noise = 1.0 + 0.01 * (rng.random::<f64>() - 0.5);
+        let options = Options { tasks: subject.tasks, ..Options::default() };
+        let answer = calibrated.as_ref().and_then(|calibrated| {
+            Answers::new(&calibrated.workload, options).answer(subject.threads).ok()
+        });
+        let threads = u64::from(subject.threads);
+        let cycle_ns = subject.cycle_ns() as f64;
+        // Of readers and of the thread alone no model speaks: nobody waits.
+        let rate = answer
+            .as_ref()
+            .map_or(threads as f64 / cycle_ns, |answer| answer.performance.throughput_per_s / 1e9);
+        let performance = answer.as_ref().map(|answer| answer.performance);
+        let length_ns = match (subject.tasks, stamped) {
+            (Some(tasks), _) => tasks as f64 / rate,
+            (None, true) => budget.stamped_ns as f64,
+            (None, false) => budget.stretch_ns as f64,
+        } / noise;
+        let each = ((length_ns * rate * noise / threads as f64).round() as u64).max(1);
+        let count = each * threads;
+        let elapsed_ns = (length_ns as u64).max(1);
+        let wait_ns = performance.map_or(0.0, |performance| performance.wait_ns);
+        let waits: Vec<Waited> = (0..if stamped { (count as usize).min(WAITS) } else { 0 })
+            .map(|at| Waited {
+                ps: (-wait_ns * 1000.0 * (1.0 - rng.random::<f64>()).ln()) as u64,
+                at_s: began_s + length_ns * (at + 1) as f64 / WAITS as f64 / 1e9,
+                cpu: cpus[at % cpus.len()],
+            })
+            .collect();
+        let longest = waits.iter().map(|wait| wait.ps).max().unwrap_or(0) as f64 / 1000.0;
+        let contended = wait_ns > 0.0 && threads > 1;
+        let seen = stamped.then(|| ContentionSeen {
+            wait_ns: performance.map_or(0.0, |performance| performance.queue_mean * length_ns),
+            hold_ns: count as f64 * subject.hold_ns as f64,
+            think_ns: count as f64 * subject.think_ns as f64,
+            queue_on_entry: performance
+                .map_or(0, |p| (p.queue_on_entry * count as f64).round() as u64),
+            queue_max: if contended { subject.threads - 1 } else { 0 },
+            handoffs: if contended { count / 2 } else { 0 },
+            handoff_ns: if contended { (count / 2) as f64 * HANDED[2].1 } else { 0.0 },
+            starved_ns: longest,
+        });
+        let busy_ns = (length_ns * (threads as f64).min(cpus.len() as f64) * 0.9) as u64;
+        time.block_took(elapsed_ns);
+        let counters = Counters {
+            cost: BlockCost {
+                user_ns: busy_ns,
+                system_ns: busy_ns / 20,
+                voluntary_switches: if contended { count / 3 } else { 0 },
+                involuntary_switches: 0,
             },
-            elapsed_ns,
-            waits,
-        }),
-        ..Measured::default()
+            operations: count,
+            disturbance: Disturbance {
+                migrations: Some(0),
+                run_queue_ns: Some(0),
+                steal_ns: Some(0),
+                ..Disturbance::default()
+            },
+            spins: false,
+            grows: false,
+        };
+        let block = ContentionBlock {
+            work: count as f64 * cycle_ns * noise,
+            acquisitions: vec![each; threads as usize],
+            work_by_cpu: Vec::new(),
+            seen,
+        };
+        let samples = Samples::Contention(Acquisitions { block, elapsed_ns, waits });
+        Ok(BlockSamples { counters, samples })
     }
 }

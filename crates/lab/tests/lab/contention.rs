@@ -3,11 +3,11 @@
 use threadtoll_lab::contention::{SCENARIOS, Wanted, scenario};
 use threadtoll_lab::plan::{LockChoice, Planned, Site, contention, unsound};
 use threadtoll_lab::queue::Queues;
-use threadtoll_lab::simulated::SimulatedRig;
+use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_record::{LockSubject, Placement, Plan, PlannedCell, Share, Subject, Work};
 
 fn planned(name: &str, locks: &[&str], wanted: Wanted) -> Planned {
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let site = Site::named(&topology, &[0, 2, 4]);
     let choice = LockChoice {
         locks: locks.iter().map(|lock| (*lock).to_string()).collect(),
@@ -24,6 +24,7 @@ fn plan(groups: Vec<Vec<PlannedCell>>) -> Plan {
         seed: 1,
         over_ns: 10_000,
         options: Default::default(),
+        folded: None,
         refused: Vec::new(),
         groups,
     }
@@ -51,7 +52,7 @@ fn every_group_has_the_reference_and_the_thread_alone_that_its_cells_are_against
                 let rounds = group[0].budget.rounds;
                 assert!(group.iter().all(|planned| planned.budget.rounds == rounds));
             }
-            let topology = SimulatedRig::topology();
+            let topology = SimulatedBackend::topology();
             assert_eq!(unsound(&plan(groups), &topology, &Queues::default()), None, "{scenario:?}");
         }
     }
@@ -106,7 +107,7 @@ fn plans_that_were_tampered_with_are_not_measured() {
         if let Subject::Lock(lock) = &mut groups[0][2].cell.subject {
             change(lock);
         }
-        unsound(&plan(groups), &SimulatedRig::topology(), &Queues::default())
+        unsound(&plan(groups), &SimulatedBackend::topology(), &Queues::default())
     };
     assert_eq!(spoilt(&|_| ()), None);
     assert!(spoilt(&|lock| lock.lock = "padlock".into()).is_some());

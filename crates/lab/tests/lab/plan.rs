@@ -9,12 +9,12 @@ use threadtoll_lab::plan::{
     estimate_ns, fit, latency, matrix, survey, unsound,
 };
 use threadtoll_lab::queue::Queues;
-use threadtoll_lab::simulated::SimulatedRig;
+use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_machine::synthetic::Synthetic;
 use threadtoll_machine::topology::{Level, Topology};
 use threadtoll_record::{
-    Budget, Cell, CpuNoise, Layout, MAX_ROUNDS, Pause, Placement, Plan, PlannedCell, Refused,
-    Relation, Subject,
+    Budget, Cell, CpuNoise, Experiment, Layout, MAX_ROUNDS, Pause, Placement, Plan, PlannedCell,
+    Refused, Relation, Subject,
 };
 
 type Planned = (Vec<Vec<PlannedCell>>, Vec<Refused>);
@@ -28,7 +28,7 @@ fn topologies() -> Vec<Topology> {
         machine.write(directory.path()).unwrap();
         Topology::read(directory.path())
     };
-    Synthetic::ALL.iter().map(read).chain([SimulatedRig::topology()]).collect()
+    Synthetic::ALL.iter().map(read).chain([SimulatedBackend::topology()]).collect()
 }
 
 fn cpus(topology: &Topology) -> Vec<u32> {
@@ -57,6 +57,7 @@ fn plan_of(groups: Vec<Vec<PlannedCell>>) -> Plan {
         seed: 1,
         over_ns: 10_000,
         options: BTreeMap::new(),
+        folded: None,
         refused: Vec::new(),
         groups,
     }
@@ -117,7 +118,7 @@ fn every_plan_for_every_machine_keeps_its_promises() {
 
 #[test]
 fn every_mechanism_stands_in_every_survey_of_two_cpus() {
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let site = Site::named(&topology, &[0, 2]);
     for depth in [Depth::Quick, Depth::Standard, Depth::Full] {
         let (groups, _) = survey(&site, depth, &[], None);
@@ -134,15 +135,15 @@ fn every_mechanism_stands_in_every_survey_of_two_cpus() {
             cells(&groups).iter().any(|cell| cell.keep_awake),
             "{depth:?} shows what leaving idle costs"
         );
-        let experiments: BTreeSet<&str> =
-            groups.iter().flatten().map(|planned| planned.experiment.as_str()).collect();
-        assert_eq!(experiments.into_iter().collect::<Vec<_>>(), ["latency", "matrix"]);
+        let experiments: BTreeSet<&Experiment> =
+            groups.iter().flatten().map(|planned| &planned.experiment).collect();
+        assert!(experiments.into_iter().eq(&[Experiment::Latency, Experiment::Matrix]));
     }
 }
 
 #[test]
 fn surveys_are_foreseen_to_keep_their_promise() {
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let site = Site::named(&topology, &[0, 2]);
     let seconds = |depth| {
         estimate_ns(survey(&site, depth, &[], None).0.iter().map(Vec::as_slice)) as f64 / 1e9
@@ -178,7 +179,7 @@ fn what_is_to_be_compared_stays_together() {
                     group[1..].iter().any(|planned| {
                         planned.cell.name() == name
                             && planned.cell.placement == Placement::Pinned
-                            && planned.experiment == "latency"
+                            && planned.experiment == Experiment::Latency
                     })
                 };
                 assert!(groups.iter().filter(pinned).count() <= 1, "{name} is torn apart");
@@ -189,7 +190,7 @@ fn what_is_to_be_compared_stays_together() {
 
 #[test]
 fn more_forms_than_a_group_holds_fill_groups_in_order() {
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let site = Site::named(&topology, &[0, 2]);
     let payloads: Vec<u64> = (1..=20).map(|words| words * 8).collect();
     let choice = Choice {
@@ -210,7 +211,7 @@ fn more_forms_than_a_group_holds_fill_groups_in_order() {
 
 #[test]
 fn asking_for_the_reference_measures_it_once() {
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let site = Site::named(&topology, &[0, 2]);
     let plain = Choice { placements: vec![Placement::Pinned], ..Choice::default() };
     let (groups, _) =
@@ -223,7 +224,7 @@ fn asking_for_the_reference_measures_it_once() {
 
 #[test]
 fn one_cpu_has_a_reference_of_its_own_and_what_can_be_measured_on_it() {
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let site = Site::named(&topology, &[3]);
     let reference = site.reference();
     assert_eq!((reference.name(), reference.placement), ("futex", Placement::SameCpu));
@@ -246,7 +247,7 @@ fn one_cpu_has_a_reference_of_its_own_and_what_can_be_measured_on_it() {
 
 #[test]
 fn what_cannot_be_measured_is_refused_with_its_reason() {
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let (two, one) = (Site::named(&topology, &[0, 2]), Site::named(&topology, &[0]));
     let refused = |site: &Site<'_>, name: &str, placement: Placement| {
         let choice = Choice { placements: vec![placement], ..Choice::default() };
@@ -276,7 +277,7 @@ fn what_cannot_be_measured_is_refused_with_its_reason() {
 
 #[test]
 fn placements_that_nobody_named_are_left_out_of_one_thread_rungs_without_a_word() {
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let site = Site::named(&topology, &[0, 2]);
     let rung = [mechanism::find("function-call").unwrap()];
     let (_, refused) = latency(&site, &rung, &Choice::default(), BUDGET, true);
@@ -287,7 +288,7 @@ fn placements_that_nobody_named_are_left_out_of_one_thread_rungs_without_a_word(
 
 #[test]
 fn what_the_machine_refuses_costs_its_cells_and_nothing_else() {
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let lacking = Lacking {
         mechanisms: vec![
             ("tcp-loopback", "no network".into()),
@@ -325,7 +326,9 @@ fn small_surveys_show_every_relation_of_a_machine() {
             let shown: BTreeSet<Relation> = groups
                 .iter()
                 .flatten()
-                .filter(|planned| planned.experiment == "matrix" && planned.cell.name() == "futex")
+                .filter(|planned| {
+                    planned.experiment == Experiment::Matrix && planned.cell.name() == "futex"
+                })
                 .map(|planned| planned.cell.relation)
                 .collect();
             assert_eq!(shown, relations, "{depth:?}");
@@ -357,7 +360,7 @@ fn time_and_samples_become_rounds_and_blocks() {
 
 #[test]
 fn plans_that_were_edited_are_not_sound() {
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let site = Site::named(&topology, &[0, 2]);
     let (groups, _) = latency(&site, &all(), &Choice::default(), BUDGET, true);
     let spoilt = |edit: &dyn Fn(&mut PlannedCell)| {
@@ -370,7 +373,7 @@ fn plans_that_were_edited_are_not_sound() {
     };
     assert_eq!(spoilt(&|_| {}), "");
     assert!(
-        spoilt(&|planned| planned.cell.subject = Subject::mechanism("telepathy"))
+        spoilt(&|planned| planned.cell.subject = Subject::mechanism("telepathy", Class::Spin))
             .contains("no such mechanism")
     );
     assert!(spoilt(&|planned| planned.cell.payload_bytes = 4).contains("of that size"));
@@ -410,7 +413,7 @@ fn noise(cpu: u32, short: u64, long: u64) -> CpuNoise {
 
 #[test]
 fn blocks_fit_between_the_gaps_of_the_machine() {
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let site = Site::named(&topology, &[0, 2]);
     let second = budget(1_000_000_000, Some(42_000));
     let planned = |noise: &[CpuNoise], placement: Placement| {

@@ -1,16 +1,18 @@
 //! Plans of queues: who stands beside whom, for any registry.
 
+use std::sync::LazyLock;
+
+use threadtoll_lab::backend::Backend;
 use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::plan::{MOST_BATCH, QueueChoice, Site, queue, stream_budget, unsound};
 use threadtoll_lab::queue::{
     BATCH, Channel, Queue, Queues, RING_BYTES, Room, SCENARIOS, Scenario, Sink, Slots, Source, Way,
     funnel, pipe, scenario,
 };
-use threadtoll_lab::rig::Rig;
-use threadtoll_lab::simulated::SimulatedRig;
+use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_record::fold::compared;
 use threadtoll_record::{
-    Budget, Cell, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait,
+    Budget, Cell, Experiment, Kind, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait,
 };
 
 /// A queue that is planned for and never made.
@@ -38,49 +40,45 @@ impl Channel for Nothing {
     }
 }
 
-const fn fake(name: &'static str, bounded: bool, ways: &'static [Way]) -> Queue {
+fn fake(name: &str, bounded: bool, ways: Vec<Way>) -> Queue {
     Queue {
-        name,
+        name: name.into(),
         origin: Origin::Rust,
-        version: "9.9.9",
-        sentence: "a queue that is never made",
+        version: "9.9.9".into(),
+        sentence: "a queue that is never made".into(),
         room: if bounded { Room::Slots(Slots::PLAIN) } else { Room::Unlimited },
         ways,
     }
 }
 
-const RINGS: &[Way] = &[
-    Way::one_sender::<Nothing>(Wait::Poll).in_batches(),
-    Way::one_sender::<Nothing>(Wait::PollBackoff).in_batches(),
-];
-const CHANNELS: &[Way] =
-    &[Way::many_senders::<Nothing>(Wait::Poll), Way::many_senders::<Nothing>(Wait::Block)];
-
 /// Stands for peers.
-static FAKES: &[Queue] = &[
-    fake("ring-1", true, RINGS),
-    fake("ring-2", true, RINGS),
-    fake("ring-3", true, RINGS),
-    fake("ring-4", true, RINGS),
-    fake("ring-5", true, RINGS),
-    fake("ring-6", true, RINGS),
-    fake("channel-bounded", true, CHANNELS),
-    fake("channel-unbounded", false, CHANNELS),
-    fake("other-unbounded", false, CHANNELS),
-];
+fn fakes() -> Vec<Queue> {
+    let rings = || {
+        [Wait::Poll, Wait::PollBackoff]
+            .map(|wait| Way::one_sender::<Nothing>(wait).in_batches())
+            .to_vec()
+    };
+    let channels = || [Wait::Poll, Wait::Block].map(Way::many_senders::<Nothing>).to_vec();
+    let mut fakes: Vec<Queue> =
+        (1..=6).map(|number| fake(&format!("ring-{number}"), true, rings())).collect();
+    fakes.extend([
+        fake("channel-bounded", true, channels()),
+        fake("channel-unbounded", false, channels()),
+        fake("other-unbounded", false, channels()),
+    ]);
+    fakes
+}
 
-/// Stand for twins.
-static TWINS: &[Queue] = &[
-    Queue { origin: Origin::Twin, ways: TWIN, ..pipe::UNBOUNDED },
-    Queue { origin: Origin::Twin, ways: TWIN, ..funnel::QUEUE },
-];
-const TWIN: &[Way] = &[
-    Way::many_senders::<Nothing>(Wait::Spin).in_batches(),
-    Way::many_senders::<Nothing>(Wait::Adaptive).in_batches(),
-];
-const QUEUES: Queues = Queues::with(FAKES, TWINS);
+static QUEUES: LazyLock<Queues> = LazyLock::new(|| {
+    let twin = |queue: Queue| {
+        let way = |wait| Way::many_senders::<Nothing>(wait).in_batches();
+        let ways = [Wait::Spin, Wait::Adaptive].map(way).to_vec();
+        Queue { origin: Origin::Twin, ways, ..queue }
+    };
+    Queues::with(fakes(), [pipe::unbounded(), funnel::queue()].map(twin).to_vec())
+});
 
-fn choice() -> QueueChoice {
+fn choice() -> QueueChoice<'static> {
     QueueChoice {
         queues: QUEUES.all().collect(),
         placements: vec![Placement::Pinned],
@@ -99,11 +97,11 @@ fn stream() -> &'static Scenario {
 const EXCHANGES: Budget =
     Budget { rounds: 21, stretch_ns: 12_000_000, stamped_ns: 12_000_000, stamped_count: None };
 
-fn planned(scenario: &Scenario, choice: &QueueChoice) -> Vec<Vec<PlannedCell>> {
-    let topology = SimulatedRig::topology();
+fn planned(scenario: &Scenario, choice: &QueueChoice<'_>) -> Vec<Vec<PlannedCell>> {
+    let topology = SimulatedBackend::topology();
     let allowed: Vec<u32> = topology.places.iter().map(|place| place.cpu).collect();
     let site = Site::whole(&topology, &allowed);
-    let budget = if scenario.streams { stream_budget(252_000_000) } else { EXCHANGES };
+    let budget = if scenario.kind == Kind::Stream { stream_budget(252_000_000) } else { EXCHANGES };
     let (groups, refused) = queue(&site, scenario, &QUEUES, choice, budget);
     assert_eq!(refused, []);
     groups
@@ -116,6 +114,7 @@ fn plan_of(groups: Vec<Vec<PlannedCell>>) -> Plan {
         seed: 1,
         over_ns: 10_000,
         options: Default::default(),
+        folded: None,
         refused: Vec::new(),
         groups,
     }
@@ -144,7 +143,7 @@ fn compares(groups: &[Vec<PlannedCell>], of: &str, to: &str) -> bool {
 fn groups_are_small_and_begin_with_the_reference() {
     for scenario in SCENARIOS {
         for senders in [vec![1], vec![2, 4]] {
-            if !scenario.streams && senders != [1] {
+            if scenario.kind == Kind::Exchange && senders != [1] {
                 continue;
             }
             let groups = planned(scenario, &QueueChoice { senders, ..choice() });
@@ -152,13 +151,13 @@ fn groups_are_small_and_begin_with_the_reference() {
                 let twins = group.iter().filter(|planned| is_twin(planned)).count();
                 assert!((2..=8 + twins).contains(&group.len()) && twins <= 2, "{group:#?}");
                 assert_eq!(group[0].cell.name(), "atomic-store");
-                assert!(group.iter().all(|planned| planned.experiment == scenario.experiment));
+                assert!(group.iter().all(|planned| planned.experiment == scenario.experiment()));
                 let mut cells: Vec<&Cell> = group.iter().map(|planned| &planned.cell).collect();
                 cells.sort();
                 cells.dedup();
                 assert_eq!(cells.len(), group.len(), "a cell stands twice in {group:#?}");
             }
-            let topology = SimulatedRig::topology();
+            let topology = SimulatedBackend::topology();
             assert_eq!(
                 unsound(&plan_of(groups), &topology, &QUEUES),
                 None,
@@ -172,7 +171,7 @@ fn groups_are_small_and_begin_with_the_reference() {
 fn every_row_of_every_queue_is_measured() {
     for scenario in SCENARIOS {
         let groups = planned(scenario, &choice());
-        let batches: &[u64] = if scenario.streams { &[1, BATCH] } else { &[1] };
+        let batches: &[u64] = if scenario.kind == Kind::Stream { &[1, BATCH] } else { &[1] };
         for queue in QUEUES.all().filter(|queue| queue.origin != Origin::Raw) {
             for way in queue.ways.iter().filter(|way| scenario.takes(way)) {
                 for batch in batches.iter().filter(|batch| **batch == 1 || way.batches) {
@@ -180,7 +179,7 @@ fn every_row_of_every_queue_is_measured() {
                         groups.iter().flatten().filter_map(|planned| planned.cell.queue()).any(
                             |cell| {
                                 (cell.queue.as_str(), cell.wait, cell.batch)
-                                    == (queue.name, way.wait, *batch)
+                                    == (queue.name.as_str(), way.wait, *batch)
                             },
                         );
                     assert!(found, "{} {} {batch} {}", scenario.name, queue.name, way.wait);
@@ -286,7 +285,7 @@ fn several_senders_take_further_cpus_and_the_receiver_the_second_of_the_pair() {
         );
     }
     // On two CPUs the senders share one.
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let site = Site::named(&topology, &[4, 6]);
     let funnel = QUEUES.find("funnel").unwrap();
     let many = QueueChoice {
@@ -307,7 +306,7 @@ fn several_senders_take_further_cpus_and_the_receiver_the_second_of_the_pair() {
 
 #[test]
 fn what_was_asked_for_is_what_is_planned() {
-    let only = |choice: QueueChoice| -> Vec<Cell> {
+    let only = |choice: QueueChoice<'_>| -> Vec<Cell> {
         let groups = planned(stream(), &choice);
         groups
             .into_iter()
@@ -353,7 +352,7 @@ fn what_was_asked_for_is_what_is_planned() {
     let cells = only(QueueChoice { batch: Some(1), ..choice() });
     assert!(cells.iter().all(|cell| cell.queue().unwrap().batch == 1), "and no bare copy");
     // Spinning ends on one CPU are refused once, not for each queue.
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let site = Site::whole(&topology, &[0, 1]);
     let same = QueueChoice { placements: vec![Placement::SameCpu], ..choice() };
     let (groups, refused) = queue(&site, stream(), &QUEUES, &same, stream_budget(1_000_000));
@@ -392,12 +391,12 @@ fn each_capacity_has_groups_of_its_own() {
     let unlimited =
         groups.iter().flatten().filter(|planned| planned.cell.label() == "other-unbounded, poll");
     assert_eq!(unlimited.count(), 1, "measured once, whatever bounded queues hold");
-    assert_eq!(unsound(&plan_of(groups), &SimulatedRig::topology(), &QUEUES), None);
+    assert_eq!(unsound(&plan_of(groups), &SimulatedBackend::topology(), &QUEUES), None);
 }
 
 #[test]
 fn one_cpu_leaves_what_can_sleep() {
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let site = Site::named(&topology, &[3]);
     let same = QueueChoice { placements: vec![Placement::SameCpu], ..choice() };
     let (groups, _) = queue(&site, scenario("ask-reply").unwrap(), &QUEUES, &same, EXCHANGES);
@@ -410,7 +409,7 @@ fn one_cpu_leaves_what_can_sleep() {
 
 #[test]
 fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_unsound() {
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let spoilt = |spoil: &dyn Fn(&mut PlannedCell)| -> String {
         let mut groups = planned(stream(), &choice());
         let ring =
@@ -435,7 +434,7 @@ fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_unsound() {
     assert!(queue(&|queue| queue.capacity = None).contains("not hold that many"));
     assert!(queue(&|queue| queue.ring_bytes = Some(1)).contains("not hold that many"));
     assert!(
-        spoilt(&|planned| planned.experiment = "queue/night-watch".into())
+        spoilt(&|planned| planned.experiment = Experiment::queue("night-watch"))
             .contains("no such scenario")
     );
     assert!(spoilt(&|planned| planned.cell.payload_bytes = 64).contains("8 bytes"));
@@ -446,7 +445,7 @@ fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_unsound() {
 #[test]
 fn a_queue_that_is_not_known_is_named_when_it_is_opened() {
     let groups = planned(stream(), &choice());
-    let mut rig = SimulatedRig::new(1);
+    let mut rig = SimulatedBackend::new(1);
     let machine = rig.machine();
     let error = rig.open(&machine, &groups[0]).err().unwrap().to_string();
     assert!(error.contains("pipe (twin)"), "{error}");

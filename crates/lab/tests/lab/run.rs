@@ -1,15 +1,18 @@
 //! Measuring a plan on the simulated machine: what is kept when something ends a run before its
 //! time.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
+use threadtoll_lab::backend::{Backend, Now, OpenCell};
 use threadtoll_lab::plan::{Choice, Site, latency};
-use threadtoll_lab::rig::{LabError, Measured, Now, Rig, Stage};
-use threadtoll_lab::simulated::SimulatedRig;
-use threadtoll_lab::{Observer, Outcome, mechanism, run};
+use threadtoll_lab::samples::BlockSamples;
+use threadtoll_lab::simulated::SimulatedBackend;
+use threadtoll_lab::{LabError, Observer, Outcome, mechanism, run};
 use threadtoll_record::file::{Appender, Results, read};
 use threadtoll_record::{BlockKind, Budget, Machine, Placement, Plan, PlannedCell, Record};
 
@@ -17,7 +20,7 @@ const SEED: u64 = 5;
 const ROUNDS: u32 = 5;
 
 fn plan() -> Plan {
-    let topology = SimulatedRig::topology();
+    let topology = SimulatedBackend::topology();
     let site = Site::named(&topology, &[0, 2]);
     let mechanisms = ["futex", "park", "eventfd"].map(|name| mechanism::find(name).unwrap());
     let choice =
@@ -30,11 +33,12 @@ fn plan() -> Plan {
     };
     let (groups, refused) = latency(&site, &mechanisms, &choice, budget, true);
     Plan {
-        run: SimulatedRig::new(SEED).machine().run,
+        run: SimulatedBackend::new(SEED).machine().run,
         command: vec!["latency".into()],
         seed: 1,
         over_ns: 10_000,
         options: BTreeMap::new(),
+        folded: None,
         refused,
         groups,
     }
@@ -75,7 +79,7 @@ impl Observer for Watch<'_> {
 }
 
 fn measure(
-    rig: &mut dyn Rig,
+    backend: &mut dyn Backend,
     results: &mut Results,
     path: &Path,
     watcher: &mut Watcher,
@@ -86,13 +90,13 @@ fn measure(
         Appender::create(path, &results.machine, &results.plan).unwrap()
     });
     let stop = std::mem::take(&mut watcher.stop);
-    run(rig, results, &mut file, &mut Watch(watcher, &stop), &stop)
+    run(backend, results, &mut file, &mut Watch(watcher, &stop), &stop)
 }
 
-fn fresh() -> (SimulatedRig, Results) {
-    let rig = SimulatedRig::new(SEED);
-    let results = Results::empty(rig.machine(), plan());
-    (rig, results)
+fn fresh() -> (SimulatedBackend, Results) {
+    let backend = SimulatedBackend::new(SEED);
+    let results = Results::empty(backend.machine(), plan());
+    (backend, results)
 }
 
 /// What was measured in memory is what the file says.
@@ -108,9 +112,12 @@ fn kept(results: &Results, path: &Path) -> Results {
 fn a_run_measures_everything_and_keeps_it() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("run.jsonl");
-    let (mut rig, mut results) = fresh();
+    let (mut backend, mut results) = fresh();
     let mut watcher = Watcher::default();
-    assert_eq!(measure(&mut rig, &mut results, &path, &mut watcher).unwrap(), Outcome::Complete);
+    assert_eq!(
+        measure(&mut backend, &mut results, &path, &mut watcher).unwrap(),
+        Outcome::Complete
+    );
     assert_eq!((watcher.groups.as_slice(), watcher.blocks), ([0, 1].as_slice(), 2 * BLOCKS));
     assert_eq!(watcher.records, results.records());
     assert_eq!(watcher.records.len(), 8);
@@ -121,13 +128,18 @@ fn a_run_measures_everything_and_keeps_it() {
 #[test]
 fn without_a_file_the_records_are_the_same() {
     let directory = TempDir::new().unwrap();
-    let (mut rig, mut results) = fresh();
-    measure(&mut rig, &mut results, &directory.path().join("run.jsonl"), &mut Watcher::default())
-        .unwrap();
-    let (mut rig, mut unkept) = fresh();
+    let (mut backend, mut results) = fresh();
+    measure(
+        &mut backend,
+        &mut results,
+        &directory.path().join("run.jsonl"),
+        &mut Watcher::default(),
+    )
+    .unwrap();
+    let (mut backend, mut unkept) = fresh();
     let stop = AtomicBool::new(false);
     let mut watcher = Watcher::default();
-    run(&mut rig, &mut unkept, &mut None, &mut Watch(&mut watcher, &stop), &stop).unwrap();
+    run(&mut backend, &mut unkept, &mut None, &mut Watch(&mut watcher, &stop), &stop).unwrap();
     assert_eq!(unkept.groups, results.groups);
 }
 
@@ -136,10 +148,10 @@ fn a_run_that_is_told_to_stop_keeps_every_block_and_goes_on_from_the_group() {
     for after in [1, 7, BLOCKS - 1, BLOCKS, BLOCKS + 1, 2 * BLOCKS - 1] {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("run.jsonl");
-        let (mut rig, mut results) = fresh();
+        let (mut backend, mut results) = fresh();
         let mut watcher = Watcher { stop_after: Some(after), ..Watcher::default() };
         assert_eq!(
-            measure(&mut rig, &mut results, &path, &mut watcher).unwrap(),
+            measure(&mut backend, &mut results, &path, &mut watcher).unwrap(),
             Outcome::Interrupted,
             "{after}"
         );
@@ -152,8 +164,8 @@ fn a_run_that_is_told_to_stop_keeps_every_block_and_goes_on_from_the_group() {
         assert_eq!(blocks as u64 + in_records, after);
 
         let mut again = Watcher::default();
-        let mut rig = SimulatedRig::new(SEED);
-        assert_eq!(measure(&mut rig, &mut file, &path, &mut again).unwrap(), Outcome::Complete);
+        let mut backend = SimulatedBackend::new(SEED);
+        assert_eq!(measure(&mut backend, &mut file, &path, &mut again).unwrap(), Outcome::Complete);
         assert_eq!(again.blocks, 2 * BLOCKS - in_records, "no finished group is measured twice");
         let attempts: Vec<u32> =
             kept(&file, &path).groups.iter().map(|group| group.attempts).collect();
@@ -169,36 +181,41 @@ fn a_run_that_is_told_to_stop_keeps_every_block_and_goes_on_from_the_group() {
 fn a_run_that_was_stopped_before_it_began_measures_nothing() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("run.jsonl");
-    let (mut rig, mut results) = fresh();
+    let (mut backend, mut results) = fresh();
     let mut watcher = Watcher { stop: AtomicBool::new(true), ..Watcher::default() };
-    assert_eq!(measure(&mut rig, &mut results, &path, &mut watcher).unwrap(), Outcome::Interrupted);
+    assert_eq!(
+        measure(&mut backend, &mut results, &path, &mut watcher).unwrap(),
+        Outcome::Interrupted
+    );
     assert_eq!((watcher.blocks, watcher.groups.len()), (0, 0));
 }
 
 /// The simulated machine, failing at one block, or at the second look at its clock.
 struct Failing {
-    rig: SimulatedRig,
-    blocks_left: u64,
+    backend: SimulatedBackend,
+    blocks_left: Rc<Cell<u64>>,
     clock: bool,
 }
 
-struct FailingStage<'a> {
-    stage: Box<dyn Stage + 'a>,
-    blocks_left: &'a mut u64,
+struct FailingCell {
+    cell: Box<dyn OpenCell>,
+    blocks_left: Rc<Cell<u64>>,
 }
 
-impl Rig for Failing {
+impl Backend for Failing {
     fn now(&mut self) -> Now {
-        self.rig.now()
+        self.backend.now()
     }
 
-    fn open<'a>(
-        &'a mut self,
+    fn open(
+        &mut self,
         machine: &Machine,
         group: &[PlannedCell],
-    ) -> Result<Box<dyn Stage + 'a>, LabError> {
-        let stage = self.rig.open(machine, group)?;
-        Ok(Box::new(FailingStage { stage, blocks_left: &mut self.blocks_left }))
+    ) -> Result<Vec<Box<dyn OpenCell>>, LabError> {
+        let failing = |cell| -> Box<dyn OpenCell> {
+            Box::new(FailingCell { cell, blocks_left: Rc::clone(&self.blocks_left) })
+        };
+        Ok(self.backend.open(machine, group)?.into_iter().map(failing).collect())
     }
 
     fn recheck(&mut self) -> Result<(), LabError> {
@@ -206,20 +223,16 @@ impl Rig for Failing {
     }
 }
 
-impl Stage for FailingStage<'_> {
-    fn now(&mut self) -> Now {
-        self.stage.now()
-    }
-
-    fn block(&mut self, cell: usize, kind: BlockKind) -> Result<Measured, LabError> {
-        let Some(left) = self.blocks_left.checked_sub(1) else {
+impl OpenCell for FailingCell {
+    fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
+        let Some(left) = self.blocks_left.get().checked_sub(1) else {
             return Err(LabError::WrongMessage {
                 mechanism: "futex".into(),
                 placement: "pinned".into(),
             });
         };
-        *self.blocks_left = left;
-        self.stage.block(cell, kind)
+        self.blocks_left.set(left);
+        self.cell.block(kind)
     }
 }
 
@@ -227,9 +240,10 @@ impl Stage for FailingStage<'_> {
 fn a_run_that_fails_keeps_what_it_had() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("run.jsonl");
-    let (rig, mut results) = fresh();
-    let mut rig = Failing { rig, blocks_left: BLOCKS + 3, clock: false };
-    let error = measure(&mut rig, &mut results, &path, &mut Watcher::default()).unwrap_err();
+    let (backend, mut results) = fresh();
+    let mut backend =
+        Failing { backend, blocks_left: Rc::new(Cell::new(BLOCKS + 3)), clock: false };
+    let error = measure(&mut backend, &mut results, &path, &mut Watcher::default()).unwrap_err();
     assert!(matches!(error, LabError::WrongMessage { .. }), "{error}");
     let file = kept(&results, &path);
     assert!(file.groups[0].records.is_some());
@@ -249,9 +263,9 @@ fn a_run_that_fails_keeps_what_it_had() {
 fn a_clock_that_went_astray_fails_the_run_and_its_group_has_no_records() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("run.jsonl");
-    let (rig, mut results) = fresh();
-    let mut rig = Failing { rig, blocks_left: u64::MAX, clock: true };
-    let error = measure(&mut rig, &mut results, &path, &mut Watcher::default()).unwrap_err();
+    let (backend, mut results) = fresh();
+    let mut backend = Failing { backend, blocks_left: Rc::new(Cell::new(u64::MAX)), clock: true };
+    let error = measure(&mut backend, &mut results, &path, &mut Watcher::default()).unwrap_err();
     assert!(matches!(error, LabError::Clock(_)), "{error}");
     let file = kept(&results, &path);
     assert!(file.groups.iter().all(|group| group.records.is_none()));
@@ -264,10 +278,10 @@ fn a_clock_that_went_astray_fails_the_run_and_its_group_has_no_records() {
 
 #[test]
 fn a_machine_that_changes_its_mind_is_caught_at_it() {
-    let (mut rig, mut results) = fresh();
+    let (mut backend, mut results) = fresh();
     let stop = AtomicBool::new(false);
     let mut watcher = Watcher::default();
-    run(&mut rig, &mut results, &mut None, &mut Watch(&mut watcher, &stop), &stop).unwrap();
+    run(&mut backend, &mut results, &mut None, &mut Watch(&mut watcher, &stop), &stop).unwrap();
     let drifted = |record: &&Record| {
         record.disturbance.causes.keys().any(|cause| cause.name() == "reference-drift")
     };

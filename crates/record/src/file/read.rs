@@ -1,16 +1,13 @@
 //! Reading: everything is checked, because a file may come from anywhere.
 
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
-
-use rustix::fs::OFlags;
 
 use crate::{Block, BlockKind, Foretold, Line, Machine, Plan, Record, fold};
 
 use super::plausible::{block_fault, foretold_fault, machine_fault, plan_fault, record_fault};
+use super::source::Source;
 
 /// No plan of ours is longer: 125,000 pairs of CPUs.
 const MAX_PLAN_LINE: u64 = 256 << 20;
@@ -68,17 +65,20 @@ pub struct Results {
     pub groups: Vec<GroupState>,
     /// Sentences about what was put right while reading.
     pub notes: Vec<String>,
-    /// The length in bytes of the part that was understood.
+    /// The length in bytes of the part that was understood, unpacked.
     pub length: u64,
     /// The length in bytes of the whole file as it was read.
     pub read_length: u64,
+    /// The file is compressed.
+    pub packed: bool,
 }
 
 impl Results {
     /// What a run holds that has measured nothing yet.
     pub fn empty(machine: Machine, plan: Plan) -> Self {
         let groups = vec![GroupState::default(); plan.groups.len()];
-        Results { machine, plan, groups, notes: Vec::new(), length: 0, read_length: 0 }
+        let (length, read_length) = (0, 0);
+        Results { machine, plan, groups, notes: Vec::new(), length, read_length, packed: false }
     }
 
     /// The records of all groups in the order of the plan; blocks without records are folded here.
@@ -104,6 +104,23 @@ impl Results {
         records
     }
 
+    /// Drops the histograms of all records: half of what a folded file weighs.
+    pub fn drop_histograms(&mut self) {
+        let records = self.groups.iter_mut().flat_map(|group| &mut group.records).flatten();
+        records.for_each(|record| record.histogram = None);
+    }
+
+    /// Says why no run can go on in this file and what to do, or nothing.
+    pub fn not_resumable(&self) -> Option<(&'static str, &'static str)> {
+        if self.plan.folded.is_some() {
+            Some(("it is folded and has no blocks", "resume the raw file, or measure anew"))
+        } else if self.packed {
+            Some(("it is compressed", "unpack it first: gunzip"))
+        } else {
+            None
+        }
+    }
+
     /// Whether every group is complete.
     pub fn complete(&self) -> bool {
         self.groups.iter().all(|group| group.records.is_some())
@@ -112,16 +129,16 @@ impl Results {
 
 /// Reads a file of results.
 ///
-/// A last line without its line feed is what a kill leaves behind: it is left out, with a note. The
-/// file is not changed.
+/// It may be compressed with gzip. A last line without its line feed is what a kill leaves behind:
+/// it is left out, with a note. The file is not changed.
 ///
 /// # Errors
 ///
 /// If it cannot be read or anything else about it is wrong.
 pub fn read(path: &Path) -> Result<Results, Fault> {
     let system = |error| Fault::System { path: path.to_path_buf(), error };
-    let file = open(path).map_err(system)?;
-    let mut reader = Reader { path, lines: BufReader::new(file), number: 0, offset: 0 };
+    let source = Source::open(path).map_err(system)?;
+    let mut reader = Reader { path, source, number: 0, offset: 0 };
     let machine = match reader.next(MAX_MACHINE_LINE)? {
         Next::Line(Line::Machine(machine)) => *machine,
         Next::Line(_) | Next::Incomplete => {
@@ -157,13 +174,16 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
                     .map_err(|what| reader.fault(&what))?;
             }
             Next::Line(Line::Record(record)) => {
-                take_record(&mut results, &mut partial, *record)
+                take_record(&mut results, &mut seen, &mut partial, *record)
                     .map_err(|what| reader.fault(&what))?;
             }
             Next::Line(Line::Machine(_) | Line::Plan(_)) => {
                 return Err(
                     reader.fault("the machine and the plan stand in the first two lines only")
                 );
+            }
+            Next::Incomplete if results.plan.folded.is_some() => {
+                return Err(reader.fault("the last line of a folded file is incomplete"));
             }
             Next::Incomplete => {
                 results.notes.push(format!(
@@ -175,20 +195,16 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
             Next::End => break,
         }
     }
-    results.length = reader.offset;
-    results.read_length = reader.lines.get_ref().metadata().map_err(system)?.len();
-    Ok(results)
-}
-
-/// Opens a regular file; a named pipe must not keep us waiting for a writer.
-fn open(path: &Path) -> io::Result<File> {
-    let file =
-        OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(io::Error::other("it is not a regular file"))
+    if results.plan.folded.is_some() {
+        let begun = |group: &GroupState| group.attempts > 0 && group.records.is_none();
+        if let Some(group) = results.groups.iter().position(begun) {
+            return Err(reader.fault(&format!("records of group {group} are missing after it")));
+        }
     }
+    results.length = reader.offset;
+    results.read_length = reader.source.length().map_err(system)?;
+    results.packed = reader.source.packed;
+    Ok(results)
 }
 
 fn take_block(
@@ -197,6 +213,9 @@ fn take_block(
     partial: &mut [Vec<Option<Record>>],
     block: Block,
 ) -> Result<(), String> {
+    if results.plan.folded.is_some() {
+        return Err("a folded file has no blocks".into());
+    }
     if block.run != results.plan.run {
         return Err("the block belongs to another run".into());
     }
@@ -232,11 +251,15 @@ fn begin(
     (group, attempt): (usize, u32),
     what: &str,
 ) -> Result<(), String> {
+    let folded = results.plan.folded.is_some();
     let state = &mut results.groups[group];
-    if state.records.is_some() && attempt <= state.attempts {
+    if state.records.is_some() && (folded || attempt <= state.attempts) {
         return Err(format!("group {group} was complete before this {what}"));
     }
-    if attempt == state.attempts + 1 {
+    if folded && state.attempts == 0 && attempt > 0 {
+        // Of a folded group, only the attempt that counted is there.
+        state.attempts = attempt;
+    } else if !folded && attempt == state.attempts + 1 {
         state.attempts = attempt;
         state.blocks.clear();
         state.foretold.clear();
@@ -275,8 +298,9 @@ fn take_foretold(
         return Err(what.into());
     }
     begin(results, seen, partial, (foretold.group, foretold.attempt), "prediction")?;
+    let recorded = partial[foretold.group].iter().any(Option::is_some);
     let state = &mut results.groups[foretold.group];
-    if !state.blocks.is_empty() {
+    if recorded || !state.blocks.is_empty() {
         return Err(format!("group {} was being measured before this prediction", foretold.group));
     }
     if state.foretold.iter().any(|other| other.cell == foretold.cell) {
@@ -288,15 +312,21 @@ fn take_foretold(
 
 fn take_record(
     results: &mut Results,
+    seen: &mut [HashSet<(usize, u32, BlockKind)>],
     partial: &mut [Vec<Option<Record>>],
     record: Record,
 ) -> Result<(), String> {
     if record.run != results.plan.run {
         return Err("the record belongs to another run".into());
     }
-    let Some(planned) = results.plan.groups.get(record.group) else {
+    if record.group >= results.plan.groups.len() {
         return Err(format!("the plan has no group {}", record.group));
-    };
+    }
+    let folded = results.plan.folded.is_some();
+    if folded {
+        begin(results, seen, partial, (record.group, record.attempt), "record")?;
+    }
+    let planned = &results.plan.groups[record.group];
     let state = &mut results.groups[record.group];
     if record.attempt != state.attempts || record.attempt == 0 {
         return Err(format!(
@@ -310,7 +340,7 @@ fn take_record(
     if let Some(what) = record_fault(&record) {
         return Err(what.into());
     }
-    if state.blocks.is_empty() {
+    if !folded && state.blocks.is_empty() {
         return Err(format!("group {} was complete before this record", record.group));
     }
     let complete = &mut partial[record.group];
@@ -346,7 +376,7 @@ enum Next {
 
 struct Reader<'a> {
     path: &'a Path,
-    lines: BufReader<File>,
+    source: Source,
     number: u64,
     offset: u64,
 }
@@ -354,7 +384,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn next(&mut self, limit: u64) -> Result<Next, Fault> {
         let mut text = Vec::new();
-        (&mut self.lines)
+        (&mut self.source.lines)
             .take(limit + 1)
             .read_until(b'\n', &mut text)
             .map_err(|error| Fault::System { path: self.path.to_path_buf(), error })?;

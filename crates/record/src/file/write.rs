@@ -65,50 +65,10 @@ impl Appender {
     ///
     /// If a file of that name holds anything, or the system refuses.
     pub fn create(path: &Path, machine: &Machine, plan: &Plan) -> Result<Self, WriteFault> {
-        let system = |what, path: &Path| {
-            let path = path.to_path_buf();
-            move |error| WriteFault::System { what, path, error }
-        };
-        Self::check(path)?;
-        let directory = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-            _ => PathBuf::from("."),
-        };
-        std::fs::create_dir_all(&directory).map_err(system("make the directory", &directory))?;
-        let name = path.file_name().ok_or_else(|| WriteFault::NotAFile(path.to_path_buf()))?;
-        let mut draft_name = std::ffi::OsString::from(".");
-        draft_name.push(name);
-        draft_name.push(format!(".{}", std::process::id()));
-        let draft = directory.join(draft_name);
-        let written = (|| {
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .open(&draft)
-                .map_err(system("write", path))?;
-            let mut text = to_text(&Line::Machine(Box::new(machine.clone())));
-            text.push_str(&to_text(&Line::Plan(plan.clone())));
-            file.write_all(text.as_bytes()).map_err(system("write", path))?;
-            file.sync_all().map_err(system("write", path))?;
-            lock(&file, path)?;
-            // Looked at again just before the rename: the first look was long before, and nothing
-            // may be lost.
-            Self::check(path)?;
-            put_in_place(&draft, path).map_err(|error| {
-                if error.kind() == io::ErrorKind::AlreadyExists {
-                    WriteFault::Exists(path.to_path_buf())
-                } else {
-                    WriteFault::System { what: "write", path: path.to_path_buf(), error }
-                }
-            })?;
-            Ok(Appender { path: path.to_path_buf(), file, length: text.len() as u64 })
-        })();
-        if written.is_err() {
-            // The draft is ours alone; if even its removal fails there is nothing better to say
-            // than the first error.
-            let _ = std::fs::remove_file(&draft);
-        }
-        written
+        let mut text = to_text(&Line::Machine(Box::new(machine.clone())));
+        text.push_str(&to_text(&Line::Plan(plan.clone())));
+        let file = create(path, |file| file.write_all(text.as_bytes()))?;
+        Ok(Appender { path: path.to_path_buf(), file, length: text.len() as u64 })
     }
 
     /// Opens a file that [`read`](super::read()) has understood, cutting it to `length`, the part
@@ -175,6 +135,56 @@ impl Appender {
     }
 }
 
+/// Makes a file in one step, locked: a temporary file beside it that is renamed when everything is
+/// on disk. Missing directories are made.
+pub(super) fn create(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<File, WriteFault> {
+    let system = |what, path: &Path| {
+        let path = path.to_path_buf();
+        move |error| WriteFault::System { what, path, error }
+    };
+    Appender::check(path)?;
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    std::fs::create_dir_all(&directory).map_err(system("make the directory", &directory))?;
+    let name = path.file_name().ok_or_else(|| WriteFault::NotAFile(path.to_path_buf()))?;
+    let mut draft_name = std::ffi::OsString::from(".");
+    draft_name.push(name);
+    draft_name.push(format!(".{}", std::process::id()));
+    let draft = directory.join(draft_name);
+    let written = (|| {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&draft)
+            .map_err(system("write", path))?;
+        write(&mut file).map_err(system("write", path))?;
+        file.sync_all().map_err(system("write", path))?;
+        lock(&file, path)?;
+        // Looked at again just before the rename: the first look was long before, and nothing may
+        // be lost.
+        Appender::check(path)?;
+        put_in_place(&draft, path).map_err(|error| {
+            if error.kind() == io::ErrorKind::AlreadyExists {
+                WriteFault::Exists(path.to_path_buf())
+            } else {
+                WriteFault::System { what: "write", path: path.to_path_buf(), error }
+            }
+        })?;
+        Ok(file)
+    })();
+    if written.is_err() {
+        // The draft is ours alone; if even its removal fails there is nothing better to say than
+        // the first error.
+        let _ = std::fs::remove_file(&draft);
+    }
+    written
+}
+
 /// Renames without replacing; only an empty file, which the caller has just seen, is replaced.
 fn put_in_place(draft: &Path, path: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -204,7 +214,7 @@ fn lock(file: &File, path: &Path) -> Result<(), WriteFault> {
     }
 }
 
-fn to_text(line: &Line) -> String {
+pub(super) fn to_text(line: &Line) -> String {
     match serde_json::to_string(line) {
         Ok(mut text) => {
             text.push('\n');

@@ -1,18 +1,19 @@
 //! What the blocks of a lock fold into: waits instead of round trips, and the speed-up over one
 //! thread alone.
 
-use std::collections::BTreeMap;
-
-use crate::resample;
+use crate::compare::{self, Paired};
 use crate::{
-    Against, Block, BlockKind, Contention, ContentionBlock, ContentionSeen, Cost, Foretold,
-    LockSubject, LoopKind, PlannedCell, Record, RecordKind, Warning,
+    Against, Block, BlockKind, Contention, ContentionBlock, ContentionSeen, LockSubject, LoopKind,
+    PlannedCell, Record, RecordKind, Work, resample,
 };
 
-use super::{Marked, by_rounds, round, significant, verdict_of_rates};
+use super::{
+    Distribution, Figures, Folding, Marked, RATE, against, by_round, cost, oversubscribed, round,
+    significant, stretch_median,
+};
 
 /// What speed-ups compare.
-const COMPARED_WORK: &str = "work_per_s";
+const WORK: &str = "work_per_s";
 
 /// Which blocks of a cell its rates come from: those without stamps where there are any.
 fn rate_kind(planned: &PlannedCell) -> BlockKind {
@@ -43,155 +44,117 @@ fn alone_rate(block: &Block, alone: &[u32], cpus: &[u32]) -> Option<f64> {
 }
 
 /// The cell of a group that a lock's speed-up is against.
-pub(super) fn alone(cells: &[PlannedCell], subject: &LockSubject) -> Option<usize> {
+fn alone(cells: &[PlannedCell], subject: &LockSubject) -> Option<usize> {
     cells.iter().position(|other| other.cell.lock().is_some_and(|other| subject.is_against(other)))
 }
 
-/// Makes a record of round trips one of waits for a lock.
-pub(super) fn fold_lock(
-    record: &mut Record,
-    cells: &[PlannedCell],
-    index: usize,
-    all: &[Marked<'_>],
-    foretold: Option<&Foretold>,
-    seed: u64,
-) {
-    let planned = &cells[index];
-    let Some(subject) = planned.cell.lock() else { return };
-    let kind = rate_kind(planned);
-    let own = || all.iter().filter(|marked| marked.block.cell == index).map(|marked| marked.block);
-    let of_rate = || own().filter(|block| block.kind == kind);
-    let rates: Vec<f64> =
-        of_rate().map(|block| block.count as f64 / block.elapsed_ns as f64 * 1e9).collect();
-    let found = resample::median(&rates, seed);
-    record.loop_kind = LoopKind::Closed;
-    record.kind = RecordKind::Wait;
-    record.one_way = None;
-    record.rate_per_s = found.map(|(rate, _)| significant(rate));
-    record.interval95.rate_per_s = found.map(|(_, interval)| interval.map(significant));
-    record.cost = cost(of_rate());
-    record.against.extend(reference(all, index, kind, &cells[0], seed));
-    let paired = alone(cells, subject).and_then(|alone| {
-        let of = rate_kind(&cells[alone]);
-        let (here, there) = (&planned.cell.cpus, &cells[alone].cell.cpus);
-        let rate_alone = |block: &Block| alone_rate(block, there, here);
-        let (ratio, interval, pairs) = paired(
-            all,
-            |marked| !marked.drifted,
-            ((index, kind), &work_rate),
-            ((alone, of), &rate_alone),
-            seed,
-        )?;
-        record.against.push(Against {
-            cell: cells[alone].cell.clone(),
-            of: COMPARED_WORK.into(),
-            ratio: significant(ratio),
-            interval95: interval.map(significant),
-            blocks: pairs as u32,
-            verdict: verdict_of_rates(interval, pairs),
-        });
-        Some((ratio, interval))
+pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Record {
+    let kind = rate_kind(folding.planned());
+    let rates: Vec<f64> = folding
+        .blocks(kind)
+        .map(|block| block.count as f64 / block.elapsed_ns as f64 * 1e9)
+        .collect();
+    let rate = resample::median(&rates, folding.seed);
+    let speedup = alone(folding.cells(), subject).and_then(|alone| speedup(folding, kind, alone));
+    let of_reference = hand_offs(folding, kind);
+    let of_work = speedup.map(|(alone, found)| {
+        let cell = &folding.cells()[alone].cell;
+        against(cell, WORK, found, significant, compare::verdict_of_rates)
     });
-    let seen = summed(own());
-    let totals: Vec<f64> = match subject.tasks {
-        Some(_) => of_rate().map(|block| block.elapsed_ns as f64 / 1e9).collect(),
-        None => Vec::new(),
-    };
-    let total = resample::median(&totals, seed);
-    let mut contention = Contention {
-        threads: subject.threads,
-        hold_share: Some(significant(subject.hold_share())),
-        locks_per_s: significant(1e9 / subject.cycle_ns().max(1) as f64),
-        speedup: paired.map(|(ratio, _)| significant(ratio)),
-        speedup_interval95: paired.map(|(_, interval)| interval.map(significant)),
-        wait_share: None,
-        queue_mean: None,
-        queue_on_entry: None,
-        queue_max: None,
-        fairness: fairness(own(), subject.threads).map(significant),
-        starved_ns: None,
-        handoff_ns: None,
-        hold_ns: None,
-        think_ns: None,
-        total_s: total.map(|(total, _)| significant(total)),
-        total_s_interval95: total.map(|(_, interval)| interval.map(significant)),
-        predicted: foretold.cloned(),
-    };
-    if let Some(Seen { sum, elapsed_ns, acquisitions }) = seen {
-        let each = |ns: f64| (acquisitions > 0).then(|| round(ns / acquisitions as f64));
-        let threads_ns = elapsed_ns * f64::from(subject.threads);
-        // What a thread does that never waits, as it really was.
-        let busy_ns = sum.hold_ns + sum.think_ns;
-        if subject.work == crate::Work::Sleep && busy_ns > 0.0 {
-            contention.hold_share = Some(significant(sum.hold_ns / busy_ns));
-        }
-        contention.wait_share = Some(significant((sum.wait_ns / threads_ns).clamp(0.0, 1.0)));
-        contention.queue_mean = Some(significant(sum.wait_ns / elapsed_ns));
-        contention.queue_on_entry = (acquisitions > 0)
-            .then(|| significant(sum.queue_on_entry as f64 / acquisitions as f64));
-        contention.queue_max = Some(sum.queue_max);
-        contention.starved_ns = Some(round(sum.starved_ns));
-        contention.handoff_ns =
-            (sum.handoffs > 0).then(|| round(sum.handoff_ns / sum.handoffs as f64));
-        contention.hold_ns = each(sum.hold_ns);
-        contention.think_ns = each(sum.think_ns);
-    }
-    record.contention = Some(contention);
-    record.warnings.retain(|warning| warning.code != "negative-one-way");
-    if record.cell.oversubscribed() {
-        record.warnings.push(Warning::new(
-            "oversubscribed",
-            "More threads than CPUs took part: they took turns, and the scheduler's slices are part of the figure.",
-        ));
-    }
-}
-
-/// How many acquisitions go over in the time of one hand-off of the reference.
-fn reference(
-    all: &[Marked<'_>],
-    index: usize,
-    kind: BlockKind,
-    reference: &PlannedCell,
-    seed: u64,
-) -> Option<Against> {
-    let rate = |block: &Block| Some(block.count as f64 / block.elapsed_ns as f64);
-    let hand_offs = |block: &Block| Some(2.0 / super::stretch_median(block)?);
-    let (ratio, interval, pairs) = paired(
-        all,
-        |marked| !marked.moved,
-        ((index, kind), &rate),
-        ((0, BlockKind::Stretch), &hand_offs),
-        seed,
-    )?;
-    Some(Against {
-        cell: reference.cell.clone(),
-        of: super::COMPARED_RATE.into(),
-        ratio: significant(ratio),
-        interval95: interval.map(significant),
-        blocks: pairs as u32,
-        verdict: verdict_of_rates(interval, pairs),
+    let distribution = Distribution::of(folding);
+    folding.record(Figures {
+        loop_kind: LoopKind::Closed,
+        kind: RecordKind::Wait,
+        count: distribution.count,
+        one_way: None,
+        rate: rate.map(|(rate, interval)| (significant(rate), interval.map(significant))),
+        cost: cost(folding.blocks(kind), 1.0),
+        contention: Some(contention(folding, subject, kind, speedup.map(|(_, found)| found))),
+        against: of_reference.into_iter().chain(of_work).collect(),
+        warnings: oversubscribed(folding.cell()).into_iter().collect(),
+        distribution,
     })
 }
 
-type Figure<'a> = ((usize, BlockKind), &'a dyn Fn(&Block) -> Option<f64>);
-
-/// The paired ratio of the figures of two cells, each with the kind of block that counts.
-fn paired(
-    all: &[Marked<'_>],
-    counts: fn(&Marked<'_>) -> bool,
-    of: Figure<'_>,
-    to: Figure<'_>,
-    seed: u64,
-) -> Option<(f64, [f64; 2], usize)> {
-    let by_round = |((cell, kind), figure): Figure<'_>| -> BTreeMap<u32, f64> {
-        all.iter()
-            .filter(|marked| {
-                marked.block.cell == cell && marked.block.kind == kind && counts(marked)
-            })
-            .filter_map(|marked| Some((marked.block.seq, figure(marked.block)?)))
-            .collect()
+fn contention(
+    folding: &Folding<'_>,
+    subject: &LockSubject,
+    kind: BlockKind,
+    speedup: Option<Paired>,
+) -> Contention {
+    let own = || folding.own().map(|marked| marked.block);
+    let totals: Vec<f64> = match subject.tasks {
+        Some(_) => folding.blocks(kind).map(|block| block.elapsed_ns as f64 / 1e9).collect(),
+        None => Vec::new(),
     };
-    by_rounds(by_round(of), &by_round(to), seed)
+    let total = resample::median(&totals, folding.seed);
+    let seen = summed(own());
+    let seen = seen.as_ref();
+    let each = |total_ns: fn(&ContentionSeen) -> f64| {
+        let Seen { sum, acquisitions, .. } = seen?;
+        (*acquisitions > 0).then(|| round(total_ns(sum) / *acquisitions as f64))
+    };
+    Contention {
+        threads: subject.threads,
+        hold_share: Some(significant(hold_share(subject, seen))),
+        locks_per_s: significant(1e9 / subject.cycle_ns().max(1) as f64),
+        speedup: speedup.map(|found| significant(found.ratio)),
+        speedup_interval95: speedup.map(|found| found.interval95.map(significant)),
+        wait_share: seen.map(|seen| {
+            let threads_ns = seen.elapsed_ns * f64::from(subject.threads);
+            significant((seen.sum.wait_ns / threads_ns).clamp(0.0, 1.0))
+        }),
+        queue_mean: seen.map(|seen| significant(seen.sum.wait_ns / seen.elapsed_ns)),
+        queue_on_entry: seen
+            .filter(|seen| seen.acquisitions > 0)
+            .map(|seen| significant(seen.sum.queue_on_entry as f64 / seen.acquisitions as f64)),
+        queue_max: seen.map(|seen| seen.sum.queue_max),
+        fairness: fairness(own(), subject.threads).map(significant),
+        starved_ns: seen.map(|seen| round(seen.sum.starved_ns)),
+        handoff_ns: seen
+            .filter(|seen| seen.sum.handoffs > 0)
+            .map(|seen| round(seen.sum.handoff_ns / seen.sum.handoffs as f64)),
+        hold_ns: each(|sum| sum.hold_ns),
+        think_ns: each(|sum| sum.think_ns),
+        total_s: total.map(|(total, _)| significant(total)),
+        total_s_interval95: total.map(|(_, interval)| interval.map(significant)),
+        predicted: folding.foretold.cloned(),
+    }
+}
+
+/// The share as it was asked for or, of threads that sleep, as it really was.
+fn hold_share(subject: &LockSubject, seen: Option<&Seen>) -> f64 {
+    match seen.map(|seen| (seen.sum.hold_ns, seen.sum.hold_ns + seen.sum.think_ns)) {
+        Some((hold_ns, busy_ns)) if subject.work == Work::Sleep && busy_ns > 0.0 => {
+            hold_ns / busy_ns
+        }
+        _ => subject.hold_share(),
+    }
+}
+
+/// The work of all threads against that of the thread alone, which is cell `alone`.
+fn speedup(folding: &Folding<'_>, kind: BlockKind, alone: usize) -> Option<(usize, Paired)> {
+    let (here, there) = (&folding.cell().cpus, &folding.cells()[alone].cell.cpus);
+    let alone_kind = rate_kind(&folding.cells()[alone]);
+    let counts = |kind| move |marked: &Marked<'_>| marked.block.kind == kind && !marked.drifted;
+    let own = by_round(folding.all, folding.index, counts(kind), work_rate);
+    let base =
+        by_round(folding.all, alone, counts(alone_kind), |block| alone_rate(block, there, here));
+    Some((alone, compare::paired(&own, &base, folding.seed)?))
+}
+
+/// Number of acquisitions in the time of one hand-off of the reference.
+fn hand_offs(folding: &Folding<'_>, kind: BlockKind) -> Option<Against> {
+    let counts = |kind| move |marked: &Marked<'_>| marked.block.kind == kind && !marked.moved;
+    let own = by_round(folding.all, folding.index, counts(kind), |block| {
+        Some(block.count as f64 / block.elapsed_ns as f64)
+    });
+    let base = by_round(folding.all, 0, counts(BlockKind::Stretch), |block| {
+        Some(2.0 / stretch_median(block)?)
+    });
+    let found = compare::paired(&own, &base, folding.seed)?;
+    let reference = &folding.cells()[0].cell;
+    Some(against(reference, RATE, found, significant, compare::verdict_of_rates))
 }
 
 /// What the stamps of all blocks showed.
@@ -240,21 +203,4 @@ fn fairness<'a>(blocks: impl Iterator<Item = &'a Block>, threads: u32) -> Option
         })
         .collect();
     (!indices.is_empty()).then(|| indices.iter().sum::<f64>() / indices.len() as f64)
-}
-
-/// CPU time and switches per acquisition.
-fn cost<'a>(blocks: impl Iterator<Item = &'a Block>) -> Cost {
-    let blocks: Vec<&Block> = blocks.collect();
-    let acquisitions = blocks.iter().map(|block| block.cost_round_trips).sum::<u64>() as f64;
-    let per = |of: fn(&Block) -> u64| {
-        (acquisitions > 0.0).then(|| {
-            significant(blocks.iter().map(|block| of(block)).sum::<u64>() as f64 / acquisitions)
-        })
-    };
-    Cost {
-        user_ns_per_op: per(|block| block.cost.user_ns),
-        system_ns_per_op: per(|block| block.cost.system_ns),
-        voluntary_switches_per_op: per(|block| block.cost.voluntary_switches),
-        involuntary_switches_per_op: per(|block| block.cost.involuntary_switches),
-    }
 }

@@ -1,8 +1,8 @@
 //! Speed-ups worked out by hand.
 
 use threadtoll_record::{
-    Block, Cause, Cell, ContentionBlock, LockSubject, NO_LOCK, Plan, PlannedCell, Record, Spread,
-    Subject, Work, fold,
+    Block, Cause, Cell, ContentionBlock, Experiment, LockSubject, NO_LOCK, Plan, PlannedCell,
+    Record, Spread, Subject, Work, fold,
 };
 
 use crate::fixture::{AT, cell, machine, plan, stretches};
@@ -25,11 +25,8 @@ fn lock(name: &str, threads: u32, work: Work, cpus: &[u32]) -> Cell {
 fn plan_of(work: Work, rounds: u32) -> Plan {
     let mut plan = plan(rounds, &[&["atomic-store"]]);
     let first = plan.groups[0][0].clone();
-    let planned = |cell: Cell| PlannedCell {
-        experiment: "contention/hold-think".into(),
-        cell,
-        budget: first.budget,
-    };
+    let experiment = Experiment::contention("hold-think");
+    let planned = |cell: Cell| PlannedCell::new(experiment.clone(), cell, first.budget);
     plan.groups[0].extend([
         planned(lock(NO_LOCK, 1, work, &[0, 1])),
         planned(lock("std-mutex", 1, work, &[0])),

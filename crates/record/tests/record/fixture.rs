@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use threadtoll_record::{
-    Block, BlockCost, BlockKind, Budget, Cell, Disturbance, Histogram, Line, Machine, Placement,
-    Plan, PlannedCell, Relation, Subject,
+    Block, BlockCost, BlockKind, Budget, Cell, Disturbance, Experiment, Histogram, Line, Machine,
+    Placement, Plan, PlannedCell, Relation, Subject,
 };
 
 pub(crate) const RUN: &str = "20261121T100000000-1";
@@ -33,7 +33,7 @@ pub(crate) fn machine() -> Machine {
 
 pub(crate) fn cell(mechanism: &str) -> Cell {
     Cell {
-        subject: Subject::mechanism(mechanism),
+        subject: Subject::Mechanism { mechanism: mechanism.into(), class: None },
         placement: Placement::Pinned,
         cpus: vec![0, 1],
         relation: Relation::SameLlc,
@@ -49,14 +49,14 @@ pub(crate) fn cell(mechanism: &str) -> Cell {
 pub(crate) fn plan(rounds: u32, groups: &[&[&str]]) -> Plan {
     let budget =
         Budget { rounds, stretch_ns: 1_000_000, stamped_ns: 1_000_000, stamped_count: None };
-    let planned =
-        |name: &&str| PlannedCell { experiment: "latency".into(), cell: cell(name), budget };
+    let planned = |name: &&str| PlannedCell::new(Experiment::Latency, cell(name), budget);
     Plan {
         run: RUN.into(),
         command: vec!["latency".into()],
         seed: 1,
         over_ns: 10_000,
         options: BTreeMap::new(),
+        folded: None,
         refused: Vec::new(),
         groups: groups.iter().map(|group| group.iter().map(planned).collect()).collect(),
     }

@@ -1,9 +1,10 @@
 //! Folding against values that were worked out by hand.
 
-use threadtoll_record::fold::{PAIRS, WORST, compared, drifted, verdict, verdict_of_rates};
+use threadtoll_record::compare::{PAIRS, verdict, verdict_of_rates};
+use threadtoll_record::fold::{WORST, compared, drifted};
 use threadtoll_record::{
-    Block, BlockCost, Cause, LoopKind, OneWayBlock, OneWayMethod, Origin, Quantiles, QueueSubject,
-    Record, RecordKind, Subject, Verdict, Wait, Worst, fold,
+    Block, BlockCost, Cause, Experiment, LoopKind, OneWayBlock, OneWayMethod, Origin, Quantiles,
+    QueueSubject, Record, RecordKind, Subject, Verdict, Wait, Worst, fold,
 };
 
 use crate::fixture::{AT, group, histogram, machine, plan, stamped, stretches};
@@ -326,7 +327,7 @@ fn the_longest_samples_of_all_blocks_are_kept_longest_first() {
 fn matrices_of_large_machines_keep_no_histograms() {
     let blocks = group(0, 1, 2, 1);
     let mut plan = plan(2, &[&["atomic-store"]]);
-    plan.groups[0][0].experiment = "matrix".into();
+    plan.groups[0][0].experiment = Experiment::Matrix;
     let mut machine = machine();
     assert!(fold(&machine, &plan, 0, 1, &blocks, &[], AT)[0].histogram.is_some());
     machine.cpus = 65;
@@ -381,7 +382,7 @@ fn stream_plan(cells: &[(&str, Origin, Wait, u64)]) -> threadtoll_record::Plan {
         planned
     }));
     for planned in &mut plan.groups[0] {
-        planned.experiment = "queue/stream".into();
+        planned.experiment = Experiment::queue("stream");
         planned.budget.stamped_ns = 0;
     }
     plan

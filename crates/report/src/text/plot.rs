@@ -16,19 +16,19 @@ const NARROWEST: usize = 24;
 /// A curve from zero up.
 #[derive(Debug)]
 pub(super) struct Curve {
-    /// What it is, for the legend.
+    /// Name in the legend.
     pub(super) name: String,
-    /// What it is drawn with between its points.
+    /// Character between its points.
     pub(super) line: char,
-    /// What its points are drawn with, if they are to be seen.
+    /// Character of its points, if they are visible.
     pub(super) mark: Option<char>,
     /// Its colour.
     pub(super) with: anstyle::Style,
-    /// Where it passes. What is not finite or below zero is left out.
+    /// Points that are not finite or below zero are left out.
     pub(super) points: Vec<(f64, f64)>,
 }
 
-/// What stands at one place of the drawing.
+/// One place of the drawing.
 #[derive(Clone, Copy, Debug)]
 struct Drawn {
     glyph: char,
@@ -163,7 +163,7 @@ fn axis(scale: &Scale, margin: usize, x_name: &str, style: &Style) -> String {
     let mut labels = String::new();
     let mut x = (scale.least_x / x_step).ceil() * x_step;
     if x > scale.least_x {
-        // The first number is always said.
+        // The first number is always drawn.
         label_at(scale.least_x, x_step, scale, &mut edge, &mut labels);
     }
     while x <= scale.most_x {

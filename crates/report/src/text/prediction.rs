@@ -1,22 +1,23 @@
-//! What is predicted for threads that share a lock: a table, a drawing, and what would help.
+//! A prediction for threads that share a lock: a table, a drawing, and changes that would help.
 
 use threadtoll_model::bounds::Limits;
 use threadtoll_model::{Load, amdahl, bounds};
 use threadtoll_record::{PredictedPolicy, PredictedRow, Prediction};
 
-use super::ladder::plural;
 use super::plot::{Curve, plot};
-use super::table::{Column, Table, pad_left};
-use super::{ACCENT, BOLD, DIM, GOOD, PLAIN, Style};
+use super::table::{draw, draw_numbered};
+use super::{ACCENT, BOLD, DIM, Style};
 use crate::clean::clean;
-use crate::units::{UNKNOWN, count, digits, per_op, plus_minus, ratio, round_time, share, time};
+use crate::label::plural;
+use crate::prediction::{changes, threads};
+use crate::units::{count, digits, ratio, round_time, share, time};
 
-/// Longer tables show a choice of their rows.
-const MOST_ROWS: usize = 48;
-/// How many that choice is about.
-const CHOSEN_ROWS: usize = 24;
-/// Places at which the asymptotes are drawn.
-const PLACES: u32 = 200;
+/// Longer tables show a selection of their rows.
+const MAX_ROWS: usize = 48;
+/// Approximate number of rows in that selection.
+const SELECTED_ROWS: usize = 24;
+/// Points at which the asymptotes are drawn.
+const POINTS: u32 = 200;
 
 /// Draws a prediction: a table by number of threads, the knee, how many threads are worth having,
 /// the curves, and what changes would bring.
@@ -25,12 +26,12 @@ const PLACES: u32 = 200;
 pub fn prediction(prediction: &Prediction, style: &Style) -> String {
     let mut text = String::new();
     text.push_str(&style.paragraph(BOLD, "How many threads are worth having?"));
-    text.push_str(&style.paragraph(DIM, &asked(prediction)));
-    let rows = chosen(prediction);
+    text.push_str(&style.paragraph(DIM, &description(prediction)));
+    let rows = selected(prediction);
     let mut notes = Vec::new();
     if !rows.is_empty() {
         text.push('\n');
-        let (table, left_out) = table(prediction, &rows).draw(style);
+        let (table, left_out) = draw_numbered(&threads(prediction, &rows), style);
         text.push_str(&table);
         if rows.len() < prediction.rows.len() {
             notes.push(format!(
@@ -66,14 +67,14 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
         let head =
             format!("What would help {}, in the long run:", plural(first.threads.into(), "thread"));
         text.push_str(&style.paragraph(BOLD, &head));
-        text.push_str(&changes(prediction).draw(style).0);
+        text.push_str(&draw(&changes(prediction), style).0);
     }
     text
 }
 
-/// What was asked, in words.
-fn asked(prediction: &Prediction) -> String {
-    let said = |ns: f64, shape: &str, variation: f64| match shape {
+/// The workload and the machine, in words.
+fn description(prediction: &Prediction) -> String {
+    let duration = |ns: f64, shape: &str, variation: f64| match shape {
         _ if ns == 0.0 => "no time".to_string(),
         "fixed" => format!("{} (fixed)", round_time(ns)),
         "exponential" => format!("{} on average (exponential)", round_time(ns)),
@@ -84,8 +85,8 @@ fn asked(prediction: &Prediction) -> String {
             digits(variation)
         ),
     };
-    let hold = said(prediction.hold_ns, &prediction.hold_shape, prediction.hold_variation);
-    let think = said(prediction.think_ns, &prediction.think_shape, prediction.think_variation);
+    let hold = duration(prediction.hold_ns, &prediction.hold_shape, prediction.hold_variation);
+    let think = duration(prediction.think_ns, &prediction.think_shape, prediction.think_variation);
     let mut text = format!("Held for {hold}, outside for {think}");
     let alone = prediction.hold_ns / (prediction.hold_ns + prediction.think_ns);
     text.push_str(&format!(": one thread alone holds the lock for {} of its time. ", share(alone)));
@@ -108,13 +109,13 @@ fn asked(prediction: &Prediction) -> String {
     text
 }
 
-/// The rows to be shown: all, or of too many every so many, the last, and those around the advice.
-fn chosen(prediction: &Prediction) -> Vec<&PredictedRow> {
+/// All rows; of too many, some at equal distances, the last, and those near the advice.
+fn selected(prediction: &Prediction) -> Vec<&PredictedRow> {
     let rows = &prediction.rows;
-    if rows.len() <= MOST_ROWS {
+    if rows.len() <= MAX_ROWS {
         return rows.iter().collect();
     }
-    let every = rows.len().div_ceil(CHOSEN_ROWS);
+    let every = rows.len().div_ceil(SELECTED_ROWS);
     let near = |row: &PredictedRow| {
         prediction.recommended_threads == Some(row.threads)
             || prediction.knee.is_some_and(|knee| (f64::from(row.threads) - knee).abs() < 1.0)
@@ -125,55 +126,7 @@ fn chosen(prediction: &Prediction) -> Vec<&PredictedRow> {
     rows.iter().enumerate().filter(shown).map(|(_, row)| row).collect()
 }
 
-fn table(prediction: &Prediction, rows: &[&PredictedRow]) -> Table {
-    let names: Vec<String> = rows.iter().map(|row| count(row.threads.into())).collect();
-    let widest =
-        names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("threads".len());
-    let mut columns = Vec::new();
-    let mut add = |group: &str, head: &str, rank: u8, cell: &dyn Fn(&PredictedRow) -> String| {
-        let cells = rows
-            .iter()
-            .map(|row| {
-                let shown = cell(row);
-                let with = match head {
-                    _ if shown == UNKNOWN || shown.is_empty() => DIM,
-                    "speed-up" if prediction.recommended_threads == Some(row.threads) => GOOD,
-                    "speed-up" => BOLD,
-                    "bound" | "Amdahl" | "model" | "99%" => DIM,
-                    _ => PLAIN,
-                };
-                (shown, with)
-            })
-            .collect();
-        columns.push(Column { group: group.into(), head: head.into(), rank, cells });
-    };
-    add("", "speed-up", 0, &|row| ratio(row.speedup));
-    if rows.iter().any(|row| row.speedup_interval99.is_some()) {
-        add("", "99%", 7, &|row| {
-            row.speedup_interval99
-                .map_or_else(String::new, |interval| plus_minus(row.speedup, interval))
-        });
-    }
-    add("queue", "mean", 2, &|row| per_op(row.queue_mean));
-    add("queue", "on entry", 6, &|row| per_op(row.queue_on_entry));
-    add("", "waiting", 3, &|row| share(row.wait_share));
-    add("", "per s", 5, &|row| digits(row.throughput_per_s));
-    if let Some(tasks) = prediction.tasks {
-        add("", &plural(tasks, "task"), 1, &|row| {
-            row.total_s.map_or_else(|| UNKNOWN.into(), |total| time(total * 1e9))
-        });
-    }
-    add("ceiling, floor", "bound", 4, &|row| ratio(row.bound));
-    add("ceiling, floor", "Amdahl", 8, &|row| ratio(row.amdahl));
-    add("", "model", 9, &|row| clean(&row.model));
-    Table {
-        head: pad_left("threads", widest),
-        labels: names.iter().map(|name| pad_left(name, widest)).collect(),
-        columns,
-    }
-}
-
-/// Which model answered for which rows, and why.
+/// The model behind each row, and the reason for it.
 fn models(rows: &[PredictedRow]) -> Vec<String> {
     let mut sentences = vec![
         "waiting: share of the threads' time. on entry: the queue that a thread sees as it gets the lock. bound: what nothing exceeds."
@@ -236,7 +189,7 @@ fn curves(prediction: &Prediction) -> Vec<Curve> {
         amdahl::speedup(load, threads.min(prediction.cores.unwrap_or(threads)), prediction.stripes)
             .ok()
     };
-    let every = ((most - least) / PLACES).max(1);
+    let every = ((most - least) / POINTS).max(1);
     let mut places: Vec<u32> = (least..=most).step_by(every as usize).collect();
     places.push(most);
     if let Some(bend) = ceiling(most).map(|bend| bend as u32) {
@@ -309,37 +262,4 @@ fn furthest_from_amdahl(rows: &[PredictedRow]) -> Option<&PredictedRow> {
     rows.iter()
         .filter(|row| row.speedup / row.amdahl > 1.05)
         .max_by(|a, b| (a.speedup / a.amdahl).total_cmp(&(b.speedup / b.amdahl)))
-}
-
-fn changes(prediction: &Prediction) -> Table {
-    let label = |change: &str| match change.split_once('/') {
-        Some(("hold", "2")) => "hold the lock for half as long".to_string(),
-        Some(("move-out", "2")) => "move half of the work out of the lock".to_string(),
-        Some(("stripe", ways)) => format!("stripe the lock in {}", clean(ways)),
-        _ => clean(change),
-    };
-    let column = |head: &str, rank, cells: Vec<(String, anstyle::Style)>| Column {
-        group: String::new(),
-        head: head.into(),
-        rank,
-        cells,
-    };
-    let changes = &prediction.what_if;
-    Table {
-        head: "change".into(),
-        labels: changes.iter().map(|change| label(&change.change)).collect(),
-        columns: vec![
-            column(
-                "speed-up",
-                1,
-                changes.iter().map(|change| (ratio(change.speedup), BOLD)).collect(),
-            ),
-            column(
-                "against now",
-                0,
-                changes.iter().map(|change| (ratio(change.gain), ACCENT)).collect(),
-            ),
-            column("model", 2, changes.iter().map(|change| (clean(&change.model), DIM)).collect()),
-        ],
-    }
 }

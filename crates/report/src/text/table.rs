@@ -2,118 +2,166 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::{BOLD, DIM, PLAIN, Style};
+use super::{ACCENT, BOLD, DIM, GOOD, PLAIN, Style};
+use crate::label;
+use crate::table::{Cell, Emphasis, Heading, Label, Section};
+use crate::units::UNKNOWN;
 
-/// What stands between two columns.
+/// Width of the space between two columns.
 const GAP: usize = 2;
+/// Width of the labels where the terminal sets no limit.
+const MAX_LABEL_WIDTH: usize = 60;
 
-/// A column of figures, aligned to the right.
-#[derive(Debug)]
-pub(super) struct Column {
-    /// What it shares with its neighbours; drawn once above them. Empty: nothing.
-    pub(super) group: String,
-    /// What it is.
-    pub(super) head: String,
-    /// The higher, the sooner it is dropped; 0 never is.
-    pub(super) rank: u8,
-    /// One cell a row.
-    pub(super) cells: Vec<(String, anstyle::Style)>,
+/// Draws the rows of a section, and returns the headings of the columns that were left out.
+pub(super) fn draw(section: &Section, style: &Style) -> (String, Vec<String>) {
+    let labels = section.rows.iter().map(|row| text_of_label(&row.label)).collect();
+    Drawing::new(section, section.row_heading.into(), labels, style).draw()
 }
 
-impl Column {
-    fn width(&self) -> usize {
-        self.cells.iter().map(|(text, _)| text.width()).max().unwrap_or(0).max(self.head.width())
+/// The same where labels are numbers.
+pub(super) fn draw_numbered(section: &Section, style: &Style) -> (String, Vec<String>) {
+    let labels: Vec<String> = section.rows.iter().map(|row| text_of_label(&row.label)).collect();
+    let heading = section.row_heading;
+    let width = labels.iter().map(|label| label.width()).max().unwrap_or(0).max(heading.width());
+    let labels = labels.iter().map(|label| pad_left(label, width)).collect();
+    Drawing::new(section, pad_left(heading, width), labels, style).draw()
+}
+
+fn text_of_label(label: &Label) -> String {
+    let placement = label.placement.map(|placement| format!(" ({placement})")).unwrap_or_default();
+    format!("{}{placement}{}", label.text, label.marks)
+}
+
+fn text_of_cell(cell: &Cell) -> String {
+    match cell.verdict {
+        Some(verdict) => format!("{} {}", cell.text, label::verdict(verdict)),
+        None => cell.text.clone(),
     }
 }
 
-/// A table whose first column is a label for each row.
-#[derive(Debug)]
-pub(super) struct Table {
-    /// What the labels are.
-    pub(super) head: String,
-    /// One label a row.
-    pub(super) labels: Vec<String>,
-    /// The other columns.
-    pub(super) columns: Vec<Column>,
+fn style_of(cell: &Cell) -> anstyle::Style {
+    match cell.emphasis {
+        _ if cell.text == UNKNOWN => DIM,
+        Emphasis::Plain => PLAIN,
+        Emphasis::Main => BOLD,
+        Emphasis::Best => GOOD,
+        Emphasis::Accent => ACCENT,
+        Emphasis::Faint => DIM,
+    }
 }
 
-impl Table {
-    /// Draws it, and names the columns that were left out.
-    pub(super) fn draw(mut self, style: &Style) -> (String, Vec<String>) {
-        let natural =
-            self.labels.iter().map(|label| label.width()).max().unwrap_or(0).max(self.head.width());
-        let most = style.width.map_or(60, |width| (width * 3 / 8).max(12));
-        let label_width = natural.min(most);
-        let left_out = self.fit(label_width, style.width);
+/// A column aligned to the right.
+struct Column<'s> {
+    heading: &'s Heading,
+    cells: Vec<(String, anstyle::Style)>,
+    width: usize,
+}
+
+impl<'s> Column<'s> {
+    fn new(section: &'s Section, index: usize) -> Self {
+        let heading = &section.columns[index];
+        let cells: Vec<(String, anstyle::Style)> = section
+            .rows
+            .iter()
+            .map(|row| (text_of_cell(&row.cells[index]), style_of(&row.cells[index])))
+            .collect();
+        let width = cells.iter().map(|(text, _)| text.width()).max().unwrap_or(0);
+        Column { heading, cells, width: width.max(heading.text.width()) }
+    }
+}
+
+struct Drawing<'s> {
+    row_heading: String,
+    labels: Vec<String>,
+    label_width: usize,
+    columns: Vec<Column<'s>>,
+    style: &'s Style,
+}
+
+impl<'s> Drawing<'s> {
+    fn new(
+        section: &'s Section,
+        row_heading: String,
+        labels: Vec<String>,
+        style: &'s Style,
+    ) -> Self {
+        let natural = labels.iter().map(|label| label.width()).max().unwrap_or(0);
+        let most = style.width.map_or(MAX_LABEL_WIDTH, |width| (width * 3 / 8).max(12));
+        let label_width = natural.max(row_heading.width()).min(most);
+        let columns = (0..section.columns.len())
+            .filter(|index| section.columns[*index].rank.is_some())
+            .map(|index| Column::new(section, index))
+            .collect();
+        Drawing { row_heading, labels, label_width, columns, style }
+    }
+
+    fn draw(mut self) -> (String, Vec<String>) {
+        let style = self.style;
+        let left_out = self.fit();
         let widths = self.widths();
-        let mut text = self.group_line(label_width, &widths, style);
-        let mut head = pad_right(&self.head, label_width);
+        let mut text = self.group_line(&widths);
+        let mut head = pad_right(&self.row_heading, self.label_width);
         for (column, width) in self.columns.iter().zip(&widths) {
             head.push_str(&" ".repeat(GAP));
-            head.push_str(&pad_left(&column.head, *width));
+            head.push_str(&pad_left(&column.heading.text, *width));
         }
         text.push_str(&style.paint(BOLD, &head));
         text.push('\n');
         for (row, label) in self.labels.iter().enumerate() {
-            let options = textwrap::Options::new(label_width).subsequent_indent("  ");
-            let lines = textwrap::wrap(label, options);
-            let (first, rest) =
-                lines.split_first().map_or(("", &[][..]), |(first, rest)| (&**first, rest));
-            let mut line = pad_right(first, label_width);
+            let options = textwrap::Options::new(self.label_width).subsequent_indent("  ");
+            let mut lines = textwrap::wrap(label, options).into_iter();
+            let mut line = pad_right(&lines.next().unwrap_or_default(), self.label_width);
             for (column, width) in self.columns.iter().zip(&widths) {
-                let (cell, with) = column
-                    .cells
-                    .get(row)
-                    .map_or(("", PLAIN), |(cell, with)| (cell.as_str(), *with));
+                let (cell, with) = &column.cells[row];
                 line.push_str(&" ".repeat(GAP + width.saturating_sub(cell.width())));
-                line.push_str(&style.paint(with, cell));
+                line.push_str(&style.paint(*with, cell));
             }
             text.push_str(line.trim_end());
             text.push('\n');
-            for more in rest {
-                text.push_str(more);
+            for rest in lines {
+                text.push_str(&rest);
                 text.push('\n');
             }
         }
         (text, left_out)
     }
 
-    /// Drops columns until the others fit.
-    fn fit(&mut self, label_width: usize, width: Option<usize>) -> Vec<String> {
-        let Some(most) = width else { return Vec::new() };
+    /// Drops columns until the others fit, and returns their headings.
+    fn fit(&mut self) -> Vec<String> {
+        let Some(most) = self.style.width else { return Vec::new() };
         let mut dropped = Vec::new();
-        while label_width + self.widths().iter().map(|width| width + GAP).sum::<usize>() > most {
-            let last = self.columns.iter().enumerate().max_by_key(|(_, column)| column.rank);
+        while self.label_width + self.widths().iter().map(|width| width + GAP).sum::<usize>() > most
+        {
+            let last =
+                self.columns.iter().enumerate().max_by_key(|(_, column)| column.heading.rank);
             let Some((index, column)) = last else { break };
-            if column.rank == 0 {
+            if column.heading.rank == Some(0) {
                 break;
             }
-            dropped.push((index, column.head.clone()));
+            dropped.push(column.heading.text.to_string());
             self.columns.remove(index);
         }
         dropped.reverse();
-        dropped.into_iter().map(|(_, head)| head).collect()
+        dropped
     }
 
-    /// The columns' widths; the first of a group makes up for what the group's name needs.
+    /// The columns' widths; the first of a group makes up for the width of the group's heading.
     fn widths(&self) -> Vec<usize> {
-        let mut widths: Vec<usize> = self.columns.iter().map(Column::width).collect();
+        let mut widths: Vec<usize> = self.columns.iter().map(|column| column.width).collect();
         for (from, to) in self.groups() {
-            let name = self.columns[from].group.width();
             let all = widths[from..to].iter().sum::<usize>() + GAP * (to - from - 1);
-            widths[from] += (if name == 0 { 0 } else { name }).saturating_sub(all);
+            widths[from] += self.columns[from].heading.group.width().saturating_sub(all);
         }
         widths
     }
 
-    /// Where each group begins and ends.
+    /// The first column of each group, and the one behind its last.
     fn groups(&self) -> Vec<(usize, usize)> {
+        let group = |index: usize| self.columns[index].heading.group;
         let mut groups: Vec<(usize, usize)> = Vec::new();
-        for (index, column) in self.columns.iter().enumerate() {
+        for index in 0..self.columns.len() {
             match groups.last_mut() {
-                Some((from, to))
-                    if self.columns[*from].group == column.group && !column.group.is_empty() =>
-                {
+                Some((from, to)) if group(*from) == group(index) && !group(index).is_empty() => {
                     *to = index + 1;
                 }
                 _ => groups.push((index, index + 1)),
@@ -122,13 +170,13 @@ impl Table {
         groups
     }
 
-    fn group_line(&self, label_width: usize, widths: &[usize], style: &Style) -> String {
-        if self.columns.iter().all(|column| column.group.is_empty()) {
+    fn group_line(&self, widths: &[usize]) -> String {
+        if self.columns.iter().all(|column| column.heading.group.is_empty()) {
             return String::new();
         }
-        let mut line = " ".repeat(label_width);
+        let mut line = " ".repeat(self.label_width);
         for (from, to) in self.groups() {
-            let name = &self.columns[from].group;
+            let name = self.columns[from].heading.group;
             let all = widths[from..to].iter().sum::<usize>() + GAP * (to - from - 1);
             let spare = all.saturating_sub(name.width());
             line.push_str(&" ".repeat(GAP));
@@ -145,7 +193,7 @@ impl Table {
                 line.push_str(&pad_left(name, all));
             }
         }
-        style.paint(DIM, line.trim_end()) + "\n"
+        self.style.paint(DIM, line.trim_end()) + "\n"
     }
 }
 
@@ -155,23 +203,4 @@ pub(super) fn pad_left(text: &str, width: usize) -> String {
 
 pub(super) fn pad_right(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
-}
-
-/// What stands below tables: the columns that a narrow terminal left out, each once, and notes.
-pub(super) fn below(left_out: &[String], notes: Vec<String>, style: &Style) -> String {
-    let mut heads: Vec<&str> = Vec::new();
-    for head in left_out {
-        if !heads.contains(&head.as_str()) {
-            heads.push(head);
-        }
-    }
-    let left_out = (!heads.is_empty()).then(|| {
-        format!(
-            "Left out for lack of width: {}. A wider terminal, --json and the HTML page have them.",
-            heads.join(", ")
-        )
-    });
-    let notes: String =
-        left_out.into_iter().chain(notes).map(|note| style.paragraph(DIM, &note)).collect();
-    if notes.is_empty() { notes } else { format!("\n{notes}") }
 }

@@ -39,7 +39,7 @@ pub(crate) fn cell(mechanism: &str, placement: Placement) -> Cell {
         Placement::Free => (vec![0, 1], Relation::Free),
     };
     Cell {
-        subject: Subject::mechanism(mechanism),
+        subject: Subject::Mechanism { mechanism: mechanism.into(), class: None },
         placement,
         cpus,
         relation,
@@ -139,6 +139,7 @@ pub(crate) fn plan(machine: &Machine, groups: &[(u32, Vec<Spec>)]) -> Plan {
         seed: 42,
         over_ns: 10_000,
         options: BTreeMap::new(),
+        folded: None,
         refused: vec![
             Refused {
                 what: "tcp-loopback, pinned".into(),
@@ -152,15 +153,15 @@ pub(crate) fn plan(machine: &Machine, groups: &[(u32, Vec<Spec>)]) -> Plan {
         groups: groups
             .iter()
             .map(|(rounds, specs)| {
-                let planned = |spec: &Spec| PlannedCell {
-                    experiment: spec.experiment.into(),
-                    cell: spec.cell.clone(),
-                    budget: Budget {
-                        rounds: *rounds,
-                        stretch_ns: 10_000_000,
-                        stamped_ns: 10_000_000,
-                        stamped_count: None,
-                    },
+                let budget = Budget {
+                    rounds: *rounds,
+                    stretch_ns: 10_000_000,
+                    stamped_ns: 10_000_000,
+                    stamped_count: None,
+                };
+                let planned = |spec: &Spec| {
+                    let experiment = Experiment::try_from(spec.experiment.to_string()).unwrap();
+                    PlannedCell::new(experiment, spec.cell.clone(), budget)
                 };
                 specs.iter().map(planned).collect()
             })
@@ -382,7 +383,7 @@ pub(crate) fn matrix(cpus: u32) -> Results {
             };
             let p50 = near * (1.0 + 0.1 * draws.next());
             let mut record = template.clone();
-            record.experiment = "matrix".into();
+            record.experiment = Experiment::Matrix;
             record.cell.cpus = vec![a, b];
             record.cell.relation = relation;
             if let Some(one_way) = &mut record.one_way {

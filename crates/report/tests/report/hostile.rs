@@ -47,7 +47,7 @@ fn evil() -> Results {
     for group in &mut results.groups {
         for (index, record) in group.records.iter_mut().flatten().enumerate() {
             match &mut record.cell.subject {
-                Subject::Mechanism { mechanism } => *mechanism = format!("{index}{EVIL}"),
+                Subject::Mechanism { mechanism, .. } => *mechanism = format!("{index}{EVIL}"),
                 Subject::Queue(queue) => {
                     queue.queue = format!("{index}{EVIL}");
                     queue.version = format!("{index}{EVIL}");
@@ -56,7 +56,7 @@ fn evil() -> Results {
             }
             record.warnings = vec![Warning::new(text.clone(), text.clone())];
             if index % 3 == 0 {
-                record.experiment = "matrix".into();
+                record.experiment = Experiment::Matrix;
             }
         }
     }
@@ -152,7 +152,7 @@ fn no_figure_makes_anything_fail_or_explode() {
         // The same as pairs.
         for record in results.groups.iter_mut().filter_map(|group| group.records.as_mut()).flatten()
         {
-            record.experiment = "matrix".into();
+            record.experiment = Experiment::Matrix;
         }
         assert!(all(&results).len() < 200_000);
         assert!(page(&[results]).len() < 3_000_000);

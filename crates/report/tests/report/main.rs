@@ -1,6 +1,7 @@
 //! What the renderers show, to the letter.
 
 mod fixture;
+mod format;
 mod hostile;
 mod page;
 mod prediction;

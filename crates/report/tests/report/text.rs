@@ -103,7 +103,7 @@ fn simulated_figures_say_so_first() {
             &results,
             &{
                 let mut records = results.records();
-                records.iter_mut().for_each(|record| record.experiment = "matrix".into());
+                records.iter_mut().for_each(|record| record.experiment = Experiment::Matrix);
                 records
             },
             &WIDE,

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use threadtoll::error::SendError;
-use threadtoll::wait::Wait;
-use threadtoll::{funnel, pipe};
+
+use crate::verbs::SenderVerbs;
 
 /// How often each message was dropped.
 #[derive(Debug, Default)]
@@ -40,18 +40,9 @@ pub(crate) trait Element: Send + Sized + 'static {
     /// Whether this is that message, every byte of it.
     fn is(&self, id: u64) -> bool;
 
-    /// `Sender::send_slice`, if messages can be copied.
-    fn send_slice<W: Wait>(
-        _: &mut pipe::Sender<Self, W>,
-        _: Range<u64>,
-        _: &Arc<Ledger>,
-    ) -> Option<Result<(), SendError<usize>>> {
-        None
-    }
-
-    /// The same of a funnel.
-    fn send_slice_to_funnel<W: Wait>(
-        _: &funnel::Sender<Self, W>,
+    /// Sends messages as a slice, if they can be copied.
+    fn send_slice(
+        _: &mut impl SenderVerbs<Self>,
         _: Range<u64>,
         _: &Arc<Ledger>,
     ) -> Option<Result<(), SendError<usize>>> {
@@ -70,17 +61,8 @@ macro_rules! copied {
                 *self == $value
             }
 
-            fn send_slice<W: Wait>(
-                sender: &mut pipe::Sender<Self, W>,
-                ids: Range<u64>,
-                ledger: &Arc<Ledger>,
-            ) -> Option<Result<(), SendError<usize>>> {
-                let messages: Vec<Self> = ids.map(|id| Self::make(id, ledger)).collect();
-                Some(sender.send_slice(&messages))
-            }
-
-            fn send_slice_to_funnel<W: Wait>(
-                sender: &funnel::Sender<Self, W>,
+            fn send_slice(
+                sender: &mut impl SenderVerbs<Self>,
                 ids: Range<u64>,
                 ledger: &Arc<Ledger>,
             ) -> Option<Result<(), SendError<usize>>> {

@@ -19,6 +19,11 @@ use crate::element::Random;
 /// thread is stopped inside of it waits for that thread. Ends that spin never take it.
 const LOCKS_TO_SLEEP: bool = cfg!(threadtoll_portable);
 
+/// Bytes that queues keep for the next burst: more than they ever have here, so that no end gives
+/// memory back. It would wait for a thread that is stopped inside the allocator, whose locks are
+/// not what is tested.
+const KEPT: usize = 1 << 30;
+
 /// The thread that got the signal is to sleep.
 static FREEZE: AtomicBool = AtomicBool::new(false);
 /// It does.
@@ -100,7 +105,7 @@ fn freezes() -> u64 {
 
 fn pipe_with_a_frozen_sender<W: Wait>(wait: W, capacity: Option<usize>) {
     let freezer = Freezer::new();
-    let options = pipe::Options::new().wait(wait);
+    let options = pipe::Options::new().wait(wait).reserve().retain(KEPT);
     let (mut sender, mut receiver) = match capacity {
         Some(capacity) => options.bounded::<u64>(capacity),
         // So small that chunks come and go.
@@ -174,7 +179,7 @@ fn a_pipe_with_a_frozen_sender() {
 
 fn pipe_with_a_frozen_receiver<W: Wait + Copy>(wait: W) {
     let freezer = Freezer::new();
-    let options = pipe::Options::new().wait(wait);
+    let options = pipe::Options::new().wait(wait).reserve().retain(KEPT);
     let (mut unbounded, mut from_unbounded) = options.unbounded::<u64>();
     let (mut bounded, mut from_bounded) = options.bounded::<u64>(16);
     let mut random = Random::new(8);
@@ -241,7 +246,8 @@ fn a_pipe_with_a_frozen_receiver() {
 /// it may have to.
 fn funnel_with_a_frozen_sender<W: Wait>(wait: W) {
     let freezer = Freezer::new();
-    let (sender, mut receiver) = funnel::Options::new().wait(wait).unbounded::<(usize, u64)>();
+    let options = funnel::Options::new().wait(wait).retain(KEPT);
+    let (sender, mut receiver) = options.unbounded::<(usize, u64)>();
     let stop = AtomicBool::new(false);
     let mut random = Random::new(9);
     let mut pending = 0;

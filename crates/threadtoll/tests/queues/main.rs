@@ -11,6 +11,8 @@ mod element;
 mod frozen;
 mod funnel_model;
 mod misfortune;
+mod model;
 mod pipe_model;
 mod sizes;
 mod threads;
+mod verbs;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use threadtoll_model::Shape;
 use threadtoll_record::file::{self, Results};
-use threadtoll_record::{Cell, Histogram, RecordKind};
+use threadtoll_record::{Cell, Experiment, Histogram, RecordKind};
 
 use crate::console;
 use crate::failure::Failure;
@@ -12,7 +12,7 @@ use crate::parse::DURATIONS;
 
 /// A cell and its histogram, merged over all groups.
 struct Merged {
-    experiment: String,
+    experiment: Experiment,
     cell: Cell,
     kind: RecordKind,
     histogram: Histogram,

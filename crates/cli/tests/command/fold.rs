@@ -1,0 +1,209 @@
+//! `report --fold`: a folded file renders as the raw one does.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use flate2::{Compression, write::GzEncoder};
+use tempfile::TempDir;
+use threadtoll_record::{Line, NO_LOCK, Record, file};
+
+use crate::lines::{blocks, lines, plan, records};
+use crate::program::{Ended, Held, each, threadtoll, words};
+
+/// A run of each kind that has tables of its own.
+const RUNS: [&str; 5] = [
+    "survey --quick",
+    "matrix",
+    "queue ask-reply pipe rtrb call --wait spin",
+    "queue stream pipe raw-copy",
+    "contention hold-sweep std-mutex --threads 1,2 --hold-share 10%,50%",
+];
+
+/// A raw file of a simulated run, in its directory.
+fn measured(directory: &Path, line: &str) -> PathBuf {
+    let path = directory.join("raw.jsonl");
+    threadtoll(words(&format!("{line} --simulated-machine 5 --quiet --out"), &[&path])).done();
+    path
+}
+
+fn fold(raw: &Path, out: &Path, options: &str) -> Ended {
+    let mut arguments = words("report", &[raw]);
+    arguments.extend(words("--fold", &[out]));
+    arguments.extend(words(options, &[]));
+    threadtoll(arguments)
+}
+
+/// The tables and the page of a file.
+fn rendered(path: &Path) -> (String, String) {
+    let page = path.with_extension("page.html");
+    let mut arguments = words("report --text", &[path]);
+    arguments.extend(words("--html", &[&page]));
+    let text = threadtoll(arguments).done().out;
+    (text, std::fs::read_to_string(&page).unwrap())
+}
+
+#[test]
+fn a_folded_file_renders_like_the_raw_one() {
+    each(&RUNS, |_, line| {
+        let directory = TempDir::new().unwrap();
+        let raw = measured(directory.path(), line);
+        let held = Held::of(&raw);
+        let [packed, plain, bare] = ["folded.jsonl.gz", "folded.jsonl", "bare.jsonl.gz"]
+            .map(|name| directory.path().join(name));
+        let ended = fold(&raw, &packed, "").done();
+        assert_eq!(ended.out, "", "{line}: nothing but the file was asked for");
+        assert!(ended.err.contains(&packed.display().to_string()), "{line}: {ended:#?}");
+        fold(&raw, &plain, "").done();
+        fold(&packed, &bare, "--without-histograms").done();
+        held.unchanged();
+
+        let (text, page) = rendered(&raw);
+        for folded in [&packed, &plain] {
+            let (folded_text, folded_page) = rendered(folded);
+            assert_eq!(folded_text, text, "{line}");
+            assert!(folded_page == page, "{line}: the page differs");
+        }
+        // Quantiles of the reference over all groups come from its histograms. Without them, its
+        // figures may take less room, which moves the columns.
+        let others = |text: &str| -> Vec<String> {
+            let rows = text.lines().filter(|row| !row.starts_with("atomic-store"));
+            rows.map(|row| row.replace([' ', '─'], "")).collect()
+        };
+        assert_eq!(others(&rendered(&bare).0), others(&text), "{line}");
+
+        let (raw, folded) = (lines(&raw), lines(&plain));
+        assert_eq!(records(&folded), records(&raw), "{line}");
+        assert!(blocks(&folded).is_empty());
+        let from = plan(&folded).folded.clone().unwrap();
+        assert_eq!(from.blocks, blocks(&raw).len() as u64, "{line}");
+        assert_eq!(from.raw_bytes, held.len(), "{line}");
+        assert!(plan(&raw).folded.is_none());
+        let predictions =
+            |lines: &[Line]| lines.iter().filter(|line| matches!(line, Line::Foretold(_))).count();
+        assert_eq!(predictions(&folded), predictions(&raw), "{line}");
+        assert_eq!(predictions(&raw) > 0, line.starts_with("contention"));
+        assert!(file::read(&bare).unwrap().records().iter().all(|it| it.histogram.is_none()));
+    });
+}
+
+#[test]
+fn the_checksum_is_that_of_the_file_as_it_was_given() {
+    let directory = TempDir::new().unwrap();
+    let raw = measured(directory.path(), "latency futex --placement pinned");
+    let out = directory.path().join("folded.jsonl");
+    fold(&raw, &out, "").done();
+    let sum = std::process::Command::new("sha256sum").arg(&raw).output().unwrap().stdout;
+    let sum = String::from_utf8(sum).unwrap();
+    assert_eq!(Some(&*plan(&lines(&out)).folded.clone().unwrap().sha256), sum.split(' ').next());
+}
+
+#[test]
+fn neither_a_folded_nor_a_compressed_file_is_resumed() {
+    let directory = TempDir::new().unwrap();
+    let raw = measured(directory.path(), "latency futex --placement pinned");
+    let (folded, packed) =
+        (directory.path().join("folded.jsonl"), directory.path().join("raw.jsonl.gz"));
+    fold(&raw, &folded, "").done();
+    let mut packer =
+        GzEncoder::new(std::fs::File::create(&packed).unwrap(), Compression::default());
+    packer.write_all(&std::fs::read(&raw).unwrap()).unwrap();
+    packer.finish().unwrap();
+    for (file, why, hint) in
+        [(&folded, "it is folded", "resume the raw file"), (&packed, "it is compressed", "gunzip")]
+    {
+        let held = Held::of(file);
+        threadtoll(words("latency --resume", &[file])).bad().says(why).says(hint);
+        held.unchanged();
+        threadtoll(words("report", &[file])).done();
+    }
+}
+
+#[test]
+fn what_an_interrupted_run_did_not_complete_is_left_out_and_said() {
+    let directory = TempDir::new().unwrap();
+    let raw = measured(directory.path(), "survey --quick");
+    let text = std::fs::read_to_string(&raw).unwrap();
+    let count = text.lines().count();
+    let cut: String = text.split_inclusive('\n').take(count * 2 / 3).collect();
+    std::fs::write(&raw, cut).unwrap();
+    let out = directory.path().join("folded.jsonl");
+    let ended = fold(&raw, &out, "").done();
+    ended.says("are not complete").says("groups are left out of the folded file");
+    let ended = threadtoll(words("report", &[&out])).done();
+    ended.says("are not complete.");
+    assert!(!ended.err.contains("--resume") && !ended.out.contains("--resume"), "{ended:#?}");
+    assert!(ended.out.contains("not finished"), "{ended:#?}");
+
+    let header: String = text.split_inclusive('\n').take(3).collect();
+    std::fs::write(&raw, header).unwrap();
+    let out = directory.path().join("nothing.jsonl");
+    let ended = fold(&raw, &out, "");
+    assert_eq!(ended.code, Some(2), "{ended:#?}");
+    ended.says("nothing to fold");
+    assert!(!out.exists());
+}
+
+#[test]
+fn what_cannot_be_folded_costs_a_sentence() {
+    let directory = TempDir::new().unwrap();
+    let raw = measured(directory.path(), "latency futex --placement pinned");
+    let out = directory.path().join("folded.jsonl.gz");
+    let mut several = words("report", &[&raw, &raw]);
+    several.extend(words("--fold", &[&out]));
+    threadtoll(several).bad().says("--fold takes one file, and 2 are named").says("fold each");
+    threadtoll(words("report --without-histograms", &[&raw])).bad().says("--fold <OUT> is missing");
+    threadtoll(words("report --fold", &[&out])).bad().says("missing");
+    let mut page = words("report --html", &[&out, &raw]);
+    page.extend(words("--fold", &[&out]));
+    threadtoll(page).bad().says("both the page and the folded file");
+    fold(&out, &directory.path().join("x"), "").bad().says("No such file");
+    assert!(!out.exists());
+
+    let held = Held::of(&raw);
+    fold(&raw, &raw, "").bad().says("exists and is not empty").says("name a new file");
+    fold(&raw, directory.path(), "").bad().says("not a regular file");
+    held.unchanged();
+    fold(&raw, &out, "").done();
+    let held = Held::of(&out);
+    fold(&raw, &out, "").bad().says("exists and is not empty");
+    held.unchanged();
+    let names = std::fs::read_dir(directory.path()).unwrap().count();
+    assert_eq!(names, 2, "no draft is left");
+}
+
+/// The files of records below a directory.
+fn kept(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(kept(&path));
+        } else if path.to_string_lossy().ends_with(".jsonl.gz") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn every_folded_file_in_docs_renders() {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+    let files = kept(&results);
+    assert!(files.len() >= 10, "{files:?}");
+    each(&files, |_, path| {
+        let name = path.display();
+        let results = file::read(path).unwrap_or_else(|fault| panic!("{fault}"));
+        assert!(results.plan.folded.is_some(), "{name} is not folded");
+        let directory = TempDir::new().unwrap();
+        let copy = directory.path().join("run.jsonl.gz");
+        std::fs::copy(path, &copy).unwrap();
+        let (text, page) = rendered(&copy);
+        // The reference, and threads without a lock, are not rows of every table.
+        let shown = |record: &Record| !["atomic-store", NO_LOCK].contains(&record.cell.name());
+        for record in results.records().iter().filter(|record| shown(record)) {
+            let row = record.cell.name();
+            assert!(text.contains(row), "{name}: {row} is not in the tables");
+            assert!(page.contains(row), "{name}: {row} is not in the page");
+        }
+    });
+}

@@ -1,0 +1,286 @@
+//! From the samples of a block to its line in the file.
+
+mod worst;
+
+use threadtoll_machine::judge::{Observed, Usual, judge};
+use threadtoll_record::{
+    Block, BlockKind, ContentionBlock, CpuNoise, Histogram, OneWayBlock, Placement, Plan,
+    PlannedCell, Worst,
+};
+
+use crate::samples::{Acquisitions, BlockSamples, RoundTrips, Samples, Stretches};
+
+use worst::{Excess, Longest};
+
+/// Where a block belongs.
+#[derive(Clone, Copy)]
+pub(crate) struct Position {
+    pub(crate) group: usize,
+    pub(crate) attempt: u32,
+    pub(crate) cell: usize,
+    pub(crate) round: u32,
+    pub(crate) kind: BlockKind,
+}
+
+/// What the earlier blocks of a cell have shown.
+pub(crate) struct History {
+    longest: Longest,
+    /// What its stretches and its stamped blocks lose when nothing happens.
+    usual: [Usual; 2],
+}
+
+impl History {
+    pub(crate) fn new(noise: &[CpuNoise], cpus: &[u32]) -> Self {
+        History { longest: Longest::default(), usual: [Usual::of(noise, cpus); 2] }
+    }
+}
+
+/// What depends on the kind of cell.
+struct Figures {
+    count: u64,
+    elapsed_ps: u64,
+    mean_ns: f64,
+    min_ns: f64,
+    max_ns: f64,
+    histogram: Option<Histogram>,
+    /// Values over the plan's limit.
+    over: Option<u64>,
+    one_way: Option<OneWayBlock>,
+    same_cpu_share: Option<f64>,
+    contention: Option<ContentionBlock>,
+    worst: Vec<Worst>,
+}
+
+/// What the figures of a block are made with.
+struct Context<'a> {
+    planned: &'a PlannedCell,
+    stamped: bool,
+    over_ps: u64,
+    excess: Excess<'a>,
+    longest: &'a mut Longest,
+}
+
+pub(crate) fn to_block(
+    plan: &Plan,
+    position: Position,
+    block: BlockSamples,
+    at: String,
+    history: &mut History,
+) -> Block {
+    let BlockSamples { counters, samples } = block;
+    let planned = &plan.groups[position.group][position.cell];
+    let stamped = position.kind == BlockKind::Stamped;
+    let kind = match samples {
+        // What a lock's blocks are for is the rate, stamped or not: a single wait more or less does
+        // not move it.
+        Samples::Contention(_) => BlockKind::Stretch,
+        Samples::Exchange(_) | Samples::Stream(_) => position.kind,
+    };
+    let context = Context {
+        planned,
+        stamped,
+        over_ps: plan.over_ns.saturating_mul(1000),
+        excess: Excess {
+            disturbance: &counters.disturbance,
+            cost: &counters.cost,
+            pinned: planned.cell.placement == Placement::Pinned,
+        },
+        longest: &mut history.longest,
+    };
+    let figures = match samples {
+        Samples::Exchange(round_trips) => exchange(round_trips, context),
+        Samples::Stream(stretches) => stream(&stretches, &context),
+        Samples::Contention(acquisitions) => contention(acquisitions, context),
+    };
+    // Where more threads than CPUs take part, the scheduler's doing is part of what is measured, as
+    // where it places them.
+    let crowded = planned.cell.oversubscribed();
+    let usual = &mut history.usual[usize::from(stamped)];
+    let observed = Observed {
+        kind,
+        placement: if crowded { Placement::Free } else { planned.cell.placement },
+        spins: counters.spins && !crowded,
+        grows: counters.grows,
+        elapsed_ns: figures.elapsed_ps / 1000,
+        cpus: planned.cell.cpus.len() as u32,
+        voluntary_switches: counters.cost.voluntary_switches,
+        involuntary_switches: counters.cost.involuntary_switches,
+        usual: *usual,
+        disturbance: &counters.disturbance,
+    };
+    let causes = judge(&observed);
+    usual.learn(&observed);
+    let mut disturbance = counters.disturbance;
+    disturbance.causes = causes;
+    Block {
+        run: plan.run.clone(),
+        group: position.group,
+        attempt: position.attempt,
+        cell: position.cell,
+        seq: position.round,
+        at,
+        kind: position.kind,
+        count: figures.count,
+        elapsed_ns: figures.elapsed_ps / 1000,
+        mean: (figures.mean_ns * 1e4).round() / 1e4,
+        min: figures.min_ns,
+        max: figures.max_ns,
+        histogram: figures.histogram,
+        over: figures.over,
+        one_way: figures.one_way,
+        same_cpu_share: figures.same_cpu_share,
+        contention: figures.contention,
+        worst: figures.worst,
+        cost: counters.cost,
+        cost_round_trips: counters.operations,
+        clean: disturbance.causes.is_empty(),
+        disturbance,
+    }
+}
+
+/// Figures of values that follow each other.
+fn stream(stretches: &Stretches, context: &Context<'_>) -> Figures {
+    let each = stretches.operations_each.max(1);
+    let lengths = &stretches.lengths_ps;
+    let count = each * lengths.len() as u64;
+    let elapsed_ps: u64 = lengths.iter().sum();
+    let values = Values::of(lengths.iter().map(|length| length / each));
+    Figures {
+        count,
+        elapsed_ps,
+        mean_ns: elapsed_ps as f64 / 1000.0 / count as f64,
+        min_ns: values.min_ps as f64 / 1000.0,
+        max_ns: values.max_ps as f64 / 1000.0,
+        histogram: Some(values.histogram.packed()),
+        over: context.stamped.then(|| over(lengths.iter().copied(), context.over_ps)),
+        one_way: None,
+        same_cpu_share: None,
+        contention: None,
+        worst: Vec::new(),
+    }
+}
+
+fn exchange(samples: RoundTrips, context: Context<'_>) -> Figures {
+    let figures = stream(&samples.stretches, &context);
+    if !context.stamped {
+        return figures;
+    }
+    let free = context.planned.cell.placement == Placement::Free;
+    Figures {
+        one_way: one_way(&samples.one_way_ps, samples.clock_bound_ns),
+        same_cpu_share: free
+            .then(|| same_cpu_share(&samples.lead_cpus, &samples.follow_cpus))
+            .flatten(),
+        worst: worst::of_round_trips(&samples, &context.excess, context.longest),
+        ..figures
+    }
+}
+
+/// Figures of waits, which do not follow each other; or of none, where they were not stamped.
+fn contention(samples: Acquisitions, context: Context<'_>) -> Figures {
+    let Acquisitions { block, elapsed_ns, waits } = samples;
+    let count: u64 = block.acquisitions.iter().sum();
+    let each_ns = elapsed_ns as f64 / count.max(1) as f64;
+    let stamped = !waits.is_empty();
+    let values = Values::of(waits.iter().map(|wait| wait.ps));
+    let or_each = |of_waits: f64| if stamped { of_waits } else { each_ns };
+    Figures {
+        count,
+        elapsed_ps: elapsed_ns * 1000,
+        mean_ns: or_each(values.sum_ps as f64 / 1000.0 / count as f64),
+        min_ns: or_each(values.min_ps as f64 / 1000.0),
+        max_ns: or_each(values.max_ps as f64 / 1000.0),
+        histogram: stamped.then(|| values.histogram.packed()),
+        over: (stamped && context.stamped)
+            .then(|| over(waits.iter().map(|wait| wait.ps), context.over_ps)),
+        one_way: None,
+        same_cpu_share: None,
+        contention: Some(block),
+        worst: worst::of_waits(waits, &context.excess, context.longest),
+    }
+}
+
+struct Values {
+    histogram: Histogram,
+    sum_ps: u64,
+    min_ps: u64,
+    max_ps: u64,
+}
+
+impl Values {
+    fn of(values_ps: impl Iterator<Item = u64>) -> Self {
+        let mut values =
+            Values { histogram: Histogram::new(), sum_ps: 0, min_ps: u64::MAX, max_ps: 0 };
+        for ps in values_ps {
+            values.histogram.record_ps(ps);
+            values.sum_ps += ps;
+            values.min_ps = values.min_ps.min(ps);
+            values.max_ps = values.max_ps.max(ps);
+        }
+        values
+    }
+}
+
+/// Number of values over the limit.
+fn over(mut values_ps: impl Iterator<Item = u64>, limit_ps: u64) -> u64 {
+    values_ps.by_ref().filter(|ps| *ps > limit_ps).count() as u64
+}
+
+fn one_way(times: &[i64], clock_bound_ns: f64) -> Option<OneWayBlock> {
+    if times.is_empty() {
+        return None;
+    }
+    let mut histogram = Histogram::new();
+    let mut negative = 0;
+    for time in times {
+        match u64::try_from(*time) {
+            Ok(ps) => histogram.record_ps(ps),
+            Err(_) => negative += 1,
+        }
+    }
+    Some(OneWayBlock { histogram: histogram.packed(), negative, clock_bound_ns })
+}
+
+fn same_cpu_share(lead: &[u32], follow: &[u32]) -> Option<f64> {
+    let known: Vec<bool> = lead
+        .iter()
+        .zip(follow)
+        .filter(|(lead, follow)| **lead != u32::MAX && **follow != u32::MAX)
+        .map(|(lead, follow)| lead == follow)
+        .collect();
+    let same = known.iter().filter(|same| **same).count();
+    (!known.is_empty()).then(|| same as f64 / known.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_samples_are_kept_whichever_block_they_came_in() {
+        let mut longest = Longest::default();
+        assert!((1..=64).all(|ps| longest.take(ps * 10)));
+        assert!(!longest.take(10), "as short as the shortest");
+        assert!(longest.take(11));
+        assert!(!longest.take(11), "the shortest is 11 now, and it is no longer than that");
+        assert!(longest.take(10_000));
+    }
+
+    #[test]
+    fn one_way_times_that_are_negative_are_counted_and_not_clamped() {
+        let block = one_way(&[1000, -5, 2000, -1], 3.0).unwrap();
+        assert_eq!((block.histogram.count(), block.negative), (2, 2));
+        assert_eq!(one_way(&[], 3.0), None);
+    }
+
+    #[test]
+    fn the_share_on_one_cpu_counts_exchanges() {
+        assert_eq!(same_cpu_share(&[0, 0, 1, 1, 9], &[0, 1, 1, 0]), Some(0.5));
+        assert_eq!(same_cpu_share(&[0], &[]), None);
+        assert_eq!(
+            same_cpu_share(&[u32::MAX, 1], &[u32::MAX, 1]),
+            Some(1.0),
+            "what is not known counts for nothing"
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! The longest samples of a cell, and what most likely made them long.
+
+use threadtoll_record::fold::WORST;
+use threadtoll_record::{BlockCost, Cause, Disturbance, Worst};
+
+use crate::gap::median_ps;
+use crate::samples::{RoundTrips, Waited};
+
+/// A sample that is longer than the median by less than this needs no cause outside the mechanism.
+const SHORTEST_CAUSE_PS: u64 = 1_000_000;
+
+/// What may have made samples of a block longer than others.
+pub(super) struct Excess<'a> {
+    pub(super) disturbance: &'a Disturbance,
+    pub(super) cost: &'a BlockCost,
+    pub(super) pinned: bool,
+}
+
+impl Excess<'_> {
+    /// What most likely made a sample longer than the median by that much: what took at least half of
+    /// the excess from its block. Nothing where no account of the block holds as much, and never what
+    /// belongs to the mechanism at its placement.
+    fn likely_cause(&self, excess_ps: u64) -> Option<Cause> {
+        let Excess { disturbance, cost, pinned } = *self;
+        let enough_ns = excess_ps / 2000;
+        let took = |ns: Option<u64>| ns.is_some_and(|ns| ns > 0 && ns >= enough_ns);
+        // Less than this no switch, fault or hypervisor takes: what was shorter was the caches' doing.
+        if excess_ps < SHORTEST_CAUSE_PS {
+            return None;
+        }
+        if took(disturbance.steal_ns) {
+            Some(Cause::Steal)
+        } else if pinned && cost.involuntary_switches > 0 && took(disturbance.run_queue_ns) {
+            Some(Cause::InvoluntarySwitch)
+        } else if pinned && took(disturbance.run_queue_ns) {
+            Some(Cause::RunQueueDelay)
+        } else if disturbance.throttled.is_some_and(|times| times > 0) {
+            Some(Cause::Throttled)
+        } else if took(disturbance.gap_ns) {
+            Some(Cause::Gap)
+        } else if disturbance.page_faults > 0 {
+            Some(Cause::PageFault)
+        } else {
+            None
+        }
+    }
+}
+
+/// The longest samples of a cell so far: how long a sample must be to be one of them.
+#[derive(Clone, Default)]
+pub(super) struct Longest(Vec<u64>);
+
+impl Longest {
+    /// Whether the sample is among the longest; if so it is counted as one.
+    pub(super) fn take(&mut self, ps: u64) -> bool {
+        if self.0.len() < WORST {
+            self.0.push(ps);
+            return true;
+        }
+        let Some(shortest) = self.0.iter_mut().min() else { return false };
+        let longer = ps > *shortest;
+        if longer {
+            *shortest = ps;
+        }
+        longer
+    }
+}
+
+/// The longest round trips of a stamped block.
+pub(super) fn of_round_trips(
+    round_trips: &RoundTrips,
+    excess: &Excess<'_>,
+    longest: &mut Longest,
+) -> Vec<Worst> {
+    let samples = &round_trips.stretches.lengths_ps;
+    let cpus = &round_trips.lead_cpus;
+    let mut candidates: Vec<usize> = (0..samples.len()).collect();
+    let keep = WORST.min(candidates.len());
+    if keep < candidates.len() {
+        candidates
+            .select_nth_unstable_by(keep, |a, b| samples[*b].cmp(&samples[*a]).then(a.cmp(b)));
+        candidates.truncate(keep);
+    }
+    candidates.sort_unstable_by(|a, b| samples[*b].cmp(&samples[*a]).then(a.cmp(b)));
+    candidates.retain(|at| longest.take(samples[*at]));
+    let mut ended_ps = vec![0u64; candidates.len()];
+    // When a sample ended is the sum of all before it.
+    let mut by_time: Vec<usize> = (0..candidates.len()).collect();
+    by_time.sort_unstable_by_key(|index| candidates[*index]);
+    let (mut at, mut sum) = (0, 0u64);
+    for index in by_time {
+        let candidate = candidates[index];
+        sum += samples[at..=candidate].iter().sum::<u64>();
+        at = candidate + 1;
+        ended_ps[index] = sum;
+    }
+    let median = median_ps(samples);
+    candidates
+        .iter()
+        .zip(ended_ps)
+        .map(|(at, ended)| Worst {
+            at_s: ((round_trips.began_s + ended as f64 / 1e12) * 1e6).round() / 1e6,
+            ns: samples[*at] as f64 / 1000.0,
+            cpu: cpus.get(at + 1).or(cpus.first()).copied().unwrap_or(0),
+            cause: excess.likely_cause(samples[*at].saturating_sub(median)),
+        })
+        .collect()
+}
+
+/// The longest waits of a block.
+pub(super) fn of_waits(
+    mut waits: Vec<Waited>,
+    excess: &Excess<'_>,
+    longest: &mut Longest,
+) -> Vec<Worst> {
+    let all: Vec<u64> = waits.iter().map(|wait| wait.ps).collect();
+    let median = median_ps(&all);
+    waits.sort_by(|a, b| b.ps.cmp(&a.ps).then(a.at_s.total_cmp(&b.at_s)));
+    waits.truncate(WORST);
+    waits.retain(|wait| longest.take(wait.ps));
+    let worst = |wait: Waited| Worst {
+        at_s: (wait.at_s * 1e6).round() / 1e6,
+        ns: wait.ps as f64 / 1000.0,
+        cpu: wait.cpu,
+        cause: excess.likely_cause(wait.ps.saturating_sub(median)),
+    };
+    waits.into_iter().map(worst).collect()
+}

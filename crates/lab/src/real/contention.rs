@@ -1,0 +1,280 @@
+//! A cell whose threads share a lock.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use threadtoll_machine::clock::Clock;
+use threadtoll_machine::disturbance::{ThreadCounters, account};
+use threadtoll_model::queue_trace::{self, Acquisition, QueueTrace};
+use threadtoll_record::{
+    BlockKind, ContentionBlock, ContentionSeen, LockSubject, Placement, PlannedCell,
+};
+
+use crate::LabError;
+use crate::backend::OpenCell;
+use crate::contention::foretell::Calibration;
+use crate::lock::Named;
+use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
+
+use super::around::Around;
+use super::calibrate::Calibrated;
+use super::crew::{Crew, Part, Task, Window, places};
+use super::{GroupState, Opening, RealCell};
+
+/// No thread keeps more acquisitions of a block: 5 MB of stamps.
+const MOST_TAKEN: u64 = 100_000;
+/// One thread alone works for at least so many cycles on each CPU.
+const CYCLES_A_TURN: u64 = 5;
+/// No acquisition and its stamps take less.
+const SHORTEST_CYCLE_NS: u64 = 50;
+/// Where they are not stamped, the clock is looked at about this often, in nanoseconds.
+const LOOK_NS: u64 = 3_000;
+/// The threads warm up for so many cycles, and at least and at most for so long.
+const WARM_UP_CYCLES: u64 = 5;
+const WARM_UP_NS: u64 = 500_000;
+const LONGEST_WARM_UP_NS: u64 = 1_000_000_000;
+
+/// A cell whose threads share a lock.
+pub(super) struct Contention {
+    planned: PlannedCell,
+    subject: LockSubject,
+    named: Named,
+    clock: Clock,
+    crew: Crew,
+    around: Around,
+    calibrated: Option<Calibrated>,
+    /// When the backend was made.
+    start_ticks: u64,
+}
+
+impl Contention {
+    pub(super) fn open(
+        opening: Opening<'_>,
+        named: Named,
+        subject: LockSubject,
+    ) -> Result<Self, LabError> {
+        let Opening { clock, planned, allowed, patience, start_ticks, .. } = opening;
+        let cell = &planned.cell;
+        let in_turn = subject.is_alone() && cell.placement == Placement::Pinned;
+        let hands = if in_turn { cell.cpus.len() as u32 } else { subject.threads };
+        let places = places(cell.placement, &cell.cpus, hands);
+        Ok(Contention {
+            planned: planned.clone(),
+            crew: Crew::start(clock, &subject.lock, named, subject.work, &places, patience)?,
+            subject,
+            named,
+            clock: *clock,
+            around: Around::start(cell, allowed)?,
+            calibrated: None,
+            start_ticks,
+        })
+    }
+
+    fn attempt(&mut self, kind: BlockKind) -> Result<(Counters, Acquisitions), LabError> {
+        let hands = self.crew.threads();
+        // One thread alone works on each CPU in turn.
+        let turns = if self.subject.is_alone() { hands } else { 1 };
+        let at_once = hands / turns;
+        let before = self.around.go()?;
+        let done: Result<Vec<Turn>, LabError> = (0..turns)
+            .map(|turn| self.turn(kind, turn * at_once..(turn + 1) * at_once, turns as u64))
+            .collect();
+        let system = self.around.rest(&before);
+        let mut done = done?;
+        let counters: Vec<ThreadCounters> =
+            done.iter_mut().flat_map(|turn| turn.counters.drain(..)).collect();
+        let (cost, disturbance) = account(&counters, system, None);
+        let counters = Counters {
+            cost,
+            operations: done.iter().map(|turn| turn.all).sum(),
+            disturbance,
+            spins: false,
+            grows: false,
+        };
+        Ok((counters, joined(done.into_iter().map(|turn| turn.acquisitions).collect())))
+    }
+
+    /// What some of the threads do in one of so many parts of a block.
+    fn turn(&mut self, kind: BlockKind, hands: Range<usize>, turns: u64) -> Result<Turn, LabError> {
+        let cycle_ns = self.subject.cycle_ns();
+        let budget = &self.planned.budget;
+        let told = hands.len();
+        // A turn that is shorter than a few cycles would show nothing.
+        let part_ns = |length_ns: u64| {
+            (length_ns / turns).max(if turns > 1 { CYCLES_A_TURN * cycle_ns } else { 1 })
+        };
+        let warm_up_ns = (WARM_UP_CYCLES * cycle_ns).clamp(WARM_UP_NS, LONGEST_WARM_UP_NS);
+        let (task, window, longer) = if let Some(tasks) = self.subject.tasks {
+            let tasks = tasks.div_ceil(turns);
+            let left = Arc::new(AtomicU64::new(tasks));
+            let longest =
+                Duration::from_nanos(tasks.saturating_mul(cycle_ns).saturating_mul(5).min(1 << 60));
+            let window = Window { until: u64::MAX, ..self.crew.window_for(told, 0, 0) };
+            (Task::Tasks(left, tasks as usize + 1), window, longest)
+        } else if kind == BlockKind::Stretch {
+            let batch = (LOOK_NS / cycle_ns.max(SHORTEST_CYCLE_NS)).max(1) as u32;
+            let window = self.crew.window_for(told, warm_up_ns, part_ns(budget.stretch_ns));
+            (Task::Counted(batch), window, Duration::ZERO)
+        } else {
+            let each_ns = cycle_ns.max(SHORTEST_CYCLE_NS);
+            let length_ns = part_ns(budget.stamped_ns).min(MOST_TAKEN / 2 * each_ns);
+            let fits = (length_ns / each_ns + 64) * 3 / 2;
+            let most = fits.min(MOST_TAKEN) as usize;
+            (Task::Stamped(most), self.crew.window_for(told, warm_up_ns, length_ns), Duration::ZERO)
+        };
+        let parts = self.crew.run_on(hands.clone(), vec![task; hands.len()], window, longer)?;
+        let counters = parts.iter().map(|part| part.thread).collect();
+        let (acquisitions, all) = if kind == BlockKind::Stretch && self.subject.tasks.is_none() {
+            self.counted(&parts, window)
+        } else {
+            self.stamped(parts, window)
+        };
+        Ok(Turn { acquisitions, all, counters })
+    }
+
+    fn counted(&self, parts: &[Part], window: Window) -> (Acquisitions, u64) {
+        let block = ContentionBlock {
+            work: parts.iter().map(|part| part.done.units).sum(),
+            acquisitions: parts.iter().map(|part| part.done.acquisitions.round() as u64).collect(),
+            work_by_cpu: Vec::new(),
+            seen: None,
+        };
+        let elapsed_ns = self.clock.ns(window.until - window.from) as u64;
+        let all = parts.iter().map(|part| part.done.all).sum();
+        (Acquisitions { block, elapsed_ns: elapsed_ns.max(1), waits: Vec::new() }, all)
+    }
+
+    fn stamped(&self, parts: Vec<Part>, window: Window) -> (Acquisitions, u64) {
+        let all = parts.iter().map(|part| part.done.all).sum();
+        let last = |part: &Part| part.taken.last().map(|last| last.released_at);
+        let (from, until) = if self.subject.tasks.is_some() {
+            (window.begin, parts.iter().filter_map(last).max().unwrap_or(window.begin) + 1)
+        } else {
+            // Where a thread had no room left, what came after is not known of it.
+            let known = parts
+                .iter()
+                .filter(|part| part.full)
+                .filter_map(last)
+                .min()
+                .unwrap_or(window.until);
+            (window.from, window.until.min(known.max(window.from + 1)))
+        };
+        let threads: Vec<Vec<Acquisition>> = parts.into_iter().map(|part| part.taken).collect();
+        let mut found = queue_trace::reconstruct(&threads, from, until);
+        if self.subject.tasks.is_some() {
+            whole_tasks(&mut found, &threads);
+        }
+        let cpus = &self.planned.cell.cpus;
+        let waits = found
+            .waits
+            .iter()
+            .map(|wait| Waited {
+                ps: self.clock.ps(wait.length),
+                at_s: self.clock.ns(wait.ended_at.saturating_sub(self.start_ticks)) / 1e9,
+                cpu: cpus[wait.thread as usize % cpus.len()],
+            })
+            .collect();
+        let seen = in_ns(&found, &self.clock);
+        let block = ContentionBlock {
+            work: found.units,
+            acquisitions: found.acquisitions,
+            work_by_cpu: Vec::new(),
+            seen: Some(seen),
+        };
+        let elapsed_ns = self.clock.ns(until - from) as u64;
+        (Acquisitions { block, elapsed_ns: elapsed_ns.max(1), waits }, all)
+    }
+}
+
+impl RealCell for Contention {
+    /// Finds out how long a unit of work takes and what a model is to start from, and lets the
+    /// threads draw their lengths.
+    fn prepare(&mut self, group: &mut GroupState) -> Result<(), LabError> {
+        let calibrated =
+            group.calibrator.calibrate(&self.planned.cell, &self.subject, self.named)?;
+        self.crew.prepare(calibrated.lengths, 0x10C4)?;
+        self.calibrated = Some(calibrated);
+        Ok(())
+    }
+}
+
+impl OpenCell for Contention {
+    fn calibration(&self) -> Option<Calibration> {
+        self.calibrated.as_ref()?.calibration.clone()
+    }
+
+    fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
+        let deadline = Instant::now() + self.crew.patience();
+        loop {
+            let (counters, acquisitions) = self.attempt(kind)?;
+            // A window in which the machine was elsewhere says nothing; one that is empty again and
+            // again does.
+            if acquisitions.block.acquisitions.iter().any(|count| *count > 0) {
+                let samples = Samples::Contention(acquisitions);
+                return Ok(BlockSamples { counters, samples });
+            }
+            if Instant::now() >= deadline {
+                return Err(self.crew.stuck());
+            }
+        }
+    }
+}
+
+/// What was found in a part of a block.
+struct Turn {
+    acquisitions: Acquisitions,
+    all: u64,
+    counters: Vec<ThreadCounters>,
+}
+
+/// The parts of a block as one; where there are several, each is one thread's on another CPU.
+fn joined(mut parts: Vec<Acquisitions>) -> Acquisitions {
+    if parts.len() == 1 {
+        return parts.swap_remove(0);
+    }
+    let rate = |part: &Acquisitions| part.block.work / part.elapsed_ns as f64;
+    let acquisitions = parts.iter().flat_map(|part| &part.block.acquisitions).sum();
+    let block = ContentionBlock {
+        work: parts.iter().map(|part| part.block.work).sum(),
+        acquisitions: vec![acquisitions],
+        work_by_cpu: parts.iter().map(rate).collect(),
+        // One thread alone waits for nobody.
+        seen: None,
+    };
+    Acquisitions {
+        block,
+        elapsed_ns: parts.iter().map(|part| part.elapsed_ns).sum(),
+        waits: Vec::new(),
+    }
+}
+
+/// A run of tasks is counted as a whole: its last stretches have no acquisition after them, and
+/// what stands in their place is none.
+fn whole_tasks(trace: &mut QueueTrace, threads: &[Vec<Acquisition>]) {
+    trace.units =
+        threads.iter().flatten().map(|one| (one.think_units + one.hold_units) as f64).sum();
+    for (thread, all) in threads.iter().enumerate() {
+        let ends = all.last().filter(|last| last.released_at == last.idle_at);
+        if let Some(end) = ends {
+            trace.acquisitions[thread] = trace.acquisitions[thread].saturating_sub(1);
+            let is_end = (end.acquired_at, thread as u32);
+            trace.waits.retain(|wait| (wait.ended_at, wait.thread) != is_end);
+        }
+    }
+}
+
+fn in_ns(trace: &QueueTrace, clock: &Clock) -> ContentionSeen {
+    let ns = |ticks: f64| clock.ns(ticks as u64);
+    ContentionSeen {
+        wait_ns: ns(trace.wait),
+        hold_ns: ns(trace.hold),
+        think_ns: ns(trace.think),
+        queue_on_entry: trace.queue_on_entry,
+        queue_max: trace.queue_max,
+        handoffs: trace.handoffs,
+        handoff_ns: ns(trace.handoff),
+        starved_ns: ns(trace.longest_wait),
+    }
+}

@@ -1,0 +1,75 @@
+//! Load next to the measured threads: workers that go on with it while a block is measured, and
+//! sleep in between.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::LabError;
+
+use super::pool::{Pool, Worker};
+
+/// A stretch of load.
+#[derive(Default)]
+struct Stretch {
+    over: AtomicBool,
+    working: AtomicUsize,
+}
+
+/// Threads that work while they are told to.
+pub(super) struct Load {
+    pool: Pool<Arc<Stretch>, ()>,
+    stretch: Option<Arc<Stretch>>,
+}
+
+impl Load {
+    /// Starts a thread on each of these CPUs. `prepare` runs on it once; what it returns does a
+    /// short piece of work.
+    pub(super) fn start<W: FnMut() + 'static>(
+        cpus: &[u32],
+        prepare: impl Fn(u32) -> Result<W, LabError> + Clone + Send + 'static,
+    ) -> Result<Self, LabError> {
+        let mut pool = Pool::new("load", "");
+        for cpu in cpus.iter().copied() {
+            let prepare = prepare.clone();
+            pool.add(Worker::start("load", vec![cpu], move |setup| match prepare(cpu) {
+                Err(error) => setup.fail(error),
+                Ok(mut work) => setup.serve(|stretch: Arc<Stretch>| {
+                    stretch.working.fetch_add(1, Ordering::AcqRel);
+                    while !stretch.over.load(Ordering::Acquire) {
+                        work();
+                    }
+                }),
+            }))?;
+        }
+        pool.ready()?;
+        Ok(Load { pool, stretch: None })
+    }
+
+    /// Sets them to work and waits until all are at it.
+    pub(super) fn go(&mut self) -> Result<(), LabError> {
+        let threads = self.pool.len();
+        let stretch = Arc::new(Stretch::default());
+        self.stretch = Some(Arc::clone(&stretch));
+        self.pool.give(0..threads, std::iter::repeat_n(Arc::clone(&stretch), threads))?;
+        while stretch.working.load(Ordering::Acquire) < threads {
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    /// Lets them sleep, and waits until all have stopped.
+    pub(super) fn rest(&mut self) {
+        if let Some(stretch) = self.stretch.take() {
+            stretch.over.store(true, Ordering::Release);
+            // No piece of work waits for anybody. One that ended by a panic was reported by it.
+            let _ = self.pool.reports(0..self.pool.len(), Duration::from_secs(60));
+        }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.rest();
+    }
+}

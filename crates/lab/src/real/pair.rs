@@ -1,0 +1,267 @@
+//! The two threads of an exchange, or the one that is both ends.
+
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+use threadtoll_machine::clock::Clock;
+use threadtoll_machine::disturbance::{ThreadCounters, ThreadProbe};
+use threadtoll_record::Placement;
+
+use crate::LabError;
+use crate::exchange::{CLOSING, Course, Ends, Follow, Last, Lead, Marks};
+use crate::program::Make;
+
+use super::MAX_SAMPLES;
+use super::pool::{Pool, Worker};
+
+/// What a block asks of the two threads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job {
+    /// Sequence number of the first message.
+    pub(super) first: u64,
+    /// How long to exchange before anything is counted, in ticks.
+    pub(super) warm_up: u64,
+    /// The most stretches.
+    pub(super) stretches: u64,
+    pub(super) per_stretch: u64,
+    /// How long to go on, in ticks.
+    pub(super) length: u64,
+    pub(super) watch: Watch,
+}
+
+/// Exchanges of a stretch while warming up: few, so that a slow mechanism does not take long.
+const WARM_UP_STRETCH: u64 = 4;
+/// Round trips that the threads' accounts hold beside those of the block: one that settles both
+/// ends after the accounts were read, which takes microseconds that the first mark must not show,
+/// and those that close this course and the next.
+const AROUND: u64 = 1 + 2 * CLOSING;
+
+/// What is noted beside the leading end's stamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Watch {
+    /// Nothing.
+    Nothing,
+    /// When each message arrived at the following end.
+    OneWay,
+    /// The CPU of both ends at each exchange.
+    Cpus,
+}
+
+/// What both threads found.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) times: Vec<u64>,
+    pub(super) cpus: Vec<u32>,
+    pub(super) follow_times: Vec<u64>,
+    pub(super) follow_cpus: Vec<u32>,
+    pub(super) threads: Vec<ThreadCounters>,
+    /// Sequence number for the next job.
+    pub(super) next: u64,
+    /// Round trips that the accounts in `threads` are of.
+    pub(super) accounted: u64,
+}
+
+/// What one thread found.
+struct Part {
+    times: Vec<u64>,
+    cpus: Vec<u32>,
+    thread: ThreadCounters,
+    wrong: u64,
+    next: u64,
+    /// Known to the leading end only.
+    accounted: u64,
+}
+
+/// The threads of an exchange.
+pub(super) struct Pair {
+    pool: Pool<Job, Part>,
+}
+
+impl Pair {
+    /// Starts them and waits until everything is made, touched and placed.
+    ///
+    /// The leading thread makes the ends where it runs, so that their memory is at home there.
+    pub(super) fn start(
+        clock: &Clock,
+        name: &str,
+        make: Make<Ends>,
+        placement: Placement,
+        lead_cpus: Vec<u32>,
+        follow_cpus: Vec<u32>,
+    ) -> Result<Self, LabError> {
+        let (give_follow, take_follow) = channel::<Option<Box<dyn Follow>>>();
+        let both = Arc::new(Barrier::new(2));
+        let clock = *clock;
+        let entered = Arc::clone(&both);
+        let last = Arc::new(Last::default());
+        let follow_last = Arc::clone(&last);
+        let of = name.to_string();
+        let lead = Worker::start("lead", lead_cpus, move |setup| {
+            let (mut lead, follow) = match make() {
+                Err(reason) => {
+                    let _ = give_follow.send(None);
+                    return setup.fail(LabError::Unavailable { mechanism: of, reason });
+                }
+                Ok(Ends::One(lead)) => (lead, None),
+                Ok(Ends::Two(lead, follow)) => (lead, Some(follow)),
+            };
+            let two = follow.is_some();
+            let _ = give_follow.send(follow);
+            lead.enter();
+            if two {
+                entered.wait();
+            }
+            let mut buffers = Buffers::touched();
+            setup.serve(|job| lead_part(&mut *lead, &last, &clock, job, &mut buffers));
+        })?;
+        let mut pool = Pool::new(name, placement);
+        // The following end first, so that it is there when the first message comes. There is none
+        // where one thread is both, or where the leading one has failed and says so itself.
+        if let Ok(Some(mut follow)) = take_follow.recv() {
+            pool.add(Worker::start("follow", follow_cpus, move |setup| {
+                follow.enter();
+                both.wait();
+                let mut buffers = Buffers::touched();
+                setup.serve(|job| {
+                    follow_part(&mut *follow, &follow_last, &clock, job, &mut buffers)
+                });
+            }))?;
+        }
+        pool.add(Ok(lead))?;
+        pool.ready()?;
+        Ok(Pair { pool })
+    }
+
+    /// Runs a job on both threads.
+    ///
+    /// # Errors
+    ///
+    /// If it does not end in time, or a message was not the one that was due.
+    pub(super) fn run(&mut self, job: Job, patience: Duration) -> Result<Report, LabError> {
+        let threads = self.pool.len();
+        let mut parts = self.pool.run(std::iter::repeat_n(job, threads), patience)?;
+        if parts.iter().any(|part| part.wrong != 0) {
+            return Err(self.pool.wrong_message());
+        }
+        let Some(lead) = parts.pop() else { return Err(self.pool.stuck(patience)) };
+        let mut report = Report {
+            times: lead.times,
+            cpus: lead.cpus,
+            follow_times: Vec::new(),
+            follow_cpus: Vec::new(),
+            threads: vec![lead.thread],
+            next: lead.next,
+            accounted: lead.accounted,
+        };
+        if let Some(follow) = parts.pop() {
+            report.follow_times = follow.times;
+            report.follow_cpus = follow.cpus;
+            report.threads.push(follow.thread);
+        }
+        Ok(report)
+    }
+}
+
+/// Where a thread keeps its stamps, every page of it written once, so that none is missing when
+/// the clock runs. They stay with the thread; what goes out is copied after the clock has stopped.
+pub(super) struct Buffers {
+    pub(super) times: Vec<u64>,
+    cpus: Vec<u32>,
+    pub(super) probe: ThreadProbe,
+}
+
+impl Buffers {
+    pub(super) fn touched() -> Self {
+        Buffers {
+            // One page more than any course needs.
+            times: touched(MAX_SAMPLES as usize + 512),
+            cpus: touched(MAX_SAMPLES as usize + 1024),
+            probe: ThreadProbe::new(),
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.times.clear();
+        self.cpus.clear();
+    }
+}
+
+fn touched<T: Clone + Default>(len: usize) -> Vec<T> {
+    let mut buffer = Vec::with_capacity(len);
+    // Zeroes may come from untouched pages; `extend` writes each element.
+    buffer.extend(std::iter::repeat_n(std::hint::black_box(T::default()), len));
+    buffer.clear();
+    buffer
+}
+
+fn lead_part(
+    lead: &mut dyn Lead,
+    last: &Last,
+    clock: &Clock,
+    job: Job,
+    buffers: &mut Buffers,
+) -> Part {
+    buffers.clear();
+    let Buffers { times, cpus, probe } = buffers;
+    let warm_up = Course {
+        first: job.first,
+        stretches: u64::MAX,
+        per_stretch: WARM_UP_STRETCH,
+        until: clock.stamp() + job.warm_up,
+    };
+    let warmed = lead.lead(warm_up, last, Marks::Clock(clock));
+    let before = probe.sample();
+    let settle = Course { first: warmed.next, stretches: 1, per_stretch: 1, until: u64::MAX };
+    let settled = lead.lead(settle, last, Marks::None);
+    let marks = match job.watch {
+        Watch::Cpus => Marks::TimesAndCpus(clock, times, cpus),
+        Watch::Nothing | Watch::OneWay => Marks::Times(clock, times),
+    };
+    let course = Course {
+        first: settled.next,
+        stretches: job.stretches,
+        per_stretch: job.per_stretch,
+        until: clock.stamp().saturating_add(job.length),
+    };
+    let led = lead.lead(course, last, marks);
+    let after = probe.sample_after();
+    let stretches = times.len().saturating_sub(1) as u64;
+    Part {
+        times: times.clone(),
+        cpus: cpus.clone(),
+        thread: after.delta(&before),
+        wrong: warmed.wrong | settled.wrong | led.wrong,
+        next: led.next,
+        accounted: stretches * job.per_stretch + AROUND,
+    }
+}
+
+fn follow_part(
+    follow: &mut dyn Follow,
+    last: &Last,
+    clock: &Clock,
+    job: Job,
+    buffers: &mut Buffers,
+) -> Part {
+    buffers.clear();
+    let Buffers { times, cpus, probe } = buffers;
+    let warmed = follow.follow(job.first, last, Marks::None);
+    let before = probe.sample();
+    let settled = follow.follow(warmed.next, last, Marks::None);
+    let marks = match job.watch {
+        Watch::Nothing => Marks::None,
+        Watch::OneWay => Marks::Times(clock, times),
+        Watch::Cpus => Marks::TimesAndCpus(clock, times, cpus),
+    };
+    let followed = follow.follow(settled.next, last, marks);
+    let after = probe.sample_after();
+    Part {
+        times: times.clone(),
+        cpus: cpus.clone(),
+        thread: after.delta(&before),
+        wrong: warmed.wrong | settled.wrong | followed.wrong,
+        next: followed.next,
+        accounted: 0,
+    }
+}

@@ -1,0 +1,222 @@
+//! Threads that are started with a group, placed, and make and touch everything that they need;
+//! then they sleep until they are given a job, and again until the next.
+
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use threadtoll_machine::place;
+
+use crate::LabError;
+
+enum Answer<R> {
+    Ready,
+    Failed(LabError),
+    Done(R),
+}
+
+/// A thread that does jobs of one kind and reports on each.
+pub(super) struct Worker<J, R> {
+    jobs: Sender<J>,
+    answers: Receiver<Answer<R>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A worker's side of its channels.
+pub(super) struct Setup<J, R> {
+    jobs: Receiver<J>,
+    answers: Sender<Answer<R>>,
+}
+
+impl<J, R> Setup<J, R> {
+    pub(super) fn fail(self, error: LabError) {
+        // Nobody listens if the pool is gone already.
+        let _ = self.answers.send(Answer::Failed(error));
+    }
+
+    /// Does jobs until there are no more.
+    pub(super) fn serve(self, mut work: impl FnMut(J) -> R) {
+        let mut answer = Answer::Ready;
+        while self.answers.send(answer).is_ok() {
+            let Ok(job) = self.jobs.recv() else { return };
+            answer = Answer::Done(work(job));
+        }
+    }
+}
+
+impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
+    /// Starts a thread and places it; `body` makes what it needs there, and serves.
+    pub(super) fn start(
+        name: &str,
+        cpus: Vec<u32>,
+        body: impl FnOnce(Setup<J, R>) + Send + 'static,
+    ) -> Result<Self, LabError> {
+        let (jobs, take_jobs) = channel();
+        let (answers, take_answers) = channel();
+        let thread = std::thread::Builder::new()
+            .name(format!("threadtoll-{name}"))
+            .spawn(move || {
+                let setup = Setup { jobs: take_jobs, answers };
+                match place::pin_to(&cpus) {
+                    Ok(()) => body(setup),
+                    Err(error) => setup.fail(LabError::Place { reason: error.to_string(), cpus }),
+                }
+            })
+            .map_err(LabError::Spawn)?;
+        Ok(Worker { jobs, answers: take_answers, thread: Some(thread) })
+    }
+
+    /// Tells if everything is made, touched and placed, as far as that is known within this time.
+    fn ready_within(&self, time: Duration) -> Option<Result<(), LabError>> {
+        Some(match self.answers.recv_timeout(time) {
+            Err(RecvTimeoutError::Timeout) => return None,
+            Ok(Answer::Ready) => Ok(()),
+            Ok(Answer::Failed(error)) => Err(error),
+            Ok(Answer::Done(_)) | Err(RecvTimeoutError::Disconnected) => {
+                Err(LabError::Spawn(std::io::Error::other("it ended at once")))
+            }
+        })
+    }
+
+    /// Its report on the job that it was given; `None` if that does not come in time.
+    fn report(&self, deadline: Instant) -> Option<R> {
+        match self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(Answer::Done(report)) => Some(report),
+            Ok(Answer::Ready | Answer::Failed(_)) | Err(_) => None,
+        }
+    }
+}
+
+/// Threads that work together. A job that does not end in time leaves them behind: they would
+/// never end, so nobody waits for them.
+pub(super) struct Pool<J, R> {
+    name: String,
+    placement: String,
+    workers: Vec<Worker<J, R>>,
+    left_behind: bool,
+}
+
+impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
+    /// An empty pool; its name and placement are for messages.
+    pub(super) fn new(name: &str, placement: impl ToString) -> Self {
+        Pool {
+            name: name.to_string(),
+            placement: placement.to_string(),
+            workers: Vec::new(),
+            left_behind: false,
+        }
+    }
+
+    /// Adds a worker; its jobs are given out in this order.
+    pub(super) fn add(&mut self, worker: Result<Worker<J, R>, LabError>) -> Result<(), LabError> {
+        // Others may wait for the one that could not be started.
+        self.left_behind |= worker.is_err();
+        self.workers.push(worker?);
+        Ok(())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Waits until all are ready, or one says why it is not: workers may wait for each other before
+    /// they are, so the first answer of any of them may be all that comes.
+    pub(super) fn ready(&mut self) -> Result<(), LabError> {
+        let mut waiting: Vec<&Worker<J, R>> = self.workers.iter().collect();
+        while !waiting.is_empty() {
+            let mut left = Vec::new();
+            for worker in waiting {
+                match worker.ready_within(Duration::from_millis(1)) {
+                    None => left.push(worker),
+                    Some(Ok(())) => {}
+                    Some(Err(error)) => {
+                        self.left_behind = true;
+                        return Err(error);
+                    }
+                }
+            }
+            waiting = left;
+        }
+        Ok(())
+    }
+
+    /// Gives each of these workers a job.
+    ///
+    /// # Errors
+    ///
+    /// If one of them has ended.
+    pub(super) fn give(
+        &mut self,
+        workers: Range<usize>,
+        jobs: impl IntoIterator<Item = J>,
+    ) -> Result<(), LabError> {
+        let sent = self.workers[workers]
+            .iter()
+            .zip(jobs)
+            .all(|(worker, job)| worker.jobs.send(job).is_ok());
+        if sent { Ok(()) } else { Err(self.stuck(Duration::ZERO)) }
+    }
+
+    /// Their reports, in order.
+    ///
+    /// # Errors
+    ///
+    /// If one does not come in time.
+    pub(super) fn reports(
+        &mut self,
+        workers: Range<usize>,
+        patience: Duration,
+    ) -> Result<Vec<R>, LabError> {
+        let deadline = Instant::now() + patience;
+        let reports: Option<Vec<R>> =
+            self.workers[workers].iter().map(|worker| worker.report(deadline)).collect();
+        reports.ok_or_else(|| self.stuck(patience))
+    }
+
+    /// The reports of all workers on a job for each.
+    ///
+    /// # Errors
+    ///
+    /// If one does not come in time.
+    pub(super) fn run(
+        &mut self,
+        jobs: impl IntoIterator<Item = J>,
+        patience: Duration,
+    ) -> Result<Vec<R>, LabError> {
+        self.give(0..self.len(), jobs)?;
+        self.reports(0..self.len(), patience)
+    }
+
+    /// The error of a wrong message.
+    pub(super) fn wrong_message(&self) -> LabError {
+        LabError::WrongMessage { mechanism: self.name.clone(), placement: self.placement.clone() }
+    }
+
+    /// The error of a run without progress for so long; the threads are left behind.
+    pub(super) fn stuck(&mut self, patience: Duration) -> LabError {
+        self.left_behind = true;
+        LabError::Stuck {
+            mechanism: self.name.clone(),
+            placement: self.placement.clone(),
+            seconds: patience.as_secs(),
+        }
+    }
+}
+
+impl<J, R> Drop for Pool<J, R> {
+    fn drop(&mut self) {
+        let threads: Vec<JoinHandle<()>> = self
+            .workers
+            .drain(..)
+            // Without jobs to come a thread ends.
+            .filter_map(|worker| worker.thread)
+            .collect();
+        if !self.left_behind {
+            for thread in threads {
+                // A panic in a worker was printed when it happened, and its block has failed.
+                let _ = thread.join();
+            }
+        }
+    }
+}

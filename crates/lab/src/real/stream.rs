@@ -1,0 +1,328 @@
+//! A cell whose threads stream: a receiver, and one sender or several.
+
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+use threadtoll_machine::clock::Clock;
+use threadtoll_machine::disturbance::{SystemCounters, ThreadCounters, account};
+use threadtoll_record::{BlockKind, Placement, PlannedCell};
+
+use crate::LabError;
+use crate::backend::OpenCell;
+use crate::gap;
+use crate::mechanism::Class;
+use crate::program::Make;
+use crate::queue::{Course, Receives, Sends, Shared, Streams};
+use crate::samples::{BlockSamples, Counters, Samples};
+
+use super::around::Around;
+use super::exchange::stretches;
+use super::pair::Buffers;
+use super::pool::{Pool, Worker};
+use super::{
+    GroupState, MAX_SAMPLES, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS, per_stretch,
+};
+
+/// Messages of a stretch before it is known how fast they come.
+const PILOT_STRETCH: u64 = 1024;
+/// Courses of a job: one that warms up, and the one that counts.
+const COURSES: u64 = 2;
+
+/// What a block asks of the threads.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    /// Number of the first course.
+    course: u64,
+    /// How long to stream before anything is counted, in ticks.
+    warm_up: u64,
+    per_stretch: u64,
+    stretches: u64,
+    /// How long to go on, in ticks.
+    length: u64,
+}
+
+/// What a thread found.
+struct Part {
+    times: Vec<u64>,
+    thread: ThreadCounters,
+    wrong: u64,
+    messages: u64,
+}
+
+/// What the threads found.
+struct Report {
+    times: Vec<u64>,
+    threads: Vec<ThreadCounters>,
+    messages: u64,
+}
+
+/// The threads of a stream: the senders, and then the receiver.
+struct Threads {
+    pool: Pool<Job, Part>,
+    round: u64,
+    next_course: u64,
+}
+
+impl Threads {
+    /// Starts them and waits until everything is made, touched and placed. The receiving thread
+    /// makes the queue where it runs.
+    fn start(
+        clock: &Clock,
+        name: &str,
+        make: Make<Streams>,
+        placement: Placement,
+        places: Places,
+    ) -> Result<Self, LabError> {
+        let clock = *clock;
+        let count = places.senders.len();
+        let shared = Arc::new(Shared::new(count as u32));
+        let all = Arc::new(Barrier::new(count + 1));
+        let (give, take) = channel::<(Vec<Box<dyn Sends>>, u64)>();
+        let (of, received, entered) = (name.to_string(), Arc::clone(&shared), Arc::clone(&all));
+        let receiver = Worker::start("receive", places.receiver, move |setup| match make() {
+            Err(reason) => {
+                drop(give);
+                setup.fail(LabError::Unavailable { mechanism: of, reason });
+            }
+            Ok(Streams { senders, mut receiver, round }) => {
+                let _ = give.send((senders, round));
+                receiver.enter();
+                entered.wait();
+                let mut buffers = Buffers::touched();
+                setup.serve(|job| {
+                    receive_part(&mut *receiver, &received, &clock, job, &mut buffers)
+                });
+            }
+        })?;
+        let mut pool = Pool::new(name, placement);
+        // The senders first, so that they are there when the receiver begins. Without any, the
+        // receiver has failed, and says so itself.
+        let (senders, round) = take.recv().unwrap_or((Vec::new(), 1));
+        for (index, (mut sender, cpus)) in senders.into_iter().zip(places.senders).enumerate() {
+            let (shared, entered) = (Arc::clone(&shared), Arc::clone(&all));
+            pool.add(Worker::start("send", cpus, move |setup| {
+                sender.enter();
+                entered.wait();
+                let buffers = Buffers::touched();
+                setup.serve(|job| send_part(&mut *sender, index, &shared, job, &buffers));
+            }))?;
+        }
+        pool.add(Ok(receiver))?;
+        pool.ready()?;
+        Ok(Threads { pool, round, next_course: 1 })
+    }
+
+    /// Runs a job on all threads.
+    fn run(&mut self, mut job: Job, patience: Duration) -> Result<Report, LabError> {
+        job.course = self.next_course;
+        self.next_course += COURSES;
+        let threads = self.pool.len();
+        let mut parts = self.pool.run(std::iter::repeat_n(job, threads), patience)?;
+        if parts.iter().any(|part| part.wrong != 0) {
+            return Err(self.pool.wrong_message());
+        }
+        let threads = parts.iter().map(|part| part.thread).collect();
+        let Some(received) = parts.pop() else { return Err(self.pool.stuck(patience)) };
+        Ok(Report { times: received.times, threads, messages: received.messages })
+    }
+}
+
+fn receive_part(
+    receiver: &mut dyn Receives,
+    shared: &Shared,
+    clock: &Clock,
+    job: Job,
+    buffers: &mut Buffers,
+) -> Part {
+    buffers.clear();
+    let Buffers { times, probe, .. } = buffers;
+    let course = |stretches: u64, length: u64| Course {
+        per_stretch: job.per_stretch,
+        stretches,
+        until: clock.stamp().saturating_add(length),
+    };
+    shared.begin(job.course);
+    let warmed = receiver.receive(course(u64::MAX, job.warm_up), shared, clock, None);
+    let before = probe.sample();
+    shared.begin(job.course + 1);
+    let received = receiver.receive(course(job.stretches, job.length), shared, clock, Some(times));
+    let after = probe.sample_after();
+    Part {
+        times: times.clone(),
+        thread: after.delta(&before),
+        wrong: warmed.wrong | received.wrong,
+        messages: received.messages,
+    }
+}
+
+fn send_part(
+    sender: &mut dyn Sends,
+    index: usize,
+    shared: &Shared,
+    job: Job,
+    buffers: &Buffers,
+) -> Part {
+    let probe = &buffers.probe;
+    shared.await_begin(job.course);
+    sender.send(index, shared);
+    let before = probe.sample();
+    shared.await_begin(job.course + 1);
+    let sent = sender.send(index, shared);
+    let after = probe.sample_after();
+    Part { times: Vec::new(), thread: after.delta(&before), wrong: 0, messages: sent }
+}
+
+/// On which CPUs the threads run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Places {
+    senders: Vec<Vec<u32>>,
+    receiver: Vec<u32>,
+}
+
+impl Places {
+    /// Pinned, the receiver has the last CPU for itself, and senders share the others in turns.
+    fn of(placement: Placement, cpus: &[u32], senders: u32) -> Self {
+        match (placement, cpus) {
+            (Placement::Pinned, [own @ .., receiver]) if !own.is_empty() => Places {
+                senders: (0..senders as usize).map(|index| vec![own[index % own.len()]]).collect(),
+                receiver: vec![*receiver],
+            },
+            (_, cpus) => {
+                Places { senders: vec![cpus.to_vec(); senders as usize], receiver: cpus.to_vec() }
+            }
+        }
+    }
+}
+
+/// A cell whose threads stream.
+pub(super) struct Stream {
+    planned: PlannedCell,
+    clock: Clock,
+    class: Class,
+    /// Whether the queue takes memory as it fills.
+    grows: bool,
+    threads: Threads,
+    around: Around,
+    /// The time per message as the last stretches found it.
+    message_ns: f64,
+    stamp_ns: f64,
+    patience: Duration,
+}
+
+impl Stream {
+    pub(super) fn open(
+        opening: Opening<'_>,
+        make: Make<Streams>,
+        class: Class,
+        grows: bool,
+    ) -> Result<Self, LabError> {
+        let Opening { clock, planned, allowed, stamp_ns, patience, .. } = opening;
+        let cell = &planned.cell;
+        let senders = cell.queue().map_or(1, |queue| queue.senders);
+        let places = Places::of(cell.placement, &cell.cpus, senders);
+        Ok(Stream {
+            planned: planned.clone(),
+            clock: *clock,
+            class,
+            grows,
+            threads: Threads::start(clock, cell.name(), make, cell.placement, places)?,
+            around: Around::start(cell, allowed)?,
+            message_ns: 100.0,
+            stamp_ns,
+            patience,
+        })
+    }
+
+    /// Finds out roughly how long a message takes.
+    fn pilot(&mut self) -> Result<(), LabError> {
+        let stretch = PILOT_STRETCH.next_multiple_of(self.threads.round);
+        let report = self.run(PILOT_NS / 2.0, stretch, PILOT_NS)?;
+        self.learn(&report, stretch);
+        Ok(())
+    }
+
+    fn learn(&mut self, report: &Report, per_stretch: u64) {
+        let messages = report.times.len().saturating_sub(1) as u64 * per_stretch;
+        if let (Some(first), Some(last), 1..) =
+            (report.times.first(), report.times.last(), messages)
+        {
+            let elapsed_ns = self.clock.ns(last.saturating_sub(*first));
+            self.message_ns = (elapsed_ns / messages as f64).max(0.01);
+        }
+    }
+
+    fn run(
+        &mut self,
+        warm_up_ns: f64,
+        per_stretch: u64,
+        length_ns: f64,
+    ) -> Result<Report, LabError> {
+        let job = Job {
+            course: 0,
+            warm_up: self.clock.ticks(warm_up_ns),
+            per_stretch,
+            stretches: MAX_SAMPLES,
+            length: self.clock.ticks(length_ns),
+        };
+        // What is left in an unbounded queue when a block ends takes its time too.
+        let patience = self.patience + Duration::from_nanos((length_ns * 10.0) as u64);
+        self.threads.run(job, patience)
+    }
+
+    fn samples(&self, report: Report, per_stretch: u64, system: SystemCounters) -> BlockSamples {
+        let stretches = stretches(&self.clock, &report.times, per_stretch);
+        let spins = self.class == Class::Spin;
+        let gap_ns = spins.then(|| gap::vanished_ps(&stretches.lengths_ps) / 1000);
+        let (cost, disturbance) = account(&report.threads, system, gap_ns);
+        BlockSamples {
+            counters: Counters {
+                cost,
+                operations: report.messages,
+                disturbance,
+                spins,
+                grows: self.grows,
+            },
+            samples: Samples::Stream(stretches),
+        }
+    }
+}
+
+impl RealCell for Stream {
+    fn prepare(&mut self, _: &mut GroupState) -> Result<(), LabError> {
+        self.pilot()
+    }
+}
+
+impl OpenCell for Stream {
+    fn block(&mut self, _: BlockKind) -> Result<BlockSamples, LabError> {
+        let length_ns = self.planned.budget.stretch_ns as f64;
+        // Twice as many stretches fit as are foreseen, should the machine be faster than it was.
+        let least = (2.0 * length_ns / self.message_ns / MAX_SAMPLES as f64).ceil() as u64;
+        let messages = per_stretch(self.stamp_ns, self.message_ns).max(least);
+        let per_stretch = messages.next_multiple_of(self.threads.round);
+        let free = self.planned.cell.placement == Placement::Free;
+        let warm_up_ns = if free { WARM_UP_FREE_NS } else { WARM_UP_NS };
+        let before = self.around.go()?;
+        let report = self.run(warm_up_ns, per_stretch, length_ns);
+        let system = self.around.rest(&before);
+        let report = report?;
+        self.learn(&report, per_stretch);
+        Ok(self.samples(report, per_stretch, system))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_receiver_has_a_cpu_for_itself_and_senders_share_the_others() {
+        let pinned = Places::of(Placement::Pinned, &[4, 5, 6], 3);
+        assert_eq!(pinned, Places { senders: vec![vec![4], vec![5], vec![4]], receiver: vec![6] });
+        let free = Places::of(Placement::Free, &[0, 1], 2);
+        assert_eq!(free, Places { senders: vec![vec![0, 1], vec![0, 1]], receiver: vec![0, 1] });
+        let same = Places::of(Placement::SameCpu, &[3], 1);
+        assert_eq!(same, Places { senders: vec![vec![3]], receiver: vec![3] });
+    }
+}

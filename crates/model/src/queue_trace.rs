@@ -1,0 +1,236 @@
+//! The queue at a lock, reconstructed from the stamps of the threads that took it.
+//!
+//! The queue is not counted while it is there: a counter that all threads write would be a second
+//! lock. Stamps of one clock say it afterwards, to within far less than a wait.
+
+/// The stamps of one acquisition, in ticks of a clock that all threads share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Acquisition {
+    /// When the thread had finished what came before.
+    pub idle_at: u64,
+    /// When it asked for the lock.
+    pub requested_at: u64,
+    /// When it had it.
+    pub acquired_at: u64,
+    /// When it was about to release it.
+    pub released_at: u64,
+    /// Units of work without the lock, before it was requested.
+    pub think_units: u64,
+    /// Units of work with the lock.
+    pub hold_units: u64,
+}
+
+/// What the threads did within a window. Times are ticks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueTrace {
+    /// Units of work done.
+    pub units: f64,
+    /// Acquisitions of each thread.
+    pub acquisitions: Vec<u64>,
+    /// Each wait that ended in the window.
+    pub waits: Vec<Wait>,
+    /// Time that threads waited, of all together.
+    pub wait: f64,
+    /// Time that the lock was held.
+    pub hold: f64,
+    /// Time that threads were without the lock and did not wait, of all together.
+    pub think: f64,
+    /// Threads that still waited when one had just acquired the lock, summed over acquisitions.
+    pub queue_on_entry: u64,
+    /// The most threads that waited at once.
+    pub queue_max: u32,
+    /// Acquisitions by a thread that had waited for another one to release the lock.
+    pub handoffs: u64,
+    /// Time from the release until the waiting thread had the lock, summed over those.
+    pub handoff: f64,
+    /// The longest wait.
+    pub longest_wait: f64,
+}
+
+/// A wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// When it ended.
+    pub ended_at: u64,
+    /// How long it was.
+    pub length: u64,
+    /// Whose it was: the position of the thread.
+    pub thread: u32,
+}
+
+/// The share of the time between two stamps that lies in a window.
+pub fn share_within(begin: u64, end: u64, from: u64, until: u64) -> f64 {
+    let inside = end.min(until).saturating_sub(begin.max(from));
+    if end > begin { inside as f64 / (end - begin) as f64 } else { 0.0 }
+}
+
+/// Reconstructs the window from `from` until `until` from the acquisitions of each thread, in
+/// order.
+pub fn reconstruct(threads: &[Vec<Acquisition>], from: u64, until: u64) -> QueueTrace {
+    let mut trace = QueueTrace::default();
+    let within = |at: u64| (from..until).contains(&at);
+    let part = |begin: u64, end: u64| end.min(until).saturating_sub(begin.max(from)) as f64;
+    let mut moments: Vec<Moment> =
+        Vec::with_capacity(3 * threads.iter().map(Vec::len).sum::<usize>());
+    for (thread, all) in threads.iter().enumerate() {
+        let thread = thread as u32;
+        let mut count = 0;
+        for (at, acquisition) in all.iter().enumerate() {
+            let Acquisition {
+                idle_at,
+                requested_at,
+                acquired_at,
+                released_at,
+                think_units,
+                hold_units,
+            } = *acquisition;
+            trace.units += think_units as f64 * share_within(idle_at, requested_at, from, until);
+            trace.units += hold_units as f64 * share_within(acquired_at, released_at, from, until);
+            trace.think += part(idle_at, requested_at);
+            trace.wait += part(requested_at, acquired_at);
+            trace.hold += part(acquired_at, released_at);
+            // From the release until the thread is idle again, the lock's own code runs: it is part
+            // of thinking.
+            let next = all.get(at + 1).map_or(released_at, |next| next.idle_at);
+            trace.think += part(released_at, next);
+            if within(acquired_at) {
+                count += 1;
+                let length = acquired_at.saturating_sub(requested_at);
+                trace.waits.push(Wait { ended_at: acquired_at, length, thread });
+                trace.longest_wait = trace.longest_wait.max(length as f64);
+            }
+            let acquired_at = acquired_at.max(requested_at);
+            let released_at = released_at.max(acquisition.acquired_at);
+            moments.extend(
+                [
+                    (requested_at, What::Request),
+                    (acquired_at, What::Acquire),
+                    (released_at, What::Release),
+                ]
+                .map(|(at, what)| Moment { at, what, requested_at, thread }),
+            );
+        }
+        trace.acquisitions.push(count);
+    }
+    count_queue(&mut moments, &mut trace, within);
+    trace
+}
+
+/// At equal times the lock is released before it is acquired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Release,
+    Request,
+    Acquire,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    at: u64,
+    what: What,
+    /// When the same thread had begun to wait.
+    requested_at: u64,
+    thread: u32,
+}
+
+/// Goes through all moments in order and counts who waits.
+fn count_queue(moments: &mut [Moment], trace: &mut QueueTrace, within: impl Fn(u64) -> bool) {
+    moments.sort_unstable_by_key(|moment| (moment.at, moment.what, moment.thread));
+    let (mut waiting, mut holding) = (0u32, 0u32);
+    let mut released: Option<(u64, u32)> = None;
+    for moment in moments {
+        let inside = within(moment.at);
+        match moment.what {
+            What::Request => {
+                waiting += 1;
+                // While nobody has the lock, who asks takes it, or is about to.
+                if inside && holding > 0 {
+                    trace.queue_max = trace.queue_max.max(waiting);
+                }
+            }
+            What::Release => {
+                holding = holding.saturating_sub(1);
+                released = Some((moment.at, moment.thread));
+            }
+            What::Acquire => {
+                waiting = waiting.saturating_sub(1);
+                holding += 1;
+                if !inside {
+                    continue;
+                }
+                trace.queue_on_entry += u64::from(waiting);
+                trace.queue_max = trace.queue_max.max(waiting);
+                let contended = released
+                    .filter(|(at, thread)| *at >= moment.requested_at && *thread != moment.thread);
+                if let Some((at, _)) = contended {
+                    trace.handoffs += 1;
+                    trace.handoff += moment.at as f64 - at as f64;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn acquisition(
+        idle_at: u64,
+        requested_at: u64,
+        acquired_at: u64,
+        released_at: u64,
+    ) -> Acquisition {
+        Acquisition {
+            idle_at,
+            requested_at,
+            acquired_at,
+            released_at,
+            think_units: requested_at - idle_at,
+            hold_units: released_at - acquired_at,
+        }
+    }
+
+    /// The first thread holds from 10 to 30, the second wants it at 20 and has it at 33, the third
+    /// wants it at 25 and has it at 52.
+    fn three() -> Vec<Vec<Acquisition>> {
+        vec![
+            vec![acquisition(0, 10, 10, 30)],
+            vec![acquisition(0, 20, 33, 50)],
+            vec![acquisition(0, 25, 52, 60)],
+        ]
+    }
+
+    #[test]
+    fn queue_waits_and_hand_offs_come_from_stamps() {
+        let trace = reconstruct(&three(), 0, 100);
+        assert_eq!(trace.acquisitions, [1, 1, 1]);
+        let waits = [(10, 0, 0), (33, 13, 1), (52, 27, 2)].map(|(ended_at, length, thread)| Wait {
+            ended_at,
+            length,
+            thread,
+        });
+        assert_eq!(trace.waits, waits);
+        assert_eq!((trace.wait, trace.hold, trace.longest_wait), (40.0, 45.0, 27.0));
+        assert_eq!(
+            (trace.queue_on_entry, trace.queue_max),
+            (1, 2),
+            "the third still waits when the second has it"
+        );
+        assert_eq!((trace.handoffs, trace.handoff), (2, 5.0));
+        assert!(
+            (trace.units - (10.0 + 20.0 + 25.0 + 20.0 + 17.0 + 8.0)).abs() < 1e-9,
+            "{}",
+            trace.units
+        );
+    }
+
+    #[test]
+    fn only_what_lies_in_the_window_counts() {
+        let trace = reconstruct(&three(), 20, 40);
+        assert_eq!(trace.acquisitions, [0, 1, 0]);
+        assert_eq!((trace.wait, trace.hold), (13.0 + 15.0, 10.0 + 7.0));
+        assert_eq!((trace.queue_on_entry, trace.handoffs), (1, 1));
+        assert!((trace.units - (5.0 + 10.0 + 7.0)).abs() < 1e-9, "{}", trace.units);
+    }
+}

@@ -1,0 +1,86 @@
+//! Opening: a regular file of lines, plain or compressed with gzip.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+use rustix::fs::OFlags;
+
+/// The first bytes of a gzip file (RFC 1952).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// Largest factor by which a compressed file may grow. Raw files grow threefold, folded ones
+/// twentyfold at most; one that grows more than this was made to exhaust its reader.
+const MOST_TIMES: u64 = 200;
+/// Size up to which a small file may grow by more than that.
+const MOST_OF_A_SMALL_FILE: u64 = 16 << 20;
+
+/// An open file of lines.
+pub(super) struct Source {
+    file: File,
+    pub(super) lines: Box<dyn BufRead>,
+    /// The file is compressed, so no run can go on in it.
+    pub(super) packed: bool,
+}
+
+impl Source {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let file = regular(path)?;
+        let mut plain = BufReader::new(file.try_clone()?);
+        let packed = plain.fill_buf()?.starts_with(&GZIP);
+        let lines: Box<dyn BufRead> = if packed {
+            let length = file.metadata()?.len();
+            Box::new(BufReader::new(Unpacked {
+                packed: MultiGzDecoder::new(plain),
+                left: MOST_OF_A_SMALL_FILE.max(length.saturating_mul(MOST_TIMES)),
+            }))
+        } else {
+            Box::new(plain)
+        };
+        Ok(Source { file, lines, packed })
+    }
+
+    /// Size of the file, as it lies on the disk now.
+    pub(super) fn length(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+}
+
+/// Opens a regular file; a named pipe must not keep us waiting for a writer.
+pub(super) fn regular(path: &Path) -> io::Result<File> {
+    let file =
+        OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is not a regular file"))
+    }
+}
+
+/// Contents of a compressed file, up to a limit.
+struct Unpacked {
+    packed: MultiGzDecoder<BufReader<File>>,
+    /// Bytes that may still come.
+    left: u64,
+}
+
+impl Read for Unpacked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.packed.read(buffer).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::InvalidInput
+            | io::ErrorKind::InvalidData => {
+                io::Error::new(error.kind(), "its compressed data is damaged or cut off")
+            }
+            _ => error,
+        })?;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("it unpacks to over {MOST_TIMES} times its size"),
+            )
+        })?;
+        Ok(read)
+    }
+}

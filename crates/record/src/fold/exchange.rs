@@ -1,0 +1,91 @@
+//! Round trips: the distribution from stamped blocks, means and medians from stretches.
+
+use crate::resample::{self, QuantileEstimate};
+use crate::{
+    Block, BlockKind, Histogram, LoopKind, OneWay, OneWayBlock, OneWayMethod, Record, RecordKind,
+    Warning,
+};
+
+use super::{AGREEMENT, Distribution, Figures, Folding, cost, round, times};
+
+pub(super) fn fold(folding: &Folding<'_>) -> Record {
+    let distribution = Distribution::of(folding);
+    let one_way = one_way(folding, distribution.p50());
+    let warnings = one_way.negative.filter(|negative| *negative > 0).map(|negative| {
+        Warning::new(
+            "negative-one-way",
+            format!(
+                "{negative} one-way times came out negative and are not counted: the clocks of the two CPUs disagree.",
+            ),
+        )
+    });
+    folding.record(Figures {
+        loop_kind: LoopKind::Closed,
+        kind: RecordKind::RoundTrip,
+        count: distribution.count,
+        one_way: Some(one_way),
+        rate: None,
+        cost: cost(folding.blocks(BlockKind::Stretch), 2.0),
+        contention: None,
+        against: folding.compared(times),
+        warnings: warnings.into_iter().collect(),
+        distribution,
+    })
+}
+
+fn one_way(folding: &Folding<'_>, round_trip: QuantileEstimate) -> OneWay {
+    let seed = folding.seed;
+    let stretches: Vec<&Block> = folding.blocks(BlockKind::Stretch).collect();
+    let means: Vec<(f64, u64)> = stretches.iter().map(|block| (block.mean, block.count)).collect();
+    let mean = resample::mean(&means, seed);
+    let direct: Vec<&OneWayBlock> =
+        folding.blocks(BlockKind::Stamped).filter_map(|block| block.one_way.as_ref()).collect();
+    let histograms: Vec<&Histogram> =
+        stretches.iter().filter_map(|block| block.histogram.as_ref()).collect();
+    let from_stretches = resample::quantiles(&histograms, &[0.5], seed)[0];
+    let half = |estimate: QuantileEstimate| {
+        (
+            estimate.value.map(|value| value / 2.0),
+            estimate.interval95.map(|[low, high]| [low / 2.0, high / 2.0]),
+        )
+    };
+    // A stamp that quantises or lengthens the median by more than 1% has no say in it.
+    let clock = &folding.machine.clock;
+    let stamp_ns = clock.step_ns + clock.read_ns;
+    let coarse = |median: Option<f64>| median.is_none_or(|median| stamp_ns > 0.01 * median);
+    let (p50, method) = if coarse(half(round_trip).0) {
+        (half(from_stretches), OneWayMethod::HalfRoundTrip)
+    } else if !agreed(&direct, half(round_trip).0) {
+        (half(round_trip), OneWayMethod::HalfRoundTrip)
+    } else {
+        let histograms: Vec<&Histogram> = direct.iter().map(|block| &block.histogram).collect();
+        let found = resample::quantiles(&histograms, &[0.5], seed)[0];
+        ((found.value, found.interval95), OneWayMethod::Stamped)
+    };
+    OneWay {
+        mean: mean.map(|(mean, _)| round(mean / 2.0)),
+        p50: p50.0.map(round),
+        method,
+        mean_interval95: mean
+            .and_then(|(_, interval)| interval)
+            .map(|interval| interval.map(|value| round(value / 2.0))),
+        p50_interval95: p50.1.map(|interval| interval.map(round)),
+        negative: (!direct.is_empty()).then(|| direct.iter().map(|block| block.negative).sum()),
+        clock_bound_ns: direct
+            .iter()
+            .map(|block| block.clock_bound_ns)
+            .max_by(f64::total_cmp)
+            .map(round),
+    }
+}
+
+/// Returns `true` if directly stamped times count: the clocks agree within 5% of the median, and
+/// fewer than one time in a thousand came out negative.
+fn agreed(direct: &[&OneWayBlock], median: Option<f64>) -> bool {
+    let bound = direct.iter().map(|block| block.clock_bound_ns).fold(0.0, f64::max);
+    let negative: u64 = direct.iter().map(|block| block.negative).sum();
+    let times: u64 = direct.iter().map(|block| block.histogram.count()).sum();
+    !direct.is_empty()
+        && median.is_some_and(|median| bound <= AGREEMENT * median)
+        && negative * 1000 <= times
+}

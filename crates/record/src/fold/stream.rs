@@ -1,0 +1,56 @@
+//! Streams: a rate, the median over blocks, and no round trips.
+
+use crate::{Block, BlockKind, Cost, Kind, LoopKind, Record, RecordKind, resample};
+
+use super::{
+    Comparison, Distribution, Figures, Folding, RATE, cost, oversubscribed, significant,
+    stretch_median,
+};
+
+pub(super) fn fold(folding: &Folding<'_>) -> Record {
+    let stretches = || folding.blocks(BlockKind::Stretch);
+    let rates: Vec<f64> = stretches().filter_map(rate).map(|rate| rate * 1e9).collect();
+    let found = resample::median(&rates, folding.seed);
+    // A message is one operation. It is rounded as half of one first, because files have always
+    // had their last digit from that.
+    let half = cost(stretches(), 2.0);
+    let whole = |value: Option<f64>| value.map(|value| significant(value * 2.0));
+    folding.record(Figures {
+        loop_kind: LoopKind::Streaming,
+        kind: RecordKind::Stream,
+        count: stretches().map(|block| block.count).sum(),
+        distribution: Distribution::of(folding),
+        one_way: None,
+        rate: found.map(|(rate, interval)| (rate.round(), interval.map(f64::round))),
+        cost: Cost {
+            user_ns_per_op: whole(half.user_ns_per_op),
+            system_ns_per_op: whole(half.system_ns_per_op),
+            voluntary_switches_per_op: whole(half.voluntary_switches_per_op),
+            involuntary_switches_per_op: whole(half.involuntary_switches_per_op),
+        },
+        contention: None,
+        against: folding.compared(rates_of),
+        warnings: oversubscribed(folding.cell()).into_iter().collect(),
+    })
+}
+
+/// Messages per nanosecond of a block.
+fn rate(block: &Block) -> Option<f64> {
+    let rate = block.count as f64 / block.elapsed_ns as f64;
+    (block.kind == BlockKind::Stretch && rate.is_finite()).then_some(rate)
+}
+
+/// A cell without a rate takes part with its hand-offs, each as one message.
+fn hand_offs(block: &Block) -> Option<f64> {
+    Some(2.0 / stretch_median(block)?)
+}
+
+fn rates_of(other: Kind) -> Comparison {
+    Comparison {
+        of: RATE,
+        own: rate,
+        base: if other == Kind::Stream { rate } else { hand_offs },
+        more_is_better: true,
+        rounded: significant,
+    }
+}

@@ -1,0 +1,13 @@
+//! Cost of an operation in CPU time and context switches.
+
+use threadtoll_record::Cost;
+
+/// CPU time in both modes, in nanoseconds.
+pub(crate) fn cpu_ns(cost: &Cost) -> Option<f64> {
+    Some(cost.user_ns_per_op? + cost.system_ns_per_op?)
+}
+
+/// Context switches of both kinds.
+pub(crate) fn switches(cost: &Cost) -> Option<f64> {
+    Some(cost.voluntary_switches_per_op? + cost.involuntary_switches_per_op?)
+}

@@ -1,0 +1,54 @@
+//! Figures in two dimensions, which a renderer may draw above the rows of a section.
+
+use std::collections::BTreeMap;
+
+use threadtoll_record::{CpuPlace, Relation};
+
+#[derive(Debug)]
+pub(crate) enum Figure {
+    SpeedUp(Map),
+    Pairs(Pairs),
+}
+
+/// Speed-ups by threads (rows) and hold share or interval (columns).
+#[derive(Clone, Debug)]
+pub(crate) struct Map {
+    /// Quantity that the columns stand for.
+    pub(crate) across: &'static str,
+    pub(crate) threads: Vec<u32>,
+    pub(crate) columns: Vec<String>,
+    pub(crate) measured: Vec<Vec<Option<f64>>>,
+    pub(crate) predicted: Vec<Vec<Option<f64>>>,
+}
+
+/// One-way medians of a mechanism by pair of CPUs.
+#[derive(Debug)]
+pub(crate) struct Pairs {
+    pub(crate) label: String,
+    /// The CPUs that occur, in the order of the machine: by node, last-level cache, core.
+    pub(crate) cpus: Vec<u32>,
+    /// Where they sit, as far as the machine says.
+    pub(crate) places: BTreeMap<u32, CpuPlace>,
+    /// One-way medians in nanoseconds, by the CPUs of the first and second end.
+    pub(crate) values: BTreeMap<(u32, u32), f64>,
+    pub(crate) relations: BTreeMap<(u32, u32), Relation>,
+}
+
+impl Pairs {
+    /// The median of a pair: as measured, or of the other direction where only that was.
+    pub(crate) fn value(&self, a: u32, b: u32) -> Option<f64> {
+        self.values.get(&(a, b)).or_else(|| self.values.get(&(b, a))).copied()
+    }
+
+    /// All medians by relation, nearest first, in ascending order.
+    pub(crate) fn by_relation(&self) -> BTreeMap<Relation, Vec<f64>> {
+        let mut by_relation: BTreeMap<Relation, Vec<f64>> = BTreeMap::new();
+        for (pair, p50) in &self.values {
+            if let Some(relation) = self.relations.get(pair) {
+                by_relation.entry(*relation).or_default().push(*p50);
+            }
+        }
+        by_relation.values_mut().for_each(|values| values.sort_by(f64::total_cmp));
+        by_relation
+    }
+}

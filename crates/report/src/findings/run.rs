@@ -1,0 +1,141 @@
+//! Sentences on the run as a whole.
+
+use std::collections::BTreeMap;
+
+use threadtoll_record::{Record, file::Results};
+
+use crate::clean::clean;
+use crate::disturbance::{sum, too_disturbed};
+use crate::label::{list, plural};
+use crate::units::{per_op, share};
+
+/// The most reasons for cells left out, and the most cells with the same reason, that are named.
+const MAX_LEFT_OUT: usize = 4;
+
+pub(super) fn findings(results: &Results, records: &[Record]) -> Vec<String> {
+    let findings =
+        [disturbance(results, records), left_out(results), few_cpus(results), unfinished(results)];
+    findings.into_iter().flatten().collect()
+}
+
+fn disturbance(results: &Results, records: &[Record]) -> Option<String> {
+    let all = sum(records.iter().map(|record| &record.disturbance));
+    if all.disturbed == 0 || all.blocks == 0 {
+        return None;
+    }
+    let mut causes: Vec<_> = all.causes.iter().filter(|(_, blocks)| **blocks > 0).collect();
+    causes.sort_by(|a, b| b.1.cmp(a.1));
+    let causes: Vec<String> =
+        causes.into_iter().map(|(cause, blocks)| format!("{cause} {blocks}")).collect();
+    let disturbed = share(f64::from(all.disturbed) / f64::from(all.blocks));
+    let causes =
+        if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) };
+    let finding =
+        format!("{} of {} blocks ({disturbed}) were disturbed{causes}.", all.disturbed, all.blocks);
+    Some(if too_disturbed(&all) {
+        format!(
+            "{finding} That is over a quarter: measure again when the machine is quieter, with `{}`.",
+            command(results)
+        )
+    } else {
+        finding
+    })
+}
+
+/// The command that repeats the run.
+pub(crate) fn command(results: &Results) -> String {
+    let mut words = vec!["threadtoll".to_string()];
+    let mut skip = false;
+    for word in &results.plan.command {
+        // A file that exists is refused as a target, a resumed one would not be measured again, and
+        // colours are taste.
+        if matches!(word.as_str(), "--out" | "--resume" | "--html" | "--color") {
+            skip = true;
+        } else if skip {
+            skip = false;
+        } else if !["--out=", "--resume=", "--html=", "--color="]
+            .iter()
+            .any(|option| word.starts_with(option))
+        {
+            words.push(quoted(&clean(word)));
+        }
+    }
+    if !results.plan.command.iter().any(|word| word == "--seed" || word.starts_with("--seed=")) {
+        words.push(format!("--seed {}", results.plan.seed));
+    }
+    words.join(" ")
+}
+
+/// A word as a shell takes it literally.
+fn quoted(word: &str) -> String {
+    let harmless = |c: char| c.is_ascii_alphanumeric() || "-_=.,:/+@%".contains(c);
+    if !word.is_empty() && word.chars().all(harmless) {
+        word.into()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+fn left_out(results: &Results) -> Option<String> {
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for refused in &results.plan.refused {
+        by_reason.entry(&refused.why).or_default().push(&refused.what);
+    }
+    let reasons: Vec<String> = by_reason
+        .iter()
+        .take(MAX_LEFT_OUT)
+        .map(|(why, cells)| {
+            let mut names: Vec<String> =
+                cells.iter().take(MAX_LEFT_OUT).map(|cell| clean(cell)).collect();
+            if cells.len() > names.len() {
+                names.push(format!("{} more", cells.len() - names.len()));
+            }
+            format!("{} ({})", list(&names), clean(why).trim_end_matches('.'))
+        })
+        .collect();
+    let more = if by_reason.len() > MAX_LEFT_OUT { "; and more" } else { "" };
+    (!reasons.is_empty()).then(|| format!("Left out: {}{more}.", reasons.join("; ")))
+}
+
+fn few_cpus(results: &Results) -> Option<String> {
+    let machine = &results.machine;
+    if machine.allowed.len() == 1 {
+        return Some(
+            "Only one CPU may be used here, so nothing was handed over between CPUs.".into(),
+        );
+    }
+    let quota = machine.quota_cpus.filter(|quota| *quota < 2.0)?;
+    Some(format!(
+        "The control group grants {} CPUs’ worth of time, less than two spinning threads take: they are stopped in between.",
+        per_op(quota)
+    ))
+}
+
+fn unfinished(results: &Results) -> Option<String> {
+    let groups = &results.groups;
+    let complete = groups.iter().filter(|group| group.records.is_some()).count();
+    if complete == groups.len() || groups.iter().all(|group| group.attempts == 0) {
+        return None;
+    }
+    let how = match results.not_resumable() {
+        Some(_) => "",
+        None => "; --resume with the file completes it",
+    };
+    Some(format!(
+        "The run is not finished, with {complete} of {} complete{how}.",
+        plural(groups.len() as u64, "group")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_read_them() {
+        assert_eq!(quoted("--cpus=0,1"), "--cpus=0,1");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("$(rm)'x"), r"'$(rm)'\''x'");
+        assert_eq!(quoted(""), "''");
+    }
+}

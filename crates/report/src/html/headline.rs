@@ -1,0 +1,171 @@
+//! The top of a run: its main figures, findings and warnings.
+
+use maud::{Markup, html};
+use threadtoll_record::{Class, Grade};
+
+use super::run::{Run, day};
+use crate::clean::clean;
+use crate::findings::cheapest_of;
+use crate::label::{plural, relation};
+use crate::ladder::times;
+use crate::machine::{facts, meaning};
+use crate::merge::median;
+use crate::queues;
+use crate::units::{digits, time};
+
+/// Warnings that are shown.
+const MAX_WARNINGS: usize = 60;
+
+struct Card {
+    figure: String,
+    caption: String,
+    detail: String,
+    /// For the style sheet.
+    class: &'static str,
+}
+
+pub(super) fn headline(run: &Run<'_>, runs: usize) -> Markup {
+    let machine = &run.results().machine;
+    let mut about =
+        vec![plural(machine.cpus.into(), "CPU"), format!("Linux {}", clean(&machine.kernel))];
+    about.extend(
+        machine.virtualised.as_ref().map(|name| format!("virtual machine ({})", clean(name))),
+    );
+    about.push(day(&machine.at));
+    html! {
+        header { "\n"
+            @if runs > 1 {
+                h2 { (run.name()) } "\n"
+            } @else {
+                h1 { "What a hand-off costs" } "\n"
+            }
+            p class="about" {
+                @if runs == 1 { span { (run.name()) } " " }
+                @for (index, fact) in about.iter().enumerate() {
+                    @if index > 0 { " " }
+                    span { (fact) }
+                }
+            } "\n"
+            @if machine.simulated {
+                p class="banner" role="alert" {
+                    strong { "Simulated." }
+                    " A simulated machine made these figures. They say nothing about any real one."
+                } "\n"
+            }
+            ul class="cards" { "\n"
+                @for card in cards(run) {
+                    li class={ "card " (card.class) } {
+                        span class="figure" { (card.figure) }
+                        span class="what" { (card.caption) }
+                        span class="detail" { (card.detail) }
+                    } "\n"
+                }
+            } "\n"
+        } "\n"
+    }
+}
+
+fn cards(run: &Run<'_>) -> Vec<Card> {
+    let mut cards = mechanisms(run);
+    if cards.is_empty() {
+        cards = pairs(run);
+    }
+    cards.extend(queues::cards(run.records()).into_iter().map(|card| Card {
+        figure: card.figure,
+        caption: card.heading,
+        detail: card.queue,
+        class: "line",
+    }));
+    let grade = run.results().machine.grade;
+    cards.push(Card {
+        figure: grade.to_string(),
+        caption: "fitness of the machine".into(),
+        detail: meaning(grade).into(),
+        class: match grade {
+            Grade::A | Grade::B => "good",
+            Grade::C => "middling",
+            Grade::D => "bad",
+        },
+    });
+    cards
+}
+
+/// The cheapest hand-off through a cache line, the cheapest wake-up, and their quotient.
+fn mechanisms(run: &Run<'_>) -> Vec<Card> {
+    let mut cards = Vec::new();
+    let line = cheapest_of(&run.ladder, Class::Spin);
+    let sleep = cheapest_of(&run.ladder, Class::Sleep);
+    for (record, caption, class) in
+        [(line, "through a cache line", "line"), (sleep, "to wake a sleeping thread", "sleep")]
+    {
+        if let Some((record, p50)) = record.and_then(|record| Some((record, record.one_way_p50()?)))
+        {
+            let (figure, detail) = (time(p50), clean(&record.cell.label()));
+            cards.push(Card { figure, caption: caption.into(), detail, class });
+        }
+    }
+    if let Some(ratio) = line.zip(sleep).and_then(|(line, sleep)| times(sleep, line)) {
+        cards.push(Card {
+            figure: format!("{}×", digits(ratio)),
+            caption: "between the two".into(),
+            detail: "one way, pinned, p50".into(),
+            class: "",
+        });
+    }
+    cards
+}
+
+/// The nearest and the farthest pairs of CPUs.
+fn pairs(run: &Run<'_>) -> Vec<Card> {
+    let by_relation = run.pairs().next().map(|pairs| pairs.by_relation()).unwrap_or_default();
+    let (nearest, farthest) = (by_relation.first_key_value(), by_relation.last_key_value());
+    let shown = nearest.into_iter().chain(farthest.filter(|_| by_relation.len() > 1));
+    shown
+        .filter_map(|(of, values)| {
+            Some(Card {
+                figure: time(median(values.iter().copied())?),
+                caption: format!("between {}", relation(*of)),
+                detail: "one way, median of the pairs".into(),
+                class: "line",
+            })
+        })
+        .collect()
+}
+
+pub(super) fn findings(run: &Run<'_>) -> Markup {
+    let results = run.results();
+    let machine = &results.machine;
+    let mut warnings: Vec<&str> =
+        machine.warnings.iter().map(|warning| warning.text.as_str()).collect();
+    warnings.extend(results.notes.iter().map(String::as_str));
+    html! {
+        @if !run.report.findings.is_empty() {
+            ul class="verdict" { "\n"
+                @for finding in &run.report.findings { li { (with_code(&clean(finding))) } "\n" }
+            } "\n"
+        }
+        @if !warnings.is_empty() {
+            ul class="warnings" aria-label="Warnings" { "\n"
+                @for warning in warnings.iter().take(MAX_WARNINGS) { li { (clean(warning)) } "\n" }
+            } "\n"
+        }
+        details class="machine" {
+            summary { "The machine in full" }
+            dl { "\n"
+                @for (name, fact) in facts(machine) { dt { (name) } dd { (fact) } "\n" }
+            }
+        } "\n"
+    }
+}
+
+/// A sentence in which backticks set a command apart.
+fn with_code(sentence: &str) -> Markup {
+    let parts: Vec<&str> = sentence.split('`').collect();
+    html! {
+        @if let [before, command, after] = parts.as_slice() {
+            (before) code { (command) } (after)
+        } @else {
+            (sentence)
+        }
+    }
+}

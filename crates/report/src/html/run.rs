@@ -1,0 +1,231 @@
+//! One file of results in the page.
+
+use maud::{Markup, html};
+use threadtoll_record::{Placement, Record, file::Results};
+
+use super::details::{disturbance, noise, refused, reproduce, worst};
+use super::headline::{findings, headline};
+use super::table::{more_rows, notes, plain, sortable};
+use crate::clean::clean;
+use crate::figure::{Figure, Map, Pairs};
+use crate::label::{cpus, relation};
+use crate::ladder::{self, Row};
+use crate::queues::{self, Comparison};
+use crate::report::Report;
+use crate::table::{Section, Table, Topic};
+
+/// Rows of the ladder, in the table and in the chart.
+const MAX_LADDER_ROWS: usize = 300;
+/// Rows of all tables of queues together, and of their charts.
+pub(super) const MAX_QUEUE_ROWS: usize = 300;
+/// Rows of all tables of locks together.
+const MAX_LOCK_ROWS: usize = 500;
+
+/// A report with the figures that charts are drawn from.
+pub(super) struct Run<'a> {
+    pub(super) index: usize,
+    pub(super) report: &'a Report<'a>,
+    /// All rows of the ladder.
+    pub(super) ladder: Vec<Row<'a>>,
+    pub(super) comparisons: Vec<Comparison<'a>>,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(index: usize, report: &'a Report<'a>) -> Self {
+        Run {
+            index,
+            report,
+            ladder: ladder::rows(report.records),
+            comparisons: queues::comparisons(report.records),
+        }
+    }
+
+    pub(super) fn results(&self) -> &'a Results {
+        self.report.results
+    }
+
+    pub(super) fn records(&self) -> &'a [Record] {
+        self.report.records
+    }
+
+    /// The rows of the ladder that the page shows.
+    pub(super) fn rows(&self) -> &[Row<'a>] {
+        &self.ladder[..self.ladder.len().min(MAX_LADDER_ROWS)]
+    }
+
+    fn sections(&self, topic: Topic) -> impl Iterator<Item = &'a Section> {
+        self.report.table(topic).into_iter().flat_map(|table| &table.sections)
+    }
+
+    pub(super) fn pairs(&self) -> impl Iterator<Item = &'a Pairs> {
+        self.sections(Topic::Matrix).filter_map(|section| match &section.figure {
+            Some(Figure::Pairs(pairs)) => Some(pairs),
+            _ => None,
+        })
+    }
+
+    /// Maps of locks with their headings.
+    pub(super) fn maps(&self) -> impl Iterator<Item = (&'a str, &'a Map)> {
+        self.sections(Topic::Locks).filter_map(|section| match &section.figure {
+            Some(Figure::SpeedUp(map)) => Some((section.heading.as_str(), map)),
+            _ => None,
+        })
+    }
+
+    pub(super) fn name(&self) -> String {
+        clean(&self.results().machine.cpu).trim().to_string()
+    }
+
+    /// Everything about this run, which is one of `runs`.
+    pub(super) fn section(&self, runs: usize) -> Markup {
+        let table = |topic| self.report.table(topic);
+        html! {
+            section class="run" id={ "run-" (self.index) } data-run=(self.index) { "\n"
+                (headline(self, runs))
+                (findings(self))
+                @if let Some(table) = table(Topic::Ladder) { (self.ladder(table)) }
+                @if let Some(table) = table(Topic::Queues) { (self.queues(table)) }
+                @if let Some(table) = table(Topic::Locks) { (locks(table)) }
+                (self.distributions())
+                @if let Some(table) = table(Topic::Matrix) { (matrix(table)) }
+                (noise(&self.results().machine.noise))
+                (disturbance(self.records()))
+                (worst(self.rows()))
+                (refused(&self.results().plan))
+                (reproduce(self.results()))
+            } "\n"
+        }
+    }
+
+    fn ladder(&self, table: &Table) -> Markup {
+        html! {
+            h2 id={ "ladder-" (self.index) } { "The ladder" } "\n"
+            p {
+                "One hand-off, one way (half a round trip): medians with their 95% intervals, on a logarithmic axis."
+                (self.pinned_pair())
+                " Diamonds are what others published."
+            } "\n"
+            div class="chart" data-chart="ladder" role="img" aria-label="One-way medians of every mechanism on a logarithmic axis; the table below has the same figures" {} "\n"
+            @for section in &table.sections {
+                (sortable(section, "The ladder as a table", MAX_LADDER_ROWS))
+            }
+            (more_rows(table.rows().saturating_sub(MAX_LADDER_ROWS)))
+        }
+    }
+
+    fn pinned_pair(&self) -> String {
+        let mut main = self.ladder.iter().filter_map(Row::main);
+        let pair = main.find(|record| {
+            record.cell.placement == Placement::Pinned && record.cell.cpus.len() == 2
+        });
+        pair.map_or_else(String::new, |record| {
+            format!(
+                " Pinned means {} ({}).",
+                cpus(&record.cell.cpus),
+                relation(record.cell.relation)
+            )
+        })
+    }
+
+    fn queues(&self, table: &Table) -> Markup {
+        let mut left = MAX_QUEUE_ROWS;
+        let sections = table.sections.iter().zip(&self.comparisons).enumerate();
+        html! {
+            h2 { "Queues" } "\n"
+            p {
+                "Like beside like: what spins with what spins, batches with batches. A message has 8 bytes. "
+                (queues::capacities(&self.comparisons).unwrap_or_default())
+            } "\n"
+            @for (nth, (section, comparison)) in sections {
+                @let shown = take(section, &mut left);
+                @let figures = if comparison.streams() { "Messages per second" } else { "One-way medians" };
+                @if shown > 0 {
+                    h3 { (section.heading) } "\n"
+                    div class="chart" data-chart="queue" data-nth=(nth) role="img" aria-label={ (figures) " by queue, best first; the table below has the figures" } {} "\n"
+                    (sortable(section, &section.heading, shown))
+                }
+            }
+            (more_rows(table.rows().saturating_sub(MAX_QUEUE_ROWS)))
+            (notes(&table.notes))
+        }
+    }
+
+    fn distributions(&self) -> Markup {
+        let any = self.rows().iter().filter_map(Row::main).any(|main| main.histogram.is_some());
+        html! {
+            @if any {
+                h2 id={ "distributions-" (self.index) } { "Every round trip" } "\n"
+                p { "Round trips (there and back) as they were stamped, with the share of them in each bin. Choose a placement and the rows to lay over each other; drag to zoom, double-click to zoom out." } "\n"
+                div class="controls" data-controls {} "\n"
+                div class="chart tall" data-chart="histogram" role="img" aria-label="Histograms of round trips on a logarithmic axis" {} "\n"
+                p { "The same by percentile: how long the slowest one in ten, hundred, thousand took. Curves end where fewer than 20 samples lie beyond." } "\n"
+                div class="chart tall" data-chart="percentiles" role="img" aria-label="Round trips by percentile on logarithmic axes" {} "\n"
+            }
+        }
+    }
+}
+
+/// Returns the number of rows of the section that the page has room for.
+fn take(section: &Section, left: &mut usize) -> usize {
+    let shown = section.rows.len().min(*left);
+    *left -= shown;
+    shown
+}
+
+fn locks(table: &Table) -> Markup {
+    let mut left = MAX_LOCK_ROWS;
+    html! {
+        h2 { "Locks" } "\n"
+        p { "Work per second of all threads against one thread alone without the lock. What is predicted was written down before the cell was measured." } "\n"
+        @for section in &table.sections {
+            @let shown = take(section, &mut left);
+            h3 { (section.heading) } "\n"
+            @if section.figure.is_some() {
+                div class="chart" data-chart="surface" data-label=(section.heading) role="img" aria-label="Speed-up by threads as a heat map, measured and predicted; the table below has the figures" {} "\n"
+            }
+            @if shown > 0 { (sortable(section, &section.heading, shown)) }
+        }
+        (more_rows(table.rows().saturating_sub(MAX_LOCK_ROWS)))
+        (notes(&table.notes))
+    }
+}
+
+fn matrix(table: &Table) -> Markup {
+    html! {
+        @for section in &table.sections {
+            @if let Some(Figure::Pairs(pairs)) = &section.figure {
+                h2 { "Between pairs of CPUs: " (pairs.label) } "\n"
+                p { "One way (half a round trip), p50. Lines separate nodes, last-level caches and cores." } "\n"
+                div class="chart matrix" data-chart="matrix" data-label=(pairs.label) role="img" aria-label="One-way medians for pairs of CPUs as a heat map; the table below sums them up" {} "\n"
+            }
+            (plain(section))
+        }
+    }
+}
+
+/// Links to the runs.
+pub(super) fn contents(runs: &[Run<'_>]) -> Markup {
+    html! {
+        h1 { "What a hand-off costs" } "\n"
+        nav aria-label="Runs" {
+            ol { "\n"
+                @for run in runs {
+                    li {
+                        a href={ "#run-" (run.index) } {
+                            (run.name()) ", " (day(&run.results().machine.at))
+                        }
+                    } "\n"
+                }
+            }
+        } "\n"
+    }
+}
+
+/// `2026-11-21 10:00 UTC` of an RFC 3339 time, and any other text unchanged.
+pub(super) fn day(at: &str) -> String {
+    let at = clean(at);
+    match (at.get(..10), at.get(10..11), at.get(11..16), at.ends_with('Z')) {
+        (Some(day), Some("T"), Some(minute), true) => format!("{day} {minute} UTC"),
+        _ => at,
+    }
+}

@@ -1,0 +1,142 @@
+//! The columns of the ladder.
+
+use threadtoll_record::{Placement, Record, file::Results};
+
+use super::{Row, cheapest, times};
+use crate::cost::{cpu_ns, switches};
+use crate::label::plural;
+use crate::published::{published, shown};
+use crate::table::{self, Cell, Emphasis};
+use crate::units::{digits, per_op, plus_minus, ratio, round_time, share, time};
+
+type Column<'r, 'a> = table::Column<'r, Row<'a>>;
+
+pub(super) const PUBLISHED: &str = "published";
+const ONE_WAY: &str = "one way, p50";
+
+pub(super) fn columns<'r, 'a>(results: &Results, rows: &'r [Row<'a>]) -> Vec<Column<'r, 'a>> {
+    let base = cheapest(rows).and_then(Row::main);
+    let mut columns = placements(rows);
+    columns.extend([
+        main(ONE_WAY, "95%", 12, "interval of the row’s first one-way median", interval)
+            .in_page("one way", "95%"),
+        main(
+            "times",
+            "cheapest",
+            1,
+            "times the cheapest hand-off between two threads",
+            move |record| Cell::figure(base.and_then(|base| times(record, base)), ratio),
+        )
+        .emphasis(Emphasis::Accent)
+        .in_page("one way", "times cheapest"),
+    ]);
+    let round_trip = |heading, rank: Option<u8>, figure: fn(&Record) -> Option<f64>| {
+        main("round trip", heading, rank, "round trip", move |record| {
+            Cell::figure(figure(record), time)
+        })
+        .in_page("round trip", heading)
+    };
+    let over = format!(">{}", round_time(results.plan.over_ns as f64));
+    columns.extend([
+        round_trip("p50", None, |record| record.quantiles.p50),
+        round_trip("p99", Some(5), |record| record.quantiles.p99),
+        round_trip("p99.9", Some(11), |record| record.quantiles.p999),
+        round_trip("max", Some(8), |record| record.max),
+        main("round trip", over.clone(), 6, "share of the round trips over the limit", |record| {
+            Cell::figure(record.over.share, share)
+        })
+        .in_page("round trip", over.replace(' ', "\u{a0}")),
+        main("per hand-off", "CPU", 7, "CPU time of both ends per hand-off", |record| {
+            Cell::figure(cpu_ns(&record.cost), time)
+        })
+        .in_page("per hand-off", "CPU"),
+        main("per hand-off", "switches", 10, "context switches per hand-off", |record| {
+            Cell::figure(switches(&record.cost), per_op)
+        })
+        .in_page("per hand-off", "switches"),
+        main(
+            "times",
+            "reference",
+            None,
+            "against the reference cell: ratio of paired blocks and what its 95% interval says",
+            against_reference,
+        )
+        .in_page("", "times reference"),
+        from_elsewhere(rows),
+    ]);
+    columns
+}
+
+/// A column of the rows' main records.
+fn main<'r, 'a>(
+    group: &'static str,
+    heading: impl Into<std::borrow::Cow<'static, str>>,
+    rank: impl Into<Option<u8>>,
+    title: &'static str,
+    cell: impl Fn(&Record) -> Cell + 'r,
+) -> Column<'r, 'a> {
+    Column::new(group, heading, rank, title, move |row| row.main().map_or_else(Cell::empty, &cell))
+}
+
+/// A column for each placement; a terminal shows those that were measured, the first always.
+fn placements<'r, 'a>(rows: &[Row<'a>]) -> Vec<Column<'r, 'a>> {
+    let mut any = false;
+    let headings = [
+        (Placement::Pinned, "pinned", 2),
+        (Placement::SameCpu, "same CPU", 4),
+        (Placement::Free, "free", 3),
+    ];
+    headings
+        .map(|(placement, heading, rank)| {
+            let measured = rows.iter().any(|row| row.record(placement).is_some());
+            let rank = measured.then_some(if any { rank } else { 0 });
+            any |= measured;
+            Column::new(ONE_WAY, heading, rank, ONE_WAY, move |row| one_way(row, placement))
+                .in_page("one way", heading)
+        })
+        .into()
+}
+
+fn one_way(row: &Row<'_>, placement: Placement) -> Cell {
+    let Some(record) = row.record(placement) else { return Cell::empty() };
+    let main = row.main().is_some_and(|main| main.cell.placement == placement);
+    let emphasis = if main { Emphasis::Main } else { Emphasis::Plain };
+    Cell::figure(record.one_way_p50(), time).emphasis(emphasis)
+}
+
+fn interval(record: &Record) -> Cell {
+    let (Some(p50), Some([low, high])) = (record.one_way_p50(), record.one_way_p50_interval95())
+    else {
+        return Cell::unknown();
+    };
+    Cell {
+        value: Some((high - p50).max(p50 - low) / p50),
+        text: plus_minus(p50, [low, high]),
+        title: format!("{} to {}", time(low), time(high)),
+        ..Cell::default()
+    }
+}
+
+fn against_reference(record: &Record) -> Cell {
+    let Some(against) = record.against.first() else { return Cell::empty() };
+    let [low, high] = against.interval95.map(digits);
+    Cell {
+        value: Some(against.ratio),
+        text: ratio(against.ratio),
+        title: format!("{low} to {high} in {}", plural(against.blocks.into(), "pair")),
+        verdict: Some(against.verdict),
+        ..Cell::default()
+    }
+}
+
+/// Published figures; a terminal shows the column only if there are any.
+fn from_elsewhere<'r, 'a>(rows: &[Row<'a>]) -> Column<'r, 'a> {
+    let any = rows.iter().filter_map(Row::main).any(|main| !published(&main.cell).is_empty());
+    main("", PUBLISHED, any.then_some(9), "one way, with the year", |record| {
+        let figures = published(&record.cell);
+        Cell::new(figures.first().map(|figure| figure.ns), shown(&figures).unwrap_or_default())
+    })
+    .emphasis(Emphasis::Faint)
+    .in_page("", PUBLISHED)
+    .published()
+}

@@ -1,0 +1,164 @@
+//! The columns of a table of locks.
+
+use super::{Row, Sweep};
+use crate::cost::{cpu_ns, switches};
+use crate::table::{self, Cell, Emphasis};
+use crate::units::{digits, per_op, plus_minus, ratio, share, time};
+
+type Column<'a> = table::Column<'static, Row<'a>>;
+
+pub(super) fn columns<'a>(sweep: &Sweep<'a>) -> Vec<Column<'a>> {
+    let mut columns = Vec::new();
+    if sweep.rows.iter().any(|row| row.contention.total_s.is_some()) {
+        columns.extend(all_tasks());
+    }
+    columns.extend(speedup());
+    columns.extend(queue());
+    columns.extend(wait());
+    columns.extend(lock());
+    columns
+}
+
+fn all_tasks<'a>() -> [Column<'a>; 2] {
+    let seconds = |value: Option<f64>| Cell::figure(value, |seconds| time(seconds * 1e9));
+    [
+        Column::new(
+            "all tasks",
+            "measured",
+            0,
+            "time for all tasks, median over runs",
+            move |row| seconds(row.contention.total_s),
+        )
+        .emphasis(Emphasis::Main),
+        Column::new("all tasks", "predicted", 4, "the same as a model said before", move |row| {
+            seconds(row.predicted().and_then(|prediction| prediction.total_s))
+        }),
+    ]
+}
+
+fn speedup<'a>() -> [Column<'a>; 4] {
+    [
+        Column::new(
+            "speed-up",
+            "measured",
+            0,
+            "work per second of all threads against one thread alone without the lock, median over pairs of blocks",
+            |row| Cell::figure(row.contention.speedup, ratio),
+        )
+        .emphasis(Emphasis::Main),
+        Column::new(
+            "speed-up",
+            "95%",
+            5,
+            "interval of the speed-up, from resampling pairs of blocks",
+            |row| match (row.contention.speedup, row.contention.speedup_interval95) {
+                (Some(speedup), Some(interval)) => Cell::text(plus_minus(speedup, interval)),
+                _ => Cell::unknown(),
+            },
+        ),
+        Column::new(
+            "speed-up",
+            "predicted",
+            1,
+            "what a model said before the cell was measured",
+            |row| Cell::figure(row.predicted().map(|prediction| prediction.speedup), ratio),
+        )
+        .emphasis(Emphasis::Accent),
+        Column::new(
+            "speed-up",
+            "off by",
+            2,
+            "the prediction against the measurement: of the speed-up, or of the time for all tasks",
+            |row| Cell::figure(row.error(), error),
+        )
+        .emphasis(Emphasis::Accent),
+    ]
+}
+
+/// `+3.1%`.
+fn error(value: f64) -> String {
+    let percent = value * 100.0;
+    if percent.abs() < 999.5 {
+        format!("{percent:+.1}%")
+    } else {
+        format!("{}×", digits(1.0 + value))
+    }
+}
+
+fn queue<'a>() -> [Column<'a>; 5] {
+    [
+        Column::new("queue", "mean", 3, "threads waiting at an average moment", |row| {
+            Cell::figure(row.contention.queue_mean, digits)
+        }),
+        Column::new("queue", "predicted", 11, "the same as a model said before", |row| {
+            Cell::figure(row.predicted().map(|prediction| prediction.queue_mean), digits)
+        }),
+        Column::new(
+            "queue",
+            "on entry",
+            7,
+            "threads still waiting when one has just got the lock",
+            |row| Cell::figure(row.contention.queue_on_entry, digits),
+        ),
+        Column::new(
+            "queue",
+            "foretold",
+            11,
+            "threads still waiting when one has just got the lock, as a model said before",
+            |row| Cell::figure(row.predicted().map(|prediction| prediction.queue_on_entry), digits),
+        ),
+        Column::new("queue", "max", 12, "the most threads that waited at once", |row| {
+            Cell::figure(row.contention.queue_max.map(f64::from), digits)
+        }),
+    ]
+}
+
+fn wait<'a>() -> [Column<'a>; 4] {
+    [
+        Column::new("wait", "share", 6, "share of the threads’ time that they waited", |row| {
+            Cell::figure(row.contention.wait_share, share)
+        }),
+        Column::new("wait", "p50", 13, "median wait for the lock", |row| {
+            Cell::figure(row.record.quantiles.p50, time)
+        }),
+        Column::new("wait", "p99", 9, "wait for the lock", |row| {
+            Cell::figure(row.record.quantiles.p99, time)
+        }),
+        Column::new("wait", "longest", 10, "the longest that a thread waited", |row| {
+            Cell::figure(row.contention.starved_ns, time)
+        }),
+    ]
+}
+
+fn lock<'a>() -> [Column<'a>; 4] {
+    [
+        Column::new(
+            "",
+            "hand-off",
+            8,
+            "from letting go of the lock until a thread that waited has it",
+            |row| Cell::figure(row.contention.handoff_ns, time),
+        ),
+        Column::new(
+            "",
+            "fairness",
+            14,
+            "Jain’s index of the threads’ acquisitions: 1 if all got equally many",
+            |row| Cell::figure(row.contention.fairness, |value| format!("{value:.3}")),
+        ),
+        Column::new(
+            "each acquisition",
+            "CPU",
+            15,
+            "CPU time of all threads per acquisition, their work included",
+            |row| Cell::figure(cpu_ns(&row.record.cost), time),
+        ),
+        Column::new(
+            "each acquisition",
+            "switches",
+            16,
+            "context switches per acquisition",
+            |row| Cell::figure(switches(&row.record.cost), per_op),
+        ),
+    ]
+}

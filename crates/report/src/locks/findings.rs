@@ -1,0 +1,148 @@
+//! Sentences on locks.
+
+use std::collections::BTreeMap;
+
+use threadtoll_record::Record;
+
+use super::claims::claims;
+use super::{Axis, Row, Sweep, sweeps};
+use crate::experiment::FREQUENCY_SWEEP;
+use crate::units::{UNKNOWN, ratio, share, time};
+
+/// Runs of tasks that take no longer than this, against the shortest, count as equally good.
+const GOOD_ENOUGH: f64 = 1.05;
+
+pub(crate) fn findings(records: &[Record]) -> Vec<String> {
+    let sweeps = sweeps(records);
+    let mut findings: Vec<String> = sweeps.iter().flat_map(of_sweep).collect();
+    findings.extend(uncontended(&sweeps));
+    findings.extend(claims(&sweeps));
+    findings.extend(agreement(&sweeps));
+    findings
+}
+
+fn of_sweep(sweep: &Sweep<'_>) -> Vec<String> {
+    let mut findings = Vec::new();
+    findings.extend(best(sweep));
+    findings.extend(enough_threads(sweep));
+    findings.extend(worse_than_one_thread(sweep));
+    findings
+}
+
+/// The threads of a row and what they do.
+fn threads(sweep: &Sweep<'_>, row: &Row<'_>) -> String {
+    let threads = row.subject.threads;
+    match sweep.axis() {
+        Axis::HoldShare => {
+            let share = share(row.subject.hold_share());
+            format!("{threads} threads that hold it for {share} of their time")
+        }
+        Axis::Interval => {
+            let interval = time(row.subject.cycle_ns() as f64);
+            format!("{threads} threads that take it every {interval}")
+        }
+        Axis::None => format!("{threads} threads"),
+    }
+}
+
+fn with_several_threads<'s>(sweep: &'s Sweep<'_>) -> impl Iterator<Item = &'s Row<'s>> {
+    sweep.rows.iter().filter(|row| row.subject.threads > 1)
+}
+
+fn best(sweep: &Sweep<'_>) -> Option<String> {
+    let speedups =
+        with_several_threads(sweep).filter_map(|row| Some((row, row.contention.speedup?)));
+    let (row, speedup) = speedups.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some(format!(
+        "{}: the most is gained by {}, {} of one alone.",
+        sweep.lock(),
+        threads(sweep, row),
+        ratio(speedup)
+    ))
+}
+
+/// The fewest threads of a pool that are about as good as the best number.
+fn enough_threads(sweep: &Sweep<'_>) -> Option<String> {
+    let totals =
+        || sweep.rows.iter().filter_map(|row| Some((row.subject.threads, row.contention.total_s?)));
+    let best = totals().map(|(_, total)| total).min_by(f64::total_cmp)?;
+    let (threads, total) = totals()
+        .filter(|(_, total)| *total <= GOOD_ENOUGH * best)
+        .min_by_key(|(threads, _)| *threads)?;
+    let most = totals().map(|(threads, _)| threads).max()?;
+    (threads < most).then(|| {
+        format!(
+            "{}: of the numbers of threads that were measured, {threads} are enough for all tasks in {}; more bring less than 5%.",
+            sweep.lock(),
+            time(total * 1e9)
+        )
+    })
+}
+
+fn worse_than_one_thread(sweep: &Sweep<'_>) -> Option<String> {
+    // Claimed only where the whole interval lies below one.
+    let worse: Vec<&Row<'_>> = with_several_threads(sweep)
+        .filter(|row| row.contention.speedup_interval95.is_some_and(|[_, high]| high < 1.0))
+        .collect();
+    let first = worse.first()?;
+    let lock = sweep.lock();
+    let threads = threads(sweep, first);
+    let speedup = first.contention.speedup.map_or_else(|| UNKNOWN.into(), ratio);
+    Some(match worse.len() {
+        1 => format!("{lock}: one thread alone is better than {threads} ({speedup})."),
+        count => format!(
+            "{lock}: one thread alone is better in {count} of {} cells with several threads, the first of them {threads} ({speedup}).",
+            with_several_threads(sweep).count()
+        ),
+    })
+}
+
+/// The calibrated cost of an uncontended lock and unlock.
+fn uncontended(sweeps: &[Sweep<'_>]) -> Option<String> {
+    let mut costs: BTreeMap<String, f64> = BTreeMap::new();
+    for sweep in sweeps.iter().filter(|sweep| sweep.scenario() == FREQUENCY_SWEEP) {
+        let calibrated =
+            sweep.rows.iter().filter_map(Row::predicted).map(|prediction| prediction.from.pair_ns);
+        if let Some(pair_ns) = calibrated.filter(|ns| *ns > 0.0).min_by(f64::total_cmp) {
+            costs.insert(sweep.lock(), pair_ns);
+        }
+    }
+    if costs.is_empty() {
+        return None;
+    }
+    let mut costs: Vec<(String, f64)> = costs.into_iter().collect();
+    costs.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let costs: Vec<String> =
+        costs.iter().map(|(lock, ns)| format!("{lock} {}", time(*ns))).collect();
+    Some(format!("To take and leave a lock that nobody else wants costs: {}.", costs.join(", ")))
+}
+
+/// Errors of the predictions.
+fn agreement(sweeps: &[Sweep<'_>]) -> Option<String> {
+    let errors: Vec<(bool, f64)> = sweeps
+        .iter()
+        .flat_map(|sweep| &sweep.rows)
+        .filter(|row| !row.marks().oversubscribed)
+        .filter_map(|row| Some((row.marks().disturbed, row.error()?.abs())))
+        .collect();
+    let undisturbed: Vec<f64> =
+        errors.iter().filter(|(disturbed, _)| !disturbed).map(|(_, error)| *error).collect();
+    if errors.is_empty() {
+        return None;
+    }
+    if undisturbed.is_empty() {
+        return Some(format!(
+            "All {} cells that were foretold were disturbed: nothing is said about how well the predictions held.",
+            errors.len()
+        ));
+    }
+    let mean = undisturbed.iter().sum::<f64>() / undisturbed.len() as f64;
+    let worst = undisturbed.iter().copied().fold(0.0, f64::max);
+    Some(format!(
+        "What was foretold is off by {} on average and {} at worst in the {} of {} cells that were not disturbed (cells with more threads than CPUs left out).",
+        share(mean),
+        share(worst),
+        undisturbed.len(),
+        errors.len()
+    ))
+}

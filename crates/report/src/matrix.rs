@@ -1,0 +1,95 @@
+//! One-way medians between pairs of CPUs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use threadtoll_record::{CpuPlace, Experiment, Machine, Record, Relation, file::Results};
+
+use crate::clean::clean;
+use crate::figure::{Figure, Pairs};
+use crate::label::relation;
+use crate::merge::median;
+use crate::table::{self, Cell, Label, Section, Table, Topic};
+use crate::units::{count, time};
+
+/// The measured pairs of CPUs by mechanism.
+fn pairs(machine: &Machine, records: &[Record]) -> Vec<Pairs> {
+    let mut by_label: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
+    for record in records
+        .iter()
+        .filter(|record| record.experiment == Experiment::Matrix && record.cell.cpus.len() == 2)
+    {
+        by_label.entry(clean(&record.cell.label())).or_default().push(record);
+    }
+    by_label
+        .into_iter()
+        .map(|(label, records)| pairs_of(label, machine, &records))
+        .filter(|pairs| !pairs.values.is_empty())
+        .collect()
+}
+
+fn pairs_of(label: String, machine: &Machine, records: &[&Record]) -> Pairs {
+    // A pair that was measured several times, as the reference's own is, counts once.
+    let mut measured: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
+    let mut relations = BTreeMap::new();
+    for record in records {
+        let &[a, b] = record.cell.cpus.as_slice() else { continue };
+        relations.insert((a, b), record.cell.relation);
+        if let Some(p50) = record.one_way_p50() {
+            measured.entry((a, b)).or_default().push(p50);
+        }
+    }
+    let cpus: BTreeSet<u32> = measured.keys().flat_map(|(a, b)| [*a, *b]).collect();
+    let places: BTreeMap<u32, CpuPlace> = machine
+        .topology
+        .iter()
+        .filter(|place| cpus.contains(&place.cpu))
+        .map(|place| (place.cpu, place.clone()))
+        .collect();
+    let mut cpus: Vec<u32> = cpus.into_iter().collect();
+    cpus.sort_by_key(|cpu| match places.get(cpu) {
+        Some(place) => (place.node, place.llc.unwrap_or(0), place.core, *cpu),
+        None => (u32::MAX, 0, 0, *cpu),
+    });
+    let values = measured
+        .into_iter()
+        .filter_map(|(pair, values)| Some((pair, median(values.into_iter())?)))
+        .collect();
+    Pairs { label, cpus, places, values, relations }
+}
+
+pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
+    let sections: Vec<Section> =
+        pairs(&results.machine, records).into_iter().map(section).collect();
+    (!sections.is_empty()).then_some(Table {
+        topic: Topic::Matrix,
+        heading: String::new(),
+        introduction: String::new(),
+        sections,
+        notes: Vec::new(),
+    })
+}
+
+type Row = (Relation, Vec<f64>);
+type Column = table::Column<'static, Row>;
+
+/// A summary of the pairs by relation.
+fn section(pairs: Pairs) -> Section {
+    let rows: Vec<Row> = pairs.by_relation().into_iter().collect();
+    let column = |heading, figure: fn(&[f64]) -> Option<f64>| {
+        Column::new("", heading, 0, "", move |(_, values)| Cell::figure(figure(values), time))
+    };
+    let columns = vec![
+        Column::new("", "pairs", 0, "", |(_, values)| {
+            Cell::new(Some(values.len() as f64), count(values.len() as u64))
+        }),
+        column("median", |values| median(values.iter().copied())),
+        column("fastest", |values| values.first().copied()),
+        column("slowest", |values| values.last().copied()),
+    ];
+    let heading =
+        format!("Between pairs of CPUs: {}, one way (half a round trip), p50", pairs.label);
+    Section {
+        figure: Some(Figure::Pairs(pairs)),
+        ..Section::new(heading, "between", columns, &rows, |(of, _)| Label::new(relation(*of)))
+    }
+}

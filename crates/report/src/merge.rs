@@ -1,0 +1,154 @@
+//! Records of one cell from several groups, as one record.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use threadtoll_record::{
+    Against, Cell, Cost, Histogram, OneWay, Over, Quantiles, Record, Verdict, Worst, fold, resample,
+};
+
+use crate::disturbance::sum;
+
+/// Joins the records of one cell from several groups.
+///
+/// Its one-way median and mean are the medians of theirs, with the narrowest interval that holds
+/// all their intervals (so it shows how far the machine moved between the groups). The distribution
+/// is that of all their round trips. Costs and shares are weighted by the number of round trips.
+pub(crate) fn merged<'a>(records: &[&'a Record]) -> Cow<'a, Record> {
+    let [first, ..] = records else { unreachable!("a cell is only known through its records") };
+    if records.len() == 1 {
+        return Cow::Borrowed(first);
+    }
+    let mut joined: Record = (*first).clone();
+    joined.count = records.iter().fold(0u64, |sum, record| sum.saturating_add(record.count));
+    let one_way: Vec<&OneWay> =
+        records.iter().filter_map(|record| record.one_way.as_ref()).collect();
+    joined.one_way = one_way.first().map(|first| OneWay {
+        mean: median(one_way.iter().filter_map(|one_way| one_way.mean)),
+        p50: median(one_way.iter().filter_map(|one_way| one_way.p50)),
+        mean_interval95: hull(one_way.iter().filter_map(|one_way| one_way.mean_interval95)),
+        p50_interval95: hull(one_way.iter().filter_map(|one_way| one_way.p50_interval95)),
+        ..(*first).clone()
+    });
+    joined.rate_per_s = median(records.iter().filter_map(|record| record.rate_per_s));
+    joined.interval95.rate_per_s =
+        hull(records.iter().filter_map(|record| record.interval95.rate_per_s));
+    joined.mean = weighted(records, |record| record.mean);
+    joined.min = records.iter().filter_map(|record| record.min).min_by(f64::total_cmp);
+    joined.max = records.iter().filter_map(|record| record.max).max_by(f64::total_cmp);
+    joined.over = Over {
+        limit_ns: first.over.limit_ns,
+        share: weighted(records, |record| record.over.share),
+    };
+    joined.cost = Cost {
+        user_ns_per_op: weighted(records, |record| record.cost.user_ns_per_op),
+        system_ns_per_op: weighted(records, |record| record.cost.system_ns_per_op),
+        voluntary_switches_per_op: weighted(records, |record| {
+            record.cost.voluntary_switches_per_op
+        }),
+        involuntary_switches_per_op: weighted(records, |record| {
+            record.cost.involuntary_switches_per_op
+        }),
+    };
+    joined.same_cpu_share = weighted(records, |record| record.same_cpu_share);
+    joined.histogram = all_values(records);
+    joined.quantiles = match &joined.histogram {
+        Some(histogram) => quantiles(histogram),
+        None => Quantiles {
+            p50: median(records.iter().filter_map(|record| record.quantiles.p50)),
+            p90: median(records.iter().filter_map(|record| record.quantiles.p90)),
+            p99: median(records.iter().filter_map(|record| record.quantiles.p99)),
+            p999: median(records.iter().filter_map(|record| record.quantiles.p999)),
+            p9999: median(records.iter().filter_map(|record| record.quantiles.p9999)),
+        },
+    };
+    joined.clean_quantiles = Quantiles::default();
+    joined.interval95.p50 = hull(records.iter().filter_map(|record| record.interval95.p50));
+    joined.interval95.p90 = hull(records.iter().filter_map(|record| record.interval95.p90));
+    joined.interval95.p99 = hull(records.iter().filter_map(|record| record.interval95.p99));
+    joined.interval95.p999 = hull(records.iter().filter_map(|record| record.interval95.p999));
+    joined.interval95.p9999 = hull(records.iter().filter_map(|record| record.interval95.p9999));
+    joined.disturbance = sum(records.iter().map(|record| &record.disturbance));
+    joined.worst =
+        records.iter().flat_map(|record| record.worst.iter().copied()).collect::<Vec<Worst>>();
+    joined.worst.sort_by(|a, b| b.ns.total_cmp(&a.ns));
+    joined.worst.truncate(fold::WORST);
+    joined.against = ratios(records);
+    joined.warnings = records.iter().flat_map(|record| record.warnings.iter().cloned()).collect();
+    joined.warnings.sort_by(|a, b| (&a.code, &a.text).cmp(&(&b.code, &b.text)));
+    joined.warnings.dedup();
+    Cow::Owned(joined)
+}
+
+/// The median; of an even number, the mean of the two in the middle.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    resample::median_of(&mut values.collect::<Vec<_>>())
+}
+
+fn hull(intervals: impl Iterator<Item = [f64; 2]>) -> Option<[f64; 2]> {
+    intervals.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])
+}
+
+fn weighted(records: &[&Record], figure: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
+    let known =
+        records.iter().filter_map(|record| Some((figure(record)?, record.count.max(1) as f64)));
+    let (sum, weight) =
+        known.fold((0.0, 0.0), |(sum, all), (value, weight)| (sum + value * weight, all + weight));
+    (weight > 0.0).then(|| sum / weight)
+}
+
+fn all_values(records: &[&Record]) -> Option<Histogram> {
+    let mut all = Histogram::new();
+    for record in records {
+        all.add(record.histogram.as_ref()?);
+    }
+    Some(all)
+}
+
+fn quantiles(histogram: &Histogram) -> Quantiles {
+    let known = |quantile: f64| {
+        resample::enough(histogram.count(), quantile)
+            .then(|| histogram.quantile_ns(quantile))
+            .flatten()
+    };
+    Quantiles {
+        p50: known(0.5),
+        p90: known(0.9),
+        p99: known(0.99),
+        p999: known(0.999),
+        p9999: known(0.9999),
+    }
+}
+
+/// The ratios to each other cell: the median, the interval that holds all, and a verdict only where
+/// all agree.
+fn ratios(records: &[&Record]) -> Vec<Against> {
+    let mut by_cell: BTreeMap<(&Cell, &str), Vec<&Against>> = BTreeMap::new();
+    for against in records.iter().flat_map(|record| &record.against) {
+        by_cell.entry((&against.cell, &against.of)).or_default().push(against);
+    }
+    let joined = by_cell.into_values().filter_map(|found| {
+        let first = *found.first()?;
+        let agreed = found.iter().all(|against| against.verdict == first.verdict);
+        Some(Against {
+            ratio: median(found.iter().map(|against| against.ratio))?,
+            interval95: hull(found.iter().map(|against| against.interval95))?,
+            blocks: found.iter().fold(0, |sum, against| sum.saturating_add(against.blocks)),
+            verdict: if agreed { first.verdict } else { Verdict::Open },
+            ..first.clone()
+        })
+    });
+    joined.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_of_an_even_number_lies_between() {
+        assert_eq!(median([4.0, 1.0, 3.0, 2.0].into_iter()), Some(2.5));
+        assert_eq!(median([3.0].into_iter()), Some(3.0));
+        assert_eq!(median(std::iter::empty()), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! The tables of a prediction.
+
+use threadtoll_record::{PredictedChange, PredictedRow, Prediction};
+
+use crate::clean::clean;
+use crate::label::plural;
+use crate::table::{self, Cell, Emphasis, Label, Section};
+use crate::units::{count, digits, per_op, plus_minus, ratio, share, time};
+
+/// The predicted figures by number of threads.
+pub(crate) fn threads(prediction: &Prediction, rows: &[&PredictedRow]) -> Section {
+    type Column<'p, 'r> = table::Column<'p, &'r PredictedRow>;
+    let mut columns = vec![Column::new("", "speed-up", 0, "", |row| {
+        let best = prediction.recommended_threads == Some(row.threads);
+        let emphasis = if best { Emphasis::Best } else { Emphasis::Main };
+        Cell::figure(Some(row.speedup), ratio).emphasis(emphasis)
+    })];
+    if rows.iter().any(|row| row.speedup_interval99.is_some()) {
+        columns.push(
+            Column::new("", "99%", 7, "", |row| match row.speedup_interval99 {
+                Some(interval) => Cell::text(plus_minus(row.speedup, interval)),
+                None => Cell::empty(),
+            })
+            .emphasis(Emphasis::Faint),
+        );
+    }
+    columns.extend([
+        Column::new("queue", "mean", 2, "", |row| Cell::figure(Some(row.queue_mean), per_op)),
+        Column::new("queue", "on entry", 6, "", |row| {
+            Cell::figure(Some(row.queue_on_entry), per_op)
+        }),
+        Column::new("", "waiting", 3, "", |row| Cell::figure(Some(row.wait_share), share)),
+        Column::new("", "per s", 5, "", |row| Cell::figure(Some(row.throughput_per_s), digits)),
+    ]);
+    if let Some(tasks) = prediction.tasks {
+        columns.push(Column::new("", plural(tasks, "task"), 1, "", |row| {
+            Cell::figure(row.total_s, |total| time(total * 1e9))
+        }));
+    }
+    columns.extend([
+        Column::new("ceiling, floor", "bound", 4, "", |row| Cell::figure(Some(row.bound), ratio))
+            .emphasis(Emphasis::Faint),
+        Column::new("ceiling, floor", "Amdahl", 8, "", |row| Cell::figure(Some(row.amdahl), ratio))
+            .emphasis(Emphasis::Faint),
+        Column::new("", "model", 9, "", |row| Cell::text(clean(&row.model)))
+            .emphasis(Emphasis::Faint),
+    ]);
+    Section::new("", "threads", columns, rows, |row| Label::new(count(row.threads.into())))
+}
+
+/// The predicted gains of changes.
+pub(crate) fn changes(prediction: &Prediction) -> Section {
+    type Column = table::Column<'static, PredictedChange>;
+    let columns = vec![
+        Column::new("", "speed-up", 1, "", |change| Cell::figure(Some(change.speedup), ratio))
+            .emphasis(Emphasis::Main),
+        Column::new("", "against now", 0, "", |change| Cell::figure(Some(change.gain), ratio))
+            .emphasis(Emphasis::Accent),
+        Column::new("", "model", 2, "", |change| Cell::text(clean(&change.model)))
+            .emphasis(Emphasis::Faint),
+    ];
+    Section::new("", "change", columns, &prediction.what_if, |change| {
+        Label::new(description(&change.change))
+    })
+}
+
+fn description(change: &str) -> String {
+    match change.split_once('/') {
+        Some(("hold", "2")) => "hold the lock for half as long".to_string(),
+        Some(("move-out", "2")) => "move half of the work out of the lock".to_string(),
+        Some(("stripe", ways)) => format!("stripe the lock in {}", clean(ways)),
+        _ => clean(change),
+    }
+}

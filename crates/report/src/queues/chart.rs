@@ -1,0 +1,96 @@
+//! Queues as a chart shows them.
+
+use threadtoll_record::Origin;
+
+use super::{Comparison, Row};
+use crate::cost::{cpu_ns, switches};
+use crate::table::Marks;
+use crate::units::{digits, maybe_time, per_op, plus_minus, time};
+
+/// A row of a chart.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    pub(crate) label: String,
+    /// Origin of the queue, for the legend.
+    pub(crate) kind: &'static str,
+    /// Messages per second in millions, or the one-way median in nanoseconds.
+    pub(crate) figure: f64,
+    pub(crate) interval: Option<[f64; 2]>,
+    /// Details, a line each.
+    pub(crate) lines: Vec<String>,
+}
+
+impl Comparison<'_> {
+    /// The first rows, without those that have no figure.
+    pub(crate) fn marks(&self, max_rows: usize) -> Vec<Mark> {
+        self.rows.iter().take(max_rows).filter_map(|row| self.mark(row)).collect()
+    }
+
+    fn mark(&self, row: &Row<'_>) -> Option<Mark> {
+        let record = &row.record;
+        let ns = row.ns()?;
+        let (figure, interval) = if self.streams() {
+            let millions = |rate: f64| rate / 1e6;
+            (1e3 / ns, record.interval95.rate_per_s.map(|interval| interval.map(millions)))
+        } else {
+            (ns, record.one_way_p50_interval95())
+        };
+        let kind = match row.origin() {
+            Some(Origin::Ours) => "threadtoll",
+            Some(Origin::Twin) => "twin",
+            Some(Origin::Raw) => "bare copy",
+            Some(_) => "peer",
+            None => "mechanism",
+        };
+        let wait = row.queue().map(|queue| format!(" ({})", queue.wait.name()));
+        let capacity = row.queue().and_then(|queue| queue.capacity);
+        let capacity =
+            capacity.filter(|_| self.repeats(row)).map(|capacity| format!(", {capacity}"));
+        let label = format!(
+            "{}{}{}{}",
+            row.name(),
+            wait.unwrap_or_default(),
+            capacity.unwrap_or_default(),
+            Marks::of(record)
+        );
+        Some(Mark { label, kind, figure, interval, lines: self.lines(row, ns, figure, interval) })
+    }
+
+    fn lines(
+        &self,
+        row: &Row<'_>,
+        ns: f64,
+        figure: f64,
+        interval: Option<[f64; 2]>,
+    ) -> Vec<String> {
+        let mut lines = Vec::new();
+        lines.extend(row.queue().map(|queue| format!("receiver: {}", queue.wait.name())));
+        let reach = interval
+            .map(|interval| format!(" ({})", plus_minus(figure, interval)))
+            .unwrap_or_default();
+        if self.streams() {
+            lines.push(format!("{} million messages per s{reach}", digits(figure)));
+            lines.push(format!("a message: {}", time(ns)));
+        } else {
+            lines.push(format!("one way p50 {}{reach}", time(ns)));
+            let quantiles = &row.record.quantiles;
+            lines.push(format!(
+                "round trip p50 {}, p99 {}",
+                maybe_time(quantiles.p50),
+                maybe_time(quantiles.p99)
+            ));
+        }
+        let cost = &row.record.cost;
+        if let (Some(cpu_ns), Some(switches)) = (cpu_ns(cost), switches(cost)) {
+            lines.push(format!("per message: CPU {}, {} switches", time(cpu_ns), per_op(switches)));
+        }
+        lines
+    }
+
+    /// Returns `true` if the row's queue was also measured with another capacity.
+    fn repeats(&self, row: &Row<'_>) -> bool {
+        let variant =
+            |row: &Row<'_>| row.queue().map(|queue| (queue.queue.clone(), queue.wait, queue.batch));
+        self.rows.iter().filter(|other| variant(other) == variant(row)).count() > 1
+    }
+}

@@ -1,0 +1,142 @@
+//! The columns of a table of queues.
+
+use std::collections::BTreeSet;
+
+use threadtoll_record::{Origin, Record, file::Results};
+
+use super::{Comparison, Row};
+use crate::clean::clean;
+use crate::cost::{cpu_ns, switches};
+use crate::label::verdict;
+use crate::ladder::times;
+use crate::table::{self, Cell, Emphasis};
+use crate::units::{digits, per_op, plus_minus, ratio, round_time, share, time};
+
+type Column<'c, 'a> = table::Column<'c, Row<'a>>;
+
+pub(super) fn columns<'c, 'a>(
+    results: &Results,
+    comparison: &'c Comparison<'a>,
+) -> Vec<Column<'c, 'a>> {
+    let mut columns = vec![
+        Column::new("", "wait", 1, "how the receiver waits", |row| {
+            Cell::text(row.queue().map_or("", |queue| queue.wait.name()))
+        })
+        .emphasis(Emphasis::Faint),
+        Column::new("", "version", 9, "version of the queue", |row| {
+            Cell::text(row.queue().map_or_else(String::new, |queue| clean(&queue.version)))
+        })
+        .emphasis(Emphasis::Faint),
+    ];
+    let rings: BTreeSet<String> = comparison.rows.iter().filter_map(Row::ring).collect();
+    if rings.len() > 1 {
+        let title = "memory of the messages that a bounded queue holds";
+        columns.push(Column::new("", "ring", 3, title, |row| {
+            let bytes = row.queue().and_then(|queue| queue.ring_bytes);
+            Cell::new(bytes.map(|bytes| bytes as f64), row.ring().unwrap_or_default())
+        }));
+    }
+    columns.extend(if comparison.streams() { stream(comparison) } else { ask_reply(results) });
+    columns.extend([
+        Column::new("per message", "CPU", 6, "CPU time of all ends per message", |row| {
+            Cell::figure(cpu_ns(&row.record.cost), time)
+        }),
+        Column::new("per message", "switches", 8, "context switches per message", |row| {
+            Cell::figure(switches(&row.record.cost), per_op)
+        }),
+    ]);
+    if comparison.best_peer().is_some() {
+        let title = "of ours, against the best peer that does what it does (unbounded and many senders for a funnel): the ratio of paired blocks and what its 95% interval says; of peers, against the best of this table: the quotient of the figures here";
+        columns.push(
+            Column::new("", "best peer", 2, title, |row| against_best_peer(comparison, row))
+                .emphasis(Emphasis::Accent),
+        );
+    }
+    columns
+}
+
+fn ask_reply<'c, 'a>(results: &Results) -> Vec<Column<'c, 'a>> {
+    let round_trip = |heading: &'static str, rank: u8, figure: fn(&Record) -> Option<f64>| {
+        Column::new("round trip", heading, rank, "round trip", move |row| {
+            Cell::figure(figure(&row.record), time)
+        })
+    };
+    let over = format!(">{}", round_time(results.plan.over_ns as f64));
+    vec![
+        Column::new("one way", "p50", 0, "half of the median round trip", |row| {
+            Cell::figure(row.record.one_way_p50(), time)
+        })
+        .emphasis(Emphasis::Main),
+        Column::new("one way", "95%", 10, "interval of the one-way median", |row| {
+            interval(row.record.one_way_p50(), row.record.one_way_p50_interval95())
+        }),
+        Column::new(
+            "times",
+            "reference",
+            3,
+            "against the reference cell: ratio of paired blocks",
+            |row| match row.record.against.first() {
+                Some(against) => Cell::figure(Some(against.ratio), ratio),
+                None => Cell::empty(),
+            },
+        ),
+        round_trip("p99", 4, |record| record.quantiles.p99),
+        round_trip("p99.9", 11, |record| record.quantiles.p999),
+        round_trip("max", 7, |record| record.max),
+        Column::new("round trip", over, 5, "share of the round trips over the limit", |row| {
+            Cell::figure(row.record.over.share, share)
+        }),
+    ]
+}
+
+fn stream<'c, 'a>(comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
+    let mut columns = vec![
+        Column::new(
+            "million messages",
+            "per s",
+            0,
+            "messages of 8 bytes per second, median over blocks",
+            |row| Cell::figure(row.record.rate_per_s, |rate| digits(rate / 1e6)),
+        )
+        .emphasis(Emphasis::Main),
+        Column::new("million messages", "95%", 4, "interval of the rate", |row| {
+            interval(row.record.rate_per_s, row.record.interval95.rate_per_s)
+        }),
+        Column::new("", "a message", 5, "time per message", |row| Cell::figure(row.ns(), time)),
+    ];
+    if let Some(limit) = comparison.bare_copy() {
+        let title =
+            "share of the fastest bare copy’s rate, by paired blocks where both stand in one group";
+        columns.push(Column::new("of the", "bare copy", 3, title, |row| {
+            let paired = row.against(&limit.record.cell).map(|against| against.ratio);
+            let rates = row.record.rate_per_s.zip(limit.record.rate_per_s);
+            Cell::figure(paired.or_else(|| rates.map(|(rate, limit)| rate / limit)), share)
+        }));
+    }
+    columns
+}
+
+fn interval(figure: Option<f64>, interval95: Option<[f64; 2]>) -> Cell {
+    match (figure, interval95) {
+        (Some(figure), Some(interval)) => Cell::text(plus_minus(figure, interval)),
+        _ => Cell::unknown(),
+    }
+}
+
+fn against_best_peer(comparison: &Comparison<'_>, row: &Row<'_>) -> Cell {
+    if row.origin() == Some(Origin::Ours) {
+        // Without a common group there are no pairs, and nothing is claimed.
+        let Some((_, against)) = comparison.rival(row) else { return Cell::unknown() };
+        let text = format!("{} {}", ratio(against.ratio), verdict(against.verdict));
+        return Cell::new(Some(against.ratio), text);
+    }
+    let Some(best) = comparison.best_peer().filter(|_| row.is_peer()) else {
+        return Cell::empty();
+    };
+    let quotient = if comparison.streams() {
+        row.record.rate_per_s.zip(best.record.rate_per_s).map(|(rate, best)| rate / best)
+    } else {
+        times(&row.record, &best.record)
+    };
+    Cell::figure(quotient, ratio)
+}

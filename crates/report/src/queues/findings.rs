@@ -1,0 +1,195 @@
+//! Sentences on queues.
+
+use threadtoll_record::{
+    Against, Cell, Origin, Placement, QueueSubject, Record, Verdict, Wait, WaitFamily, compare,
+};
+
+use super::{Comparison, Row, comparisons};
+use crate::clean::clean;
+use crate::units::{digits, maybe_time, ratio};
+
+pub(crate) fn findings(records: &[Record]) -> Vec<String> {
+    let comparisons = comparisons(records);
+    let peers = comparisons.iter().flat_map(|comparison| match against_peers(comparison) {
+        none if none.is_empty() => best_of_peers(comparison).into_iter().collect(),
+        findings => findings,
+    });
+    peers.chain(comparisons.iter().flat_map(against_own)).collect()
+}
+
+/// The conditions of a comparison, as far as they are not the usual ones.
+fn conditions(comparison: &Comparison<'_>, wait: Option<Wait>) -> String {
+    let criteria = &comparison.criteria;
+    let mut parts = vec![
+        match (criteria.family, wait) {
+            (WaitFamily::Spinning, _) => "spinning",
+            (WaitFamily::Blocking, Some(Wait::Adaptive)) => "adapting its wait",
+            (WaitFamily::Blocking, _) => "sleeping when idle",
+        }
+        .to_string(),
+    ];
+    if criteria.batched {
+        parts.push("in batches".into());
+    }
+    if criteria.senders != 1 {
+        parts.push(format!("with {} senders", criteria.senders));
+    }
+    if criteria.placement != Placement::Pinned {
+        parts.push(criteria.placement.to_string());
+    }
+    parts.join(", ")
+}
+
+fn name(row: &Row<'_>) -> String {
+    let mut name = clean(row.record.cell.name());
+    if row.queue().is_some_and(|queue| queue.wait == Wait::PollBackoff) {
+        name.push_str(" with poll-backoff");
+    }
+    name
+}
+
+/// Each of our queues, in its best row, against its rival.
+fn against_peers(comparison: &Comparison<'_>) -> Vec<String> {
+    let mut findings: Vec<String> = Vec::new();
+    let mut queues = Vec::new();
+    for row in comparison.rows.iter().filter(|row| row.origin() == Some(Origin::Ours)) {
+        let Some((peer, against)) = comparison.rival(row) else { continue };
+        let (queue, peer) = (name(row), name(peer));
+        if queues.contains(&queue) {
+            continue;
+        }
+        let conditions = conditions(comparison, row.queue().map(|queue| queue.wait));
+        let times = times(against);
+        let claim = if comparison.streams() {
+            format!("streams {times} as many messages as the best peer ({peer})")
+        } else {
+            format!("takes {times} the time of the best peer ({peer}) for a message")
+        };
+        findings.push(with_verdict(format!("{queue}, {conditions}, {claim}"), against));
+        queues.push(queue);
+    }
+    findings
+}
+
+/// The best of several peers, where none of ours was measured in their groups.
+fn best_of_peers(comparison: &Comparison<'_>) -> Option<String> {
+    let best = comparison.best_peer()?;
+    if comparison.rows.iter().filter(|row| row.is_peer()).count() < 2 {
+        return None;
+    }
+    let ours = comparison.best(|row| row.origin() == Some(Origin::Ours));
+    let conditions = conditions(comparison, ours.and_then(Row::queue).map(|queue| queue.wait));
+    Some(match best.record.rate_per_s {
+        Some(rate) => format!(
+            "Of the peers, {conditions}, {} streams most: {} million messages per second.",
+            name(best),
+            digits(rate / 1e6)
+        ),
+        None => format!(
+            "Of the peers, {conditions}, {} takes the least for a message: {} one way.",
+            name(best),
+            maybe_time(best.record.one_way_p50())
+        ),
+    })
+}
+
+/// Our queues against the parts that they are made of: a bare copy, a futex, a wait that spins.
+fn against_own(comparison: &Comparison<'_>) -> Vec<String> {
+    let against = if comparison.streams() { stream_against_own } else { ask_reply_against_own };
+    let mut findings = Vec::new();
+    for row in &comparison.rows {
+        if let Some(queue) = row.queue().filter(|queue| queue.origin == Origin::Ours) {
+            findings.extend(against(comparison, row, queue));
+        }
+    }
+    findings
+}
+
+fn stream_against_own(
+    comparison: &Comparison<'_>,
+    row: &Row<'_>,
+    queue: &QueueSubject,
+) -> Vec<String> {
+    let mut findings = Vec::new();
+    let bare_copy = comparison.bare_copy().filter(|_| queue.wait == Wait::Spin);
+    if let Some(against) = bare_copy.and_then(|copy| row.against(&copy.record.cell)) {
+        let claim =
+            format!("{}, in batches, moves {} what a bare copy does", name(row), times(against));
+        findings.push(with_verdict(claim, against));
+    }
+    let waits = match queue.wait {
+        Wait::Adaptive => "adapting its wait",
+        Wait::Park => "going to sleep",
+        _ => return findings,
+    };
+    if let Some(against) = find(row, |cell| spins(cell, queue)) {
+        let batches = if queue.batch > 1 { ", in batches" } else { "" };
+        let claim = format!(
+            "{}{batches}, {waits} where it finds nothing, moves {} what it moves spinning",
+            name(row),
+            times(against)
+        );
+        findings.push(with_verdict(claim, against));
+    }
+    findings
+}
+
+fn ask_reply_against_own(_: &Comparison<'_>, row: &Row<'_>, queue: &QueueSubject) -> Vec<String> {
+    let finding = match queue.wait {
+        Wait::Adaptive => find(row, |cell| spins(cell, queue)).map(|against| {
+            let times = times(against);
+            (format!("adapting its wait, takes {times} the time that it takes spinning"), against)
+        }),
+        Wait::Park => {
+            let futex = |cell: &Cell| cell.queue().is_none() && cell.name() == "futex";
+            find(row, futex).map(|against| {
+                let times = times(against);
+                (format!("parked, is woken in {times} the time of a bare futex"), against)
+            })
+        }
+        _ => None,
+    };
+    let finding =
+        finding.map(|(claim, against)| with_verdict(format!("{}, {claim}", name(row)), against));
+    finding.into_iter().collect()
+}
+
+fn find<'r>(row: &'r Row<'_>, other: impl Fn(&Cell) -> bool) -> Option<&'r Against> {
+    row.record.against.iter().find(|against| other(&against.cell))
+}
+
+/// Returns `true` for the same queue with a receiver that spins.
+fn spins(cell: &Cell, queue: &QueueSubject) -> bool {
+    cell.queue().is_some_and(|other| {
+        (&other.queue, other.origin, other.wait) == (&queue.queue, queue.origin, Wait::Spin)
+    })
+}
+
+/// A paired ratio with its interval.
+fn times(against: &Against) -> String {
+    let [low, high] = against.interval95;
+    format!("{} ({}–{})", ratio(against.ratio), digits(low), digits(high))
+}
+
+fn with_verdict(claim: String, against: &Against) -> String {
+    match against.verdict {
+        Verdict::Open if (against.blocks as usize) < compare::PAIRS => format!(
+            "{claim}; with {} pairs of blocks that decides nothing, {} are needed.",
+            against.blocks,
+            compare::PAIRS
+        ),
+        Verdict::Open if against.interval95[0] > 1.0 || against.interval95[1] < 1.0 => {
+            let of_all_groups = match against.of.as_str() {
+                "rate_per_s" => compare::verdict_of_rates(against.interval95, compare::PAIRS),
+                _ => compare::verdict(against.interval95, compare::PAIRS),
+            };
+            match of_all_groups {
+                Verdict::Open => format!("{claim}: worse, but perhaps by less than 5%."),
+                _ => format!("{claim}; its groups, taken one by one, do not all decide it."),
+            }
+        }
+        Verdict::Open => format!("{claim}: the pairs do not decide which is better."),
+        Verdict::NoWorse => format!("{claim}: no worse, within 5%."),
+        Verdict::Better | Verdict::Worse => format!("{claim}."),
+    }
+}

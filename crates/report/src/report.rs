@@ -1,0 +1,34 @@
+//! The content of a file of results, independent of the format.
+
+use threadtoll_record::{Record, file::Results};
+
+use crate::findings::findings;
+use crate::table::{Table, Topic};
+use crate::{ladder, locks, matrix, queues};
+
+/// The tables and findings of one file of results, for a [`Format`](crate::Format) to
+/// render.
+#[derive(Debug)]
+pub struct Report<'a> {
+    pub(crate) results: &'a Results,
+    pub(crate) records: &'a [Record],
+    pub(crate) tables: Vec<Table>,
+    pub(crate) findings: Vec<String>,
+}
+
+impl<'a> Report<'a> {
+    /// Makes the report of `records`, which are those of `results` or some of them.
+    pub fn new(results: &'a Results, records: &'a [Record]) -> Self {
+        let tables = [ladder::table, matrix::table, queues::table, locks::table];
+        Report {
+            results,
+            records,
+            tables: tables.iter().filter_map(|table| table(results, records)).collect(),
+            findings: findings(results, records),
+        }
+    }
+
+    pub(crate) fn table(&self, topic: Topic) -> Option<&Table> {
+        self.tables.iter().find(|table| table.topic == topic)
+    }
+}

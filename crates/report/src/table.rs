@@ -1,0 +1,291 @@
+//! The tables of a report, independent of the format that renders them.
+//!
+//! A [`Table`] holds everything measured of one [`Topic`], in [`Section`]s of rows that can be
+//! compared with each other. The module of a topic (`ladder`, `matrix`, `queues`, `locks`,
+//! `prediction`) lists its columns once: a [`Column`] is a [`Heading`] and a function from the
+//! topic's own type of row to a [`Cell`]. [`Section::new`] applies all functions to all rows, and
+//! renderers see only the result.
+//!
+//! A cell holds its figure, to sort by and to export, and the text to show, and says how
+//! important it is, not how it looks. Texts are [clean](crate::clean()) but not escaped, because
+//! only a format knows its own special characters.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use threadtoll_record::{Placement, Record, Verdict};
+
+use crate::disturbance::too_disturbed;
+use crate::figure::Figure;
+use crate::units::UNKNOWN;
+
+/// Subject of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Topic {
+    Ladder,
+    Matrix,
+    Queues,
+    Locks,
+}
+
+/// Everything measured of one topic, with the words above and below it.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) topic: Topic,
+    /// Empty if the sections' headings say everything.
+    pub(crate) heading: String,
+    pub(crate) introduction: String,
+    pub(crate) sections: Vec<Section>,
+    pub(crate) notes: Vec<Note>,
+}
+
+impl Table {
+    /// Number of rows in all sections.
+    pub(crate) fn rows(&self) -> usize {
+        self.sections.iter().map(|section| section.rows.len()).sum()
+    }
+}
+
+/// Rows that can be compared with each other.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) heading: String,
+    /// Heading above the rows' labels.
+    pub(crate) row_heading: &'static str,
+    pub(crate) columns: Vec<Heading>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) figure: Option<Figure>,
+}
+
+impl Section {
+    pub(crate) fn new<R>(
+        heading: impl Into<String>,
+        row_heading: &'static str,
+        columns: Vec<Column<'_, R>>,
+        rows: &[R],
+        label: impl Fn(&R) -> Label,
+    ) -> Self {
+        let rows = rows
+            .iter()
+            .map(|row| Row {
+                label: label(row),
+                cells: columns.iter().map(|column| column.cell(row)).collect(),
+            })
+            .collect();
+        let columns = columns.into_iter().map(|column| column.heading).collect();
+        Section { heading: heading.into(), row_heading, columns, rows, figure: None }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) label: Label,
+    /// One for each column of the section.
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// Name of a row.
+#[derive(Debug, Default)]
+pub(crate) struct Label {
+    pub(crate) text: String,
+    /// Placement of the row's figures, where a reader would expect another one and the renderer
+    /// has no room for a column of each.
+    pub(crate) placement: Option<Placement>,
+    pub(crate) marks: Marks,
+}
+
+impl Label {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Label { text: text.into(), ..Label::default() }
+    }
+
+    pub(crate) fn of(text: impl Into<String>, record: &Record) -> Self {
+        Label { marks: Marks::of(record), ..Label::new(text) }
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.text, self.marks)
+    }
+}
+
+/// Reasons to read a row with care.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks {
+    pub(crate) disturbed: bool,
+    pub(crate) oversubscribed: bool,
+}
+
+impl Marks {
+    pub(crate) fn of(record: &Record) -> Self {
+        Marks {
+            disturbed: too_disturbed(&record.disturbance),
+            oversubscribed: record.cell.oversubscribed(),
+        }
+    }
+
+    /// The notes that explain the marks of these sections.
+    pub(crate) fn notes(sections: &[Section]) -> Vec<Note> {
+        let any = |marked: fn(&Marks) -> bool| {
+            sections.iter().flat_map(|section| &section.rows).any(|row| marked(&row.label.marks))
+        };
+        let mut notes = Vec::new();
+        if any(|marks| marks.disturbed) {
+            notes.push(Note::new("!  over a quarter of the blocks was disturbed."));
+        }
+        if any(|marks| marks.oversubscribed) {
+            notes.push(Note::new(
+                "*  oversubscribed: more threads than CPUs took turns, and the scheduler’s slices are part of the figure.",
+            ));
+        }
+        notes
+    }
+}
+
+impl fmt::Display for Marks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.disturbed { " !" } else { "" })?;
+        f.write_str(if self.oversubscribed { " *" } else { "" })
+    }
+}
+
+/// Sentence below a table.
+#[derive(Debug)]
+pub(crate) struct Note {
+    pub(crate) text: String,
+    /// The column that it belongs to, if it makes no sense without that.
+    pub(crate) column: Option<&'static str>,
+}
+
+impl Note {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Note { text: text.into(), column: None }
+    }
+}
+
+/// Head of a column.
+#[derive(Clone, Debug)]
+pub(crate) struct Heading {
+    /// Heading that the column shares with its neighbours; empty if none.
+    pub(crate) group: &'static str,
+    pub(crate) text: Cow<'static, str>,
+    /// Explanation for a tooltip.
+    pub(crate) title: &'static str,
+    /// The higher, the sooner a narrow terminal drops the column. It never drops 0, and never shows
+    /// `None`.
+    pub(crate) rank: Option<u8>,
+    /// Group and text for a page, which has room for longer texts and fewer groups.
+    pub(crate) in_page: Option<(&'static str, Cow<'static, str>)>,
+    /// The column holds figures from elsewhere, which a page may break into two lines.
+    pub(crate) published: bool,
+}
+
+/// A column of rows of type `R`.
+pub(crate) struct Column<'a, R> {
+    heading: Heading,
+    emphasis: Emphasis,
+    cell: Box<dyn Fn(&R) -> Cell + 'a>,
+}
+
+impl<'a, R> Column<'a, R> {
+    pub(crate) fn new(
+        group: &'static str,
+        heading: impl Into<Cow<'static, str>>,
+        rank: impl Into<Option<u8>>,
+        title: &'static str,
+        cell: impl Fn(&R) -> Cell + 'a,
+    ) -> Self {
+        let heading = Heading {
+            group,
+            text: heading.into(),
+            title,
+            rank: rank.into(),
+            in_page: None,
+            published: false,
+        };
+        Column { heading, emphasis: Emphasis::Plain, cell: Box::new(cell) }
+    }
+
+    /// Sets the emphasis of all cells that have none of their own.
+    pub(crate) fn emphasis(self, emphasis: Emphasis) -> Self {
+        Column { emphasis, ..self }
+    }
+
+    pub(crate) fn in_page(
+        mut self,
+        group: &'static str,
+        heading: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        self.heading.in_page = Some((group, heading.into()));
+        self
+    }
+
+    pub(crate) fn published(mut self) -> Self {
+        self.heading.published = true;
+        self
+    }
+
+    fn cell(&self, row: &R) -> Cell {
+        let mut cell = (self.cell)(row);
+        if cell.emphasis == Emphasis::Plain {
+            cell.emphasis = self.emphasis;
+        }
+        cell
+    }
+}
+
+/// Importance of a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Emphasis {
+    #[default]
+    Plain,
+    /// The figure that the table is about.
+    Main,
+    /// The main figure of the row that is recommended.
+    Best,
+    /// A comparison of the main figure.
+    Accent,
+    /// Less important than the others.
+    Faint,
+}
+
+/// One figure of a row.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cell {
+    /// Figure to sort by; `None` if unknown, or if rows are sorted by the text.
+    pub(crate) value: Option<f64>,
+    pub(crate) text: String,
+    /// Explanation for a tooltip; empty if none.
+    pub(crate) title: String,
+    /// Verdict on the figure, set apart from it.
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) emphasis: Emphasis,
+}
+
+impl Cell {
+    pub(crate) fn new(value: Option<f64>, text: impl Into<String>) -> Self {
+        Cell { value, text: text.into(), ..Cell::default() }
+    }
+
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Cell::new(None, text)
+    }
+
+    pub(crate) fn empty() -> Self {
+        Cell::default()
+    }
+
+    pub(crate) fn unknown() -> Self {
+        Cell::text(UNKNOWN)
+    }
+
+    /// A figure, or a dash if it is unknown.
+    pub(crate) fn figure(value: Option<f64>, format: impl Fn(f64) -> String) -> Self {
+        Cell::new(value, value.map_or_else(|| UNKNOWN.into(), format))
+    }
+
+    pub(crate) fn emphasis(self, emphasis: Emphasis) -> Self {
+        Cell { emphasis, ..self }
+    }
+}

@@ -1,0 +1,140 @@
+//! One-way medians between pairs of CPUs, as a square of coloured figures.
+
+use std::collections::BTreeSet;
+
+use anstyle::AnsiColor;
+use threadtoll_record::CpuPlace;
+
+use super::table::{pad_left, pad_right};
+use super::{BOLD, DIM, PLAIN, Style};
+use crate::figure::Pairs;
+use crate::label::plural;
+use crate::merge::median;
+use crate::units::UNKNOWN;
+
+/// Nobody can read a larger square, however wide the terminal.
+const MAX_CPUS: usize = 64;
+/// Width of the gap between nodes and caches.
+const GAP: &str = "  ";
+
+/// Draws the square with as many decimals as fit, between empty lines.
+pub(super) fn draw(pairs: &Pairs, style: &Style) -> String {
+    let square = [1, 0].into_iter().find_map(|decimals| square(pairs, decimals, style));
+    let square = square.unwrap_or_else(|| {
+        let cpus = plural(pairs.cpus.len() as u64, "CPU");
+        let note =
+            format!("The square of {cpus} is too wide to be drawn here: the HTML page has it.");
+        style.paragraph(DIM, &note)
+    });
+    format!("\n{square}\n")
+}
+
+/// The labels of the CPUs: node, cache and core, as far as there are several.
+fn labels(pairs: &Pairs) -> Vec<String> {
+    let places = || pairs.cpus.iter().filter_map(|cpu| pairs.places.get(cpu));
+    let several = |of: fn(&CpuPlace) -> Option<u32>| {
+        places().map(of).collect::<BTreeSet<Option<u32>>>().len() > 1
+    };
+    let nodes = several(|place| Some(place.node));
+    let caches = several(|place| place.llc);
+    let threads = places().any(|place| place.smt.len() > 1);
+    let label = |place: &CpuPlace| {
+        let mut parts = Vec::new();
+        if nodes {
+            parts.push(format!("node {}", place.node));
+        }
+        if caches {
+            parts.push(place.llc.map_or_else(|| "cache ?".into(), |llc| format!("cache {llc}")));
+        }
+        if threads {
+            parts.push(format!("core {}", place.core));
+        }
+        parts.join(" ")
+    };
+    pairs.cpus.iter().map(|cpu| pairs.places.get(cpu).map_or_else(String::new, label)).collect()
+}
+
+/// `None` if the square is too wide.
+fn square(pairs: &Pairs, decimals: usize, style: &Style) -> Option<String> {
+    let cpus = &pairs.cpus;
+    if cpus.len() > MAX_CPUS {
+        return None;
+    }
+    let labels = labels(pairs);
+    // One unit for the whole square, so that the eye can compare.
+    let (scale, unit) = match median(pairs.values.values().copied())? {
+        median if median < 2000.0 => (1.0, "ns"),
+        _ => (1000.0, "µs"),
+    };
+    let figure = |ns: f64| {
+        let value = ns / scale;
+        if value < 1e6 { format!("{value:.decimals$}") } else { format!("{value:.0e}") }
+    };
+    let name_width = cpus.iter().map(|cpu| cpu.to_string().len()).max().unwrap_or(1);
+    let figure_widths = pairs.values.values().map(|ns| figure(*ns).chars().count());
+    let figure_width = figure_widths.max().unwrap_or(1).max(name_width);
+    let label_width = labels.iter().map(String::len).max().unwrap_or(0);
+    let head_width = name_width.max(3);
+    let side_width = label_width + if label_width > 0 { GAP.len() } else { 0 };
+    // Nodes and caches lie apart.
+    let cache = |index: usize| pairs.places.get(&cpus[index]).map(|place| (place.node, place.llc));
+    let parted = |index: usize| index > 0 && cache(index - 1) != cache(index);
+    let gaps = (0..cpus.len()).filter(|index| parted(*index)).count();
+    let width = side_width + head_width + cpus.len() * (figure_width + 1) + gaps * GAP.len();
+    if style.width.is_some_and(|most| width > most) {
+        return None;
+    }
+    let shades = Shades::of(pairs.values.values().copied());
+    let mut head = format!("{}{}", " ".repeat(side_width), pad_left(unit, head_width));
+    for (column, cpu) in cpus.iter().enumerate() {
+        head.push_str(if parted(column) { GAP } else { "" });
+        head.push(' ');
+        head.push_str(&pad_left(&cpu.to_string(), figure_width));
+    }
+    let mut text = style.paint(BOLD, &head) + "\n";
+    for (row, a) in cpus.iter().enumerate() {
+        text.push_str(if parted(row) { "\n" } else { "" });
+        text.push_str(&style.paint(DIM, &pad_right(&labels[row], label_width)));
+        text.push_str(if label_width > 0 { GAP } else { "" });
+        text.push_str(&style.paint(BOLD, &pad_left(&a.to_string(), head_width)));
+        for (column, b) in cpus.iter().enumerate() {
+            text.push_str(if parted(column) { GAP } else { "" });
+            let (figure, with) = match (a == b, pairs.value(*a, *b)) {
+                (true, _) => ("·".into(), DIM),
+                (false, None) => (UNKNOWN.into(), DIM),
+                (false, Some(ns)) => (figure(ns), shades.shade(ns)),
+            };
+            text.push(' ');
+            text.push_str(&" ".repeat(figure_width.saturating_sub(figure.chars().count())));
+            text.push_str(&style.paint(with, &figure));
+        }
+        text.push('\n');
+    }
+    Some(text)
+}
+
+/// Thirds of the logarithmic range between the smallest and the largest value.
+struct Shades {
+    low: f64,
+    step: f64,
+}
+
+impl Shades {
+    fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+        let logs = values.filter(|value| *value > 0.0).map(f64::ln);
+        let low = logs.clone().fold(f64::INFINITY, f64::min);
+        let high = logs.fold(f64::NEG_INFINITY, f64::max);
+        // A tenth between the fastest and the slowest pair is not worth a colour.
+        let spread = if high - low > 0.1 { high - low } else { f64::INFINITY };
+        Shades { low, step: spread / 3.0 }
+    }
+
+    fn shade(&self, value: f64) -> anstyle::Style {
+        match (value.max(f64::MIN_POSITIVE).ln() - self.low) / self.step {
+            _ if !self.step.is_finite() => PLAIN,
+            third if third < 1.0 => AnsiColor::Green.on_default(),
+            third if third < 2.0 => AnsiColor::Yellow.on_default(),
+            _ => AnsiColor::Red.on_default(),
+        }
+    }
+}
