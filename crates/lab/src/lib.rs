@@ -3,8 +3,8 @@
 //! [`mechanism`] holds the ways of handing over, each a file; [`queue`] the queues and what is done
 //! with them; [`lock`] the locks, and [`contention`] what is done with those. [`plan`] decides
 //! which cells are measured where, in which groups and for how long. [`run()`] measures a plan on a
-//! [`backend::Backend`] — the [`real`] machine or a [`simulated`] one — block by block, and folds each
-//! group into records when it is complete.
+//! [`backend::Backend`] — the [`real`] machine or a [`simulated`] one — block by block, and folds
+//! each group into records when it is complete.
 
 pub mod backend;
 mod block;

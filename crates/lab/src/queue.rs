@@ -1,6 +1,6 @@
 //! Queues, and the scenarios that they are put through.
 //!
-//! A queue is one file and one line in a registry: [`OURS`] here, or one of the lists of peers that
+//! A queue is one file and one line in a registry: [`ours`] here, or one of the lists of peers that
 //! the caller adds (see [`Queues`]). It knows how to make its two ends, once for each way of
 //! waiting; a scenario, which is one file here and one line in [`SCENARIOS`], decides what is done
 //! with them. Neither knows of the other: an adapter is a [`Channel`], and the loops of every

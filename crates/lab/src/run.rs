@@ -157,9 +157,9 @@ fn foretell_group(
     file: &mut Option<Appender>,
     stop: &AtomicBool,
 ) -> Result<Outcome, LabError> {
-    for cell in 0..results.plan.groups[group].len() {
+    for (cell, opened) in open.iter().enumerate() {
         let Some(subject) = results.plan.groups[group][cell].cell.lock() else { continue };
-        let Some(calibration) = open[cell].calibration() else { continue };
+        let Some(calibration) = opened.calibration() else { continue };
         let at = timestamp(backend.now().unix_ns);
         let place = foretell::Place { run: &results.plan.run, group, attempt, cell, at: &at };
         // A figure that no model accepts has no prediction; the record then says so by having none.

@@ -74,7 +74,8 @@ impl Row {
 /// use threadtoll_model::{Shape, Workload, choose::Options, predict};
 ///
 /// let workload = Workload::new(Shape::fixed(5e6)?, Shape::fixed(95e6)?);
-/// let prediction = predict(&workload, &[1, 16, 32], Options { tasks: Some(1000), ..Options::default() })?;
+/// let options = Options { tasks: Some(1000), ..Options::default() };
+/// let prediction = predict(&workload, &[1, 16, 32], options)?;
 /// assert_eq!(prediction.knee, Some(20.0));
 /// assert_eq!(prediction.recommended_threads, Some(20));
 /// assert!((prediction.rows[1].speedup - 15.8).abs() < 0.05);

@@ -1,4 +1,5 @@
-//! Experiments, as tables are divided by them. No other file of this crate knows a scenario by name.
+//! Experiments, as tables are divided by them. No other file of this crate knows a scenario by
+//! name.
 
 use threadtoll_record::{Experiment, Record, RecordKind};
 

@@ -51,6 +51,15 @@ fn seeds_of_machine_and_order_make_other_figures() {
     );
 }
 
+/// How a mechanism waits is its own to say, and the findings take it from there.
+#[test]
+fn a_channel_that_sleeps_is_one_of_the_sleepers() {
+    let directory = TempDir::new().unwrap();
+    let found = run_in(directory.path(), "latency atomic-store std-mpsc --simulated-machine 7");
+    assert!(found.contains("where a sleeping thread must be woken (std-mpsc)"), "{found}");
+    assert!(found.contains("CPU time per hand-off (std-mpsc)"), "{found}");
+}
+
 /// The card of the machine that every user sees first. `INSTA_UPDATE=always cargo test -p
 /// threadtoll-cli` accepts another one.
 #[test]

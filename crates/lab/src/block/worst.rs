@@ -17,14 +17,15 @@ pub(super) struct Excess<'a> {
 }
 
 impl Excess<'_> {
-    /// What most likely made a sample longer than the median by that much: what took at least half of
-    /// the excess from its block. Nothing where no account of the block holds as much, and never what
-    /// belongs to the mechanism at its placement.
+    /// What most likely made a sample longer than the median by that much: what took at least half
+    /// of the excess from its block. Nothing where no account of the block holds as much, and never
+    /// what belongs to the mechanism at its placement.
     fn likely_cause(&self, excess_ps: u64) -> Option<Cause> {
         let Excess { disturbance, cost, pinned } = *self;
         let enough_ns = excess_ps / 2000;
         let took = |ns: Option<u64>| ns.is_some_and(|ns| ns > 0 && ns >= enough_ns);
-        // Less than this no switch, fault or hypervisor takes: what was shorter was the caches' doing.
+        // Less than this no switch, fault or hypervisor takes: what was shorter was the caches'
+        // doing.
         if excess_ps < SHORTEST_CAUSE_PS {
             return None;
         }

@@ -18,8 +18,8 @@ pub fn bounded() -> Queue {
         sentence:
             "threadtoll's pipe: one sender, one receiver, lines that carry messages and their count"
                 .into(),
-        // A line carries seven messages and their count. Spare are the lines of the longest record and
-        // three more.
+        // A line carries seven messages and their count. Spare are the lines of the longest record
+        // and three more.
         room: Room::Slots(Slots {
             spare: |lines| (lines / 4).clamp(1, 64) + 3,
             ..Slots::groups(7, 64)

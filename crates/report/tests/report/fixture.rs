@@ -160,7 +160,8 @@ pub(crate) fn plan(machine: &Machine, groups: &[(u32, Vec<Spec>)]) -> Plan {
                     stamped_count: None,
                 };
                 let planned = |spec: &Spec| {
-                    let experiment = Experiment::try_from(spec.experiment.to_string()).unwrap();
+                    let experiment = Experiment::try_from(spec.experiment.to_string());
+                    let experiment = experiment.unwrap_or_else(|why| panic!("{why}"));
                     PlannedCell::new(experiment, spec.cell.clone(), budget)
                 };
                 specs.iter().map(planned).collect()

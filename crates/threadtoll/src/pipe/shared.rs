@@ -27,10 +27,10 @@
 //! slept sets `FENCE_FOR_NOW` as it goes to sleep, and executes the barrier once more: from then on
 //! the sender sees that bit, so it fences for each message, and the receiver sleeps without a
 //! barrier. When it has taken so many messages without sleep, it clears the bit. So no message that
-//! is sent after the receiver has taken [`DENSE`] costs a fence, and no sleep that comes after fewer
-//! costs a barrier, but for the first in a row. The receiver of a bounded pipe fences too. A sender that sleeps may rely on the bit as well, if it
-//! finds it as it sets its own: the receiver clears it by a read-modify-write, which then finds the
-//! sender's.
+//! is sent after the receiver has taken [`DENSE`] costs a fence, and no sleep that comes after
+//! fewer costs a barrier, but for the first in a row. The receiver of a bounded pipe fences too. A
+//! sender that sleeps may rely on the bit as well, if it finds it as it sets its own: the receiver
+//! clears it by a read-modify-write, which then finds the sender's.
 //!
 //! A sender that finds `RECEIVER_GONE` after it has published sets `SENT_LATE`. If `DRAINED` was
 //! not set, the receiver looks again and drops the message. If it was, the receiver touches nothing

@@ -184,8 +184,8 @@ mod tests {
         // Evenly spaced messages that come too late for spinning never bring it back.
         (0..100).for_each(|_| meeting.awake(0, meeting.asleep(meeting.falling_asleep())));
         assert!(!meeting.spinning_pays(0));
-        // Five in eight that come soon do, though this side sleeps. How soon is not left to a clock:
-        // this thread may lose its CPU in between.
+        // Five in eight that come soon do, though this side sleeps. How soon is not left to a
+        // clock: this thread may lose its CPU in between.
         let at_once = Sleep { began_ns: u64::MAX, fell_asleep_ns: u64::MAX };
         for _ in 0..5 {
             assert!(!meeting.spinning_pays(0));
