@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use threadtoll_machine::clock::Clock;
 
+use crate::cache_padded::CachePadded;
+
 /// One end of a hand-off. Messages go back and forth in turns; sequence numbers start at 1 and rise
 /// by 1 with each round trip.
 pub(crate) trait Exchange: Send {
@@ -40,11 +42,11 @@ pub(crate) enum Ends {
 
 impl Ends {
     pub(crate) fn two(lead: impl Exchange + 'static, follow: impl Exchange + 'static) -> Self {
-        Ends::Two(Box::new(Apart(Some(lead))), Box::new(Apart(Some(follow))))
+        Ends::Two(Box::new(TwoThreads(Some(lead))), Box::new(TwoThreads(Some(follow))))
     }
 
     pub(crate) fn one(solo: impl Solo + 'static) -> Self {
-        Ends::One(Box::new(Alone(solo)))
+        Ends::One(Box::new(SingleThread(solo)))
     }
 }
 
@@ -80,8 +82,7 @@ pub(crate) const CLOSING: u64 = 2;
 /// having received that message, reads it. Between courses it is an old number, which never comes
 /// again. It has a cache line of its own, which both ends only read while they are measured.
 #[derive(Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct Last(AtomicU64);
+pub(crate) struct Last(CachePadded<AtomicU64>);
 
 impl Last {
     // Relaxed on both sides: the message itself orders them.
@@ -252,9 +253,9 @@ pub(crate) fn on_a_line() {
 /// It has cache lines of its own because one thread makes both ends side by side: the state that
 /// one end keeps must not share a line with anything that the other end reads.
 #[repr(align(128))]
-struct Apart<E>(Option<E>);
+struct TwoThreads<E>(Option<E>);
 
-impl<E> Apart<E> {
+impl<E> TwoThreads<E> {
     /// Runs `body` on the end as a local variable, without a destructor that would need its
     /// address.
     #[inline(always)]
@@ -267,7 +268,7 @@ impl<E> Apart<E> {
     }
 }
 
-impl<E: Exchange> Lead for Apart<E> {
+impl<E: Exchange> Lead for TwoThreads<E> {
     fn enter(&mut self) {
         self.with(|end| end.enter());
     }
@@ -284,7 +285,7 @@ impl<E: Exchange> Lead for Apart<E> {
     }
 }
 
-impl<E: Exchange> Follow for Apart<E> {
+impl<E: Exchange> Follow for TwoThreads<E> {
     fn enter(&mut self) {
         self.with(|end| end.enter());
     }
@@ -316,9 +317,9 @@ impl<E: Exchange> Follow for Apart<E> {
 }
 
 /// Both ends on one thread, with their loop.
-struct Alone<S>(S);
+struct SingleThread<S>(S);
 
-impl<S: Solo> Lead for Alone<S> {
+impl<S: Solo> Lead for SingleThread<S> {
     fn enter(&mut self) {}
 
     fn lead(&mut self, course: Course, last: &Last, marks: Marks<'_>) -> Led {

@@ -8,6 +8,7 @@
 
 pub mod backend;
 mod block;
+mod cache_padded;
 pub mod contention;
 mod error;
 mod exchange;

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use threadtoll_record::NO_LOCK;
 
+use crate::cache_padded::CachePadded;
 use crate::contention::contender::{Contender, contenders};
 use crate::mechanism::Unavailable;
 
@@ -245,14 +246,9 @@ impl RawLock for NoLock {
     }
 }
 
-/// A lock on cache lines of its own: two, because neighbouring lines are fetched in pairs.
-#[derive(Debug)]
-#[repr(align(128))]
-pub(crate) struct Apart<L>(pub(crate) L);
-
 /// The locks that all threads share.
-pub(crate) fn shared<L: RawLock>(stripes: u32) -> Result<Arc<[Apart<L>]>, Unavailable> {
-    Ok(L::make(stripes as usize)?.into_iter().map(Apart).collect())
+pub(crate) fn shared<L: RawLock>(stripes: u32) -> Result<Arc<[CachePadded<L>]>, Unavailable> {
+    Ok(L::make(stripes as usize)?.into_iter().map(CachePadded).collect())
 }
 
 #[cfg(test)]

@@ -18,9 +18,9 @@ pub(crate) use modelled::*;
 /// cores of aarch64 move pairs of 64.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Alone<T>(pub(crate) T);
+pub(crate) struct CachePadded<T>(pub(crate) T);
 
-impl<T> std::ops::Deref for Alone<T> {
+impl<T> std::ops::Deref for CachePadded<T> {
     type Target = T;
 
     #[inline(always)]

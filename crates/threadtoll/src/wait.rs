@@ -54,7 +54,7 @@ mod learned;
 mod parked;
 mod strategy;
 
-pub(crate) use learned::Meeting;
+pub(crate) use learned::WaitStats;
 pub(crate) use parked::{
     Announced, Certainty, Sleeper, Until, Waited, by_barrier, wait, wake, wake_some,
 };

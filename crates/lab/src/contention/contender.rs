@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use threadtoll_machine::clock::Clock;
 use threadtoll_model::queue_trace::{Acquisition, share_within};
 
-use crate::lock::{Apart, RawLock, shared};
+use crate::cache_padded::CachePadded;
+use crate::lock::{RawLock, shared};
 use crate::mechanism::Unavailable;
 
 use super::lengths::Pick;
@@ -110,7 +111,7 @@ pub(crate) fn contenders<L: RawLock>(
 }
 
 struct Of<L: RawLock> {
-    locks: Arc<[Apart<L>]>,
+    locks: Arc<[CachePadded<L>]>,
     seats: Vec<L::Seat>,
     /// Where in its lengths the thread is: a block goes on where the last one ended.
     next: usize,

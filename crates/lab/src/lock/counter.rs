@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use crate::cache_padded::CachePadded;
 use crate::mechanism::Unavailable;
 
 use super::RawLock;
@@ -53,10 +54,9 @@ impl RawLock for Atomic {
 /// A number for each thread.
 pub(super) struct Sharded;
 
-/// On lines of its own, and atomic so that whoever sums can read it while it is counted; one thread
-/// alone writes it, so that a load and a store are enough.
-#[repr(align(128))]
-pub(super) struct Shard(AtomicU64);
+/// Atomic so that whoever sums can read it while it is counted; one thread alone writes it, so that
+/// a load and a store are enough.
+pub(super) type Shard = CachePadded<AtomicU64>;
 
 impl RawLock for Sharded {
     type Seat = Box<Shard>;
@@ -66,7 +66,7 @@ impl RawLock for Sharded {
     }
 
     fn seat(&self) -> Box<Shard> {
-        Box::new(Shard(AtomicU64::new(0)))
+        Box::new(CachePadded(AtomicU64::new(0)))
     }
 
     #[inline(always)]

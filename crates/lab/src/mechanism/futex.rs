@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::cache_padded::CachePadded;
+
 use super::crossed::crossed;
 use super::lanes::Lane;
 use super::{Ends, Exchange, Settings, Unavailable};
@@ -18,10 +20,8 @@ pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     Ok(Ends::two(end(lead, leads), end(follow, follows)))
 }
 
-/// The word that the kernel compares, on a line of its own.
-#[derive(Default)]
-#[repr(align(128))]
-struct Word(AtomicU32);
+/// The word that the kernel compares.
+type Word = CachePadded<AtomicU32>;
 
 struct Futex {
     to: Lane,

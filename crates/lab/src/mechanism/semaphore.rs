@@ -5,6 +5,8 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::cache_padded::CachePadded;
+
 use super::crossed::crossed;
 use super::lanes::Lane;
 use super::{Ends, Exchange, Settings, Unavailable};
@@ -16,11 +18,7 @@ pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     Ok(Ends::two(end(lead, leads), end(follow, follows)))
 }
 
-/// On a line of its own.
-#[repr(align(128))]
-struct Own(UnsafeCell<libc::sem_t>);
-
-struct Semaphore(Box<Own>);
+struct Semaphore(Box<CachePadded<UnsafeCell<libc::sem_t>>>);
 
 // SAFETY: a semaphore is made to be used by many threads; it is only ever handed to the C library.
 unsafe impl Send for Semaphore {}
@@ -32,7 +30,7 @@ impl Semaphore {
         // SAFETY: a semaphore is plain bytes, and is initialised before anything else is done with
         // it.
         let bytes = unsafe { std::mem::zeroed() };
-        let semaphore = Semaphore(Box::new(Own(UnsafeCell::new(bytes))));
+        let semaphore = Semaphore(Box::new(CachePadded(UnsafeCell::new(bytes))));
         // SAFETY: it stays in its box until it is destroyed.
         if unsafe { libc::sem_init(semaphore.0.0.get(), 0, 0) } != 0 {
             return Err(Unavailable::last("sem_init"));

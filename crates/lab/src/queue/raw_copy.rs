@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Origin, Wait};
 
+use crate::cache_padded::CachePadded;
 use crate::exchange::on_a_line;
 use crate::mechanism::Unavailable;
 
@@ -60,12 +61,8 @@ struct Memory {
     words: usize,
     allocation: Allocation,
     /// By buffer: the number of the block that is in it, or 0 when it may be written.
-    full: [Flag; 2],
+    full: [CachePadded<AtomicU64>; 2],
 }
-
-#[derive(Default)]
-#[repr(align(128))]
-struct Flag(AtomicU64);
 
 // SAFETY: the flags say who may touch the buffers: the writer while a flag is 0, the reader while
 // it is not. Both change it with release and see the change with acquire.

@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::Kind;
 
+use crate::cache_padded::CachePadded;
 use crate::exchange::on_a_line;
 use crate::mechanism::Unavailable;
 use crate::program::Program;
@@ -74,26 +75,21 @@ pub(crate) struct Received {
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// Which course is under way; a sender waits for its next one here.
-    course: Line<AtomicU64>,
+    course: CachePadded<AtomicU64>,
     /// Set by the receiver when its time is over.
-    stop: Line<AtomicBool>,
+    stop: CachePadded<AtomicBool>,
     /// By sender: how many messages it will have sent in this course; `RUNNING` until it knows.
-    totals: Vec<Line<AtomicU64>>,
+    totals: Vec<CachePadded<AtomicU64>>,
 }
-
-/// Something on cache lines of its own.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Line<T>(T);
 
 const RUNNING: u64 = u64::MAX;
 
 impl Shared {
     pub(crate) fn new(senders: u32) -> Self {
         Shared {
-            course: Line::default(),
-            stop: Line::default(),
-            totals: (0..senders).map(|_| Line(AtomicU64::new(RUNNING))).collect(),
+            course: CachePadded::default(),
+            stop: CachePadded::default(),
+            totals: (0..senders).map(|_| CachePadded(AtomicU64::new(RUNNING))).collect(),
         }
     }
 

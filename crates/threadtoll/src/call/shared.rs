@@ -53,10 +53,10 @@
 use std::mem::MaybeUninit;
 
 use crate::sync::{
-    self, Alone, AtomicU32, Instant, Kept, Ordering, UnsafeCell, fence, light_barrier, mutate,
-    prefetch_to_write,
+    self, AtomicU32, CachePadded, Instant, Ordering, UnsafeCell, WipeOnFork, fence, light_barrier,
+    mutate, prefetch_to_write,
 };
-use crate::wait::{Announced, Meeting, Sleeper, Wait, Waited, by_barrier, wait, wake};
+use crate::wait::{Announced, Sleeper, Wait, WaitStats, Waited, by_barrier, wait, wake};
 
 /// There is neither a request nor an answer.
 pub(super) const IDLE: u32 = 0;
@@ -90,9 +90,9 @@ struct Line<Q, R> {
 }
 
 pub(super) struct Shared<Q, R> {
-    line: Alone<Line<Q, R>>,
-    pub(super) state: Kept<AtomicU32>,
-    meeting: Meeting,
+    line: CachePadded<Line<Q, R>>,
+    pub(super) state: WipeOnFork<AtomicU32>,
+    meeting: WaitStats,
     process: u32,
 }
 
@@ -106,13 +106,13 @@ impl<Q, R> Shared<Q, R> {
     pub(super) fn new<W: Wait>(must_fence: bool) -> Self {
         let must_fence = must_fence || sync::senders_must_fence();
         Shared {
-            line: Alone(Line {
+            line: CachePadded(Line {
                 turn: AtomicU32::new(IDLE),
                 request: UnsafeCell::new(MaybeUninit::uninit()),
                 answer: UnsafeCell::new(MaybeUninit::uninit()),
             }),
-            state: Kept::new(AtomicU32::new(ALIVE | if must_fence { MUST_FENCE } else { 0 })),
-            meeting: Meeting::new::<W>(),
+            state: WipeOnFork::new(AtomicU32::new(ALIVE | if must_fence { MUST_FENCE } else { 0 })),
+            meeting: WaitStats::new::<W>(),
             process: sync::process(),
         }
     }

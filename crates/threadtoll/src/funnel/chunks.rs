@@ -21,7 +21,7 @@
 //! behind it, before the end of the funnel.
 
 use super::chunk::{Chunk, Held};
-use crate::sync::{Alone, AtomicPtr, AtomicU64, AtomicUsize, Ordering, free_boxed, mutate};
+use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering, free_boxed, mutate};
 
 /// Chunks that can be kept for the next burst, whatever is asked for: of small messages, 1 GiB.
 const MOST_KEPT: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 1 << 16 };
@@ -34,7 +34,7 @@ type Place<T> = AtomicPtr<Chunk<T>>;
 pub(super) struct Chunks<T> {
     /// The chunk of the latest tickets, or one not far behind. Read with each send, written once a
     /// chunk.
-    latest: Alone<AtomicPtr<Chunk<T>>>,
+    latest: CachePadded<AtomicPtr<Chunk<T>>>,
     /// Chunks for the next burst: as many from the beginning on as `kept` says, or nearly so, where
     /// several take and give at once.
     spares: Box<[Place<T>]>,
@@ -50,7 +50,7 @@ impl<T> Chunks<T> {
         let least = if retain_bytes > 0 { 2 } else { 0 };
         let places = (retain_bytes / Chunk::<T>::bytes()).max(least).min(MOST_KEPT);
         Chunks {
-            latest: Alone(AtomicPtr::new(first)),
+            latest: CachePadded(AtomicPtr::new(first)),
             spares: (0..places).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect(),
             exist: AtomicUsize::new(1),
             kept: AtomicUsize::new(0),

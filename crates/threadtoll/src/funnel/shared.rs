@@ -68,11 +68,11 @@ use std::time::Duration;
 use super::chunk::Slot;
 use super::chunks::{Chunks, Reading};
 use crate::sync::{
-    self, Alone, AtomicU32, AtomicU64, AtomicUsize, Kept, Ordering, UnsafeCell, fence,
+    self, AtomicU32, AtomicU64, AtomicUsize, CachePadded, Ordering, UnsafeCell, WipeOnFork, fence,
     light_barrier, mutate,
 };
 use crate::unwound::Unwound;
-use crate::wait::{Announced, Meeting, Sleeper, Wait};
+use crate::wait::{Announced, Sleeper, Wait, WaitStats};
 
 pub(super) const PARKED: u64 = 1;
 pub(super) const CLOSED: u64 = 1 << 1;
@@ -105,32 +105,32 @@ const EPOCH: u32 = 1 << 4;
 /// Time after which every store of a send is visible.
 const NAP: Duration = Duration::from_millis(1);
 
-/// The senders' side of a [`Meeting`].
+/// The senders' side of a [`WaitStats`].
 pub(super) const SENDERS: usize = 0;
 /// The receiver's.
 pub(super) const RECEIVER: usize = 1;
 
 pub(super) struct Shared<T> {
     /// See above. Written with each send.
-    pub(super) tail: Kept<AtomicU64>,
+    pub(super) tail: WipeOnFork<AtomicU64>,
     /// Where the receiver sleeps. Written only when it does, and when it is woken.
-    bell: Kept<AtomicU32>,
+    bell: WipeOnFork<AtomicU32>,
     /// Where senders sleep for want of room. Written only when one does, when some are woken, and
     /// when the receiver leaves.
-    senders_bell: Kept<AtomicU32>,
+    senders_bell: WipeOnFork<AtomicU32>,
     /// Senders that were woken and have not looked for room since. A spurious wake-up may take it
     /// below 0, which wraps around.
     coming: AtomicUsize,
     /// Tickets that the receiver is done with. Written with each message; senders read it only at a
     /// ceiling.
-    pub(super) taken: Alone<AtomicU64>,
+    pub(super) taken: CachePadded<AtomicU64>,
     pub(super) chunks: Chunks<T>,
     /// Most messages under way; `None` if there is no limit.
     pub(super) capacity: Option<u64>,
     /// The receiver executes no heavy barrier as it leaves: there is none, or nobody is to be
     /// interrupted.
     naps: bool,
-    pub(super) meeting: Meeting,
+    pub(super) meeting: WaitStats,
     pub(super) senders: AtomicUsize,
     process: u32,
     rest: UnsafeCell<Option<Rest<T>>>,
@@ -151,15 +151,15 @@ impl<T> Shared<T> {
         // Only senders that wait for room need one of the two.
         let fence = if capacity.is_some() && naps { MUST_FENCE } else { 0 };
         Shared {
-            tail: Kept::new(AtomicU64::new(ALIVE)),
-            bell: Kept::new(AtomicU32::new(BELL_ALIVE)),
+            tail: WipeOnFork::new(AtomicU64::new(ALIVE)),
+            bell: WipeOnFork::new(AtomicU32::new(BELL_ALIVE)),
             coming: AtomicUsize::new(0),
-            senders_bell: Kept::new(AtomicU32::new(BELL_ALIVE | fence)),
-            taken: Alone(AtomicU64::new(0)),
+            senders_bell: WipeOnFork::new(AtomicU32::new(BELL_ALIVE | fence)),
+            taken: CachePadded(AtomicU64::new(0)),
             chunks: Chunks::new(retain_bytes),
             capacity,
             naps,
-            meeting: Meeting::new::<W>(),
+            meeting: WaitStats::new::<W>(),
             senders: AtomicUsize::new(1),
             process: sync::process(),
             rest: UnsafeCell::new(None),

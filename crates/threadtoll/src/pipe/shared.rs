@@ -42,11 +42,11 @@ use super::memory::{CLOSED, Frame, Geometry, Header, count};
 use super::outgoing::{Outgoing, Writing};
 use super::segment::{Measures, Segment, Spares};
 use crate::sync::{
-    self, Alone, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Kept, Ordering, UnsafeCell, fence,
-    mutate,
+    self, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, CachePadded, Ordering, UnsafeCell,
+    WipeOnFork, fence, mutate,
 };
 use crate::unwound::Unwound;
-use crate::wait::{Announced, Meeting, Sleeper, Wait, by_barrier};
+use crate::wait::{Announced, Sleeper, Wait, WaitStats, by_barrier};
 
 pub(super) const ALIVE: u32 = 1;
 pub(super) const RECEIVER_SLEEPS: u32 = 1 << 1;
@@ -70,7 +70,7 @@ const DENSE: u64 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 2 } else 
 /// looks twice. The bit is meant for the pipe that carries one answer.
 const SMALL: u64 = 1;
 
-/// The sender's side of a [`Meeting`].
+/// The sender's side of a [`WaitStats`].
 pub(super) const SENDER: usize = 0;
 /// The receiver's.
 pub(super) const RECEIVER: usize = 1;
@@ -97,26 +97,26 @@ struct Open {
 pub(super) struct Shared<T> {
     /// The bits above. Both ends look at it with each message; it is written only when somebody
     /// sleeps, wakes or leaves, so each has a copy of its line.
-    pub(super) state: Kept<AtomicU32>,
+    pub(super) state: WipeOnFork<AtomicU32>,
     /// Messages that the receiver has taken, stored with each. Read by a sender that finds no room
     /// in `room`.
-    pub(super) taken: Alone<AtomicU64>,
+    pub(super) taken: CachePadded<AtomicU64>,
     /// As `taken`, but stored rarely, so that a sender that waits for room does not slow the
     /// receiver down.
-    pub(super) room: Alone<AtomicU64>,
+    pub(super) room: CachePadded<AtomicU64>,
     /// Messages that the receiver had taken when it last went to sleep. Its own.
-    slept_at: Alone<AtomicU64>,
+    slept_at: CachePadded<AtomicU64>,
     /// For a receiver that asks for the length.
-    open: Alone<Open>,
+    open: CachePadded<Open>,
     /// The sender's, and after it has left that of whoever drops the pipe.
-    pub(super) outgoing: Alone<UnsafeCell<Outgoing<T>>>,
+    pub(super) outgoing: CachePadded<UnsafeCell<Outgoing<T>>>,
     /// The receiver's, and that of a sender that finds `DRAINED`, and of whoever drops the pipe.
-    pub(super) incoming: Alone<UnsafeCell<Incoming<T>>>,
+    pub(super) incoming: CachePadded<UnsafeCell<Incoming<T>>>,
     pub(super) measures: Measures,
     pub(super) spares: Spares<T>,
     /// Units of the ring that is in use.
     pub(super) ring_units: AtomicUsize,
-    pub(super) meeting: Meeting,
+    pub(super) meeting: WaitStats,
     process: u32,
 }
 
@@ -157,21 +157,21 @@ impl<T> Shared<T> {
         let step = (round / WORDS_PER_ROUND).max(1);
         let incoming = Incoming::new(segment, memory, measures.first.units, step);
         let shared = Shared {
-            state: Kept::new(AtomicU32::new(state)),
-            taken: Alone(AtomicU64::new(0)),
-            room: Alone(AtomicU64::new(0)),
-            slept_at: Alone(AtomicU64::new(0)),
-            open: Alone(Open {
+            state: WipeOnFork::new(AtomicU32::new(state)),
+            taken: CachePadded(AtomicU64::new(0)),
+            room: CachePadded(AtomicU64::new(0)),
+            slept_at: CachePadded(AtomicU64::new(0)),
+            open: CachePadded(Open {
                 header: AtomicPtr::new(first.header_pointer()),
                 sent: AtomicU64::new(0),
                 told: AtomicU64::new(0),
             }),
-            outgoing: Alone(UnsafeCell::new(outgoing)),
-            incoming: Alone(UnsafeCell::new(incoming)),
+            outgoing: CachePadded(UnsafeCell::new(outgoing)),
+            incoming: CachePadded(UnsafeCell::new(incoming)),
             measures,
             spares: Spares::new(measures.chunk_units, retain_bytes),
             ring_units: AtomicUsize::new(measures.first.units),
-            meeting: Meeting::new::<W>(),
+            meeting: WaitStats::new::<W>(),
             process: sync::process(),
         };
         (shared, Writing::new(first, 0), Reading::new(first))

@@ -327,15 +327,15 @@ pub(crate) fn is_elsewhere(_: u32) -> bool {
 
 /// Nothing forks in a model.
 #[derive(Debug)]
-pub(crate) struct Kept<T>(T);
+pub(crate) struct WipeOnFork<T>(T);
 
-impl<T> Kept<T> {
+impl<T> WipeOnFork<T> {
     pub(crate) fn new(value: T) -> Self {
-        Kept(value)
+        WipeOnFork(value)
     }
 }
 
-impl<T> Deref for Kept<T> {
+impl<T> Deref for WipeOnFork<T> {
     type Target = T;
 
     fn deref(&self) -> &T {

@@ -41,7 +41,7 @@ fn now_ns() -> u64 {
 
 /// What the two sides of a queue tell each other about their waits.
 #[derive(Debug)]
-pub(crate) struct Meeting {
+pub(crate) struct WaitStats {
     /// When a sleeper was last woken; 0 once that has been read.
     woken_at_ns: AtomicU64,
     /// For each side which of its last eight waits were shorter than sleeping costs, a bit each.
@@ -62,11 +62,11 @@ pub(super) struct Sleep {
     fell_asleep_ns: u64,
 }
 
-impl Meeting {
+impl WaitStats {
     /// For ends that wait like this.
     pub(crate) fn new<W: super::Wait>() -> Self {
         time_hints();
-        Meeting {
+        WaitStats {
             woken_at_ns: AtomicU64::new(0),
             // A queue is not known to be slow before it was.
             short: [AtomicU8::new(u8::MAX), AtomicU8::new(u8::MAX)],
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_queue_at_which_waits_are_long_is_not_spun_at() {
-        let meeting = Meeting::new::<Adaptive>();
+        let meeting = WaitStats::new::<Adaptive>();
         assert!(meeting.spinning_pays(0), "nothing is known of it");
         (0..4).for_each(|_| meeting.waited(0, false));
         assert!(!meeting.spinning_pays(0));
@@ -197,6 +197,6 @@ mod tests {
 
     #[test]
     fn who_does_not_learn_reads_no_clock() {
-        assert!(Meeting::new::<Park>().falling_asleep().is_none());
+        assert!(WaitStats::new::<Park>().falling_asleep().is_none());
     }
 }

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use super::strategy::{Looked, Patience};
-use super::{Meeting, Wait};
+use super::{Wait, WaitStats};
 use crate::sync::{
     AtomicU32, AtomicUsize, Instant, Ordering, fence, futex_wait, futex_wake, heavy_barrier,
     mutate, nap,
@@ -85,7 +85,7 @@ pub(crate) struct Sleeper<'a> {
     pub(crate) bit: u32,
     /// Bits that are set with it, and stay if everyone who publishes is sure to see them.
     pub(crate) lasting: u32,
-    pub(crate) meeting: &'a Meeting,
+    pub(crate) meeting: &'a WaitStats,
     /// 0 or 1.
     pub(crate) side: usize,
     /// Number of threads that were woken and have not looked since, where others may sleep by the
@@ -203,7 +203,7 @@ fn sleep<R>(
 
 /// Wakes the side whose bit is set. `side` is the side that calls.
 #[cold]
-pub(crate) fn wake(word: &AtomicU32, bit: u32, meeting: &Meeting, side: usize) {
+pub(crate) fn wake(word: &AtomicU32, bit: u32, meeting: &WaitStats, side: usize) {
     // Release: whoever finds its bit cleared sees what was published before.
     if word.fetch_and(!bit, Ordering::AcqRel) & bit != 0 {
         meeting.waking(side);

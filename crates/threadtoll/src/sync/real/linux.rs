@@ -5,7 +5,7 @@ mod fork;
 mod litmus;
 mod membarrier;
 
-pub(crate) use fork::{Kept, process};
+pub(crate) use fork::{WipeOnFork, process};
 pub(crate) use membarrier::{heavy_barrier, senders_must_fence};
 
 use std::sync::atomic::AtomicU32;

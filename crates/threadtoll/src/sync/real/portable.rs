@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use crate::sync::Alone;
+use crate::sync::CachePadded;
 
 /// 64 locks: threads that sleep and wake at the same time seldom meet in one.
 const BUCKET_BITS: u32 = 6;
@@ -34,7 +34,7 @@ struct Asleep {
 /// the child does not have, and may be locked by one of them.
 struct Table {
     process: u32,
-    buckets: [Alone<Mutex<Vec<Asleep>>>; BUCKETS],
+    buckets: [CachePadded<Mutex<Vec<Asleep>>>; BUCKETS],
 }
 
 /// The table of this process, or of the one that it was forked from; null before anybody has slept.
@@ -51,7 +51,7 @@ fn table() -> &'static Table {
         {
             return table;
         }
-        let buckets = std::array::from_fn(|_| Alone::default());
+        let buckets = std::array::from_fn(|_| CachePadded::default());
         let fresh = Box::into_raw(Box::new(Table { process, buckets }));
         // Release: whoever finds the table finds it made.
         match TABLE.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire) {
@@ -135,15 +135,15 @@ pub(crate) fn process() -> u32 {
 
 /// Atomics on a line of their own.
 #[derive(Debug)]
-pub(crate) struct Kept<T>(Box<Alone<T>>);
+pub(crate) struct WipeOnFork<T>(Box<CachePadded<T>>);
 
-impl<T> Kept<T> {
+impl<T> WipeOnFork<T> {
     pub(crate) fn new(value: T) -> Self {
-        Kept(Box::new(Alone(value)))
+        WipeOnFork(Box::new(CachePadded(value)))
     }
 }
 
-impl<T> Deref for Kept<T> {
+impl<T> Deref for WipeOnFork<T> {
     type Target = T;
 
     #[inline(always)]

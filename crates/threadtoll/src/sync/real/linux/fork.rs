@@ -11,11 +11,11 @@ use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-use crate::sync::Alone;
+use crate::sync::CachePadded;
 
 /// Bytes of address space taken from the kernel at a time.
 const SLAB: usize = 1 << 16;
-const LINE: usize = size_of::<Alone<u8>>();
+const LINE: usize = size_of::<CachePadded<u8>>();
 /// Words with a bit for each line of a slab.
 const WORDS: usize = SLAB / LINE / u64::BITS as usize;
 
@@ -28,7 +28,7 @@ pub(crate) fn process() -> u32 {
     if NOT_WIPED.load(Ordering::Relaxed) { std::process::id() } else { 0 }
 }
 
-/// All slabs, the newest first. None is ever given back to the kernel: 128 bytes for each [`Kept`]
+/// All slabs, the newest first. None is ever given back to the kernel: 128 bytes for each [`WipeOnFork`]
 /// that lived at the same time.
 static SLABS: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
 
@@ -149,29 +149,29 @@ fn push(slab: Slab) -> &'static Slab {
 
 /// Atomics on a line of their own, which a forked child finds as zeros. `T` is made of integers for
 /// which zero is a valid value.
-pub(crate) struct Kept<T> {
-    place: NonNull<Alone<T>>,
+pub(crate) struct WipeOnFork<T> {
+    place: NonNull<CachePadded<T>>,
     slab: &'static Slab,
 }
 
 // SAFETY: owns a `T` and no more.
-unsafe impl<T: Send> Send for Kept<T> {}
+unsafe impl<T: Send> Send for WipeOnFork<T> {}
 // SAFETY: gives out references to a `T` and no more.
-unsafe impl<T: Sync> Sync for Kept<T> {}
+unsafe impl<T: Sync> Sync for WipeOnFork<T> {}
 
-impl<T> Kept<T> {
+impl<T> WipeOnFork<T> {
     pub(crate) fn new(value: T) -> Self {
-        const { assert!(size_of::<Alone<T>>() == LINE, "one line") };
+        const { assert!(size_of::<CachePadded<T>>() == LINE, "one line") };
         const { assert!(!std::mem::needs_drop::<T>()) };
         let (slab, line) = take();
-        let place: NonNull<Alone<T>> = line.cast();
+        let place: NonNull<CachePadded<T>> = line.cast();
         // SAFETY: a line of its own, aligned to a line, mapped for good, and nobody else has it.
-        unsafe { place.write(Alone(value)) };
-        Kept { place, slab }
+        unsafe { place.write(CachePadded(value)) };
+        WipeOnFork { place, slab }
     }
 }
 
-impl<T> Deref for Kept<T> {
+impl<T> Deref for WipeOnFork<T> {
     type Target = T;
 
     #[inline(always)]
@@ -181,13 +181,13 @@ impl<T> Deref for Kept<T> {
     }
 }
 
-impl<T> Drop for Kept<T> {
+impl<T> Drop for WipeOnFork<T> {
     fn drop(&mut self) {
         self.slab.give(self.place.cast());
     }
 }
 
-impl<T: std::fmt::Debug> std::fmt::Debug for Kept<T> {
+impl<T: std::fmt::Debug> std::fmt::Debug for WipeOnFork<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         (**self).fmt(f)
     }
@@ -223,7 +223,7 @@ mod tests {
                     for round in 0..50 {
                         let number = |line| (thread << 32) + round * LINES + line;
                         let mut lines: Vec<_> = (0..LINES)
-                            .map(|line| Kept::new(AtomicU64::new(number(line))))
+                            .map(|line| WipeOnFork::new(AtomicU64::new(number(line))))
                             .collect();
                         thread::yield_now();
                         // Half of them are given back before the others are looked at.

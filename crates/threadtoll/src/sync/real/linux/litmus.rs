@@ -15,8 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::sync::{
-    Alone, AtomicU32, Ordering, fence, heavy_barrier, light_barrier, only_cpu, senders_must_fence,
-    spin_loop,
+    AtomicU32, CachePadded, Ordering, fence, heavy_barrier, light_barrier, only_cpu,
+    senders_must_fence, spin_loop,
 };
 
 /// Rounds of the light side before what was seen is put together.
@@ -26,9 +26,9 @@ const MOST: usize = 1 << 21;
 
 #[derive(Default)]
 struct Shape {
-    light: Alone<AtomicU32>,
-    heavy: Alone<AtomicU32>,
-    over: Alone<AtomicBool>,
+    light: CachePadded<AtomicU32>,
+    heavy: CachePadded<AtomicU32>,
+    over: CachePadded<AtomicBool>,
 }
 
 /// What came out.
