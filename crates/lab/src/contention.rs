@@ -20,7 +20,7 @@ use threadtoll_record::{Budget, Experiment, MAX_ROUNDS, Share, Spread, Work};
 use crate::plan::ROUNDS;
 
 /// The most tasks that threads share: as many as a block keeps the stamps of.
-pub const MOST_TASKS: u64 = 100_000;
+pub const MAX_TASKS: u64 = 100_000;
 
 /// What was asked for. What is null is the scenario's to choose.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -151,7 +151,7 @@ const SPIN_BLOCK_NS: u64 = 25_000_000;
 /// So many cycles a block has at least.
 const CYCLES: u64 = 50;
 /// Fewer rounds than this give no interval worth the name.
-const FEWEST_ROUNDS: u64 = 5;
+const MIN_ROUNDS: u64 = 5;
 
 /// Blocks that hold enough cycles each, and as many of them as the time allows: at least 21 where
 /// they are short, and 5 where a single one takes long.
@@ -161,8 +161,8 @@ fn budget(wanted: &Wanted, load: &Load) -> Budget {
     let least = CYCLES * load.cycle_ns();
     let block_ns = SPIN_BLOCK_NS.max(least);
     let rounds = match wanted.time_ns {
-        Some(time_ns) => (time_ns / block_ns).clamp(FEWEST_ROUNDS, u64::from(MAX_ROUNDS)),
-        None if block_ns > 4 * SPIN_BLOCK_NS => FEWEST_ROUNDS.max(2_000_000_000 / block_ns),
+        Some(time_ns) => (time_ns / block_ns).clamp(MIN_ROUNDS, u64::from(MAX_ROUNDS)),
+        None if block_ns > 4 * SPIN_BLOCK_NS => MIN_ROUNDS.max(2_000_000_000 / block_ns),
         None => ROUNDS.into(),
     };
     let block_ns = match wanted.time_ns {

@@ -25,9 +25,9 @@ use crate::contention::contender::{Contender, contenders};
 use crate::mechanism::Unavailable;
 
 /// The most locks that one is striped into.
-pub const MOST_STRIPES: u32 = 1024;
+pub const MAX_STRIPES: u32 = 1024;
 /// The most threads that take one.
-pub const MOST_THREADS: u32 = 1024;
+pub const MAX_THREADS: u32 = 1024;
 
 /// Something that lets one thread at a time run a section of code.
 pub(crate) trait RawLock: Send + Sync + Sized + 'static {
@@ -174,7 +174,7 @@ pub enum NameError {
     #[error("there is no lock “{0}”")]
     Unknown(String),
     /// It is striped into no sensible number.
-    #[error("a lock is striped into 2 to {MOST_STRIPES}, not {0}")]
+    #[error("a lock is striped into 2 to {MAX_STRIPES}, not {0}")]
     Stripes(String),
     /// It cannot be striped.
     #[error("{0} cannot be striped: each thread or operation is on its own already")]
@@ -203,7 +203,7 @@ impl Named {
                 let (count, plain) = rest.split_once(':').ok_or_else(|| unknown(name))?;
                 let digits = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
                 let stripes =
-                    count.parse().ok().filter(|k| digits && (2..=MOST_STRIPES).contains(k));
+                    count.parse().ok().filter(|k| digits && (2..=MAX_STRIPES).contains(k));
                 (stripes.ok_or_else(|| NameError::Stripes(count.to_string()))?, plain)
             }
         };

@@ -16,11 +16,11 @@ use threadtoll_record::{PlannedCell, Refused};
 
 pub use cells::{Choice, Lacking, Site};
 pub use fit::fit;
-pub use groups::{MOST_SAMPLES, ROUNDS, budget, estimate_ns};
+pub use groups::{MAX_SAMPLES, ROUNDS, budget, estimate_ns};
 pub use locks::{LockChoice, contention};
-pub use queues::{MOST_BATCH, QueueChoice, ask_reply_budget, queue, stream_budget, wants};
+pub use queues::{MAX_BATCH, QueueChoice, ask_reply_budget, queue, stream_budget, wants};
 pub use requested::{latency, matrix};
-pub use sound::{LONGEST_NS, MOST_PAYLOAD, unsound};
+pub use sound::{MAX_NS, MAX_PAYLOAD, unsound};
 pub use survey::{Depth, survey};
 
 /// Groups of cells, the reference first in each, and what was left out with its reason.

@@ -34,9 +34,9 @@ pub const CAPACITY: u64 = 1024;
 /// sender gets ahead.
 pub const RING_BYTES: u64 = 256 << 10;
 /// Largest capacity that can be asked for.
-pub const MOST_CAPACITY: u64 = 1 << 24;
+pub const MAX_CAPACITY: u64 = 1 << 24;
 /// No more threads than this send at once.
-pub const MOST_SENDERS: u32 = 64;
+pub const MAX_SENDERS: u32 = 64;
 
 /// The end of a queue that sends.
 pub trait Source: Send + 'static {

@@ -40,7 +40,7 @@ use exchange::Exchange;
 use stream::Stream;
 
 /// A stamped block keeps at most this many samples: 1.6 MB a buffer.
-pub const MAX_SAMPLES: u64 = 200_000;
+pub const MAX_BLOCK_SAMPLES: u64 = 200_000;
 /// A stretch is long enough that its two stamps are less than one part in this of it.
 const STAMP_SHARE: f64 = 100.0;
 /// Exchanges before the clock starts last about this long, so that both ends are awake and up to
@@ -52,7 +52,7 @@ const WARM_UP_FREE_NS: f64 = 5_000_000.0;
 /// The pilot lasts this long.
 const PILOT_NS: f64 = 1_000_000.0;
 /// A block of a given number of samples ends after an hour all the same.
-const LONGEST_BLOCK_NS: f64 = 3.6e12;
+const MAX_BLOCK_NS: f64 = 3.6e12;
 /// No block is waited for longer than this, however little was asked for.
 const PATIENCE: Duration = Duration::from_secs(20);
 

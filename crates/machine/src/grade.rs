@@ -60,7 +60,7 @@ const READ_NS: Ladder = Ladder(50.0, 150.0, 500.0);
 const LOST_SHARE: Ladder = Ladder(0.002, 0.02, 0.1);
 /// Interrupts and their soft part stay below 100 us; a hypervisor that runs something else comes
 /// back within a slice of 3 ms; 30 ms and more is a machine that is mostly elsewhere.
-const LONGEST_NS: Ladder = Ladder(1e5, 3e6, 3e7);
+const MAX_NS: Ladder = Ladder(1e5, 3e6, 3e7);
 /// Like lost time, and less forgivable: what was stolen once comes in bursts.
 const STEAL_SHARE: Ladder = Ladder(0.0, 0.005, 0.05);
 /// Beyond a tenth of a percent someone else is at work; at ten, a measurement of both.
@@ -200,7 +200,7 @@ fn quota(found: &Findings<'_>) -> Option<(Grade, Warning)> {
 fn noise(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let lost = upper_median(found.noise.iter().map(|cpu| cpu.lost_share))?;
     let longest = upper_median(found.noise.iter().map(|cpu| cpu.longest_ns as f64))?;
-    let cap = LOST_SHARE.grade(lost).max(LONGEST_NS.grade(longest));
+    let cap = LOST_SHARE.grade(lost).max(MAX_NS.grade(longest));
     warn_below_a(cap, "noise", || {
         let noisiest = found.noise.iter().max_by(|a, b| a.lost_share.total_cmp(&b.lost_share));
         let which = noisiest.map_or(String::new(), |cpu| {
@@ -558,7 +558,7 @@ mod tests {
         row("clock: smallest step", STEP_NS, " ns", 1.0);
         row("clock: cost of a stamp", READ_NS, " ns", 1.0);
         row("stillness: time lost", LOST_SHARE, "%", 100.0);
-        row("stillness: longest gap", LONGEST_NS, " ms", 1e-6);
+        row("stillness: longest gap", MAX_NS, " ms", 1e-6);
         row("time stolen", STEAL_SHARE, "%", 100.0);
         row("time queued", QUEUED_SHARE, "%", 100.0);
         assert!(THRESHOLDS.lines().all(|line| line.chars().count() <= 110));

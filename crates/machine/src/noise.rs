@@ -26,7 +26,7 @@ const GAP_FACTOR: u64 = 8;
 pub const WATCHED_AT_ONCE: usize = 8;
 /// A CPU is watched at least this long; some scheduler ticks and a good chance of meeting what
 /// comes ten times a second.
-pub const SHORTEST_WATCH: Duration = Duration::from_millis(100);
+pub const MIN_WATCH: Duration = Duration::from_millis(100);
 
 /// What a watch found out.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +48,7 @@ pub fn observe(cpu: u32, duration: Duration, clock: &Clock) -> Result<CpuNoise, 
 /// Watches CPUs, several at once, for about `budget` in total. CPUs that cannot be watched are left
 /// out.
 ///
-/// Where the budget does not give every CPU its [`SHORTEST_WATCH`], a sample evenly spread over
+/// Where the budget does not give every CPU its [`MIN_WATCH`], a sample evenly spread over
 /// them is watched.
 pub fn observe_all(cpus: &[u32], budget: Duration, clock: &Clock) -> Vec<CpuNoise> {
     watch_all(cpus, budget, clock).into_iter().map(|watched| watched.noise).collect()
@@ -77,14 +77,14 @@ fn share(cpus: &[u32], budget: Duration) -> (Vec<u32>, Duration) {
     let mut cpus = cpus.to_vec();
     cpus.sort_unstable();
     cpus.dedup();
-    let affordable = (budget.as_nanos() / SHORTEST_WATCH.as_nanos()).max(1);
+    let affordable = (budget.as_nanos() / MIN_WATCH.as_nanos()).max(1);
     let affordable =
         usize::try_from(affordable).unwrap_or(usize::MAX).saturating_mul(WATCHED_AT_ONCE);
     if cpus.len() > affordable {
         cpus = (0..affordable).map(|index| cpus[index * cpus.len() / affordable]).collect();
     }
     let rounds = u32::try_from(cpus.len().div_ceil(WATCHED_AT_ONCE).max(1)).unwrap_or(u32::MAX);
-    (cpus, (budget / rounds).max(SHORTEST_WATCH.min(budget)))
+    (cpus, (budget / rounds).max(MIN_WATCH.min(budget)))
 }
 
 /// Watches all of `cpus` at once.

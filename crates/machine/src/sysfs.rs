@@ -26,13 +26,13 @@ use crate::place::allowed_cpus;
 use crate::topology::{EFFICIENCY, PERFORMANCE, Topology};
 
 /// No file of these is longer; what a hostile tree holds beyond is not read.
-const LONGEST_FILE: u64 = 1 << 20;
+const MAX_FILE: u64 = 1 << 20;
 /// No core has more hardware threads (POWER has 8); a file that says otherwise is not believed.
-const MOST_SIBLINGS: usize = 64;
+const MAX_SIBLINGS: usize = 64;
 /// No CPU has more cache descriptions.
-const MOST_CACHES: u32 = 16;
+const MAX_CACHES: u32 = 16;
 /// Node numbers from this on are not looked at; Linux is built for 1,024 at most.
-const MOST_NODES: u32 = 4_096;
+const MAX_NODES: u32 = 4_096;
 /// A private cache below this level is not the last one: the shared one behind it is only not
 /// shown.
 const LOWEST_SHARED_LEVEL: u32 = 3;
@@ -45,7 +45,7 @@ pub(crate) fn text(path: impl AsRef<Path>) -> Option<String> {
     let mut bytes = Vec::new();
     // A named pipe in a tree that someone made must not keep this waiting for a writer.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
-    file.take(LONGEST_FILE).read_to_end(&mut bytes).ok()?;
+    file.take(MAX_FILE).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8(bytes).ok()?.trim().to_owned())
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn read(root: &Path) -> Topology {
     }
     let mut cores = groups(&core_of);
     // Believable lists can contradict each other and gather into a core that is not.
-    if cores.values().any(|threads| threads.len() > MOST_SIBLINGS) {
+    if cores.values().any(|threads| threads.len() > MAX_SIBLINGS) {
         readable = false;
         core_of = cpus.iter().map(|&cpu| (cpu, cpu)).collect();
         cores = groups(&core_of);
@@ -117,7 +117,7 @@ fn lowest(group: &[u32], online: &BTreeSet<u32>, cpu: u32) -> u32 {
 
 fn siblings(root: &Path, cpu: u32) -> Option<Vec<u32>> {
     let topology = root.join(format!("devices/system/cpu/cpu{cpu}/topology"));
-    let believable = 1..=MOST_SIBLINGS;
+    let believable = 1..=MAX_SIBLINGS;
     let named = |name: &str| {
         list(topology.join(name)).filter(|siblings| believable.contains(&siblings.len()))
     };
@@ -127,7 +127,7 @@ fn siblings(root: &Path, cpu: u32) -> Option<Vec<u32>> {
 /// The CPUs that share the last cache that holds data, if the kernel shows that cache.
 fn last_level_cache(root: &Path, cpu: u32, siblings: &[u32]) -> Option<Vec<u32>> {
     let mut last: Option<(u32, Vec<u32>)> = None;
-    for index in 0..MOST_CACHES {
+    for index in 0..MAX_CACHES {
         let cache = root.join(format!("devices/system/cpu/cpu{cpu}/cache/index{index}"));
         let Some(level) = text(cache.join("level")) else { break };
         let Ok(level) = level.parse::<u32>() else { continue };
@@ -154,7 +154,7 @@ fn nodes(root: &Path) -> BTreeMap<u32, u32> {
         .flatten()
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.strip_prefix("node")?.parse().ok())
-        .filter(|&node| node < MOST_NODES)
+        .filter(|&node| node < MAX_NODES)
         .collect();
     nodes.sort_unstable();
     let mut node_of = BTreeMap::new();

@@ -6,7 +6,7 @@
 //! theory of computational scalability based on rational functions*, arXiv:0808.1431, 2008, proves
 //! it to be the synchronous throughput of the repairman model.)
 
-use crate::error::{MOST_LOCKS, number, threads as checked_threads};
+use crate::error::{MAX_LOCKS, number, threads as checked_threads};
 use crate::{Load, ModelError};
 
 /// The speed-up that Amdahl's law gives `threads` whose serial share is the hold share, spread
@@ -25,6 +25,6 @@ use crate::{Load, ModelError};
 /// If a number is zero.
 pub fn speedup(load: Load, threads: u32, locks: u32) -> Result<f64, ModelError> {
     let n = f64::from(checked_threads(threads)?);
-    let serial = load.hold_share() / f64::from(number("locks", locks, MOST_LOCKS)?);
+    let serial = load.hold_share() / f64::from(number("locks", locks, MAX_LOCKS)?);
     Ok(n / (1.0 + serial * (n - 1.0)))
 }

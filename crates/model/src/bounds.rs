@@ -9,7 +9,7 @@
 //! The bounds hold for every distribution of the times. Fixed times reach them, see
 //! [`fixed_times`].
 
-use crate::error::{MOST_LOCKS, number, threads as checked_threads, time};
+use crate::error::{MAX_LOCKS, number, threads as checked_threads, time};
 use crate::{Load, ModelError, Performance};
 
 /// What caps the speed-up, whatever the number of threads.
@@ -47,13 +47,13 @@ impl Default for Limits {
 ///
 /// If the number of locks or cores is zero, or the hand-off no time.
 pub fn knee(load: Load, limits: Limits) -> Result<f64, ModelError> {
-    let locks = f64::from(number("locks", limits.locks, MOST_LOCKS)?);
+    let locks = f64::from(number("locks", limits.locks, MAX_LOCKS)?);
     let taken = load.hold_ns() + time("hand-off", limits.hand_off_ns)?;
     // Without a hold time there is no lock to speak of.
     let by_lock =
         if load.hold_ns() == 0.0 { f64::INFINITY } else { locks * load.cycle_ns() / taken };
     match limits.cores {
-        Some(cores) => Ok(by_lock.min(f64::from(number("cores", cores, MOST_LOCKS)?))),
+        Some(cores) => Ok(by_lock.min(f64::from(number("cores", cores, MAX_LOCKS)?))),
         None => Ok(by_lock),
     }
 }

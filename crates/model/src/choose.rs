@@ -130,7 +130,7 @@ const LONG_RUN: u64 = 1000;
 
 /// Measured values times threads up to which the transform of Takács' model is a matter of a
 /// second.
-const MOST_TRANSFORMED: u64 = 20_000_000;
+const MAX_TRANSFORMED: u64 = 20_000_000;
 
 /// Which model answers for the long run.
 fn long_run(workload: &Workload, threads: u32) -> Choice {
@@ -169,7 +169,7 @@ fn long_run(workload: &Workload, threads: u32) -> Choice {
         }
     } else if single
         && think.is_exponential()
-        && hold.values() as u64 * u64::from(threads) > MOST_TRANSFORMED
+        && hold.values() as u64 * u64::from(threads) > MAX_TRANSFORMED
     {
         choice(
             Model::Simulation,
@@ -205,7 +205,7 @@ impl<'a> Answers<'a> {
     /// If a figure is out of range.
     pub fn answer(&mut self, threads: u32) -> Result<Answer, ModelError> {
         crate::error::threads(threads)?;
-        crate::error::number("stripes", self.workload.stripes, crate::error::MOST_LOCKS)?;
+        crate::error::number("stripes", self.workload.stripes, crate::error::MAX_LOCKS)?;
         if let Some(tasks) = self.options.tasks
             && tasks == 0
         {
@@ -232,7 +232,7 @@ impl<'a> Answers<'a> {
                 if !enough {
                     // Room for more than was asked: the next question is likely to be about more
                     // threads.
-                    let most = threads.saturating_mul(2).min(crate::MOST_THREADS);
+                    let most = threads.saturating_mul(2).min(crate::MAX_THREADS);
                     let model = Takacs::new(&self.workload.hold, load.think_ns(), most)?;
                     self.takacs = Some((most, model));
                 }
@@ -309,11 +309,11 @@ impl<'a> Answers<'a> {
 
 /// The tasks of a run that is so short that it is simulated as a whole.
 fn few(tasks: Option<u64>, threads: u32) -> Option<u64> {
-    tasks.filter(|&tasks| tasks <= u64::from(threads).saturating_mul(LONG_RUN).max(MOST_WHOLE))
+    tasks.filter(|&tasks| tasks <= u64::from(threads).saturating_mul(LONG_RUN).max(MAX_WHOLE))
 }
 
 /// Finite runs of up to so many tasks are simulated as a whole.
-const MOST_WHOLE: u64 = 1_000_000;
+const MAX_WHOLE: u64 = 1_000_000;
 
 /// Repetitions of finite runs go on until about so many tasks are done.
 const WHOLE_ACQUISITIONS: u64 = 200_000;

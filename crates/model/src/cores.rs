@@ -10,7 +10,7 @@
 //! A scheduler that leaves the holder without a core does worse than this;
 //! [`simulate`](crate::simulate) can be told so.
 
-use crate::error::{MOST_LOCKS, number, threads as checked_threads};
+use crate::error::{MAX_LOCKS, number, threads as checked_threads};
 use crate::{Load, ModelError, Performance};
 
 /// The long run of `threads` on `cores`.
@@ -29,7 +29,7 @@ use crate::{Load, ModelError, Performance};
 /// If a number is zero.
 pub fn solve(load: Load, cores: u32, threads: u32) -> Result<Performance, ModelError> {
     checked_threads(threads)?;
-    number("cores", cores, MOST_LOCKS)?;
+    number("cores", cores, MAX_LOCKS)?;
     let (h, z) = (load.hold_ns(), load.think_ns());
     if h == 0.0 {
         return Ok(Performance::new(load, threads, f64::from(threads.min(cores)) / z, 0.0, 0.0));

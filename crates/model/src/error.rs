@@ -1,24 +1,24 @@
 //! What no model accepts, and the checks that say so.
 
 /// The longest mean or single time that is accepted, in nanoseconds: about thirty years.
-pub const LONGEST_NS: f64 = 1e18;
+pub const MAX_NS: f64 = 1e18;
 
 /// The shortest time above zero that is accepted, in nanoseconds.
 ///
 /// Between these limits no ratio of two times over- or underflows.
-pub const SHORTEST_NS: f64 = 1e-9;
+pub const MIN_NS: f64 = 1e-9;
 
 /// The most threads that a model is asked about.
-pub const MOST_THREADS: u32 = 10_000_000;
+pub const MAX_THREADS: u32 = 10_000_000;
 
 /// The most locks, stripes, cores or stations.
-pub const MOST_LOCKS: u32 = 10_000_000;
+pub const MAX_LOCKS: u32 = 10_000_000;
 
 /// Why a question has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {
     /// A time is negative, not a number, or so small or large that ratios would lose their meaning.
-    #[error("the {what} must be 0 or between {SHORTEST_NS:e} and {LONGEST_NS:e} ns, not {value}")]
+    #[error("the {what} must be 0 or between {MIN_NS:e} and {MAX_NS:e} ns, not {value}")]
     Time {
         /// Which time.
         what: &'static str,
@@ -63,7 +63,7 @@ pub enum ModelError {
 /// The time itself, if a model can use it.
 pub(crate) fn time(what: &'static str, value: f64) -> Result<f64, ModelError> {
     // Adding zero turns −0 into 0, whose quotients have the other sign.
-    if value == 0.0 || (SHORTEST_NS..=LONGEST_NS).contains(&value) {
+    if value == 0.0 || (MIN_NS..=MAX_NS).contains(&value) {
         Ok(value + 0.0)
     } else {
         Err(ModelError::Time { what, value })
@@ -90,5 +90,5 @@ pub(crate) fn number(what: &'static str, value: u32, most: u32) -> Result<u32, M
 
 /// The number of threads itself, if it is one that models are asked about.
 pub(crate) fn threads(value: u32) -> Result<u32, ModelError> {
-    number("threads", value, MOST_THREADS)
+    number("threads", value, MAX_THREADS)
 }

@@ -44,7 +44,7 @@ pub mod usl;
 mod what_if;
 mod workload;
 
-pub use error::{LONGEST_NS, MOST_LOCKS, MOST_THREADS, ModelError, SHORTEST_NS};
+pub use error::{MAX_LOCKS, MAX_NS, MAX_THREADS, MIN_NS, ModelError};
 pub use load::Load;
 pub use performance::Performance;
 pub use prediction::{Prediction, Row, effort, predict};

@@ -9,7 +9,7 @@
 //!
 //! Striping a lock in `k` makes it `k` stations that each get a `k`th of the visits.
 
-use crate::error::{MOST_LOCKS, number, threads as checked_threads, time};
+use crate::error::{MAX_LOCKS, number, threads as checked_threads, time};
 use crate::{Load, ModelError, Performance};
 
 /// A lock, as a task meets it.
@@ -111,7 +111,7 @@ pub fn solve(
 /// If a number is zero.
 pub fn striped(load: Load, locks: u32, threads: u32) -> Result<Performance, ModelError> {
     checked_threads(threads)?;
-    let k = f64::from(number("locks", locks, MOST_LOCKS)?);
+    let k = f64::from(number("locks", locks, MAX_LOCKS)?);
     let (h, z) = (load.hold_ns(), load.think_ns());
     // All stations are alike: one queue stands for all of them.
     let (mut present, mut waiting, mut waiting_before, mut per_ns) = (0.0, 0.0, 0.0, 0.0);

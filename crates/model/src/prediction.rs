@@ -12,7 +12,7 @@ pub struct Prediction {
     pub knee: Option<f64>,
     /// The largest number of threads whose last one still adds at least half of a thread's work in
     /// the long run; none if nothing limits the threads, or only beyond
-    /// [`MOST_THREADS`](crate::MOST_THREADS).
+    /// [`MAX_THREADS`](crate::MAX_THREADS).
     pub recommended_threads: Option<u32>,
     /// A row for each number of threads, in the order asked for.
     pub rows: Vec<Row>,

@@ -8,7 +8,7 @@ use crate::choose::{Answers, Model, Options, choose};
 use crate::{ModelError, Workload, bounds, simulate};
 
 /// The largest number of threads whose last one still adds at least half of a thread's work in the
-/// long run; none if there is no limit up to [`MOST_THREADS`](crate::MOST_THREADS).
+/// long run; none if there is no limit up to [`MAX_THREADS`](crate::MAX_THREADS).
 ///
 /// Speed-ups grow less with each further thread, so the number is found by halving. Where they are
 /// simulated, what a thread adds is averaged over its neighbours, and the number is as uncertain as
@@ -48,13 +48,13 @@ pub fn recommended_threads(workload: &Workload, seed: u64) -> Result<Option<u32>
 }
 
 /// More threads than this are not worth having; none if that many are beyond
-/// [`MOST_THREADS`](crate::MOST_THREADS).
+/// [`MAX_THREADS`](crate::MAX_THREADS).
 fn most_worth(workload: &Workload) -> Result<Option<u32>, ModelError> {
     // What adds up to `N/2` at least cannot exceed the largest speed-up. (Threads in step may never
     // pay for a hand-off.)
     let free = bounds::Limits { locks: workload.stripes, cores: workload.cores, hand_off_ns: 0.0 };
     let most = 2.0 * bounds::knee(workload.load()?, free)? + 2.0;
-    Ok((most <= f64::from(crate::MOST_THREADS)).then_some(most as u32))
+    Ok((most <= f64::from(crate::MAX_THREADS)).then_some(most as u32))
 }
 
 /// How long the speed-ups are simulated whose differences decide.

@@ -68,7 +68,7 @@ fn steps(load: Load, threads: u32) -> Step {
 ///
 /// # Errors
 ///
-/// If the number of threads is zero or beyond [`MOST_THREADS`](crate::MOST_THREADS).
+/// If the number of threads is zero or beyond [`MAX_THREADS`](crate::MAX_THREADS).
 pub fn solve(load: Load, threads: u32) -> Result<Performance, ModelError> {
     checked_threads(threads)?;
     if load.hold_ns() == 0.0 {

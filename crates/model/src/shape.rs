@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rand::Rng;
 
 use crate::ModelError;
-use crate::error::{LONGEST_NS, time};
+use crate::error::{MAX_NS, time};
 use crate::exponential::exponential;
 
 /// A distribution of times in nanoseconds.
@@ -185,8 +185,8 @@ impl Shape {
                 .map(|value| match value * factor {
                     // A single value may shrink out of range where the mean does not: it is as good
                     // as zero then.
-                    tiny if tiny < crate::SHORTEST_NS => Ok(0.0),
-                    value if value <= LONGEST_NS => Ok(value),
+                    tiny if tiny < crate::MIN_NS => Ok(0.0),
+                    value if value <= MAX_NS => Ok(value),
                     value => Err(ModelError::Time { what: "stretched time", value }),
                 })
                 .collect::<Result<Arc<[_]>, _>>()

@@ -24,7 +24,7 @@ pub use policy::{HandOff, Policy};
 use account::{BATCHES, Sums, UNSEEN};
 use engine::{Engine, Outcome};
 
-use crate::error::{MOST_LOCKS, number, share, threads as checked_threads, time};
+use crate::error::{MAX_LOCKS, number, share, threads as checked_threads, time};
 use crate::{Load, ModelError, Shape};
 
 /// Threads and the locks that they meet at.
@@ -230,8 +230,8 @@ pub fn tasks(
 ) -> Result<Report, ModelError> {
     let load = system.check()?;
     number("repetitions", repetitions, 1_000_000)?;
-    if !(1..=MOST_TASKS).contains(&tasks) {
-        return Err(ModelError::Number { what: "tasks", value: tasks, most: MOST_TASKS });
+    if !(1..=MAX_TASKS).contains(&tasks) {
+        return Err(ModelError::Number { what: "tasks", value: tasks, most: MAX_TASKS });
     }
     // Neighbouring seeds may be asked for by the user: repetitions take theirs from elsewhere.
     let outcomes: Vec<Outcome> = (0..u64::from(repetitions))
@@ -259,7 +259,7 @@ pub fn tasks(
 }
 
 /// The most tasks of a finite run.
-const MOST_TASKS: u64 = 1_000_000_000_000;
+const MAX_TASKS: u64 = 1_000_000_000_000;
 
 /// The figures from sums over stretches of time (`parts`) and over each kind of locks (`kinds`).
 fn report(
@@ -322,8 +322,8 @@ impl System {
         }
         let mut all = 0u32;
         for locks in &self.locks {
-            number("locks", locks.count, MOST_LOCKS)?;
-            all = number("locks", all.saturating_add(locks.count), MOST_LOCKS)?;
+            number("locks", locks.count, MAX_LOCKS)?;
+            all = number("locks", all.saturating_add(locks.count), MAX_LOCKS)?;
             if !(1e-12..=1e12).contains(&locks.share) {
                 return Err(ModelError::Figure {
                     what: "share of a lock",
@@ -338,7 +338,7 @@ impl System {
         let hold = self.locks.iter().map(|locks| locks.share / shares * locks.hold.mean_ns()).sum();
         let load = Load::new(hold, self.think.mean_ns())?;
         if let Some(cores) = self.cores {
-            number("cores", cores.count, MOST_LOCKS)?;
+            number("cores", cores.count, MAX_LOCKS)?;
             let slice = time("slice", cores.slice_ns)?;
             if slice < load.cycle_ns() * 1e-4 {
                 return Err(ModelError::Figure {

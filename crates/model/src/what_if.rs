@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::choose::{Answers, Model, Options};
-use crate::error::{MOST_LOCKS, number};
+use crate::error::{MAX_LOCKS, number};
 use crate::{ModelError, Shape, Workload};
 
 /// A way to pay less.
@@ -81,7 +81,7 @@ pub fn what_if(
                     changed.think = lengthened(workload, half)?;
                 }
                 Change::Stripe(locks) => {
-                    number("stripes", locks, MOST_LOCKS)?;
+                    number("stripes", locks, MAX_LOCKS)?;
                     changed.stripes = workload.stripes.saturating_mul(locks);
                 }
             }

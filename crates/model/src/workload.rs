@@ -1,7 +1,7 @@
 //! What is asked about: threads that share a lock, in all the detail that is known.
 
 use crate::bounds::{self, Limits};
-use crate::error::{MOST_LOCKS, number, share};
+use crate::error::{MAX_LOCKS, number, share};
 use crate::simulate::{Cores, HandOff, Locks, Policy, System};
 use crate::{Load, ModelError, Shape};
 
@@ -101,7 +101,7 @@ impl Workload {
     ///
     /// If a figure is out of range.
     pub fn system(&self, threads: u32) -> Result<System, ModelError> {
-        number("stripes", self.stripes, MOST_LOCKS)?;
+        number("stripes", self.stripes, MAX_LOCKS)?;
         let slice_ns = (self.load()?.cycle_ns() / 1000.0).max(3e6);
         Ok(System {
             threads,

@@ -14,13 +14,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The longest time that a histogram holds, in picoseconds; longer ones are counted as this one.
-const LONGEST_PS: u64 = 60_000_000_000_000;
+const MAX_PS: u64 = 60_000_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 /// More than a histogram with our range can need when every bucket is counted.
 const MAX_PAYLOAD: u64 = 1 << 20;
 
 /// More values than this no honest histogram holds, and sums of as many never overflow.
-const MOST_VALUES: u64 = 1 << 44;
+const MAX_VALUES: u64 = 1 << 44;
 /// Bytes in front of the counts in the plain V2 form: cookie, length, offset, digits, bounds and
 /// ratio.
 const HEADER: usize = 40;
@@ -79,7 +79,7 @@ impl Histogram {
 
     /// Counts one value in picoseconds.
     pub fn record_ps(&mut self, ps: u64) {
-        self.all().saturating_record(ps.min(LONGEST_PS));
+        self.all().saturating_record(ps.min(MAX_PS));
     }
 
     /// Adds all that `other` holds.
@@ -202,7 +202,7 @@ impl Histogram {
         let digits =
             plain.get(12..16).and_then(|field| field.try_into().ok()).map(u32::from_be_bytes);
         if (digits, field(16), field(24))
-            != (Some(u32::from(SIGNIFICANT_DIGITS)), Some(1), Some(LONGEST_PS))
+            != (Some(u32::from(SIGNIFICANT_DIGITS)), Some(1), Some(MAX_PS))
         {
             return Err(HistogramError::Foreign);
         }
@@ -215,7 +215,7 @@ impl Histogram {
         let all: All = Deserializer::new()
             .deserialize(&mut plain.as_slice())
             .map_err(|error| damaged(&error.to_string()))?;
-        if all.len() > MOST_VALUES {
+        if all.len() > MAX_VALUES {
             return Err(damaged("it holds impossibly many values"));
         }
         let read = Histogram { counts: Counts::All(Box::new(all)) };
@@ -231,14 +231,13 @@ thread_local! {
 }
 
 fn all_of(buckets: &[(u64, u64)]) -> Box<All> {
-    let mut all = SPARE.take().unwrap_or_else(|| {
-        match All::new_with_bounds(1, LONGEST_PS, SIGNIFICANT_DIGITS) {
+    let mut all =
+        SPARE.take().unwrap_or_else(|| match All::new_with_bounds(1, MAX_PS, SIGNIFICANT_DIGITS) {
             Ok(all) => Box::new(all),
             Err(error) => {
                 unreachable!("the bounds are constants that HdrHistogram accepts: {error}")
             }
-        }
-    });
+        });
     buckets.iter().for_each(|(value, count)| all.saturating_record_n(*value, *count));
     all
 }
@@ -312,14 +311,14 @@ mod tests {
 
     #[test]
     fn an_encoded_histogram_comes_back_equal() {
-        let histogram = of(&[0, 1, 31_400, 31_400, 9_999_999, LONGEST_PS]);
+        let histogram = of(&[0, 1, 31_400, 31_400, 9_999_999, MAX_PS]);
         assert_eq!(Histogram::decode(&histogram.encode()).unwrap(), histogram);
         assert_eq!(Histogram::decode(&Histogram::new().encode()).unwrap(), Histogram::new());
     }
 
     #[test]
     fn values_beyond_the_range_count_as_the_longest() {
-        assert_eq!(of(&[u64::MAX]), of(&[LONGEST_PS]));
+        assert_eq!(of(&[u64::MAX]), of(&[MAX_PS]));
     }
 
     #[test]
@@ -367,10 +366,10 @@ mod tests {
 
     #[test]
     fn counts_that_would_overflow_sums_are_rejected() {
-        let too_many = Histogram { counts: Counts::Counted(vec![(100, MOST_VALUES), (2000, 1)]) };
+        let too_many = Histogram { counts: Counts::Counted(vec![(100, MAX_VALUES), (2000, 1)]) };
         let rejected = HistogramError::Damaged("it holds impossibly many values".into());
         assert_eq!(Histogram::decode(&too_many.encode()), Err(rejected));
-        let just_enough = Histogram { counts: Counts::Counted(vec![(100, MOST_VALUES)]) };
+        let just_enough = Histogram { counts: Counts::Counted(vec![(100, MAX_VALUES)]) };
         assert_eq!(Histogram::decode(&just_enough.encode()).unwrap(), just_enough);
     }
 
@@ -392,7 +391,7 @@ mod tests {
             proptest::prop_assert_eq!(&packed, &histogram);
             proptest::prop_assert_eq!(packed.count(), histogram.count());
             proptest::prop_assert_eq!(packed.encode(), histogram.encode());
-            let all = all_of(&values.iter().map(|value| ((*value).min(LONGEST_PS), 1)).collect::<Vec<_>>());
+            let all = all_of(&values.iter().map(|value| ((*value).min(MAX_PS), 1)).collect::<Vec<_>>());
             let expected = all.median_equivalent(all.value_at_quantile(quantile)) as f64 / 1000.0;
             proptest::prop_assert_eq!(packed.quantile_ns(quantile), Some(expected));
             proptest::prop_assert_eq!(histogram.quantile_ns(quantile), Some(expected));

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use serde::Serialize;
-use threadtoll_lab::contention::{MOST_TASKS, SCENARIOS, Scenario, Wanted, scenario};
-use threadtoll_lab::lock::{self, MOST_THREADS, NameError, Named, STRIPED};
+use threadtoll_lab::contention::{MAX_TASKS, SCENARIOS, Scenario, Wanted, scenario};
+use threadtoll_lab::lock::{self, MAX_THREADS, NameError, Named, STRIPED};
 use threadtoll_lab::plan::{LockChoice, Planned, Site, contention};
 use threadtoll_record::{Placement, Share, Work};
 
@@ -128,7 +128,7 @@ impl MeasureCommand for Contention {
             think_ns: optional(&self.think, think_ns)?,
             work: optional(&self.work, |text| choice("--work", text, &WORKS))?,
             read_share: optional(&self.read_share, |text| shares("--read-share", text))?,
-            tasks: optional(&self.tasks, |text| count("--tasks", text, 1, MOST_TASKS))?,
+            tasks: optional(&self.tasks, |text| count("--tasks", text, 1, MAX_TASKS))?,
         };
         request.validate()?;
         Ok(request)
@@ -262,10 +262,10 @@ fn lock_name(name: &str) -> Result<String, Failure> {
 
 fn threads(text: &str) -> Result<Vec<u32>, Failure> {
     let threads = numbers_of_threads(text)?;
-    match threads.iter().find(|threads| **threads > MOST_THREADS) {
+    match threads.iter().find(|threads| **threads > MAX_THREADS) {
         Some(most) => {
             Err(Failure::usage(format!("--threads {text}: {most} are more than are ever measured"))
-                .hint(format!("give at most {MOST_THREADS}")))
+                .hint(format!("give at most {MAX_THREADS}")))
         }
         None => Ok(threads),
     }

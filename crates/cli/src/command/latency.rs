@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::mechanism::{self, Mechanism};
-use threadtoll_lab::plan::{Choice, MOST_PAYLOAD, Planned, Site, budget, latency};
+use threadtoll_lab::plan::{Choice, MAX_PAYLOAD, Planned, Site, budget, latency};
 use threadtoll_record::{Layout, Neighbour, Pause, Placement};
 
 use crate::by_name;
@@ -98,7 +98,7 @@ impl MeasureCommand for Latency {
 }
 
 fn payload_bytes(text: &str) -> Result<u64, Failure> {
-    let bytes = count("--payload", text, 8, MOST_PAYLOAD)?;
+    let bytes = count("--payload", text, 8, MAX_PAYLOAD)?;
     if bytes % 8 != 0 {
         return Err(Failure::usage(format!("--payload {text}: it must be a multiple of 8")).hint(
             format!(

@@ -3,10 +3,10 @@
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::plan::{
-    MOST_BATCH, Planned, QueueChoice, Site, ask_reply_budget, queue, stream_budget, wants,
+    MAX_BATCH, Planned, QueueChoice, Site, ask_reply_budget, queue, stream_budget, wants,
 };
 use threadtoll_lab::queue::{
-    MOST_CAPACITY, MOST_SENDERS, Queue as KnownQueue, SCENARIOS, Scenario, Way, scenario,
+    MAX_CAPACITY, MAX_SENDERS, Queue as KnownQueue, SCENARIOS, Scenario, Way, scenario,
 };
 use threadtoll_record::{Kind, Neighbour, Origin, Placement, Wait};
 
@@ -91,11 +91,11 @@ impl MeasureCommand for Queue {
             scenario,
             queues,
             wait: waits(&self.wait)?,
-            batch: optional(&self.batch, |text| count("--batch", text, 1, MOST_BATCH))?,
+            batch: optional(&self.batch, |text| count("--batch", text, 1, MAX_BATCH))?,
             senders: optional(&self.senders, |text| {
-                counts("--senders", text, u64::from(MOST_SENDERS))
+                counts("--senders", text, u64::from(MAX_SENDERS))
             })?,
-            capacity: optional(&self.capacity, |text| counts("--capacity", text, MOST_CAPACITY))?,
+            capacity: optional(&self.capacity, |text| counts("--capacity", text, MAX_CAPACITY))?,
             neighbour: optional(&self.neighbour, neighbour)?,
         };
         if let Some(scenario) = scenario {

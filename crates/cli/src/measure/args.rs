@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
-use threadtoll_lab::plan::MOST_SAMPLES;
+use threadtoll_lab::plan::MAX_SAMPLES;
 use threadtoll_record::Placement;
 
 use crate::command::CommonArgs;
@@ -81,7 +81,7 @@ impl MeasureRequest {
         let number = |option: &str, text: &str| count(option, text, 0, u64::MAX);
         Ok(MeasureRequest {
             time_ns: optional(&args.time, |text| duration_ns("--time", text))?,
-            samples: optional(&args.samples, |text| count("--samples", text, 1, MOST_SAMPLES))?,
+            samples: optional(&args.samples, |text| count("--samples", text, 1, MAX_SAMPLES))?,
             cpus: optional(&args.cpus, cpus)?,
             placement: placements(&args.placement)?,
             over_ns: optional(&args.over, |text| duration_ns("--over", text))?,

@@ -1,6 +1,6 @@
 //! Durations: `250ns`, `2.5us`, `5ms`, `2s`.
 
-use threadtoll_lab::plan::LONGEST_NS;
+use threadtoll_lab::plan::MAX_NS;
 
 use crate::failure::Failure;
 
@@ -44,7 +44,7 @@ pub(crate) fn duration(text: &str) -> Result<f64, &'static str> {
         _ => return Err("this unit is not known"),
     };
     let ns = value * scale;
-    if ns > LONGEST_NS as f64 {
+    if ns > MAX_NS as f64 {
         return Err("it is longer than a day");
     }
     // Adding zero turns −0 into 0.

@@ -7,7 +7,7 @@ use crate::gap::median_ps;
 use crate::samples::{RoundTrips, Waited};
 
 /// A sample that is longer than the median by less than this needs no cause outside the mechanism.
-const SHORTEST_CAUSE_PS: u64 = 1_000_000;
+const MIN_CAUSE_PS: u64 = 1_000_000;
 
 /// What may have made samples of a block longer than others.
 pub(super) struct Excess<'a> {
@@ -26,7 +26,7 @@ impl Excess<'_> {
         let took = |ns: Option<u64>| ns.is_some_and(|ns| ns > 0 && ns >= enough_ns);
         // Less than this no switch, fault or hypervisor takes: what was shorter was the caches'
         // doing.
-        if excess_ps < SHORTEST_CAUSE_PS {
+        if excess_ps < MIN_CAUSE_PS {
             return None;
         }
         if took(disturbance.steal_ns) {

@@ -22,7 +22,7 @@ pub(crate) type Handed = [(f64, f64)];
 /// Hand-offs within this factor of the shortest are to a thread that still looked at the lock.
 const LOOKED: f64 = 3.0;
 /// Shorter hand-offs than this no sleeping thread manages.
-const SHORTEST_WAKE_NS: f64 = 1_000.0;
+const MIN_WAKE_NS: f64 = 1_000.0;
 /// As good as for ever, and still a time.
 const FOR_EVER_NS: f64 = 1e15;
 
@@ -82,9 +82,8 @@ impl Passing {
                 .collect();
             HandOff::curve(&points)
         };
-        let looked = |took: f64| {
-            takeover_ns < SHORTEST_WAKE_NS && took < (LOOKED * takeover_ns).max(SHORTEST_WAKE_NS)
-        };
+        let looked =
+            |took: f64| takeover_ns < MIN_WAKE_NS && took < (LOOKED * takeover_ns).max(MIN_WAKE_NS);
         let spun =
             handed.iter().take_while(|(_, took)| looked(*took)).last().map(|(waited, _)| *waited);
         let slept = handed.iter().find(|(_, took)| !looked(*took)).copied();

@@ -7,7 +7,7 @@ const SPOILS_NS: u64 = 100_000;
 /// A block takes this part of the mean time between two gaps, so that most blocks escape them.
 const PART: f64 = 3.0;
 /// Shortest block: it needs its warm-up, and a few exchanges of mechanisms that sleep.
-const SHORTEST_NS: u64 = 2_000_000;
+const MIN_NS: u64 = 2_000_000;
 /// No more blocks than this are made of one.
 const MOST: u64 = 6;
 
@@ -19,7 +19,7 @@ const MOST: u64 = 6;
 /// needs the time.
 pub fn fit(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
     let Some(calm_ns) = calm_ns(noise) else { return };
-    let wanted_ns = ((calm_ns / PART) as u64).max(SHORTEST_NS);
+    let wanted_ns = ((calm_ns / PART) as u64).max(MIN_NS);
     for group in groups {
         let scheduled = |cell: &Cell| cell.placement == Placement::Free || cell.oversubscribed();
         if group.iter().any(|planned| scheduled(&planned.cell)) {

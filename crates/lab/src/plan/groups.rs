@@ -3,7 +3,7 @@
 use threadtoll_record::{Budget, Cell, Experiment, MAX_ROUNDS, PlannedCell};
 
 use crate::mechanism::Mechanism;
-use crate::real::{MAX_SAMPLES, calibration_ns};
+use crate::real::{MAX_BLOCK_SAMPLES, calibration_ns};
 
 /// Most cells that are interleaved, the reference included, so that a round takes a fraction of a
 /// second.
@@ -22,7 +22,7 @@ pub(super) const LONG_BLOCK_NS: u64 = 25_000_000;
 pub const ROUNDS: u32 = 21;
 
 /// More stamped samples than this do not fit into the most rounds that a group may go.
-pub const MOST_SAMPLES: u64 = MAX_SAMPLES * MAX_ROUNDS as u64;
+pub const MAX_SAMPLES: u64 = MAX_BLOCK_SAMPLES * MAX_ROUNDS as u64;
 
 /// Budgets a time per cell, half of it for stretches, and a number of stamped samples if one was
 /// asked for.
@@ -35,8 +35,9 @@ pub fn budget(time_ns: u64, samples: Option<u64>) -> Budget {
 
 /// The same in so many rounds at least.
 pub(super) fn budget_of(least: u32, time_ns: u64, samples: Option<u64>) -> Budget {
-    let needed =
-        samples.map_or(0, |samples| samples.div_ceil(MAX_SAMPLES)).max(time_ns / 2 / LONG_BLOCK_NS);
+    let needed = samples
+        .map_or(0, |samples| samples.div_ceil(MAX_BLOCK_SAMPLES))
+        .max(time_ns / 2 / LONG_BLOCK_NS);
     let rounds = needed.clamp(u64::from(least), u64::from(MAX_ROUNDS)) as u32;
     let half = (time_ns / 2 / u64::from(rounds)).max(1);
     Budget {

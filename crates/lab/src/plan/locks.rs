@@ -13,7 +13,7 @@ use threadtoll_record::{
 };
 
 use crate::contention::{Load, Scenario, Wanted};
-use crate::lock::{Handing, MOST_THREADS, Named};
+use crate::lock::{Handing, MAX_THREADS, Named};
 
 use super::Planned;
 use super::cells::Site;
@@ -25,7 +25,7 @@ const REFERENCE_NS: u64 = 3_000_000;
 /// One thread alone needs no more tasks than this share of them to show how long one takes.
 const ALONE_TASKS: u64 = 10;
 /// One thread alone is measured on no more CPUs than this, which stand for all.
-const MOST_TURNS: usize = 8;
+const MAX_TURNS: usize = 8;
 /// Shares of readers where none are asked for.
 const READ_SHARES: [f64; 2] = [0.0, 0.9];
 
@@ -156,7 +156,7 @@ impl Stand<'_> {
             Placement::Pinned if load.work == Work::Spin => {
                 let most = self.threads().into_iter().max().unwrap_or(1) as usize;
                 let cpus: Vec<u32> = self.pool().into_iter().take(most).collect();
-                let cpus = spread_out(&cpus, MOST_TURNS);
+                let cpus = spread_out(&cpus, MAX_TURNS);
                 let relation = relation_of(self.site.topology, &cpus);
                 (cpus, relation)
             }
@@ -273,7 +273,7 @@ fn shortened(budget: Budget, cell: &Cell) -> Budget {
 fn subject(name: &str, threads: u32, load: &Load, read_share: Option<Share>) -> LockSubject {
     LockSubject {
         lock: name.to_string(),
-        threads: threads.min(MOST_THREADS),
+        threads: threads.min(MAX_THREADS),
         work: load.work,
         spread: load.spread,
         hold_ns: load.hold_ns,
@@ -296,9 +296,9 @@ mod tests {
 
     #[test]
     fn few_stand_for_all() {
-        assert_eq!(spread_out(&[3, 1], MOST_TURNS), [3, 1]);
+        assert_eq!(spread_out(&[3, 1], MAX_TURNS), [3, 1]);
         let all: Vec<u32> = (0..64).collect();
-        assert_eq!(spread_out(&all, MOST_TURNS), [0, 8, 16, 24, 32, 40, 48, 56]);
-        assert!(spread_out(&[], MOST_TURNS).is_empty());
+        assert_eq!(spread_out(&all, MAX_TURNS), [0, 8, 16, 24, 32, 40, 48, 56]);
+        assert!(spread_out(&[], MAX_TURNS).is_empty());
     }
 }

@@ -21,7 +21,7 @@ use super::groups::{GROUP, LONG_BLOCK_NS, ROUNDS, budget_of, group, size};
 use super::{Planned, cells::place};
 
 /// The largest batch that can be asked for: the most messages that a ring of [`RING_BYTES`] holds.
-pub const MOST_BATCH: u64 = BLOCKS[3];
+pub const MAX_BATCH: u64 = BLOCKS[3];
 
 /// Which rows of queues are wanted. Lists are multiplied out.
 #[derive(Clone, Debug, PartialEq)]

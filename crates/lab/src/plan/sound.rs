@@ -7,17 +7,17 @@ use threadtoll_record::{
 };
 
 use crate::contention;
-use crate::lock::{MOST_THREADS, Named};
+use crate::lock::{MAX_THREADS, Named};
 use crate::mechanism::{Class, find};
-use crate::queue::{self, MOST_CAPACITY, MOST_SENDERS, Queues, Scenario};
+use crate::queue::{self, MAX_CAPACITY, MAX_SENDERS, Queues, Scenario};
 
 use super::locks::relation_of;
-use super::queues::{MOST_BATCH, farthest};
+use super::queues::{MAX_BATCH, farthest};
 
 /// The largest message, in bytes.
-pub const MOST_PAYLOAD: u64 = 1 << 20;
+pub const MAX_PAYLOAD: u64 = 1 << 20;
 /// The longest that anything is measured, in nanoseconds: a day.
-pub const LONGEST_NS: u64 = 86_400_000_000_000;
+pub const MAX_NS: u64 = 86_400_000_000_000;
 
 /// Returns why a plan cannot be measured with these queues on CPUs of this topology, or `None` if
 /// it can.
@@ -49,10 +49,10 @@ fn fault(planned: &PlannedCell, topology: &Topology, queues: &Queues) -> Option<
         }
         Subject::Lock(lock) => return lock_fault(planned, lock, topology),
     };
-    if cell.payload_bytes < 8 || cell.payload_bytes > MOST_PAYLOAD || cell.payload_bytes % 8 != 0 {
+    if cell.payload_bytes < 8 || cell.payload_bytes > MAX_PAYLOAD || cell.payload_bytes % 8 != 0 {
         return Some("messages of that size are never sent");
     }
-    if budget.stretch_ns.max(budget.stamped_ns) > LONGEST_NS {
+    if budget.stretch_ns.max(budget.stamped_ns) > MAX_NS {
         return Some("no block lasts that long");
     }
     if names_a_cpu_twice(cell) {
@@ -85,7 +85,7 @@ fn lock_fault(
     }
     let shares = named.lock.is_some_and(|lock| lock.shares);
     let counts = named.lock.is_some_and(|lock| lock.counts);
-    if !(1..=MOST_THREADS).contains(&lock.threads)
+    if !(1..=MAX_THREADS).contains(&lock.threads)
         || (lock.is_alone() && lock.threads != 1)
         || lock.read_share.is_some() != shares
         || (counts && lock.hold_ns != 0)
@@ -93,13 +93,13 @@ fn lock_fault(
         return Some("the lock is not used so in this version");
     }
     let longest = [budget.stretch_ns, budget.stamped_ns, lock.hold_ns, lock.think_ns];
-    if lock.cycle_ns() == 0 || longest.into_iter().any(|ns| ns > LONGEST_NS) {
+    if lock.cycle_ns() == 0 || longest.into_iter().any(|ns| ns > MAX_NS) {
         return Some("nothing lasts that long, or takes no time at all");
     }
     if budget.stretch_ns == 0 && budget.stamped_ns == 0 {
         return Some("its blocks have no length");
     }
-    if lock.tasks.is_some_and(|tasks| !(1..=contention::MOST_TASKS).contains(&tasks)) {
+    if lock.tasks.is_some_and(|tasks| !(1..=contention::MAX_TASKS).contains(&tasks)) {
         return Some("so many tasks are never done");
     }
     if cell.line.is_some()
@@ -147,14 +147,14 @@ fn queue_fault(
         return Some("the queue is not used so in this version");
     };
     let plain = asked.batch == 1 && asked.senders == 1;
-    let limits = asked.senders <= MOST_SENDERS && (asked.senders == 1 || way.many_senders);
-    let batched = (1..=MOST_BATCH).contains(&asked.batch) && (asked.batch == 1 || way.batches);
+    let limits = asked.senders <= MAX_SENDERS && (asked.senders == 1 || way.many_senders);
+    let batched = (1..=MAX_BATCH).contains(&asked.batch) && (asked.batch == 1 || way.batches);
     if (scenario.kind == Kind::Exchange && !plain) || !limits || asked.senders == 0 || !batched {
         return Some("the queue is not used so in this version");
     }
     let holds = match (queue.slots(), asked.capacity) {
         (Some(slots), Some(capacity)) => {
-            (1..=MOST_CAPACITY).contains(&capacity)
+            (1..=MAX_CAPACITY).contains(&capacity)
                 && slots.capacity(capacity) == capacity
                 && asked.ring_bytes == Some(slots.ring_bytes(capacity))
         }

@@ -42,10 +42,10 @@ pub(super) fn queue() -> Queue {
 const LINE: usize = 128;
 
 /// The largest block that is made: whoever reads a plan from a file should not run out of memory.
-const MOST_WORDS: u64 = 1 << 24;
+const MAX_WORDS: u64 = 1 << 24;
 
 fn make(flow: Flow) -> Result<Streams, Unavailable> {
-    let words = flow.batch.clamp(1, MOST_WORDS) as usize;
+    let words = flow.batch.clamp(1, MAX_WORDS) as usize;
     let memory = Arc::new(Memory::new(words));
     let writer = Writer { memory: Arc::clone(&memory), block: 1 };
     Ok(Streams {

@@ -30,7 +30,7 @@ use crate::mechanism::Unavailable;
 use crate::program::Program;
 
 use super::words::{count_up, difference};
-use super::{Channel, Flow, MOST_SENDERS, Scenario, Sink, Source, Usage};
+use super::{Channel, Flow, MAX_SENDERS, Scenario, Sink, Source, Usage};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "stream",
@@ -331,7 +331,7 @@ impl Due for One {
 
 /// From several.
 #[derive(Clone, Copy)]
-struct Many([u64; MOST_SENDERS as usize]);
+struct Many([u64; MAX_SENDERS as usize]);
 
 impl Due for Many {
     fn new() -> Self {
@@ -341,7 +341,7 @@ impl Due for Many {
     #[inline(always)]
     fn check(&mut self, message: u64) -> u64 {
         // A sender that there is not is a wrong message too: its first one is not this.
-        let due = &mut self.0[(message >> NUMBER_BITS) as usize % MOST_SENDERS as usize];
+        let due = &mut self.0[(message >> NUMBER_BITS) as usize % MAX_SENDERS as usize];
         let wrong = message ^ *due;
         *due += 1;
         wrong

@@ -18,7 +18,7 @@ use super::pair::{Job, Pair, Watch};
 const EXCHANGES: u64 = 20_000;
 const WARM_UP_NS: f64 = 100_000.0;
 /// Fewer exchanges will do where they are slow.
-const LONGEST_NS: f64 = 20e6;
+const MAX_NS: f64 = 20e6;
 
 /// The two-sided bound in nanoseconds.
 pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, LabError> {
@@ -32,7 +32,7 @@ pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, La
         warm_up: clock.ticks(WARM_UP_NS),
         stretches: EXCHANGES,
         per_stretch: 1,
-        length: clock.ticks(LONGEST_NS),
+        length: clock.ticks(MAX_NS),
         watch: Watch::OneWay,
     };
     let report = pair.run(job, PATIENCE)?;

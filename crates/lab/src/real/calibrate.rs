@@ -34,7 +34,7 @@ const LONG_SLICES: usize = 602;
 /// A thread is up to speed after this.
 const WARM_UP_NS: u64 = 100_000;
 /// On no more CPUs than this it is watched how fast a thread is alone.
-const MOST_ALONE: usize = 8;
+const MAX_ALONE: usize = 8;
 /// The units between two acquisitions of threads that meet now and then, at least: some hundred
 /// nanoseconds.
 const SHORT_UNITS: f64 = 200.0;
@@ -47,8 +47,8 @@ const LONG_UNITS: f64 = 1000.0;
 /// Times that a thread waits for the same time.
 const REPEATS: usize = 9;
 /// The shortest time that it does, and the longest, in nanoseconds.
-const SHORTEST_WAIT_NS: f64 = 250.0;
-const LONGEST_WAIT_NS: f64 = 20_000_000.0;
+const MIN_WAIT_NS: f64 = 250.0;
+const MAX_WAIT_NS: f64 = 20_000_000.0;
 /// Sleeps of which the overshoot is taken, over all threads, as far as time allows.
 const SLEEPS: u64 = 400;
 /// A sleep that is so many times as late as the middle one was disturbed by the machine, like the
@@ -232,7 +232,7 @@ impl Calibrator {
             return Ok(*known);
         }
         let mut crew = self.units_of_work(busy)?;
-        let alone_on = busy.len().min(MOST_ALONE);
+        let alone_on = busy.len().min(MAX_ALONE);
         let mut ratios = Vec::with_capacity(rounds(alone_on));
         for _ in 0..rounds(alone_on) {
             let mut alone = 0.0;
@@ -416,10 +416,10 @@ impl Calibrator {
         if let Some((_, known)) = self.handed.iter().find(|(of, _)| *of == name) {
             return Ok(known.clone());
         }
-        let longest_ns = (5.0 * subject.hold_ns as f64).clamp(4e4, LONGEST_WAIT_NS);
+        let longest_ns = (5.0 * subject.hold_ns as f64).clamp(4e4, MAX_WAIT_NS);
         let sleeps = subject.work == Work::Sleep;
         let factor = if sleeps { 4.0 } else { 2.0 };
-        let mut waits = vec![SHORTEST_WAIT_NS];
+        let mut waits = vec![MIN_WAIT_NS];
         while waits[waits.len() - 1] * factor <= longest_ns {
             waits.push(waits[waits.len() - 1] * factor);
         }
@@ -582,7 +582,7 @@ pub(crate) fn estimate_ns(subject: &LockSubject) -> u64 {
         Work::Sleep => watched(subject, subject.threads).1,
         // Units of one thread and of all, and the lock's pair with it and without.
         Work::Spin => {
-            let alone_on = (subject.threads as usize).min(MOST_ALONE);
+            let alone_on = (subject.threads as usize).min(MAX_ALONE);
             // A slice, its warm-up and its notice.
             (rounds(alone_on) * (alone_on + 1) + 6 * SLICES) as u64 * 2 * SLICE_NS
         }

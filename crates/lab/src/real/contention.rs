@@ -24,17 +24,17 @@ use super::crew::{Crew, Part, Task, Window, places};
 use super::{GroupState, Opening, RealCell};
 
 /// No thread keeps more acquisitions of a block: 5 MB of stamps.
-const MOST_TAKEN: u64 = 100_000;
+const MAX_TAKEN: u64 = 100_000;
 /// One thread alone works for at least so many cycles on each CPU.
 const CYCLES_A_TURN: u64 = 5;
 /// No acquisition and its stamps take less.
-const SHORTEST_CYCLE_NS: u64 = 50;
+const MIN_CYCLE_NS: u64 = 50;
 /// Where they are not stamped, the clock is looked at about this often, in nanoseconds.
 const LOOK_NS: u64 = 3_000;
 /// The threads warm up for so many cycles, and at least and at most for so long.
 const WARM_UP_CYCLES: u64 = 5;
 const WARM_UP_NS: u64 = 500_000;
-const LONGEST_WARM_UP_NS: u64 = 1_000_000_000;
+const MAX_WARM_UP_NS: u64 = 1_000_000_000;
 
 /// A cell whose threads share a lock.
 pub(super) struct Contention {
@@ -105,7 +105,7 @@ impl Contention {
         let part_ns = |length_ns: u64| {
             (length_ns / turns).max(if turns > 1 { CYCLES_A_TURN * cycle_ns } else { 1 })
         };
-        let warm_up_ns = (WARM_UP_CYCLES * cycle_ns).clamp(WARM_UP_NS, LONGEST_WARM_UP_NS);
+        let warm_up_ns = (WARM_UP_CYCLES * cycle_ns).clamp(WARM_UP_NS, MAX_WARM_UP_NS);
         let (task, window, longer) = if let Some(tasks) = self.subject.tasks {
             let tasks = tasks.div_ceil(turns);
             let left = Arc::new(AtomicU64::new(tasks));
@@ -114,14 +114,14 @@ impl Contention {
             let window = Window { until: u64::MAX, ..self.crew.window_for(told, 0, 0) };
             (Task::Tasks(left, tasks as usize + 1), window, longest)
         } else if kind == BlockKind::Stretch {
-            let batch = (LOOK_NS / cycle_ns.max(SHORTEST_CYCLE_NS)).max(1) as u32;
+            let batch = (LOOK_NS / cycle_ns.max(MIN_CYCLE_NS)).max(1) as u32;
             let window = self.crew.window_for(told, warm_up_ns, part_ns(budget.stretch_ns));
             (Task::Counted(batch), window, Duration::ZERO)
         } else {
-            let each_ns = cycle_ns.max(SHORTEST_CYCLE_NS);
-            let length_ns = part_ns(budget.stamped_ns).min(MOST_TAKEN / 2 * each_ns);
+            let each_ns = cycle_ns.max(MIN_CYCLE_NS);
+            let length_ns = part_ns(budget.stamped_ns).min(MAX_TAKEN / 2 * each_ns);
             let fits = (length_ns / each_ns + 64) * 3 / 2;
-            let most = fits.min(MOST_TAKEN) as usize;
+            let most = fits.min(MAX_TAKEN) as usize;
             (Task::Stamped(most), self.crew.window_for(told, warm_up_ns, length_ns), Duration::ZERO)
         };
         let parts = self.crew.run_on(hands.clone(), vec![task; hands.len()], window, longer)?;

@@ -17,7 +17,7 @@ use crate::samples::{BlockSamples, Counters, RoundTrips, Samples, Stretches};
 use super::around::Around;
 use super::pair::{Job, Pair, Report, Watch};
 use super::{
-    GroupState, LONGEST_BLOCK_NS, MAX_SAMPLES, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS,
+    GroupState, MAX_BLOCK_NS, MAX_BLOCK_SAMPLES, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS,
     WARM_UP_NS, per_stretch,
 };
 
@@ -71,13 +71,13 @@ impl Exchange {
     /// Finds out roughly how long a round trip takes: first with a stamp for each, which a cheap
     /// mechanism would take for a part of itself, then without.
     fn pilot(&mut self) -> Result<(), LabError> {
-        let stamped = self.run(PILOT_NS, MAX_SAMPLES, 1, PILOT_NS / 2.0, Watch::Nothing)?;
+        let stamped = self.run(PILOT_NS, MAX_BLOCK_SAMPLES, 1, PILOT_NS / 2.0, Watch::Nothing)?;
         self.learn(&stamped, 1);
         // The cheapest hand-offs cost a tenth of a stamp: stretches that are ten times too long do
         // no harm here.
         let long = per_stretch(self.stamp_ns, self.mean_ns) * 10;
         let long = long.min((PILOT_NS / self.mean_ns).ceil() as u64);
-        let stretches = self.run(0.0, MAX_SAMPLES, long, PILOT_NS, Watch::Nothing)?;
+        let stretches = self.run(0.0, MAX_BLOCK_SAMPLES, long, PILOT_NS, Watch::Nothing)?;
         self.learn(&stretches, long);
         Ok(())
     }
@@ -202,9 +202,9 @@ impl OpenCell for Exchange {
                 // A block that is to be longer than its marks can hold gets longer stretches; twice
                 // as many fit as are foreseen, should the machine be faster than it was.
                 let fits = length_ns / self.mean_ns;
-                let least = (2.0 * fits / MAX_SAMPLES as f64).ceil() as u64;
+                let least = (2.0 * fits / MAX_BLOCK_SAMPLES as f64).ceil() as u64;
                 (
-                    MAX_SAMPLES,
+                    MAX_BLOCK_SAMPLES,
                     per_stretch(self.stamp_ns, self.mean_ns).max(least),
                     length_ns,
                     Watch::Nothing,
@@ -218,8 +218,8 @@ impl OpenCell for Exchange {
                 };
                 match budget.stamped_count {
                     // Whoever asks for a number of samples gets it, however long it takes.
-                    Some(count) => (count.min(MAX_SAMPLES), 1, LONGEST_BLOCK_NS, watch),
-                    None => (MAX_SAMPLES, 1, budget.stamped_ns as f64, watch),
+                    Some(count) => (count.min(MAX_BLOCK_SAMPLES), 1, MAX_BLOCK_NS, watch),
+                    None => (MAX_BLOCK_SAMPLES, 1, budget.stamped_ns as f64, watch),
                 }
             }
         };

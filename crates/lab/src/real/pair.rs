@@ -12,7 +12,7 @@ use crate::LabError;
 use crate::exchange::{CLOSING, Course, Ends, Follow, Last, Lead, Marks};
 use crate::program::Make;
 
-use super::MAX_SAMPLES;
+use super::MAX_BLOCK_SAMPLES;
 use super::pool::{Pool, Worker};
 
 /// What a block asks of the two threads.
@@ -175,8 +175,8 @@ impl Buffers {
     pub(super) fn touched() -> Self {
         Buffers {
             // One page more than any course needs.
-            times: touched(MAX_SAMPLES as usize + 512),
-            cpus: touched(MAX_SAMPLES as usize + 1024),
+            times: touched(MAX_BLOCK_SAMPLES as usize + 512),
+            cpus: touched(MAX_BLOCK_SAMPLES as usize + 1024),
             probe: ThreadProbe::new(),
         }
     }

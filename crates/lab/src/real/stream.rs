@@ -21,7 +21,8 @@ use super::exchange::stretches;
 use super::pair::Buffers;
 use super::pool::{Pool, Worker};
 use super::{
-    GroupState, MAX_SAMPLES, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS, per_stretch,
+    GroupState, MAX_BLOCK_SAMPLES, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS,
+    per_stretch,
 };
 
 /// Messages of a stretch before it is known how fast they come.
@@ -262,7 +263,7 @@ impl Stream {
             course: 0,
             warm_up: self.clock.ticks(warm_up_ns),
             per_stretch,
-            stretches: MAX_SAMPLES,
+            stretches: MAX_BLOCK_SAMPLES,
             length: self.clock.ticks(length_ns),
         };
         // What is left in an unbounded queue when a block ends takes its time too.
@@ -298,7 +299,7 @@ impl OpenCell for Stream {
     fn block(&mut self, _: BlockKind) -> Result<BlockSamples, LabError> {
         let length_ns = self.planned.budget.stretch_ns as f64;
         // Twice as many stretches fit as are foreseen, should the machine be faster than it was.
-        let least = (2.0 * length_ns / self.message_ns / MAX_SAMPLES as f64).ceil() as u64;
+        let least = (2.0 * length_ns / self.message_ns / MAX_BLOCK_SAMPLES as f64).ceil() as u64;
         let messages = per_stretch(self.stamp_ns, self.message_ns).max(least);
         let per_stretch = messages.next_multiple_of(self.threads.round);
         let free = self.planned.cell.placement == Placement::Free;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tempfile::TempDir;
 use threadtoll_lab::mechanism::{self, ALL, Class, Mechanism};
 use threadtoll_lab::plan::{
-    Choice, Depth, LONGEST_NS, Lacking, MOST_PAYLOAD, MOST_SAMPLES, ROUNDS, Site, budget,
-    estimate_ns, fit, latency, matrix, survey, unsound,
+    Choice, Depth, Lacking, MAX_NS, MAX_PAYLOAD, MAX_SAMPLES, ROUNDS, Site, budget, estimate_ns,
+    fit, latency, matrix, survey, unsound,
 };
 use threadtoll_lab::queue::Queues;
 use threadtoll_lab::simulated::SimulatedBackend;
@@ -341,17 +341,17 @@ fn time_and_samples_become_rounds_and_blocks() {
     let second = budget(1_000_000_000, None);
     assert_eq!((second.rounds, second.stamped_count), (ROUNDS, None));
     assert_eq!(second.stretch_ns, 1_000_000_000 / 2 / 21);
-    for time in [1, 1_000, 1_000_000_000, 60_000_000_000, LONGEST_NS] {
+    for time in [1, 1_000, 1_000_000_000, 60_000_000_000, MAX_NS] {
         let spread = budget(time, None);
         assert!((ROUNDS..=MAX_ROUNDS).contains(&spread.rounds), "{time}: {spread:?}");
         let whole = u64::from(spread.rounds) * (spread.stretch_ns + spread.stamped_ns);
         assert!(whole <= time.max(42) && whole >= time - time / 10, "{time}: {spread:?}");
     }
-    for samples in [1, 1000, 5_000_000, MOST_SAMPLES] {
+    for samples in [1, 1000, 5_000_000, MAX_SAMPLES] {
         let spread = budget(1_000_000, Some(samples));
         let count = spread.stamped_count.unwrap();
         assert!(
-            spread.rounds <= MAX_ROUNDS && count <= threadtoll_lab::real::MAX_SAMPLES,
+            spread.rounds <= MAX_ROUNDS && count <= threadtoll_lab::real::MAX_BLOCK_SAMPLES,
             "{samples}: {spread:?}"
         );
         assert!(u64::from(spread.rounds) * count >= samples, "{samples}: {spread:?}");
@@ -378,16 +378,14 @@ fn plans_that_were_edited_are_not_sound() {
     );
     assert!(spoilt(&|planned| planned.cell.payload_bytes = 4).contains("of that size"));
     assert!(
-        spoilt(&|planned| planned.cell.payload_bytes = MOST_PAYLOAD + 8).contains("of that size")
+        spoilt(&|planned| planned.cell.payload_bytes = MAX_PAYLOAD + 8).contains("of that size")
     );
     assert!(spoilt(&|planned| planned.cell.line = Some(Layout::Own)).contains("no such choice"));
     assert!(spoilt(&|planned| planned.cell.cpus = vec![0]).contains("placed so"));
     assert!(spoilt(&|planned| planned.cell.cpus = vec![2, 2]).contains("twice"));
     assert!(spoilt(&|planned| planned.cell.relation = Relation::Smt).contains("placed so"));
     assert!(spoilt(&|planned| planned.cell.placement = Placement::SameCpu).contains("placed so"));
-    assert!(
-        spoilt(&|planned| planned.budget.stamped_ns = LONGEST_NS + 1).contains("lasts that long")
-    );
+    assert!(spoilt(&|planned| planned.budget.stamped_ns = MAX_NS + 1).contains("lasts that long"));
     // Spinning on one CPU would never end.
     let mut groups = groups.clone();
     let spinning =

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use threadtoll_lab::backend::Backend;
 use threadtoll_lab::mechanism::Unavailable;
-use threadtoll_lab::plan::{MOST_BATCH, QueueChoice, Site, queue, stream_budget, unsound};
+use threadtoll_lab::plan::{MAX_BATCH, QueueChoice, Site, queue, stream_budget, unsound};
 use threadtoll_lab::queue::{
     BATCH, Channel, Queue, Queues, RING_BYTES, Room, SCENARIOS, Scenario, Sink, Slots, Source, Way,
     funnel, pipe, scenario,
@@ -430,7 +430,7 @@ fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_unsound() {
     assert!(queue(&|queue| queue.wait = Wait::Block).contains("not used so"));
     assert!(queue(&|queue| queue.senders = 2).contains("not used so"));
     assert!(queue(&|queue| queue.senders = 0).contains("not used so"));
-    assert!(queue(&|queue| queue.batch = MOST_BATCH + 1).contains("not used so"));
+    assert!(queue(&|queue| queue.batch = MAX_BATCH + 1).contains("not used so"));
     assert!(queue(&|queue| queue.capacity = None).contains("not hold that many"));
     assert!(queue(&|queue| queue.ring_bytes = Some(1)).contains("not hold that many"));
     assert!(

@@ -2,7 +2,7 @@
 
 use threadtoll_model::takacs::Takacs;
 use threadtoll_model::{
-    HandOff, Load, MOST_THREADS, ModelError, Performance, Shape, amdahl, bounds, cores, hand_off,
+    HandOff, Load, MAX_THREADS, ModelError, Performance, Shape, amdahl, bounds, cores, hand_off,
     mva, repairman, usl,
 };
 
@@ -104,12 +104,12 @@ fn a_tiny_queue_keeps_its_digits() {
 #[test]
 fn millions_of_threads() {
     let load = Load::new(1.0, 1e6).unwrap();
-    let answer = repairman::solve(load, MOST_THREADS).unwrap();
+    let answer = repairman::solve(load, MAX_THREADS).unwrap();
     assert!((answer.speedup - 1_000_001.0).abs() < 1e-6);
     assert!((answer.queue_mean - 8_999_999.0).abs() < 1e-3);
-    sound(load, MOST_THREADS, 1, answer);
-    let striped = mva::striped(load, 10, MOST_THREADS).unwrap();
-    sound(load, MOST_THREADS, 10, striped);
+    sound(load, MAX_THREADS, 1, answer);
+    let striped = mva::striped(load, 10, MAX_THREADS).unwrap();
+    sound(load, MAX_THREADS, 10, striped);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn what_is_no_time_is_refused() {
 #[test]
 fn what_is_no_number_of_threads_is_refused() {
     let load = Load::new(1.0, 1.0).unwrap();
-    for threads in [0, MOST_THREADS + 1, u32::MAX] {
+    for threads in [0, MAX_THREADS + 1, u32::MAX] {
         assert!(repairman::solve(load, threads).is_err());
         assert!(repairman::found_held(load, threads).is_err());
         assert!(amdahl::speedup(load, threads, 1).is_err());

@@ -11,16 +11,16 @@ use crate::{
 const MAX_TEXT: usize = 10_000;
 /// Counts and nanoseconds of a block: five hours, or as many round trips. A plan's worth of blocks
 /// still sums to less than 2⁶⁴.
-const MOST_IN_BLOCK: u64 = 1 << 44;
+const MAX_IN_BLOCK: u64 = 1 << 44;
 /// The same of a record.
-const MOST_IN_RECORD: u64 = 1 << 50;
+const MAX_IN_RECORD: u64 = 1 << 50;
 /// Nanoseconds of a single value: longer than any run.
-const LONGEST_NS: f64 = 1e18;
+const MAX_NS: f64 = 1e18;
 
 /// Messages of a batch, and words of a block that is copied.
-const MOST_IN_BATCH: u64 = 1 << 32;
+const MAX_IN_BATCH: u64 = 1 << 32;
 /// Threads that send.
-const MOST_SENDERS: u32 = 1 << 16;
+const MAX_SENDERS: u32 = 1 << 16;
 
 /// Says what is wrong with the machine, or nothing.
 pub(super) fn machine_fault(machine: &Machine) -> Option<String> {
@@ -83,7 +83,7 @@ pub(super) fn block_fault(block: &Block) -> Option<&'static str> {
     let more =
         [block.cost.voluntary_switches, block.cost.involuntary_switches, block.over.unwrap_or(0)];
     let negative = one_way.map_or(0, |one_way| one_way.negative);
-    if counts.into_iter().chain(more).chain([negative]).any(|value| value > MOST_IN_BLOCK) {
+    if counts.into_iter().chain(more).chain([negative]).any(|value| value > MAX_IN_BLOCK) {
         return Some("the figures of the block are impossibly large");
     }
     if let Some(contention) = &block.contention {
@@ -130,7 +130,7 @@ pub(super) fn record_fault(record: &Record) -> Option<&'static str> {
         return Some("a cell of the record is impossible");
     }
     let negative = record.one_way.as_ref().and_then(|one_way| one_way.negative).unwrap_or(0);
-    if record.count > MOST_IN_RECORD || negative > MOST_IN_RECORD {
+    if record.count > MAX_IN_RECORD || negative > MAX_IN_RECORD {
         return Some("the figures of the record are impossibly large");
     }
     let shares = [record.over.share, record.same_cpu_share];
@@ -203,7 +203,7 @@ fn is_contention(contention: &Contention) -> bool {
         && times.into_iter().chain(more).flatten().all(is_time)
         && intervals.into_iter().flatten().flatten().all(is_time)
         && is_time(contention.locks_per_s)
-        && (1..=MOST_SENDERS).contains(&contention.threads)
+        && (1..=MAX_SENDERS).contains(&contention.threads)
         && handoff
         && contention.predicted.as_ref().is_none_or(is_foretold)
 }
@@ -243,7 +243,7 @@ fn times(record: &Record) -> Vec<Option<f64>> {
 }
 
 fn is_time(value: f64) -> bool {
-    (0.0..=LONGEST_NS).contains(&value)
+    (0.0..=MAX_NS).contains(&value)
 }
 
 fn is_share(value: f64) -> bool {
@@ -260,11 +260,11 @@ fn texts_are_short(cell: &Cell) -> bool {
 
 fn is_cell(cell: &Cell) -> bool {
     cell.queue().is_none_or(|queue| {
-        (1..=MOST_IN_BATCH).contains(&queue.batch) && (1..=MOST_SENDERS).contains(&queue.senders)
+        (1..=MAX_IN_BATCH).contains(&queue.batch) && (1..=MAX_SENDERS).contains(&queue.senders)
     }) && cell.lock().is_none_or(|lock| {
-        (1..=MOST_SENDERS).contains(&lock.threads)
-            && (1..=MOST_IN_BLOCK).contains(&lock.cycle_ns())
-            && lock.tasks.is_none_or(|tasks| (1..=MOST_IN_BLOCK).contains(&tasks))
+        (1..=MAX_SENDERS).contains(&lock.threads)
+            && (1..=MAX_IN_BLOCK).contains(&lock.cycle_ns())
+            && lock.tasks.is_none_or(|tasks| (1..=MAX_IN_BLOCK).contains(&tasks))
     })
 }
 

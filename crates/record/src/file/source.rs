@@ -12,9 +12,9 @@ use rustix::fs::OFlags;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Largest factor by which a compressed file may grow. Raw files grow threefold, folded ones
 /// twentyfold at most; one that grows more than this was made to exhaust its reader.
-const MOST_TIMES: u64 = 200;
+const MAX_TIMES: u64 = 200;
 /// Size up to which a small file may grow by more than that.
-const MOST_OF_A_SMALL_FILE: u64 = 16 << 20;
+const MAX_SMALL_FILE: u64 = 16 << 20;
 
 /// An open file of lines.
 pub(super) struct Source {
@@ -33,7 +33,7 @@ impl Source {
             let length = file.metadata()?.len();
             Box::new(BufReader::new(Unpacked {
                 packed: MultiGzDecoder::new(plain),
-                left: MOST_OF_A_SMALL_FILE.max(length.saturating_mul(MOST_TIMES)),
+                left: MAX_SMALL_FILE.max(length.saturating_mul(MAX_TIMES)),
             }))
         } else {
             Box::new(plain)
@@ -78,7 +78,7 @@ impl Read for Unpacked {
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
-                format!("it unpacks to over {MOST_TIMES} times its size"),
+                format!("it unpacks to over {MAX_TIMES} times its size"),
             )
         })?;
         Ok(read)

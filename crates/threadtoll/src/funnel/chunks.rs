@@ -24,7 +24,7 @@ use super::chunk::{Chunk, Held};
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering, free_boxed, mutate};
 
 /// Chunks that can be kept for the next burst, whatever is asked for: of small messages, 1 GiB.
-const MOST_KEPT: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 1 << 16 };
+const MAX_KEPT: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 1 << 16 };
 /// Places that are tried to find a chunk, or room for one.
 const PROBES: usize = 64;
 
@@ -48,7 +48,7 @@ impl<T> Chunks<T> {
         let first = Chunk::boxed(0);
         // Two at least, so that steady traffic of large messages allocates nothing either.
         let least = if retain_bytes > 0 { 2 } else { 0 };
-        let places = (retain_bytes / Chunk::<T>::bytes()).max(least).min(MOST_KEPT);
+        let places = (retain_bytes / Chunk::<T>::bytes()).max(least).min(MAX_KEPT);
         Chunks {
             latest: CachePadded(AtomicPtr::new(first)),
             spares: (0..places).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect(),

@@ -18,9 +18,9 @@ use crate::wait::{Adaptive, Announced, Certainty, Wait, Waited, wait};
 const LOOKS_PER_TAIL: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 1024 };
 /// First nap of a receiver that cannot be woken by a sender because that is in the middle of a
 /// send.
-const SHORTEST_NAP: Duration = Duration::from_micros(50);
+const MIN_NAP: Duration = Duration::from_micros(50);
 /// Each nap is twice as long as the one before, up to this.
-const LONGEST_NAP: Duration = Duration::from_millis(1);
+const MAX_NAP: Duration = Duration::from_millis(1);
 /// Looks before the first nap: most sends are over in no time.
 const LOOKS_BEFORE_NAP: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
 
@@ -246,7 +246,7 @@ impl<T, W: Wait> Receiver<T, W> {
         let shared = &*self.shared;
         // Both closures read where the receiver is; only one of them moves it.
         let reading = std::cell::RefCell::new(&mut self.reading);
-        let mut nap = SHORTEST_NAP;
+        let mut nap = MIN_NAP;
         let mut looks = 0u32;
         // True if senders that were woken for room had not come by the last announcement.
         let mut late = false;
@@ -265,7 +265,7 @@ impl<T, W: Wait> Receiver<T, W> {
                 if park(shared, reading.head) {
                     parked.set(true);
                     // Most come within microseconds: to wake others at once would be in vain.
-                    let nap = Announced::ForNoLongerThan(LONGEST_NAP);
+                    let nap = Announced::ForNoLongerThan(MAX_NAP);
                     return if late { nap } else { Announced::Surely };
                 }
                 for _ in 0..LOOKS_BEFORE_NAP {
@@ -275,7 +275,7 @@ impl<T, W: Wait> Receiver<T, W> {
                     spin_loop();
                 }
                 let announced = Announced::ForNoLongerThan(nap);
-                nap = (nap * 2).min(LONGEST_NAP);
+                nap = (nap * 2).min(MAX_NAP);
                 announced
             },
             |certainty| {

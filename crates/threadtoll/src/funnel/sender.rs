@@ -29,7 +29,7 @@ const AHEAD: usize = 64;
 
 /// Most tickets that are drawn at once. An iterator that promises more than it gives costs a slot
 /// for each message that it owes.
-const MOST_AT_ONCE: u64 = 1 << 20;
+const MAX_AT_ONCE: u64 = 1 << 20;
 
 /// Why there is no ticket.
 enum NoTicket {
@@ -136,7 +136,7 @@ impl<T, W: Wait> Sender<T, W> {
         let mut messages = messages.into_iter();
         let mut left = messages.len() as u64;
         while left > 0 {
-            let Ok(drawn) = self.draw(left.min(MOST_AT_ONCE), Until::Deadline(None)) else {
+            let Ok(drawn) = self.draw(left.min(MAX_AT_ONCE), Until::Deadline(None)) else {
                 return Err(SendError(messages));
             };
             left -= drawn.count;

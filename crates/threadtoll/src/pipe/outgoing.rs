@@ -5,7 +5,7 @@
 
 use super::memory::{Base, Frame, Geometry, JUMP, Memory, ONE, Place, RETIRED};
 use super::segment::{NO_LIMIT, Ring, Segment};
-use super::shared::{ALIVE, MOST_BEHIND, ONE_LEASE, RECEIVER_GONE, SENDER, Shared, UNSENT};
+use super::shared::{ALIVE, MAX_BEHIND, ONE_LEASE, RECEIVER_GONE, SENDER, Shared, UNSENT};
 use crate::sync::{Instant, Ordering, mutate};
 use crate::wait::{Certainty, Until, Wait, Waited, wait};
 
@@ -439,7 +439,7 @@ impl<T> Outgoing<T> {
         }
         let behind = self.memory.unit(self.end) - self.memory.unit(frame);
         // None at the end of a chunk, where no messages lie either.
-        let frames = (behind / Geometry::<T>::FRAME).min(1 + MOST_BEHIND);
+        let frames = (behind / Geometry::<T>::FRAME).min(1 + MAX_BEHIND);
         shared.open(frame, writing.stamp(), frames.saturating_sub(1));
         self.told = writing.sent + (frames * Geometry::<T>::PER_FRAME) as u64;
         *writing = Writing::new(frame, writing.sent);

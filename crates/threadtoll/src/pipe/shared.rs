@@ -77,7 +77,7 @@ pub(super) const RECEIVER: usize = 1;
 
 /// Frames behind one that was told to the receiver which the sender may open without telling. Also
 /// the low bits of a header's address, which are 0, so that they can hold such a number.
-pub(super) const MOST_BEHIND: usize =
+pub(super) const MAX_BEHIND: usize =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 3 } else { 63 };
 
 /// The receiver tells about room so often in a round of a pipe.
@@ -267,7 +267,7 @@ impl<T> Shared<T> {
 
     /// The sender goes on in a frame, and perhaps in so many behind it.
     pub(super) fn open(&self, frame: Frame<T>, stamp: u64, behind: usize) {
-        debug_assert!(behind <= MOST_BEHIND);
+        debug_assert!(behind <= MAX_BEHIND);
         // SAFETY: a free frame of a segment in which the sender is.
         unsafe { frame.store(stamp, Ordering::Relaxed) };
         let header = frame.header_pointer().wrapping_byte_add(behind);
@@ -298,7 +298,7 @@ impl<T> Shared<T> {
             // The sender is telling of the next frame.
             return told.max(reading.known());
         }
-        let behind = open.addr() & MOST_BEHIND;
+        let behind = open.addr() & MAX_BEHIND;
         let last = (0..behind)
             .fold(open.wrapping_byte_sub(behind), |header, _| Frame::<T>::header_behind(header));
         // Otherwise the receiver is in a frame behind that one, in the same segment.

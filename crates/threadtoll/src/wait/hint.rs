@@ -12,7 +12,7 @@ use crate::sync::spin_loop;
 /// A pause takes about so long, or one hint where that takes longer.
 const PAUSE_NS: u64 = 25;
 /// Hints in a pause at most.
-const MOST_HINTS: u64 = 16;
+const MAX_HINTS: u64 = 16;
 /// Hints that are timed together.
 const TIMED: u64 = 16;
 
@@ -47,7 +47,7 @@ pub(super) fn time_hints() {
 
 /// Hints in a pause, if [`TIMED`] of them take so long.
 fn hints(ns: u64) -> u32 {
-    (PAUSE_NS * TIMED).checked_div(ns).unwrap_or(1).clamp(1, MOST_HINTS) as u32
+    (PAUSE_NS * TIMED).checked_div(ns).unwrap_or(1).clamp(1, MAX_HINTS) as u32
 }
 
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]

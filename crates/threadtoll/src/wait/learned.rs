@@ -15,8 +15,8 @@ use crate::sync::{self, Instant};
 const FIRST_GUESS_NS: u32 = 10_000;
 /// Sleeping is never taken to cost more: what takes longer waited for a CPU, and to spin meanwhile
 /// would make others wait for theirs.
-const MOST_NS: u32 = 20_000;
-const LEAST_NS: u32 = 1_000;
+const MAX_NS: u32 = 20_000;
+const MIN_NS: u32 = 1_000;
 
 /// Cost of sleeping, over all queues of the process: the tenth percentile of the samples, so that a
 /// busy machine, on which woken threads wait for a CPU, does not inflate it.
@@ -31,7 +31,7 @@ fn learn(sample_ns: u64) {
 fn learned(old_ns: u32, sample_ns: u64) -> u32 {
     let step = old_ns / 64 + 1;
     let new = if sample_ns < old_ns.into() { old_ns - step } else { old_ns + step / 9 + 1 };
-    new.clamp(LEAST_NS, MOST_NS)
+    new.clamp(MIN_NS, MAX_NS)
 }
 
 fn now_ns() -> u64 {
@@ -170,7 +170,7 @@ mod tests {
         for _ in 0..100_000 {
             costs = learned(costs, 5_000_000);
         }
-        assert_eq!(costs, MOST_NS);
+        assert_eq!(costs, MAX_NS);
     }
 
     #[test]
