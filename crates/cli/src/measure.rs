@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::Outcome;
-use threadtoll_lab::plan::{Planned, Site};
+use threadtoll_lab::plan::{CpuSelection, Planned};
 use threadtoll_record::Machine;
 use threadtoll_record::file::{Appender, Results};
 
@@ -50,7 +50,7 @@ pub(crate) trait MeasureCommand: Args {
     fn check(&self, common: &MeasureRequest) -> Result<Self::Request, Failure>;
 
     /// Makes the groups, and says which cells are left out. Not called where a run is resumed.
-    fn plan(request: &Self::Request, common: &MeasureRequest, site: &Site<'_>) -> Planned;
+    fn plan(request: &Self::Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned;
 
     /// The file of results without `--out`; none by default.
     fn default_out(&self, _: &Machine) -> Option<PathBuf> {

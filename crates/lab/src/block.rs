@@ -2,7 +2,7 @@
 
 mod worst;
 
-use threadtoll_machine::judge::{Observed, Usual, judge};
+use threadtoll_machine::judge::{Baseline, Observed, judge};
 use threadtoll_record::{
     Block, BlockKind, ContentionBlock, CpuNoise, Histogram, OneWayBlock, Placement, Plan,
     PlannedCell, Worst,
@@ -26,12 +26,12 @@ pub(crate) struct Position {
 pub(crate) struct History {
     longest: Longest,
     /// What its stretches and its stamped blocks lose when nothing happens.
-    usual: [Usual; 2],
+    usual: [Baseline; 2],
 }
 
 impl History {
     pub(crate) fn new(noise: &[CpuNoise], cpus: &[u32]) -> Self {
-        History { longest: Longest::default(), usual: [Usual::of(noise, cpus); 2] }
+        History { longest: Longest::default(), usual: [Baseline::of(noise, cpus); 2] }
     }
 }
 

@@ -24,7 +24,7 @@ pub const MAX_TASKS: u64 = 100_000;
 
 /// What was asked for. What is null is the scenario's to choose.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wanted {
+pub struct Overrides {
     /// Numbers of threads.
     pub threads: Option<Vec<u32>>,
     /// Shares of its time for which a thread that never waits holds the lock.
@@ -86,11 +86,11 @@ pub struct Scenario {
     /// The options that it has beside those that all have.
     pub options: &'static [&'static str],
     /// What the threads do, for each point.
-    pub(crate) loads: fn(&Wanted) -> Vec<Load>,
+    pub(crate) loads: fn(&Overrides) -> Vec<Load>,
     /// How many threads there are, on so many CPUs.
-    pub(crate) threads: fn(&Wanted, u32) -> Vec<u32>,
+    pub(crate) threads: fn(&Overrides, u32) -> Vec<u32>,
     /// How long the blocks of a cell are.
-    pub(crate) budget: fn(&Wanted, &Load) -> Budget,
+    pub(crate) budget: fn(&Overrides, &Load) -> Budget,
 }
 
 impl std::fmt::Debug for Scenario {
@@ -124,7 +124,7 @@ impl Scenario {
 }
 
 /// One thread, as many as there are CPUs and all between, and one more.
-fn up_to_one_beyond(wanted: &Wanted, cpus: u32) -> Vec<u32> {
+fn up_to_one_beyond(wanted: &Overrides, cpus: u32) -> Vec<u32> {
     let most = match wanted.work {
         // Sleeping threads do not take turns.
         Some(Work::Sleep) => 2 * cpus,
@@ -157,7 +157,7 @@ const MIN_ROUNDS: u64 = 5;
 /// they are short, and 5 where a single one takes long.
 ///
 /// Where stamps are lost in a cycle, one block serves for the rate and for the waits.
-fn budget(wanted: &Wanted, load: &Load) -> Budget {
+fn budget(wanted: &Overrides, load: &Load) -> Budget {
     let least = CYCLES * load.cycle_ns();
     let block_ns = SPIN_BLOCK_NS.max(least);
     let rounds = match wanted.time_ns {

@@ -54,7 +54,7 @@ impl Ends {
 /// and after each, until there were `stretches` of them or a mark was made at or after `until`. A
 /// stamped block has stretches of one round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Course {
+pub(crate) struct LoopSpec {
     /// Sequence number of the first message.
     pub(crate) first: u64,
     pub(crate) stretches: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Course {
 
 /// What an end found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Led {
+pub(crate) struct LoopResult {
     /// Sequence number of the message after the last.
     pub(crate) next: u64,
     /// The bits in which messages differed from what was due: 0 if all were right.
@@ -74,7 +74,7 @@ pub(crate) struct Led {
 
 /// Round trips that close a course. The following end looks for the last one while it waits for a
 /// message, not between seeing and answering it, so it must be told one message ahead.
-pub(crate) const CLOSING: u64 = 2;
+pub(crate) const DRAIN_ROUNDS: u64 = 2;
 
 /// How the following end learns that a course is over: the sequence number of its last message.
 ///
@@ -82,9 +82,9 @@ pub(crate) const CLOSING: u64 = 2;
 /// having received that message, reads it. Between courses it is an old number, which never comes
 /// again. It has a cache line of its own, which both ends only read while they are measured.
 #[derive(Debug, Default)]
-pub(crate) struct Last(CachePadded<AtomicU64>);
+pub(crate) struct StopAt(CachePadded<AtomicU64>);
 
-impl Last {
+impl StopAt {
     // Relaxed on both sides: the message itself orders them.
     #[inline(always)]
     pub(crate) fn is(&self, seq: u64) -> bool {
@@ -98,7 +98,7 @@ impl Last {
 }
 
 /// Where marks go. Buffers have room for the longest course, and were touched before.
-pub(crate) enum Marks<'a> {
+pub(crate) enum Stamps<'a> {
     /// Nowhere, and no clock is read.
     None,
     /// Nowhere, but the clock is read, so that a course ends in time.
@@ -113,14 +113,14 @@ pub(crate) enum Marks<'a> {
 pub(crate) trait Lead: Send {
     fn enter(&mut self);
     /// Runs the course, and the round trips that close it.
-    fn lead(&mut self, course: Course, last: &Last, marks: Marks<'_>) -> Led;
+    fn lead(&mut self, course: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult;
 }
 
 /// The following end, likewise.
 pub(crate) trait Follow: Send {
     fn enter(&mut self);
     /// Echoes messages from the one numbered `first` to the last, marking the arrival of each.
-    fn follow(&mut self, first: u64, last: &Last, marks: Marks<'_>) -> Led;
+    fn follow(&mut self, first: u64, last: &StopAt, marks: Stamps<'_>) -> LoopResult;
 }
 
 /// A way of marking, as a type, so that the loops are compiled for it.
@@ -178,19 +178,19 @@ impl Mark for TimesAndCpus<'_> {
 macro_rules! marking {
     ($marks:expr, $mark:ident => $body:expr) => {
         match $marks {
-            $crate::exchange::Marks::None => {
+            $crate::exchange::Stamps::None => {
                 let mut $mark = $crate::exchange::Silent;
                 $body
             }
-            $crate::exchange::Marks::Clock(clock) => {
+            $crate::exchange::Stamps::Clock(clock) => {
                 let mut $mark = $crate::exchange::Watching(clock);
                 $body
             }
-            $crate::exchange::Marks::Times(clock, times) => {
+            $crate::exchange::Stamps::Times(clock, times) => {
                 let mut $mark = $crate::exchange::Times(clock, times);
                 $body
             }
-            $crate::exchange::Marks::TimesAndCpus(clock, times, cpus) => {
+            $crate::exchange::Stamps::TimesAndCpus(clock, times, cpus) => {
                 let mut $mark = $crate::exchange::TimesAndCpus(clock, times, cpus);
                 $body
             }
@@ -204,7 +204,7 @@ pub(crate) use marking;
 /// inside its task.
 macro_rules! lead_loop {
     ($course:expr, $last:expr, $mark:ident, $seq:ident => $exchange:expr) => {{
-        let course: $crate::exchange::Course = $course;
+        let course: $crate::exchange::LoopSpec = $course;
         let mut wrong = 0u64;
         let mut $seq = course.first;
         $crate::exchange::Mark::mark(&mut $mark);
@@ -221,12 +221,12 @@ macro_rules! lead_loop {
             }
         }
         $last.announce($seq + 1);
-        for _ in 0..$crate::exchange::CLOSING {
+        for _ in 0..$crate::exchange::DRAIN_ROUNDS {
             let echo: u64 = $exchange;
             wrong |= echo ^ $seq;
             $seq += 1;
         }
-        $crate::exchange::Led { next: $seq, wrong }
+        $crate::exchange::LoopResult { next: $seq, wrong }
     }};
 }
 pub(crate) use lead_loop;
@@ -273,7 +273,7 @@ impl<E: Exchange> Lead for TwoThreads<E> {
         self.with(|end| end.enter());
     }
 
-    fn lead(&mut self, course: Course, last: &Last, marks: Marks<'_>) -> Led {
+    fn lead(&mut self, course: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
         on_a_line();
         marking!(marks, mark => self.with(
             #[inline(always)]
@@ -290,7 +290,7 @@ impl<E: Exchange> Follow for TwoThreads<E> {
         self.with(|end| end.enter());
     }
 
-    fn follow(&mut self, first: u64, last: &Last, marks: Marks<'_>) -> Led {
+    fn follow(&mut self, first: u64, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
         on_a_line();
         marking!(marks, mark => self.with(
             #[inline(always)]
@@ -305,7 +305,7 @@ impl<E: Exchange> Follow for TwoThreads<E> {
                     wrong |= received ^ seq;
                     seq += 1;
                     if over {
-                        break Led { next: seq, wrong };
+                        break LoopResult { next: seq, wrong };
                     }
                     // The echo has left, but not that of the last message: the other end cannot be
                     // at its next course.
@@ -322,7 +322,7 @@ struct SingleThread<S>(S);
 impl<S: Solo> Lead for SingleThread<S> {
     fn enter(&mut self) {}
 
-    fn lead(&mut self, course: Course, last: &Last, marks: Marks<'_>) -> Led {
+    fn lead(&mut self, course: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
         marking!(marks, mark => lead_loop!(course, last, mark, seq => self.0.exchange(seq)))
     }
 }

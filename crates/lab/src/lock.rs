@@ -52,7 +52,7 @@ pub(crate) trait RawLock: Send + Sync + Sized + 'static {
 
 /// Who gets a lock that is let go of. What the figures of each are is measured, not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handing {
+pub enum GrantPolicy {
     /// Who has waited longest; waiting threads sleep.
     InOrder,
     /// Who has waited longest; waiting threads spin.
@@ -65,15 +65,15 @@ pub enum Handing {
     Nothing,
 }
 
-impl Handing {
+impl GrantPolicy {
     /// Whether a waiting thread never lets go of its CPU.
     pub fn spins(self) -> bool {
-        matches!(self, Handing::InOrderSpinning | Handing::BargingSpinning)
+        matches!(self, GrantPolicy::InOrderSpinning | GrantPolicy::BargingSpinning)
     }
 
     /// Whether nobody overtakes.
     pub fn in_order(self) -> bool {
-        matches!(self, Handing::InOrder | Handing::InOrderSpinning)
+        matches!(self, GrantPolicy::InOrder | GrantPolicy::InOrderSpinning)
     }
 }
 
@@ -89,7 +89,7 @@ pub struct Lock {
     /// What it is, in a sentence.
     pub sentence: &'static str,
     /// Who gets it when it is let go of.
-    pub handing: Handing,
+    pub handing: GrantPolicy,
     /// Whether readers share it.
     pub shares: bool,
     /// Whether it only counts: it can be held for no longer than that.
@@ -112,7 +112,11 @@ impl PartialEq for Lock {
 }
 
 impl Lock {
-    const fn new<L: RawLock>(name: &'static str, handing: Handing, sentence: &'static str) -> Self {
+    const fn new<L: RawLock>(
+        name: &'static str,
+        handing: GrantPolicy,
+        sentence: &'static str,
+    ) -> Self {
         Lock {
             name,
             sentence,
@@ -137,20 +141,20 @@ impl Lock {
 /// Every lock, in the order of the contract.
 #[rustfmt::skip]
 pub const ALL: &[Lock] = &[
-    Lock::new::<std_mutex::StdMutex>("std-mutex", Handing::Barging, "std::sync::Mutex: spins briefly, then sleeps on a futex"),
-    Lock::new::<std_rwlock::StdRwLock>("std-rwlock", Handing::Barging, "std::sync::RwLock: readers share it").with_readers(),
-    Lock::new::<parking_lot::ParkingLot>("parking-lot", Handing::Barging, "parking_lot::Mutex: spins and yields, then parks; fair now and then"),
-    Lock::new::<parking_lot::Fair>("parking-lot-fair", Handing::InOrder, "parking_lot::Mutex, always handed to who has waited longest"),
-    Lock::new::<parking_lot::Readers>("parking-lot-rwlock", Handing::Barging, "parking_lot::RwLock: readers share it").with_readers(),
-    Lock::new::<pthread::Pthread>("pthread", Handing::Barging, "the C library's plain mutex: sleeps at once"),
-    Lock::new::<pthread::Adaptive>("pthread-adaptive", Handing::Barging, "the C library's mutex that spins before it sleeps, where it has one"),
-    Lock::new::<spin::Spin>("spin", Handing::BargingSpinning, "test-and-test-and-set: never sleeps, and serves who comes first"),
-    Lock::new::<ticket::Ticket>("ticket", Handing::InOrderSpinning, "a ticket lock: never sleeps, and serves in order"),
-    Lock::new::<mcs::Mcs>("mcs", Handing::InOrderSpinning, "the queue lock of Mellor-Crummey and Scott: each thread spins on a line of its own"),
-    Lock::new::<sysv_semaphore::SysVSemaphore>("sysv-semaphore", Handing::InOrder, "a System V semaphore: a kernel lock, every operation a system call"),
-    Lock::new::<counter::Locked>("counter-locked", Handing::Barging, "no lock but a count: a number behind a std::sync::Mutex").that_counts(),
-    Lock::new::<counter::Atomic>("counter-atomic", Handing::Nothing, "no lock but a count: an atomic number that all threads add to").that_counts(),
-    Lock::new::<counter::Sharded>("counter-sharded", Handing::Nothing, "no lock but a count: a number for each thread, summed at the end").that_counts(),
+    Lock::new::<std_mutex::StdMutex>("std-mutex", GrantPolicy::Barging, "std::sync::Mutex: spins briefly, then sleeps on a futex"),
+    Lock::new::<std_rwlock::StdRwLock>("std-rwlock", GrantPolicy::Barging, "std::sync::RwLock: readers share it").with_readers(),
+    Lock::new::<parking_lot::ParkingLot>("parking-lot", GrantPolicy::Barging, "parking_lot::Mutex: spins and yields, then parks; fair now and then"),
+    Lock::new::<parking_lot::Fair>("parking-lot-fair", GrantPolicy::InOrder, "parking_lot::Mutex, always handed to who has waited longest"),
+    Lock::new::<parking_lot::Readers>("parking-lot-rwlock", GrantPolicy::Barging, "parking_lot::RwLock: readers share it").with_readers(),
+    Lock::new::<pthread::Pthread>("pthread", GrantPolicy::Barging, "the C library's plain mutex: sleeps at once"),
+    Lock::new::<pthread::Adaptive>("pthread-adaptive", GrantPolicy::Barging, "the C library's mutex that spins before it sleeps, where it has one"),
+    Lock::new::<spin::Spin>("spin", GrantPolicy::BargingSpinning, "test-and-test-and-set: never sleeps, and serves who comes first"),
+    Lock::new::<ticket::Ticket>("ticket", GrantPolicy::InOrderSpinning, "a ticket lock: never sleeps, and serves in order"),
+    Lock::new::<mcs::Mcs>("mcs", GrantPolicy::InOrderSpinning, "the queue lock of Mellor-Crummey and Scott: each thread spins on a line of its own"),
+    Lock::new::<sysv_semaphore::SysVSemaphore>("sysv-semaphore", GrantPolicy::InOrder, "a System V semaphore: a kernel lock, every operation a system call"),
+    Lock::new::<counter::Locked>("counter-locked", GrantPolicy::Barging, "no lock but a count: a number behind a std::sync::Mutex").that_counts(),
+    Lock::new::<counter::Atomic>("counter-atomic", GrantPolicy::Nothing, "no lock but a count: an atomic number that all threads add to").that_counts(),
+    Lock::new::<counter::Sharded>("counter-sharded", GrantPolicy::Nothing, "no lock but a count: a number for each thread, summed at the end").that_counts(),
 ];
 
 /// How a striped lock is written.
@@ -160,7 +164,7 @@ pub const STRIPED_SENTENCE: &str = "K of these locks that share the load, such a
 
 /// A lock, or several that share its load.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Named {
+pub struct LockSpec {
     /// The lock; nothing where a thread takes none.
     pub lock: Option<&'static Lock>,
     /// How many of them.
@@ -181,10 +185,10 @@ pub enum NameError {
     Unstriped(&'static str),
 }
 
-impl Named {
+impl LockSpec {
     /// The same places to meet, and nothing to take there.
-    pub(crate) fn without(self) -> Named {
-        Named { lock: None, ..self }
+    pub(crate) fn without(self) -> LockSpec {
+        LockSpec { lock: None, ..self }
     }
 
     /// Reads a name: of a lock, of one that is striped, or of none.
@@ -194,7 +198,7 @@ impl Named {
     /// If there is no such lock, or it cannot be striped so.
     pub fn parse(name: &str) -> Result<Self, NameError> {
         if name == NO_LOCK {
-            return Ok(Named { lock: None, stripes: 1 });
+            return Ok(LockSpec { lock: None, stripes: 1 });
         }
         let unknown = |name: &str| NameError::Unknown(name.to_string());
         let (stripes, plain) = match name.strip_prefix("striped/") {
@@ -211,7 +215,7 @@ impl Named {
         if stripes > 1 && lock.counts {
             return Err(NameError::Unstriped(lock.name));
         }
-        Ok(Named { lock: Some(lock), stripes })
+        Ok(LockSpec { lock: Some(lock), stripes })
     }
 
     /// Makes what each of so many threads takes it by.
@@ -223,8 +227,8 @@ impl Named {
     }
 
     /// Who gets it when it is let go of.
-    pub fn handing(self) -> Handing {
-        self.lock.map_or(Handing::Nothing, |lock| lock.handing)
+    pub fn handing(self) -> GrantPolicy {
+        self.lock.map_or(GrantPolicy::Nothing, |lock| lock.handing)
     }
 }
 
@@ -333,7 +337,7 @@ mod tests {
     fn every_lock_excludes() {
         // Another test counts the semaphore sets of this process.
         let _alone = threadtoll_machine::machine_lock().unwrap();
-        for lock in ALL.iter().filter(|lock| lock.handing != Handing::Nothing) {
+        for lock in ALL.iter().filter(|lock| lock.handing != GrantPolicy::Nothing) {
             println!("{lock:?}");
             (lock.trial.excludes)(if lock.handing.spins() { 2 } else { 4 });
         }
@@ -349,11 +353,11 @@ mod tests {
     #[test]
     fn names_are_read() {
         for lock in ALL {
-            assert_eq!(Named::parse(lock.name), Ok(Named { lock: Some(lock), stripes: 1 }));
+            assert_eq!(LockSpec::parse(lock.name), Ok(LockSpec { lock: Some(lock), stripes: 1 }));
             assert!(!lock.sentence.is_empty() && lock.sentence.len() < 100, "{lock:?}");
         }
-        assert_eq!(Named::parse("striped/8:mcs").unwrap().stripes, 8);
-        assert_eq!(Named::parse(NO_LOCK).unwrap().lock, None);
+        assert_eq!(LockSpec::parse("striped/8:mcs").unwrap().stripes, 8);
+        assert_eq!(LockSpec::parse(NO_LOCK).unwrap().lock, None);
         for stripes in [
             "striped/0:spin",
             "striped/1:spin",
@@ -361,15 +365,15 @@ mod tests {
             "striped/-2:spin",
             "striped/+2:spin",
         ] {
-            assert!(matches!(Named::parse(stripes), Err(NameError::Stripes(_))), "{stripes}");
+            assert!(matches!(LockSpec::parse(stripes), Err(NameError::Stripes(_))), "{stripes}");
         }
         for unknown in
             ["", "muttex", "striped/2", "striped/2:", "striped/2:striped/2:spin", "striped/2:none"]
         {
-            assert!(matches!(Named::parse(unknown), Err(NameError::Unknown(_))), "{unknown}");
+            assert!(matches!(LockSpec::parse(unknown), Err(NameError::Unknown(_))), "{unknown}");
         }
         assert_eq!(
-            Named::parse("striped/2:counter-atomic"),
+            LockSpec::parse("striped/2:counter-atomic"),
             Err(NameError::Unstriped("counter-atomic"))
         );
     }

@@ -14,7 +14,7 @@ mod survey;
 
 use threadtoll_record::{PlannedCell, Refused};
 
-pub use cells::{Choice, Lacking, Site};
+pub use cells::{Choice, CpuSelection, Missing};
 pub use fit::fit;
 pub use groups::{MAX_SAMPLES, ROUNDS, budget, estimate_ns};
 pub use locks::{LockChoice, contention};

@@ -4,7 +4,7 @@ use threadtoll_record::{Layout, LockSubject, Pause, PlannedCell, Subject};
 
 use crate::LabError;
 use crate::exchange::Ends;
-use crate::lock::Named;
+use crate::lock::LockSpec;
 use crate::mechanism::{self, Class, Settings, Unavailable};
 use crate::queue::{Queues, Streams};
 
@@ -27,7 +27,7 @@ pub(crate) enum Program {
         grows: bool,
     },
     /// Threads that share a lock.
-    Contention(Named, LockSubject),
+    Contention(LockSpec, LockSubject),
 }
 
 impl Program {
@@ -52,7 +52,7 @@ impl Program {
                 let program = queues.program(planned, queue);
                 program.ok_or_else(|| LabError::UnknownQueue(cell.label()))
             }
-            Subject::Lock(lock) => match Named::parse(&lock.lock) {
+            Subject::Lock(lock) => match LockSpec::parse(&lock.lock) {
                 Ok(named) => Ok(Program::Contention(named, lock.clone())),
                 Err(_) => Err(LabError::UnknownLock(lock.lock.clone())),
             },

@@ -26,7 +26,7 @@ use crate::program::Program;
 
 pub(crate) use raw_copy::BLOCKS;
 pub use stream::BATCH;
-pub(crate) use stream::{Course, Receives, Sends, Shared, Streams};
+pub(crate) use stream::{Receives, Sends, Shared, StreamSpec, Streams};
 
 /// Default capacity of bounded queues in an ask-reply, where one message is under way.
 pub const CAPACITY: u64 = 1024;

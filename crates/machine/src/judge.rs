@@ -9,7 +9,7 @@
 //! end takes it through a run queue even on an idle CPU, for as long as the CPU needs to leave its
 //! idle state; every spinning end meets the scheduler's tick, which takes a percent or two of a
 //! virtual machine. Both belong to what is measured, so that only what goes well beyond the
-//! [`Usual`] of the same cell counts. An intrusion that is short against all the wake-ups of a
+//! [`Baseline`] of the same cell counts. An intrusion that is short against all the wake-ups of a
 //! block stays unseen that way; its sample still stands in the tail.
 
 use threadtoll_record::{BlockKind, Cause, CpuNoise, Disturbance, Placement};
@@ -60,7 +60,7 @@ pub struct Observed<'a> {
     /// Involuntary switches of all ends.
     pub involuntary_switches: u64,
     /// What is usual in this cell.
-    pub usual: Usual,
+    pub usual: Baseline,
     /// What was counted.
     pub disturbance: &'a Disturbance,
 }
@@ -72,7 +72,7 @@ pub struct Observed<'a> {
 /// It is the median of the blocks before: their minimum would fall with every block, and mark
 /// ordinary blocks the more often the later they come.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Usual {
+pub struct Baseline {
     /// Run-queue delay for each wake-up, in nanoseconds; nothing while no block showed it.
     pub wake_ns: Option<f64>,
     /// Share of the time that vanishes under a spinning end; nothing while not known.
@@ -100,13 +100,13 @@ impl Recent {
     }
 }
 
-impl Usual {
+impl Baseline {
     /// What is known before the first block: what threads that spun on these CPUs lost when the
     /// machine was inspected.
-    pub fn of(noise: &[CpuNoise], cpus: &[u32]) -> Usual {
+    pub fn of(noise: &[CpuNoise], cpus: &[u32]) -> Baseline {
         let lost =
             noise.iter().filter(|noise| cpus.contains(&noise.cpu)).map(|noise| noise.lost_share);
-        Usual { gap_share: lost.reduce(f64::max), ..Usual::default() }
+        Baseline { gap_share: lost.reduce(f64::max), ..Baseline::default() }
     }
 
     /// Learns from a block.
@@ -200,7 +200,7 @@ mod tests {
             cpus: 2,
             voluntary_switches: 0,
             involuntary_switches: 0,
-            usual: Usual::default(),
+            usual: Baseline::default(),
             disturbance,
         }
     }
@@ -296,7 +296,7 @@ mod tests {
         let wakes = Disturbance { run_queue_ns: Some(40 * MS), gap_ns: None, ..nothing() };
         let first = Observed { spins: false, voluntary_switches: 10_000, ..still(&wakes) };
         assert_eq!(judge(&first), []);
-        let mut usual = Usual::default();
+        let mut usual = Baseline::default();
         usual.learn(&first);
         assert_eq!(usual.wake_ns, Some(4_000.0));
         let later = Observed { usual, ..first };
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn the_usual_is_the_median_of_the_blocks_before_and_not_of_a_few_wake_ups() {
         let queued = |ns| Disturbance { run_queue_ns: Some(ns), ..nothing() };
-        let mut usual = Usual::default();
+        let mut usual = Baseline::default();
         for (ns, wakes, expected) in [
             (MS, 99, None),
             (3 * MS, 100, Some(30_000.0)),
@@ -339,7 +339,7 @@ mod tests {
     /// extreme.
     #[test]
     fn the_usual_stays_in_the_middle_however_many_blocks_there_were() {
-        let mut usual = Usual::default();
+        let mut usual = Baseline::default();
         for round in 0..500u64 {
             let gaps = Disturbance { gap_ns: Some(MS / 10 * (10 + round * 7 % 11)), ..nothing() };
             usual.learn(&still(&gaps));
@@ -357,8 +357,8 @@ mod tests {
             longest_ns: 0,
         };
         let noise = [noise(0, 0.01), noise(1, 0.02), noise(2, 0.5)];
-        assert_eq!(Usual::of(&noise, &[7]).gap_share, None);
-        let mut usual = Usual::of(&noise, &[0, 1]);
+        assert_eq!(Baseline::of(&noise, &[7]).gap_share, None);
+        let mut usual = Baseline::of(&noise, &[0, 1]);
         assert_eq!(usual.gap_share, Some(0.02));
         let gaps = |ms| Disturbance { gap_ns: Some(ms * MS), ..nothing() };
         assert_eq!(judge(&Observed { usual, ..still(&gaps(3)) }), []);

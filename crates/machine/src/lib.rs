@@ -34,7 +34,7 @@ pub use clock::{Clock, ClockRefused, unix_ns};
 pub use disturbance::{SystemCounters, SystemProbe, ThreadCounters, ThreadProbe, account};
 pub use grade::{Findings, THRESHOLDS, grade};
 pub use inspect::{InspectOptions, inspect};
-pub use judge::{Observed, Usual, judge};
+pub use judge::{Baseline, Observed, judge};
 pub use lock::{MachineLock, machine_lock, try_machine_lock};
 pub use noise::{observe, observe_all};
 pub use place::{PlaceError, allowed_cpus, current_cpu, pin_to, set_idle_priority};

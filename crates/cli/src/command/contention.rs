@@ -2,9 +2,9 @@
 
 use clap::Args;
 use serde::Serialize;
-use threadtoll_lab::contention::{MAX_TASKS, SCENARIOS, Scenario, Wanted, scenario};
-use threadtoll_lab::lock::{self, MAX_THREADS, NameError, Named, STRIPED};
-use threadtoll_lab::plan::{LockChoice, Planned, Site, contention};
+use threadtoll_lab::contention::{MAX_TASKS, Overrides, SCENARIOS, Scenario, scenario};
+use threadtoll_lab::lock::{self, LockSpec, MAX_THREADS, NameError, STRIPED};
+use threadtoll_lab::plan::{CpuSelection, LockChoice, Planned, contention};
 use threadtoll_record::{Placement, Share, Work};
 
 use crate::by_name;
@@ -134,12 +134,12 @@ impl MeasureCommand for Contention {
         Ok(request)
     }
 
-    fn plan(request: &Request, common: &MeasureRequest, site: &Site<'_>) -> Planned {
+    fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
         let Some(scenario) = request.scenario else { return Planned::default() };
         let choice = LockChoice {
             locks: request.locks.clone(),
             placements: common.placements_or(&[Placement::Pinned]),
-            wanted: Wanted {
+            wanted: Overrides {
                 threads: request.threads.clone(),
                 hold_shares: request.hold_share.clone(),
                 rate_per_s: request.rate,
@@ -207,7 +207,7 @@ impl Request {
             ))
             .hint(format!("give at most {MAX_ASLEEP_PER_S}, or --work spin")));
         }
-        let mut named = self.locks.iter().filter_map(|name| Named::parse(name).ok()?.lock);
+        let mut named = self.locks.iter().filter_map(|name| LockSpec::parse(name).ok()?.lock);
         if self.read_share.is_some() && !named.any(|lock| lock.shares) {
             let known: Vec<&str> =
                 lock::ALL.iter().filter(|lock| lock.shares).map(|lock| lock.name).collect();
@@ -226,7 +226,7 @@ fn scenarios() -> String {
 
 fn find_scenario(name: &str) -> Result<&'static Scenario, Failure> {
     scenario(name).ok_or_else(|| {
-        let otherwise = match Named::parse(name) {
+        let otherwise = match LockSpec::parse(name) {
             Ok(_) => format!("that is a lock; the scenario stands before it: {}", scenarios()),
             Err(_) => format!("it is one of: {}", scenarios()),
         };
@@ -237,9 +237,9 @@ fn find_scenario(name: &str) -> Result<&'static Scenario, Failure> {
 
 /// Reads the name of a lock.
 fn lock_name(name: &str) -> Result<String, Failure> {
-    let error = match Named::parse(name) {
+    let error = match LockSpec::parse(name) {
         // The absence of a lock is in every group anyway.
-        Ok(Named { lock: None, .. }) => NameError::Unknown(name.to_string()),
+        Ok(LockSpec { lock: None, .. }) => NameError::Unknown(name.to_string()),
         Ok(_) => return Ok(name.to_string()),
         Err(error) => error,
     };

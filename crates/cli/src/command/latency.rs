@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::mechanism::{self, Mechanism};
-use threadtoll_lab::plan::{Choice, MAX_PAYLOAD, Planned, Site, budget, latency};
+use threadtoll_lab::plan::{Choice, CpuSelection, MAX_PAYLOAD, Planned, budget, latency};
 use threadtoll_record::{Layout, Neighbour, Pause, Placement};
 
 use crate::by_name;
@@ -78,7 +78,7 @@ impl MeasureCommand for Latency {
         })
     }
 
-    fn plan(request: &Request, common: &MeasureRequest, site: &Site<'_>) -> Planned {
+    fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
         let choice = Choice {
             placements: common.placements_or(&Placement::ALL),
             layouts: request.line.map_or(vec![Layout::Own, Layout::Shared], |line| vec![line]),

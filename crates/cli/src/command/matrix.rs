@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::mechanism::{self, Class, Mechanism};
-use threadtoll_lab::plan::{Planned, Site, budget, matrix};
+use threadtoll_lab::plan::{CpuSelection, Planned, budget, matrix};
 use threadtoll_machine::topology::Level;
 use threadtoll_record::Placement;
 
@@ -67,7 +67,7 @@ impl MeasureCommand for Matrix {
         Ok(request)
     }
 
-    fn plan(request: &Request, common: &MeasureRequest, site: &Site<'_>) -> Planned {
+    fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
         let mechanism = request.mechanism.or_else(|| mechanism::find("atomic-store"));
         let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);
         matrix(site, mechanism, request.level.unwrap_or(Level::All), budget)

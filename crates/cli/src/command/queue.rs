@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::plan::{
-    MAX_BATCH, Planned, QueueChoice, Site, ask_reply_budget, queue, stream_budget, wants,
+    CpuSelection, MAX_BATCH, Planned, QueueChoice, ask_reply_budget, queue, stream_budget, wants,
 };
 use threadtoll_lab::queue::{
     MAX_CAPACITY, MAX_SENDERS, Queue as KnownQueue, SCENARIOS, Scenario, Way, scenario,
@@ -109,7 +109,7 @@ impl MeasureCommand for Queue {
         Ok(request)
     }
 
-    fn plan(request: &Request, common: &MeasureRequest, site: &Site<'_>) -> Planned {
+    fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
         let Some(scenario) = request.scenario else { return Planned::default() };
         let choice = QueueChoice {
             queues: match request.queues.as_slice() {

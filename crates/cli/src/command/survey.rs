@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use threadtoll_lab::plan::{Depth, Planned, Site, budget, survey};
+use threadtoll_lab::plan::{CpuSelection, Depth, Planned, budget, survey};
 use threadtoll_record::Machine;
 
 use crate::by_name;
@@ -58,7 +58,7 @@ impl MeasureCommand for Survey {
         Ok(Request { depth })
     }
 
-    fn plan(request: &Request, common: &MeasureRequest, site: &Site<'_>) -> Planned {
+    fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
         let budget = (common.time_ns.is_some() || common.samples.is_some())
             .then(|| budget(common.time_ns.unwrap_or(TIME_NS), common.samples));
         let depth = request.depth.unwrap_or(Depth::Standard);

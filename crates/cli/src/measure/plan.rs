@@ -1,6 +1,6 @@
 //! The plan of a new run.
 
-use threadtoll_lab::plan::{Site, fit};
+use threadtoll_lab::plan::{CpuSelection, fit};
 use threadtoll_lab::real::lacking;
 use threadtoll_record::Plan;
 
@@ -16,8 +16,8 @@ pub(super) fn make<C: MeasureCommand>(
 ) -> Result<Plan, Failure> {
     let (common, machine) = (&checked.common, &testbed.machine);
     let site = match &common.cpus {
-        Some(cpus) => Site::named(&testbed.topology, cpus),
-        None => Site::whole(&testbed.topology, &machine.allowed),
+        Some(cpus) => CpuSelection::named(&testbed.topology, cpus),
+        None => CpuSelection::whole(&testbed.topology, &machine.allowed),
     };
     let measurable = !machine.simulated && !machine.synthetic;
     let site = if measurable { site.without(lacking()) } else { site };

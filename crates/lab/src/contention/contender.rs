@@ -10,19 +10,19 @@ use crate::cache_padded::CachePadded;
 use crate::lock::{RawLock, shared};
 use crate::mechanism::Unavailable;
 
-use super::lengths::Pick;
-use super::units::Labour;
+use super::lengths::Step;
+use super::units::BusyWork;
 
 /// What the threads of a block are to do. Stamps are ticks of the clock, which is the same on all
 /// CPUs.
 #[derive(Clone, Copy)]
-pub(crate) struct Course<'a> {
+pub(crate) struct WindowSpec<'a> {
     pub(crate) clock: &'a Clock,
     /// When what is done begins to count.
     pub(crate) from: u64,
     /// When it ends to.
     pub(crate) until: u64,
-    pub(crate) picks: &'a [Pick],
+    pub(crate) picks: &'a [Step],
     /// Acquisitions between two looks at the clock; where each is stamped, it is not used.
     pub(crate) batch: u32,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Done {
 
 /// A hand-off, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Passed {
+pub(crate) struct HandoffSample {
     /// How long the thread had waited when the lock was let go of.
     pub(crate) waited: i64,
     /// How long after that it had it.
@@ -47,7 +47,7 @@ pub(crate) struct Passed {
 
 /// How two threads learn what a hand-off takes.
 #[derive(Debug, Default)]
-pub(crate) struct Rendezvous {
+pub(crate) struct HandoffProbe {
     /// The round in which the first thread holds the lock.
     held: AtomicU64,
     /// The round in which the second thread is about to ask for it, and when.
@@ -64,35 +64,41 @@ pub(crate) trait Contender: Send {
     /// Of what was over before the window only the last is kept. Stops early when `taken` is full.
     fn stamped(
         &mut self,
-        course: Course<'_>,
-        labour: &mut Labour,
+        course: WindowSpec<'_>,
+        labour: &mut BusyWork,
         taken: &mut Vec<Acquisition>,
     ) -> u64;
 
     /// The same without a stamp for each.
-    fn counted(&mut self, course: Course<'_>, labour: &mut Labour) -> Done;
+    fn counted(&mut self, course: WindowSpec<'_>, labour: &mut BusyWork) -> Done;
 
     /// Takes and leaves the lock for as long as there are tasks, the lock first.
     fn tasks(
         &mut self,
-        course: Course<'_>,
+        course: WindowSpec<'_>,
         left: &AtomicU64,
-        labour: &mut Labour,
+        labour: &mut BusyWork,
         taken: &mut Vec<Acquisition>,
     );
 
     /// Holds the lock until the other thread has waited for it for about so long, in ticks; once a
     /// round. Where the threads of the cell sleep while they hold it, so does this one, up to the
     /// moment at which it lets go.
-    fn let_wait(&mut self, clock: &Clock, meeting: &Rendezvous, rounds: &[u64], sleeps: bool);
+    fn hold_for_waiter(
+        &mut self,
+        clock: &Clock,
+        meeting: &HandoffProbe,
+        rounds: &[u64],
+        sleeps: bool,
+    );
 
     /// Waits for the lock, once a round.
     fn wait(
         &mut self,
         clock: &Clock,
-        meeting: &Rendezvous,
+        meeting: &HandoffProbe,
         rounds: usize,
-        passed: &mut Vec<Passed>,
+        passed: &mut Vec<HandoffSample>,
     );
 }
 
@@ -105,28 +111,28 @@ pub(crate) fn contenders<L: RawLock>(
     Ok((0..threads)
         .map(|_| {
             let seats = locks.iter().map(|lock| lock.0.seat()).collect();
-            Box::new(Of { locks: Arc::clone(&locks), seats, next: 0 }) as Box<dyn Contender>
+            Box::new(LockWorker { locks: Arc::clone(&locks), seats, next: 0 }) as Box<dyn Contender>
         })
         .collect())
 }
 
-struct Of<L: RawLock> {
+struct LockWorker<L: RawLock> {
     locks: Arc<[CachePadded<L>]>,
     seats: Vec<L::Seat>,
     /// Where in its lengths the thread is: a block goes on where the last one ended.
     next: usize,
 }
 
-impl<L: RawLock> Of<L> {
+impl<L: RawLock> LockWorker<L> {
     #[inline(always)]
-    fn take<R>(&mut self, pick: Pick, section: impl FnOnce() -> R) -> R {
+    fn take<R>(&mut self, pick: Step, section: impl FnOnce() -> R) -> R {
         let lock = &self.locks[pick.stripe as usize].0;
         let seat = &mut self.seats[pick.stripe as usize];
         if pick.reads { lock.share(seat, section) } else { lock.hold(seat, section) }
     }
 
     #[inline(always)]
-    fn pick(&mut self, picks: &[Pick]) -> Pick {
+    fn pick(&mut self, picks: &[Step]) -> Step {
         let pick = picks.get(self.next).copied().unwrap_or_default();
         self.next = if self.next + 1 < picks.len() { self.next + 1 } else { 0 };
         pick
@@ -134,7 +140,7 @@ impl<L: RawLock> Of<L> {
 
     /// One acquisition with its stamps; `idle_at` and `think_units` are the caller's to fill in.
     #[inline(always)]
-    fn stamp(&mut self, clock: &Clock, pick: Pick, labour: &mut Labour) -> Acquisition {
+    fn stamp(&mut self, clock: &Clock, pick: Step, labour: &mut BusyWork) -> Acquisition {
         let requested_at = clock.stamp();
         let (acquired_at, released_at) = self.take(pick, || {
             let acquired_at = clock.stamp();
@@ -151,11 +157,11 @@ impl<L: RawLock> Of<L> {
     }
 }
 
-impl<L: RawLock> Contender for Of<L> {
+impl<L: RawLock> Contender for LockWorker<L> {
     fn stamped(
         &mut self,
-        course: Course<'_>,
-        labour: &mut Labour,
+        course: WindowSpec<'_>,
+        labour: &mut BusyWork,
         taken: &mut Vec<Acquisition>,
     ) -> u64 {
         let mut all = 0;
@@ -174,7 +180,7 @@ impl<L: RawLock> Contender for Of<L> {
         all
     }
 
-    fn counted(&mut self, course: Course<'_>, labour: &mut Labour) -> Done {
+    fn counted(&mut self, course: WindowSpec<'_>, labour: &mut BusyWork) -> Done {
         let mut done = Done::default();
         let mut begin = course.clock.stamp();
         while begin < course.until {
@@ -197,9 +203,9 @@ impl<L: RawLock> Contender for Of<L> {
 
     fn tasks(
         &mut self,
-        course: Course<'_>,
+        course: WindowSpec<'_>,
         left: &AtomicU64,
-        labour: &mut Labour,
+        labour: &mut BusyWork,
         taken: &mut Vec<Acquisition>,
     ) {
         // Relaxed: it only has to be counted.
@@ -227,9 +233,15 @@ impl<L: RawLock> Contender for Of<L> {
         }
     }
 
-    fn let_wait(&mut self, clock: &Clock, meeting: &Rendezvous, rounds: &[u64], sleeps: bool) {
+    fn hold_for_waiter(
+        &mut self,
+        clock: &Clock,
+        meeting: &HandoffProbe,
+        rounds: &[u64],
+        sleeps: bool,
+    ) {
         for (round, wait) in (1..).zip(rounds.iter().copied()) {
-            self.take(Pick::default(), || {
+            self.take(Step::default(), || {
                 meeting.held.store(round, Ordering::Release);
                 while meeting.asked.load(Ordering::Acquire) < round {
                     // They may share a CPU.
@@ -254,9 +266,9 @@ impl<L: RawLock> Contender for Of<L> {
     fn wait(
         &mut self,
         clock: &Clock,
-        meeting: &Rendezvous,
+        meeting: &HandoffProbe,
         rounds: usize,
-        passed: &mut Vec<Passed>,
+        passed: &mut Vec<HandoffSample>,
     ) {
         for round in 1..=rounds as u64 {
             while meeting.held.load(Ordering::Acquire) < round {
@@ -264,12 +276,13 @@ impl<L: RawLock> Contender for Of<L> {
             }
             meeting.asked.store(round, Ordering::Release);
             let want = clock.stamp();
-            let got = self.take(Pick::default(), || clock.stamp());
+            let got = self.take(Step::default(), || clock.stamp());
             // The lock orders this after the other thread's store; a lock that does not would show
             // up as a negative time.
             let released = meeting.released.load(Ordering::Acquire);
             let ticks = |end: u64, begin: u64| end.wrapping_sub(begin) as i64;
-            passed.push(Passed { waited: ticks(released, want), took: ticks(got, released) });
+            passed
+                .push(HandoffSample { waited: ticks(released, want), took: ticks(got, released) });
             meeting.done.store(round, Ordering::Release);
         }
     }
@@ -280,19 +293,19 @@ mod tests {
     use threadtoll_record::Work;
 
     use super::*;
-    use crate::lock::Named;
+    use crate::lock::LockSpec;
 
     #[test]
     fn what_is_over_before_the_window_takes_no_room() {
         let clock = Clock::gate().unwrap().0;
-        let mut contender = Named::parse("std-mutex").unwrap().contenders(1).unwrap().remove(0);
-        let mut labour = Labour::new(Work::Spin, 1);
+        let mut contender = LockSpec::parse("std-mutex").unwrap().contenders(1).unwrap().remove(0);
+        let mut labour = BusyWork::new(Work::Spin, 1);
         let mut taken = Vec::with_capacity(64);
         // The machine may keep us away until the window has begun.
         let all = (0..100).map(|_| {
             taken.clear();
             let from = clock.stamp() + clock.ticks(2e6);
-            let course = Course { clock: &clock, from, until: u64::MAX, picks: &[], batch: 1 };
+            let course = WindowSpec { clock: &clock, from, until: u64::MAX, picks: &[], batch: 1 };
             (from, contender.stamped(course, &mut labour, &mut taken))
         });
         let (from, all) = all.into_iter().find(|(_, all)| *all > 64).unwrap();

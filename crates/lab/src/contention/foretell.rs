@@ -4,7 +4,7 @@ use threadtoll_model::choose::{Answers, Options};
 use threadtoll_model::{HandOff, ModelError, Policy, Shape, Workload};
 use threadtoll_record::{Calibrated, Foretold, LockSubject, Work};
 
-use crate::lock::{Handing, Named};
+use crate::lock::{GrantPolicy, LockSpec};
 
 /// What was calibrated for a cell, as the models take it.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +28,7 @@ const FOR_EVER_NS: f64 = 1e15;
 
 /// How the models hand a lock over, from how it was seen to be handed over.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Passing {
+pub(crate) struct HandoffModel {
     pub(crate) policy: Policy,
     pub(crate) hand_off: HandOff,
     pub(crate) spin_ns: Option<f64>,
@@ -36,14 +36,14 @@ pub(crate) struct Passing {
     pub(crate) wake_ns: f64,
 }
 
-impl Passing {
+impl HandoffModel {
     /// A lock is known to serve in order or not, and to sleep or not; for how long it spins before
     /// is read off its hand-offs, which jump where a waiting thread has gone to sleep.
-    pub(crate) fn of(handing: Handing, handed: &Handed) -> Result<Passing, ModelError> {
+    pub(crate) fn of(handing: GrantPolicy, handed: &Handed) -> Result<HandoffModel, ModelError> {
         let shortest = handed.iter().map(|(_, took)| *took).fold(f64::INFINITY, f64::min);
         let takeover_ns = if shortest.is_finite() { shortest.max(0.0) } else { 0.0 };
-        if handing == Handing::Nothing || handed.is_empty() {
-            return Ok(Passing {
+        if handing == GrantPolicy::Nothing || handed.is_empty() {
+            return Ok(HandoffModel {
                 policy: Policy::Barging,
                 hand_off: HandOff::free(),
                 spin_ns: None,
@@ -58,14 +58,14 @@ impl Passing {
         };
         if handing.spins() {
             return Ok(match handing.in_order() {
-                true => Passing {
+                true => HandoffModel {
                     policy: Policy::Fifo,
                     hand_off: HandOff::fixed(typical)?,
                     spin_ns: None,
                     takeover_ns: Some(typical),
                     wake_ns: 0.0,
                 },
-                false => Passing {
+                false => HandoffModel {
                     policy: Policy::SpinThenPark { spin_ns: FOR_EVER_NS, takeover_ns: typical },
                     hand_off: HandOff::free(),
                     spin_ns: None,
@@ -91,14 +91,14 @@ impl Passing {
         match (spun, slept) {
             // Nobody overtakes, and how long it takes depends on how long the thread has waited,
             // asleep or not.
-            _ if handing.in_order() => Ok(Passing {
+            _ if handing.in_order() => Ok(HandoffModel {
                 policy: Policy::Fifo,
                 hand_off: curve(0.0)?,
                 spin_ns: spun.filter(|_| slept.is_some()),
                 takeover_ns: spun.map(|_| takeover_ns),
                 wake_ns,
             }),
-            (None, _) => Ok(Passing {
+            (None, _) => Ok(HandoffModel {
                 policy: Policy::Barging,
                 hand_off: curve(0.0)?,
                 spin_ns: None,
@@ -106,7 +106,7 @@ impl Passing {
                 wake_ns,
             }),
             // In all that was tried it still looked.
-            (Some(_), None) => Ok(Passing {
+            (Some(_), None) => Ok(HandoffModel {
                 policy: Policy::SpinThenPark { spin_ns: FOR_EVER_NS, takeover_ns },
                 hand_off: HandOff::free(),
                 spin_ns: None,
@@ -116,7 +116,7 @@ impl Passing {
             (Some(spun), Some((asleep, _))) => {
                 // It went to sleep somewhere between the two.
                 let spin_ns = (spun.max(1.0) * asleep).sqrt();
-                Ok(Passing {
+                Ok(HandoffModel {
                     policy: Policy::SpinThenPark { spin_ns, takeover_ns },
                     hand_off: curve(spin_ns)?,
                     spin_ns: Some(spin_ns),
@@ -136,11 +136,11 @@ impl Passing {
 pub(crate) fn calibration(
     subject: &LockSubject,
     cpus: u32,
-    named: Named,
+    named: LockSpec,
     (hold, think): (Shape, Shape),
     alone_ns: f64,
     pair_ns: f64,
-    passing: &Passing,
+    passing: &HandoffModel,
 ) -> Result<Calibration, ModelError> {
     let lengthened = |shape: Shape| {
         shape.with_mean(shape.mean_ns() + pair_ns / 2.0).or_else(|_| Shape::fixed(pair_ns / 2.0))
@@ -233,28 +233,28 @@ mod tests {
     fn spinning_before_sleeping_is_read_off_the_hand_offs() {
         let handed =
             [(500.0, 90.0), (1e3, 100.0), (2e3, 110.0), (4e3, 9e3), (1e4, 11e3), (1e5, 20e3)];
-        let passing = Passing::of(Handing::Barging, &handed).unwrap();
+        let passing = HandoffModel::of(GrantPolicy::Barging, &handed).unwrap();
         let Policy::SpinThenPark { spin_ns, takeover_ns } = passing.policy else {
             panic!("{passing:?}")
         };
         assert!((2e3..4e3).contains(&spin_ns) && takeover_ns == 90.0, "{passing:?}");
         assert!((passing.hand_off.after(1e5 - spin_ns) - 20e3).abs() < 1e-6);
-        let passing = Passing::of(Handing::InOrder, &handed).unwrap();
+        let passing = HandoffModel::of(GrantPolicy::InOrder, &handed).unwrap();
         assert_eq!((passing.policy, passing.hand_off.after(1e5)), (Policy::Fifo, 20e3));
     }
 
     #[test]
     fn locks_that_sleep_at_once_or_never_have_no_spinning_to_find() {
         let at_once = [(500.0, 7e3), (1e4, 9e3)];
-        let passing = Passing::of(Handing::Barging, &at_once).unwrap();
+        let passing = HandoffModel::of(GrantPolicy::Barging, &at_once).unwrap();
         assert_eq!((passing.policy, passing.wake_ns), (Policy::Barging, 7e3));
         let never = [(500.0, 80.0), (1e4, 90.0), (1e5, 85.0)];
-        let passing = Passing::of(Handing::InOrderSpinning, &never).unwrap();
+        let passing = HandoffModel::of(GrantPolicy::InOrderSpinning, &never).unwrap();
         assert_eq!((passing.policy, passing.takeover_ns), (Policy::Fifo, Some(85.0)));
         assert!(matches!(
-            Passing::of(Handing::BargingSpinning, &never).unwrap().policy,
+            HandoffModel::of(GrantPolicy::BargingSpinning, &never).unwrap().policy,
             Policy::SpinThenPark { takeover_ns: 85.0, .. }
         ));
-        assert!(Passing::of(Handing::Barging, &[]).unwrap().hand_off.longest_ns() == 0.0);
+        assert!(HandoffModel::of(GrantPolicy::Barging, &[]).unwrap().hand_off.longest_ns() == 0.0);
     }
 }

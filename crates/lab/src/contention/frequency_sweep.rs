@@ -4,7 +4,7 @@
 
 use threadtoll_record::{Share, Work};
 
-use super::{Load, Scenario, Wanted, budget};
+use super::{Load, Overrides, Scenario, budget};
 
 /// Time from one acquisition to the next of a thread that never waits, in nanoseconds: 10 ns to 31
 /// µs.
@@ -33,7 +33,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-fn loads(wanted: &Wanted) -> Vec<Load> {
+fn loads(wanted: &Overrides) -> Vec<Load> {
     let work = wanted.work.unwrap_or(Work::Spin);
     let intervals: Vec<f64> = match wanted.rate_per_s {
         Some(rate) => vec![1e9 / rate],
@@ -48,6 +48,6 @@ fn loads(wanted: &Wanted) -> Vec<Load> {
         .collect()
 }
 
-fn threads(wanted: &Wanted, cpus: u32) -> Vec<u32> {
+fn threads(wanted: &Overrides, cpus: u32) -> Vec<u32> {
     wanted.threads.clone().unwrap_or_else(|| if cpus > 1 { vec![1, 2] } else { vec![1] })
 }

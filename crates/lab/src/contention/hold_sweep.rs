@@ -4,7 +4,7 @@
 
 use threadtoll_record::{Share, Work};
 
-use super::{Load, Scenario, Wanted, budget, up_to_one_beyond};
+use super::{Load, Overrides, Scenario, budget, up_to_one_beyond};
 
 /// How often a thread that never waits takes the lock, per second, as the article has it.
 const RATE_PER_S: f64 = 15_000.0;
@@ -23,7 +23,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-fn loads(wanted: &Wanted) -> Vec<Load> {
+fn loads(wanted: &Overrides) -> Vec<Load> {
     let work = wanted.work.unwrap_or(Work::Spin);
     let usual = if work == Work::Sleep { ASLEEP_PER_S } else { RATE_PER_S };
     let cycle_ns = 1e9 / wanted.rate_per_s.unwrap_or(usual);

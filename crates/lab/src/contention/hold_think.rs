@@ -4,7 +4,7 @@
 
 use threadtoll_record::{Spread, Work};
 
-use super::{Load, Scenario, Wanted, budget, steps};
+use super::{Load, Overrides, Scenario, budget, steps};
 
 const HOLD_NS: u64 = 5_000;
 const THINK_NS: u64 = 45_000;
@@ -21,7 +21,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-fn loads(wanted: &Wanted) -> Vec<Load> {
+fn loads(wanted: &Overrides) -> Vec<Load> {
     let work = wanted.work.unwrap_or(Work::Spin);
     let longer = if work == Work::Sleep { ASLEEP } else { 1 };
     vec![Load {
@@ -33,6 +33,6 @@ fn loads(wanted: &Wanted) -> Vec<Load> {
     }]
 }
 
-fn threads(wanted: &Wanted, cpus: u32) -> Vec<u32> {
+fn threads(wanted: &Overrides, cpus: u32) -> Vec<u32> {
     wanted.threads.clone().unwrap_or_else(|| steps(2 * cpus))
 }

@@ -10,7 +10,7 @@ pub(crate) const PICKS: usize = 2048;
 
 /// One acquisition: how long the stretches around it are, and which lock it takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Pick {
+pub(crate) struct Step {
     /// Units without the lock.
     pub(crate) think: u64,
     /// Units with it.
@@ -23,7 +23,7 @@ pub(crate) struct Pick {
 
 /// What lengths are drawn from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Lengths {
+pub(crate) struct TimeDistributions {
     /// With the lock, and without it.
     pub(crate) spread: [Spread; 2],
     /// Mean units.
@@ -33,20 +33,20 @@ pub(crate) struct Lengths {
     pub(crate) read_share: f64,
 }
 
-impl Lengths {
+impl TimeDistributions {
     /// Draws the acquisitions of one thread.
     ///
     /// The lengths are the quantiles of their distribution in random order, so that their mean is
     /// the intended one to within a unit; fractions of a unit are carried over, because rounding
     /// each would shift the mean of short stretches.
-    pub(crate) fn draw(&self, seed: u64) -> Vec<Pick> {
+    pub(crate) fn draw(&self, seed: u64) -> Vec<Step> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let holds = stretches(self.spread[0], self.hold, &mut rng);
         let thinks = stretches(self.spread[1], self.think, &mut rng);
         holds
             .into_iter()
             .zip(thinks)
-            .map(|(hold, think)| Pick {
+            .map(|(hold, think)| Step {
                 think,
                 hold,
                 stripe: if self.stripes > 1 { rng.random_range(0..self.stripes) } else { 0 },
@@ -95,7 +95,7 @@ mod tests {
     fn means_are_kept_however_short_the_stretches() {
         for spread in [Spread::Fixed, Spread::Exponential] {
             for mean in [0.0, 0.2, 1.5, 700.0, 1e7] {
-                let lengths = Lengths {
+                let lengths = TimeDistributions {
                     spread: [spread; 2],
                     hold: mean,
                     think: 2.0 * mean,

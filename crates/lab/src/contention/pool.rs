@@ -7,7 +7,7 @@
 
 use threadtoll_record::{Budget, MAX_ROUNDS, Spread, Work};
 
-use super::{Load, Scenario, Wanted};
+use super::{Load, Overrides, Scenario};
 
 const HOLD_NS: u64 = 500_000;
 const THINK_NS: u64 = 9_500_000;
@@ -27,7 +27,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-fn loads(wanted: &Wanted) -> Vec<Load> {
+fn loads(wanted: &Overrides) -> Vec<Load> {
     let work = wanted.work.unwrap_or(Work::Sleep);
     let shorter = if work == Work::Spin { SPINNING } else { 1 };
     vec![Load {
@@ -40,7 +40,7 @@ fn loads(wanted: &Wanted) -> Vec<Load> {
 }
 
 /// The article's where threads sleep.
-fn threads(wanted: &Wanted, cpus: u32) -> Vec<u32> {
+fn threads(wanted: &Overrides, cpus: u32) -> Vec<u32> {
     wanted.threads.clone().unwrap_or_else(|| match wanted.work {
         Some(Work::Spin) => super::steps(cpus + 1),
         _ => vec![1, 5, 10, 16, 20, 25, 32],
@@ -48,7 +48,7 @@ fn threads(wanted: &Wanted, cpus: u32) -> Vec<u32> {
 }
 
 /// A block takes as long as the tasks do; what is planned is that of one thread.
-fn budget(wanted: &Wanted, load: &Load) -> Budget {
+fn budget(wanted: &Overrides, load: &Load) -> Budget {
     let run_ns = load.tasks.unwrap_or(TASKS).saturating_mul(load.cycle_ns());
     let rounds = match wanted.time_ns {
         Some(time_ns) => (time_ns / run_ns.max(1)).clamp(2, u64::from(MAX_ROUNDS)),

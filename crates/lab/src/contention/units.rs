@@ -8,14 +8,14 @@ use rand_mt::Mt;
 use threadtoll_record::Work;
 
 /// What a thread works with.
-pub(crate) struct Labour {
+pub(crate) struct BusyWork {
     work: Work,
     twister: Box<Mt>,
 }
 
-impl Labour {
+impl BusyWork {
     pub(crate) fn new(work: Work, seed: u32) -> Self {
-        Labour { work, twister: Box::new(Mt::new(seed)) }
+        BusyWork { work, twister: Box::new(Mt::new(seed)) }
     }
 
     /// Does so many units: numbers, or nanoseconds of sleep.

@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
-use crate::exchange::{Course, Ends, Last, Lead, Led, Marks, lead_loop, marking};
+use crate::exchange::{Ends, Lead, LoopResult, LoopSpec, Stamps, StopAt, lead_loop, marking};
 
 use super::message::{read_message, write_message};
 use super::{Settings, Unavailable};
@@ -37,7 +37,7 @@ struct Shared {
 impl Lead for AsyncWake {
     fn enter(&mut self) {}
 
-    fn lead(&mut self, course: Course, last: &Last, marks: Marks<'_>) -> Led {
+    fn lead(&mut self, course: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
         let shared = Rc::new(Shared {
             message: RefCell::new(vec![0; self.words]),
             there: Notify::new(),

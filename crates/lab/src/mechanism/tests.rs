@@ -12,7 +12,7 @@ use threadtoll_machine::lock::machine_lock;
 use threadtoll_machine::place::allowed_cpus;
 use threadtoll_record::{Layout, Pause};
 
-use crate::exchange::{CLOSING, Course, Ends, Exchange, Last, Led, Marks};
+use crate::exchange::{DRAIN_ROUNDS, Ends, Exchange, LoopResult, LoopSpec, Stamps, StopAt};
 
 use super::lanes::Lane;
 use super::{ALL, Class, Mechanism, Settings, Unavailable, plain};
@@ -29,12 +29,16 @@ fn exchange(
     mechanism: &Mechanism,
     settings: &Settings,
     patience: Duration,
-) -> Option<Vec<(Led, Option<Led>)>> {
+) -> Option<Vec<(LoopResult, Option<LoopResult>)>> {
     const COURSES: [(u64, u64); 3] = [(4, 1), (1, 1), (30, 9)];
-    let last = Arc::new(Last::default());
+    let last = Arc::new(StopAt::default());
     let (done, answers) = channel();
-    let course =
-        |first, (stretches, per_stretch)| Course { first, stretches, per_stretch, until: u64::MAX };
+    let course = |first, (stretches, per_stretch)| LoopSpec {
+        first,
+        stretches,
+        per_stretch,
+        until: u64::MAX,
+    };
     let (mut lead, follow) = match mechanism.make(settings) {
         Ok(Ends::One(lead)) => (lead, None),
         Ok(Ends::Two(lead, follow)) => (lead, Some(follow)),
@@ -52,7 +56,7 @@ fn exchange(
             entered.wait();
             let mut first = 1;
             for _ in COURSES {
-                let led = follow.follow(first, &last, Marks::None);
+                let led = follow.follow(first, &last, Stamps::None);
                 first = led.next;
                 let _ = done.send((false, led));
             }
@@ -63,7 +67,7 @@ fn exchange(
         entered.wait();
         let mut first = 1;
         for size in COURSES {
-            let led = lead.lead(course(first, size), &last, Marks::None);
+            let led = lead.lead(course(first, size), &last, Stamps::None);
             first = led.next;
             let _ = done.send((true, led));
         }
@@ -88,7 +92,7 @@ fn delivers(mechanism: &Mechanism, settings: &Settings) {
     };
     // 4 and 1 and 30 × 9 round trips, and two that close each course.
     for ((led, followed), next) in found.iter().zip([7, 10, 282]) {
-        assert_eq!(*led, Led { next, wrong: 0 }, "{name}, {settings:?}: the leading end");
+        assert_eq!(*led, LoopResult { next, wrong: 0 }, "{name}, {settings:?}: the leading end");
         assert_eq!(followed.is_none(), mechanism.class == Class::OneThread, "{name}");
         assert!(
             followed.is_none_or(|followed| followed == *led),
@@ -289,29 +293,29 @@ fn a_course_ends_by_the_clock_and_both_ends_agree_where() {
     let clock = Clock::gate().unwrap().0;
     let ends = super::find("std-mpsc").unwrap().make(&settings(8)).unwrap();
     let Ends::Two(mut lead, mut follow) = ends else { panic!("two ends") };
-    let last = Arc::new(Last::default());
+    let last = Arc::new(StopAt::default());
     let others = Arc::clone(&last);
     let other = thread::spawn(move || {
         let mut times = Vec::new();
-        let followed = follow.follow(1, &others, Marks::Times(&clock, &mut times));
+        let followed = follow.follow(1, &others, Stamps::Times(&clock, &mut times));
         (followed, times)
     });
     let mut times = Vec::new();
     let until = clock.stamp() + clock.ticks(2e6);
-    let course = Course { first: 1, stretches: u64::MAX, per_stretch: 2, until };
-    let led = lead.lead(course, &last, Marks::Times(&clock, &mut times));
+    let course = LoopSpec { first: 1, stretches: u64::MAX, per_stretch: 2, until };
+    let led = lead.lead(course, &last, Stamps::Times(&clock, &mut times));
     let (followed, arrivals) = other.join().unwrap();
     assert_eq!(led, followed);
     assert_eq!(led.wrong, 0);
     let stretches = times.len() as u64 - 1;
     assert_eq!(
         led.next,
-        1 + 2 * stretches + CLOSING,
+        1 + 2 * stretches + DRAIN_ROUNDS,
         "the marks tell how many round trips there were"
     );
     assert_eq!(
         arrivals.len() as u64,
-        2 * stretches + CLOSING,
+        2 * stretches + DRAIN_ROUNDS,
         "every message was marked, the closing ones too"
     );
     assert!(

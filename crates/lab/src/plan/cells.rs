@@ -9,7 +9,7 @@ use crate::mechanism::Mechanism;
 
 /// The CPUs that a plan is made for.
 #[derive(Clone, Debug)]
-pub struct Site<'a> {
+pub struct CpuSelection<'a> {
     /// How they are arranged.
     pub topology: &'a Topology,
     /// The pair that pinned cells use; null where there is only one CPU.
@@ -17,19 +17,19 @@ pub struct Site<'a> {
     /// The CPUs among which free cells roam. Same-cpu cells use the first where there is no pair.
     pub pool: Vec<u32>,
     /// What cannot be had there.
-    pub lacking: Lacking,
+    pub lacking: Missing,
 }
 
 /// What a machine does not let us have, with the reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lacking {
+pub struct Missing {
     /// Mechanisms by name.
     pub mechanisms: Vec<(&'static str, String)>,
     /// Why CPUs cannot be kept awake; null where they can.
     pub awake: Option<String>,
 }
 
-impl Lacking {
+impl Missing {
     /// Why the mechanism cannot be had, or nothing.
     pub(super) fn of(&self, mechanism: &Mechanism) -> Option<&str> {
         self.mechanisms
@@ -39,25 +39,25 @@ impl Lacking {
     }
 }
 
-impl<'a> Site<'a> {
+impl<'a> CpuSelection<'a> {
     /// The site for CPUs that the user named, in that order: pinned takes the first two.
     pub fn named(topology: &'a Topology, cpus: &[u32]) -> Self {
         let pair = match cpus {
             [a, b, ..] => Some((*a, *b)),
             _ => None,
         };
-        Site { topology, pair, pool: cpus.to_vec(), lacking: Lacking::default() }
+        CpuSelection { topology, pair, pool: cpus.to_vec(), lacking: Missing::default() }
     }
 
     /// The site for all CPUs that this process may use.
     pub fn whole(topology: &'a Topology, allowed: &[u32]) -> Self {
         let pair = topology.default_pair(allowed);
-        Site { topology, pair, pool: allowed.to_vec(), lacking: Lacking::default() }
+        CpuSelection { topology, pair, pool: allowed.to_vec(), lacking: Missing::default() }
     }
 
     /// The same site where this cannot be had.
-    pub fn without(self, lacking: Lacking) -> Self {
-        Site { lacking, ..self }
+    pub fn without(self, lacking: Missing) -> Self {
+        CpuSelection { lacking, ..self }
     }
 
     /// The CPU that one-thread and same-cpu cells use.
@@ -130,7 +130,7 @@ impl Default for Choice {
 pub(super) fn place(
     mechanism: &Mechanism,
     placement: Placement,
-    site: &Site<'_>,
+    site: &CpuSelection<'_>,
 ) -> Result<(Vec<u32>, Relation), String> {
     if let Some(why) = site.lacking.of(mechanism) {
         return Err(why.to_string());
@@ -141,7 +141,7 @@ pub(super) fn place(
 pub(super) fn suited(
     class: Class,
     placement: Placement,
-    site: &Site<'_>,
+    site: &CpuSelection<'_>,
 ) -> Result<(Vec<u32>, Relation), &'static str> {
     let alone = site.pool.len() < 2;
     match (class, placement) {
@@ -169,7 +169,7 @@ pub(super) fn suited(
 pub(super) fn cells(
     mechanism: &Mechanism,
     choice: &Choice,
-    site: &Site<'_>,
+    site: &CpuSelection<'_>,
 ) -> (Vec<Cell>, Vec<Refused>) {
     let layouts = varied(mechanism.has_layout, &choice.layouts);
     let pauses = varied(mechanism.has_pause, &choice.pauses);
@@ -225,7 +225,7 @@ fn varied<T: Copy>(has: bool, values: &[T]) -> Vec<Option<T>> {
 /// Pinned cells of one mechanism for pairs of CPUs.
 pub(super) fn pair_cells(
     mechanism: &Mechanism,
-    site: &Site<'_>,
+    site: &CpuSelection<'_>,
     pairs: &[(u32, u32)],
 ) -> Vec<Cell> {
     pairs

@@ -12,11 +12,11 @@ use threadtoll_record::{
     Work,
 };
 
-use crate::contention::{Load, Scenario, Wanted};
-use crate::lock::{Handing, MAX_THREADS, Named};
+use crate::contention::{Load, Overrides, Scenario};
+use crate::lock::{GrantPolicy, LockSpec, MAX_THREADS};
 
 use super::Planned;
-use super::cells::Site;
+use super::cells::CpuSelection;
 use super::groups::GROUP;
 
 /// Length of a block of the reference among locks: enough to tell if the machine has changed its
@@ -37,22 +37,22 @@ pub struct LockChoice {
     /// Placements.
     pub placements: Vec<Placement>,
     /// What the threads are to do.
-    pub wanted: Wanted,
+    pub wanted: Overrides,
 }
 
 /// Locks in a scenario.
-pub fn contention(site: &Site<'_>, scenario: &Scenario, choice: &LockChoice) -> Planned {
-    let mut found = Found { groups: Vec::new(), refused: Vec::new(), said: BTreeSet::new() };
+pub fn contention(site: &CpuSelection<'_>, scenario: &Scenario, choice: &LockChoice) -> Planned {
+    let mut found = PlanBuilder { groups: Vec::new(), refused: Vec::new(), said: BTreeSet::new() };
     let locks: Vec<String> = match choice.locks.as_slice() {
         [] => scenario.locks.iter().map(|lock| (*lock).to_string()).collect(),
         locks => locks.to_vec(),
     };
     for placement in &choice.placements {
-        let stand = Stand { site, scenario, choice, placement: *placement };
+        let stand = PlanContext { site, scenario, choice, placement: *placement };
         let mut bundles: Vec<Bundle> = Vec::new();
         for name in &locks {
             // Whoever asks has seen to it that the names are known.
-            let Ok(named) = Named::parse(name) else { continue };
+            let Ok(named) = LockSpec::parse(name) else { continue };
             for (load, rows) in stand.rows(name, named, &mut found) {
                 let alone = stand.alone(&load);
                 match bundles.iter_mut().find(|bundle| bundle.alone == alone) {
@@ -68,13 +68,13 @@ pub fn contention(site: &Site<'_>, scenario: &Scenario, choice: &LockChoice) -> 
     (found.groups, found.refused)
 }
 
-struct Found {
+struct PlanBuilder {
     groups: Vec<Vec<PlannedCell>>,
     refused: Vec<Refused>,
     said: BTreeSet<String>,
 }
 
-impl Found {
+impl PlanBuilder {
     fn refuse(&mut self, what: String, why: &str) {
         if self.said.insert(what.clone()) {
             self.refused.push(Refused { what, why: why.into() });
@@ -91,16 +91,16 @@ struct Bundle {
 }
 
 #[derive(Clone, Copy)]
-struct Stand<'a> {
-    site: &'a Site<'a>,
+struct PlanContext<'a> {
+    site: &'a CpuSelection<'a>,
     scenario: &'a Scenario,
     choice: &'a LockChoice,
     placement: Placement,
 }
 
-impl Stand<'_> {
+impl PlanContext<'_> {
     /// The cells of a lock: for each load, one for each number of threads.
-    fn rows(&self, name: &str, named: Named, found: &mut Found) -> Vec<(Load, Vec<Cell>)> {
+    fn rows(&self, name: &str, named: LockSpec, found: &mut PlanBuilder) -> Vec<(Load, Vec<Cell>)> {
         let wanted = &self.choice.wanted;
         let threads = self.threads();
         let shares = named.lock.is_some_and(|lock| lock.shares);
@@ -197,7 +197,11 @@ impl Stand<'_> {
     }
 
     /// Where so many threads run.
-    fn place(&self, handing: Handing, threads: u32) -> Result<(Vec<u32>, Relation), &'static str> {
+    fn place(
+        &self,
+        handing: GrantPolicy,
+        threads: u32,
+    ) -> Result<(Vec<u32>, Relation), &'static str> {
         let first = self.site.first();
         let pool = self.pool();
         let cpus = match self.placement {

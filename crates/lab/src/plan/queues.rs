@@ -16,7 +16,7 @@ use threadtoll_record::{
 use crate::mechanism::find;
 use crate::queue::{self, BATCH, BLOCKS, CAPACITY, Queue, Queues, RING_BYTES, Scenario, Way};
 
-use super::cells::{Site, suited};
+use super::cells::{CpuSelection, suited};
 use super::groups::{GROUP, LONG_BLOCK_NS, ROUNDS, budget_of, group, size};
 use super::{Planned, cells::place};
 
@@ -84,13 +84,13 @@ fn over_slices(budget: Budget) -> Budget {
 /// Rows that a queue does not have, such as several senders where it takes one, are left out
 /// silently.
 pub fn queue(
-    site: &Site<'_>,
+    site: &CpuSelection<'_>,
     scenario: &Scenario,
     known: &Queues,
     choice: &QueueChoice<'_>,
     budget: Budget,
 ) -> Planned {
-    let mut found = Found::default();
+    let mut found = PlanBuilder::default();
     let capacities: Vec<Option<u64>> = match choice.capacities.as_slice() {
         [] => vec![None],
         asked => asked.iter().copied().map(Some).collect(),
@@ -99,7 +99,8 @@ pub fn queue(
         for senders in &choice.senders {
             for (nth, capacity) in capacities.iter().enumerate() {
                 let (placement, senders, capacity) = (*placement, *senders, *capacity);
-                let stand = Stand { site, scenario, known, choice, placement, senders, capacity };
+                let stand =
+                    PlanContext { site, scenario, known, choice, placement, senders, capacity };
                 let rows = choice.queues.iter().flat_map(|queue| stand.rows(queue, &mut found));
                 // An unbounded queue is measured once; after that it is only compared with others.
                 let rows: Vec<Row<'_>> =
@@ -121,7 +122,7 @@ pub fn queue(
 }
 
 #[derive(Default)]
-struct Found {
+struct PlanBuilder {
     groups: Vec<Vec<PlannedCell>>,
     refused: Vec<Refused>,
     said: BTreeSet<String>,
@@ -172,8 +173,8 @@ impl Row<'_> {
 
 /// Placement, number of senders and capacity that the rows of a plan have in common.
 #[derive(Clone, Copy)]
-struct Stand<'a> {
-    site: &'a Site<'a>,
+struct PlanContext<'a> {
+    site: &'a CpuSelection<'a>,
     scenario: &'a Scenario,
     known: &'a Queues,
     choice: &'a QueueChoice<'a>,
@@ -183,8 +184,8 @@ struct Stand<'a> {
     capacity: Option<u64>,
 }
 
-impl Stand<'_> {
-    fn rows<'q>(&self, queue: &'q Queue, found: &mut Found) -> Vec<Row<'q>> {
+impl PlanContext<'_> {
+    fn rows<'q>(&self, queue: &'q Queue, found: &mut PlanBuilder) -> Vec<Row<'q>> {
         let mut rows = Vec::new();
         for way in &queue.ways {
             let wanted = wants(&self.choice.waits, queue, way);
@@ -301,7 +302,7 @@ pub(super) fn farthest(topology: &Topology, cpus: &[u32]) -> Option<Relation> {
 }
 
 struct GroupPlan<'a> {
-    stand: Stand<'a>,
+    stand: PlanContext<'a>,
     budget: Budget,
     /// True if an earlier plan, for another capacity, already measures the unbounded queues.
     is_later: bool,

@@ -6,13 +6,13 @@ use threadtoll_record::{Budget, Experiment, Placement, Refused};
 use crate::mechanism::{Class, Mechanism};
 
 use super::Planned;
-use super::cells::{Choice, Site, cells, pair_cells};
+use super::cells::{Choice, CpuSelection, cells, pair_cells};
 use super::groups::{bundle, group, planned_as};
 
 /// Every mechanism with every choice. `placements_by_default` is true if no placements were given:
 /// then those that a one-thread rung cannot have need no line each.
 pub fn latency(
-    site: &Site<'_>,
+    site: &CpuSelection<'_>,
     mechanisms: &[&Mechanism],
     choice: &Choice,
     budget: Budget,
@@ -46,7 +46,7 @@ pub fn latency(
 
 /// One mechanism for the pairs of a level.
 pub fn matrix(
-    site: &Site<'_>,
+    site: &CpuSelection<'_>,
     mechanism: Option<&Mechanism>,
     level: Level,
     budget: Budget,

@@ -7,7 +7,7 @@ use threadtoll_record::{
 };
 
 use crate::contention;
-use crate::lock::{MAX_THREADS, Named};
+use crate::lock::{LockSpec, MAX_THREADS};
 use crate::mechanism::{Class, find};
 use crate::queue::{self, MAX_CAPACITY, MAX_SENDERS, Queues, Scenario};
 
@@ -77,7 +77,7 @@ fn lock_fault(
     topology: &Topology,
 ) -> Option<&'static str> {
     let PlannedCell { cell, budget, .. } = planned;
-    let Ok(named) = Named::parse(&lock.lock) else {
+    let Ok(named) = LockSpec::parse(&lock.lock) else {
         return Some("this version has no such lock");
     };
     if contention::Scenario::of(&planned.experiment).is_none() {

@@ -5,7 +5,7 @@ use threadtoll_record::{Budget, Cell, Experiment, Layout, Pause, Placement, Refu
 use crate::mechanism::{ALL, Class, Mechanism, find};
 
 use super::Planned;
-use super::cells::{Choice, Site, cells, pair_cells};
+use super::cells::{Choice, CpuSelection, cells, pair_cells};
 use super::groups::{ROUNDS, bundle, group, planned_as};
 
 /// How thorough a survey is.
@@ -32,7 +32,7 @@ const PAYLOADS: [u64; 5] = [64, 256, 1024, 4096, 65536];
 /// `placements` restricts the ladder unless it is empty; `asked` replaces the budget of each of its
 /// cells.
 pub fn survey(
-    site: &Site<'_>,
+    site: &CpuSelection<'_>,
     depth: Depth,
     placements: &[Placement],
     asked: Option<Budget>,
@@ -89,7 +89,11 @@ fn budget(depth: Depth, placement: Placement) -> Budget {
     }
 }
 
-fn ladder(site: &Site<'_>, depth: Depth, placement: Placement) -> (Vec<Vec<Cell>>, Vec<Refused>) {
+fn ladder(
+    site: &CpuSelection<'_>,
+    depth: Depth,
+    placement: Placement,
+) -> (Vec<Vec<Cell>>, Vec<Refused>) {
     let mut bundles: Vec<Vec<Cell>> = Vec::new();
     let mut refused = Vec::new();
     for mechanism in ALL {
@@ -104,7 +108,12 @@ fn ladder(site: &Site<'_>, depth: Depth, placement: Placement) -> (Vec<Vec<Cell>
 }
 
 /// Whether a survey of this depth asks for the mechanism at this placement at all.
-fn wanted(mechanism: &Mechanism, depth: Depth, placement: Placement, site: &Site<'_>) -> bool {
+fn wanted(
+    mechanism: &Mechanism,
+    depth: Depth,
+    placement: Placement,
+    site: &CpuSelection<'_>,
+) -> bool {
     // One-thread rungs are pinned by their nature; that needs no line among what was left out.
     if mechanism.class == Class::OneThread {
         return placement == Placement::Pinned;
@@ -163,7 +172,7 @@ fn variants(mechanism: &Mechanism, depth: Depth, placement: Placement) -> Choice
 
 /// All pairs if there are at most `most`. Otherwise one pair for each relation that the machine
 /// has, and all pairs among as many CPUs, spread over the machine, as there is room for.
-fn spread_pairs(site: &Site<'_>, most: usize) -> Vec<(u32, u32)> {
+fn spread_pairs(site: &CpuSelection<'_>, most: usize) -> Vec<(u32, u32)> {
     let all = |cpus: &[u32]| -> Vec<(u32, u32)> {
         cpus.iter()
             .enumerate()

@@ -8,11 +8,11 @@ use std::thread;
 
 use threadtoll_machine::clock::Clock;
 
-use crate::exchange::{CLOSING, Course as Exchanges, Ends, Last, Marks};
+use crate::exchange::{DRAIN_ROUNDS, Ends, LoopSpec, Stamps, StopAt};
 use crate::mechanism::Class;
 use crate::program::Program;
 
-use super::stream::{Course, Shared};
+use super::stream::{Shared, StreamSpec};
 use super::{CAPACITY, Flow, Streams, Usage, Way};
 
 /// Streams at least `messages` from `senders` threads in batches of `batch`, through a queue that
@@ -56,7 +56,7 @@ pub fn stream(
         shared.begin(course);
         let per_stretch = (messages / 2).next_multiple_of(round);
         let found = receiver.receive(
-            Course { per_stretch, stretches: 1, until: u64::MAX },
+            StreamSpec { per_stretch, stretches: 1, until: u64::MAX },
             &shared,
             &clock,
             None,
@@ -134,20 +134,20 @@ pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
     let Ends::Two(mut lead, mut follow) = make().map_err(|why| why.to_string())? else {
         return Err("both of its ends are one thread".into());
     };
-    let last = Arc::new(Last::default());
+    let last = Arc::new(StopAt::default());
     let of_follower = Arc::clone(&last);
     let following = thread::spawn(move || {
         follow.enter();
-        follow.follow(1, &of_follower, Marks::None)
+        follow.follow(1, &of_follower, Stamps::None)
     });
     lead.enter();
-    let course = Exchanges { first: 1, stretches: 1, per_stretch: messages, until: u64::MAX };
-    let led = lead.lead(course, &last, Marks::None);
+    let course = LoopSpec { first: 1, stretches: 1, per_stretch: messages, until: u64::MAX };
+    let led = lead.lead(course, &last, Stamps::None);
     let followed = following.join().map_err(|_| "the following end panicked")?;
     if led.wrong | followed.wrong != 0 {
         return Err("a message was wrong, lost or out of order".into());
     }
-    if led.next == messages + CLOSING + 1 && followed.next == led.next {
+    if led.next == messages + DRAIN_ROUNDS + 1 && followed.next == led.next {
         Ok(())
     } else {
         Err(format!("{} messages went over, and {} came back", followed.next - 1, led.next - 1))

@@ -19,7 +19,9 @@ use crate::cache_padded::CachePadded;
 use crate::exchange::on_a_line;
 use crate::mechanism::Unavailable;
 
-use super::stream::{Course, Marks, Received, Receives, Sends, Shared, Streams, receive_course};
+use super::stream::{
+    Received, Receives, Sends, Shared, Stamps, StreamSpec, Streams, receive_course,
+};
 use super::words::{count_up, sum};
 use super::{Flow, Queue, Room, Way};
 
@@ -179,13 +181,13 @@ impl Receives for Reader {
 
     fn receive(
         &mut self,
-        course: Course,
+        course: StreamSpec,
         shared: &Shared,
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received {
         let words = self.memory.words as u64;
-        receive_course(course, words, shared, Marks::new(clock, times), |course, marks| {
+        receive_course(course, words, shared, Stamps::new(clock, times), |course, marks| {
             self.stretches(course, marks)
         })
     }
@@ -197,7 +199,7 @@ impl Receives for Reader {
 
 impl Reader {
     #[inline(never)]
-    fn stretches(&mut self, course: Course, marks: &mut Marks<'_>) -> Received {
+    fn stretches(&mut self, course: StreamSpec, marks: &mut Stamps<'_>) -> Received {
         on_a_line();
         let memory = &*self.memory;
         let words = memory.words as u64;

@@ -54,7 +54,7 @@ const NUMBER_BITS: u32 = 56;
 /// and after each, until there were `stretches` of them or a mark was made at or after `until`;
 /// then stop the senders and take what is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Course {
+pub(crate) struct StreamSpec {
     /// A whole number of rounds.
     pub(crate) per_stretch: u64,
     pub(crate) stretches: u64,
@@ -169,7 +169,7 @@ pub(crate) trait Receives: Send {
     /// kept.
     fn receive(
         &mut self,
-        course: Course,
+        course: StreamSpec,
         shared: &Shared,
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
@@ -366,7 +366,7 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
     /// The receiver's only measured loop. Not inlined: inside the course, which needs it three
     /// times, it competed for registers and came out differently in each crate that compiled it.
     #[inline(never)]
-    fn stretches(&mut self, course: Course, marks: &mut Marks<'_>) -> Received {
+    fn stretches(&mut self, course: StreamSpec, marks: &mut Stamps<'_>) -> Received {
         on_a_line();
         let mut due = self.due;
         let (messages, wrong) = with(
@@ -421,12 +421,12 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receives for Receiving<S, D, BATCHED>
 
     fn receive(
         &mut self,
-        course: Course,
+        course: StreamSpec,
         shared: &Shared,
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received {
-        receive_course(course, self.round, shared, Marks::new(clock, times), |course, marks| {
+        receive_course(course, self.round, shared, Stamps::new(clock, times), |course, marks| {
             self.stretches(course, marks)
         })
     }
@@ -437,15 +437,15 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receives for Receiving<S, D, BATCHED>
 }
 
 /// Where the marks of a course go.
-pub(super) struct Marks<'a> {
+pub(super) struct Stamps<'a> {
     clock: &'a Clock,
     /// `None` if they are not kept.
     times: Option<&'a mut Vec<u64>>,
 }
 
-impl<'a> Marks<'a> {
+impl<'a> Stamps<'a> {
     pub(super) fn new(clock: &'a Clock, times: Option<&'a mut Vec<u64>>) -> Self {
-        Marks { clock, times }
+        Stamps { clock, times }
     }
 
     /// Marks the end of a stretch, and tells the time.
@@ -461,14 +461,14 @@ impl<'a> Marks<'a> {
 
 /// The receiver's course, around whatever receives stretches and tells what was wrong with them.
 pub(super) fn receive_course(
-    course: Course,
+    course: StreamSpec,
     round: u64,
     shared: &Shared,
-    mut marks: Marks<'_>,
-    mut stretches: impl FnMut(Course, &mut Marks<'_>) -> Received,
+    mut marks: Stamps<'_>,
+    mut stretches: impl FnMut(StreamSpec, &mut Stamps<'_>) -> Received,
 ) -> Received {
-    let unkept = |per_stretch| Course { per_stretch, stretches: 1, until: 0 };
-    let mut unmarked = Marks::new(marks.clock, None);
+    let unkept = |per_stretch| StreamSpec { per_stretch, stretches: 1, until: 0 };
+    let mut unmarked = Stamps::new(marks.clock, None);
     let mut all = stretches(unkept(SETTLING.next_multiple_of(round)), &mut unmarked);
     let mut add = |more: Received| {
         all.messages += more.messages;

@@ -14,12 +14,12 @@ use threadtoll_model::{HandOff, Shape};
 use threadtoll_record::{Cell, LockSubject, Placement, Share, Spread, Work};
 
 use crate::LabError;
-use crate::contention::contender::{Done, Passed, Rendezvous};
-use crate::contention::foretell::{Calibration, Passing, calibration};
-use crate::contention::lengths::{Lengths, PICKS, quantiles};
-use crate::lock::{Handing, Named};
+use crate::contention::contender::{Done, HandoffProbe, HandoffSample};
+use crate::contention::foretell::{Calibration, HandoffModel, calibration};
+use crate::contention::lengths::{PICKS, TimeDistributions, quantiles};
+use crate::lock::{GrantPolicy, LockSpec};
 
-use super::crew::{Crew, Task, places};
+use super::crew::{LockThreads, Task, places};
 
 /// Slices of which the middle one counts: so short that most of them pass between two
 /// interruptions, and so many that the others fall out.
@@ -41,7 +41,7 @@ const SHORT_UNITS: f64 = 200.0;
 /// So many times as long as they have the lock they are without it, to wait rarely.
 const RARELY: f64 = 20.0;
 /// What threads take that take no lock.
-const NO_LOCK: Named = Named { lock: None, stripes: 1 };
+const NO_LOCK: LockSpec = LockSpec { lock: None, stripes: 1 };
 /// Units of a stretch that is as good as endless against a look at the clock.
 const LONG_UNITS: f64 = 1000.0;
 /// Times that a thread waits for the same time.
@@ -61,7 +61,7 @@ const SLEEPING_NS: u64 = 3_000_000_000;
 #[derive(Clone, Debug)]
 pub(super) struct Calibrated {
     /// In units.
-    pub(super) lengths: Lengths,
+    pub(super) lengths: TimeDistributions,
     pub(super) calibration: Option<Calibration>,
 }
 
@@ -114,7 +114,7 @@ impl Calibrator {
         &mut self,
         cell: &Cell,
         subject: &LockSubject,
-        named: Named,
+        named: LockSpec,
     ) -> Result<Calibrated, LabError> {
         let read_share = subject.read_share.map_or(0.0, |share| share.value());
         // Alone, whatever else is done: the same work for all cells of a group.
@@ -122,7 +122,7 @@ impl Calibrator {
             Work::Spin => self.unit_ns(&places(cell.placement, &cell.cpus[..1], 1))?,
             Work::Sleep => 1.0,
         };
-        let lengths = Lengths {
+        let lengths = TimeDistributions {
             spread: [subject.spread; 2],
             hold: subject.hold_ns as f64 / unit_ns,
             think: subject.think_ns as f64 / unit_ns,
@@ -153,7 +153,7 @@ impl Calibrator {
                 let alone_ns = subject.cycle_ns() as f64 + mean(&slept.hold) + mean(&slept.think);
                 // Where a lock is never free, no more threads than this ever sleep at a time.
                 let unhindered = subject.cycle_ns().div_ceil(subject.hold_ns.max(1)).max(1);
-                let shared = read_share > 0.0 || named.handing() == Handing::Nothing;
+                let shared = read_share > 0.0 || named.handing() == GrantPolicy::Nothing;
                 let most =
                     if shared { u64::MAX } else { unhindered.saturating_mul(named.stripes.into()) };
                 let asleep = u64::from(subject.threads).min(most) as u32;
@@ -170,7 +170,7 @@ impl Calibrator {
             return Ok(Calibrated { lengths, calibration: None });
         };
         let mut pair_ns = alone.lock_ns;
-        let counts = named.handing() == Handing::Nothing;
+        let counts = named.handing() == GrantPolicy::Nothing;
         if counts && subject.threads > 1 && cpus > 1 {
             // Nothing is handed over, but the line has to travel: what all of them get done
             // together is its service time.
@@ -193,7 +193,7 @@ impl Calibrator {
         } else {
             self.handed(cell, subject, named)?
         };
-        let calibration = Passing::of(named.handing(), &handed).and_then(|passing| {
+        let calibration = HandoffModel::of(named.handing(), &handed).and_then(|passing| {
             calibration(subject, cpus, named, (hold, think), alone_ns, pair_ns, &passing)
         });
         Ok(Calibrated { lengths, calibration: calibration.ok() })
@@ -202,11 +202,11 @@ impl Calibrator {
     fn crew(
         &self,
         name: &str,
-        named: Named,
+        named: LockSpec,
         work: Work,
         places: &[Vec<u32>],
-    ) -> Result<Crew, LabError> {
-        Crew::start(&self.clock, name, named, work, places, self.patience)
+    ) -> Result<LockThreads, LabError> {
+        LockThreads::start(&self.clock, name, named, work, places, self.patience)
     }
 
     /// How long a unit takes of a thread that is alone, in nanoseconds.
@@ -248,9 +248,9 @@ impl Calibrator {
         Ok(slower)
     }
 
-    fn units_of_work(&self, places: &[Vec<u32>]) -> Result<Crew, LabError> {
+    fn units_of_work(&self, places: &[Vec<u32>]) -> Result<LockThreads, LabError> {
         let mut crew = self.crew("units of work", NO_LOCK, Work::Spin, places)?;
-        let lengths = Lengths {
+        let lengths = TimeDistributions {
             spread: [Spread::Fixed; 2],
             hold: 0.0,
             think: LONG_UNITS,
@@ -266,7 +266,7 @@ impl Calibrator {
     fn pair(
         &mut self,
         subject: &LockSubject,
-        named: Named,
+        named: LockSpec,
         placement: Placement,
         cpus: &[u32],
         threads: u32,
@@ -293,7 +293,7 @@ impl Calibrator {
     fn pair_met(
         &mut self,
         subject: &LockSubject,
-        named: Named,
+        named: LockSpec,
         placement: Placement,
         cpus: &[u32],
         threads: u32,
@@ -323,8 +323,8 @@ impl Calibrator {
     /// What all threads together do in a nanosecond: the middle one of some slices.
     fn rate(
         &self,
-        crew: &mut Crew,
-        lengths: Lengths,
+        crew: &mut LockThreads,
+        lengths: TimeDistributions,
         of: impl Fn(&Done) -> f64,
     ) -> Result<f64, LabError> {
         crew.prepare(lengths, 1)?;
@@ -335,7 +335,7 @@ impl Calibrator {
     /// What all threads together do in a nanosecond of one slice.
     fn slice(
         &self,
-        crew: &mut Crew,
+        crew: &mut LockThreads,
         batch: u32,
         of: impl Fn(&Done) -> f64,
     ) -> Result<f64, LabError> {
@@ -345,7 +345,7 @@ impl Calibrator {
     /// The same of some of the threads.
     fn slice_on(
         &self,
-        crew: &mut Crew,
+        crew: &mut LockThreads,
         hands: Range<usize>,
         batch: u32,
         of: impl Fn(&Done) -> f64,
@@ -379,7 +379,7 @@ impl Calibrator {
         &mut self,
         cell: &Cell,
         subject: &LockSubject,
-        named: Named,
+        named: LockSpec,
     ) -> Result<Vec<(f64, f64)>, LabError> {
         if cell.cpus.len() < 2 && named.handing().spins() {
             // One would spin for a whole slice of the scheduler while the other one cannot let go.
@@ -408,9 +408,9 @@ impl Calibrator {
         &mut self,
         two: &[Vec<u32>],
         subject: &LockSubject,
-        named: Named,
+        named: LockSpec,
     ) -> Result<Vec<(f64, f64)>, LabError> {
-        let plain = Named { stripes: 1, ..named };
+        let plain = LockSpec { stripes: 1, ..named };
         let lock = named.lock.map_or("", |lock| lock.name);
         let name = format!("{lock} {} {} {two:?}", subject.work, subject.hold_ns);
         if let Some((_, known)) = self.handed.iter().find(|(of, _)| *of == name) {
@@ -426,15 +426,15 @@ impl Calibrator {
         let rounds: Vec<f64> = (0..REPEATS).flat_map(|_| waits.iter().copied()).collect();
         let ticks: Arc<[u64]> = rounds.iter().map(|ns| self.clock.ticks(*ns)).collect();
         let mut crew = self.crew(&subject.lock, plain, subject.work, two)?;
-        let meeting = Arc::new(Rendezvous::default());
+        let meeting = Arc::new(HandoffProbe::default());
         let tasks = vec![
-            Task::LetWait(Arc::clone(&meeting), ticks, sleeps),
-            Task::Wait(Arc::clone(&meeting), rounds.len()),
+            Task::HoldForWaiter(Arc::clone(&meeting), ticks, sleeps),
+            Task::MeasureHandoffs(Arc::clone(&meeting), rounds.len()),
         ];
         let window = crew.window(0, rounds.iter().sum::<f64>() as u64);
         let mut parts = crew.run(tasks, window, Duration::from_secs(5))?;
         let passed = parts.pop().map(|part| part.passed).unwrap_or_default();
-        let median = |wait: f64, of: fn(&Passed) -> i64| {
+        let median = |wait: f64, of: fn(&HandoffSample) -> i64| {
             let mut all: Vec<i64> = rounds
                 .iter()
                 .zip(&passed)
@@ -473,7 +473,7 @@ impl Calibrator {
         }
         let places = places(cell.placement, &cell.cpus, threads);
         let mut crew = self.crew("sleeps", NO_LOCK, Work::Sleep, &places)?;
-        let lengths = Lengths {
+        let lengths = TimeDistributions {
             // In the cell the lock keeps threads from waking all at once; here nothing else would.
             spread: [subject.spread, Spread::Exponential],
             hold: hold_ns as f64,
@@ -505,8 +505,8 @@ impl Calibrator {
 }
 
 /// Acquisitions with nothing done under the lock, and so many units in between.
-fn stretches_between(think: f64, subject: &LockSubject, named: Named) -> Lengths {
-    Lengths {
+fn stretches_between(think: f64, subject: &LockSubject, named: LockSpec) -> TimeDistributions {
+    TimeDistributions {
         spread: [Spread::Fixed, Spread::Exponential],
         hold: 0.0,
         think,

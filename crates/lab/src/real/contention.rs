@@ -15,12 +15,12 @@ use threadtoll_record::{
 use crate::LabError;
 use crate::backend::OpenCell;
 use crate::contention::foretell::Calibration;
-use crate::lock::Named;
+use crate::lock::LockSpec;
 use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
 
 use super::around::Around;
 use super::calibrate::Calibrated;
-use super::crew::{Crew, Part, Task, Window, places};
+use super::crew::{LockThreads, Part, Task, Window, places};
 use super::{GroupState, Opening, RealCell};
 
 /// No thread keeps more acquisitions of a block: 5 MB of stamps.
@@ -40,9 +40,9 @@ const MAX_WARM_UP_NS: u64 = 1_000_000_000;
 pub(super) struct Contention {
     planned: PlannedCell,
     subject: LockSubject,
-    named: Named,
+    named: LockSpec,
     clock: Clock,
-    crew: Crew,
+    crew: LockThreads,
     around: Around,
     calibrated: Option<Calibrated>,
     /// When the backend was made.
@@ -52,7 +52,7 @@ pub(super) struct Contention {
 impl Contention {
     pub(super) fn open(
         opening: Opening<'_>,
-        named: Named,
+        named: LockSpec,
         subject: LockSubject,
     ) -> Result<Self, LabError> {
         let Opening { clock, planned, allowed, patience, start_ticks, .. } = opening;
@@ -62,7 +62,7 @@ impl Contention {
         let places = places(cell.placement, &cell.cpus, hands);
         Ok(Contention {
             planned: planned.clone(),
-            crew: Crew::start(clock, &subject.lock, named, subject.work, &places, patience)?,
+            crew: LockThreads::start(clock, &subject.lock, named, subject.work, &places, patience)?,
             subject,
             named,
             clock: *clock,

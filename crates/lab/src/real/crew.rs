@@ -11,10 +11,10 @@ use threadtoll_model::queue_trace::Acquisition;
 use threadtoll_record::{Placement, Work};
 
 use crate::LabError;
-use crate::contention::contender::{Contender, Course, Done, Passed, Rendezvous};
-use crate::contention::lengths::{Lengths, Pick};
-use crate::contention::units::{Labour, sleep_exactly};
-use crate::lock::Named;
+use crate::contention::contender::{Contender, Done, HandoffProbe, HandoffSample, WindowSpec};
+use crate::contention::lengths::{Step, TimeDistributions};
+use crate::contention::units::{BusyWork, sleep_exactly};
+use crate::lock::LockSpec;
 
 use super::pool::{Pool, Worker};
 
@@ -30,7 +30,7 @@ const SPUN_NS: f64 = 100_000.0;
 #[derive(Clone)]
 pub(super) enum Task {
     /// Draw its lengths.
-    Prepare(Lengths, u64),
+    Prepare(TimeDistributions, u64),
     /// Take the lock, with stamps, and keep at most so many of them.
     Stamped(usize),
     /// Take the lock, with a look at the clock after so many times.
@@ -38,9 +38,9 @@ pub(super) enum Task {
     /// Share these tasks.
     Tasks(Arc<AtomicU64>, usize),
     /// Hold the lock while the other thread waits for so long, in ticks.
-    LetWait(Arc<Rendezvous>, Arc<[u64]>, bool),
+    HoldForWaiter(Arc<HandoffProbe>, Arc<[u64]>, bool),
     /// Be that other thread, so many times.
-    Wait(Arc<Rendezvous>, usize),
+    MeasureHandoffs(Arc<HandoffProbe>, usize),
 }
 
 /// A task, and when it begins, begins to count, and ends to, in ticks.
@@ -57,7 +57,7 @@ struct Job {
 pub(super) struct Part {
     pub(super) taken: Vec<Acquisition>,
     pub(super) done: Done,
-    pub(super) passed: Vec<Passed>,
+    pub(super) passed: Vec<HandoffSample>,
     pub(super) thread: ThreadCounters,
     /// Whether the machine let it begin only when what it does had begun to count.
     pub(super) late: bool,
@@ -66,7 +66,7 @@ pub(super) struct Part {
 }
 
 /// Threads that share a lock.
-pub(super) struct Crew {
+pub(super) struct LockThreads {
     pool: Pool<Job, Part>,
     clock: Clock,
     patience: Duration,
@@ -82,12 +82,12 @@ pub(super) struct Window {
     pub(super) until: u64,
 }
 
-impl Crew {
+impl LockThreads {
     /// Starts a thread for each of these sets of CPUs, and waits until all are placed.
     pub(super) fn start(
         clock: &Clock,
         name: &str,
-        named: Named,
+        named: LockSpec,
         work: Work,
         places: &[Vec<u32>],
         patience: Duration,
@@ -107,7 +107,7 @@ impl Crew {
                 let mut thread = Thread {
                     clock,
                     probe: ThreadProbe::new(),
-                    labour: Labour::new(work, 1 + index),
+                    labour: BusyWork::new(work, 1 + index),
                     picks: Vec::new(),
                     taken: Vec::new(),
                 };
@@ -115,11 +115,15 @@ impl Crew {
             }))?;
         }
         pool.ready()?;
-        Ok(Crew { pool, clock: *clock, patience, retries: RETRIES })
+        Ok(LockThreads { pool, clock: *clock, patience, retries: RETRIES })
     }
 
     /// Lets every thread draw its lengths.
-    pub(super) fn prepare(&mut self, lengths: Lengths, seed: u64) -> Result<(), LabError> {
+    pub(super) fn prepare(
+        &mut self,
+        lengths: TimeDistributions,
+        seed: u64,
+    ) -> Result<(), LabError> {
         let now = self.clock.stamp();
         let window = Window { begin: now, from: now, until: now };
         let tasks = (0..self.pool.len() as u64)
@@ -193,8 +197,8 @@ impl Crew {
 struct Thread {
     clock: Clock,
     probe: ThreadProbe,
-    labour: Labour,
-    picks: Vec<Pick>,
+    labour: BusyWork,
+    picks: Vec<Step>,
     taken: Vec<Acquisition>,
 }
 
@@ -209,10 +213,10 @@ impl Thread {
                 return part;
             }
             Task::Stamped(most) | Task::Tasks(_, most) => touch(taken, *most),
-            Task::Counted(_) | Task::LetWait(..) | Task::Wait(..) => {}
+            Task::Counted(_) | Task::HoldForWaiter(..) | Task::MeasureHandoffs(..) => {}
         }
         let batch = if let Task::Counted(batch) = task { batch } else { 1 };
-        let course = Course { clock, from, until, picks, batch };
+        let course = WindowSpec { clock, from, until, picks, batch };
         await_begin(clock, begin);
         let before = probe.sample();
         part.late = clock.stamp() > from;
@@ -224,10 +228,10 @@ impl Thread {
                 contender.tasks(course, &left, labour, taken);
                 part.done.all = taken.len() as u64;
             }
-            Task::LetWait(meeting, rounds, sleeps) => {
-                contender.let_wait(clock, &meeting, &rounds, sleeps)
+            Task::HoldForWaiter(meeting, rounds, sleeps) => {
+                contender.hold_for_waiter(clock, &meeting, &rounds, sleeps)
             }
-            Task::Wait(meeting, rounds) => {
+            Task::MeasureHandoffs(meeting, rounds) => {
                 contender.wait(clock, &meeting, rounds, &mut part.passed)
             }
         }

@@ -8,11 +8,11 @@ use threadtoll_machine::place;
 use threadtoll_record::{Layout, Pause};
 
 use crate::mechanism::{ALL, Settings};
-use crate::plan::Lacking;
+use crate::plan::Missing;
 
 /// Tries to make every mechanism once, and a thread that keeps a CPU awake. Takes a few
 /// milliseconds.
-pub fn lacking() -> Lacking {
+pub fn lacking() -> Missing {
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
     let mechanisms = ALL.iter().filter_map(|mechanism| {
         let reason = mechanism.make(&settings).err()?;
@@ -27,5 +27,5 @@ pub fn lacking() -> Lacking {
         // What else can fail will fail again, and louder, when it is measured.
         _ => None,
     };
-    Lacking { mechanisms: mechanisms.collect(), awake }
+    Missing { mechanisms: mechanisms.collect(), awake }
 }

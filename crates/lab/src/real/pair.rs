@@ -9,7 +9,7 @@ use threadtoll_machine::disturbance::{ThreadCounters, ThreadProbe};
 use threadtoll_record::Placement;
 
 use crate::LabError;
-use crate::exchange::{CLOSING, Course, Ends, Follow, Last, Lead, Marks};
+use crate::exchange::{DRAIN_ROUNDS, Ends, Follow, Lead, LoopSpec, Stamps, StopAt};
 use crate::program::Make;
 
 use super::MAX_BLOCK_SAMPLES;
@@ -35,7 +35,7 @@ const WARM_UP_STRETCH: u64 = 4;
 /// Round trips that the threads' accounts hold beside those of the block: one that settles both
 /// ends after the accounts were read, which takes microseconds that the first mark must not show,
 /// and those that close this course and the next.
-const AROUND: u64 = 1 + 2 * CLOSING;
+const AROUND: u64 = 1 + 2 * DRAIN_ROUNDS;
 
 /// What is noted beside the leading end's stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Pair {
         let both = Arc::new(Barrier::new(2));
         let clock = *clock;
         let entered = Arc::clone(&both);
-        let last = Arc::new(Last::default());
+        let last = Arc::new(StopAt::default());
         let follow_last = Arc::clone(&last);
         let of = name.to_string();
         let lead = Worker::start("lead", lead_cpus, move |setup| {
@@ -197,28 +197,28 @@ fn touched<T: Clone + Default>(len: usize) -> Vec<T> {
 
 fn lead_part(
     lead: &mut dyn Lead,
-    last: &Last,
+    last: &StopAt,
     clock: &Clock,
     job: Job,
     buffers: &mut Buffers,
 ) -> Part {
     buffers.clear();
     let Buffers { times, cpus, probe } = buffers;
-    let warm_up = Course {
+    let warm_up = LoopSpec {
         first: job.first,
         stretches: u64::MAX,
         per_stretch: WARM_UP_STRETCH,
         until: clock.stamp() + job.warm_up,
     };
-    let warmed = lead.lead(warm_up, last, Marks::Clock(clock));
+    let warmed = lead.lead(warm_up, last, Stamps::Clock(clock));
     let before = probe.sample();
-    let settle = Course { first: warmed.next, stretches: 1, per_stretch: 1, until: u64::MAX };
-    let settled = lead.lead(settle, last, Marks::None);
+    let settle = LoopSpec { first: warmed.next, stretches: 1, per_stretch: 1, until: u64::MAX };
+    let settled = lead.lead(settle, last, Stamps::None);
     let marks = match job.watch {
-        Watch::Cpus => Marks::TimesAndCpus(clock, times, cpus),
-        Watch::Nothing | Watch::OneWay => Marks::Times(clock, times),
+        Watch::Cpus => Stamps::TimesAndCpus(clock, times, cpus),
+        Watch::Nothing | Watch::OneWay => Stamps::Times(clock, times),
     };
-    let course = Course {
+    let course = LoopSpec {
         first: settled.next,
         stretches: job.stretches,
         per_stretch: job.per_stretch,
@@ -239,20 +239,20 @@ fn lead_part(
 
 fn follow_part(
     follow: &mut dyn Follow,
-    last: &Last,
+    last: &StopAt,
     clock: &Clock,
     job: Job,
     buffers: &mut Buffers,
 ) -> Part {
     buffers.clear();
     let Buffers { times, cpus, probe } = buffers;
-    let warmed = follow.follow(job.first, last, Marks::None);
+    let warmed = follow.follow(job.first, last, Stamps::None);
     let before = probe.sample();
-    let settled = follow.follow(warmed.next, last, Marks::None);
+    let settled = follow.follow(warmed.next, last, Stamps::None);
     let marks = match job.watch {
-        Watch::Nothing => Marks::None,
-        Watch::OneWay => Marks::Times(clock, times),
-        Watch::Cpus => Marks::TimesAndCpus(clock, times, cpus),
+        Watch::Nothing => Stamps::None,
+        Watch::OneWay => Stamps::Times(clock, times),
+        Watch::Cpus => Stamps::TimesAndCpus(clock, times, cpus),
     };
     let followed = follow.follow(settled.next, last, marks);
     let after = probe.sample_after();

@@ -13,7 +13,7 @@ use crate::backend::OpenCell;
 use crate::gap;
 use crate::mechanism::Class;
 use crate::program::Make;
-use crate::queue::{Course, Receives, Sends, Shared, Streams};
+use crate::queue::{Receives, Sends, Shared, StreamSpec, Streams};
 use crate::samples::{BlockSamples, Counters, Samples};
 
 use super::around::Around;
@@ -138,7 +138,7 @@ fn receive_part(
 ) -> Part {
     buffers.clear();
     let Buffers { times, probe, .. } = buffers;
-    let course = |stretches: u64, length: u64| Course {
+    let course = |stretches: u64, length: u64| StreamSpec {
         per_stretch: job.per_stretch,
         stretches,
         until: clock.stamp().saturating_add(length),

@@ -10,8 +10,8 @@ use threadtoll_record::{
 
 use crate::LabError;
 use crate::backend::OpenCell;
-use crate::contention::foretell::{self, Calibration, Passing};
-use crate::lock::Named;
+use crate::contention::foretell::{self, Calibration, HandoffModel};
+use crate::lock::LockSpec;
 use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
 
 use super::Draws;
@@ -35,7 +35,7 @@ const WAITS: usize = 600;
 /// What would have been calibrated.
 fn calibration(cell: &Cell) -> Option<Calibration> {
     let subject = cell.lock()?;
-    let named = Named::parse(&subject.lock).ok()?;
+    let named = LockSpec::parse(&subject.lock).ok()?;
     if subject.is_alone() || subject.read_share.is_some_and(|share| share.value() > 0.0) {
         return None;
     }
@@ -49,7 +49,7 @@ fn calibration(cell: &Cell) -> Option<Calibration> {
         (_, true) => &SPUN,
         (_, false) => &HANDED,
     };
-    let passing = Passing::of(named.handing(), handed).ok()?;
+    let passing = HandoffModel::of(named.handing(), handed).ok()?;
     let alone_ns = subject.cycle_ns() as f64;
     let cpus = cell.cpus.len() as u32;
     foretell::calibration(subject, cpus, named, shapes, alone_ns, PAIR_NS, &passing).ok()

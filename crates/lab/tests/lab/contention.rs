@@ -1,14 +1,14 @@
 //! Plans of locks: which cells stand together, and what is not measured.
 
-use threadtoll_lab::contention::{SCENARIOS, Wanted, scenario};
-use threadtoll_lab::plan::{LockChoice, Planned, Site, contention, unsound};
+use threadtoll_lab::contention::{Overrides, SCENARIOS, scenario};
+use threadtoll_lab::plan::{CpuSelection, LockChoice, Planned, contention, unsound};
 use threadtoll_lab::queue::Queues;
 use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_record::{LockSubject, Placement, Plan, PlannedCell, Share, Subject, Work};
 
-fn planned(name: &str, locks: &[&str], wanted: Wanted) -> Planned {
+fn planned(name: &str, locks: &[&str], wanted: Overrides) -> Planned {
     let topology = SimulatedBackend::topology();
-    let site = Site::named(&topology, &[0, 2, 4]);
+    let site = CpuSelection::named(&topology, &[0, 2, 4]);
     let choice = LockChoice {
         locks: locks.iter().map(|lock| (*lock).to_string()).collect(),
         placements: vec![Placement::Pinned],
@@ -38,7 +38,7 @@ fn locks(group: &[PlannedCell]) -> impl Iterator<Item = &LockSubject> {
 fn every_group_has_the_reference_and_the_thread_alone_that_its_cells_are_against() {
     for scenario in SCENARIOS {
         for work in [Work::Spin, Work::Sleep] {
-            let wanted = Wanted { work: Some(work), ..Wanted::default() };
+            let wanted = Overrides { work: Some(work), ..Overrides::default() };
             let (groups, _) = planned(scenario.name, &[], wanted);
             assert!(!groups.is_empty(), "{scenario:?}");
             for group in &groups {
@@ -60,7 +60,7 @@ fn every_group_has_the_reference_and_the_thread_alone_that_its_cells_are_against
 
 #[test]
 fn threads_go_from_one_to_one_more_than_there_are_cpus() {
-    let (groups, refused) = planned("hold-sweep", &["std-mutex", "ticket"], Wanted::default());
+    let (groups, refused) = planned("hold-sweep", &["std-mutex", "ticket"], Overrides::default());
     let threads = |name: &str| {
         let mut all: Vec<u32> = groups
             .iter()
@@ -88,7 +88,7 @@ fn threads_go_from_one_to_one_more_than_there_are_cpus() {
 #[test]
 fn counters_hold_nothing_and_only_locks_for_readers_are_read() {
     let wanted =
-        Wanted { read_shares: Share::new(0.5).map(|share| vec![share]), ..Wanted::default() };
+        Overrides { read_shares: Share::new(0.5).map(|share| vec![share]), ..Overrides::default() };
     let (groups, _) = planned("hold-sweep", &["counter-sharded", "std-rwlock", "spin"], wanted);
     let all = || groups.iter().flat_map(|group| locks(group));
     assert!(all().filter(|lock| lock.lock == "counter-sharded").all(|lock| lock.hold_ns == 0));
@@ -103,7 +103,7 @@ fn counters_hold_nothing_and_only_locks_for_readers_are_read() {
 #[test]
 fn plans_that_were_tampered_with_are_not_measured() {
     let spoilt = |change: &dyn Fn(&mut LockSubject)| {
-        let (mut groups, _) = planned("hold-sweep", &["std-mutex"], Wanted::default());
+        let (mut groups, _) = planned("hold-sweep", &["std-mutex"], Overrides::default());
         if let Subject::Lock(lock) = &mut groups[0][2].cell.subject {
             change(lock);
         }

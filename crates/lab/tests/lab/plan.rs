@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tempfile::TempDir;
 use threadtoll_lab::mechanism::{self, ALL, Class, Mechanism};
 use threadtoll_lab::plan::{
-    Choice, Depth, Lacking, MAX_NS, MAX_PAYLOAD, MAX_SAMPLES, ROUNDS, Site, budget, estimate_ns,
-    fit, latency, matrix, survey, unsound,
+    Choice, CpuSelection, Depth, MAX_NS, MAX_PAYLOAD, MAX_SAMPLES, Missing, ROUNDS, budget,
+    estimate_ns, fit, latency, matrix, survey, unsound,
 };
 use threadtoll_lab::queue::Queues;
 use threadtoll_lab::simulated::SimulatedBackend;
@@ -74,7 +74,7 @@ fn reasons(refused: &[Refused]) -> String {
 /// At most eight cells, the reference first and only there, no cell twice, one number of rounds,
 /// nothing empty.
 #[track_caller]
-fn sound(groups: &[Vec<PlannedCell>], site: &Site<'_>) {
+fn sound(groups: &[Vec<PlannedCell>], site: &CpuSelection<'_>) {
     let reference = site.reference();
     for group in groups {
         assert!((1..=8).contains(&group.len()), "{} cells", group.len());
@@ -97,9 +97,9 @@ fn every_plan_for_every_machine_keeps_its_promises() {
         let cpus = cpus(&topology);
         let half: Vec<u32> = cpus.iter().copied().step_by(2).collect();
         let sites = [
-            Site::whole(&topology, &cpus),
-            Site::named(&topology, &half),
-            Site::named(&topology, &cpus[..1]),
+            CpuSelection::whole(&topology, &cpus),
+            CpuSelection::named(&topology, &half),
+            CpuSelection::named(&topology, &cpus[..1]),
         ];
         for site in &sites {
             let (groups, _) = latency(site, &all(), &everything(), BUDGET, true);
@@ -119,7 +119,7 @@ fn every_plan_for_every_machine_keeps_its_promises() {
 #[test]
 fn every_mechanism_stands_in_every_survey_of_two_cpus() {
     let topology = SimulatedBackend::topology();
-    let site = Site::named(&topology, &[0, 2]);
+    let site = CpuSelection::named(&topology, &[0, 2]);
     for depth in [Depth::Quick, Depth::Standard, Depth::Full] {
         let (groups, _) = survey(&site, depth, &[], None);
         for mechanism in ALL {
@@ -144,7 +144,7 @@ fn every_mechanism_stands_in_every_survey_of_two_cpus() {
 #[test]
 fn surveys_are_foreseen_to_keep_their_promise() {
     let topology = SimulatedBackend::topology();
-    let site = Site::named(&topology, &[0, 2]);
+    let site = CpuSelection::named(&topology, &[0, 2]);
     let seconds = |depth| {
         estimate_ns(survey(&site, depth, &[], None).0.iter().map(Vec::as_slice)) as f64 / 1e9
     };
@@ -156,7 +156,7 @@ fn surveys_are_foreseen_to_keep_their_promise() {
 #[test]
 fn what_is_to_be_compared_stays_together() {
     for topology in topologies() {
-        let site = Site::whole(&topology, &cpus(&topology));
+        let site = CpuSelection::whole(&topology, &cpus(&topology));
         let plans: [Planned; 2] = [
             survey(&site, Depth::Standard, &[], None),
             latency(&site, &all(), &Choice::default(), BUDGET, true),
@@ -191,7 +191,7 @@ fn what_is_to_be_compared_stays_together() {
 #[test]
 fn more_forms_than_a_group_holds_fill_groups_in_order() {
     let topology = SimulatedBackend::topology();
-    let site = Site::named(&topology, &[0, 2]);
+    let site = CpuSelection::named(&topology, &[0, 2]);
     let payloads: Vec<u64> = (1..=20).map(|words| words * 8).collect();
     let choice = Choice {
         placements: vec![Placement::Pinned],
@@ -212,7 +212,7 @@ fn more_forms_than_a_group_holds_fill_groups_in_order() {
 #[test]
 fn asking_for_the_reference_measures_it_once() {
     let topology = SimulatedBackend::topology();
-    let site = Site::named(&topology, &[0, 2]);
+    let site = CpuSelection::named(&topology, &[0, 2]);
     let plain = Choice { placements: vec![Placement::Pinned], ..Choice::default() };
     let (groups, _) =
         latency(&site, &[mechanism::find("atomic-store").unwrap()], &plain, BUDGET, true);
@@ -225,7 +225,7 @@ fn asking_for_the_reference_measures_it_once() {
 #[test]
 fn one_cpu_has_a_reference_of_its_own_and_what_can_be_measured_on_it() {
     let topology = SimulatedBackend::topology();
-    let site = Site::named(&topology, &[3]);
+    let site = CpuSelection::named(&topology, &[3]);
     let reference = site.reference();
     assert_eq!((reference.name(), reference.placement), ("futex", Placement::SameCpu));
     assert_eq!(reference.cpus, [3]);
@@ -248,8 +248,9 @@ fn one_cpu_has_a_reference_of_its_own_and_what_can_be_measured_on_it() {
 #[test]
 fn what_cannot_be_measured_is_refused_with_its_reason() {
     let topology = SimulatedBackend::topology();
-    let (two, one) = (Site::named(&topology, &[0, 2]), Site::named(&topology, &[0]));
-    let refused = |site: &Site<'_>, name: &str, placement: Placement| {
+    let (two, one) =
+        (CpuSelection::named(&topology, &[0, 2]), CpuSelection::named(&topology, &[0]));
+    let refused = |site: &CpuSelection<'_>, name: &str, placement: Placement| {
         let choice = Choice { placements: vec![placement], ..Choice::default() };
         let (groups, refused) =
             latency(site, &[mechanism::find(name).unwrap()], &choice, BUDGET, false);
@@ -278,7 +279,7 @@ fn what_cannot_be_measured_is_refused_with_its_reason() {
 #[test]
 fn placements_that_nobody_named_are_left_out_of_one_thread_rungs_without_a_word() {
     let topology = SimulatedBackend::topology();
-    let site = Site::named(&topology, &[0, 2]);
+    let site = CpuSelection::named(&topology, &[0, 2]);
     let rung = [mechanism::find("function-call").unwrap()];
     let (_, refused) = latency(&site, &rung, &Choice::default(), BUDGET, true);
     assert_eq!(refused, []);
@@ -289,14 +290,14 @@ fn placements_that_nobody_named_are_left_out_of_one_thread_rungs_without_a_word(
 #[test]
 fn what_the_machine_refuses_costs_its_cells_and_nothing_else() {
     let topology = SimulatedBackend::topology();
-    let lacking = Lacking {
+    let lacking = Missing {
         mechanisms: vec![
             ("tcp-loopback", "no network".into()),
             ("semaphore", "no semaphores".into()),
         ],
         awake: Some("no priorities".into()),
     };
-    let site = Site::named(&topology, &[0, 2]);
+    let site = CpuSelection::named(&topology, &[0, 2]);
     let without = site.clone().without(lacking);
     let (all, _) = survey(&site, Depth::Full, &[], None);
     let (some, refused) = survey(&without, Depth::Full, &[], None);
@@ -315,7 +316,7 @@ fn what_the_machine_refuses_costs_its_cells_and_nothing_else() {
 #[test]
 fn small_surveys_show_every_relation_of_a_machine() {
     for topology in topologies() {
-        let site = Site::whole(&topology, &cpus(&topology));
+        let site = CpuSelection::whole(&topology, &cpus(&topology));
         let relations: BTreeSet<Relation> = topology
             .one_per_relation(&site.pool)
             .into_iter()
@@ -361,7 +362,7 @@ fn time_and_samples_become_rounds_and_blocks() {
 #[test]
 fn plans_that_were_edited_are_not_sound() {
     let topology = SimulatedBackend::topology();
-    let site = Site::named(&topology, &[0, 2]);
+    let site = CpuSelection::named(&topology, &[0, 2]);
     let (groups, _) = latency(&site, &all(), &Choice::default(), BUDGET, true);
     let spoilt = |edit: &dyn Fn(&mut PlannedCell)| {
         let mut groups = groups.clone();
@@ -412,7 +413,7 @@ fn noise(cpu: u32, short: u64, long: u64) -> CpuNoise {
 #[test]
 fn blocks_fit_between_the_gaps_of_the_machine() {
     let topology = SimulatedBackend::topology();
-    let site = Site::named(&topology, &[0, 2]);
+    let site = CpuSelection::named(&topology, &[0, 2]);
     let second = budget(1_000_000_000, Some(42_000));
     let planned = |noise: &[CpuNoise], placement: Placement| {
         let choice = Choice { placements: vec![placement], ..Choice::default() };

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use threadtoll_lab::backend::Backend;
 use threadtoll_lab::mechanism::Unavailable;
-use threadtoll_lab::plan::{MAX_BATCH, QueueChoice, Site, queue, stream_budget, unsound};
+use threadtoll_lab::plan::{CpuSelection, MAX_BATCH, QueueChoice, queue, stream_budget, unsound};
 use threadtoll_lab::queue::{
     BATCH, Channel, Queue, Queues, RING_BYTES, Room, SCENARIOS, Scenario, Sink, Slots, Source, Way,
     funnel, pipe, scenario,
@@ -100,7 +100,7 @@ const EXCHANGES: Budget =
 fn planned(scenario: &Scenario, choice: &QueueChoice<'_>) -> Vec<Vec<PlannedCell>> {
     let topology = SimulatedBackend::topology();
     let allowed: Vec<u32> = topology.places.iter().map(|place| place.cpu).collect();
-    let site = Site::whole(&topology, &allowed);
+    let site = CpuSelection::whole(&topology, &allowed);
     let budget = if scenario.kind == Kind::Stream { stream_budget(252_000_000) } else { EXCHANGES };
     let (groups, refused) = queue(&site, scenario, &QUEUES, choice, budget);
     assert_eq!(refused, []);
@@ -286,7 +286,7 @@ fn several_senders_take_further_cpus_and_the_receiver_the_second_of_the_pair() {
     }
     // On two CPUs the senders share one.
     let topology = SimulatedBackend::topology();
-    let site = Site::named(&topology, &[4, 6]);
+    let site = CpuSelection::named(&topology, &[4, 6]);
     let funnel = QUEUES.find("funnel").unwrap();
     let many = QueueChoice {
         queues: vec![funnel],
@@ -353,7 +353,7 @@ fn what_was_asked_for_is_what_is_planned() {
     assert!(cells.iter().all(|cell| cell.queue().unwrap().batch == 1), "and no bare copy");
     // Spinning ends on one CPU are refused once, not for each queue.
     let topology = SimulatedBackend::topology();
-    let site = Site::whole(&topology, &[0, 1]);
+    let site = CpuSelection::whole(&topology, &[0, 1]);
     let same = QueueChoice { placements: vec![Placement::SameCpu], ..choice() };
     let (groups, refused) = queue(&site, stream(), &QUEUES, &same, stream_budget(1_000_000));
     assert!(!groups.is_empty());
@@ -397,7 +397,7 @@ fn each_capacity_has_groups_of_its_own() {
 #[test]
 fn one_cpu_leaves_what_can_sleep() {
     let topology = SimulatedBackend::topology();
-    let site = Site::named(&topology, &[3]);
+    let site = CpuSelection::named(&topology, &[3]);
     let same = QueueChoice { placements: vec![Placement::SameCpu], ..choice() };
     let (groups, _) = queue(&site, scenario("ask-reply").unwrap(), &QUEUES, &same, EXCHANGES);
     assert!(!groups.is_empty());

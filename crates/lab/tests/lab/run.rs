@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
 use threadtoll_lab::backend::{Backend, Now, OpenCell};
-use threadtoll_lab::plan::{Choice, Site, latency};
+use threadtoll_lab::plan::{Choice, CpuSelection, latency};
 use threadtoll_lab::samples::BlockSamples;
 use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_lab::{LabError, Observer, Outcome, mechanism, run};
@@ -21,7 +21,7 @@ const ROUNDS: u32 = 5;
 
 fn plan() -> Plan {
     let topology = SimulatedBackend::topology();
-    let site = Site::named(&topology, &[0, 2]);
+    let site = CpuSelection::named(&topology, &[0, 2]);
     let mechanisms = ["futex", "park", "eventfd"].map(|name| mechanism::find(name).unwrap());
     let choice =
         Choice { placements: vec![Placement::Pinned, Placement::SameCpu], ..Choice::default() };
