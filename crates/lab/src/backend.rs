@@ -6,7 +6,7 @@
 use threadtoll_record::{BlockKind, Machine, PlannedCell};
 
 use crate::LabError;
-use crate::contention::foretell::Calibration;
+use crate::contention::predict::Calibration;
 use crate::samples::BlockSamples;
 
 /// A point in time.

@@ -7,12 +7,12 @@
 //! theirs.
 
 pub(crate) mod contender;
-pub mod foretell;
 mod frequency_sweep;
 mod hold_sweep;
 mod hold_think;
 pub(crate) mod lengths;
 mod pool;
+pub mod predict;
 pub(crate) mod units;
 
 use threadtoll_record::{Budget, Experiment, MAX_ROUNDS, Share, Spread, Work};

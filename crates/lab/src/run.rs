@@ -12,7 +12,7 @@ use threadtoll_record::{Line, PlannedCell, Record, fold, timestamp};
 use crate::LabError;
 use crate::backend::{Backend, OpenCell};
 use crate::block::{History, Position, to_block};
-use crate::contention::foretell;
+use crate::contention::predict;
 use crate::plan::estimate_ns;
 
 /// How a run ended.
@@ -82,7 +82,7 @@ fn measure_group(
     let attempt = results.groups[index].attempts + 1;
     results.groups[index].attempts = attempt;
     results.groups[index].blocks.clear();
-    results.groups[index].foretold.clear();
+    results.groups[index].predictions.clear();
     let seed = results.plan.seed ^ ((index as u64) << 32) ^ (u64::from(attempt) << 56);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let noise = &results.machine.noise;
@@ -94,7 +94,7 @@ fn measure_group(
     let mut done = 0;
     {
         let mut open = backend.open(&results.machine, &cells)?;
-        if foretell_group(backend, &open, results, (index, attempt), file, stop)?
+        if predict_group(backend, &open, results, (index, attempt), file, stop)?
             == Outcome::Interrupted
         {
             return Ok(Outcome::Interrupted);
@@ -133,8 +133,15 @@ fn measure_group(
     backend.recheck()?;
     let at = timestamp(backend.now().unix_ns);
     let state = &mut results.groups[index];
-    let records =
-        fold(&results.machine, &results.plan, index, attempt, &state.blocks, &state.foretold, &at);
+    let records = fold(
+        &results.machine,
+        &results.plan,
+        index,
+        attempt,
+        &state.blocks,
+        &state.predictions,
+        &at,
+    );
     if let Some(file) = file {
         let lines: Vec<Line> =
             records.iter().map(|record| Line::Record(Box::new(record.clone()))).collect();
@@ -143,13 +150,13 @@ fn measure_group(
     records.iter().for_each(|record| observer.record(record));
     state.records = Some(records);
     state.blocks.clear();
-    state.foretold.clear();
+    state.predictions.clear();
     Ok(Outcome::Complete)
 }
 
 /// Writes what models say of the group's cells, each line as soon as it is said, before any of them
 /// is measured.
-fn foretell_group(
+fn predict_group(
     backend: &mut dyn Backend,
     open: &[Box<dyn OpenCell>],
     results: &mut Results,
@@ -161,16 +168,16 @@ fn foretell_group(
         let Some(subject) = results.plan.groups[group][cell].cell.lock() else { continue };
         let Some(calibration) = opened.calibration() else { continue };
         let at = timestamp(backend.now().unix_ns);
-        let place = foretell::Place { run: &results.plan.run, group, attempt, cell, at: &at };
+        let place = predict::Place { run: &results.plan.run, group, attempt, cell, at: &at };
         // A figure that no model accepts has no prediction; the record then says so by having none.
-        let Ok(foretold) = foretell::foretell(subject, &calibration, results.plan.seed, &place)
+        let Ok(prediction) = predict::predict(subject, &calibration, results.plan.seed, &place)
         else {
             continue;
         };
         if let Some(file) = file {
-            file.append(&[Line::Foretold(Box::new(foretold.clone()))])?;
+            file.append(&[Line::CellPrediction(Box::new(prediction.clone()))])?;
         }
-        results.groups[group].foretold.push(foretold);
+        results.groups[group].predictions.push(prediction);
         if stop.load(Ordering::Relaxed) {
             return Ok(Outcome::Interrupted);
         }

@@ -66,7 +66,7 @@ impl Seen {
                     block.group
                 ));
             }
-            Line::Foretold(_) | Line::Block(_) | Line::Machine(_) => {}
+            Line::CellPrediction(_) | Line::Block(_) | Line::Machine(_) => {}
         }
         Ok(())
     }

@@ -235,13 +235,13 @@ pub struct Contention {
     /// Its 95% interval, from resampling blocks.
     pub total_s_interval95: Option<[f64; 2]>,
     /// What was foretold before the cell was measured; null where no model speaks of it.
-    pub predicted: Option<Foretold>,
+    pub predicted: Option<CellPrediction>,
 }
 
 /// What a model says of a cell, made from what was calibrated in its group and written before its
 /// first block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Foretold {
+pub struct CellPrediction {
     /// Names the run.
     pub run: String,
     /// Index of the group in the plan.

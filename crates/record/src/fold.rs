@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use crate::compare::{self, Paired};
 use crate::resample::{self, QuantileEstimate};
 use crate::{
-    Against, Block, BlockKind, Cause, Cell, Contention, Cost, DisturbanceSummary, Foretold,
+    Against, Block, BlockKind, Cause, Cell, CellPrediction, Contention, Cost, DisturbanceSummary,
     Histogram, Intervals, Kind, LoopKind, Machine, OneWay, Origin, Over, Plan, PlannedCell,
     Quantiles, QueueSubject, Record, RecordKind, Subject, Unit, Verdict, Wait, Warning, Work,
     Worst,
@@ -38,7 +38,7 @@ const RATE: &str = "rate_per_s";
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 
 /// Folds the blocks of one attempt at group `group`, in the order in which they were measured, into
-/// a record for each cell that has any block. `foretold` is what was said of them before.
+/// a record for each cell that has any block. `predictions` is what was said of them before.
 ///
 /// Blocks of other groups or attempts are the caller's mistake and are not looked for. `at` is
 /// written into the records as the time of folding.
@@ -48,7 +48,7 @@ pub fn fold(
     group: usize,
     attempt: u32,
     blocks: &[Block],
-    foretold: &[Foretold],
+    predictions: &[CellPrediction],
     at: &str,
 ) -> Vec<Record> {
     let Some(cells) = plan.groups.get(group) else { return Vec::new() };
@@ -68,9 +68,9 @@ pub fn fold(
         .map(|index| {
             // Each cell resamples with a seed of its own, which a resumed run finds again.
             let seed = plan.seed ^ ((group as u64) << 20) ^ ((index as u64) << 8);
-            let foretold = foretold.iter().find(|foretold| foretold.cell == index);
+            let prediction = predictions.iter().find(|prediction| prediction.cell == index);
             let folding =
-                Folding { machine, plan, group, attempt, at, index, all: &all, foretold, seed };
+                Folding { machine, plan, group, attempt, at, index, all: &all, prediction, seed };
             match (cells[index].cell.lock(), cells[index].kind()) {
                 (Some(lock), _) => contention::fold(&folding, lock),
                 (None, Kind::Stream) => stream::fold(&folding),
@@ -92,7 +92,7 @@ struct Folding<'a> {
     /// Blocks of the whole group.
     all: &'a [Marked<'a>],
     /// What was said of the cell before it was measured.
-    foretold: Option<&'a Foretold>,
+    prediction: Option<&'a CellPrediction>,
     seed: u64,
 }
 

@@ -5,7 +5,7 @@
 //! of a group when it is complete. This crate holds those types, reads and writes them
 //! ([`file`](mod@file)), keeps distributions ([`Histogram`]) and folds the blocks of a group into
 //! its records ([`fold()`]). What a model said before a block was measured is a line too
-//! ([`Foretold`]). A [`Prediction`] is no measurement and stands in no such file. It measures
+//! ([`CellPrediction`]). A [`Prediction`] is no measurement and stands in no such file. It measures
 //! nothing and prints nothing.
 
 mod block;
@@ -33,8 +33,8 @@ pub use cell::{
 };
 pub use class::Class;
 pub use contention::{
-    Calibrated, Contention, ContentionBlock, ContentionSeen, Foretold, LockSubject, NO_LOCK, Share,
-    Spread, Work,
+    Calibrated, CellPrediction, Contention, ContentionBlock, ContentionSeen, LockSubject, NO_LOCK,
+    Share, Spread, Work,
 };
 pub use experiment::{Experiment, Kind};
 pub use fold::fold;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Block, Foretold, Machine, Plan, Record};
+use crate::{Block, CellPrediction, Machine, Plan, Record};
 
 /// A line of a file, told apart by its `schema`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,7 +17,7 @@ pub enum Line {
     Plan(Plan),
     /// What a model says of a cell before its first block.
     #[serde(rename = "threadtoll.foretold/1")]
-    Foretold(Box<Foretold>),
+    CellPrediction(Box<CellPrediction>),
     /// A block that ended.
     #[serde(rename = "threadtoll.block/1")]
     Block(Box<Block>),

@@ -2,14 +2,14 @@
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 
-use crate::{Block, Foretold, Machine, Plan, Prediction, Record};
+use crate::{Block, CellPrediction, Machine, Plan, Prediction, Record};
 
 /// The schemas by the name of their file under `schema/`.
 pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
         ("machine.json", of::<Machine>("threadtoll.machine/1")),
         ("plan.json", of::<Plan>("threadtoll.plan/1")),
-        ("foretold.json", of::<Foretold>("threadtoll.foretold/1")),
+        ("foretold.json", of::<CellPrediction>("threadtoll.foretold/1")),
         ("block.json", of::<Block>("threadtoll.block/1")),
         ("record.json", of::<Record>("threadtoll.record/1")),
         ("prediction.json", of::<Prediction>("threadtoll.prediction/1")),

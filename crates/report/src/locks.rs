@@ -8,7 +8,7 @@ mod map;
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::{
-    Contention, Foretold, LockSubject, Placement, Record, Share, Spread, Work, file::Results,
+    CellPrediction, Contention, LockSubject, Placement, Record, Share, Spread, Work, file::Results,
 };
 
 pub(crate) use findings::findings;
@@ -46,7 +46,7 @@ impl Row<'_> {
         Marks::of(self.record)
     }
 
-    fn predicted(&self) -> Option<&Foretold> {
+    fn predicted(&self) -> Option<&CellPrediction> {
         self.contention.predicted.as_ref()
     }
 

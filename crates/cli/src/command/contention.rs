@@ -16,7 +16,7 @@ use crate::parse::{
 };
 
 const AFTER_HELP: &str = "\
-Every cell is compared with one thread alone that takes no lock, and is foretold by a model \
+Every cell is compared with one thread alone that takes no lock, and is predicted by a model \
 before it is measured, from hold times, think times and hand-offs calibrated in the same \
 group.\n\n\
 With --work sleep the threads sleep instead of computing: then many more of them than CPUs can be \

@@ -97,7 +97,7 @@ fn every_cell_is_foretold_before_it_is_measured_and_its_record_repeats_it() {
     let text = std::fs::read_to_string(directory.path().join("results.jsonl")).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let is = |line: &Value, kind: &str| line["schema"] == format!("threadtoll.{kind}/1");
-    let mut foretold = 0;
+    let mut prediction = 0;
     for record in lines.iter().filter(|line| is(line, "record") && line["cell"]["lock"].is_string())
     {
         let predicted = &record["contention"]["predicted"];
@@ -106,7 +106,7 @@ fn every_cell_is_foretold_before_it_is_measured_and_its_record_repeats_it() {
             assert!(record["cell"]["lock"] == "none" || reads > 0.0, "{record}");
             continue;
         }
-        foretold += 1;
+        prediction += 1;
         let said = lines.iter().position(|line| {
             is(line, "foretold")
                 && (&line["group"], &line["cell"]) == (&predicted["group"], &predicted["cell"])
@@ -118,7 +118,7 @@ fn every_cell_is_foretold_before_it_is_measured_and_its_record_repeats_it() {
         told.as_object_mut().unwrap().remove("schema");
         assert_eq!(*predicted, told);
     }
-    assert!(foretold >= 18, "{foretold}");
+    assert!(prediction >= 18, "{prediction}");
     for (subject, contention, record) in of_locks(&results) {
         assert_eq!(record.kind, RecordKind::Wait);
         let speedup = contention.speedup.unwrap();

@@ -78,8 +78,9 @@ fn a_folded_file_renders_like_the_raw_one() {
         assert_eq!(from.blocks, blocks(&raw).len() as u64, "{line}");
         assert_eq!(from.raw_bytes, held.len(), "{line}");
         assert!(plan(&raw).folded.is_none());
-        let predictions =
-            |lines: &[Line]| lines.iter().filter(|line| matches!(line, Line::Foretold(_))).count();
+        let predictions = |lines: &[Line]| {
+            lines.iter().filter(|line| matches!(line, Line::CellPrediction(_))).count()
+        };
         assert_eq!(predictions(&folded), predictions(&raw), "{line}");
         assert_eq!(predictions(&raw) > 0, line.starts_with("contention"));
         assert!(file::read(&bare).unwrap().records().iter().all(|it| it.histogram.is_none()));

@@ -15,8 +15,8 @@ use threadtoll_record::{Cell, LockSubject, Placement, Share, Spread, Work};
 
 use crate::LabError;
 use crate::contention::contender::{Done, HandoffProbe, HandoffSample};
-use crate::contention::foretell::{Calibration, HandoffModel, calibration};
 use crate::contention::lengths::{PICKS, TimeDistributions, quantiles};
+use crate::contention::predict::{Calibration, HandoffModel, calibration};
 use crate::lock::{GrantPolicy, LockSpec};
 
 use super::crew::{LockThreads, Task, places};

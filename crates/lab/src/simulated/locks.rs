@@ -10,7 +10,7 @@ use threadtoll_record::{
 
 use crate::LabError;
 use crate::backend::OpenCell;
-use crate::contention::foretell::{self, Calibration, HandoffModel};
+use crate::contention::predict::{self, Calibration, HandoffModel};
 use crate::lock::LockSpec;
 use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
 
@@ -52,7 +52,7 @@ fn calibration(cell: &Cell) -> Option<Calibration> {
     let passing = HandoffModel::of(named.handing(), handed).ok()?;
     let alone_ns = subject.cycle_ns() as f64;
     let cpus = cell.cpus.len() as u32;
-    foretell::calibration(subject, cpus, named, shapes, alone_ns, PAIR_NS, &passing).ok()
+    predict::calibration(subject, cpus, named, shapes, alone_ns, PAIR_NS, &passing).ok()
 }
 
 /// A cell whose threads share a lock.

@@ -68,7 +68,9 @@ pub fn fold(raw: &Path, results: &Results, to: &Path) -> Result<(), FoldFault> {
     let mut lines = vec![Line::Machine(Box::new(results.machine.clone())), Line::Plan(plan)];
     for group in results.groups.iter().filter_map(|group| group.records.as_ref()) {
         let predicted = |record: &Record| record.contention.as_ref()?.predicted.clone();
-        lines.extend(group.iter().filter_map(predicted).map(|it| Line::Foretold(Box::new(it))));
+        lines.extend(
+            group.iter().filter_map(predicted).map(|it| Line::CellPrediction(Box::new(it))),
+        );
         lines.extend(group.iter().map(|record| Line::Record(Box::new(record.clone()))));
     }
     let packed = to.extension().is_some_and(|extension| extension == "gz");

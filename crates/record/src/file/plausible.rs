@@ -3,8 +3,8 @@
 
 use crate::plan::{MAX_CELLS_IN_GROUP, MAX_ROUNDS};
 use crate::{
-    Block, Cell, Contention, Cost, Foretold, Machine, Plan, Quantiles, Record, RecordKind, Warning,
-    fold,
+    Block, Cell, CellPrediction, Contention, Cost, Machine, Plan, Quantiles, Record, RecordKind,
+    Warning, fold,
 };
 
 /// Texts of ours are short; longer ones would only flood a terminal.
@@ -163,29 +163,29 @@ pub(super) fn record_fault(record: &Record) -> Option<&'static str> {
 }
 
 /// Says what is wrong with a prediction by itself, or nothing.
-pub(super) fn foretold_fault(foretold: &Foretold) -> Option<&'static str> {
-    (!is_foretold(foretold)).then_some("the figures of the prediction are impossible")
+pub(super) fn prediction_fault(prediction: &CellPrediction) -> Option<&'static str> {
+    (!is_prediction(prediction)).then_some("the figures of the prediction are impossible")
 }
 
-fn is_foretold(foretold: &Foretold) -> bool {
-    let from = &foretold.from;
+fn is_prediction(prediction: &CellPrediction) -> bool {
+    let from = &prediction.from;
     let times = [
-        foretold.speedup,
-        foretold.queue_mean,
-        foretold.queue_on_entry,
+        prediction.speedup,
+        prediction.queue_mean,
+        prediction.queue_on_entry,
         from.hold_ns,
         from.think_ns,
     ];
     let more = [from.alone_ns, from.handoff_ns, from.pair_ns];
-    let maybe = [foretold.total_s, from.spin_ns, from.takeover_ns];
+    let maybe = [prediction.total_s, from.spin_ns, from.takeover_ns];
     times.into_iter().chain(more).chain(maybe.into_iter().flatten()).all(is_time)
-        && is_share(foretold.wait_share)
-        && foretold
+        && is_share(prediction.wait_share)
+        && prediction
             .speedup_interval99
             .is_none_or(|interval| interval.into_iter().all(f64::is_finite))
-        && is_short(&foretold.model)
-        && is_short(&foretold.why)
-        && is_short(&foretold.at)
+        && is_short(&prediction.model)
+        && is_short(&prediction.why)
+        && is_short(&prediction.at)
 }
 
 fn is_contention(contention: &Contention) -> bool {
@@ -205,7 +205,7 @@ fn is_contention(contention: &Contention) -> bool {
         && is_time(contention.locks_per_s)
         && (1..=MAX_SENDERS).contains(&contention.threads)
         && handoff
-        && contention.predicted.as_ref().is_none_or(is_foretold)
+        && contention.predicted.as_ref().is_none_or(is_prediction)
 }
 
 /// Every figure of a record that is a time or a rate.

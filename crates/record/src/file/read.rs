@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
-use crate::{Block, BlockKind, Foretold, Line, Machine, Plan, Record, fold};
+use crate::{Block, BlockKind, CellPrediction, Line, Machine, Plan, Record, fold};
 
-use super::plausible::{block_fault, foretold_fault, machine_fault, plan_fault, record_fault};
+use super::plausible::{block_fault, machine_fault, plan_fault, prediction_fault, record_fault};
 use super::source::Source;
 
 /// No plan of ours is longer: 125,000 pairs of CPUs.
@@ -51,7 +51,7 @@ pub struct GroupState {
     pub blocks: Vec<Block>,
     /// What was foretold in the last attempt; empty if that attempt is complete, because its
     /// records hold it.
-    pub foretold: Vec<Foretold>,
+    pub predictions: Vec<CellPrediction>,
 }
 
 /// What a file holds.
@@ -95,7 +95,7 @@ impl Results {
                         index,
                         group.attempts,
                         &group.blocks,
-                        &group.foretold,
+                        &group.predictions,
                         at,
                     ));
                 }
@@ -169,8 +169,8 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
                 take_block(&mut results, &mut seen, &mut partial, *block)
                     .map_err(|what| reader.fault(&what))?;
             }
-            Next::Line(Line::Foretold(foretold)) => {
-                take_foretold(&mut results, &mut seen, &mut partial, *foretold)
+            Next::Line(Line::CellPrediction(prediction)) => {
+                take_prediction(&mut results, &mut seen, &mut partial, *prediction)
                     .map_err(|what| reader.fault(&what))?;
             }
             Next::Line(Line::Record(record)) => {
@@ -262,7 +262,7 @@ fn begin(
     } else if !folded && attempt == state.attempts + 1 {
         state.attempts = attempt;
         state.blocks.clear();
-        state.foretold.clear();
+        state.predictions.clear();
         seen[group].clear();
         partial[group].clear();
     } else if attempt != state.attempts || attempt == 0 {
@@ -276,37 +276,40 @@ fn begin(
 
 /// A cell is foretold once, before anything of its group is measured: otherwise it would be no
 /// prediction.
-fn take_foretold(
+fn take_prediction(
     results: &mut Results,
     seen: &mut [HashSet<(usize, u32, BlockKind)>],
     partial: &mut [Vec<Option<Record>>],
-    foretold: Foretold,
+    prediction: CellPrediction,
 ) -> Result<(), String> {
-    if foretold.run != results.plan.run {
+    if prediction.run != results.plan.run {
         return Err("the prediction belongs to another run".into());
     }
-    let Some(planned) = results.plan.groups.get(foretold.group) else {
-        return Err(format!("the plan has no group {}", foretold.group));
+    let Some(planned) = results.plan.groups.get(prediction.group) else {
+        return Err(format!("the plan has no group {}", prediction.group));
     };
-    if planned.get(foretold.cell).is_none_or(|planned| planned.cell.lock().is_none()) {
+    if planned.get(prediction.cell).is_none_or(|planned| planned.cell.lock().is_none()) {
         return Err(format!(
             "group {} of the plan has no lock as cell {}",
-            foretold.group, foretold.cell
+            prediction.group, prediction.cell
         ));
     }
-    if let Some(what) = foretold_fault(&foretold) {
+    if let Some(what) = prediction_fault(&prediction) {
         return Err(what.into());
     }
-    begin(results, seen, partial, (foretold.group, foretold.attempt), "prediction")?;
-    let recorded = partial[foretold.group].iter().any(Option::is_some);
-    let state = &mut results.groups[foretold.group];
+    begin(results, seen, partial, (prediction.group, prediction.attempt), "prediction")?;
+    let recorded = partial[prediction.group].iter().any(Option::is_some);
+    let state = &mut results.groups[prediction.group];
     if recorded || !state.blocks.is_empty() {
-        return Err(format!("group {} was being measured before this prediction", foretold.group));
+        return Err(format!(
+            "group {} was being measured before this prediction",
+            prediction.group
+        ));
     }
-    if state.foretold.iter().any(|other| other.cell == foretold.cell) {
+    if state.predictions.iter().any(|other| other.cell == prediction.cell) {
         return Err("the same cell is foretold twice".into());
     }
-    state.foretold.push(foretold);
+    state.predictions.push(prediction);
     Ok(())
 }
 
@@ -355,7 +358,7 @@ fn take_record(
     if planned[index].experiment != record.experiment {
         return Err("the record is of another experiment than its cell".into());
     }
-    let told = state.foretold.iter().find(|foretold| foretold.cell == index);
+    let told = state.predictions.iter().find(|prediction| prediction.cell == index);
     if record.contention.as_ref().and_then(|contention| contention.predicted.as_ref()) != told {
         return Err("the record repeats another prediction than was made".into());
     }
@@ -363,7 +366,7 @@ fn take_record(
     if complete.iter().all(Option::is_some) {
         state.records = Some(complete.drain(..).flatten().collect());
         state.blocks.clear();
-        state.foretold.clear();
+        state.predictions.clear();
     }
     Ok(())
 }

@@ -118,7 +118,7 @@ fn contention(
         think_ns: each(|sum| sum.think_ns),
         total_s: total.map(|(total, _)| significant(total)),
         total_s_interval95: total.map(|(_, interval)| interval.map(significant)),
-        predicted: folding.foretold.cloned(),
+        predicted: folding.prediction.cloned(),
     }
 }
 

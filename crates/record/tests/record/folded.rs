@@ -263,7 +263,7 @@ fn a_folded_file_holds_each_group_completely_or_not_at_all_and_no_blocks() {
     assert_eq!(whole.len(), 6);
     let block = run.lines.iter().find(|line| matches!(line, Line::Block(_))).unwrap();
     let block = serde_json::to_value(block).unwrap();
-    let foretold = json!({"schema": "threadtoll.foretold/1"});
+    let prediction = json!({"schema": "threadtoll.foretold/1"});
     let said = |change: &dyn Fn(&mut Vec<Value>), at: usize, part: &str| {
         let mut lines = whole.clone();
         change(&mut lines);
@@ -280,7 +280,7 @@ fn a_folded_file_holds_each_group_completely_or_not_at_all_and_no_blocks() {
     said(&|lines| lines[FIRST + 1]["attempt"] = 2.into(), FIRST + 1, "does not follow");
     said(&|lines| lines[FIRST]["attempt"] = 0.into(), FIRST, "does not follow");
     said(&|lines| lines[FIRST]["group"] = 2.into(), FIRST, "no group 2");
-    said(&|lines| lines.insert(FIRST, foretold.clone()), FIRST, "missing field");
+    said(&|lines| lines.insert(FIRST, prediction.clone()), FIRST, "missing field");
     said(&|lines| lines[PLAN]["folded"] = json!({}), PLAN, "missing field");
     for sha256 in ["", "abc", &"g".repeat(64), &"A".repeat(64), &"a".repeat(65)] {
         said(&|lines| lines[PLAN]["folded"]["sha256"] = sha256.into(), PLAN, "64 lower-case");

@@ -189,7 +189,7 @@ pub(crate) fn results(machine: Machine, groups: &[(u32, Vec<Spec>)]) -> Results 
             attempts: 1,
             records: Some(records),
             blocks: Vec::new(),
-            foretold: Vec::new(),
+            predictions: Vec::new(),
         };
     }
     results
@@ -405,7 +405,7 @@ pub(crate) fn matrix(cpus: u32) -> Results {
         attempts: 1,
         records: Some(records),
         blocks: Vec::new(),
-        foretold: Vec::new(),
+        predictions: Vec::new(),
     };
     results
 }

@@ -2,7 +2,7 @@
 
 use threadtoll_model::choose::{Answers, Options};
 use threadtoll_model::{HandOff, ModelError, Policy, Shape, Workload};
-use threadtoll_record::{Calibrated, Foretold, LockSubject, Work};
+use threadtoll_record::{Calibrated, CellPrediction, LockSubject, Work};
 
 use crate::lock::{GrantPolicy, LockSpec};
 
@@ -188,12 +188,12 @@ pub struct Place<'a> {
 /// # Errors
 ///
 /// If a figure is out of the range that models accept.
-pub fn foretell(
+pub fn predict(
     subject: &LockSubject,
     calibration: &Calibration,
     seed: u64,
     place: &Place<'_>,
-) -> Result<Foretold, ModelError> {
+) -> Result<CellPrediction, ModelError> {
     let options = Options { tasks: subject.tasks, seed, ..Options::default() };
     let answer = Answers::new(&calibration.workload, options).answer(subject.threads)?;
     let performance = answer.performance;
@@ -207,7 +207,7 @@ pub fn foretell(
                 .map(|rate| rate * per_s)
         })
     });
-    Ok(Foretold {
+    Ok(CellPrediction {
         run: place.run.to_string(),
         group: place.group,
         attempt: place.attempt,
