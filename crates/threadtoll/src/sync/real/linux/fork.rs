@@ -28,8 +28,8 @@ pub(crate) fn process() -> u32 {
     if NOT_WIPED.load(Ordering::Relaxed) { std::process::id() } else { 0 }
 }
 
-/// All slabs, the newest first. None is ever given back to the kernel: 128 bytes for each [`WipeOnFork`]
-/// that lived at the same time.
+/// All slabs, the newest first. None is ever given back to the kernel: 128 bytes for each
+/// [`WipeOnFork`] that lived at the same time.
 static SLABS: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
 
 /// The slab in which a line has become free last.
