@@ -4,6 +4,8 @@
 //! All of it is statistics that steer how long to spin; nothing is ordered by it, so it uses plain
 //! atomics and no model checker looks at it.
 
+#![allow(clippy::disallowed_types)]
+
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant as Clock};
