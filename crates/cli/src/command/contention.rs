@@ -50,7 +50,7 @@ pub(crate) struct Contention {
     /// [default: 0 to 1]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     hold_share: Option<String>,
-    /// How often such a thread takes the lock, per second [default: 15000; with --work sleep: 100]
+    /// Acquisitions per second of such a thread [default: 15000; with --work sleep: 100]
     #[arg(long, value_name = "PER_SECOND", allow_hyphen_values = true)]
     rate: Option<String>,
     /// hold-think, pool: hold time of the lock (250ns, 2.5us, 5ms, 2s)
@@ -60,7 +60,7 @@ pub(crate) struct Contention {
     /// hold-think, pool: how long a thread is without it [default: 45us; of the pool: 9.5ms]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     think: Option<String>,
-    /// What the threads do: spin (compute) or sleep [default: spin; of the pool: sleep]
+    /// Work of the threads: spin (compute) or sleep [default: spin; of the pool: sleep]
     #[arg(long, value_name = "WORK")]
     work: Option<String>,
     /// Shares of the acquisitions that only read, for locks that know readers [default: 0,0.9]

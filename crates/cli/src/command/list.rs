@@ -14,7 +14,7 @@ use crate::queues::peers;
 
 const KINDS: [&str; 5] = ["mechanisms", "queues", "locks", "scenarios", "peers"];
 
-/// What can be named: a name and a sentence a line
+/// Names that other commands take, each with a sentence
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// mechanisms, queues, locks, scenarios or peers

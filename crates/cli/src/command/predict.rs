@@ -64,10 +64,10 @@ pub(crate) struct Predict {
     /// Numbers of threads, such as 1,2,4 or 1..32 [default: 1 to twice the CPUs]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     threads: Option<String>,
-    /// How hold times are spread: fixed, exponential, or as in FILE [default: exponential]
+    /// Distribution of hold times: fixed, exponential, or as in FILE [default: exponential]
     #[arg(long, value_name = "SHAPE")]
     hold_shape: Option<String>,
-    /// How think times are spread [default: as hold times]
+    /// Distribution of think times [default: as hold times]
     #[arg(long, value_name = "SHAPE")]
     think_shape: Option<String>,
     /// Time from waking a waiting thread until it runs [default: 0]
