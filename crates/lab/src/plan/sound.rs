@@ -139,6 +139,10 @@ fn queue_fault(
     let Some(scenario) = Scenario::of(&planned.experiment) else {
         return Some("this version has no such scenario");
     };
+    // Otherwise its blocks would be folded as what they are not.
+    if planned.kind() != scenario.kind {
+        return Some("the scenario runs another kind of loop in this version");
+    }
     if queue.version != asked.version || queue.origin != asked.origin {
         return Some("this version has another version of the queue");
     }

@@ -437,6 +437,11 @@ fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_unsound() {
         spoilt(&|planned| planned.experiment = Experiment::queue("night-watch"))
             .contains("no such scenario")
     );
+    let of_kind = |planned: &mut PlannedCell| {
+        let PlannedCell { experiment, cell, budget, .. } = planned.clone();
+        *planned = PlannedCell::of_kind(Kind::Exchange, experiment, cell, budget);
+    };
+    assert!(spoilt(&of_kind).contains("another kind of loop"));
     assert!(spoilt(&|planned| planned.cell.payload_bytes = 64).contains("8 bytes"));
     assert!(spoilt(&|planned| planned.cell.cpus = vec![0, 1, 2]).contains("placed so"));
     assert!(spoilt(&|planned| planned.cell.relation = Relation::OtherNode).contains("placed so"));
