@@ -222,8 +222,8 @@ impl Values {
 }
 
 /// Number of values over the limit.
-fn over(mut values_ps: impl Iterator<Item = u64>, limit_ps: u64) -> u64 {
-    values_ps.by_ref().filter(|ps| *ps > limit_ps).count() as u64
+fn over(values_ps: impl Iterator<Item = u64>, limit_ps: u64) -> u64 {
+    values_ps.filter(|ps| *ps > limit_ps).count() as u64
 }
 
 fn one_way(times: &[i64], clock_bound_ns: f64) -> Option<OneWayBlock> {

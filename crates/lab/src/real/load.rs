@@ -9,6 +9,9 @@ use crate::LabError;
 
 use super::pool::{Pool, Worker};
 
+/// A piece of work is over within microseconds; no thread is waited for longer than this.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A stretch of load.
 #[derive(Default)]
 struct Stretch {
@@ -51,7 +54,8 @@ impl Load {
         let threads = self.pool.len();
         let stretch = Arc::new(Stretch::default());
         self.stretch = Some(Arc::clone(&stretch));
-        self.pool.give(0..threads, std::iter::repeat_n(Arc::clone(&stretch), threads))?;
+        let jobs = std::iter::repeat_n(Arc::clone(&stretch), threads);
+        self.pool.give(0..threads, jobs, PATIENCE)?;
         while stretch.working.load(Ordering::Acquire) < threads {
             std::thread::yield_now();
         }
@@ -63,7 +67,7 @@ impl Load {
         if let Some(stretch) = self.stretch.take() {
             stretch.over.store(true, Ordering::Release);
             // No piece of work waits for anybody. One that ended by a panic was reported by it.
-            let _ = self.pool.reports(0..self.pool.len(), Duration::from_secs(60));
+            let _ = self.pool.reports(0..self.pool.len(), PATIENCE);
         }
     }
 }

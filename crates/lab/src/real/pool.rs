@@ -150,12 +150,13 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         &mut self,
         workers: Range<usize>,
         jobs: impl IntoIterator<Item = J>,
+        patience: Duration,
     ) -> Result<(), LabError> {
         let sent = self.workers[workers]
             .iter()
             .zip(jobs)
             .all(|(worker, job)| worker.jobs.send(job).is_ok());
-        if sent { Ok(()) } else { Err(self.stuck(Duration::ZERO)) }
+        if sent { Ok(()) } else { Err(self.stuck(patience)) }
     }
 
     /// Their reports, in order.
@@ -184,7 +185,7 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         jobs: impl IntoIterator<Item = J>,
         patience: Duration,
     ) -> Result<Vec<R>, LabError> {
-        self.give(0..self.len(), jobs)?;
+        self.give(0..self.len(), jobs, patience)?;
         self.reports(0..self.len(), patience)
     }
 
