@@ -10,6 +10,7 @@
 
 mod block;
 mod cell;
+mod cell_prediction;
 mod class;
 pub mod compare;
 mod contention;
@@ -17,34 +18,40 @@ mod experiment;
 pub mod file;
 pub mod fold;
 mod histogram;
+mod label;
 mod line;
+mod lock;
 mod machine;
+mod placement;
 mod plan;
 mod prediction;
+mod queue;
 mod record;
 pub mod resample;
 pub mod schema;
+mod share;
+mod subject;
 mod time;
 
 pub use block::{Block, BlockCost, BlockKind, Cause, Disturbance, OneWayBlock, Worst};
-pub use cell::{
-    Cell, Layout, Neighbour, Origin, Pause, Placement, QueueSubject, Relation, Subject, Wait,
-    WaitFamily,
-};
+pub use cell::{Cell, Layout, Neighbour, Pause};
+pub use cell_prediction::{Calibrated, CellPrediction};
 pub use class::Class;
-pub use contention::{
-    Calibrated, CellPrediction, Contention, ContentionBlock, ContentionSeen, LockSubject, NO_LOCK,
-    Share, Spread, Work,
-};
+pub use contention::{Contention, ContentionBlock, ContentionSeen};
 pub use experiment::{Experiment, Kind};
 pub use fold::fold;
 pub use histogram::{Histogram, HistogramError};
 pub use line::Line;
+pub use lock::{LockSubject, NO_LOCK, Spread, Work};
 pub use machine::{ClockFacts, ClockSource, CpuNoise, CpuPlace, Grade, Machine, Warning};
+pub use placement::{Placement, Relation};
 pub use plan::{Budget, Folded, MAX_ROUNDS, Plan, PlannedCell, Refused};
 pub use prediction::{Document, PredictedChange, PredictedPolicy, PredictedRow, Prediction};
+pub use queue::{Origin, QueueSubject, Wait, WaitFamily};
 pub use record::{
     Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Quantiles,
     Record, RecordKind, Unit, Verdict,
 };
+pub use share::Share;
+pub use subject::Subject;
 pub use time::{run_id, timestamp};

@@ -1,0 +1,125 @@
+//! The names under which tables show cells.
+
+use crate::{Cell, Layout, LockSubject, Neighbour, Origin, Pause, Spread, Work};
+
+impl Cell {
+    /// The subject with the parameters that set it apart within one placement, as tables label it
+    /// (`atomic-rmw, shared line, pause`).
+    ///
+    /// Payloads of 8 bytes, own lines and the absence of a pause hint are the usual case and are
+    /// not mentioned.
+    pub fn label(&self) -> String {
+        let mut label = self.name().to_string();
+        if let Some(queue) = self.queue() {
+            if queue.origin == Origin::Twin {
+                label.push_str(" (twin)");
+            }
+            if queue.origin != Origin::Raw {
+                label.push_str(&format!(", {}", queue.wait));
+            }
+            if let Some(capacity) = queue.capacity {
+                label.push_str(&format!(", capacity {capacity}"));
+            }
+            match (queue.origin, queue.batch) {
+                (_, 0 | 1) => {}
+                (Origin::Raw, words) => label.push_str(&format!(", blocks of {words} words")),
+                (_, batch) => label.push_str(&format!(", batches of {batch}")),
+            }
+            if queue.senders != 1 {
+                label.push_str(&format!(", {} senders", queue.senders));
+            }
+        }
+        if let Some(lock) = self.lock() {
+            label.push_str(&lock_label(lock));
+        }
+        if self.line == Some(Layout::Shared) {
+            label.push_str(", shared line");
+        }
+        if self.pause == Some(Pause::On) {
+            label.push_str(", pause");
+        }
+        if self.keep_awake {
+            label.push_str(", kept awake");
+        }
+        if self.payload_bytes != 8 && self.lock().is_none() {
+            label.push_str(&format!(", {} B", self.payload_bytes));
+        }
+        match self.neighbour {
+            None => {}
+            Some(Neighbour::Spin) => label.push_str(", beside spinners"),
+            Some(Neighbour::Memory) => label.push_str(", beside memory streams"),
+            Some(Neighbour::Churn) => label.push_str(", beside churn"),
+        }
+        label
+    }
+}
+
+/// What sets a lock's cells apart: `, 2 threads, hold 3333 ns, think 30000 ns`.
+fn lock_label(lock: &LockSubject) -> String {
+    let mut label = match lock.threads {
+        1 => ", 1 thread".to_string(),
+        threads => format!(", {threads} threads"),
+    };
+    label.push_str(&format!(", hold {} ns, think {} ns", lock.hold_ns, lock.think_ns));
+    if lock.spread == Spread::Fixed {
+        label.push_str(", fixed");
+    }
+    if lock.work == Work::Sleep {
+        label.push_str(", asleep");
+    }
+    if let Some(share) = lock.read_share {
+        label.push_str(&format!(", {}% reads", share.value() * 100.0));
+    }
+    if let Some(tasks) = lock.tasks {
+        label.push_str(&format!(", {tasks} tasks"));
+    }
+    label
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::tests::stream;
+    use crate::{Class, Placement, Relation, Subject};
+
+    #[test]
+    fn labels_mention_only_what_is_unusual() {
+        let mut cell = Cell {
+            subject: Subject::mechanism("atomic-rmw", Class::Spin),
+            placement: Placement::Pinned,
+            cpus: vec![0, 1],
+            relation: Relation::SameLlc,
+            payload_bytes: 8,
+            line: Some(Layout::Own),
+            pause: Some(Pause::Off),
+            keep_awake: false,
+            neighbour: None,
+        };
+        assert_eq!(cell.label(), "atomic-rmw");
+        cell.line = Some(Layout::Shared);
+        cell.pause = Some(Pause::On);
+        cell.keep_awake = true;
+        cell.payload_bytes = 4096;
+        cell.neighbour = Some(Neighbour::Churn);
+        assert_eq!(
+            cell.label(),
+            "atomic-rmw, shared line, pause, kept awake, 4096 B, beside churn"
+        );
+    }
+
+    #[test]
+    fn queues_say_how_they_are_used() {
+        assert_eq!(stream(1).label(), "funnel, spin-yield, batches of 256");
+        assert_eq!(stream(2).label(), "funnel, spin-yield, batches of 256, 2 senders");
+        let mut bounded = stream(1);
+        if let Subject::Queue(queue) = &mut bounded.subject {
+            *queue = crate::QueueSubject {
+                origin: Origin::Twin,
+                capacity: Some(1024),
+                batch: 1,
+                ..queue.clone()
+            };
+        }
+        assert_eq!(bounded.label(), "funnel (twin), spin-yield, capacity 1024");
+    }
+}

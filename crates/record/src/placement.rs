@@ -1,0 +1,83 @@
+//! Where the threads of a cell run.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Where the two ends of a hand-off run.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// Each end is bound to a CPU of its own (the one-thread rungs: to one CPU).
+    Pinned,
+    /// Both ends are bound to the same CPU.
+    SameCpu,
+    /// The scheduler places both ends among the allowed CPUs.
+    Free,
+}
+
+impl Placement {
+    /// All placements, in the order in which tables show them.
+    pub const ALL: [Placement; 3] = [Placement::Pinned, Placement::SameCpu, Placement::Free];
+
+    /// The name that the command line and the files use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Placement::Pinned => "pinned",
+            Placement::SameCpu => "same-cpu",
+            Placement::Free => "free",
+        }
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// How the CPUs of the two ends are related, from nearest to farthest.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Relation {
+    /// One thread is both ends.
+    SameThread,
+    /// Two threads share one CPU.
+    SameCpu,
+    /// Two hardware threads of one core.
+    Smt,
+    /// Two cores that share their last-level cache.
+    SameLlc,
+    /// Two cores of one NUMA node without a common last-level cache.
+    SameNode,
+    /// Two cores of different NUMA nodes.
+    OtherNode,
+    /// The scheduler decides.
+    Free,
+}
+
+impl Relation {
+    /// The name that the files use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Relation::SameThread => "same-thread",
+            Relation::SameCpu => "same-cpu",
+            Relation::Smt => "smt",
+            Relation::SameLlc => "same-llc",
+            Relation::SameNode => "same-node",
+            Relation::OtherNode => "other-node",
+            Relation::Free => "free",
+        }
+    }
+}
+
+impl fmt::Display for Relation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
