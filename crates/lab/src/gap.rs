@@ -1,24 +1,19 @@
 //! Time that vanished from a spinning end: what a spinning observer on its CPU sees.
 
+use threadtoll_record::upper_median;
+
 /// A stretch that took this much longer than the median one had a gap in it. Shorter ones cannot be
 /// told from an exchange that the caches delayed.
 const GAP_PS: u64 = 10_000_000;
 
 /// The time in picoseconds by which stretches exceeded the median, of those that did so by a gap.
 pub(crate) fn vanished_ps(stretches: &[u64]) -> u64 {
-    let median = median_ps(stretches);
+    let median = upper_median(&mut stretches.to_vec(), u64::cmp).unwrap_or(0);
     stretches
         .iter()
         .map(|stretch| stretch.saturating_sub(median))
         .filter(|excess| *excess >= GAP_PS)
         .sum()
-}
-
-/// The median, the upper one of two in the middle; 0 if there are none.
-pub(crate) fn median_ps(values: &[u64]) -> u64 {
-    let mut sorted = values.to_vec();
-    let middle = sorted.len() / 2;
-    if sorted.is_empty() { 0 } else { *sorted.select_nth_unstable(middle).1 }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! [`THRESHOLDS`], as `threadtoll check --help` prints them, and why each is where it is stands
 //! beside its constant. A clock that cannot be trusted at all is not graded: the gate refuses it.
 
-use threadtoll_record::{ClockFacts, CpuNoise, Grade, Warning};
+use threadtoll_record::{ClockFacts, CpuNoise, Grade, Warning, upper_median};
 
 /// The limits as text. A test holds it against the constants.
 pub const THRESHOLDS: &str = "\
@@ -198,8 +198,11 @@ fn quota(found: &Findings<'_>) -> Option<(Grade, Warning)> {
 }
 
 fn noise(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let lost = upper_median(found.noise.iter().map(|cpu| cpu.lost_share))?;
-    let longest = upper_median(found.noise.iter().map(|cpu| cpu.longest_ns as f64))?;
+    let median = |of: fn(&CpuNoise) -> f64| {
+        upper_median(&mut found.noise.iter().map(of).collect::<Vec<_>>(), f64::total_cmp)
+    };
+    let lost = median(|cpu| cpu.lost_share)?;
+    let longest = median(|cpu| cpu.longest_ns as f64)?;
     let cap = LOST_SHARE.grade(lost).max(MAX_NS.grade(longest));
     warn_below_a(cap, "noise", || {
         let noisiest = found.noise.iter().max_by(|a, b| a.lost_share.total_cmp(&b.lost_share));
@@ -343,13 +346,6 @@ fn no_membarrier(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let text = "The membarrier system call does not work here (an old kernel, or a seccomp sandbox): waits that use it fall \
                 back to fences, and cost some nanoseconds more for each message.";
     (!found.membarrier).then(|| warn(Grade::A, "no-membarrier", text.into()))?
-}
-
-/// The value that half of them reach or exceed.
-fn upper_median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 #[cfg(test)]

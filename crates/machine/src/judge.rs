@@ -90,7 +90,7 @@ struct Recent {
 
 impl Recent {
     /// Takes one more value and gives the median of the last ones, the lower of two middle ones.
-    fn median_with(&mut self, value: f64) -> f64 {
+    fn lower_median_with(&mut self, value: f64) -> f64 {
         self.values[self.seen % self.values.len()] = value;
         self.seen += 1;
         let mut sorted = self.values;
@@ -116,10 +116,10 @@ impl Baseline {
         // that follow.
         if let (Some(ns), true) = (run_queue_ns, block.voluntary_switches >= 100) {
             self.wake_ns =
-                Some(self.wakes.median_with(ns as f64 / block.voluntary_switches as f64));
+                Some(self.wakes.lower_median_with(ns as f64 / block.voluntary_switches as f64));
         }
         if let (Some(ns), true) = (gap_ns, block.spins && block.elapsed_ns > 0) {
-            self.gap_share = Some(self.gaps.median_with(ns as f64 / block.elapsed_ns as f64));
+            self.gap_share = Some(self.gaps.lower_median_with(ns as f64 / block.elapsed_ns as f64));
         }
     }
 }

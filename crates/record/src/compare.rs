@@ -31,7 +31,7 @@ pub fn paired(own: &BTreeMap<u32, f64>, base: &BTreeMap<u32, f64>, seed: u64) ->
     if ratios.len() < 2 {
         return None;
     }
-    let (ratio, interval95) = resample::median(&ratios, seed)?;
+    let (ratio, interval95) = resample::median_with_interval(&ratios, seed)?;
     Some(Paired { ratio, interval95, pairs: ratios.len() })
 }
 

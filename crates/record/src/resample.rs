@@ -7,7 +7,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::Histogram;
+use crate::{Histogram, median};
 
 /// How many resamples an interval is made of.
 pub const RESAMPLES: usize = 1000;
@@ -30,7 +30,7 @@ fn draws(len: usize, seed: u64, mut visit: impl FnMut(&[u32])) {
 }
 
 /// The middle 95% of the resampled values.
-fn middle(mut values: Vec<f64>) -> Option<[f64; 2]> {
+fn interval95(mut values: Vec<f64>) -> Option<[f64; 2]> {
     values.retain(|value| value.is_finite());
     if values.len() < RESAMPLES / 2 {
         return None;
@@ -42,7 +42,7 @@ fn middle(mut values: Vec<f64>) -> Option<[f64; 2]> {
 
 /// The mean of block means, weighted by their counts, and its 95% interval (null with fewer than
 /// two blocks).
-pub fn mean(blocks: &[(f64, u64)], seed: u64) -> Option<(f64, Option<[f64; 2]>)> {
+pub fn mean_with_interval(blocks: &[(f64, u64)], seed: u64) -> Option<(f64, Option<[f64; 2]>)> {
     let weighted = |times: &dyn Fn(usize) -> u64| {
         let mut sum = 0.0;
         let mut count = 0.0;
@@ -62,7 +62,7 @@ pub fn mean(blocks: &[(f64, u64)], seed: u64) -> Option<(f64, Option<[f64; 2]>)>
     }
     let mut values = Vec::with_capacity(RESAMPLES);
     draws(blocks.len(), seed, |times| values.push(weighted(&|index| u64::from(times[index]))));
-    Some((value, middle(values)))
+    Some((value, interval95(values)))
 }
 
 /// Whether `count` samples leave at least 20 beyond a quantile. A millionth is forgiven, because
@@ -132,7 +132,7 @@ pub fn quantiles(blocks: &[&Histogram], wanted: &[f64], seed: u64) -> Vec<Quanti
     });
     for (estimate, values) in found.iter_mut().zip(resampled) {
         if estimate.value.is_some() {
-            estimate.interval95 = middle(values);
+            estimate.interval95 = interval95(values);
         }
     }
     found
@@ -140,8 +140,8 @@ pub fn quantiles(blocks: &[&Histogram], wanted: &[f64], seed: u64) -> Vec<Quanti
 
 /// The median of `values` and its 95% interval. Null if empty; the interval spans the values when
 /// they are fewer than six, because resampling so few says nothing better.
-pub fn median(values: &[f64], seed: u64) -> Option<(f64, [f64; 2])> {
-    let value = median_of(&mut values.to_vec())?;
+pub fn median_with_interval(values: &[f64], seed: u64) -> Option<(f64, [f64; 2])> {
+    let value = median(values.iter().copied())?;
     if values.len() < 6 {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -166,21 +166,7 @@ pub fn median(values: &[f64], seed: u64) -> Option<(f64, [f64; 2])> {
             }
         }
     });
-    Some((value, middle(medians)?))
-}
-
-/// The median; null if empty. Reorders the values.
-pub fn median_of(values: &mut [f64]) -> Option<f64> {
-    if values.is_empty() {
-        return None;
-    }
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    Some(if values.len() % 2 == 1 {
-        values[middle]
-    } else {
-        (values[middle - 1] + values[middle]) / 2.0
-    })
+    Some((value, interval95(medians)?))
 }
 
 #[cfg(test)]
@@ -193,20 +179,18 @@ mod tests {
 
     #[test]
     fn the_weighted_mean_is_exact_and_lies_in_its_interval() {
-        let (mean, interval) = mean(&[(10.0, 1), (20.0, 3)], 1).unwrap();
+        let (mean, interval) = mean_with_interval(&[(10.0, 1), (20.0, 3)], 1).unwrap();
         assert_eq!(mean, 17.5);
         let [low, high] = interval.unwrap();
         assert!(low <= mean && mean <= high);
-        assert_eq!(super::mean(&[], 1), None);
-        assert_eq!(super::mean(&[(5.0, 2)], 1), Some((5.0, None)));
+        assert_eq!(mean_with_interval(&[], 1), None);
+        assert_eq!(mean_with_interval(&[(5.0, 2)], 1), Some((5.0, None)));
     }
 
     #[test]
-    fn medians_of_odd_and_even_counts_are_the_textbook_ones() {
-        assert_eq!(median_of(&mut [3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median_of(&mut [4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        assert_eq!(median(&[], 1), None);
-        assert_eq!(median(&[1.0, 2.0, 9.0], 1), Some((2.0, [1.0, 9.0])));
+    fn few_values_are_spanned_by_the_interval_of_their_median() {
+        assert_eq!(median_with_interval(&[], 1), None);
+        assert_eq!(median_with_interval(&[1.0, 2.0, 9.0], 1), Some((2.0, [1.0, 9.0])));
     }
 
     /// The interval of a median over 21 normal values must hold the true median about as often as
@@ -217,7 +201,7 @@ mod tests {
         let covered = (0..400)
             .filter(|round| {
                 let values: Vec<f64> = (0..21).map(|_| normal(&mut rng)).collect();
-                let (_, [low, high]) = median(&values, *round).unwrap();
+                let (_, [low, high]) = median_with_interval(&values, *round).unwrap();
                 low <= 0.0 && 0.0 <= high
             })
             .count();
@@ -246,6 +230,6 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_interval() {
         let values: Vec<f64> = (0..30).map(f64::from).collect();
-        assert_eq!(median(&values, 5), median(&values, 5));
+        assert_eq!(median_with_interval(&values, 5), median_with_interval(&values, 5));
     }
 }

@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadtoll_record::{CpuPlace, Experiment, Machine, Record, Relation, file::Results};
+use threadtoll_record::{CpuPlace, Experiment, Machine, Record, Relation, file::Results, median};
 
 use crate::clean::clean;
 use crate::figure::{Figure, Pairs};
 use crate::label::relation;
-use crate::merge::median;
 use crate::table::{self, Cell, Label, Section, Table, Topic};
 use crate::units::{count, time};
 

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use threadtoll_record::{
-    Against, Cell, Cost, Histogram, OneWay, Over, Quantiles, Record, Verdict, Worst, fold, resample,
+    Against, Cell, Cost, Histogram, OneWay, Over, Quantiles, Record, Verdict, Worst, fold, median,
+    resample,
 };
 
 use crate::disturbance::sum;
@@ -80,11 +81,6 @@ pub(crate) fn merged<'a>(records: &[&'a Record]) -> Cow<'a, Record> {
     Cow::Owned(joined)
 }
 
-/// The median; of an even number, the mean of the two in the middle.
-pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    resample::median_of(&mut values.collect::<Vec<_>>())
-}
-
 fn hull(intervals: impl Iterator<Item = [f64; 2]>) -> Option<[f64; 2]> {
     intervals.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])
 }
@@ -144,11 +140,4 @@ fn ratios(records: &[&Record]) -> Vec<Against> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_median_of_an_even_number_lies_between() {
-        assert_eq!(median([4.0, 1.0, 3.0, 2.0].into_iter()), Some(2.5));
-        assert_eq!(median([3.0].into_iter()), Some(3.0));
-        assert_eq!(median(std::iter::empty()), None);
-    }
 }

@@ -31,7 +31,7 @@ use support::queues::ours::wait::{Adaptive, Park};
 use support::queues::ours::{FencedPipe, Funnel, Pipe};
 use support::table::{Comparison, Metric, Tables};
 use support::time::{monotonic, sleep_until, thread_sleeps};
-use threadtoll_record::resample::median_of;
+use threadtoll_record::median;
 
 /// Of sends.
 const BLOCK: Duration = Duration::from_millis(10);
@@ -148,7 +148,7 @@ fn send_ns<K: Kind>(mut sender: K::Sender<u64>, mut await_all: impl FnMut(u64)) 
         sent += STRETCH;
         await_all(sent);
     }
-    median_of(&mut times).unwrap_or(f64::NAN)
+    median(times).unwrap_or(f64::NAN)
 }
 
 fn asleep<K: Kind>(cpus: [u32; 2]) -> Vec<f64> {

@@ -1,9 +1,8 @@
 //! The longest samples of a cell, and what most likely made them long.
 
 use threadtoll_record::fold::WORST;
-use threadtoll_record::{BlockCost, Cause, Disturbance, Worst};
+use threadtoll_record::{BlockCost, Cause, Disturbance, Worst, upper_median};
 
-use crate::gap::median_ps;
 use crate::samples::{RoundTrips, Waited};
 
 /// A sample that is longer than the median by less than this needs no cause outside the mechanism.
@@ -95,7 +94,7 @@ pub(super) fn of_round_trips(
         at = candidate + 1;
         ended_ps[index] = sum;
     }
-    let median = median_ps(samples);
+    let median = upper_median(&mut samples.to_vec(), u64::cmp).unwrap_or(0);
     candidates
         .iter()
         .zip(ended_ps)
@@ -114,8 +113,8 @@ pub(super) fn of_waits(
     excess: &Excess<'_>,
     longest: &mut Longest,
 ) -> Vec<Worst> {
-    let all: Vec<u64> = waits.iter().map(|wait| wait.ps).collect();
-    let median = median_ps(&all);
+    let mut all: Vec<u64> = waits.iter().map(|wait| wait.ps).collect();
+    let median = upper_median(&mut all, u64::cmp).unwrap_or(0);
     waits.sort_by(|a, b| b.ps.cmp(&a.ps).then(a.at_s.total_cmp(&b.at_s)));
     waits.truncate(WORST);
     waits.retain(|wait| longest.take(wait.ps));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_model::{HandOff, Shape};
-use threadtoll_record::{Cell, LockSubject, Placement, Share, Spread, Work};
+use threadtoll_record::{Cell, LockSubject, Placement, Share, Spread, Work, upper_median};
 
 use crate::LabError;
 use crate::contention::contender::{Done, HandoffProbe, HandoffSample};
@@ -216,7 +216,7 @@ impl Calibrator {
         }
         let mut crew = self.units_of_work(place)?;
         let rates = (0..SLICES).map(|_| self.slice(&mut crew, 1, |done| done.units));
-        let unit_ns = 1.0 / middle(rates.collect::<Result<_, _>>()?);
+        let unit_ns = 1.0 / median_or_nan(rates.collect::<Result<_, _>>()?);
         self.units.push((place.to_vec(), unit_ns));
         Ok(unit_ns)
     }
@@ -243,7 +243,7 @@ impl Calibrator {
             let all = self.slice(&mut crew, 1, |done| done.units)?;
             ratios.push(alone / alone_on as f64 * busy.len() as f64 / all);
         }
-        let slower = middle(ratios);
+        let slower = median_or_nan(ratios);
         self.slower.push((busy.to_vec(), slower));
         Ok(slower)
     }
@@ -315,7 +315,7 @@ impl Calibrator {
             let without = self.slice(&mut without, 16, |done| done.acquisitions)?;
             more.push(f64::from(threads) * (1.0 / with - 1.0 / without));
         }
-        let pair_ns = middle(more).max(0.0);
+        let pair_ns = median_or_nan(more).max(0.0);
         self.met.push((key, pair_ns));
         Ok(pair_ns)
     }
@@ -329,7 +329,7 @@ impl Calibrator {
     ) -> Result<f64, LabError> {
         crew.prepare(lengths, 1)?;
         let rates = (0..SLICES).map(|_| self.slice(crew, 64, &of));
-        Ok(middle(rates.collect::<Result<_, _>>()?))
+        Ok(median_or_nan(rates.collect::<Result<_, _>>()?))
     }
 
     /// What all threads together do in a nanosecond of one slice.
@@ -589,16 +589,15 @@ pub(crate) fn estimate_ns(subject: &LockSubject) -> u64 {
     }
 }
 
-/// The middle one of some figures.
-fn middle(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+/// The median, the larger of two in the middle; NaN without any.
+fn median_or_nan(mut figures: Vec<f64>) -> f64 {
+    upper_median(&mut figures, f64::total_cmp).unwrap_or(f64::NAN)
 }
 
 /// The sleeps that nothing disturbed.
 fn undisturbed(mut over: Vec<f64>) -> Vec<f64> {
-    let middle = middle(over.clone());
-    over.retain(|late| *late <= DISTURBED * middle.max(1e3));
+    let median = median_or_nan(over.clone());
+    over.retain(|late| *late <= DISTURBED * median.max(1e3));
     over
 }
 

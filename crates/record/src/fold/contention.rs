@@ -54,7 +54,7 @@ pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Record {
         .blocks(kind)
         .map(|block| block.count as f64 / block.elapsed_ns as f64 * 1e9)
         .collect();
-    let rate = resample::median(&rates, folding.seed);
+    let rate = resample::median_with_interval(&rates, folding.seed);
     let speedup = alone(folding.cells(), subject).and_then(|alone| speedup(folding, kind, alone));
     let of_reference = hand_offs(folding, kind);
     let of_work = speedup.map(|(alone, found)| {
@@ -87,7 +87,7 @@ fn contention(
         Some(_) => folding.blocks(kind).map(|block| block.elapsed_ns as f64 / 1e9).collect(),
         None => Vec::new(),
     };
-    let total = resample::median(&totals, folding.seed);
+    let total = resample::median_with_interval(&totals, folding.seed);
     let seen = summed(own());
     let seen = seen.as_ref();
     let each = |total_ns: fn(&ContentionSeen) -> f64| {

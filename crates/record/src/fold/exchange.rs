@@ -37,7 +37,7 @@ fn one_way(folding: &Folding<'_>, round_trip: QuantileEstimate) -> OneWay {
     let seed = folding.seed;
     let stretches: Vec<&Block> = folding.blocks(BlockKind::Stretch).collect();
     let means: Vec<(f64, u64)> = stretches.iter().map(|block| (block.mean, block.count)).collect();
-    let mean = resample::mean(&means, seed);
+    let mean = resample::mean_with_interval(&means, seed);
     let direct: Vec<&OneWayBlock> =
         folding.blocks(BlockKind::Stamped).filter_map(|block| block.one_way.as_ref()).collect();
     let histograms: Vec<&Histogram> =

@@ -10,7 +10,7 @@ use super::{
 pub(super) fn fold(folding: &Folding<'_>) -> Record {
     let stretches = || folding.blocks(BlockKind::Stretch);
     let rates: Vec<f64> = stretches().filter_map(rate).map(|rate| rate * 1e9).collect();
-    let found = resample::median(&rates, folding.seed);
+    let found = resample::median_with_interval(&rates, folding.seed);
     // A message is one operation. It is rounded as half of one first, because files have always
     // had their last digit from that.
     let half = cost(stretches(), 2.0);

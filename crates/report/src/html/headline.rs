@@ -1,7 +1,7 @@
 //! The top of a run: its main figures, findings and warnings.
 
 use maud::{Markup, html};
-use threadtoll_record::{Class, Grade};
+use threadtoll_record::{Class, Grade, median};
 
 use super::run::{Run, day};
 use crate::clean::clean;
@@ -9,7 +9,6 @@ use crate::findings::cheapest_of;
 use crate::label::{plural, relation};
 use crate::ladder::times;
 use crate::machine::{facts, meaning};
-use crate::merge::median;
 use crate::queues;
 use crate::units::{digits, time};
 

@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 
 use anstyle::AnsiColor;
-use threadtoll_record::CpuPlace;
+use threadtoll_record::{CpuPlace, median};
 
 use super::table::{pad_left, pad_right};
 use super::{BOLD, DIM, PLAIN, Style};
 use crate::figure::Pairs;
 use crate::label::plural;
-use crate::merge::median;
 use crate::units::UNKNOWN;
 
 /// Nobody can read a larger square, however wide the terminal.

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use threadtoll_machine::{allowed_cpus, pin_to};
-use threadtoll_record::resample::median_of;
+use threadtoll_record::median;
 
 /// The first two CPUs that this process may use; ends the process if there is only one.
 pub(crate) fn two_cpus() -> [u32; 2] {
@@ -74,8 +74,7 @@ pub(crate) fn transfer_ns(cpus: [u32; 2]) -> f64 {
             }
             start.elapsed().as_nanos() as f64 / (2 * TURNS) as f64
         };
-        let mut times: Vec<f64> = (0..CHUNKS).map(chunk).collect();
-        median_of(&mut times).unwrap_or(f64::NAN)
+        median((0..CHUNKS).map(chunk)).unwrap_or(f64::NAN)
     };
     let answer = || {
         for turn in 1..=CHUNKS * TURNS {

@@ -1,6 +1,6 @@
 //! Medians over blocks, and ratios of rows measured in the same round, with bootstrap intervals.
 
-use threadtoll_record::resample::{median, median_of};
+use threadtoll_record::{median, resample::median_with_interval};
 
 use super::blocks::{Block, Regime, regimes};
 
@@ -84,7 +84,7 @@ impl Tables<'_> {
     /// The median of a metric over the blocks of a row.
     fn median(&self, blocks: &[&Block], row: usize, metric: usize) -> Option<f64> {
         let own = blocks.iter().filter(|block| block.row == row);
-        median_of(&mut own.filter_map(|block| self.value(block, metric)).collect::<Vec<f64>>())
+        median(own.filter_map(|block| self.value(block, metric)))
     }
 
     fn value(&self, block: &Block, metric: usize) -> Option<f64> {
@@ -102,7 +102,7 @@ impl Tables<'_> {
                 // The peer that is best in this very run, which favours the peers.
                 let best = able.min_by(|one, other| of(one).total_cmp(&of(other)))?;
                 let (ratios, name) = (paired(best), self.metrics[*metric].name);
-                let (ratio, [low, high]) = median(&ratios, seed)?;
+                let (ratio, [low, high]) = median_with_interval(&ratios, seed)?;
                 let (best, rounds) = (self.rows[*best], ratios.len());
                 let interval = format!("{ratio:.2} ({low:.2} to {high:.2})");
                 Some(format!("{name} {interval} of {best}, {rounds} rounds"))
