@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     );
     for name in ["atomic-store", "atomic-rmw", "futex"] {
         let Some(mechanism) = mechanism::find(name) else { continue };
-        let stamp_ns = facts.step_ns + facts.read_ns;
+        let stamp_ns = facts.step_ns.get() + facts.read_ns.get();
         let costs =
             match stretch_cost(&clock, stamp_ns, mechanism, cpus, pairs, Duration::from_millis(20))
             {

@@ -103,8 +103,8 @@ pub(crate) fn to_block(
         grows: counters.grows,
         elapsed_ns: figures.elapsed_ps / 1000,
         cpus: planned.cell.cpus.len() as u32,
-        voluntary_switches: counters.cost.voluntary_switches,
-        involuntary_switches: counters.cost.involuntary_switches,
+        voluntary_switches: counters.cost.voluntary_switches.get(),
+        involuntary_switches: counters.cost.involuntary_switches.get(),
         usual: *usual,
         disturbance: &counters.disturbance,
     };
@@ -118,21 +118,21 @@ pub(crate) fn to_block(
         attempt: position.attempt,
         cell: position.cell,
         seq: position.round,
-        at,
+        at: at.into(),
         kind: position.kind,
-        count: figures.count,
-        elapsed_ns: figures.elapsed_ps / 1000,
-        mean: (figures.mean_ns * 1e4).round() / 1e4,
-        min: figures.min_ns,
-        max: figures.max_ns,
+        count: figures.count.into(),
+        elapsed_ns: (figures.elapsed_ps / 1000).into(),
+        mean: ((figures.mean_ns * 1e4).round() / 1e4).into(),
+        min: figures.min_ns.into(),
+        max: figures.max_ns.into(),
         histogram: figures.histogram,
-        over: figures.over,
+        over: figures.over.map(Into::into),
         one_way: figures.one_way,
-        same_cpu_share: figures.same_cpu_share,
+        same_cpu_share: figures.same_cpu_share.map(Into::into),
         contention: figures.contention,
         worst: figures.worst,
         cost: counters.cost,
-        cost_round_trips: counters.operations,
+        cost_round_trips: counters.operations.into(),
         clean: disturbance.causes.is_empty(),
         disturbance,
     }
@@ -179,7 +179,7 @@ fn exchange(samples: RoundTrips, context: Context<'_>) -> Figures {
 /// Figures of waits, which do not follow each other; or of none, where they were not stamped.
 fn contention(samples: Acquisitions, context: Context<'_>) -> Figures {
     let Acquisitions { block, elapsed_ns, waits } = samples;
-    let count: u64 = block.acquisitions.iter().sum();
+    let count = block.acquisitions.iter().map(|count| count.get()).sum::<u64>();
     let each_ns = elapsed_ns as f64 / count.max(1) as f64;
     let stamped = !waits.is_empty();
     let values = Values::of(waits.iter().map(|wait| wait.ps));
@@ -238,7 +238,11 @@ fn one_way(times: &[i64], clock_bound_ns: f64) -> Option<OneWayBlock> {
             Err(_) => negative += 1,
         }
     }
-    Some(OneWayBlock { histogram: histogram.packed(), negative, clock_bound_ns })
+    Some(OneWayBlock {
+        histogram: histogram.packed(),
+        negative: negative.into(),
+        clock_bound_ns: clock_bound_ns.into(),
+    })
 }
 
 fn same_cpu_share(lead: &[u32], follow: &[u32]) -> Option<f64> {
@@ -269,7 +273,7 @@ mod tests {
     #[test]
     fn one_way_times_that_are_negative_are_counted_and_not_clamped() {
         let block = one_way(&[1000, -5, 2000, -1], 3.0).unwrap();
-        assert_eq!((block.histogram.count(), block.negative), (2, 2));
+        assert_eq!((block.histogram.count(), block.negative.get()), (2, 2));
         assert_eq!(one_way(&[], 3.0), None);
     }
 

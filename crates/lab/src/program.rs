@@ -41,7 +41,8 @@ impl Program {
         match &cell.subject {
             Subject::Mechanism { mechanism, .. } => {
                 let found = mechanism::find(mechanism);
-                let mechanism = found.ok_or_else(|| LabError::Unknown(mechanism.clone()))?;
+                let mechanism =
+                    found.ok_or_else(|| LabError::Unknown(mechanism.clone().to_string()))?;
                 Ok(mechanism.program(Settings {
                     payload_bytes: cell.payload_bytes as usize,
                     layout: cell.line.unwrap_or(Layout::Own),
@@ -54,7 +55,7 @@ impl Program {
             }
             Subject::Lock(lock) => match LockSpec::parse(&lock.lock) {
                 Ok(named) => Ok(Program::Contention(named, lock.clone())),
-                Err(_) => Err(LabError::UnknownLock(lock.lock.clone())),
+                Err(_) => Err(LabError::UnknownLock(lock.lock.clone().to_string())),
             },
         }
     }

@@ -142,7 +142,7 @@ impl RealBackend {
             clock: &self.clock,
             planned,
             allowed: &machine.allowed,
-            stamp_ns: self.facts.step_ns + self.facts.read_ns,
+            stamp_ns: self.facts.step_ns.get() + self.facts.read_ns.get(),
             patience: self.patience,
             start_ticks: self.start_ticks,
         };

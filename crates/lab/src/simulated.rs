@@ -69,22 +69,22 @@ impl SimulatedBackend {
         let topology = Self::topology();
         let allowed: Vec<u32> = topology.places.iter().map(|place| place.cpu).collect();
         Machine {
-            run: run_id(START_NS, self.seed as u32),
-            at: timestamp(START_NS),
-            tool: format!("threadtoll {} (simulated)", env!("CARGO_PKG_VERSION")),
+            run: run_id(START_NS, self.seed as u32).into(),
+            at: timestamp(START_NS).into(),
+            tool: format!("threadtoll {} (simulated)", env!("CARGO_PKG_VERSION")).into(),
             simulated: true,
             synthetic: false,
-            cpu: format!("simulated, seed {}", self.seed),
+            cpu: format!("simulated, seed {}", self.seed).into(),
             arch: "simulated".into(),
             cpus: allowed.len() as u32,
             noise: allowed
                 .iter()
                 .map(|cpu| CpuNoise {
                     cpu: *cpu,
-                    watched_ns: 100_000_000,
-                    gaps: vec![(1_000, 12), (10_000, 3)],
-                    lost_share: 0.0004,
-                    longest_ns: 21_000,
+                    watched_ns: 100_000_000.into(),
+                    gaps: vec![(1_000.into(), 12.into()), (10_000.into(), 3.into())],
+                    lost_share: 0.0004.into(),
+                    longest_ns: 21_000.into(),
                 })
                 .collect(),
             allowed,
@@ -95,15 +95,15 @@ impl SimulatedBackend {
             boost: Some(false),
             virtualised: None,
             idle_driver: None,
-            timer_slack_ns: Some(50_000),
+            timer_slack_ns: Some(50_000.into()),
             membarrier: true,
             clock: ClockFacts {
                 source: ClockSource::Simulated,
-                step_ns: 1.0,
-                read_ns: 10.0,
+                step_ns: 1.0.into(),
+                read_ns: 10.0.into(),
                 invariant: true,
-                tick_ns: 1.0,
-                drift_ppm: 0.0,
+                tick_ns: 1.0.into(),
+                drift_ppm: 0.0.into(),
             },
             grade: Grade::B,
             warnings: vec![Warning::new(

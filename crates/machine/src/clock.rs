@@ -187,7 +187,7 @@ impl Clock {
     /// [`ClockRefused::Drifted`] above [`DRIFT_LIMIT_PPM`]: the figures in between must not be
     /// believed.
     pub fn recheck(&self, facts: &ClockFacts) -> Result<f64, ClockRefused> {
-        let ppm = drift_ppm(self.origin, Moment::take(self.counter), facts.tick_ns);
+        let ppm = drift_ppm(self.origin, Moment::take(self.counter), facts.tick_ns.get());
         if ppm > DRIFT_LIMIT_PPM {
             return Err(ClockRefused::Drifted { clock: facts.source, ppm });
         }

@@ -338,7 +338,7 @@ pub fn account(
     system: SystemCounters,
     gap_ns: Option<u64>,
 ) -> (BlockCost, Disturbance) {
-    let sum = |field: fn(&ThreadCounters) -> u64| ends.iter().map(field).sum();
+    let sum = |field: fn(&ThreadCounters) -> u64| ends.iter().map(field).sum::<u64>().into();
     let known =
         |field: fn(&ThreadCounters) -> Option<u64>| ends.iter().map(field).sum::<Option<u64>>();
     let cost = BlockCost {
@@ -349,12 +349,12 @@ pub fn account(
     };
     let disturbance = Disturbance {
         causes: Vec::new(),
-        migrations: known(|end| end.migrations),
-        run_queue_ns: known(|end| end.run_queue_ns),
-        steal_ns: system.steal_ns,
+        migrations: known(|end| end.migrations).map(Into::into),
+        run_queue_ns: known(|end| end.run_queue_ns).map(Into::into),
+        steal_ns: system.steal_ns.map(Into::into),
         page_faults: sum(|end| end.page_faults),
-        gap_ns,
-        throttled: system.throttled,
+        gap_ns: gap_ns.map(Into::into),
+        throttled: system.throttled.map(Into::into),
     };
     (cost, disturbance)
 }
@@ -513,13 +513,18 @@ mod tests {
         let (cost, disturbance) = account(&[end, blind], system, Some(8));
         assert_eq!(
             cost,
-            BlockCost { user_ns: 20, system_ns: 2, voluntary_switches: 4, involuntary_switches: 6 }
+            BlockCost {
+                user_ns: 20.into(),
+                system_ns: 2.into(),
+                voluntary_switches: 4.into(),
+                involuntary_switches: 6.into()
+            }
         );
-        assert_eq!(disturbance.run_queue_ns, Some(10));
+        assert_eq!(disturbance.run_queue_ns, Some(10.into()));
         assert_eq!(disturbance.migrations, None);
         assert_eq!(
             (disturbance.steal_ns, disturbance.throttled, disturbance.gap_ns),
-            (Some(7), None, Some(8))
+            (Some(7.into()), None, Some(8.into()))
         );
         assert_eq!(disturbance.page_faults, 8);
     }

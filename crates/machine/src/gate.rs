@@ -130,12 +130,12 @@ fn look_at(
     let rounded = |value: f64| (value * 1e3).round() / 1e3;
     let facts = ClockFacts {
         source,
-        step_ns: rounded(step_ns),
-        read_ns: rounded(read_cost(counter) * tick_ns),
+        step_ns: rounded(step_ns).into(),
+        read_ns: rounded(read_cost(counter) * tick_ns).into(),
         // The kernel promises no rate for its raw clock where the counter beneath it keeps none.
         invariant: is_invariant(),
-        tick_ns,
-        drift_ppm: rounded(drift_ppm),
+        tick_ns: tick_ns.into(),
+        drift_ppm: rounded(drift_ppm).into(),
     };
     Ok((clock, facts))
 }

@@ -201,17 +201,18 @@ fn noise(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let median = |of: fn(&CpuNoise) -> f64| {
         upper_median(&mut found.noise.iter().map(of).collect::<Vec<_>>(), f64::total_cmp)
     };
-    let lost = median(|cpu| cpu.lost_share)?;
-    let longest = median(|cpu| cpu.longest_ns as f64)?;
+    let lost = median(|cpu| cpu.lost_share.get())?;
+    let longest = median(|cpu| cpu.longest_ns.as_f64())?;
     let cap = LOST_SHARE.grade(lost).max(MAX_NS.grade(longest));
     warn_below_a(cap, "noise", || {
-        let noisiest = found.noise.iter().max_by(|a, b| a.lost_share.total_cmp(&b.lost_share));
+        let noisiest =
+            found.noise.iter().max_by(|a, b| a.lost_share.get().total_cmp(&b.lost_share.get()));
         let which = noisiest.map_or(String::new(), |cpu| {
             format!(
                 " (CPU {} most: {}, {})",
                 cpu.cpu,
-                percent(cpu.lost_share),
-                duration(cpu.longest_ns as f64)
+                percent(cpu.lost_share.get()),
+                duration(cpu.longest_ns.as_f64())
             )
         });
         format!(
@@ -258,7 +259,7 @@ fn load(found: &Findings<'_>) -> Option<(Grade, Warning)> {
 
 fn clock_step(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let step = found.clock.step_ns;
-    warn_below_a(STEP_NS.grade(step), "clock-step", || {
+    warn_below_a(STEP_NS.grade(step.get()), "clock-step", || {
         format!(
             "The clock moves in steps of {step:.1} ns: tails of faster hand-offs are known to that. Means and medians of \
              short ones are taken over many round trips, which the step does not touch."
@@ -268,7 +269,7 @@ fn clock_step(found: &Findings<'_>) -> Option<(Grade, Warning)> {
 
 fn clock_cost(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let cost = found.clock.read_ns;
-    warn_below_a(READ_NS.grade(cost), "clock-cost", || {
+    warn_below_a(READ_NS.grade(cost.get()), "clock-cost", || {
         format!(
             "Reading the clock takes {cost:.0} ns, which every stamped round trip contains. Let the kernel use the CPU's \
              own counter (current_clocksource: tsc) if it is reliable here."
@@ -350,21 +351,27 @@ fn no_membarrier(found: &Findings<'_>) -> Option<(Grade, Warning)> {
 
 #[cfg(test)]
 mod tests {
-    use threadtoll_record::ClockSource;
+    use threadtoll_record::{ClockSource, Ns, SignedRatio, Text};
 
     use super::*;
 
     const CLOCK: ClockFacts = ClockFacts {
         source: ClockSource::Tsc,
-        step_ns: 0.4,
-        read_ns: 20.0,
+        step_ns: Ns::new(0.4),
+        read_ns: Ns::new(20.0),
         invariant: true,
-        tick_ns: 0.4,
-        drift_ppm: 1.0,
+        tick_ns: Ns::new(0.4),
+        drift_ppm: SignedRatio::new(1.0),
     };
 
     fn still_cpu(cpu: u32, lost_share: f64, longest_ns: u64) -> CpuNoise {
-        CpuNoise { cpu, watched_ns: 500_000_000, gaps: vec![], lost_share, longest_ns }
+        CpuNoise {
+            cpu,
+            watched_ns: 500_000_000.into(),
+            gaps: vec![],
+            lost_share: lost_share.into(),
+            longest_ns: longest_ns.into(),
+        }
     }
 
     /// Bare metal, tuned, at rest.
@@ -390,7 +397,7 @@ mod tests {
         }
     }
 
-    fn graded(findings: &Findings<'_>) -> (Grade, Vec<String>) {
+    fn graded(findings: &Findings<'_>) -> (Grade, Vec<Text>) {
         let (grade, warnings) = grade(findings);
         (grade, warnings.into_iter().map(|warning| warning.code).collect())
     }
@@ -416,10 +423,16 @@ mod tests {
     fn every_finding_caps_where_the_table_says() {
         let noise = [still_cpu(0, 0.001, 20_000), still_cpu(1, 0.001, 20_000)];
         let clock = |step_ns, read_ns| ClockFacts { step_ns, read_ns, ..CLOCK };
-        let (step_10, step_100, step_500) =
-            (clock(10.0, 20.0), clock(100.0, 20.0), clock(500.0, 20.0));
-        let (cost_100, cost_300, cost_900) =
-            (clock(0.4, 100.0), clock(0.4, 300.0), clock(0.4, 900.0));
+        let (step_10, step_100, step_500) = (
+            clock(10.0.into(), 20.0.into()),
+            clock(100.0.into(), 20.0.into()),
+            clock(500.0.into(), 20.0.into()),
+        );
+        let (cost_100, cost_300, cost_900) = (
+            clock(0.4.into(), 100.0.into()),
+            clock(0.4.into(), 300.0.into()),
+            clock(0.4.into(), 900.0.into()),
+        );
         let base = || best(&noise);
         let table = [
             (Findings { clock: &step_10, ..base() }, Grade::B, "clock-step"),
@@ -451,12 +464,12 @@ mod tests {
             (Findings { queued_share: None, load_per_cpu: Some(0.9), ..base() }, Grade::A, "busy"),
         ];
         for (findings, expected, code) in table {
-            assert_eq!(graded(&findings), (expected, vec![code.to_owned()]), "{findings:?}");
+            assert_eq!(graded(&findings), (expected, vec![code.into()]), "{findings:?}");
         }
         // A quota of as many CPUs as there are rations nothing.
         assert_eq!(graded(&Findings { quota_cpus: Some(8.0), ..base() }).0, Grade::A);
         let alone = Findings { allowed: 1, ..base() };
-        assert_eq!(graded(&alone), (Grade::C, vec!["one-cpu".to_owned(), "cpuset".to_owned()]));
+        assert_eq!(graded(&alone), (Grade::C, vec!["one-cpu".into(), "cpuset".into()]));
     }
 
     #[test]
@@ -485,7 +498,7 @@ mod tests {
     #[test]
     fn a_quiet_virtual_machine_is_a_b_and_the_gravest_stands_first() {
         let noise = [still_cpu(0, 0.012, 80_000), still_cpu(1, 0.015, 900_000)];
-        let clock = ClockFacts { step_ns: 10.0, ..CLOCK };
+        let clock = ClockFacts { step_ns: Ns::new(10.0), ..CLOCK };
         let quiet = Findings {
             clock: &clock,
             cpus: 2,
@@ -504,7 +517,7 @@ mod tests {
     fn warnings_say_what_to_do_in_whole_sentences() {
         let noise = [still_cpu(3, 0.2, 90_000_000)];
         let worst = Findings {
-            clock: &ClockFacts { step_ns: 500.0, read_ns: 900.0, ..CLOCK },
+            clock: &ClockFacts { step_ns: Ns::new(500.0), read_ns: Ns::new(900.0), ..CLOCK },
             allowed: 1,
             siblings: true,
             topology_readable: false,

@@ -61,22 +61,22 @@ pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused
         .any(|place| place.smt.iter().filter(|cpu| allowed.contains(cpu)).count() > 1);
 
     let mut machine = Machine {
-        run: options.run,
-        at: options.at,
-        tool: options.tool,
+        run: options.run.into(),
+        at: options.at.into(),
+        tool: options.tool.into(),
         simulated: false,
         synthetic: topology.synthetic,
-        cpu: facts::cpu_model(proc),
-        arch: rustix::system::uname().machine().to_string_lossy().into_owned(),
+        cpu: facts::cpu_model(proc).into(),
+        arch: rustix::system::uname().machine().to_string_lossy().into_owned().into(),
         cpus: u32::try_from(topology.places.len()).unwrap_or(u32::MAX),
         topology: topology.places,
-        quota_cpus: CpuGroups::of_this_process(proc).quota_cpus(),
-        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
-        governor: facts::governor(sys, &allowed),
+        quota_cpus: CpuGroups::of_this_process(proc).quota_cpus().map(Into::into),
+        kernel: rustix::system::uname().release().to_string_lossy().into_owned().into(),
+        governor: facts::governor(sys, &allowed).map(Into::into),
         boost: facts::boost(sys),
-        virtualised: facts::hypervisor(sys, proc),
-        idle_driver: facts::idle_driver(sys),
-        timer_slack_ns: facts::timer_slack_ns(),
+        virtualised: facts::hypervisor(sys, proc).map(Into::into),
+        idle_driver: facts::idle_driver(sys).map(Into::into),
+        timer_slack_ns: facts::timer_slack_ns().map(Into::into),
         membarrier: facts::membarrier(),
         clock: clock_facts,
         noise: stillness.watched.iter().map(|watched| watched.noise.clone()).collect(),
@@ -91,11 +91,11 @@ pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused
         siblings,
         topology_readable: topology.readable,
         synthetic: machine.synthetic,
-        quota_cpus: machine.quota_cpus,
+        quota_cpus: machine.quota_cpus.map(f64::from),
         governor: machine.governor.as_deref(),
         boost: machine.boost,
         virtualised: machine.virtualised.as_deref(),
-        timer_slack_ns: machine.timer_slack_ns,
+        timer_slack_ns: machine.timer_slack_ns.map(u64::from),
         membarrier: machine.membarrier,
         schedstat: ThreadCounters::now().run_queue_ns.is_some(),
         noise: &machine.noise,
@@ -119,7 +119,7 @@ impl Stillness {
         let before = probe.sample();
         let watched = watch_all(allowed, budget, clock);
         let stolen = probe.sample().delta(&before).steal_ns;
-        let time: u64 = watched.iter().map(|watched| watched.noise.watched_ns).sum();
+        let time: u64 = watched.iter().map(|watched| watched.noise.watched_ns.get()).sum();
         // The first tick that shows may have gathered before the watch began.
         let steal_share = stolen.filter(|_| time > 0).map(|ns| {
             ns.saturating_sub(probe.tick_ns() * watched.len() as u64) as f64 / time as f64
@@ -131,7 +131,7 @@ impl Stillness {
     fn queued_share(&self) -> Option<f64> {
         let queued: u64 =
             self.watched.iter().map(|watched| watched.run_queue_ns).sum::<Option<u64>>()?;
-        let time: u64 = self.watched.iter().map(|watched| watched.noise.watched_ns).sum();
+        let time: u64 = self.watched.iter().map(|watched| watched.noise.watched_ns.get()).sum();
         (time > 0).then(|| queued as f64 / time as f64)
     }
 }

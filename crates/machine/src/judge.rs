@@ -104,8 +104,10 @@ impl Baseline {
     /// What is known before the first block: what threads that spun on these CPUs lost when the
     /// machine was inspected.
     pub fn of(noise: &[CpuNoise], cpus: &[u32]) -> Baseline {
-        let lost =
-            noise.iter().filter(|noise| cpus.contains(&noise.cpu)).map(|noise| noise.lost_share);
+        let lost = noise
+            .iter()
+            .filter(|noise| cpus.contains(&noise.cpu))
+            .map(|noise| noise.lost_share.get());
         Baseline { gap_share: lost.reduce(f64::max), ..Baseline::default() }
     }
 
@@ -116,10 +118,11 @@ impl Baseline {
         // that follow.
         if let (Some(ns), true) = (run_queue_ns, block.voluntary_switches >= 100) {
             self.wake_ns =
-                Some(self.wakes.lower_median_with(ns as f64 / block.voluntary_switches as f64));
+                Some(self.wakes.lower_median_with(ns.as_f64() / block.voluntary_switches as f64));
         }
         if let (Some(ns), true) = (gap_ns, block.spins && block.elapsed_ns > 0) {
-            self.gap_share = Some(self.gaps.lower_median_with(ns as f64 / block.elapsed_ns as f64));
+            self.gap_share =
+                Some(self.gaps.lower_median_with(ns.as_f64() / block.elapsed_ns as f64));
         }
     }
 }
@@ -146,10 +149,10 @@ pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
         Cause::RunQueueDelay,
         pinned && queued.is_some_and(|ns| ns > 0.0 && ns >= QUEUED_SHARE * elapsed),
     );
-    let stolen = steal_ns.unwrap_or(0) as f64;
+    let stolen = steal_ns.unwrap_or(0.into()).as_f64();
     mark(Cause::Steal, stolen > 0.0 && stolen >= STEAL_SHARE * elapsed * f64::from(block.cpus));
     let usual_gap = USUAL_FACTOR * block.usual.gap_share.unwrap_or(0.0) * elapsed;
-    let gap = gap_ns.filter(|_| block.spins).unwrap_or(0) as f64 - usual_gap;
+    let gap = gap_ns.filter(|_| block.spins).unwrap_or(0.into()).as_f64() - usual_gap;
     mark(Cause::Gap, gap > 0.0 && gap >= GAP_SHARE * elapsed);
     let forgiven = if block.placement == Placement::Free { FREE_PAGE_FAULTS } else { 0 };
     mark(Cause::PageFault, page_faults > forgiven && !block.grows);
@@ -160,7 +163,7 @@ pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
 impl Observed<'_> {
     /// Run-queue delay beyond what the wake-ups of this block explain.
     fn queued_ns(&self) -> Option<f64> {
-        let queued = self.disturbance.run_queue_ns? as f64;
+        let queued = self.disturbance.run_queue_ns?.as_f64();
         let usual = self.usual.wake_ns.map_or(UNKNOWN_WAKE_NS, |ns| ns * USUAL_FACTOR);
         Some((queued - self.voluntary_switches as f64 * usual).max(0.0))
     }
@@ -208,12 +211,12 @@ mod tests {
     fn nothing() -> Disturbance {
         Disturbance {
             causes: vec![],
-            migrations: Some(0),
-            run_queue_ns: Some(0),
-            steal_ns: Some(0),
-            page_faults: 0,
-            gap_ns: Some(0),
-            throttled: Some(0),
+            migrations: Some(0.into()),
+            run_queue_ns: Some(0.into()),
+            steal_ns: Some(0.into()),
+            page_faults: 0.into(),
+            gap_ns: Some(0.into()),
+            throttled: Some(0.into()),
         }
     }
 
@@ -229,15 +232,15 @@ mod tests {
     fn thresholds() {
         let quiet = nothing;
         let table = [
-            (Disturbance { migrations: Some(1), ..quiet() }, vec![Cause::Migration]),
-            (Disturbance { run_queue_ns: Some(MS - 1), ..quiet() }, vec![]),
-            (Disturbance { run_queue_ns: Some(MS), ..quiet() }, vec![Cause::RunQueueDelay]),
-            (Disturbance { steal_ns: Some(MS - 1), ..quiet() }, vec![]),
-            (Disturbance { steal_ns: Some(10 * MS), ..quiet() }, vec![Cause::Steal]),
-            (Disturbance { gap_ns: Some(MS - 1), ..quiet() }, vec![]),
-            (Disturbance { gap_ns: Some(MS), ..quiet() }, vec![Cause::Gap]),
-            (Disturbance { page_faults: 1, ..quiet() }, vec![Cause::PageFault]),
-            (Disturbance { throttled: Some(1), ..quiet() }, vec![Cause::Throttled]),
+            (Disturbance { migrations: Some(1.into()), ..quiet() }, vec![Cause::Migration]),
+            (Disturbance { run_queue_ns: Some((MS - 1).into()), ..quiet() }, vec![]),
+            (Disturbance { run_queue_ns: Some(MS.into()), ..quiet() }, vec![Cause::RunQueueDelay]),
+            (Disturbance { steal_ns: Some((MS - 1).into()), ..quiet() }, vec![]),
+            (Disturbance { steal_ns: Some((10 * MS).into()), ..quiet() }, vec![Cause::Steal]),
+            (Disturbance { gap_ns: Some((MS - 1).into()), ..quiet() }, vec![]),
+            (Disturbance { gap_ns: Some(MS.into()), ..quiet() }, vec![Cause::Gap]),
+            (Disturbance { page_faults: 1.into(), ..quiet() }, vec![Cause::PageFault]),
+            (Disturbance { throttled: Some(1.into()), ..quiet() }, vec![Cause::Throttled]),
         ];
         for (disturbance, expected) in table {
             assert_eq!(judge(&still(&disturbance)), expected, "{disturbance:?}");
@@ -258,7 +261,7 @@ mod tests {
             judge(&Observed { involuntary_switches: 101, ..switched }),
             [Cause::InvoluntarySwitch]
         );
-        let away = Disturbance { run_queue_ns: Some(MS / 2), ..nothing() };
+        let away = Disturbance { run_queue_ns: Some((MS / 2).into()), ..nothing() };
         assert_eq!(judge(&Observed { disturbance: &away, ..switched }), [Cause::InvoluntarySwitch]);
         let unknown = Disturbance { run_queue_ns: None, ..nothing() };
         assert_eq!(
@@ -269,7 +272,11 @@ mod tests {
 
     #[test]
     fn what_the_scheduler_does_belongs_to_free_and_shared_placements() {
-        let busy = Disturbance { migrations: Some(9), run_queue_ns: Some(90 * MS), ..nothing() };
+        let busy = Disturbance {
+            migrations: Some(9.into()),
+            run_queue_ns: Some((90 * MS).into()),
+            ..nothing()
+        };
         for placement in [Placement::SameCpu, Placement::Free] {
             for kind in [BlockKind::Stretch, BlockKind::Stamped] {
                 let block =
@@ -277,13 +284,13 @@ mod tests {
                 assert_eq!(judge(&block), [], "{placement} {kind:?}");
             }
         }
-        let faults = Disturbance { page_faults: FREE_PAGE_FAULTS, ..nothing() };
+        let faults = Disturbance { page_faults: FREE_PAGE_FAULTS.into(), ..nothing() };
         assert_eq!(judge(&Observed { placement: Placement::Free, ..still(&faults) }), []);
         assert_eq!(
             judge(&Observed { placement: Placement::SameCpu, ..still(&faults) }),
             [Cause::PageFault]
         );
-        let hypervisor = Disturbance { steal_ns: Some(10 * MS), ..nothing() };
+        let hypervisor = Disturbance { steal_ns: Some((10 * MS).into()), ..nothing() };
         assert_eq!(
             judge(&Observed { placement: Placement::Free, ..still(&hypervisor) }),
             [Cause::Steal]
@@ -293,7 +300,7 @@ mod tests {
     #[test]
     fn waking_up_is_no_disturbance_but_waiting_behind_others_is() {
         // 10,000 wake-ups of 4 us each are 40% of the time, all of it the mechanism's own.
-        let wakes = Disturbance { run_queue_ns: Some(40 * MS), gap_ns: None, ..nothing() };
+        let wakes = Disturbance { run_queue_ns: Some((40 * MS).into()), gap_ns: None, ..nothing() };
         let first = Observed { spins: false, voluntary_switches: 10_000, ..still(&wakes) };
         assert_eq!(judge(&first), []);
         let mut usual = Baseline::default();
@@ -301,10 +308,10 @@ mod tests {
         assert_eq!(usual.wake_ns, Some(4_000.0));
         let later = Observed { usual, ..first };
         assert_eq!(judge(&later), []);
-        let queued = Disturbance { run_queue_ns: Some(70 * MS), ..wakes.clone() };
+        let queued = Disturbance { run_queue_ns: Some((70 * MS).into()), ..wakes.clone() };
         assert_eq!(judge(&Observed { disturbance: &queued, ..later }), [Cause::RunQueueDelay]);
         // An end that sleeps seldom is held to nearly the same as one that spins.
-        let seldom = Disturbance { run_queue_ns: Some(3 * MS), ..wakes.clone() };
+        let seldom = Disturbance { run_queue_ns: Some((3 * MS).into()), ..wakes.clone() };
         let block = Observed { voluntary_switches: 20, disturbance: &seldom, ..first };
         assert_eq!(judge(&block), [Cause::RunQueueDelay]);
     }
@@ -319,7 +326,7 @@ mod tests {
             (MS, 100, Some(10_000.0)),
             (2 * MS, 100, Some(20_000.0)),
         ] {
-            let disturbance = queued(ns);
+            let disturbance = queued(ns.into());
             usual.learn(&Observed {
                 spins: false,
                 voluntary_switches: wakes,
@@ -341,7 +348,8 @@ mod tests {
     fn the_usual_stays_in_the_middle_however_many_blocks_there_were() {
         let mut usual = Baseline::default();
         for round in 0..500u64 {
-            let gaps = Disturbance { gap_ns: Some(MS / 10 * (10 + round * 7 % 11)), ..nothing() };
+            let gaps =
+                Disturbance { gap_ns: Some((MS / 10 * (10 + round * 7 % 11)).into()), ..nothing() };
             usual.learn(&still(&gaps));
         }
         assert!((0.013..=0.017).contains(&usual.gap_share.unwrap()), "{:?}", usual.gap_share);
@@ -351,16 +359,16 @@ mod tests {
     fn gaps_that_the_machine_always_has_mark_no_block() {
         let noise = |cpu, lost_share| CpuNoise {
             cpu,
-            watched_ns: 1,
+            watched_ns: 1.into(),
             gaps: vec![],
             lost_share,
-            longest_ns: 0,
+            longest_ns: 0.into(),
         };
-        let noise = [noise(0, 0.01), noise(1, 0.02), noise(2, 0.5)];
+        let noise = [noise(0, 0.01.into()), noise(1, 0.02.into()), noise(2, 0.5.into())];
         assert_eq!(Baseline::of(&noise, &[7]).gap_share, None);
         let mut usual = Baseline::of(&noise, &[0, 1]);
         assert_eq!(usual.gap_share, Some(0.02));
-        let gaps = |ms| Disturbance { gap_ns: Some(ms * MS), ..nothing() };
+        let gaps = |ms: u64| Disturbance { gap_ns: Some((ms * MS).into()), ..nothing() };
         assert_eq!(judge(&Observed { usual, ..still(&gaps(3)) }), []);
         assert_eq!(judge(&Observed { usual, ..still(&gaps(4)) }), [Cause::Gap]);
         usual.learn(&still(&gaps(1)));
@@ -369,7 +377,7 @@ mod tests {
 
     #[test]
     fn gaps_count_only_where_an_end_spins() {
-        let gap = Disturbance { gap_ns: Some(50 * MS), ..nothing() };
+        let gap = Disturbance { gap_ns: Some((50 * MS).into()), ..nothing() };
         assert_eq!(judge(&Observed { spins: false, ..still(&gap) }), []);
     }
 
@@ -377,12 +385,12 @@ mod tests {
     fn several_causes_stand_in_the_order_of_the_files() {
         let all = Disturbance {
             causes: vec![],
-            migrations: Some(1),
-            run_queue_ns: Some(50 * MS),
-            steal_ns: Some(50 * MS),
-            page_faults: 3,
-            gap_ns: Some(50 * MS),
-            throttled: Some(2),
+            migrations: Some(1.into()),
+            run_queue_ns: Some((50 * MS).into()),
+            steal_ns: Some((50 * MS).into()),
+            page_faults: 3.into(),
+            gap_ns: Some((50 * MS).into()),
+            throttled: Some(2.into()),
         };
         let causes =
             judge(&Observed { kind: BlockKind::Stamped, involuntary_switches: 1, ..still(&all) });

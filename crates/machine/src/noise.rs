@@ -10,7 +10,7 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use threadtoll_record::CpuNoise;
+use threadtoll_record::{Count, CpuNoise};
 
 use crate::clock::Clock;
 use crate::disturbance::ThreadProbe;
@@ -143,11 +143,15 @@ fn spin(cpu: u32, duration: Duration, clock: &Clock) -> Watched {
     Watched {
         noise: CpuNoise {
             cpu,
-            watched_ns: clock.ns(watched) as u64,
-            gaps: CLASSES_NS.into_iter().zip(gaps.counts).collect(),
+            watched_ns: (clock.ns(watched) as u64).into(),
+            gaps: CLASSES_NS
+                .map(Count::from)
+                .into_iter()
+                .zip(gaps.counts.map(Count::from))
+                .collect(),
             // To a millionth: half a second's gaps are not known any better.
-            lost_share: (gaps.lost as f64 / watched.max(1) as f64 * 1e6).round() / 1e6,
-            longest_ns: clock.ns(gaps.longest) as u64,
+            lost_share: ((gaps.lost as f64 / watched.max(1) as f64 * 1e6).round() / 1e6).into(),
+            longest_ns: (clock.ns(gaps.longest) as u64).into(),
         },
         run_queue_ns: queued.zip(queued_before).map(|(after, before)| after.saturating_sub(before)),
     }
@@ -223,9 +227,9 @@ mod tests {
         assert_eq!(noise.len(), cpus.len().min(WATCHED_AT_ONCE));
         for cpu in noise {
             assert!(cpu.watched_ns >= 19_000_000, "{cpu:?}");
-            assert!((0.0..=1.0).contains(&cpu.lost_share), "{cpu:?}");
+            assert!((0.0..=1.0).contains(&cpu.lost_share.get()), "{cpu:?}");
             assert!(cpu.longest_ns <= cpu.watched_ns, "{cpu:?}");
-            let bounds: Vec<u64> = cpu.gaps.iter().map(|&(bound, _)| bound).collect();
+            let bounds: Vec<u64> = cpu.gaps.iter().map(|(bound, _)| bound.get()).collect();
             assert_eq!(bounds, CLASSES_NS);
         }
         assert_eq!(allowed_cpus(), cpus, "the calling thread is not moved");

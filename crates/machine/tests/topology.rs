@@ -220,7 +220,7 @@ fn capacities_tell_big_cores_from_little_ones() {
             files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         read(&files).places.into_iter().map(|place| place.kind).collect::<Vec<_>>()
     };
-    let kinds = |names: [&str; 4]| names.map(|name| Some(name.to_owned())).to_vec();
+    let kinds = |names: [&str; 4]| names.map(|name| Some(name.into())).to_vec();
     assert_eq!(
         machine(["250", "250", "870", "1024"]),
         kinds(["efficiency", "efficiency", "performance", "performance"])

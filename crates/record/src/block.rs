@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ContentionBlock, Histogram};
+use crate::{ContentionBlock, Count, Fraction, Histogram, Ns, Seconds, Text, fold};
 
 /// Which of the two loops made a block.
 #[derive(
@@ -24,7 +24,7 @@ pub enum BlockKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Block {
     /// Names the run.
-    pub run: String,
+    pub run: Text,
     /// Index of the group in the plan.
     pub group: usize,
     /// How many times the group has been begun, this time included.
@@ -34,32 +34,32 @@ pub struct Block {
     /// Round of the group, from 0.
     pub seq: u32,
     /// When the block ended, RFC 3339 UTC.
-    pub at: String,
+    pub at: Text,
     /// Which loop made it.
     pub kind: BlockKind,
     /// Round trips in it, messages of a stream, or acquisitions of a lock.
-    pub count: u64,
+    pub count: Count,
     /// Its length in nanoseconds.
-    pub elapsed_ns: u64,
+    pub elapsed_ns: Count,
     /// Mean round trip, or mean time per message of a stream, in nanoseconds.
-    pub mean: f64,
+    pub mean: Ns,
     /// Shortest value in nanoseconds: of a stamped round trip, or of the mean round trip of a
     /// stretch.
-    pub min: f64,
+    pub min: Ns,
     /// Longest value in nanoseconds, likewise.
-    pub max: f64,
+    pub max: Ns,
     /// Stamped: the round trips. Stretch: the mean round trip, or mean time per message, of each
     /// stretch.
     pub histogram: Option<Histogram>,
     /// Round trips longer than the plan's limit; null in a block of stretches.
-    pub over: Option<u64>,
+    pub over: Option<Count>,
     /// One-way times, where the clocks of both CPUs were shown to agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way: Option<OneWayBlock>,
     /// Share of the exchanges that began with both ends on one CPU; only in stamped blocks of free
     /// placement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub same_cpu_share: Option<f64>,
+    pub same_cpu_share: Option<Fraction>,
     /// Of a lock: what its threads did. The values of the block are then their waits, or of
     /// stretches the mean time from one acquisition to the next of all threads together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,11 +71,30 @@ pub struct Block {
     pub cost: BlockCost,
     /// Round trips, or messages of a stream, that the cost is of: those of the block and the few
     /// around it.
-    pub cost_round_trips: u64,
+    pub cost_round_trips: Count,
     /// What happened to the machine meanwhile.
     pub disturbance: Disturbance,
     /// True where nothing of it reached its threshold.
     pub clean: bool,
+}
+
+impl Block {
+    /// Checks what was read from a file.
+    pub(crate) fn validate(&self) -> Result<(), &'static str> {
+        if self.count.get() == 0 {
+            return Err("the block has no values");
+        }
+        if self.histogram.as_ref().is_some_and(|histogram| histogram.count() > self.count.get()) {
+            return Err("the histogram of the block holds more values than the block");
+        }
+        if self.over.is_some_and(|over| over > self.count) {
+            return Err("more values of the block are over the limit than it has");
+        }
+        if self.worst.len() > fold::WORST {
+            return Err("the block has too many longest samples");
+        }
+        self.contention.as_ref().map_or(Ok(()), |contention| contention.validate(self.count))
+    }
 }
 
 /// One-way times stamped on both CPUs.
@@ -84,22 +103,22 @@ pub struct OneWayBlock {
     /// Times in both directions; negative differences are not in it.
     pub histogram: Histogram,
     /// How many differences were negative.
-    pub negative: u64,
+    pub negative: Count,
     /// Two-sided bound on the disagreement of the two clocks, in nanoseconds.
-    pub clock_bound_ns: f64,
+    pub clock_bound_ns: Ns,
 }
 
 /// CPU time and context switches of both ends together, in one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockCost {
     /// Time in user mode, in nanoseconds.
-    pub user_ns: u64,
+    pub user_ns: Count,
     /// Time in the kernel, in nanoseconds.
-    pub system_ns: u64,
+    pub system_ns: Count,
     /// Context switches because an end waited.
-    pub voluntary_switches: u64,
+    pub voluntary_switches: Count,
     /// Context switches because an end was pushed off its CPU.
-    pub involuntary_switches: u64,
+    pub involuntary_switches: Count,
 }
 
 /// Why a block is marked.
@@ -156,31 +175,31 @@ pub struct Disturbance {
     pub causes: Vec<Cause>,
     /// Migrations of the ends between CPUs.
     #[serde(default)]
-    pub migrations: Option<u64>,
+    pub migrations: Option<Count>,
     /// Time that the ends stood in run queues, in nanoseconds.
     #[serde(default)]
-    pub run_queue_ns: Option<u64>,
+    pub run_queue_ns: Option<Count>,
     /// Time that the hypervisor took from the CPUs of the cell, in nanoseconds.
     #[serde(default)]
-    pub steal_ns: Option<u64>,
+    pub steal_ns: Option<Count>,
     /// Page faults of the ends.
     #[serde(default)]
-    pub page_faults: u64,
+    pub page_faults: Count,
     /// Time that vanished while an end spun, in nanoseconds; null where no end spins.
     #[serde(default)]
-    pub gap_ns: Option<u64>,
+    pub gap_ns: Option<Count>,
     /// Times that the control group or the heat throttled.
     #[serde(default)]
-    pub throttled: Option<u64>,
+    pub throttled: Option<Count>,
 }
 
 /// One of the longest samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Worst {
     /// When it ended, in seconds since the run began.
-    pub at_s: f64,
+    pub at_s: Seconds,
     /// The round trip in nanoseconds.
-    pub ns: f64,
+    pub ns: Ns,
     /// The CPU on which the first end saw it end.
     pub cpu: u32,
     /// The likely cause; null where nothing was seen.

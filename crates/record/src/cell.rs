@@ -43,6 +43,9 @@ pub enum Neighbour {
     Churn,
 }
 
+/// Most threads that a cell may have.
+pub(crate) const MAX_THREADS: u32 = 1 << 16;
+
 /// One point of an experiment.
 ///
 /// Two cells that compare equal are the same measurement. Parameters that do not apply to a cell

@@ -2,7 +2,6 @@
 //! be kept.
 
 mod fold;
-mod plausible;
 mod read;
 mod source;
 mod write;

@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 use crate::compare::{self, Paired};
 use crate::resample::{self, QuantileEstimate};
 use crate::{
-    Against, Block, BlockKind, Cause, Cell, CellPrediction, Contention, Cost, DisturbanceSummary,
-    Histogram, Intervals, Kind, LoopKind, Machine, OneWay, Origin, Over, Plan, PlannedCell,
-    Quantiles, QueueSubject, Record, RecordKind, Subject, Unit, Verdict, Wait, Warning, Work,
-    Worst,
+    Against, Block, BlockKind, Cause, Cell, CellPrediction, Contention, Cost, Count,
+    DisturbanceSummary, Fraction, Histogram, Intervals, Kind, LoopKind, Machine, Ns, OneWay,
+    Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind, Subject, Unit,
+    Verdict, Wait, Warning, Work, Worst,
 };
 
 /// The reference must stay within this share of its last value for the blocks between to count as
@@ -100,7 +100,7 @@ struct Folding<'a> {
 struct Figures {
     loop_kind: LoopKind,
     kind: RecordKind,
-    count: u64,
+    count: Count,
     one_way: Option<OneWay>,
     distribution: Distribution,
     /// Per second, with its interval.
@@ -171,7 +171,7 @@ impl<'a> Folding<'a> {
             distribution.histogram.filter(|_| planned.experiment.keeps_histograms(self.machine));
         Record {
             run: self.plan.run.clone(),
-            at: self.at.to_string(),
+            at: self.at.into(),
             group: self.group,
             attempt: self.attempt,
             experiment: planned.experiment.clone(),
@@ -188,12 +188,12 @@ impl<'a> Folding<'a> {
             quantiles: quantiles(&distribution.all),
             clean_quantiles: quantiles(&distribution.clean),
             interval95: Intervals {
-                rate_per_s: rate.map(|(_, interval)| interval),
+                rate_per_s: rate.map(|(_, interval)| interval.map(Into::into)),
                 ..intervals(&distribution.all)
             },
-            resolution_ns: round(clock.step_ns + clock.read_ns),
+            resolution_ns: rounded_ns(clock.step_ns.get() + clock.read_ns.get()),
             over: Over { limit_ns: self.plan.over_ns, share: distribution.over_share },
-            rate_per_s: rate.map(|(rate, _)| rate),
+            rate_per_s: rate.map(|(rate, _)| rate.into()),
             histogram,
             cost: figures.cost,
             same_cpu_share: distribution.same_cpu_share,
@@ -229,8 +229,8 @@ fn against(
     Against {
         cell: cell.clone(),
         of: of.into(),
-        ratio: rounded(found.ratio),
-        interval95: found.interval95.map(rounded),
+        ratio: rounded(found.ratio).into(),
+        interval95: found.interval95.map(|bound| rounded(bound).into()),
         blocks: found.pairs as u32,
         verdict: judge(found.interval95, found.pairs),
     }
@@ -381,33 +381,32 @@ fn oversubscribed(cell: &Cell) -> Option<Warning> {
 /// holds so many.
 fn cost<'a>(blocks: impl Iterator<Item = &'a Block>, operations_each: f64) -> Cost {
     let blocks: Vec<&Block> = blocks.collect();
-    let counted = blocks.iter().map(|block| block.cost_round_trips).sum::<u64>() as f64;
-    let operations = operations_each * counted;
-    let per_op = |of: fn(&Block) -> u64| {
-        (operations > 0.0).then(|| {
-            significant(blocks.iter().map(|block| of(block)).sum::<u64>() as f64 / operations)
-        })
+    let sum = |of: fn(&Block) -> Count| blocks.iter().map(|block| of(block)).sum::<Count>();
+    let operations = operations_each * sum(|block| block.cost_round_trips).as_f64();
+    let per_op = |of: fn(&Block) -> Count| {
+        (operations > 0.0).then(|| significant(sum(of).as_f64() / operations))
     };
     Cost {
-        user_ns_per_op: per_op(|block| block.cost.user_ns),
-        system_ns_per_op: per_op(|block| block.cost.system_ns),
-        voluntary_switches_per_op: per_op(|block| block.cost.voluntary_switches),
-        involuntary_switches_per_op: per_op(|block| block.cost.involuntary_switches),
+        user_ns_per_op: per_op(|block| block.cost.user_ns).map(Into::into),
+        system_ns_per_op: per_op(|block| block.cost.system_ns).map(Into::into),
+        voluntary_switches_per_op: per_op(|block| block.cost.voluntary_switches).map(Into::into),
+        involuntary_switches_per_op: per_op(|block| block.cost.involuntary_switches)
+            .map(Into::into),
     }
 }
 
 /// The stamped values of a cell.
 struct Distribution {
-    count: u64,
-    mean: Option<f64>,
-    min: Option<f64>,
-    max: Option<f64>,
+    count: Count,
+    mean: Option<Ns>,
+    min: Option<Ns>,
+    max: Option<Ns>,
     /// [`QUANTILES`] of all blocks, and of the undisturbed ones.
     all: Vec<QuantileEstimate>,
     clean: Vec<QuantileEstimate>,
-    over_share: Option<f64>,
+    over_share: Option<Fraction>,
     histogram: Option<Histogram>,
-    same_cpu_share: Option<f64>,
+    same_cpu_share: Option<Fraction>,
     worst: Vec<Worst>,
 }
 
@@ -431,27 +430,28 @@ impl Distribution {
         };
         let mut merged = Histogram::new();
         histograms.iter().for_each(|histogram| merged.add(histogram));
-        let count: u64 = blocks().map(|block| block.count).sum();
-        let over: u64 = blocks().filter_map(|block| block.over).sum();
+        let count: Count = blocks().map(|block| block.count).sum();
+        let over: Count = blocks().filter_map(|block| block.over).sum();
         let mut worst: Vec<Worst> = blocks().flat_map(|block| block.worst.clone()).collect();
-        worst.sort_by(|a, b| b.ns.total_cmp(&a.ns));
+        worst.sort_by(|a, b| b.ns.get().total_cmp(&a.ns.get()));
         worst.truncate(WORST);
         let weighted = |figure: fn(&Block) -> Option<f64>| {
             let known = || blocks().filter_map(|block| Some((figure(block)?, block.count)));
-            let count: u64 = known().map(|(_, count)| count).sum();
-            let sum: f64 = known().map(|(value, count)| value * count as f64).sum();
-            (count > 0).then(|| round(sum / count as f64))
+            let count: Count = known().map(|(_, count)| count).sum();
+            let sum: f64 = known().map(|(value, count)| value * count.as_f64()).sum();
+            (count > 0).then(|| round(sum / count.as_f64()))
         };
         Distribution {
             count,
-            mean: weighted(|block| Some(block.mean)),
-            min: blocks().map(|block| block.min).min_by(f64::total_cmp).map(round),
-            max: blocks().map(|block| block.max).max_by(f64::total_cmp).map(round),
+            mean: weighted(|block| Some(block.mean.get())).map(Into::into),
+            min: blocks().map(|block| block.min.get()).min_by(f64::total_cmp).map(rounded_ns),
+            max: blocks().map(|block| block.max.get()).max_by(f64::total_cmp).map(rounded_ns),
             all,
             clean,
-            over_share: (count > 0).then(|| over as f64 / count as f64),
+            over_share: (count > 0).then(|| (over.as_f64() / count.as_f64()).into()),
             histogram: (!histograms.is_empty()).then(|| merged.packed()),
-            same_cpu_share: weighted(|block| block.same_cpu_share),
+            same_cpu_share: weighted(|block| block.same_cpu_share.map(Fraction::get))
+                .map(Into::into),
             worst,
         }
     }
@@ -462,12 +462,12 @@ impl Distribution {
 }
 
 fn quantiles(found: &[QuantileEstimate]) -> Quantiles {
-    let value = |index: usize| found[index].value.map(round);
+    let value = |index: usize| found[index].value.map(rounded_ns);
     Quantiles { p50: value(0), p90: value(1), p99: value(2), p999: value(3), p9999: value(4) }
 }
 
 fn intervals(found: &[QuantileEstimate]) -> Intervals {
-    let value = |index: usize| found[index].interval95.map(|interval| interval.map(round));
+    let value = |index: usize| found[index].interval95.map(|interval| interval.map(rounded_ns));
     Intervals {
         p50: value(0),
         p90: value(1),
@@ -481,6 +481,10 @@ fn intervals(found: &[QuantileEstimate]) -> Intervals {
 /// Keeps picoseconds: more digits than a histogram holds would only pretend.
 fn round(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
+}
+
+fn rounded_ns(ns: f64) -> Ns {
+    round(ns).into()
 }
 
 /// Keeps four significant digits: costs per operation span nine orders of magnitude.

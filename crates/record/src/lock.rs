@@ -5,7 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Share;
+use crate::cell::MAX_THREADS;
+use crate::{Count, Share, Text};
 
 /// The name that stands where a lock's would, of one thread alone that takes none: what speed-ups
 /// are against.
@@ -58,7 +59,7 @@ pub enum Spread {
 pub struct LockSubject {
     /// Its name, as `threadtoll list locks` gives it; `none` of one thread alone that takes no
     /// lock.
-    pub lock: String,
+    pub lock: Text,
     /// How many threads take it.
     pub threads: u32,
     /// What they do.
@@ -80,6 +81,22 @@ pub struct LockSubject {
 }
 
 impl LockSubject {
+    /// Checks what was read from a file.
+    pub(crate) fn validate(&self) -> Result<(), String> {
+        if !(1..=MAX_THREADS).contains(&self.threads) {
+            return Err(format!("no lock is taken by {} threads", self.threads));
+        }
+        if !(1..=Count::MAX.get()).contains(&self.cycle_ns()) {
+            return Err(format!("no thread takes a lock every {} ns", self.cycle_ns()));
+        }
+        match self.tasks {
+            Some(tasks) if !(1..=Count::MAX.get()).contains(&tasks) => {
+                Err(format!("no threads share {tasks} tasks"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Mean time from one acquisition to the next of a thread that never waits, in nanoseconds.
     pub fn cycle_ns(&self) -> u64 {
         self.hold_ns.saturating_add(self.think_ns)

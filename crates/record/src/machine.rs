@@ -5,15 +5,17 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::{Count, Fraction, Ns, Ratio, SignedRatio, Text};
+
 /// The machine, as it was when the run began.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
     /// Names the run; the same in every line of the file.
-    pub run: String,
+    pub run: Text,
     /// When the run began, RFC 3339 UTC.
-    pub at: String,
+    pub at: Text,
     /// The program that wrote the file, with its commit and compiler.
-    pub tool: String,
+    pub tool: Text,
     /// True where a simulated machine made the figures.
     pub simulated: bool,
     /// True where the topology was read from a given tree and not from this machine; nothing was
@@ -21,9 +23,9 @@ pub struct Machine {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub synthetic: bool,
     /// Model name of the CPU.
-    pub cpu: String,
+    pub cpu: Text,
     /// Instruction set, as `uname -m` names it.
-    pub arch: String,
+    pub arch: Text,
     /// How many CPUs are online.
     pub cpus: u32,
     /// Every online CPU and where it sits, in ascending order.
@@ -31,19 +33,19 @@ pub struct Machine {
     /// The CPUs that this process may use, in ascending order.
     pub allowed: Vec<u32>,
     /// CPU time that the control group grants, in CPUs; null without a limit.
-    pub quota_cpus: Option<f64>,
+    pub quota_cpus: Option<Ratio>,
     /// Kernel release.
-    pub kernel: String,
+    pub kernel: Text,
     /// Frequency governor of the allowed CPUs; null where the kernel shows none.
-    pub governor: Option<String>,
+    pub governor: Option<Text>,
     /// Whether frequency boost is enabled; null where the kernel does not say.
     pub boost: Option<bool>,
     /// The hypervisor; null on bare metal.
-    pub virtualised: Option<String>,
+    pub virtualised: Option<Text>,
     /// Idle driver of the kernel; null where there is none.
-    pub idle_driver: Option<String>,
+    pub idle_driver: Option<Text>,
     /// Timer slack of this process in nanoseconds; null where it cannot be read.
-    pub timer_slack_ns: Option<u64>,
+    pub timer_slack_ns: Option<Count>,
     /// Whether expedited private membarrier works here.
     pub membarrier: bool,
     /// The clock that stamped the figures.
@@ -72,7 +74,7 @@ pub struct CpuPlace {
     pub smt: Vec<u32>,
     /// Kind of core on a hybrid machine (`performance`, `efficiency`); absent where all are alike.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
+    pub kind: Option<Text>,
 }
 
 /// Where stamps come from.
@@ -95,15 +97,15 @@ pub struct ClockFacts {
     /// Where stamps come from.
     pub source: ClockSource,
     /// Smallest step that was observed between two stamps, in nanoseconds.
-    pub step_ns: f64,
+    pub step_ns: Ns,
     /// Median cost of one stamp, in nanoseconds.
-    pub read_ns: f64,
+    pub read_ns: Ns,
     /// Whether the counter keeps its rate through frequency changes and sleep.
     pub invariant: bool,
     /// Nominal length of one tick in nanoseconds, as calibrated.
-    pub tick_ns: f64,
+    pub tick_ns: Ns,
     /// Disagreement with CLOCK_MONOTONIC_RAW over the calibration, in parts per million.
-    pub drift_ppm: f64,
+    pub drift_ppm: SignedRatio,
 }
 
 /// How still one CPU was while a thread did nothing but read the clock on it.
@@ -112,13 +114,13 @@ pub struct CpuNoise {
     /// The CPU.
     pub cpu: u32,
     /// How long it was watched, in nanoseconds.
-    pub watched_ns: u64,
+    pub watched_ns: Count,
     /// Gaps by length: the lower bound of each class in nanoseconds and how many gaps fell into it.
-    pub gaps: Vec<(u64, u64)>,
+    pub gaps: Vec<(Count, Count)>,
     /// Share of the time that was lost in gaps.
-    pub lost_share: f64,
+    pub lost_share: Fraction,
     /// The longest gap, in nanoseconds.
-    pub longest_ns: u64,
+    pub longest_ns: Count,
 }
 
 /// How fit a machine is to be measured, A best. The thresholds stand in `threadtoll check --help`
@@ -152,19 +154,32 @@ impl fmt::Display for Grade {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// A stable name for scripts.
-    pub code: String,
+    pub code: Text,
     /// What was found and what helps, as sentences.
-    pub text: String,
+    pub text: Text,
 }
 
 impl Warning {
     /// Makes a warning.
-    pub fn new(code: impl Into<String>, text: impl Into<String>) -> Self {
+    pub fn new(code: impl Into<Text>, text: impl Into<Text>) -> Self {
         Warning { code: code.into(), text: text.into() }
     }
 }
 
 impl Machine {
+    /// Checks what was read from a file.
+    pub(crate) fn validate(&self) -> Result<(), &'static str> {
+        if self.cpus as usize != self.topology.len() || self.cpus == 0 {
+            return Err("the machine's number of CPUs is not that of its topology");
+        }
+        if !self.topology.is_sorted_by(|a, b| a.cpu < b.cpu)
+            || !self.allowed.is_sorted_by(|a, b| a < b)
+        {
+            return Err("the machine's CPUs are not in ascending order");
+        }
+        Ok(())
+    }
+
     /// Says why figures of `other` must not be joined with those of `self`, or nothing if they may.
     pub fn differs_from(&self, other: &Machine) -> Option<String> {
         if self.simulated != other.simulated {

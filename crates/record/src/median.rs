@@ -3,14 +3,14 @@
 use std::cmp::Ordering;
 
 /// The median; of an even number of values, the mean of the two in the middle. `None` without any.
-pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.into_iter().collect();
+pub fn median<T: Into<f64> + From<f64>>(values: impl IntoIterator<Item = T>) -> Option<T> {
+    let mut values: Vec<f64> = values.into_iter().map(Into::into).collect();
     let upper = upper_median(&mut values, f64::total_cmp)?;
     if values.len() % 2 == 1 {
-        return Some(upper);
+        return Some(upper.into());
     }
     let below = values[..values.len() / 2].iter().copied().max_by(f64::total_cmp)?;
-    Some((below + upper) / 2.0)
+    Some(((below + upper) / 2.0).into())
 }
 
 /// The median; of an even number of values, the larger of the two in the middle, so that it is one
@@ -28,7 +28,7 @@ mod tests {
     fn medians_of_odd_and_even_counts_are_the_textbook_ones() {
         assert_eq!(median([3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median([4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        assert_eq!(median([]), None);
+        assert_eq!(median::<f64>([]), None);
         assert_eq!(upper_median(&mut [4, 1, 2, 3], i32::cmp), Some(3));
         assert_eq!(upper_median(&mut [], f64::total_cmp), None);
     }

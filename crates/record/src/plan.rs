@@ -1,19 +1,21 @@
 //! The second line of a file: what is to be measured, in which groups.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
-use crate::{BlockKind, Cell, Experiment, Kind, Subject};
+use crate::{BlockKind, Cell, Count, Experiment, Kind, Subject, Text};
 
 /// What is to be measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Names the run.
-    pub run: String,
+    pub run: Text,
     /// The command line without the program's name.
-    pub command: Vec<String>,
+    pub command: Vec<Text>,
     /// Seed of every random choice: the order of blocks and the resampling.
     pub seed: u64,
     /// Limit of the reported share, in nanoseconds.
@@ -36,28 +38,64 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
     /// What was asked for.
-    pub what: String,
+    pub what: Text,
     /// Why it is left out.
-    pub why: String,
+    pub why: Text,
 }
 
 /// The raw file that a folded file was made from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Folded {
     /// Number of blocks that the records were folded from; the folded file has none of them.
-    pub blocks: u64,
+    pub blocks: Count,
     /// SHA-256 of the raw file, as 64 lower-case hexadecimal digits.
-    pub sha256: String,
+    pub sha256: Checksum,
     /// Size of the raw file in bytes.
-    pub raw_bytes: u64,
+    pub raw_bytes: Count,
 }
 
-impl Folded {
-    /// Says what is wrong with it, or nothing.
-    fn fault(&self) -> Option<&'static str> {
-        let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        (self.sha256.len() != 64 || !self.sha256.bytes().all(digit))
-            .then_some("the raw file's checksum is not 64 lower-case hexadecimal digits")
+/// A SHA-256 as 64 lower-case hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Checksum(String);
+
+impl Checksum {
+    /// The sum of what was digested.
+    pub(crate) fn of(digest: Sha256) -> Self {
+        Checksum(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+impl TryFrom<String> for Checksum {
+    type Error = &'static str;
+
+    fn try_from(digits: String) -> Result<Self, Self::Error> {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        if digits.len() == 64 && digits.bytes().all(is_digit) {
+            Ok(Checksum(digits))
+        } else {
+            Err("the raw file's checksum is not 64 lower-case hexadecimal digits")
+        }
+    }
+}
+
+impl From<Checksum> for String {
+    fn from(checksum: Checksum) -> String {
+        checksum.0
+    }
+}
+
+impl JsonSchema for Checksum {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Checksum".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[0-9a-f]{64}$" })
     }
 }
 
@@ -134,20 +172,17 @@ pub const MAX_ROUNDS: u32 = 10_000;
 pub(crate) const MAX_CELLS_IN_GROUP: usize = 64;
 
 impl Plan {
-    /// Says what is wrong with a plan that was read from a file, or nothing.
-    pub(crate) fn fault(&self) -> Option<String> {
+    /// Checks what was read from a file.
+    pub(crate) fn validate(&self) -> Result<(), String> {
         if self.groups.is_empty() {
-            return Some("the plan has no groups".into());
-        }
-        if let Some(what) = self.folded.as_ref().and_then(Folded::fault) {
-            return Some(what.into());
+            return Err("the plan has no groups".into());
         }
         for (index, group) in self.groups.iter().enumerate() {
             let Some(first) = group.first() else {
-                return Some(format!("group {index} of the plan is empty"));
+                return Err(format!("group {index} of the plan is empty"));
             };
             if group.len() > MAX_CELLS_IN_GROUP {
-                return Some(format!(
+                return Err(format!(
                     "group {index} of the plan has more than {MAX_CELLS_IN_GROUP} cells"
                 ));
             }
@@ -156,17 +191,17 @@ impl Plan {
                 || rounds > MAX_ROUNDS
                 || group.iter().any(|cell| cell.budget.rounds != rounds)
             {
-                return Some(format!(
+                return Err(format!(
                     "group {index} of the plan has an impossible number of rounds"
                 ));
             }
             if group.iter().any(|cell| cell.budget.stamped_count == Some(0)) {
-                return Some(format!("group {index} of the plan asks for no samples"));
+                return Err(format!("group {index} of the plan asks for no samples"));
             }
             if group.iter().any(|cell| cell.cell.cpus.is_empty()) {
-                return Some(format!("group {index} of the plan names no CPUs"));
+                return Err(format!("group {index} of the plan names no CPUs"));
             }
         }
-        None
+        Ok(())
     }
 }

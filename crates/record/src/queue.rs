@@ -5,13 +5,16 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Text;
+use crate::cell::MAX_THREADS;
+
 /// A queue and how it is used.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub struct QueueSubject {
     /// Its name, as `threadtoll list queues` or `threadtoll list peers` gives it.
-    pub queue: String,
+    pub queue: Text,
     /// Where it comes from.
     pub origin: Origin,
     /// How its receiver waits.
@@ -27,9 +30,25 @@ pub struct QueueSubject {
     /// words of a block.
     pub batch: u64,
     /// Its version.
-    pub version: String,
+    pub version: Text,
     /// How many threads send.
     pub senders: u32,
+}
+
+impl QueueSubject {
+    /// Largest batch.
+    const MAX_BATCH: u64 = 1 << 32;
+
+    /// Checks what was read from a file.
+    pub(crate) fn validate(&self) -> Result<(), String> {
+        if !(1..=Self::MAX_BATCH).contains(&self.batch) {
+            return Err(format!("no queue takes {} messages at once", self.batch));
+        }
+        if !(1..=MAX_THREADS).contains(&self.senders) {
+            return Err(format!("no queue has {} senders", self.senders));
+        }
+        Ok(())
+    }
 }
 
 /// Where a queue comes from.

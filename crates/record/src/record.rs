@@ -6,15 +6,22 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cause, Cell, Contention, Experiment, Histogram, Warning, Worst};
+use crate::plan::MAX_CELLS_IN_GROUP;
+use crate::{
+    Cause, Cell, Contention, Count, Experiment, Fraction, Histogram, MAX_ROUNDS, Ns, PerSecond,
+    Ratio, Text, Warning, Worst, fold,
+};
+
+/// No record has more warnings.
+const MAX_WARNINGS: usize = 100;
 
 /// The result of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Names the run.
-    pub run: String,
+    pub run: Text,
     /// When it was folded, RFC 3339 UTC.
-    pub at: String,
+    pub at: Text,
     /// Index of the group in the plan.
     pub group: usize,
     /// Attempt at the group from which it comes.
@@ -35,15 +42,15 @@ pub struct Record {
     pub unit: Unit,
     /// Stamped round trips; of a stream: messages; of a lock: acquisitions, of which the values are
     /// the waits.
-    pub count: u64,
+    pub count: Count,
     /// One-way times, from stretches; null for a stream and a lock.
     pub one_way: Option<OneWay>,
     /// Mean of the stamped round trips.
-    pub mean: Option<f64>,
+    pub mean: Option<Ns>,
     /// Shortest stamped round trip.
-    pub min: Option<f64>,
+    pub min: Option<Ns>,
     /// Longest stamped round trip.
-    pub max: Option<f64>,
+    pub max: Option<Ns>,
     /// Quantiles of all stamped round trips; null with fewer than 20 samples beyond.
     pub quantiles: Quantiles,
     /// The same of the undisturbed blocks.
@@ -51,19 +58,19 @@ pub struct Record {
     /// 95% intervals of the quantiles, from resampling blocks.
     pub interval95: Intervals,
     /// Resolution of one stamped value: the clock's step and the cost of a stamp, in nanoseconds.
-    pub resolution_ns: f64,
+    pub resolution_ns: Ns,
     /// The share of round trips over the limit.
     pub over: Over,
     /// Of a stream: messages of `payload_bytes` per second, median over blocks (of `raw-copy`:
     /// bytes per second, by 8); of a lock: acquisitions per second; null otherwise.
-    pub rate_per_s: Option<f64>,
+    pub rate_per_s: Option<PerSecond>,
     /// The stamped round trips; null for a stream, and in matrices of more than 64 CPUs.
     pub histogram: Option<Histogram>,
     /// CPU time and context switches per hand-off, from stretches; of a stream: per message.
     pub cost: Cost,
     /// Free placement: share of the exchanges that began with both ends on one CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub same_cpu_share: Option<f64>,
+    pub same_cpu_share: Option<Fraction>,
     /// Of a lock: speed-up, queue, fairness, and what was foretold of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contention: Option<Contention>,
@@ -78,14 +85,34 @@ pub struct Record {
 }
 
 impl Record {
+    /// Checks what was read from a file.
+    pub(crate) fn validate(&self) -> Result<(), &'static str> {
+        if self.worst.len() > fold::WORST
+            || self.against.len() > MAX_CELLS_IN_GROUP
+            || self.warnings.len() > MAX_WARNINGS
+        {
+            return Err("the record is longer than any of ours");
+        }
+        if (self.kind == RecordKind::RoundTrip) != self.one_way.is_some() {
+            return Err("the record has no one-way times, or should have none");
+        }
+        let threads = self.contention.as_ref().map(|contention| contention.threads);
+        if (self.kind == RecordKind::Wait) != threads.is_some()
+            || threads != self.cell.lock().map(|lock| lock.threads)
+        {
+            return Err("the record and its cell disagree about a lock and its threads");
+        }
+        self.disturbance.validate()
+    }
+
     /// The one-way median, where there is one.
     pub fn one_way_p50(&self) -> Option<f64> {
-        self.one_way.as_ref()?.p50
+        self.one_way.as_ref()?.p50.map(Ns::get)
     }
 
     /// Its 95% interval.
     pub fn one_way_p50_interval95(&self) -> Option<[f64; 2]> {
-        self.one_way.as_ref()?.p50_interval95
+        Some(self.one_way.as_ref()?.p50_interval95?.map(Ns::get))
     }
 }
 
@@ -135,58 +162,58 @@ pub enum OneWayMethod {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OneWay {
     /// Mean: half of the mean round trip of the stretches.
-    pub mean: Option<f64>,
+    pub mean: Option<Ns>,
     /// Median, by `method`.
-    pub p50: Option<f64>,
+    pub p50: Option<Ns>,
     /// How the median was obtained.
     pub method: OneWayMethod,
     /// 95% interval of the mean, from resampling blocks.
-    pub mean_interval95: Option<[f64; 2]>,
+    pub mean_interval95: Option<[Ns; 2]>,
     /// 95% interval of the median, from resampling blocks.
-    pub p50_interval95: Option<[f64; 2]>,
+    pub p50_interval95: Option<[Ns; 2]>,
     /// Directly stamped times that came out negative; absent where none were stamped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub negative: Option<u64>,
+    pub negative: Option<Count>,
     /// Two-sided bound on the disagreement of the clocks; absent where none were stamped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clock_bound_ns: Option<f64>,
+    pub clock_bound_ns: Option<Ns>,
 }
 
 /// Quantiles in nanoseconds; null with fewer than 20 samples beyond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Quantiles {
     /// Median.
-    pub p50: Option<f64>,
+    pub p50: Option<Ns>,
     /// 90%.
-    pub p90: Option<f64>,
+    pub p90: Option<Ns>,
     /// 99%.
-    pub p99: Option<f64>,
+    pub p99: Option<Ns>,
     /// 99.9%.
     #[serde(rename = "p99.9")]
-    pub p999: Option<f64>,
+    pub p999: Option<Ns>,
     /// 99.99%.
     #[serde(rename = "p99.99")]
-    pub p9999: Option<f64>,
+    pub p9999: Option<Ns>,
 }
 
 /// 95% intervals, from resampling blocks; null where the quantile is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Intervals {
     /// Of the median.
-    pub p50: Option<[f64; 2]>,
+    pub p50: Option<[Ns; 2]>,
     /// Of the 90% quantile.
-    pub p90: Option<[f64; 2]>,
+    pub p90: Option<[Ns; 2]>,
     /// Of the 99% quantile.
-    pub p99: Option<[f64; 2]>,
+    pub p99: Option<[Ns; 2]>,
     /// Of the 99.9% quantile.
     #[serde(rename = "p99.9")]
-    pub p999: Option<[f64; 2]>,
+    pub p999: Option<[Ns; 2]>,
     /// Of the 99.99% quantile.
     #[serde(rename = "p99.99")]
-    pub p9999: Option<[f64; 2]>,
+    pub p9999: Option<[Ns; 2]>,
     /// Of the rate; absent where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_per_s: Option<[f64; 2]>,
+    pub rate_per_s: Option<[PerSecond; 2]>,
 }
 
 /// The share of round trips over a limit.
@@ -195,7 +222,7 @@ pub struct Over {
     /// The limit in nanoseconds.
     pub limit_ns: u64,
     /// The share of all stamped round trips that took longer; null without any.
-    pub share: Option<f64>,
+    pub share: Option<Fraction>,
 }
 
 /// CPU time and context switches of all ends together, per hand-off (half a round trip, a message
@@ -203,13 +230,13 @@ pub struct Over {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
     /// Time in user mode, in nanoseconds.
-    pub user_ns_per_op: Option<f64>,
+    pub user_ns_per_op: Option<Ns>,
     /// Time in the kernel, in nanoseconds.
-    pub system_ns_per_op: Option<f64>,
+    pub system_ns_per_op: Option<Ns>,
     /// Context switches because an end waited.
-    pub voluntary_switches_per_op: Option<f64>,
+    pub voluntary_switches_per_op: Option<Ratio>,
     /// Context switches because an end was pushed off its CPU.
-    pub involuntary_switches_per_op: Option<f64>,
+    pub involuntary_switches_per_op: Option<Ratio>,
 }
 
 /// What happened to the blocks of a cell.
@@ -221,6 +248,16 @@ pub struct DisturbanceSummary {
     pub disturbed: u32,
     /// How many blocks each cause marked; a block can have several.
     pub causes: BTreeMap<Cause, u32>,
+}
+
+impl DisturbanceSummary {
+    fn validate(&self) -> Result<(), &'static str> {
+        let mut marked = self.causes.values().chain([&self.disturbed]);
+        if self.blocks > 2 * MAX_ROUNDS || marked.any(|count| *count > self.blocks) {
+            return Err("the record counts more disturbed blocks than there are");
+        }
+        Ok(())
+    }
 }
 
 /// What a paired ratio says, with a margin of 5% and at least 21 pairs. Ratios of rates are judged
@@ -256,12 +293,12 @@ pub struct Against {
     pub cell: Cell,
     /// The figure that was compared: `one_way.p50`, `rate_per_s`, or `work_per_s` (of threads
     /// against one alone).
-    pub of: String,
+    pub of: Text,
     /// Median over the pairs of this cell's figure over the other's. Of a stream against a cell
     /// that has no rate: how many of its messages go over in the time of one hand-off of the other.
-    pub ratio: f64,
+    pub ratio: Ratio,
     /// 95% interval of that median, from resampling pairs.
-    pub interval95: [f64; 2],
+    pub interval95: [Ratio; 2],
     /// Number of pairs.
     pub blocks: u32,
     /// What it says.

@@ -1,20 +1,20 @@
 //! The subject of a cell: a mechanism, a queue or a lock.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
-use crate::{Class, LockSubject, QueueSubject, WaitFamily};
+use crate::{Class, LockSubject, QueueSubject, Text, WaitFamily};
 
 /// What a cell measures. A file tells them apart by their first field.
-#[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Subject {
     /// A way of handing over.
     Mechanism {
         /// Its name, as `threadtoll list mechanisms` gives it.
-        mechanism: String,
+        mechanism: Text,
         /// How its ends wait; absent where the name tells.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<Class>,
@@ -27,7 +27,7 @@ pub enum Subject {
 
 impl Subject {
     /// The mechanism of that name, whose ends wait like this.
-    pub fn mechanism(name: impl Into<String>, class: Class) -> Self {
+    pub fn mechanism(name: impl Into<Text>, class: Class) -> Self {
         let mechanism = name.into();
         let class = (Class::usual(&mechanism) != Some(class)).then_some(class);
         Subject::Mechanism { mechanism, class }
@@ -56,6 +56,36 @@ impl Subject {
             Subject::Queue(queue) => queue.wait.family(),
             Subject::Mechanism { .. } => self.class().map_or(WaitFamily::Blocking, Class::family),
             Subject::Lock(_) => WaitFamily::Blocking,
+        }
+    }
+}
+
+/// By hand, because a derived one would say no more than that no variant fits.
+impl<'de> Deserialize<'de> for Subject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Mechanism {
+            mechanism: Text,
+            #[serde(default)]
+            class: Option<Class>,
+        }
+
+        let members = Map::deserialize(deserializer)?;
+        let is_of = |name| members.contains_key(name);
+        let (mechanism, queue) = (is_of("mechanism"), is_of("queue"));
+        let members = Value::Object(members);
+        if mechanism {
+            let Mechanism { mechanism, class } =
+                Mechanism::deserialize(members).map_err(D::Error::custom)?;
+            Ok(Subject::Mechanism { mechanism, class })
+        } else if queue {
+            let queue = QueueSubject::deserialize(members).map_err(D::Error::custom)?;
+            queue.validate().map_err(D::Error::custom)?;
+            Ok(Subject::Queue(queue))
+        } else {
+            let lock = LockSubject::deserialize(members).map_err(D::Error::custom)?;
+            lock.validate().map_err(D::Error::custom)?;
+            Ok(Subject::Lock(lock))
         }
     }
 }

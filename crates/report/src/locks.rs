@@ -55,8 +55,8 @@ impl Row<'_> {
     fn error(&self) -> Option<f64> {
         let prediction = self.predicted()?;
         let (predicted, measured) = match prediction.total_s.zip(self.contention.total_s) {
-            Some(totals) => totals,
-            None => (prediction.speedup, self.contention.speedup?),
+            Some((predicted, measured)) => (predicted.get(), measured.get()),
+            None => (prediction.speedup.get(), self.contention.speedup?.get()),
         };
         Some(predicted / measured - 1.0).filter(|error| error.is_finite())
     }
@@ -181,7 +181,7 @@ fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
             scenario: scenario.to_string(),
             placement: record.cell.placement,
             work: subject.work,
-            lock: subject.lock.clone(),
+            lock: subject.lock.to_string(),
             read_share: subject.read_share,
             spread: subject.spread,
             cycle_ns: (scenario != FREQUENCY_SWEEP).then(|| subject.cycle_ns()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use threadtoll_record::{ClockSource, CpuNoise, CpuPlace, Grade, Machine};
+use threadtoll_record::{ClockSource, CpuNoise, CpuPlace, Grade, Machine, Text};
 
 use crate::clean::clean;
 use crate::label::{cpus, plural};
@@ -22,14 +22,15 @@ pub(crate) fn meaning(grade: Grade) -> &'static str {
 /// Everything known about the machine, with names.
 pub(crate) fn facts(machine: &Machine) -> Vec<(&'static str, String)> {
     let unknown =
-        |text: &Option<String>, none: &str| text.as_deref().map_or_else(|| none.into(), clean);
+        |text: &Option<Text>, none: &str| text.as_deref().map_or_else(|| none.into(), clean);
     let mut allowed = cpus(&machine.allowed);
     if machine.allowed.len() != machine.cpus as usize {
         allowed.push_str(&format!(", {} of {}", machine.allowed.len(), machine.cpus));
     }
-    let quota = machine
-        .quota_cpus
-        .map_or_else(|| "no quota".into(), |quota| format!("a quota of {} CPUs", digits(quota)));
+    let quota = machine.quota_cpus.map_or_else(
+        || "no quota".into(),
+        |quota| format!("a quota of {} CPUs", digits(quota.get())),
+    );
     let boost = match machine.boost {
         Some(true) => "boost on",
         Some(false) => "boost off",
@@ -52,17 +53,17 @@ pub(crate) fn facts(machine: &Machine) -> Vec<(&'static str, String)> {
         ("idle driver", unknown(&machine.idle_driver, "none")),
         (
             "timer slack",
-            machine.timer_slack_ns.map_or_else(|| "unknown".into(), |ns| round_time(ns as f64)),
+            machine.timer_slack_ns.map_or_else(|| "unknown".into(), |ns| round_time(ns.as_f64())),
         ),
         ("membarrier", if machine.membarrier { "works" } else { "does not work" }.into()),
         (
             "clock",
             format!(
                 "{source}, {invariant}: step {}, read {}, tick {}, drift {} ppm",
-                time(clock.step_ns),
-                time(clock.read_ns),
-                time(clock.tick_ns),
-                digits(clock.drift_ppm)
+                time(clock.step_ns.get()),
+                time(clock.read_ns.get()),
+                time(clock.tick_ns.get()),
+                digits(clock.drift_ppm.get())
             ),
         ),
     ]
@@ -100,7 +101,7 @@ fn topology(places: &[CpuPlace]) -> String {
 pub(crate) fn noisiest(noise: &[CpuNoise], max_cpus: usize) -> Vec<&CpuNoise> {
     let mut shown: Vec<&CpuNoise> = noise.iter().collect();
     if shown.len() > max_cpus {
-        shown.sort_by(|a, b| b.lost_share.total_cmp(&a.lost_share));
+        shown.sort_by(|a, b| b.lost_share.get().total_cmp(&a.lost_share.get()));
         shown.truncate(max_cpus);
         shown.sort_by_key(|cpu| cpu.cpu);
     }
@@ -109,8 +110,10 @@ pub(crate) fn noisiest(noise: &[CpuNoise], max_cpus: usize) -> Vec<&CpuNoise> {
 
 /// The lower bounds of the classes of gaps, at most six, as our files have.
 pub(crate) fn classes(noise: &[&CpuNoise]) -> Vec<u64> {
-    let bounds: BTreeSet<u64> =
-        noise.iter().flat_map(|cpu| cpu.gaps.iter().take(16).map(|(bound, _)| *bound)).collect();
+    let bounds: BTreeSet<u64> = noise
+        .iter()
+        .flat_map(|cpu| cpu.gaps.iter().take(16).map(|(bound, _)| bound.get()))
+        .collect();
     bounds.into_iter().take(6).collect()
 }
 
@@ -137,16 +140,16 @@ pub(crate) fn gaps(noise: &CpuNoise, class: u64) -> u64 {
         .gaps
         .iter()
         .filter(|(bound, _)| *bound == class)
-        .fold(0, |sum, (_, gaps)| sum.saturating_add(*gaps))
+        .fold(0, |sum, (_, gaps)| sum.saturating_add((*gaps).get()))
 }
 
 /// The noise of these CPUs.
 pub(crate) fn noise(shown: &[&CpuNoise]) -> Section {
     type Column<'a> = table::Column<'static, &'a CpuNoise>;
     let mut columns = vec![
-        Column::new("", "lost", 0, "", |cpu| Cell::figure(Some(cpu.lost_share), share)),
+        Column::new("", "lost", 0, "", |cpu| Cell::figure(Some(cpu.lost_share.get()), share)),
         Column::new("", "longest gap", 1, "", |cpu| {
-            Cell::figure(Some(cpu.longest_ns as f64), time)
+            Cell::figure(Some(cpu.longest_ns.as_f64()), time)
         }),
     ];
     let classes = classes(shown);
@@ -157,7 +160,7 @@ pub(crate) fn noise(shown: &[&CpuNoise]) -> Section {
         }));
     }
     columns.push(Column::new("", "watched", 3, "", |cpu| {
-        Cell::figure(Some(cpu.watched_ns as f64), round_time)
+        Cell::figure(Some(cpu.watched_ns.as_f64()), round_time)
     }));
     Section::new("", "noise", columns, shown, |cpu| Label::new(format!("CPU {}", cpu.cpu)))
 }

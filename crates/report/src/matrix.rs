@@ -49,10 +49,8 @@ fn pairs_of(label: String, machine: &Machine, records: &[&Record]) -> Pairs {
         Some(place) => (place.node, place.llc.unwrap_or(0), place.core, *cpu),
         None => (u32::MAX, 0, 0, *cpu),
     });
-    let values = measured
-        .into_iter()
-        .filter_map(|(pair, values)| Some((pair, median(values.into_iter())?)))
-        .collect();
+    let values =
+        measured.into_iter().filter_map(|(pair, values)| Some((pair, median(values)?))).collect();
     Pairs { label, cpus, places, values, relations }
 }
 

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use threadtoll_record::{
-    Against, Cell, Cost, Histogram, OneWay, Over, Quantiles, Record, Verdict, Worst, fold, median,
-    resample,
+    Against, Cell, Cost, Histogram, Ns, OneWay, Over, Quantiles, Record, Verdict, Worst, fold,
+    median, resample,
 };
 
 use crate::disturbance::sum;
@@ -21,7 +21,7 @@ pub(crate) fn merged<'a>(records: &[&'a Record]) -> Cow<'a, Record> {
         return Cow::Borrowed(first);
     }
     let mut joined: Record = (*first).clone();
-    joined.count = records.iter().fold(0u64, |sum, record| sum.saturating_add(record.count));
+    joined.count = records.iter().map(|record| record.count).sum();
     let one_way: Vec<&OneWay> =
         records.iter().filter_map(|record| record.one_way.as_ref()).collect();
     joined.one_way = one_way.first().map(|first| OneWay {
@@ -35,8 +35,8 @@ pub(crate) fn merged<'a>(records: &[&'a Record]) -> Cow<'a, Record> {
     joined.interval95.rate_per_s =
         hull(records.iter().filter_map(|record| record.interval95.rate_per_s));
     joined.mean = weighted(records, |record| record.mean);
-    joined.min = records.iter().filter_map(|record| record.min).min_by(f64::total_cmp);
-    joined.max = records.iter().filter_map(|record| record.max).max_by(f64::total_cmp);
+    joined.min = by_ns(records, |record| record.min).min_by(f64::total_cmp).map(Into::into);
+    joined.max = by_ns(records, |record| record.max).max_by(f64::total_cmp).map(Into::into);
     joined.over = Over {
         limit_ns: first.over.limit_ns,
         share: weighted(records, |record| record.over.share),
@@ -72,7 +72,7 @@ pub(crate) fn merged<'a>(records: &[&'a Record]) -> Cow<'a, Record> {
     joined.disturbance = sum(records.iter().map(|record| &record.disturbance));
     joined.worst =
         records.iter().flat_map(|record| record.worst.iter().copied()).collect::<Vec<Worst>>();
-    joined.worst.sort_by(|a, b| b.ns.total_cmp(&a.ns));
+    joined.worst.sort_by(|a, b| b.ns.get().total_cmp(&a.ns.get()));
     joined.worst.truncate(fold::WORST);
     joined.against = ratios(records);
     joined.warnings = records.iter().flat_map(|record| record.warnings.iter().cloned()).collect();
@@ -81,16 +81,30 @@ pub(crate) fn merged<'a>(records: &[&'a Record]) -> Cow<'a, Record> {
     Cow::Owned(joined)
 }
 
-fn hull(intervals: impl Iterator<Item = [f64; 2]>) -> Option<[f64; 2]> {
-    intervals.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])
+fn by_ns<'a>(
+    records: &[&'a Record],
+    figure: impl Fn(&'a Record) -> Option<Ns>,
+) -> impl Iterator<Item = f64> {
+    records.iter().filter_map(move |record| figure(record)).map(Ns::get)
 }
 
-fn weighted(records: &[&Record], figure: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
-    let known =
-        records.iter().filter_map(|record| Some((figure(record)?, record.count.max(1) as f64)));
-    let (sum, weight) =
-        known.fold((0.0, 0.0), |(sum, all), (value, weight)| (sum + value * weight, all + weight));
-    (weight > 0.0).then(|| sum / weight)
+fn hull<T: Into<f64> + From<f64>>(intervals: impl Iterator<Item = [T; 2]>) -> Option<[T; 2]> {
+    let intervals = intervals.map(|interval| interval.map(Into::into));
+    let hull = intervals.reduce(|a: [f64; 2], b| [a[0].min(b[0]), a[1].max(b[1])]);
+    hull.map(|bounds| bounds.map(Into::into))
+}
+
+fn weighted<T: Into<f64> + From<f64>>(
+    records: &[&Record],
+    figure: impl Fn(&Record) -> Option<T>,
+) -> Option<T> {
+    let known = records
+        .iter()
+        .filter_map(|record| Some((figure(record)?.into(), record.count.as_f64().max(1.0))));
+    let (sum, weight) = known.fold((0.0, 0.0), |(sum, all), (value, weight): (f64, f64)| {
+        (sum + value * weight, all + weight)
+    });
+    (weight > 0.0).then(|| (sum / weight).into())
 }
 
 fn all_values(records: &[&Record]) -> Option<Histogram> {
@@ -108,11 +122,11 @@ fn quantiles(histogram: &Histogram) -> Quantiles {
             .flatten()
     };
     Quantiles {
-        p50: known(0.5),
-        p90: known(0.9),
-        p99: known(0.99),
-        p999: known(0.999),
-        p9999: known(0.9999),
+        p50: known(0.5).map(Into::into),
+        p90: known(0.9).map(Into::into),
+        p99: known(0.99).map(Into::into),
+        p999: known(0.999).map(Into::into),
+        p9999: known(0.9999).map(Into::into),
     }
 }
 
@@ -135,9 +149,4 @@ fn ratios(records: &[&Record]) -> Vec<Against> {
         })
     });
     joined.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 }

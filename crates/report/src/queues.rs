@@ -69,7 +69,7 @@ impl Row<'_> {
     /// The one-way median, or the time per message of a stream.
     fn ns(&self) -> Option<f64> {
         let ns = match self.record.rate_per_s {
-            Some(rate) => Some(1e9 / rate),
+            Some(rate) => Some(1e9 / rate.get()),
             None => self.record.one_way_p50(),
         };
         ns.filter(|ns| ns.is_finite() && *ns > 0.0)
@@ -146,8 +146,9 @@ impl Comparison<'_> {
     fn rival<'s>(&'s self, row: &'s Row<'_>) -> Option<(&'s Row<'s>, &'s Against)> {
         let peers = self.rows.iter().filter(|other| other.is_peer() && other.ns().is_some());
         let rivals = peers.filter_map(|peer| Some((peer, row.against(&peer.record.cell)?)));
-        let by_ratio =
-            |one: &(_, &Against), other: &(_, &Against)| one.1.ratio.total_cmp(&other.1.ratio);
+        let by_ratio = |one: &(_, &Against), other: &(_, &Against)| {
+            one.1.ratio.get().total_cmp(&other.1.ratio.get())
+        };
         if self.streams() { rivals.min_by(by_ratio) } else { rivals.max_by(by_ratio) }
     }
 }
@@ -159,8 +160,8 @@ fn toughest_group(scenario: QueueScenario, records: &[&Record]) -> Option<usize>
     let pairs = records.iter().flat_map(|record| {
         let peers = record.against.iter().filter(|against| is_peer(&against.cell));
         peers.map(|against| match scenario {
-            QueueScenario::Stream => (against.ratio, record.group),
-            QueueScenario::AskReply => (-against.ratio, record.group),
+            QueueScenario::Stream => (against.ratio.get(), record.group),
+            QueueScenario::AskReply => (-against.ratio.get(), record.group),
         })
     });
     pairs.min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, group)| group)
@@ -307,7 +308,7 @@ pub(crate) fn cards(records: &[Record]) -> Vec<Card> {
             row.queue().is_some_and(|queue| !matches!(queue.origin, Origin::Twin | Origin::Raw))
         })?;
         let figure = match row.record.rate_per_s {
-            Some(rate) => format!("{} M/s", digits(rate / 1e6)),
+            Some(rate) => format!("{} M/s", digits(rate.get() / 1e6)),
             None => maybe_time(row.record.one_way_p50()),
         };
         let queue = clean(&row.record.cell.label());

@@ -281,7 +281,8 @@ impl Cell {
     }
 
     /// A figure, or a dash if it is unknown.
-    pub(crate) fn figure(value: Option<f64>, format: impl Fn(f64) -> String) -> Self {
+    pub(crate) fn figure(value: Option<impl Into<f64>>, format: impl Fn(f64) -> String) -> Self {
+        let value = value.map(Into::into);
         Cell::new(value, value.map_or_else(|| UNKNOWN.into(), format))
     }
 

@@ -12,8 +12,8 @@ pub fn time(ns: f64) -> String {
 }
 
 /// A time that may be unknown.
-pub fn maybe_time(ns: Option<f64>) -> String {
-    ns.map_or_else(|| UNKNOWN.into(), time)
+pub fn maybe_time(ns: Option<impl Into<f64>>) -> String {
+    ns.map_or_else(|| UNKNOWN.into(), |ns| time(ns.into()))
 }
 
 /// A round time, without digits that say nothing: `45 ns`, `10 µs`, `2.5 ms`.
@@ -151,7 +151,7 @@ mod tests {
         ] {
             assert_eq!(time(ns), text);
         }
-        assert_eq!(maybe_time(None), "–");
+        assert_eq!(maybe_time(None::<f64>), "–");
     }
 
     #[test]

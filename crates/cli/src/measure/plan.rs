@@ -2,7 +2,7 @@
 
 use threadtoll_lab::plan::{CpuSelection, fit};
 use threadtoll_lab::real::lacking;
-use threadtoll_record::Plan;
+use threadtoll_record::{Plan, Text};
 
 use super::testbed::Testbed;
 use super::{Checked, MeasureCommand};
@@ -38,7 +38,7 @@ pub(super) fn make<C: MeasureCommand>(
     }
     let command = std::env::args_os()
         .skip(1)
-        .map(|argument| argument.to_string_lossy().into_owned())
+        .map(|argument| Text::from(&*argument.to_string_lossy()))
         .collect();
     Ok(Plan {
         folded: None,

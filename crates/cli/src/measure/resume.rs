@@ -24,7 +24,7 @@ pub(super) fn read<C: MeasureCommand>(
             Failure::usage(format!("{} cannot be resumed: {why}", path.display())).hint(hint)
         );
     }
-    let made_by = results.plan.command.first().map_or("", String::as_str);
+    let made_by = results.plan.command.first().map_or("", |name| name);
     if made_by != C::NAME {
         return Err(Failure::usage(format!(
             "{} was begun by `threadtoll {made_by}`, not by `{}`",

@@ -125,12 +125,12 @@ fn every_cell_is_foretold_before_it_is_measured_and_its_record_repeats_it() {
         // The simulated machine does what the models say, and 1% of noise.
         if let Some(told) = &contention.predicted {
             assert!(
-                (told.speedup / speedup - 1.0).abs() < 0.02,
+                (told.speedup.get() / speedup.get() - 1.0).abs() < 0.02,
                 "{subject:?}: {} {speedup}",
                 told.speedup
             );
             assert!(
-                (told.queue_mean - contention.queue_mean.unwrap()).abs()
+                (told.queue_mean.get() - contention.queue_mean.unwrap().get()).abs()
                     < 0.05 * f64::from(subject.threads)
             );
         }
@@ -233,7 +233,7 @@ pub(crate) fn measures_locks(locks: &str) {
         );
         assert!(contention.queue_max.unwrap() < subject.threads, "{contention:?}");
         assert!(
-            (1.0 / threads - 0.01..=1.0).contains(&contention.fairness.unwrap()),
+            (1.0 / threads - 0.01..=1.0).contains(&contention.fairness.unwrap().get()),
             "{contention:?}"
         );
         assert!(contention.predicted.is_some_and(|told| told.speedup > 0.0), "{subject:?}");

@@ -95,7 +95,8 @@ fn the_checksum_is_that_of_the_file_as_it_was_given() {
     fold(&raw, &out, "").done();
     let sum = std::process::Command::new("sha256sum").arg(&raw).output().unwrap().stdout;
     let sum = String::from_utf8(sum).unwrap();
-    assert_eq!(Some(&*plan(&lines(&out)).folded.clone().unwrap().sha256), sum.split(' ').next());
+    let sha256 = String::from(plan(&lines(&out)).folded.clone().unwrap().sha256);
+    assert_eq!(Some(sha256.as_str()), sum.split(' ').next());
 }
 
 #[test]

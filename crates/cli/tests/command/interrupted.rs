@@ -59,9 +59,9 @@ fn places(text: &str) -> Vec<(usize, u32)> {
 /// and what is made of the unmarked ones alone, the undisturbed quantiles and the ratios.
 fn figures(record: &Record) -> Record {
     let mut figures = record.clone();
-    figures.run.clear();
-    figures.at.clear();
-    figures.worst.iter_mut().for_each(|worst| worst.at_s = 0.0);
+    figures.run = "".into();
+    figures.at = "".into();
+    figures.worst.iter_mut().for_each(|worst| worst.at_s = 0.0.into());
     if record.attempt > 1 {
         figures.attempt = 1;
         figures.against.clear();

@@ -135,7 +135,7 @@ fn a_check_says_what_the_machine_is() {
     assert!(!machine.simulated && !machine.synthetic);
     assert_eq!(machine.cpus as usize, machine.topology.len());
     let ended = threadtoll(["check"]).done();
-    assert!(ended.out.contains(&machine.cpu), "{}", ended.out);
+    assert!(ended.out.contains(&*machine.cpu), "{}", ended.out);
     let strict = threadtoll(["check", "--strict"]);
     let code = strict.code.unwrap();
     assert!(code == 0 || (code == 3 && strict.err.contains("--strict")), "{strict:?}");

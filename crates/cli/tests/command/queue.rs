@@ -7,7 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use threadtoll_machine::allowed_cpus;
 use threadtoll_machine::lock::machine_lock;
-use threadtoll_record::{Cell, LoopKind, RecordKind, Wait};
+use threadtoll_record::{Cell, LoopKind, PerSecond, RecordKind, Wait};
 
 use crate::lines::{blocks, line, lines, plan, records};
 use crate::program::{command, ran, threadtoll, words};
@@ -163,7 +163,7 @@ fn a_run_of_queues_is_completed_from_its_file_alone() {
     threadtoll(words("report", &[&path])).done().says("queue --resume");
     threadtoll(words("queue --quiet --resume", &[&path])).done();
     let after = lines(&path);
-    let figures = |all: &[threadtoll_record::Line]| -> Vec<(Cell, Option<f64>)> {
+    let figures = |all: &[threadtoll_record::Line]| -> Vec<(Cell, Option<PerSecond>)> {
         let mut found: Vec<_> =
             records(all).iter().map(|record| (record.cell.clone(), record.rate_per_s)).collect();
         found.sort_by(|a, b| a.0.cmp(&b.0));

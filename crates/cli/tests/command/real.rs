@@ -55,7 +55,7 @@ fn measures_hand_offs() {
         if let (Some(p50), Some([low, high])) = (record.quantiles.p50, record.interval95.p50) {
             assert!(low <= p50 && p50 <= high, "{name:?}: {low} {p50} {high}");
         }
-        assert_eq!(record.histogram.as_ref().unwrap().count(), record.count, "{name:?}");
+        assert_eq!(record.histogram.as_ref().unwrap().count(), record.count.get(), "{name:?}");
         assert_eq!(record.disturbance.blocks, 42, "{name:?}");
         assert!(record.resolution_ns > 0.0);
         let relation = match (record.cell.name(), record.cell.placement) {

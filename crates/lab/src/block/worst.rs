@@ -28,15 +28,18 @@ impl Excess<'_> {
         if excess_ps < MIN_CAUSE_PS {
             return None;
         }
-        if took(disturbance.steal_ns) {
+        if took(disturbance.steal_ns.map(u64::from)) {
             Some(Cause::Steal)
-        } else if pinned && cost.involuntary_switches > 0 && took(disturbance.run_queue_ns) {
+        } else if pinned
+            && cost.involuntary_switches > 0
+            && took(disturbance.run_queue_ns.map(u64::from))
+        {
             Some(Cause::InvoluntarySwitch)
-        } else if pinned && took(disturbance.run_queue_ns) {
+        } else if pinned && took(disturbance.run_queue_ns.map(u64::from)) {
             Some(Cause::RunQueueDelay)
         } else if disturbance.throttled.is_some_and(|times| times > 0) {
             Some(Cause::Throttled)
-        } else if took(disturbance.gap_ns) {
+        } else if took(disturbance.gap_ns.map(u64::from)) {
             Some(Cause::Gap)
         } else if disturbance.page_faults > 0 {
             Some(Cause::PageFault)
@@ -99,8 +102,8 @@ pub(super) fn of_round_trips(
         .iter()
         .zip(ended_ps)
         .map(|(at, ended)| Worst {
-            at_s: ((round_trips.began_s + ended as f64 / 1e12) * 1e6).round() / 1e6,
-            ns: samples[*at] as f64 / 1000.0,
+            at_s: (((round_trips.began_s + ended as f64 / 1e12) * 1e6).round() / 1e6).into(),
+            ns: (samples[*at] as f64 / 1000.0).into(),
             cpu: cpus.get(at + 1).or(cpus.first()).copied().unwrap_or(0),
             cause: excess.likely_cause(samples[*at].saturating_sub(median)),
         })
@@ -119,8 +122,8 @@ pub(super) fn of_waits(
     waits.truncate(WORST);
     waits.retain(|wait| longest.take(wait.ps));
     let worst = |wait: Waited| Worst {
-        at_s: (wait.at_s * 1e6).round() / 1e6,
-        ns: wait.ps as f64 / 1000.0,
+        at_s: ((wait.at_s * 1e6).round() / 1e6).into(),
+        ns: (wait.ps as f64 / 1000.0).into(),
         cpu: wait.cpu,
         cause: excess.likely_cause(wait.ps.saturating_sub(median)),
     };

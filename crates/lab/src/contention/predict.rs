@@ -147,13 +147,13 @@ pub(crate) fn calibration(
     };
     let (hold, think) = (lengthened(hold)?, lengthened(think)?);
     let figures = Calibrated {
-        hold_ns: hold.mean_ns(),
-        think_ns: think.mean_ns(),
-        alone_ns,
-        handoff_ns: passing.wake_ns,
-        spin_ns: passing.spin_ns,
-        takeover_ns: passing.takeover_ns,
-        pair_ns,
+        hold_ns: hold.mean_ns().into(),
+        think_ns: think.mean_ns().into(),
+        alone_ns: alone_ns.into(),
+        handoff_ns: passing.wake_ns.into(),
+        spin_ns: passing.spin_ns.map(Into::into),
+        takeover_ns: passing.takeover_ns.map(Into::into),
+        pair_ns: pair_ns.into(),
     };
     let short_of_cores = subject.work == Work::Spin && subject.threads > cpus;
     let workload = Workload {
@@ -199,7 +199,7 @@ pub fn predict(
     let performance = answer.performance;
     // A model's speed-up is over a thread that never waits but pays for the lock; what is measured
     // is over one without it.
-    let per_s = calibration.figures.alone_ns / 1e9;
+    let per_s = calibration.figures.alone_ns.get() / 1e9;
     let interval = answer.simulated.as_ref().and_then(|report| {
         let estimate = report.throughput_per_s;
         (estimate.half_width > 0.0).then(|| {
@@ -208,19 +208,19 @@ pub fn predict(
         })
     });
     Ok(CellPrediction {
-        run: place.run.to_string(),
+        run: place.run.to_string().into(),
         group: place.group,
         attempt: place.attempt,
         cell: place.cell,
-        at: place.at.to_string(),
-        model: answer.choice.model.name().to_string(),
-        why: answer.choice.why.to_string(),
-        speedup: performance.throughput_per_s * per_s,
-        speedup_interval99: interval,
-        wait_share: performance.wait_share.clamp(0.0, 1.0),
-        queue_mean: performance.queue_mean,
-        queue_on_entry: performance.queue_on_entry,
-        total_s: answer.total_s,
+        at: place.at.to_string().into(),
+        model: answer.choice.model.name().to_string().into(),
+        why: answer.choice.why.to_string().into(),
+        speedup: (performance.throughput_per_s * per_s).into(),
+        speedup_interval99: interval.map(|interval| interval.map(Into::into)),
+        wait_share: performance.wait_share.clamp(0.0, 1.0).into(),
+        queue_mean: performance.queue_mean.into(),
+        queue_on_entry: performance.queue_on_entry.into(),
+        total_s: answer.total_s.map(Into::into),
         from: calibration.figures,
     })
 }

@@ -180,15 +180,18 @@ pub(super) fn cells(
         let (cpus, relation) = match place(mechanism, *placement, site) {
             Ok(place) => place,
             Err(why) => {
-                refused.push(Refused { what: format!("{} {placement}", mechanism.name), why });
+                refused.push(Refused {
+                    what: format!("{} {placement}", mechanism.name).into(),
+                    why: why.into(),
+                });
                 continue;
             }
         };
         let mut awake: Vec<bool> = choice.awake.iter().map(|awake| *awake && sleeps).collect();
         if let (Some(why), true) = (&site.lacking.awake, awake.contains(&true)) {
             refused.push(Refused {
-                what: format!("{} {placement}, kept awake", mechanism.name),
-                why: why.clone(),
+                what: format!("{} {placement}, kept awake", mechanism.name).into(),
+                why: why.clone().into(),
             });
             awake.retain(|awake| !awake);
         }

@@ -52,9 +52,9 @@ fn calm_ns(noise: &[CpuNoise]) -> Option<f64> {
                 .gaps
                 .iter()
                 .filter(|(length, _)| *length >= SPOILS_NS)
-                .map(|(_, count)| count)
+                .map(|(_, count)| count.get())
                 .sum();
-            gaps as f64 / cpu.watched_ns as f64
+            gaps as f64 / cpu.watched_ns.as_f64()
         })
         .collect();
     rates.sort_by(|a, b| b.total_cmp(a));

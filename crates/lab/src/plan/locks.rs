@@ -77,7 +77,7 @@ struct PlanBuilder {
 impl PlanBuilder {
     fn refuse(&mut self, what: String, why: &str) {
         if self.said.insert(what.clone()) {
-            self.refused.push(Refused { what, why: why.into() });
+            self.refused.push(Refused { what: what.into(), why: why.into() });
         }
     }
 }
@@ -276,7 +276,7 @@ fn shortened(budget: Budget, cell: &Cell) -> Budget {
 
 fn subject(name: &str, threads: u32, load: &Load, read_share: Option<Share>) -> LockSubject {
     LockSubject {
-        lock: name.to_string(),
+        lock: name.to_string().into(),
         threads: threads.min(MAX_THREADS),
         work: load.work,
         spread: load.spread,

@@ -114,7 +114,7 @@ pub fn queue(
     }
     if found.groups.is_empty() && found.refused.is_empty() {
         found.refused.push(Refused {
-            what: format!("queue {}", scenario.name),
+            what: format!("queue {}", scenario.name).into(),
             why: "none of the queues has the rows that were asked for".into(),
         });
     }
@@ -202,7 +202,9 @@ impl PlanContext<'_> {
                     // Once for all of them.
                     let what = format!("{how}, {}", self.placement);
                     if found.said.insert(what.clone()) {
-                        found.refused.push(Refused { what, why: why.to_string() });
+                        found
+                            .refused
+                            .push(Refused { what: what.into(), why: why.to_string().into() });
                     }
                     continue;
                 }
@@ -217,13 +219,13 @@ impl PlanContext<'_> {
                 slots.zip(capacity).map(|(slots, capacity)| slots.ring_bytes(capacity));
             for batch in self.batches(queue, way) {
                 let subject = Subject::Queue(QueueSubject {
-                    queue: queue.name.clone(),
+                    queue: queue.name.clone().into(),
                     origin: queue.origin,
                     wait: way.wait,
                     capacity,
                     ring_bytes,
                     batch,
-                    version: queue.version.clone(),
+                    version: queue.version.clone().into(),
                     senders: self.senders,
                 });
                 let cell = self.cell(subject, cpus.clone(), relation);

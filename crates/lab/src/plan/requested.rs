@@ -55,8 +55,8 @@ pub fn matrix(
     let mut refused = Vec::new();
     if let Some(why) = site.lacking.of(mechanism) {
         refused.push(Refused {
-            what: format!("the matrix of {}", mechanism.name),
-            why: why.to_string(),
+            what: format!("the matrix of {}", mechanism.name).into(),
+            why: why.to_string().into(),
         });
         return (Vec::new(), refused);
     }
@@ -67,7 +67,7 @@ pub fn matrix(
         } else {
             format!("no two of the CPUs are as near as --level {} asks", level.name())
         };
-        refused.push(Refused { what: "the matrix".into(), why });
+        refused.push(Refused { what: "the matrix".into(), why: why.into() });
     }
     let cells = pair_cells(mechanism, site, &pairs);
     (group(vec![cells], &site.reference(), budget, planned_as(Experiment::Matrix, budget)), refused)

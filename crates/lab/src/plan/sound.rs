@@ -143,7 +143,7 @@ fn queue_fault(
     if planned.kind() != scenario.kind {
         return Some("the scenario runs another kind of loop in this version");
     }
-    if queue.version != asked.version || queue.origin != asked.origin {
+    if asked.version != *queue.version || queue.origin != asked.origin {
         return Some("this version has another version of the queue");
     }
     let way = queue.way(asked.wait).filter(|way| scenario.takes(way));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_model::{HandOff, Shape};
-use threadtoll_record::{Cell, LockSubject, Placement, Share, Spread, Work, upper_median};
+use threadtoll_record::{Cell, LockSubject, Placement, Share, Spread, Text, Work, upper_median};
 
 use crate::LabError;
 use crate::contention::contender::{Done, HandoffProbe, HandoffSample};
@@ -78,7 +78,7 @@ pub(super) struct Calibrator {
 }
 
 /// A lock, the share of readers, and threads.
-type Contest = (String, Option<Share>, u32);
+type Contest = (Text, Option<Share>, u32);
 
 /// What an acquisition and a release take beside the loop around them, and what that loop takes, in
 /// nanoseconds.

@@ -136,8 +136,11 @@ impl Contention {
 
     fn counted(&self, parts: &[Part], window: Window) -> (Acquisitions, u64) {
         let block = ContentionBlock {
-            work: parts.iter().map(|part| part.done.units).sum(),
-            acquisitions: parts.iter().map(|part| part.done.acquisitions.round() as u64).collect(),
+            work: parts.iter().map(|part| part.done.units).sum::<f64>().into(),
+            acquisitions: parts
+                .iter()
+                .map(|part| (part.done.acquisitions.round() as u64).into())
+                .collect(),
             work_by_cpu: Vec::new(),
             seen: None,
         };
@@ -178,8 +181,8 @@ impl Contention {
             .collect();
         let seen = in_ns(&found, &self.clock);
         let block = ContentionBlock {
-            work: found.units,
-            acquisitions: found.acquisitions,
+            work: found.units.into(),
+            acquisitions: found.acquisitions.into_iter().map(Into::into).collect(),
             work_by_cpu: Vec::new(),
             seen: Some(seen),
         };
@@ -234,12 +237,12 @@ fn joined(mut parts: Vec<Acquisitions>) -> Acquisitions {
     if parts.len() == 1 {
         return parts.swap_remove(0);
     }
-    let rate = |part: &Acquisitions| part.block.work / part.elapsed_ns as f64;
-    let acquisitions = parts.iter().flat_map(|part| &part.block.acquisitions).sum();
+    let rate = |part: &Acquisitions| part.block.work.get() / part.elapsed_ns as f64;
+    let acquisitions = parts.iter().flat_map(|part| &part.block.acquisitions).copied().sum();
     let block = ContentionBlock {
-        work: parts.iter().map(|part| part.block.work).sum(),
+        work: parts.iter().map(|part| part.block.work.get()).sum::<f64>().into(),
         acquisitions: vec![acquisitions],
-        work_by_cpu: parts.iter().map(rate).collect(),
+        work_by_cpu: parts.iter().map(rate).map(Into::into).collect(),
         // One thread alone waits for nobody.
         seen: None,
     };
@@ -268,13 +271,13 @@ fn whole_tasks(trace: &mut QueueTrace, threads: &[Vec<Acquisition>]) {
 fn in_ns(trace: &QueueTrace, clock: &Clock) -> ContentionSeen {
     let ns = |ticks: f64| clock.ns(ticks as u64);
     ContentionSeen {
-        wait_ns: ns(trace.wait),
-        hold_ns: ns(trace.hold),
-        think_ns: ns(trace.think),
-        queue_on_entry: trace.queue_on_entry,
+        wait_ns: ns(trace.wait).into(),
+        hold_ns: ns(trace.hold).into(),
+        think_ns: ns(trace.think).into(),
+        queue_on_entry: trace.queue_on_entry.into(),
         queue_max: trace.queue_max,
-        handoffs: trace.handoffs,
-        handoff_ns: ns(trace.handoff),
-        starved_ns: ns(trace.longest_wait),
+        handoffs: trace.handoffs.into(),
+        handoff_ns: ns(trace.handoff).into(),
+        starved_ns: ns(trace.longest_wait).into(),
     }
 }

@@ -5,7 +5,8 @@ use rand::RngExt;
 use threadtoll_model::Shape;
 use threadtoll_model::choose::{Answers, Options};
 use threadtoll_record::{
-    BlockCost, BlockKind, Cell, ContentionBlock, ContentionSeen, Disturbance, LockSubject, Spread,
+    BlockCost, BlockKind, Cell, ContentionBlock, ContentionSeen, Count, Disturbance, LockSubject,
+    Spread,
 };
 
 use crate::LabError;
@@ -113,38 +114,43 @@ impl OpenCell for Lock {
         let longest = waits.iter().map(|wait| wait.ps).max().unwrap_or(0) as f64 / 1000.0;
         let contended = wait_ns > 0.0 && threads > 1;
         let seen = stamped.then(|| ContentionSeen {
-            wait_ns: performance.map_or(0.0, |performance| performance.queue_mean * length_ns),
-            hold_ns: count as f64 * subject.hold_ns as f64,
-            think_ns: count as f64 * subject.think_ns as f64,
+            wait_ns: performance
+                .map_or(0.0.into(), |performance| (performance.queue_mean * length_ns).into()),
+            hold_ns: (count as f64 * subject.hold_ns as f64).into(),
+            think_ns: (count as f64 * subject.think_ns as f64).into(),
             queue_on_entry: performance
-                .map_or(0, |p| (p.queue_on_entry * count as f64).round() as u64),
+                .map_or(0.into(), |p| ((p.queue_on_entry * count as f64).round() as u64).into()),
             queue_max: if contended { subject.threads - 1 } else { 0 },
-            handoffs: if contended { count / 2 } else { 0 },
-            handoff_ns: if contended { (count / 2) as f64 * HANDED[2].1 } else { 0.0 },
-            starved_ns: longest,
+            handoffs: Count::from(if contended { count / 2 } else { 0 }),
+            handoff_ns: if contended {
+                ((count / 2) as f64 * HANDED[2].1).into()
+            } else {
+                0.0.into()
+            },
+            starved_ns: longest.into(),
         });
         let busy_ns = (length_ns * (threads as f64).min(cpus.len() as f64) * 0.9) as u64;
         time.block_took(elapsed_ns);
         let counters = Counters {
             cost: BlockCost {
-                user_ns: busy_ns,
-                system_ns: busy_ns / 20,
-                voluntary_switches: if contended { count / 3 } else { 0 },
-                involuntary_switches: 0,
+                user_ns: busy_ns.into(),
+                system_ns: (busy_ns / 20).into(),
+                voluntary_switches: Count::from(if contended { count / 3 } else { 0 }),
+                involuntary_switches: 0.into(),
             },
             operations: count,
             disturbance: Disturbance {
-                migrations: Some(0),
-                run_queue_ns: Some(0),
-                steal_ns: Some(0),
+                migrations: Some(0.into()),
+                run_queue_ns: Some(0.into()),
+                steal_ns: Some(0.into()),
                 ..Disturbance::default()
             },
             spins: false,
             grows: false,
         };
         let block = ContentionBlock {
-            work: count as f64 * cycle_ns * noise,
-            acquisitions: vec![each; threads as usize],
+            work: (count as f64 * cycle_ns * noise).into(),
+            acquisitions: vec![each.into(); threads as usize],
             work_by_cpu: Vec::new(),
             seen,
         };

@@ -3,8 +3,8 @@
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::{
-    BlockCost, BlockKind, Cell, Disturbance, Origin, Placement, QueueSubject, Relation, Wait,
-    WaitFamily,
+    BlockCost, BlockKind, Cell, Count, Disturbance, Origin, Placement, QueueSubject, Relation,
+    Wait, WaitFamily,
 };
 
 use crate::LabError;
@@ -99,17 +99,19 @@ impl OpenCell for Messages {
         time.block_took(elapsed_ns);
         let counters = Counters {
             cost: BlockCost {
-                user_ns: (elapsed_ns as f64 * busy * 0.4) as u64,
-                system_ns: (elapsed_ns as f64 * busy * 0.6) as u64,
-                voluntary_switches: switches,
-                involuntary_switches: u64::from(pushed),
+                user_ns: ((elapsed_ns as f64 * busy * 0.4) as u64).into(),
+                system_ns: ((elapsed_ns as f64 * busy * 0.6) as u64).into(),
+                voluntary_switches: switches.into(),
+                involuntary_switches: u64::from(pushed).into(),
             },
             operations: round_trips,
             disturbance: Disturbance {
-                migrations: Some(0),
-                run_queue_ns: Some(if pushed { 30_000 } else { 0 }),
-                steal_ns: Some(0),
-                gap_ns: spins.then(|| crate::gap::vanished_ps(&stretches_ps) / 1000),
+                migrations: Some(0.into()),
+                run_queue_ns: Some(Count::from(if pushed { 30_000 } else { 0 })),
+                steal_ns: Some(0.into()),
+                gap_ns: spins
+                    .then(|| crate::gap::vanished_ps(&stretches_ps) / 1000)
+                    .map(Into::into),
                 ..Disturbance::default()
             },
             spins,

@@ -403,10 +403,15 @@ fn plans_that_were_edited_are_not_sound() {
 fn noise(cpu: u32, short: u64, long: u64) -> CpuNoise {
     CpuNoise {
         cpu,
-        watched_ns: 1_000_000_000,
-        gaps: vec![(1_000, 1000), (10_000, short), (100_000, long), (1_000_000, long)],
-        lost_share: 0.1,
-        longest_ns: 10_000_000,
+        watched_ns: 1_000_000_000.into(),
+        gaps: vec![
+            (1_000.into(), 1000.into()),
+            (10_000.into(), short.into()),
+            (100_000.into(), long.into()),
+            (1_000_000.into(), long.into()),
+        ],
+        lost_share: 0.1.into(),
+        longest_ns: 10_000_000.into(),
     }
 }
 

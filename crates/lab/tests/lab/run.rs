@@ -293,7 +293,7 @@ fn a_machine_that_changes_its_mind_is_caught_at_it() {
         // The pairs that are left show the cell's own ratio, within its noise of a few percent.
         for against in &record.against {
             let [low, high] = against.interval95;
-            assert!(high / low < 1.2, "{}: {low} to {high}", record.cell.name());
+            assert!(high.get() / low.get() < 1.2, "{}: {low} to {high}", record.cell.name());
             assert!(against.blocks < ROUNDS, "the pairs of that round are not all sound");
         }
     }

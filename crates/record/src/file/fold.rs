@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use flate2::{Compression, GzBuilder};
 use sha2::{Digest, Sha256};
 
-use crate::{Folded, Line, Plan, Record};
+use crate::{Checksum, Folded, Line, Plan, Record};
 
 use super::read::Results;
 use super::source::regular;
@@ -60,8 +60,9 @@ pub fn fold(raw: &Path, results: &Results, to: &Path) -> Result<(), FoldFault> {
             if raw_bytes != results.read_length {
                 return Err(FoldFault::Growing(raw.to_path_buf()));
             }
-            let blocks = records.iter().map(|record| u64::from(record.disturbance.blocks)).sum();
-            Folded { blocks, sha256, raw_bytes }
+            let blocks: u64 =
+                records.iter().map(|record| u64::from(record.disturbance.blocks)).sum();
+            Folded { blocks: blocks.into(), sha256, raw_bytes: raw_bytes.into() }
         }
     };
     let plan = Plan { folded: Some(folded), ..results.plan.clone() };
@@ -91,8 +92,8 @@ fn write(file: &mut File, lines: &[Line], packed: bool) -> io::Result<()> {
     file.flush()
 }
 
-/// SHA-256 of a file in hexadecimal digits, and its size.
-fn checksum(path: &Path) -> io::Result<(String, u64)> {
+/// SHA-256 of a file, and its size.
+fn checksum(path: &Path) -> io::Result<(Checksum, u64)> {
     let mut file = regular(path)?;
     let mut digest = Sha256::new();
     let mut length = 0;
@@ -105,6 +106,5 @@ fn checksum(path: &Path) -> io::Result<(String, u64)> {
         digest.update(&buffer[..read]);
         length += read as u64;
     }
-    let digits = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok((digits, length))
+    Ok((Checksum::of(digest), length))
 }

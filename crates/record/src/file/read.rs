@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use crate::{Block, BlockKind, CellPrediction, Line, Machine, Plan, Record, fold};
 
-use super::plausible::{block_fault, machine_fault, plan_fault, prediction_fault, record_fault};
 use super::source::Source;
 
 /// No plan of ours is longer: 125,000 pairs of CPUs.
@@ -88,7 +87,7 @@ impl Results {
             match &group.records {
                 Some(complete) => records.extend(complete.iter().cloned()),
                 None => {
-                    let at = group.blocks.last().map_or("", |block| block.at.as_str());
+                    let at = group.blocks.last().map_or("", |block| &*block.at);
                     records.extend(fold(
                         &self.machine,
                         &self.plan,
@@ -146,16 +145,13 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
         }
         Next::End => return Err(reader.fault_at(1, "the file is empty")),
     };
+    machine.validate().map_err(|what| reader.fault(what))?;
     let plan = match reader.next(MAX_PLAN_LINE)? {
         Next::Line(Line::Plan(plan)) => plan,
         Next::Line(_) | Next::Incomplete => return Err(reader.fault("it must be the plan")),
         Next::End => return Err(reader.fault_at(2, "the plan is missing")),
     };
-    if let Some(what) =
-        machine_fault(&machine).or_else(|| plan.fault()).or_else(|| plan_fault(&plan))
-    {
-        return Err(reader.fault(&what));
-    }
+    plan.validate().map_err(|what| reader.fault(&what))?;
     if plan.run != machine.run {
         return Err(reader.fault("the plan belongs to another run"));
     }
@@ -232,9 +228,7 @@ fn take_block(
     if threads != cell.cell.lock().map(|lock| lock.threads as usize) {
         return Err("the block and its cell disagree about a lock and its threads".into());
     }
-    if let Some(what) = block_fault(&block) {
-        return Err(what.into());
-    }
+    block.validate()?;
     begin(results, seen, partial, (block.group, block.attempt), "block")?;
     if !seen[block.group].insert((block.cell, block.seq, block.kind)) {
         return Err("the same block stands in the file twice".into());
@@ -294,9 +288,6 @@ fn take_prediction(
             prediction.group, prediction.cell
         ));
     }
-    if let Some(what) = prediction_fault(&prediction) {
-        return Err(what.into());
-    }
     begin(results, seen, partial, (prediction.group, prediction.attempt), "prediction")?;
     let recorded = partial[prediction.group].iter().any(Option::is_some);
     let state = &mut results.groups[prediction.group];
@@ -340,9 +331,7 @@ fn take_record(
     if record.simulated != results.machine.simulated {
         return Err("the record and the machine disagree about being simulated".into());
     }
-    if let Some(what) = record_fault(&record) {
-        return Err(what.into());
-    }
+    record.validate()?;
     if !folded && state.blocks.is_empty() {
         return Err(format!("group {} was complete before this record", record.group));
     }
@@ -401,7 +390,8 @@ impl Reader<'_> {
         if text.last() != Some(&b'\n') {
             return Ok(Next::Incomplete);
         }
-        let line = serde_json::from_slice(&text).map_err(|error| self.fault(&told(&error)))?;
+        let line =
+            serde_json::from_slice(&text).map_err(|error| self.fault(&render_error(&error)))?;
         self.offset += text.len() as u64;
         Ok(Next::Line(line))
     }
@@ -417,7 +407,7 @@ impl Reader<'_> {
 
 /// What serde says, without the position (ours is the line's number), control characters and
 /// endless quotations.
-fn told(error: &serde_json::Error) -> String {
+fn render_error(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or(&text);
     let mut short: String =

@@ -3,7 +3,7 @@
 
 use crate::compare::{self, Paired};
 use crate::{
-    Against, Block, BlockKind, Contention, ContentionBlock, ContentionSeen, LockSubject, LoopKind,
+    Against, Block, BlockKind, Contention, ContentionBlock, Count, LockSubject, LoopKind,
     PlannedCell, Record, RecordKind, Work, resample,
 };
 
@@ -22,7 +22,7 @@ fn rate_kind(planned: &PlannedCell) -> BlockKind {
 
 /// Work per nanosecond of a block.
 fn work_rate(block: &Block) -> Option<f64> {
-    let rate = block.contention.as_ref()?.work / block.elapsed_ns as f64;
+    let rate = block.contention.as_ref()?.work.get() / block.elapsed_ns.as_f64();
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
@@ -34,7 +34,7 @@ fn alone_rate(block: &Block, alone: &[u32], cpus: &[u32]) -> Option<f64> {
         .iter()
         .zip(by_cpu)
         .filter(|(cpu, _)| cpus.contains(cpu))
-        .map(|(_, rate)| *rate)
+        .map(|(_, rate)| rate.get())
         .collect();
     if rates.is_empty() {
         return work_rate(block);
@@ -52,7 +52,7 @@ pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Record {
     let kind = rate_kind(folding.planned());
     let rates: Vec<f64> = folding
         .blocks(kind)
-        .map(|block| block.count as f64 / block.elapsed_ns as f64 * 1e9)
+        .map(|block| block.count.as_f64() / block.elapsed_ns.as_f64() * 1e9)
         .collect();
     let rate = resample::median_with_interval(&rates, folding.seed);
     let speedup = alone(folding.cells(), subject).and_then(|alone| speedup(folding, kind, alone));
@@ -84,47 +84,49 @@ fn contention(
 ) -> Contention {
     let own = || folding.own().map(|marked| marked.block);
     let totals: Vec<f64> = match subject.tasks {
-        Some(_) => folding.blocks(kind).map(|block| block.elapsed_ns as f64 / 1e9).collect(),
+        Some(_) => folding.blocks(kind).map(|block| block.elapsed_ns.as_f64() / 1e9).collect(),
         None => Vec::new(),
     };
     let total = resample::median_with_interval(&totals, folding.seed);
     let seen = summed(own());
     let seen = seen.as_ref();
-    let each = |total_ns: fn(&ContentionSeen) -> f64| {
-        let Seen { sum, acquisitions, .. } = seen?;
-        (*acquisitions > 0).then(|| round(total_ns(sum) / *acquisitions as f64))
+    let each = |total_ns: fn(&Seen) -> f64| {
+        let seen = seen?;
+        (seen.acquisitions > 0).then(|| round(total_ns(seen) / seen.acquisitions.as_f64()).into())
     };
     Contention {
         threads: subject.threads,
-        hold_share: Some(significant(hold_share(subject, seen))),
-        locks_per_s: significant(1e9 / subject.cycle_ns().max(1) as f64),
-        speedup: speedup.map(|found| significant(found.ratio)),
-        speedup_interval95: speedup.map(|found| found.interval95.map(significant)),
+        hold_share: Some(significant(hold_share(subject, seen)).into()),
+        locks_per_s: significant(1e9 / subject.cycle_ns().max(1) as f64).into(),
+        speedup: speedup.map(|found| significant(found.ratio).into()),
+        speedup_interval95: speedup
+            .map(|found| found.interval95.map(|bound| significant(bound).into())),
         wait_share: seen.map(|seen| {
             let threads_ns = seen.elapsed_ns * f64::from(subject.threads);
-            significant((seen.sum.wait_ns / threads_ns).clamp(0.0, 1.0))
+            significant((seen.wait_ns / threads_ns).clamp(0.0, 1.0)).into()
         }),
-        queue_mean: seen.map(|seen| significant(seen.sum.wait_ns / seen.elapsed_ns)),
-        queue_on_entry: seen
-            .filter(|seen| seen.acquisitions > 0)
-            .map(|seen| significant(seen.sum.queue_on_entry as f64 / seen.acquisitions as f64)),
-        queue_max: seen.map(|seen| seen.sum.queue_max),
-        fairness: fairness(own(), subject.threads).map(significant),
-        starved_ns: seen.map(|seen| round(seen.sum.starved_ns)),
+        queue_mean: seen.map(|seen| significant(seen.wait_ns / seen.elapsed_ns).into()),
+        queue_on_entry: seen.filter(|seen| seen.acquisitions > 0).map(|seen| {
+            significant(seen.queue_on_entry.as_f64() / seen.acquisitions.as_f64()).into()
+        }),
+        queue_max: seen.map(|seen| seen.queue_max),
+        fairness: fairness(own(), subject.threads).map(|index| significant(index).into()),
+        starved_ns: seen.map(|seen| round(seen.starved_ns).into()),
         handoff_ns: seen
-            .filter(|seen| seen.sum.handoffs > 0)
-            .map(|seen| round(seen.sum.handoff_ns / seen.sum.handoffs as f64)),
-        hold_ns: each(|sum| sum.hold_ns),
-        think_ns: each(|sum| sum.think_ns),
-        total_s: total.map(|(total, _)| significant(total)),
-        total_s_interval95: total.map(|(_, interval)| interval.map(significant)),
+            .filter(|seen| seen.handoffs > 0)
+            .map(|seen| round(seen.handoff_ns / seen.handoffs.as_f64()).into()),
+        hold_ns: each(|seen| seen.hold_ns),
+        think_ns: each(|seen| seen.think_ns),
+        total_s: total.map(|(total, _)| significant(total).into()),
+        total_s_interval95: total
+            .map(|(_, interval)| interval.map(|bound| significant(bound).into())),
         predicted: folding.prediction.cloned(),
     }
 }
 
 /// The share as it was asked for or, of threads that sleep, as it really was.
 fn hold_share(subject: &LockSubject, seen: Option<&Seen>) -> f64 {
-    match seen.map(|seen| (seen.sum.hold_ns, seen.sum.hold_ns + seen.sum.think_ns)) {
+    match seen.map(|seen| (seen.hold_ns, seen.hold_ns + seen.think_ns)) {
         Some((hold_ns, busy_ns)) if subject.work == Work::Sleep && busy_ns > 0.0 => {
             hold_ns / busy_ns
         }
@@ -147,7 +149,7 @@ fn speedup(folding: &Folding<'_>, kind: BlockKind, alone: usize) -> Option<(usiz
 fn hand_offs(folding: &Folding<'_>, kind: BlockKind) -> Option<Against> {
     let counts = |kind| move |marked: &Marked<'_>| marked.block.kind == kind && !marked.moved;
     let own = by_round(folding.all, folding.index, counts(kind), |block| {
-        Some(block.count as f64 / block.elapsed_ns as f64)
+        Some(block.count.as_f64() / block.elapsed_ns.as_f64())
     });
     let base = by_round(folding.all, 0, counts(BlockKind::Stretch), |block| {
         Some(2.0 / stretch_median(block)?)
@@ -158,32 +160,35 @@ fn hand_offs(folding: &Folding<'_>, kind: BlockKind) -> Option<Against> {
 }
 
 /// What the stamps of all blocks showed.
+#[derive(Default)]
 struct Seen {
-    sum: ContentionSeen,
     elapsed_ns: f64,
-    acquisitions: u64,
+    acquisitions: Count,
+    wait_ns: f64,
+    hold_ns: f64,
+    think_ns: f64,
+    queue_on_entry: Count,
+    queue_max: u32,
+    handoffs: Count,
+    handoff_ns: f64,
+    starved_ns: f64,
 }
 
 fn summed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<Seen> {
     let mut all: Option<Seen> = None;
     for block in blocks {
         let Some(ContentionBlock { seen: Some(seen), .. }) = &block.contention else { continue };
-        let all = all.get_or_insert(Seen {
-            sum: ContentionSeen::default(),
-            elapsed_ns: 0.0,
-            acquisitions: 0,
-        });
-        all.elapsed_ns += block.elapsed_ns as f64;
+        let all = all.get_or_insert_default();
+        all.elapsed_ns += block.elapsed_ns.as_f64();
         all.acquisitions += block.count;
-        let sum = &mut all.sum;
-        sum.wait_ns += seen.wait_ns;
-        sum.hold_ns += seen.hold_ns;
-        sum.think_ns += seen.think_ns;
-        sum.queue_on_entry += seen.queue_on_entry;
-        sum.queue_max = sum.queue_max.max(seen.queue_max);
-        sum.handoffs += seen.handoffs;
-        sum.handoff_ns += seen.handoff_ns;
-        sum.starved_ns = sum.starved_ns.max(seen.starved_ns);
+        all.wait_ns += seen.wait_ns.get();
+        all.hold_ns += seen.hold_ns.get();
+        all.think_ns += seen.think_ns.get();
+        all.queue_on_entry += seen.queue_on_entry;
+        all.queue_max = all.queue_max.max(seen.queue_max);
+        all.handoffs += seen.handoffs;
+        all.handoff_ns += seen.handoff_ns.get();
+        all.starved_ns = all.starved_ns.max(seen.starved_ns.get());
     }
     all
 }
@@ -197,8 +202,8 @@ fn fairness<'a>(blocks: impl Iterator<Item = &'a Block>, threads: u32) -> Option
     let indices: Vec<f64> = blocks
         .filter_map(|block| {
             let got = &block.contention.as_ref()?.acquisitions;
-            let sum: f64 = got.iter().map(|count| *count as f64).sum();
-            let squares: f64 = got.iter().map(|count| (*count as f64).powi(2)).sum();
+            let sum: f64 = got.iter().map(|count| count.as_f64()).sum();
+            let squares: f64 = got.iter().map(|count| count.as_f64().powi(2)).sum();
             (squares > 0.0).then(|| sum * sum / (f64::from(threads) * squares))
         })
         .collect();

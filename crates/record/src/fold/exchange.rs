@@ -2,11 +2,11 @@
 
 use crate::resample::{self, QuantileEstimate};
 use crate::{
-    Block, BlockKind, Histogram, LoopKind, OneWay, OneWayBlock, OneWayMethod, Record, RecordKind,
-    Warning,
+    Block, BlockKind, Count, Histogram, LoopKind, OneWay, OneWayBlock, OneWayMethod, Record,
+    RecordKind, Warning,
 };
 
-use super::{AGREEMENT, Distribution, Figures, Folding, cost, round, times};
+use super::{AGREEMENT, Distribution, Figures, Folding, cost, round, rounded_ns, times};
 
 pub(super) fn fold(folding: &Folding<'_>) -> Record {
     let distribution = Distribution::of(folding);
@@ -36,7 +36,8 @@ pub(super) fn fold(folding: &Folding<'_>) -> Record {
 fn one_way(folding: &Folding<'_>, round_trip: QuantileEstimate) -> OneWay {
     let seed = folding.seed;
     let stretches: Vec<&Block> = folding.blocks(BlockKind::Stretch).collect();
-    let means: Vec<(f64, u64)> = stretches.iter().map(|block| (block.mean, block.count)).collect();
+    let means: Vec<(f64, u64)> =
+        stretches.iter().map(|block| (block.mean.get(), block.count.get())).collect();
     let mean = resample::mean_with_interval(&means, seed);
     let direct: Vec<&OneWayBlock> =
         folding.blocks(BlockKind::Stamped).filter_map(|block| block.one_way.as_ref()).collect();
@@ -51,7 +52,7 @@ fn one_way(folding: &Folding<'_>, round_trip: QuantileEstimate) -> OneWay {
     };
     // A stamp that quantises or lengthens the median by more than 1% has no say in it.
     let clock = &folding.machine.clock;
-    let stamp_ns = clock.step_ns + clock.read_ns;
+    let stamp_ns = clock.step_ns.get() + clock.read_ns.get();
     let coarse = |median: Option<f64>| median.is_none_or(|median| stamp_ns > 0.01 * median);
     let (p50, method) = if coarse(half(round_trip).0) {
         (half(from_stretches), OneWayMethod::HalfRoundTrip)
@@ -63,29 +64,29 @@ fn one_way(folding: &Folding<'_>, round_trip: QuantileEstimate) -> OneWay {
         ((found.value, found.interval95), OneWayMethod::Stamped)
     };
     OneWay {
-        mean: mean.map(|(mean, _)| round(mean / 2.0)),
-        p50: p50.0.map(round),
+        mean: mean.map(|(mean, _)| round(mean / 2.0).into()),
+        p50: p50.0.map(rounded_ns),
         method,
         mean_interval95: mean
             .and_then(|(_, interval)| interval)
-            .map(|interval| interval.map(|value| round(value / 2.0))),
-        p50_interval95: p50.1.map(|interval| interval.map(round)),
+            .map(|interval| interval.map(|value| round(value / 2.0).into())),
+        p50_interval95: p50.1.map(|interval| interval.map(rounded_ns)),
         negative: (!direct.is_empty()).then(|| direct.iter().map(|block| block.negative).sum()),
         clock_bound_ns: direct
             .iter()
-            .map(|block| block.clock_bound_ns)
+            .map(|block| block.clock_bound_ns.get())
             .max_by(f64::total_cmp)
-            .map(round),
+            .map(rounded_ns),
     }
 }
 
 /// Returns `true` if directly stamped times count: the clocks agree within 5% of the median, and
 /// fewer than one time in a thousand came out negative.
 fn agreed(direct: &[&OneWayBlock], median: Option<f64>) -> bool {
-    let bound = direct.iter().map(|block| block.clock_bound_ns).fold(0.0, f64::max);
-    let negative: u64 = direct.iter().map(|block| block.negative).sum();
+    let bound = direct.iter().map(|block| block.clock_bound_ns.get()).fold(0.0, f64::max);
+    let negative: Count = direct.iter().map(|block| block.negative).sum();
     let times: u64 = direct.iter().map(|block| block.histogram.count()).sum();
     !direct.is_empty()
         && median.is_some_and(|median| bound <= AGREEMENT * median)
-        && negative * 1000 <= times
+        && negative.get().saturating_mul(1000) <= times
 }

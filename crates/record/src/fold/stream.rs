@@ -1,6 +1,6 @@
 //! Streams: a rate, the median over blocks, and no round trips.
 
-use crate::{Block, BlockKind, Cost, Kind, LoopKind, Record, RecordKind, resample};
+use crate::{Block, BlockKind, Cost, Kind, LoopKind, Ns, Ratio, Record, RecordKind, resample};
 
 use super::{
     Comparison, Distribution, Figures, Folding, RATE, cost, oversubscribed, significant,
@@ -14,7 +14,8 @@ pub(super) fn fold(folding: &Folding<'_>) -> Record {
     // A message is one operation. It is rounded as half of one first, because files have always
     // had their last digit from that.
     let half = cost(stretches(), 2.0);
-    let whole = |value: Option<f64>| value.map(|value| significant(value * 2.0));
+    let whole_ns = |value: Option<Ns>| value.map(|value| significant(value.get() * 2.0).into());
+    let whole = |value: Option<Ratio>| value.map(|value| significant(value.get() * 2.0).into());
     folding.record(Figures {
         loop_kind: LoopKind::Streaming,
         kind: RecordKind::Stream,
@@ -23,8 +24,8 @@ pub(super) fn fold(folding: &Folding<'_>) -> Record {
         one_way: None,
         rate: found.map(|(rate, interval)| (rate.round(), interval.map(f64::round))),
         cost: Cost {
-            user_ns_per_op: whole(half.user_ns_per_op),
-            system_ns_per_op: whole(half.system_ns_per_op),
+            user_ns_per_op: whole_ns(half.user_ns_per_op),
+            system_ns_per_op: whole_ns(half.system_ns_per_op),
             voluntary_switches_per_op: whole(half.voluntary_switches_per_op),
             involuntary_switches_per_op: whole(half.involuntary_switches_per_op),
         },
@@ -36,7 +37,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Record {
 
 /// Messages per nanosecond of a block.
 fn rate(block: &Block) -> Option<f64> {
-    let rate = block.count as f64 / block.elapsed_ns as f64;
+    let rate = block.count.as_f64() / block.elapsed_ns.as_f64();
     (block.kind == BlockKind::Stretch && rate.is_finite()).then_some(rate)
 }
 

@@ -37,9 +37,17 @@ fn plan_of(work: Work, rounds: u32) -> Plan {
 
 /// A block of a microsecond in which so much work was done.
 fn worked(index: usize, seq: u32, work: f64, by_cpu: &[f64]) -> Block {
-    let contention =
-        ContentionBlock { work, acquisitions: vec![10], work_by_cpu: by_cpu.to_vec(), seen: None };
-    Block { elapsed_ns: 1000, contention: Some(contention), ..stretches(index, seq, &[100.0]) }
+    let contention = ContentionBlock {
+        work: work.into(),
+        acquisitions: vec![10.into()],
+        work_by_cpu: by_cpu.iter().map(|rate| (*rate).into()).collect(),
+        seen: None,
+    };
+    Block {
+        elapsed_ns: 1000.into(),
+        contention: Some(contention),
+        ..stretches(index, seq, &[100.0])
+    }
 }
 
 fn folded(work: Work, references_ns: &[f64], by_cpu: &[f64]) -> Vec<Record> {
@@ -58,7 +66,7 @@ fn folded(work: Work, references_ns: &[f64], by_cpu: &[f64]) -> Vec<Record> {
 }
 
 fn speedup(record: &Record) -> Option<f64> {
-    record.contention.as_ref().unwrap().speedup
+    record.contention.as_ref().unwrap().speedup.map(f64::from)
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use threadtoll_record::compare::{PAIRS, verdict, verdict_of_rates};
 use threadtoll_record::fold::{WORST, compared, drifted};
 use threadtoll_record::{
-    Block, BlockCost, Cause, Experiment, LoopKind, OneWayBlock, OneWayMethod, Origin, Quantiles,
-    QueueSubject, Record, RecordKind, Subject, Verdict, Wait, Worst, fold,
+    Block, BlockCost, Cause, Experiment, Fraction, LoopKind, Ns, OneWayBlock, OneWayMethod, Origin,
+    Quantiles, QueueSubject, Record, RecordKind, Subject, Verdict, Wait, Worst, fold,
 };
 
 use crate::fixture::{AT, group, histogram, machine, plan, stamped, stretches};
@@ -28,12 +28,12 @@ fn spread(from: u32, to: u32, step: f64) -> Vec<f64> {
 #[test]
 fn one_way_means_are_half_of_the_stretches_weighted_by_their_round_trips() {
     let mut long = stretches(0, 1, &[200.0]);
-    long.count = 3000;
+    long.count = 3000.into();
     let mut short = stretches(0, 0, &[100.0]);
-    short.count = 1000;
+    short.count = 1000.into();
     let records = folded(&["futex"], &[short, long, stamped(0, 0, &[500.0, 700.0])]);
     // (1000 × 100 + 3000 × 200) / 4000 = 175 there and back.
-    assert_eq!(records[0].one_way.as_ref().unwrap().mean, Some(87.5));
+    assert_eq!(records[0].one_way.as_ref().unwrap().mean, Some(87.5.into()));
     let [low, high] = records[0].one_way.as_ref().unwrap().mean_interval95.unwrap();
     assert!(low >= 50.0 && high <= 100.0 && low < 87.5 && high > 87.5, "{low} {high}");
 }
@@ -47,9 +47,9 @@ fn the_distribution_comes_from_stamped_blocks_alone() {
     ];
     let record = &folded(&["futex"], &blocks)[0];
     assert_eq!(record.count, 6);
-    assert_eq!(record.mean, Some(5500.0));
-    assert_eq!((record.min, record.max), (Some(100.0), Some(20_000.0)));
-    assert_eq!((record.over.limit_ns, record.over.share), (10_000, Some(2.0 / 6.0)));
+    assert_eq!(record.mean, Some(5500.0.into()));
+    assert_eq!((record.min, record.max), (Some(Ns::new(100.0)), Some(Ns::new(20_000.0))));
+    assert_eq!((record.over.limit_ns, record.over.share), (10_000, Some(Fraction::new(2.0 / 6.0))));
     assert_eq!(
         record.histogram,
         Some(histogram(&[100.0, 200.0, 300.0, 400.0, 12_000.0, 20_000.0]))
@@ -62,9 +62,9 @@ fn quantiles_with_fewer_than_twenty_samples_beyond_are_null() {
     let blocks: Vec<Block> =
         (0..10).map(|seq| stamped(0, seq, &spread(seq * 200 + 1, seq * 200 + 201, 1.0))).collect();
     let quantiles = folded(&["futex"], &blocks)[0].quantiles;
-    near(quantiles.p50, 1000.0);
-    near(quantiles.p90, 1800.0);
-    near(quantiles.p99, 1980.0);
+    near(quantiles.p50.map(f64::from), 1000.0);
+    near(quantiles.p90.map(f64::from), 1800.0);
+    near(quantiles.p99.map(f64::from), 1980.0);
     assert_eq!((quantiles.p999, quantiles.p9999), (None, None));
     // One sample fewer, and p99 has 19.99 beyond it.
     let mut fewer = blocks;
@@ -78,8 +78,11 @@ fn quantiles_with_fewer_than_twenty_samples_beyond_are_null() {
 #[test]
 fn a_cell_without_stamped_blocks_has_means_and_no_distribution() {
     let record = &folded(&["futex"], &[stretches(0, 0, &[100.0]), stretches(0, 1, &[100.0])])[0];
-    assert_eq!(record.one_way.as_ref().unwrap().mean, Some(50.0));
-    assert_eq!((record.count, record.mean, record.max, &record.histogram), (0, None, None, &None));
+    assert_eq!(record.one_way.as_ref().unwrap().mean, Some(50.0.into()));
+    assert_eq!(
+        (record.count.get(), record.mean, record.max, &record.histogram),
+        (0, None, None, &None)
+    );
     assert_eq!((record.quantiles, record.over.share), (Quantiles::default(), None));
 }
 
@@ -92,8 +95,8 @@ fn disturbed_blocks_are_marked_and_kept() {
     blocks[5].clean = false;
     blocks[5].disturbance.causes = vec![Cause::Steal, Cause::Gap];
     let record = &folded(&["futex"], &blocks)[0];
-    near(record.quantiles.p99, 9000.0);
-    near(record.clean_quantiles.p99, 100.0);
+    near(record.quantiles.p99.map(f64::from), 9000.0);
+    near(record.clean_quantiles.p99.map(f64::from), 100.0);
     assert_eq!(record.count, 6000, "all of them are counted");
     assert_eq!((record.disturbance.blocks, record.disturbance.disturbed), (6, 1));
     assert_eq!(record.disturbance.causes.get(&Cause::Steal), Some(&1));
@@ -160,9 +163,9 @@ fn ratios_are_taken_within_rounds_and_never_across_a_move_of_the_reference() {
     let against = &record.against[0];
     // Rounds 2 and 3 would say 4 and 2; round 2 is the one that would be wrong, and both lie on the
     // move.
-    near(Some(against.ratio), 2.0);
+    near(Some(against.ratio.get()), 2.0);
     assert!(
-        against.interval95.iter().all(|bound| (bound / 2.0 - 1.0).abs() < 1e-3),
+        against.interval95.iter().all(|bound| (bound.get() / 2.0 - 1.0).abs() < 1e-3),
         "{:?}",
         against.interval95
     );
@@ -207,8 +210,8 @@ fn twenty_one_rounds_decide() {
 fn directly(seq: u32, round_trip: f64, one_way: &[f64], negative: u64) -> Block {
     let direct = OneWayBlock {
         histogram: histogram(one_way),
-        negative,
-        clock_bound_ns: 30.0 + f64::from(seq),
+        negative: negative.into(),
+        clock_bound_ns: (30.0 + f64::from(seq)).into(),
     };
     Block { one_way: Some(direct), ..stamped(0, seq, &vec![round_trip; 50]) }
 }
@@ -220,7 +223,7 @@ fn medians_that_a_stamp_would_spoil_come_from_stretches() {
     let blocks = [stretches(0, 0, &[1000.0; 50]), directly(0, 1100.0, &[900.0; 100], 0)];
     let records = folded(&["futex"], &blocks);
     let one_way = records[0].one_way.as_ref().unwrap();
-    near(one_way.p50, 500.0);
+    near(one_way.p50.map(f64::from), 500.0);
     assert_eq!(one_way.method, OneWayMethod::HalfRoundTrip);
 }
 
@@ -229,7 +232,7 @@ fn medians_that_a_stamp_does_not_spoil_come_from_one_way_times_or_half_of_round_
     let blocks = [stretches(0, 0, &[9000.0; 50]), stamped(0, 0, &[10_000.0; 50])];
     let records = folded(&["futex"], &blocks);
     let one_way = records[0].one_way.as_ref().unwrap();
-    near(one_way.p50, 5000.0);
+    near(one_way.p50.map(f64::from), 5000.0);
     assert_eq!(one_way.method, OneWayMethod::HalfRoundTrip);
     assert_eq!((one_way.negative, one_way.clock_bound_ns), (None, None));
 
@@ -239,17 +242,21 @@ fn medians_that_a_stamp_does_not_spoil_come_from_one_way_times_or_half_of_round_
         directly(1, 10_000.0, &[4200.0; 1500], 3),
     ];
     let record = &folded(&["futex"], &blocks)[0];
-    near(record.one_way.as_ref().unwrap().p50, 4200.0);
+    near(record.one_way.as_ref().unwrap().p50.map(f64::from), 4200.0);
     assert_eq!(record.one_way.as_ref().unwrap().method, OneWayMethod::Stamped);
     assert_eq!(
         record.one_way.as_ref().unwrap().mean,
-        Some(4500.0),
+        Some(4500.0.into()),
         "the mean comes from stretches all the same"
     );
-    assert_eq!(record.one_way.as_ref().unwrap().negative, Some(3), "negative ones are counted");
+    assert_eq!(
+        record.one_way.as_ref().unwrap().negative,
+        Some(3.into()),
+        "negative ones are counted"
+    );
     assert_eq!(
         record.one_way.as_ref().unwrap().clock_bound_ns,
-        Some(31.0),
+        Some(31.0.into()),
         "the worse of the bounds"
     );
     assert!(record.warnings.iter().any(|warning| warning.code == "negative-one-way"));
@@ -259,10 +266,13 @@ fn medians_that_a_stamp_does_not_spoil_come_from_one_way_times_or_half_of_round_
 fn one_way_times_of_clocks_that_disagree_are_not_believed() {
     let method = |bound: f64, negative: u64| {
         let mut direct = directly(0, 10_000.0, &[4200.0; 1000], negative);
-        direct.one_way.as_mut().unwrap().clock_bound_ns = bound;
+        direct.one_way.as_mut().unwrap().clock_bound_ns = bound.into();
         let records = folded(&["futex"], &[stretches(0, 0, &[9000.0; 50]), direct]);
         let one_way = records[0].one_way.as_ref().unwrap();
-        near(one_way.p50, if one_way.method == OneWayMethod::Stamped { 4200.0 } else { 5000.0 });
+        near(
+            one_way.p50.map(f64::from),
+            if one_way.method == OneWayMethod::Stamped { 4200.0 } else { 5000.0 },
+        );
         one_way.method
     };
     // Half of a round trip is 5 µs: a twentieth of it is 250 ns; one time in a thousand may be
@@ -286,31 +296,39 @@ fn other_forms_are_compared_with_the_plain_one_beside_them() {
     assert_eq!(against(2), [("atomic-store", false), ("std-condvar", false)]);
     assert_eq!(against(4), [("atomic-store", false), ("futex", false)]);
     // Each cell of this group takes so many thousand nanoseconds: 3 against 2, 5 against 4.
-    assert!((records[2].against[1].ratio - 1.5).abs() < 0.01, "{}", records[2].against[1].ratio);
-    assert!((records[4].against[1].ratio - 1.25).abs() < 0.01, "{}", records[4].against[1].ratio);
+    assert!(
+        (records[2].against[1].ratio.get() - 1.5).abs() < 0.01,
+        "{}",
+        records[2].against[1].ratio
+    );
+    assert!(
+        (records[4].against[1].ratio.get() - 1.25).abs() < 0.01,
+        "{}",
+        records[4].against[1].ratio
+    );
     assert_eq!(against(5), [("atomic-store", false)]);
 }
 
 #[test]
 fn costs_are_of_both_ends_and_per_hand_off() {
     let mut block = stretches(0, 0, &[1000.0]);
-    block.cost_round_trips = 500;
+    block.cost_round_trips = 500.into();
     block.cost = BlockCost {
-        user_ns: 1_000_000,
-        system_ns: 3_000_000,
-        voluntary_switches: 1000,
-        involuntary_switches: 1,
+        user_ns: 1_000_000.into(),
+        system_ns: 3_000_000.into(),
+        voluntary_switches: 1000.into(),
+        involuntary_switches: 1.into(),
     };
     let cost = folded(&["futex"], &[block])[0].cost;
-    assert_eq!(cost.user_ns_per_op, Some(1000.0));
-    assert_eq!(cost.system_ns_per_op, Some(3000.0));
-    assert_eq!(cost.voluntary_switches_per_op, Some(1.0));
-    assert_eq!(cost.involuntary_switches_per_op, Some(0.001));
+    assert_eq!(cost.user_ns_per_op, Some(1000.0.into()));
+    assert_eq!(cost.system_ns_per_op, Some(3000.0.into()));
+    assert_eq!(cost.voluntary_switches_per_op, Some(1.0.into()));
+    assert_eq!(cost.involuntary_switches_per_op, Some(0.001.into()));
 }
 
 #[test]
 fn the_longest_samples_of_all_blocks_are_kept_longest_first() {
-    let worst = |ns: f64| Worst { at_s: 1.0, ns, cpu: 1, cause: None };
+    let worst = |ns: f64| Worst { at_s: 1.0.into(), ns: ns.into(), cpu: 1, cause: None };
     let mut first = stamped(0, 0, &[5.0]);
     first.worst = (0..60).map(|at| worst(1000.0 + f64::from(at))).collect();
     let mut second = stamped(0, 1, &[5.0]);
@@ -339,10 +357,10 @@ fn matrices_of_large_machines_keep_no_histograms() {
 #[test]
 fn the_share_on_one_cpu_is_weighted_by_exchanges() {
     let mut few = stamped(0, 0, &[5.0; 10]);
-    few.same_cpu_share = Some(1.0);
+    few.same_cpu_share = Some(1.0.into());
     let mut many = stamped(0, 1, &[5.0; 30]);
-    many.same_cpu_share = Some(0.2);
-    assert_eq!(folded(&["futex"], &[few, many])[0].same_cpu_share, Some(0.4));
+    many.same_cpu_share = Some(0.2.into());
+    assert_eq!(folded(&["futex"], &[few, many])[0].same_cpu_share, Some(0.4.into()));
 }
 
 #[test]
@@ -391,10 +409,10 @@ fn stream_plan(cells: &[(&str, Origin, Wait, u64)]) -> threadtoll_record::Plan {
 /// A block of a stream: so many messages, each of which took so long.
 fn messages(cell: usize, seq: u32, count: u64, ns: f64) -> Block {
     let mut block = stretches(cell, seq, &[ns]);
-    block.count = count;
-    block.elapsed_ns = (count as f64 * ns) as u64;
-    block.cost_round_trips = count;
-    block.cost = BlockCost { user_ns: count * 20, ..BlockCost::default() };
+    block.count = count.into();
+    block.elapsed_ns = ((count as f64 * ns) as u64).into();
+    block.cost_round_trips = count.into();
+    block.cost = BlockCost { user_ns: (count * 20).into(), ..BlockCost::default() };
     block
 }
 
@@ -411,14 +429,17 @@ fn a_stream_has_a_rate_and_its_median_over_blocks() {
     let record = &records[1];
     // 10 ns a message is 100 million a second; a block counts as one, however many messages it
     // held.
-    assert_eq!(record.rate_per_s, Some(100_000_000.0));
-    assert_eq!(record.interval95.rate_per_s, Some([50_000_000.0, 125_000_000.0]));
+    assert_eq!(record.rate_per_s, Some(100_000_000.0.into()));
+    assert_eq!(
+        record.interval95.rate_per_s,
+        Some([50_000_000.0, 125_000_000.0]).map(|interval| interval.map(Into::into))
+    );
     assert_eq!((record.kind, record.loop_kind), (RecordKind::Stream, LoopKind::Streaming));
     assert_eq!(record.count, 15_000);
     assert!(
         record.one_way.is_none() && record.histogram.is_none() && record.quantiles.p50.is_none()
     );
-    assert_eq!(record.cost.user_ns_per_op, Some(20.0), "of a message, which goes one way");
+    assert_eq!(record.cost.user_ns_per_op, Some(20.0.into()), "of a message, which goes one way");
     let reference = &records[0];
     near(reference.one_way_p50(), 50.0);
     assert_eq!(reference.rate_per_s, None, "it exchanges as ever");
@@ -449,9 +470,9 @@ fn rates_are_compared_by_round_and_more_is_better() {
         (to_reference.cell.name(), to_reference.of.as_str()),
         ("atomic-store", "rate_per_s")
     );
-    near(Some(to_reference.ratio), 6.0);
+    near(Some(to_reference.ratio.get()), 6.0);
     assert_eq!((to_peer.cell.name(), to_peer.of.as_str()), ("rtrb", "rate_per_s"));
-    near(Some(to_peer.ratio), 2.5);
+    near(Some(to_peer.ratio.get()), 2.5);
     assert_eq!((to_peer.verdict, to_peer.blocks), (Verdict::Better, 21));
     assert_eq!(records[2].against.len(), 1, "a peer is compared with the reference only");
 }

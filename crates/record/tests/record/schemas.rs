@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use threadtoll_record::file::Results;
 use threadtoll_record::{Line, fold, schema};
 
@@ -37,6 +37,58 @@ fn the_committed_schemas_are_those_of_the_types() {
     found.sort();
     names.sort();
     assert_eq!(found, names, "a schema without a type is one that nobody checks");
+}
+
+/// Whole numbers that may be anything: seeds, and what is compared or shown and not computed with.
+const ANY: &[&str] = &[
+    "seed",
+    "over_ns",
+    "limit_ns",
+    "payload_bytes",
+    "capacity",
+    "ring_bytes",
+    "hold_ns",
+    "think_ns",
+    "tasks",
+    "batch",
+    "stretch_ns",
+    "stamped_ns",
+    "stamped_count",
+];
+
+/// Texts whose contents are checked where they are read.
+const TEXTS: &[&str] = &["experiment", "data", "encoding", "value_unit"];
+
+/// A plain number or text in a line would be believed, whatever it is.
+#[test]
+fn every_number_and_text_of_a_line_has_a_range() {
+    fn visit(schema: &str, name: &str, value: &Value) {
+        let is = |kind: &str| match &value["type"] {
+            Value::Array(kinds) => kinds.iter().any(|one| one == kind),
+            one => one == kind,
+        };
+        let has = |member: &str| value.get(member).is_some();
+        let known = ["const", "enum", "pattern", "maxLength"].into_iter().any(has);
+        assert!(!is("string") || known || TEXTS.contains(&name), "{schema}: a text in {name}");
+        let bounded = has("minimum") && has("maximum");
+        assert!(!is("number") || bounded, "{schema}: a number in {name}");
+        let small = [json!("uint32"), json!("uint")].contains(&value["format"]);
+        assert!(
+            !is("integer") || bounded || small || ANY.contains(&name),
+            "{schema}: a whole number in {name}"
+        );
+        match value {
+            Value::Object(members) => members.iter().for_each(|(member, value)| {
+                let keyword = ["items", "anyOf", "oneOf", "prefixItems"].contains(&member.as_str());
+                visit(schema, if keyword { name } else { member }, value);
+            }),
+            Value::Array(values) => values.iter().for_each(|value| visit(schema, name, value)),
+            _ => {}
+        }
+    }
+    for (name, schema) in schema::all().iter().filter(|(name, _)| *name != "prediction.json") {
+        visit(name, "", schema.as_value());
+    }
 }
 
 fn says(schema: &str, value: &Value) -> Result<(), String> {

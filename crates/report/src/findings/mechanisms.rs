@@ -108,7 +108,8 @@ fn placement(rows: &[Row<'_>]) -> Option<String> {
         .filter(|(pinned, _)| slept(pinned) && plain(&pinned.cell))
         .filter_map(|(pinned, free)| Some((pinned, free, times(free, pinned)?)))
         .collect();
-    let shares: Vec<f64> = pairs.iter().filter_map(|(_, free, _)| free.same_cpu_share).collect();
+    let shares: Vec<f64> =
+        pairs.iter().filter_map(|(_, free, _)| free.same_cpu_share.map(f64::from)).collect();
     let (least, most) =
         (shares.iter().copied().reduce(f64::min), shares.iter().copied().reduce(f64::max));
     let shared = match (least, most) {

@@ -107,7 +107,7 @@ fn few_cpus(results: &Results) -> Option<String> {
     let quota = machine.quota_cpus.filter(|quota| *quota < 2.0)?;
     Some(format!(
         "The control group grants {} CPUs’ worth of time, less than two spinning threads take: they are stopped in between.",
-        per_op(quota)
+        per_op(quota.get())
     ))
 }
 

@@ -126,7 +126,7 @@ fn run_data(run: &Run<'_>, distributions: &mut usize, pairs: &mut usize) -> RunD
         sides: Placement::ALL
             .iter()
             .filter_map(|placement| row.record(*placement))
-            .map(|record| side(record, step_ns, distributions))
+            .map(|record| side(record, step_ns.get(), distributions))
             .collect(),
         published: Placement::ALL
             .iter()
@@ -223,13 +223,17 @@ fn lines(record: &Record) -> Vec<String> {
     ));
     lines.push(format!("round trip max {}", maybe_time(record.max)));
     if let Some(over) = record.over.share {
-        lines.push(format!("over {}: {}", round_time(record.over.limit_ns as f64), share(over)));
+        lines.push(format!(
+            "over {}: {}",
+            round_time(record.over.limit_ns as f64),
+            share(over.get())
+        ));
     }
     if let (Some(cpu_ns), Some(switches)) = (cpu_ns(&record.cost), switches(&record.cost)) {
         lines.push(format!("per hand-off: CPU {}, {} switches", time(cpu_ns), per_op(switches)));
     }
     if let Some(same) = record.same_cpu_share {
-        lines.push(format!("{} began on one CPU", share(same)));
+        lines.push(format!("{} began on one CPU", share(same.get())));
     }
     lines
 }

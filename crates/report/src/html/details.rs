@@ -23,9 +23,9 @@ const MAX_REFUSED: usize = 60;
 pub(super) fn noise(noise: &[CpuNoise]) -> Markup {
     let shown = noisiest(noise, MAX_CPUS);
     let classes = classes(&shown);
-    let most = shown.iter().map(|cpu| cpu.lost_share).fold(0.0, f64::max);
+    let most = shown.iter().map(|cpu| cpu.lost_share.get()).fold(0.0, f64::max);
     let width = |cpu: &CpuNoise| {
-        if most > 0.0 { (cpu.lost_share / most * 100.0).clamp(0.0, 100.0) } else { 0.0 }
+        if most > 0.0 { (cpu.lost_share.get() / most * 100.0).clamp(0.0, 100.0) } else { 0.0 }
     };
     html! {
         @if !noise.is_empty() {
@@ -45,11 +45,11 @@ pub(super) fn noise(noise: &[CpuNoise]) -> Markup {
                         @for cpu in &shown {
                             tr {
                                 th scope="row" data-v=(cpu.cpu) { "CPU " (cpu.cpu) }
-                                td data-v=(number(cpu.lost_share)) {
+                                td data-v=(number(cpu.lost_share.get())) {
                                     span class="bar" style={ "--w:" (format_args!("{:.0}", width(cpu))) "%" } {}
-                                    (share(cpu.lost_share))
+                                    (share(cpu.lost_share.get()))
                                 }
-                                td data-v=(cpu.longest_ns) { (time(cpu.longest_ns as f64)) }
+                                td data-v=(cpu.longest_ns) { (time(cpu.longest_ns.as_f64())) }
                                 @for class in &classes {
                                     @let gaps = gaps(cpu, *class);
                                     td data-v=(gaps) { (count(gaps)) }
@@ -129,8 +129,8 @@ pub(super) fn worst(rows: &[Row<'_>]) -> Markup {
                             @for (label, worst) in worst {
                                 tr {
                                     th scope="row" { (label) }
-                                    td data-v=(number(worst.ns)) { (time(worst.ns)) }
-                                    td data-v=(number(worst.at_s)) { (digits(worst.at_s)) " s" }
+                                    td data-v=(number(worst.ns.get())) { (time(worst.ns.get())) }
+                                    td data-v=(number(worst.at_s.get())) { (digits(worst.at_s.get())) " s" }
                                     td data-v=(worst.cpu) { (worst.cpu) }
                                     td class="words" { (worst.cause.map_or("nothing was seen", Cause::name)) }
                                 } "\n"

@@ -38,10 +38,10 @@ pub(super) fn columns<'r, 'a>(results: &Results, rows: &'r [Row<'a>]) -> Vec<Col
     };
     let over = format!(">{}", round_time(results.plan.over_ns as f64));
     columns.extend([
-        round_trip("p50", None, |record| record.quantiles.p50),
-        round_trip("p99", Some(5), |record| record.quantiles.p99),
-        round_trip("p99.9", Some(11), |record| record.quantiles.p999),
-        round_trip("max", Some(8), |record| record.max),
+        round_trip("p50", None, |record| record.quantiles.p50.map(f64::from)),
+        round_trip("p99", Some(5), |record| record.quantiles.p99.map(f64::from)),
+        round_trip("p99.9", Some(11), |record| record.quantiles.p999.map(f64::from)),
+        round_trip("max", Some(8), |record| record.max.map(f64::from)),
         main("round trip", over.clone(), 6, "share of the round trips over the limit", |record| {
             Cell::figure(record.over.share, share)
         })
@@ -119,10 +119,10 @@ fn interval(record: &Record) -> Cell {
 
 fn against_reference(record: &Record) -> Cell {
     let Some(against) = record.against.first() else { return Cell::empty() };
-    let [low, high] = against.interval95.map(digits);
+    let [low, high] = against.interval95.map(|bound| digits(bound.get()));
     Cell {
-        value: Some(against.ratio),
-        text: ratio(against.ratio),
+        value: Some(against.ratio.get()),
+        text: ratio(against.ratio.get()),
         title: format!("{low} to {high} in {}", plural(against.blocks.into(), "pair")),
         verdict: Some(against.verdict),
         ..Cell::default()

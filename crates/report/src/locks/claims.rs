@@ -1,7 +1,7 @@
 //! Claims that articles make about locks, each held against the cells that can confirm or refute
 //! it.
 
-use threadtoll_record::Work;
+use threadtoll_record::{Work, upper_median};
 
 use super::{Row, Sweep};
 use crate::experiment::{FREQUENCY_SWEEP, HOLD_SWEEP, POOL};
@@ -137,8 +137,8 @@ fn finding(claim: &Claim, sweeps: &[Sweep<'_>]) -> Option<String> {
             else {
                 continue;
             };
-            let verdict = Verdict::of(interval, (claim.limits)(row));
-            cells.push((verdict, cell(claim, sweep, row, speedup, interval)));
+            let verdict = Verdict::of(interval.map(f64::from), (claim.limits)(row));
+            cells.push((verdict, cell(claim, sweep, row, speedup.get(), interval.map(f64::from))));
         }
     }
     let verdicts: Vec<String> = Verdict::ALL
@@ -186,11 +186,13 @@ fn uncontended(sweeps: &[Sweep<'_>]) -> Option<String> {
     let sweep = sweeps
         .iter()
         .find(|sweep| sweep.scenario() == FREQUENCY_SWEEP && sweep.lock() == "std-mutex")?;
-    let calibrated =
-        sweep.rows.iter().filter_map(Row::predicted).map(|prediction| prediction.from.pair_ns);
+    let calibrated = sweep
+        .rows
+        .iter()
+        .filter_map(Row::predicted)
+        .map(|prediction| prediction.from.pair_ns.get());
     let mut calibrated: Vec<f64> = calibrated.filter(|ns| *ns > 0.0).collect();
-    calibrated.sort_by(f64::total_cmp);
-    let here_ns = *calibrated.get(calibrated.len() / 2)?;
+    let here_ns = upper_median(&mut calibrated, f64::total_cmp)?;
     let confirmed = (CLAIMED_NS / 2.0..CLAIMED_NS * 2.0).contains(&here_ns);
     Some(format!(
         "{PRESHING} has it that a lock that nobody else wants costs 23.5 ns to take and leave, on another machine: {}, std-mutex takes {} here.",

@@ -27,11 +27,11 @@ fn all_tasks<'a>() -> [Column<'a>; 2] {
             "measured",
             0,
             "time for all tasks, median over runs",
-            move |row| seconds(row.contention.total_s),
+            move |row| seconds(row.contention.total_s.map(f64::from)),
         )
         .emphasis(Emphasis::Main),
         Column::new("all tasks", "predicted", 4, "the same as a model said before", move |row| {
-            seconds(row.predicted().and_then(|prediction| prediction.total_s))
+            seconds(row.predicted().and_then(|prediction| prediction.total_s).map(f64::from))
         }),
     ]
 }
@@ -52,7 +52,7 @@ fn speedup<'a>() -> [Column<'a>; 4] {
             5,
             "interval of the speed-up, from resampling pairs of blocks",
             |row| match (row.contention.speedup, row.contention.speedup_interval95) {
-                (Some(speedup), Some(interval)) => Cell::text(plus_minus(speedup, interval)),
+                (Some(speedup), Some(interval)) => Cell::text(plus_minus(speedup.get(), interval.map(f64::from))),
                 _ => Cell::unknown(),
             },
         ),
@@ -108,7 +108,7 @@ fn queue<'a>() -> [Column<'a>; 5] {
             |row| Cell::figure(row.predicted().map(|prediction| prediction.queue_on_entry), digits),
         ),
         Column::new("queue", "max", 12, "the most threads that waited at once", |row| {
-            Cell::figure(row.contention.queue_max.map(f64::from), digits)
+            Cell::figure(row.contention.queue_max, digits)
         }),
     ]
 }

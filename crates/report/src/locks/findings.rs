@@ -51,7 +51,7 @@ fn with_several_threads<'s>(sweep: &'s Sweep<'_>) -> impl Iterator<Item = &'s Ro
 
 fn best(sweep: &Sweep<'_>) -> Option<String> {
     let speedups =
-        with_several_threads(sweep).filter_map(|row| Some((row, row.contention.speedup?)));
+        with_several_threads(sweep).filter_map(|row| Some((row, row.contention.speedup?.get())));
     let (row, speedup) = speedups.max_by(|a, b| a.1.total_cmp(&b.1))?;
     Some(format!(
         "{}: the most is gained by {}, {} of one alone.",
@@ -63,8 +63,12 @@ fn best(sweep: &Sweep<'_>) -> Option<String> {
 
 /// The fewest threads of a pool that are about as good as the best number.
 fn enough_threads(sweep: &Sweep<'_>) -> Option<String> {
-    let totals =
-        || sweep.rows.iter().filter_map(|row| Some((row.subject.threads, row.contention.total_s?)));
+    let totals = || {
+        sweep
+            .rows
+            .iter()
+            .filter_map(|row| Some((row.subject.threads, row.contention.total_s?.get())))
+    };
     let best = totals().map(|(_, total)| total).min_by(f64::total_cmp)?;
     let (threads, total) = totals()
         .filter(|(_, total)| *total <= GOOD_ENOUGH * best)
@@ -87,7 +91,8 @@ fn worse_than_one_thread(sweep: &Sweep<'_>) -> Option<String> {
     let first = worse.first()?;
     let lock = sweep.lock();
     let threads = threads(sweep, first);
-    let speedup = first.contention.speedup.map_or_else(|| UNKNOWN.into(), ratio);
+    let speedup =
+        first.contention.speedup.map_or_else(|| UNKNOWN.into(), |speedup| ratio(speedup.get()));
     Some(match worse.len() {
         1 => format!("{lock}: one thread alone is better than {threads} ({speedup})."),
         count => format!(
@@ -101,8 +106,11 @@ fn worse_than_one_thread(sweep: &Sweep<'_>) -> Option<String> {
 fn uncontended(sweeps: &[Sweep<'_>]) -> Option<String> {
     let mut costs: BTreeMap<String, f64> = BTreeMap::new();
     for sweep in sweeps.iter().filter(|sweep| sweep.scenario() == FREQUENCY_SWEEP) {
-        let calibrated =
-            sweep.rows.iter().filter_map(Row::predicted).map(|prediction| prediction.from.pair_ns);
+        let calibrated = sweep
+            .rows
+            .iter()
+            .filter_map(Row::predicted)
+            .map(|prediction| prediction.from.pair_ns.get());
         if let Some(pair_ns) = calibrated.filter(|ns| *ns > 0.0).min_by(f64::total_cmp) {
             costs.insert(sweep.lock(), pair_ns);
         }

@@ -38,8 +38,8 @@ pub(super) fn map(sweep: &Sweep<'_>) -> Option<Map> {
             Axis::HoldShare => "hold share",
             Axis::Interval | Axis::None => "interval",
         },
-        measured: grid(&|row| row.contention.speedup),
-        predicted: grid(&|row| row.predicted().map(|prediction| prediction.speedup)),
+        measured: grid(&|row| row.contention.speedup.map(f64::from)),
+        predicted: grid(&|row| row.predicted().map(|prediction| prediction.speedup).map(f64::from)),
         columns: columns.iter().filter_map(heading).collect(),
         threads: threads.into_iter().collect(),
     })

@@ -1,6 +1,6 @@
 //! Queues as a chart shows them.
 
-use threadtoll_record::Origin;
+use threadtoll_record::{Origin, PerSecond};
 
 use super::{Comparison, Row};
 use crate::cost::{cpu_ns, switches};
@@ -30,7 +30,7 @@ impl Comparison<'_> {
         let record = &row.record;
         let ns = row.ns()?;
         let (figure, interval) = if self.streams() {
-            let millions = |rate: f64| rate / 1e6;
+            let millions = |rate: PerSecond| rate.get() / 1e6;
             (1e3 / ns, record.interval95.rate_per_s.map(|interval| interval.map(millions)))
         } else {
             (ns, record.one_way_p50_interval95())

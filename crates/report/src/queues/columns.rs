@@ -80,9 +80,9 @@ fn ask_reply<'c, 'a>(results: &Results) -> Vec<Column<'c, 'a>> {
                 None => Cell::empty(),
             },
         ),
-        round_trip("p99", 4, |record| record.quantiles.p99),
-        round_trip("p99.9", 11, |record| record.quantiles.p999),
-        round_trip("max", 7, |record| record.max),
+        round_trip("p99", 4, |record| record.quantiles.p99.map(f64::from)),
+        round_trip("p99.9", 11, |record| record.quantiles.p999.map(f64::from)),
+        round_trip("max", 7, |record| record.max.map(f64::from)),
         Column::new("round trip", over, 5, "share of the round trips over the limit", |row| {
             Cell::figure(row.record.over.share, share)
         }),
@@ -100,7 +100,10 @@ fn stream<'c, 'a>(comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
         )
         .emphasis(Emphasis::Main),
         Column::new("million messages", "95%", 4, "interval of the rate", |row| {
-            interval(row.record.rate_per_s, row.record.interval95.rate_per_s)
+            interval(
+                row.record.rate_per_s.map(f64::from),
+                row.record.interval95.rate_per_s.map(|bounds| bounds.map(f64::from)),
+            )
         }),
         Column::new("", "a message", 5, "time per message", |row| Cell::figure(row.ns(), time)),
     ];
@@ -108,9 +111,12 @@ fn stream<'c, 'a>(comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
         let title =
             "share of the fastest bare copy’s rate, by paired blocks where both stand in one group";
         columns.push(Column::new("of the", "bare copy", 3, title, |row| {
-            let paired = row.against(&limit.record.cell).map(|against| against.ratio);
+            let paired = row.against(&limit.record.cell).map(|against| against.ratio.get());
             let rates = row.record.rate_per_s.zip(limit.record.rate_per_s);
-            Cell::figure(paired.or_else(|| rates.map(|(rate, limit)| rate / limit)), share)
+            Cell::figure(
+                paired.or_else(|| rates.map(|(rate, limit)| rate.get() / limit.get())),
+                share,
+            )
         }));
     }
     columns
@@ -127,14 +133,17 @@ fn against_best_peer(comparison: &Comparison<'_>, row: &Row<'_>) -> Cell {
     if row.origin() == Some(Origin::Ours) {
         // Without a common group there are no pairs, and nothing is claimed.
         let Some((_, against)) = comparison.rival(row) else { return Cell::unknown() };
-        let text = format!("{} {}", ratio(against.ratio), verdict(against.verdict));
-        return Cell::new(Some(against.ratio), text);
+        let text = format!("{} {}", ratio(against.ratio.get()), verdict(against.verdict));
+        return Cell::new(Some(against.ratio.get()), text);
     }
     let Some(best) = comparison.best_peer().filter(|_| row.is_peer()) else {
         return Cell::empty();
     };
     let quotient = if comparison.streams() {
-        row.record.rate_per_s.zip(best.record.rate_per_s).map(|(rate, best)| rate / best)
+        row.record
+            .rate_per_s
+            .zip(best.record.rate_per_s)
+            .map(|(rate, best)| rate.get() / best.get())
     } else {
         times(&row.record, &best.record)
     };

@@ -83,7 +83,7 @@ fn best_of_peers(comparison: &Comparison<'_>) -> Option<String> {
         Some(rate) => format!(
             "Of the peers, {conditions}, {} streams most: {} million messages per second.",
             name(best),
-            digits(rate / 1e6)
+            digits(rate.get() / 1e6)
         ),
         None => format!(
             "Of the peers, {conditions}, {} takes the least for a message: {} one way.",
@@ -168,7 +168,7 @@ fn spins(cell: &Cell, queue: &QueueSubject) -> bool {
 /// A paired ratio with its interval.
 fn times(against: &Against) -> String {
     let [low, high] = against.interval95;
-    format!("{} ({}–{})", ratio(against.ratio), digits(low), digits(high))
+    format!("{} ({}–{})", ratio(against.ratio.get()), digits(low.get()), digits(high.get()))
 }
 
 fn with_verdict(claim: String, against: &Against) -> String {
@@ -180,8 +180,10 @@ fn with_verdict(claim: String, against: &Against) -> String {
         ),
         Verdict::Open if against.interval95[0] > 1.0 || against.interval95[1] < 1.0 => {
             let of_all_groups = match against.of.as_str() {
-                "rate_per_s" => compare::verdict_of_rates(against.interval95, compare::PAIRS),
-                _ => compare::verdict(against.interval95, compare::PAIRS),
+                "rate_per_s" => {
+                    compare::verdict_of_rates(against.interval95.map(f64::from), compare::PAIRS)
+                }
+                _ => compare::verdict(against.interval95.map(f64::from), compare::PAIRS),
             };
             match of_all_groups {
                 Verdict::Open => format!("{claim}: worse, but perhaps by less than 5%."),

@@ -80,15 +80,15 @@ pub(crate) fn machine(cpus: u32) -> Machine {
         .collect();
     let noise = |cpu: u32| CpuNoise {
         cpu,
-        watched_ns: 200_000_000,
+        watched_ns: 200_000_000.into(),
         gaps: vec![
-            (1000, 420 + u64::from(cpu) * 7),
-            (10_000, 31),
-            (100_000, u64::from(cpu % 3 == 1)),
-            (1_000_000, 0),
+            (1000.into(), (420 + u64::from(cpu) * 7).into()),
+            (10_000.into(), 31.into()),
+            (100_000.into(), u64::from(cpu % 3 == 1).into()),
+            (1_000_000.into(), 0.into()),
         ],
-        lost_share: 0.0021 + f64::from(cpu % 5) * 0.0004,
-        longest_ns: 88_000 + u64::from(cpu % 3 == 1) * 400_000,
+        lost_share: (0.0021 + f64::from(cpu % 5) * 0.0004).into(),
+        longest_ns: (88_000 + u64::from(cpu % 3 == 1) * 400_000).into(),
     };
     Machine {
         run: "20261121T100000000-7".into(),
@@ -107,15 +107,15 @@ pub(crate) fn machine(cpus: u32) -> Machine {
         boost: None,
         virtualised: Some("kvm".into()),
         idle_driver: Some("haltpoll".into()),
-        timer_slack_ns: Some(50_000),
+        timer_slack_ns: Some(50_000.into()),
         membarrier: true,
         clock: ClockFacts {
             source: ClockSource::Tsc,
-            step_ns: 10.0,
-            read_ns: 10.2,
+            step_ns: 10.0.into(),
+            read_ns: 10.2.into(),
             invariant: true,
-            tick_ns: 0.385,
-            drift_ppm: 0.42,
+            tick_ns: 0.385.into(),
+            drift_ppm: 0.42.into(),
         },
         noise: (0..cpus).map(noise).collect(),
         grade: Grade::B,
@@ -253,30 +253,37 @@ fn block(
         seq,
         at: "2026-11-21T10:00:01.000Z".into(),
         kind,
-        count,
-        elapsed_ns: (mean * count as f64) as u64,
-        mean,
-        min: values.iter().copied().fold(f64::INFINITY, f64::min),
-        max,
+        count: count.into(),
+        elapsed_ns: ((mean * count as f64) as u64).into(),
+        mean: mean.into(),
+        min: values.iter().copied().fold(f64::INFINITY, f64::min).into(),
+        max: max.into(),
         histogram: Some(histogram),
-        over: (kind == BlockKind::Stamped)
-            .then(|| values.iter().filter(|value| **value > 10_000.0).count() as u64),
+        over: ((kind == BlockKind::Stamped)
+            .then(|| values.iter().filter(|value| **value > 10_000.0).count() as u64))
+        .map(Into::into),
         one_way: None,
-        same_cpu_share: (kind == BlockKind::Stamped && spec.cell.placement == Placement::Free)
-            .then(|| 0.4 + 0.2 * draws.next()),
+        same_cpu_share: ((kind == BlockKind::Stamped && spec.cell.placement == Placement::Free)
+            .then(|| 0.4 + 0.2 * draws.next()))
+        .map(Into::into),
         contention: None,
         worst: if kind == BlockKind::Stamped && max > 20_000.0 {
             let cause = disturbed.then_some(Cause::InvoluntarySwitch);
-            vec![Worst { at_s: f64::from(seq) * 0.5 + 0.25, ns: max, cpu: 0, cause }]
+            vec![Worst {
+                at_s: (f64::from(seq) * 0.5 + 0.25).into(),
+                ns: max.into(),
+                cpu: 0,
+                cause,
+            }]
         } else {
             Vec::new()
         },
-        cost_round_trips: count,
+        cost_round_trips: count.into(),
         cost: BlockCost {
-            user_ns: (spec.cost[0] * operations) as u64,
-            system_ns: (spec.cost[1] * operations) as u64,
-            voluntary_switches: (spec.cost[2] * operations) as u64,
-            involuntary_switches: u64::from(disturbed),
+            user_ns: ((spec.cost[0] * operations) as u64).into(),
+            system_ns: ((spec.cost[1] * operations) as u64).into(),
+            voluntary_switches: ((spec.cost[2] * operations) as u64).into(),
+            involuntary_switches: u64::from(disturbed).into(),
         },
         disturbance: Disturbance {
             causes: if disturbed {
@@ -388,8 +395,8 @@ pub(crate) fn matrix(cpus: u32) -> Results {
             record.cell.cpus = vec![a, b];
             record.cell.relation = relation;
             if let Some(one_way) = &mut record.one_way {
-                one_way.p50 = Some(p50);
-                one_way.p50_interval95 = Some([p50 * 0.99, p50 * 1.01]);
+                one_way.p50 = Some(p50.into());
+                one_way.p50_interval95 = Some([(p50 * 0.99).into(), (p50 * 1.01).into()]);
             }
             if cpus > 64 {
                 record.histogram = None;

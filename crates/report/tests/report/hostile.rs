@@ -34,25 +34,27 @@ fn evil() -> Results {
         &mut machine.arch,
         &mut machine.kernel,
     ] {
-        field.clone_from(&text);
+        *field = text.as_str().into();
     }
-    machine.governor = Some(text.clone());
-    machine.virtualised = Some(text.clone());
-    machine.idle_driver = Some(text.clone());
+    machine.governor = Some(text.clone().into());
+    machine.virtualised = Some(text.clone().into());
+    machine.idle_driver = Some(text.clone().into());
     machine.warnings = vec![Warning::new(text.clone(), text.clone())];
-    machine.topology[0].kind = Some(text.clone());
-    results.plan.command = vec![text.clone()];
-    results.plan.refused = vec![Refused { what: text.clone(), why: text.clone() }];
+    machine.topology[0].kind = Some(text.clone().into());
+    results.plan.command = vec![text.clone().into()];
+    results.plan.refused = vec![Refused { what: text.clone().into(), why: text.clone().into() }];
     results.notes = vec![text.clone()];
     for group in &mut results.groups {
         for (index, record) in group.records.iter_mut().flatten().enumerate() {
             match &mut record.cell.subject {
-                Subject::Mechanism { mechanism, .. } => *mechanism = format!("{index}{EVIL}"),
-                Subject::Queue(queue) => {
-                    queue.queue = format!("{index}{EVIL}");
-                    queue.version = format!("{index}{EVIL}");
+                Subject::Mechanism { mechanism, .. } => {
+                    *mechanism = format!("{index}{EVIL}").into()
                 }
-                Subject::Lock(lock) => lock.lock = format!("{index}{EVIL}"),
+                Subject::Queue(queue) => {
+                    queue.queue = format!("{index}{EVIL}").into();
+                    queue.version = format!("{index}{EVIL}").into();
+                }
+                Subject::Lock(lock) => lock.lock = format!("{index}{EVIL}").into(),
             }
             record.warnings = vec![Warning::new(text.clone(), text.clone())];
             if index % 3 == 0 {
@@ -100,50 +102,54 @@ fn no_figure_makes_anything_fail_or_explode() {
         for record in results.groups.iter_mut().filter_map(|group| group.records.as_mut()).flatten()
         {
             if let Some(one_way) = &mut record.one_way {
-                one_way.p50 = Some(figure);
-                one_way.mean = Some(figure);
-                one_way.p50_interval95 = Some([figure, -figure]);
+                one_way.p50 = Some(figure.into());
+                one_way.mean = Some(figure.into());
+                one_way.p50_interval95 = Some([figure.into(), (-figure).into()]);
             }
             if record.rate_per_s.is_some() {
-                record.rate_per_s = Some(figure);
-                record.interval95.rate_per_s = Some([figure, -figure]);
+                record.rate_per_s = Some(figure.into());
+                record.interval95.rate_per_s = Some([figure.into(), (-figure).into()]);
             }
-            record.max = Some(figure);
+            record.max = Some(figure.into());
             record.quantiles = Quantiles {
-                p50: Some(figure),
-                p90: Some(figure),
-                p99: Some(figure),
-                p999: Some(figure),
-                p9999: Some(figure),
+                p50: Some(figure.into()),
+                p90: Some(figure.into()),
+                p99: Some(figure.into()),
+                p999: Some(figure.into()),
+                p9999: Some(figure.into()),
             };
-            record.over = Over { limit_ns: u64::MAX, share: Some(figure) };
+            record.over = Over { limit_ns: u64::MAX, share: Some(figure.into()) };
             record.cost = Cost {
-                user_ns_per_op: Some(figure),
-                system_ns_per_op: Some(figure),
-                voluntary_switches_per_op: Some(figure),
-                involuntary_switches_per_op: Some(figure),
+                user_ns_per_op: Some(figure.into()),
+                system_ns_per_op: Some(figure.into()),
+                voluntary_switches_per_op: Some(figure.into()),
+                involuntary_switches_per_op: Some(figure.into()),
             };
-            record.same_cpu_share = Some(figure);
-            record.count = u64::MAX;
+            record.same_cpu_share = Some(figure.into());
+            record.count = u64::MAX.into();
             record.disturbance.blocks = u32::MAX;
             record.disturbance.disturbed = u32::MAX;
             record.disturbance.causes.insert(Cause::Gap, u32::MAX);
-            record.worst = vec![Worst { at_s: figure, ns: figure, cpu: u32::MAX, cause: None }; 64];
+            record.worst =
+                vec![
+                    Worst { at_s: figure.into(), ns: figure.into(), cpu: u32::MAX, cause: None };
+                    64
+                ];
             record.against.iter_mut().for_each(|against| {
-                against.ratio = figure;
-                against.interval95 = [figure; 2];
+                against.ratio = figure.into();
+                against.interval95 = [figure.into(); 2];
                 against.blocks = u32::MAX;
             });
         }
         results.machine.noise.iter_mut().for_each(|cpu| {
-            cpu.lost_share = figure;
-            cpu.longest_ns = u64::MAX;
-            cpu.watched_ns = u64::MAX;
-            cpu.gaps = (0..1000).map(|class| (class, u64::MAX)).collect();
+            cpu.lost_share = figure.into();
+            cpu.longest_ns = u64::MAX.into();
+            cpu.watched_ns = u64::MAX.into();
+            cpu.gaps = (0..1000).map(|class| (Count::from(class), u64::MAX.into())).collect();
         });
-        results.machine.clock.step_ns = figure;
-        results.machine.clock.drift_ppm = figure;
-        results.machine.quota_cpus = Some(figure);
+        results.machine.clock.step_ns = figure.into();
+        results.machine.clock.drift_ppm = figure.into();
+        results.machine.quota_cpus = Some(figure.into());
         results.plan.over_ns = u64::MAX;
         let text = all(&results);
         let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
@@ -168,7 +174,7 @@ fn nothing_at_all_is_no_reason_to_fail() {
     results.machine.allowed.clear();
     results.machine.noise.clear();
     results.machine.warnings.clear();
-    results.machine.cpu.clear();
+    results.machine.cpu = "".into();
     results.plan.groups.clear();
     results.groups.clear();
     all(&results);
@@ -203,7 +209,7 @@ fn very_many_records_leave_the_page_small() {
         record
     });
     results.groups[0].records.as_mut().unwrap().extend(many);
-    results.plan.refused = vec![Refused { what: "x".repeat(2000), why: "y".into() }; 10_000];
+    results.plan.refused = vec![Refused { what: "x".repeat(2000).into(), why: "y".into() }; 10_000];
     results.machine.warnings = vec![Warning::new("x", "y".repeat(9000)); 10_000];
     let page = page(&[results]);
     assert!(page.len() < 5_000_000, "{}", page.len());

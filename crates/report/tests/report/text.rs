@@ -66,7 +66,7 @@ fn no_difference_is_claimed_where_intervals_overlap() {
     let results = fixture::survey();
     let mut records = results.records();
     for record in &mut records {
-        record.one_way.as_mut().unwrap().p50_interval95 = Some([0.0, 1e9]);
+        record.one_way.as_mut().unwrap().p50_interval95 = Some([0.0.into(), 1e9.into()]);
     }
     let text = verdict(&results, &records).join("\n");
     assert!(text.contains("Leaving idle is not visible here"), "{text}");
@@ -172,7 +172,7 @@ fn the_machine() {
 fn a_large_machine() {
     let mut large = fixture::machine(64);
     large.allowed = (0..32).collect();
-    large.quota_cpus = Some(1.5);
+    large.quota_cpus = Some(1.5.into());
     large.governor = Some("schedutil".into());
     large.boost = Some(true);
     large.virtualised = None;
@@ -207,7 +207,7 @@ fn a_row_has_the_figures_of_the_group_that_it_shares_with_its_rival() {
     let ours = |record: &&Record| record.cell.label() == "pipe, spin";
     let mut again = records.iter().find(ours).unwrap().clone();
     again.group = 99;
-    again.rate_per_s = again.rate_per_s.map(|rate| rate / 3.0);
+    again.rate_per_s = again.rate_per_s.map(|rate| rate.get() / 3.0).map(Into::into);
     again.against.retain(|against| against.cell.queue().is_none());
     records.push(again);
     assert_eq!(queues(&results, &records, &WIDE), before);
@@ -225,7 +225,7 @@ fn an_open_verdict_says_why_it_is_open() {
         for against in ours.flat_map(|record| &mut record.against) {
             if against.of == "rate_per_s" {
                 (against.interval95, against.blocks, against.verdict) =
-                    (interval95, blocks, Verdict::Open);
+                    (interval95.map(Into::into), blocks, Verdict::Open);
             }
         }
         verdict(&results, &records).join("\n")
