@@ -24,7 +24,7 @@ pub struct Fit {
     pub beta: f64,
     /// Root of the mean squared relative error over the points.
     pub relative_rms: f64,
-    /// Beyond this many threads the curve is not to be read: twice the largest measured number.
+    /// Most threads for which the curve may be read: twice the most that were measured.
     pub trusted_up_to: u32,
 }
 
@@ -35,14 +35,23 @@ impl Fit {
         self.gamma * n / (1.0 + self.alpha * (n - 1.0) + self.beta * n * (n - 1.0))
     }
 
-    /// Number of threads at which the curve is highest; none if it never falls.
-    pub fn peak(&self) -> Option<f64> {
-        (self.beta > 0.0 && self.alpha < 1.0)
-            .then(|| ((1.0 - self.alpha) / self.beta).sqrt().max(1.0))
+    /// Number of threads at which the curve is highest; `None` if it does not fall up to
+    /// [`trusted_up_to`](Self::trusted_up_to).
+    pub fn best_threads(&self) -> Option<u32> {
+        if self.alpha >= 1.0 {
+            return (self.alpha > 1.0 || self.beta > 0.0).then_some(1);
+        }
+        let peak = ((1.0 - self.alpha) / self.beta).sqrt().max(1.0);
+        if peak > f64::from(self.trusted_up_to) {
+            return None;
+        }
+        let below = peak as u32;
+        let above = below.saturating_add(1);
+        Some(if self.throughput(above) > self.throughput(below) { above } else { below })
     }
 }
 
-/// The curve through measured pairs of threads and throughput.
+/// Fits the curve to measured pairs of threads and throughput.
 ///
 /// ```
 /// use threadtoll_model::usl;

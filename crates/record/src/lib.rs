@@ -15,6 +15,7 @@ pub mod compare;
 mod contention;
 mod experiment;
 pub mod file;
+mod fit;
 pub mod fold;
 mod histogram;
 mod line;
@@ -37,6 +38,7 @@ pub use contention::{
     Share, Spread, Work,
 };
 pub use experiment::{Experiment, Kind};
+pub use fit::{Fit, FittedRow};
 pub use fold::fold;
 pub use histogram::{Histogram, HistogramError};
 pub use line::Line;

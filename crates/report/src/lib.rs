@@ -12,6 +12,7 @@ mod disturbance;
 mod experiment;
 mod figure;
 mod findings;
+mod fit;
 mod format;
 pub mod html;
 mod label;

@@ -1,5 +1,6 @@
 //! For the terminal.
 
+mod fit;
 mod machine;
 mod map;
 mod plot;
@@ -11,6 +12,7 @@ use anstyle::{AnsiColor, Effects};
 use threadtoll_record::{Record, file::Results};
 
 pub use crate::findings::findings as verdict;
+pub use fit::fit;
 pub use machine::machine;
 pub use prediction::prediction;
 

@@ -89,6 +89,25 @@ pub fn share(value: f64) -> String {
     }
 }
 
+/// A figure against the one that it should be, less 1: `+3.1%`, and `12.0×` from tenfold on.
+pub fn deviation(value: f64) -> String {
+    let percent = value * 100.0;
+    if percent.abs() < 999.5 { format!("{percent:+.1}%") } else { ratio(1.0 + value) }
+}
+
+/// A coefficient near zero: three significant digits and no exponent.
+pub fn coefficient(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".into(),
+        size if (1e-9..1.0).contains(&size) => {
+            let decimals = (2.0 - size.log10().floor()) as usize;
+            format!("{value:.decimals$}")
+        }
+        size if size < 1.0 => format!("{value:.1e}"),
+        _ => digits(value),
+    }
+}
+
 /// Distance of a 95% interval's farther end from its figure: `±1.2%`.
 pub fn plus_minus(value: f64, [low, high]: [f64; 2]) -> String {
     let reach = (high - value).max(value - low) / value;

@@ -5,25 +5,17 @@ use std::path::Path;
 use threadtoll_model::Shape;
 
 use super::distribution::zero_or_longer;
+use super::input;
 use crate::failure::Failure;
 use crate::parse::DURATIONS;
-
-/// Characters shown of a line that is no duration.
-const SHOWN: usize = 40;
 
 /// Reads the text of such a file; `path` is for messages.
 pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
     let shown = path.display();
     let mut values = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let written = line.split('#').next().unwrap_or_default().trim();
-        if written.is_empty() {
-            continue;
-        }
-        let value = zero_or_longer(written).map_err(|why| {
-            let short: String = written.chars().take(SHOWN).collect();
-            let rest = if written.chars().nth(SHOWN).is_some() { "…" } else { "" };
-            Failure::usage(format!("{shown}, line {}: “{short}{rest}”: {why}", number + 1))
+    for (number, line) in input::lines(text) {
+        let value = zero_or_longer(line).map_err(|why| {
+            Failure::usage(format!("{shown}, line {number}: “{}”: {why}", input::excerpt(line)))
                 .hint(DURATIONS)
         })?;
         values.push(value);
