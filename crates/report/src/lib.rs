@@ -9,7 +9,6 @@ mod class;
 mod clean;
 mod cost;
 mod disturbance;
-mod experiment;
 mod figure;
 mod findings;
 mod fit;

@@ -1,14 +1,23 @@
 //! Claims that articles make about locks, each held against the cells that can confirm or refute
 //! it.
+//!
+//! A claim is about one experiment, which it names. No other file of this crate knows a scenario
+//! by name.
 
-use threadtoll_record::Work;
+use std::collections::BTreeMap;
+
+use threadtoll_record::{LockSubject, Work};
 
 use super::{Row, Sweep};
-use crate::experiment::{FREQUENCY_SWEEP, HOLD_SWEEP, POOL};
 use crate::units::{digits, ratio, share, time};
 
 const PRESHING: &str = "J. Preshing (2011)";
 const SUKHOVITSKY: &str = "A. Sukhovitsky";
+
+const HOLD_SWEEP: &str = "hold-sweep";
+/// The experiment that asks what a lock costs.
+const FREQUENCY_SWEEP: &str = "frequency-sweep";
+const POOL: &str = "pool";
 
 /// Result of holding a claim against one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +59,16 @@ struct Claim {
     applies: fn(&Row<'_>) -> bool,
     /// The limits between which the speed-up should lie.
     limits: fn(&Row<'_>) -> [f64; 2],
+    /// The property of a cell that the claim is about.
+    property: fn(&LockSubject) -> String,
+}
+
+fn hold_share(subject: &LockSubject) -> String {
+    share(subject.hold_share())
+}
+
+fn interval(subject: &LockSubject) -> String {
+    time(subject.cycle_ns() as f64)
 }
 
 /// "Almost perfect", as a speed-up by the number of threads.
@@ -64,6 +83,7 @@ const CLAIMS: &[Claim] = &[
         scenario: HOLD_SWEEP,
         applies: |row| row.subject.threads == 2 && near(row.subject.hold_share(), 0.5),
         limits: |_| [1.4, 1.6],
+        property: hold_share,
     },
     Claim {
         sentence: "up to a hold share of 10% threads work almost perfectly side by side (at least 0.95 of their number)",
@@ -75,6 +95,7 @@ const CLAIMS: &[Claim] = &[
                 && !row.marks().oversubscribed
         },
         limits: |row| [ALMOST_PERFECT * f64::from(row.subject.threads), f64::INFINITY],
+        property: hold_share,
     },
     Claim {
         sentence: "from a hold share of 90% on one thread does better alone",
@@ -82,6 +103,7 @@ const CLAIMS: &[Claim] = &[
         scenario: HOLD_SWEEP,
         applies: |row| row.subject.threads > 1 && long(row.subject.hold_share()),
         limits: |_| [0.0, 1.0],
+        property: hold_share,
     },
     Claim {
         sentence: "with short holds two threads still do 1.5 times as much as one where each takes the lock every 3.1 µs",
@@ -89,6 +111,7 @@ const CLAIMS: &[Claim] = &[
         scenario: FREQUENCY_SWEEP,
         applies: |row| row.subject.threads == 2 && SHORT_NS.contains(&row.subject.cycle_ns()),
         limits: |_| [1.5, f64::INFINITY],
+        property: interval,
     },
     Claim {
         sentence: "10 to 11 threads are enough for ten times as much (at least 9.5 times), at a hold share for which Amdahl’s law asks for 20",
@@ -98,6 +121,7 @@ const CLAIMS: &[Claim] = &[
             (10..=11).contains(&row.subject.threads) && near(row.subject.hold_share(), 0.05)
         },
         limits: |_| [9.5, f64::INFINITY],
+        property: hold_share,
     },
 ];
 
@@ -118,18 +142,20 @@ fn long(share: f64) -> bool {
     share > 0.9 - TOLERANCE
 }
 
-/// A sentence for each claim that any measured cell is about.
+/// The cost of locks in the experiment that asks for it, and a sentence for each claim that any
+/// measured cell is about.
 pub(super) fn claims(sweeps: &[Sweep<'_>]) -> Vec<String> {
-    let mut findings: Vec<String> =
-        CLAIMS.iter().filter_map(|claim| finding(claim, sweeps)).collect();
-    findings.extend(uncontended(sweeps));
+    let mut findings: Vec<String> = uncontended(sweeps).into_iter().collect();
+    findings.extend(CLAIMS.iter().filter_map(|claim| finding(claim, sweeps)));
+    findings.extend(uncontended_claim(sweeps));
     findings
 }
 
 fn finding(claim: &Claim, sweeps: &[Sweep<'_>]) -> Option<String> {
     let mut cells: Vec<(Verdict, String)> = Vec::new();
-    for sweep in
-        sweeps.iter().filter(|sweep| sweep.scenario() == claim.scenario && sweep.is_exclusive())
+    for sweep in sweeps
+        .iter()
+        .filter(|sweep| sweep.criteria.scenario == claim.scenario && sweep.is_exclusive())
     {
         for row in sweep.rows.iter().filter(|row| (claim.applies)(row)) {
             let contention = row.contention;
@@ -169,10 +195,7 @@ fn cell(
         sweep.lock(),
         if row.subject.work == Work::Sleep { ", asleep" } else { "" },
         row.subject.threads,
-        match claim.scenario {
-            FREQUENCY_SWEEP => time(row.subject.cycle_ns() as f64),
-            _ => share(row.subject.hold_share()),
-        },
+        (claim.property)(row.subject),
         ratio(speedup),
         digits(low),
         digits(high),
@@ -180,15 +203,37 @@ fn cell(
     )
 }
 
-/// The cost of an uncontended lock in the article, against the cost here.
+/// Calibrated costs of taking and leaving a lock that nobody else wants.
+fn pairs_ns<'s>(sweep: &'s Sweep<'_>) -> impl Iterator<Item = f64> + 's {
+    let predictions = sweep.rows.iter().filter_map(Row::predicted);
+    predictions.map(|prediction| prediction.from.pair_ns).filter(|ns| *ns > 0.0)
+}
+
+/// The calibrated cost of an uncontended lock and unlock.
 fn uncontended(sweeps: &[Sweep<'_>]) -> Option<String> {
+    let mut costs: BTreeMap<String, f64> = BTreeMap::new();
+    for sweep in sweeps.iter().filter(|sweep| sweep.criteria.scenario == FREQUENCY_SWEEP) {
+        if let Some(pair_ns) = pairs_ns(sweep).min_by(f64::total_cmp) {
+            costs.insert(sweep.lock(), pair_ns);
+        }
+    }
+    if costs.is_empty() {
+        return None;
+    }
+    let mut costs: Vec<(String, f64)> = costs.into_iter().collect();
+    costs.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let costs: Vec<String> =
+        costs.iter().map(|(lock, ns)| format!("{lock} {}", time(*ns))).collect();
+    Some(format!("To take and leave a lock that nobody else wants costs: {}.", costs.join(", ")))
+}
+
+/// The cost of an uncontended lock in the article, against the cost here.
+fn uncontended_claim(sweeps: &[Sweep<'_>]) -> Option<String> {
     const CLAIMED_NS: f64 = 23.5;
-    let sweep = sweeps
-        .iter()
-        .find(|sweep| sweep.scenario() == FREQUENCY_SWEEP && sweep.lock() == "std-mutex")?;
-    let calibrated =
-        sweep.rows.iter().filter_map(Row::predicted).map(|prediction| prediction.from.pair_ns);
-    let mut calibrated: Vec<f64> = calibrated.filter(|ns| *ns > 0.0).collect();
+    let sweep = sweeps.iter().find(|sweep| {
+        sweep.criteria.scenario == FREQUENCY_SWEEP && sweep.criteria.lock == "std-mutex"
+    })?;
+    let mut calibrated: Vec<f64> = pairs_ns(sweep).collect();
     calibrated.sort_by(f64::total_cmp);
     let here_ns = *calibrated.get(calibrated.len() / 2)?;
     let confirmed = (CLAIMED_NS / 2.0..CLAIMED_NS * 2.0).contains(&here_ns);
