@@ -4,10 +4,10 @@ use threadtoll_record::Record;
 use threadtoll_record::file::Results;
 use threadtoll_report::text;
 
-use crate::console::Stream;
+use crate::console::StdStream;
 
 /// Prints a table for each experiment that has records.
-pub(crate) fn print_tables(results: &Results, records: &[Record], to: Stream) {
+pub(crate) fn print_tables(results: &Results, records: &[Record], to: StdStream) {
     let text = text::tables(results, records, &to.style());
     if !text.is_empty() {
         to.print(&text);
@@ -15,8 +15,8 @@ pub(crate) fn print_tables(results: &Results, records: &[Record], to: Stream) {
 }
 
 /// Prints the sentences that the figures allow.
-pub(crate) fn print_verdict(results: &Results, records: &[Record], to: Stream) {
-    let sentences = text::verdict(results, records);
+pub(crate) fn print_findings(results: &Results, records: &[Record], to: StdStream) {
+    let sentences = text::findings(results, records);
     if sentences.is_empty() {
         return;
     }

@@ -105,7 +105,7 @@ pub fn published(cell: &Cell) -> Vec<&'static Published> {
 
 /// Text for a table: `45 ns (2011)`, `2.08–2.36 µs (2011)`, `≥40 µs (2016)`; `None` if nothing is
 /// published.
-pub fn shown(figures: &[&Published]) -> Option<String> {
+pub fn summary(figures: &[&Published]) -> Option<String> {
     let (first, last) = (figures.first()?, figures.last()?);
     let least = if first.or_worse { "≥" } else { "" };
     Some(format!("{least}{} ({})", crate::units::range(first.ns, last.ns), first.year))

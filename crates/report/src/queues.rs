@@ -12,7 +12,7 @@ use threadtoll_record::{
     WaitFamily, file::Results,
 };
 
-pub(crate) use chart::Mark;
+pub(crate) use chart::ChartRow;
 pub(crate) use findings::findings;
 
 use crate::clean::clean;

@@ -11,7 +11,7 @@ mod table;
 use anstyle::{AnsiColor, Effects};
 use threadtoll_record::{Record, file::Results};
 
-pub use crate::findings::findings as verdict;
+pub use crate::findings::findings;
 pub use fit::fit;
 pub use machine::machine;
 pub use prediction::prediction;
@@ -68,7 +68,7 @@ const ACCENT: anstyle::Style = AnsiColor::Cyan.on_default();
 
 /// Lines of running text are no longer than this, however wide the terminal: longer ones are hard
 /// to read.
-const READABLE: usize = 100;
+const MAX_TEXT_WIDTH: usize = 100;
 
 impl Style {
     fn paint(&self, with: anstyle::Style, text: &str) -> String {
@@ -82,7 +82,10 @@ impl Style {
     /// Breaks running text into lines; those after the first begin with `indent` spaces.
     fn wrap(&self, text: &str, indent: usize) -> Vec<String> {
         let blank = " ".repeat(indent);
-        let width = self.width.unwrap_or(READABLE).clamp(indent + 20, READABLE.max(indent + 20));
+        let width = self
+            .width
+            .unwrap_or(MAX_TEXT_WIDTH)
+            .clamp(indent + 20, MAX_TEXT_WIDTH.max(indent + 20));
         let options = textwrap::Options::new(width).subsequent_indent(&blank);
         textwrap::wrap(text, options).into_iter().map(std::borrow::Cow::into_owned).collect()
     }

@@ -134,7 +134,7 @@ impl MeasureCommand for Contention {
         Ok(request)
     }
 
-    fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
+    fn plan(request: &Request, common: &MeasureRequest, selection: &CpuSelection<'_>) -> Planned {
         let Some(scenario) = request.scenario else { return Planned::default() };
         let choice = LockChoice {
             locks: request.locks.clone(),
@@ -151,7 +151,7 @@ impl MeasureCommand for Contention {
                 time_ns: common.time_ns,
             },
         };
-        contention(site, scenario, &choice)
+        contention(selection, scenario, &choice)
     }
 }
 

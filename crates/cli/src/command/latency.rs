@@ -78,7 +78,7 @@ impl MeasureCommand for Latency {
         })
     }
 
-    fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
+    fn plan(request: &Request, common: &MeasureRequest, selection: &CpuSelection<'_>) -> Planned {
         let choice = Choice {
             placements: common.placements_or(&Placement::ALL),
             layouts: request.line.map_or(vec![Layout::Own, Layout::Shared], |line| vec![line]),
@@ -93,7 +93,7 @@ impl MeasureCommand for Latency {
             named => named.to_vec(),
         };
         let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);
-        latency(site, &mechanisms, &choice, budget, common.placement.is_empty())
+        latency(selection, &mechanisms, &choice, budget, common.placement.is_empty())
     }
 }
 

@@ -20,7 +20,7 @@ use threadtoll_record::{Document, PredictedChange, PredictedPolicy, PredictedRow
 use threadtoll_report::text;
 
 use super::{Command, CommonArgs};
-use crate::console::{self, Stream};
+use crate::console::{self, StdStream};
 use crate::failure::Failure;
 use crate::parse::{choice, count, numbers_of_threads, optional};
 
@@ -142,7 +142,7 @@ impl Command for Predict {
         console::out(&if self.json {
             serde_json::to_string(&document).map_err(|error| Failure::run(error.to_string()))?
         } else {
-            let style = Stream::Out.style();
+            let style = StdStream::Out.style();
             match &document {
                 Document::Prediction(prediction) => text::prediction(prediction, &style),
                 Document::Fit(fit) => text::fit(fit, &style),

@@ -109,7 +109,7 @@ impl MeasureCommand for Queue {
         Ok(request)
     }
 
-    fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
+    fn plan(request: &Request, common: &MeasureRequest, selection: &CpuSelection<'_>) -> Planned {
         let Some(scenario) = request.scenario else { return Planned::default() };
         let choice = QueueChoice {
             queues: match request.queues.as_slice() {
@@ -131,7 +131,7 @@ impl MeasureCommand for Queue {
         } else {
             ask_reply_budget(common.time_ns.unwrap_or(ASK_REPLY_NS), common.samples)
         };
-        queue(site, scenario, queues(), &choice, budget)
+        queue(selection, scenario, queues(), &choice, budget)
     }
 }
 

@@ -107,7 +107,7 @@ impl MeasureRequest {
     }
 }
 
-/// Checked options as a plan keeps them: those that are null, false or empty were not given.
+/// Checked options as a plan keeps them: those that are `None`, false or empty were not given.
 pub(super) fn given(request: &impl Serialize) -> Result<Options, Failure> {
     let is_given = |value: &Value| match value {
         Value::Null | Value::Bool(false) => false,

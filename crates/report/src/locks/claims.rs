@@ -21,32 +21,32 @@ const POOL: &str = "pool";
 
 /// Result of holding a claim against one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum ClaimStatus {
     Confirmed,
     Refuted,
     /// The interval reaches over a limit.
     Open,
 }
 
-impl Verdict {
-    const ALL: [Verdict; 3] = [Verdict::Confirmed, Verdict::Refuted, Verdict::Open];
+impl ClaimStatus {
+    const ALL: [ClaimStatus; 3] = [ClaimStatus::Confirmed, ClaimStatus::Refuted, ClaimStatus::Open];
 
     /// Judges a figure that should be at least the first limit and below the second.
-    fn of([low, high]: [f64; 2], [least, limit]: [f64; 2]) -> Verdict {
+    fn of([low, high]: [f64; 2], [least, limit]: [f64; 2]) -> ClaimStatus {
         if low >= least && high < limit {
-            Verdict::Confirmed
+            ClaimStatus::Confirmed
         } else if high < least || low >= limit {
-            Verdict::Refuted
+            ClaimStatus::Refuted
         } else {
-            Verdict::Open
+            ClaimStatus::Open
         }
     }
 
     fn label(self) -> &'static str {
         match self {
-            Verdict::Confirmed => "confirmed by",
-            Verdict::Refuted => "refuted by",
-            Verdict::Open => "left open by",
+            ClaimStatus::Confirmed => "confirmed by",
+            ClaimStatus::Refuted => "refuted by",
+            ClaimStatus::Open => "left open by",
         }
     }
 }
@@ -152,7 +152,7 @@ pub(super) fn claims(sweeps: &[Sweep<'_>]) -> Vec<String> {
 }
 
 fn finding(claim: &Claim, sweeps: &[Sweep<'_>]) -> Option<String> {
-    let mut cells: Vec<(Verdict, String)> = Vec::new();
+    let mut cells: Vec<(ClaimStatus, String)> = Vec::new();
     for sweep in sweeps
         .iter()
         .filter(|sweep| sweep.criteria.scenario == claim.scenario && sweep.is_exclusive())
@@ -163,23 +163,23 @@ fn finding(claim: &Claim, sweeps: &[Sweep<'_>]) -> Option<String> {
             else {
                 continue;
             };
-            let verdict = Verdict::of(interval, (claim.limits)(row));
-            cells.push((verdict, cell(claim, sweep, row, speedup, interval)));
+            let status = ClaimStatus::of(interval, (claim.limits)(row));
+            cells.push((status, cell(claim, sweep, row, speedup, interval)));
         }
     }
-    let verdicts: Vec<String> = Verdict::ALL
+    let statuses: Vec<String> = ClaimStatus::ALL
         .into_iter()
-        .filter_map(|verdict| {
+        .filter_map(|status| {
             let cells: Vec<&str> = cells
                 .iter()
-                .filter(|(other, _)| *other == verdict)
+                .filter(|(other, _)| *other == status)
                 .map(|(_, cell)| cell.as_str())
                 .collect();
-            (!cells.is_empty()).then(|| format!("{} {}", verdict.label(), cells.join("; ")))
+            (!cells.is_empty()).then(|| format!("{} {}", status.label(), cells.join("; ")))
         })
         .collect();
-    (!verdicts.is_empty()).then(|| {
-        format!("{} has it that {}: {}.", claim.source, claim.sentence, verdicts.join(", "))
+    (!statuses.is_empty()).then(|| {
+        format!("{} has it that {}: {}.", claim.source, claim.sentence, statuses.join(", "))
     })
 }
 
@@ -258,17 +258,17 @@ mod tests {
 
     #[test]
     fn an_interval_confirms_refutes_or_leaves_open() {
-        assert_eq!(Verdict::of([1.45, 1.55], [1.4, 1.6]), Verdict::Confirmed);
-        assert_eq!(Verdict::of([1.2, 1.39], [1.4, 1.6]), Verdict::Refuted);
-        assert_eq!(Verdict::of([1.61, 1.7], [1.4, 1.6]), Verdict::Refuted);
-        assert_eq!(Verdict::of([1.3, 1.5], [1.4, 1.6]), Verdict::Open);
-        assert_eq!(Verdict::of([0.8, 0.999], [0.0, 1.0]), Verdict::Confirmed);
+        assert_eq!(ClaimStatus::of([1.45, 1.55], [1.4, 1.6]), ClaimStatus::Confirmed);
+        assert_eq!(ClaimStatus::of([1.2, 1.39], [1.4, 1.6]), ClaimStatus::Refuted);
+        assert_eq!(ClaimStatus::of([1.61, 1.7], [1.4, 1.6]), ClaimStatus::Refuted);
+        assert_eq!(ClaimStatus::of([1.3, 1.5], [1.4, 1.6]), ClaimStatus::Open);
+        assert_eq!(ClaimStatus::of([0.8, 0.999], [0.0, 1.0]), ClaimStatus::Confirmed);
         assert_eq!(
-            Verdict::of([0.8, 1.0], [0.0, 1.0]),
-            Verdict::Open,
+            ClaimStatus::of([0.8, 1.0], [0.0, 1.0]),
+            ClaimStatus::Open,
             "as good as alone is not worse"
         );
-        assert_eq!(Verdict::of([1.0, 1.1], [0.0, 1.0]), Verdict::Refuted);
-        assert_eq!(Verdict::of([1.6, 2.0], [1.5, f64::INFINITY]), Verdict::Confirmed);
+        assert_eq!(ClaimStatus::of([1.0, 1.1], [0.0, 1.0]), ClaimStatus::Refuted);
+        assert_eq!(ClaimStatus::of([1.6, 2.0], [1.5, f64::INFINITY]), ClaimStatus::Confirmed);
     }
 }

@@ -1,7 +1,7 @@
 use threadtoll_record::file::{GroupState, Results};
 use threadtoll_record::*;
 use threadtoll_report::html::page;
-use threadtoll_report::text::{Style, machine, tables, verdict};
+use threadtoll_report::text::{Style, findings, machine, tables};
 
 use crate::fixture;
 
@@ -15,7 +15,7 @@ fn all(results: &Results) -> String {
         let style = Style { color: false, width };
         text.push_str(&tables(results, &records, &style));
         text.push_str(&machine(&results.machine, &style));
-        text.push_str(&verdict(results, &records).join("\n"));
+        text.push_str(&findings(results, &records).join("\n"));
     }
     text
 }

@@ -1,5 +1,5 @@
 use threadtoll_record::*;
-use threadtoll_report::text::{Style, machine, tables, verdict};
+use threadtoll_report::text::{Style, findings, machine, tables};
 
 use crate::fixture;
 
@@ -58,7 +58,7 @@ fn colours_change_nothing_but_colours() {
 #[test]
 fn the_verdict() {
     let results = fixture::survey();
-    insta::assert_snapshot!(verdict(&results, &results.records()).join("\n"));
+    insta::assert_snapshot!(findings(&results, &results.records()).join("\n"));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn no_difference_is_claimed_where_intervals_overlap() {
     for record in &mut records {
         record.one_way.as_mut().unwrap().p50_interval95 = Some([0.0, 1e9]);
     }
-    let text = verdict(&results, &records).join("\n");
+    let text = findings(&results, &records).join("\n");
     assert!(text.contains("Leaving idle is not visible here"), "{text}");
     assert!(text.contains("no longer or shorter than pinned"), "{text}");
     assert!(!text.contains("Signalling after"), "{text}");
@@ -85,7 +85,7 @@ fn a_disturbed_run_is_offered_again() {
         record.disturbance.disturbed = record.disturbance.blocks;
         record.disturbance.causes.insert(Cause::Steal, record.disturbance.blocks);
     }
-    let text = verdict(&results, &records).join("\n");
+    let text = findings(&results, &records).join("\n");
     assert!(text.contains(r"`threadtoll latency 'futex'\''s' --seed 42`"), "{text}");
     assert!(text.contains("over a quarter"), "{text}");
     assert!(text.contains("steal"), "{text}");
@@ -228,7 +228,7 @@ fn an_open_verdict_says_why_it_is_open() {
                     (interval95, blocks, Verdict::Open);
             }
         }
-        verdict(&results, &records).join("\n")
+        findings(&results, &records).join("\n")
     };
     let text = said([0.94, 0.98], 29);
     assert!(text.contains("worse, but perhaps by less than 5%"), "{text}");
@@ -252,7 +252,7 @@ fn queues_fit_any_terminal() {
 #[test]
 fn the_verdict_on_queues() {
     let results = fixture::queues();
-    insta::assert_snapshot!(verdict(&results, &results.records()).join("\n"));
+    insta::assert_snapshot!(findings(&results, &results.records()).join("\n"));
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn without_pairs_nothing_is_claimed_of_queues() {
     let results = fixture::queues();
     let mut records = results.records();
     records.iter_mut().for_each(|record| record.against.clear());
-    let text = verdict(&results, &records).join("\n");
+    let text = findings(&results, &records).join("\n");
     assert!(!text.contains("best peer"), "{text}");
     let table = tables(&results, &records, &WIDE);
     assert!(!table.contains("better") && !table.contains("worse"), "{table}");

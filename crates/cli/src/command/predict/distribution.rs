@@ -92,7 +92,7 @@ impl Distribution {
 
 /// Reads a file; `number` chooses one of its records.
 fn read_file(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
-    let shown = path.display();
+    let name = path.display();
     let hint = "give a file with one duration a line, or one that a measuring command has written";
     let bad = |what: String| Failure::usage(what).hint(hint);
     let bytes = input::read(path, MAX_BYTES, hint)?;
@@ -100,9 +100,9 @@ fn read_file(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
         return records::read(path, number);
     }
     if number.is_some() {
-        return Err(bad(format!("{shown} holds no records, so none of them can be named")));
+        return Err(bad(format!("{name} holds no records, so none of them can be named")));
     }
-    let text = String::from_utf8(bytes).map_err(|_| bad(format!("{shown} is no text")))?;
+    let text = String::from_utf8(bytes).map_err(|_| bad(format!("{name} is no text")))?;
     durations::read(path, &text)
 }
 

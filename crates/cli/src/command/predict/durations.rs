@@ -11,17 +11,17 @@ use crate::parse::DURATIONS;
 
 /// Reads the text of such a file; `path` is for messages.
 pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
-    let shown = path.display();
+    let name = path.display();
     let mut values = Vec::new();
     for (number, line) in input::lines(text) {
         let value = zero_or_longer(line).map_err(|why| {
-            Failure::usage(format!("{shown}, line {number}: “{}”: {why}", input::excerpt(line)))
+            Failure::usage(format!("{name}, line {number}: “{}”: {why}", input::excerpt(line)))
                 .hint(DURATIONS)
         })?;
         values.push(value);
     }
     if values.is_empty() {
-        return Err(Failure::usage(format!("{shown} holds no durations"))
+        return Err(Failure::usage(format!("{name} holds no durations"))
             .hint("give a file with one duration a line, such as 5ms"));
     }
     values.sort_unstable_by(f64::total_cmp);
@@ -33,5 +33,5 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
     } else {
         Shape::sampled(&values)
     };
-    shape.map_err(|error| Failure::usage(format!("{shown}: {error}")).hint(DURATIONS))
+    shape.map_err(|error| Failure::usage(format!("{name}: {error}")).hint(DURATIONS))
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::failure::Failure;
 
-/// Characters shown of a line that cannot be read.
-const SHOWN: usize = 40;
+/// Longest excerpt of a line, in characters.
+const EXCERPT_CHARS: usize = 40;
 
 /// Reads a file of at most `max_bytes`; a failure carries the hint.
 pub(super) fn read(path: &Path, max_bytes: u64, hint: &str) -> Result<Vec<u8>, Failure> {
@@ -49,7 +49,7 @@ fn too_large(name: &str, max_bytes: u64, hint: &str) -> Failure {
 
 /// The beginning of a line, for a message.
 pub(super) fn excerpt(line: &str) -> String {
-    match line.char_indices().nth(SHOWN) {
+    match line.char_indices().nth(EXCERPT_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.to_string(),
     }
