@@ -16,6 +16,7 @@ mod page;
 mod parse;
 mod progress;
 mod queues;
+mod scenario;
 mod tables;
 
 use std::process::ExitCode;

@@ -10,7 +10,7 @@ use crate::by_name;
 use crate::failure::Failure;
 use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
 use crate::mechanisms::find;
-use crate::parse::{choice, count, distinct, neighbour, optional};
+use crate::parse::{choice, count, names, neighbour, optional};
 
 /// Measuring time per cell where none is given.
 const TIME_NS: u64 = 1_000_000_000;
@@ -65,11 +65,8 @@ impl MeasureCommand for Latency {
     }
 
     fn check(&self, _: &MeasureRequest) -> Result<Request, Failure> {
-        let mechanisms = distinct(self.mechanisms.iter().map(String::as_str), find, |name, _| {
-            Failure::usage(format!("{name} is named twice")).hint("name each mechanism once")
-        })?;
         Ok(Request {
-            mechanisms,
+            mechanisms: names(&self.mechanisms, "mechanism", find)?,
             line: optional(&self.line, |text| choice("--line", text, &LINES))?,
             pause: optional(&self.pause, |text| choice("--pause", text, &PAUSES))?,
             payload_bytes: optional(&self.payload, payload_bytes)?,
@@ -78,7 +75,7 @@ impl MeasureCommand for Latency {
         })
     }
 
-    fn plan(request: &Request, common: &MeasureRequest, selection: &CpuSelection<'_>) -> Planned {
+    fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
         let choice = Choice {
             placements: common.placements_or(&Placement::ALL),
             layouts: request.line.map_or(vec![Layout::Own, Layout::Shared], |line| vec![line]),
@@ -93,7 +90,7 @@ impl MeasureCommand for Latency {
             named => named.to_vec(),
         };
         let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);
-        latency(selection, &mechanisms, &choice, budget, common.placement.is_empty())
+        latency(site, &mechanisms, &choice, budget, common.placement.is_empty())
     }
 }
 

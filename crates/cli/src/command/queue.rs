@@ -6,15 +6,16 @@ use threadtoll_lab::plan::{
     CpuSelection, MAX_BATCH, Planned, QueueChoice, ask_reply_budget, queue, stream_budget, wants,
 };
 use threadtoll_lab::queue::{
-    MAX_CAPACITY, MAX_SENDERS, Queue as KnownQueue, SCENARIOS, Scenario, Way, scenario,
+    MAX_CAPACITY, MAX_SENDERS, Queue as KnownQueue, SCENARIOS, Scenario, Way,
 };
 use threadtoll_record::{Kind, Neighbour, Origin, Placement, Wait};
 
 use crate::failure::Failure;
 use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
 use crate::nearest::unknown;
-use crate::parse::{choice, count, counts, distinct, neighbour, optional};
+use crate::parse::{choices, count, counts, names, neighbour, optional};
 use crate::queues::queues;
+use crate::scenario::ScenarioArgs;
 use crate::{by_name, console};
 
 /// Measuring time per cell of an ask-reply where none is given.
@@ -25,9 +26,8 @@ const STREAM_NS: u64 = 372_000_000;
 /// Queues between threads, in scenarios: ask-reply and stream
 #[derive(Debug, Args)]
 pub(crate) struct Queue {
-    /// Scenario to run, as named by `threadtoll list scenarios`; a resumed file knows its own
-    #[arg(value_name = "SCENARIO")]
-    scenario: Option<String>,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
     /// Queues to measure, as named by `threadtoll list queues` and `threadtoll list peers`
     /// [default: all]
     #[arg(value_name = "QUEUE")]
@@ -79,18 +79,13 @@ impl MeasureCommand for Queue {
     }
 
     fn check(&self, common: &MeasureRequest) -> Result<Request, Failure> {
-        let scenario = optional(&self.scenario, find_scenario)?;
-        if scenario.is_none() && self.measure.resume.is_none() {
-            return Err(Failure::usage("queue needs a scenario")
-                .hint(format!("it is one of: {}", scenarios())));
-        }
-        let queues = distinct(self.queues.iter().map(String::as_str), find_queue, |name, _| {
-            Failure::usage(format!("{name} is named twice")).hint("name each queue once")
-        })?;
+        let resumed = self.measure.resume.is_some();
+        let is_queue = |name: &str| queues().find(name).is_some();
+        let scenario = self.scenario.check(Self::NAME, SCENARIOS, resumed, "queue", is_queue)?;
         let mut request = Request {
             scenario,
-            queues,
-            wait: waits(&self.wait)?,
+            queues: names(&self.queues, "queue", find_queue)?,
+            wait: choices("--wait", &self.wait, "way", &Wait::ALL.map(|wait| (wait.name(), wait)))?,
             batch: optional(&self.batch, |text| count("--batch", text, 1, MAX_BATCH))?,
             senders: optional(&self.senders, |text| {
                 counts("--senders", text, u64::from(MAX_SENDERS))
@@ -109,7 +104,7 @@ impl MeasureCommand for Queue {
         Ok(request)
     }
 
-    fn plan(request: &Request, common: &MeasureRequest, selection: &CpuSelection<'_>) -> Planned {
+    fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
         let Some(scenario) = request.scenario else { return Planned::default() };
         let choice = QueueChoice {
             queues: match request.queues.as_slice() {
@@ -131,7 +126,7 @@ impl MeasureCommand for Queue {
         } else {
             ask_reply_budget(common.time_ns.unwrap_or(ASK_REPLY_NS), common.samples)
         };
-        queue(selection, scenario, queues(), &choice, budget)
+        queue(site, scenario, queues(), &choice, budget)
     }
 }
 
@@ -234,21 +229,6 @@ fn ways(queue: &'static KnownQueue, scenario: &Scenario) -> impl Iterator<Item =
     queue.ways.iter().filter(|way| scenario.takes(way))
 }
 
-fn scenarios() -> String {
-    SCENARIOS.iter().map(|scenario| scenario.name).collect::<Vec<_>>().join(", ")
-}
-
-fn find_scenario(name: &str) -> Result<&'static Scenario, Failure> {
-    scenario(name).ok_or_else(|| {
-        let otherwise = match queues().find(name) {
-            Some(_) => format!("that is a queue; the scenario stands before it: {}", scenarios()),
-            None => format!("it is one of: {}", scenarios()),
-        };
-        let names = SCENARIOS.iter().map(|scenario| scenario.name);
-        unknown(format!("there is no scenario “{name}”"), name, names, otherwise)
-    })
-}
-
 fn find_queue(name: &str) -> Result<&'static KnownQueue, Failure> {
     queues().find(name).ok_or_else(|| {
         unknown(
@@ -258,17 +238,6 @@ fn find_queue(name: &str) -> Result<&'static KnownQueue, Failure> {
             "`threadtoll list queues` and `threadtoll list peers` name them all",
         )
     })
-}
-
-fn waits(names: &[String]) -> Result<Vec<Wait>, Failure> {
-    let known = Wait::ALL.map(|wait| (wait.name(), wait));
-    distinct(
-        names.iter().map(String::as_str),
-        |name| choice("--wait", name, &known),
-        |name, _| {
-            Failure::usage(format!("--wait {name} is given twice")).hint("give each way once")
-        },
-    )
 }
 
 #[cfg(test)]

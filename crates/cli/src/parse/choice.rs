@@ -2,6 +2,7 @@
 
 use threadtoll_record::Neighbour;
 
+use super::distinct;
 use crate::failure::Failure;
 
 /// Reads one of the known names.
@@ -11,6 +12,23 @@ pub(crate) fn choice<T: Copy>(option: &str, text: &str, known: &[(&str, T)]) -> 
         Failure::usage(format!("{option} {text}: this is not known"))
             .hint(format!("it takes one of: {}", names.join(", ")))
     })
+}
+
+/// Reads an option that can be repeated with another of the known names; `noun` is what they name.
+pub(crate) fn choices<T: Copy + PartialEq>(
+    option: &str,
+    texts: &[String],
+    noun: &str,
+    known: &[(&str, T)],
+) -> Result<Vec<T>, Failure> {
+    distinct(
+        texts.iter().map(String::as_str),
+        |name| choice(option, name, known),
+        |name, _| {
+            Failure::usage(format!("{option} {name} is given twice"))
+                .hint(format!("give each {noun} once"))
+        },
+    )
 }
 
 /// Reads `--neighbour`.
