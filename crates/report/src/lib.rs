@@ -21,12 +21,12 @@ mod machine;
 mod matrix;
 mod merge;
 mod prediction;
-pub mod published;
+mod published;
 mod queues;
 mod report;
 mod table;
 pub mod text;
-pub mod units;
+mod units;
 
 pub use clean::clean;
 pub use format::Format;

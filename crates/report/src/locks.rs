@@ -117,15 +117,6 @@ impl<'a> Sweep<'a> {
         clean(self.criteria.lock)
     }
 
-    /// Returns `true` for one lock that admits one thread at a time: no counter, no stripes, no
-    /// readers.
-    fn is_exclusive(&self) -> bool {
-        let lock = self.criteria.lock;
-        self.criteria.read_share.is_none()
-            && !lock.starts_with("counter-")
-            && !lock.starts_with("striped")
-    }
-
     fn heading(&self) -> String {
         let mut parts = vec![format!("{}: {}", clean(self.criteria.scenario), self.lock())];
         let first = self.rows.first().map(|row| row.subject);

@@ -2,13 +2,13 @@
 //! it.
 //!
 //! A claim is about one experiment, which it names. No other file of this crate knows a scenario
-//! by name.
+//! or a lock by name.
 
 use std::collections::BTreeMap;
 
 use threadtoll_record::{LockSubject, Work};
 
-use super::{Row, Sweep};
+use super::{Criteria, Row, Sweep};
 use crate::units::{digits, ratio, share, time};
 
 const PRESHING: &str = "J. Preshing (2011)";
@@ -151,11 +151,18 @@ pub(super) fn claims(sweeps: &[Sweep<'_>]) -> Vec<String> {
     findings
 }
 
+/// Returns `true` for one lock that admits one thread at a time: no counter, no stripes, no
+/// readers.
+fn is_exclusive(sweep: &Sweep<'_>) -> bool {
+    let Criteria { lock, read_share, .. } = sweep.criteria;
+    read_share.is_none() && !lock.starts_with("counter-") && !lock.starts_with("striped")
+}
+
 fn finding(claim: &Claim, sweeps: &[Sweep<'_>]) -> Option<String> {
     let mut cells: Vec<(ClaimStatus, String)> = Vec::new();
     for sweep in sweeps
         .iter()
-        .filter(|sweep| sweep.criteria.scenario == claim.scenario && sweep.is_exclusive())
+        .filter(|sweep| sweep.criteria.scenario == claim.scenario && is_exclusive(sweep))
     {
         for row in sweep.rows.iter().filter(|row| (claim.applies)(row)) {
             let contention = row.contention;
