@@ -12,6 +12,7 @@ mod inspect;
 mod measure;
 mod mechanisms;
 mod nearest;
+mod neighbour;
 mod page;
 mod parse;
 mod progress;

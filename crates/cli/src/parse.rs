@@ -6,7 +6,7 @@ mod number;
 
 use crate::failure::Failure;
 
-pub(crate) use choice::{choice, choices, neighbour};
+pub(crate) use choice::{choice, choices};
 pub(crate) use duration::{DURATIONS, duration, duration_ns};
 pub(crate) use number::{count, counts, numbers_of_threads};
 

@@ -13,7 +13,8 @@ use threadtoll_record::{Kind, Neighbour, Origin, Placement, Wait};
 use crate::failure::Failure;
 use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
 use crate::nearest::unknown;
-use crate::parse::{choices, count, counts, names, neighbour, optional};
+use crate::neighbour::NeighbourArgs;
+use crate::parse::{choices, count, counts, names, optional};
 use crate::queues::queues;
 use crate::scenario::ScenarioArgs;
 use crate::{by_name, console};
@@ -47,9 +48,8 @@ pub(crate) struct Queue {
     /// as 256 KiB hold; ask-reply: 1024]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     capacity: Option<String>,
-    /// Load beside the measured threads: spin, memory or churn [default: none]
-    #[arg(long, value_name = "KIND")]
-    neighbour: Option<String>,
+    #[command(flatten)]
+    neighbour: NeighbourArgs,
     #[command(flatten)]
     measure: MeasureArgs,
 }
@@ -91,7 +91,7 @@ impl MeasureCommand for Queue {
                 counts("--senders", text, u64::from(MAX_SENDERS))
             })?,
             capacity: optional(&self.capacity, |text| counts("--capacity", text, MAX_CAPACITY))?,
-            neighbour: optional(&self.neighbour, neighbour)?,
+            neighbour: self.neighbour.check()?,
         };
         if let Some(scenario) = scenario {
             for (name, why) in request.leave_out(scenario)? {

@@ -1,7 +1,5 @@
 //! Options that take one of a few names.
 
-use threadtoll_record::Neighbour;
-
 use super::distinct;
 use crate::failure::Failure;
 
@@ -29,11 +27,4 @@ pub(crate) fn choices<T: Copy + PartialEq>(
                 .hint(format!("give each {noun} once"))
         },
     )
-}
-
-/// Reads `--neighbour`.
-pub(crate) fn neighbour(text: &str) -> Result<Neighbour, Failure> {
-    let kinds =
-        [("spin", Neighbour::Spin), ("memory", Neighbour::Memory), ("churn", Neighbour::Churn)];
-    choice("--neighbour", text, &kinds)
 }
