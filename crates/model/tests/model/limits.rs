@@ -227,6 +227,21 @@ fn a_curve_finds_its_own_coefficients_again() {
 }
 
 #[test]
+fn a_curve_is_highest_where_no_other_number_of_threads_does_more() {
+    for alpha in [0.0, 0.01, 0.5, 0.999, 1.0, 1.5] {
+        for beta in [0.0, 1e-6, 0.001, 0.01, 0.3, 2.0] {
+            let fit = usl::Fit { gamma: 10.0, alpha, beta, relative_rms: 0.0, trusted_up_to: 64 };
+            let highest = (1..=65)
+                .rev()
+                .max_by(|one, other| fit.throughput(*one).total_cmp(&fit.throughput(*other)));
+            let flat = alpha == 1.0 && beta == 0.0;
+            let expected = highest.filter(|best| *best <= 64 && !flat);
+            assert_eq!(fit.best_threads(), expected, "{fit:?}");
+        }
+    }
+}
+
+#[test]
 fn a_hand_off_curve_is_read_between_its_points() {
     let curve = HandOff::curve(&[(1e6, 30.0), (1e3, 10.0), (0.0, 5.0)]).unwrap();
     for (idle, hand_off) in [
