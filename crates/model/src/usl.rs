@@ -13,6 +13,9 @@
 
 use crate::ModelError;
 
+/// Smaller falls are no peak: they can be rounding, where throughput is level.
+const MIN_FALL: f64 = 0.01;
+
 /// A fitted curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
@@ -35,19 +38,22 @@ impl Fit {
         self.gamma * n / (1.0 + self.alpha * (n - 1.0) + self.beta * n * (n - 1.0))
     }
 
-    /// Number of threads at which the curve is highest; `None` if it does not fall up to
-    /// [`trusted_up_to`](Self::trusted_up_to).
+    /// Number of threads at which the curve is highest; `None` if it does not clearly fall up to
+    /// [`trusted_up_to`](Self::trusted_up_to): by more than 1%, and by more than its own error.
     pub fn best_threads(&self) -> Option<u32> {
-        if self.alpha >= 1.0 {
-            return (self.alpha > 1.0 || self.beta > 0.0).then_some(1);
-        }
-        let peak = ((1.0 - self.alpha) / self.beta).sqrt().max(1.0);
-        if peak > f64::from(self.trusted_up_to) {
-            return None;
-        }
-        let below = peak as u32;
-        let above = below.saturating_add(1);
-        Some(if self.throughput(above) > self.throughput(below) { above } else { below })
+        let best = if self.alpha >= 1.0 {
+            1
+        } else {
+            let peak = ((1.0 - self.alpha) / self.beta).sqrt().max(1.0);
+            if peak > f64::from(self.trusted_up_to) {
+                return None;
+            }
+            let below = peak as u32;
+            let above = below.saturating_add(1);
+            if self.throughput(above) > self.throughput(below) { above } else { below }
+        };
+        let fall = 1.0 - self.throughput(self.trusted_up_to) / self.throughput(best);
+        (fall > self.relative_rms.max(MIN_FALL)).then_some(best)
     }
 }
 

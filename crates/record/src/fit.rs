@@ -15,8 +15,8 @@ pub struct Fit {
     pub beta: f64,
     /// Root of the mean squared relative error over the measured points.
     pub relative_rms: f64,
-    /// Number of threads at which the curve is highest; null if it does not fall up to
-    /// `trusted_up_to`.
+    /// Number of threads at which the curve is highest; null if it does not clearly fall up to
+    /// `trusted_up_to`: by more than 1%, and by more than its own error.
     pub peak_threads: Option<u32>,
     /// Most threads that were measured.
     pub measured_up_to: u32,

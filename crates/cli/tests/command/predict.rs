@@ -326,13 +326,19 @@ fn a_curve_promises_nothing_beyond_twice_the_measured_threads() {
     let directory = TempDir::new().unwrap();
     let straight = file(&directory, "straight", b"1 100\n2 200\n3 300\n4 400\n");
     let text = threadtoll(words("predict --fit", &[&straight])).done().out;
-    assert!(text.contains("does not fall up to 8 threads, twice the most"), "{text}");
+    assert!(text.contains("does not clearly fall up to 8 threads"), "{text}");
     let bent = file(&directory, "bent", b"1 100\n2 193\n4 346\n8 504\n");
     let text = threadtoll(words("predict --fit", &[&bent])).done().out;
     assert!(text.contains("no more than 8 were measured"), "{text}");
     let falling = file(&directory, "falling", b"1 100\n2 60\n4 40\n");
     let text = threadtoll(words("predict --fit", &[&falling])).done().out;
     assert!(text.contains("highest with one thread"), "{text}");
+    let level = file(&directory, "level", b"1 100\n2 100\n3 100\n9 100\n");
+    let text = threadtoll(words("predict --fit", &[&level])).done().out;
+    assert!(text.contains("does not clearly fall up to 18 threads"), "{text}");
+    let wild = file(&directory, "wild", b"1 5e6\n2 300\n3 9e6\n");
+    let text = threadtoll(words("predict --fit", &[&wild])).done().out;
+    assert!(text.contains("does not describe these threads"), "{text}");
     threadtoll(words("predict --threads 4,9 --fit", &[&straight]))
         .bad()
         .says("--threads 9: a curve says nothing beyond twice")

@@ -4,9 +4,9 @@ use threadtoll_record::Fit;
 
 use super::table::draw_numbered;
 use super::{BOLD, DIM, Style};
-use crate::fit::{findings, threads};
+use crate::fit::{finding, threads, throughput};
 use crate::label::plural;
-use crate::units::{coefficient, digits, share};
+use crate::units::{coefficient, share};
 
 /// Longer tables show a selection of their rows.
 const MAX_ROWS: usize = 48;
@@ -33,11 +33,8 @@ pub fn fit(fit: &Fit, style: &Style) -> String {
         text.push_str(&format!("{}  {value}\n", style.paint(DIM, &format!("{name:10}"))));
     }
     text.push('\n');
-    for finding in findings(fit) {
-        text.push_str(&style.wrap(&format!("• {finding}"), 2).join("\n"));
-        text.push('\n');
-    }
-    text
+    let finding = style.wrap(&format!("• {}", finding(fit)), 2).join("\n");
+    text + &finding + "\n"
 }
 
 fn coefficients(fit: &Fit) -> [(&'static str, String); 5] {
@@ -46,7 +43,7 @@ fn coefficients(fit: &Fit) -> [(&'static str, String); 5] {
         None => format!("none up to {}", plural(fit.trusted_up_to.into(), "thread")),
     };
     [
-        ("gamma", format!("{} (one thread)", digits(fit.gamma))),
+        ("gamma", format!("{} (one thread)", throughput(fit.gamma))),
         ("alpha", format!("{} (contention)", coefficient(fit.alpha))),
         ("beta", format!("{} (coherency)", coefficient(fit.beta))),
         ("fit error", share(fit.relative_rms)),
