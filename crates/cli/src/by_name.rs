@@ -26,6 +26,12 @@ pub(crate) fn list<'a, T: Named + 'a, S: Serializer>(
     serializer.collect_seq(values.into_iter().map(Named::name))
 }
 
+impl<T: Named> Named for &T {
+    fn name(&self) -> &str {
+        T::name(self)
+    }
+}
+
 macro_rules! named {
     ($($entry:ty),+) => {
         $(impl Named for $entry {
@@ -36,7 +42,7 @@ macro_rules! named {
     };
 }
 
-named!(&Mechanism, &queue::Queue, &queue::Scenario, &contention::Scenario);
+named!(Mechanism, queue::Queue, queue::Scenario, contention::Scenario);
 
 impl Named for Level {
     fn name(&self) -> &str {

@@ -6,30 +6,30 @@ use std::io::{IsTerminal, Write};
 use anstream::ColorChoice;
 use threadtoll_report::text::Style;
 
-/// An output of the program.
+/// Standard output or standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stream {
+pub(crate) enum StdStream {
     Out,
     Err,
 }
 
-impl Stream {
+impl StdStream {
     /// Prints a line, or several.
     pub(crate) fn print(self, text: &str) {
         match self {
-            Stream::Out => write(&mut anstream::stdout(), text),
-            Stream::Err => write(&mut anstream::stderr(), text),
+            StdStream::Out => write(&mut anstream::stdout(), text),
+            StdStream::Err => write(&mut anstream::stderr(), text),
         }
     }
 
     /// The style of tables that are printed there: no wider than the terminal, if it is one.
     pub(crate) fn style(self) -> Style {
         let size = match self {
-            Stream::Out => {
+            StdStream::Out => {
                 let stream = std::io::stdout();
                 stream.is_terminal().then(|| terminal_size::terminal_size_of(stream))
             }
-            Stream::Err => {
+            StdStream::Err => {
                 let stream = std::io::stderr();
                 stream.is_terminal().then(|| terminal_size::terminal_size_of(stream))
             }
@@ -41,12 +41,12 @@ impl Stream {
 
 /// Prints to standard output.
 pub(crate) fn out(text: &str) {
-    Stream::Out.print(text);
+    StdStream::Out.print(text);
 }
 
 /// Prints to standard error.
 pub(crate) fn err(text: &str) {
-    Stream::Err.print(text);
+    StdStream::Err.print(text);
 }
 
 fn write(stream: &mut impl Write, text: &str) {

@@ -11,13 +11,13 @@ use crate::console;
 /// Why the program ends early.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    kind: Kind,
+    kind: FailureKind,
     what: String,
     hint: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum FailureKind {
     /// Failed while running: 1.
     Run,
     /// Bad usage or bad input: 2.
@@ -29,17 +29,17 @@ enum Kind {
 impl Failure {
     /// It failed while running.
     pub(crate) fn run(what: impl Into<String>) -> Self {
-        Failure { kind: Kind::Run, what: what.into(), hint: None }
+        Failure { kind: FailureKind::Run, what: what.into(), hint: None }
     }
 
     /// The usage or the input is bad.
     pub(crate) fn usage(what: impl Into<String>) -> Self {
-        Failure { kind: Kind::Usage, what: what.into(), hint: None }
+        Failure { kind: FailureKind::Usage, what: what.into(), hint: None }
     }
 
     /// It is refused here.
     pub(crate) fn refused(what: impl Into<String>) -> Self {
-        Failure { kind: Kind::Refused, what: what.into(), hint: None }
+        Failure { kind: FailureKind::Refused, what: what.into(), hint: None }
     }
 
     /// Adds a hint: what to do about it.
@@ -61,9 +61,9 @@ impl Failure {
             console::err(&format!("hint: {}", clean(hint)));
         }
         ExitCode::from(match self.kind {
-            Kind::Run => 1,
-            Kind::Usage => 2,
-            Kind::Refused => 3,
+            FailureKind::Run => 1,
+            FailureKind::Usage => 2,
+            FailureKind::Refused => 3,
         })
     }
 }
@@ -104,7 +104,7 @@ impl From<LabError> for Failure {
             LabError::Write(_) => failure.hint(
                 "what was measured until then is kept; make room and complete it with --resume",
             ),
-            LabError::Clock(_) => Failure { kind: Kind::Refused, ..failure },
+            LabError::Clock(_) => Failure { kind: FailureKind::Refused, ..failure },
             LabError::Place { .. } => {
                 failure.hint("`threadtoll check` tells which CPUs this process may use")
             }

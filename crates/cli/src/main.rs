@@ -12,10 +12,12 @@ mod inspect;
 mod measure;
 mod mechanisms;
 mod nearest;
+mod neighbour;
 mod page;
 mod parse;
 mod progress;
 mod queues;
+mod scenario;
 mod tables;
 
 use std::process::ExitCode;

@@ -41,7 +41,7 @@ pub(crate) trait MeasureCommand: Args {
     /// A command to try after a complete run, and the question that it answers.
     const NEXT: Option<(&'static str, &'static str)> = None;
     /// The command's own options, checked. A plan keeps them under the names of the fields and
-    /// leaves out those that are null, false or empty.
+    /// leaves out those that are `None`, false or empty.
     type Request: Serialize;
 
     fn measure_args(&self) -> &MeasureArgs;

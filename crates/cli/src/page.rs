@@ -12,13 +12,13 @@ use crate::failure::Failure;
 /// The beginning of our pages. Together with the title, it marks a file that a newer page may
 /// replace.
 const BEGINNING: &[u8] = b"<!doctype html>";
-/// The title, which stands near the beginning.
+/// The title, within the first [`TITLE_WITHIN`] bytes.
 const TITLE: &[u8] = b"<title>What a hand-off costs";
-const NEAR: u64 = 4096;
+const TITLE_WITHIN: u64 = 4096;
 
 /// Refuses a place where a page cannot or must not be written.
 pub(crate) fn check(path: &Path) -> Result<(), Failure> {
-    let shown = path.display();
+    let name = path.display();
     let failed = |error: std::io::Error| unwritable(path, &error.to_string());
     // Checked before it is opened: a named pipe would block until it has a writer.
     match std::fs::metadata(path) {
@@ -26,14 +26,14 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
         Ok(_) => {
             let file = File::open(path).map_err(failed)?;
             let mut start = Vec::new();
-            file.take(NEAR).read_to_end(&mut start).map_err(failed)?;
+            file.take(TITLE_WITHIN).read_to_end(&mut start).map_err(failed)?;
             let ours = start.starts_with(BEGINNING)
                 && start.windows(TITLE.len()).any(|part| part == TITLE);
             if start.is_empty() || ours {
                 Ok(())
             } else {
                 Err(Failure::usage(format!(
-                    "{shown} exists and is not a page of ours; it was left as it is"
+                    "{name} exists and is not a page of ours; it was left as it is"
                 ))
                 .hint("name another file for the page"))
             }

@@ -6,7 +6,7 @@ mod number;
 
 use crate::failure::Failure;
 
-pub(crate) use choice::{choice, neighbour};
+pub(crate) use choice::{choice, choices};
 pub(crate) use duration::{DURATIONS, duration, duration_ns};
 pub(crate) use number::{count, counts, numbers_of_threads};
 
@@ -33,4 +33,28 @@ pub(crate) fn distinct<'a, T: PartialEq>(
         values.push(value);
     }
     Ok(values)
+}
+
+/// Reads a list of distinct values with commas between them; `noun` is what they are.
+pub(crate) fn list<T: PartialEq>(
+    option: &str,
+    text: &str,
+    noun: &str,
+    read: impl Fn(&str) -> Result<T, Failure>,
+) -> Result<Vec<T>, Failure> {
+    distinct(text.split(',').map(str::trim), read, |part, _| {
+        Failure::usage(format!("{option} {text}: {part} stands in it twice"))
+            .hint(format!("name each {noun} once"))
+    })
+}
+
+/// Reads arguments that are names, each of them once; `noun` is what they name.
+pub(crate) fn names<T: PartialEq>(
+    texts: &[String],
+    noun: &str,
+    read: impl Fn(&str) -> Result<T, Failure>,
+) -> Result<Vec<T>, Failure> {
+    distinct(texts.iter().map(String::as_str), read, |name, _| {
+        Failure::usage(format!("{name} is named twice")).hint(format!("name each {noun} once"))
+    })
 }

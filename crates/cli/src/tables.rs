@@ -1,32 +1,22 @@
 //! Results on the terminal: a table per experiment, then the sentences that its figures allow.
 
+use threadtoll_record::Record;
 use threadtoll_record::file::Results;
-use threadtoll_record::{Experiment, Record};
 use threadtoll_report::text;
 
-use crate::console::Stream;
+use crate::console::StdStream;
 
 /// Prints a table for each experiment that has records.
-pub(crate) fn print_tables(results: &Results, records: &[Record], to: Stream) {
-    let style = to.style();
-    if records.iter().any(|record| record.experiment == Experiment::Latency) {
-        to.print(&text::ladder(results, records, &style));
-    }
-    if records.iter().any(|record| record.experiment == Experiment::Matrix) {
-        to.print("");
-        to.print(&text::matrix(results, records, &style));
-    }
-    if records.iter().any(|record| matches!(record.experiment, Experiment::Queue(_))) {
-        to.print(&text::queues(results, records, &style));
-    }
-    if records.iter().any(|record| matches!(record.experiment, Experiment::Contention(_))) {
-        to.print(&text::contention(results, records, &style));
+pub(crate) fn print_tables(results: &Results, records: &[Record], to: StdStream) {
+    let text = text::tables(results, records, &to.style());
+    if !text.is_empty() {
+        to.print(&text);
     }
 }
 
 /// Prints the sentences that the figures allow.
-pub(crate) fn print_verdict(results: &Results, records: &[Record], to: Stream) {
-    let sentences = text::verdict(results, records);
+pub(crate) fn print_findings(results: &Results, records: &[Record], to: StdStream) {
+    let sentences = text::findings(results, records);
     if sentences.is_empty() {
         return;
     }

@@ -1,8 +1,7 @@
 //! Which model answers, and why.
 //!
-//! Where a closed form is exact it is used; where none is, the simulator is. The approximations
-//! ([`hand_off`](crate::hand_off), and the curve of [`usl`](crate::usl)) are never chosen: they are
-//! for quick looks and for comparison.
+//! Where a closed form is exact it is used; where none is, the simulator is. The curve of
+//! [`usl`](crate::usl) is never chosen: it predicts nothing.
 //!
 //! | the system | the answer |
 //! |---|---|

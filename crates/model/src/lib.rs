@@ -13,7 +13,6 @@
 //! | [`takacs`] | M/G/1//N | exponential think times |
 //! | [`mva`] | mean value analysis | several locks with exponential hold times |
 //! | [`cores`] | repairman with few cores | exponential times |
-//! | [`hand_off`] | repairman with a hand-off | an approximation |
 //! | [`simulate`] | discrete events | everything, within its interval |
 //! | [`usl`] | a fitted curve | what it was fitted to |
 //!
@@ -29,7 +28,6 @@ pub mod choose;
 pub mod cores;
 mod error;
 mod exponential;
-pub mod hand_off;
 mod load;
 pub mod mva;
 mod performance;

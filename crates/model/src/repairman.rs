@@ -83,17 +83,3 @@ pub fn solve(load: Load, threads: u32) -> Result<Performance, ModelError> {
         step.waiting_before,
     ))
 }
-
-/// Probability that a thread finds the lock held, by the arrival theorem the share of time held
-/// with one thread fewer.
-///
-/// # Errors
-///
-/// As [`solve`].
-pub fn found_held(load: Load, threads: u32) -> Result<f64, ModelError> {
-    checked_threads(threads)?;
-    if load.hold_ns() == 0.0 {
-        return Ok(0.0);
-    }
-    Ok(steps(load, threads - 1).busy)
-}

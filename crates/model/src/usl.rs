@@ -13,6 +13,9 @@
 
 use crate::ModelError;
 
+/// Smaller falls are no peak: they can be rounding, where throughput is level.
+const MIN_FALL: f64 = 0.01;
+
 /// A fitted curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
@@ -24,7 +27,7 @@ pub struct Fit {
     pub beta: f64,
     /// Root of the mean squared relative error over the points.
     pub relative_rms: f64,
-    /// Beyond this many threads the curve is not to be read: twice the largest measured number.
+    /// Most threads for which the curve may be read: twice the most that were measured.
     pub trusted_up_to: u32,
 }
 
@@ -35,14 +38,26 @@ impl Fit {
         self.gamma * n / (1.0 + self.alpha * (n - 1.0) + self.beta * n * (n - 1.0))
     }
 
-    /// Number of threads at which the curve is highest; none if it never falls.
-    pub fn peak(&self) -> Option<f64> {
-        (self.beta > 0.0 && self.alpha < 1.0)
-            .then(|| ((1.0 - self.alpha) / self.beta).sqrt().max(1.0))
+    /// Number of threads at which the curve is highest; `None` if it does not clearly fall up to
+    /// [`trusted_up_to`](Self::trusted_up_to): by more than 1%, and by more than its own error.
+    pub fn best_threads(&self) -> Option<u32> {
+        let best = if self.alpha >= 1.0 {
+            1
+        } else {
+            let peak = ((1.0 - self.alpha) / self.beta).sqrt().max(1.0);
+            if peak > f64::from(self.trusted_up_to) {
+                return None;
+            }
+            let below = peak as u32;
+            let above = below.saturating_add(1);
+            if self.throughput(above) > self.throughput(below) { above } else { below }
+        };
+        let fall = 1.0 - self.throughput(self.trusted_up_to) / self.throughput(best);
+        (fall > self.relative_rms.max(MIN_FALL)).then_some(best)
     }
 }
 
-/// The curve through measured pairs of threads and throughput.
+/// Fits the curve to measured pairs of threads and throughput.
 ///
 /// ```
 /// use threadtoll_model::usl;

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Fit;
+
 /// An object that `--json` prints as a whole, told apart by its `schema`. It is no line of a file
 /// of results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -11,6 +13,9 @@ pub enum Document {
     /// What `predict` answers.
     #[serde(rename = "threadtoll.prediction/1")]
     Prediction(Box<Prediction>),
+    /// What `predict --fit` answers.
+    #[serde(rename = "threadtoll.fit/1")]
+    Fit(Fit),
 }
 
 /// What is predicted for threads that think, take a lock, hold it, and think again.

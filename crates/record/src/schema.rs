@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 
-use crate::{Block, CellPrediction, Machine, Plan, Prediction, Record};
+use crate::{Block, CellPrediction, Fit, Machine, Plan, Prediction, Record};
 
 /// The schemas by the name of their file under `schema/`.
 pub fn all() -> Vec<(&'static str, Schema)> {
@@ -13,6 +13,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("block.json", of::<Block>("threadtoll.block/1")),
         ("record.json", of::<Record>("threadtoll.record/1")),
         ("prediction.json", of::<Prediction>("threadtoll.prediction/1")),
+        ("fit.json", of::<Fit>("threadtoll.fit/1")),
     ]
 }
 

@@ -41,6 +41,13 @@ pub(crate) fn plural(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
+/// A name from a file at the beginning of a heading: `ask-reply` becomes `Ask-reply`.
+pub(crate) fn title(name: &str) -> String {
+    let name = clean(name);
+    let mut chars = name.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
 /// `a`, `a and b`, `a, b and c`.
 pub(crate) fn list(items: &[String]) -> String {
     match items {

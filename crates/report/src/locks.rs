@@ -5,16 +5,16 @@ mod columns;
 mod findings;
 mod map;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use threadtoll_record::{
-    CellPrediction, Contention, LockSubject, Placement, Record, Share, Spread, Work, file::Results,
+    CellPrediction, Contention, Experiment, LockSubject, Placement, Record, Share, Spread, Work,
+    file::Results,
 };
 
 pub(crate) use findings::findings;
 
 use crate::clean::clean;
-use crate::experiment::{FREQUENCY_SWEEP, contention_scenario};
 use crate::figure::Figure;
 use crate::label::on_machine;
 use crate::table::{Label, Marks, Note, Section, Table, Topic};
@@ -63,84 +63,82 @@ impl Row<'_> {
 }
 
 /// Everything by which sweeps differ, in the order in which tables are sorted.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Criteria {
-    scenario: String,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Criteria<'a> {
+    scenario: &'a str,
     placement: Placement,
     work: Work,
-    lock: String,
+    lock: &'a str,
     read_share: Option<Share>,
     spread: Spread,
-    /// Time between two acquisitions, except where the cells differ in it.
-    cycle_ns: Option<u64>,
 }
 
 /// The property in which the cells of a sweep differ, apart from their threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Axis {
     HoldShare,
+    /// Time between two acquisitions.
     Interval,
     None,
 }
 
+impl Axis {
+    fn of(rows: &[Row<'_>]) -> Axis {
+        let differ = |value: fn(&LockSubject) -> u64| {
+            rows.windows(2).any(|pair| value(pair[0].subject) != value(pair[1].subject))
+        };
+        if differ(LockSubject::cycle_ns) {
+            Axis::Interval
+        } else if differ(|subject| subject.hold_ns) {
+            Axis::HoldShare
+        } else {
+            Axis::None
+        }
+    }
+}
+
 /// Cells of one lock that differ in threads, and in one other property.
 #[derive(Debug)]
-pub(crate) struct Sweep<'a> {
-    criteria: Criteria,
+struct Sweep<'a> {
+    criteria: Criteria<'a>,
+    axis: Axis,
     rows: Vec<Row<'a>>,
 }
 
-impl Sweep<'_> {
-    fn axis(&self) -> Axis {
-        let several = |value: fn(&LockSubject) -> u64| {
-            self.rows.iter().map(|row| value(row.subject)).collect::<BTreeSet<u64>>().len() > 1
-        };
-        match self.criteria.cycle_ns {
-            Some(_) if several(|subject| subject.hold_ns) => Axis::HoldShare,
-            None if several(LockSubject::cycle_ns) => Axis::Interval,
-            _ => Axis::None,
-        }
+impl<'a> Sweep<'a> {
+    fn new(criteria: Criteria<'a>, mut rows: Vec<Row<'a>>) -> Self {
+        rows.sort_by_key(|row| {
+            (row.subject.cycle_ns(), row.subject.hold_ns, row.subject.threads, row.record.group)
+        });
+        Sweep { criteria, axis: Axis::of(&rows), rows }
     }
 
     fn lock(&self) -> String {
-        clean(&self.criteria.lock)
-    }
-
-    fn scenario(&self) -> &str {
-        &self.criteria.scenario
-    }
-
-    /// Returns `true` for one lock that admits one thread at a time: no counter, no stripes, no
-    /// readers.
-    fn is_exclusive(&self) -> bool {
-        let lock = &self.criteria.lock;
-        self.criteria.read_share.is_none()
-            && !lock.starts_with("counter-")
-            && !lock.starts_with("striped")
+        clean(self.criteria.lock)
     }
 
     fn heading(&self) -> String {
-        let axis = self.axis();
-        let mut parts = vec![format!("{}: {}", clean(self.scenario()), self.lock())];
+        let mut parts = vec![format!("{}: {}", clean(self.criteria.scenario), self.lock())];
         let first = self.rows.first().map(|row| row.subject);
         if let Some(share) = self.criteria.read_share {
             parts.push(format!("{}% reads", digits(share.value() * 100.0)));
         }
-        match (self.criteria.cycle_ns, first) {
-            (Some(cycle_ns), Some(subject)) if axis == Axis::HoldShare => {
-                parts.push(format!("taken every {}", time(cycle_ns as f64)));
-                if subject.spread == Spread::Fixed {
-                    parts.push("fixed times".into());
+        if let Some(subject) = first {
+            match self.axis {
+                Axis::HoldShare => {
+                    parts.push(format!("taken every {}", time(subject.cycle_ns() as f64)));
+                    if subject.spread == Spread::Fixed {
+                        parts.push("fixed times".into());
+                    }
+                }
+                Axis::Interval => {
+                    parts.push(format!("held for {} of the time", share(subject.hold_share())));
+                }
+                Axis::None => {
+                    parts.push(format!("hold {}", time(subject.hold_ns as f64)));
+                    parts.push(format!("think {}", time(subject.think_ns as f64)));
                 }
             }
-            (_, Some(subject)) if axis == Axis::Interval => {
-                parts.push(format!("held for {} of the time", share(subject.hold_share())));
-            }
-            (_, Some(subject)) => {
-                parts.push(format!("hold {}", time(subject.hold_ns as f64)));
-                parts.push(format!("think {}", time(subject.think_ns as f64)));
-            }
-            (_, None) => {}
         }
         if let Some(tasks) = first.and_then(|subject| subject.tasks) {
             parts.push(format!("{tasks} tasks"));
@@ -155,8 +153,7 @@ impl Sweep<'_> {
     }
 
     fn section(&self) -> Section {
-        let axis = self.axis();
-        let label = |row: &Row<'_>| Label::of(row.name(axis), row.record);
+        let label = |row: &Row<'_>| Label::of(row.name(self.axis), row.record);
         Section {
             figure: map::map(self).map(Figure::SpeedUp),
             ..Section::new(self.heading(), "cell", columns::columns(self), &self.rows, label)
@@ -167,10 +164,10 @@ impl Sweep<'_> {
 /// The sweeps among the records. Cells of one thread without a lock are in none: all others are
 /// measured against them.
 fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
-    let mut sweeps: BTreeMap<Criteria, Vec<Row<'_>>> = BTreeMap::new();
+    let mut sweeps: BTreeMap<Criteria<'_>, Vec<Row<'_>>> = BTreeMap::new();
     for record in records {
-        let (Some(scenario), Some(subject), Some(contention)) =
-            (contention_scenario(record), record.cell.lock(), &record.contention)
+        let (Experiment::Contention(scenario), Some(subject), Some(contention)) =
+            (&record.experiment, record.cell.lock(), &record.contention)
         else {
             continue;
         };
@@ -178,24 +175,16 @@ fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
             continue;
         }
         let criteria = Criteria {
-            scenario: scenario.to_string(),
+            scenario,
             placement: record.cell.placement,
             work: subject.work,
-            lock: subject.lock.to_string(),
+            lock: &subject.lock,
             read_share: subject.read_share,
             spread: subject.spread,
-            cycle_ns: (scenario != FREQUENCY_SWEEP).then(|| subject.cycle_ns()),
         };
         sweeps.entry(criteria).or_default().push(Row { record, subject, contention });
     }
-    let mut all: Vec<Sweep<'_>> =
-        sweeps.into_iter().map(|(criteria, rows)| Sweep { criteria, rows }).collect();
-    for sweep in &mut all {
-        sweep.rows.sort_by_key(|row| {
-            (row.subject.cycle_ns(), row.subject.hold_ns, row.subject.threads, row.record.group)
-        });
-    }
-    all
+    sweeps.into_iter().map(|(criteria, rows)| Sweep::new(criteria, rows)).collect()
 }
 
 pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {

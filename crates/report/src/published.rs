@@ -6,23 +6,23 @@ use threadtoll_record::{Cell, Layout, Pause, Placement};
 
 /// A published figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Published {
+pub(crate) struct Published {
     /// Our mechanisms that do the same.
-    pub mechanisms: &'static [&'static str],
+    pub(crate) mechanisms: &'static [&'static str],
     /// The placement that the source measured; `None` if it says nothing.
-    pub placement: Option<Placement>,
+    pub(crate) placement: Option<Placement>,
     /// The layout of the counters that the source shows; `None` if it shows none.
-    pub line: Option<Layout>,
+    pub(crate) line: Option<Layout>,
     /// The published one-way time in nanoseconds.
-    pub ns: f64,
+    pub(crate) ns: f64,
     /// True where the source says “or worse”.
-    pub or_worse: bool,
+    pub(crate) or_worse: bool,
     /// When it was published.
-    pub year: u16,
+    pub(crate) year: u16,
     /// Author, place and date of the publication.
-    pub source: &'static str,
+    pub(crate) source: &'static str,
     /// Machine and program that it was measured with.
-    pub machine: &'static str,
+    pub(crate) machine: &'static str,
 }
 
 const THOMPSON_LINE: &str = "M. Thompson, Mechanical Sympathy, August 2011";
@@ -33,7 +33,7 @@ const NEHALEM: &str = "Java 6 on Windows 7, Nehalem 2.8 GHz";
 const FEDORA: &str = "Java 6 on Fedora 15, Sandy Bridge 2.0 GHz";
 
 /// All of them.
-pub const PUBLISHED: [Published; 7] = [
+pub(crate) const PUBLISHED: [Published; 7] = [
     Published {
         mechanisms: &["atomic-rmw"],
         placement: Some(Placement::Pinned),
@@ -87,7 +87,7 @@ const fn lock(placement: Placement, ns: f64, machine: &'static str) -> Published
 ///
 /// Only a cell without additions counts: no pause hint, no payload, no CPU kept awake, and no
 /// neighbours.
-pub fn published(cell: &Cell) -> Vec<&'static Published> {
+pub(crate) fn published(cell: &Cell) -> Vec<&'static Published> {
     let plain = cell.payload_bytes == 8
         && !cell.keep_awake
         && cell.neighbour.is_none()
@@ -105,7 +105,7 @@ pub fn published(cell: &Cell) -> Vec<&'static Published> {
 
 /// Text for a table: `45 ns (2011)`, `2.08–2.36 µs (2011)`, `≥40 µs (2016)`; `None` if nothing is
 /// published.
-pub fn shown(figures: &[&Published]) -> Option<String> {
+pub(crate) fn summary(figures: &[&Published]) -> Option<String> {
     let (first, last) = (figures.first()?, figures.last()?);
     let least = if first.or_worse { "≥" } else { "" };
     Some(format!("{least}{} ({})", crate::units::range(first.ns, last.ns), first.year))

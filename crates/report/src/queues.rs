@@ -12,12 +12,11 @@ use threadtoll_record::{
     WaitFamily, file::Results,
 };
 
-pub(crate) use chart::Mark;
+pub(crate) use chart::ChartRow;
 pub(crate) use findings::findings;
 
 use crate::clean::clean;
-use crate::experiment::{QueueScenario, queue_scenario};
-use crate::label::{cpus, on_machine, relation};
+use crate::label::{cpus, list, on_machine, relation, title};
 use crate::merge::merged;
 use crate::table::{Label, Marks, Section, Table, Topic};
 use crate::units::{digits, maybe_time};
@@ -81,10 +80,30 @@ impl Row<'_> {
     }
 }
 
+/// A scenario and the kind of loop that its threads run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Scenario<'a> {
+    /// True for streams, which have a rate; false for exchanges, which have a latency.
+    streams: bool,
+    name: &'a str,
+}
+
+impl<'a> Scenario<'a> {
+    fn of(record: &'a Record) -> Option<Self> {
+        let Experiment::Queue(name) = &record.experiment else { return None };
+        let streams = match record.kind {
+            RecordKind::RoundTrip => false,
+            RecordKind::Stream => true,
+            RecordKind::Wait => return None,
+        };
+        Some(Scenario { streams, name })
+    }
+}
+
 /// Properties that rows must share to be compared, in the order in which tables are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Criteria {
-    scenario: QueueScenario,
+struct Criteria<'a> {
+    scenario: Scenario<'a>,
     placement: Placement,
     senders: u32,
     batched: bool,
@@ -94,14 +113,13 @@ pub(crate) struct Criteria {
 /// Rows that can be compared with each other, best first.
 #[derive(Debug)]
 pub(crate) struct Comparison<'a> {
-    criteria: Criteria,
+    criteria: Criteria<'a>,
     rows: Vec<Row<'a>>,
 }
 
 impl Comparison<'_> {
-    /// Returns `true` for streams, which have a rate; a latency is what ask-reply has.
     pub(crate) fn streams(&self) -> bool {
-        self.criteria.scenario == QueueScenario::Stream
+        self.criteria.scenario.streams
     }
 
     /// Number of rows.
@@ -125,8 +143,7 @@ impl Comparison<'_> {
         if placement != Placement::Pinned {
             parts.push(placement.to_string());
         }
-        let scenario = if self.streams() { "Stream" } else { "Ask-reply" };
-        format!("{scenario}: {}", parts.join(", "))
+        format!("{}: {}", title(self.criteria.scenario.name), parts.join(", "))
     }
 
     fn best(&self, eligible: impl Fn(&Row<'_>) -> bool) -> Option<&Row<'_>> {
@@ -156,12 +173,13 @@ impl Comparison<'_> {
 /// The group in which a cell is measured with the peer against which it does least well. Its
 /// figures are shown as they were there: groups are minutes apart, and only figures of one group
 /// can be ranked.
-fn toughest_group(scenario: QueueScenario, records: &[&Record]) -> Option<usize> {
+fn toughest_group(scenario: Scenario<'_>, records: &[&Record]) -> Option<usize> {
     let pairs = records.iter().flat_map(|record| {
         let peers = record.against.iter().filter(|against| is_peer(&against.cell));
-        peers.map(|against| match scenario {
-            QueueScenario::Stream => (against.ratio.get(), record.group),
-            QueueScenario::AskReply => (-against.ratio.get(), record.group),
+        // The higher the rate, or the shorter the time, the better.
+        peers.map(|against| {
+            let ratio = against.ratio.get();
+            (if scenario.streams { ratio } else { -ratio }, record.group)
         })
     });
     pairs.min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, group)| group)
@@ -180,7 +198,7 @@ fn original(cell: &Cell) -> Cell {
 
 /// The comparisons that the records of queue scenarios allow.
 pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
-    let mut cells: BTreeMap<(QueueScenario, &Cell), Vec<&Record>> = BTreeMap::new();
+    let mut cells: BTreeMap<(Scenario<'_>, &Cell), Vec<&Record>> = BTreeMap::new();
     // A mechanism next to streams is no row of theirs, nor of another scenario's exchanges.
     let exchanges: BTreeSet<&Experiment> = records
         .iter()
@@ -189,11 +207,11 @@ pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
         .collect();
     for record in records {
         let is_row = record.cell.queue().is_some() || exchanges.contains(&record.experiment);
-        if let Some(scenario) = queue_scenario(record).filter(|_| is_row) {
+        if let Some(scenario) = Scenario::of(record).filter(|_| is_row) {
             cells.entry((scenario, &record.cell)).or_default().push(record);
         }
     }
-    let toughest: BTreeMap<(QueueScenario, Cell), usize> = cells
+    let toughest: BTreeMap<(Scenario<'_>, Cell), usize> = cells
         .iter()
         .filter_map(|((scenario, cell), records)| {
             Some(((*scenario, (*cell).clone()), toughest_group(*scenario, records)?))
@@ -253,17 +271,23 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
 
 fn introduction(comparisons: &[Comparison<'_>]) -> String {
     let mut parts = Vec::new();
-    if comparisons.iter().any(|comparison| !comparison.streams()) {
-        parts.push(
-            "Ask-reply: one message under way at any time; one way is half a round trip, round trips are never halved."
-                .to_string(),
-        );
-    }
-    if comparisons.iter().any(Comparison::streams) {
-        parts.push(
-            "Stream: as many messages of 8 bytes as the queue takes, every one verified."
-                .to_string(),
-        );
+    for (streams, sentence) in [
+        (
+            false,
+            "one message under way at any time; one way is half a round trip, round trips are never halved.",
+        ),
+        (true, "as many messages of 8 bytes as the queue takes, every one verified."),
+    ] {
+        let scenarios: BTreeSet<Scenario<'_>> =
+            comparisons.iter().map(|comparison| comparison.criteria.scenario).collect();
+        let names: Vec<String> = scenarios
+            .iter()
+            .filter(|scenario| scenario.streams == streams)
+            .map(|scenario| title(scenario.name))
+            .collect();
+        if !names.is_empty() {
+            parts.push(format!("{}: {sentence}", list(&names)));
+        }
     }
     parts.extend(capacities(comparisons));
     let first = comparisons.first().and_then(|comparison| comparison.rows.first());

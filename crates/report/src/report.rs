@@ -4,7 +4,6 @@ use threadtoll_record::{Record, file::Results};
 
 use crate::findings::findings;
 use crate::table::{Table, Topic};
-use crate::{ladder, locks, matrix, queues};
 
 /// The tables and findings of one file of results, for a [`Format`](crate::Format) to
 /// render.
@@ -19,11 +18,10 @@ pub struct Report<'a> {
 impl<'a> Report<'a> {
     /// Makes the report of `records`, which are those of `results` or some of them.
     pub fn new(results: &'a Results, records: &'a [Record]) -> Self {
-        let tables = [ladder::table, matrix::table, queues::table, locks::table];
         Report {
             results,
             records,
-            tables: tables.iter().filter_map(|table| table(results, records)).collect(),
+            tables: Topic::ALL.iter().filter_map(|topic| topic.table(results, records)).collect(),
             findings: findings(results, records),
         }
     }

@@ -13,11 +13,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use threadtoll_record::{Placement, Record, Verdict};
+use threadtoll_record::{Experiment, Placement, Record, Verdict, file::Results};
 
 use crate::disturbance::too_disturbed;
 use crate::figure::Figure;
 use crate::units::UNKNOWN;
+use crate::{ladder, locks, matrix, queues};
 
 /// Subject of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,40 @@ pub(crate) enum Topic {
     Matrix,
     Queues,
     Locks,
+}
+
+impl Topic {
+    /// In the order in which tables are shown.
+    pub(crate) const ALL: [Topic; 4] = [Topic::Ladder, Topic::Matrix, Topic::Queues, Topic::Locks];
+
+    pub(crate) fn of(experiment: &Experiment) -> Self {
+        match experiment {
+            Experiment::Latency => Topic::Ladder,
+            Experiment::Matrix => Topic::Matrix,
+            Experiment::Queue(_) => Topic::Queues,
+            Experiment::Contention(_) => Topic::Locks,
+        }
+    }
+
+    /// The subject of one row.
+    pub(crate) fn subject(self) -> &'static str {
+        match self {
+            Topic::Ladder => "hand-off",
+            Topic::Matrix => "pair of CPUs",
+            Topic::Queues => "queue",
+            Topic::Locks => "lock",
+        }
+    }
+
+    /// The table of these records, if any of them belongs into it.
+    pub(crate) fn table(self, results: &Results, records: &[Record]) -> Option<Table> {
+        match self {
+            Topic::Ladder => ladder::table(results, records),
+            Topic::Matrix => matrix::table(results, records),
+            Topic::Queues => queues::table(results, records),
+            Topic::Locks => locks::table(results, records),
+        }
+    }
 }
 
 /// Everything measured of one topic, with the words above and below it.

@@ -1,5 +1,6 @@
 //! For the terminal.
 
+mod fit;
 mod machine;
 mod map;
 mod plot;
@@ -10,15 +11,15 @@ mod table;
 use anstyle::{AnsiColor, Effects};
 use threadtoll_record::{Record, file::Results};
 
-pub use crate::findings::findings as verdict;
+pub use crate::findings::findings;
+pub use fit::fit;
 pub use machine::machine;
 pub use prediction::prediction;
 
 use crate::figure::Figure;
 use crate::format::Format;
 use crate::report::Report;
-use crate::table::Table;
-use crate::{ladder, locks, matrix, queues};
+use crate::table::{Table, Topic};
 
 /// Tables and sentences, each as wide as it is or as a terminal takes it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,7 +68,7 @@ const ACCENT: anstyle::Style = AnsiColor::Cyan.on_default();
 
 /// Lines of running text are no longer than this, however wide the terminal: longer ones are hard
 /// to read.
-const READABLE: usize = 100;
+const MAX_TEXT_WIDTH: usize = 100;
 
 impl Style {
     fn paint(&self, with: anstyle::Style, text: &str) -> String {
@@ -81,7 +82,10 @@ impl Style {
     /// Breaks running text into lines; those after the first begin with `indent` spaces.
     fn wrap(&self, text: &str, indent: usize) -> Vec<String> {
         let blank = " ".repeat(indent);
-        let width = self.width.unwrap_or(READABLE).clamp(indent + 20, READABLE.max(indent + 20));
+        let width = self
+            .width
+            .unwrap_or(MAX_TEXT_WIDTH)
+            .clamp(indent + 20, MAX_TEXT_WIDTH.max(indent + 20));
         let options = textwrap::Options::new(width).subsequent_indent(&blank);
         textwrap::wrap(text, options).into_iter().map(std::borrow::Cow::into_owned).collect()
     }
@@ -101,52 +105,26 @@ impl Style {
     }
 }
 
-/// Draws the ladder: a row for each variant of a mechanism, cheapest first, its placements side by
-/// side.
+/// Draws a table for each experiment that has records.
 ///
-/// Everything but the one-way medians is of the row's first placement, pinned before the others. A
-/// cell measured in several groups, as the reference is, has one row: with the median of its
-/// medians, the interval that holds all their intervals, and the distribution of all its round
-/// trips. Records of other experiments are left to their own tables. Where `style` has a width,
+/// A cell measured in several groups, as the reference is, has one row. Where `style` has a width,
 /// columns are dropped until the others fit, and named below.
-pub fn ladder(results: &Results, records: &[Record], style: &Style) -> String {
-    let table = ladder::table(results, records);
-    alone(results, table, style, "No hand-off has been measured yet.\n")
-}
-
-/// Draws the one-way medians of the experiment `matrix`: a square where the width takes it, and a
-/// summary by relation.
-///
-/// Empty where no pairs were measured.
-pub fn matrix(results: &Results, records: &[Record], style: &Style) -> String {
-    match matrix::table(results, records) {
-        None => String::new(),
-        table => alone(results, table, style, ""),
+pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
+    let measured = |topic: &Topic| records.iter().any(|one| Topic::of(&one.experiment) == *topic);
+    let mut text = String::new();
+    for topic in Topic::ALL.into_iter().filter(measured) {
+        let table = topic.table(results, records);
+        // A heading would set it apart.
+        if table.as_ref().is_some_and(|table| table.heading.is_empty()) {
+            text.push('\n');
+        }
+        text.push_str(&style.simulated(results.machine.simulated));
+        text.push_str(&match table {
+            Some(table) => draw(&table, style),
+            None => format!("No {} has been measured yet.\n", topic.subject()),
+        });
     }
-}
-
-/// Draws the queues: a table for each way of waiting, of batching and of placing, best first.
-///
-/// A cell measured in several groups has one row. Records of other experiments are left to
-/// their own tables. Where `style` has a width, columns are dropped until the others fit, and named
-/// below.
-pub fn queues(results: &Results, records: &[Record], style: &Style) -> String {
-    let table = queues::table(results, records);
-    alone(results, table, style, "No queue has been measured yet.\n")
-}
-
-/// Draws the locks: for each, a map of the speed-up, one of the prediction, and a table of cells.
-///
-/// Records of other experiments are left to their own tables. Where `style` has a width, columns
-/// are dropped until the others fit, and named below.
-pub fn contention(results: &Results, records: &[Record], style: &Style) -> String {
-    let table = locks::table(results, records);
-    alone(results, table, style, "No lock has been measured yet.\n")
-}
-
-fn alone(results: &Results, table: Option<Table>, style: &Style, none: &str) -> String {
-    let text = table.map_or_else(|| none.into(), |table| draw(&table, style));
-    style.simulated(results.machine.simulated) + &text
+    text
 }
 
 /// Draws a table with everything above and below it.

@@ -1,23 +1,23 @@
 //! Figures as people read them: three significant digits, with units.
 
 /// Text in place of an unknown figure.
-pub const UNKNOWN: &str = "–";
+pub(crate) const UNKNOWN: &str = "–";
 
 const UNITS: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
 
 /// A time given in nanoseconds: `45.0 ns`, `2.08 µs`, `16.8 ms`.
-pub fn time(ns: f64) -> String {
+pub(crate) fn time(ns: f64) -> String {
     let (figure, unit) = scaled(ns);
     if figure.is_empty() { UNKNOWN.into() } else { format!("{figure} {unit}") }
 }
 
 /// A time that may be unknown.
-pub fn maybe_time(ns: Option<impl Into<f64>>) -> String {
+pub(crate) fn maybe_time(ns: Option<impl Into<f64>>) -> String {
     ns.map_or_else(|| UNKNOWN.into(), |ns| time(ns.into()))
 }
 
 /// A round time, without digits that say nothing: `45 ns`, `10 µs`, `2.5 ms`.
-pub fn round_time(ns: f64) -> String {
+pub(crate) fn round_time(ns: f64) -> String {
     let (figure, unit) = scaled(ns);
     let short = if figure.contains('.') {
         figure.trim_end_matches('0').trim_end_matches('.')
@@ -28,7 +28,7 @@ pub fn round_time(ns: f64) -> String {
 }
 
 /// Two times as a range, with one unit where both have it: `2.08–2.36 µs`.
-pub fn range(low_ns: f64, high_ns: f64) -> String {
+pub(crate) fn range(low_ns: f64, high_ns: f64) -> String {
     let ((low, low_unit), (high, high_unit)) = (scaled(low_ns), scaled(high_ns));
     if (&low, low_unit) == (&high, high_unit) {
         round_time(low_ns)
@@ -49,7 +49,7 @@ fn scaled(ns: f64) -> (String, &'static str) {
 }
 
 /// Three significant digits, or as many as there are before the point.
-pub fn digits(value: f64) -> String {
+pub(crate) fn digits(value: f64) -> String {
     if !value.is_finite() {
         return UNKNOWN.into();
     }
@@ -65,12 +65,12 @@ pub fn digits(value: f64) -> String {
 }
 
 /// A ratio: `1.31×`, `27.1×`.
-pub fn ratio(value: f64) -> String {
+pub(crate) fn ratio(value: f64) -> String {
     format!("{}×", digits(value))
 }
 
 /// A share between 0 and 1, in percent with two significant digits.
-pub fn share(value: f64) -> String {
+pub(crate) fn share(value: f64) -> String {
     if !value.is_finite() {
         return UNKNOWN.into();
     }
@@ -89,8 +89,27 @@ pub fn share(value: f64) -> String {
     }
 }
 
+/// A figure against the one that it should be, less 1: `+3.1%`, and `12.0×` from tenfold on.
+pub(crate) fn deviation(value: f64) -> String {
+    let percent = value * 100.0;
+    if percent.abs() < 999.5 { format!("{percent:+.1}%") } else { ratio(1.0 + value) }
+}
+
+/// A coefficient near zero: three significant digits and no exponent.
+pub(crate) fn coefficient(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".into(),
+        size if (1e-9..1.0).contains(&size) => {
+            let decimals = (2.0 - size.log10().floor()) as usize;
+            format!("{value:.decimals$}")
+        }
+        size if size < 1.0 => format!("{value:.1e}"),
+        _ => digits(value),
+    }
+}
+
 /// Distance of a 95% interval's farther end from its figure: `±1.2%`.
-pub fn plus_minus(value: f64, [low, high]: [f64; 2]) -> String {
+pub(crate) fn plus_minus(value: f64, [low, high]: [f64; 2]) -> String {
     let reach = (high - value).max(value - low) / value;
     match reach * 100.0 {
         percent if !percent.is_finite() || percent < 0.0 => UNKNOWN.into(),
@@ -102,7 +121,7 @@ pub fn plus_minus(value: f64, [low, high]: [f64; 2]) -> String {
 }
 
 /// A number of things per operation: `1.00`, `0.003`.
-pub fn per_op(value: f64) -> String {
+pub(crate) fn per_op(value: f64) -> String {
     match value.abs() {
         size if !size.is_finite() => UNKNOWN.into(),
         0.0 => "0".into(),
@@ -114,7 +133,7 @@ pub fn per_op(value: f64) -> String {
 }
 
 /// A number of things, with thin groups of three digits: `12 345`.
-pub fn count(value: u64) -> String {
+pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {

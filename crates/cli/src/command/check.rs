@@ -8,7 +8,7 @@ use threadtoll_record::{Grade, Line};
 use threadtoll_report::text;
 
 use super::{Command, CommonArgs};
-use crate::console::{self, Stream};
+use crate::console::{self, StdStream};
 use crate::failure::Failure;
 use crate::inspect::inspect;
 
@@ -44,7 +44,7 @@ impl Command for Check {
                 serde_json::to_string(&line).map_err(|error| Failure::run(error.to_string()))?;
             console::out(&text);
         } else {
-            console::out(&text::machine(&machine, &Stream::Out.style()));
+            console::out(&text::machine(&machine, &StdStream::Out.style()));
         }
         if self.strict && machine.grade > Grade::B {
             return Err(Failure::refused(format!(

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
-use threadtoll_lab::contention::{MAX_TASKS, Overrides, SCENARIOS, Scenario, scenario};
+use threadtoll_lab::contention::{MAX_TASKS, Overrides, SCENARIOS, Scenario};
 use threadtoll_lab::lock::{self, LockSpec, MAX_THREADS, NameError, STRIPED};
 use threadtoll_lab::plan::{CpuSelection, LockChoice, Planned, contention};
 use threadtoll_record::{Placement, Share, Work};
@@ -12,8 +12,9 @@ use crate::failure::Failure;
 use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
 use crate::nearest::unknown;
 use crate::parse::{
-    DURATIONS, choice, count, distinct, duration, duration_ns, numbers_of_threads, optional,
+    DURATIONS, choice, count, duration, duration_ns, list, names, numbers_of_threads, optional,
 };
+use crate::scenario::ScenarioArgs;
 
 const AFTER_HELP: &str = "\
 Every cell is compared with one thread alone that takes no lock, and is predicted by a model \
@@ -35,9 +36,8 @@ const WORKS: [(&str, Work); 2] = [("spin", Work::Spin), ("sleep", Work::Sleep)];
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Contention {
-    /// Scenario to run, as named by `threadtoll list scenarios`; a resumed file knows its own
-    #[arg(value_name = "SCENARIO")]
-    scenario: Option<String>,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
     /// Locks to measure, as named by `threadtoll list locks`
     /// [default: those that the experiment is about]
     #[arg(value_name = "LOCK")]
@@ -102,14 +102,11 @@ impl MeasureCommand for Contention {
     }
 
     fn check(&self, common: &MeasureRequest) -> Result<Request, Failure> {
-        let scenario = optional(&self.scenario, find_scenario)?;
-        match scenario {
-            Some(scenario) => self.validate_options(scenario)?,
-            None if self.measure.resume.is_some() => {}
-            None => {
-                return Err(Failure::usage("contention needs a scenario")
-                    .hint(format!("it is one of: {}", scenarios())));
-            }
+        let resumed = self.measure.resume.is_some();
+        let is_lock = |name: &str| LockSpec::parse(name).is_ok();
+        let scenario = self.scenario.check(Self::NAME, SCENARIOS, resumed, "lock", is_lock)?;
+        if let Some(scenario) = scenario {
+            self.validate_options(scenario)?;
         }
         if common.samples.is_some() {
             return Err(Failure::usage("locks are watched for a time, so --samples says nothing")
@@ -117,9 +114,7 @@ impl MeasureCommand for Contention {
         }
         let request = Request {
             scenario,
-            locks: distinct(self.locks.iter().map(String::as_str), lock_name, |name, _| {
-                Failure::usage(format!("{name} is named twice")).hint("name each lock once")
-            })?,
+            locks: names(&self.locks, "lock", lock_name)?,
             threads: optional(&self.threads, threads)?,
             hold_share: optional(&self.hold_share, |text| shares("--hold-share", text))?,
             rate: optional(&self.rate, |text| count("--rate", text, 1, MAX_RATE))?
@@ -220,21 +215,6 @@ impl Request {
     }
 }
 
-fn scenarios() -> String {
-    SCENARIOS.iter().map(|scenario| scenario.name).collect::<Vec<_>>().join(", ")
-}
-
-fn find_scenario(name: &str) -> Result<&'static Scenario, Failure> {
-    scenario(name).ok_or_else(|| {
-        let otherwise = match LockSpec::parse(name) {
-            Ok(_) => format!("that is a lock; the scenario stands before it: {}", scenarios()),
-            Err(_) => format!("it is one of: {}", scenarios()),
-        };
-        let names = SCENARIOS.iter().map(|scenario| scenario.name);
-        unknown(format!("there is no scenario “{name}”"), name, names, otherwise)
-    })
-}
-
 /// Reads the name of a lock.
 fn lock_name(name: &str) -> Result<String, Failure> {
     let error = match LockSpec::parse(name) {
@@ -273,27 +253,20 @@ fn threads(text: &str) -> Result<Vec<u32>, Failure> {
 
 /// Reads `0.5`, `50%`, or several of them.
 fn shares(option: &str, text: &str) -> Result<Vec<Share>, Failure> {
-    distinct(
-        text.split(',').map(str::trim),
-        |part| {
-            let (number, scale) = match part.strip_suffix('%') {
-                Some(number) => (number, 100.0),
-                None => (part, 1.0),
-            };
-            let plain = !number.is_empty()
-                && number.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-');
-            let value = number.parse::<f64>().ok().filter(|_| plain);
-            value.and_then(|value| Share::new(value / scale)).ok_or_else(|| {
-                let why = if value.is_some() { "is no share" } else { "is no number" };
-                Failure::usage(format!("{option} {text}: “{part}” {why}"))
-                    .hint("shares are written 0.5 or 50%, from 0 to 1")
-            })
-        },
-        |part, _| {
-            Failure::usage(format!("{option} {text}: {part} stands in it twice"))
-                .hint("name each share once")
-        },
-    )
+    list(option, text, "share", |part| {
+        let (number, scale) = match part.strip_suffix('%') {
+            Some(number) => (number, 100.0),
+            None => (part, 1.0),
+        };
+        let plain = !number.is_empty()
+            && number.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-');
+        let value = number.parse::<f64>().ok().filter(|_| plain);
+        value.and_then(|value| Share::new(value / scale)).ok_or_else(|| {
+            let why = if value.is_some() { "is no share" } else { "is no number" };
+            Failure::usage(format!("{option} {text}: “{part}” {why}"))
+                .hint("shares are written 0.5 or 50%, from 0 to 1")
+        })
+    })
 }
 
 /// Reads `--think`. Zero is allowed: then every thread wants the lock all the time.

@@ -10,7 +10,8 @@ use crate::by_name;
 use crate::failure::Failure;
 use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
 use crate::mechanisms::find;
-use crate::parse::{choice, count, distinct, neighbour, optional};
+use crate::neighbour::NeighbourArgs;
+use crate::parse::{choice, count, names, optional};
 
 /// Measuring time per cell where none is given.
 const TIME_NS: u64 = 1_000_000_000;
@@ -38,9 +39,8 @@ pub(crate) struct Latency {
     /// scheduling alone
     #[arg(long)]
     keep_awake: bool,
-    /// Load beside the measured threads: spin, memory or churn [default: none]
-    #[arg(long, value_name = "KIND")]
-    neighbour: Option<String>,
+    #[command(flatten)]
+    neighbour: NeighbourArgs,
     #[command(flatten)]
     measure: MeasureArgs,
 }
@@ -65,16 +65,13 @@ impl MeasureCommand for Latency {
     }
 
     fn check(&self, _: &MeasureRequest) -> Result<Request, Failure> {
-        let mechanisms = distinct(self.mechanisms.iter().map(String::as_str), find, |name, _| {
-            Failure::usage(format!("{name} is named twice")).hint("name each mechanism once")
-        })?;
         Ok(Request {
-            mechanisms,
+            mechanisms: names(&self.mechanisms, "mechanism", find)?,
             line: optional(&self.line, |text| choice("--line", text, &LINES))?,
             pause: optional(&self.pause, |text| choice("--pause", text, &PAUSES))?,
             payload_bytes: optional(&self.payload, payload_bytes)?,
             keep_awake: self.keep_awake,
-            neighbour: optional(&self.neighbour, neighbour)?,
+            neighbour: self.neighbour.check()?,
         })
     }
 

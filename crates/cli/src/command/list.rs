@@ -12,14 +12,14 @@ use crate::failure::Failure;
 use crate::nearest::unknown;
 use crate::queues::peers;
 
-const KINDS: [&str; 5] = ["mechanisms", "queues", "locks", "scenarios", "peers"];
+const LISTS: [&str; 5] = ["mechanisms", "queues", "locks", "scenarios", "peers"];
 
 /// Names that other commands take, each with a sentence
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// mechanisms, queues, locks, scenarios or peers
     #[arg(value_name = "WHAT")]
-    kind: String,
+    list: String,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -32,7 +32,7 @@ impl Command for List {
     }
 
     fn run(&self) -> Result<ExitCode, Failure> {
-        match self.kind.as_str() {
+        match self.list.as_str() {
             "mechanisms" => entries(mechanism::ALL.iter().map(|one| (one.name, one.sentence))),
             "queues" => {
                 entries(ours().iter().map(|one| (one.name.as_str(), one.sentence.as_str())))
@@ -55,8 +55,8 @@ impl Command for List {
                 return Err(unknown(
                     format!("there is no list of “{other}”"),
                     other,
-                    KINDS,
-                    format!("it takes one of: {}", KINDS.join(", ")),
+                    LISTS,
+                    format!("it takes one of: {}", LISTS.join(", ")),
                 ));
             }
         }

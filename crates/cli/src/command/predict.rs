@@ -2,8 +2,11 @@
 
 mod distribution;
 mod durations;
+mod fit;
+mod input;
 mod records;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -17,19 +20,37 @@ use threadtoll_record::{Document, PredictedChange, PredictedPolicy, PredictedRow
 use threadtoll_report::text;
 
 use super::{Command, CommonArgs};
-use crate::console::{self, Stream};
+use crate::console::{self, StdStream};
 use crate::failure::Failure;
 use crate::parse::{choice, count, numbers_of_threads, optional};
 
 use distribution::{Distribution, mean_ns};
 
 const AFTER_HELP: &str = "\
-FILE holds one duration a line (250ns, 2.5us, 5ms, 2s; # begins a comment), or records that \
-threadtoll has measured: the histogram of the one record that is not its group's reference, or of \
+The FILE of a shape holds one duration a line (250ns, 2.5us, 5ms, 2s; # begins a comment), or \
+records that threadtoll has measured: the histogram of the one record that is not its group's reference, or of \
 the Nth record as FILE#N. The shape is stretched to the mean that --hold or --think gives; \
 without them it has its own.\n\n\
 Where a closed form is exact it is what is printed; everything else is simulated. Example: \
-threadtoll predict --hold 5ms --think 95ms --hold-shape fixed --threads 1..32 --tasks 1000";
+threadtoll predict --hold 5ms --think 95ms --hold-shape fixed --threads 1..32 --tasks 1000\n\n\
+--fit takes lines of THREADS THROUGHPUT, such as 8 520.5, in any unit (# begins a comment), and fits \
+the universal scalability law to them. The curve repeats what was measured and knows nothing of \
+locks; --threads adds rows, up to twice the most threads that were measured.";
+
+/// Options that describe a workload, which a curve through measured points does not have.
+const WORKLOAD: [&str; 11] = [
+    "hold",
+    "think",
+    "hold_shape",
+    "think_shape",
+    "handoff",
+    "policy",
+    "cores",
+    "stripes",
+    "tasks",
+    "simulate",
+    "seed",
+];
 
 const MAX_CORES: u64 = 1_000_000;
 /// With more stripes, no threads are left to queue for one of them.
@@ -93,6 +114,9 @@ pub(crate) struct Predict {
     /// Seed of simulations [default: 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     seed: Option<String>,
+    /// Fit a curve to measured throughput by threads: a fit, not a prediction; - is standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = WORKLOAD)]
+    fit: Option<PathBuf>,
     /// Print the prediction as one JSON object
     #[arg(long)]
     json: bool,
@@ -108,27 +132,22 @@ impl Command for Predict {
     }
 
     fn run(&self) -> Result<ExitCode, Failure> {
-        let request = Request::check(self)?;
-        let effort = effort(&request.workload, &request.threads, request.options)?;
-        if effort > MAX_SIMULATED {
-            return Err(Failure::usage("that would be simulated for many minutes")
-                .hint("ask for fewer threads, fewer numbers of them, or fewer tasks"));
-        }
-        if effort > WORTH_A_NOTE {
-            console::err(&format!(
-                "note: no closed form answers this; up to {} million acquisitions are simulated, \
-                 some millions a second.",
-                effort / 1_000_000
-            ));
-        }
-        let prediction = prediction(request)?;
-        if self.json {
-            let text = serde_json::to_string(&Document::Prediction(Box::new(prediction)))
-                .map_err(|error| Failure::run(error.to_string()))?;
-            console::out(&text);
+        let document = match &self.fit {
+            Some(path) => {
+                let threads = optional(&self.threads, numbers_of_threads)?.unwrap_or_default();
+                Document::Fit(fit::fit(path, &threads)?)
+            }
+            None => Document::Prediction(Box::new(prediction(Request::check(self)?)?)),
+        };
+        console::out(&if self.json {
+            serde_json::to_string(&document).map_err(|error| Failure::run(error.to_string()))?
         } else {
-            console::out(&text::prediction(&prediction, &Stream::Out.style()));
-        }
+            let style = StdStream::Out.style();
+            match &document {
+                Document::Prediction(prediction) => text::prediction(prediction, &style),
+                Document::Fit(fit) => text::fit(fit, &style),
+            }
+        });
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -215,6 +234,18 @@ impl From<ModelError> for Failure {
 
 fn prediction(request: Request) -> Result<Prediction, Failure> {
     let Request { workload, threads, options, .. } = request;
+    let effort = effort(&workload, &threads, options)?;
+    if effort > MAX_SIMULATED {
+        return Err(Failure::usage("that would be simulated for many minutes")
+            .hint("ask for fewer threads, fewer numbers of them, or fewer tasks"));
+    }
+    if effort > WORTH_A_NOTE {
+        console::err(&format!(
+            "note: no closed form answers this; up to {} million acquisitions are simulated, some \
+             millions a second.",
+            effort / 1_000_000
+        ));
+    }
     let found = predict(&workload, &threads, options)?;
     let most = threads.iter().copied().max().unwrap_or(1);
     // Without a lock to speak of there is nothing to change about it.

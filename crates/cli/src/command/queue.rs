@@ -6,15 +6,17 @@ use threadtoll_lab::plan::{
     CpuSelection, MAX_BATCH, Planned, QueueChoice, ask_reply_budget, queue, stream_budget, wants,
 };
 use threadtoll_lab::queue::{
-    MAX_CAPACITY, MAX_SENDERS, Queue as KnownQueue, SCENARIOS, Scenario, Way, scenario,
+    MAX_CAPACITY, MAX_SENDERS, Queue as KnownQueue, SCENARIOS, Scenario, Way,
 };
 use threadtoll_record::{Kind, Neighbour, Origin, Placement, Wait};
 
 use crate::failure::Failure;
 use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
 use crate::nearest::unknown;
-use crate::parse::{choice, count, counts, distinct, neighbour, optional};
+use crate::neighbour::NeighbourArgs;
+use crate::parse::{choices, count, counts, names, optional};
 use crate::queues::queues;
+use crate::scenario::ScenarioArgs;
 use crate::{by_name, console};
 
 /// Measuring time per cell of an ask-reply where none is given.
@@ -25,9 +27,8 @@ const STREAM_NS: u64 = 372_000_000;
 /// Queues between threads, in scenarios: ask-reply and stream
 #[derive(Debug, Args)]
 pub(crate) struct Queue {
-    /// Scenario to run, as named by `threadtoll list scenarios`; a resumed file knows its own
-    #[arg(value_name = "SCENARIO")]
-    scenario: Option<String>,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
     /// Queues to measure, as named by `threadtoll list queues` and `threadtoll list peers`
     /// [default: all]
     #[arg(value_name = "QUEUE")]
@@ -47,9 +48,8 @@ pub(crate) struct Queue {
     /// as 256 KiB hold; ask-reply: 1024]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     capacity: Option<String>,
-    /// Load beside the measured threads: spin, memory or churn [default: none]
-    #[arg(long, value_name = "KIND")]
-    neighbour: Option<String>,
+    #[command(flatten)]
+    neighbour: NeighbourArgs,
     #[command(flatten)]
     measure: MeasureArgs,
 }
@@ -79,24 +79,19 @@ impl MeasureCommand for Queue {
     }
 
     fn check(&self, common: &MeasureRequest) -> Result<Request, Failure> {
-        let scenario = optional(&self.scenario, find_scenario)?;
-        if scenario.is_none() && self.measure.resume.is_none() {
-            return Err(Failure::usage("queue needs a scenario")
-                .hint(format!("it is one of: {}", scenarios())));
-        }
-        let queues = distinct(self.queues.iter().map(String::as_str), find_queue, |name, _| {
-            Failure::usage(format!("{name} is named twice")).hint("name each queue once")
-        })?;
+        let resumed = self.measure.resume.is_some();
+        let is_queue = |name: &str| queues().find(name).is_some();
+        let scenario = self.scenario.check(Self::NAME, SCENARIOS, resumed, "queue", is_queue)?;
         let mut request = Request {
             scenario,
-            queues,
-            wait: waits(&self.wait)?,
+            queues: names(&self.queues, "queue", find_queue)?,
+            wait: choices("--wait", &self.wait, "way", &Wait::ALL.map(|wait| (wait.name(), wait)))?,
             batch: optional(&self.batch, |text| count("--batch", text, 1, MAX_BATCH))?,
             senders: optional(&self.senders, |text| {
                 counts("--senders", text, u64::from(MAX_SENDERS))
             })?,
             capacity: optional(&self.capacity, |text| counts("--capacity", text, MAX_CAPACITY))?,
-            neighbour: optional(&self.neighbour, neighbour)?,
+            neighbour: self.neighbour.check()?,
         };
         if let Some(scenario) = scenario {
             for (name, why) in request.leave_out(scenario)? {
@@ -234,21 +229,6 @@ fn ways(queue: &'static KnownQueue, scenario: &Scenario) -> impl Iterator<Item =
     queue.ways.iter().filter(|way| scenario.takes(way))
 }
 
-fn scenarios() -> String {
-    SCENARIOS.iter().map(|scenario| scenario.name).collect::<Vec<_>>().join(", ")
-}
-
-fn find_scenario(name: &str) -> Result<&'static Scenario, Failure> {
-    scenario(name).ok_or_else(|| {
-        let otherwise = match queues().find(name) {
-            Some(_) => format!("that is a queue; the scenario stands before it: {}", scenarios()),
-            None => format!("it is one of: {}", scenarios()),
-        };
-        let names = SCENARIOS.iter().map(|scenario| scenario.name);
-        unknown(format!("there is no scenario “{name}”"), name, names, otherwise)
-    })
-}
-
 fn find_queue(name: &str) -> Result<&'static KnownQueue, Failure> {
     queues().find(name).ok_or_else(|| {
         unknown(
@@ -258,17 +238,6 @@ fn find_queue(name: &str) -> Result<&'static KnownQueue, Failure> {
             "`threadtoll list queues` and `threadtoll list peers` name them all",
         )
     })
-}
-
-fn waits(names: &[String]) -> Result<Vec<Wait>, Failure> {
-    let known = Wait::ALL.map(|wait| (wait.name(), wait));
-    distinct(
-        names.iter().map(String::as_str),
-        |name| choice("--wait", name, &known),
-        |name, _| {
-            Failure::usage(format!("--wait {name} is given twice")).hint("give each way once")
-        },
-    )
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use clap::Args;
 use threadtoll_record::file::{self, Appender, FoldFault, Results};
 
 use super::{Command, CommonArgs, Entry};
-use crate::console::{self, Stream};
+use crate::console::{self, StdStream};
 use crate::failure::Failure;
 use crate::page;
-use crate::tables::{print_tables, print_verdict};
+use crate::tables::{print_findings, print_tables};
 
 /// Renders files of results
 #[derive(Debug, Args)]
@@ -75,8 +75,8 @@ impl Command for Report {
         if self.text || (self.html.is_none() && self.fold.is_none()) {
             for results in &all {
                 let records = results.records();
-                print_tables(results, &records, Stream::Out);
-                print_verdict(results, &records, Stream::Out);
+                print_tables(results, &records, StdStream::Out);
+                print_findings(results, &records, StdStream::Out);
             }
         }
         if let Some(path) = &self.html {

@@ -11,7 +11,7 @@ use threadtoll_record::Placement;
 
 use crate::command::CommonArgs;
 use crate::failure::Failure;
-use crate::parse::{choice, count, distinct, duration_ns, optional};
+use crate::parse::{choices, count, distinct, duration_ns, optional};
 
 /// Options of a plan by their names in files.
 pub(crate) type Options = BTreeMap<String, Value>;
@@ -107,7 +107,7 @@ impl MeasureRequest {
     }
 }
 
-/// Checked options as a plan keeps them: those that are null, false or empty were not given.
+/// Checked options as a plan keeps them: those that are `None`, false or empty were not given.
 pub(super) fn given(request: &impl Serialize) -> Result<Options, Failure> {
     let is_given = |value: &Value| match value {
         Value::Null | Value::Bool(false) => false,
@@ -138,14 +138,7 @@ fn cpus(text: &str) -> Result<Vec<u32>, Failure> {
 
 fn placements(names: &[String]) -> Result<Vec<Placement>, Failure> {
     let known = Placement::ALL.map(|placement| (placement.name(), placement));
-    let mut placements = distinct(
-        names.iter().map(String::as_str),
-        |name| choice("--placement", name, &known),
-        |name, _| {
-            Failure::usage(format!("--placement {name} is given twice"))
-                .hint("give each placement once")
-        },
-    )?;
+    let mut placements = choices("--placement", names, "placement", &known)?;
     placements.sort();
     Ok(placements)
 }

@@ -11,10 +11,10 @@ use threadtoll_record::{Line, Record};
 
 use super::testbed::Testbed;
 use super::{MeasureArgs, preview};
-use crate::console::{self, Stream};
+use crate::console::{self, StdStream};
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::tables::{print_tables, print_verdict};
+use crate::tables::{print_findings, print_tables};
 
 /// Measures what is not complete, then prints everything.
 pub(super) fn measure(
@@ -49,10 +49,10 @@ pub(super) fn measure(
     })?;
     let records = results.records();
     if !records.is_empty() {
-        let to = if json { Stream::Err } else { Stream::Out };
+        let to = if json { StdStream::Err } else { StdStream::Out };
         print_tables(results, &records, to);
         if !args.quiet {
-            print_verdict(results, &records, to);
+            print_findings(results, &records, to);
         }
     }
     Ok(outcome)

@@ -1,7 +1,6 @@
 //! Options that take one of a few names.
 
-use threadtoll_record::Neighbour;
-
+use super::distinct;
 use crate::failure::Failure;
 
 /// Reads one of the known names.
@@ -13,9 +12,19 @@ pub(crate) fn choice<T: Copy>(option: &str, text: &str, known: &[(&str, T)]) -> 
     })
 }
 
-/// Reads `--neighbour`.
-pub(crate) fn neighbour(text: &str) -> Result<Neighbour, Failure> {
-    let kinds =
-        [("spin", Neighbour::Spin), ("memory", Neighbour::Memory), ("churn", Neighbour::Churn)];
-    choice("--neighbour", text, &kinds)
+/// Reads an option that can be repeated with another of the known names; `noun` is what they name.
+pub(crate) fn choices<T: Copy + PartialEq>(
+    option: &str,
+    texts: &[String],
+    noun: &str,
+    known: &[(&str, T)],
+) -> Result<Vec<T>, Failure> {
+    distinct(
+        texts.iter().map(String::as_str),
+        |name| choice(option, name, known),
+        |name, _| {
+            Failure::usage(format!("{option} {name} is given twice"))
+                .hint(format!("give each {noun} once"))
+        },
+    )
 }

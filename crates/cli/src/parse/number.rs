@@ -1,6 +1,6 @@
 //! Whole numbers, and lists of them.
 
-use super::distinct;
+use super::list;
 use crate::failure::Failure;
 
 /// No process has more threads.
@@ -28,14 +28,7 @@ pub(crate) fn count(option: &str, text: &str, least: u64, most: u64) -> Result<u
 
 /// Reads a list of distinct whole numbers from 1 to `most`.
 pub(crate) fn counts(option: &str, text: &str, most: u64) -> Result<Vec<u64>, Failure> {
-    distinct(
-        text.split(','),
-        |part| count(option, part.trim(), 1, most),
-        |_, number| {
-            Failure::usage(format!("{option} {text}: {number} stands in it twice"))
-                .hint("name each number once")
-        },
-    )
+    list(option, text, "number", |part| count(option, part, 1, most))
 }
 
 /// Reads `--threads`: `1,2,4`, `1..32`, or both together.

@@ -25,13 +25,20 @@ fn answered(line: &str, paths: &[&Path]) -> Prediction {
 
 fn checked(out: &str) -> Prediction {
     assert_eq!(out.lines().count(), 1, "one object on one line");
+    let Document::Prediction(prediction) = document(out, "prediction.json") else {
+        panic!("no prediction: {out}")
+    };
+    *prediction
+}
+
+/// The object that was printed, which keeps to the schema.
+fn document(out: &str, schema: &str) -> Document {
     let value: Value = serde_json::from_str(out).unwrap();
-    let schema = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schema/prediction.json");
+    let schema = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schema").join(schema);
     let mut schemas = boon::Schemas::new();
     let index = boon::Compiler::new().compile(&schema.to_string_lossy(), &mut schemas).unwrap();
     schemas.validate(&value, index).unwrap_or_else(|error| panic!("{error:#}"));
-    let Document::Prediction(prediction) = serde_json::from_value(value).unwrap();
-    *prediction
+    serde_json::from_value(value).unwrap()
 }
 
 #[test]
@@ -284,4 +291,96 @@ fn the_histogram_of_a_record_is_a_distribution() {
     with(&named("99")).bad().says("has no record #99");
     with(&named("0")).bad().says("at least 1");
     with(&named("x")).bad().says("no whole number");
+}
+
+const THROUGHPUT: &[u8] = b"# threads, requests per s
+1 995
+2 1880
+4 3400
+8 5500
+
+16 7100  # two sockets
+32 6900
+";
+
+#[test]
+fn measured_throughput_is_fitted() {
+    let directory = TempDir::new().unwrap();
+    let path = file(&directory, "throughput.txt", THROUGHPUT);
+    let text = threadtoll(words("predict --fit", &[&path])).done().out;
+    insta::assert_snapshot!("fit", text);
+    let out = threadtoll(words("predict --threads 1,24,64 --json --fit", &[&path])).done().out;
+    let Document::Fit(fit) = document(&out, "fit.json") else { panic!("no fit: {out}") };
+    let threads: Vec<u32> = fit.rows.iter().map(|row| row.threads).collect();
+    assert_eq!(threads, [1, 2, 4, 8, 16, 24, 32, 64]);
+    assert_eq!((fit.rows[5].measured, fit.rows[6].measured), (None, Some(6900.0)));
+    assert_eq!((fit.measured_up_to, fit.trusted_up_to), (32, 64));
+    assert!((20..=26).contains(&fit.peak_threads.unwrap()), "{fit:?}");
+    let mut from_stdin = command();
+    from_stdin.args(["predict", "--fit", "-"]).stdin(std::fs::File::open(&path).unwrap());
+    assert_eq!(String::from_utf8(from_stdin.output().unwrap().stdout).unwrap(), text);
+}
+
+#[test]
+fn a_curve_promises_nothing_beyond_twice_the_measured_threads() {
+    let directory = TempDir::new().unwrap();
+    let straight = file(&directory, "straight", b"1 100\n2 200\n3 300\n4 400\n");
+    let text = threadtoll(words("predict --fit", &[&straight])).done().out;
+    assert!(text.contains("does not clearly fall up to 8 threads"), "{text}");
+    let bent = file(&directory, "bent", b"1 100\n2 193\n4 346\n8 504\n");
+    let text = threadtoll(words("predict --fit", &[&bent])).done().out;
+    assert!(text.contains("no more than 8 were measured"), "{text}");
+    let falling = file(&directory, "falling", b"1 100\n2 60\n4 40\n");
+    let text = threadtoll(words("predict --fit", &[&falling])).done().out;
+    assert!(text.contains("highest with one thread"), "{text}");
+    let level = file(&directory, "level", b"1 100\n2 100\n3 100\n9 100\n");
+    let text = threadtoll(words("predict --fit", &[&level])).done().out;
+    assert!(text.contains("does not clearly fall up to 18 threads"), "{text}");
+    let wild = file(&directory, "wild", b"1 5e6\n2 300\n3 9e6\n");
+    let text = threadtoll(words("predict --fit", &[&wild])).done().out;
+    assert!(text.contains("does not describe these threads"), "{text}");
+    threadtoll(words("predict --threads 4,9 --fit", &[&straight]))
+        .bad()
+        .says("--threads 9: a curve says nothing beyond twice")
+        .says("here 8");
+}
+
+#[test]
+fn files_that_hold_no_curve_are_refused() {
+    let directory = TempDir::new().unwrap();
+    let huge = directory.path().join("huge");
+    std::fs::File::create(&huge).unwrap().set_len(1_000_001).unwrap();
+    let many: String = (0..10_001).map(|_| "1 100\n").collect();
+    let cases = [
+        (directory.path().join("absent"), "cannot read"),
+        (directory.path().to_path_buf(), "not a regular file"),
+        (file(&directory, "empty", b""), "holds no points; a curve needs at least 3"),
+        (file(&directory, "comments", b"# 1 2\n\n"), "holds no points"),
+        (file(&directory, "one", b"4 100\n4 101\n"), "holds one number of threads"),
+        (file(&directory, "two", b"1 100\n2 190\n2 191\n"), "2 different numbers of threads"),
+        (file(&directory, "negative", b"1 100\n2 -190\n"), "line 2: “2 -190”: the throughput"),
+        (file(&directory, "nan", b"1 100\n2 NaN\n"), "line 2: “2 NaN”: the throughput"),
+        (file(&directory, "infinite", b"1 inf\n"), "line 1: “1 inf”: the throughput"),
+        (file(&directory, "nobody", b"0 100\n"), "line 1: “0 100”: the number of threads"),
+        (file(&directory, "lone", b"1 100\n2\n"), "line 2: “2”: a line holds two numbers"),
+        (file(&directory, "binary", b"\x7fELF\xff\xfe\x00\x01"), "is no text"),
+        (file(&directory, "zeros", &[0; 4096]), "line 1: “"),
+        (file(&directory, "endless", &[b'7'; 900_000]), "…”: "),
+        (file(&directory, "object", b"{\"schema\": 5}\n"), "line 1: “{"),
+        (file(&directory, "many", many.as_bytes()), "more than 10000 points"),
+        (huge, "larger than 1 MB"),
+    ];
+    each(&cases, |_, (path, what)| {
+        let ended = threadtoll(words("predict --json --fit", &[path]));
+        ended.bad().says(what).says("hint: ");
+        assert!(ended.err.len() < 1000, "{}", ended.err);
+    });
+}
+
+#[test]
+fn a_curve_has_no_workload() {
+    for option in ["--hold 5ms", "--think-shape fixed", "--cores 4", "--simulate", "--seed 1"] {
+        let name = option.split(' ').next().unwrap();
+        predict(&format!("predict --fit - {option}")).bad().says("--fit").says(name);
+    }
 }

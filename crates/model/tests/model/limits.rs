@@ -2,8 +2,8 @@
 
 use threadtoll_model::takacs::Takacs;
 use threadtoll_model::{
-    HandOff, Load, MAX_THREADS, ModelError, Performance, Shape, amdahl, bounds, cores, hand_off,
-    mva, repairman, usl,
+    HandOff, Load, MAX_THREADS, ModelError, Performance, Shape, amdahl, bounds, cores, mva,
+    repairman, usl,
 };
 
 /// What holds for every answer of every model.
@@ -50,7 +50,6 @@ fn every_model_holds_over_50_orders_of_magnitude() {
                 sound(load, threads, 1, model.solve(threads).unwrap());
             }
             sound(load, threads, 1, bounds::fixed_times(load, threads).unwrap());
-            sound(load, threads, 1, hand_off::fifo(load, hold, threads).unwrap());
             sound(load, threads, 7, mva::striped(load, 7, threads).unwrap());
             let few = cores::solve(load, 5, threads).unwrap();
             assert!(few.speedup > 0.0 && few.speedup <= 5.0 * (1.0 + 1e-9));
@@ -73,9 +72,8 @@ fn two_ways_to_the_same_answer() {
             let striped = mva::striped(load, 1, threads).unwrap();
             let station = mva::Station { visits: 1.0, hold_ns: load.hold_ns() };
             let (solved, _) = mva::solve(&[station], load.think_ns(), threads).unwrap();
-            let free = hand_off::fifo(load, 0.0, threads).unwrap();
             let many_cores = cores::solve(load, threads, threads).unwrap();
-            for other in [general, striped, solved, free, many_cores] {
+            for other in [general, striped, solved, many_cores] {
                 let near = |a: f64, b: f64, what: &str| {
                     // Queues are differences of what is nearly equal in some of the models.
                     let digits = 1e-10 * a.abs() + 1e-12 * f64::from(threads);
@@ -122,7 +120,6 @@ fn one_of_the_times_may_be_zero() {
             repairman::solve(no_lock, threads),
             Takacs::new(&Shape::fixed(0.0).unwrap(), 5.0, threads).unwrap().solve(threads),
             mva::striped(no_lock, 3, threads),
-            hand_off::fifo(no_lock, 0.0, threads),
             cores::solve(no_lock, 50, threads),
             bounds::fixed_times(no_lock, threads),
         ] {
@@ -133,7 +130,6 @@ fn one_of_the_times_may_be_zero() {
             repairman::solve(always, threads),
             Takacs::new(&Shape::fixed(5.0).unwrap(), 0.0, threads).unwrap().solve(threads),
             mva::striped(always, 1, threads),
-            hand_off::fifo(always, 0.0, threads),
             cores::solve(always, 50, threads),
             bounds::fixed_times(always, threads),
         ] {
@@ -160,7 +156,6 @@ fn what_is_no_time_is_refused() {
         assert!(Shape::sampled(&[1.0]).unwrap().with_mean(bad).is_err());
         assert!(HandOff::fixed(bad).is_err());
         assert!(HandOff::curve(&[(1.0, bad)]).is_err());
-        assert!(hand_off::fifo(Load::new(1.0, 1.0).unwrap(), bad, 2).is_err());
     }
     assert_eq!(Load::new(0.0, -0.0), Err(ModelError::NoTime));
     assert!(Shape::uniform(2.0, 1.0).is_err());
@@ -177,11 +172,9 @@ fn what_is_no_number_of_threads_is_refused() {
     let load = Load::new(1.0, 1.0).unwrap();
     for threads in [0, MAX_THREADS + 1, u32::MAX] {
         assert!(repairman::solve(load, threads).is_err());
-        assert!(repairman::found_held(load, threads).is_err());
         assert!(amdahl::speedup(load, threads, 1).is_err());
         assert!(bounds::speedup(load, threads, bounds::Limits::default()).is_err());
         assert!(bounds::fixed_times(load, threads).is_err());
-        assert!(hand_off::fifo(load, 1.0, threads).is_err());
         assert!(cores::solve(load, 1, threads).is_err());
         assert!(mva::striped(load, 1, threads).is_err());
         assert!(Takacs::new(&Shape::fixed(1.0).unwrap(), 1.0, threads).is_err());
@@ -230,6 +223,23 @@ fn a_curve_finds_its_own_coefficients_again() {
         assert!((fit.gamma / gamma - 1.0).abs() < 1e-6, "{fit:?}");
         assert!((fit.alpha - alpha).abs() < 1e-6 && (fit.beta - beta).abs() < 1e-7, "{fit:?}");
         assert!(fit.relative_rms < 1e-6);
+    }
+}
+
+#[test]
+fn a_curve_is_highest_where_no_other_number_of_threads_does_more() {
+    for alpha in [0.0, 0.01, 0.5, 0.999, 1.0, 1.5] {
+        for beta in [0.0, 1e-6, 0.001, 0.01, 0.3, 2.0] {
+            let fit = usl::Fit { gamma: 10.0, alpha, beta, relative_rms: 0.0, trusted_up_to: 64 };
+            let highest = (1..=65)
+                .rev()
+                .max_by(|one, other| fit.throughput(*one).total_cmp(&fit.throughput(*other)));
+            let falls =
+                |best: &u32| *best < 64 && fit.throughput(64) < 0.99 * fit.throughput(*best);
+            assert_eq!(fit.best_threads(), highest.filter(falls), "{fit:?}");
+            let poor = usl::Fit { relative_rms: 1.0, ..fit };
+            assert_eq!(poor.best_threads(), None);
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::cost::{cpu_ns, switches};
 use crate::figure::{Map, Pairs};
 use crate::ladder::Row;
 use crate::published::published;
-use crate::queues::Mark;
+use crate::queues::ChartRow;
 use crate::units::{maybe_time, per_op, plus_minus, round_time, share, time};
 
 /// All distributions in a page together; each takes some 3 kB.
@@ -37,11 +37,11 @@ struct RunData {
 #[derive(Serialize)]
 struct QueuesData {
     streams: bool,
-    marks: Vec<MarkData>,
+    marks: Vec<ChartRowData>,
 }
 
 #[derive(Serialize)]
-struct MarkData {
+struct ChartRowData {
     label: String,
     kind: &'static str,
     figure: f64,
@@ -86,7 +86,7 @@ struct SideData {
 struct MatrixData {
     label: String,
     cpus: Vec<u32>,
-    /// Node, last-level cache and core of each; null where the machine does not say.
+    /// Node, last-level cache and core of each; `None` where the machine does not say.
     seats: Vec<Option<(u32, Option<u32>, u32)>>,
     /// `true` if `values` is the whole square, `false` if it is the part above the diagonal, row by
     /// row.
@@ -160,16 +160,17 @@ fn queues_data(run: &Run<'_>) -> Vec<QueuesData> {
         if left == 0 {
             break;
         }
-        let marks = comparison.marks(left);
+        let marks = comparison.chart_rows(left);
         left -= comparison.rows().min(left);
-        let marks =
-            marks.into_iter().map(|Mark { label, kind, figure, interval, lines }| MarkData {
+        let marks = marks.into_iter().map(|ChartRow { label, kind, figure, interval, lines }| {
+            ChartRowData {
                 label,
                 kind,
                 figure: short(figure),
                 interval: interval.map(|interval| interval.map(short)),
                 lines,
-            });
+            }
+        });
         all.push(QueuesData { streams: comparison.streams(), marks: marks.collect() });
     }
     all

@@ -5,7 +5,7 @@ use threadtoll_record::{Placement, Record, file::Results};
 use super::{Row, cheapest, times};
 use crate::cost::{cpu_ns, switches};
 use crate::label::plural;
-use crate::published::{published, shown};
+use crate::published::{published, summary};
 use crate::table::{self, Cell, Emphasis};
 use crate::units::{digits, per_op, plus_minus, ratio, round_time, share, time};
 
@@ -134,7 +134,7 @@ fn from_elsewhere<'r, 'a>(rows: &[Row<'a>]) -> Column<'r, 'a> {
     let any = rows.iter().filter_map(Row::main).any(|main| !published(&main.cell).is_empty());
     main("", PUBLISHED, any.then_some(9), "one way, with the year", |record| {
         let figures = published(&record.cell);
-        Cell::new(figures.first().map(|figure| figure.ns), shown(&figures).unwrap_or_default())
+        Cell::new(figures.first().map(|figure| figure.ns), summary(&figures).unwrap_or_default())
     })
     .emphasis(Emphasis::Faint)
     .in_page("", PUBLISHED)

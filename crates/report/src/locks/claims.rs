@@ -1,43 +1,52 @@
 //! Claims that articles make about locks, each held against the cells that can confirm or refute
 //! it.
+//!
+//! A claim is about one experiment, which it names. No other file of this crate knows a scenario
+//! or a lock by name.
 
-use threadtoll_record::{Work, upper_median};
+use std::collections::BTreeMap;
 
-use super::{Row, Sweep};
-use crate::experiment::{FREQUENCY_SWEEP, HOLD_SWEEP, POOL};
+use threadtoll_record::{LockSubject, Work, upper_median};
+
+use super::{Criteria, Row, Sweep};
 use crate::units::{digits, ratio, share, time};
 
 const PRESHING: &str = "J. Preshing (2011)";
 const SUKHOVITSKY: &str = "A. Sukhovitsky";
 
+const HOLD_SWEEP: &str = "hold-sweep";
+/// The experiment that asks what a lock costs.
+const FREQUENCY_SWEEP: &str = "frequency-sweep";
+const POOL: &str = "pool";
+
 /// Result of holding a claim against one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum ClaimStatus {
     Confirmed,
     Refuted,
     /// The interval reaches over a limit.
     Open,
 }
 
-impl Verdict {
-    const ALL: [Verdict; 3] = [Verdict::Confirmed, Verdict::Refuted, Verdict::Open];
+impl ClaimStatus {
+    const ALL: [ClaimStatus; 3] = [ClaimStatus::Confirmed, ClaimStatus::Refuted, ClaimStatus::Open];
 
     /// Judges a figure that should be at least the first limit and below the second.
-    fn of([low, high]: [f64; 2], [least, limit]: [f64; 2]) -> Verdict {
+    fn of([low, high]: [f64; 2], [least, limit]: [f64; 2]) -> ClaimStatus {
         if low >= least && high < limit {
-            Verdict::Confirmed
+            ClaimStatus::Confirmed
         } else if high < least || low >= limit {
-            Verdict::Refuted
+            ClaimStatus::Refuted
         } else {
-            Verdict::Open
+            ClaimStatus::Open
         }
     }
 
     fn label(self) -> &'static str {
         match self {
-            Verdict::Confirmed => "confirmed by",
-            Verdict::Refuted => "refuted by",
-            Verdict::Open => "left open by",
+            ClaimStatus::Confirmed => "confirmed by",
+            ClaimStatus::Refuted => "refuted by",
+            ClaimStatus::Open => "left open by",
         }
     }
 }
@@ -50,6 +59,16 @@ struct Claim {
     applies: fn(&Row<'_>) -> bool,
     /// The limits between which the speed-up should lie.
     limits: fn(&Row<'_>) -> [f64; 2],
+    /// The property of a cell that the claim is about.
+    property: fn(&LockSubject) -> String,
+}
+
+fn hold_share(subject: &LockSubject) -> String {
+    share(subject.hold_share())
+}
+
+fn interval(subject: &LockSubject) -> String {
+    time(subject.cycle_ns() as f64)
 }
 
 /// "Almost perfect", as a speed-up by the number of threads.
@@ -64,6 +83,7 @@ const CLAIMS: &[Claim] = &[
         scenario: HOLD_SWEEP,
         applies: |row| row.subject.threads == 2 && near(row.subject.hold_share(), 0.5),
         limits: |_| [1.4, 1.6],
+        property: hold_share,
     },
     Claim {
         sentence: "up to a hold share of 10% threads work almost perfectly side by side (at least 0.95 of their number)",
@@ -75,6 +95,7 @@ const CLAIMS: &[Claim] = &[
                 && !row.marks().oversubscribed
         },
         limits: |row| [ALMOST_PERFECT * f64::from(row.subject.threads), f64::INFINITY],
+        property: hold_share,
     },
     Claim {
         sentence: "from a hold share of 90% on one thread does better alone",
@@ -82,6 +103,7 @@ const CLAIMS: &[Claim] = &[
         scenario: HOLD_SWEEP,
         applies: |row| row.subject.threads > 1 && long(row.subject.hold_share()),
         limits: |_| [0.0, 1.0],
+        property: hold_share,
     },
     Claim {
         sentence: "with short holds two threads still do 1.5 times as much as one where each takes the lock every 3.1 µs",
@@ -89,6 +111,7 @@ const CLAIMS: &[Claim] = &[
         scenario: FREQUENCY_SWEEP,
         applies: |row| row.subject.threads == 2 && SHORT_NS.contains(&row.subject.cycle_ns()),
         limits: |_| [1.5, f64::INFINITY],
+        property: interval,
     },
     Claim {
         sentence: "10 to 11 threads are enough for ten times as much (at least 9.5 times), at a hold share for which Amdahl’s law asks for 20",
@@ -98,6 +121,7 @@ const CLAIMS: &[Claim] = &[
             (10..=11).contains(&row.subject.threads) && near(row.subject.hold_share(), 0.05)
         },
         limits: |_| [9.5, f64::INFINITY],
+        property: hold_share,
     },
 ];
 
@@ -118,18 +142,27 @@ fn long(share: f64) -> bool {
     share > 0.9 - TOLERANCE
 }
 
-/// A sentence for each claim that any measured cell is about.
+/// The cost of locks in the experiment that asks for it, and a sentence for each claim that any
+/// measured cell is about.
 pub(super) fn claims(sweeps: &[Sweep<'_>]) -> Vec<String> {
-    let mut findings: Vec<String> =
-        CLAIMS.iter().filter_map(|claim| finding(claim, sweeps)).collect();
-    findings.extend(uncontended(sweeps));
+    let mut findings: Vec<String> = uncontended(sweeps).into_iter().collect();
+    findings.extend(CLAIMS.iter().filter_map(|claim| finding(claim, sweeps)));
+    findings.extend(uncontended_claim(sweeps));
     findings
 }
 
+/// Returns `true` for one lock that admits one thread at a time: no counter, no stripes, no
+/// readers.
+fn is_exclusive(sweep: &Sweep<'_>) -> bool {
+    let Criteria { lock, read_share, .. } = sweep.criteria;
+    read_share.is_none() && !lock.starts_with("counter-") && !lock.starts_with("striped")
+}
+
 fn finding(claim: &Claim, sweeps: &[Sweep<'_>]) -> Option<String> {
-    let mut cells: Vec<(Verdict, String)> = Vec::new();
-    for sweep in
-        sweeps.iter().filter(|sweep| sweep.scenario() == claim.scenario && sweep.is_exclusive())
+    let mut cells: Vec<(ClaimStatus, String)> = Vec::new();
+    for sweep in sweeps
+        .iter()
+        .filter(|sweep| sweep.criteria.scenario == claim.scenario && is_exclusive(sweep))
     {
         for row in sweep.rows.iter().filter(|row| (claim.applies)(row)) {
             let contention = row.contention;
@@ -137,23 +170,23 @@ fn finding(claim: &Claim, sweeps: &[Sweep<'_>]) -> Option<String> {
             else {
                 continue;
             };
-            let verdict = Verdict::of(interval.map(f64::from), (claim.limits)(row));
-            cells.push((verdict, cell(claim, sweep, row, speedup.get(), interval.map(f64::from))));
+            let status = ClaimStatus::of(interval.map(f64::from), (claim.limits)(row));
+            cells.push((status, cell(claim, sweep, row, speedup.get(), interval.map(f64::from))));
         }
     }
-    let verdicts: Vec<String> = Verdict::ALL
+    let statuses: Vec<String> = ClaimStatus::ALL
         .into_iter()
-        .filter_map(|verdict| {
+        .filter_map(|status| {
             let cells: Vec<&str> = cells
                 .iter()
-                .filter(|(other, _)| *other == verdict)
+                .filter(|(other, _)| *other == status)
                 .map(|(_, cell)| cell.as_str())
                 .collect();
-            (!cells.is_empty()).then(|| format!("{} {}", verdict.label(), cells.join("; ")))
+            (!cells.is_empty()).then(|| format!("{} {}", status.label(), cells.join("; ")))
         })
         .collect();
-    (!verdicts.is_empty()).then(|| {
-        format!("{} has it that {}: {}.", claim.source, claim.sentence, verdicts.join(", "))
+    (!statuses.is_empty()).then(|| {
+        format!("{} has it that {}: {}.", claim.source, claim.sentence, statuses.join(", "))
     })
 }
 
@@ -169,10 +202,7 @@ fn cell(
         sweep.lock(),
         if row.subject.work == Work::Sleep { ", asleep" } else { "" },
         row.subject.threads,
-        match claim.scenario {
-            FREQUENCY_SWEEP => time(row.subject.cycle_ns() as f64),
-            _ => share(row.subject.hold_share()),
-        },
+        (claim.property)(row.subject),
         ratio(speedup),
         digits(low),
         digits(high),
@@ -180,18 +210,37 @@ fn cell(
     )
 }
 
-/// The cost of an uncontended lock in the article, against the cost here.
+/// Calibrated costs of taking and leaving a lock that nobody else wants.
+fn pairs_ns<'s>(sweep: &'s Sweep<'_>) -> impl Iterator<Item = f64> + 's {
+    let predictions = sweep.rows.iter().filter_map(Row::predicted);
+    predictions.map(|prediction| prediction.from.pair_ns.get()).filter(|ns| *ns > 0.0)
+}
+
+/// The calibrated cost of an uncontended lock and unlock.
 fn uncontended(sweeps: &[Sweep<'_>]) -> Option<String> {
+    let mut costs: BTreeMap<String, f64> = BTreeMap::new();
+    for sweep in sweeps.iter().filter(|sweep| sweep.criteria.scenario == FREQUENCY_SWEEP) {
+        if let Some(pair_ns) = pairs_ns(sweep).min_by(f64::total_cmp) {
+            costs.insert(sweep.lock(), pair_ns);
+        }
+    }
+    if costs.is_empty() {
+        return None;
+    }
+    let mut costs: Vec<(String, f64)> = costs.into_iter().collect();
+    costs.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let costs: Vec<String> =
+        costs.iter().map(|(lock, ns)| format!("{lock} {}", time(*ns))).collect();
+    Some(format!("To take and leave a lock that nobody else wants costs: {}.", costs.join(", ")))
+}
+
+/// The cost of an uncontended lock in the article, against the cost here.
+fn uncontended_claim(sweeps: &[Sweep<'_>]) -> Option<String> {
     const CLAIMED_NS: f64 = 23.5;
-    let sweep = sweeps
-        .iter()
-        .find(|sweep| sweep.scenario() == FREQUENCY_SWEEP && sweep.lock() == "std-mutex")?;
-    let calibrated = sweep
-        .rows
-        .iter()
-        .filter_map(Row::predicted)
-        .map(|prediction| prediction.from.pair_ns.get());
-    let mut calibrated: Vec<f64> = calibrated.filter(|ns| *ns > 0.0).collect();
+    let sweep = sweeps.iter().find(|sweep| {
+        sweep.criteria.scenario == FREQUENCY_SWEEP && sweep.criteria.lock == "std-mutex"
+    })?;
+    let mut calibrated: Vec<f64> = pairs_ns(sweep).collect();
     let here_ns = upper_median(&mut calibrated, f64::total_cmp)?;
     let confirmed = (CLAIMED_NS / 2.0..CLAIMED_NS * 2.0).contains(&here_ns);
     Some(format!(
@@ -215,17 +264,17 @@ mod tests {
 
     #[test]
     fn an_interval_confirms_refutes_or_leaves_open() {
-        assert_eq!(Verdict::of([1.45, 1.55], [1.4, 1.6]), Verdict::Confirmed);
-        assert_eq!(Verdict::of([1.2, 1.39], [1.4, 1.6]), Verdict::Refuted);
-        assert_eq!(Verdict::of([1.61, 1.7], [1.4, 1.6]), Verdict::Refuted);
-        assert_eq!(Verdict::of([1.3, 1.5], [1.4, 1.6]), Verdict::Open);
-        assert_eq!(Verdict::of([0.8, 0.999], [0.0, 1.0]), Verdict::Confirmed);
+        assert_eq!(ClaimStatus::of([1.45, 1.55], [1.4, 1.6]), ClaimStatus::Confirmed);
+        assert_eq!(ClaimStatus::of([1.2, 1.39], [1.4, 1.6]), ClaimStatus::Refuted);
+        assert_eq!(ClaimStatus::of([1.61, 1.7], [1.4, 1.6]), ClaimStatus::Refuted);
+        assert_eq!(ClaimStatus::of([1.3, 1.5], [1.4, 1.6]), ClaimStatus::Open);
+        assert_eq!(ClaimStatus::of([0.8, 0.999], [0.0, 1.0]), ClaimStatus::Confirmed);
         assert_eq!(
-            Verdict::of([0.8, 1.0], [0.0, 1.0]),
-            Verdict::Open,
+            ClaimStatus::of([0.8, 1.0], [0.0, 1.0]),
+            ClaimStatus::Open,
             "as good as alone is not worse"
         );
-        assert_eq!(Verdict::of([1.0, 1.1], [0.0, 1.0]), Verdict::Refuted);
-        assert_eq!(Verdict::of([1.6, 2.0], [1.5, f64::INFINITY]), Verdict::Confirmed);
+        assert_eq!(ClaimStatus::of([1.0, 1.1], [0.0, 1.0]), ClaimStatus::Refuted);
+        assert_eq!(ClaimStatus::of([1.6, 2.0], [1.5, f64::INFINITY]), ClaimStatus::Confirmed);
     }
 }

@@ -3,7 +3,7 @@
 use super::{Row, Sweep};
 use crate::cost::{cpu_ns, switches};
 use crate::table::{self, Cell, Emphasis};
-use crate::units::{digits, per_op, plus_minus, ratio, share, time};
+use crate::units::{deviation, digits, per_op, plus_minus, ratio, share, time};
 
 type Column<'a> = table::Column<'static, Row<'a>>;
 
@@ -69,20 +69,10 @@ fn speedup<'a>() -> [Column<'a>; 4] {
             "off by",
             2,
             "the prediction against the measurement: of the speed-up, or of the time for all tasks",
-            |row| Cell::figure(row.error(), error),
+            |row| Cell::figure(row.error(), deviation),
         )
         .emphasis(Emphasis::Accent),
     ]
-}
-
-/// `+3.1%`.
-fn error(value: f64) -> String {
-    let percent = value * 100.0;
-    if percent.abs() < 999.5 {
-        format!("{percent:+.1}%")
-    } else {
-        format!("{}×", digits(1.0 + value))
-    }
 }
 
 fn queue<'a>() -> [Column<'a>; 5] {

@@ -1,12 +1,9 @@
 //! Sentences on locks.
 
-use std::collections::BTreeMap;
-
 use threadtoll_record::Record;
 
 use super::claims::claims;
 use super::{Axis, Row, Sweep, sweeps};
-use crate::experiment::FREQUENCY_SWEEP;
 use crate::units::{UNKNOWN, ratio, share, time};
 
 /// Runs of tasks that take no longer than this, against the shortest, count as equally good.
@@ -15,7 +12,6 @@ const GOOD_ENOUGH: f64 = 1.05;
 pub(crate) fn findings(records: &[Record]) -> Vec<String> {
     let sweeps = sweeps(records);
     let mut findings: Vec<String> = sweeps.iter().flat_map(of_sweep).collect();
-    findings.extend(uncontended(&sweeps));
     findings.extend(claims(&sweeps));
     findings.extend(agreement(&sweeps));
     findings
@@ -32,7 +28,7 @@ fn of_sweep(sweep: &Sweep<'_>) -> Vec<String> {
 /// The threads of a row and what they do.
 fn threads(sweep: &Sweep<'_>, row: &Row<'_>) -> String {
     let threads = row.subject.threads;
-    match sweep.axis() {
+    match sweep.axis {
         Axis::HoldShare => {
             let share = share(row.subject.hold_share());
             format!("{threads} threads that hold it for {share} of their time")
@@ -100,29 +96,6 @@ fn worse_than_one_thread(sweep: &Sweep<'_>) -> Option<String> {
             with_several_threads(sweep).count()
         ),
     })
-}
-
-/// The calibrated cost of an uncontended lock and unlock.
-fn uncontended(sweeps: &[Sweep<'_>]) -> Option<String> {
-    let mut costs: BTreeMap<String, f64> = BTreeMap::new();
-    for sweep in sweeps.iter().filter(|sweep| sweep.scenario() == FREQUENCY_SWEEP) {
-        let calibrated = sweep
-            .rows
-            .iter()
-            .filter_map(Row::predicted)
-            .map(|prediction| prediction.from.pair_ns.get());
-        if let Some(pair_ns) = calibrated.filter(|ns| *ns > 0.0).min_by(f64::total_cmp) {
-            costs.insert(sweep.lock(), pair_ns);
-        }
-    }
-    if costs.is_empty() {
-        return None;
-    }
-    let mut costs: Vec<(String, f64)> = costs.into_iter().collect();
-    costs.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let costs: Vec<String> =
-        costs.iter().map(|(lock, ns)| format!("{lock} {}", time(*ns))).collect();
-    Some(format!("To take and leave a lock that nobody else wants costs: {}.", costs.join(", ")))
 }
 
 /// Errors of the predictions.

@@ -8,8 +8,7 @@ use crate::units::{share, time};
 
 /// `None` if there are not several rows and columns.
 pub(super) fn map(sweep: &Sweep<'_>) -> Option<Map> {
-    let axis = sweep.axis();
-    let position = |row: &Row<'_>| match axis {
+    let position = |row: &Row<'_>| match sweep.axis {
         Axis::HoldShare => row.subject.hold_ns,
         Axis::Interval | Axis::None => row.subject.cycle_ns(),
     };
@@ -28,13 +27,13 @@ pub(super) fn map(sweep: &Sweep<'_>) -> Option<Map> {
     };
     let heading = |column: &u64| {
         let row = sweep.rows.iter().find(|row| position(row) == *column)?;
-        Some(match axis {
+        Some(match sweep.axis {
             Axis::HoldShare => share(row.subject.hold_share()),
             Axis::Interval | Axis::None => time(row.subject.cycle_ns() as f64),
         })
     };
     Some(Map {
-        across: match axis {
+        across: match sweep.axis {
             Axis::HoldShare => "hold share",
             Axis::Interval | Axis::None => "interval",
         },

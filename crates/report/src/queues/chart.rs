@@ -9,7 +9,7 @@ use crate::units::{digits, maybe_time, per_op, plus_minus, time};
 
 /// A row of a chart.
 #[derive(Debug)]
-pub(crate) struct Mark {
+pub(crate) struct ChartRow {
     pub(crate) label: String,
     /// Origin of the queue, for the legend.
     pub(crate) kind: &'static str,
@@ -22,11 +22,11 @@ pub(crate) struct Mark {
 
 impl Comparison<'_> {
     /// The first rows, without those that have no figure.
-    pub(crate) fn marks(&self, max_rows: usize) -> Vec<Mark> {
-        self.rows.iter().take(max_rows).filter_map(|row| self.mark(row)).collect()
+    pub(crate) fn chart_rows(&self, max_rows: usize) -> Vec<ChartRow> {
+        self.rows.iter().take(max_rows).filter_map(|row| self.chart_row(row)).collect()
     }
 
-    fn mark(&self, row: &Row<'_>) -> Option<Mark> {
+    fn chart_row(&self, row: &Row<'_>) -> Option<ChartRow> {
         let record = &row.record;
         let ns = row.ns()?;
         let (figure, interval) = if self.streams() {
@@ -53,7 +53,13 @@ impl Comparison<'_> {
             capacity.unwrap_or_default(),
             Marks::of(record)
         );
-        Some(Mark { label, kind, figure, interval, lines: self.lines(row, ns, figure, interval) })
+        Some(ChartRow {
+            label,
+            kind,
+            figure,
+            interval,
+            lines: self.lines(row, ns, figure, interval),
+        })
     }
 
     fn lines(

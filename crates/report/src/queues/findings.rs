@@ -1,7 +1,8 @@
 //! Sentences on queues.
 
 use threadtoll_record::{
-    Against, Cell, Origin, Placement, QueueSubject, Record, Verdict, Wait, WaitFamily, compare,
+    Against, Cell, Class, Origin, Placement, QueueSubject, Record, Verdict, Wait, WaitFamily,
+    compare,
 };
 
 use super::{Comparison, Row, comparisons};
@@ -93,7 +94,8 @@ fn best_of_peers(comparison: &Comparison<'_>) -> Option<String> {
     })
 }
 
-/// Our queues against the parts that they are made of: a bare copy, a futex, a wait that spins.
+/// Our queues against the parts that they are made of: a bare copy, a mechanism that sleeps, a wait
+/// that spins.
 fn against_own(comparison: &Comparison<'_>) -> Vec<String> {
     let against = if comparison.streams() { stream_against_own } else { ask_reply_against_own };
     let mut findings = Vec::new();
@@ -141,10 +143,11 @@ fn ask_reply_against_own(_: &Comparison<'_>, row: &Row<'_>, queue: &QueueSubject
             (format!("adapting its wait, takes {times} the time that it takes spinning"), against)
         }),
         Wait::Park => {
-            let futex = |cell: &Cell| cell.queue().is_none() && cell.name() == "futex";
-            find(row, futex).map(|against| {
-                let times = times(against);
-                (format!("parked, is woken in {times} the time of a bare futex"), against)
+            let sleeps =
+                |cell: &Cell| cell.queue().is_none() && cell.subject.class() == Some(Class::Sleep);
+            find(row, sleeps).map(|against| {
+                let (times, mechanism) = (times(against), clean(against.cell.name()));
+                (format!("parked, is woken in {times} the time of a bare {mechanism}"), against)
             })
         }
         _ => None,

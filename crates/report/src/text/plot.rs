@@ -10,8 +10,8 @@ use crate::units::digits;
 const HEIGHT: usize = 16;
 /// Columns of the drawing where the terminal sets no limit.
 const WIDTH: usize = 72;
-/// With fewer columns there is nothing to be seen.
-const NARROWEST: usize = 24;
+/// A drawing with fewer columns shows too little.
+const MIN_WIDTH: usize = 24;
 
 /// A curve from zero up.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ pub(super) fn plot(y_name: &str, x_name: &str, mut curves: Vec<Curve>, style: &S
     let labels: Vec<String> = (0..=marks).map(|mark| tick(mark as f64 * y_step, y_step)).collect();
     let margin = labels.iter().map(|label| label.width()).max().unwrap_or(0) + 1;
     let width = style.width.map_or(WIDTH, |width| width.saturating_sub(margin + 1).min(WIDTH));
-    if width < NARROWEST || most_x <= least_x || marks == 0 {
+    if width < MIN_WIDTH || most_x <= least_x || marks == 0 {
         return String::new();
     }
     let scale = Scale { least_x, most_x, top: marks as f64 * y_step, width };

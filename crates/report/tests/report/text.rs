@@ -1,5 +1,5 @@
 use threadtoll_record::*;
-use threadtoll_report::text::{Style, ladder, machine, matrix, queues, verdict};
+use threadtoll_report::text::{Style, findings, machine, tables};
 
 use crate::fixture;
 
@@ -13,13 +13,13 @@ fn longest(text: &str) -> usize {
 #[test]
 fn the_ladder_in_full() {
     let results = fixture::survey();
-    insta::assert_snapshot!(ladder(&results, &results.records(), &WIDE));
+    insta::assert_snapshot!(tables(&results, &results.records(), &WIDE));
 }
 
 #[test]
 fn the_ladder_in_80_columns() {
     let results = fixture::survey();
-    let text = ladder(&results, &results.records(), &NARROW);
+    let text = tables(&results, &results.records(), &NARROW);
     assert!(longest(&text) <= 80);
     insta::assert_snapshot!(text);
 }
@@ -29,12 +29,12 @@ fn the_ladder_fits_any_terminal() {
     let results = fixture::survey();
     for width in [40, 50, 60, 79, 100, 120, 133, 150, 1000] {
         let text =
-            ladder(&results, &results.records(), &Style { color: false, width: Some(width) });
+            tables(&results, &results.records(), &Style { color: false, width: Some(width) });
         assert!(longest(&text) <= width, "{width}:\n{text}");
     }
     for width in [0, 1, 10] {
         assert!(
-            !ladder(&results, &results.records(), &Style { color: false, width: Some(width) })
+            !tables(&results, &results.records(), &Style { color: false, width: Some(width) })
                 .is_empty()
         );
     }
@@ -43,7 +43,7 @@ fn the_ladder_fits_any_terminal() {
 #[test]
 fn colours_change_nothing_but_colours() {
     let results = fixture::survey();
-    let colourful = ladder(&results, &results.records(), &Style { color: true, width: None });
+    let colourful = tables(&results, &results.records(), &Style { color: true, width: None });
     assert!(colourful.contains('\u{1b}'));
     let mut bare = String::new();
     let mut rest = colourful.as_str();
@@ -52,13 +52,13 @@ fn colours_change_nothing_but_colours() {
         rest = after.split_once('m').map_or("", |(_, rest)| rest);
     }
     bare.push_str(rest);
-    assert_eq!(bare, ladder(&results, &results.records(), &WIDE));
+    assert_eq!(bare, tables(&results, &results.records(), &WIDE));
 }
 
 #[test]
 fn the_verdict() {
     let results = fixture::survey();
-    insta::assert_snapshot!(verdict(&results, &results.records()).join("\n"));
+    insta::assert_snapshot!(findings(&results, &results.records()).join("\n"));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn no_difference_is_claimed_where_intervals_overlap() {
     for record in &mut records {
         record.one_way.as_mut().unwrap().p50_interval95 = Some([0.0.into(), 1e9.into()]);
     }
-    let text = verdict(&results, &records).join("\n");
+    let text = findings(&results, &records).join("\n");
     assert!(text.contains("Leaving idle is not visible here"), "{text}");
     assert!(text.contains("no longer or shorter than pinned"), "{text}");
     assert!(!text.contains("Signalling after"), "{text}");
@@ -85,11 +85,11 @@ fn a_disturbed_run_is_offered_again() {
         record.disturbance.disturbed = record.disturbance.blocks;
         record.disturbance.causes.insert(Cause::Steal, record.disturbance.blocks);
     }
-    let text = verdict(&results, &records).join("\n");
+    let text = findings(&results, &records).join("\n");
     assert!(text.contains(r"`threadtoll latency 'futex'\''s' --seed 42`"), "{text}");
     assert!(text.contains("over a quarter"), "{text}");
     assert!(text.contains("steal"), "{text}");
-    assert!(ladder(&results, &records, &WIDE).contains("std-condvar !"));
+    assert!(tables(&results, &records, &WIDE).contains("std-condvar !"));
 }
 
 #[test]
@@ -97,9 +97,9 @@ fn simulated_figures_say_so_first() {
     let mut results = fixture::survey();
     results.machine.simulated = true;
     for text in [
-        ladder(&results, &results.records(), &WIDE),
+        tables(&results, &results.records(), &WIDE),
         machine(&results.machine, &WIDE),
-        matrix(
+        tables(
             &results,
             &{
                 let mut records = results.records();
@@ -109,7 +109,7 @@ fn simulated_figures_say_so_first() {
             &WIDE,
         ),
     ] {
-        assert!(text.starts_with("SIMULATED"), "{text}");
+        assert!(text.trim_start().starts_with("SIMULATED"), "{text}");
     }
 }
 
@@ -124,7 +124,7 @@ fn an_absent_quantile_is_a_dash() {
     records[0].max = None;
     records[0].over.share = None;
     records[0].cost = Cost::default();
-    let text = ladder(&results, &records, &WIDE);
+    let text = tables(&results, &records, &WIDE);
     let row = text.lines().find(|line| line.starts_with("os-pipe")).unwrap();
     assert_eq!(row.matches('–').count(), 6, "{row}");
 }
@@ -132,7 +132,7 @@ fn an_absent_quantile_is_a_dash() {
 #[test]
 fn the_reference_of_every_group_is_one_row() {
     let results = fixture::survey();
-    let text = ladder(&results, &results.records(), &WIDE);
+    let text = tables(&results, &results.records(), &WIDE);
     let rows = text.lines().filter(|line| line.starts_with("atomic-store  ")).count();
     assert_eq!(rows, 1, "{text}");
 }
@@ -140,27 +140,27 @@ fn the_reference_of_every_group_is_one_row() {
 #[test]
 fn a_matrix_of_eight() {
     let results = fixture::matrix(8);
-    insta::assert_snapshot!(matrix(&results, &results.records(), &NARROW));
+    insta::assert_snapshot!(tables(&results, &results.records(), &NARROW).trim_start());
 }
 
 #[test]
 fn a_matrix_of_two_caches_and_nodes() {
     let results = fixture::matrix(32);
-    insta::assert_snapshot!(matrix(&results, &results.records(), &WIDE));
+    insta::assert_snapshot!(tables(&results, &results.records(), &WIDE).trim_start());
 }
 
 #[test]
 fn a_matrix_too_wide_is_summarised() {
     let results = fixture::matrix(32);
-    let text = matrix(&results, &results.records(), &NARROW);
+    let text = tables(&results, &results.records(), &NARROW);
     assert!(longest(&text) <= 80);
-    insta::assert_snapshot!(text);
+    insta::assert_snapshot!(text.trim_start());
 }
 
 #[test]
 fn no_pairs_no_matrix() {
     let results = fixture::survey();
-    assert_eq!(matrix(&results, &results.records(), &WIDE), "");
+    assert!(!tables(&results, &results.records(), &WIDE).contains("pairs of CPUs"));
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn a_pair_measured_twice_counts_once() {
     let mut results = fixture::matrix(2);
     let records = results.groups[0].records.as_mut().unwrap();
     records.push(records[0].clone());
-    let text = matrix(&results, &results.records(), &WIDE);
+    let text = tables(&results, &results.records(), &WIDE);
     assert!(
         text.lines().any(|line| line.starts_with("cores with") && line.contains("  1  ")),
         "{text}"
@@ -195,7 +195,7 @@ fn a_pair_measured_twice_counts_once() {
 #[test]
 fn queues_in_full() {
     let results = fixture::queues();
-    insta::assert_snapshot!(queues(&results, &results.records(), &WIDE));
+    insta::assert_snapshot!(tables(&results, &results.records(), &WIDE));
 }
 
 /// A row of ours that was measured again elsewhere, minutes later and at another speed.
@@ -203,17 +203,17 @@ fn queues_in_full() {
 fn a_row_has_the_figures_of_the_group_that_it_shares_with_its_rival() {
     let results = fixture::queues();
     let mut records = results.records();
-    let before = queues(&results, &records, &WIDE);
+    let before = tables(&results, &records, &WIDE);
     let ours = |record: &&Record| record.cell.label() == "pipe, spin";
     let mut again = records.iter().find(ours).unwrap().clone();
     again.group = 99;
     again.rate_per_s = again.rate_per_s.map(|rate| rate.get() / 3.0).map(Into::into);
     again.against.retain(|against| against.cell.queue().is_none());
     records.push(again);
-    assert_eq!(queues(&results, &records, &WIDE), before);
+    assert_eq!(tables(&results, &records, &WIDE), before);
     // Without a rival, all groups count.
     records.iter_mut().for_each(|record| record.against.clear());
-    assert_ne!(queues(&results, &records, &WIDE), before);
+    assert_ne!(tables(&results, &records, &WIDE), before);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn an_open_verdict_says_why_it_is_open() {
                     (interval95.map(Into::into), blocks, Verdict::Open);
             }
         }
-        verdict(&results, &records).join("\n")
+        findings(&results, &records).join("\n")
     };
     let text = said([0.94, 0.98], 29);
     assert!(text.contains("worse, but perhaps by less than 5%"), "{text}");
@@ -242,17 +242,17 @@ fn queues_fit_any_terminal() {
     let results = fixture::queues();
     for width in [60, 79, 100, 133, 1000] {
         let text =
-            queues(&results, &results.records(), &Style { color: false, width: Some(width) });
+            tables(&results, &results.records(), &Style { color: false, width: Some(width) });
         assert!(longest(&text) <= width, "{width}:\n{text}");
     }
-    let text = queues(&results, &results.records(), &NARROW);
+    let text = tables(&results, &results.records(), &NARROW);
     assert!(text.contains("Left out for lack of width"), "{text}");
 }
 
 #[test]
 fn the_verdict_on_queues() {
     let results = fixture::queues();
-    insta::assert_snapshot!(verdict(&results, &results.records()).join("\n"));
+    insta::assert_snapshot!(findings(&results, &results.records()).join("\n"));
 }
 
 #[test]
@@ -260,8 +260,8 @@ fn without_pairs_nothing_is_claimed_of_queues() {
     let results = fixture::queues();
     let mut records = results.records();
     records.iter_mut().for_each(|record| record.against.clear());
-    let text = verdict(&results, &records).join("\n");
+    let text = findings(&results, &records).join("\n");
     assert!(!text.contains("best peer"), "{text}");
-    let table = queues(&results, &records, &WIDE);
+    let table = tables(&results, &records, &WIDE);
     assert!(!table.contains("better") && !table.contains("worse"), "{table}");
 }

@@ -1,12 +1,10 @@
 //! Distributions of hold and think times: named, or read from a file of durations or records.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use threadtoll_model::{ModelError, Shape};
 
-use super::{durations, records};
+use super::{durations, input, records};
 use crate::failure::Failure;
 use crate::nearest::unknown;
 use crate::parse::{DURATIONS, count, duration};
@@ -94,32 +92,17 @@ impl Distribution {
 
 /// Reads a file; `number` chooses one of its records.
 fn read_file(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
-    let shown = path.display();
+    let name = path.display();
     let hint = "give a file with one duration a line, or one that a measuring command has written";
     let bad = |what: String| Failure::usage(what).hint(hint);
-    let unreadable = |error: std::io::Error| bad(format!("cannot read {shown}: {error}"));
-    // Checked before it is opened: a named pipe would block until it has a writer.
-    let found = std::fs::metadata(path).map_err(unreadable)?;
-    if !found.is_file() {
-        return Err(bad(format!("cannot read {shown}: it is not a regular file")));
-    }
-    let too_large = || bad(format!("{shown} is larger than {} MB", MAX_BYTES / 1_000_000));
-    if found.len() > MAX_BYTES {
-        return Err(too_large());
-    }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(too_large());
-    }
+    let bytes = input::read(path, MAX_BYTES, hint)?;
     if bytes.trim_ascii_start().first() == Some(&b'{') {
         return records::read(path, number);
     }
     if number.is_some() {
-        return Err(bad(format!("{shown} holds no records, so none of them can be named")));
+        return Err(bad(format!("{name} holds no records, so none of them can be named")));
     }
-    let text = String::from_utf8(bytes).map_err(|_| bad(format!("{shown} is no text")))?;
+    let text = String::from_utf8(bytes).map_err(|_| bad(format!("{name} is no text")))?;
     durations::read(path, &text)
 }
 

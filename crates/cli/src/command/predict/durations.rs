@@ -5,31 +5,23 @@ use std::path::Path;
 use threadtoll_model::Shape;
 
 use super::distribution::zero_or_longer;
+use super::input;
 use crate::failure::Failure;
 use crate::parse::DURATIONS;
 
-/// Characters shown of a line that is no duration.
-const SHOWN: usize = 40;
-
 /// Reads the text of such a file; `path` is for messages.
 pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
-    let shown = path.display();
+    let name = path.display();
     let mut values = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let written = line.split('#').next().unwrap_or_default().trim();
-        if written.is_empty() {
-            continue;
-        }
-        let value = zero_or_longer(written).map_err(|why| {
-            let short: String = written.chars().take(SHOWN).collect();
-            let rest = if written.chars().nth(SHOWN).is_some() { "…" } else { "" };
-            Failure::usage(format!("{shown}, line {}: “{short}{rest}”: {why}", number + 1))
+    for (number, line) in input::lines(text) {
+        let value = zero_or_longer(line).map_err(|why| {
+            Failure::usage(format!("{name}, line {number}: “{}”: {why}", input::excerpt(line)))
                 .hint(DURATIONS)
         })?;
         values.push(value);
     }
     if values.is_empty() {
-        return Err(Failure::usage(format!("{shown} holds no durations"))
+        return Err(Failure::usage(format!("{name} holds no durations"))
             .hint("give a file with one duration a line, such as 5ms"));
     }
     values.sort_unstable_by(f64::total_cmp);
@@ -41,5 +33,5 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
     } else {
         Shape::sampled(&values)
     };
-    shape.map_err(|error| Failure::usage(format!("{shown}: {error}")).hint(DURATIONS))
+    shape.map_err(|error| Failure::usage(format!("{name}: {error}")).hint(DURATIONS))
 }

@@ -28,7 +28,7 @@ impl Merged {
 
 /// Reads the distribution of record `number`, or of the only one that is not a reference.
 pub(super) fn read(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
-    let shown = path.display();
+    let name = path.display();
     let results = file::read(path)?;
     let cells = merged(&results);
     let chosen = match number {
@@ -46,7 +46,7 @@ pub(super) fn read(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
     };
     let whose = if results.machine.simulated { " of a simulated machine" } else { "" };
     console::err(&format!(
-        "note: {shown}: taken are the {} {kind} of {}{whose}.",
+        "note: {name}: taken are the {} {kind} of {}{whose}.",
         chosen.histogram.count(),
         chosen.name()
     ));
@@ -54,7 +54,7 @@ pub(super) fn read(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
     let buckets: Vec<(f64, u64)> =
         chosen.histogram.buckets().map(|(ps, count)| (ps as f64 / 1000.0, count)).collect();
     Shape::counted(&buckets)
-        .map_err(|error| Failure::usage(format!("{shown}: {error}")).hint(DURATIONS))
+        .map_err(|error| Failure::usage(format!("{name}: {error}")).hint(DURATIONS))
 }
 
 fn merged(results: &Results) -> Vec<Merged> {
@@ -87,9 +87,9 @@ fn merged(results: &Results) -> Vec<Merged> {
 }
 
 fn no_choice(path: &Path, number: Option<u64>, cells: &[Merged]) -> Failure {
-    let shown = path.display();
+    let name = path.display();
     if cells.is_empty() {
-        return Failure::usage(format!("no record in {shown} has a histogram"))
+        return Failure::usage(format!("no record in {name} has a histogram"))
             .hint("measure with a command whose records have one, such as `threadtoll latency`");
     }
     let names: Vec<String> = cells
@@ -98,8 +98,8 @@ fn no_choice(path: &Path, number: Option<u64>, cells: &[Merged]) -> Failure {
         .map(|(index, one)| format!("#{} {}", index + 1, one.name()))
         .collect();
     let what = match number {
-        Some(number) => format!("{shown} has no record #{number}, but {}", cells.len()),
-        None => format!("{shown} holds {} records, and not which of them is meant", cells.len()),
+        Some(number) => format!("{name} has no record #{number}, but {}", cells.len()),
+        None => format!("{name} holds {} records, and not which of them is meant", cells.len()),
     };
-    Failure::usage(what).hint(format!("name one as {shown}#N: {}", names.join("; ")))
+    Failure::usage(what).hint(format!("name one as {name}#N: {}", names.join("; ")))
 }

@@ -1,0 +1,52 @@
+//! A curve through measured throughput: a table, its coefficients, and a finding.
+
+use threadtoll_record::Fit;
+
+use super::table::draw_numbered;
+use super::{BOLD, DIM, Style};
+use crate::fit::{finding, threads, throughput};
+use crate::label::plural;
+use crate::units::{coefficient, share};
+
+/// Longer tables show a selection of their rows.
+const MAX_ROWS: usize = 48;
+
+/// Draws a fit: measured and fitted throughput by number of threads, the coefficients, the peak.
+///
+/// Where `style` has a width, columns are dropped until the others fit.
+pub fn fit(fit: &Fit, style: &Style) -> String {
+    let mut text = style.paragraph(BOLD, "Throughput by threads: a fit, not a prediction");
+    text.push_str(&style.paragraph(
+        DIM,
+        "The universal scalability law, X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1)), bends where the measured points bend and nowhere else: measure beyond the number of threads that you want to know about.",
+    ));
+    let every = fit.rows.len().div_ceil(MAX_ROWS).max(1);
+    let rows: Vec<_> = fit.rows.iter().step_by(every).copied().collect();
+    text.push('\n');
+    text.push_str(&draw_numbered(&threads(fit, &rows), style).0);
+    if rows.len() < fit.rows.len() {
+        let note = format!("{} of {} rows; --json has all.", rows.len(), fit.rows.len());
+        text.push_str(&style.paragraph(DIM, &note));
+    }
+    text.push('\n');
+    for (name, value) in coefficients(fit) {
+        text.push_str(&format!("{}  {value}\n", style.paint(DIM, &format!("{name:10}"))));
+    }
+    text.push('\n');
+    let finding = style.wrap(&format!("• {}", finding(fit)), 2).join("\n");
+    text + &finding + "\n"
+}
+
+fn coefficients(fit: &Fit) -> [(&'static str, String); 5] {
+    let peak = match fit.peak_threads {
+        Some(peak) => plural(peak.into(), "thread"),
+        None => format!("none up to {}", plural(fit.trusted_up_to.into(), "thread")),
+    };
+    [
+        ("gamma", format!("{} (one thread)", throughput(fit.gamma))),
+        ("alpha", format!("{} (contention)", coefficient(fit.alpha))),
+        ("beta", format!("{} (coherency)", coefficient(fit.beta))),
+        ("fit error", share(fit.relative_rms)),
+        ("peak", peak),
+    ]
+}
