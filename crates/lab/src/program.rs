@@ -41,8 +41,7 @@ impl Program {
         match &cell.subject {
             Subject::Mechanism { mechanism, .. } => {
                 let found = mechanism::find(mechanism);
-                let mechanism =
-                    found.ok_or_else(|| LabError::Unknown(mechanism.clone().to_string()))?;
+                let mechanism = found.ok_or_else(|| LabError::Unknown(mechanism.to_string()))?;
                 Ok(mechanism.program(Settings {
                     payload_bytes: cell.payload_bytes as usize,
                     layout: cell.line.unwrap_or(Layout::Own),
@@ -55,7 +54,7 @@ impl Program {
             }
             Subject::Lock(lock) => match LockSpec::parse(&lock.lock) {
                 Ok(named) => Ok(Program::Contention(named, lock.clone())),
-                Err(_) => Err(LabError::UnknownLock(lock.lock.clone().to_string())),
+                Err(_) => Err(LabError::UnknownLock(lock.lock.to_string())),
             },
         }
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use threadtoll_record::Machine;
+use threadtoll_record::{Count, Machine};
 
 use crate::cgroup::CpuGroups;
 use crate::clock::{Clock, ClockRefused};
@@ -76,7 +76,10 @@ pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused
         boost: facts::boost(sys),
         virtualised: facts::hypervisor(sys, proc).map(Into::into),
         idle_driver: facts::idle_driver(sys).map(Into::into),
-        timer_slack_ns: facts::timer_slack_ns().map(Into::into),
+        // The kernel takes any number, and more than a file holds is as good as none.
+        timer_slack_ns: facts::timer_slack_ns()
+            .map(Count::from)
+            .filter(|slack_ns| *slack_ns <= Count::MAX),
         membarrier: facts::membarrier(),
         clock: clock_facts,
         noise: stillness.watched.iter().map(|watched| watched.noise.clone()).collect(),

@@ -12,7 +12,7 @@
 //! [`Baseline`] of the same cell counts. An intrusion that is short against all the wake-ups of a
 //! block stays unseen that way; its sample still stands in the tail.
 
-use threadtoll_record::{BlockKind, Cause, CpuNoise, Disturbance, Placement};
+use threadtoll_record::{BlockKind, Cause, Count, CpuNoise, Disturbance, Placement};
 
 /// Queueing from this share of the time on marks a block: it moves a mean by as much as a figure
 /// may be off.
@@ -149,10 +149,10 @@ pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
         Cause::RunQueueDelay,
         pinned && queued.is_some_and(|ns| ns > 0.0 && ns >= QUEUED_SHARE * elapsed),
     );
-    let stolen = steal_ns.unwrap_or(0.into()).as_f64();
+    let stolen = steal_ns.map_or(0.0, Count::as_f64);
     mark(Cause::Steal, stolen > 0.0 && stolen >= STEAL_SHARE * elapsed * f64::from(block.cpus));
     let usual_gap = USUAL_FACTOR * block.usual.gap_share.unwrap_or(0.0) * elapsed;
-    let gap = gap_ns.filter(|_| block.spins).unwrap_or(0.into()).as_f64() - usual_gap;
+    let gap = gap_ns.filter(|_| block.spins).map_or(0.0, Count::as_f64) - usual_gap;
     mark(Cause::Gap, gap > 0.0 && gap >= GAP_SHARE * elapsed);
     let forgiven = if block.placement == Placement::Free { FREE_PAGE_FAULTS } else { 0 };
     mark(Cause::PageFault, page_faults > forgiven && !block.grows);

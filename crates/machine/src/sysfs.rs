@@ -94,7 +94,7 @@ pub(crate) fn read(root: &Path) -> Topology {
             llc: llc_of.get(&cpu).map(|name| caches[name][0]),
             node: node_of.get(&cpu).copied().unwrap_or(0),
             smt,
-            kind: kind_of.get(&cpu).map(|&kind| kind.to_owned()).map(Into::into),
+            kind: kind_of.get(&cpu).map(|&kind| kind.into()),
         }
     });
     Topology { places: places.collect(), readable, synthetic: !real }

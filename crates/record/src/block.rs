@@ -27,7 +27,7 @@ pub struct Block {
     pub run: Text,
     /// Index of the group in the plan.
     pub group: usize,
-    /// How many times the group has been begun, this time included.
+    /// Number of attempts at the group, this one included.
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
@@ -72,7 +72,7 @@ pub struct Block {
     /// Round trips, or messages of a stream, that the cost is of: those of the block and the few
     /// around it.
     pub cost_round_trips: Count,
-    /// What happened to the machine meanwhile.
+    /// Disturbances of the machine meanwhile.
     pub disturbance: Disturbance,
     /// True where nothing of it reached its threshold.
     pub clean: bool,
@@ -102,7 +102,7 @@ impl Block {
 pub struct OneWayBlock {
     /// Times in both directions; negative differences are not in it.
     pub histogram: Histogram,
-    /// How many differences were negative.
+    /// Number of negative differences.
     pub negative: Count,
     /// Two-sided bound on the disagreement of the two clocks, in nanoseconds.
     pub clock_bound_ns: Ns,
@@ -167,7 +167,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// What happened to the machine during a block. Nulls are what the kernel does not say here.
+/// Disturbances of the machine during a block; null where the kernel does not say.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Disturbance {
     /// Which of these reached their threshold.

@@ -17,7 +17,7 @@ pub enum Layout {
     Shared,
 }
 
-/// Whether a spinning end executes the CPU's pause hint in its loop.
+/// The CPU's pause hint in the loop of a spinning end.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -29,7 +29,7 @@ pub enum Pause {
     Off,
 }
 
-/// What other threads do while a cell is measured.
+/// Load that other threads make while a cell is measured.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -54,7 +54,7 @@ pub(crate) const MAX_THREADS: u32 = 1 << 16;
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub struct Cell {
-    /// What is measured.
+    /// Mechanism, queue or lock that is measured.
     #[serde(flatten)]
     pub subject: Subject,
     /// Where the ends run.
@@ -63,7 +63,7 @@ pub struct Cell {
     /// of a lock: those that its threads share in turns), one when both share it, all allowed ones
     /// when free.
     pub cpus: Vec<u32>,
-    /// How those CPUs are related.
+    /// Relation of those CPUs.
     pub relation: Relation,
     /// Bytes of one message, its 8-byte sequence number included; of locks 0.
     pub payload_bytes: u64,
@@ -111,8 +111,8 @@ impl Cell {
         }
     }
 
-    /// Whether more threads want CPUs than the cell has: they take turns, and the scheduler's
-    /// slices are part of the figure.
+    /// Returns `true` if more threads want CPUs than the cell has: they take turns, and the
+    /// scheduler's slices are part of the figure.
     ///
     /// Never where all threads were put on one CPU on purpose, nor where they sleep and want none.
     pub fn oversubscribed(&self) -> bool {

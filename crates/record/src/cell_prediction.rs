@@ -1,11 +1,11 @@
-//! What a model says of a cell before it is measured.
+//! Predictions of a cell, written before it is measured.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Fraction, Ns, Ratio, Seconds, SignedRatio, Text};
 
-/// What a model says of a cell, made from what was calibrated in its group and written before its
+/// Prediction of a cell, made from what was calibrated in its group and written before its
 /// first block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellPrediction {
@@ -17,7 +17,7 @@ pub struct CellPrediction {
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
-    /// When it was foretold, RFC 3339 UTC.
+    /// When it was predicted, RFC 3339 UTC.
     pub at: Text,
     /// Whose answer it is: `bounds`, `repairman`, `takacs`, `mva`, `cores` or `simulation`.
     pub model: Text,
@@ -35,12 +35,11 @@ pub struct CellPrediction {
     pub queue_on_entry: Ratio,
     /// Time for all tasks, in seconds; null where there is no number of tasks.
     pub total_s: Option<Seconds>,
-    /// What it was made from.
+    /// Figures that it was made from.
     pub from: Calibrated,
 }
 
-/// What was measured in the group before anything was foretold, in none of the cells that it
-/// foretells.
+/// Figures measured in the group before its cells were predicted, in none of those cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibrated {
     /// Mean time for which the lock will be held, in nanoseconds.
@@ -55,7 +54,7 @@ pub struct Calibrated {
     /// For how long a thread looks at the lock before it sleeps, in nanoseconds; null where it
     /// never sleeps, or at once.
     pub spin_ns: Option<Ns>,
-    /// The same as the hand-off to a thread that looks at the lock; null where none does.
+    /// Time of a hand-off to a thread that looks at the lock, in nanoseconds; null where none does.
     pub takeover_ns: Option<Ns>,
     /// An acquisition and a release that nobody else takes part in, in nanoseconds.
     pub pair_ns: Ns,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{Verdict, resample};
 
-/// What "no worse" allows.
+/// Largest ratio that "no worse" allows.
 pub const MARGIN: f64 = 1.05;
 /// Number of pairs that a verdict needs.
 pub const PAIRS: usize = 21;
@@ -35,7 +35,7 @@ pub fn paired(own: &BTreeMap<u32, f64>, base: &BTreeMap<u32, f64>, seed: u64) ->
     Some(Paired { ratio, interval95, pairs: ratios.len() })
 }
 
-/// What an interval of paired ratios of times says: less is better.
+/// Verdict on an interval of paired ratios of times: less is better.
 pub fn verdict([low, high]: [f64; 2], pairs: usize) -> Verdict {
     if pairs < PAIRS {
         Verdict::Open
@@ -50,7 +50,7 @@ pub fn verdict([low, high]: [f64; 2], pairs: usize) -> Verdict {
     }
 }
 
-/// What an interval of paired ratios of rates says: more is better.
+/// Verdict on an interval of paired ratios of rates: more is better.
 pub fn verdict_of_rates([low, high]: [f64; 2], pairs: usize) -> Verdict {
     verdict([1.0 / high, 1.0 / low], pairs)
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CellPrediction, Count, Fraction, Ns, PerSecond, Ratio, Seconds, SignedNs};
 
-/// What the threads of one block did.
+/// Work and acquisitions of the threads of one block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContentionBlock {
     /// Work done by all of them: units, or nanoseconds that were to be slept.
@@ -16,7 +16,7 @@ pub struct ContentionBlock {
     /// on each. CPUs need not be equally fast.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub work_by_cpu: Vec<Ratio>,
-    /// What stamps showed; absent in blocks of stretches.
+    /// Times and queues that stamps showed; absent in blocks of stretches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<ContentionSeen>,
 }
@@ -39,7 +39,7 @@ impl ContentionBlock {
     }
 }
 
-/// What the stamps around each acquisition show, all threads together.
+/// Times and queues from the stamps around each acquisition, all threads together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContentionSeen {
     /// Time that threads waited, in nanoseconds.
@@ -63,7 +63,7 @@ pub struct ContentionSeen {
 /// What the record of a contention cell says beside the distribution of the waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Contention {
-    /// How many threads.
+    /// Number of threads.
     pub threads: u32,
     /// Share of its time for which a thread that never waits holds the lock: the intended one, or
     /// what sleeps really gave.
@@ -98,6 +98,6 @@ pub struct Contention {
     pub total_s: Option<Seconds>,
     /// Its 95% interval, from resampling blocks.
     pub total_s_interval95: Option<[Seconds; 2]>,
-    /// What was foretold before the cell was measured; null where no model speaks of it.
+    /// Prediction made before the cell was measured; null where no model speaks of it.
     pub predicted: Option<CellPrediction>,
 }

@@ -24,7 +24,7 @@ use crate::{
 /// The reference must stay within this share of its last value for the blocks between to count as
 /// undisturbed.
 pub const DRIFT: f64 = 0.10;
-/// How many of the longest samples a record keeps.
+/// Number of longest samples that a record keeps.
 pub const WORST: usize = 64;
 /// The clocks of two CPUs must agree within this share of the median one-way time for it to be
 /// stamped directly.
@@ -80,7 +80,7 @@ pub fn fold(
         .collect()
 }
 
-/// What the record of a cell is folded from.
+/// Everything that the record of a cell is folded from.
 struct Folding<'a> {
     machine: &'a Machine,
     plan: &'a Plan,
@@ -91,12 +91,12 @@ struct Folding<'a> {
     index: usize,
     /// Blocks of the whole group.
     all: &'a [Marked<'a>],
-    /// What was said of the cell before it was measured.
+    /// Prediction made before the cell was measured.
     prediction: Option<&'a CellPrediction>,
     seed: u64,
 }
 
-/// What distinguishes the record of a kind of cell.
+/// Figures that distinguish the record of a kind of cell.
 struct Figures {
     loop_kind: LoopKind,
     kind: RecordKind,
@@ -111,7 +111,7 @@ struct Figures {
     warnings: Vec<Warning>,
 }
 
-/// How two cells of a group are compared.
+/// Comparison of two cells of a group.
 struct Comparison {
     /// Name of the figure.
     of: &'static str,
@@ -281,7 +281,7 @@ fn partner(cell: &Cell) -> Option<Cell> {
     }
 }
 
-/// Whether a cell with a queue of ours is compared with another one.
+/// Returns `true` if a cell with a queue of ours is compared with another one.
 fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
     let cell = &planned.cell;
     let alike = cell.subject.family() == other.subject.family();
@@ -304,7 +304,7 @@ fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
 struct Marked<'a> {
     block: &'a Block,
     moved: bool,
-    /// Whether that disturbed it.
+    /// The move disturbed it.
     drifted: bool,
 }
 

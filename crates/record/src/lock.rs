@@ -12,7 +12,7 @@ use crate::{Count, Share, Text};
 /// are against.
 pub const NO_LOCK: &str = "none";
 
-/// What threads do while they hold the lock, and while they do not.
+/// Work of threads while they hold the lock, and while they do not.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -40,7 +40,7 @@ impl fmt::Display for Work {
     }
 }
 
-/// How the lengths of the stretches with and without the lock are spread.
+/// Spread of the lengths of the stretches with and without the lock.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -60,11 +60,11 @@ pub struct LockSubject {
     /// Its name, as `threadtoll list locks` gives it; `none` of one thread alone that takes no
     /// lock.
     pub lock: Text,
-    /// How many threads take it.
+    /// Number of threads that take it.
     pub threads: u32,
-    /// What they do.
+    /// Their work.
     pub work: Work,
-    /// How the lengths of their stretches are spread.
+    /// Spread of the lengths of their stretches.
     pub spread: Spread,
     /// Mean time for which a thread is to hold the lock, in nanoseconds.
     pub hold_ns: u64,
@@ -107,7 +107,7 @@ impl LockSubject {
         self.hold_ns as f64 / self.cycle_ns().max(1) as f64
     }
 
-    /// Whether it is the thread alone, without a lock.
+    /// Returns `true` for the thread alone, without a lock.
     pub fn is_alone(&self) -> bool {
         self.lock == NO_LOCK
     }

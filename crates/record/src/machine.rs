@@ -26,7 +26,7 @@ pub struct Machine {
     pub cpu: Text,
     /// Instruction set, as `uname -m` names it.
     pub arch: Text,
-    /// How many CPUs are online.
+    /// Number of CPUs that are online.
     pub cpus: u32,
     /// Every online CPU and where it sits, in ascending order.
     pub topology: Vec<CpuPlace>,
@@ -38,7 +38,7 @@ pub struct Machine {
     pub kernel: Text,
     /// Frequency governor of the allowed CPUs; null where the kernel shows none.
     pub governor: Option<Text>,
-    /// Whether frequency boost is enabled; null where the kernel does not say.
+    /// True if frequency boost is enabled; null where the kernel does not say.
     pub boost: Option<bool>,
     /// The hypervisor; null on bare metal.
     pub virtualised: Option<Text>,
@@ -46,15 +46,15 @@ pub struct Machine {
     pub idle_driver: Option<Text>,
     /// Timer slack of this process in nanoseconds; null where it cannot be read.
     pub timer_slack_ns: Option<Count>,
-    /// Whether expedited private membarrier works here.
+    /// True if expedited private membarrier works here.
     pub membarrier: bool,
     /// The clock that stamped the figures.
     pub clock: ClockFacts,
-    /// How still each allowed CPU was before the run; empty where it was not looked at.
+    /// Noise on each allowed CPU before the run; empty where it was not looked at.
     pub noise: Vec<CpuNoise>,
-    /// How fit the machine is to be measured.
+    /// Fitness of the machine to be measured.
     pub grade: Grade,
-    /// What stands in the way, each with advice.
+    /// Obstacles to measuring, each with advice.
     pub warnings: Vec<Warning>,
 }
 
@@ -91,7 +91,7 @@ pub enum ClockSource {
     Simulated,
 }
 
-/// What was found out about the clock.
+/// Measured properties of the clock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockFacts {
     /// Where stamps come from.
@@ -100,7 +100,7 @@ pub struct ClockFacts {
     pub step_ns: Ns,
     /// Median cost of one stamp, in nanoseconds.
     pub read_ns: Ns,
-    /// Whether the counter keeps its rate through frequency changes and sleep.
+    /// True if the counter keeps its rate through frequency changes and sleep.
     pub invariant: bool,
     /// Nominal length of one tick in nanoseconds, as calibrated.
     pub tick_ns: Ns,
@@ -108,12 +108,12 @@ pub struct ClockFacts {
     pub drift_ppm: SignedRatio,
 }
 
-/// How still one CPU was while a thread did nothing but read the clock on it.
+/// Noise on one CPU while a thread did nothing but read the clock on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuNoise {
     /// The CPU.
     pub cpu: u32,
-    /// How long it was watched, in nanoseconds.
+    /// Time for which it was watched, in nanoseconds.
     pub watched_ns: Count,
     /// Gaps by length: the lower bound of each class in nanoseconds and how many gaps fell into it.
     pub gaps: Vec<(Count, Count)>,
@@ -123,7 +123,7 @@ pub struct CpuNoise {
     pub longest_ns: Count,
 }
 
-/// How fit a machine is to be measured, A best. The thresholds stand in `threadtoll check --help`
+/// Fitness of a machine to be measured, A best. The thresholds stand in `threadtoll check --help`
 /// and `docs/method.md`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -155,7 +155,7 @@ impl fmt::Display for Grade {
 pub struct Warning {
     /// A stable name for scripts.
     pub code: Text,
-    /// What was found and what helps, as sentences.
+    /// The finding and what helps, as sentences.
     pub text: Text,
 }
 

@@ -39,7 +39,7 @@ impl fmt::Display for Placement {
     }
 }
 
-/// How the CPUs of the two ends are related, from nearest to farthest.
+/// Relation of the CPUs of the two ends, from nearest to farthest.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

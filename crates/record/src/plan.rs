@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{BlockKind, Cell, Count, Experiment, Kind, Subject, Text};
 
-/// What is to be measured.
+/// Groups of cells to be measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Names the run.
@@ -37,9 +37,9 @@ pub struct Plan {
 /// A cell that was asked for and cannot be measured here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
-    /// What was asked for.
+    /// The cell or experiment that was asked for.
     pub what: Text,
-    /// Why it is left out.
+    /// Reason for which it is left out.
     pub why: Text,
 }
 
@@ -106,7 +106,7 @@ pub struct PlannedCell {
     pub experiment: Experiment,
     /// Its parameters.
     pub cell: Cell,
-    /// How much is measured of it.
+    /// Amount that is measured of it.
     pub budget: Budget,
     /// Kind of loop, of a queue in a scenario whose name does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,7 +126,7 @@ impl PlannedCell {
         PlannedCell { experiment, cell, budget, kind }
     }
 
-    /// What its threads do.
+    /// Kind of loop that its threads run.
     pub fn kind(&self) -> Kind {
         match (&self.cell.subject, self.kind) {
             (Subject::Queue(_), Some(kind @ (Kind::Exchange | Kind::Stream))) => kind,
@@ -135,10 +135,10 @@ impl PlannedCell {
     }
 }
 
-/// How much is measured of one cell.
+/// Amount that is measured of one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Budget {
-    /// How many times the group goes round; each round gives one block of stretches and one stamped
+    /// Number of rounds of the group; each gives one block of stretches and one stamped
     /// block.
     pub rounds: u32,
     /// Intended length of a block of stretches, in nanoseconds; 0, beside stamped ones, means that

@@ -17,7 +17,7 @@ pub struct QueueSubject {
     pub queue: Text,
     /// Where it comes from.
     pub origin: Origin,
-    /// How its receiver waits.
+    /// Way in which its receiver waits.
     pub wait: Wait,
     /// Messages that it holds; null where it is not bounded, and in files that were written before
     /// this was said.
@@ -31,7 +31,7 @@ pub struct QueueSubject {
     pub batch: u64,
     /// Its version.
     pub version: Text,
-    /// How many threads send.
+    /// Number of threads that send.
     pub senders: u32,
 }
 
@@ -99,7 +99,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// How the receiver of a queue waits while there is no message.
+/// Way in which the receiver of a queue waits while there is no message.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

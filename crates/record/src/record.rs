@@ -33,10 +33,10 @@ pub struct Record {
     /// True where the figures come from the simulated machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
-    /// Whether the next message waited for the reply to the last.
+    /// Closed if the next message waited for the reply to the last.
     #[serde(rename = "loop")]
     pub loop_kind: LoopKind,
-    /// What one value is.
+    /// Meaning of one value.
     pub kind: RecordKind,
     /// Unit of every value without another unit in its name.
     pub unit: Unit,
@@ -53,7 +53,7 @@ pub struct Record {
     pub max: Option<Ns>,
     /// Quantiles of all stamped round trips; null with fewer than 20 samples beyond.
     pub quantiles: Quantiles,
-    /// The same of the undisturbed blocks.
+    /// Quantiles of the undisturbed blocks.
     pub clean_quantiles: Quantiles,
     /// 95% intervals of the quantiles, from resampling blocks.
     pub interval95: Intervals,
@@ -71,16 +71,16 @@ pub struct Record {
     /// Free placement: share of the exchanges that began with both ends on one CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_cpu_share: Option<Fraction>,
-    /// Of a lock: speed-up, queue, fairness, and what was foretold of them.
+    /// Of a lock: speed-up, queue, fairness, and their prediction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contention: Option<Contention>,
-    /// What happened to the blocks.
+    /// Disturbances of the blocks.
     pub disturbance: DisturbanceSummary,
     /// The 64 longest samples, longest first.
     pub worst: Vec<Worst>,
     /// Paired ratios to other cells of the group, the reference first.
     pub against: Vec<Against>,
-    /// What a reader should know.
+    /// Warnings to readers of the figures.
     pub warnings: Vec<Warning>,
 }
 
@@ -116,7 +116,7 @@ impl Record {
     }
 }
 
-/// Whether the next message waited for the reply to the last.
+/// Closed if the next message waited for the reply to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoopKind {
@@ -128,7 +128,7 @@ pub enum LoopKind {
     Streaming,
 }
 
-/// What one value of a record is.
+/// Meaning of one value of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordKind {
@@ -148,7 +148,7 @@ pub enum Unit {
     Ns,
 }
 
-/// How a one-way time was obtained.
+/// Method by which a one-way time was obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OneWayMethod {
@@ -165,7 +165,7 @@ pub struct OneWay {
     pub mean: Option<Ns>,
     /// Median, by `method`.
     pub p50: Option<Ns>,
-    /// How the median was obtained.
+    /// Method by which the median was obtained.
     pub method: OneWayMethod,
     /// 95% interval of the mean, from resampling blocks.
     pub mean_interval95: Option<[Ns; 2]>,
@@ -239,14 +239,14 @@ pub struct Cost {
     pub involuntary_switches_per_op: Option<Ratio>,
 }
 
-/// What happened to the blocks of a cell.
+/// Disturbances of the blocks of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DisturbanceSummary {
     /// Blocks in all, of both kinds.
     pub blocks: u32,
     /// Blocks that are marked.
     pub disturbed: u32,
-    /// How many blocks each cause marked; a block can have several.
+    /// Number of blocks that each cause marked; a block can have several.
     pub causes: BTreeMap<Cause, u32>,
 }
 
@@ -260,7 +260,7 @@ impl DisturbanceSummary {
     }
 }
 
-/// What a paired ratio says, with a margin of 5% and at least 21 pairs. Ratios of rates are judged
+/// Verdict on a paired ratio, with a margin of 5% and at least 21 pairs. Ratios of rates are judged
 /// by their reciprocals: more is better there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -301,6 +301,6 @@ pub struct Against {
     pub interval95: [Ratio; 2],
     /// Number of pairs.
     pub blocks: u32,
-    /// What it says.
+    /// Verdict on the interval.
     pub verdict: Verdict,
 }

@@ -9,7 +9,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::{Histogram, median};
 
-/// How many resamples an interval is made of.
+/// Number of resamples that an interval is made of.
 pub const RESAMPLES: usize = 1000;
 
 /// Fewer samples than this beyond a quantile, and the quantile is not given.
@@ -65,8 +65,8 @@ pub fn mean_with_interval(blocks: &[(f64, u64)], seed: u64) -> Option<(f64, Opti
     Some((value, interval95(values)))
 }
 
-/// Whether `count` samples leave at least 20 beyond a quantile. A millionth is forgiven, because
-/// 200,000 × (1 - 0.9999) is a little less than 20 in binary.
+/// Returns `true` if `count` samples leave at least 20 beyond a quantile. A millionth is forgiven,
+/// because 200,000 × (1 - 0.9999) is a little less than 20 in binary.
 pub fn enough(count: u64, quantile: f64) -> bool {
     count as f64 * (1.0 - quantile) >= BEYOND - 1e-6
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{Class, LockSubject, QueueSubject, Text, WaitFamily};
 
-/// What a cell measures. A file tells them apart by their first field.
+/// Subject of a cell. A file tells the kinds apart by their first field.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Subject {
@@ -15,7 +15,7 @@ pub enum Subject {
     Mechanism {
         /// Its name, as `threadtoll list mechanisms` gives it.
         mechanism: Text,
-        /// How its ends wait; absent where the name tells.
+        /// Way in which its ends wait; absent where the name tells.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<Class>,
     },
@@ -42,7 +42,7 @@ impl Subject {
         }
     }
 
-    /// How the ends of a mechanism wait, if it is known.
+    /// Way in which the ends of a mechanism wait, if it is known.
     pub fn class(&self) -> Option<Class> {
         match self {
             Subject::Mechanism { mechanism, class } => class.or_else(|| Class::usual(mechanism)),
@@ -50,7 +50,7 @@ impl Subject {
         }
     }
 
-    /// How it waits, as far as ratios care.
+    /// Way of waiting, as far as ratios care.
     pub fn family(&self) -> WaitFamily {
         match self {
             Subject::Queue(queue) => queue.wait.family(),

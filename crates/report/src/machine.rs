@@ -140,7 +140,7 @@ pub(crate) fn gaps(noise: &CpuNoise, class: u64) -> u64 {
         .gaps
         .iter()
         .filter(|(bound, _)| *bound == class)
-        .fold(0, |sum, (_, gaps)| sum.saturating_add((*gaps).get()))
+        .fold(0, |sum, (_, gaps)| sum.saturating_add(gaps.get()))
 }
 
 /// The noise of these CPUs.

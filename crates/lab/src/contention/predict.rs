@@ -208,13 +208,13 @@ pub fn predict(
         })
     });
     Ok(CellPrediction {
-        run: place.run.to_string().into(),
+        run: place.run.into(),
         group: place.group,
         attempt: place.attempt,
         cell: place.cell,
-        at: place.at.to_string().into(),
-        model: answer.choice.model.name().to_string().into(),
-        why: answer.choice.why.to_string().into(),
+        at: place.at.into(),
+        model: answer.choice.model.name().into(),
+        why: answer.choice.why.into(),
         speedup: (performance.throughput_per_s * per_s).into(),
         speedup_interval99: interval.map(|interval| interval.map(Into::into)),
         wait_share: performance.wait_share.clamp(0.0, 1.0).into(),

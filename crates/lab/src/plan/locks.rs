@@ -276,7 +276,7 @@ fn shortened(budget: Budget, cell: &Cell) -> Budget {
 
 fn subject(name: &str, threads: u32, load: &Load, read_share: Option<Share>) -> LockSubject {
     LockSubject {
-        lock: name.to_string().into(),
+        lock: name.into(),
         threads: threads.min(MAX_THREADS),
         work: load.work,
         spread: load.spread,

@@ -202,9 +202,7 @@ impl PlanContext<'_> {
                     // Once for all of them.
                     let what = format!("{how}, {}", self.placement);
                     if found.said.insert(what.clone()) {
-                        found
-                            .refused
-                            .push(Refused { what: what.into(), why: why.to_string().into() });
+                        found.refused.push(Refused { what: what.into(), why: why.into() });
                     }
                     continue;
                 }

@@ -56,7 +56,7 @@ pub fn matrix(
     if let Some(why) = site.lacking.of(mechanism) {
         refused.push(Refused {
             what: format!("the matrix of {}", mechanism.name).into(),
-            why: why.to_string().into(),
+            why: why.into(),
         });
         return (Vec::new(), refused);
     }

@@ -24,7 +24,7 @@ pub enum FoldFault {
     Read {
         /// The raw file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         error: io::Error,
     },
     /// The raw file has grown since it was read.

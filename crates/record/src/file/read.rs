@@ -23,7 +23,7 @@ pub enum Fault {
     System {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         error: io::Error,
     },
     /// A line is wrong.
@@ -33,12 +33,12 @@ pub enum Fault {
         path: PathBuf,
         /// Number of the line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
 }
 
-/// How far a group got.
+/// Progress of a group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GroupState {
     /// Attempts begun so far.
@@ -48,19 +48,19 @@ pub struct GroupState {
     /// Blocks of the last attempt, in the order in which they were measured; empty if that attempt
     /// is complete.
     pub blocks: Vec<Block>,
-    /// What was foretold in the last attempt; empty if that attempt is complete, because its
+    /// Predictions of the last attempt; empty if that attempt is complete, because its
     /// records hold it.
     pub predictions: Vec<CellPrediction>,
 }
 
-/// What a file holds.
+/// Contents of a file, or of a run that is under way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
     /// The machine.
     pub machine: Machine,
     /// The plan.
     pub plan: Plan,
-    /// How far each group of the plan got.
+    /// Progress of each group of the plan.
     pub groups: Vec<GroupState>,
     /// Sentences about what was put right while reading.
     pub notes: Vec<String>,
@@ -73,7 +73,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// What a run holds that has measured nothing yet.
+    /// Results of a run that has measured nothing yet.
     pub fn empty(machine: Machine, plan: Plan) -> Self {
         let groups = vec![GroupState::default(); plan.groups.len()];
         let (length, read_length) = (0, 0);
@@ -120,7 +120,7 @@ impl Results {
         }
     }
 
-    /// Whether every group is complete.
+    /// Returns `true` if every group is complete.
     pub fn complete(&self) -> bool {
         self.groups.iter().all(|group| group.records.is_some())
     }
@@ -268,7 +268,7 @@ fn begin(
     Ok(())
 }
 
-/// A cell is foretold once, before anything of its group is measured: otherwise it would be no
+/// A cell is predicted once, before anything of its group is measured: otherwise it would be no
 /// prediction.
 fn take_prediction(
     results: &mut Results,
@@ -405,7 +405,7 @@ impl Reader<'_> {
     }
 }
 
-/// What serde says, without the position (ours is the line's number), control characters and
+/// Serde's message without the position (ours is the line's number), control characters and
 /// endless quotations.
 fn render_error(error: &serde_json::Error) -> String {
     let text = error.to_string();

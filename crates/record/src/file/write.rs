@@ -21,11 +21,11 @@ pub enum WriteFault {
     /// The system refused.
     #[error("cannot {what} {}: {error}", path.display())]
     System {
-        /// What was tried.
+        /// Attempted action, as a verb.
         what: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         error: io::Error,
     },
 }

@@ -12,7 +12,7 @@ use super::{
     significant, stretch_median,
 };
 
-/// What speed-ups compare.
+/// Name of the figure that speed-ups compare.
 const WORK: &str = "work_per_s";
 
 /// Which blocks of a cell its rates come from: those without stamps where there are any.
@@ -159,7 +159,7 @@ fn hand_offs(folding: &Folding<'_>, kind: BlockKind) -> Option<Against> {
     Some(against(reference, RATE, found, significant, compare::verdict_of_rates))
 }
 
-/// What the stamps of all blocks showed.
+/// Sums over the stamps of all blocks.
 #[derive(Default)]
 struct Seen {
     elapsed_ns: f64,

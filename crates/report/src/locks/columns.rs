@@ -31,7 +31,7 @@ fn all_tasks<'a>() -> [Column<'a>; 2] {
         )
         .emphasis(Emphasis::Main),
         Column::new("all tasks", "predicted", 4, "the same as a model said before", move |row| {
-            seconds(row.predicted().and_then(|prediction| prediction.total_s).map(f64::from))
+            seconds(row.predicted().and_then(|prediction| prediction.total_s.map(f64::from)))
         }),
     ]
 }

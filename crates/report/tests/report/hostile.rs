@@ -22,7 +22,7 @@ fn all(results: &Results) -> String {
 
 fn evil() -> Results {
     let mut results = fixture::everything();
-    let text = EVIL.to_string();
+    let text = Text::from(EVIL);
     let machine = &mut results.machine;
     for field in [
         &mut machine.run,
@@ -32,16 +32,16 @@ fn evil() -> Results {
         &mut machine.arch,
         &mut machine.kernel,
     ] {
-        *field = text.as_str().into();
+        *field = text.clone();
     }
-    machine.governor = Some(text.clone().into());
-    machine.virtualised = Some(text.clone().into());
-    machine.idle_driver = Some(text.clone().into());
+    machine.governor = Some(text.clone());
+    machine.virtualised = Some(text.clone());
+    machine.idle_driver = Some(text.clone());
     machine.warnings = vec![Warning::new(text.clone(), text.clone())];
-    machine.topology[0].kind = Some(text.clone().into());
-    results.plan.command = vec![text.clone().into()];
-    results.plan.refused = vec![Refused { what: text.clone().into(), why: text.clone().into() }];
-    results.notes = vec![text.clone()];
+    machine.topology[0].kind = Some(text.clone());
+    results.plan.command = vec![text.clone()];
+    results.plan.refused = vec![Refused { what: text.clone(), why: text.clone() }];
+    results.notes = vec![EVIL.to_string()];
     for group in &mut results.groups {
         for (index, record) in group.records.iter_mut().flatten().enumerate() {
             match &mut record.cell.subject {
