@@ -15,7 +15,7 @@ mod nearest;
 mod page;
 mod parse;
 mod progress;
-mod queues;
+mod registry;
 mod tables;
 
 use std::process::ExitCode;

@@ -14,7 +14,7 @@ use crate::cache_padded::CachePadded;
 
 /// One end of a hand-off. Messages go back and forth in turns; sequence numbers start at 1 and rise
 /// by 1 with each round trip.
-pub(crate) trait Exchange: Send {
+pub trait Exchange: Send {
     /// Called once by the thread that will be this end, before the first message of either end.
     fn enter(&mut self) {}
 
@@ -27,26 +27,40 @@ pub(crate) trait Exchange: Send {
 }
 
 /// Both ends on one thread: a message and its echo in one call.
-pub(crate) trait Solo: Send {
+pub trait Solo: Send {
     /// Sends the message and returns the sequence number of its echo.
     fn exchange(&mut self, seq: u64) -> u64;
 }
 
 /// The ends of a mechanism, ready to be given to threads.
-pub(crate) enum Ends {
-    /// One thread plays both.
-    One(Box<dyn Lead>),
-    /// Two threads.
-    Two(Box<dyn Lead>, Box<dyn Follow>),
+pub struct Ends {
+    pub(crate) lead: Box<dyn Lead>,
+    /// `None` if one thread plays both.
+    pub(crate) follow: Option<Box<dyn Follow>>,
 }
 
 impl Ends {
-    pub(crate) fn two(lead: impl Exchange + 'static, follow: impl Exchange + 'static) -> Self {
-        Ends::Two(Box::new(TwoThreads(Some(lead))), Box::new(TwoThreads(Some(follow))))
+    /// The leading and the following end, each for a thread of its own.
+    pub fn two(lead: impl Exchange + 'static, follow: impl Exchange + 'static) -> Self {
+        Ends {
+            lead: Box::new(TwoThreads(Some(lead))),
+            follow: Some(Box::new(TwoThreads(Some(follow)))),
+        }
     }
 
-    pub(crate) fn one(solo: impl Solo + 'static) -> Self {
-        Ends::One(Box::new(SingleThread(solo)))
+    /// Both ends on one thread.
+    pub fn one(solo: impl Solo + 'static) -> Self {
+        Self::of_one_thread(SingleThread(solo))
+    }
+
+    pub(crate) fn of_one_thread(lead: impl Lead + 'static) -> Self {
+        Ends { lead: Box::new(lead), follow: None }
+    }
+}
+
+impl std::fmt::Debug for Ends {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ends").finish_non_exhaustive()
     }
 }
 

@@ -9,19 +9,19 @@ mod groups;
 mod locks;
 mod queues;
 mod requested;
-mod sound;
 mod survey;
+mod validate;
 
 use threadtoll_record::{PlannedCell, Refused};
 
-pub use cells::{Choice, CpuSelection, Missing};
+pub use cells::{CpuSelection, MechanismChoice, Missing};
 pub use fit::fit;
 pub use groups::{MAX_SAMPLES, ROUNDS, budget, estimate_ns};
 pub use locks::{LockChoice, contention};
 pub use queues::{MAX_BATCH, QueueChoice, ask_reply_budget, queue, stream_budget, wants};
 pub use requested::{latency, matrix};
-pub use sound::{MAX_NS, MAX_PAYLOAD, unsound};
 pub use survey::{Depth, survey};
+pub use validate::{MAX_NS, MAX_PAYLOAD, validate};
 
 /// Groups of cells, the reference first in each, and what was left out with its reason.
 pub type Planned = (Vec<Vec<PlannedCell>>, Vec<Refused>);

@@ -20,8 +20,9 @@ use std::sync::Arc;
 
 use threadtoll_record::{Budget, Cell, Experiment, Kind, Origin, PlannedCell, QueueSubject, Wait};
 
+use crate::error::Unavailable;
 use crate::exchange::Ends;
-use crate::mechanism::{Class, Unavailable};
+use crate::mechanism::Class;
 use crate::program::Program;
 
 pub(crate) use raw_copy::BLOCKS;

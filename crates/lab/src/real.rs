@@ -5,10 +5,10 @@ mod agreement;
 mod around;
 mod awake;
 mod calibrate;
+mod capabilities;
 mod contention;
 mod crew;
 mod exchange;
-mod lacking;
 mod load;
 mod neighbour;
 mod overhead;
@@ -25,12 +25,11 @@ use std::time::{Duration, Instant};
 use threadtoll_machine::clock::{self, Clock};
 use threadtoll_record::{ClockFacts, Machine, Placement, PlannedCell};
 
-use crate::LabError;
 use crate::backend::{Backend, Now, OpenCell};
 use crate::program::Program;
-use crate::queue::Queues;
+use crate::{LabError, Registry};
 
-pub use lacking::lacking;
+pub use capabilities::missing_capabilities;
 pub use overhead::{StretchCost, stretch_cost};
 
 use calibrate::Calibrator;
@@ -64,26 +63,25 @@ pub struct RealBackend {
     patience: Duration,
     start: Instant,
     start_ticks: u64,
-    queues: Queues,
+    registry: Registry,
 }
 
 impl RealBackend {
     /// Measures with this clock, which has passed its gate with these findings.
     pub fn new(clock: Clock, facts: ClockFacts) -> Self {
-        let queues = Queues::default();
         RealBackend {
             clock,
             facts,
             patience: PATIENCE,
             start: Instant::now(),
             start_ticks: clock.stamp(),
-            queues,
+            registry: Registry::default(),
         }
     }
 
-    /// The same with these queues.
-    pub fn with_queues(self, queues: Queues) -> Self {
-        RealBackend { queues, ..self }
+    /// This machine, with what this registry knows.
+    pub fn with_registry(self, registry: Registry) -> Self {
+        RealBackend { registry, ..self }
     }
 }
 
@@ -146,13 +144,13 @@ impl RealBackend {
             patience: self.patience,
             start_ticks: self.start_ticks,
         };
-        Ok(match Program::of(planned, &self.queues)? {
+        Ok(match self.registry.program(planned)? {
             Program::Exchange { make, class } => Box::new(Exchange::open(opening, make, class)?),
             Program::Stream { make, class, grows } => {
                 Box::new(Stream::open(opening, make, class, grows)?)
             }
-            Program::Contention(named, subject) => {
-                Box::new(Contention::open(opening, named, subject)?)
+            Program::Contention(spec, subject) => {
+                Box::new(Contention::open(opening, spec, subject)?)
             }
         })
     }

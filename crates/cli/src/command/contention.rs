@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::contention::{MAX_TASKS, Overrides, SCENARIOS, Scenario, scenario};
-use threadtoll_lab::lock::{self, LockSpec, MAX_THREADS, NameError, STRIPED};
+use threadtoll_lab::lock::{LockSpec, MAX_THREADS, NameError, STRIPED};
 use threadtoll_lab::plan::{CpuSelection, LockChoice, Planned, contention};
 use threadtoll_record::{Placement, Share, Work};
 
@@ -14,6 +14,7 @@ use crate::nearest::unknown;
 use crate::parse::{
     DURATIONS, choice, count, distinct, duration, duration_ns, numbers_of_threads, optional,
 };
+use crate::registry::registry;
 
 const AFTER_HELP: &str = "\
 Every cell is compared with one thread alone that takes no lock, and is predicted by a model \
@@ -151,7 +152,7 @@ impl MeasureCommand for Contention {
                 time_ns: common.time_ns,
             },
         };
-        contention(site, scenario, &choice)
+        contention(site, scenario, &registry().locks, &choice)
     }
 }
 
@@ -207,10 +208,14 @@ impl Request {
             ))
             .hint(format!("give at most {MAX_ASLEEP_PER_S}, or --work spin")));
         }
-        let mut named = self.locks.iter().filter_map(|name| LockSpec::parse(name).ok()?.lock);
-        if self.read_share.is_some() && !named.any(|lock| lock.shares) {
-            let known: Vec<&str> =
-                lock::ALL.iter().filter(|lock| lock.shares).map(|lock| lock.name).collect();
+        let known = &registry().locks;
+        let mut named = self.locks.iter().filter_map(|name| known.parse(name).ok());
+        if self.read_share.is_some() && !named.any(|lock| lock.has_readers()) {
+            let known: Vec<&str> = known
+                .all()
+                .filter(|lock| lock.has_readers)
+                .map(|lock| lock.name.as_str())
+                .collect();
             return Err(Failure::usage(
                 "--read-share says nothing of locks that do not tell readers from writers",
             )
@@ -226,7 +231,7 @@ fn scenarios() -> String {
 
 fn find_scenario(name: &str) -> Result<&'static Scenario, Failure> {
     scenario(name).ok_or_else(|| {
-        let otherwise = match LockSpec::parse(name) {
+        let otherwise = match registry().locks.parse(name) {
             Ok(_) => format!("that is a lock; the scenario stands before it: {}", scenarios()),
             Err(_) => format!("it is one of: {}", scenarios()),
         };
@@ -237,7 +242,7 @@ fn find_scenario(name: &str) -> Result<&'static Scenario, Failure> {
 
 /// Reads the name of a lock.
 fn lock_name(name: &str) -> Result<String, Failure> {
-    let error = match LockSpec::parse(name) {
+    let error = match registry().locks.parse(name) {
         // The absence of a lock is in every group anyway.
         Ok(LockSpec { lock: None, .. }) => NameError::Unknown(name.to_string()),
         Ok(_) => return Ok(name.to_string()),
@@ -248,7 +253,7 @@ fn lock_name(name: &str) -> Result<String, Failure> {
         NameError::Unknown(plain) => unknown(
             what,
             plain,
-            lock::ALL.iter().map(|lock| lock.name),
+            registry().locks.all().map(|lock| lock.name.as_str()),
             "`threadtoll list locks` names them all",
         ),
         NameError::Stripes(_) => {

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
 use crate::nearest::unknown;
 use crate::parse::{choice, count, counts, distinct, neighbour, optional};
-use crate::queues::queues;
+use crate::registry::registry;
 use crate::{by_name, console};
 
 /// Measuring time per cell of an ask-reply where none is given.
@@ -113,7 +113,7 @@ impl MeasureCommand for Queue {
         let Some(scenario) = request.scenario else { return Planned::default() };
         let choice = QueueChoice {
             queues: match request.queues.as_slice() {
-                [] => queues().all().collect(),
+                [] => registry().queues.all().collect(),
                 named => named.to_vec(),
             },
             placements: common.placements_or(&[Placement::Pinned]),
@@ -131,7 +131,7 @@ impl MeasureCommand for Queue {
         } else {
             ask_reply_budget(common.time_ns.unwrap_or(ASK_REPLY_NS), common.samples)
         };
-        queue(site, scenario, queues(), &choice, budget)
+        queue(site, scenario, registry(), &choice, budget)
     }
 }
 
@@ -240,7 +240,7 @@ fn scenarios() -> String {
 
 fn find_scenario(name: &str) -> Result<&'static Scenario, Failure> {
     scenario(name).ok_or_else(|| {
-        let otherwise = match queues().find(name) {
+        let otherwise = match registry().queues.find(name) {
             Some(_) => format!("that is a queue; the scenario stands before it: {}", scenarios()),
             None => format!("it is one of: {}", scenarios()),
         };
@@ -250,11 +250,11 @@ fn find_scenario(name: &str) -> Result<&'static Scenario, Failure> {
 }
 
 fn find_queue(name: &str) -> Result<&'static KnownQueue, Failure> {
-    queues().find(name).ok_or_else(|| {
+    registry().queues.find(name).ok_or_else(|| {
         unknown(
             format!("there is no queue “{name}”"),
             name,
-            queues().all().map(|queue| queue.name.as_str()),
+            registry().queues.all().map(|queue| queue.name.as_str()),
             "`threadtoll list queues` and `threadtoll list peers` name them all",
         )
     })

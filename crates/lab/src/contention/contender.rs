@@ -7,8 +7,7 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_model::queue_trace::{Acquisition, share_within};
 
 use crate::cache_padded::CachePadded;
-use crate::lock::{RawLock, shared};
-use crate::mechanism::Unavailable;
+use crate::lock::raw::RawLock;
 
 use super::lengths::Step;
 use super::units::BusyWork;
@@ -58,7 +57,7 @@ pub(crate) struct HandoffProbe {
     released: AtomicU64,
 }
 
-/// What a thread takes a lock by.
+/// A thread's handle on the locks under test.
 pub(crate) trait Contender: Send {
     /// Takes and leaves the lock until the window is over, stamping each time, and says how often.
     /// Of what was over before the window only the last is kept. Stops early when `taken` is full.
@@ -100,25 +99,25 @@ pub(crate) trait Contender: Send {
         rounds: usize,
         passed: &mut Vec<HandoffSample>,
     );
+
+    /// Runs the section with the lock, which readers share.
+    #[cfg(test)]
+    fn section(&mut self, reads: bool, section: &mut dyn FnMut());
 }
 
-/// Makes what each of so many threads takes the same lock by.
-pub(crate) fn contenders<L: RawLock>(
-    stripes: u32,
-    threads: usize,
-) -> Result<Vec<Box<dyn Contender>>, Unavailable> {
-    let locks = shared::<L>(stripes)?;
-    Ok((0..threads)
-        .map(|_| {
-            let seats = locks.iter().map(|lock| lock.0.seat()).collect();
-            Box::new(LockWorker { locks: Arc::clone(&locks), seats, next: 0 }) as Box<dyn Contender>
-        })
-        .collect())
+/// Makes a contender for each thread; all of them share the locks.
+pub(crate) fn contenders<L: RawLock>(locks: Vec<L>, threads: usize) -> Vec<Box<dyn Contender>> {
+    let locks: Arc<[CachePadded<L>]> = locks.into_iter().map(CachePadded).collect();
+    let contender = |_| -> Box<dyn Contender> {
+        let states = locks.iter().map(|_| L::ThreadState::default()).collect();
+        Box::new(LockWorker { locks: Arc::clone(&locks), states, next: 0 })
+    };
+    (0..threads).map(contender).collect()
 }
 
 struct LockWorker<L: RawLock> {
     locks: Arc<[CachePadded<L>]>,
-    seats: Vec<L::Seat>,
+    states: Vec<L::ThreadState>,
     /// Where in its lengths the thread is: a block goes on where the last one ended.
     next: usize,
 }
@@ -127,8 +126,8 @@ impl<L: RawLock> LockWorker<L> {
     #[inline(always)]
     fn take<R>(&mut self, pick: Step, section: impl FnOnce() -> R) -> R {
         let lock = &self.locks[pick.stripe as usize].0;
-        let seat = &mut self.seats[pick.stripe as usize];
-        if pick.reads { lock.share(seat, section) } else { lock.hold(seat, section) }
+        let state = &mut self.states[pick.stripe as usize];
+        if pick.reads { lock.hold_shared(state, section) } else { lock.hold(state, section) }
     }
 
     #[inline(always)]
@@ -286,6 +285,11 @@ impl<L: RawLock> Contender for LockWorker<L> {
             meeting.done.store(round, Ordering::Release);
         }
     }
+
+    #[cfg(test)]
+    fn section(&mut self, reads: bool, section: &mut dyn FnMut()) {
+        self.take(Step { reads, ..Step::default() }, section);
+    }
 }
 
 #[cfg(test)]
@@ -293,12 +297,13 @@ mod tests {
     use threadtoll_record::Work;
 
     use super::*;
-    use crate::lock::LockSpec;
+    use crate::lock::Locks;
 
     #[test]
     fn what_is_over_before_the_window_takes_no_room() {
         let clock = Clock::gate().unwrap().0;
-        let mut contender = LockSpec::parse("std-mutex").unwrap().contenders(1).unwrap().remove(0);
+        let mut contender =
+            Locks::default().parse("std-mutex").unwrap().contenders(1).unwrap().remove(0);
         let mut labour = BusyWork::new(Work::Spin, 1);
         let mut taken = Vec::with_capacity(64);
         // The machine may keep us away until the window has begun.

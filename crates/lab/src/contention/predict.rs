@@ -4,7 +4,7 @@ use threadtoll_model::choose::{Answers, Options};
 use threadtoll_model::{HandOff, ModelError, Policy, Shape, Workload};
 use threadtoll_record::{Calibrated, CellPrediction, LockSubject, Work};
 
-use crate::lock::{GrantPolicy, LockSpec};
+use crate::lock::GrantPolicy;
 
 /// What was calibrated for a cell, as the models take it.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,10 +39,10 @@ pub(crate) struct HandoffModel {
 impl HandoffModel {
     /// A lock is known to serve in order or not, and to sleep or not; for how long it spins before
     /// is read off its hand-offs, which jump where a waiting thread has gone to sleep.
-    pub(crate) fn of(handing: GrantPolicy, handed: &Handed) -> Result<HandoffModel, ModelError> {
+    pub(crate) fn of(policy: GrantPolicy, handed: &Handed) -> Result<HandoffModel, ModelError> {
         let shortest = handed.iter().map(|(_, took)| *took).fold(f64::INFINITY, f64::min);
         let takeover_ns = if shortest.is_finite() { shortest.max(0.0) } else { 0.0 };
-        if handing == GrantPolicy::Nothing || handed.is_empty() {
+        if policy == GrantPolicy::NeverWaits || handed.is_empty() {
             return Ok(HandoffModel {
                 policy: Policy::Barging,
                 hand_off: HandOff::free(),
@@ -56,8 +56,8 @@ impl HandoffModel {
             all.sort_by(f64::total_cmp);
             all[all.len() / 2]
         };
-        if handing.spins() {
-            return Ok(match handing.in_order() {
+        if policy.spins() {
+            return Ok(match policy.in_order() {
                 true => HandoffModel {
                     policy: Policy::Fifo,
                     hand_off: HandOff::fixed(typical)?,
@@ -91,7 +91,7 @@ impl HandoffModel {
         match (spun, slept) {
             // Nobody overtakes, and how long it takes depends on how long the thread has waited,
             // asleep or not.
-            _ if handing.in_order() => Ok(HandoffModel {
+            _ if policy.in_order() => Ok(HandoffModel {
                 policy: Policy::Fifo,
                 hand_off: curve(0.0)?,
                 spin_ns: spun.filter(|_| slept.is_some()),
@@ -136,7 +136,7 @@ impl HandoffModel {
 pub(crate) fn calibration(
     subject: &LockSubject,
     cpus: u32,
-    named: LockSpec,
+    stripes: u32,
     (hold, think): (Shape, Shape),
     alone_ns: f64,
     pair_ns: f64,
@@ -160,7 +160,7 @@ pub(crate) fn calibration(
         hand_off: passing.hand_off.clone(),
         policy: passing.policy,
         read_share: subject.read_share.map_or(0.0, |share| share.value()),
-        stripes: named.stripes,
+        stripes,
         cores: short_of_cores.then_some(cpus),
         ..Workload::new(hold, think)
     };

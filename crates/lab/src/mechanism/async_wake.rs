@@ -14,13 +14,22 @@ use tokio::task::LocalSet;
 use crate::exchange::{Ends, Lead, LoopResult, LoopSpec, Stamps, StopAt, lead_loop, marking};
 
 use super::message::{read_message, write_message};
-use super::{Settings, Unavailable};
+use super::{Class, Mechanism, Settings, Unavailable};
 
-pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+pub(super) fn mechanisms() -> [Mechanism; 1] {
+    [Mechanism::new(
+        "async-wake",
+        Class::OneThread,
+        "a task waking another one on a single-threaded async runtime (tokio)",
+        make,
+    )]
+}
+
+fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let runtime = Builder::new_current_thread()
         .build()
-        .map_err(|error| Unavailable { what: "cannot start the async runtime", error })?;
-    Ok(Ends::One(Box::new(AsyncWake { runtime, words: settings.payload_bytes / 8 })))
+        .map_err(|error| Unavailable::new("cannot start the async runtime", error))?;
+    Ok(Ends::of_one_thread(AsyncWake { runtime, words: settings.payload_bytes / 8 }))
 }
 
 struct AsyncWake {

@@ -13,7 +13,7 @@ use threadtoll_record::{
 };
 
 use crate::contention::{Load, Overrides, Scenario};
-use crate::lock::{GrantPolicy, LockSpec, MAX_THREADS};
+use crate::lock::{GrantPolicy, LockSpec, Locks, MAX_THREADS};
 
 use super::Planned;
 use super::cells::CpuSelection;
@@ -41,7 +41,12 @@ pub struct LockChoice {
 }
 
 /// Locks in a scenario.
-pub fn contention(site: &CpuSelection<'_>, scenario: &Scenario, choice: &LockChoice) -> Planned {
+pub fn contention(
+    site: &CpuSelection<'_>,
+    scenario: &Scenario,
+    known: &Locks,
+    choice: &LockChoice,
+) -> Planned {
     let mut found = PlanBuilder { groups: Vec::new(), refused: Vec::new(), said: BTreeSet::new() };
     let locks: Vec<String> = match choice.locks.as_slice() {
         [] => scenario.locks.iter().map(|lock| (*lock).to_string()).collect(),
@@ -51,9 +56,9 @@ pub fn contention(site: &CpuSelection<'_>, scenario: &Scenario, choice: &LockCho
         let stand = PlanContext { site, scenario, choice, placement: *placement };
         let mut bundles: Vec<Bundle> = Vec::new();
         for name in &locks {
-            // Whoever asks has seen to it that the names are known.
-            let Ok(named) = LockSpec::parse(name) else { continue };
-            for (load, rows) in stand.rows(name, named, &mut found) {
+            // The caller has checked the names.
+            let Ok(spec) = known.parse(name) else { continue };
+            for (load, rows) in stand.rows(name, &spec, &mut found) {
                 let alone = stand.alone(&load);
                 match bundles.iter_mut().find(|bundle| bundle.alone == alone) {
                     Some(bundle) => bundle.rows.push((load, rows)),
@@ -100,18 +105,17 @@ struct PlanContext<'a> {
 
 impl PlanContext<'_> {
     /// The cells of a lock: for each load, one for each number of threads.
-    fn rows(&self, name: &str, named: LockSpec, found: &mut PlanBuilder) -> Vec<(Load, Vec<Cell>)> {
+    fn rows(&self, name: &str, spec: &LockSpec, found: &mut PlanBuilder) -> Vec<(Load, Vec<Cell>)> {
         let wanted = &self.choice.wanted;
         let threads = self.threads();
-        let shares = named.lock.is_some_and(|lock| lock.shares);
         let read_shares: Vec<Option<Share>> = match &wanted.read_shares {
-            _ if !shares => vec![None],
+            _ if !spec.has_readers() => vec![None],
             Some(asked) => asked.iter().copied().map(Some).collect(),
             None => READ_SHARES.into_iter().map(Share::new).collect(),
         };
         let mut rows: Vec<(Load, Vec<Cell>)> = Vec::new();
         for load in (self.scenario.loads)(wanted) {
-            let load = if named.lock.is_some_and(|lock| lock.counts) {
+            let load = if spec.only_counts() {
                 // What only counts holds nothing: all of the work is outside.
                 Load { hold_ns: 0, think_ns: load.cycle_ns(), ..load }
             } else {
@@ -120,7 +124,7 @@ impl PlanContext<'_> {
             for read_share in &read_shares {
                 let mut cells = Vec::new();
                 for threads in &threads {
-                    match self.place(named.handing(), *threads) {
+                    match self.place(spec.policy(), *threads) {
                         Ok((cpus, relation)) => {
                             let subject = subject(name, *threads, &load, *read_share);
                             cells.push(self.cell(subject, cpus, relation));
@@ -199,7 +203,7 @@ impl PlanContext<'_> {
     /// Where so many threads run.
     fn place(
         &self,
-        handing: GrantPolicy,
+        policy: GrantPolicy,
         threads: u32,
     ) -> Result<(Vec<u32>, Relation), &'static str> {
         let first = self.site.first();
@@ -212,7 +216,7 @@ impl PlanContext<'_> {
             Placement::Free => pool,
             Placement::Pinned => pool.into_iter().take(threads as usize).collect(),
         };
-        if handing.spins() && threads as usize > cpus.len() {
+        if policy.spins() && threads as usize > cpus.len() {
             return Err(
                 "its waiting threads never let go of their CPU, so that the one that could let them in stands still",
             );

@@ -13,8 +13,8 @@ use threadtoll_record::{
     Subject, Wait, WaitFamily,
 };
 
-use crate::mechanism::find;
-use crate::queue::{self, BATCH, BLOCKS, CAPACITY, Queue, Queues, RING_BYTES, Scenario, Way};
+use crate::Registry;
+use crate::queue::{self, BATCH, BLOCKS, CAPACITY, Queue, RING_BYTES, Scenario, Way};
 
 use super::cells::{CpuSelection, suited};
 use super::groups::{GROUP, LONG_BLOCK_NS, ROUNDS, budget_of, group, size};
@@ -86,7 +86,7 @@ fn over_slices(budget: Budget) -> Budget {
 pub fn queue(
     site: &CpuSelection<'_>,
     scenario: &Scenario,
-    known: &Queues,
+    registry: &Registry,
     choice: &QueueChoice<'_>,
     budget: Budget,
 ) -> Planned {
@@ -100,7 +100,7 @@ pub fn queue(
             for (nth, capacity) in capacities.iter().enumerate() {
                 let (placement, senders, capacity) = (*placement, *senders, *capacity);
                 let stand =
-                    PlanContext { site, scenario, known, choice, placement, senders, capacity };
+                    PlanContext { site, scenario, registry, choice, placement, senders, capacity };
                 let rows = choice.queues.iter().flat_map(|queue| stand.rows(queue, &mut found));
                 // An unbounded queue is measured once; after that it is only compared with others.
                 let rows: Vec<Row<'_>> =
@@ -176,7 +176,7 @@ impl Row<'_> {
 struct PlanContext<'a> {
     site: &'a CpuSelection<'a>,
     scenario: &'a Scenario,
-    known: &'a Queues,
+    registry: &'a Registry,
     choice: &'a QueueChoice<'a>,
     placement: Placement,
     senders: u32,
@@ -265,7 +265,7 @@ impl PlanContext<'_> {
 
     /// The twin of a row, where there is one.
     fn twin(&self, row: &Row<'_>) -> Option<Cell> {
-        self.known.twin(&row.queue.name)?.way(row.way.wait)?;
+        self.registry.queues.twin(&row.queue.name)?.way(row.way.wait)?;
         let subject = row.cell.queue()?.clone();
         let twin = QueueSubject { origin: Origin::Twin, ..subject };
         Some(Cell { subject: Subject::Queue(twin), ..row.cell.clone() })
@@ -289,7 +289,10 @@ impl PlanContext<'_> {
     /// The mechanism that a sleeping queue's hand-off is made of, measured next to it where single
     /// hand-offs are measured.
     fn wake_up(&self) -> Option<Cell> {
-        let futex = find("futex").filter(|_| self.scenario.kind == Kind::Exchange)?;
+        let futex = self.registry.mechanisms.find("futex")?;
+        if self.scenario.kind != Kind::Exchange {
+            return None;
+        }
         let (cpus, relation) = place(futex, self.placement, self.site).ok()?;
         Some(self.cell(futex.subject(), cpus, relation))
     }

@@ -6,8 +6,8 @@
 
 use threadtoll_record::Kind;
 
+use crate::error::Unavailable;
 use crate::exchange::{Ends, Exchange};
-use crate::mechanism::Unavailable;
 use crate::program::Program;
 
 use super::{Channel, Scenario, Sink, Source, Usage};

@@ -6,8 +6,8 @@ use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
 use threadtoll_record::{Origin, Wait};
 
 use super::{Queue, Room, Way};
+use crate::error::Unavailable;
 use crate::exchange::{Ends, Exchange};
-use crate::mechanism::Unavailable;
 
 pub(super) fn queue() -> Queue {
     Queue {

@@ -131,7 +131,7 @@ pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
     else {
         return Err("it does not ask and reply".into());
     };
-    let Ends::Two(mut lead, mut follow) = make().map_err(|why| why.to_string())? else {
+    let Ends { mut lead, follow: Some(mut follow) } = make().map_err(|why| why.to_string())? else {
         return Err("both of its ends are one thread".into());
     };
     let last = Arc::new(StopAt::default());

@@ -7,7 +7,7 @@ use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
 use threadtoll_record::{Origin, Wait};
 
 use super::{Channel, Queue, Room, Sink, Slots, Source, Way};
-use crate::mechanism::Unavailable;
+use crate::error::Unavailable;
 
 /// `pipe-bounded`.
 pub fn bounded() -> Queue {

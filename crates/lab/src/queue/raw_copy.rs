@@ -16,8 +16,8 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Origin, Wait};
 
 use crate::cache_padded::CachePadded;
+use crate::error::Unavailable;
 use crate::exchange::on_a_line;
-use crate::mechanism::Unavailable;
 
 use super::stream::{
     Received, Receives, Sends, Shared, Stamps, StreamSpec, Streams, receive_course,

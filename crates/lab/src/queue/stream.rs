@@ -25,8 +25,8 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_record::Kind;
 
 use crate::cache_padded::CachePadded;
+use crate::error::Unavailable;
 use crate::exchange::on_a_line;
-use crate::mechanism::Unavailable;
 use crate::program::Program;
 
 use super::words::{count_up, difference};

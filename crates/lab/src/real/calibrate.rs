@@ -40,8 +40,6 @@ const MAX_ALONE: usize = 8;
 const SHORT_UNITS: f64 = 200.0;
 /// So many times as long as they have the lock they are without it, to wait rarely.
 const RARELY: f64 = 20.0;
-/// What threads take that take no lock.
-const NO_LOCK: LockSpec = LockSpec { lock: None, stripes: 1 };
 /// Units of a stretch that is as good as endless against a look at the clock.
 const LONG_UNITS: f64 = 1000.0;
 /// Times that a thread waits for the same time.
@@ -114,7 +112,7 @@ impl Calibrator {
         &mut self,
         cell: &Cell,
         subject: &LockSubject,
-        named: LockSpec,
+        named: &LockSpec,
     ) -> Result<Calibrated, LabError> {
         let read_share = subject.read_share.map_or(0.0, |share| share.value());
         // Alone, whatever else is done: the same work for all cells of a group.
@@ -153,7 +151,7 @@ impl Calibrator {
                 let alone_ns = subject.cycle_ns() as f64 + mean(&slept.hold) + mean(&slept.think);
                 // Where a lock is never free, no more threads than this ever sleep at a time.
                 let unhindered = subject.cycle_ns().div_ceil(subject.hold_ns.max(1)).max(1);
-                let shared = read_share > 0.0 || named.handing() == GrantPolicy::Nothing;
+                let shared = read_share > 0.0 || named.policy() == GrantPolicy::NeverWaits;
                 let most =
                     if shared { u64::MAX } else { unhindered.saturating_mul(named.stripes.into()) };
                 let asleep = u64::from(subject.threads).min(most) as u32;
@@ -170,7 +168,7 @@ impl Calibrator {
             return Ok(Calibrated { lengths, calibration: None });
         };
         let mut pair_ns = alone.lock_ns;
-        let counts = named.handing() == GrantPolicy::Nothing;
+        let counts = named.policy() == GrantPolicy::NeverWaits;
         if counts && subject.threads > 1 && cpus > 1 {
             // Nothing is handed over, but the line has to travel: what all of them get done
             // together is its service time.
@@ -193,8 +191,8 @@ impl Calibrator {
         } else {
             self.handed(cell, subject, named)?
         };
-        let calibration = HandoffModel::of(named.handing(), &handed).and_then(|passing| {
-            calibration(subject, cpus, named, (hold, think), alone_ns, pair_ns, &passing)
+        let calibration = HandoffModel::of(named.policy(), &handed).and_then(|passing| {
+            calibration(subject, cpus, named.stripes, (hold, think), alone_ns, pair_ns, &passing)
         });
         Ok(Calibrated { lengths, calibration: calibration.ok() })
     }
@@ -202,7 +200,7 @@ impl Calibrator {
     fn crew(
         &self,
         name: &str,
-        named: LockSpec,
+        named: &LockSpec,
         work: Work,
         places: &[Vec<u32>],
     ) -> Result<LockThreads, LabError> {
@@ -249,7 +247,7 @@ impl Calibrator {
     }
 
     fn units_of_work(&self, places: &[Vec<u32>]) -> Result<LockThreads, LabError> {
-        let mut crew = self.crew("units of work", NO_LOCK, Work::Spin, places)?;
+        let mut crew = self.crew("units of work", &LockSpec::NO_LOCK, Work::Spin, places)?;
         let lengths = TimeDistributions {
             spread: [Spread::Fixed; 2],
             hold: 0.0,
@@ -266,7 +264,7 @@ impl Calibrator {
     fn pair(
         &mut self,
         subject: &LockSubject,
-        named: LockSpec,
+        named: &LockSpec,
         placement: Placement,
         cpus: &[u32],
         threads: u32,
@@ -280,7 +278,7 @@ impl Calibrator {
         let mut crew = self.crew(&subject.lock, named, Work::Spin, &places)?;
         let with = self.rate(&mut crew, nothing, |done| done.acquisitions)?;
         drop(crew);
-        let mut crew = self.crew(&subject.lock, named.without(), Work::Spin, &places)?;
+        let mut crew = self.crew(&subject.lock, &named.without_lock(), Work::Spin, &places)?;
         let without = self.rate(&mut crew, nothing, |done| done.acquisitions)?;
         // What the bare loop takes is not the lock's.
         let pair = Pair { lock_ns: (1.0 / with - 1.0 / without).max(0.0), loop_ns: 1.0 / without };
@@ -293,7 +291,7 @@ impl Calibrator {
     fn pair_met(
         &mut self,
         subject: &LockSubject,
-        named: LockSpec,
+        named: &LockSpec,
         placement: Placement,
         cpus: &[u32],
         threads: u32,
@@ -306,7 +304,7 @@ impl Calibrator {
         let places = places(placement, cpus, threads);
         let lengths = stretches_between(apart, subject, named);
         let mut with = self.crew(&subject.lock, named, Work::Spin, &places)?;
-        let mut without = self.crew(&subject.lock, named.without(), Work::Spin, &places)?;
+        let mut without = self.crew(&subject.lock, &named.without_lock(), Work::Spin, &places)?;
         with.prepare(lengths, 1)?;
         without.prepare(lengths, 1)?;
         let mut more = Vec::with_capacity(SLICES);
@@ -379,9 +377,9 @@ impl Calibrator {
         &mut self,
         cell: &Cell,
         subject: &LockSubject,
-        named: LockSpec,
+        named: &LockSpec,
     ) -> Result<Vec<(f64, f64)>, LabError> {
-        if cell.cpus.len() < 2 && named.handing().spins() {
+        if cell.cpus.len() < 2 && named.policy().spins() {
             // One would spin for a whole slice of the scheduler while the other one cannot let go.
             return Ok(Vec::new());
         }
@@ -408,10 +406,10 @@ impl Calibrator {
         &mut self,
         two: &[Vec<u32>],
         subject: &LockSubject,
-        named: LockSpec,
+        named: &LockSpec,
     ) -> Result<Vec<(f64, f64)>, LabError> {
-        let plain = LockSpec { stripes: 1, ..named };
-        let lock = named.lock.map_or("", |lock| lock.name);
+        let plain = LockSpec { stripes: 1, ..named.clone() };
+        let lock = named.lock.as_ref().map_or("", |lock| &lock.name);
         let name = format!("{lock} {} {} {two:?}", subject.work, subject.hold_ns);
         if let Some((_, known)) = self.handed.iter().find(|(of, _)| *of == name) {
             return Ok(known.clone());
@@ -425,7 +423,7 @@ impl Calibrator {
         }
         let rounds: Vec<f64> = (0..REPEATS).flat_map(|_| waits.iter().copied()).collect();
         let ticks: Arc<[u64]> = rounds.iter().map(|ns| self.clock.ticks(*ns)).collect();
-        let mut crew = self.crew(&subject.lock, plain, subject.work, two)?;
+        let mut crew = self.crew(&subject.lock, &plain, subject.work, two)?;
         let meeting = Arc::new(HandoffProbe::default());
         let tasks = vec![
             Task::HoldForWaiter(Arc::clone(&meeting), ticks, sleeps),
@@ -472,7 +470,7 @@ impl Calibrator {
             return Ok(known.clone());
         }
         let places = places(cell.placement, &cell.cpus, threads);
-        let mut crew = self.crew("sleeps", NO_LOCK, Work::Sleep, &places)?;
+        let mut crew = self.crew("sleeps", &LockSpec::NO_LOCK, Work::Sleep, &places)?;
         let lengths = TimeDistributions {
             // In the cell the lock keeps threads from waking all at once; here nothing else would.
             spread: [subject.spread, Spread::Exponential],
@@ -505,7 +503,7 @@ impl Calibrator {
 }
 
 /// Acquisitions with nothing done under the lock, and so many units in between.
-fn stretches_between(think: f64, subject: &LockSubject, named: LockSpec) -> TimeDistributions {
+fn stretches_between(think: f64, subject: &LockSubject, named: &LockSpec) -> TimeDistributions {
     TimeDistributions {
         spread: [Spread::Fixed, Spread::Exponential],
         hold: 0.0,

@@ -40,7 +40,7 @@ const MAX_WARM_UP_NS: u64 = 1_000_000_000;
 pub(super) struct Contention {
     planned: PlannedCell,
     subject: LockSubject,
-    named: LockSpec,
+    lock: LockSpec,
     clock: Clock,
     crew: LockThreads,
     around: Around,
@@ -52,7 +52,7 @@ pub(super) struct Contention {
 impl Contention {
     pub(super) fn open(
         opening: Opening<'_>,
-        named: LockSpec,
+        lock: LockSpec,
         subject: LockSubject,
     ) -> Result<Self, LabError> {
         let Opening { clock, planned, allowed, patience, start_ticks, .. } = opening;
@@ -62,9 +62,9 @@ impl Contention {
         let places = places(cell.placement, &cell.cpus, hands);
         Ok(Contention {
             planned: planned.clone(),
-            crew: LockThreads::start(clock, &subject.lock, named, subject.work, &places, patience)?,
+            crew: LockThreads::start(clock, &subject.lock, &lock, subject.work, &places, patience)?,
             subject,
-            named,
+            lock,
             clock: *clock,
             around: Around::start(cell, allowed)?,
             calibrated: None,
@@ -193,7 +193,7 @@ impl RealCell for Contention {
     /// threads draw their lengths.
     fn prepare(&mut self, group: &mut GroupState) -> Result<(), LabError> {
         let calibrated =
-            group.calibrator.calibrate(&self.planned.cell, &self.subject, self.named)?;
+            group.calibrator.calibrate(&self.planned.cell, &self.subject, &self.lock)?;
         self.crew.prepare(calibrated.lengths, 0x10C4)?;
         self.calibrated = Some(calibrated);
         Ok(())

@@ -87,13 +87,13 @@ impl LockThreads {
     pub(super) fn start(
         clock: &Clock,
         name: &str,
-        named: LockSpec,
+        lock: &LockSpec,
         work: Work,
         places: &[Vec<u32>],
         patience: Duration,
     ) -> Result<Self, LabError> {
         let unavailable = |reason| LabError::Unavailable { mechanism: name.to_string(), reason };
-        let contenders = named.contenders(places.len()).map_err(unavailable)?;
+        let contenders = lock.contenders(places.len()).map_err(unavailable)?;
         let placement = if places.iter().any(|cpus| cpus.len() > 1) {
             Placement::Free
         } else {

@@ -103,8 +103,7 @@ impl Pair {
                     let _ = give_follow.send(None);
                     return setup.fail(LabError::Unavailable { mechanism: of, reason });
                 }
-                Ok(Ends::One(lead)) => (lead, None),
-                Ok(Ends::Two(lead, follow)) => (lead, Some(follow)),
+                Ok(Ends { lead, follow }) => (lead, follow),
             };
             let two = follow.is_some();
             let _ = give_follow.send(follow);

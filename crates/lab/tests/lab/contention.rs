@@ -1,10 +1,11 @@
 //! Plans of locks: which cells stand together, and what is not measured.
 
 use threadtoll_lab::contention::{Overrides, SCENARIOS, scenario};
-use threadtoll_lab::plan::{CpuSelection, LockChoice, Planned, contention, unsound};
-use threadtoll_lab::queue::Queues;
+use threadtoll_lab::plan::{CpuSelection, LockChoice, Planned, contention, validate};
 use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_record::{LockSubject, Placement, Plan, PlannedCell, Share, Subject, Work};
+
+use super::OURS;
 
 fn planned(name: &str, locks: &[&str], wanted: Overrides) -> Planned {
     let topology = SimulatedBackend::topology();
@@ -14,7 +15,7 @@ fn planned(name: &str, locks: &[&str], wanted: Overrides) -> Planned {
         placements: vec![Placement::Pinned],
         wanted,
     };
-    contention(&site, scenario(name).unwrap(), &choice)
+    contention(&site, scenario(name).unwrap(), &OURS.locks, &choice)
 }
 
 fn plan(groups: Vec<Vec<PlannedCell>>) -> Plan {
@@ -53,7 +54,7 @@ fn every_group_has_the_reference_and_the_thread_alone_that_its_cells_are_against
                 assert!(group.iter().all(|planned| planned.budget.rounds == rounds));
             }
             let topology = SimulatedBackend::topology();
-            assert_eq!(unsound(&plan(groups), &topology, &Queues::default()), None, "{scenario:?}");
+            assert_eq!(validate(&plan(groups), &topology, &OURS), Ok(()), "{scenario:?}");
         }
     }
 }
@@ -107,14 +108,14 @@ fn plans_that_were_tampered_with_are_not_measured() {
         if let Subject::Lock(lock) = &mut groups[0][2].cell.subject {
             change(lock);
         }
-        unsound(&plan(groups), &SimulatedBackend::topology(), &Queues::default())
+        validate(&plan(groups), &SimulatedBackend::topology(), &OURS)
     };
-    assert_eq!(spoilt(&|_| ()), None);
-    assert!(spoilt(&|lock| lock.lock = "padlock".into()).is_some());
-    assert!(spoilt(&|lock| lock.threads = 0).is_some());
-    assert!(spoilt(&|lock| lock.threads = 100_000).is_some());
-    assert!(spoilt(&|lock| lock.read_share = Some(Share::NONE)).is_some());
-    assert!(spoilt(&|lock| (lock.hold_ns, lock.think_ns) = (0, 0)).is_some());
-    assert!(spoilt(&|lock| lock.hold_ns = u64::MAX / 2).is_some());
-    assert!(spoilt(&|lock| lock.tasks = Some(u64::MAX)).is_some());
+    assert_eq!(spoilt(&|_| ()), Ok(()));
+    assert!(spoilt(&|lock| lock.lock = "padlock".into()).is_err());
+    assert!(spoilt(&|lock| lock.threads = 0).is_err());
+    assert!(spoilt(&|lock| lock.threads = 100_000).is_err());
+    assert!(spoilt(&|lock| lock.read_share = Some(Share::NONE)).is_err());
+    assert!(spoilt(&|lock| (lock.hold_ns, lock.think_ns) = (0, 0)).is_err());
+    assert!(spoilt(&|lock| lock.hold_ns = u64::MAX / 2).is_err());
+    assert!(spoilt(&|lock| lock.tasks = Some(u64::MAX)).is_err());
 }

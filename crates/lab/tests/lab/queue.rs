@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
+use threadtoll_lab::Registry;
 use threadtoll_lab::backend::Backend;
 use threadtoll_lab::mechanism::Unavailable;
-use threadtoll_lab::plan::{CpuSelection, MAX_BATCH, QueueChoice, queue, stream_budget, unsound};
+use threadtoll_lab::plan::{CpuSelection, MAX_BATCH, QueueChoice, queue, stream_budget, validate};
 use threadtoll_lab::queue::{
     BATCH, Channel, Queue, Queues, RING_BYTES, Room, SCENARIOS, Scenario, Sink, Slots, Source, Way,
     funnel, pipe, scenario,
@@ -69,18 +70,19 @@ fn fakes() -> Vec<Queue> {
     fakes
 }
 
-static QUEUES: LazyLock<Queues> = LazyLock::new(|| {
+static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
     let twin = |queue: Queue| {
         let way = |wait| Way::many_senders::<Nothing>(wait).in_batches();
         let ways = [Wait::Spin, Wait::Adaptive].map(way).to_vec();
         Queue { origin: Origin::Twin, ways, ..queue }
     };
-    Queues::with(fakes(), [pipe::unbounded(), funnel::queue()].map(twin).to_vec())
+    let twins = [pipe::unbounded(), funnel::queue()].map(twin).to_vec();
+    Registry { queues: Queues::with(fakes(), twins), ..Registry::default() }
 });
 
 fn choice() -> QueueChoice<'static> {
     QueueChoice {
-        queues: QUEUES.all().collect(),
+        queues: REGISTRY.queues.all().collect(),
         placements: vec![Placement::Pinned],
         waits: Vec::new(),
         batch: None,
@@ -102,7 +104,7 @@ fn planned(scenario: &Scenario, choice: &QueueChoice<'_>) -> Vec<Vec<PlannedCell
     let allowed: Vec<u32> = topology.places.iter().map(|place| place.cpu).collect();
     let site = CpuSelection::whole(&topology, &allowed);
     let budget = if scenario.kind == Kind::Stream { stream_budget(252_000_000) } else { EXCHANGES };
-    let (groups, refused) = queue(&site, scenario, &QUEUES, choice, budget);
+    let (groups, refused) = queue(&site, scenario, &REGISTRY, choice, budget);
     assert_eq!(refused, []);
     groups
 }
@@ -159,8 +161,8 @@ fn groups_are_small_and_begin_with_the_reference() {
             }
             let topology = SimulatedBackend::topology();
             assert_eq!(
-                unsound(&plan_of(groups), &topology, &QUEUES),
-                None,
+                validate(&plan_of(groups), &topology, &REGISTRY),
+                Ok(()),
                 "what is planned can be resumed"
             );
         }
@@ -172,7 +174,7 @@ fn every_row_of_every_queue_is_measured() {
     for scenario in SCENARIOS {
         let groups = planned(scenario, &choice());
         let batches: &[u64] = if scenario.kind == Kind::Stream { &[1, BATCH] } else { &[1] };
-        for queue in QUEUES.all().filter(|queue| queue.origin != Origin::Raw) {
+        for queue in REGISTRY.queues.all().filter(|queue| queue.origin != Origin::Raw) {
             for way in queue.ways.iter().filter(|way| scenario.takes(way)) {
                 for batch in batches.iter().filter(|batch| **batch == 1 || way.batches) {
                     let found =
@@ -287,7 +289,7 @@ fn several_senders_take_further_cpus_and_the_receiver_the_second_of_the_pair() {
     // On two CPUs the senders share one.
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[4, 6]);
-    let funnel = QUEUES.find("funnel").unwrap();
+    let funnel = REGISTRY.queues.find("funnel").unwrap();
     let many = QueueChoice {
         queues: vec![funnel],
         senders: vec![3],
@@ -295,7 +297,7 @@ fn several_senders_take_further_cpus_and_the_receiver_the_second_of_the_pair() {
         waits: vec![Wait::Spin],
         ..choice()
     };
-    let (groups, _) = queue(&site, stream(), &QUEUES, &many, stream_budget(1_000_000));
+    let (groups, _) = queue(&site, stream(), &REGISTRY, &many, stream_budget(1_000_000));
     assert_eq!(groups[0][1].cell.cpus, [4, 6]);
     assert!(groups[0][1].cell.oversubscribed());
     assert!(
@@ -355,7 +357,7 @@ fn what_was_asked_for_is_what_is_planned() {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::whole(&topology, &[0, 1]);
     let same = QueueChoice { placements: vec![Placement::SameCpu], ..choice() };
-    let (groups, refused) = queue(&site, stream(), &QUEUES, &same, stream_budget(1_000_000));
+    let (groups, refused) = queue(&site, stream(), &REGISTRY, &same, stream_budget(1_000_000));
     assert!(!groups.is_empty());
     assert_eq!(refused.len(), 1, "{refused:#?}");
     assert_eq!(refused[0].what, "queues that spin, same-cpu");
@@ -391,7 +393,7 @@ fn each_capacity_has_groups_of_its_own() {
     let unlimited =
         groups.iter().flatten().filter(|planned| planned.cell.label() == "other-unbounded, poll");
     assert_eq!(unlimited.count(), 1, "measured once, whatever bounded queues hold");
-    assert_eq!(unsound(&plan_of(groups), &SimulatedBackend::topology(), &QUEUES), None);
+    assert_eq!(validate(&plan_of(groups), &SimulatedBackend::topology(), &REGISTRY), Ok(()));
 }
 
 #[test]
@@ -399,7 +401,7 @@ fn one_cpu_leaves_what_can_sleep() {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[3]);
     let same = QueueChoice { placements: vec![Placement::SameCpu], ..choice() };
-    let (groups, _) = queue(&site, scenario("ask-reply").unwrap(), &QUEUES, &same, EXCHANGES);
+    let (groups, _) = queue(&site, scenario("ask-reply").unwrap(), &REGISTRY, &same, EXCHANGES);
     assert!(!groups.is_empty());
     for group in groups {
         assert_eq!(group[0].cell.name(), "futex", "the reference where there is one CPU");
@@ -408,14 +410,14 @@ fn one_cpu_leaves_what_can_sleep() {
 }
 
 #[test]
-fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_unsound() {
+fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_refused() {
     let topology = SimulatedBackend::topology();
     let spoilt = |spoil: &dyn Fn(&mut PlannedCell)| -> String {
         let mut groups = planned(stream(), &choice());
         let ring =
             groups.iter_mut().flatten().find(|planned| planned.cell.name() == "ring-1").unwrap();
         spoil(ring);
-        unsound(&plan_of(groups), &topology, &QUEUES).unwrap_or_default()
+        validate(&plan_of(groups), &topology, &REGISTRY).err().unwrap_or_default()
     };
     let queue = |spoil: &dyn Fn(&mut threadtoll_record::QueueSubject)| {
         spoilt(&|planned| {

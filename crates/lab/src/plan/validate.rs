@@ -6,10 +6,11 @@ use threadtoll_record::{
     Cell, Kind, LockSubject, Placement, Plan, PlannedCell, QueueSubject, Relation, Subject,
 };
 
+use crate::Registry;
 use crate::contention;
-use crate::lock::{LockSpec, MAX_THREADS};
-use crate::mechanism::{Class, find};
-use crate::queue::{self, MAX_CAPACITY, MAX_SENDERS, Queues, Scenario};
+use crate::lock::MAX_THREADS;
+use crate::mechanism::Class;
+use crate::queue::{self, MAX_CAPACITY, MAX_SENDERS, Scenario};
 
 use super::locks::relation_of;
 use super::queues::{MAX_BATCH, farthest};
@@ -19,19 +20,23 @@ pub const MAX_PAYLOAD: u64 = 1 << 20;
 /// The longest that anything is measured, in nanoseconds: a day.
 pub const MAX_NS: u64 = 86_400_000_000_000;
 
-/// Returns why a plan cannot be measured with these queues on CPUs of this topology, or `None` if
-/// it can.
-pub fn unsound(plan: &Plan, topology: &Topology, queues: &Queues) -> Option<String> {
-    plan.groups.iter().flatten().find_map(|planned| {
-        fault(planned, topology, queues).map(|why| format!("{}: {why}", planned.cell.label()))
+/// Checks that a plan can be measured on CPUs of this topology.
+///
+/// # Errors
+///
+/// The reason why it cannot.
+pub fn validate(plan: &Plan, topology: &Topology, registry: &Registry) -> Result<(), String> {
+    plan.groups.iter().flatten().try_for_each(|planned| match fault(planned, topology, registry) {
+        None => Ok(()),
+        Some(why) => Err(format!("{}: {why}", planned.cell.label())),
     })
 }
 
-fn fault(planned: &PlannedCell, topology: &Topology, queues: &Queues) -> Option<&'static str> {
+fn fault(planned: &PlannedCell, topology: &Topology, registry: &Registry) -> Option<&'static str> {
     let PlannedCell { cell, budget, .. } = planned;
     let class = match &cell.subject {
         Subject::Mechanism { mechanism, .. } => {
-            let Some(mechanism) = find(mechanism) else {
+            let Some(mechanism) = registry.mechanisms.find(mechanism) else {
                 return Some("this version has no such mechanism");
             };
             if cell.line.is_some() != mechanism.has_layout
@@ -42,12 +47,12 @@ fn fault(planned: &PlannedCell, topology: &Topology, queues: &Queues) -> Option<
             mechanism.class
         }
         Subject::Queue(queue) => {
-            if let Some(why) = queue_fault(planned, queue, queues) {
+            if let Some(why) = queue_fault(planned, queue, registry) {
                 return Some(why);
             }
             queue::class(queue.wait)
         }
-        Subject::Lock(lock) => return lock_fault(planned, lock, topology),
+        Subject::Lock(lock) => return lock_fault(planned, lock, topology, registry),
     };
     if cell.payload_bytes < 8 || cell.payload_bytes > MAX_PAYLOAD || cell.payload_bytes % 8 != 0 {
         return Some("messages of that size are never sent");
@@ -75,20 +80,19 @@ fn lock_fault(
     planned: &PlannedCell,
     lock: &LockSubject,
     topology: &Topology,
+    registry: &Registry,
 ) -> Option<&'static str> {
     let PlannedCell { cell, budget, .. } = planned;
-    let Ok(named) = LockSpec::parse(&lock.lock) else {
+    let Ok(spec) = registry.locks.parse(&lock.lock) else {
         return Some("this version has no such lock");
     };
     if contention::Scenario::of(&planned.experiment).is_none() {
         return Some("this version has no such scenario");
     }
-    let shares = named.lock.is_some_and(|lock| lock.shares);
-    let counts = named.lock.is_some_and(|lock| lock.counts);
     if !(1..=MAX_THREADS).contains(&lock.threads)
         || (lock.is_alone() && lock.threads != 1)
-        || lock.read_share.is_some() != shares
-        || (counts && lock.hold_ns != 0)
+        || lock.read_share.is_some() != spec.has_readers()
+        || (spec.only_counts() && lock.hold_ns != 0)
     {
         return Some("the lock is not used so in this version");
     }
@@ -111,7 +115,7 @@ fn lock_fault(
             "locks carry no messages and have no choice of line and pause, and each of their CPUs is named once",
         );
     }
-    let spins = named.handing().spins() && lock.threads as usize > cell.cpus.len();
+    let spins = spec.policy().spins() && lock.threads as usize > cell.cpus.len();
     let relation = match (cell.placement, cell.cpus.as_slice()) {
         (Placement::SameCpu, [_]) => Some(Relation::SameCpu),
         (Placement::Free, [_, _, ..]) => Some(Relation::Free),
@@ -130,10 +134,10 @@ fn lock_fault(
 fn queue_fault(
     planned: &PlannedCell,
     asked: &QueueSubject,
-    queues: &Queues,
+    registry: &Registry,
 ) -> Option<&'static str> {
     let cell = &planned.cell;
-    let Some(queue) = queues.of(asked) else {
+    let Some(queue) = registry.queues.of(asked) else {
         return Some("this version has no such queue");
     };
     let Some(scenario) = Scenario::of(&planned.experiment) else {
