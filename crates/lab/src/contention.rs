@@ -1,28 +1,24 @@
-//! What locks are put through: experiments in which threads queue for one, each a file here and a
-//! line in [`SCENARIOS`].
+//! Scenarios of locks: experiments in which threads queue for one, each a file and a line here.
 //!
 //! In every one of them threads do some work while they hold the lock and some while they do not;
 //! what differs is how much of each, on how many threads. What is measured is the work that all of
 //! them do, against that of one thread alone without the lock, whose blocks are interleaved with
 //! theirs.
 
+pub(crate) mod calibration_schedule;
 pub(crate) mod contender;
-mod frequency_sweep;
-mod hold_sweep;
-mod hold_think;
 pub(crate) mod lengths;
-mod pool;
 pub mod predict;
 pub(crate) mod units;
 
 use threadtoll_record::{Budget, Experiment, MAX_ROUNDS, Share, Spread, Work};
 
-use crate::plan::ROUNDS;
+use crate::budget::ROUNDS;
 
-/// The most tasks that threads share: as many as a block keeps the stamps of.
+/// Most tasks that threads share: a block keeps the stamps of no more.
 pub const MAX_TASKS: u64 = 100_000;
 
-/// What was asked for. What is null is the scenario's to choose.
+/// Command-line overrides; `None` keeps the scenario's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// Numbers of threads.
@@ -99,9 +95,22 @@ impl std::fmt::Debug for Scenario {
     }
 }
 
-/// Every scenario.
-pub const SCENARIOS: &[Scenario] =
-    &[hold_sweep::SCENARIO, frequency_sweep::SCENARIO, hold_think::SCENARIO, pool::SCENARIO];
+/// Declares the files of scenarios.
+macro_rules! scenarios {
+    ($($file:ident),+ $(,)?) => {
+        $(mod $file;)+
+
+        /// Every scenario.
+        pub const SCENARIOS: &[Scenario] = &[$($file::SCENARIO),+];
+    };
+}
+
+scenarios! {
+    hold_sweep,
+    frequency_sweep,
+    hold_think,
+    pool,
+}
 
 /// The scenario of that name.
 pub fn scenario(name: &str) -> Option<&'static Scenario> {

@@ -9,6 +9,7 @@
 
 pub mod backend;
 mod block;
+mod budget;
 mod cache_padded;
 pub mod contention;
 mod error;

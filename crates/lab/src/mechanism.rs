@@ -100,8 +100,8 @@ impl PartialEq for Mechanism {
 }
 
 impl Mechanism {
-    /// A mechanism. `make` makes its two ends on the thread that will be the leading one, with every
-    /// byte that they share allocated and touched.
+    /// A mechanism. `make` makes its two ends on the thread that will be the leading one, with
+    /// every byte that they share allocated and touched.
     pub fn new(
         name: impl Into<String>,
         class: Class,

@@ -14,11 +14,12 @@ mod validate;
 
 use threadtoll_record::{PlannedCell, Refused};
 
+pub use crate::budget::{MAX_BLOCK_SAMPLES, MAX_SAMPLES, ROUNDS, budget};
 pub use cells::{CpuSelection, MechanismChoice, Missing};
 pub use fit::fit;
-pub use groups::{MAX_SAMPLES, ROUNDS, budget, estimate_ns};
+pub use groups::estimate_ns;
 pub use locks::{LockChoice, contention};
-pub use queues::{MAX_BATCH, QueueChoice, ask_reply_budget, queue, stream_budget, wants};
+pub use queues::{QueueChoice, queue, wants};
 pub use requested::{latency, matrix};
 pub use survey::{Depth, survey};
 pub use validate::{MAX_NS, MAX_PAYLOAD, validate};

@@ -20,23 +20,26 @@ use std::sync::Arc;
 
 use threadtoll_record::{Budget, Cell, Experiment, Kind, Origin, PlannedCell, QueueSubject, Wait};
 
+use crate::budget::ROUNDS;
 use crate::error::Unavailable;
 use crate::exchange::Ends;
 use crate::mechanism::Class;
 use crate::program::Program;
 
 pub(crate) use raw_copy::BLOCKS;
-pub use stream::BATCH;
+pub use stream::{BATCH, RING_BYTES};
 pub(crate) use stream::{Receives, Sends, Shared, StreamSpec, Streams};
 
-/// Default capacity of bounded queues in an ask-reply, where one message is under way.
+/// Capacity of bounded queues where nothing else is said.
 pub const CAPACITY: u64 = 1024;
-/// Default memory of bounded queues in a stream: equal for all, because speed depends on how far a
-/// sender gets ahead.
-pub const RING_BYTES: u64 = 256 << 10;
+/// Half again as many rounds as a verdict needs: it compares pairs of undisturbed blocks, and some
+/// are disturbed on every machine.
+const QUEUE_ROUNDS: u32 = ROUNDS + ROUNDS / 2;
 /// Largest capacity that can be asked for.
 pub const MAX_CAPACITY: u64 = 1 << 24;
-/// No more threads than this send at once.
+/// Largest batch that can be asked for: as many messages as a ring of [`RING_BYTES`] holds.
+pub const MAX_BATCH: u64 = BLOCKS[3];
+/// Most sending threads.
 pub const MAX_SENDERS: u32 = 64;
 
 /// The end of a queue that sends.
@@ -355,18 +358,57 @@ impl Queues {
     }
 }
 
+/// Command-line overrides; `None` keeps the scenario's default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// The largest batch, 1 for one message at a time.
+    pub batch: Option<u64>,
+    /// Numbers of sending threads.
+    pub senders: Option<Vec<u32>>,
+    /// Messages that bounded queues hold.
+    pub capacities: Option<Vec<u64>>,
+    /// Measuring time per cell, in nanoseconds.
+    pub time_ns: Option<u64>,
+    /// Stamped samples per cell.
+    pub samples: Option<u64>,
+}
+
+/// Why options do not suit a scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsuitable {
+    /// The reason.
+    pub why: String,
+    /// What to do instead.
+    pub hint: &'static str,
+}
+
 /// Something that can be done with queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct Scenario {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// Its description, in a sentence.
     pub sentence: &'static str,
-    /// What its threads do.
+    /// The kind of loop that its threads run.
     pub kind: Kind,
+    /// Refuses options that it does not have.
+    check: fn(&Overrides) -> Result<(), Unsuitable>,
+    pub(crate) budget: fn(&Overrides) -> Budget,
+    /// Default capacity of a bounded queue.
+    pub(crate) capacity: fn(&Slots) -> u64,
+    /// Largest batches of a queue's cells, by the one that was asked for.
+    pub(crate) batches: fn(&Queue, &Way, Option<u64>) -> Vec<u64>,
+    /// The mechanism that queues whose receiver sleeps are measured next to.
+    pub(crate) wake_up: Option<&'static str>,
 }
 
-/// Declares the scenarios, and has their loops compiled for every queue.
+impl std::fmt::Debug for Scenario {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Declares the files of scenarios, and has their loops compiled for every queue.
 macro_rules! scenarios {
     ($($module:ident),+ $(,)?) => {
         $(mod $module;)+
@@ -422,6 +464,15 @@ impl Scenario {
         PlannedCell::of_kind(self.kind, self.experiment(), cell, budget)
     }
 
+    /// Checks that it has these options.
+    ///
+    /// # Errors
+    ///
+    /// If it does not, or not with these values.
+    pub fn check(&self, wanted: &Overrides) -> Result<(), Unsuitable> {
+        (self.check)(wanted)
+    }
+
     /// Returns `true` if a queue's row can be put through it.
     pub fn takes(&self, way: &Way) -> bool {
         let flow = Flow { senders: 1, batch: 1, capacity: 1 };
@@ -456,10 +507,9 @@ mod tests {
             }
         }
         assert_eq!(queues.find("tube"), None);
-        assert!(
-            SCENARIOS.iter().all(|one| scenario(one.name) == Some(one)
-                && Scenario::of(&one.experiment()) == Some(one))
-        );
+        assert!(SCENARIOS.iter().all(|one| {
+            Scenario::of(&one.experiment()).is_some_and(|found| found.name == one.name)
+        }));
     }
 
     #[test]

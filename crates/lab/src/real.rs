@@ -33,13 +33,10 @@ pub use capabilities::missing_capabilities;
 pub use overhead::{StretchCost, stretch_cost};
 
 use calibrate::Calibrator;
-pub(crate) use calibrate::estimate_ns as calibration_ns;
 use contention::Contention;
 use exchange::Exchange;
 use stream::Stream;
 
-/// A stamped block keeps at most this many samples: 1.6 MB a buffer.
-pub const MAX_BLOCK_SAMPLES: u64 = 200_000;
 /// A stretch is long enough that its two stamps are less than one part in this of it.
 const STAMP_SHARE: f64 = 100.0;
 /// Exchanges before the clock starts last about this long, so that both ends are awake and up to

@@ -2,13 +2,12 @@
 
 use clap::Args;
 use serde::Serialize;
-use threadtoll_lab::plan::{
-    CpuSelection, MAX_BATCH, Planned, QueueChoice, ask_reply_budget, queue, stream_budget, wants,
-};
+use threadtoll_lab::plan::{CpuSelection, Planned, QueueChoice, queue, wants};
 use threadtoll_lab::queue::{
-    MAX_CAPACITY, MAX_SENDERS, Queue as KnownQueue, SCENARIOS, Scenario, Way, scenario,
+    MAX_BATCH, MAX_CAPACITY, MAX_SENDERS, Overrides, Queue as KnownQueue, SCENARIOS, Scenario, Way,
+    scenario,
 };
-use threadtoll_record::{Kind, Neighbour, Origin, Placement, Wait};
+use threadtoll_record::{Neighbour, Origin, Placement, Wait};
 
 use crate::failure::Failure;
 use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
@@ -16,11 +15,6 @@ use crate::nearest::unknown;
 use crate::parse::{choice, count, counts, distinct, neighbour, optional};
 use crate::registry::registry;
 use crate::{by_name, console};
-
-/// Measuring time per cell of an ask-reply where none is given.
-const ASK_REPLY_NS: u64 = 744_000_000;
-/// Measuring time per cell of a stream where none is given: 31 blocks of 12 ms.
-const STREAM_NS: u64 = 372_000_000;
 
 /// Queues between threads, in scenarios: ask-reply and stream
 #[derive(Debug, Args)]
@@ -118,24 +112,25 @@ impl MeasureCommand for Queue {
             },
             placements: common.placements_or(&[Placement::Pinned]),
             waits: request.wait.clone(),
-            batch: request.batch,
-            senders: match &request.senders {
-                Some(senders) => senders.iter().map(|senders| *senders as u32).collect(),
-                None => vec![1],
-            },
-            capacities: request.capacity.clone().unwrap_or_default(),
             neighbour: request.neighbour,
+            wanted: request.overrides(common),
         };
-        let budget = if scenario.kind == Kind::Stream {
-            stream_budget(common.time_ns.unwrap_or(STREAM_NS))
-        } else {
-            ask_reply_budget(common.time_ns.unwrap_or(ASK_REPLY_NS), common.samples)
-        };
-        queue(site, scenario, registry(), &choice, budget)
+        queue(site, scenario, registry(), &choice)
     }
 }
 
 impl Request {
+    fn overrides(&self, common: &MeasureRequest) -> Overrides {
+        let senders = self.senders.as_ref();
+        Overrides {
+            batch: self.batch,
+            senders: senders.map(|all| all.iter().map(|senders| *senders as u32).collect()),
+            capacities: self.capacity.clone(),
+            time_ns: common.time_ns,
+            samples: common.samples,
+        }
+    }
+
     /// Leaves out queues that have no row for `--wait`, each with the reason. An error if none is
     /// left.
     fn leave_out(&mut self, scenario: &Scenario) -> Result<Vec<(&'static str, String)>, Failure> {
@@ -166,24 +161,9 @@ impl Request {
 
     /// Refuses options that the scenario or a named queue does not have.
     fn validate(&self, scenario: &Scenario, common: &MeasureRequest) -> Result<(), Failure> {
-        let name = scenario.name;
-        let most = self.senders.iter().flatten().copied().max().unwrap_or(1);
-        if scenario.kind == Kind::Exchange && self.batch.is_some_and(|batch| batch > 1) {
-            return Err(Failure::usage(format!(
-                "{name} sends one message at a time and has no --batch"
-            ))
-            .hint("`threadtoll queue stream` sends batches"));
-        }
-        if scenario.kind == Kind::Exchange && most > 1 {
-            return Err(Failure::usage(format!("{name} has one sender and no --senders"))
-                .hint("`threadtoll queue stream` has several"));
-        }
-        if scenario.kind == Kind::Stream && common.samples.is_some() {
-            return Err(Failure::usage(
-                "a stream has no single samples, so --samples says nothing",
-            )
-            .hint("--time sets how long each cell is measured"));
-        }
+        scenario
+            .check(&self.overrides(common))
+            .map_err(|unsuitable| Failure::usage(unsuitable.why).hint(unsuitable.hint))?;
         if self.capacity.is_some()
             && !self.queues.is_empty()
             && self.queues.iter().all(|queue| queue.slots().is_none())
@@ -192,7 +172,8 @@ impl Request {
             return Err(Failure::usage(format!("--capacity says nothing of {}", names.join(", ")))
                 .hint("name a bounded queue, or leave --capacity out"));
         }
-        self.queues.iter().try_for_each(|queue| self.validate_queue(queue, scenario, most))
+        let senders = self.senders.iter().flatten().copied().max().unwrap_or(1);
+        self.queues.iter().try_for_each(|queue| self.validate_queue(queue, scenario, senders))
     }
 
     fn validate_queue(

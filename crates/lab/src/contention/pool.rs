@@ -7,6 +7,8 @@
 
 use threadtoll_record::{Budget, MAX_ROUNDS, Spread, Work};
 
+use crate::budget;
+
 use super::{Load, Overrides, Scenario};
 
 const HOLD_NS: u64 = 500_000;
@@ -52,7 +54,7 @@ fn budget(wanted: &Overrides, load: &Load) -> Budget {
     let run_ns = load.tasks.unwrap_or(TASKS).saturating_mul(load.cycle_ns());
     let rounds = match wanted.time_ns {
         Some(time_ns) => (time_ns / run_ns.max(1)).clamp(2, u64::from(MAX_ROUNDS)),
-        None => (2_000_000_000 / run_ns.max(1)).clamp(ROUNDS, crate::plan::ROUNDS.into()),
+        None => (2_000_000_000 / run_ns.max(1)).clamp(ROUNDS, budget::ROUNDS.into()),
     };
     Budget { rounds: rounds as u32, stretch_ns: 0, stamped_ns: run_ns, stamped_count: None }
 }

@@ -9,19 +9,16 @@ use std::collections::BTreeSet;
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
-    Budget, Cell, Kind, Neighbour, Origin, Placement, PlannedCell, QueueSubject, Refused, Relation,
+    Budget, Cell, Neighbour, Origin, Placement, PlannedCell, QueueSubject, Refused, Relation,
     Subject, Wait, WaitFamily,
 };
 
 use crate::Registry;
-use crate::queue::{self, BATCH, BLOCKS, CAPACITY, Queue, RING_BYTES, Scenario, Way};
+use crate::queue::{self, Overrides, Queue, Scenario, Way};
 
 use super::cells::{CpuSelection, suited};
-use super::groups::{GROUP, LONG_BLOCK_NS, ROUNDS, budget_of, group, size};
+use super::groups::{GROUP, group, size};
 use super::{Planned, cells::place};
-
-/// The largest batch that can be asked for: the most messages that a ring of [`RING_BYTES`] holds.
-pub const MAX_BATCH: u64 = BLOCKS[3];
 
 /// Which rows of queues are wanted. Lists are multiplied out.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,14 +29,10 @@ pub struct QueueChoice<'q> {
     pub placements: Vec<Placement>,
     /// Ways of waiting, each with the peers that it brings along; empty for all that a queue has.
     pub waits: Vec<Wait>,
-    /// The largest batch, 1 for one message at a time; null for one at a time and [`BATCH`].
-    pub batch: Option<u64>,
-    /// Numbers of senders.
-    pub senders: Vec<u32>,
-    /// Messages that bounded queues hold; empty for what the scenario takes.
-    pub capacities: Vec<u64>,
     /// Load beside the measured threads.
     pub neighbour: Option<Neighbour>,
+    /// Overrides of the scenario's defaults.
+    pub wanted: Overrides,
 }
 
 /// Returns `true` if these ways of waiting include a queue's row. With none given, all rows are
@@ -48,27 +41,6 @@ pub fn wants(waits: &[Wait], queue: &Queue, way: &Way) -> bool {
     waits.is_empty()
         || queue.origin == Origin::Raw
         || waits.iter().any(|wait| wait.brings(way.wait))
-}
-
-/// Half again as many rounds as a verdict needs: it compares pairs of undisturbed blocks, and some
-/// are disturbed on every machine.
-const QUEUE_ROUNDS: u32 = ROUNDS + ROUNDS / 2;
-
-/// Spreads a time per cell over blocks of single hand-offs, half of it on stretches.
-pub fn ask_reply_budget(time_ns: u64, samples: Option<u64>) -> Budget {
-    budget_of(QUEUE_ROUNDS, time_ns, samples)
-}
-
-/// Spreads a time per cell over blocks of a stream: stretches only.
-pub fn stream_budget(time_ns: u64) -> Budget {
-    let rounds = (time_ns / LONG_BLOCK_NS)
-        .clamp(u64::from(QUEUE_ROUNDS), u64::from(threadtoll_record::MAX_ROUNDS));
-    Budget {
-        rounds: rounds as u32,
-        stretch_ns: (time_ns / rounds).max(1),
-        stamped_ns: 0,
-        stamped_count: None,
-    }
 }
 
 /// Where threads take turns on a CPU, a block covers many of the scheduler's time slices (a few
@@ -88,15 +60,16 @@ pub fn queue(
     scenario: &Scenario,
     registry: &Registry,
     choice: &QueueChoice<'_>,
-    budget: Budget,
 ) -> Planned {
     let mut found = PlanBuilder::default();
-    let capacities: Vec<Option<u64>> = match choice.capacities.as_slice() {
-        [] => vec![None],
-        asked => asked.iter().copied().map(Some).collect(),
+    let wanted = &choice.wanted;
+    let budget = (scenario.budget)(wanted);
+    let capacities: Vec<Option<u64>> = match &wanted.capacities {
+        None => vec![None],
+        Some(capacities) => capacities.iter().copied().map(Some).collect(),
     };
     for placement in &choice.placements {
-        for senders in &choice.senders {
+        for senders in wanted.senders.as_deref().unwrap_or(&[1]) {
             for (nth, capacity) in capacities.iter().enumerate() {
                 let (placement, senders, capacity) = (*placement, *senders, *capacity);
                 let stand =
@@ -209,13 +182,12 @@ impl PlanContext<'_> {
             };
             let slots = queue.slots();
             let capacity = slots.map(|slots| match self.capacity {
-                Some(asked) => slots.capacity(asked),
-                None if self.scenario.kind == Kind::Stream => slots.capacity_within(RING_BYTES),
-                None => slots.capacity(CAPACITY),
+                Some(capacity) => slots.capacity(capacity),
+                None => (self.scenario.capacity)(slots),
             });
             let ring_bytes =
                 slots.zip(capacity).map(|(slots, capacity)| slots.ring_bytes(capacity));
-            for batch in self.batches(queue, way) {
+            for batch in (self.scenario.batches)(queue, way, self.choice.wanted.batch) {
                 let subject = Subject::Queue(QueueSubject {
                     queue: queue.name.clone(),
                     origin: queue.origin,
@@ -231,22 +203,6 @@ impl PlanContext<'_> {
             }
         }
         rows
-    }
-
-    fn batches(&self, queue: &Queue, way: &Way) -> Vec<u64> {
-        if self.scenario.kind == Kind::Exchange {
-            return vec![1];
-        }
-        match (queue.origin, self.choice.batch) {
-            // It copies whole blocks, of sizes of its own.
-            (Origin::Raw, Some(1)) => Vec::new(),
-            (Origin::Raw, _) => BLOCKS.to_vec(),
-            (_, Some(1)) => vec![1],
-            (_, Some(batch)) if way.batches => vec![batch],
-            (_, Some(_)) => Vec::new(),
-            (_, None) if way.batches => vec![1, BATCH],
-            (_, None) => vec![1],
-        }
     }
 
     fn cell(&self, subject: Subject, cpus: Vec<u32>, relation: Relation) -> Cell {
@@ -286,15 +242,11 @@ impl PlanContext<'_> {
         Ok((cpus, relation))
     }
 
-    /// The mechanism that a sleeping queue's hand-off is made of, measured next to it where single
-    /// hand-offs are measured.
+    /// The mechanism that a sleeping queue's hand-off is made of, if the scenario measures that.
     fn wake_up(&self) -> Option<Cell> {
-        let futex = self.registry.mechanisms.find("futex")?;
-        if self.scenario.kind != Kind::Exchange {
-            return None;
-        }
-        let (cpus, relation) = place(futex, self.placement, self.site).ok()?;
-        Some(self.cell(futex.subject(), cpus, relation))
+        let mechanism = self.registry.mechanisms.find(self.scenario.wake_up?)?;
+        let (cpus, relation) = place(mechanism, self.placement, self.site).ok()?;
+        Some(self.cell(mechanism.subject(), cpus, relation))
     }
 }
 

@@ -2,11 +2,12 @@
 
 use threadtoll_record::{Budget, Cell, Experiment, Layout, Pause, Placement, Refused};
 
+use crate::budget::ROUNDS;
 use crate::mechanism::{Class, Mechanism, Mechanisms};
 
 use super::Planned;
 use super::cells::{CpuSelection, MechanismChoice, cells, pair_cells};
-use super::groups::{ROUNDS, bundle, group, planned_as};
+use super::groups::{bundle, group, planned_as};
 
 /// How thorough a survey is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

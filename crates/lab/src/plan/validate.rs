@@ -3,17 +3,17 @@
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
-    Cell, Kind, LockSubject, Placement, Plan, PlannedCell, QueueSubject, Relation, Subject,
+    Cell, LockSubject, Placement, Plan, PlannedCell, QueueSubject, Relation, Subject,
 };
 
 use crate::Registry;
 use crate::contention;
 use crate::lock::MAX_THREADS;
 use crate::mechanism::Class;
-use crate::queue::{self, MAX_CAPACITY, MAX_SENDERS, Scenario};
+use crate::queue::{self, MAX_BATCH, MAX_CAPACITY, MAX_SENDERS, Overrides, Scenario};
 
 use super::locks::relation_of;
-use super::queues::{MAX_BATCH, farthest};
+use super::queues::farthest;
 
 /// The largest message, in bytes.
 pub const MAX_PAYLOAD: u64 = 1 << 20;
@@ -154,10 +154,11 @@ fn queue_fault(
     let Some(way) = way else {
         return Some("the queue is not used so in this version");
     };
-    let plain = asked.batch == 1 && asked.senders == 1;
+    let senders = Some(vec![asked.senders]);
+    let wanted = Overrides { batch: Some(asked.batch), senders, ..Overrides::default() };
     let limits = asked.senders <= MAX_SENDERS && (asked.senders == 1 || way.many_senders);
     let batched = (1..=MAX_BATCH).contains(&asked.batch) && (asked.batch == 1 || way.batches);
-    if (scenario.kind == Kind::Exchange && !plain) || !limits || asked.senders == 0 || !batched {
+    if scenario.check(&wanted).is_err() || !limits || asked.senders == 0 || !batched {
         return Some("the queue is not used so in this version");
     }
     let holds = match (queue.slots(), asked.capacity) {

@@ -6,17 +6,47 @@
 
 use threadtoll_record::Kind;
 
+use crate::budget::budget_with_rounds;
 use crate::error::Unavailable;
 use crate::exchange::{Ends, Exchange};
 use crate::program::Program;
 
-use super::{Channel, Scenario, Sink, Source, Usage};
+use super::{
+    CAPACITY, Channel, Overrides, QUEUE_ROUNDS, Scenario, Sink, Source, Unsuitable, Usage,
+};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "ask-reply",
     sentence: "a message through one queue and its echo through another, one under way at any time: latency",
     kind: Kind::Exchange,
+    check,
+    budget: |wanted| {
+        budget_with_rounds(QUEUE_ROUNDS, wanted.time_ns.unwrap_or(TIME_NS), wanted.samples)
+    },
+    capacity: |slots| slots.capacity(CAPACITY),
+    batches: |_, _, _| vec![1],
+    wake_up: Some("futex"),
 };
+
+/// Default measuring time per cell: 31 rounds of a block of stretches and a stamped one, 12 ms each.
+const TIME_NS: u64 = 744_000_000;
+
+fn check(wanted: &Overrides) -> Result<(), Unsuitable> {
+    let name = SCENARIO.name;
+    if wanted.batch.is_some_and(|batch| batch > 1) {
+        return Err(Unsuitable {
+            why: format!("{name} sends one message at a time and has no --batch"),
+            hint: "`threadtoll queue stream` sends batches",
+        });
+    }
+    if wanted.senders.iter().flatten().any(|senders| *senders > 1) {
+        return Err(Unsuitable {
+            why: format!("{name} has one sender and no --senders"),
+            hint: "`threadtoll queue stream` has several",
+        });
+    }
+    Ok(())
+}
 
 /// One end of two crossed queues.
 struct End<C: Channel> {

@@ -22,22 +22,36 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::Kind;
+use threadtoll_record::{Budget, Kind, MAX_ROUNDS, Origin};
 
+use crate::budget::LONG_BLOCK_NS;
 use crate::cache_padded::CachePadded;
 use crate::error::Unavailable;
 use crate::exchange::on_a_line;
 use crate::program::Program;
 
 use super::words::{count_up, difference};
-use super::{Channel, Flow, MAX_SENDERS, Scenario, Sink, Source, Usage};
+use super::{
+    BLOCKS, Channel, Flow, MAX_SENDERS, Overrides, QUEUE_ROUNDS, Queue, Scenario, Sink, Source,
+    Unsuitable, Usage, Way,
+};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "stream",
     sentence: "as many messages in one direction as the queue takes, every one verified: throughput",
     kind: Kind::Stream,
+    check,
+    budget,
+    capacity: |slots| slots.capacity_within(RING_BYTES),
+    batches,
+    wake_up: None,
 };
 
+/// Default measuring time per cell: 31 blocks of 12 ms.
+const TIME_NS: u64 = 372_000_000;
+/// Default memory of bounded queues: equal for all, because speed depends on how far a sender gets
+/// ahead.
+pub const RING_BYTES: u64 = 256 << 10;
 /// Default for the largest batch: a small part of a bounded queue, so that both ends find work
 /// while the other has a batch in hand.
 pub const BATCH: u64 = 256;
@@ -49,6 +63,41 @@ const SETTLING: u64 = 256;
 
 /// Bits of a message that hold its number; above them stands the sender's.
 const NUMBER_BITS: u32 = 56;
+
+fn check(wanted: &Overrides) -> Result<(), Unsuitable> {
+    match wanted.samples {
+        None => Ok(()),
+        Some(_) => Err(Unsuitable {
+            why: "a stream has no single samples, so --samples says nothing".into(),
+            hint: "--time sets how long each cell is measured",
+        }),
+    }
+}
+
+/// Spreads the time over stretches only.
+fn budget(wanted: &Overrides) -> Budget {
+    let time_ns = wanted.time_ns.unwrap_or(TIME_NS);
+    let rounds = (time_ns / LONG_BLOCK_NS).clamp(u64::from(QUEUE_ROUNDS), u64::from(MAX_ROUNDS));
+    Budget {
+        rounds: rounds as u32,
+        stretch_ns: (time_ns / rounds).max(1),
+        stamped_ns: 0,
+        stamped_count: None,
+    }
+}
+
+fn batches(queue: &Queue, way: &Way, wanted: Option<u64>) -> Vec<u64> {
+    match (queue.origin, wanted) {
+        // It copies whole blocks, of sizes of its own.
+        (Origin::Raw, Some(1)) => Vec::new(),
+        (Origin::Raw, _) => BLOCKS.to_vec(),
+        (_, Some(1)) => vec![1],
+        (_, Some(batch)) if way.batches => vec![batch],
+        (_, Some(_)) => Vec::new(),
+        (_, None) if way.batches => vec![1, BATCH],
+        (_, None) => vec![1],
+    }
+}
 
 /// The receiver's orders: receive stretches of `per_stretch` messages, with a mark before the first
 /// and after each, until there were `stretches` of them or a mark was made at or after `until`;

@@ -14,6 +14,9 @@ use threadtoll_model::{HandOff, Shape};
 use threadtoll_record::{Cell, LockSubject, Placement, Share, Spread, Work, upper_median};
 
 use crate::LabError;
+use crate::contention::calibration_schedule::{
+    MAX_ALONE, SLICE_NS, SLICES, sleeps, slowdown_rounds,
+};
 use crate::contention::contender::{Done, HandoffProbe, HandoffSample};
 use crate::contention::lengths::{PICKS, TimeDistributions, quantiles};
 use crate::contention::predict::{Calibration, HandoffModel, calibration};
@@ -21,20 +24,11 @@ use crate::lock::{GrantPolicy, LockSpec};
 
 use super::crew::{LockThreads, Task, places};
 
-/// Slices of which the middle one counts: so short that most of them pass between two
-/// interruptions, and so many that the others fall out.
-const SLICES: usize = 41;
-const SLICE_NS: u64 = 500_000;
 /// How often a slice is tried for which not all threads were there in time, before the best of them
 /// is taken.
 const TRIES: u32 = 16;
-/// Slices from which it is told by how much threads slow each other down: over half a second,
-/// because what they share with others changes from one tenth of a second to the next.
-const LONG_SLICES: usize = 602;
 /// A thread is up to speed after this.
 const WARM_UP_NS: u64 = 100_000;
-/// On no more CPUs than this it is watched how fast a thread is alone.
-const MAX_ALONE: usize = 8;
 /// The units between two acquisitions of threads that meet now and then, at least: some hundred
 /// nanoseconds.
 const SHORT_UNITS: f64 = 200.0;
@@ -47,14 +41,9 @@ const REPEATS: usize = 9;
 /// The shortest time that it does, and the longest, in nanoseconds.
 const MIN_WAIT_NS: f64 = 250.0;
 const MAX_WAIT_NS: f64 = 20_000_000.0;
-/// Sleeps of which the overshoot is taken, over all threads, as far as time allows.
-const SLEEPS: u64 = 400;
 /// A sleep that is so many times as late as the middle one was disturbed by the machine, like the
 /// blocks that are marked.
 const DISTURBED: f64 = 20.0;
-/// The longest that sleeps are watched.
-const SLEEPING_NS: u64 = 3_000_000_000;
-
 /// What was found out for a cell.
 #[derive(Clone, Debug)]
 pub(super) struct Calibrated {
@@ -231,8 +220,8 @@ impl Calibrator {
         }
         let mut crew = self.units_of_work(busy)?;
         let alone_on = busy.len().min(MAX_ALONE);
-        let mut ratios = Vec::with_capacity(rounds(alone_on));
-        for _ in 0..rounds(alone_on) {
+        let mut ratios = Vec::with_capacity(slowdown_rounds(alone_on));
+        for _ in 0..slowdown_rounds(alone_on) {
             let mut alone = 0.0;
             for turn in 0..alone_on {
                 let hand = turn * busy.len() / alone_on;
@@ -480,7 +469,7 @@ impl Calibrator {
             read_share: 0.0,
         };
         crew.prepare(lengths, 2)?;
-        let (cycles, length_ns) = watched(subject, threads);
+        let (cycles, length_ns) = sleeps(subject, threads);
         let window = crew.window(0, length_ns);
         let tasks = vec![Task::Stamped(64 * cycles as usize); crew.threads()];
         let parts = crew.run(
@@ -559,32 +548,6 @@ fn idle_ns(cell: &Cell, subject: &LockSubject) -> Option<f64> {
     let task_ns = (subject.cycle_ns() as f64 / threads).max(subject.hold_ns as f64);
     let undisturbed = (-1.0 / cpus).exp();
     Some(cpus * task_ns * (1.0 - undisturbed) / (1.0 - undisturbed * (1.0 - 1.0 / cpus)))
-}
-
-/// How often one slice on each of so many CPUs and one on all are taken.
-fn rounds(alone_on: usize) -> usize {
-    (LONG_SLICES / (alone_on + 1)).max(SLICES)
-}
-
-/// How many cycles of sleep of each of so many threads are watched, and for how long, in
-/// nanoseconds.
-fn watched(subject: &LockSubject, threads: u32) -> (u64, u64) {
-    let cycles = (SLEEPS / u64::from(threads.max(1))).max(6);
-    let cycle_ns = subject.cycle_ns();
-    (cycles, cycles.saturating_mul(cycle_ns).min(SLEEPING_NS.max(cycle_ns.saturating_mul(2))))
-}
-
-/// How long it takes to find out what a cell needs, in nanoseconds, near enough for a forecast.
-pub(crate) fn estimate_ns(subject: &LockSubject) -> u64 {
-    match subject.work {
-        Work::Sleep => watched(subject, subject.threads).1,
-        // Units of one thread and of all, and the lock's pair with it and without.
-        Work::Spin => {
-            let alone_on = (subject.threads as usize).min(MAX_ALONE);
-            // A slice, its warm-up and its notice.
-            (rounds(alone_on) * (alone_on + 1) + 6 * SLICES) as u64 * 2 * SLICE_NS
-        }
-    }
 }
 
 /// The median, the larger of two in the middle; NaN without any.

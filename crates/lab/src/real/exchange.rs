@@ -8,6 +8,7 @@ use threadtoll_record::{BlockKind, Placement, PlannedCell, fold};
 
 use crate::LabError;
 use crate::backend::OpenCell;
+use crate::budget::MAX_BLOCK_SAMPLES;
 use crate::exchange::Ends;
 use crate::gap;
 use crate::mechanism::Class;
@@ -17,8 +18,7 @@ use crate::samples::{BlockSamples, Counters, RoundTrips, Samples, Stretches};
 use super::around::Around;
 use super::pair::{Job, Pair, Report, Watch};
 use super::{
-    GroupState, MAX_BLOCK_NS, MAX_BLOCK_SAMPLES, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS,
-    WARM_UP_NS, per_stretch,
+    GroupState, MAX_BLOCK_NS, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS, per_stretch,
 };
 
 /// A cell whose two threads exchange messages.

@@ -9,10 +9,10 @@ use threadtoll_machine::disturbance::{ThreadCounters, ThreadProbe};
 use threadtoll_record::Placement;
 
 use crate::LabError;
+use crate::budget::MAX_BLOCK_SAMPLES;
 use crate::exchange::{DRAIN_ROUNDS, Ends, Follow, Lead, LoopSpec, Stamps, StopAt};
 use crate::program::Make;
 
-use super::MAX_BLOCK_SAMPLES;
 use super::pool::{Pool, Worker};
 
 /// What a block asks of the two threads.

@@ -10,6 +10,7 @@ use threadtoll_record::{BlockKind, Placement, PlannedCell};
 
 use crate::LabError;
 use crate::backend::OpenCell;
+use crate::budget::MAX_BLOCK_SAMPLES;
 use crate::gap;
 use crate::mechanism::Class;
 use crate::program::Make;
@@ -20,10 +21,7 @@ use super::around::Around;
 use super::exchange::stretches;
 use super::pair::Buffers;
 use super::pool::{Pool, Worker};
-use super::{
-    GroupState, MAX_BLOCK_SAMPLES, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS,
-    per_stretch,
-};
+use super::{GroupState, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS, per_stretch};
 
 /// Messages of a stretch before it is known how fast they come.
 const PILOT_STRETCH: u64 = 1024;

@@ -349,7 +349,7 @@ fn time_and_samples_become_rounds_and_blocks() {
         let spread = budget(1_000_000, Some(samples));
         let count = spread.stamped_count.unwrap();
         assert!(
-            spread.rounds <= MAX_ROUNDS && count <= threadtoll_lab::real::MAX_BLOCK_SAMPLES,
+            spread.rounds <= MAX_ROUNDS && count <= threadtoll_lab::plan::MAX_BLOCK_SAMPLES,
             "{samples}: {spread:?}"
         );
         assert!(u64::from(spread.rounds) * count >= samples, "{samples}: {spread:?}");

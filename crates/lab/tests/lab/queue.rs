@@ -5,15 +5,15 @@ use std::sync::LazyLock;
 use threadtoll_lab::Registry;
 use threadtoll_lab::backend::Backend;
 use threadtoll_lab::mechanism::Unavailable;
-use threadtoll_lab::plan::{CpuSelection, MAX_BATCH, QueueChoice, queue, stream_budget, validate};
+use threadtoll_lab::plan::{CpuSelection, QueueChoice, queue, validate};
 use threadtoll_lab::queue::{
-    BATCH, Channel, Queue, Queues, RING_BYTES, Room, SCENARIOS, Scenario, Sink, Slots, Source, Way,
-    funnel, pipe, scenario,
+    BATCH, Channel, MAX_BATCH, Overrides, Queue, Queues, RING_BYTES, Room, SCENARIOS, Scenario,
+    Sink, Slots, Source, Way, funnel, pipe, scenario,
 };
 use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_record::fold::compared;
 use threadtoll_record::{
-    Budget, Cell, Experiment, Kind, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait,
+    Cell, Experiment, Kind, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait,
 };
 
 /// A queue that is planned for and never made.
@@ -85,26 +85,24 @@ fn choice() -> QueueChoice<'static> {
         queues: REGISTRY.queues.all().collect(),
         placements: vec![Placement::Pinned],
         waits: Vec::new(),
-        batch: None,
-        senders: vec![1],
-        capacities: Vec::new(),
         neighbour: None,
+        wanted: Overrides::default(),
     }
+}
+
+fn overriding(wanted: Overrides) -> QueueChoice<'static> {
+    QueueChoice { wanted, ..choice() }
 }
 
 fn stream() -> &'static Scenario {
     scenario("stream").unwrap()
 }
 
-const EXCHANGES: Budget =
-    Budget { rounds: 21, stretch_ns: 12_000_000, stamped_ns: 12_000_000, stamped_count: None };
-
 fn planned(scenario: &Scenario, choice: &QueueChoice<'_>) -> Vec<Vec<PlannedCell>> {
     let topology = SimulatedBackend::topology();
     let allowed: Vec<u32> = topology.places.iter().map(|place| place.cpu).collect();
     let site = CpuSelection::whole(&topology, &allowed);
-    let budget = if scenario.kind == Kind::Stream { stream_budget(252_000_000) } else { EXCHANGES };
-    let (groups, refused) = queue(&site, scenario, &REGISTRY, choice, budget);
+    let (groups, refused) = queue(&site, scenario, &REGISTRY, choice);
     assert_eq!(refused, []);
     groups
 }
@@ -145,10 +143,11 @@ fn compares(groups: &[Vec<PlannedCell>], of: &str, to: &str) -> bool {
 fn groups_are_small_and_begin_with_the_reference() {
     for scenario in SCENARIOS {
         for senders in [vec![1], vec![2, 4]] {
-            if scenario.kind == Kind::Exchange && senders != [1] {
+            let wanted = Overrides { senders: Some(senders), ..Overrides::default() };
+            if scenario.check(&wanted).is_err() {
                 continue;
             }
-            let groups = planned(scenario, &QueueChoice { senders, ..choice() });
+            let groups = planned(scenario, &overriding(wanted));
             for group in &groups {
                 let twins = group.iter().filter(|planned| is_twin(planned)).count();
                 assert!((2..=8 + twins).contains(&group.len()) && twins <= 2, "{group:#?}");
@@ -272,7 +271,8 @@ fn single_messages_and_batches_never_share_a_group_nor_do_waits_of_peers() {
 
 #[test]
 fn several_senders_take_further_cpus_and_the_receiver_the_second_of_the_pair() {
-    let groups = planned(stream(), &QueueChoice { senders: vec![3], batch: Some(1), ..choice() });
+    let three = Overrides { senders: Some(vec![3]), batch: Some(1), ..Overrides::default() };
+    let groups = planned(stream(), &overriding(three.clone()));
     let cells: Vec<&Cell> = groups.iter().flatten().map(|planned| &planned.cell).collect();
     let queues: Vec<&&Cell> = cells.iter().filter(|cell| cell.queue().is_some()).collect();
     assert!(!queues.is_empty());
@@ -290,14 +290,8 @@ fn several_senders_take_further_cpus_and_the_receiver_the_second_of_the_pair() {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[4, 6]);
     let funnel = REGISTRY.queues.find("funnel").unwrap();
-    let many = QueueChoice {
-        queues: vec![funnel],
-        senders: vec![3],
-        batch: Some(1),
-        waits: vec![Wait::Spin],
-        ..choice()
-    };
-    let (groups, _) = queue(&site, stream(), &REGISTRY, &many, stream_budget(1_000_000));
+    let many = QueueChoice { queues: vec![funnel], waits: vec![Wait::Spin], ..overriding(three) };
+    let (groups, _) = queue(&site, stream(), &REGISTRY, &many);
     assert_eq!(groups[0][1].cell.cpus, [4, 6]);
     assert!(groups[0][1].cell.oversubscribed());
     assert!(
@@ -344,20 +338,20 @@ fn what_was_asked_for_is_what_is_planned() {
         waits(&[Wait::PollBackoff, Wait::Adaptive]),
         [Wait::Adaptive, Wait::PollBackoff, Wait::Block]
     );
-    let cells = only(QueueChoice { batch: Some(64), ..choice() });
+    let cells = only(overriding(Overrides { batch: Some(64), ..Overrides::default() }));
     assert!(
         cells
             .iter()
             .filter_map(Cell::queue)
             .all(|queue| queue.batch == 64 || queue.origin == Origin::Raw)
     );
-    let cells = only(QueueChoice { batch: Some(1), ..choice() });
+    let cells = only(overriding(Overrides { batch: Some(1), ..Overrides::default() }));
     assert!(cells.iter().all(|cell| cell.queue().unwrap().batch == 1), "and no bare copy");
     // Spinning ends on one CPU are refused once, not for each queue.
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::whole(&topology, &[0, 1]);
     let same = QueueChoice { placements: vec![Placement::SameCpu], ..choice() };
-    let (groups, refused) = queue(&site, stream(), &REGISTRY, &same, stream_budget(1_000_000));
+    let (groups, refused) = queue(&site, stream(), &REGISTRY, &same);
     assert!(!groups.is_empty());
     assert_eq!(refused.len(), 1, "{refused:#?}");
     assert_eq!(refused[0].what, "queues that spin, same-cpu");
@@ -382,7 +376,8 @@ fn each_capacity_has_groups_of_its_own() {
     let asking = planned(scenario("ask-reply").unwrap(), &choice());
     assert_eq!(of(&asking, "ring-1"), [(Some(1024), Some(8192))]);
 
-    let groups = planned(stream(), &QueueChoice { capacities: vec![64, 1000], ..choice() });
+    let wanted = Overrides { capacities: Some(vec![64, 1000]), ..Overrides::default() };
+    let groups = planned(stream(), &overriding(wanted));
     assert_eq!(of(&groups, "ring-1"), [(Some(64), Some(512)), (Some(1000), Some(8000))]);
     for group in &groups {
         let mut capacities: Vec<_> =
@@ -401,7 +396,7 @@ fn one_cpu_leaves_what_can_sleep() {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[3]);
     let same = QueueChoice { placements: vec![Placement::SameCpu], ..choice() };
-    let (groups, _) = queue(&site, scenario("ask-reply").unwrap(), &REGISTRY, &same, EXCHANGES);
+    let (groups, _) = queue(&site, scenario("ask-reply").unwrap(), &REGISTRY, &same);
     assert!(!groups.is_empty());
     for group in groups {
         assert_eq!(group[0].cell.name(), "futex", "the reference where there is one CPU");
