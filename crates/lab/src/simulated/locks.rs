@@ -32,7 +32,7 @@ const SPUN: [(f64, f64); 2] = [(250.0, 60.0), (1e6, 60.0)];
 /// Waits of a block, enough for every quantile but the last.
 const WAITS: usize = 600;
 
-/// What would have been calibrated.
+/// The calibration of a real machine that behaves so.
 fn calibration(cell: &Cell, spec: &LockSpec) -> Option<Calibration> {
     let subject = cell.lock()?;
     if subject.is_alone() || subject.read_share.is_some_and(|share| share.value() > 0.0) {
@@ -43,15 +43,15 @@ fn calibration(cell: &Cell, spec: &LockSpec) -> Option<Calibration> {
         Spread::Exponential => Shape::exponential(ns as f64).ok(),
     };
     let shapes = (shape(subject.hold_ns)?, shape(subject.think_ns)?);
-    let handed: &[(f64, f64)] = match (subject.threads, spec.policy().spins()) {
+    let handoffs: &[(f64, f64)] = match (subject.threads, spec.policy().spins()) {
         (1, _) => &[],
         (_, true) => &SPUN,
         (_, false) => &HANDED,
     };
-    let passing = HandoffModel::of(spec.policy(), handed).ok()?;
+    let handoff = HandoffModel::of(spec.policy(), handoffs).ok()?;
     let alone_ns = subject.cycle_ns() as f64;
     let cpus = cell.cpus.len() as u32;
-    predict::calibration(subject, cpus, spec.stripes, shapes, alone_ns, PAIR_NS, &passing).ok()
+    predict::calibration(subject, cpus, spec.stripes, shapes, alone_ns, PAIR_NS, &handoff).ok()
 }
 
 /// A cell whose threads share a lock.
