@@ -14,7 +14,6 @@ mod cache_padded;
 pub mod contention;
 mod error;
 mod exchange;
-mod gap;
 pub mod lock;
 pub mod mechanism;
 pub mod plan;
@@ -25,6 +24,7 @@ mod registry;
 mod run;
 pub mod samples;
 pub mod simulated;
+mod stalls;
 
 pub use error::{LabError, Unavailable};
 pub use registry::Registry;

@@ -4,11 +4,11 @@
 //! as for this one.
 
 mod cells;
-mod fit;
 mod groups;
 mod locks;
 mod queues;
 mod requested;
+mod split_blocks;
 mod survey;
 mod validate;
 
@@ -16,11 +16,11 @@ use threadtoll_record::{PlannedCell, Refused};
 
 pub use crate::budget::{MAX_BLOCK_SAMPLES, MAX_SAMPLES, ROUNDS, budget};
 pub use cells::{CpuSelection, MechanismChoice, Missing};
-pub use fit::fit;
 pub use groups::estimate_ns;
 pub use locks::{LockChoice, contention};
 pub use queues::{QueueChoice, queue, wants};
 pub use requested::{latency, matrix};
+pub use split_blocks::split_blocks;
 pub use survey::{Depth, survey};
 pub use validate::{MAX_NS, MAX_PAYLOAD, validate};
 

@@ -28,7 +28,7 @@ use crate::program::Program;
 
 pub(crate) use raw_copy::BLOCKS;
 pub use stream::{BATCH, RING_BYTES};
-pub(crate) use stream::{Receives, Sends, Shared, StreamSpec, Streams};
+pub(crate) use stream::{ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
 
 /// Capacity of bounded queues where nothing else is said.
 pub const CAPACITY: u64 = 1024;
@@ -47,10 +47,10 @@ pub trait Source: Send + 'static {
     /// Called once by the thread that will be this end, before the first message.
     fn enter(&mut self) {}
 
-    /// Sends one message; where the queue is full, waits as the row says.
+    /// SenderLoop one message; where the queue is full, waits as the row says.
     fn send(&mut self, message: u64);
 
-    /// Sends all of them in order, by the queue's own calls for many where it has any.
+    /// SenderLoop all of them in order, by the queue's own calls for many where it has any.
     fn send_batch(&mut self, messages: &[u64]) {
         messages.iter().for_each(|message| self.send(*message));
     }
@@ -187,9 +187,9 @@ impl Slots {
 
 /// Capacity of a queue.
 #[derive(Clone, Copy, Debug)]
-pub enum Room {
+pub enum Capacity {
     /// As many messages as there is memory for.
-    Unlimited,
+    Unbounded,
     /// Fixed by its design, such as one message.
     Fixed,
     /// As many messages as it is asked to.
@@ -257,7 +257,7 @@ pub struct Queue {
     /// What it is, in a sentence.
     pub sentence: String,
     /// Its capacity.
-    pub room: Room,
+    pub capacity: Capacity,
     /// Its rows: one for each way of waiting that it has.
     pub ways: Vec<Way>,
 }
@@ -283,14 +283,14 @@ impl PartialEq for Queue {
 impl Queue {
     /// Returns `true` if its sender may have to wait.
     pub fn bounded(&self) -> bool {
-        !matches!(self.room, Room::Unlimited)
+        !matches!(self.capacity, Capacity::Unbounded)
     }
 
     /// The memory of its messages, where its capacity can be chosen.
     pub fn slots(&self) -> Option<&Slots> {
-        match &self.room {
-            Room::Slots(slots) => Some(slots),
-            Room::Unlimited | Room::Fixed => None,
+        match &self.capacity {
+            Capacity::Slots(slots) => Some(slots),
+            Capacity::Unbounded | Capacity::Fixed => None,
         }
     }
 

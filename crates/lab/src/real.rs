@@ -2,13 +2,13 @@
 //! in between.
 
 mod agreement;
-mod around;
-mod awake;
+mod background_load;
 mod calibrate;
 mod capabilities;
 mod contention;
+mod environment;
 mod exchange;
-mod load;
+mod keep_awake;
 mod lock_threads;
 mod neighbour;
 mod overhead;

@@ -1,6 +1,6 @@
 //! The plan of a new run.
 
-use threadtoll_lab::plan::{CpuSelection, fit};
+use threadtoll_lab::plan::{CpuSelection, split_blocks};
 use threadtoll_lab::real::missing_capabilities;
 use threadtoll_record::Plan;
 
@@ -25,7 +25,7 @@ pub(super) fn make<C: MeasureCommand>(
         if measurable { site.without(missing_capabilities(&registry().mechanisms)) } else { site };
     let (mut groups, refused) = C::plan(&checked.request, common, &site);
     if C::SPLITS_BLOCKS {
-        fit(&mut groups, &machine.noise);
+        split_blocks(&mut groups, &machine.noise);
     }
     if !checked.args.quiet {
         for left_out in &refused {

@@ -12,7 +12,7 @@ use crate::exchange::{DRAIN_ROUNDS, Ends, LoopSpec, Stamps, StopAt};
 use crate::mechanism::Class;
 use crate::program::Program;
 
-use super::stream::{Shared, StreamSpec};
+use super::stream::{StreamControl, StreamSpec};
 use super::{CAPACITY, Flow, Streams, Usage, Way};
 
 /// Streams at least `messages` from `senders` threads in batches of `batch`, through a queue that
@@ -30,7 +30,7 @@ pub fn stream(
 ) -> Result<(), String> {
     let flow = Flow { senders, batch, capacity: capacity as usize };
     let Streams { senders, mut receiver, round } = streams(way, flow)?;
-    let shared = Arc::new(Shared::new(senders.len() as u32));
+    let shared = Arc::new(StreamControl::new(senders.len() as u32));
     let (clock, _) = Clock::gate().map_err(|refused| refused.to_string())?;
     // Two courses: the second finds the queue as the first has left it.
     let courses = 1..=2;
@@ -86,7 +86,7 @@ pub fn holds(way: &Way, capacity: u64) -> Result<(), String> {
     let flow = Flow { senders: 1, batch: 1, capacity: capacity as usize };
     let Streams { mut senders, receiver, round } = streams(way, flow)?;
     assert_eq!(round, capacity, "a round fills the queue");
-    let shared = Shared::new(1);
+    let shared = StreamControl::new(1);
     // So that it stops after the first round.
     shared.stop();
     let mut sender = senders.remove(0);
@@ -119,7 +119,7 @@ pub fn loops(way: &Way, batch: u64) -> Result<Vec<usize>, String> {
     Ok(sending.chain(std::iter::once(receiver.code())).collect())
 }
 
-/// Sends so many messages back and forth.
+/// SenderLoop so many messages back and forth.
 ///
 /// # Errors
 ///

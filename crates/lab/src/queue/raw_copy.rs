@@ -20,10 +20,11 @@ use crate::error::Unavailable;
 use crate::exchange::on_a_line;
 
 use super::stream::{
-    Received, Receives, Sends, Shared, Stamps, StreamSpec, Streams, receive_course,
+    Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams, StretchStamps,
+    receive_course,
 };
 use super::words::{count_up, sum};
-use super::{Flow, Queue, Room, Way};
+use super::{Capacity, Flow, Queue, Way};
 
 /// The words of a block: 4, 16, 64 and 256 KiB.
 pub(crate) const BLOCKS: [u64; 4] = [512, 2048, 8192, 32_768];
@@ -36,7 +37,7 @@ pub(super) fn queue() -> Queue {
         sentence:
             "no queue but the limit of any: whole blocks of 4 to 256 KiB copied from core to core"
                 .into(),
-        room: Room::Fixed,
+        capacity: Capacity::Fixed,
         ways: vec![Way::stream_only(Wait::Spin, make)],
     }
 }
@@ -133,10 +134,10 @@ struct Writer {
     block: u64,
 }
 
-impl Sends for Writer {
+impl SenderLoop for Writer {
     fn enter(&mut self) {}
 
-    fn send(&mut self, sender: usize, shared: &Shared) -> u64 {
+    fn send(&mut self, sender: usize, shared: &StreamControl) -> u64 {
         on_a_line();
         let memory = &*self.memory;
         let words = memory.words as u64;
@@ -176,18 +177,18 @@ struct Reader {
     block: u64,
 }
 
-impl Receives for Reader {
+impl ReceiverLoop for Reader {
     fn enter(&mut self) {}
 
     fn receive(
         &mut self,
         course: StreamSpec,
-        shared: &Shared,
+        shared: &StreamControl,
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received {
         let words = self.memory.words as u64;
-        receive_course(course, words, shared, Stamps::new(clock, times), |course, marks| {
+        receive_course(course, words, shared, StretchStamps::new(clock, times), |course, marks| {
             self.stretches(course, marks)
         })
     }
@@ -199,7 +200,7 @@ impl Receives for Reader {
 
 impl Reader {
     #[inline(never)]
-    fn stretches(&mut self, course: StreamSpec, marks: &mut Stamps<'_>) -> Received {
+    fn stretches(&mut self, course: StreamSpec, marks: &mut StretchStamps<'_>) -> Received {
         on_a_line();
         let memory = &*self.memory;
         let words = memory.words as u64;

@@ -122,7 +122,7 @@ pub(crate) struct Received {
 
 /// How the threads of a stream begin and end a course together.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct StreamControl {
     /// Which course is under way; a sender waits for its next one here.
     course: CachePadded<AtomicU64>,
     /// Set by the receiver when its time is over.
@@ -133,9 +133,9 @@ pub(crate) struct Shared {
 
 const RUNNING: u64 = u64::MAX;
 
-impl Shared {
+impl StreamControl {
     pub(crate) fn new(senders: u32) -> Self {
-        Shared {
+        StreamControl {
             course: CachePadded::default(),
             stop: CachePadded::default(),
             totals: (0..senders).map(|_| CachePadded(AtomicU64::new(RUNNING))).collect(),
@@ -196,30 +196,30 @@ impl Shared {
 
 /// The ends of a stream, ready to be given to threads.
 pub(crate) struct Streams {
-    pub(crate) senders: Vec<Box<dyn Sends>>,
-    pub(crate) receiver: Box<dyn Receives>,
+    pub(crate) senders: Vec<Box<dyn SenderLoop>>,
+    pub(crate) receiver: Box<dyn ReceiverLoop>,
     /// Messages between two looks at the flag: stretches are whole multiples of it.
     pub(crate) round: u64,
 }
 
 /// A sending end, with its loop compiled for its queue.
-pub(crate) trait Sends: Send {
+pub(crate) trait SenderLoop: Send {
     fn enter(&mut self);
-    /// Sends until it sees that it is to stop, and gives the number of messages.
-    fn send(&mut self, sender: usize, shared: &Shared) -> u64;
+    /// SenderLoop until it sees that it is to stop, and gives the number of messages.
+    fn send(&mut self, sender: usize, shared: &StreamControl) -> u64;
     /// Address of the measured loop.
     fn code(&self) -> usize;
 }
 
 /// The receiving end, likewise.
-pub(crate) trait Receives: Send {
+pub(crate) trait ReceiverLoop: Send {
     fn enter(&mut self);
-    /// Receives the course and the messages left after it. Marks go into `times`, if any are to be
+    /// ReceiverLoop the course and the messages left after it. Marks go into `times`, if any are to be
     /// kept.
     fn receive(
         &mut self,
         course: StreamSpec,
-        shared: &Shared,
+        shared: &StreamControl,
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received;
@@ -253,7 +253,7 @@ fn streams<So: Source, Si: Sink>(sources: Vec<So>, sink: Si, batch: u64) -> Stre
     let many = sources.len() > 1;
     let batched = batch > 1;
     let round = if batched { batch } else { ROUND };
-    let sender = |(index, source): (usize, So)| -> Box<dyn Sends> {
+    let sender = |(index, source): (usize, So)| -> Box<dyn SenderLoop> {
         let next = first(index);
         if batched {
             Box::new(Sending::<So, true> { source: Some(source), next, buffer: touched(batch) })
@@ -261,7 +261,7 @@ fn streams<So: Source, Si: Sink>(sources: Vec<So>, sink: Si, batch: u64) -> Stre
             Box::new(Sending::<So, false> { source: Some(source), next, buffer: Vec::new() })
         }
     };
-    let receiver: Box<dyn Receives> = match (batched, many) {
+    let receiver: Box<dyn ReceiverLoop> = match (batched, many) {
         (false, false) => Box::new(Receiving::<Si, One, false>::new(sink, round)),
         (false, true) => Box::new(Receiving::<Si, Many, false>::new(sink, round)),
         (true, false) => Box::new(Receiving::<Si, One, true>::new(sink, round)),
@@ -280,7 +280,7 @@ fn touched(batch: u64) -> Vec<u64> {
 }
 
 /// Runs `body` on an end that was moved into a local variable, whose address never escapes: see
-/// `Apart` in the exchange's loops for why.
+/// `TwoThreads` in the loops of exchanges for why.
 #[inline(always)]
 fn with<E, T>(place: &mut Option<E>, body: impl FnOnce(&mut E) -> T) -> T {
     let Some(end) = place.take() else { unreachable!("the end is put back after every loop") };
@@ -298,12 +298,12 @@ struct Sending<S, const BATCHED: bool> {
     buffer: Vec<u64>,
 }
 
-impl<S: Source, const BATCHED: bool> Sends for Sending<S, BATCHED> {
+impl<S: Source, const BATCHED: bool> SenderLoop for Sending<S, BATCHED> {
     fn enter(&mut self) {
         with(&mut self.source, Source::enter);
     }
 
-    fn send(&mut self, sender: usize, shared: &Shared) -> u64 {
+    fn send(&mut self, sender: usize, shared: &StreamControl) -> u64 {
         on_a_line();
         let buffer = &mut self.buffer;
         let mut next = self.next;
@@ -410,12 +410,12 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
         Receiving { sink: Some(sink), due: D::new(), round }
     }
 
-    /// Receives the stretches of a course.
+    /// ReceiverLoop the stretches of a course.
     ///
     /// The receiver's only measured loop. Not inlined: inside the course, which needs it three
     /// times, it competed for registers and came out differently in each crate that compiled it.
     #[inline(never)]
-    fn stretches(&mut self, course: StreamSpec, marks: &mut Stamps<'_>) -> Received {
+    fn stretches(&mut self, course: StreamSpec, marks: &mut StretchStamps<'_>) -> Received {
         on_a_line();
         let mut due = self.due;
         let (messages, wrong) = with(
@@ -439,7 +439,7 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
     }
 }
 
-/// Receives this number of messages and gives the bits in which they were wrong.
+/// ReceiverLoop this number of messages and gives the bits in which they were wrong.
 #[inline(always)]
 fn stretch<S: Sink, D: Due, const BATCHED: bool>(sink: &mut S, due: &mut D, messages: u64) -> u64 {
     let mut wrong = 0;
@@ -463,7 +463,7 @@ fn stretch<S: Sink, D: Due, const BATCHED: bool>(sink: &mut S, due: &mut D, mess
     wrong
 }
 
-impl<S: Sink, D: Due, const BATCHED: bool> Receives for Receiving<S, D, BATCHED> {
+impl<S: Sink, D: Due, const BATCHED: bool> ReceiverLoop for Receiving<S, D, BATCHED> {
     fn enter(&mut self) {
         with(&mut self.sink, Sink::enter);
     }
@@ -471,13 +471,17 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receives for Receiving<S, D, BATCHED>
     fn receive(
         &mut self,
         course: StreamSpec,
-        shared: &Shared,
+        shared: &StreamControl,
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received {
-        receive_course(course, self.round, shared, Stamps::new(clock, times), |course, marks| {
-            self.stretches(course, marks)
-        })
+        receive_course(
+            course,
+            self.round,
+            shared,
+            StretchStamps::new(clock, times),
+            |course, marks| self.stretches(course, marks),
+        )
     }
 
     fn code(&self) -> usize {
@@ -486,15 +490,15 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receives for Receiving<S, D, BATCHED>
 }
 
 /// Where the marks of a course go.
-pub(super) struct Stamps<'a> {
+pub(super) struct StretchStamps<'a> {
     clock: &'a Clock,
     /// `None` if they are not kept.
     times: Option<&'a mut Vec<u64>>,
 }
 
-impl<'a> Stamps<'a> {
+impl<'a> StretchStamps<'a> {
     pub(super) fn new(clock: &'a Clock, times: Option<&'a mut Vec<u64>>) -> Self {
-        Stamps { clock, times }
+        StretchStamps { clock, times }
     }
 
     /// Marks the end of a stretch, and tells the time.
@@ -512,12 +516,12 @@ impl<'a> Stamps<'a> {
 pub(super) fn receive_course(
     course: StreamSpec,
     round: u64,
-    shared: &Shared,
-    mut marks: Stamps<'_>,
-    mut stretches: impl FnMut(StreamSpec, &mut Stamps<'_>) -> Received,
+    shared: &StreamControl,
+    mut marks: StretchStamps<'_>,
+    mut stretches: impl FnMut(StreamSpec, &mut StretchStamps<'_>) -> Received,
 ) -> Received {
     let unkept = |per_stretch| StreamSpec { per_stretch, stretches: 1, until: 0 };
-    let mut unmarked = Stamps::new(marks.clock, None);
+    let mut unmarked = StretchStamps::new(marks.clock, None);
     let mut all = stretches(unkept(SETTLING.next_multiple_of(round)), &mut unmarked);
     let mut add = |more: Received| {
         all.messages += more.messages;

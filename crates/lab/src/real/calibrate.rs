@@ -22,7 +22,7 @@ use crate::contention::lengths::TimeDistributions;
 use crate::contention::predict::{Calibration, HandoffModel, calibration};
 use crate::lock::{GrantPolicy, LockSpec};
 
-use super::lock_threads::{LockThreads, places};
+use super::lock_threads::{LockThreads, cpus_by_thread};
 
 use acquisition::AcquisitionCost;
 use cache::Cache;
@@ -93,7 +93,7 @@ impl Calibrator {
         let read_share = subject.read_share.map_or(0.0, |share| share.value());
         // Alone, whatever else is done: the same work for all cells of a group.
         let unit_ns = match subject.work {
-            Work::Spin => self.unit_ns(&places(cell.placement, &cell.cpus[..1], 1))?,
+            Work::Spin => self.unit_ns(&cpus_by_thread(cell.placement, &cell.cpus[..1], 1))?,
             Work::Sleep => 1.0,
         };
         let lengths = TimeDistributions {
@@ -110,7 +110,7 @@ impl Calibrator {
         let alone = self.acquisition(subject, lock, cell.placement, &cell.cpus[..1], 1)?;
         let (hold, think, alone_ns) = match subject.work {
             Work::Spin => {
-                let busy = places(cell.placement, &cell.cpus, subject.threads.min(cpus));
+                let busy = cpus_by_thread(cell.placement, &cell.cpus, subject.threads.min(cpus));
                 let slowdown = self.slowdown(&busy)?;
                 let shape = |ns: f64| shape(subject.spread, ns * slowdown);
                 let (hold_ns, think_ns) = (subject.hold_ns as f64, subject.think_ns as f64);
@@ -195,7 +195,7 @@ impl Calibrator {
         cpus: &[u32],
         threads: u32,
     ) -> Result<AcquisitionCost, LabError> {
-        let places = places(placement, cpus, threads);
+        let places = cpus_by_thread(placement, cpus, threads);
         self.acquisitions.get_or_measure(contest(subject, threads), || {
             acquisition::cost(&self.bench, subject, lock, &places)
         })
@@ -210,7 +210,7 @@ impl Calibrator {
         threads: u32,
         think_units: f64,
     ) -> Result<f64, LabError> {
-        let places = places(placement, cpus, threads);
+        let places = cpus_by_thread(placement, cpus, threads);
         self.rare_acquisitions.get_or_measure(contest(subject, threads), || {
             acquisition::rare_ns(&self.bench, subject, lock, &places, think_units)
         })

@@ -18,9 +18,9 @@ use crate::contention::predict::Calibration;
 use crate::lock::LockSpec;
 use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
 
-use super::around::Around;
 use super::calibrate::CellCalibration;
-use super::lock_threads::{LockThreads, Task, ThreadReport, Window, places};
+use super::environment::Environment;
+use super::lock_threads::{LockThreads, Task, ThreadReport, Window, cpus_by_thread};
 use super::{GroupState, Opening, RealCell};
 
 /// No thread keeps more acquisitions of a block: 5 MB of stamps.
@@ -43,7 +43,7 @@ pub(super) struct Contention {
     lock: LockSpec,
     clock: Clock,
     threads: LockThreads,
-    around: Around,
+    environment: Environment,
     calibrated: Option<CellCalibration>,
     /// When the backend was made.
     start_ticks: u64,
@@ -59,7 +59,7 @@ impl Contention {
         let cell = &planned.cell;
         let in_turn = subject.is_alone() && cell.placement == Placement::Pinned;
         let threads = if in_turn { cell.cpus.len() as u32 } else { subject.threads };
-        let places = places(cell.placement, &cell.cpus, threads);
+        let places = cpus_by_thread(cell.placement, &cell.cpus, threads);
         Ok(Contention {
             planned: planned.clone(),
             threads: LockThreads::start(
@@ -73,7 +73,7 @@ impl Contention {
             subject,
             lock,
             clock: *clock,
-            around: Around::start(cell, allowed)?,
+            environment: Environment::start(cell, allowed)?,
             calibrated: None,
             start_ticks,
         })
@@ -84,11 +84,11 @@ impl Contention {
         // One thread alone works on each CPU in turn.
         let turns = if self.subject.is_alone() { threads } else { 1 };
         let at_once = threads / turns;
-        let before = self.around.go()?;
+        let before = self.environment.begin()?;
         let done: Result<Vec<Turn>, LabError> = (0..turns)
             .map(|turn| self.turn(kind, turn * at_once..(turn + 1) * at_once, turns as u64))
             .collect();
-        let system = self.around.rest(&before);
+        let system = self.environment.end(&before);
         let mut done = done?;
         let counters: Vec<ThreadCounters> =
             done.iter_mut().flat_map(|turn| turn.counters.drain(..)).collect();

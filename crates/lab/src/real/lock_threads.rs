@@ -273,7 +273,7 @@ fn await_begin(clock: &Clock, begin: u64) {
 }
 
 /// CPUs of each thread: pinned, each on its own as far as there are any, and then in turns.
-pub(super) fn places(placement: Placement, cpus: &[u32], threads: u32) -> Vec<Vec<u32>> {
+pub(super) fn cpus_by_thread(placement: Placement, cpus: &[u32], threads: u32) -> Vec<Vec<u32>> {
     (0..threads as usize)
         .map(|thread| match placement {
             Placement::Pinned => vec![cpus[thread % cpus.len()]],

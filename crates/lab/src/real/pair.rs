@@ -63,10 +63,10 @@ pub(super) struct Report {
 }
 
 /// What one thread found.
-struct Part {
+struct ThreadReport {
     times: Vec<u64>,
     cpus: Vec<u32>,
-    thread: ThreadCounters,
+    counters: ThreadCounters,
     wrong: u64,
     next: u64,
     /// Known to the leading end only.
@@ -75,7 +75,7 @@ struct Part {
 
 /// The threads of an exchange.
 pub(super) struct Pair {
-    pool: Pool<Job, Part>,
+    pool: Pool<Job, ThreadReport>,
 }
 
 impl Pair {
@@ -112,7 +112,7 @@ impl Pair {
                 entered.wait();
             }
             let mut buffers = Buffers::touched();
-            setup.serve(|job| lead_part(&mut *lead, &last, &clock, job, &mut buffers));
+            setup.serve(|job| lead_job(&mut *lead, &last, &clock, job, &mut buffers));
         })?;
         let mut pool = Pool::new(name, placement);
         // The following end first, so that it is there when the first message comes. There is none
@@ -122,9 +122,8 @@ impl Pair {
                 follow.enter();
                 both.wait();
                 let mut buffers = Buffers::touched();
-                setup.serve(|job| {
-                    follow_part(&mut *follow, &follow_last, &clock, job, &mut buffers)
-                });
+                setup
+                    .serve(|job| follow_job(&mut *follow, &follow_last, &clock, job, &mut buffers));
             }))?;
         }
         pool.add(Ok(lead))?;
@@ -139,24 +138,24 @@ impl Pair {
     /// If it does not end in time, or a message was not the one that was due.
     pub(super) fn run(&mut self, job: Job, patience: Duration) -> Result<Report, LabError> {
         let threads = self.pool.len();
-        let mut parts = self.pool.run(std::iter::repeat_n(job, threads), patience)?;
-        if parts.iter().any(|part| part.wrong != 0) {
+        let mut reports = self.pool.run(std::iter::repeat_n(job, threads), patience)?;
+        if reports.iter().any(|report| report.wrong != 0) {
             return Err(self.pool.wrong_message());
         }
-        let Some(lead) = parts.pop() else { return Err(self.pool.stuck(patience)) };
+        let Some(lead) = reports.pop() else { return Err(self.pool.stuck(patience)) };
         let mut report = Report {
             times: lead.times,
             cpus: lead.cpus,
             follow_times: Vec::new(),
             follow_cpus: Vec::new(),
-            threads: vec![lead.thread],
+            threads: vec![lead.counters],
             next: lead.next,
             accounted: lead.accounted,
         };
-        if let Some(follow) = parts.pop() {
+        if let Some(follow) = reports.pop() {
             report.follow_times = follow.times;
             report.follow_cpus = follow.cpus;
-            report.threads.push(follow.thread);
+            report.threads.push(follow.counters);
         }
         Ok(report)
     }
@@ -194,13 +193,13 @@ fn touched<T: Clone + Default>(len: usize) -> Vec<T> {
     buffer
 }
 
-fn lead_part(
+fn lead_job(
     lead: &mut dyn Lead,
     last: &StopAt,
     clock: &Clock,
     job: Job,
     buffers: &mut Buffers,
-) -> Part {
+) -> ThreadReport {
     buffers.clear();
     let Buffers { times, cpus, probe } = buffers;
     let warm_up = LoopSpec {
@@ -226,23 +225,23 @@ fn lead_part(
     let led = lead.lead(course, last, marks);
     let after = probe.sample_after();
     let stretches = times.len().saturating_sub(1) as u64;
-    Part {
+    ThreadReport {
         times: times.clone(),
         cpus: cpus.clone(),
-        thread: after.delta(&before),
+        counters: after.delta(&before),
         wrong: warmed.wrong | settled.wrong | led.wrong,
         next: led.next,
         accounted: stretches * job.per_stretch + AROUND,
     }
 }
 
-fn follow_part(
+fn follow_job(
     follow: &mut dyn Follow,
     last: &StopAt,
     clock: &Clock,
     job: Job,
     buffers: &mut Buffers,
-) -> Part {
+) -> ThreadReport {
     buffers.clear();
     let Buffers { times, cpus, probe } = buffers;
     let warmed = follow.follow(job.first, last, Stamps::None);
@@ -255,10 +254,10 @@ fn follow_part(
     };
     let followed = follow.follow(settled.next, last, marks);
     let after = probe.sample_after();
-    Part {
+    ThreadReport {
         times: times.clone(),
         cpus: cpus.clone(),
-        thread: after.delta(&before),
+        counters: after.delta(&before),
         wrong: warmed.wrong | settled.wrong | followed.wrong,
         next: followed.next,
         accounted: 0,

@@ -131,7 +131,7 @@ fn an_end_that_cannot_be_placed_ends_the_run_and_the_other_end_does_not_wait_for
 
 #[test]
 fn load_that_cannot_be_placed_ends_the_run() {
-    let error = refused(|| awake::awake(&[NOWHERE]).err());
+    let error = refused(|| keep_awake::keep_awake(&[NOWHERE]).err());
     assert!(error.contains("8191"), "{error}");
     let kind = threadtoll_record::Neighbour::Spin;
     let error = refused(move || neighbour::neighbours(kind, &[NOWHERE], &[]).err());

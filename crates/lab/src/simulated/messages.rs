@@ -109,7 +109,7 @@ impl OpenCell for Messages {
                 migrations: Some(0),
                 run_queue_ns: Some(if pushed { 30_000 } else { 0 }),
                 steal_ns: Some(0),
-                gap_ns: spins.then(|| crate::gap::vanished_ps(&stretches_ps) / 1000),
+                gap_ns: spins.then(|| crate::stalls::stalled_ps(&stretches_ps) / 1000),
                 ..Disturbance::default()
             },
             spins,

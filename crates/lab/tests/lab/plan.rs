@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use threadtoll_lab::mechanism::{Class, Mechanism};
 use threadtoll_lab::plan::{
     CpuSelection, Depth, MAX_NS, MAX_PAYLOAD, MAX_SAMPLES, MechanismChoice, Missing, Planned,
-    ROUNDS, budget, estimate_ns, fit, latency, matrix, validate,
+    ROUNDS, budget, estimate_ns, latency, matrix, split_blocks, validate,
 };
 use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_machine::synthetic::Synthetic;
@@ -77,7 +77,7 @@ fn reasons(refused: &[Refused]) -> String {
 /// At most eight cells, the reference first and only there, no cell twice, one number of rounds,
 /// nothing empty.
 #[track_caller]
-fn sound(groups: &[Vec<PlannedCell>], site: &CpuSelection<'_>) {
+fn keeps_promises(groups: &[Vec<PlannedCell>], site: &CpuSelection<'_>) {
     let reference = site.reference();
     for group in groups {
         assert!((1..=8).contains(&group.len()), "{} cells", group.len());
@@ -102,15 +102,15 @@ fn every_plan_for_every_machine_keeps_its_promises() {
         ];
         for site in &sites {
             let (groups, _) = latency(site, &all(), &everything(), BUDGET, true);
-            sound(&groups, site);
+            keeps_promises(&groups, site);
             for depth in [Depth::Quick, Depth::Standard, Depth::Full] {
                 let (groups, _) = survey(site, depth);
                 assert!(!groups.is_empty());
-                sound(&groups, site);
+                keeps_promises(&groups, site);
             }
         }
         let (groups, refused) = matrix(&sites[0], Some(mechanism("futex")), Level::All, BUDGET);
-        sound(&groups, &sites[0]);
+        keeps_promises(&groups, &sites[0]);
         assert!(refused.is_empty());
     }
 }
@@ -305,7 +305,7 @@ fn what_the_machine_refuses_costs_its_cells_and_nothing_else() {
     for why in ["no network", "no semaphores", "no priorities"] {
         assert!(reasons(&refused).contains(why), "{}", reasons(&refused));
     }
-    sound(&some, &without);
+    keeps_promises(&some, &without);
     let (groups, refused) = matrix(&without, Some(mechanism("semaphore")), Level::All, BUDGET);
     assert!(groups.is_empty() && reasons(&refused).contains("no semaphores"));
 }
@@ -357,7 +357,7 @@ fn time_and_samples_become_rounds_and_blocks() {
 }
 
 #[test]
-fn plans_that_were_edited_are_not_sound() {
+fn plans_that_were_edited_are_refused() {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[0, 2]);
     let (groups, _) = latency(&site, &all(), &MechanismChoice::default(), BUDGET, true);
@@ -413,7 +413,7 @@ fn blocks_fit_between_the_gaps_of_the_machine() {
     let planned = |noise: &[CpuNoise], placement: Placement| {
         let choice = MechanismChoice { placements: vec![placement], ..MechanismChoice::default() };
         let (mut groups, _) = latency(&site, &[mechanism("futex")], &choice, second, false);
-        fit(&mut groups, noise);
+        split_blocks(&mut groups, noise);
         groups.concat()
     };
     let calm = planned(&[noise(0, 500, 0), noise(2, 500, 0)], Placement::Pinned);

@@ -7,7 +7,7 @@ use threadtoll_lab::backend::Backend;
 use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::plan::{CpuSelection, QueueChoice, queue, validate};
 use threadtoll_lab::queue::{
-    BATCH, Channel, MAX_BATCH, Overrides, Queue, Queues, RING_BYTES, Room, SCENARIOS, Scenario,
+    BATCH, Capacity, Channel, MAX_BATCH, Overrides, Queue, Queues, RING_BYTES, SCENARIOS, Scenario,
     Sink, Slots, Source, Way, funnel, pipe, scenario,
 };
 use threadtoll_lab::simulated::SimulatedBackend;
@@ -47,7 +47,7 @@ fn fake(name: &str, bounded: bool, ways: Vec<Way>) -> Queue {
         origin: Origin::Rust,
         version: "9.9.9".into(),
         sentence: "a queue that is never made".into(),
-        room: if bounded { Room::Slots(Slots::PLAIN) } else { Room::Unlimited },
+        capacity: if bounded { Capacity::Slots(Slots::PLAIN) } else { Capacity::Unbounded },
         ways,
     }
 }

@@ -11,7 +11,7 @@ use crate::LabError;
 use crate::contention::contender::{HandoffProbe, HandoffSample};
 use crate::lock::LockSpec;
 
-use super::super::lock_threads::{Task, places};
+use super::super::lock_threads::{Task, cpus_by_thread};
 use super::Bench;
 use super::cache::Cache;
 
@@ -106,7 +106,7 @@ fn between(
 fn meetings(cell: &Cell, subject: &LockSubject) -> Vec<(Vec<Vec<u32>>, f64)> {
     let cpus = &cell.cpus;
     if cell.placement != Placement::Pinned || cpus.len() < 2 {
-        return vec![(places(cell.placement, cpus, 2), 1.0)];
+        return vec![(cpus_by_thread(cell.placement, cpus, 2), 1.0)];
     }
     let last = cpus.len() - 1;
     let mut others: Vec<usize> = vec![1, cpus.len() / 2, last];

@@ -10,7 +10,7 @@ use crate::contention::calibration_schedule::sleeps;
 use crate::contention::lengths::{STEPS, TimeDistributions, quantiles};
 use crate::lock::LockSpec;
 
-use super::super::lock_threads::{Task, places};
+use super::super::lock_threads::{Task, cpus_by_thread};
 use super::{Bench, median_or_nan};
 
 /// A sleep whose overshoot is this many times the median was disturbed by the machine, like the
@@ -39,7 +39,7 @@ pub(super) fn overshoots(
     subject: &LockSubject,
     threads: u32,
 ) -> Result<Overshoots, LabError> {
-    let places = places(cell.placement, &cell.cpus, threads);
+    let places = cpus_by_thread(cell.placement, &cell.cpus, threads);
     let mut sleepers = bench.threads("sleeps", &LockSpec::NO_LOCK, Work::Sleep, &places)?;
     let lengths = TimeDistributions {
         // In the cell the lock keeps threads from waking all at once; here nothing else would.
