@@ -133,13 +133,13 @@ impl Scenario {
 }
 
 /// One thread, as many as there are CPUs and all between, and one more.
-fn up_to_one_beyond(wanted: &Overrides, cpus: u32) -> Vec<u32> {
-    let most = match wanted.work {
+fn up_to_one_beyond(overrides: &Overrides, cpus: u32) -> Vec<u32> {
+    let most = match overrides.work {
         // Sleeping threads do not take turns.
         Some(Work::Sleep) => 2 * cpus,
         _ => cpus + 1,
     };
-    wanted.threads.clone().unwrap_or_else(|| steps(most))
+    overrides.threads.clone().unwrap_or_else(|| steps(most))
 }
 
 /// 1 to `most`, thinned out where those are many.
@@ -166,15 +166,15 @@ const MIN_ROUNDS: u64 = 5;
 /// they are short, and 5 where a single one takes long.
 ///
 /// Where stamps are lost in a cycle, one block serves for the rate and for the waits.
-fn budget(wanted: &Overrides, load: &Load) -> Budget {
+fn budget(overrides: &Overrides, load: &Load) -> Budget {
     let least = CYCLES * load.cycle_ns();
     let block_ns = SPIN_BLOCK_NS.max(least);
-    let rounds = match wanted.time_ns {
+    let rounds = match overrides.time_ns {
         Some(time_ns) => (time_ns / block_ns).clamp(MIN_ROUNDS, u64::from(MAX_ROUNDS)),
         None if block_ns > 4 * SPIN_BLOCK_NS => MIN_ROUNDS.max(2_000_000_000 / block_ns),
         None => ROUNDS.into(),
     };
-    let block_ns = match wanted.time_ns {
+    let block_ns = match overrides.time_ns {
         Some(time_ns) => (time_ns / rounds).clamp(least.max(1_000_000), block_ns.max(1_000_000)),
         None => block_ns,
     };

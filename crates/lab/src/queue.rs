@@ -469,8 +469,8 @@ impl Scenario {
     /// # Errors
     ///
     /// If it does not, or not with these values.
-    pub fn check(&self, wanted: &Overrides) -> Result<(), Unsuitable> {
-        (self.check)(wanted)
+    pub fn check(&self, overrides: &Overrides) -> Result<(), Unsuitable> {
+        (self.check)(overrides)
     }
 
     /// Returns `true` if a queue's row can be put through it.

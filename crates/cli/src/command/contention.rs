@@ -140,7 +140,7 @@ impl MeasureCommand for Contention {
         let choice = LockChoice {
             locks: request.locks.clone(),
             placements: common.placements_or(&[Placement::Pinned]),
-            wanted: Overrides {
+            overrides: Overrides {
                 threads: request.threads.clone(),
                 hold_shares: request.hold_share.clone(),
                 rate_per_s: request.rate,

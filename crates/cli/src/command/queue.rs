@@ -113,7 +113,7 @@ impl MeasureCommand for Queue {
             placements: common.placements_or(&[Placement::Pinned]),
             waits: request.wait.clone(),
             neighbour: request.neighbour,
-            wanted: request.overrides(common),
+            overrides: request.overrides(common),
         };
         queue(site, scenario, registry(), &choice)
     }

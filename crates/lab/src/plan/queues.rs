@@ -1,4 +1,4 @@
-//! The plan of `queue`: which queues stand beside which.
+//! The plan of `queue`: which queues are measured next to which.
 //!
 //! A ratio is only taken within a group, so each group of peers also holds those of our queues that
 //! are compared with them, however often these are measured then, and the twin of the first of
@@ -32,7 +32,7 @@ pub struct QueueChoice<'q> {
     /// Load beside the measured threads.
     pub neighbour: Option<Neighbour>,
     /// Overrides of the scenario's defaults.
-    pub wanted: Overrides,
+    pub overrides: Overrides,
 }
 
 /// Returns `true` if these ways of waiting include a queue's row. With none given, all rows are
@@ -61,44 +61,45 @@ pub fn queue(
     registry: &Registry,
     choice: &QueueChoice<'_>,
 ) -> Planned {
-    let mut found = PlanBuilder::default();
-    let wanted = &choice.wanted;
-    let budget = (scenario.budget)(wanted);
-    let capacities: Vec<Option<u64>> = match &wanted.capacities {
+    let mut builder = PlanBuilder::default();
+    let overrides = &choice.overrides;
+    let budget = (scenario.budget)(overrides);
+    let capacities: Vec<Option<u64>> = match &overrides.capacities {
         None => vec![None],
         Some(capacities) => capacities.iter().copied().map(Some).collect(),
     };
     for placement in &choice.placements {
-        for senders in wanted.senders.as_deref().unwrap_or(&[1]) {
+        for senders in overrides.senders.as_deref().unwrap_or(&[1]) {
             for (nth, capacity) in capacities.iter().enumerate() {
                 let (placement, senders, capacity) = (*placement, *senders, *capacity);
-                let stand =
+                let context =
                     PlanContext { site, scenario, registry, choice, placement, senders, capacity };
-                let rows = choice.queues.iter().flat_map(|queue| stand.rows(queue, &mut found));
+                let rows = choice.queues.iter().flat_map(|queue| context.rows(queue, &mut builder));
                 // An unbounded queue is measured once; after that it is only compared with others.
                 let rows: Vec<Row<'_>> =
-                    rows.filter(|row| nth == 0 || row.holds() || !row.peer()).collect();
+                    rows.filter(|row| nth == 0 || row.has_capacity() || !row.peer()).collect();
                 let crowded = rows.iter().any(|row| row.cell.oversubscribed());
                 let budget = if crowded { over_slices(budget) } else { budget };
-                let plan = GroupPlan { stand, budget, is_later: nth > 0 };
-                found.groups.extend(plan.groups(&rows));
+                let plan = GroupPlan { context, budget, is_later: nth > 0 };
+                builder.groups.extend(plan.groups(&rows));
             }
         }
     }
-    if found.groups.is_empty() && found.refused.is_empty() {
-        found.refused.push(Refused {
+    if builder.groups.is_empty() && builder.refused.is_empty() {
+        builder.refused.push(Refused {
             what: format!("queue {}", scenario.name),
             why: "none of the queues has the rows that were asked for".into(),
         });
     }
-    (found.groups, found.refused)
+    (builder.groups, builder.refused)
 }
 
 #[derive(Default)]
 struct PlanBuilder {
     groups: Vec<Vec<PlannedCell>>,
     refused: Vec<Refused>,
-    said: BTreeSet<String>,
+    /// Subjects of the refusals.
+    seen: BTreeSet<String>,
 }
 
 /// A row that is to be measured.
@@ -128,18 +129,19 @@ impl Row<'_> {
     }
 
     /// Returns `true` if its capacity can be chosen.
-    fn holds(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         self.queue.slots().is_some()
     }
 
     /// Returns `true` if peers are compared with it: our queues, but of the spinning ones only the
     /// plain one.
-    fn stands(&self) -> bool {
+    fn is_compared(&self) -> bool {
         self.ours() && self.way.wait != Wait::SpinYield
     }
 
-    /// An unbounded queue for several senders, which has other rivals than the rest.
-    fn funnels(&self) -> bool {
+    /// Returns `true` for an unbounded queue for several senders, which has other rivals than the
+    /// rest.
+    fn is_funnel(&self) -> bool {
         self.way.many_senders && !self.queue.bounded()
     }
 }
@@ -158,7 +160,7 @@ struct PlanContext<'a> {
 }
 
 impl PlanContext<'_> {
-    fn rows<'q>(&self, queue: &'q Queue, found: &mut PlanBuilder) -> Vec<Row<'q>> {
+    fn rows<'q>(&self, queue: &'q Queue, builder: &mut PlanBuilder) -> Vec<Row<'q>> {
         let mut rows = Vec::new();
         for way in &queue.ways {
             let wanted = wants(&self.choice.waits, queue, way);
@@ -174,8 +176,8 @@ impl PlanContext<'_> {
                     };
                     // Once for all of them.
                     let what = format!("{how}, {}", self.placement);
-                    if found.said.insert(what.clone()) {
-                        found.refused.push(Refused { what, why: why.to_string() });
+                    if builder.seen.insert(what.clone()) {
+                        builder.refused.push(Refused { what, why: why.to_string() });
                     }
                     continue;
                 }
@@ -187,7 +189,7 @@ impl PlanContext<'_> {
             });
             let ring_bytes =
                 slots.zip(capacity).map(|(slots, capacity)| slots.ring_bytes(capacity));
-            for batch in (self.scenario.batches)(queue, way, self.choice.wanted.batch) {
+            for batch in (self.scenario.batches)(queue, way, self.choice.overrides.batch) {
                 let subject = Subject::Queue(QueueSubject {
                     queue: queue.name.clone(),
                     origin: queue.origin,
@@ -257,7 +259,7 @@ pub(super) fn farthest(topology: &Topology, cpus: &[u32]) -> Option<Relation> {
 }
 
 struct GroupPlan<'a> {
-    stand: PlanContext<'a>,
+    context: PlanContext<'a>,
     budget: Budget,
     /// True if an earlier plan, for another capacity, already measures the unbounded queues.
     is_later: bool,
@@ -266,7 +268,7 @@ struct GroupPlan<'a> {
 impl GroupPlan<'_> {
     fn groups(&self, rows: &[Row<'_>]) -> Vec<Vec<PlannedCell>> {
         let mut groups = Vec::new();
-        let mut standing: Vec<Cell> = Vec::new();
+        let mut compared: Vec<Cell> = Vec::new();
         for batched in [false, true] {
             for family in [WaitFamily::Spinning, WaitFamily::Blocking] {
                 let alike: Vec<&Row<'_>> = rows
@@ -275,52 +277,56 @@ impl GroupPlan<'_> {
                         row.batched() == batched && row.way.wait.family() == family && !row.raw()
                     })
                     .collect();
-                for funnels in [false, true] {
-                    groups.extend(self.beside_peers(&alike, funnels, &mut standing));
+                for are_funnels in [false, true] {
+                    groups.extend(self.with_peers(&alike, are_funnels, &mut compared));
                 }
             }
-            let anew = |row: &&Row<'_>| !self.is_later || row.holds() || row.raw();
-            let own: Vec<&Row<'_>> = rows.iter().filter(anew).collect();
+            let is_new = |row: &&Row<'_>| !self.is_later || row.has_capacity() || row.raw();
+            let own: Vec<&Row<'_>> = rows.iter().filter(is_new).collect();
             if !self.is_later || own.iter().any(|row| row.ours()) {
-                groups.extend(self.our_own(&own, batched, &standing));
+                groups.extend(self.ours_alone(&own, batched, &compared));
             }
         }
         groups
     }
 
     fn planned(&self, cells: impl IntoIterator<Item = Cell>) -> Vec<PlannedCell> {
-        let reference = self.stand.site.reference();
+        let reference = self.context.site.reference();
         let cells: Vec<Cell> = cells.into_iter().filter(|cell| *cell != reference).collect();
         std::iter::once(reference)
             .chain(cells)
-            .map(|cell| self.stand.scenario.planned(cell, self.budget))
+            .map(|cell| self.context.scenario.planned(cell, self.budget))
             .collect()
     }
 
     /// Groups of peers, with what they are compared with in each.
-    fn beside_peers(
+    fn with_peers(
         &self,
         rows: &[&Row<'_>],
-        funnels: bool,
-        standing: &mut Vec<Cell>,
+        are_funnels: bool,
+        compared: &mut Vec<Cell>,
     ) -> Vec<Vec<PlannedCell>> {
-        let peers: Vec<&Row<'_>> =
-            rows.iter().copied().filter(|row| row.peer() && row.funnels() == funnels).collect();
+        let peers: Vec<&Row<'_>> = rows
+            .iter()
+            .copied()
+            .filter(|row| row.peer() && row.is_funnel() == are_funnels)
+            .collect();
         let Some(first) = peers.first() else { return Vec::new() };
-        let rivals: [&str; 2] = if funnels { ["funnel", "pipe"] } else { ["pipe", "pipe-bounded"] };
-        let ours = || rows.iter().copied().filter(|row| row.stands());
-        let named = || ours().filter(|row| rivals.contains(&row.queue.name.as_str()));
+        let names: [&str; 2] =
+            if are_funnels { ["funnel", "pipe"] } else { ["pipe", "pipe-bounded"] };
+        let ours = || rows.iter().copied().filter(|row| row.is_compared());
+        let named = || ours().filter(|row| names.contains(&row.queue.name.as_str()));
         // Where several threads send, a queue of ours for one is not there.
-        let beside: Vec<&Row<'_>> =
+        let rivals: Vec<&Row<'_>> =
             if named().next().is_some() { named().collect() } else { ours().collect() };
         let sleeps = first.way.wait.family() == WaitFamily::Blocking;
-        let mut fixed: Vec<Cell> = self.stand.wake_up().filter(|_| sleeps).into_iter().collect();
-        fixed.extend(beside.iter().map(|row| row.cell.clone()));
+        let mut fixed: Vec<Cell> = self.context.wake_up().filter(|_| sleeps).into_iter().collect();
+        fixed.extend(rivals.iter().map(|row| row.cell.clone()));
         // The reference and at least one peer must find room.
         fixed.truncate(GROUP - 2);
-        standing.extend(fixed.iter().cloned());
+        compared.extend(fixed.iter().cloned());
         // Beyond what a group holds else: one row must not cost the others a peer.
-        let twin = beside.first().and_then(|row| self.stand.twin(row));
+        let twin = rivals.first().and_then(|row| self.context.twin(row));
         let most = size(self.budget).max(fixed.len() + 2);
         let room = most - fixed.len() - 1;
         let groups = peers.len().div_ceil(room);
@@ -337,17 +343,17 @@ impl GroupPlan<'_> {
 
     /// Rows of ours, and the twin of the first.
     fn with_twin(&self, rows: &[&Row<'_>]) -> Vec<Cell> {
-        let twin = rows.first().and_then(|row| self.stand.twin(row));
+        let twin = rows.first().and_then(|row| self.context.twin(row));
         rows.iter().map(|row| row.cell.clone()).chain(twin).collect()
     }
 
     /// Our queues in all their ways of waiting side by side, and their batches next to the bare
     /// copy.
-    fn our_own(
+    fn ours_alone(
         &self,
         rows: &[&Row<'_>],
         batched: bool,
-        standing: &[Cell],
+        compared: &[Cell],
     ) -> Vec<Vec<PlannedCell>> {
         let mut bundles: Vec<(&str, Vec<&Row<'_>>)> = Vec::new();
         for row in rows.iter().copied().filter(|row| row.ours() && row.batched() == batched) {
@@ -390,15 +396,15 @@ impl GroupPlan<'_> {
             let adapts = [Wait::Spin, Wait::Adaptive]
                 .iter()
                 .all(|wait| bundle.iter().any(|row| row.way.wait == *wait));
-            adapts || !bundle.iter().all(|row| standing.contains(&row.cell))
+            adapts || !bundle.iter().all(|row| compared.contains(&row.cell))
         };
         let bundles = bundles
             .into_iter()
             .filter(|(_, bundle)| alone(bundle))
             .map(|(_, bundle)| self.with_twin(&bundle))
             .collect();
-        group(bundles, &self.stand.site.reference(), self.budget, |cell| {
-            self.stand.scenario.planned(cell, self.budget)
+        group(bundles, &self.context.site.reference(), self.budget, |cell| {
+            self.context.scenario.planned(cell, self.budget)
         })
     }
 }

@@ -20,8 +20,8 @@ pub(super) const SCENARIO: Scenario = Scenario {
     sentence: "a message through one queue and its echo through another, one under way at any time: latency",
     kind: Kind::Exchange,
     check,
-    budget: |wanted| {
-        budget_with_rounds(QUEUE_ROUNDS, wanted.time_ns.unwrap_or(TIME_NS), wanted.samples)
+    budget: |overrides| {
+        budget_with_rounds(QUEUE_ROUNDS, overrides.time_ns.unwrap_or(TIME_NS), overrides.samples)
     },
     capacity: |slots| slots.capacity(CAPACITY),
     batches: |_, _, _| vec![1],
@@ -31,15 +31,15 @@ pub(super) const SCENARIO: Scenario = Scenario {
 /// Default measuring time per cell: 31 rounds of a block of stretches and a stamped one, 12 ms each.
 const TIME_NS: u64 = 744_000_000;
 
-fn check(wanted: &Overrides) -> Result<(), Unsuitable> {
+fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
     let name = SCENARIO.name;
-    if wanted.batch.is_some_and(|batch| batch > 1) {
+    if overrides.batch.is_some_and(|batch| batch > 1) {
         return Err(Unsuitable {
             why: format!("{name} sends one message at a time and has no --batch"),
             hint: "`threadtoll queue stream` sends batches",
         });
     }
-    if wanted.senders.iter().flatten().any(|senders| *senders > 1) {
+    if overrides.senders.iter().flatten().any(|senders| *senders > 1) {
         return Err(Unsuitable {
             why: format!("{name} has one sender and no --senders"),
             hint: "`threadtoll queue stream` has several",

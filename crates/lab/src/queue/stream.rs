@@ -64,8 +64,8 @@ const SETTLING: u64 = 256;
 /// Bits of a message that hold its number; above them stands the sender's.
 const NUMBER_BITS: u32 = 56;
 
-fn check(wanted: &Overrides) -> Result<(), Unsuitable> {
-    match wanted.samples {
+fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
+    match overrides.samples {
         None => Ok(()),
         Some(_) => Err(Unsuitable {
             why: "a stream has no single samples, so --samples says nothing".into(),
@@ -75,8 +75,8 @@ fn check(wanted: &Overrides) -> Result<(), Unsuitable> {
 }
 
 /// Spreads the time over stretches only.
-fn budget(wanted: &Overrides) -> Budget {
-    let time_ns = wanted.time_ns.unwrap_or(TIME_NS);
+fn budget(overrides: &Overrides) -> Budget {
+    let time_ns = overrides.time_ns.unwrap_or(TIME_NS);
     let rounds = (time_ns / LONG_BLOCK_NS).clamp(u64::from(QUEUE_ROUNDS), u64::from(MAX_ROUNDS));
     Budget {
         rounds: rounds as u32,
@@ -86,8 +86,8 @@ fn budget(wanted: &Overrides) -> Budget {
     }
 }
 
-fn batches(queue: &Queue, way: &Way, wanted: Option<u64>) -> Vec<u64> {
-    match (queue.origin, wanted) {
+fn batches(queue: &Queue, way: &Way, asked: Option<u64>) -> Vec<u64> {
+    match (queue.origin, asked) {
         // It copies whole blocks, of sizes of its own.
         (Origin::Raw, Some(1)) => Vec::new(),
         (Origin::Raw, _) => BLOCKS.to_vec(),

@@ -7,13 +7,13 @@ use threadtoll_record::{LockSubject, Placement, Plan, PlannedCell, Share, Subjec
 
 use super::OURS;
 
-fn planned(name: &str, locks: &[&str], wanted: Overrides) -> Planned {
+fn planned(name: &str, locks: &[&str], overrides: Overrides) -> Planned {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[0, 2, 4]);
     let choice = LockChoice {
         locks: locks.iter().map(|lock| (*lock).to_string()).collect(),
         placements: vec![Placement::Pinned],
-        wanted,
+        overrides,
     };
     contention(&site, scenario(name).unwrap(), &OURS.locks, &choice)
 }
@@ -39,8 +39,8 @@ fn locks(group: &[PlannedCell]) -> impl Iterator<Item = &LockSubject> {
 fn every_group_has_the_reference_and_the_thread_alone_that_its_cells_are_against() {
     for scenario in SCENARIOS {
         for work in [Work::Spin, Work::Sleep] {
-            let wanted = Overrides { work: Some(work), ..Overrides::default() };
-            let (groups, _) = planned(scenario.name, &[], wanted);
+            let overrides = Overrides { work: Some(work), ..Overrides::default() };
+            let (groups, _) = planned(scenario.name, &[], overrides);
             assert!(!groups.is_empty(), "{scenario:?}");
             for group in &groups {
                 assert!(group.len() <= 8 && group[0].cell.lock().is_none(), "{scenario:?}");
@@ -88,9 +88,9 @@ fn threads_go_from_one_to_one_more_than_there_are_cpus() {
 
 #[test]
 fn counters_hold_nothing_and_only_locks_for_readers_are_read() {
-    let wanted =
+    let overrides =
         Overrides { read_shares: Share::new(0.5).map(|share| vec![share]), ..Overrides::default() };
-    let (groups, _) = planned("hold-sweep", &["counter-sharded", "std-rwlock", "spin"], wanted);
+    let (groups, _) = planned("hold-sweep", &["counter-sharded", "std-rwlock", "spin"], overrides);
     let all = || groups.iter().flat_map(|group| locks(group));
     assert!(all().filter(|lock| lock.lock == "counter-sharded").all(|lock| lock.hold_ns == 0));
     assert_eq!(

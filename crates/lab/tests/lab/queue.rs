@@ -86,12 +86,12 @@ fn choice() -> QueueChoice<'static> {
         placements: vec![Placement::Pinned],
         waits: Vec::new(),
         neighbour: None,
-        wanted: Overrides::default(),
+        overrides: Overrides::default(),
     }
 }
 
-fn overriding(wanted: Overrides) -> QueueChoice<'static> {
-    QueueChoice { wanted, ..choice() }
+fn overriding(overrides: Overrides) -> QueueChoice<'static> {
+    QueueChoice { overrides, ..choice() }
 }
 
 fn stream() -> &'static Scenario {
@@ -143,11 +143,11 @@ fn compares(groups: &[Vec<PlannedCell>], of: &str, to: &str) -> bool {
 fn groups_are_small_and_begin_with_the_reference() {
     for scenario in SCENARIOS {
         for senders in [vec![1], vec![2, 4]] {
-            let wanted = Overrides { senders: Some(senders), ..Overrides::default() };
-            if scenario.check(&wanted).is_err() {
+            let overrides = Overrides { senders: Some(senders), ..Overrides::default() };
+            if scenario.check(&overrides).is_err() {
                 continue;
             }
-            let groups = planned(scenario, &overriding(wanted));
+            let groups = planned(scenario, &overriding(overrides));
             for group in &groups {
                 let twins = group.iter().filter(|planned| is_twin(planned)).count();
                 assert!((2..=8 + twins).contains(&group.len()) && twins <= 2, "{group:#?}");
@@ -376,8 +376,8 @@ fn each_capacity_has_groups_of_its_own() {
     let asking = planned(scenario("ask-reply").unwrap(), &choice());
     assert_eq!(of(&asking, "ring-1"), [(Some(1024), Some(8192))]);
 
-    let wanted = Overrides { capacities: Some(vec![64, 1000]), ..Overrides::default() };
-    let groups = planned(stream(), &overriding(wanted));
+    let overrides = Overrides { capacities: Some(vec![64, 1000]), ..Overrides::default() };
+    let groups = planned(stream(), &overriding(overrides));
     assert_eq!(of(&groups, "ring-1"), [(Some(64), Some(512)), (Some(1000), Some(8000))]);
     for group in &groups {
         let mut capacities: Vec<_> =

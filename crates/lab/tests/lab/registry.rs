@@ -107,7 +107,7 @@ fn a_mechanism_and_a_lock_made_at_run_time_are_planned_and_measured() {
     let choice = LockChoice {
         locks: vec!["striped/2:counting-mutex".into()],
         placements: vec![Placement::SameCpu],
-        wanted: Overrides { threads: Some(vec![2]), ..Overrides::default() },
+        overrides: Overrides { threads: Some(vec![2]), ..Overrides::default() },
     };
     let (contended, _) =
         contention(&site, scenario("hold-think").unwrap(), &registry.locks, &choice);
