@@ -25,11 +25,11 @@ pub struct Overrides {
     pub threads: Option<Vec<u32>>,
     /// Shares of its time for which a thread that never waits holds the lock.
     pub hold_shares: Option<Vec<Share>>,
-    /// How often such a thread takes the lock, per second.
+    /// Acquisitions of such a thread per second.
     pub rate_per_s: Option<f64>,
-    /// How long it holds the lock, in nanoseconds.
+    /// Hold time, in nanoseconds.
     pub hold_ns: Option<u64>,
-    /// How long it is without it, in nanoseconds.
+    /// Think time, in nanoseconds.
     pub think_ns: Option<u64>,
     /// What the threads do.
     pub work: Option<Work>,
@@ -75,17 +75,17 @@ impl Load {
 pub struct Scenario {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// Its description, in a sentence.
     pub sentence: &'static str,
-    /// The locks that are taken where none is named.
+    /// Default locks.
     pub locks: &'static [&'static str],
-    /// The options that it has beside those that all have.
+    /// Options that it has in addition to those of every scenario.
     pub options: &'static [&'static str],
-    /// What the threads do, for each point.
+    /// Load of each point.
     pub(crate) loads: fn(&Overrides) -> Vec<Load>,
-    /// How many threads there are, on so many CPUs.
+    /// Numbers of threads, by the number of CPUs.
     pub(crate) threads: fn(&Overrides, u32) -> Vec<u32>,
-    /// How long the blocks of a cell are.
+    /// Length and number of the blocks of a cell.
     pub(crate) budget: fn(&Overrides, &Load) -> Budget,
 }
 
@@ -155,11 +155,11 @@ fn steps(most: u32) -> Vec<u32> {
 
 /// What of a cycle three stamps may take up: more would lengthen the rate that a block is for.
 const STAMPED_CYCLE_NS: u64 = 6_000;
-/// How long a block is where the threads compute, and where nothing else is asked for.
+/// Default length of a block where the threads compute.
 const SPIN_BLOCK_NS: u64 = 25_000_000;
-/// So many cycles a block has at least.
+/// Least cycles of a block.
 const CYCLES: u64 = 50;
-/// Fewer rounds than this give no interval worth the name.
+/// Least rounds that give an interval worth the name.
 const MIN_ROUNDS: u64 = 5;
 
 /// Blocks that hold enough cycles each, and as many of them as the time allows: at least 21 where

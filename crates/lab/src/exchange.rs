@@ -86,14 +86,14 @@ pub(crate) struct LoopResult {
     pub(crate) wrong: u64,
 }
 
-/// Round trips that close a course. The following end looks for the last one while it waits for a
+/// Round trips that close a pass. The following end looks for the last one while it waits for a
 /// message, not between seeing and answering it, so it must be told one message ahead.
 pub(crate) const DRAIN_ROUNDS: u64 = 2;
 
-/// How the following end learns that a course is over: the sequence number of its last message.
+/// How the following end learns that a pass is over: the sequence number of its last message.
 ///
 /// The leading end stores it before it sends the second-to-last message, so the following end,
-/// having received that message, reads it. Between courses it is an old number, which never comes
+/// having received that message, reads it. Between passes it is an old number, which never comes
 /// again. It has a cache line of its own, which both ends only read while they are measured.
 #[derive(Debug, Default)]
 pub(crate) struct StopAt(CachePadded<AtomicU64>);
@@ -111,11 +111,11 @@ impl StopAt {
     }
 }
 
-/// Where marks go. Buffers have room for the longest course, and were touched before.
+/// Where marks go. Buffers have room for the longest pass, and were touched before.
 pub(crate) enum Stamps<'a> {
     /// Nowhere, and no clock is read.
     None,
-    /// Nowhere, but the clock is read, so that a course ends in time.
+    /// Nowhere, but the clock is read, so that a pass ends in time.
     Clock(&'a Clock),
     /// The time.
     Times(&'a Clock, &'a mut Vec<u64>),
@@ -126,8 +126,8 @@ pub(crate) enum Stamps<'a> {
 /// The leading end, with its loop compiled for its mechanism.
 pub(crate) trait Lead: Send {
     fn enter(&mut self);
-    /// Runs the course, and the round trips that close it.
-    fn lead(&mut self, course: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult;
+    /// Runs the pass, and the round trips that close it.
+    fn lead(&mut self, spec: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult;
 }
 
 /// The following end, likewise.
@@ -217,20 +217,20 @@ pub(crate) use marking;
 /// gives the echo's; it may await, which is why this is a macro: the async rung runs this very loop
 /// inside its task.
 macro_rules! lead_loop {
-    ($course:expr, $last:expr, $mark:ident, $seq:ident => $exchange:expr) => {{
-        let course: $crate::exchange::LoopSpec = $course;
+    ($spec:expr, $last:expr, $mark:ident, $seq:ident => $exchange:expr) => {{
+        let spec: $crate::exchange::LoopSpec = $spec;
         let mut wrong = 0u64;
-        let mut $seq = course.first;
+        let mut $seq = spec.first;
         $crate::exchange::Mark::mark(&mut $mark);
-        for _ in 0..course.stretches {
-            for _ in 0..course.per_stretch {
+        for _ in 0..spec.stretches {
+            for _ in 0..spec.per_stretch {
                 let echo: u64 = $exchange;
                 // Accumulated without a branch, checked once per block: verifying must not show in
                 // the figures.
                 wrong |= echo ^ $seq;
                 $seq += 1;
             }
-            if $crate::exchange::Mark::mark(&mut $mark) >= course.until {
+            if $crate::exchange::Mark::mark(&mut $mark) >= spec.until {
                 break;
             }
         }
@@ -287,11 +287,11 @@ impl<E: Exchange> Lead for TwoThreads<E> {
         self.with(|end| end.enter());
     }
 
-    fn lead(&mut self, course: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
+    fn lead(&mut self, spec: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
         on_a_line();
         marking!(marks, mark => self.with(
             #[inline(always)]
-            |end| lead_loop!(course, last, mark, seq => {
+            |end| lead_loop!(spec, last, mark, seq => {
                 end.send(seq);
                 end.receive()
             })
@@ -322,7 +322,7 @@ impl<E: Exchange> Follow for TwoThreads<E> {
                         break LoopResult { next: seq, wrong };
                     }
                     // The echo has left, but not that of the last message: the other end cannot be
-                    // at its next course.
+                    // at its next pass.
                     over = last.is(seq);
                 }
             }
@@ -336,7 +336,7 @@ struct SingleThread<S>(S);
 impl<S: Solo> Lead for SingleThread<S> {
     fn enter(&mut self) {}
 
-    fn lead(&mut self, course: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
-        marking!(marks, mark => lead_loop!(course, last, mark, seq => self.0.exchange(seq)))
+    fn lead(&mut self, spec: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
+        marking!(marks, mark => lead_loop!(spec, last, mark, seq => self.0.exchange(seq)))
     }
 }

@@ -47,10 +47,10 @@ pub trait Source: Send + 'static {
     /// Called once by the thread that will be this end, before the first message.
     fn enter(&mut self) {}
 
-    /// SenderLoop one message; where the queue is full, waits as the row says.
+    /// Sends one message; where the queue is full, waits as the row says.
     fn send(&mut self, message: u64);
 
-    /// SenderLoop all of them in order, by the queue's own calls for many where it has any.
+    /// Sends all of them in order, by the queue's own calls for many where it has any.
     fn send_batch(&mut self, messages: &[u64]) {
         messages.iter().for_each(|message| self.send(*message));
     }
@@ -103,10 +103,10 @@ pub struct Way {
     programs: Programs,
 }
 
-/// What the threads of a row run in a scenario; `None` where the row cannot be put through it.
+/// The program of a row's threads in a scenario; `None` if it cannot be put through it.
 type Programs = Arc<dyn Fn(&Scenario, Usage) -> Option<Program> + Send + Sync>;
 
-/// How a row is used.
+/// Parameters of a row's use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     pub(crate) flow: Flow,
@@ -157,7 +157,7 @@ impl Slots {
     /// Messages, each with a sequence number.
     pub const NUMBERED: Slots = Slots::groups(1, 16);
 
-    /// Groups of so many messages and bytes.
+    /// Groups of this number of messages and bytes.
     pub const fn groups(messages: u64, bytes: u64) -> Self {
         Slots { messages, bytes, power_of_two: false, spare: |_| 0 }
     }
@@ -215,7 +215,7 @@ impl Way {
         Self::new(wait, true, many_senders::<C>)
     }
 
-    /// The same, with calls for many messages at once.
+    /// This row, with calls for many messages at once.
     pub fn in_batches(self) -> Self {
         Way { batches: true, ..self }
     }
@@ -239,13 +239,13 @@ impl Way {
         way.in_batches()
     }
 
-    /// What its threads run in a scenario, if it can be put through it.
+    /// The program of its threads in a scenario, if it can be put through it.
     pub(crate) fn program(&self, scenario: &Scenario, usage: Usage) -> Option<Program> {
         (self.programs)(scenario, usage)
     }
 }
 
-/// A queue: what a registry knows of it.
+/// A queue, as a registry knows it.
 #[derive(Clone)]
 pub struct Queue {
     /// Its name on the command line and in files.
@@ -254,7 +254,7 @@ pub struct Queue {
     pub origin: Origin,
     /// Its version, of the very code that is measured.
     pub version: String,
-    /// What it is, in a sentence.
+    /// Its description, in a sentence.
     pub sentence: String,
     /// Its capacity.
     pub capacity: Capacity,
@@ -339,7 +339,7 @@ impl Queues {
         self.twins.iter().find(|queue| queue.name == name)
     }
 
-    /// What the threads of a cell run; `None` if there is no such queue, or it cannot be used so.
+    /// The program of a cell's threads; `None` if there is no such queue, or it cannot be used so.
     pub(crate) fn program(&self, planned: &PlannedCell, subject: &QueueSubject) -> Option<Program> {
         let scenario = Scenario::of(&planned.experiment)?;
         let queue = self.of(subject)?;
@@ -481,7 +481,7 @@ impl Scenario {
     }
 }
 
-/// Where an end that waits like this can be measured.
+/// The class of an end that waits like this.
 pub(crate) fn class(wait: Wait) -> Class {
     match wait {
         Wait::Spin | Wait::Poll | Wait::PollBackoff => Class::Spin,

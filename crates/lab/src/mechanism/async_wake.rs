@@ -46,7 +46,7 @@ struct Shared {
 impl Lead for AsyncWake {
     fn enter(&mut self) {}
 
-    fn lead(&mut self, course: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
+    fn lead(&mut self, spec: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
         let shared = Rc::new(Shared {
             message: RefCell::new(vec![0; self.words]),
             there: Notify::new(),
@@ -66,7 +66,7 @@ impl Lead for AsyncWake {
             }
         });
         let leading = tasks.run_until(async {
-            marking!(marks, mark => lead_loop!(course, last, mark, seq => {
+            marking!(marks, mark => lead_loop!(spec, last, mark, seq => {
                 write_message(&mut shared.message.borrow_mut(), seq);
                 shared.there.notify_one();
                 shared.back.notified().await;

@@ -17,23 +17,23 @@ use crate::exchange::{DRAIN_ROUNDS, Ends, Exchange, LoopResult, LoopSpec, Stamps
 use super::lanes::Lane;
 use super::{Class, Mechanism, Mechanisms, Settings, Unavailable};
 
-/// Longer than any course of these tests takes on any machine.
+/// Longer than any pass of these tests takes on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn settings(payload_bytes: usize) -> Settings {
     Settings { payload_bytes, layout: Layout::Own, pause: Pause::Off }
 }
 
-/// What both ends found in some courses one after the other; nothing if they did not end in time.
+/// Results of both ends of some passes one after the other; `None` if they did not end in time.
 fn exchange(
     mechanism: &Mechanism,
     settings: &Settings,
     patience: Duration,
 ) -> Option<Vec<(LoopResult, Option<LoopResult>)>> {
-    const COURSES: [(u64, u64); 3] = [(4, 1), (1, 1), (30, 9)];
+    const PASSES: [(u64, u64); 3] = [(4, 1), (1, 1), (30, 9)];
     let last = Arc::new(StopAt::default());
     let (done, answers) = channel();
-    let course = |first, (stretches, per_stretch)| LoopSpec {
+    let spec = |first, (stretches, per_stretch)| LoopSpec {
         first,
         stretches,
         per_stretch,
@@ -54,7 +54,7 @@ fn exchange(
             follow.enter();
             entered.wait();
             let mut first = 1;
-            for _ in COURSES {
+            for _ in PASSES {
                 let led = follow.follow(first, &last, Stamps::None);
                 first = led.next;
                 let _ = done.send((false, led));
@@ -65,14 +65,14 @@ fn exchange(
         lead.enter();
         entered.wait();
         let mut first = 1;
-        for size in COURSES {
-            let led = lead.lead(course(first, size), &last, Stamps::None);
+        for size in PASSES {
+            let led = lead.lead(spec(first, size), &last, Stamps::None);
             first = led.next;
             let _ = done.send((true, led));
         }
     });
     let (mut leading, mut following) = (Vec::new(), Vec::new());
-    while leading.len() < COURSES.len() || (!alone && following.len() < COURSES.len()) {
+    while leading.len() < PASSES.len() || (!alone && following.len() < PASSES.len()) {
         match answers.recv_timeout(patience) {
             Ok((true, led)) => leading.push(led),
             Ok((false, led)) => following.push(led),
@@ -89,7 +89,7 @@ fn delivers(mechanism: &Mechanism, settings: &Settings) {
     let Some(found) = exchange(mechanism, settings, PATIENCE) else {
         panic!("{name}, {settings:?}: a message was lost");
     };
-    // 4 and 1 and 30 × 9 round trips, and two that close each course.
+    // 4 and 1 and 30 × 9 round trips, and two that close each pass.
     for ((led, followed), next) in found.iter().zip([7, 10, 282]) {
         assert_eq!(*led, LoopResult { next, wrong: 0 }, "{name}, {settings:?}: the leading end");
         assert_eq!(followed.is_none(), mechanism.class == Class::OneThread, "{name}");
@@ -261,11 +261,11 @@ fn wrong_messages_are_noticed_whichever_way_they_went() {
     {
         let mechanism = broken("spoiling", lead, follow);
         let found = exchange(&mechanism, &settings(64), PATIENCE).unwrap();
-        let wrong = |course: usize| {
-            let (led, followed) = found[course];
+        let wrong = |pass: usize| {
+            let (led, followed) = found[pass];
             led.wrong | followed.unwrap().wrong
         };
-        // Message 100 belongs to the third course, and only to that.
+        // Message 100 belongs to the third pass, and only to that.
         assert_eq!((wrong(0), wrong(1)), (0, 0), "{lead:?} {follow:?}");
         assert_ne!(wrong(2), 0, "{lead:?} {follow:?}: nobody noticed");
     }
@@ -278,7 +278,7 @@ fn a_lost_message_is_waited_for_no_longer_than_patience_lasts() {
 }
 
 #[test]
-fn a_course_ends_by_the_clock_and_both_ends_agree_where() {
+fn a_pass_ends_by_the_clock_and_both_ends_agree_where() {
     let clock = Clock::gate().unwrap().0;
     let ends = Mechanisms::default().find("std-mpsc").unwrap().make(&settings(8)).unwrap();
     let Ends { mut lead, follow: Some(mut follow) } = ends else { panic!("two ends") };
@@ -291,8 +291,8 @@ fn a_course_ends_by_the_clock_and_both_ends_agree_where() {
     });
     let mut times = Vec::new();
     let until = clock.stamp() + clock.ticks(2e6);
-    let course = LoopSpec { first: 1, stretches: u64::MAX, per_stretch: 2, until };
-    let led = lead.lead(course, &last, Stamps::Times(&clock, &mut times));
+    let spec = LoopSpec { first: 1, stretches: u64::MAX, per_stretch: 2, until };
+    let led = lead.lead(spec, &last, Stamps::Times(&clock, &mut times));
     let (followed, arrivals) = other.join().unwrap();
     assert_eq!(led, followed);
     assert_eq!(led.wrong, 0);

@@ -29,7 +29,7 @@ const MAX_TURNS: usize = 8;
 /// Shares of readers where none are asked for.
 const READ_SHARES: [f64; 2] = [0.0, 0.9];
 
-/// Which cells of locks are overrides. Lists are multiplied out.
+/// Cells of locks that are wanted. Lists are multiplied out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LockChoice {
     /// Locks by name; all can be parsed. Those of the scenario if there are none.

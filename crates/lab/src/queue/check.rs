@@ -32,18 +32,18 @@ pub fn stream(
     let Streams { senders, mut receiver, round } = streams(way, flow)?;
     let shared = Arc::new(StreamControl::new(senders.len() as u32));
     let (clock, _) = Clock::gate().map_err(|refused| refused.to_string())?;
-    // Two courses: the second finds the queue as the first has left it.
-    let courses = 1..=2;
+    // Two passes: the second finds the queue as the first has left it.
+    let passes = 1..=2;
     let sending: Vec<_> = senders
         .into_iter()
         .enumerate()
         .map(|(index, mut sender)| {
-            let (shared, courses) = (Arc::clone(&shared), courses.clone());
+            let (shared, passes) = (Arc::clone(&shared), passes.clone());
             thread::spawn(move || {
                 sender.enter();
                 let mut sent = 0;
-                for course in courses {
-                    shared.await_begin(course);
+                for pass in passes {
+                    shared.await_begin(pass);
                     sent += sender.send(index, &shared);
                 }
                 sent
@@ -52,8 +52,8 @@ pub fn stream(
         .collect();
     receiver.enter();
     let mut received = 0;
-    for course in courses {
-        shared.begin(course);
+    for pass in passes {
+        shared.begin(pass);
         let per_stretch = (messages / 2).next_multiple_of(round);
         let found = receiver.receive(
             StreamSpec { per_stretch, stretches: 1, until: u64::MAX },
@@ -77,7 +77,7 @@ pub fn stream(
     }
 }
 
-/// Checks that a queue takes so many messages that nobody receives: one round of a stream.
+/// Checks that a queue takes `capacity` messages that nobody receives: one round of a stream.
 ///
 /// # Errors
 ///
@@ -119,7 +119,7 @@ pub fn loops(way: &Way, batch: u64) -> Result<Vec<usize>, String> {
     Ok(sending.chain(std::iter::once(receiver.code())).collect())
 }
 
-/// SenderLoop so many messages back and forth.
+/// Sends this number of messages back and forth.
 ///
 /// # Errors
 ///
@@ -141,8 +141,8 @@ pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
         follow.follow(1, &of_follower, Stamps::None)
     });
     lead.enter();
-    let course = LoopSpec { first: 1, stretches: 1, per_stretch: messages, until: u64::MAX };
-    let led = lead.lead(course, &last, Stamps::None);
+    let spec = LoopSpec { first: 1, stretches: 1, per_stretch: messages, until: u64::MAX };
+    let led = lead.lead(spec, &last, Stamps::None);
     let followed = following.join().map_err(|_| "the following end panicked")?;
     if led.wrong | followed.wrong != 0 {
         return Err("a message was wrong, lost or out of order".into());

@@ -21,7 +21,7 @@ use crate::exchange::on_a_line;
 
 use super::stream::{
     Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams, StretchStamps,
-    receive_course,
+    receive_pass,
 };
 use super::words::{count_up, sum};
 use super::{Capacity, Flow, Queue, Way};
@@ -182,14 +182,14 @@ impl ReceiverLoop for Reader {
 
     fn receive(
         &mut self,
-        course: StreamSpec,
+        spec: StreamSpec,
         shared: &StreamControl,
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received {
         let words = self.memory.words as u64;
-        receive_course(course, words, shared, StretchStamps::new(clock, times), |course, marks| {
-            self.stretches(course, marks)
+        receive_pass(spec, words, shared, StretchStamps::new(clock, times), |spec, marks| {
+            self.stretches(spec, marks)
         })
     }
 
@@ -200,15 +200,15 @@ impl ReceiverLoop for Reader {
 
 impl Reader {
     #[inline(never)]
-    fn stretches(&mut self, course: StreamSpec, marks: &mut StretchStamps<'_>) -> Received {
+    fn stretches(&mut self, spec: StreamSpec, marks: &mut StretchStamps<'_>) -> Received {
         on_a_line();
         let memory = &*self.memory;
         let words = memory.words as u64;
         let mut block = self.block;
         let mut wrong = 0;
         let mut messages = 0;
-        for _ in 0..course.stretches {
-            for _ in 0..course.per_stretch / words {
+        for _ in 0..spec.stretches {
+            for _ in 0..spec.per_stretch / words {
                 let flag = memory.flag(block);
                 // Acquire: with the writer's release, so that all of the block is there.
                 while flag.load(Ordering::Acquire) != block {
@@ -223,8 +223,8 @@ impl Reader {
                 flag.store(0, Ordering::Release);
                 block += 1;
             }
-            messages += course.per_stretch;
-            if marks.mark() >= course.until {
+            messages += spec.per_stretch;
+            if marks.mark() >= spec.until {
                 break;
             }
         }

@@ -111,23 +111,23 @@ pub(crate) struct StreamSpec {
     pub(crate) until: u64,
 }
 
-/// What the receiver found.
+/// Result of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
-    /// All messages of the course, those before the first mark and after the last included.
+    /// All messages of the pass, those before the first mark and after the last included.
     pub(crate) messages: u64,
     /// The bits in which messages differed from what was due: 0 if all were right.
     pub(crate) wrong: u64,
 }
 
-/// How the threads of a stream begin and end a course together.
+/// Begin and end of a pass, which the threads of a stream agree on.
 #[derive(Debug)]
 pub(crate) struct StreamControl {
-    /// Which course is under way; a sender waits for its next one here.
-    course: CachePadded<AtomicU64>,
+    /// Number of the current pass; a sender waits for its next one here.
+    pass: CachePadded<AtomicU64>,
     /// Set by the receiver when its time is over.
     stop: CachePadded<AtomicBool>,
-    /// By sender: how many messages it will have sent in this course; `RUNNING` until it knows.
+    /// By sender: number of messages in this pass; `RUNNING` until it knows.
     totals: Vec<CachePadded<AtomicU64>>,
 }
 
@@ -136,26 +136,26 @@ const RUNNING: u64 = u64::MAX;
 impl StreamControl {
     pub(crate) fn new(senders: u32) -> Self {
         StreamControl {
-            course: CachePadded::default(),
+            pass: CachePadded::default(),
             stop: CachePadded::default(),
             totals: (0..senders).map(|_| CachePadded(AtomicU64::new(RUNNING))).collect(),
         }
     }
 
-    /// The receiver begins the course with this number.
-    pub(crate) fn begin(&self, course: u64) {
-        // Every sender is between courses and reads nothing but `course`: its release orders the
+    /// The receiver begins the pass with this number.
+    pub(crate) fn begin(&self, pass: u64) {
+        // Every sender is between passes and reads nothing but `pass`: its release orders the
         // rest.
         self.stop.0.store(false, Ordering::Relaxed);
         self.totals.iter().for_each(|total| total.0.store(RUNNING, Ordering::Relaxed));
-        self.course.0.store(course, Ordering::Release);
+        self.pass.0.store(pass, Ordering::Release);
     }
 
-    /// A sender waits until that course has begun.
-    pub(crate) fn await_begin(&self, course: u64) {
+    /// A sender waits until that pass has begun.
+    pub(crate) fn await_begin(&self, pass: u64) {
         let mut looks = 0u32;
-        // Acquire: with `begin`, so that neither `stop` nor a total of the course before is seen.
-        while self.course.0.load(Ordering::Acquire) < course {
+        // Acquire: with `begin`, so that neither `stop` nor a total of the pass before is seen.
+        while self.pass.0.load(Ordering::Acquire) < pass {
             looks += 1;
             // The receiver may need this very CPU to get there.
             if looks.is_multiple_of(256) {
@@ -177,7 +177,7 @@ impl StreamControl {
         self.stop.0.store(true, Ordering::Relaxed);
     }
 
-    /// Announces how many messages a sender will have sent in this course. Called before it sends
+    /// Announces the number of messages that a sender sends in this pass. Called before it sends
     /// the last round of them: the queue's own release and acquire carry the total to the receiver
     /// of that round.
     #[inline(always)]
@@ -185,7 +185,7 @@ impl StreamControl {
         self.totals[sender].0.store(total, Ordering::Relaxed);
     }
 
-    /// How many messages there are in the course; nothing while a sender has not announced it.
+    /// Number of messages in the pass; `None` while some sender has not announced its own.
     pub(crate) fn total(&self) -> Option<u64> {
         self.totals.iter().try_fold(0u64, |sum, total| match total.0.load(Ordering::Relaxed) {
             RUNNING => None,
@@ -205,7 +205,7 @@ pub(crate) struct Streams {
 /// A sending end, with its loop compiled for its queue.
 pub(crate) trait SenderLoop: Send {
     fn enter(&mut self);
-    /// SenderLoop until it sees that it is to stop, and gives the number of messages.
+    /// Sends until it sees that it is to stop, and gives the number of messages.
     fn send(&mut self, sender: usize, shared: &StreamControl) -> u64;
     /// Address of the measured loop.
     fn code(&self) -> usize;
@@ -214,11 +214,11 @@ pub(crate) trait SenderLoop: Send {
 /// The receiving end, likewise.
 pub(crate) trait ReceiverLoop: Send {
     fn enter(&mut self);
-    /// ReceiverLoop the course and the messages left after it. Marks go into `times`, if any are to be
+    /// Receives the messages of a pass, and those left after it. Marks go into `times`, if any are to be
     /// kept.
     fn receive(
         &mut self,
-        course: StreamSpec,
+        spec: StreamSpec,
         shared: &StreamControl,
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
@@ -341,13 +341,13 @@ impl<S: Source, const BATCHED: bool> SenderLoop for Sending<S, BATCHED> {
     }
 }
 
-/// What is due next, by sender.
+/// The message that is due next, by sender.
 trait Due: Copy + Send {
     fn new() -> Self;
-    /// Compares a message with what is due: 0 if it is that.
+    /// Compares a message with the one that is due: 0 if it is that.
     fn check(&mut self, message: u64) -> u64;
 
-    /// The same for several.
+    /// Compares several messages.
     #[inline(always)]
     fn check_all(&mut self, messages: &[u64]) -> u64 {
         messages.iter().fold(0, |wrong, message| wrong | self.check(*message))
@@ -410,12 +410,12 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
         Receiving { sink: Some(sink), due: D::new(), round }
     }
 
-    /// ReceiverLoop the stretches of a course.
+    /// Receives the stretches of a pass.
     ///
-    /// The receiver's only measured loop. Not inlined: inside the course, which needs it three
+    /// The receiver's only measured loop. Not inlined: inside the pass, which needs it three
     /// times, it competed for registers and came out differently in each crate that compiled it.
     #[inline(never)]
-    fn stretches(&mut self, course: StreamSpec, marks: &mut StretchStamps<'_>) -> Received {
+    fn stretches(&mut self, spec: StreamSpec, marks: &mut StretchStamps<'_>) -> Received {
         on_a_line();
         let mut due = self.due;
         let (messages, wrong) = with(
@@ -424,10 +424,10 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
             |sink| {
                 let mut wrong = 0;
                 let mut messages = 0;
-                for _ in 0..course.stretches {
-                    wrong |= stretch::<S, D, BATCHED>(sink, &mut due, course.per_stretch);
-                    messages += course.per_stretch;
-                    if marks.mark() >= course.until {
+                for _ in 0..spec.stretches {
+                    wrong |= stretch::<S, D, BATCHED>(sink, &mut due, spec.per_stretch);
+                    messages += spec.per_stretch;
+                    if marks.mark() >= spec.until {
                         break;
                     }
                 }
@@ -439,7 +439,7 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
     }
 }
 
-/// ReceiverLoop this number of messages and gives the bits in which they were wrong.
+/// Receives this number of messages and gives the bits in which they were wrong.
 #[inline(always)]
 fn stretch<S: Sink, D: Due, const BATCHED: bool>(sink: &mut S, due: &mut D, messages: u64) -> u64 {
     let mut wrong = 0;
@@ -470,18 +470,14 @@ impl<S: Sink, D: Due, const BATCHED: bool> ReceiverLoop for Receiving<S, D, BATC
 
     fn receive(
         &mut self,
-        course: StreamSpec,
+        spec: StreamSpec,
         shared: &StreamControl,
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received {
-        receive_course(
-            course,
-            self.round,
-            shared,
-            StretchStamps::new(clock, times),
-            |course, marks| self.stretches(course, marks),
-        )
+        receive_pass(spec, self.round, shared, StretchStamps::new(clock, times), |spec, marks| {
+            self.stretches(spec, marks)
+        })
     }
 
     fn code(&self) -> usize {
@@ -489,7 +485,7 @@ impl<S: Sink, D: Due, const BATCHED: bool> ReceiverLoop for Receiving<S, D, BATC
     }
 }
 
-/// Where the marks of a course go.
+/// Where the marks of a pass go.
 pub(super) struct StretchStamps<'a> {
     clock: &'a Clock,
     /// `None` if they are not kept.
@@ -512,9 +508,9 @@ impl<'a> StretchStamps<'a> {
     }
 }
 
-/// The receiver's course, around whatever receives stretches and tells what was wrong with them.
-pub(super) fn receive_course(
-    course: StreamSpec,
+/// The receiver's pass, around whatever receives stretches and tells what was wrong with them.
+pub(super) fn receive_pass(
+    spec: StreamSpec,
     round: u64,
     shared: &StreamControl,
     mut marks: StretchStamps<'_>,
@@ -529,7 +525,7 @@ pub(super) fn receive_course(
         all.messages
     };
     marks.mark();
-    let mut messages = add(stretches(course, &mut marks));
+    let mut messages = add(stretches(spec, &mut marks));
     shared.stop();
     while shared.total() != Some(messages) {
         messages = add(stretches(unkept(round), &mut unmarked));

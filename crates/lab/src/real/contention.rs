@@ -25,13 +25,13 @@ use super::{GroupState, Opening, RealCell};
 
 /// No thread keeps more acquisitions of a block: 5 MB of stamps.
 const MAX_TAKEN: u64 = 100_000;
-/// One thread alone works for at least so many cycles on each CPU.
+/// Least cycles of one thread alone on each CPU.
 const CYCLES_A_TURN: u64 = 5;
 /// No acquisition and its stamps take less.
 const MIN_CYCLE_NS: u64 = 50;
 /// Where they are not stamped, the clock is looked at about this often, in nanoseconds.
 const LOOK_NS: u64 = 3_000;
-/// The threads warm up for so many cycles, and at least and at most for so long.
+/// Cycles of the warm-up, and its shortest and longest time.
 const WARM_UP_CYCLES: u64 = 5;
 const WARM_UP_NS: u64 = 500_000;
 const MAX_WARM_UP_NS: u64 = 1_000_000_000;

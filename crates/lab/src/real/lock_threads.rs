@@ -246,7 +246,8 @@ impl Thread {
     }
 }
 
-/// Room for so many, every page of it written once, so that none is missing when the clock runs.
+/// Makes room for this number, every page of it written once, so that none is missing when the clock
+/// runs.
 fn touch(acquisitions: &mut Vec<Acquisition>, most: usize) {
     acquisitions.clear();
     if acquisitions.capacity() < most {

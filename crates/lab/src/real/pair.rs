@@ -34,7 +34,7 @@ pub(super) struct Job {
 const WARM_UP_STRETCH: u64 = 4;
 /// Round trips that the threads' accounts hold beside those of the block: one that settles both
 /// ends after the accounts were read, which takes microseconds that the first mark must not show,
-/// and those that close this course and the next.
+/// and those that close this pass and the next.
 const AROUND: u64 = 1 + 2 * DRAIN_ROUNDS;
 
 /// What is noted beside the leading end's stamps.
@@ -172,7 +172,7 @@ pub(super) struct Buffers {
 impl Buffers {
     pub(super) fn touched() -> Self {
         Buffers {
-            // One page more than any course needs.
+            // One page more than any pass needs.
             times: touched(MAX_BLOCK_SAMPLES as usize + 512),
             cpus: touched(MAX_BLOCK_SAMPLES as usize + 1024),
             probe: ThreadProbe::new(),
@@ -216,13 +216,13 @@ fn lead_job(
         Watch::Cpus => Stamps::TimesAndCpus(clock, times, cpus),
         Watch::Nothing | Watch::OneWay => Stamps::Times(clock, times),
     };
-    let course = LoopSpec {
+    let spec = LoopSpec {
         first: settled.next,
         stretches: job.stretches,
         per_stretch: job.per_stretch,
         until: clock.stamp().saturating_add(job.length),
     };
-    let led = lead.lead(course, last, marks);
+    let led = lead.lead(spec, last, marks);
     let after = probe.sample_after();
     let stretches = times.len().saturating_sub(1) as u64;
     ThreadReport {

@@ -26,13 +26,13 @@ use super::{GroupState, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS
 /// Messages of a stretch before it is known how fast they come.
 const PILOT_STRETCH: u64 = 1024;
 /// Courses of a job: one that warms up, and the one that counts.
-const COURSES: u64 = 2;
+const PASSES: u64 = 2;
 
 /// A block, as the threads are given it.
 #[derive(Clone, Copy, Debug)]
 struct Job {
-    /// Number of the first course.
-    course: u64,
+    /// Number of the first pass.
+    pass: u64,
     /// Time to stream before anything is counted, in ticks.
     warm_up: u64,
     per_stretch: u64,
@@ -60,7 +60,7 @@ struct Report {
 struct Threads {
     pool: Pool<Job, ThreadReport>,
     round: u64,
-    next_course: u64,
+    next_pass: u64,
 }
 
 impl Threads {
@@ -107,13 +107,13 @@ impl Threads {
         }
         pool.add(Ok(receiver))?;
         pool.ready()?;
-        Ok(Threads { pool, round, next_course: 1 })
+        Ok(Threads { pool, round, next_pass: 1 })
     }
 
     /// Runs a job on all threads.
     fn run(&mut self, mut job: Job, patience: Duration) -> Result<Report, LabError> {
-        job.course = self.next_course;
-        self.next_course += COURSES;
+        job.pass = self.next_pass;
+        self.next_pass += PASSES;
         let threads = self.pool.len();
         let mut reports = self.pool.run(std::iter::repeat_n(job, threads), patience)?;
         if reports.iter().any(|report| report.wrong != 0) {
@@ -134,16 +134,16 @@ fn receive(
 ) -> ThreadReport {
     buffers.clear();
     let Buffers { times, probe, .. } = buffers;
-    let course = |stretches: u64, length: u64| StreamSpec {
+    let spec = |stretches: u64, length: u64| StreamSpec {
         per_stretch: job.per_stretch,
         stretches,
         until: clock.stamp().saturating_add(length),
     };
-    shared.begin(job.course);
-    let warmed = receiver.receive(course(u64::MAX, job.warm_up), shared, clock, None);
+    shared.begin(job.pass);
+    let warmed = receiver.receive(spec(u64::MAX, job.warm_up), shared, clock, None);
     let before = probe.sample();
-    shared.begin(job.course + 1);
-    let received = receiver.receive(course(job.stretches, job.length), shared, clock, Some(times));
+    shared.begin(job.pass + 1);
+    let received = receiver.receive(spec(job.stretches, job.length), shared, clock, Some(times));
     let after = probe.sample_after();
     ThreadReport {
         times: times.clone(),
@@ -161,10 +161,10 @@ fn send(
     buffers: &Buffers,
 ) -> ThreadReport {
     let probe = &buffers.probe;
-    shared.await_begin(job.course);
+    shared.await_begin(job.pass);
     sender.send(index, shared);
     let before = probe.sample();
-    shared.await_begin(job.course + 1);
+    shared.await_begin(job.pass + 1);
     let sent = sender.send(index, shared);
     let after = probe.sample_after();
     ThreadReport { times: Vec::new(), counters: after.delta(&before), wrong: 0, messages: sent }
@@ -257,7 +257,7 @@ impl Stream {
         length_ns: f64,
     ) -> Result<Report, LabError> {
         let job = Job {
-            course: 0,
+            pass: 0,
             warm_up: self.clock.ticks(warm_up_ns),
             per_stretch,
             stretches: MAX_BLOCK_SAMPLES,
