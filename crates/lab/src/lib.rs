@@ -25,6 +25,7 @@ mod run;
 pub mod samples;
 pub mod simulated;
 mod stalls;
+mod stream;
 
 pub use error::{LabError, Unavailable};
 pub use registry::Registry;

@@ -5,7 +5,7 @@ use threadtoll_record::{Class, LockSubject};
 use crate::error::Unavailable;
 use crate::exchange::Ends;
 use crate::lock::LockSpec;
-use crate::queue::Streams;
+use crate::stream::Streams;
 
 /// Makes what threads share, on the thread where it will be used.
 pub(crate) type Make<T> = Box<dyn FnOnce() -> Result<T, Unavailable> + Send>;

@@ -25,10 +25,10 @@ use crate::error::Unavailable;
 use crate::exchange::Ends;
 use crate::mechanism::Class;
 use crate::program::Program;
+use crate::stream::Streams;
 
 pub(crate) use raw_copy::BLOCKS;
 pub use stream::{BATCH, RING_BYTES};
-pub(crate) use stream::{ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
 
 /// Capacity of bounded queues where nothing else is said.
 pub const CAPACITY: u64 = 1024;

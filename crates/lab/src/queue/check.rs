@@ -11,9 +11,9 @@ use threadtoll_machine::clock::Clock;
 use crate::exchange::{DRAIN_ROUNDS, Ends, LoopSpec, Stamps, StopAt};
 use crate::mechanism::Class;
 use crate::program::Program;
+use crate::stream::{StreamControl, StreamSpec, Streams};
 
-use super::stream::{StreamControl, StreamSpec};
-use super::{CAPACITY, Flow, Streams, Usage, Way};
+use super::{CAPACITY, Flow, Usage, Way};
 
 /// Streams at least `messages` from `senders` threads in batches of `batch`, through a queue that
 /// holds `capacity` if it is bounded.
@@ -30,7 +30,7 @@ pub fn stream(
 ) -> Result<(), String> {
     let flow = Flow { senders, batch, capacity: capacity as usize };
     let Streams { senders, mut receiver, round } = streams(way, flow)?;
-    let shared = Arc::new(StreamControl::new(senders.len() as u32));
+    let control = Arc::new(StreamControl::new(senders.len() as u32));
     let (clock, _) = Clock::gate().map_err(|refused| refused.to_string())?;
     // Two passes: the second finds the queue as the first has left it.
     let passes = 1..=2;
@@ -38,13 +38,13 @@ pub fn stream(
         .into_iter()
         .enumerate()
         .map(|(index, mut sender)| {
-            let (shared, passes) = (Arc::clone(&shared), passes.clone());
+            let (control, passes) = (Arc::clone(&control), passes.clone());
             thread::spawn(move || {
                 sender.enter();
                 let mut sent = 0;
                 for pass in passes {
-                    shared.await_begin(pass);
-                    sent += sender.send(index, &shared);
+                    control.await_begin(pass);
+                    sent += sender.send(index, &control);
                 }
                 sent
             })
@@ -53,11 +53,11 @@ pub fn stream(
     receiver.enter();
     let mut received = 0;
     for pass in passes {
-        shared.begin(pass);
+        control.begin(pass);
         let per_stretch = (messages / 2).next_multiple_of(round);
         let found = receiver.receive(
             StreamSpec { per_stretch, stretches: 1, until: u64::MAX },
-            &shared,
+            &control,
             &clock,
             None,
         );
@@ -86,14 +86,14 @@ pub fn holds(way: &Way, capacity: u64) -> Result<(), String> {
     let flow = Flow { senders: 1, batch: 1, capacity: capacity as usize };
     let Streams { mut senders, receiver, round } = streams(way, flow)?;
     assert_eq!(round, capacity, "a round fills the queue");
-    let shared = StreamControl::new(1);
+    let control = StreamControl::new(1);
     // So that it stops after the first round.
-    shared.stop();
+    control.stop();
     let mut sender = senders.remove(0);
     let (done, is_done) = std::sync::mpsc::channel();
     thread::spawn(move || {
         sender.enter();
-        let sent = sender.send(0, &shared);
+        let sent = sender.send(0, &control);
         // The test may have given up.
         let _ = done.send((sent, sender));
     });

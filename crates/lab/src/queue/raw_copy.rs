@@ -18,11 +18,9 @@ use threadtoll_record::{Origin, Wait};
 use crate::cache_padded::CachePadded;
 use crate::error::Unavailable;
 use crate::exchange::on_a_line;
+use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
 
-use super::stream::{
-    Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams, StretchStamps,
-    receive_pass,
-};
+use super::stream::{StretchStamps, receive_pass};
 use super::words::{count_up, sum};
 use super::{Capacity, Flow, Queue, Way};
 
@@ -137,7 +135,7 @@ struct Writer {
 impl SenderLoop for Writer {
     fn enter(&mut self) {}
 
-    fn send(&mut self, sender: usize, shared: &StreamControl) -> u64 {
+    fn send(&mut self, sender: usize, control: &StreamControl) -> u64 {
         on_a_line();
         let memory = &*self.memory;
         let words = memory.words as u64;
@@ -149,9 +147,9 @@ impl SenderLoop for Writer {
             while flag.load(Ordering::Acquire) != 0 {
                 std::hint::spin_loop();
             }
-            let last = shared.stopped();
+            let last = control.stopped();
             if last {
-                shared.announce(sender, (block - begin + 1) * words);
+                control.announce(sender, (block - begin + 1) * words);
             }
             // SAFETY: the flag says that the buffer is the writer's, it has this length, and every
             // word of it is initialised.
@@ -183,12 +181,12 @@ impl ReceiverLoop for Reader {
     fn receive(
         &mut self,
         spec: StreamSpec,
-        shared: &StreamControl,
+        control: &StreamControl,
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received {
         let words = self.memory.words as u64;
-        receive_pass(spec, words, shared, StretchStamps::new(clock, times), |spec, marks| {
+        receive_pass(spec, words, control, StretchStamps::new(clock, times), |spec, marks| {
             self.stretches(spec, marks)
         })
     }

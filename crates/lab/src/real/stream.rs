@@ -13,9 +13,9 @@ use crate::backend::OpenCell;
 use crate::budget::MAX_BLOCK_SAMPLES;
 use crate::mechanism::Class;
 use crate::program::Make;
-use crate::queue::{ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
 use crate::samples::{BlockSamples, Counters, Samples};
 use crate::stalls::stalled_ps;
+use crate::stream::{ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
 
 use super::environment::Environment;
 use super::exchange::stretches;
@@ -75,10 +75,10 @@ impl Threads {
     ) -> Result<Self, LabError> {
         let clock = *clock;
         let count = cpus.senders.len();
-        let shared = Arc::new(StreamControl::new(count as u32));
+        let control = Arc::new(StreamControl::new(count as u32));
         let all = Arc::new(Barrier::new(count + 1));
         let (give, take) = channel::<(Vec<Box<dyn SenderLoop>>, u64)>();
-        let (of, received, entered) = (name.to_string(), Arc::clone(&shared), Arc::clone(&all));
+        let (of, received, entered) = (name.to_string(), Arc::clone(&control), Arc::clone(&all));
         let receiver = Worker::start("receive", cpus.receiver, move |setup| match make() {
             Err(reason) => {
                 drop(give);
@@ -97,12 +97,12 @@ impl Threads {
         // receiver has failed, and says so itself.
         let (senders, round) = take.recv().unwrap_or((Vec::new(), 1));
         for (index, (mut sender, cpus)) in senders.into_iter().zip(cpus.senders).enumerate() {
-            let (shared, entered) = (Arc::clone(&shared), Arc::clone(&all));
+            let (control, entered) = (Arc::clone(&control), Arc::clone(&all));
             pool.add(Worker::start("send", cpus, move |setup| {
                 sender.enter();
                 entered.wait();
                 let buffers = Buffers::touched();
-                setup.serve(|job| send(&mut *sender, index, &shared, job, &buffers));
+                setup.serve(|job| send(&mut *sender, index, &control, job, &buffers));
             }))?;
         }
         pool.add(Ok(receiver))?;
@@ -127,7 +127,7 @@ impl Threads {
 
 fn receive(
     receiver: &mut dyn ReceiverLoop,
-    shared: &StreamControl,
+    control: &StreamControl,
     clock: &Clock,
     job: Job,
     buffers: &mut Buffers,
@@ -139,11 +139,11 @@ fn receive(
         stretches,
         until: clock.stamp().saturating_add(length),
     };
-    shared.begin(job.pass);
-    let warmed = receiver.receive(spec(u64::MAX, job.warm_up), shared, clock, None);
+    control.begin(job.pass);
+    let warmed = receiver.receive(spec(u64::MAX, job.warm_up), control, clock, None);
     let before = probe.sample();
-    shared.begin(job.pass + 1);
-    let received = receiver.receive(spec(job.stretches, job.length), shared, clock, Some(times));
+    control.begin(job.pass + 1);
+    let received = receiver.receive(spec(job.stretches, job.length), control, clock, Some(times));
     let after = probe.sample_after();
     ThreadReport {
         times: times.clone(),
@@ -156,16 +156,16 @@ fn receive(
 fn send(
     sender: &mut dyn SenderLoop,
     index: usize,
-    shared: &StreamControl,
+    control: &StreamControl,
     job: Job,
     buffers: &Buffers,
 ) -> ThreadReport {
     let probe = &buffers.probe;
-    shared.await_begin(job.pass);
-    sender.send(index, shared);
+    control.await_begin(job.pass);
+    sender.send(index, control);
     let before = probe.sample();
-    shared.await_begin(job.pass + 1);
-    let sent = sender.send(index, shared);
+    control.await_begin(job.pass + 1);
+    let sent = sender.send(index, control);
     let after = probe.sample_after();
     ThreadReport { times: Vec::new(), counters: after.delta(&before), wrong: 0, messages: sent }
 }
