@@ -9,11 +9,7 @@
 //!
 //! Messages are 8 bytes: their number, and in the top byte the sender's where there are several.
 
-mod call;
 pub mod check;
-pub mod funnel;
-pub mod pipe;
-mod raw_copy;
 mod words;
 
 use std::sync::Arc;
@@ -300,9 +296,25 @@ impl Queue {
     }
 }
 
-/// Returns the queues of this project, and the bare copy that is the limit of any.
-pub fn ours() -> Vec<Queue> {
-    vec![pipe::unbounded(), pipe::bounded(), funnel::queue(), call::queue(), raw_copy::queue()]
+/// Declares the files of queues.
+macro_rules! queues {
+    ($($vis:vis $file:ident),+ $(,)?) => {
+        $($vis mod $file;)+
+
+        /// Returns the queues of this project, and the bare copy that is the limit of any.
+        pub fn ours() -> Vec<Queue> {
+            let mut all = Vec::new();
+            $(all.extend($file::queues());)+
+            all
+        }
+    };
+}
+
+queues! {
+    pub pipe,
+    pub funnel,
+    call,
+    raw_copy,
 }
 
 /// Every queue that can be named: ours first, then the caller's peers; and twins of ours.

@@ -12,8 +12,8 @@ use crate::lock::raw::RawLock;
 use super::lengths::Step;
 use super::units::BusyWork;
 
-/// The window of a block and what threads do in it. Stamps are ticks of the clock, which is the same on all
-/// CPUs.
+/// The window of a block and what threads do in it. Stamps are ticks of the clock, which is the
+/// same on all CPUs.
 #[derive(Clone, Copy)]
 pub(crate) struct WindowSpec<'a> {
     pub(crate) clock: &'a Clock,
@@ -81,9 +81,9 @@ pub(crate) trait Contender: Send {
         acquisitions: &mut Vec<Acquisition>,
     );
 
-    /// Holds the lock until the other thread has waited for about this time, in ticks; once a round.
-    /// Where the threads of the cell sleep while they hold it, so does this one, until it releases
-    /// it.
+    /// Holds the lock until the other thread has waited for about this time, in ticks; once a
+    /// round. Where the threads of the cell sleep while they hold it, so does this one, until it
+    /// releases it.
     fn hold_for_waiter(
         &mut self,
         clock: &Clock,

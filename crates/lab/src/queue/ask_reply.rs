@@ -28,7 +28,8 @@ pub(super) const SCENARIO: Scenario = Scenario {
     wake_up: Some("futex"),
 };
 
-/// Default measuring time per cell: 31 rounds of a block of stretches and a stamped one, 12 ms each.
+/// Default measuring time per cell: 31 rounds of a block of stretches and a stamped one, 12 ms
+/// each.
 const TIME_NS: u64 = 744_000_000;
 
 fn check(overrides: &Overrides) -> Result<(), Unsuitable> {

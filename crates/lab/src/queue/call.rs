@@ -9,8 +9,8 @@ use super::{Capacity, Queue, Way};
 use crate::error::Unavailable;
 use crate::exchange::{Ends, Exchange};
 
-pub(super) fn queue() -> Queue {
-    Queue {
+pub(super) fn queues() -> [Queue; 1] {
+    [Queue {
     name: "call".into(),
     origin: Origin::Ours,
     version: threadtoll::VERSION.into(),
@@ -22,7 +22,7 @@ pub(super) fn queue() -> Queue {
         Way::exchange_only(Wait::Adaptive, ends::<Adaptive>),
         Way::exchange_only(Wait::Park, ends::<Park>),
     ],
-    }
+    }]
 }
 
 fn ends<W: Waiting>() -> Result<Ends, Unavailable> {

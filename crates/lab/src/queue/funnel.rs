@@ -9,6 +9,10 @@ use threadtoll_record::{Origin, Wait};
 use super::{Capacity, Channel, Queue, Sink, Source, Way};
 use crate::error::Unavailable;
 
+pub(super) fn queues() -> [Queue; 1] {
+    [queue()]
+}
+
 /// `funnel`.
 pub fn queue() -> Queue {
     Queue {

@@ -9,6 +9,10 @@ use threadtoll_record::{Origin, Wait};
 use super::{Capacity, Channel, Queue, Sink, Slots, Source, Way};
 use crate::error::Unavailable;
 
+pub(super) fn queues() -> [Queue; 2] {
+    [unbounded(), bounded()]
+}
+
 /// `pipe-bounded`.
 pub fn bounded() -> Queue {
     Queue {

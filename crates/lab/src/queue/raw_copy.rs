@@ -27,8 +27,8 @@ use super::{Capacity, Flow, Queue, Way};
 /// The words of a block: 4, 16, 64 and 256 KiB.
 pub(crate) const BLOCKS: [u64; 4] = [512, 2048, 8192, 32_768];
 
-pub(super) fn queue() -> Queue {
-    Queue {
+pub(super) fn queues() -> [Queue; 1] {
+    [Queue {
         name: "raw-copy".into(),
         origin: Origin::Raw,
         version: env!("CARGO_PKG_VERSION").into(),
@@ -37,7 +37,7 @@ pub(super) fn queue() -> Queue {
                 .into(),
         capacity: Capacity::Fixed,
         ways: vec![Way::stream_only(Wait::Spin, make)],
-    }
+    }]
 }
 
 const LINE: usize = 128;

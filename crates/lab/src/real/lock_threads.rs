@@ -246,8 +246,8 @@ impl Thread {
     }
 }
 
-/// Makes room for this number, every page of it written once, so that none is missing when the clock
-/// runs.
+/// Makes room for this number, every page of it written once, so that none is missing when the
+/// clock runs.
 fn touch(acquisitions: &mut Vec<Acquisition>, most: usize) {
     acquisitions.clear();
     if acquisitions.capacity() < most {

@@ -10,7 +10,8 @@ use crate::lock::LockSpec;
 use super::slices::{rate, slice};
 use super::{Bench, median_or_nan};
 
-/// Least think time, in units of work, of threads that are to wait rarely: some hundred nanoseconds.
+/// Least think time, in units of work, of threads that are to wait rarely: some hundred
+/// nanoseconds.
 const SHORT_UNITS: f64 = 200.0;
 /// Think time as a multiple of the lock's, large enough that threads rarely wait.
 const RARELY: f64 = 20.0;
@@ -46,8 +47,8 @@ pub(super) fn rare_think_units(hold_units: f64) -> f64 {
     SHORT_UNITS.max(RARELY * hold_units)
 }
 
-/// Measures threads that think for so long that they hardly wait for each other, but find the lock's
-/// line at the CPU of another one.
+/// Measures threads that think for so long that they hardly wait for each other, but find the
+/// lock's line at the CPU of another one.
 pub(super) fn rare_ns(
     bench: &Bench,
     subject: &LockSubject,

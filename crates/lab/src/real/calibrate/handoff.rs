@@ -24,8 +24,8 @@ const MAX_WAIT_NS: f64 = 20_000_000.0;
 /// Hand-offs between two threads, by their lock, work, hold time and places.
 pub(super) type Handoffs = Cache<String, Vec<(f64, f64)>>;
 
-/// Measures hand-offs as pairs of the time waited and the time taken, in nanoseconds. There are none
-/// where two threads cannot meet.
+/// Measures hand-offs as pairs of the time waited and the time taken, in nanoseconds. There are
+/// none where two threads cannot meet.
 pub(super) fn measure(
     bench: &Bench,
     known: &mut Handoffs,
@@ -34,7 +34,8 @@ pub(super) fn measure(
     lock: &LockSpec,
 ) -> Result<Vec<(f64, f64)>, LabError> {
     if cell.cpus.len() < 2 && lock.policy().spins() {
-        // One would spin for a whole slice of the scheduler while the other cannot release the lock.
+        // One would spin for a whole slice of the scheduler while the other cannot release the
+        // lock.
         return Ok(Vec::new());
     }
     let mut mixed: Vec<(f64, f64)> = Vec::new();
@@ -130,9 +131,9 @@ fn share_on_one_cpu(threads: u32, cpus: usize) -> f64 {
     (more * pairs(whole + 1.0) + (cpus - more) * pairs(whole)) / pairs(threads).max(1.0)
 }
 
-/// Mean time for which the CPU of a thread that gets the lock from another CPU has idled, where more
-/// threads sleep than there are CPUs; where each has a CPU of its own, it is as long as the thread
-/// has waited.
+/// Mean time for which the CPU of a thread that gets the lock from another CPU has idled, where
+/// more threads sleep than there are CPUs; where each has a CPU of its own, it is as long as the
+/// thread has waited.
 ///
 /// While another CPU's thread holds the lock, this CPU is only woken by threads that have finished
 /// thinking, at random, one in `cpus` tasks. It was one of its own threads that held the lock

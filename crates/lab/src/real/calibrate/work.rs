@@ -22,8 +22,8 @@ pub(super) fn unit_ns(bench: &Bench, place: &[Vec<u32>]) -> Result<f64, LabError
 }
 
 /// Factor by which a unit takes longer on threads that are busy at all these places at once than on
-/// one that is alone at each of them: the median of rounds of slices, because the speed of a machine
-/// wanders from second to second by more than that.
+/// one that is alone at each of them: the median of rounds of slices, because the speed of a
+/// machine wanders from second to second by more than that.
 pub(super) fn slowdown(bench: &Bench, busy: &[Vec<u32>]) -> Result<f64, LabError> {
     if busy.len() == 1 {
         return Ok(1.0);
