@@ -16,7 +16,7 @@ mod neighbour;
 mod page;
 mod parse;
 mod progress;
-mod queues;
+mod registry;
 mod scenario;
 mod tables;
 

@@ -12,7 +12,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use threadtoll_lab::mechanism;
+use threadtoll_lab::mechanism::Mechanisms;
 use threadtoll_lab::real::stretch_cost;
 use threadtoll_machine::clock::Clock;
 use threadtoll_machine::place::allowed_cpus;
@@ -37,8 +37,9 @@ fn main() -> ExitCode {
         "clock step {:.1} ns, stamp {:.1} ns, CPUs {} and {}",
         facts.step_ns, facts.read_ns, cpus.0, cpus.1
     );
+    let mechanisms = Mechanisms::default();
     for name in ["atomic-store", "atomic-rmw", "futex"] {
-        let Some(mechanism) = mechanism::find(name) else { continue };
+        let Some(mechanism) = mechanisms.find(name) else { continue };
         let stamp_ns = facts.step_ns.get() + facts.read_ns.get();
         let costs =
             match stretch_cost(&clock, stamp_ns, mechanism, cpus, pairs, Duration::from_millis(20))

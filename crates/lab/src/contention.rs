@@ -1,39 +1,35 @@
-//! What locks are put through: experiments in which threads queue for one, each a file here and a
-//! line in [`SCENARIOS`].
+//! Scenarios of locks: experiments in which threads queue for one, each a file and a line here.
 //!
 //! In every one of them threads do some work while they hold the lock and some while they do not;
 //! what differs is how much of each, on how many threads. What is measured is the work that all of
 //! them do, against that of one thread alone without the lock, whose blocks are interleaved with
 //! theirs.
 
+pub(crate) mod calibration_schedule;
 pub(crate) mod contender;
-mod frequency_sweep;
-mod hold_sweep;
-mod hold_think;
 pub(crate) mod lengths;
-mod pool;
 pub mod predict;
 pub(crate) mod units;
 
 use threadtoll_record::{Budget, Experiment, MAX_ROUNDS, Share, Spread, Work};
 
-use crate::plan::ROUNDS;
+use crate::budget::ROUNDS;
 
-/// The most tasks that threads share: as many as a block keeps the stamps of.
+/// Most tasks that threads share: a block keeps the stamps of no more.
 pub const MAX_TASKS: u64 = 100_000;
 
-/// What was asked for. What is null is the scenario's to choose.
+/// Command-line overrides; `None` keeps the scenario's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// Numbers of threads.
     pub threads: Option<Vec<u32>>,
     /// Shares of its time for which a thread that never waits holds the lock.
     pub hold_shares: Option<Vec<Share>>,
-    /// How often such a thread takes the lock, per second.
+    /// Acquisitions of such a thread per second.
     pub rate_per_s: Option<f64>,
-    /// How long it holds the lock, in nanoseconds.
+    /// Hold time, in nanoseconds.
     pub hold_ns: Option<u64>,
-    /// How long it is without it, in nanoseconds.
+    /// Think time, in nanoseconds.
     pub think_ns: Option<u64>,
     /// What the threads do.
     pub work: Option<Work>,
@@ -79,17 +75,17 @@ impl Load {
 pub struct Scenario {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// Its description, in a sentence.
     pub sentence: &'static str,
-    /// The locks that are taken where none is named.
+    /// Default locks.
     pub locks: &'static [&'static str],
-    /// The options that it has beside those that all have.
+    /// Options that it has in addition to those of every scenario.
     pub options: &'static [&'static str],
-    /// What the threads do, for each point.
+    /// Load of each point.
     pub(crate) loads: fn(&Overrides) -> Vec<Load>,
-    /// How many threads there are, on so many CPUs.
+    /// Numbers of threads, by the number of CPUs.
     pub(crate) threads: fn(&Overrides, u32) -> Vec<u32>,
-    /// How long the blocks of a cell are.
+    /// Length and number of the blocks of a cell.
     pub(crate) budget: fn(&Overrides, &Load) -> Budget,
 }
 
@@ -99,9 +95,22 @@ impl std::fmt::Debug for Scenario {
     }
 }
 
-/// Every scenario.
-pub const SCENARIOS: &[Scenario] =
-    &[hold_sweep::SCENARIO, frequency_sweep::SCENARIO, hold_think::SCENARIO, pool::SCENARIO];
+/// Declares the files of scenarios.
+macro_rules! scenarios {
+    ($($file:ident),+ $(,)?) => {
+        $(mod $file;)+
+
+        /// Every scenario.
+        pub const SCENARIOS: &[Scenario] = &[$($file::SCENARIO),+];
+    };
+}
+
+scenarios! {
+    hold_sweep,
+    frequency_sweep,
+    hold_think,
+    pool,
+}
 
 /// The scenario of that name.
 pub fn scenario(name: &str) -> Option<&'static Scenario> {
@@ -124,13 +133,13 @@ impl Scenario {
 }
 
 /// One thread, as many as there are CPUs and all between, and one more.
-fn up_to_one_beyond(wanted: &Overrides, cpus: u32) -> Vec<u32> {
-    let most = match wanted.work {
+fn up_to_one_beyond(overrides: &Overrides, cpus: u32) -> Vec<u32> {
+    let most = match overrides.work {
         // Sleeping threads do not take turns.
         Some(Work::Sleep) => 2 * cpus,
         _ => cpus + 1,
     };
-    wanted.threads.clone().unwrap_or_else(|| steps(most))
+    overrides.threads.clone().unwrap_or_else(|| steps(most))
 }
 
 /// 1 to `most`, thinned out where those are many.
@@ -146,26 +155,26 @@ fn steps(most: u32) -> Vec<u32> {
 
 /// What of a cycle three stamps may take up: more would lengthen the rate that a block is for.
 const STAMPED_CYCLE_NS: u64 = 6_000;
-/// How long a block is where the threads compute, and where nothing else is asked for.
+/// Default length of a block where the threads compute.
 const SPIN_BLOCK_NS: u64 = 25_000_000;
-/// So many cycles a block has at least.
+/// Least cycles of a block.
 const CYCLES: u64 = 50;
-/// Fewer rounds than this give no interval worth the name.
+/// Least rounds that give an interval worth the name.
 const MIN_ROUNDS: u64 = 5;
 
 /// Blocks that hold enough cycles each, and as many of them as the time allows: at least 21 where
 /// they are short, and 5 where a single one takes long.
 ///
 /// Where stamps are lost in a cycle, one block serves for the rate and for the waits.
-fn budget(wanted: &Overrides, load: &Load) -> Budget {
+fn budget(overrides: &Overrides, load: &Load) -> Budget {
     let least = CYCLES * load.cycle_ns();
     let block_ns = SPIN_BLOCK_NS.max(least);
-    let rounds = match wanted.time_ns {
+    let rounds = match overrides.time_ns {
         Some(time_ns) => (time_ns / block_ns).clamp(MIN_ROUNDS, u64::from(MAX_ROUNDS)),
         None if block_ns > 4 * SPIN_BLOCK_NS => MIN_ROUNDS.max(2_000_000_000 / block_ns),
         None => ROUNDS.into(),
     };
-    let block_ns = match wanted.time_ns {
+    let block_ns = match overrides.time_ns {
         Some(time_ns) => (time_ns / rounds).clamp(least.max(1_000_000), block_ns.max(1_000_000)),
         None => block_ns,
     };

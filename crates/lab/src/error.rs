@@ -1,6 +1,26 @@
 //! Reasons why something could not be measured.
 
-use crate::mechanism::Unavailable;
+/// A mechanism, a queue or a lock could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {error}")]
+pub struct Unavailable {
+    /// The attempt that failed.
+    pub what: String,
+    /// The system's answer.
+    pub error: std::io::Error,
+}
+
+impl Unavailable {
+    /// This attempt failed with this error.
+    pub fn new(what: impl Into<String>, error: std::io::Error) -> Self {
+        Unavailable { what: what.into(), error }
+    }
+
+    /// The system call `what` has just failed.
+    pub(crate) fn last(what: &str) -> Self {
+        Self::new(what, std::io::Error::last_os_error())
+    }
+}
 
 /// Why measuring failed.
 #[derive(Debug, thiserror::Error)]

@@ -14,7 +14,7 @@ use crate::cache_padded::CachePadded;
 
 /// One end of a hand-off. Messages go back and forth in turns; sequence numbers start at 1 and rise
 /// by 1 with each round trip.
-pub(crate) trait Exchange: Send {
+pub trait Exchange: Send {
     /// Called once by the thread that will be this end, before the first message of either end.
     fn enter(&mut self) {}
 
@@ -27,26 +27,40 @@ pub(crate) trait Exchange: Send {
 }
 
 /// Both ends on one thread: a message and its echo in one call.
-pub(crate) trait Solo: Send {
+pub trait Solo: Send {
     /// Sends the message and returns the sequence number of its echo.
     fn exchange(&mut self, seq: u64) -> u64;
 }
 
 /// The ends of a mechanism, ready to be given to threads.
-pub(crate) enum Ends {
-    /// One thread plays both.
-    One(Box<dyn Lead>),
-    /// Two threads.
-    Two(Box<dyn Lead>, Box<dyn Follow>),
+pub struct Ends {
+    pub(crate) lead: Box<dyn Lead>,
+    /// `None` if one thread plays both.
+    pub(crate) follow: Option<Box<dyn Follow>>,
 }
 
 impl Ends {
-    pub(crate) fn two(lead: impl Exchange + 'static, follow: impl Exchange + 'static) -> Self {
-        Ends::Two(Box::new(TwoThreads(Some(lead))), Box::new(TwoThreads(Some(follow))))
+    /// The leading and the following end, each for a thread of its own.
+    pub fn two(lead: impl Exchange + 'static, follow: impl Exchange + 'static) -> Self {
+        Ends {
+            lead: Box::new(TwoThreads(Some(lead))),
+            follow: Some(Box::new(TwoThreads(Some(follow)))),
+        }
     }
 
-    pub(crate) fn one(solo: impl Solo + 'static) -> Self {
-        Ends::One(Box::new(SingleThread(solo)))
+    /// Both ends on one thread.
+    pub fn one(solo: impl Solo + 'static) -> Self {
+        Self::of_one_thread(SingleThread(solo))
+    }
+
+    pub(crate) fn of_one_thread(lead: impl Lead + 'static) -> Self {
+        Ends { lead: Box::new(lead), follow: None }
+    }
+}
+
+impl std::fmt::Debug for Ends {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ends").finish_non_exhaustive()
     }
 }
 
@@ -72,14 +86,14 @@ pub(crate) struct LoopResult {
     pub(crate) wrong: u64,
 }
 
-/// Round trips that close a course. The following end looks for the last one while it waits for a
+/// Round trips that close a pass. The following end looks for the last one while it waits for a
 /// message, not between seeing and answering it, so it must be told one message ahead.
 pub(crate) const DRAIN_ROUNDS: u64 = 2;
 
-/// How the following end learns that a course is over: the sequence number of its last message.
+/// How the following end learns that a pass is over: the sequence number of its last message.
 ///
 /// The leading end stores it before it sends the second-to-last message, so the following end,
-/// having received that message, reads it. Between courses it is an old number, which never comes
+/// having received that message, reads it. Between passes it is an old number, which never comes
 /// again. It has a cache line of its own, which both ends only read while they are measured.
 #[derive(Debug, Default)]
 pub(crate) struct StopAt(CachePadded<AtomicU64>);
@@ -97,11 +111,11 @@ impl StopAt {
     }
 }
 
-/// Where marks go. Buffers have room for the longest course, and were touched before.
+/// Where marks go. Buffers have room for the longest pass, and were touched before.
 pub(crate) enum Stamps<'a> {
     /// Nowhere, and no clock is read.
     None,
-    /// Nowhere, but the clock is read, so that a course ends in time.
+    /// Nowhere, but the clock is read, so that a pass ends in time.
     Clock(&'a Clock),
     /// The time.
     Times(&'a Clock, &'a mut Vec<u64>),
@@ -112,8 +126,8 @@ pub(crate) enum Stamps<'a> {
 /// The leading end, with its loop compiled for its mechanism.
 pub(crate) trait Lead: Send {
     fn enter(&mut self);
-    /// Runs the course, and the round trips that close it.
-    fn lead(&mut self, course: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult;
+    /// Runs the pass, and the round trips that close it.
+    fn lead(&mut self, spec: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult;
 }
 
 /// The following end, likewise.
@@ -203,20 +217,20 @@ pub(crate) use marking;
 /// gives the echo's; it may await, which is why this is a macro: the async rung runs this very loop
 /// inside its task.
 macro_rules! lead_loop {
-    ($course:expr, $last:expr, $mark:ident, $seq:ident => $exchange:expr) => {{
-        let course: $crate::exchange::LoopSpec = $course;
+    ($spec:expr, $last:expr, $mark:ident, $seq:ident => $exchange:expr) => {{
+        let spec: $crate::exchange::LoopSpec = $spec;
         let mut wrong = 0u64;
-        let mut $seq = course.first;
+        let mut $seq = spec.first;
         $crate::exchange::Mark::mark(&mut $mark);
-        for _ in 0..course.stretches {
-            for _ in 0..course.per_stretch {
+        for _ in 0..spec.stretches {
+            for _ in 0..spec.per_stretch {
                 let echo: u64 = $exchange;
                 // Accumulated without a branch, checked once per block: verifying must not show in
                 // the figures.
                 wrong |= echo ^ $seq;
                 $seq += 1;
             }
-            if $crate::exchange::Mark::mark(&mut $mark) >= course.until {
+            if $crate::exchange::Mark::mark(&mut $mark) >= spec.until {
                 break;
             }
         }
@@ -273,11 +287,11 @@ impl<E: Exchange> Lead for TwoThreads<E> {
         self.with(|end| end.enter());
     }
 
-    fn lead(&mut self, course: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
+    fn lead(&mut self, spec: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
         on_a_line();
         marking!(marks, mark => self.with(
             #[inline(always)]
-            |end| lead_loop!(course, last, mark, seq => {
+            |end| lead_loop!(spec, last, mark, seq => {
                 end.send(seq);
                 end.receive()
             })
@@ -308,7 +322,7 @@ impl<E: Exchange> Follow for TwoThreads<E> {
                         break LoopResult { next: seq, wrong };
                     }
                     // The echo has left, but not that of the last message: the other end cannot be
-                    // at its next course.
+                    // at its next pass.
                     over = last.is(seq);
                 }
             }
@@ -322,7 +336,7 @@ struct SingleThread<S>(S);
 impl<S: Solo> Lead for SingleThread<S> {
     fn enter(&mut self) {}
 
-    fn lead(&mut self, course: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
-        marking!(marks, mark => lead_loop!(course, last, mark, seq => self.0.exchange(seq)))
+    fn lead(&mut self, spec: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
+        marking!(marks, mark => lead_loop!(spec, last, mark, seq => self.0.exchange(seq)))
     }
 }

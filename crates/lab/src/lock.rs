@@ -1,107 +1,104 @@
 //! Locks, one a file and one line in the registry each.
 //!
-//! A lock is a `RawLock`: it runs a section of code that excludes all others. What threads do with
-//! it is the business of the scenarios in [`contention`](crate::contention), whose loops are
+//! A lock is a [`RawLock`]: it runs a section of code that excludes all others. What threads do
+//! with it is the business of the scenarios in [`contention`](crate::contention), whose loops are
 //! compiled anew for each lock, so that around the section there is nothing but the lock itself.
 //! The rows `counter-*` hold no lock for the section: they say what counting costs when the section
 //! is nothing but a count.
 
-mod counter;
-mod mcs;
-mod parking_lot;
-mod pthread;
-mod spin;
-mod std_mutex;
-mod std_rwlock;
-mod sysv_semaphore;
-mod ticket;
+pub(crate) mod raw;
 
 use std::sync::Arc;
 
 use threadtoll_record::NO_LOCK;
 
-use crate::cache_padded::CachePadded;
 use crate::contention::contender::{Contender, contenders};
-use crate::mechanism::Unavailable;
+use crate::error::Unavailable;
 
-/// The most locks that one is striped into.
-pub const MAX_STRIPES: u32 = 1024;
-/// The most threads that take one.
-pub const MAX_THREADS: u32 = 1024;
+pub use raw::RawLock;
 
-/// Something that lets one thread at a time run a section of code.
-pub(crate) trait RawLock: Send + Sync + Sized + 'static {
-    /// What a thread needs to take it beside the lock itself.
-    type Seat: Send + 'static;
+/// Declares the files of locks.
+macro_rules! locks {
+    ($($file:ident),+ $(,)?) => {
+        $(mod $file;)+
 
-    /// Makes so many of them, with every byte allocated and touched by the calling thread.
-    fn make(count: usize) -> Result<Vec<Self>, Unavailable>;
-
-    /// What one thread needs.
-    fn seat(&self) -> Self::Seat;
-
-    /// Runs the section while no other thread runs one.
-    fn hold<R>(&self, seat: &mut Self::Seat, section: impl FnOnce() -> R) -> R;
-
-    /// Runs the section while no other thread runs one that it [holds](Self::hold); where the lock
-    /// knows readers, others may run theirs.
-    fn share<R>(&self, seat: &mut Self::Seat, section: impl FnOnce() -> R) -> R {
-        self.hold(seat, section)
-    }
+        fn ours() -> Vec<Lock> {
+            let mut all = Vec::new();
+            $(all.extend($file::locks());)+
+            all
+        }
+    };
 }
 
-/// Who gets a lock that is let go of. What the figures of each are is measured, not known.
+// In the order in which they are listed.
+locks! {
+    std_mutex,
+    std_rwlock,
+    parking_lot,
+    pthread,
+    spin,
+    ticket,
+    mcs,
+    sysv_semaphore,
+    counter,
+}
+
+/// Most locks in a striped set.
+pub const MAX_STRIPES: u32 = 1024;
+/// Most threads that share a lock.
+pub const MAX_THREADS: u32 = 1024;
+
+/// Which waiting thread gets a lock when it is released. The times that this takes are measured,
+/// not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrantPolicy {
-    /// Who has waited longest; waiting threads sleep.
+    /// The one that has waited longest; waiting threads sleep.
     InOrder,
-    /// Who has waited longest; waiting threads spin.
+    /// The one that has waited longest; waiting threads spin.
     InOrderSpinning,
-    /// Whoever comes first; waiting threads may spin for a while, and then sleep.
+    /// The first to come; waiting threads may spin for a while, and then sleep.
     Barging,
-    /// Whoever comes first; waiting threads spin.
+    /// The first to come; waiting threads spin.
     BargingSpinning,
-    /// There is nothing to hand over.
-    Nothing,
+    /// No thread ever waits.
+    NeverWaits,
 }
 
 impl GrantPolicy {
-    /// Whether a waiting thread never lets go of its CPU.
+    /// Returns `true` if a waiting thread never gives up its CPU.
     pub fn spins(self) -> bool {
         matches!(self, GrantPolicy::InOrderSpinning | GrantPolicy::BargingSpinning)
     }
 
-    /// Whether nobody overtakes.
+    /// Returns `true` if no thread overtakes another.
     pub fn in_order(self) -> bool {
         matches!(self, GrantPolicy::InOrder | GrantPolicy::InOrderSpinning)
     }
 }
 
-/// Makes what each of so many threads takes so many of the same lock by: stripes first, then
-/// threads.
-type Make = fn(u32, usize) -> Result<Vec<Box<dyn Contender>>, Unavailable>;
+/// Makes the contenders of a striped set of locks, by the number of stripes and of threads.
+type MakeContenders =
+    dyn Fn(usize, usize) -> Result<Vec<Box<dyn Contender>>, Unavailable> + Send + Sync;
 
-/// A lock: what the registry knows of it.
-#[derive(Clone, Copy)]
+/// A lock, as a registry knows it.
+#[derive(Clone)]
 pub struct Lock {
     /// Its name on the command line and in files.
-    pub name: &'static str,
-    /// What it is, in a sentence.
-    pub sentence: &'static str,
-    /// Who gets it when it is let go of.
-    pub handing: GrantPolicy,
-    /// Whether readers share it.
-    pub shares: bool,
-    /// Whether it only counts: it can be held for no longer than that.
-    pub counts: bool,
-    make: Make,
-    #[cfg(test)]
-    trial: tests::Trial,
+    pub name: String,
+    /// Its description, in a sentence.
+    pub sentence: String,
+    /// Which waiting thread gets it.
+    pub policy: GrantPolicy,
+    /// True if readers share it.
+    pub has_readers: bool,
+    /// True if it only counts, and cannot be held.
+    pub only_counts: bool,
+    make: Arc<MakeContenders>,
 }
 
 impl std::fmt::Debug for Lock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
+        f.write_str(&self.name)
     }
 }
 
@@ -112,63 +109,53 @@ impl PartialEq for Lock {
 }
 
 impl Lock {
-    const fn new<L: RawLock>(
-        name: &'static str,
-        handing: GrantPolicy,
-        sentence: &'static str,
+    /// A lock. `make` makes a number of them, with every byte allocated and touched by the calling
+    /// thread.
+    pub fn new<L: RawLock>(
+        name: impl Into<String>,
+        policy: GrantPolicy,
+        sentence: impl Into<String>,
+        make: impl Fn(usize) -> Result<Vec<L>, Unavailable> + Send + Sync + 'static,
     ) -> Self {
         Lock {
-            name,
-            sentence,
-            handing,
-            shares: false,
-            counts: false,
-            make: contenders::<L>,
-            #[cfg(test)]
-            trial: tests::Trial::of::<L>(),
+            name: name.into(),
+            sentence: sentence.into(),
+            policy,
+            has_readers: false,
+            only_counts: false,
+            make: Arc::new(move |stripes, threads| Ok(contenders(make(stripes)?, threads))),
         }
     }
 
-    const fn with_readers(self) -> Self {
-        Lock { shares: true, ..self }
+    /// This lock, which readers share.
+    pub fn with_readers(self) -> Self {
+        Lock { has_readers: true, ..self }
     }
 
-    const fn that_counts(self) -> Self {
-        Lock { counts: true, ..self }
+    /// This lock, which only counts.
+    pub fn that_only_counts(self) -> Self {
+        Lock { only_counts: true, ..self }
     }
 }
 
-/// Every lock, in the order of the contract.
-#[rustfmt::skip]
-pub const ALL: &[Lock] = &[
-    Lock::new::<std_mutex::StdMutex>("std-mutex", GrantPolicy::Barging, "std::sync::Mutex: spins briefly, then sleeps on a futex"),
-    Lock::new::<std_rwlock::StdRwLock>("std-rwlock", GrantPolicy::Barging, "std::sync::RwLock: readers share it").with_readers(),
-    Lock::new::<parking_lot::ParkingLot>("parking-lot", GrantPolicy::Barging, "parking_lot::Mutex: spins and yields, then parks; fair now and then"),
-    Lock::new::<parking_lot::Fair>("parking-lot-fair", GrantPolicy::InOrder, "parking_lot::Mutex, always handed to who has waited longest"),
-    Lock::new::<parking_lot::Readers>("parking-lot-rwlock", GrantPolicy::Barging, "parking_lot::RwLock: readers share it").with_readers(),
-    Lock::new::<pthread::Pthread>("pthread", GrantPolicy::Barging, "the C library's plain mutex: sleeps at once"),
-    Lock::new::<pthread::Adaptive>("pthread-adaptive", GrantPolicy::Barging, "the C library's mutex that spins before it sleeps, where it has one"),
-    Lock::new::<spin::Spin>("spin", GrantPolicy::BargingSpinning, "test-and-test-and-set: never sleeps, and serves who comes first"),
-    Lock::new::<ticket::Ticket>("ticket", GrantPolicy::InOrderSpinning, "a ticket lock: never sleeps, and serves in order"),
-    Lock::new::<mcs::Mcs>("mcs", GrantPolicy::InOrderSpinning, "the queue lock of Mellor-Crummey and Scott: each thread spins on a line of its own"),
-    Lock::new::<sysv_semaphore::SysVSemaphore>("sysv-semaphore", GrantPolicy::InOrder, "a System V semaphore: a kernel lock, every operation a system call"),
-    Lock::new::<counter::Locked>("counter-locked", GrantPolicy::Barging, "no lock but a count: a number behind a std::sync::Mutex").that_counts(),
-    Lock::new::<counter::Atomic>("counter-atomic", GrantPolicy::Nothing, "no lock but a count: an atomic number that all threads add to").that_counts(),
-    Lock::new::<counter::Sharded>("counter-sharded", GrantPolicy::Nothing, "no lock but a count: a number for each thread, summed at the end").that_counts(),
-];
+/// Makes locks one by one.
+fn each<L>(make: impl Fn() -> L) -> impl Fn(usize) -> Result<Vec<L>, Unavailable> {
+    move |count| Ok((0..count).map(|_| make()).collect())
+}
 
 /// How a striped lock is written.
 pub const STRIPED: &str = "striped/K:LOCK";
-/// What that is, in a sentence.
+/// Its description, in a sentence.
 pub const STRIPED_SENTENCE: &str = "K of these locks that share the load, such as striped/8:std-mutex: each acquisition takes one at random";
 
-/// A lock, or several that share its load.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LockSpec {
-    /// The lock; nothing where a thread takes none.
-    pub lock: Option<&'static Lock>,
-    /// How many of them.
-    pub stripes: u32,
+/// Every lock that can be named: ours first, then those that the caller adds.
+#[derive(Clone, Debug)]
+pub struct Locks(Arc<[Lock]>);
+
+impl Default for Locks {
+    fn default() -> Self {
+        Self::with([])
+    }
 }
 
 /// Why a name is none of a lock.
@@ -177,28 +164,38 @@ pub enum NameError {
     /// There is no such lock.
     #[error("there is no lock “{0}”")]
     Unknown(String),
-    /// It is striped into no sensible number.
+    /// The number of stripes makes no sense.
     #[error("a lock is striped into 2 to {MAX_STRIPES}, not {0}")]
     Stripes(String),
     /// It cannot be striped.
     #[error("{0} cannot be striped: each thread or operation is on its own already")]
-    Unstriped(&'static str),
+    Unstriped(String),
 }
 
-impl LockSpec {
-    /// The same places to meet, and nothing to take there.
-    pub(crate) fn without(self) -> LockSpec {
-        LockSpec { lock: None, ..self }
+impl Locks {
+    /// Ours and these.
+    pub fn with(extra: impl IntoIterator<Item = Lock>) -> Self {
+        Locks(ours().into_iter().chain(extra).collect())
     }
 
-    /// Reads a name: of a lock, of one that is striped, or of none.
+    /// All of them, ours first.
+    pub fn all(&self) -> impl Iterator<Item = &Lock> + Clone {
+        self.0.iter()
+    }
+
+    /// The lock of that name.
+    pub fn find(&self, name: &str) -> Option<&Lock> {
+        self.all().find(|lock| lock.name == name)
+    }
+
+    /// Reads a name: of a lock, of a striped one, or of none.
     ///
     /// # Errors
     ///
     /// If there is no such lock, or it cannot be striped so.
-    pub fn parse(name: &str) -> Result<Self, NameError> {
+    pub fn parse(&self, name: &str) -> Result<LockSpec, NameError> {
         if name == NO_LOCK {
-            return Ok(LockSpec { lock: None, stripes: 1 });
+            return Ok(LockSpec::NO_LOCK);
         }
         let unknown = |name: &str| NameError::Unknown(name.to_string());
         let (stripes, plain) = match name.strip_prefix("striped/") {
@@ -211,24 +208,57 @@ impl LockSpec {
                 (stripes.ok_or_else(|| NameError::Stripes(count.to_string()))?, plain)
             }
         };
-        let lock = ALL.iter().find(|lock| lock.name == plain).ok_or_else(|| unknown(plain))?;
-        if stripes > 1 && lock.counts {
-            return Err(NameError::Unstriped(lock.name));
+        let lock = self.find(plain).ok_or_else(|| unknown(plain))?;
+        if stripes > 1 && lock.only_counts {
+            return Err(NameError::Unstriped(lock.name.clone()));
         }
-        Ok(LockSpec { lock: Some(lock), stripes })
+        Ok(LockSpec { lock: Some(lock.clone()), stripes })
+    }
+}
+
+/// A lock, or several that share its load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LockSpec {
+    /// The lock; `None` where threads take none.
+    pub lock: Option<Lock>,
+    /// Number of locks that share the load.
+    pub stripes: u32,
+}
+
+impl LockSpec {
+    /// The absence of a lock.
+    pub(crate) const NO_LOCK: LockSpec = LockSpec { lock: None, stripes: 1 };
+
+    /// These stripes without their locks.
+    pub(crate) fn without_lock(&self) -> LockSpec {
+        LockSpec { lock: None, ..*self }
     }
 
-    /// Makes what each of so many threads takes it by.
-    pub(crate) fn contenders(self, threads: usize) -> Result<Vec<Box<dyn Contender>>, Unavailable> {
-        match self.lock {
-            Some(lock) => (lock.make)(self.stripes, threads),
-            None => contenders::<NoLock>(self.stripes, threads),
+    /// Makes a contender for each thread.
+    pub(crate) fn contenders(
+        &self,
+        threads: usize,
+    ) -> Result<Vec<Box<dyn Contender>>, Unavailable> {
+        let stripes = self.stripes as usize;
+        match &self.lock {
+            Some(lock) => (lock.make)(stripes, threads),
+            None => Ok(contenders((0..stripes).map(|_| NoLock).collect(), threads)),
         }
     }
 
-    /// Who gets it when it is let go of.
-    pub fn handing(self) -> GrantPolicy {
-        self.lock.map_or(GrantPolicy::Nothing, |lock| lock.handing)
+    /// Which waiting thread gets it.
+    pub fn policy(&self) -> GrantPolicy {
+        self.lock.as_ref().map_or(GrantPolicy::NeverWaits, |lock| lock.policy)
+    }
+
+    /// Returns `true` if readers share it.
+    pub fn has_readers(&self) -> bool {
+        self.lock.as_ref().is_some_and(|lock| lock.has_readers)
+    }
+
+    /// Returns `true` if it only counts, and cannot be held.
+    pub(crate) fn only_counts(&self) -> bool {
+        self.lock.as_ref().is_some_and(|lock| lock.only_counts)
     }
 }
 
@@ -236,13 +266,7 @@ impl LockSpec {
 struct NoLock;
 
 impl RawLock for NoLock {
-    type Seat = ();
-
-    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
-        Ok((0..count).map(|_| NoLock).collect())
-    }
-
-    fn seat(&self) {}
+    type ThreadState = ();
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
@@ -250,16 +274,11 @@ impl RawLock for NoLock {
     }
 }
 
-/// The locks that all threads share.
-pub(crate) fn shared<L: RawLock>(stripes: u32) -> Result<Arc<[CachePadded<L>]>, Unavailable> {
-    Ok(L::make(stripes as usize)?.into_iter().map(CachePadded).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::UnsafeCell;
+    use std::sync::Barrier;
     use std::sync::atomic::{AtomicU32, Ordering};
-    use std::sync::{Arc, Barrier};
 
     use super::*;
 
@@ -277,29 +296,29 @@ mod tests {
 
     /// As many threads as named: more than there are CPUs would only spin where waiting threads
     /// never sleep.
-    fn excludes<L: RawLock>(threads: u64) {
+    fn excludes(lock: &LockSpec, threads: u64) {
         const TIMES: u64 = 5_000;
-        let Ok(locks) = shared::<L>(1) else {
+        let Ok(contenders) = lock.contenders(threads as usize) else {
             println!("skipped: this machine does not let us have it");
             return;
         };
         let number = Fragile(UnsafeCell::new(0));
         let inside = AtomicU32::new(0);
+        let (number_ref, inside) = (&number, &inside);
         std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    let mut seat = locks[0].0.seat();
+            for mut contender in contenders {
+                scope.spawn(move || {
                     for time in 0..TIMES {
-                        locks[0].0.hold(&mut seat, || {
+                        contender.section(false, &mut || {
                             assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0, "two at once");
                             // SAFETY: see `Fragile`.
-                            let before = unsafe { *number.place() };
+                            let before = unsafe { *number_ref.place() };
                             if time % 64 == 0 {
                                 // Somebody else would have time to come in.
                                 std::thread::yield_now();
                             }
                             // SAFETY: see `Fragile`.
-                            unsafe { *number.place() = before + 1 };
+                            unsafe { *number_ref.place() = before + 1 };
                             inside.fetch_sub(1, Ordering::Relaxed);
                         });
                     }
@@ -309,55 +328,51 @@ mod tests {
         assert_eq!(number.0.into_inner(), threads * TIMES);
     }
 
-    fn shares<L: RawLock>() {
-        let locks = shared::<L>(1).unwrap();
-        let both = Arc::new(Barrier::new(2));
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                // Each waits inside for the other: without sharing, nobody would ever come out.
-                scope.spawn(|| locks[0].0.share(&mut locks[0].0.seat(), || both.wait()));
-            }
-        });
-    }
-
-    /// The checks of a lock's own type.
-    #[derive(Clone, Copy)]
-    pub(super) struct Trial {
-        excludes: fn(u64),
-        shares: fn(),
-    }
-
-    impl Trial {
-        pub(super) const fn of<L: RawLock>() -> Self {
-            Trial { excludes: excludes::<L>, shares: shares::<L> }
-        }
-    }
-
     #[test]
     fn every_lock_excludes() {
         // Another test counts the semaphore sets of this process.
         let _alone = threadtoll_machine::machine_lock().unwrap();
-        for lock in ALL.iter().filter(|lock| lock.handing != GrantPolicy::Nothing) {
-            println!("{lock:?}");
-            (lock.trial.excludes)(if lock.handing.spins() { 2 } else { 4 });
+        for lock in Locks::default().all() {
+            if lock.policy != GrantPolicy::NeverWaits {
+                println!("{lock:?}");
+                let threads = if lock.policy.spins() { 2 } else { 4 };
+                excludes(&LockSpec { lock: Some(lock.clone()), stripes: 1 }, threads);
+            }
         }
     }
 
     #[test]
     fn readers_share() {
-        let shared = ALL.iter().filter(|lock| lock.shares);
-        assert!(shared.clone().count() > 0);
-        shared.for_each(|lock| (lock.trial.shares)());
+        let locks = Locks::default();
+        let with_readers = locks.all().filter(|lock| lock.has_readers);
+        assert!(with_readers.clone().count() > 0);
+        for lock in with_readers {
+            let both = Barrier::new(2);
+            let spec = LockSpec { lock: Some(lock.clone()), stripes: 1 };
+            std::thread::scope(|scope| {
+                for mut contender in spec.contenders(2).unwrap() {
+                    // Each waits inside for the other: without sharing, neither would ever leave.
+                    let both = &both;
+                    scope.spawn(move || {
+                        contender.section(true, &mut || {
+                            both.wait();
+                        })
+                    });
+                }
+            });
+        }
     }
 
     #[test]
     fn names_are_read() {
-        for lock in ALL {
-            assert_eq!(LockSpec::parse(lock.name), Ok(LockSpec { lock: Some(lock), stripes: 1 }));
+        let locks = Locks::default();
+        for lock in locks.all() {
+            let spec = LockSpec { lock: Some(lock.clone()), stripes: 1 };
+            assert_eq!(locks.parse(&lock.name), Ok(spec));
             assert!(!lock.sentence.is_empty() && lock.sentence.len() < 100, "{lock:?}");
         }
-        assert_eq!(LockSpec::parse("striped/8:mcs").unwrap().stripes, 8);
-        assert_eq!(LockSpec::parse(NO_LOCK).unwrap().lock, None);
+        assert_eq!(locks.parse("striped/8:mcs").unwrap().stripes, 8);
+        assert_eq!(locks.parse(NO_LOCK).unwrap().lock, None);
         for stripes in [
             "striped/0:spin",
             "striped/1:spin",
@@ -365,16 +380,16 @@ mod tests {
             "striped/-2:spin",
             "striped/+2:spin",
         ] {
-            assert!(matches!(LockSpec::parse(stripes), Err(NameError::Stripes(_))), "{stripes}");
+            assert!(matches!(locks.parse(stripes), Err(NameError::Stripes(_))), "{stripes}");
         }
         for unknown in
             ["", "muttex", "striped/2", "striped/2:", "striped/2:striped/2:spin", "striped/2:none"]
         {
-            assert!(matches!(LockSpec::parse(unknown), Err(NameError::Unknown(_))), "{unknown}");
+            assert!(matches!(locks.parse(unknown), Err(NameError::Unknown(_))), "{unknown}");
         }
         assert_eq!(
-            LockSpec::parse("striped/2:counter-atomic"),
-            Err(NameError::Unstriped("counter-atomic"))
+            locks.parse("striped/2:counter-atomic"),
+            Err(NameError::Unstriped("counter-atomic".into()))
         );
     }
 }

@@ -4,24 +4,25 @@
 //! as for this one.
 
 mod cells;
-mod fit;
 mod groups;
 mod locks;
 mod queues;
 mod requested;
-mod sound;
+mod split_blocks;
 mod survey;
+mod validate;
 
 use threadtoll_record::{PlannedCell, Refused};
 
-pub use cells::{Choice, CpuSelection, Missing};
-pub use fit::fit;
-pub use groups::{MAX_SAMPLES, ROUNDS, budget, estimate_ns};
+pub use crate::budget::{MAX_BLOCK_SAMPLES, MAX_SAMPLES, ROUNDS, budget};
+pub use cells::{CpuSelection, MechanismChoice, Missing};
+pub use groups::estimate_ns;
 pub use locks::{LockChoice, contention};
-pub use queues::{MAX_BATCH, QueueChoice, ask_reply_budget, queue, stream_budget, wants};
+pub use queues::{QueueChoice, queue, wants};
 pub use requested::{latency, matrix};
-pub use sound::{MAX_NS, MAX_PAYLOAD, unsound};
+pub use split_blocks::split_blocks;
 pub use survey::{Depth, survey};
+pub use validate::{MAX_NS, MAX_PAYLOAD, validate};
 
 /// Groups of cells, the reference first in each, and what was left out with its reason.
 pub type Planned = (Vec<Vec<PlannedCell>>, Vec<Refused>);

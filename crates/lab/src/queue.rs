@@ -9,33 +9,33 @@
 //!
 //! Messages are 8 bytes: their number, and in the top byte the sender's where there are several.
 
-mod call;
 pub mod check;
-pub mod funnel;
-pub mod pipe;
-mod raw_copy;
 mod words;
 
 use std::sync::Arc;
 
 use threadtoll_record::{Budget, Cell, Experiment, Kind, Origin, PlannedCell, QueueSubject, Wait};
 
+use crate::budget::ROUNDS;
+use crate::error::Unavailable;
 use crate::exchange::Ends;
-use crate::mechanism::{Class, Unavailable};
+use crate::mechanism::Class;
 use crate::program::Program;
+use crate::stream::Streams;
 
 pub(crate) use raw_copy::BLOCKS;
-pub use stream::BATCH;
-pub(crate) use stream::{Receives, Sends, Shared, StreamSpec, Streams};
+pub use stream::{BATCH, RING_BYTES};
 
-/// Default capacity of bounded queues in an ask-reply, where one message is under way.
+/// Capacity of bounded queues where nothing else is said.
 pub const CAPACITY: u64 = 1024;
-/// Default memory of bounded queues in a stream: equal for all, because speed depends on how far a
-/// sender gets ahead.
-pub const RING_BYTES: u64 = 256 << 10;
+/// Half again as many rounds as a verdict needs: it compares pairs of undisturbed blocks, and some
+/// are disturbed on every machine.
+const QUEUE_ROUNDS: u32 = ROUNDS + ROUNDS / 2;
 /// Largest capacity that can be asked for.
 pub const MAX_CAPACITY: u64 = 1 << 24;
-/// No more threads than this send at once.
+/// Largest batch that can be asked for: as many messages as a ring of [`RING_BYTES`] holds.
+pub const MAX_BATCH: u64 = BLOCKS[3];
+/// Most sending threads.
 pub const MAX_SENDERS: u32 = 64;
 
 /// The end of a queue that sends.
@@ -99,10 +99,10 @@ pub struct Way {
     programs: Programs,
 }
 
-/// What the threads of a row run in a scenario; `None` where the row cannot be put through it.
+/// The program of a row's threads in a scenario; `None` if it cannot be put through it.
 type Programs = Arc<dyn Fn(&Scenario, Usage) -> Option<Program> + Send + Sync>;
 
-/// How a row is used.
+/// Parameters of a row's use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     pub(crate) flow: Flow,
@@ -153,7 +153,7 @@ impl Slots {
     /// Messages, each with a sequence number.
     pub const NUMBERED: Slots = Slots::groups(1, 16);
 
-    /// Groups of so many messages and bytes.
+    /// Groups of this number of messages and bytes.
     pub const fn groups(messages: u64, bytes: u64) -> Self {
         Slots { messages, bytes, power_of_two: false, spare: |_| 0 }
     }
@@ -183,9 +183,9 @@ impl Slots {
 
 /// Capacity of a queue.
 #[derive(Clone, Copy, Debug)]
-pub enum Room {
+pub enum Capacity {
     /// As many messages as there is memory for.
-    Unlimited,
+    Unbounded,
     /// Fixed by its design, such as one message.
     Fixed,
     /// As many messages as it is asked to.
@@ -211,7 +211,7 @@ impl Way {
         Self::new(wait, true, many_senders::<C>)
     }
 
-    /// The same, with calls for many messages at once.
+    /// This row, with calls for many messages at once.
     pub fn in_batches(self) -> Self {
         Way { batches: true, ..self }
     }
@@ -235,13 +235,13 @@ impl Way {
         way.in_batches()
     }
 
-    /// What its threads run in a scenario, if it can be put through it.
+    /// The program of its threads in a scenario, if it can be put through it.
     pub(crate) fn program(&self, scenario: &Scenario, usage: Usage) -> Option<Program> {
         (self.programs)(scenario, usage)
     }
 }
 
-/// A queue: what a registry knows of it.
+/// A queue, as a registry knows it.
 #[derive(Clone)]
 pub struct Queue {
     /// Its name on the command line and in files.
@@ -250,10 +250,10 @@ pub struct Queue {
     pub origin: Origin,
     /// Its version, of the very code that is measured.
     pub version: String,
-    /// What it is, in a sentence.
+    /// Its description, in a sentence.
     pub sentence: String,
     /// Its capacity.
-    pub room: Room,
+    pub capacity: Capacity,
     /// Its rows: one for each way of waiting that it has.
     pub ways: Vec<Way>,
 }
@@ -279,14 +279,14 @@ impl PartialEq for Queue {
 impl Queue {
     /// Returns `true` if its sender may have to wait.
     pub fn bounded(&self) -> bool {
-        !matches!(self.room, Room::Unlimited)
+        !matches!(self.capacity, Capacity::Unbounded)
     }
 
     /// The memory of its messages, where its capacity can be chosen.
     pub fn slots(&self) -> Option<&Slots> {
-        match &self.room {
-            Room::Slots(slots) => Some(slots),
-            Room::Unlimited | Room::Fixed => None,
+        match &self.capacity {
+            Capacity::Slots(slots) => Some(slots),
+            Capacity::Unbounded | Capacity::Fixed => None,
         }
     }
 
@@ -296,9 +296,25 @@ impl Queue {
     }
 }
 
-/// Returns the queues of this project, and the bare copy that is the limit of any.
-pub fn ours() -> Vec<Queue> {
-    vec![pipe::unbounded(), pipe::bounded(), funnel::queue(), call::queue(), raw_copy::queue()]
+/// Declares the files of queues.
+macro_rules! queues {
+    ($($vis:vis $file:ident),+ $(,)?) => {
+        $($vis mod $file;)+
+
+        /// Returns the queues of this project, and the bare copy that is the limit of any.
+        pub fn ours() -> Vec<Queue> {
+            let mut all = Vec::new();
+            $(all.extend($file::queues());)+
+            all
+        }
+    };
+}
+
+queues! {
+    pub pipe,
+    pub funnel,
+    call,
+    raw_copy,
 }
 
 /// Every queue that can be named: ours first, then the caller's peers; and twins of ours.
@@ -335,7 +351,7 @@ impl Queues {
         self.twins.iter().find(|queue| queue.name == name)
     }
 
-    /// What the threads of a cell run; `None` if there is no such queue, or it cannot be used so.
+    /// The program of a cell's threads; `None` if there is no such queue, or it cannot be used so.
     pub(crate) fn program(&self, planned: &PlannedCell, subject: &QueueSubject) -> Option<Program> {
         let scenario = Scenario::of(&planned.experiment)?;
         let queue = self.of(subject)?;
@@ -354,18 +370,57 @@ impl Queues {
     }
 }
 
+/// Command-line overrides; `None` keeps the scenario's default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// The largest batch, 1 for one message at a time.
+    pub batch: Option<u64>,
+    /// Numbers of sending threads.
+    pub senders: Option<Vec<u32>>,
+    /// Messages that bounded queues hold.
+    pub capacities: Option<Vec<u64>>,
+    /// Measuring time per cell, in nanoseconds.
+    pub time_ns: Option<u64>,
+    /// Stamped samples per cell.
+    pub samples: Option<u64>,
+}
+
+/// Why options do not suit a scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsuitable {
+    /// The reason.
+    pub why: String,
+    /// What to do instead.
+    pub hint: &'static str,
+}
+
 /// Something that can be done with queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct Scenario {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// Its description, in a sentence.
     pub sentence: &'static str,
-    /// What its threads do.
+    /// The kind of loop that its threads run.
     pub kind: Kind,
+    /// Refuses options that it does not have.
+    check: fn(&Overrides) -> Result<(), Unsuitable>,
+    pub(crate) budget: fn(&Overrides) -> Budget,
+    /// Default capacity of a bounded queue.
+    pub(crate) capacity: fn(&Slots) -> u64,
+    /// Largest batches of a queue's cells, by the one that was asked for.
+    pub(crate) batches: fn(&Queue, &Way, Option<u64>) -> Vec<u64>,
+    /// The mechanism that queues whose receiver sleeps are measured next to.
+    pub(crate) wake_up: Option<&'static str>,
 }
 
-/// Declares the scenarios, and has their loops compiled for every queue.
+impl std::fmt::Debug for Scenario {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Declares the files of scenarios, and has their loops compiled for every queue.
 macro_rules! scenarios {
     ($($module:ident),+ $(,)?) => {
         $(mod $module;)+
@@ -421,6 +476,15 @@ impl Scenario {
         PlannedCell::of_kind(self.kind, self.experiment(), cell, budget)
     }
 
+    /// Checks that it has these options.
+    ///
+    /// # Errors
+    ///
+    /// If it does not, or not with these values.
+    pub fn check(&self, overrides: &Overrides) -> Result<(), Unsuitable> {
+        (self.check)(overrides)
+    }
+
     /// Returns `true` if a queue's row can be put through it.
     pub fn takes(&self, way: &Way) -> bool {
         let flow = Flow { senders: 1, batch: 1, capacity: 1 };
@@ -429,7 +493,7 @@ impl Scenario {
     }
 }
 
-/// Where an end that waits like this can be measured.
+/// The class of an end that waits like this.
 pub(crate) fn class(wait: Wait) -> Class {
     match wait {
         Wait::Spin | Wait::Poll | Wait::PollBackoff => Class::Spin,
@@ -455,10 +519,9 @@ mod tests {
             }
         }
         assert_eq!(queues.find("tube"), None);
-        assert!(
-            SCENARIOS.iter().all(|one| scenario(one.name) == Some(one)
-                && Scenario::of(&one.experiment()) == Some(one))
-        );
+        assert!(SCENARIOS.iter().all(|one| {
+            Scenario::of(&one.experiment()).is_some_and(|found| found.name == one.name)
+        }));
     }
 
     #[test]

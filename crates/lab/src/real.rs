@@ -2,14 +2,14 @@
 //! in between.
 
 mod agreement;
-mod around;
-mod awake;
+mod background_load;
 mod calibrate;
+mod capabilities;
 mod contention;
-mod crew;
+mod environment;
 mod exchange;
-mod lacking;
-mod load;
+mod keep_awake;
+mod lock_threads;
 mod neighbour;
 mod overhead;
 mod pair;
@@ -25,22 +25,18 @@ use std::time::{Duration, Instant};
 use threadtoll_machine::clock::{self, Clock};
 use threadtoll_record::{ClockFacts, Machine, Placement, PlannedCell};
 
-use crate::LabError;
 use crate::backend::{Backend, Now, OpenCell};
 use crate::program::Program;
-use crate::queue::Queues;
+use crate::{LabError, Registry};
 
-pub use lacking::lacking;
+pub use capabilities::missing_capabilities;
 pub use overhead::{StretchCost, stretch_cost};
 
 use calibrate::Calibrator;
-pub(crate) use calibrate::estimate_ns as calibration_ns;
 use contention::Contention;
 use exchange::Exchange;
 use stream::Stream;
 
-/// A stamped block keeps at most this many samples: 1.6 MB a buffer.
-pub const MAX_BLOCK_SAMPLES: u64 = 200_000;
 /// A stretch is long enough that its two stamps are less than one part in this of it.
 const STAMP_SHARE: f64 = 100.0;
 /// Exchanges before the clock starts last about this long, so that both ends are awake and up to
@@ -64,26 +60,25 @@ pub struct RealBackend {
     patience: Duration,
     start: Instant,
     start_ticks: u64,
-    queues: Queues,
+    registry: Registry,
 }
 
 impl RealBackend {
     /// Measures with this clock, which has passed its gate with these findings.
     pub fn new(clock: Clock, facts: ClockFacts) -> Self {
-        let queues = Queues::default();
         RealBackend {
             clock,
             facts,
             patience: PATIENCE,
             start: Instant::now(),
             start_ticks: clock.stamp(),
-            queues,
+            registry: Registry::default(),
         }
     }
 
-    /// The same with these queues.
-    pub fn with_queues(self, queues: Queues) -> Self {
-        RealBackend { queues, ..self }
+    /// This machine, with what this registry knows.
+    pub fn with_registry(self, registry: Registry) -> Self {
+        RealBackend { registry, ..self }
     }
 }
 
@@ -146,13 +141,13 @@ impl RealBackend {
             patience: self.patience,
             start_ticks: self.start_ticks,
         };
-        Ok(match Program::of(planned, &self.queues)? {
+        Ok(match self.registry.program(planned)? {
             Program::Exchange { make, class } => Box::new(Exchange::open(opening, make, class)?),
             Program::Stream { make, class, grows } => {
                 Box::new(Stream::open(opening, make, class, grows)?)
             }
-            Program::Contention(named, subject) => {
-                Box::new(Contention::open(opening, named, subject)?)
+            Program::Contention(spec, subject) => {
+                Box::new(Contention::open(opening, spec, subject)?)
             }
         })
     }

@@ -168,10 +168,9 @@ fn predict_group(
         let Some(subject) = results.plan.groups[group][cell].cell.lock() else { continue };
         let Some(calibration) = opened.calibration() else { continue };
         let at = timestamp(backend.now().unix_ns);
-        let place = predict::Place { run: &results.plan.run, group, attempt, cell, at: &at };
+        let of = predict::CellAttempt { run: &results.plan.run, group, attempt, cell, at: &at };
         // A figure that no model accepts has no prediction; the record then says so by having none.
-        let Ok(prediction) = predict::predict(subject, &calibration, results.plan.seed, &place)
-        else {
+        let Ok(prediction) = predict::predict(subject, &calibration, results.plan.seed, &of) else {
             continue;
         };
         if let Some(file) = file {

@@ -19,9 +19,9 @@ use threadtoll_record::{
 };
 
 use crate::LabError;
+use crate::Registry;
 use crate::backend::{Backend, Now, OpenCell};
 use crate::program::Program;
-use crate::queue::Queues;
 
 use locks::Lock;
 use messages::Messages;
@@ -34,18 +34,18 @@ const START_NS: i128 = 1_767_225_600_000_000_000;
 pub struct SimulatedBackend {
     seed: u64,
     time: Time,
-    queues: Queues,
+    registry: Registry,
 }
 
 impl SimulatedBackend {
     /// The machine of this seed.
     pub fn new(seed: u64) -> Self {
-        SimulatedBackend { seed, time: Time::default(), queues: Queues::default() }
+        SimulatedBackend { seed, time: Time::default(), registry: Registry::default() }
     }
 
-    /// The same with these queues.
-    pub fn with_queues(self, queues: Queues) -> Self {
-        SimulatedBackend { queues, ..self }
+    /// This machine, with what this registry knows.
+    pub fn with_registry(self, registry: Registry) -> Self {
+        SimulatedBackend { registry, ..self }
     }
 
     /// How its CPUs are arranged: two last-level caches with two cores of two hardware threads
@@ -136,10 +136,10 @@ impl Backend for SimulatedBackend {
                     (Xoshiro256PlusPlus::seed_from_u64(seed), 0)
                 }),
             };
-            Ok(match Program::of(planned, &self.queues)? {
+            Ok(match self.registry.program(planned)? {
                 Program::Exchange { class, .. } => Box::new(Messages::new(draws, class, false)),
                 Program::Stream { class, .. } => Box::new(Messages::new(draws, class, true)),
-                Program::Contention(_, subject) => Box::new(Lock::new(draws, subject)),
+                Program::Contention(spec, subject) => Box::new(Lock::new(draws, spec, subject)),
             })
         };
         group.iter().map(open).collect()

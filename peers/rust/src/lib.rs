@@ -25,7 +25,7 @@ mod tokio_mpsc;
 mod twin;
 mod yring;
 
-use threadtoll_lab::queue::{Queue, Room, Slots, Way};
+use threadtoll_lab::queue::{Capacity, Queue, Slots, Way};
 use threadtoll_record::Origin;
 
 /// Returns all of them. Where two forms of one share a file, the bounded one comes first.
@@ -69,7 +69,7 @@ fn bounded<const N: usize>(
     ways: [Way; N],
     sentence: &str,
 ) -> Queue {
-    Queue { room: Room::Slots(slots), ..unbounded(name, version, ways, sentence) }
+    Queue { capacity: Capacity::Slots(slots), ..unbounded(name, version, ways, sentence) }
 }
 
 fn unbounded<const N: usize>(name: &str, version: &str, ways: [Way; N], sentence: &str) -> Queue {
@@ -78,7 +78,7 @@ fn unbounded<const N: usize>(name: &str, version: &str, ways: [Way; N], sentence
         origin: Origin::Rust,
         version: version.into(),
         sentence: sentence.into(),
-        room: Room::Unlimited,
+        capacity: Capacity::Unbounded,
         ways: ways.into(),
     }
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::contention::{MAX_TASKS, Overrides, SCENARIOS, Scenario};
-use threadtoll_lab::lock::{self, LockSpec, MAX_THREADS, NameError, STRIPED};
+use threadtoll_lab::lock::{LockSpec, MAX_THREADS, NameError, STRIPED};
 use threadtoll_lab::plan::{CpuSelection, LockChoice, Planned, contention};
 use threadtoll_record::{Placement, Share, Work};
 
@@ -14,6 +14,7 @@ use crate::nearest::unknown;
 use crate::parse::{
     DURATIONS, choice, count, duration, duration_ns, list, names, numbers_of_threads, optional,
 };
+use crate::registry::registry;
 use crate::scenario::ScenarioArgs;
 
 const AFTER_HELP: &str = "\
@@ -103,7 +104,7 @@ impl MeasureCommand for Contention {
 
     fn check(&self, common: &MeasureRequest) -> Result<Request, Failure> {
         let resumed = self.measure.resume.is_some();
-        let is_lock = |name: &str| LockSpec::parse(name).is_ok();
+        let is_lock = |name: &str| registry().locks.parse(name).is_ok();
         let scenario = self.scenario.check(Self::NAME, SCENARIOS, resumed, "lock", is_lock)?;
         if let Some(scenario) = scenario {
             self.validate_options(scenario)?;
@@ -134,7 +135,7 @@ impl MeasureCommand for Contention {
         let choice = LockChoice {
             locks: request.locks.clone(),
             placements: common.placements_or(&[Placement::Pinned]),
-            wanted: Overrides {
+            overrides: Overrides {
                 threads: request.threads.clone(),
                 hold_shares: request.hold_share.clone(),
                 rate_per_s: request.rate,
@@ -146,7 +147,7 @@ impl MeasureCommand for Contention {
                 time_ns: common.time_ns,
             },
         };
-        contention(site, scenario, &choice)
+        contention(site, scenario, &registry().locks, &choice)
     }
 }
 
@@ -202,10 +203,14 @@ impl Request {
             ))
             .hint(format!("give at most {MAX_ASLEEP_PER_S}, or --work spin")));
         }
-        let mut named = self.locks.iter().filter_map(|name| LockSpec::parse(name).ok()?.lock);
-        if self.read_share.is_some() && !named.any(|lock| lock.shares) {
-            let known: Vec<&str> =
-                lock::ALL.iter().filter(|lock| lock.shares).map(|lock| lock.name).collect();
+        let known = &registry().locks;
+        let mut named = self.locks.iter().filter_map(|name| known.parse(name).ok());
+        if self.read_share.is_some() && !named.any(|lock| lock.has_readers()) {
+            let known: Vec<&str> = known
+                .all()
+                .filter(|lock| lock.has_readers)
+                .map(|lock| lock.name.as_str())
+                .collect();
             return Err(Failure::usage(
                 "--read-share says nothing of locks that do not tell readers from writers",
             )
@@ -217,7 +222,7 @@ impl Request {
 
 /// Reads the name of a lock.
 fn lock_name(name: &str) -> Result<String, Failure> {
-    let error = match LockSpec::parse(name) {
+    let error = match registry().locks.parse(name) {
         // The absence of a lock is in every group anyway.
         Ok(LockSpec { lock: None, .. }) => NameError::Unknown(name.to_string()),
         Ok(_) => return Ok(name.to_string()),
@@ -228,7 +233,7 @@ fn lock_name(name: &str) -> Result<String, Failure> {
         NameError::Unknown(plain) => unknown(
             what,
             plain,
-            lock::ALL.iter().map(|lock| lock.name),
+            registry().locks.all().map(|lock| lock.name.as_str()),
             "`threadtoll list locks` names them all",
         ),
         NameError::Stripes(_) => {

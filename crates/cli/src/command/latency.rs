@@ -2,8 +2,8 @@
 
 use clap::Args;
 use serde::Serialize;
-use threadtoll_lab::mechanism::{self, Mechanism};
-use threadtoll_lab::plan::{Choice, CpuSelection, MAX_PAYLOAD, Planned, budget, latency};
+use threadtoll_lab::mechanism::Mechanism;
+use threadtoll_lab::plan::{CpuSelection, MAX_PAYLOAD, MechanismChoice, Planned, budget, latency};
 use threadtoll_record::{Layout, Neighbour, Pause, Placement};
 
 use crate::by_name;
@@ -12,6 +12,7 @@ use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
 use crate::mechanisms::find;
 use crate::neighbour::NeighbourArgs;
 use crate::parse::{choice, count, names, optional};
+use crate::registry::registry;
 
 /// Measuring time per cell where none is given.
 const TIME_NS: u64 = 1_000_000_000;
@@ -76,7 +77,7 @@ impl MeasureCommand for Latency {
     }
 
     fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
-        let choice = Choice {
+        let choice = MechanismChoice {
             placements: common.placements_or(&Placement::ALL),
             layouts: request.line.map_or(vec![Layout::Own, Layout::Shared], |line| vec![line]),
             pauses: request.pause.map_or(vec![Pause::Off, Pause::On], |pause| vec![pause]),
@@ -86,7 +87,7 @@ impl MeasureCommand for Latency {
             neighbour: request.neighbour,
         };
         let mechanisms = match request.mechanisms.as_slice() {
-            [] => mechanism::ALL.iter().collect(),
+            [] => registry().mechanisms.all().collect(),
             named => named.to_vec(),
         };
         let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);

@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use threadtoll_lab::queue::{SCENARIOS, ours};
-use threadtoll_lab::{contention, lock, mechanism};
+use threadtoll_lab::{contention, lock};
 
 use super::{Command, CommonArgs};
 use crate::console;
 use crate::failure::Failure;
 use crate::nearest::unknown;
-use crate::queues::peers;
+use crate::registry::{peers, registry};
 
 const LISTS: [&str; 5] = ["mechanisms", "queues", "locks", "scenarios", "peers"];
 
@@ -33,7 +33,9 @@ impl Command for List {
 
     fn run(&self) -> Result<ExitCode, Failure> {
         match self.list.as_str() {
-            "mechanisms" => entries(mechanism::ALL.iter().map(|one| (one.name, one.sentence))),
+            "mechanisms" => entries(
+                registry().mechanisms.all().map(|one| (one.name.as_str(), one.sentence.as_str())),
+            ),
             "queues" => {
                 entries(ours().iter().map(|one| (one.name.as_str(), one.sentence.as_str())))
             }
@@ -41,9 +43,10 @@ impl Command for List {
                 entries(peers().iter().map(|one| (one.name.as_str(), one.sentence.as_str())))
             }
             "locks" => entries(
-                lock::ALL
-                    .iter()
-                    .map(|one| (one.name, one.sentence))
+                registry()
+                    .locks
+                    .all()
+                    .map(|one| (one.name.as_str(), one.sentence.as_str()))
                     .chain([(lock::STRIPED, lock::STRIPED_SENTENCE)]),
             ),
             "scenarios" => {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
-use threadtoll_lab::mechanism::{self, Class, Mechanism};
+use threadtoll_lab::mechanism::{Class, Mechanism};
 use threadtoll_lab::plan::{CpuSelection, Planned, budget, matrix};
 use threadtoll_machine::topology::Level;
 use threadtoll_record::Placement;
@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
 use crate::mechanisms::find;
 use crate::parse::{choice, optional};
+use crate::registry::registry;
 
 /// Measuring time per pair where none is given: there are many pairs.
 const TIME_NS: u64 = 210_000_000;
@@ -68,7 +69,7 @@ impl MeasureCommand for Matrix {
     }
 
     fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {
-        let mechanism = request.mechanism.or_else(|| mechanism::find("atomic-store"));
+        let mechanism = request.mechanism.or_else(|| registry().mechanisms.find("atomic-store"));
         let budget = budget(common.time_ns.unwrap_or(TIME_NS), common.samples);
         matrix(site, mechanism, request.level.unwrap_or(Level::All), budget)
     }

@@ -2,27 +2,20 @@
 
 use clap::Args;
 use serde::Serialize;
-use threadtoll_lab::plan::{
-    CpuSelection, MAX_BATCH, Planned, QueueChoice, ask_reply_budget, queue, stream_budget, wants,
-};
+use threadtoll_lab::plan::{CpuSelection, Planned, QueueChoice, queue, wants};
 use threadtoll_lab::queue::{
-    MAX_CAPACITY, MAX_SENDERS, Queue as KnownQueue, SCENARIOS, Scenario, Way,
+    MAX_BATCH, MAX_CAPACITY, MAX_SENDERS, Overrides, Queue as KnownQueue, SCENARIOS, Scenario, Way,
 };
-use threadtoll_record::{Kind, Neighbour, Origin, Placement, Wait};
+use threadtoll_record::{Neighbour, Origin, Placement, Wait};
 
 use crate::failure::Failure;
 use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest};
 use crate::nearest::unknown;
 use crate::neighbour::NeighbourArgs;
 use crate::parse::{choices, count, counts, names, optional};
-use crate::queues::queues;
+use crate::registry::registry;
 use crate::scenario::ScenarioArgs;
 use crate::{by_name, console};
-
-/// Measuring time per cell of an ask-reply where none is given.
-const ASK_REPLY_NS: u64 = 744_000_000;
-/// Measuring time per cell of a stream where none is given: 31 blocks of 12 ms.
-const STREAM_NS: u64 = 372_000_000;
 
 /// Queues between threads, in scenarios: ask-reply and stream
 #[derive(Debug, Args)]
@@ -80,7 +73,7 @@ impl MeasureCommand for Queue {
 
     fn check(&self, common: &MeasureRequest) -> Result<Request, Failure> {
         let resumed = self.measure.resume.is_some();
-        let is_queue = |name: &str| queues().find(name).is_some();
+        let is_queue = |name: &str| registry().queues.find(name).is_some();
         let scenario = self.scenario.check(Self::NAME, SCENARIOS, resumed, "queue", is_queue)?;
         let mut request = Request {
             scenario,
@@ -108,29 +101,30 @@ impl MeasureCommand for Queue {
         let Some(scenario) = request.scenario else { return Planned::default() };
         let choice = QueueChoice {
             queues: match request.queues.as_slice() {
-                [] => queues().all().collect(),
+                [] => registry().queues.all().collect(),
                 named => named.to_vec(),
             },
             placements: common.placements_or(&[Placement::Pinned]),
             waits: request.wait.clone(),
-            batch: request.batch,
-            senders: match &request.senders {
-                Some(senders) => senders.iter().map(|senders| *senders as u32).collect(),
-                None => vec![1],
-            },
-            capacities: request.capacity.clone().unwrap_or_default(),
             neighbour: request.neighbour,
+            overrides: request.overrides(common),
         };
-        let budget = if scenario.kind == Kind::Stream {
-            stream_budget(common.time_ns.unwrap_or(STREAM_NS))
-        } else {
-            ask_reply_budget(common.time_ns.unwrap_or(ASK_REPLY_NS), common.samples)
-        };
-        queue(site, scenario, queues(), &choice, budget)
+        queue(site, scenario, registry(), &choice)
     }
 }
 
 impl Request {
+    fn overrides(&self, common: &MeasureRequest) -> Overrides {
+        let senders = self.senders.as_ref();
+        Overrides {
+            batch: self.batch,
+            senders: senders.map(|all| all.iter().map(|senders| *senders as u32).collect()),
+            capacities: self.capacity.clone(),
+            time_ns: common.time_ns,
+            samples: common.samples,
+        }
+    }
+
     /// Leaves out queues that have no row for `--wait`, each with the reason. An error if none is
     /// left.
     fn leave_out(&mut self, scenario: &Scenario) -> Result<Vec<(&'static str, String)>, Failure> {
@@ -161,24 +155,9 @@ impl Request {
 
     /// Refuses options that the scenario or a named queue does not have.
     fn validate(&self, scenario: &Scenario, common: &MeasureRequest) -> Result<(), Failure> {
-        let name = scenario.name;
-        let most = self.senders.iter().flatten().copied().max().unwrap_or(1);
-        if scenario.kind == Kind::Exchange && self.batch.is_some_and(|batch| batch > 1) {
-            return Err(Failure::usage(format!(
-                "{name} sends one message at a time and has no --batch"
-            ))
-            .hint("`threadtoll queue stream` sends batches"));
-        }
-        if scenario.kind == Kind::Exchange && most > 1 {
-            return Err(Failure::usage(format!("{name} has one sender and no --senders"))
-                .hint("`threadtoll queue stream` has several"));
-        }
-        if scenario.kind == Kind::Stream && common.samples.is_some() {
-            return Err(Failure::usage(
-                "a stream has no single samples, so --samples says nothing",
-            )
-            .hint("--time sets how long each cell is measured"));
-        }
+        scenario
+            .check(&self.overrides(common))
+            .map_err(|unsuitable| Failure::usage(unsuitable.why).hint(unsuitable.hint))?;
         if self.capacity.is_some()
             && !self.queues.is_empty()
             && self.queues.iter().all(|queue| queue.slots().is_none())
@@ -187,7 +166,8 @@ impl Request {
             return Err(Failure::usage(format!("--capacity says nothing of {}", names.join(", ")))
                 .hint("name a bounded queue, or leave --capacity out"));
         }
-        self.queues.iter().try_for_each(|queue| self.validate_queue(queue, scenario, most))
+        let senders = self.senders.iter().flatten().copied().max().unwrap_or(1);
+        self.queues.iter().try_for_each(|queue| self.validate_queue(queue, scenario, senders))
     }
 
     fn validate_queue(
@@ -230,11 +210,11 @@ fn ways(queue: &'static KnownQueue, scenario: &Scenario) -> impl Iterator<Item =
 }
 
 fn find_queue(name: &str) -> Result<&'static KnownQueue, Failure> {
-    queues().find(name).ok_or_else(|| {
+    registry().queues.find(name).ok_or_else(|| {
         unknown(
             format!("there is no queue “{name}”"),
             name,
-            queues().all().map(|queue| queue.name.as_str()),
+            registry().queues.all().map(|queue| queue.name.as_str()),
             "`threadtoll list queues` and `threadtoll list peers` name them all",
         )
     })

@@ -10,6 +10,7 @@ use threadtoll_record::Machine;
 use crate::by_name;
 use crate::failure::Failure;
 use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, Page};
+use crate::registry::registry;
 
 /// Measuring time per cell where only the number of samples is given.
 const TIME_NS: u64 = 1_000_000_000;
@@ -62,7 +63,7 @@ impl MeasureCommand for Survey {
         let budget = (common.time_ns.is_some() || common.samples.is_some())
             .then(|| budget(common.time_ns.unwrap_or(TIME_NS), common.samples));
         let depth = request.depth.unwrap_or(Depth::Standard);
-        survey(site, depth, &common.placement, budget)
+        survey(site, &registry().mechanisms, depth, &common.placement, budget)
     }
 
     /// A new file, named after when it was made.

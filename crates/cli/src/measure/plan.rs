@@ -1,13 +1,14 @@
 //! The plan of a new run.
 
-use threadtoll_lab::plan::{CpuSelection, fit};
-use threadtoll_lab::real::lacking;
+use threadtoll_lab::plan::{CpuSelection, split_blocks};
+use threadtoll_lab::real::missing_capabilities;
 use threadtoll_record::{Plan, Text};
 
 use super::testbed::Testbed;
 use super::{Checked, MeasureCommand};
 use crate::console;
 use crate::failure::Failure;
+use crate::registry::registry;
 
 /// Makes the plan, and prints what is left out of it.
 pub(super) fn make<C: MeasureCommand>(
@@ -20,10 +21,11 @@ pub(super) fn make<C: MeasureCommand>(
         None => CpuSelection::whole(&testbed.topology, &machine.allowed),
     };
     let measurable = !machine.simulated && !machine.synthetic;
-    let site = if measurable { site.without(lacking()) } else { site };
+    let site =
+        if measurable { site.without(missing_capabilities(&registry().mechanisms)) } else { site };
     let (mut groups, refused) = C::plan(&checked.request, common, &site);
     if C::SPLITS_BLOCKS {
-        fit(&mut groups, &machine.noise);
+        split_blocks(&mut groups, &machine.noise);
     }
     if !checked.args.quiet {
         for left_out in &refused {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use threadtoll_lab::plan::unsound;
+use threadtoll_lab::plan;
 use threadtoll_record::file::{self, Results};
 use threadtoll_record::{Machine, Plan};
 use threadtoll_report::cpus;
@@ -11,7 +11,7 @@ use threadtoll_report::cpus;
 use super::testbed::Testbed;
 use super::{Checked, MeasureCommand};
 use crate::failure::Failure;
-use crate::queues::queues;
+use crate::registry::registry;
 
 /// Reads the file and refuses options that contradict it.
 pub(super) fn read<C: MeasureCommand>(
@@ -69,7 +69,7 @@ pub(super) fn validate(path: &Path, results: &Results, testbed: &Testbed) -> Res
             .hint("resume it on the machine that began it"));
     }
     validate_cpus(&results.plan, &testbed.machine)?;
-    if let Some(why) = unsound(&results.plan, &testbed.topology, queues()) {
+    if let Err(why) = plan::validate(&results.plan, &testbed.topology, registry()) {
         return Err(Failure::usage(format!("{} cannot be resumed: {why}", path.display()))
             .hint("only files that threadtoll has written, unchanged, can be completed"));
     }

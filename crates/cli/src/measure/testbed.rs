@@ -14,7 +14,7 @@ use threadtoll_report::cpus;
 use super::{MeasureArgs, MeasureRequest};
 use crate::failure::Failure;
 use crate::inspect::inspect;
-use crate::queues::queues;
+use crate::registry::registry;
 
 /// Time for which the machine is watched before it is measured.
 const NOISE: Duration = Duration::from_millis(300);
@@ -36,7 +36,7 @@ impl Testbed {
         if let Some(seed) = simulated {
             let topology = SimulatedBackend::topology();
             check_cpus(common, &topology, &all(&topology))?;
-            let rig = SimulatedBackend::new(seed).with_queues(queues().clone());
+            let rig = SimulatedBackend::new(seed).with_registry(registry().clone());
             let machine = rig.machine();
             return Ok(Testbed { machine, topology, rig: Box::new(rig), _lock: None });
         }
@@ -53,8 +53,9 @@ impl Testbed {
                  Run one at a time.",
             ));
         }
-        let rig =
-            Box::new(RealBackend::new(clock, machine.clock.clone()).with_queues(queues().clone()));
+        let rig = Box::new(
+            RealBackend::new(clock, machine.clock.clone()).with_registry(registry().clone()),
+        );
         Ok(Testbed { machine, topology, rig, _lock: lock.ok().flatten() })
     }
 }

@@ -33,21 +33,23 @@ pub(super) const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-fn loads(wanted: &Overrides) -> Vec<Load> {
-    let work = wanted.work.unwrap_or(Work::Spin);
-    let intervals: Vec<f64> = match wanted.rate_per_s {
+fn loads(overrides: &Overrides) -> Vec<Load> {
+    let work = overrides.work.unwrap_or(Work::Spin);
+    let intervals: Vec<f64> = match overrides.rate_per_s {
         Some(rate) => vec![1e9 / rate],
         None if work == Work::Sleep => vec![1e6, 3.1e6, 1e7],
         None => INTERVALS_NS.iter().map(|ns| *ns as f64).collect(),
     };
-    let shares =
-        wanted.hold_shares.clone().unwrap_or_else(|| Share::new(HOLD_SHARE).into_iter().collect());
+    let shares = overrides
+        .hold_shares
+        .clone()
+        .unwrap_or_else(|| Share::new(HOLD_SHARE).into_iter().collect());
     shares
         .iter()
         .flat_map(|share| intervals.iter().map(|interval| Load::of_cycle(work, *interval, *share)))
         .collect()
 }
 
-fn threads(wanted: &Overrides, cpus: u32) -> Vec<u32> {
-    wanted.threads.clone().unwrap_or_else(|| if cpus > 1 { vec![1, 2] } else { vec![1] })
+fn threads(overrides: &Overrides, cpus: u32) -> Vec<u32> {
+    overrides.threads.clone().unwrap_or_else(|| if cpus > 1 { vec![1, 2] } else { vec![1] })
 }

@@ -23,11 +23,11 @@ pub(super) const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-fn loads(wanted: &Overrides) -> Vec<Load> {
-    let work = wanted.work.unwrap_or(Work::Spin);
+fn loads(overrides: &Overrides) -> Vec<Load> {
+    let work = overrides.work.unwrap_or(Work::Spin);
     let usual = if work == Work::Sleep { ASLEEP_PER_S } else { RATE_PER_S };
-    let cycle_ns = 1e9 / wanted.rate_per_s.unwrap_or(usual);
-    let shares = wanted.hold_shares.clone().unwrap_or_else(|| {
+    let cycle_ns = 1e9 / overrides.rate_per_s.unwrap_or(usual);
+    let shares = overrides.hold_shares.clone().unwrap_or_else(|| {
         SHARES.iter().filter_map(|percent| Share::new(f64::from(*percent) / 100.0)).collect()
     });
     shares.into_iter().map(|share| Load::of_cycle(work, cycle_ns, share)).collect()

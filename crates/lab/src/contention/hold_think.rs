@@ -21,18 +21,18 @@ pub(super) const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-fn loads(wanted: &Overrides) -> Vec<Load> {
-    let work = wanted.work.unwrap_or(Work::Spin);
+fn loads(overrides: &Overrides) -> Vec<Load> {
+    let work = overrides.work.unwrap_or(Work::Spin);
     let longer = if work == Work::Sleep { ASLEEP } else { 1 };
     vec![Load {
         work,
         spread: Spread::Fixed,
-        hold_ns: wanted.hold_ns.unwrap_or(HOLD_NS * longer),
-        think_ns: wanted.think_ns.unwrap_or(THINK_NS * longer),
+        hold_ns: overrides.hold_ns.unwrap_or(HOLD_NS * longer),
+        think_ns: overrides.think_ns.unwrap_or(THINK_NS * longer),
         tasks: None,
     }]
 }
 
-fn threads(wanted: &Overrides, cpus: u32) -> Vec<u32> {
-    wanted.threads.clone().unwrap_or_else(|| steps(2 * cpus))
+fn threads(overrides: &Overrides, cpus: u32) -> Vec<u32> {
+    overrides.threads.clone().unwrap_or_else(|| steps(2 * cpus))
 }

@@ -1,14 +1,14 @@
-//! How long the stretches of a thread are, drawn before the clock starts.
+//! Lengths of the stretches of a thread, drawn before the clock starts.
 
 use rand::seq::SliceRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::Spread;
 
-/// So many different pairs of stretches a thread has; then they come again.
-pub(crate) const PICKS: usize = 2048;
+/// Number of different steps of a thread; then they come again.
+pub(crate) const STEPS: usize = 2048;
 
-/// One acquisition: how long the stretches around it are, and which lock it takes.
+/// One acquisition: the lengths of the stretches around it, and the lock that it takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Step {
     /// Units without the lock.
@@ -17,11 +17,11 @@ pub(crate) struct Step {
     pub(crate) hold: u64,
     /// The stripe.
     pub(crate) stripe: u32,
-    /// Whether it only reads.
+    /// True if it only reads.
     pub(crate) reads: bool,
 }
 
-/// What lengths are drawn from.
+/// The distributions that lengths are drawn from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TimeDistributions {
     /// With the lock, and without it.
@@ -73,7 +73,7 @@ pub(crate) fn quantiles(spread: Spread, mean: f64, count: usize) -> Vec<f64> {
 }
 
 fn stretches(spread: Spread, mean: f64, rng: &mut impl Rng) -> Vec<u64> {
-    let mut exact = quantiles(spread, mean, PICKS);
+    let mut exact = quantiles(spread, mean, STEPS);
     exact.shuffle(rng);
     let mut carried = rng.random::<f64>();
     exact
@@ -102,21 +102,21 @@ mod tests {
                     stripes: 4,
                     read_share: 0.25,
                 };
-                let picks = lengths.draw(7);
-                let count = picks.len() as f64;
-                let found = picks.iter().map(|pick| pick.hold as f64).sum::<f64>() / count;
+                let steps = lengths.draw(7);
+                let count = steps.len() as f64;
+                let found = steps.iter().map(|step| step.hold as f64).sum::<f64>() / count;
                 assert!((found - mean).abs() <= 1.0 / count, "{spread:?} {mean}: {found}");
-                let found = picks.iter().map(|pick| pick.think as f64).sum::<f64>() / count;
+                let found = steps.iter().map(|step| step.think as f64).sum::<f64>() / count;
                 assert!((found - 2.0 * mean).abs() <= 1.0 / count, "{spread:?} {mean}: {found}");
-                assert!(picks.iter().all(|pick| pick.stripe < 4));
-                assert_ne!(picks, lengths.draw(8), "each thread has its own");
+                assert!(steps.iter().all(|step| step.stripe < 4));
+                assert_ne!(steps, lengths.draw(8), "each thread has its own");
             }
         }
     }
 
     #[test]
     fn exponential_lengths_vary_as_much_as_their_mean() {
-        let all = quantiles(Spread::Exponential, 100.0, PICKS);
+        let all = quantiles(Spread::Exponential, 100.0, STEPS);
         let mean = all.iter().sum::<f64>() / all.len() as f64;
         let variance =
             all.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / all.len() as f64;

@@ -7,6 +7,8 @@
 
 use threadtoll_record::{Budget, MAX_ROUNDS, Spread, Work};
 
+use crate::budget;
+
 use super::{Load, Overrides, Scenario};
 
 const HOLD_NS: u64 = 500_000;
@@ -27,32 +29,32 @@ pub(super) const SCENARIO: Scenario = Scenario {
     budget,
 };
 
-fn loads(wanted: &Overrides) -> Vec<Load> {
-    let work = wanted.work.unwrap_or(Work::Sleep);
+fn loads(overrides: &Overrides) -> Vec<Load> {
+    let work = overrides.work.unwrap_or(Work::Sleep);
     let shorter = if work == Work::Spin { SPINNING } else { 1 };
     vec![Load {
         work,
         spread: Spread::Fixed,
-        hold_ns: wanted.hold_ns.unwrap_or(HOLD_NS / shorter),
-        think_ns: wanted.think_ns.unwrap_or(THINK_NS / shorter),
-        tasks: Some(wanted.tasks.unwrap_or(TASKS)),
+        hold_ns: overrides.hold_ns.unwrap_or(HOLD_NS / shorter),
+        think_ns: overrides.think_ns.unwrap_or(THINK_NS / shorter),
+        tasks: Some(overrides.tasks.unwrap_or(TASKS)),
     }]
 }
 
 /// The article's where threads sleep.
-fn threads(wanted: &Overrides, cpus: u32) -> Vec<u32> {
-    wanted.threads.clone().unwrap_or_else(|| match wanted.work {
+fn threads(overrides: &Overrides, cpus: u32) -> Vec<u32> {
+    overrides.threads.clone().unwrap_or_else(|| match overrides.work {
         Some(Work::Spin) => super::steps(cpus + 1),
         _ => vec![1, 5, 10, 16, 20, 25, 32],
     })
 }
 
 /// A block takes as long as the tasks do; what is planned is that of one thread.
-fn budget(wanted: &Overrides, load: &Load) -> Budget {
+fn budget(overrides: &Overrides, load: &Load) -> Budget {
     let run_ns = load.tasks.unwrap_or(TASKS).saturating_mul(load.cycle_ns());
-    let rounds = match wanted.time_ns {
+    let rounds = match overrides.time_ns {
         Some(time_ns) => (time_ns / run_ns.max(1)).clamp(2, u64::from(MAX_ROUNDS)),
-        None => (2_000_000_000 / run_ns.max(1)).clamp(ROUNDS, crate::plan::ROUNDS.into()),
+        None => (2_000_000_000 / run_ns.max(1)).clamp(ROUNDS, budget::ROUNDS.into()),
     };
     Budget { rounds: rounds as u32, stretch_ns: 0, stamped_ns: run_ns, stamped_count: None }
 }

@@ -4,29 +4,25 @@ use threadtoll_model::choose::{Answers, Options};
 use threadtoll_model::{HandOff, ModelError, Policy, Shape, Workload};
 use threadtoll_record::{Calibrated, CellPrediction, LockSubject, Work};
 
-use crate::lock::{GrantPolicy, LockSpec};
+use crate::lock::GrantPolicy;
 
 /// What was calibrated for a cell, as the models take it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// What the threads do, and how the lock is handed over.
+    /// The times and the policy of the lock.
     pub workload: Workload,
     /// The same in single figures.
     pub figures: Calibrated,
 }
 
-/// How a lock was handed from one thread to another, by how long the other had waited for it: pairs
-/// of nanoseconds.
-pub(crate) type Handed = [(f64, f64)];
-
-/// Hand-offs within this factor of the shortest are to a thread that still looked at the lock.
-const LOOKED: f64 = 3.0;
+/// Hand-offs within this factor of the shortest are to a thread that still spun.
+const SPINNING: f64 = 3.0;
 /// Shorter hand-offs than this no sleeping thread manages.
 const MIN_WAKE_NS: f64 = 1_000.0;
 /// As good as for ever, and still a time.
 const FOR_EVER_NS: f64 = 1e15;
 
-/// How the models hand a lock over, from how it was seen to be handed over.
+/// A model of the hand-offs of a lock, from those that were measured.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HandoffModel {
     pub(crate) policy: Policy,
@@ -39,10 +35,13 @@ pub(crate) struct HandoffModel {
 impl HandoffModel {
     /// A lock is known to serve in order or not, and to sleep or not; for how long it spins before
     /// is read off its hand-offs, which jump where a waiting thread has gone to sleep.
-    pub(crate) fn of(handing: GrantPolicy, handed: &Handed) -> Result<HandoffModel, ModelError> {
-        let shortest = handed.iter().map(|(_, took)| *took).fold(f64::INFINITY, f64::min);
+    pub(crate) fn of(
+        policy: GrantPolicy,
+        handoffs: &[(f64, f64)],
+    ) -> Result<HandoffModel, ModelError> {
+        let shortest = handoffs.iter().map(|(_, took)| *took).fold(f64::INFINITY, f64::min);
         let takeover_ns = if shortest.is_finite() { shortest.max(0.0) } else { 0.0 };
-        if handing == GrantPolicy::Nothing || handed.is_empty() {
+        if policy == GrantPolicy::NeverWaits || handoffs.is_empty() {
             return Ok(HandoffModel {
                 policy: Policy::Barging,
                 hand_off: HandOff::free(),
@@ -52,12 +51,12 @@ impl HandoffModel {
             });
         }
         let typical = {
-            let mut all: Vec<f64> = handed.iter().map(|(_, took)| took.max(0.0)).collect();
+            let mut all: Vec<f64> = handoffs.iter().map(|(_, took)| took.max(0.0)).collect();
             all.sort_by(f64::total_cmp);
             all[all.len() / 2]
         };
-        if handing.spins() {
-            return Ok(match handing.in_order() {
+        if policy.spins() {
+            return Ok(match policy.in_order() {
                 true => HandoffModel {
                     policy: Policy::Fifo,
                     hand_off: HandOff::fixed(typical)?,
@@ -75,23 +74,27 @@ impl HandoffModel {
             });
         }
         let curve = |from: f64| -> Result<HandOff, ModelError> {
-            let points: Vec<(f64, f64)> = handed
+            let points: Vec<(f64, f64)> = handoffs
                 .iter()
                 .filter(|(waited, _)| *waited >= from)
                 .map(|(waited, took)| (waited - from, took.max(0.0)))
                 .collect();
             HandOff::curve(&points)
         };
-        let looked =
-            |took: f64| takeover_ns < MIN_WAKE_NS && took < (LOOKED * takeover_ns).max(MIN_WAKE_NS);
-        let spun =
-            handed.iter().take_while(|(_, took)| looked(*took)).last().map(|(waited, _)| *waited);
-        let slept = handed.iter().find(|(_, took)| !looked(*took)).copied();
+        let still_spun = |took: f64| {
+            takeover_ns < MIN_WAKE_NS && took < (SPINNING * takeover_ns).max(MIN_WAKE_NS)
+        };
+        let spun = handoffs
+            .iter()
+            .take_while(|(_, took)| still_spun(*took))
+            .last()
+            .map(|(waited, _)| *waited);
+        let slept = handoffs.iter().find(|(_, took)| !still_spun(*took)).copied();
         let wake_ns = slept.map_or(0.0, |(_, took)| took.max(0.0));
         match (spun, slept) {
             // Nobody overtakes, and how long it takes depends on how long the thread has waited,
             // asleep or not.
-            _ if handing.in_order() => Ok(HandoffModel {
+            _ if policy.in_order() => Ok(HandoffModel {
                 policy: Policy::Fifo,
                 hand_off: curve(0.0)?,
                 spin_ns: spun.filter(|_| slept.is_some()),
@@ -136,11 +139,11 @@ impl HandoffModel {
 pub(crate) fn calibration(
     subject: &LockSubject,
     cpus: u32,
-    named: LockSpec,
+    stripes: u32,
     (hold, think): (Shape, Shape),
     alone_ns: f64,
     pair_ns: f64,
-    passing: &HandoffModel,
+    handoff: &HandoffModel,
 ) -> Result<Calibration, ModelError> {
     let lengthened = |shape: Shape| {
         shape.with_mean(shape.mean_ns() + pair_ns / 2.0).or_else(|_| Shape::fixed(pair_ns / 2.0))
@@ -150,26 +153,26 @@ pub(crate) fn calibration(
         hold_ns: hold.mean_ns().into(),
         think_ns: think.mean_ns().into(),
         alone_ns: alone_ns.into(),
-        handoff_ns: passing.wake_ns.into(),
-        spin_ns: passing.spin_ns.map(Into::into),
-        takeover_ns: passing.takeover_ns.map(Into::into),
+        handoff_ns: handoff.wake_ns.into(),
+        spin_ns: handoff.spin_ns.map(Into::into),
+        takeover_ns: handoff.takeover_ns.map(Into::into),
         pair_ns: pair_ns.into(),
     };
     let short_of_cores = subject.work == Work::Spin && subject.threads > cpus;
     let workload = Workload {
-        hand_off: passing.hand_off.clone(),
-        policy: passing.policy,
+        hand_off: handoff.hand_off.clone(),
+        policy: handoff.policy,
         read_share: subject.read_share.map_or(0.0, |share| share.value()),
-        stripes: named.stripes,
+        stripes,
         cores: short_of_cores.then_some(cpus),
         ..Workload::new(hold, think)
     };
     Ok(Calibration { workload, figures })
 }
 
-/// Where a prediction belongs.
+/// The cell that a prediction is of, at one attempt to measure it.
 #[derive(Clone, Debug)]
-pub struct Place<'a> {
+pub struct CellAttempt<'a> {
     /// Names the run.
     pub run: &'a str,
     /// Index of the group in the plan.
@@ -192,7 +195,7 @@ pub fn predict(
     subject: &LockSubject,
     calibration: &Calibration,
     seed: u64,
-    place: &Place<'_>,
+    of: &CellAttempt<'_>,
 ) -> Result<CellPrediction, ModelError> {
     let options = Options { tasks: subject.tasks, seed, ..Options::default() };
     let answer = Answers::new(&calibration.workload, options).answer(subject.threads)?;
@@ -208,11 +211,11 @@ pub fn predict(
         })
     });
     Ok(CellPrediction {
-        run: place.run.into(),
-        group: place.group,
-        attempt: place.attempt,
-        cell: place.cell,
-        at: place.at.into(),
+        run: of.run.into(),
+        group: of.group,
+        attempt: of.attempt,
+        cell: of.cell,
+        at: of.at.into(),
         model: answer.choice.model.name().into(),
         why: answer.choice.why.into(),
         speedup: (performance.throughput_per_s * per_s).into(),
@@ -231,26 +234,26 @@ mod tests {
 
     #[test]
     fn spinning_before_sleeping_is_read_off_the_hand_offs() {
-        let handed =
+        let handoffs =
             [(500.0, 90.0), (1e3, 100.0), (2e3, 110.0), (4e3, 9e3), (1e4, 11e3), (1e5, 20e3)];
-        let passing = HandoffModel::of(GrantPolicy::Barging, &handed).unwrap();
-        let Policy::SpinThenPark { spin_ns, takeover_ns } = passing.policy else {
-            panic!("{passing:?}")
+        let handoff = HandoffModel::of(GrantPolicy::Barging, &handoffs).unwrap();
+        let Policy::SpinThenPark { spin_ns, takeover_ns } = handoff.policy else {
+            panic!("{handoff:?}")
         };
-        assert!((2e3..4e3).contains(&spin_ns) && takeover_ns == 90.0, "{passing:?}");
-        assert!((passing.hand_off.after(1e5 - spin_ns) - 20e3).abs() < 1e-6);
-        let passing = HandoffModel::of(GrantPolicy::InOrder, &handed).unwrap();
-        assert_eq!((passing.policy, passing.hand_off.after(1e5)), (Policy::Fifo, 20e3));
+        assert!((2e3..4e3).contains(&spin_ns) && takeover_ns == 90.0, "{handoff:?}");
+        assert!((handoff.hand_off.after(1e5 - spin_ns) - 20e3).abs() < 1e-6);
+        let handoff = HandoffModel::of(GrantPolicy::InOrder, &handoffs).unwrap();
+        assert_eq!((handoff.policy, handoff.hand_off.after(1e5)), (Policy::Fifo, 20e3));
     }
 
     #[test]
     fn locks_that_sleep_at_once_or_never_have_no_spinning_to_find() {
         let at_once = [(500.0, 7e3), (1e4, 9e3)];
-        let passing = HandoffModel::of(GrantPolicy::Barging, &at_once).unwrap();
-        assert_eq!((passing.policy, passing.wake_ns), (Policy::Barging, 7e3));
+        let handoff = HandoffModel::of(GrantPolicy::Barging, &at_once).unwrap();
+        assert_eq!((handoff.policy, handoff.wake_ns), (Policy::Barging, 7e3));
         let never = [(500.0, 80.0), (1e4, 90.0), (1e5, 85.0)];
-        let passing = HandoffModel::of(GrantPolicy::InOrderSpinning, &never).unwrap();
-        assert_eq!((passing.policy, passing.takeover_ns), (Policy::Fifo, Some(85.0)));
+        let handoff = HandoffModel::of(GrantPolicy::InOrderSpinning, &never).unwrap();
+        assert_eq!((handoff.policy, handoff.takeover_ns), (Policy::Fifo, Some(85.0)));
         assert!(matches!(
             HandoffModel::of(GrantPolicy::BargingSpinning, &never).unwrap().policy,
             Policy::SpinThenPark { takeover_ns: 85.0, .. }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rand_mt::Mt;
 use threadtoll_record::Work;
 
-/// What a thread works with.
+/// The work of a thread.
 pub(crate) struct BusyWork {
     work: Work,
     twister: Box<Mt>,
@@ -18,7 +18,7 @@ impl BusyWork {
         BusyWork { work, twister: Box::new(Mt::new(seed)) }
     }
 
-    /// Does so many units: numbers, or nanoseconds of sleep.
+    /// Does this number of units: numbers drawn, or nanoseconds slept.
     #[inline(always)]
     pub(crate) fn work(&mut self, units: u64) {
         match self.work {

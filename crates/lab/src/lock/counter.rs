@@ -6,21 +6,41 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::cache_padded::CachePadded;
-use crate::mechanism::Unavailable;
 
-use super::RawLock;
+use super::{GrantPolicy, Lock, RawLock, each};
+
+pub(super) fn locks() -> [Lock; 3] {
+    [
+        Lock::new(
+            "counter-locked",
+            GrantPolicy::Barging,
+            "no lock but a count: a number behind a std::sync::Mutex",
+            each(Locked::default),
+        )
+        .that_only_counts(),
+        Lock::new(
+            "counter-atomic",
+            GrantPolicy::NeverWaits,
+            "no lock but a count: an atomic number that all threads add to",
+            each(Atomic::default),
+        )
+        .that_only_counts(),
+        Lock::new(
+            "counter-sharded",
+            GrantPolicy::NeverWaits,
+            "no lock but a count: a number for each thread, summed at the end",
+            each(Sharded::default),
+        )
+        .that_only_counts(),
+    ]
+}
 
 /// A number behind a mutex.
-pub(super) struct Locked(Mutex<Cell<u64>>);
+#[derive(Default)]
+struct Locked(Mutex<Cell<u64>>);
 
 impl RawLock for Locked {
-    type Seat = ();
-
-    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
-        Ok((0..count).map(|_| Locked(Mutex::new(Cell::new(0)))).collect())
-    }
-
-    fn seat(&self) {}
+    type ThreadState = ();
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
@@ -32,16 +52,11 @@ impl RawLock for Locked {
 }
 
 /// An atomic number.
-pub(super) struct Atomic(AtomicU64);
+#[derive(Default)]
+struct Atomic(AtomicU64);
 
 impl RawLock for Atomic {
-    type Seat = ();
-
-    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
-        Ok((0..count).map(|_| Atomic(AtomicU64::new(0))).collect())
-    }
-
-    fn seat(&self) {}
+    type ThreadState = ();
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
@@ -52,22 +67,15 @@ impl RawLock for Atomic {
 }
 
 /// A number for each thread.
-pub(super) struct Sharded;
+#[derive(Default)]
+struct Sharded;
 
 /// Atomic so that whoever sums can read it while it is counted; one thread alone writes it, so that
 /// a load and a store are enough.
-pub(super) type Shard = CachePadded<AtomicU64>;
+type Shard = CachePadded<AtomicU64>;
 
 impl RawLock for Sharded {
-    type Seat = Box<Shard>;
-
-    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
-        Ok((0..count).map(|_| Sharded).collect())
-    }
-
-    fn seat(&self) -> Box<Shard> {
-        Box::new(CachePadded(AtomicU64::new(0)))
-    }
+    type ThreadState = Box<Shard>;
 
     #[inline(always)]
     fn hold<R>(&self, shard: &mut Box<Shard>, section: impl FnOnce() -> R) -> R {

@@ -11,12 +11,19 @@ use std::hint::spin_loop;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-use crate::mechanism::Unavailable;
+use super::{GrantPolicy, Lock, RawLock, each};
 
-use super::RawLock;
+pub(super) fn locks() -> [Lock; 1] {
+    [Lock::new(
+        "mcs",
+        GrantPolicy::InOrderSpinning,
+        "the queue lock of Mellor-Crummey and Scott: each thread spins on a line of its own",
+        each(Mcs::default),
+    )]
+}
 
 #[derive(Default)]
-pub(super) struct Mcs {
+struct Mcs {
     tail: AtomicPtr<Node>,
 }
 
@@ -28,36 +35,34 @@ struct Node {
 }
 
 /// A thread's node. It is in the queue only while its thread is within [`RawLock::hold`], which
-/// borrows the seat.
-pub(super) struct Seat(NonNull<Node>);
+/// borrows it.
+struct OwnNode(NonNull<Node>);
 
-// SAFETY: the node belongs to this seat alone while its thread is outside of `hold`, where a seat
-// can change threads.
-unsafe impl Send for Seat {}
+// SAFETY: the node belongs to this value alone while its thread is outside of `hold`, where it can
+// change threads.
+unsafe impl Send for OwnNode {}
 
-impl Drop for Seat {
+impl Default for OwnNode {
+    fn default() -> Self {
+        let node = Node { next: AtomicPtr::new(ptr::null_mut()), waits: AtomicBool::new(false) };
+        OwnNode(NonNull::from(Box::leak(Box::new(node))))
+    }
+}
+
+impl Drop for OwnNode {
     fn drop(&mut self) {
-        // SAFETY: made by `Box::leak` in `seat`, and outside of `hold` no queue knows it.
+        // SAFETY: made by `Box::leak` above, and outside of `hold` no queue knows it.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 
 impl RawLock for Mcs {
-    type Seat = Seat;
-
-    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
-        Ok((0..count).map(|_| Mcs::default()).collect())
-    }
-
-    fn seat(&self) -> Seat {
-        let node = Node { next: AtomicPtr::new(ptr::null_mut()), waits: AtomicBool::new(false) };
-        Seat(NonNull::from(Box::leak(Box::new(node))))
-    }
+    type ThreadState = OwnNode;
 
     #[inline(always)]
-    fn hold<R>(&self, seat: &mut Seat, section: impl FnOnce() -> R) -> R {
-        let own = seat.0.as_ptr();
-        // SAFETY: the seat owns the node and lives longer than this call.
+    fn hold<R>(&self, node: &mut OwnNode, section: impl FnOnce() -> R) -> R {
+        let own = node.0.as_ptr();
+        // SAFETY: the caller owns the node, which lives longer than this call.
         let node = unsafe { &*own };
         node.next.store(ptr::null_mut(), Ordering::Relaxed);
         node.waits.store(true, Ordering::Relaxed);

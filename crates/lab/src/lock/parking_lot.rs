@@ -3,20 +3,37 @@
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use crate::mechanism::Unavailable;
+use super::{GrantPolicy, Lock, RawLock, each};
 
-use super::RawLock;
+pub(super) fn locks() -> [Lock; 3] {
+    [
+        Lock::new(
+            "parking-lot",
+            GrantPolicy::Barging,
+            "parking_lot::Mutex: spins and yields, then parks; fair now and then",
+            each(ParkingLot::default),
+        ),
+        Lock::new(
+            "parking-lot-fair",
+            GrantPolicy::InOrder,
+            "parking_lot::Mutex, always handed to who has waited longest",
+            each(Fair::default),
+        ),
+        Lock::new(
+            "parking-lot-rwlock",
+            GrantPolicy::Barging,
+            "parking_lot::RwLock: readers share it",
+            each(Readers::default),
+        )
+        .with_readers(),
+    ]
+}
 
-pub(super) struct ParkingLot(Mutex<()>);
+#[derive(Default)]
+struct ParkingLot(Mutex<()>);
 
 impl RawLock for ParkingLot {
-    type Seat = ();
-
-    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
-        Ok((0..count).map(|_| ParkingLot(Mutex::new(()))).collect())
-    }
-
-    fn seat(&self) {}
+    type ThreadState = ();
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
@@ -27,16 +44,11 @@ impl RawLock for ParkingLot {
 
 /// Let go of with `unlock_fair`: a sleeping thread is handed the lock before it wakes, and nobody
 /// can take it meanwhile.
-pub(super) struct Fair(Mutex<()>);
+#[derive(Default)]
+struct Fair(Mutex<()>);
 
 impl RawLock for Fair {
-    type Seat = ();
-
-    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
-        Ok((0..count).map(|_| Fair(Mutex::new(()))).collect())
-    }
-
-    fn seat(&self) {}
+    type ThreadState = ();
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
@@ -47,16 +59,11 @@ impl RawLock for Fair {
     }
 }
 
-pub(super) struct Readers(RwLock<()>);
+#[derive(Default)]
+struct Readers(RwLock<()>);
 
 impl RawLock for Readers {
-    type Seat = ();
-
-    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
-        Ok((0..count).map(|_| Readers(RwLock::new(()))).collect())
-    }
-
-    fn seat(&self) {}
+    type ThreadState = ();
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
@@ -65,7 +72,7 @@ impl RawLock for Readers {
     }
 
     #[inline(always)]
-    fn share<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
+    fn hold_shared<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
         let _held = self.0.read();
         section()
     }

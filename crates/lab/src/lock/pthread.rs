@@ -4,9 +4,26 @@
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 
-use crate::mechanism::Unavailable;
+use crate::error::Unavailable;
 
-use super::RawLock;
+use super::{GrantPolicy, Lock, RawLock, each};
+
+pub(super) fn locks() -> [Lock; 2] {
+    [
+        Lock::new(
+            "pthread",
+            GrantPolicy::Barging,
+            "the C library's plain mutex: sleeps at once",
+            each(|| Pthread(Raw::plain())),
+        ),
+        Lock::new(
+            "pthread-adaptive",
+            GrantPolicy::Barging,
+            "the C library's mutex that spins before it sleeps, where it has one",
+            Adaptive::make,
+        ),
+    ]
+}
 
 /// Boxed, because the C library forbids to move a mutex once it was used. It is destroyed when
 /// nobody can hold it any more.
@@ -26,7 +43,7 @@ impl Raw {
     /// A mutex of a kind that only some C libraries have.
     fn of_kind(kind: libc::c_int) -> Result<Self, Unavailable> {
         let failed =
-            |what, error| Unavailable { what, error: std::io::Error::from_raw_os_error(error) };
+            |what: &str, error| Unavailable::new(what, std::io::Error::from_raw_os_error(error));
         let mut attributes = MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
         // SAFETY: room for attributes that are not initialised yet.
         match unsafe { libc::pthread_mutexattr_init(attributes.as_mut_ptr()) } {
@@ -66,16 +83,10 @@ impl Drop for Raw {
     }
 }
 
-pub(super) struct Pthread(Raw);
+struct Pthread(Raw);
 
 impl RawLock for Pthread {
-    type Seat = ();
-
-    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
-        Ok((0..count).map(|_| Pthread(Raw::plain())).collect())
-    }
-
-    fn seat(&self) {}
+    type ThreadState = ();
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
@@ -87,22 +98,22 @@ impl RawLock for Pthread {
 #[cfg(target_env = "gnu")]
 const ADAPTIVE: libc::c_int = 3;
 
-pub(super) struct Adaptive(Raw);
+struct Adaptive(Raw);
 
-impl RawLock for Adaptive {
-    type Seat = ();
-
+impl Adaptive {
     fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
         #[cfg(target_env = "gnu")]
         return (0..count).map(|_| Raw::of_kind(ADAPTIVE).map(Adaptive)).collect();
         #[cfg(not(target_env = "gnu"))]
-        Err(Unavailable {
-            what: "PTHREAD_MUTEX_ADAPTIVE_NP",
-            error: std::io::Error::other("only glibc has it"),
-        })
+        Err(Unavailable::new(
+            "PTHREAD_MUTEX_ADAPTIVE_NP",
+            std::io::Error::other("only glibc has it"),
+        ))
     }
+}
 
-    fn seat(&self) {}
+impl RawLock for Adaptive {
+    type ThreadState = ();
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {

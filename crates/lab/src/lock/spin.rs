@@ -4,20 +4,22 @@
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::mechanism::Unavailable;
+use super::{GrantPolicy, Lock, RawLock, each};
 
-use super::RawLock;
+pub(super) fn locks() -> [Lock; 1] {
+    [Lock::new(
+        "spin",
+        GrantPolicy::BargingSpinning,
+        "test-and-test-and-set: never sleeps, and serves who comes first",
+        each(Spin::default),
+    )]
+}
 
-pub(super) struct Spin(AtomicBool);
+#[derive(Default)]
+struct Spin(AtomicBool);
 
 impl RawLock for Spin {
-    type Seat = ();
-
-    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
-        Ok((0..count).map(|_| Spin(AtomicBool::new(false))).collect())
-    }
-
-    fn seat(&self) {}
+    type ThreadState = ();
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {

@@ -2,20 +2,22 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::mechanism::Unavailable;
+use super::{GrantPolicy, Lock, RawLock, each};
 
-use super::RawLock;
+pub(super) fn locks() -> [Lock; 1] {
+    [Lock::new(
+        "std-mutex",
+        GrantPolicy::Barging,
+        "std::sync::Mutex: spins briefly, then sleeps on a futex",
+        each(StdMutex::default),
+    )]
+}
 
-pub(super) struct StdMutex(Mutex<()>);
+#[derive(Default)]
+struct StdMutex(Mutex<()>);
 
 impl RawLock for StdMutex {
-    type Seat = ();
-
-    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
-        Ok((0..count).map(|_| StdMutex(Mutex::new(()))).collect())
-    }
-
-    fn seat(&self) {}
+    type ThreadState = ();
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {

@@ -2,20 +2,23 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use crate::mechanism::Unavailable;
+use super::{GrantPolicy, Lock, RawLock, each};
 
-use super::RawLock;
+pub(super) fn locks() -> [Lock; 1] {
+    [Lock::new(
+        "std-rwlock",
+        GrantPolicy::Barging,
+        "std::sync::RwLock: readers share it",
+        each(StdRwLock::default),
+    )
+    .with_readers()]
+}
 
-pub(super) struct StdRwLock(RwLock<()>);
+#[derive(Default)]
+struct StdRwLock(RwLock<()>);
 
 impl RawLock for StdRwLock {
-    type Seat = ();
-
-    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
-        Ok((0..count).map(|_| StdRwLock(RwLock::new(()))).collect())
-    }
-
-    fn seat(&self) {}
+    type ThreadState = ();
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
@@ -25,7 +28,7 @@ impl RawLock for StdRwLock {
     }
 
     #[inline(always)]
-    fn share<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
+    fn hold_shared<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
         let _held = self.0.read().unwrap_or_else(PoisonError::into_inner);
         section()
     }

@@ -3,19 +3,26 @@
 
 use std::sync::Arc;
 
-use crate::mechanism::Unavailable;
+use crate::error::Unavailable;
 use crate::mechanism::sysv_semaphore::{IDLE_S, Set, remove_leftovers};
 
-use super::RawLock;
+use super::{GrantPolicy, Lock, RawLock};
 
-pub(super) struct SysVSemaphore {
+pub(super) fn locks() -> [Lock; 1] {
+    [Lock::new(
+        "sysv-semaphore",
+        GrantPolicy::InOrder,
+        "a System V semaphore: a kernel lock, every operation a system call",
+        SysVSemaphore::make,
+    )]
+}
+
+struct SysVSemaphore {
     set: Arc<Set>,
     semaphore: u16,
 }
 
-impl RawLock for SysVSemaphore {
-    type Seat = ();
-
+impl SysVSemaphore {
     fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
         remove_leftovers(IDLE_S);
         let set = Arc::new(Set::new(count as u16)?);
@@ -30,8 +37,10 @@ impl RawLock for SysVSemaphore {
             })
             .collect()
     }
+}
 
-    fn seat(&self) {}
+impl RawLock for SysVSemaphore {
+    type ThreadState = ();
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {

@@ -3,25 +3,26 @@
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::mechanism::Unavailable;
+use super::{GrantPolicy, Lock, RawLock, each};
 
-use super::RawLock;
+pub(super) fn locks() -> [Lock; 1] {
+    [Lock::new(
+        "ticket",
+        GrantPolicy::InOrderSpinning,
+        "a ticket lock: never sleeps, and serves in order",
+        each(Ticket::default),
+    )]
+}
 
 /// Numbers wrap around; there are never as many threads as numbers.
 #[derive(Default)]
-pub(super) struct Ticket {
+struct Ticket {
     next: AtomicU32,
     serving: AtomicU32,
 }
 
 impl RawLock for Ticket {
-    type Seat = ();
-
-    fn make(count: usize) -> Result<Vec<Self>, Unavailable> {
-        Ok((0..count).map(|_| Ticket::default()).collect())
-    }
-
-    fn seat(&self) {}
+    type ThreadState = ();
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {

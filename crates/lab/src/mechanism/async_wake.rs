@@ -14,13 +14,22 @@ use tokio::task::LocalSet;
 use crate::exchange::{Ends, Lead, LoopResult, LoopSpec, Stamps, StopAt, lead_loop, marking};
 
 use super::message::{read_message, write_message};
-use super::{Settings, Unavailable};
+use super::{Class, Mechanism, Settings, Unavailable};
 
-pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+pub(super) fn mechanisms() -> [Mechanism; 1] {
+    [Mechanism::new(
+        "async-wake",
+        Class::OneThread,
+        "a task waking another one on a single-threaded async runtime (tokio)",
+        make,
+    )]
+}
+
+fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let runtime = Builder::new_current_thread()
         .build()
-        .map_err(|error| Unavailable { what: "cannot start the async runtime", error })?;
-    Ok(Ends::One(Box::new(AsyncWake { runtime, words: settings.payload_bytes / 8 })))
+        .map_err(|error| Unavailable::new("cannot start the async runtime", error))?;
+    Ok(Ends::of_one_thread(AsyncWake { runtime, words: settings.payload_bytes / 8 }))
 }
 
 struct AsyncWake {
@@ -37,7 +46,7 @@ struct Shared {
 impl Lead for AsyncWake {
     fn enter(&mut self) {}
 
-    fn lead(&mut self, course: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
+    fn lead(&mut self, spec: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult {
         let shared = Rc::new(Shared {
             message: RefCell::new(vec![0; self.words]),
             there: Notify::new(),
@@ -57,7 +66,7 @@ impl Lead for AsyncWake {
             }
         });
         let leading = tasks.run_until(async {
-            marking!(marks, mark => lead_loop!(course, last, mark, seq => {
+            marking!(marks, mark => lead_loop!(spec, last, mark, seq => {
                 write_message(&mut shared.message.borrow_mut(), seq);
                 shared.there.notify_one();
                 shared.back.notified().await;

@@ -12,22 +12,38 @@ use std::sync::atomic::Ordering;
 use threadtoll_record::Pause;
 
 use super::lanes::Lane;
-use super::{Ends, Exchange, Settings, Unavailable};
+use super::{Class, Ends, Exchange, Mechanism, Settings};
 
 const STORE: u8 = 0;
 const RMW: u8 = 1;
 const SEQCST: u8 = 2;
 
-pub(super) fn make_store(settings: &Settings) -> Result<Ends, Unavailable> {
-    Ok(make::<STORE>(settings))
+pub(super) fn mechanisms() -> [Mechanism; 3] {
+    [
+        store(),
+        form::<RMW>(
+            "atomic-rmw",
+            "a counter that one end increments with a locked instruction and the other spins on",
+        ),
+        form::<SEQCST>(
+            "atomic-seqcst",
+            "a counter that one end stores with sequential consistency and the other spins on",
+        ),
+    ]
 }
 
-pub(super) fn make_rmw(settings: &Settings) -> Result<Ends, Unavailable> {
-    Ok(make::<RMW>(settings))
+/// `atomic-store`.
+pub(crate) fn store() -> Mechanism {
+    form::<STORE>(
+        "atomic-store",
+        "a counter that one end stores with release and the other spins on",
+    )
 }
 
-pub(super) fn make_seqcst(settings: &Settings) -> Result<Ends, Unavailable> {
-    Ok(make::<SEQCST>(settings))
+fn form<const PUBLISH: u8>(name: &str, sentence: &str) -> Mechanism {
+    Mechanism::new(name, Class::Spin, sentence, |settings| Ok(make::<PUBLISH>(settings)))
+        .with_layout()
+        .with_pause()
 }
 
 fn make<const PUBLISH: u8>(settings: &Settings) -> Ends {

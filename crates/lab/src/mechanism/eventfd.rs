@@ -8,9 +8,13 @@ use std::sync::atomic::Ordering;
 
 use super::crossed::crossed;
 use super::lanes::Lane;
-use super::{Ends, Exchange, Settings, Unavailable};
+use super::{Class, Ends, Exchange, Mechanism, Settings, Unavailable};
 
-pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+pub(super) fn mechanisms() -> [Mechanism; 1] {
+    [Mechanism::new("eventfd", Class::Sleep, "eventfd counters with blocking reads", make)]
+}
+
+fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let (lead, follow) = Lane::pair(settings);
     let (leads, follows) = crossed(counter()?, counter()?);
     let end = |(to, from), (signal, wait)| EventFd { to, from, signal, wait };

@@ -8,9 +8,18 @@ use corosensei::{Coroutine, CoroutineResult};
 use crate::exchange::Solo;
 
 use super::message::{read_message, write_message};
-use super::{Ends, Settings, Unavailable};
+use super::{Class, Ends, Mechanism, Settings, Unavailable};
 
-pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+pub(super) fn mechanisms() -> [Mechanism; 1] {
+    [Mechanism::new(
+        "fiber-switch",
+        Class::OneThread,
+        "a switch to a stackful coroutine on the same thread, and back",
+        make,
+    )]
+}
+
+fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let words = settings.payload_bytes / 8;
     // The message lives on the heap and travels by its box, as it would between two real fibers.
     let fiber = Coroutine::new(move |yielder, mut message: Box<[u64]>| {

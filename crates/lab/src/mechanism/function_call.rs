@@ -5,9 +5,18 @@ use std::hint::black_box;
 use crate::exchange::Solo;
 
 use super::message::{read_message, write_message};
-use super::{Ends, Settings, Unavailable};
+use super::{Class, Ends, Mechanism, Settings, Unavailable};
 
-pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+pub(super) fn mechanisms() -> [Mechanism; 1] {
+    [Mechanism::new(
+        "function-call",
+        Class::OneThread,
+        "a call that the compiler cannot inline, and its return",
+        make,
+    )]
+}
+
+fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     Ok(Ends::one(FunctionCall {
         message: vec![0; settings.payload_bytes / 8],
         callee: black_box(echo),

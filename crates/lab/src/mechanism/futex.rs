@@ -11,9 +11,18 @@ use crate::cache_padded::CachePadded;
 
 use super::crossed::crossed;
 use super::lanes::Lane;
-use super::{Ends, Exchange, Settings, Unavailable};
+use super::{Class, Ends, Exchange, Mechanism, Settings, Unavailable};
 
-pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+pub(super) fn mechanisms() -> [Mechanism; 1] {
+    [Mechanism::new(
+        "futex",
+        Class::Sleep,
+        "the bare futex system call: wait while the word is unchanged, wake one",
+        make,
+    )]
+}
+
+fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let (lead, follow) = Lane::pair(settings);
     let (leads, follows) = crossed(Word::default(), Word::default());
     let end = |(to, from), (wake, wait)| Futex { to, from, wake, wait, seen: 0 };

@@ -7,9 +7,13 @@ use std::thread::{self, Thread};
 
 use super::crossed::crossed;
 use super::lanes::Lane;
-use super::{Ends, Exchange, Settings, Unavailable};
+use super::{Class, Ends, Exchange, Mechanism, Settings, Unavailable};
 
-pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+pub(super) fn mechanisms() -> [Mechanism; 1] {
+    [Mechanism::new("park", Class::Sleep, "std::thread::park and unpark", make)]
+}
+
+fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let (lead, follow) = Lane::pair(settings);
     let (leads, follows) = crossed(OnceLock::new(), OnceLock::new());
     let end = |(to, from), (own, other)| Park { to, from, own, other, seen: 0 };

@@ -3,14 +3,27 @@
 use parking_lot::{Condvar, Mutex};
 
 use super::condvar::{Monitor, ends};
-use super::{Ends, Settings, Unavailable};
+use super::{Class, Ends, Mechanism, Settings, Unavailable};
 
-pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
-    Ok(ends::<_, false>(ParkingLot::default(), settings))
+pub(super) fn mechanisms() -> [Mechanism; 2] {
+    [
+        Mechanism::new(
+            "parking-lot-condvar",
+            Class::Sleep,
+            "parking_lot Mutex and Condvar, signalled while the lock is held",
+            make::<false>,
+        ),
+        Mechanism::new(
+            "parking-lot-condvar-after",
+            Class::Sleep,
+            "parking_lot Mutex and Condvar, signalled after unlocking",
+            make::<true>,
+        ),
+    ]
 }
 
-pub(super) fn make_after(settings: &Settings) -> Result<Ends, Unavailable> {
-    Ok(ends::<_, true>(ParkingLot::default(), settings))
+fn make<const AFTER: bool>(settings: &Settings) -> Result<Ends, Unavailable> {
+    Ok(ends::<_, AFTER>(ParkingLot::default(), settings))
 }
 
 #[derive(Default)]

@@ -3,14 +3,27 @@
 use std::cell::UnsafeCell;
 
 use super::condvar::{Monitor, ends};
-use super::{Ends, Settings, Unavailable};
+use super::{Class, Ends, Mechanism, Settings, Unavailable};
 
-pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
-    Ok(ends::<_, false>(Pthread::new(), settings))
+pub(super) fn mechanisms() -> [Mechanism; 2] {
+    [
+        Mechanism::new(
+            "pthread-condvar",
+            Class::Sleep,
+            "pthread mutex and condition variable, signalled while the lock is held",
+            make::<false>,
+        ),
+        Mechanism::new(
+            "pthread-condvar-after",
+            Class::Sleep,
+            "pthread mutex and condition variable, signalled after unlocking",
+            make::<true>,
+        ),
+    ]
 }
 
-pub(super) fn make_after(settings: &Settings) -> Result<Ends, Unavailable> {
-    Ok(ends::<_, true>(Pthread::new(), settings))
+fn make<const AFTER: bool>(settings: &Settings) -> Result<Ends, Unavailable> {
+    Ok(ends::<_, AFTER>(Pthread::new(), settings))
 }
 
 /// The objects are boxed, because the C library forbids to move them once they were used, and are

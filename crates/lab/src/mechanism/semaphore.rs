@@ -9,9 +9,13 @@ use crate::cache_padded::CachePadded;
 
 use super::crossed::crossed;
 use super::lanes::Lane;
-use super::{Ends, Exchange, Settings, Unavailable};
+use super::{Class, Ends, Exchange, Mechanism, Settings, Unavailable};
 
-pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+pub(super) fn mechanisms() -> [Mechanism; 1] {
+    [Mechanism::new("semaphore", Class::Sleep, "POSIX semaphores: sem_post and sem_wait", make)]
+}
+
+fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let (lead, follow) = Lane::pair(settings);
     let (leads, follows) = crossed(Semaphore::new()?, Semaphore::new()?);
     let end = |(to, from), (post, wait)| Posting { to, from, post, wait };

@@ -6,11 +6,20 @@ use std::time::Duration;
 
 use super::lanes::Lane;
 use super::spin_yield::Polled;
-use super::{Ends, Settings, Unavailable};
+use super::{Class, Ends, Mechanism, Settings, Unavailable};
 
 const NAP: Duration = Duration::from_micros(1);
 
-pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+pub(super) fn mechanisms() -> [Mechanism; 1] {
+    [Mechanism::new(
+        "sleep-poll",
+        Class::Poll,
+        "a counter that the other end polls, sleeping a microsecond between looks",
+        make,
+    )]
+}
+
+fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let (lead, follow) = Lane::pair(settings);
     Ok(Ends::two(
         Polled::new(lead, || thread::sleep(NAP)),

@@ -2,10 +2,19 @@
 
 use std::os::unix::net::UnixStream;
 
-use super::{Ends, Settings, Unavailable, stream};
+use super::{Class, Ends, Mechanism, Settings, Unavailable, stream};
 
-pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
-    let failed = |error| Unavailable { what: "socketpair", error };
+pub(super) fn mechanisms() -> [Mechanism; 1] {
+    [Mechanism::new(
+        "socketpair",
+        Class::Sleep,
+        "the message itself through a pair of Unix stream sockets",
+        make,
+    )]
+}
+
+fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+    let failed = |error| Unavailable::new("socketpair", error);
     let (lead, follow) = UnixStream::pair().map_err(failed)?;
     let (lead_in, follow_in) =
         (lead.try_clone().map_err(failed)?, follow.try_clone().map_err(failed)?);

@@ -4,9 +4,18 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 use super::lanes::Lane;
-use super::{Ends, Exchange, Settings, Unavailable};
+use super::{Class, Ends, Exchange, Mechanism, Settings, Unavailable};
 
-pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+pub(super) fn mechanisms() -> [Mechanism; 1] {
+    [Mechanism::new(
+        "spin-yield",
+        Class::Poll,
+        "a counter that the other end polls, yielding its CPU between looks",
+        make,
+    )]
+}
+
+fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let (lead, follow) = Lane::pair(settings);
     Ok(Ends::two(Polled::new(lead, thread::yield_now), Polled::new(follow, thread::yield_now)))
 }

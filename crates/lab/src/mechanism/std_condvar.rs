@@ -3,14 +3,27 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use super::condvar::{Monitor, ends};
-use super::{Ends, Settings, Unavailable};
+use super::{Class, Ends, Mechanism, Settings, Unavailable};
 
-pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
-    Ok(ends::<_, false>(StdMonitor::default(), settings))
+pub(super) fn mechanisms() -> [Mechanism; 2] {
+    [
+        Mechanism::new(
+            "std-condvar",
+            Class::Sleep,
+            "std Mutex and Condvar, signalled while the lock is held",
+            make::<false>,
+        ),
+        Mechanism::new(
+            "std-condvar-after",
+            Class::Sleep,
+            "std Mutex and Condvar, signalled after unlocking",
+            make::<true>,
+        ),
+    ]
 }
 
-pub(super) fn make_after(settings: &Settings) -> Result<Ends, Unavailable> {
-    Ok(ends::<_, true>(StdMonitor::default(), settings))
+fn make<const AFTER: bool>(settings: &Settings) -> Result<Ends, Unavailable> {
+    Ok(ends::<_, AFTER>(StdMonitor::default(), settings))
 }
 
 #[derive(Default)]

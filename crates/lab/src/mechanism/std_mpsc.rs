@@ -5,9 +5,18 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::message::{read_message, write_message};
-use super::{Ends, Exchange, Settings, Unavailable};
+use super::{Class, Ends, Exchange, Mechanism, Settings, Unavailable};
 
-pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+pub(super) fn mechanisms() -> [Mechanism; 1] {
+    [Mechanism::new(
+        "std-mpsc",
+        Class::Sleep,
+        "std::sync::mpsc channels with blocking receives",
+        make,
+    )]
+}
+
+fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let words = settings.payload_bytes / 8;
     Ok(if words == 1 {
         let (there_in, there_out) = channel();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::lanes::Lane;
-use super::{Ends, Exchange, Settings, Unavailable};
+use super::{Class, Ends, Exchange, Mechanism, Settings, Unavailable};
 
 /// The upper seven bits of our keys. The lower 22 are the process id, which Linux limits to 2²²;
 /// those between number the sets of a process.
@@ -19,7 +19,16 @@ const PID: i32 = (1 << PID_BITS) - 1;
 /// What all our keys have in common.
 const OURS: i32 = !((SETS - 1) << PID_BITS | PID);
 
-pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+pub(super) fn mechanisms() -> [Mechanism; 1] {
+    [Mechanism::new(
+        "sysv-semaphore",
+        Class::Sleep,
+        "System V semaphores: every operation is a system call",
+        make,
+    )]
+}
+
+fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     remove_leftovers(IDLE_S);
     let (lead, follow) = Lane::pair(settings);
     let set = Arc::new(Set::new(2)?);

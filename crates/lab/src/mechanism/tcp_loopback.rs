@@ -2,10 +2,19 @@
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-use super::{Ends, Settings, Unavailable, stream};
+use super::{Class, Ends, Mechanism, Settings, Unavailable, stream};
 
-pub(super) fn make(settings: &Settings) -> Result<Ends, Unavailable> {
-    let failed = |error| Unavailable { what: "a TCP connection over loopback", error };
+pub(super) fn mechanisms() -> [Mechanism; 1] {
+    [Mechanism::new(
+        "tcp-loopback",
+        Class::Sleep,
+        "the message itself through a TCP connection over loopback, without delay",
+        make,
+    )]
+}
+
+fn make(settings: &Settings) -> Result<Ends, Unavailable> {
+    let failed = |error| Unavailable::new("a TCP connection over loopback", error);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
     let lead = TcpStream::connect(listener.local_addr().map_err(failed)?).map_err(failed)?;
     let own = lead.local_addr().map_err(failed)?;

@@ -15,33 +15,32 @@ use threadtoll_record::{Layout, Pause};
 use crate::exchange::{DRAIN_ROUNDS, Ends, Exchange, LoopResult, LoopSpec, Stamps, StopAt};
 
 use super::lanes::Lane;
-use super::{ALL, Class, Mechanism, Settings, Unavailable, plain};
+use super::{Class, Mechanism, Mechanisms, Settings, Unavailable};
 
-/// Longer than any course of these tests takes on any machine.
+/// Longer than any pass of these tests takes on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn settings(payload_bytes: usize) -> Settings {
     Settings { payload_bytes, layout: Layout::Own, pause: Pause::Off }
 }
 
-/// What both ends found in some courses one after the other; nothing if they did not end in time.
+/// Results of both ends of some passes one after the other; `None` if they did not end in time.
 fn exchange(
     mechanism: &Mechanism,
     settings: &Settings,
     patience: Duration,
 ) -> Option<Vec<(LoopResult, Option<LoopResult>)>> {
-    const COURSES: [(u64, u64); 3] = [(4, 1), (1, 1), (30, 9)];
+    const PASSES: [(u64, u64); 3] = [(4, 1), (1, 1), (30, 9)];
     let last = Arc::new(StopAt::default());
     let (done, answers) = channel();
-    let course = |first, (stretches, per_stretch)| LoopSpec {
+    let spec = |first, (stretches, per_stretch)| LoopSpec {
         first,
         stretches,
         per_stretch,
         until: u64::MAX,
     };
     let (mut lead, follow) = match mechanism.make(settings) {
-        Ok(Ends::One(lead)) => (lead, None),
-        Ok(Ends::Two(lead, follow)) => (lead, Some(follow)),
+        Ok(Ends { lead, follow }) => (lead, follow),
         Err(unavailable) => {
             println!("skipped: {} cannot be had here: {unavailable}", mechanism.name);
             return Some(Vec::new());
@@ -55,7 +54,7 @@ fn exchange(
             follow.enter();
             entered.wait();
             let mut first = 1;
-            for _ in COURSES {
+            for _ in PASSES {
                 let led = follow.follow(first, &last, Stamps::None);
                 first = led.next;
                 let _ = done.send((false, led));
@@ -66,14 +65,14 @@ fn exchange(
         lead.enter();
         entered.wait();
         let mut first = 1;
-        for size in COURSES {
-            let led = lead.lead(course(first, size), &last, Stamps::None);
+        for size in PASSES {
+            let led = lead.lead(spec(first, size), &last, Stamps::None);
             first = led.next;
             let _ = done.send((true, led));
         }
     });
     let (mut leading, mut following) = (Vec::new(), Vec::new());
-    while leading.len() < COURSES.len() || (!alone && following.len() < COURSES.len()) {
+    while leading.len() < PASSES.len() || (!alone && following.len() < PASSES.len()) {
         match answers.recv_timeout(patience) {
             Ok((true, led)) => leading.push(led),
             Ok((false, led)) => following.push(led),
@@ -86,11 +85,11 @@ fn exchange(
 
 #[track_caller]
 fn delivers(mechanism: &Mechanism, settings: &Settings) {
-    let name = mechanism.name;
+    let name = &mechanism.name;
     let Some(found) = exchange(mechanism, settings, PATIENCE) else {
         panic!("{name}, {settings:?}: a message was lost");
     };
-    // 4 and 1 and 30 × 9 round trips, and two that close each course.
+    // 4 and 1 and 30 × 9 round trips, and two that close each pass.
     for ((led, followed), next) in found.iter().zip([7, 10, 282]) {
         assert_eq!(*led, LoopResult { next, wrong: 0 }, "{name}, {settings:?}: the leading end");
         assert_eq!(followed.is_none(), mechanism.class == Class::OneThread, "{name}");
@@ -114,7 +113,7 @@ fn possible(mechanism: &&Mechanism) -> bool {
 #[test]
 fn every_mechanism_delivers_every_message_whole_and_in_order() {
     let _alone = machine_lock().unwrap();
-    for mechanism in ALL.iter().filter(possible) {
+    for mechanism in Mechanisms::default().all().filter(possible) {
         for payload_bytes in [8, 4096] {
             delivers(mechanism, &settings(payload_bytes));
         }
@@ -124,9 +123,8 @@ fn every_mechanism_delivers_every_message_whole_and_in_order() {
 #[test]
 fn lines_deliver_however_they_lie_and_wait() {
     let _alone = machine_lock().unwrap();
-    for mechanism in
-        ALL.iter().filter(|mechanism| mechanism.has_layout || mechanism.has_pause).filter(possible)
-    {
+    let chosen = |mechanism: &&Mechanism| mechanism.has_layout || mechanism.has_pause;
+    for mechanism in Mechanisms::default().all().filter(chosen).filter(possible) {
         for layout in [Layout::Own, Layout::Shared] {
             for pause in [Pause::Off, Pause::On] {
                 for payload_bytes in [8, 1024] {
@@ -140,10 +138,11 @@ fn lines_deliver_however_they_lie_and_wait() {
 #[test]
 fn messages_larger_than_any_buffer_of_the_kernel_arrive() {
     let _alone = machine_lock().unwrap();
+    let mechanisms = Mechanisms::default();
     for name in
         ["os-pipe", "socketpair", "tcp-loopback", "std-mpsc", "atomic-store", "fiber-switch"]
     {
-        let mechanism = super::find(name).unwrap();
+        let mechanism = mechanisms.find(name).unwrap();
         if possible(&mechanism) {
             delivers(mechanism, &settings(1 << 20));
         }
@@ -152,13 +151,14 @@ fn messages_larger_than_any_buffer_of_the_kernel_arrive() {
 
 #[test]
 fn names_are_distinct_and_found_and_sentences_short() {
-    assert!(ALL.iter().all(|mechanism| super::find(mechanism.name) == Some(mechanism)));
-    assert_eq!(super::find("smoke-signal"), None);
-    let mut names: Vec<&str> = ALL.iter().map(|mechanism| mechanism.name).collect();
+    let mechanisms = Mechanisms::default();
+    assert_eq!(mechanisms.find("smoke-signal"), None);
+    let mut names: Vec<&str> = mechanisms.all().map(|one| one.name.as_str()).collect();
+    assert!(names.iter().all(|name| mechanisms.find(name).is_some()));
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), ALL.len());
-    for mechanism in ALL {
+    assert_eq!(names.len(), mechanisms.all().count());
+    for mechanism in mechanisms.all() {
         assert!(
             mechanism.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'),
             "{}",
@@ -173,7 +173,7 @@ fn names_are_distinct_and_found_and_sentences_short() {
     }
 }
 
-/// What goes wrong with message [`SPOILT`].
+/// A fault of message [`SPOILT`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fault {
     Nothing,
@@ -189,6 +189,7 @@ pub(crate) enum Fault {
     Lost,
 }
 
+/// The message that is spoilt.
 const SPOILT: u64 = 100;
 
 /// Lanes and a channel that tells of messages; the leading end, or the following one, spoils one
@@ -245,54 +246,42 @@ impl Exchange for Faulty {
     }
 }
 
-const fn broken(name: &'static str, make: fn(&Settings) -> Result<Ends, Unavailable>) -> Mechanism {
-    plain(name, Class::Sleep, make, "a mechanism that does not keep its promise")
+/// A mechanism whose leading end spoils its messages like this, and its following end like that.
+pub(crate) fn broken(name: &str, lead: Fault, follow: Fault) -> Mechanism {
+    let sentence = "a mechanism that does not keep its promise";
+    Mechanism::new(name, Class::Sleep, sentence, move |settings| faulty(settings, lead, follow))
 }
-
-/// Spoils nothing: the proof that the others are noticed for what they spoil.
-pub(crate) static SOUND: Mechanism =
-    broken("sound", |settings| faulty(settings, Fault::Nothing, Fault::Nothing));
-/// Loses a message.
-pub(crate) static LOSING: Mechanism =
-    broken("losing", |settings| faulty(settings, Fault::Lost, Fault::Nothing));
-/// Brings a message twice.
-pub(crate) static REPLAYING: Mechanism =
-    broken("replaying", |settings| faulty(settings, Fault::Replayed, Fault::Nothing));
-static SPOILING: [Mechanism; 7] = [
-    broken("old rest there", |settings| faulty(settings, Fault::OldRest, Fault::Nothing)),
-    broken("old rest back", |settings| faulty(settings, Fault::Nothing, Fault::OldRest)),
-    broken("other word there", |settings| faulty(settings, Fault::OtherWord, Fault::Nothing)),
-    broken("other word back", |settings| faulty(settings, Fault::Nothing, Fault::OtherWord)),
-    broken("replayed back", |settings| faulty(settings, Fault::Nothing, Fault::Replayed)),
-    broken("skipped there", |settings| faulty(settings, Fault::Skipped, Fault::Nothing)),
-    broken("skipped back", |settings| faulty(settings, Fault::Nothing, Fault::Skipped)),
-];
 
 #[test]
 fn wrong_messages_are_noticed_whichever_way_they_went() {
-    delivers(&SOUND, &settings(64));
-    for mechanism in SPOILING.iter().chain([&REPLAYING]) {
-        let found = exchange(mechanism, &settings(64), PATIENCE).unwrap();
-        let wrong = |course: usize| {
-            let (led, followed) = found[course];
+    delivers(&broken("sound", Fault::Nothing, Fault::Nothing), &settings(64));
+    let faults = [Fault::OldRest, Fault::OtherWord, Fault::Replayed, Fault::Skipped];
+    for (lead, follow) in
+        faults.iter().flat_map(|fault| [(*fault, Fault::Nothing), (Fault::Nothing, *fault)])
+    {
+        let mechanism = broken("spoiling", lead, follow);
+        let found = exchange(&mechanism, &settings(64), PATIENCE).unwrap();
+        let wrong = |pass: usize| {
+            let (led, followed) = found[pass];
             led.wrong | followed.unwrap().wrong
         };
-        // Message 100 belongs to the third course, and only to that.
-        assert_eq!((wrong(0), wrong(1)), (0, 0), "{}", mechanism.name);
-        assert_ne!(wrong(2), 0, "{}: nobody noticed", mechanism.name);
+        // Message 100 belongs to the third pass, and only to that.
+        assert_eq!((wrong(0), wrong(1)), (0, 0), "{lead:?} {follow:?}");
+        assert_ne!(wrong(2), 0, "{lead:?} {follow:?}: nobody noticed");
     }
 }
 
 #[test]
 fn a_lost_message_is_waited_for_no_longer_than_patience_lasts() {
-    assert!(exchange(&LOSING, &settings(64), Duration::from_millis(200)).is_none());
+    let losing = broken("losing", Fault::Lost, Fault::Nothing);
+    assert!(exchange(&losing, &settings(64), Duration::from_millis(200)).is_none());
 }
 
 #[test]
-fn a_course_ends_by_the_clock_and_both_ends_agree_where() {
+fn a_pass_ends_by_the_clock_and_both_ends_agree_where() {
     let clock = Clock::gate().unwrap().0;
-    let ends = super::find("std-mpsc").unwrap().make(&settings(8)).unwrap();
-    let Ends::Two(mut lead, mut follow) = ends else { panic!("two ends") };
+    let ends = Mechanisms::default().find("std-mpsc").unwrap().make(&settings(8)).unwrap();
+    let Ends { mut lead, follow: Some(mut follow) } = ends else { panic!("two ends") };
     let last = Arc::new(StopAt::default());
     let others = Arc::clone(&last);
     let other = thread::spawn(move || {
@@ -302,8 +291,8 @@ fn a_course_ends_by_the_clock_and_both_ends_agree_where() {
     });
     let mut times = Vec::new();
     let until = clock.stamp() + clock.ticks(2e6);
-    let course = LoopSpec { first: 1, stretches: u64::MAX, per_stretch: 2, until };
-    let led = lead.lead(course, &last, Stamps::Times(&clock, &mut times));
+    let spec = LoopSpec { first: 1, stretches: u64::MAX, per_stretch: 2, until };
+    let led = lead.lead(spec, &last, Stamps::Times(&clock, &mut times));
     let (followed, arrivals) = other.join().unwrap();
     assert_eq!(led, followed);
     assert_eq!(led.wrong, 0);

@@ -12,25 +12,25 @@ use crate::mechanism::Mechanism;
 pub struct CpuSelection<'a> {
     /// How they are arranged.
     pub topology: &'a Topology,
-    /// The pair that pinned cells use; null where there is only one CPU.
+    /// The pair that pinned cells use; `None` if there is only one CPU.
     pub pair: Option<(u32, u32)>,
     /// The CPUs among which free cells roam. Same-cpu cells use the first where there is no pair.
     pub pool: Vec<u32>,
-    /// What cannot be had there.
-    pub lacking: Missing,
+    /// Capabilities that the machine does not have.
+    pub missing: Missing,
 }
 
-/// What a machine does not let us have, with the reasons.
+/// Capabilities that a machine does not have, with the reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// Mechanisms by name.
-    pub mechanisms: Vec<(&'static str, String)>,
-    /// Why CPUs cannot be kept awake; null where they can.
+    /// Mechanisms that cannot be made, by name.
+    pub mechanisms: Vec<(String, String)>,
+    /// Why CPUs cannot be kept awake; `None` if they can.
     pub awake: Option<String>,
 }
 
 impl Missing {
-    /// Why the mechanism cannot be had, or nothing.
+    /// Returns why the mechanism cannot be made, or `None` if it can.
     pub(super) fn of(&self, mechanism: &Mechanism) -> Option<&str> {
         self.mechanisms
             .iter()
@@ -46,18 +46,18 @@ impl<'a> CpuSelection<'a> {
             [a, b, ..] => Some((*a, *b)),
             _ => None,
         };
-        CpuSelection { topology, pair, pool: cpus.to_vec(), lacking: Missing::default() }
+        CpuSelection { topology, pair, pool: cpus.to_vec(), missing: Missing::default() }
     }
 
     /// The site for all CPUs that this process may use.
     pub fn whole(topology: &'a Topology, allowed: &[u32]) -> Self {
         let pair = topology.default_pair(allowed);
-        CpuSelection { topology, pair, pool: allowed.to_vec(), lacking: Missing::default() }
+        CpuSelection { topology, pair, pool: allowed.to_vec(), missing: Missing::default() }
     }
 
-    /// The same site where this cannot be had.
-    pub fn without(self, lacking: Missing) -> Self {
-        CpuSelection { lacking, ..self }
+    /// This selection on a machine without these capabilities.
+    pub fn without(self, missing: Missing) -> Self {
+        CpuSelection { missing, ..self }
     }
 
     /// The CPU that one-thread and same-cpu cells use.
@@ -97,7 +97,7 @@ impl<'a> CpuSelection<'a> {
 
 /// The parameters of cells beside mechanism and CPUs. Lists are multiplied out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
+pub struct MechanismChoice {
     /// Placements.
     pub placements: Vec<Placement>,
     /// Line layouts, for the mechanisms that have a choice.
@@ -112,9 +112,9 @@ pub struct Choice {
     pub neighbour: Option<Neighbour>,
 }
 
-impl Default for Choice {
+impl Default for MechanismChoice {
     fn default() -> Self {
-        Choice {
+        MechanismChoice {
             placements: Placement::ALL.to_vec(),
             layouts: vec![Layout::Own],
             pauses: vec![Pause::Off],
@@ -132,7 +132,7 @@ pub(super) fn place(
     placement: Placement,
     site: &CpuSelection<'_>,
 ) -> Result<(Vec<u32>, Relation), String> {
-    if let Some(why) = site.lacking.of(mechanism) {
+    if let Some(why) = site.missing.of(mechanism) {
         return Err(why.to_string());
     }
     suited(mechanism.class, placement, site).map_err(str::to_string)
@@ -168,7 +168,7 @@ pub(super) fn suited(
 /// All cells of a mechanism, and what of it is refused.
 pub(super) fn cells(
     mechanism: &Mechanism,
-    choice: &Choice,
+    choice: &MechanismChoice,
     site: &CpuSelection<'_>,
 ) -> (Vec<Cell>, Vec<Refused>) {
     let layouts = varied(mechanism.has_layout, &choice.layouts);
@@ -188,7 +188,7 @@ pub(super) fn cells(
             }
         };
         let mut awake: Vec<bool> = choice.awake.iter().map(|awake| *awake && sleeps).collect();
-        if let (Some(why), true) = (&site.lacking.awake, awake.contains(&true)) {
+        if let (Some(why), true) = (&site.missing.awake, awake.contains(&true)) {
             refused.push(Refused {
                 what: format!("{} {placement}, kept awake", mechanism.name).into(),
                 why: why.clone().into(),

@@ -1,9 +1,9 @@
 //! Cells into groups of at most eight, the reference first in each, with their share of the time.
 
-use threadtoll_record::{Budget, Cell, Experiment, MAX_ROUNDS, PlannedCell};
+use threadtoll_record::{Budget, Cell, Experiment, PlannedCell};
 
+use crate::contention::calibration_schedule::calibration_ns;
 use crate::mechanism::Mechanism;
-use crate::real::{MAX_BLOCK_SAMPLES, calibration_ns};
 
 /// Most cells that are interleaved, the reference included, so that a round takes a fraction of a
 /// second.
@@ -14,39 +14,6 @@ const GROUP_NS: u64 = 8_000_000_000;
 const BLOCK_OVERHEAD_NS: u64 = 3_000_000;
 /// What a group costs beside its blocks: threads, memory, pilots, and the bound on its clocks.
 const GROUP_OVERHEAD_NS: u64 = 60_000_000;
-
-/// Blocks are not made longer than this while there can be more of them instead.
-pub(super) const LONG_BLOCK_NS: u64 = 25_000_000;
-
-/// The rounds that a verdict needs.
-pub const ROUNDS: u32 = 21;
-
-/// More stamped samples than this do not fit into the most rounds that a group may go.
-pub const MAX_SAMPLES: u64 = MAX_BLOCK_SAMPLES * MAX_ROUNDS as u64;
-
-/// Budgets a time per cell, half of it for stretches, and a number of stamped samples if one was
-/// asked for.
-///
-/// More time means more rounds rather than longer blocks: a block keeps a limited number of
-/// samples, and confidence intervals come from many blocks.
-pub fn budget(time_ns: u64, samples: Option<u64>) -> Budget {
-    budget_of(ROUNDS, time_ns, samples)
-}
-
-/// The same in so many rounds at least.
-pub(super) fn budget_of(least: u32, time_ns: u64, samples: Option<u64>) -> Budget {
-    let needed = samples
-        .map_or(0, |samples| samples.div_ceil(MAX_BLOCK_SAMPLES))
-        .max(time_ns / 2 / LONG_BLOCK_NS);
-    let rounds = needed.clamp(u64::from(least), u64::from(MAX_ROUNDS)) as u32;
-    let half = (time_ns / 2 / u64::from(rounds)).max(1);
-    Budget {
-        rounds,
-        stretch_ns: half,
-        stamped_ns: half,
-        stamped_count: samples.map(|samples| samples.div_ceil(u64::from(rounds)).max(2)),
-    }
-}
 
 /// Adds the cells of a mechanism to the bundles. A form that signals after unlocking is to be
 /// compared with the plain form, which comes just before it, and so joins its bundle.

@@ -1,4 +1,4 @@
-//! The plan of `contention`: which locks, on how many threads, doing what.
+//! The plan of `contention`: locks, numbers of threads, and loads.
 //!
 //! A speed-up is only taken within a group, so each group also holds the single thread that its
 //! cells are compared with. Threads that compute do the same work whatever part of it they hold a
@@ -13,7 +13,7 @@ use threadtoll_record::{
 };
 
 use crate::contention::{Load, Overrides, Scenario};
-use crate::lock::{GrantPolicy, LockSpec, MAX_THREADS};
+use crate::lock::{GrantPolicy, LockSpec, Locks, MAX_THREADS};
 
 use super::Planned;
 use super::cells::CpuSelection;
@@ -29,32 +29,37 @@ const MAX_TURNS: usize = 8;
 /// Shares of readers where none are asked for.
 const READ_SHARES: [f64; 2] = [0.0, 0.9];
 
-/// Which cells of locks are wanted. Lists are multiplied out.
+/// Cells of locks that are wanted. Lists are multiplied out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LockChoice {
     /// Locks by name; all can be parsed. Those of the scenario if there are none.
     pub locks: Vec<String>,
     /// Placements.
     pub placements: Vec<Placement>,
-    /// What the threads are to do.
-    pub wanted: Overrides,
+    /// Overrides of the scenario's defaults.
+    pub overrides: Overrides,
 }
 
 /// Locks in a scenario.
-pub fn contention(site: &CpuSelection<'_>, scenario: &Scenario, choice: &LockChoice) -> Planned {
-    let mut found = PlanBuilder { groups: Vec::new(), refused: Vec::new(), said: BTreeSet::new() };
+pub fn contention(
+    site: &CpuSelection<'_>,
+    scenario: &Scenario,
+    known: &Locks,
+    choice: &LockChoice,
+) -> Planned {
+    let mut builder = PlanBuilder::default();
     let locks: Vec<String> = match choice.locks.as_slice() {
         [] => scenario.locks.iter().map(|lock| (*lock).to_string()).collect(),
         locks => locks.to_vec(),
     };
     for placement in &choice.placements {
-        let stand = PlanContext { site, scenario, choice, placement: *placement };
+        let context = PlanContext { site, scenario, choice, placement: *placement };
         let mut bundles: Vec<Bundle> = Vec::new();
         for name in &locks {
-            // Whoever asks has seen to it that the names are known.
-            let Ok(named) = LockSpec::parse(name) else { continue };
-            for (load, rows) in stand.rows(name, named, &mut found) {
-                let alone = stand.alone(&load);
+            // The caller has checked the names.
+            let Ok(spec) = known.parse(name) else { continue };
+            for (load, rows) in context.rows(name, &spec, &mut builder) {
+                let alone = context.alone(&load);
                 match bundles.iter_mut().find(|bundle| bundle.alone == alone) {
                     Some(bundle) => bundle.rows.push((load, rows)),
                     None => bundles.push(Bundle { alone, rows: vec![(load, rows)] }),
@@ -62,27 +67,29 @@ pub fn contention(site: &CpuSelection<'_>, scenario: &Scenario, choice: &LockCho
             }
         }
         for bundle in &bundles {
-            stand.groups(bundle, &mut found.groups);
+            context.groups(bundle, &mut builder.groups);
         }
     }
-    (found.groups, found.refused)
+    (builder.groups, builder.refused)
 }
 
+#[derive(Default)]
 struct PlanBuilder {
     groups: Vec<Vec<PlannedCell>>,
     refused: Vec<Refused>,
-    said: BTreeSet<String>,
+    /// Subjects of the refusals.
+    seen: BTreeSet<String>,
 }
 
 impl PlanBuilder {
     fn refuse(&mut self, what: String, why: &str) {
-        if self.said.insert(what.clone()) {
+        if self.seen.insert(what.clone()) {
             self.refused.push(Refused { what: what.into(), why: why.into() });
         }
     }
 }
 
-/// Cells that are against the same thread alone.
+/// Cells that are compared with one thread alone.
 struct Bundle {
     alone: Cell,
     /// The numbers of threads for each lock and load, which stay together as far as a group can
@@ -100,18 +107,22 @@ struct PlanContext<'a> {
 
 impl PlanContext<'_> {
     /// The cells of a lock: for each load, one for each number of threads.
-    fn rows(&self, name: &str, named: LockSpec, found: &mut PlanBuilder) -> Vec<(Load, Vec<Cell>)> {
-        let wanted = &self.choice.wanted;
+    fn rows(
+        &self,
+        name: &str,
+        spec: &LockSpec,
+        builder: &mut PlanBuilder,
+    ) -> Vec<(Load, Vec<Cell>)> {
+        let overrides = &self.choice.overrides;
         let threads = self.threads();
-        let shares = named.lock.is_some_and(|lock| lock.shares);
-        let read_shares: Vec<Option<Share>> = match &wanted.read_shares {
-            _ if !shares => vec![None],
+        let read_shares: Vec<Option<Share>> = match &overrides.read_shares {
+            _ if !spec.has_readers() => vec![None],
             Some(asked) => asked.iter().copied().map(Some).collect(),
             None => READ_SHARES.into_iter().map(Share::new).collect(),
         };
         let mut rows: Vec<(Load, Vec<Cell>)> = Vec::new();
-        for load in (self.scenario.loads)(wanted) {
-            let load = if named.lock.is_some_and(|lock| lock.counts) {
+        for load in (self.scenario.loads)(overrides) {
+            let load = if spec.only_counts() {
                 // What only counts holds nothing: all of the work is outside.
                 Load { hold_ns: 0, think_ns: load.cycle_ns(), ..load }
             } else {
@@ -120,12 +131,12 @@ impl PlanContext<'_> {
             for read_share in &read_shares {
                 let mut cells = Vec::new();
                 for threads in &threads {
-                    match self.place(named.handing(), *threads) {
+                    match self.place(spec.policy(), *threads) {
                         Ok((cpus, relation)) => {
                             let subject = subject(name, *threads, &load, *read_share);
                             cells.push(self.cell(subject, cpus, relation));
                         }
-                        Err(why) => found.refuse(
+                        Err(why) => builder.refuse(
                             format!("{name} with {threads} threads, {}", self.placement),
                             why,
                         ),
@@ -140,7 +151,7 @@ impl PlanContext<'_> {
         rows
     }
 
-    /// The thread alone that cells with this load are against.
+    /// The thread alone that cells with this load are compared with.
     fn alone(&self, load: &Load) -> Cell {
         let load = match load.work {
             Work::Spin => Load { hold_ns: 0, think_ns: load.cycle_ns(), ..*load },
@@ -193,13 +204,13 @@ impl PlanContext<'_> {
     fn threads(&self) -> Vec<u32> {
         let pool =
             if self.placement == Placement::SameCpu { 1 } else { self.site.pool.len() as u32 };
-        (self.scenario.threads)(&self.choice.wanted, pool)
+        (self.scenario.threads)(&self.choice.overrides, pool)
     }
 
-    /// Where so many threads run.
+    /// The CPUs of this number of threads, or why they cannot run.
     fn place(
         &self,
-        handing: GrantPolicy,
+        policy: GrantPolicy,
         threads: u32,
     ) -> Result<(Vec<u32>, Relation), &'static str> {
         let first = self.site.first();
@@ -212,7 +223,7 @@ impl PlanContext<'_> {
             Placement::Free => pool,
             Placement::Pinned => pool.into_iter().take(threads as usize).collect(),
         };
-        if handing.spins() && threads as usize > cpus.len() {
+        if policy.spins() && threads as usize > cpus.len() {
             return Err(
                 "its waiting threads never let go of their CPU, so that the one that could let them in stands still",
             );
@@ -245,7 +256,7 @@ impl PlanContext<'_> {
                 PlannedCell::new(self.scenario.experiment(), cell, budget)
             };
             let Some((first, _)) = chunk.first() else { continue };
-            let budget = (self.scenario.budget)(&self.choice.wanted, first);
+            let budget = (self.scenario.budget)(&self.choice.overrides, first);
             let reference =
                 Budget { stretch_ns: REFERENCE_NS, stamped_ns: 0, stamped_count: None, ..budget };
             let mut group = vec![planned(self.site.reference(), reference)];
@@ -258,7 +269,7 @@ impl PlanContext<'_> {
     }
 }
 
-/// At most so many of these, the first among them, evenly spread.
+/// At most `most` of these, the first among them, evenly spread.
 fn spread_out(all: &[u32], most: usize) -> Vec<u32> {
     let count = all.len().min(most);
     (0..count).filter_map(|at| all.get(at * all.len() / count).copied()).collect()
@@ -287,7 +298,7 @@ fn subject(name: &str, threads: u32, load: &Load, read_share: Option<Share>) -> 
     }
 }
 
-/// How the CPUs of threads that share a lock are related: as the farthest two are.
+/// The relation of the CPUs of threads that share a lock: that of the farthest two.
 pub(super) fn relation_of(topology: &Topology, cpus: &[u32]) -> Relation {
     let pairs =
         cpus.iter().flat_map(|a| cpus.iter().filter(move |b| a < *b).map(move |b| (*a, *b)));

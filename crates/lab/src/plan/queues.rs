@@ -1,4 +1,4 @@
-//! The plan of `queue`: which queues stand beside which.
+//! The plan of `queue`: which queues are measured next to which.
 //!
 //! A ratio is only taken within a group, so each group of peers also holds those of our queues that
 //! are compared with them, however often these are measured then, and the twin of the first of
@@ -9,19 +9,16 @@ use std::collections::BTreeSet;
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
-    Budget, Cell, Kind, Neighbour, Origin, Placement, PlannedCell, QueueSubject, Refused, Relation,
+    Budget, Cell, Neighbour, Origin, Placement, PlannedCell, QueueSubject, Refused, Relation,
     Subject, Wait, WaitFamily,
 };
 
-use crate::mechanism::find;
-use crate::queue::{self, BATCH, BLOCKS, CAPACITY, Queue, Queues, RING_BYTES, Scenario, Way};
+use crate::Registry;
+use crate::queue::{self, Overrides, Queue, Scenario, Way};
 
 use super::cells::{CpuSelection, suited};
-use super::groups::{GROUP, LONG_BLOCK_NS, ROUNDS, budget_of, group, size};
+use super::groups::{GROUP, group, size};
 use super::{Planned, cells::place};
-
-/// The largest batch that can be asked for: the most messages that a ring of [`RING_BYTES`] holds.
-pub const MAX_BATCH: u64 = BLOCKS[3];
 
 /// Which rows of queues are wanted. Lists are multiplied out.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,14 +29,10 @@ pub struct QueueChoice<'q> {
     pub placements: Vec<Placement>,
     /// Ways of waiting, each with the peers that it brings along; empty for all that a queue has.
     pub waits: Vec<Wait>,
-    /// The largest batch, 1 for one message at a time; null for one at a time and [`BATCH`].
-    pub batch: Option<u64>,
-    /// Numbers of senders.
-    pub senders: Vec<u32>,
-    /// Messages that bounded queues hold; empty for what the scenario takes.
-    pub capacities: Vec<u64>,
     /// Load beside the measured threads.
     pub neighbour: Option<Neighbour>,
+    /// Overrides of the scenario's defaults.
+    pub overrides: Overrides,
 }
 
 /// Returns `true` if these ways of waiting include a queue's row. With none given, all rows are
@@ -48,27 +41,6 @@ pub fn wants(waits: &[Wait], queue: &Queue, way: &Way) -> bool {
     waits.is_empty()
         || queue.origin == Origin::Raw
         || waits.iter().any(|wait| wait.brings(way.wait))
-}
-
-/// Half again as many rounds as a verdict needs: it compares pairs of undisturbed blocks, and some
-/// are disturbed on every machine.
-const QUEUE_ROUNDS: u32 = ROUNDS + ROUNDS / 2;
-
-/// Spreads a time per cell over blocks of single hand-offs, half of it on stretches.
-pub fn ask_reply_budget(time_ns: u64, samples: Option<u64>) -> Budget {
-    budget_of(QUEUE_ROUNDS, time_ns, samples)
-}
-
-/// Spreads a time per cell over blocks of a stream: stretches only.
-pub fn stream_budget(time_ns: u64) -> Budget {
-    let rounds = (time_ns / LONG_BLOCK_NS)
-        .clamp(u64::from(QUEUE_ROUNDS), u64::from(threadtoll_record::MAX_ROUNDS));
-    Budget {
-        rounds: rounds as u32,
-        stretch_ns: (time_ns / rounds).max(1),
-        stamped_ns: 0,
-        stamped_count: None,
-    }
 }
 
 /// Where threads take turns on a CPU, a block covers many of the scheduler's time slices (a few
@@ -86,46 +58,48 @@ fn over_slices(budget: Budget) -> Budget {
 pub fn queue(
     site: &CpuSelection<'_>,
     scenario: &Scenario,
-    known: &Queues,
+    registry: &Registry,
     choice: &QueueChoice<'_>,
-    budget: Budget,
 ) -> Planned {
-    let mut found = PlanBuilder::default();
-    let capacities: Vec<Option<u64>> = match choice.capacities.as_slice() {
-        [] => vec![None],
-        asked => asked.iter().copied().map(Some).collect(),
+    let mut builder = PlanBuilder::default();
+    let overrides = &choice.overrides;
+    let budget = (scenario.budget)(overrides);
+    let capacities: Vec<Option<u64>> = match &overrides.capacities {
+        None => vec![None],
+        Some(capacities) => capacities.iter().copied().map(Some).collect(),
     };
     for placement in &choice.placements {
-        for senders in &choice.senders {
+        for senders in overrides.senders.as_deref().unwrap_or(&[1]) {
             for (nth, capacity) in capacities.iter().enumerate() {
                 let (placement, senders, capacity) = (*placement, *senders, *capacity);
-                let stand =
-                    PlanContext { site, scenario, known, choice, placement, senders, capacity };
-                let rows = choice.queues.iter().flat_map(|queue| stand.rows(queue, &mut found));
+                let context =
+                    PlanContext { site, scenario, registry, choice, placement, senders, capacity };
+                let rows = choice.queues.iter().flat_map(|queue| context.rows(queue, &mut builder));
                 // An unbounded queue is measured once; after that it is only compared with others.
                 let rows: Vec<Row<'_>> =
-                    rows.filter(|row| nth == 0 || row.holds() || !row.peer()).collect();
+                    rows.filter(|row| nth == 0 || row.has_capacity() || !row.peer()).collect();
                 let crowded = rows.iter().any(|row| row.cell.oversubscribed());
                 let budget = if crowded { over_slices(budget) } else { budget };
-                let plan = GroupPlan { stand, budget, is_later: nth > 0 };
-                found.groups.extend(plan.groups(&rows));
+                let plan = GroupPlan { context, budget, is_later: nth > 0 };
+                builder.groups.extend(plan.groups(&rows));
             }
         }
     }
-    if found.groups.is_empty() && found.refused.is_empty() {
-        found.refused.push(Refused {
+    if builder.groups.is_empty() && builder.refused.is_empty() {
+        builder.refused.push(Refused {
             what: format!("queue {}", scenario.name).into(),
             why: "none of the queues has the rows that were asked for".into(),
         });
     }
-    (found.groups, found.refused)
+    (builder.groups, builder.refused)
 }
 
 #[derive(Default)]
 struct PlanBuilder {
     groups: Vec<Vec<PlannedCell>>,
     refused: Vec<Refused>,
-    said: BTreeSet<String>,
+    /// Subjects of the refusals.
+    seen: BTreeSet<String>,
 }
 
 /// A row that is to be measured.
@@ -155,18 +129,19 @@ impl Row<'_> {
     }
 
     /// Returns `true` if its capacity can be chosen.
-    fn holds(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         self.queue.slots().is_some()
     }
 
     /// Returns `true` if peers are compared with it: our queues, but of the spinning ones only the
     /// plain one.
-    fn stands(&self) -> bool {
+    fn is_compared(&self) -> bool {
         self.ours() && self.way.wait != Wait::SpinYield
     }
 
-    /// An unbounded queue for several senders, which has other rivals than the rest.
-    fn funnels(&self) -> bool {
+    /// Returns `true` for an unbounded queue for several senders, which has other rivals than the
+    /// rest.
+    fn is_funnel(&self) -> bool {
         self.way.many_senders && !self.queue.bounded()
     }
 }
@@ -176,7 +151,7 @@ impl Row<'_> {
 struct PlanContext<'a> {
     site: &'a CpuSelection<'a>,
     scenario: &'a Scenario,
-    known: &'a Queues,
+    registry: &'a Registry,
     choice: &'a QueueChoice<'a>,
     placement: Placement,
     senders: u32,
@@ -185,7 +160,7 @@ struct PlanContext<'a> {
 }
 
 impl PlanContext<'_> {
-    fn rows<'q>(&self, queue: &'q Queue, found: &mut PlanBuilder) -> Vec<Row<'q>> {
+    fn rows<'q>(&self, queue: &'q Queue, builder: &mut PlanBuilder) -> Vec<Row<'q>> {
         let mut rows = Vec::new();
         for way in &queue.ways {
             let wanted = wants(&self.choice.waits, queue, way);
@@ -201,21 +176,20 @@ impl PlanContext<'_> {
                     };
                     // Once for all of them.
                     let what = format!("{how}, {}", self.placement);
-                    if found.said.insert(what.clone()) {
-                        found.refused.push(Refused { what: what.into(), why: why.into() });
+                    if builder.seen.insert(what.clone()) {
+                        builder.refused.push(Refused { what: what.into(), why: why.into() });
                     }
                     continue;
                 }
             };
             let slots = queue.slots();
             let capacity = slots.map(|slots| match self.capacity {
-                Some(asked) => slots.capacity(asked),
-                None if self.scenario.kind == Kind::Stream => slots.capacity_within(RING_BYTES),
-                None => slots.capacity(CAPACITY),
+                Some(capacity) => slots.capacity(capacity),
+                None => (self.scenario.capacity)(slots),
             });
             let ring_bytes =
                 slots.zip(capacity).map(|(slots, capacity)| slots.ring_bytes(capacity));
-            for batch in self.batches(queue, way) {
+            for batch in (self.scenario.batches)(queue, way, self.choice.overrides.batch) {
                 let subject = Subject::Queue(QueueSubject {
                     queue: queue.name.clone().into(),
                     origin: queue.origin,
@@ -231,22 +205,6 @@ impl PlanContext<'_> {
             }
         }
         rows
-    }
-
-    fn batches(&self, queue: &Queue, way: &Way) -> Vec<u64> {
-        if self.scenario.kind == Kind::Exchange {
-            return vec![1];
-        }
-        match (queue.origin, self.choice.batch) {
-            // It copies whole blocks, of sizes of its own.
-            (Origin::Raw, Some(1)) => Vec::new(),
-            (Origin::Raw, _) => BLOCKS.to_vec(),
-            (_, Some(1)) => vec![1],
-            (_, Some(batch)) if way.batches => vec![batch],
-            (_, Some(_)) => Vec::new(),
-            (_, None) if way.batches => vec![1, BATCH],
-            (_, None) => vec![1],
-        }
     }
 
     fn cell(&self, subject: Subject, cpus: Vec<u32>, relation: Relation) -> Cell {
@@ -265,7 +223,7 @@ impl PlanContext<'_> {
 
     /// The twin of a row, where there is one.
     fn twin(&self, row: &Row<'_>) -> Option<Cell> {
-        self.known.twin(&row.queue.name)?.way(row.way.wait)?;
+        self.registry.queues.twin(&row.queue.name)?.way(row.way.wait)?;
         let subject = row.cell.queue()?.clone();
         let twin = QueueSubject { origin: Origin::Twin, ..subject };
         Some(Cell { subject: Subject::Queue(twin), ..row.cell.clone() })
@@ -286,12 +244,11 @@ impl PlanContext<'_> {
         Ok((cpus, relation))
     }
 
-    /// The mechanism that a sleeping queue's hand-off is made of, measured next to it where single
-    /// hand-offs are measured.
+    /// The mechanism that a sleeping queue's hand-off is made of, if the scenario measures that.
     fn wake_up(&self) -> Option<Cell> {
-        let futex = find("futex").filter(|_| self.scenario.kind == Kind::Exchange)?;
-        let (cpus, relation) = place(futex, self.placement, self.site).ok()?;
-        Some(self.cell(futex.subject(), cpus, relation))
+        let mechanism = self.registry.mechanisms.find(self.scenario.wake_up?)?;
+        let (cpus, relation) = place(mechanism, self.placement, self.site).ok()?;
+        Some(self.cell(mechanism.subject(), cpus, relation))
     }
 }
 
@@ -302,7 +259,7 @@ pub(super) fn farthest(topology: &Topology, cpus: &[u32]) -> Option<Relation> {
 }
 
 struct GroupPlan<'a> {
-    stand: PlanContext<'a>,
+    context: PlanContext<'a>,
     budget: Budget,
     /// True if an earlier plan, for another capacity, already measures the unbounded queues.
     is_later: bool,
@@ -311,7 +268,7 @@ struct GroupPlan<'a> {
 impl GroupPlan<'_> {
     fn groups(&self, rows: &[Row<'_>]) -> Vec<Vec<PlannedCell>> {
         let mut groups = Vec::new();
-        let mut standing: Vec<Cell> = Vec::new();
+        let mut compared: Vec<Cell> = Vec::new();
         for batched in [false, true] {
             for family in [WaitFamily::Spinning, WaitFamily::Blocking] {
                 let alike: Vec<&Row<'_>> = rows
@@ -320,52 +277,56 @@ impl GroupPlan<'_> {
                         row.batched() == batched && row.way.wait.family() == family && !row.raw()
                     })
                     .collect();
-                for funnels in [false, true] {
-                    groups.extend(self.beside_peers(&alike, funnels, &mut standing));
+                for are_funnels in [false, true] {
+                    groups.extend(self.with_peers(&alike, are_funnels, &mut compared));
                 }
             }
-            let anew = |row: &&Row<'_>| !self.is_later || row.holds() || row.raw();
-            let own: Vec<&Row<'_>> = rows.iter().filter(anew).collect();
+            let is_new = |row: &&Row<'_>| !self.is_later || row.has_capacity() || row.raw();
+            let own: Vec<&Row<'_>> = rows.iter().filter(is_new).collect();
             if !self.is_later || own.iter().any(|row| row.ours()) {
-                groups.extend(self.our_own(&own, batched, &standing));
+                groups.extend(self.ours_alone(&own, batched, &compared));
             }
         }
         groups
     }
 
     fn planned(&self, cells: impl IntoIterator<Item = Cell>) -> Vec<PlannedCell> {
-        let reference = self.stand.site.reference();
+        let reference = self.context.site.reference();
         let cells: Vec<Cell> = cells.into_iter().filter(|cell| *cell != reference).collect();
         std::iter::once(reference)
             .chain(cells)
-            .map(|cell| self.stand.scenario.planned(cell, self.budget))
+            .map(|cell| self.context.scenario.planned(cell, self.budget))
             .collect()
     }
 
     /// Groups of peers, with what they are compared with in each.
-    fn beside_peers(
+    fn with_peers(
         &self,
         rows: &[&Row<'_>],
-        funnels: bool,
-        standing: &mut Vec<Cell>,
+        are_funnels: bool,
+        compared: &mut Vec<Cell>,
     ) -> Vec<Vec<PlannedCell>> {
-        let peers: Vec<&Row<'_>> =
-            rows.iter().copied().filter(|row| row.peer() && row.funnels() == funnels).collect();
+        let peers: Vec<&Row<'_>> = rows
+            .iter()
+            .copied()
+            .filter(|row| row.peer() && row.is_funnel() == are_funnels)
+            .collect();
         let Some(first) = peers.first() else { return Vec::new() };
-        let rivals: [&str; 2] = if funnels { ["funnel", "pipe"] } else { ["pipe", "pipe-bounded"] };
-        let ours = || rows.iter().copied().filter(|row| row.stands());
-        let named = || ours().filter(|row| rivals.contains(&row.queue.name.as_str()));
+        let names: [&str; 2] =
+            if are_funnels { ["funnel", "pipe"] } else { ["pipe", "pipe-bounded"] };
+        let ours = || rows.iter().copied().filter(|row| row.is_compared());
+        let named = || ours().filter(|row| names.contains(&row.queue.name.as_str()));
         // Where several threads send, a queue of ours for one is not there.
-        let beside: Vec<&Row<'_>> =
+        let rivals: Vec<&Row<'_>> =
             if named().next().is_some() { named().collect() } else { ours().collect() };
         let sleeps = first.way.wait.family() == WaitFamily::Blocking;
-        let mut fixed: Vec<Cell> = self.stand.wake_up().filter(|_| sleeps).into_iter().collect();
-        fixed.extend(beside.iter().map(|row| row.cell.clone()));
+        let mut fixed: Vec<Cell> = self.context.wake_up().filter(|_| sleeps).into_iter().collect();
+        fixed.extend(rivals.iter().map(|row| row.cell.clone()));
         // The reference and at least one peer must find room.
         fixed.truncate(GROUP - 2);
-        standing.extend(fixed.iter().cloned());
+        compared.extend(fixed.iter().cloned());
         // Beyond what a group holds else: one row must not cost the others a peer.
-        let twin = beside.first().and_then(|row| self.stand.twin(row));
+        let twin = rivals.first().and_then(|row| self.context.twin(row));
         let most = size(self.budget).max(fixed.len() + 2);
         let room = most - fixed.len() - 1;
         let groups = peers.len().div_ceil(room);
@@ -382,17 +343,17 @@ impl GroupPlan<'_> {
 
     /// Rows of ours, and the twin of the first.
     fn with_twin(&self, rows: &[&Row<'_>]) -> Vec<Cell> {
-        let twin = rows.first().and_then(|row| self.stand.twin(row));
+        let twin = rows.first().and_then(|row| self.context.twin(row));
         rows.iter().map(|row| row.cell.clone()).chain(twin).collect()
     }
 
     /// Our queues in all their ways of waiting side by side, and their batches next to the bare
     /// copy.
-    fn our_own(
+    fn ours_alone(
         &self,
         rows: &[&Row<'_>],
         batched: bool,
-        standing: &[Cell],
+        compared: &[Cell],
     ) -> Vec<Vec<PlannedCell>> {
         let mut bundles: Vec<(&str, Vec<&Row<'_>>)> = Vec::new();
         for row in rows.iter().copied().filter(|row| row.ours() && row.batched() == batched) {
@@ -435,15 +396,15 @@ impl GroupPlan<'_> {
             let adapts = [Wait::Spin, Wait::Adaptive]
                 .iter()
                 .all(|wait| bundle.iter().any(|row| row.way.wait == *wait));
-            adapts || !bundle.iter().all(|row| standing.contains(&row.cell))
+            adapts || !bundle.iter().all(|row| compared.contains(&row.cell))
         };
         let bundles = bundles
             .into_iter()
             .filter(|(_, bundle)| alone(bundle))
             .map(|(_, bundle)| self.with_twin(&bundle))
             .collect();
-        group(bundles, &self.stand.site.reference(), self.budget, |cell| {
-            self.stand.scenario.planned(cell, self.budget)
+        group(bundles, &self.context.site.reference(), self.budget, |cell| {
+            self.context.scenario.planned(cell, self.budget)
         })
     }
 }

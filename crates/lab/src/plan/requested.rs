@@ -6,7 +6,7 @@ use threadtoll_record::{Budget, Experiment, Placement, Refused};
 use crate::mechanism::{Class, Mechanism};
 
 use super::Planned;
-use super::cells::{Choice, CpuSelection, cells, pair_cells};
+use super::cells::{CpuSelection, MechanismChoice, cells, pair_cells};
 use super::groups::{bundle, group, planned_as};
 
 /// Every mechanism with every choice. `placements_by_default` is true if no placements were given:
@@ -14,7 +14,7 @@ use super::groups::{bundle, group, planned_as};
 pub fn latency(
     site: &CpuSelection<'_>,
     mechanisms: &[&Mechanism],
-    choice: &Choice,
+    choice: &MechanismChoice,
     budget: Budget,
     placements_by_default: bool,
 ) -> Planned {
@@ -29,7 +29,7 @@ pub fn latency(
             {
                 continue;
             }
-            let at_placement = Choice { placements: vec![*placement], ..choice.clone() };
+            let at_placement = MechanismChoice { placements: vec![*placement], ..choice.clone() };
             let (found, left_out) = cells(mechanism, &at_placement, site);
             refused.extend(left_out);
             bundle(&mut bundles, mechanism, found);
@@ -53,7 +53,7 @@ pub fn matrix(
 ) -> Planned {
     let Some(mechanism) = mechanism else { return (Vec::new(), Vec::new()) };
     let mut refused = Vec::new();
-    if let Some(why) = site.lacking.of(mechanism) {
+    if let Some(why) = site.missing.of(mechanism) {
         refused.push(Refused {
             what: format!("the matrix of {}", mechanism.name).into(),
             why: why.into(),

@@ -2,11 +2,12 @@
 
 use threadtoll_record::{Budget, Cell, Experiment, Layout, Pause, Placement, Refused};
 
-use crate::mechanism::{ALL, Class, Mechanism, find};
+use crate::budget::ROUNDS;
+use crate::mechanism::{Class, Mechanism, Mechanisms};
 
 use super::Planned;
-use super::cells::{Choice, CpuSelection, cells, pair_cells};
-use super::groups::{ROUNDS, bundle, group, planned_as};
+use super::cells::{CpuSelection, MechanismChoice, cells, pair_cells};
+use super::groups::{bundle, group, planned_as};
 
 /// How thorough a survey is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,7 @@ const PAYLOADS: [u64; 5] = [64, 256, 1024, 4096, 65536];
 /// cells.
 pub fn survey(
     site: &CpuSelection<'_>,
+    mechanisms: &Mechanisms,
     depth: Depth,
     placements: &[Placement],
     asked: Option<Budget>,
@@ -44,7 +46,7 @@ pub fn survey(
         if !placements.is_empty() && !placements.contains(&placement) {
             continue;
         }
-        let (bundles, left_out) = ladder(site, depth, placement);
+        let (bundles, left_out) = ladder(site, mechanisms, depth, placement);
         refused.extend(left_out);
         let budget = asked.unwrap_or_else(|| budget(depth, placement));
         groups.extend(group(bundles, &reference, budget, planned_as(Experiment::Latency, budget)));
@@ -58,7 +60,7 @@ pub fn survey(
         return (groups, refused);
     }
     for name in ["atomic-store", "futex"] {
-        if let Some(mechanism) = find(name) {
+        if let Some(mechanism) = mechanisms.find(name) {
             let bundles = vec![pair_cells(mechanism, site, &pairs)];
             groups.extend(group(
                 bundles,
@@ -91,12 +93,13 @@ fn budget(depth: Depth, placement: Placement) -> Budget {
 
 fn ladder(
     site: &CpuSelection<'_>,
+    mechanisms: &Mechanisms,
     depth: Depth,
     placement: Placement,
 ) -> (Vec<Vec<Cell>>, Vec<Refused>) {
     let mut bundles: Vec<Vec<Cell>> = Vec::new();
     let mut refused = Vec::new();
-    for mechanism in ALL {
+    for mechanism in mechanisms.all() {
         if !wanted(mechanism, depth, placement, site) {
             continue;
         }
@@ -124,10 +127,10 @@ fn wanted(
     }
     match (depth, placement) {
         (Depth::Quick, Placement::SameCpu) if site.pair.is_some() => {
-            ["futex", "std-condvar"].contains(&mechanism.name)
+            ["futex", "std-condvar"].contains(&mechanism.name.as_str())
         }
         (Depth::Quick, Placement::Free) => {
-            ["atomic-store", "futex", "std-condvar"].contains(&mechanism.name)
+            ["atomic-store", "futex", "std-condvar"].contains(&mechanism.name.as_str())
         }
         // That a spinner is not put on one CPU is said once, with the first of them.
         (_, Placement::SameCpu) => {
@@ -137,8 +140,8 @@ fn wanted(
     }
 }
 
-fn variants(mechanism: &Mechanism, depth: Depth, placement: Placement) -> Choice {
-    let mut choice = Choice { placements: vec![placement], ..Choice::default() };
+fn variants(mechanism: &Mechanism, depth: Depth, placement: Placement) -> MechanismChoice {
+    let mut choice = MechanismChoice { placements: vec![placement], ..MechanismChoice::default() };
     if placement != Placement::Pinned {
         return choice;
     }
@@ -148,7 +151,7 @@ fn variants(mechanism: &Mechanism, depth: Depth, placement: Placement) -> Choice
             choice.pauses = vec![Pause::Off, Pause::On];
             choice.awake =
                 if mechanism.class == Class::Sleep { vec![false, true] } else { vec![false] };
-            if ["atomic-store", "futex"].contains(&mechanism.name) {
+            if ["atomic-store", "futex"].contains(&mechanism.name.as_str()) {
                 choice.payloads = [8].into_iter().chain(PAYLOADS).collect();
             }
         }
@@ -162,7 +165,7 @@ fn variants(mechanism: &Mechanism, depth: Depth, placement: Placement) -> Choice
             }
             let twice: &[&str] =
                 if depth == Depth::Quick { &["futex"] } else { &["futex", "std-condvar"] };
-            if twice.contains(&mechanism.name) {
+            if twice.contains(&mechanism.name.as_str()) {
                 choice.awake = vec![false, true];
             }
         }

@@ -6,17 +6,48 @@
 
 use threadtoll_record::Kind;
 
+use crate::budget::budget_with_rounds;
+use crate::error::Unavailable;
 use crate::exchange::{Ends, Exchange};
-use crate::mechanism::Unavailable;
 use crate::program::Program;
 
-use super::{Channel, Scenario, Sink, Source, Usage};
+use super::{
+    CAPACITY, Channel, Overrides, QUEUE_ROUNDS, Scenario, Sink, Source, Unsuitable, Usage,
+};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "ask-reply",
     sentence: "a message through one queue and its echo through another, one under way at any time: latency",
     kind: Kind::Exchange,
+    check,
+    budget: |overrides| {
+        budget_with_rounds(QUEUE_ROUNDS, overrides.time_ns.unwrap_or(TIME_NS), overrides.samples)
+    },
+    capacity: |slots| slots.capacity(CAPACITY),
+    batches: |_, _, _| vec![1],
+    wake_up: Some("futex"),
 };
+
+/// Default measuring time per cell: 31 rounds of a block of stretches and a stamped one, 12 ms
+/// each.
+const TIME_NS: u64 = 744_000_000;
+
+fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
+    let name = SCENARIO.name;
+    if overrides.batch.is_some_and(|batch| batch > 1) {
+        return Err(Unsuitable {
+            why: format!("{name} sends one message at a time and has no --batch"),
+            hint: "`threadtoll queue stream` sends batches",
+        });
+    }
+    if overrides.senders.iter().flatten().any(|senders| *senders > 1) {
+        return Err(Unsuitable {
+            why: format!("{name} has one sender and no --senders"),
+            hint: "`threadtoll queue stream` has several",
+        });
+    }
+    Ok(())
+}
 
 /// One end of two crossed queues.
 struct End<C: Channel> {

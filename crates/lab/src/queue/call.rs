@@ -5,24 +5,24 @@ use threadtoll::call::{Callee, Caller, Options};
 use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
 use threadtoll_record::{Origin, Wait};
 
-use super::{Queue, Room, Way};
+use super::{Capacity, Queue, Way};
+use crate::error::Unavailable;
 use crate::exchange::{Ends, Exchange};
-use crate::mechanism::Unavailable;
 
-pub(super) fn queue() -> Queue {
-    Queue {
+pub(super) fn queues() -> [Queue; 1] {
+    [Queue {
     name: "call".into(),
     origin: Origin::Ours,
     version: threadtoll::VERSION.into(),
     sentence: "threadtoll's call: request and answer in one cache line, for a thread that asks and waits".into(),
-    room: Room::Fixed,
+    capacity: Capacity::Fixed,
     ways: vec![
         Way::exchange_only(Wait::Spin, ends::<Spin>),
         Way::exchange_only(Wait::SpinYield, ends::<SpinYield>),
         Way::exchange_only(Wait::Adaptive, ends::<Adaptive>),
         Way::exchange_only(Wait::Park, ends::<Park>),
     ],
-    }
+    }]
 }
 
 fn ends<W: Waiting>() -> Result<Ends, Unavailable> {

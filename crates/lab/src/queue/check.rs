@@ -11,9 +11,9 @@ use threadtoll_machine::clock::Clock;
 use crate::exchange::{DRAIN_ROUNDS, Ends, LoopSpec, Stamps, StopAt};
 use crate::mechanism::Class;
 use crate::program::Program;
+use crate::stream::{StreamControl, StreamSpec, Streams};
 
-use super::stream::{Shared, StreamSpec};
-use super::{CAPACITY, Flow, Streams, Usage, Way};
+use super::{CAPACITY, Flow, Usage, Way};
 
 /// Streams at least `messages` from `senders` threads in batches of `batch`, through a queue that
 /// holds `capacity` if it is bounded.
@@ -30,21 +30,21 @@ pub fn stream(
 ) -> Result<(), String> {
     let flow = Flow { senders, batch, capacity: capacity as usize };
     let Streams { senders, mut receiver, round } = streams(way, flow)?;
-    let shared = Arc::new(Shared::new(senders.len() as u32));
+    let control = Arc::new(StreamControl::new(senders.len() as u32));
     let (clock, _) = Clock::gate().map_err(|refused| refused.to_string())?;
-    // Two courses: the second finds the queue as the first has left it.
-    let courses = 1..=2;
+    // Two passes: the second finds the queue as the first has left it.
+    let passes = 1..=2;
     let sending: Vec<_> = senders
         .into_iter()
         .enumerate()
         .map(|(index, mut sender)| {
-            let (shared, courses) = (Arc::clone(&shared), courses.clone());
+            let (control, passes) = (Arc::clone(&control), passes.clone());
             thread::spawn(move || {
                 sender.enter();
                 let mut sent = 0;
-                for course in courses {
-                    shared.await_begin(course);
-                    sent += sender.send(index, &shared);
+                for pass in passes {
+                    control.await_begin(pass);
+                    sent += sender.send(index, &control);
                 }
                 sent
             })
@@ -52,12 +52,12 @@ pub fn stream(
         .collect();
     receiver.enter();
     let mut received = 0;
-    for course in courses {
-        shared.begin(course);
+    for pass in passes {
+        control.begin(pass);
         let per_stretch = (messages / 2).next_multiple_of(round);
         let found = receiver.receive(
             StreamSpec { per_stretch, stretches: 1, until: u64::MAX },
-            &shared,
+            &control,
             &clock,
             None,
         );
@@ -77,7 +77,7 @@ pub fn stream(
     }
 }
 
-/// Checks that a queue takes so many messages that nobody receives: one round of a stream.
+/// Checks that a queue takes `capacity` messages that nobody receives: one round of a stream.
 ///
 /// # Errors
 ///
@@ -86,14 +86,14 @@ pub fn holds(way: &Way, capacity: u64) -> Result<(), String> {
     let flow = Flow { senders: 1, batch: 1, capacity: capacity as usize };
     let Streams { mut senders, receiver, round } = streams(way, flow)?;
     assert_eq!(round, capacity, "a round fills the queue");
-    let shared = Shared::new(1);
+    let control = StreamControl::new(1);
     // So that it stops after the first round.
-    shared.stop();
+    control.stop();
     let mut sender = senders.remove(0);
     let (done, is_done) = std::sync::mpsc::channel();
     thread::spawn(move || {
         sender.enter();
-        let sent = sender.send(0, &shared);
+        let sent = sender.send(0, &control);
         // The test may have given up.
         let _ = done.send((sent, sender));
     });
@@ -119,7 +119,7 @@ pub fn loops(way: &Way, batch: u64) -> Result<Vec<usize>, String> {
     Ok(sending.chain(std::iter::once(receiver.code())).collect())
 }
 
-/// Sends so many messages back and forth.
+/// Sends this number of messages back and forth.
 ///
 /// # Errors
 ///
@@ -131,7 +131,7 @@ pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
     else {
         return Err("it does not ask and reply".into());
     };
-    let Ends::Two(mut lead, mut follow) = make().map_err(|why| why.to_string())? else {
+    let Ends { mut lead, follow: Some(mut follow) } = make().map_err(|why| why.to_string())? else {
         return Err("both of its ends are one thread".into());
     };
     let last = Arc::new(StopAt::default());
@@ -141,8 +141,8 @@ pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
         follow.follow(1, &of_follower, Stamps::None)
     });
     lead.enter();
-    let course = LoopSpec { first: 1, stretches: 1, per_stretch: messages, until: u64::MAX };
-    let led = lead.lead(course, &last, Stamps::None);
+    let spec = LoopSpec { first: 1, stretches: 1, per_stretch: messages, until: u64::MAX };
+    let led = lead.lead(spec, &last, Stamps::None);
     let followed = following.join().map_err(|_| "the following end panicked")?;
     if led.wrong | followed.wrong != 0 {
         return Err("a message was wrong, lost or out of order".into());

@@ -6,8 +6,12 @@ use threadtoll::funnel::{Options, Receiver, Sender};
 use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
 use threadtoll_record::{Origin, Wait};
 
-use super::{Channel, Queue, Room, Sink, Source, Way};
-use crate::mechanism::Unavailable;
+use super::{Capacity, Channel, Queue, Sink, Source, Way};
+use crate::error::Unavailable;
+
+pub(super) fn queues() -> [Queue; 1] {
+    [queue()]
+}
 
 /// `funnel`.
 pub fn queue() -> Queue {
@@ -17,7 +21,7 @@ pub fn queue() -> Queue {
         version: threadtoll::VERSION.into(),
         sentence: "threadtoll's funnel: many senders, one receiver, no limit, one ticket a message"
             .into(),
-        room: Room::Unlimited,
+        capacity: Capacity::Unbounded,
         ways: vec![
             Way::many_senders::<Unbounded<Spin>>(Wait::Spin).in_batches(),
             Way::many_senders::<Unbounded<SpinYield>>(Wait::SpinYield).in_batches(),

@@ -6,8 +6,12 @@ use threadtoll::pipe::{Options, Receiver, Sender};
 use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
 use threadtoll_record::{Origin, Wait};
 
-use super::{Channel, Queue, Room, Sink, Slots, Source, Way};
-use crate::mechanism::Unavailable;
+use super::{Capacity, Channel, Queue, Sink, Slots, Source, Way};
+use crate::error::Unavailable;
+
+pub(super) fn queues() -> [Queue; 2] {
+    [unbounded(), bounded()]
+}
 
 /// `pipe-bounded`.
 pub fn bounded() -> Queue {
@@ -20,7 +24,7 @@ pub fn bounded() -> Queue {
                 .into(),
         // A line carries seven messages and their count. Spare are the lines of the longest record
         // and three more.
-        room: Room::Slots(Slots {
+        capacity: Capacity::Slots(Slots {
             spare: |lines| (lines / 4).clamp(1, 64) + 3,
             ..Slots::groups(7, 64)
         }),
@@ -40,7 +44,7 @@ pub fn unbounded() -> Queue {
         origin: Origin::Ours,
         version: threadtoll::VERSION.into(),
         sentence: "the same without a limit: its sender never waits".into(),
-        room: Room::Unlimited,
+        capacity: Capacity::Unbounded,
         ways: vec![
             Way::one_sender::<Unbounded<Spin>>(Wait::Spin).in_batches(),
             Way::one_sender::<Unbounded<SpinYield>>(Wait::SpinYield).in_batches(),

@@ -16,29 +16,28 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Origin, Wait};
 
 use crate::cache_padded::CachePadded;
+use crate::error::Unavailable;
 use crate::exchange::on_a_line;
-use crate::mechanism::Unavailable;
+use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
 
-use super::stream::{
-    Received, Receives, Sends, Shared, Stamps, StreamSpec, Streams, receive_course,
-};
+use super::stream::{StretchStamps, receive_pass};
 use super::words::{count_up, sum};
-use super::{Flow, Queue, Room, Way};
+use super::{Capacity, Flow, Queue, Way};
 
 /// The words of a block: 4, 16, 64 and 256 KiB.
 pub(crate) const BLOCKS: [u64; 4] = [512, 2048, 8192, 32_768];
 
-pub(super) fn queue() -> Queue {
-    Queue {
+pub(super) fn queues() -> [Queue; 1] {
+    [Queue {
         name: "raw-copy".into(),
         origin: Origin::Raw,
         version: env!("CARGO_PKG_VERSION").into(),
         sentence:
             "no queue but the limit of any: whole blocks of 4 to 256 KiB copied from core to core"
                 .into(),
-        room: Room::Fixed,
+        capacity: Capacity::Fixed,
         ways: vec![Way::stream_only(Wait::Spin, make)],
-    }
+    }]
 }
 
 const LINE: usize = 128;
@@ -133,10 +132,10 @@ struct Writer {
     block: u64,
 }
 
-impl Sends for Writer {
+impl SenderLoop for Writer {
     fn enter(&mut self) {}
 
-    fn send(&mut self, sender: usize, shared: &Shared) -> u64 {
+    fn send(&mut self, sender: usize, control: &StreamControl) -> u64 {
         on_a_line();
         let memory = &*self.memory;
         let words = memory.words as u64;
@@ -148,9 +147,9 @@ impl Sends for Writer {
             while flag.load(Ordering::Acquire) != 0 {
                 std::hint::spin_loop();
             }
-            let last = shared.stopped();
+            let last = control.stopped();
             if last {
-                shared.announce(sender, (block - begin + 1) * words);
+                control.announce(sender, (block - begin + 1) * words);
             }
             // SAFETY: the flag says that the buffer is the writer's, it has this length, and every
             // word of it is initialised.
@@ -176,19 +175,19 @@ struct Reader {
     block: u64,
 }
 
-impl Receives for Reader {
+impl ReceiverLoop for Reader {
     fn enter(&mut self) {}
 
     fn receive(
         &mut self,
-        course: StreamSpec,
-        shared: &Shared,
+        spec: StreamSpec,
+        control: &StreamControl,
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received {
         let words = self.memory.words as u64;
-        receive_course(course, words, shared, Stamps::new(clock, times), |course, marks| {
-            self.stretches(course, marks)
+        receive_pass(spec, words, control, StretchStamps::new(clock, times), |spec, marks| {
+            self.stretches(spec, marks)
         })
     }
 
@@ -199,15 +198,15 @@ impl Receives for Reader {
 
 impl Reader {
     #[inline(never)]
-    fn stretches(&mut self, course: StreamSpec, marks: &mut Stamps<'_>) -> Received {
+    fn stretches(&mut self, spec: StreamSpec, marks: &mut StretchStamps<'_>) -> Received {
         on_a_line();
         let memory = &*self.memory;
         let words = memory.words as u64;
         let mut block = self.block;
         let mut wrong = 0;
         let mut messages = 0;
-        for _ in 0..course.stretches {
-            for _ in 0..course.per_stretch / words {
+        for _ in 0..spec.stretches {
+            for _ in 0..spec.per_stretch / words {
                 let flag = memory.flag(block);
                 // Acquire: with the writer's release, so that all of the block is there.
                 while flag.load(Ordering::Acquire) != block {
@@ -222,8 +221,8 @@ impl Reader {
                 flag.store(0, Ordering::Release);
                 block += 1;
             }
-            messages += course.per_stretch;
-            if marks.mark() >= course.until {
+            messages += spec.per_stretch;
+            if marks.mark() >= spec.until {
                 break;
             }
         }

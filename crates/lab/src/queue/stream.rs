@@ -7,37 +7,42 @@
 //!   sender n ──┘
 //! ```
 //!
-//! A block ends by the receiver's clock, so that its length does not depend on the queue's speed.
-//! The receiver must not wait for a message that is never sent, and the senders must not look at a
-//! flag for each message. So senders look at it between rounds of messages, and a sender that has
-//! seen it announces its total before it sends its last round: a receiver that has received all
-//! messages has received the last ones, and with them every announcement. Every total is a whole
-//! number of rounds, so as long as messages are missing, there is always another whole round to
-//! come.
-//!
 //! Nothing waits for the receiver: an unbounded queue whose sender is the faster end grows while
 //! the block lasts, as it would in a program.
 
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use threadtoll_machine::clock::Clock;
-use threadtoll_record::Kind;
+use threadtoll_record::{Budget, Kind, MAX_ROUNDS, Origin};
 
-use crate::cache_padded::CachePadded;
+use crate::budget::LONG_BLOCK_NS;
+use crate::error::Unavailable;
 use crate::exchange::on_a_line;
-use crate::mechanism::Unavailable;
 use crate::program::Program;
+use crate::stream::{Received, ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
 
 use super::words::{count_up, difference};
-use super::{Channel, Flow, MAX_SENDERS, Scenario, Sink, Source, Usage};
+use super::{
+    BLOCKS, Channel, Flow, MAX_SENDERS, Overrides, QUEUE_ROUNDS, Queue, Scenario, Sink, Source,
+    Unsuitable, Usage, Way,
+};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "stream",
     sentence: "as many messages in one direction as the queue takes, every one verified: throughput",
     kind: Kind::Stream,
+    check,
+    budget,
+    capacity: |slots| slots.capacity_within(RING_BYTES),
+    batches,
+    wake_up: None,
 };
 
+/// Default measuring time per cell: 31 blocks of 12 ms.
+const TIME_NS: u64 = 372_000_000;
+/// Default memory of bounded queues: equal for all, because speed depends on how far a sender gets
+/// ahead.
+pub const RING_BYTES: u64 = 256 << 10;
 /// Default for the largest batch: a small part of a bounded queue, so that both ends find work
 /// while the other has a batch in hand.
 pub const BATCH: u64 = 256;
@@ -50,132 +55,39 @@ const SETTLING: u64 = 256;
 /// Bits of a message that hold its number; above them stands the sender's.
 const NUMBER_BITS: u32 = 56;
 
-/// The receiver's orders: receive stretches of `per_stretch` messages, with a mark before the first
-/// and after each, until there were `stretches` of them or a mark was made at or after `until`;
-/// then stop the senders and take what is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StreamSpec {
-    /// A whole number of rounds.
-    pub(crate) per_stretch: u64,
-    pub(crate) stretches: u64,
-    /// By the clock of the marks.
-    pub(crate) until: u64,
-}
-
-/// What the receiver found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Received {
-    /// All messages of the course, those before the first mark and after the last included.
-    pub(crate) messages: u64,
-    /// The bits in which messages differed from what was due: 0 if all were right.
-    pub(crate) wrong: u64,
-}
-
-/// How the threads of a stream begin and end a course together.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    /// Which course is under way; a sender waits for its next one here.
-    course: CachePadded<AtomicU64>,
-    /// Set by the receiver when its time is over.
-    stop: CachePadded<AtomicBool>,
-    /// By sender: how many messages it will have sent in this course; `RUNNING` until it knows.
-    totals: Vec<CachePadded<AtomicU64>>,
-}
-
-const RUNNING: u64 = u64::MAX;
-
-impl Shared {
-    pub(crate) fn new(senders: u32) -> Self {
-        Shared {
-            course: CachePadded::default(),
-            stop: CachePadded::default(),
-            totals: (0..senders).map(|_| CachePadded(AtomicU64::new(RUNNING))).collect(),
-        }
-    }
-
-    /// The receiver begins the course with this number.
-    pub(crate) fn begin(&self, course: u64) {
-        // Every sender is between courses and reads nothing but `course`: its release orders the
-        // rest.
-        self.stop.0.store(false, Ordering::Relaxed);
-        self.totals.iter().for_each(|total| total.0.store(RUNNING, Ordering::Relaxed));
-        self.course.0.store(course, Ordering::Release);
-    }
-
-    /// A sender waits until that course has begun.
-    pub(crate) fn await_begin(&self, course: u64) {
-        let mut looks = 0u32;
-        // Acquire: with `begin`, so that neither `stop` nor a total of the course before is seen.
-        while self.course.0.load(Ordering::Acquire) < course {
-            looks += 1;
-            // The receiver may need this very CPU to get there.
-            if looks.is_multiple_of(256) {
-                std::thread::yield_now()
-            } else {
-                std::hint::spin_loop()
-            }
-        }
-    }
-
-    /// Relaxed, as all below: it costs nothing if a sender sees it a round later, and the messages
-    /// order the totals.
-    #[inline(always)]
-    pub(crate) fn stopped(&self) -> bool {
-        self.stop.0.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn stop(&self) {
-        self.stop.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Announces how many messages a sender will have sent in this course. Called before it sends
-    /// the last round of them: the queue's own release and acquire carry the total to the receiver
-    /// of that round.
-    #[inline(always)]
-    pub(crate) fn announce(&self, sender: usize, total: u64) {
-        self.totals[sender].0.store(total, Ordering::Relaxed);
-    }
-
-    /// How many messages there are in the course; nothing while a sender has not announced it.
-    pub(crate) fn total(&self) -> Option<u64> {
-        self.totals.iter().try_fold(0u64, |sum, total| match total.0.load(Ordering::Relaxed) {
-            RUNNING => None,
-            total => Some(sum + total),
-        })
+fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
+    match overrides.samples {
+        None => Ok(()),
+        Some(_) => Err(Unsuitable {
+            why: "a stream has no single samples, so --samples says nothing".into(),
+            hint: "--time sets how long each cell is measured",
+        }),
     }
 }
 
-/// The ends of a stream, ready to be given to threads.
-pub(crate) struct Streams {
-    pub(crate) senders: Vec<Box<dyn Sends>>,
-    pub(crate) receiver: Box<dyn Receives>,
-    /// Messages between two looks at the flag: stretches are whole multiples of it.
-    pub(crate) round: u64,
+/// Spreads the time over stretches only.
+fn budget(overrides: &Overrides) -> Budget {
+    let time_ns = overrides.time_ns.unwrap_or(TIME_NS);
+    let rounds = (time_ns / LONG_BLOCK_NS).clamp(u64::from(QUEUE_ROUNDS), u64::from(MAX_ROUNDS));
+    Budget {
+        rounds: rounds as u32,
+        stretch_ns: (time_ns / rounds).max(1),
+        stamped_ns: 0,
+        stamped_count: None,
+    }
 }
 
-/// A sending end, with its loop compiled for its queue.
-pub(crate) trait Sends: Send {
-    fn enter(&mut self);
-    /// Sends until it sees that it is to stop, and gives the number of messages.
-    fn send(&mut self, sender: usize, shared: &Shared) -> u64;
-    /// Address of the measured loop.
-    fn code(&self) -> usize;
-}
-
-/// The receiving end, likewise.
-pub(crate) trait Receives: Send {
-    fn enter(&mut self);
-    /// Receives the course and the messages left after it. Marks go into `times`, if any are to be
-    /// kept.
-    fn receive(
-        &mut self,
-        course: StreamSpec,
-        shared: &Shared,
-        clock: &Clock,
-        times: Option<&mut Vec<u64>>,
-    ) -> Received;
-    /// Address of the measured loop.
-    fn code(&self) -> usize;
+fn batches(queue: &Queue, way: &Way, asked: Option<u64>) -> Vec<u64> {
+    match (queue.origin, asked) {
+        // It copies whole blocks, of sizes of its own.
+        (Origin::Raw, Some(1)) => Vec::new(),
+        (Origin::Raw, _) => BLOCKS.to_vec(),
+        (_, Some(1)) => vec![1],
+        (_, Some(batch)) if way.batches => vec![batch],
+        (_, Some(_)) => Vec::new(),
+        (_, None) if way.batches => vec![1, BATCH],
+        (_, None) => vec![1],
+    }
 }
 
 pub(super) fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
@@ -204,7 +116,7 @@ fn streams<So: Source, Si: Sink>(sources: Vec<So>, sink: Si, batch: u64) -> Stre
     let many = sources.len() > 1;
     let batched = batch > 1;
     let round = if batched { batch } else { ROUND };
-    let sender = |(index, source): (usize, So)| -> Box<dyn Sends> {
+    let sender = |(index, source): (usize, So)| -> Box<dyn SenderLoop> {
         let next = first(index);
         if batched {
             Box::new(Sending::<So, true> { source: Some(source), next, buffer: touched(batch) })
@@ -212,7 +124,7 @@ fn streams<So: Source, Si: Sink>(sources: Vec<So>, sink: Si, batch: u64) -> Stre
             Box::new(Sending::<So, false> { source: Some(source), next, buffer: Vec::new() })
         }
     };
-    let receiver: Box<dyn Receives> = match (batched, many) {
+    let receiver: Box<dyn ReceiverLoop> = match (batched, many) {
         (false, false) => Box::new(Receiving::<Si, One, false>::new(sink, round)),
         (false, true) => Box::new(Receiving::<Si, Many, false>::new(sink, round)),
         (true, false) => Box::new(Receiving::<Si, One, true>::new(sink, round)),
@@ -231,7 +143,7 @@ fn touched(batch: u64) -> Vec<u64> {
 }
 
 /// Runs `body` on an end that was moved into a local variable, whose address never escapes: see
-/// `Apart` in the exchange's loops for why.
+/// `TwoThreads` in the loops of exchanges for why.
 #[inline(always)]
 fn with<E, T>(place: &mut Option<E>, body: impl FnOnce(&mut E) -> T) -> T {
     let Some(end) = place.take() else { unreachable!("the end is put back after every loop") };
@@ -249,12 +161,12 @@ struct Sending<S, const BATCHED: bool> {
     buffer: Vec<u64>,
 }
 
-impl<S: Source, const BATCHED: bool> Sends for Sending<S, BATCHED> {
+impl<S: Source, const BATCHED: bool> SenderLoop for Sending<S, BATCHED> {
     fn enter(&mut self) {
         with(&mut self.source, Source::enter);
     }
 
-    fn send(&mut self, sender: usize, shared: &Shared) -> u64 {
+    fn send(&mut self, sender: usize, control: &StreamControl) -> u64 {
         on_a_line();
         let buffer = &mut self.buffer;
         let mut next = self.next;
@@ -264,9 +176,9 @@ impl<S: Source, const BATCHED: bool> Sends for Sending<S, BATCHED> {
             &mut self.source,
             #[inline(always)]
             |source| loop {
-                let last = shared.stopped();
+                let last = control.stopped();
                 if last {
-                    shared.announce(sender, next - begin + round);
+                    control.announce(sender, next - begin + round);
                 }
                 if BATCHED {
                     count_up(buffer, next);
@@ -292,13 +204,13 @@ impl<S: Source, const BATCHED: bool> Sends for Sending<S, BATCHED> {
     }
 }
 
-/// What is due next, by sender.
+/// The message that is due next, by sender.
 trait Due: Copy + Send {
     fn new() -> Self;
-    /// Compares a message with what is due: 0 if it is that.
+    /// Compares a message with the one that is due: 0 if it is that.
     fn check(&mut self, message: u64) -> u64;
 
-    /// The same for several.
+    /// Compares several messages.
     #[inline(always)]
     fn check_all(&mut self, messages: &[u64]) -> u64 {
         messages.iter().fold(0, |wrong, message| wrong | self.check(*message))
@@ -361,12 +273,12 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
         Receiving { sink: Some(sink), due: D::new(), round }
     }
 
-    /// Receives the stretches of a course.
+    /// Receives the stretches of a pass.
     ///
-    /// The receiver's only measured loop. Not inlined: inside the course, which needs it three
+    /// The receiver's only measured loop. Not inlined: inside the pass, which needs it three
     /// times, it competed for registers and came out differently in each crate that compiled it.
     #[inline(never)]
-    fn stretches(&mut self, course: StreamSpec, marks: &mut Stamps<'_>) -> Received {
+    fn stretches(&mut self, spec: StreamSpec, marks: &mut StretchStamps<'_>) -> Received {
         on_a_line();
         let mut due = self.due;
         let (messages, wrong) = with(
@@ -375,10 +287,10 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
             |sink| {
                 let mut wrong = 0;
                 let mut messages = 0;
-                for _ in 0..course.stretches {
-                    wrong |= stretch::<S, D, BATCHED>(sink, &mut due, course.per_stretch);
-                    messages += course.per_stretch;
-                    if marks.mark() >= course.until {
+                for _ in 0..spec.stretches {
+                    wrong |= stretch::<S, D, BATCHED>(sink, &mut due, spec.per_stretch);
+                    messages += spec.per_stretch;
+                    if marks.mark() >= spec.until {
                         break;
                     }
                 }
@@ -414,20 +326,20 @@ fn stretch<S: Sink, D: Due, const BATCHED: bool>(sink: &mut S, due: &mut D, mess
     wrong
 }
 
-impl<S: Sink, D: Due, const BATCHED: bool> Receives for Receiving<S, D, BATCHED> {
+impl<S: Sink, D: Due, const BATCHED: bool> ReceiverLoop for Receiving<S, D, BATCHED> {
     fn enter(&mut self) {
         with(&mut self.sink, Sink::enter);
     }
 
     fn receive(
         &mut self,
-        course: StreamSpec,
-        shared: &Shared,
+        spec: StreamSpec,
+        control: &StreamControl,
         clock: &Clock,
         times: Option<&mut Vec<u64>>,
     ) -> Received {
-        receive_course(course, self.round, shared, Stamps::new(clock, times), |course, marks| {
-            self.stretches(course, marks)
+        receive_pass(spec, self.round, control, StretchStamps::new(clock, times), |spec, marks| {
+            self.stretches(spec, marks)
         })
     }
 
@@ -436,16 +348,16 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receives for Receiving<S, D, BATCHED>
     }
 }
 
-/// Where the marks of a course go.
-pub(super) struct Stamps<'a> {
+/// Where the marks of a pass go.
+pub(super) struct StretchStamps<'a> {
     clock: &'a Clock,
     /// `None` if they are not kept.
     times: Option<&'a mut Vec<u64>>,
 }
 
-impl<'a> Stamps<'a> {
+impl<'a> StretchStamps<'a> {
     pub(super) fn new(clock: &'a Clock, times: Option<&'a mut Vec<u64>>) -> Self {
-        Stamps { clock, times }
+        StretchStamps { clock, times }
     }
 
     /// Marks the end of a stretch, and tells the time.
@@ -459,16 +371,16 @@ impl<'a> Stamps<'a> {
     }
 }
 
-/// The receiver's course, around whatever receives stretches and tells what was wrong with them.
-pub(super) fn receive_course(
-    course: StreamSpec,
+/// The receiver's pass, around whatever receives stretches and tells what was wrong with them.
+pub(super) fn receive_pass(
+    spec: StreamSpec,
     round: u64,
-    shared: &Shared,
-    mut marks: Stamps<'_>,
-    mut stretches: impl FnMut(StreamSpec, &mut Stamps<'_>) -> Received,
+    control: &StreamControl,
+    mut marks: StretchStamps<'_>,
+    mut stretches: impl FnMut(StreamSpec, &mut StretchStamps<'_>) -> Received,
 ) -> Received {
     let unkept = |per_stretch| StreamSpec { per_stretch, stretches: 1, until: 0 };
-    let mut unmarked = Stamps::new(marks.clock, None);
+    let mut unmarked = StretchStamps::new(marks.clock, None);
     let mut all = stretches(unkept(SETTLING.next_multiple_of(round)), &mut unmarked);
     let mut add = |more: Received| {
         all.messages += more.messages;
@@ -476,9 +388,9 @@ pub(super) fn receive_course(
         all.messages
     };
     marks.mark();
-    let mut messages = add(stretches(course, &mut marks));
-    shared.stop();
-    while shared.total() != Some(messages) {
+    let mut messages = add(stretches(spec, &mut marks));
+    control.stop();
+    while control.total() != Some(messages) {
         messages = add(stretches(unkept(round), &mut unmarked));
     }
     all

@@ -10,7 +10,7 @@ use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Layout, Pause, Placement};
 
 use crate::LabError;
-use crate::mechanism::{self, Settings};
+use crate::mechanism::{Settings, atomic};
 
 use super::PATIENCE;
 use super::pair::{Job, Pair, Watch};
@@ -22,11 +22,11 @@ const MAX_NS: f64 = 20e6;
 
 /// The two-sided bound in nanoseconds.
 pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, LabError> {
-    let Some(mechanism) = mechanism::find("atomic-store") else { return Ok(f64::INFINITY) };
+    let mechanism = atomic::store();
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
-    let make = Box::new(move || mechanism.make(&settings));
+    let make = mechanism.maker(settings);
     let mut pair =
-        Pair::start(clock, mechanism.name, make, Placement::Pinned, vec![first], vec![second])?;
+        Pair::start(clock, &mechanism.name, make, Placement::Pinned, vec![first], vec![second])?;
     let job = Job {
         first: 1,
         warm_up: clock.ticks(WARM_UP_NS),

@@ -18,20 +18,20 @@ use crate::contention::predict::Calibration;
 use crate::lock::LockSpec;
 use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
 
-use super::around::Around;
-use super::calibrate::Calibrated;
-use super::crew::{LockThreads, Part, Task, Window, places};
+use super::calibrate::CellCalibration;
+use super::environment::Environment;
+use super::lock_threads::{LockThreads, Task, ThreadReport, Window, cpus_by_thread};
 use super::{GroupState, Opening, RealCell};
 
 /// No thread keeps more acquisitions of a block: 5 MB of stamps.
 const MAX_TAKEN: u64 = 100_000;
-/// One thread alone works for at least so many cycles on each CPU.
+/// Least cycles of one thread alone on each CPU.
 const CYCLES_A_TURN: u64 = 5;
 /// No acquisition and its stamps take less.
 const MIN_CYCLE_NS: u64 = 50;
 /// Where they are not stamped, the clock is looked at about this often, in nanoseconds.
 const LOOK_NS: u64 = 3_000;
-/// The threads warm up for so many cycles, and at least and at most for so long.
+/// Cycles of the warm-up, and its shortest and longest time.
 const WARM_UP_CYCLES: u64 = 5;
 const WARM_UP_NS: u64 = 500_000;
 const MAX_WARM_UP_NS: u64 = 1_000_000_000;
@@ -40,11 +40,11 @@ const MAX_WARM_UP_NS: u64 = 1_000_000_000;
 pub(super) struct Contention {
     planned: PlannedCell,
     subject: LockSubject,
-    named: LockSpec,
+    lock: LockSpec,
     clock: Clock,
-    crew: LockThreads,
-    around: Around,
-    calibrated: Option<Calibrated>,
+    threads: LockThreads,
+    environment: Environment,
+    calibrated: Option<CellCalibration>,
     /// When the backend was made.
     start_ticks: u64,
 }
@@ -52,36 +52,43 @@ pub(super) struct Contention {
 impl Contention {
     pub(super) fn open(
         opening: Opening<'_>,
-        named: LockSpec,
+        lock: LockSpec,
         subject: LockSubject,
     ) -> Result<Self, LabError> {
         let Opening { clock, planned, allowed, patience, start_ticks, .. } = opening;
         let cell = &planned.cell;
         let in_turn = subject.is_alone() && cell.placement == Placement::Pinned;
-        let hands = if in_turn { cell.cpus.len() as u32 } else { subject.threads };
-        let places = places(cell.placement, &cell.cpus, hands);
+        let threads = if in_turn { cell.cpus.len() as u32 } else { subject.threads };
+        let places = cpus_by_thread(cell.placement, &cell.cpus, threads);
         Ok(Contention {
             planned: planned.clone(),
-            crew: LockThreads::start(clock, &subject.lock, named, subject.work, &places, patience)?,
+            threads: LockThreads::start(
+                clock,
+                &subject.lock,
+                &lock,
+                subject.work,
+                &places,
+                patience,
+            )?,
             subject,
-            named,
+            lock,
             clock: *clock,
-            around: Around::start(cell, allowed)?,
+            environment: Environment::start(cell, allowed)?,
             calibrated: None,
             start_ticks,
         })
     }
 
     fn attempt(&mut self, kind: BlockKind) -> Result<(Counters, Acquisitions), LabError> {
-        let hands = self.crew.threads();
+        let threads = self.threads.count();
         // One thread alone works on each CPU in turn.
-        let turns = if self.subject.is_alone() { hands } else { 1 };
-        let at_once = hands / turns;
-        let before = self.around.go()?;
+        let turns = if self.subject.is_alone() { threads } else { 1 };
+        let at_once = threads / turns;
+        let before = self.environment.begin()?;
         let done: Result<Vec<Turn>, LabError> = (0..turns)
             .map(|turn| self.turn(kind, turn * at_once..(turn + 1) * at_once, turns as u64))
             .collect();
-        let system = self.around.rest(&before);
+        let system = self.environment.end(&before);
         let mut done = done?;
         let counters: Vec<ThreadCounters> =
             done.iter_mut().flat_map(|turn| turn.counters.drain(..)).collect();
@@ -96,11 +103,15 @@ impl Contention {
         Ok((counters, joined(done.into_iter().map(|turn| turn.acquisitions).collect())))
     }
 
-    /// What some of the threads do in one of so many parts of a block.
-    fn turn(&mut self, kind: BlockKind, hands: Range<usize>, turns: u64) -> Result<Turn, LabError> {
+    /// Runs some of the threads in one of the turns of a block.
+    fn turn(
+        &mut self,
+        kind: BlockKind,
+        threads: Range<usize>,
+        turns: u64,
+    ) -> Result<Turn, LabError> {
         let cycle_ns = self.subject.cycle_ns();
         let budget = &self.planned.budget;
-        let told = hands.len();
         // A turn that is shorter than a few cycles would show nothing.
         let part_ns = |length_ns: u64| {
             (length_ns / turns).max(if turns > 1 { CYCLES_A_TURN * cycle_ns } else { 1 })
@@ -111,66 +122,73 @@ impl Contention {
             let left = Arc::new(AtomicU64::new(tasks));
             let longest =
                 Duration::from_nanos(tasks.saturating_mul(cycle_ns).saturating_mul(5).min(1 << 60));
-            let window = Window { until: u64::MAX, ..self.crew.window_for(told, 0, 0) };
+            let window = Window { until: u64::MAX, ..self.threads.window_for(threads.len(), 0, 0) };
             (Task::Tasks(left, tasks as usize + 1), window, longest)
         } else if kind == BlockKind::Stretch {
             let batch = (LOOK_NS / cycle_ns.max(MIN_CYCLE_NS)).max(1) as u32;
-            let window = self.crew.window_for(told, warm_up_ns, part_ns(budget.stretch_ns));
+            let window =
+                self.threads.window_for(threads.len(), warm_up_ns, part_ns(budget.stretch_ns));
             (Task::Counted(batch), window, Duration::ZERO)
         } else {
             let each_ns = cycle_ns.max(MIN_CYCLE_NS);
             let length_ns = part_ns(budget.stamped_ns).min(MAX_TAKEN / 2 * each_ns);
             let fits = (length_ns / each_ns + 64) * 3 / 2;
             let most = fits.min(MAX_TAKEN) as usize;
-            (Task::Stamped(most), self.crew.window_for(told, warm_up_ns, length_ns), Duration::ZERO)
+            (
+                Task::Stamped(most),
+                self.threads.window_for(threads.len(), warm_up_ns, length_ns),
+                Duration::ZERO,
+            )
         };
-        let parts = self.crew.run_on(hands.clone(), vec![task; hands.len()], window, longer)?;
-        let counters = parts.iter().map(|part| part.thread).collect();
+        let tasks = vec![task; threads.len()];
+        let reports = self.threads.run_on(threads, tasks, window, longer)?;
+        let counters = reports.iter().map(|report| report.counters).collect();
         let (acquisitions, all) = if kind == BlockKind::Stretch && self.subject.tasks.is_none() {
-            self.counted(&parts, window)
+            self.counted(&reports, window)
         } else {
-            self.stamped(parts, window)
+            self.stamped(reports, window)
         };
         Ok(Turn { acquisitions, all, counters })
     }
 
-    fn counted(&self, parts: &[Part], window: Window) -> (Acquisitions, u64) {
+    fn counted(&self, reports: &[ThreadReport], window: Window) -> (Acquisitions, u64) {
         let block = ContentionBlock {
-            work: parts.iter().map(|part| part.done.units).sum::<f64>().into(),
-            acquisitions: parts
+            work: reports.iter().map(|report| report.done.units).sum::<f64>().into(),
+            acquisitions: reports
                 .iter()
-                .map(|part| (part.done.acquisitions.round() as u64).into())
+                .map(|report| (report.done.acquisitions.round() as u64).into())
                 .collect(),
             work_by_cpu: Vec::new(),
             seen: None,
         };
         let elapsed_ns = self.clock.ns(window.until - window.from) as u64;
-        let all = parts.iter().map(|part| part.done.all).sum();
+        let all = reports.iter().map(|report| report.done.all).sum();
         (Acquisitions { block, elapsed_ns: elapsed_ns.max(1), waits: Vec::new() }, all)
     }
 
-    fn stamped(&self, parts: Vec<Part>, window: Window) -> (Acquisitions, u64) {
-        let all = parts.iter().map(|part| part.done.all).sum();
-        let last = |part: &Part| part.taken.last().map(|last| last.released_at);
+    fn stamped(&self, reports: Vec<ThreadReport>, window: Window) -> (Acquisitions, u64) {
+        let all = reports.iter().map(|report| report.done.all).sum();
+        let last = |report: &ThreadReport| report.acquisitions.last().map(|last| last.released_at);
         let (from, until) = if self.subject.tasks.is_some() {
-            (window.begin, parts.iter().filter_map(last).max().unwrap_or(window.begin) + 1)
+            (window.begin, reports.iter().filter_map(last).max().unwrap_or(window.begin) + 1)
         } else {
             // Where a thread had no room left, what came after is not known of it.
-            let known = parts
+            let known = reports
                 .iter()
-                .filter(|part| part.full)
+                .filter(|report| report.full)
                 .filter_map(last)
                 .min()
                 .unwrap_or(window.until);
             (window.from, window.until.min(known.max(window.from + 1)))
         };
-        let threads: Vec<Vec<Acquisition>> = parts.into_iter().map(|part| part.taken).collect();
-        let mut found = queue_trace::reconstruct(&threads, from, until);
+        let threads: Vec<Vec<Acquisition>> =
+            reports.into_iter().map(|report| report.acquisitions).collect();
+        let mut trace = queue_trace::reconstruct(&threads, from, until);
         if self.subject.tasks.is_some() {
-            whole_tasks(&mut found, &threads);
+            whole_tasks(&mut trace, &threads);
         }
         let cpus = &self.planned.cell.cpus;
-        let waits = found
+        let waits = trace
             .waits
             .iter()
             .map(|wait| Waited {
@@ -179,10 +197,10 @@ impl Contention {
                 cpu: cpus[wait.thread as usize % cpus.len()],
             })
             .collect();
-        let seen = in_ns(&found, &self.clock);
+        let seen = in_ns(&trace, &self.clock);
         let block = ContentionBlock {
-            work: found.units.into(),
-            acquisitions: found.acquisitions.into_iter().map(Into::into).collect(),
+            work: trace.units.into(),
+            acquisitions: trace.acquisitions.into_iter().map(Into::into).collect(),
             work_by_cpu: Vec::new(),
             seen: Some(seen),
         };
@@ -196,8 +214,8 @@ impl RealCell for Contention {
     /// threads draw their lengths.
     fn prepare(&mut self, group: &mut GroupState) -> Result<(), LabError> {
         let calibrated =
-            group.calibrator.calibrate(&self.planned.cell, &self.subject, self.named)?;
-        self.crew.prepare(calibrated.lengths, 0x10C4)?;
+            group.calibrator.calibrate(&self.planned.cell, &self.subject, &self.lock)?;
+        self.threads.prepare(calibrated.lengths, 0x10C4)?;
         self.calibrated = Some(calibrated);
         Ok(())
     }
@@ -209,7 +227,7 @@ impl OpenCell for Contention {
     }
 
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
-        let deadline = Instant::now() + self.crew.patience();
+        let deadline = Instant::now() + self.threads.patience();
         loop {
             let (counters, acquisitions) = self.attempt(kind)?;
             // A window in which the machine was elsewhere says nothing; one that is empty again and
@@ -219,20 +237,20 @@ impl OpenCell for Contention {
                 return Ok(BlockSamples { counters, samples });
             }
             if Instant::now() >= deadline {
-                return Err(self.crew.stuck());
+                return Err(self.threads.stuck());
             }
         }
     }
 }
 
-/// What was found in a part of a block.
+/// Samples of one turn of a block.
 struct Turn {
     acquisitions: Acquisitions,
     all: u64,
     counters: Vec<ThreadCounters>,
 }
 
-/// The parts of a block as one; where there are several, each is one thread's on another CPU.
+/// Joins the turns of a block; where there are several, each is one thread's on another CPU.
 fn joined(mut parts: Vec<Acquisitions>) -> Acquisitions {
     if parts.len() == 1 {
         return parts.swap_remove(0);

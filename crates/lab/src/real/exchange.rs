@@ -8,17 +8,17 @@ use threadtoll_record::{BlockKind, Placement, PlannedCell, fold};
 
 use crate::LabError;
 use crate::backend::OpenCell;
+use crate::budget::MAX_BLOCK_SAMPLES;
 use crate::exchange::Ends;
-use crate::gap;
 use crate::mechanism::Class;
 use crate::program::Make;
 use crate::samples::{BlockSamples, Counters, RoundTrips, Samples, Stretches};
+use crate::stalls::stalled_ps;
 
-use super::around::Around;
+use super::environment::Environment;
 use super::pair::{Job, Pair, Report, Watch};
 use super::{
-    GroupState, MAX_BLOCK_NS, MAX_BLOCK_SAMPLES, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS,
-    WARM_UP_NS, per_stretch,
+    GroupState, MAX_BLOCK_NS, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS, per_stretch,
 };
 
 /// A cell whose two threads exchange messages.
@@ -27,7 +27,7 @@ pub(super) struct Exchange {
     class: Class,
     clock: Clock,
     pair: Pair,
-    around: Around,
+    environment: Environment,
     /// The round trip as the last stretches found it.
     mean_ns: f64,
     stamp_ns: f64,
@@ -58,7 +58,7 @@ impl Exchange {
             class,
             clock: *clock,
             pair,
-            around: Around::start(cell, allowed)?,
+            environment: Environment::start(cell, allowed)?,
             mean_ns: 1000.0,
             stamp_ns,
             next_seq: 1,
@@ -134,7 +134,7 @@ impl Exchange {
     ) -> BlockSamples {
         let stretches = stretches(&self.clock, &report.times, per_stretch);
         let spins = self.class == Class::Spin;
-        let gap_ns = spins.then(|| gap::vanished_ps(&stretches.lengths_ps) / 1000);
+        let gap_ns = spins.then(|| stalled_ps(&stretches.lengths_ps) / 1000);
         let (cost, disturbance) = account(&report.threads, system, gap_ns);
         let one_way_ps = match watch {
             Watch::OneWay => self.one_way_ps(&report),
@@ -225,9 +225,9 @@ impl OpenCell for Exchange {
         };
         let warm_up_ns = if free { WARM_UP_FREE_NS } else { WARM_UP_NS };
 
-        let before = self.around.go()?;
+        let before = self.environment.begin()?;
         let report = self.run(warm_up_ns, stretches, per_stretch, length_ns, watch);
-        let system = self.around.rest(&before);
+        let system = self.environment.end(&before);
         let report = report?;
 
         if kind == BlockKind::Stretch {

@@ -9,9 +9,9 @@ use threadtoll_record::Neighbour;
 
 use crate::LabError;
 
-use super::load::Load;
+use super::background_load::BackgroundLoad;
 
-/// Larger than any last-level cache share that we have met.
+/// Larger than the share of the last-level cache of any CPU that we have met.
 const STREAM_BYTES: usize = 64 << 20;
 /// All streams of a cell together: many CPUs fill their caches with less each.
 const STREAMS_BYTES: usize = 512 << 20;
@@ -19,13 +19,17 @@ const STREAMS_BYTES: usize = 512 << 20;
 const STREAM_STEP: usize = 64 << 10;
 
 /// Neighbours of a cell.
-pub(super) fn neighbours(kind: Neighbour, cell: &[u32], allowed: &[u32]) -> Result<Load, LabError> {
-    let places = places(cell, allowed);
-    let stream = (STREAMS_BYTES / places.len().max(1)).clamp(STREAM_STEP, STREAM_BYTES);
-    Load::start(&places, move |_| Ok(work(kind, stream)))
+pub(super) fn neighbours(
+    kind: Neighbour,
+    cell: &[u32],
+    allowed: &[u32],
+) -> Result<BackgroundLoad, LabError> {
+    let cpus = neighbour_cpus(cell, allowed);
+    let stream = (STREAMS_BYTES / cpus.len().max(1)).clamp(STREAM_STEP, STREAM_BYTES);
+    BackgroundLoad::start(&cpus, move |_| Ok(work(kind, stream)))
 }
 
-fn places(cell: &[u32], allowed: &[u32]) -> Vec<u32> {
+fn neighbour_cpus(cell: &[u32], allowed: &[u32]) -> Vec<u32> {
     let spare: Vec<u32> = allowed.iter().copied().filter(|cpu| !cell.contains(cpu)).collect();
     if spare.is_empty() { cell.to_vec() } else { spare }
 }
@@ -54,7 +58,7 @@ mod tests {
 
     #[test]
     fn neighbours_take_spare_cpus_first() {
-        assert_eq!(places(&[0, 1], &[0, 1, 2, 3]), [2, 3]);
-        assert_eq!(places(&[0, 1], &[0, 1]), [0, 1]);
+        assert_eq!(neighbour_cpus(&[0, 1], &[0, 1, 2, 3]), [2, 3]);
+        assert_eq!(neighbour_cpus(&[0, 1], &[0, 1]), [0, 1]);
     }
 }

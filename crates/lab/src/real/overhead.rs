@@ -29,15 +29,15 @@ pub struct StretchCost {
 pub fn stretch_cost(
     clock: &Clock,
     stamp_ns: f64,
-    mechanism: &'static Mechanism,
+    mechanism: &Mechanism,
     cpus: (u32, u32),
     pairs: u32,
     block: Duration,
 ) -> Result<Vec<StretchCost>, LabError> {
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
-    let make = Box::new(move || mechanism.make(&settings));
+    let make = mechanism.maker(settings);
     let mut pair =
-        Pair::start(clock, mechanism.name, make, Placement::Pinned, vec![cpus.0], vec![cpus.1])?;
+        Pair::start(clock, &mechanism.name, make, Placement::Pinned, vec![cpus.0], vec![cpus.1])?;
     let mut first = 1;
     let warm_up = clock.ticks(WARM_UP_NS);
     let mut mean_ns = |stretches: u64, per_stretch: u64| -> Result<f64, LabError> {

@@ -9,10 +9,10 @@ use threadtoll_machine::disturbance::{ThreadCounters, ThreadProbe};
 use threadtoll_record::Placement;
 
 use crate::LabError;
+use crate::budget::MAX_BLOCK_SAMPLES;
 use crate::exchange::{DRAIN_ROUNDS, Ends, Follow, Lead, LoopSpec, Stamps, StopAt};
 use crate::program::Make;
 
-use super::MAX_BLOCK_SAMPLES;
 use super::pool::{Pool, Worker};
 
 /// What a block asks of the two threads.
@@ -34,7 +34,7 @@ pub(super) struct Job {
 const WARM_UP_STRETCH: u64 = 4;
 /// Round trips that the threads' accounts hold beside those of the block: one that settles both
 /// ends after the accounts were read, which takes microseconds that the first mark must not show,
-/// and those that close this course and the next.
+/// and those that close this pass and the next.
 const AROUND: u64 = 1 + 2 * DRAIN_ROUNDS;
 
 /// What is noted beside the leading end's stamps.
@@ -63,10 +63,10 @@ pub(super) struct Report {
 }
 
 /// What one thread found.
-struct Part {
+struct ThreadReport {
     times: Vec<u64>,
     cpus: Vec<u32>,
-    thread: ThreadCounters,
+    counters: ThreadCounters,
     wrong: u64,
     next: u64,
     /// Known to the leading end only.
@@ -75,7 +75,7 @@ struct Part {
 
 /// The threads of an exchange.
 pub(super) struct Pair {
-    pool: Pool<Job, Part>,
+    pool: Pool<Job, ThreadReport>,
 }
 
 impl Pair {
@@ -103,8 +103,7 @@ impl Pair {
                     let _ = give_follow.send(None);
                     return setup.fail(LabError::Unavailable { mechanism: of, reason });
                 }
-                Ok(Ends::One(lead)) => (lead, None),
-                Ok(Ends::Two(lead, follow)) => (lead, Some(follow)),
+                Ok(Ends { lead, follow }) => (lead, follow),
             };
             let two = follow.is_some();
             let _ = give_follow.send(follow);
@@ -113,7 +112,7 @@ impl Pair {
                 entered.wait();
             }
             let mut buffers = Buffers::touched();
-            setup.serve(|job| lead_part(&mut *lead, &last, &clock, job, &mut buffers));
+            setup.serve(|job| lead_job(&mut *lead, &last, &clock, job, &mut buffers));
         })?;
         let mut pool = Pool::new(name, placement);
         // The following end first, so that it is there when the first message comes. There is none
@@ -123,9 +122,8 @@ impl Pair {
                 follow.enter();
                 both.wait();
                 let mut buffers = Buffers::touched();
-                setup.serve(|job| {
-                    follow_part(&mut *follow, &follow_last, &clock, job, &mut buffers)
-                });
+                setup
+                    .serve(|job| follow_job(&mut *follow, &follow_last, &clock, job, &mut buffers));
             }))?;
         }
         pool.add(Ok(lead))?;
@@ -140,24 +138,24 @@ impl Pair {
     /// If it does not end in time, or a message was not the one that was due.
     pub(super) fn run(&mut self, job: Job, patience: Duration) -> Result<Report, LabError> {
         let threads = self.pool.len();
-        let mut parts = self.pool.run(std::iter::repeat_n(job, threads), patience)?;
-        if parts.iter().any(|part| part.wrong != 0) {
+        let mut reports = self.pool.run(std::iter::repeat_n(job, threads), patience)?;
+        if reports.iter().any(|report| report.wrong != 0) {
             return Err(self.pool.wrong_message());
         }
-        let Some(lead) = parts.pop() else { return Err(self.pool.stuck(patience)) };
+        let Some(lead) = reports.pop() else { return Err(self.pool.stuck(patience)) };
         let mut report = Report {
             times: lead.times,
             cpus: lead.cpus,
             follow_times: Vec::new(),
             follow_cpus: Vec::new(),
-            threads: vec![lead.thread],
+            threads: vec![lead.counters],
             next: lead.next,
             accounted: lead.accounted,
         };
-        if let Some(follow) = parts.pop() {
+        if let Some(follow) = reports.pop() {
             report.follow_times = follow.times;
             report.follow_cpus = follow.cpus;
-            report.threads.push(follow.thread);
+            report.threads.push(follow.counters);
         }
         Ok(report)
     }
@@ -174,7 +172,7 @@ pub(super) struct Buffers {
 impl Buffers {
     pub(super) fn touched() -> Self {
         Buffers {
-            // One page more than any course needs.
+            // One page more than any pass needs.
             times: touched(MAX_BLOCK_SAMPLES as usize + 512),
             cpus: touched(MAX_BLOCK_SAMPLES as usize + 1024),
             probe: ThreadProbe::new(),
@@ -195,13 +193,13 @@ fn touched<T: Clone + Default>(len: usize) -> Vec<T> {
     buffer
 }
 
-fn lead_part(
+fn lead_job(
     lead: &mut dyn Lead,
     last: &StopAt,
     clock: &Clock,
     job: Job,
     buffers: &mut Buffers,
-) -> Part {
+) -> ThreadReport {
     buffers.clear();
     let Buffers { times, cpus, probe } = buffers;
     let warm_up = LoopSpec {
@@ -218,32 +216,32 @@ fn lead_part(
         Watch::Cpus => Stamps::TimesAndCpus(clock, times, cpus),
         Watch::Nothing | Watch::OneWay => Stamps::Times(clock, times),
     };
-    let course = LoopSpec {
+    let spec = LoopSpec {
         first: settled.next,
         stretches: job.stretches,
         per_stretch: job.per_stretch,
         until: clock.stamp().saturating_add(job.length),
     };
-    let led = lead.lead(course, last, marks);
+    let led = lead.lead(spec, last, marks);
     let after = probe.sample_after();
     let stretches = times.len().saturating_sub(1) as u64;
-    Part {
+    ThreadReport {
         times: times.clone(),
         cpus: cpus.clone(),
-        thread: after.delta(&before),
+        counters: after.delta(&before),
         wrong: warmed.wrong | settled.wrong | led.wrong,
         next: led.next,
         accounted: stretches * job.per_stretch + AROUND,
     }
 }
 
-fn follow_part(
+fn follow_job(
     follow: &mut dyn Follow,
     last: &StopAt,
     clock: &Clock,
     job: Job,
     buffers: &mut Buffers,
-) -> Part {
+) -> ThreadReport {
     buffers.clear();
     let Buffers { times, cpus, probe } = buffers;
     let warmed = follow.follow(job.first, last, Stamps::None);
@@ -256,10 +254,10 @@ fn follow_part(
     };
     let followed = follow.follow(settled.next, last, marks);
     let after = probe.sample_after();
-    Part {
+    ThreadReport {
         times: times.clone(),
         cpus: cpus.clone(),
-        thread: after.delta(&before),
+        counters: after.delta(&before),
         wrong: warmed.wrong | settled.wrong | followed.wrong,
         next: followed.next,
         accounted: 0,

@@ -194,7 +194,7 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         LabError::WrongMessage { mechanism: self.name.clone(), placement: self.placement.clone() }
     }
 
-    /// The error of a run without progress for so long; the threads are left behind.
+    /// The error of a run without progress within `patience`; the threads are left behind.
     pub(super) fn stuck(&mut self, patience: Duration) -> LabError {
         self.left_behind = true;
         LabError::Stuck {

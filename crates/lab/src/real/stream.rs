@@ -10,48 +10,46 @@ use threadtoll_record::{BlockKind, Placement, PlannedCell};
 
 use crate::LabError;
 use crate::backend::OpenCell;
-use crate::gap;
+use crate::budget::MAX_BLOCK_SAMPLES;
 use crate::mechanism::Class;
 use crate::program::Make;
-use crate::queue::{Receives, Sends, Shared, StreamSpec, Streams};
 use crate::samples::{BlockSamples, Counters, Samples};
+use crate::stalls::stalled_ps;
+use crate::stream::{ReceiverLoop, SenderLoop, StreamControl, StreamSpec, Streams};
 
-use super::around::Around;
+use super::environment::Environment;
 use super::exchange::stretches;
 use super::pair::Buffers;
 use super::pool::{Pool, Worker};
-use super::{
-    GroupState, MAX_BLOCK_SAMPLES, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS,
-    per_stretch,
-};
+use super::{GroupState, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS, per_stretch};
 
 /// Messages of a stretch before it is known how fast they come.
 const PILOT_STRETCH: u64 = 1024;
 /// Courses of a job: one that warms up, and the one that counts.
-const COURSES: u64 = 2;
+const PASSES: u64 = 2;
 
-/// What a block asks of the threads.
+/// A block, as the threads are given it.
 #[derive(Clone, Copy, Debug)]
 struct Job {
-    /// Number of the first course.
-    course: u64,
-    /// How long to stream before anything is counted, in ticks.
+    /// Number of the first pass.
+    pass: u64,
+    /// Time to stream before anything is counted, in ticks.
     warm_up: u64,
     per_stretch: u64,
     stretches: u64,
-    /// How long to go on, in ticks.
+    /// Time to go on for, in ticks.
     length: u64,
 }
 
-/// What a thread found.
-struct Part {
+/// The report of a thread.
+struct ThreadReport {
     times: Vec<u64>,
-    thread: ThreadCounters,
+    counters: ThreadCounters,
     wrong: u64,
     messages: u64,
 }
 
-/// What the threads found.
+/// The reports of all threads.
 struct Report {
     times: Vec<u64>,
     threads: Vec<ThreadCounters>,
@@ -60,9 +58,9 @@ struct Report {
 
 /// The threads of a stream: the senders, and then the receiver.
 struct Threads {
-    pool: Pool<Job, Part>,
+    pool: Pool<Job, ThreadReport>,
     round: u64,
-    next_course: u64,
+    next_pass: u64,
 }
 
 impl Threads {
@@ -73,15 +71,15 @@ impl Threads {
         name: &str,
         make: Make<Streams>,
         placement: Placement,
-        places: Places,
+        cpus: StreamCpus,
     ) -> Result<Self, LabError> {
         let clock = *clock;
-        let count = places.senders.len();
-        let shared = Arc::new(Shared::new(count as u32));
+        let count = cpus.senders.len();
+        let control = Arc::new(StreamControl::new(count as u32));
         let all = Arc::new(Barrier::new(count + 1));
-        let (give, take) = channel::<(Vec<Box<dyn Sends>>, u64)>();
-        let (of, received, entered) = (name.to_string(), Arc::clone(&shared), Arc::clone(&all));
-        let receiver = Worker::start("receive", places.receiver, move |setup| match make() {
+        let (give, take) = channel::<(Vec<Box<dyn SenderLoop>>, u64)>();
+        let (of, received, entered) = (name.to_string(), Arc::clone(&control), Arc::clone(&all));
+        let receiver = Worker::start("receive", cpus.receiver, move |setup| match make() {
             Err(reason) => {
                 drop(give);
                 setup.fail(LabError::Unavailable { mechanism: of, reason });
@@ -91,107 +89,106 @@ impl Threads {
                 receiver.enter();
                 entered.wait();
                 let mut buffers = Buffers::touched();
-                setup.serve(|job| {
-                    receive_part(&mut *receiver, &received, &clock, job, &mut buffers)
-                });
+                setup.serve(|job| receive(&mut *receiver, &received, &clock, job, &mut buffers));
             }
         })?;
         let mut pool = Pool::new(name, placement);
         // The senders first, so that they are there when the receiver begins. Without any, the
         // receiver has failed, and says so itself.
         let (senders, round) = take.recv().unwrap_or((Vec::new(), 1));
-        for (index, (mut sender, cpus)) in senders.into_iter().zip(places.senders).enumerate() {
-            let (shared, entered) = (Arc::clone(&shared), Arc::clone(&all));
+        for (index, (mut sender, cpus)) in senders.into_iter().zip(cpus.senders).enumerate() {
+            let (control, entered) = (Arc::clone(&control), Arc::clone(&all));
             pool.add(Worker::start("send", cpus, move |setup| {
                 sender.enter();
                 entered.wait();
                 let buffers = Buffers::touched();
-                setup.serve(|job| send_part(&mut *sender, index, &shared, job, &buffers));
+                setup.serve(|job| send(&mut *sender, index, &control, job, &buffers));
             }))?;
         }
         pool.add(Ok(receiver))?;
         pool.ready()?;
-        Ok(Threads { pool, round, next_course: 1 })
+        Ok(Threads { pool, round, next_pass: 1 })
     }
 
     /// Runs a job on all threads.
     fn run(&mut self, mut job: Job, patience: Duration) -> Result<Report, LabError> {
-        job.course = self.next_course;
-        self.next_course += COURSES;
+        job.pass = self.next_pass;
+        self.next_pass += PASSES;
         let threads = self.pool.len();
-        let mut parts = self.pool.run(std::iter::repeat_n(job, threads), patience)?;
-        if parts.iter().any(|part| part.wrong != 0) {
+        let mut reports = self.pool.run(std::iter::repeat_n(job, threads), patience)?;
+        if reports.iter().any(|report| report.wrong != 0) {
             return Err(self.pool.wrong_message());
         }
-        let threads = parts.iter().map(|part| part.thread).collect();
-        let Some(received) = parts.pop() else { return Err(self.pool.stuck(patience)) };
+        let threads = reports.iter().map(|report| report.counters).collect();
+        let Some(received) = reports.pop() else { return Err(self.pool.stuck(patience)) };
         Ok(Report { times: received.times, threads, messages: received.messages })
     }
 }
 
-fn receive_part(
-    receiver: &mut dyn Receives,
-    shared: &Shared,
+fn receive(
+    receiver: &mut dyn ReceiverLoop,
+    control: &StreamControl,
     clock: &Clock,
     job: Job,
     buffers: &mut Buffers,
-) -> Part {
+) -> ThreadReport {
     buffers.clear();
     let Buffers { times, probe, .. } = buffers;
-    let course = |stretches: u64, length: u64| StreamSpec {
+    let spec = |stretches: u64, length: u64| StreamSpec {
         per_stretch: job.per_stretch,
         stretches,
         until: clock.stamp().saturating_add(length),
     };
-    shared.begin(job.course);
-    let warmed = receiver.receive(course(u64::MAX, job.warm_up), shared, clock, None);
+    control.begin(job.pass);
+    let warmed = receiver.receive(spec(u64::MAX, job.warm_up), control, clock, None);
     let before = probe.sample();
-    shared.begin(job.course + 1);
-    let received = receiver.receive(course(job.stretches, job.length), shared, clock, Some(times));
+    control.begin(job.pass + 1);
+    let received = receiver.receive(spec(job.stretches, job.length), control, clock, Some(times));
     let after = probe.sample_after();
-    Part {
+    ThreadReport {
         times: times.clone(),
-        thread: after.delta(&before),
+        counters: after.delta(&before),
         wrong: warmed.wrong | received.wrong,
         messages: received.messages,
     }
 }
 
-fn send_part(
-    sender: &mut dyn Sends,
+fn send(
+    sender: &mut dyn SenderLoop,
     index: usize,
-    shared: &Shared,
+    control: &StreamControl,
     job: Job,
     buffers: &Buffers,
-) -> Part {
+) -> ThreadReport {
     let probe = &buffers.probe;
-    shared.await_begin(job.course);
-    sender.send(index, shared);
+    control.await_begin(job.pass);
+    sender.send(index, control);
     let before = probe.sample();
-    shared.await_begin(job.course + 1);
-    let sent = sender.send(index, shared);
+    control.await_begin(job.pass + 1);
+    let sent = sender.send(index, control);
     let after = probe.sample_after();
-    Part { times: Vec::new(), thread: after.delta(&before), wrong: 0, messages: sent }
+    ThreadReport { times: Vec::new(), counters: after.delta(&before), wrong: 0, messages: sent }
 }
 
-/// On which CPUs the threads run.
+/// CPUs of the threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Places {
+struct StreamCpus {
     senders: Vec<Vec<u32>>,
     receiver: Vec<u32>,
 }
 
-impl Places {
+impl StreamCpus {
     /// Pinned, the receiver has the last CPU for itself, and senders share the others in turns.
     fn of(placement: Placement, cpus: &[u32], senders: u32) -> Self {
         match (placement, cpus) {
-            (Placement::Pinned, [own @ .., receiver]) if !own.is_empty() => Places {
+            (Placement::Pinned, [own @ .., receiver]) if !own.is_empty() => StreamCpus {
                 senders: (0..senders as usize).map(|index| vec![own[index % own.len()]]).collect(),
                 receiver: vec![*receiver],
             },
-            (_, cpus) => {
-                Places { senders: vec![cpus.to_vec(); senders as usize], receiver: cpus.to_vec() }
-            }
+            (_, cpus) => StreamCpus {
+                senders: vec![cpus.to_vec(); senders as usize],
+                receiver: cpus.to_vec(),
+            },
         }
     }
 }
@@ -201,10 +198,10 @@ pub(super) struct Stream {
     planned: PlannedCell,
     clock: Clock,
     class: Class,
-    /// Whether the queue takes memory as it fills.
+    /// True if the queue takes memory as it fills.
     grows: bool,
     threads: Threads,
-    around: Around,
+    environment: Environment,
     /// The time per message as the last stretches found it.
     message_ns: f64,
     stamp_ns: f64,
@@ -221,14 +218,14 @@ impl Stream {
         let Opening { clock, planned, allowed, stamp_ns, patience, .. } = opening;
         let cell = &planned.cell;
         let senders = cell.queue().map_or(1, |queue| queue.senders);
-        let places = Places::of(cell.placement, &cell.cpus, senders);
+        let cpus = StreamCpus::of(cell.placement, &cell.cpus, senders);
         Ok(Stream {
             planned: planned.clone(),
             clock: *clock,
             class,
             grows,
-            threads: Threads::start(clock, cell.name(), make, cell.placement, places)?,
-            around: Around::start(cell, allowed)?,
+            threads: Threads::start(clock, cell.name(), make, cell.placement, cpus)?,
+            environment: Environment::start(cell, allowed)?,
             message_ns: 100.0,
             stamp_ns,
             patience,
@@ -260,7 +257,7 @@ impl Stream {
         length_ns: f64,
     ) -> Result<Report, LabError> {
         let job = Job {
-            course: 0,
+            pass: 0,
             warm_up: self.clock.ticks(warm_up_ns),
             per_stretch,
             stretches: MAX_BLOCK_SAMPLES,
@@ -274,7 +271,7 @@ impl Stream {
     fn samples(&self, report: Report, per_stretch: u64, system: SystemCounters) -> BlockSamples {
         let stretches = stretches(&self.clock, &report.times, per_stretch);
         let spins = self.class == Class::Spin;
-        let gap_ns = spins.then(|| gap::vanished_ps(&stretches.lengths_ps) / 1000);
+        let gap_ns = spins.then(|| stalled_ps(&stretches.lengths_ps) / 1000);
         let (cost, disturbance) = account(&report.threads, system, gap_ns);
         BlockSamples {
             counters: Counters {
@@ -304,9 +301,9 @@ impl OpenCell for Stream {
         let per_stretch = messages.next_multiple_of(self.threads.round);
         let free = self.planned.cell.placement == Placement::Free;
         let warm_up_ns = if free { WARM_UP_FREE_NS } else { WARM_UP_NS };
-        let before = self.around.go()?;
+        let before = self.environment.begin()?;
         let report = self.run(warm_up_ns, per_stretch, length_ns);
-        let system = self.around.rest(&before);
+        let system = self.environment.end(&before);
         let report = report?;
         self.learn(&report, per_stretch);
         Ok(self.samples(report, per_stretch, system))
@@ -319,11 +316,17 @@ mod tests {
 
     #[test]
     fn the_receiver_has_a_cpu_for_itself_and_senders_share_the_others() {
-        let pinned = Places::of(Placement::Pinned, &[4, 5, 6], 3);
-        assert_eq!(pinned, Places { senders: vec![vec![4], vec![5], vec![4]], receiver: vec![6] });
-        let free = Places::of(Placement::Free, &[0, 1], 2);
-        assert_eq!(free, Places { senders: vec![vec![0, 1], vec![0, 1]], receiver: vec![0, 1] });
-        let same = Places::of(Placement::SameCpu, &[3], 1);
-        assert_eq!(same, Places { senders: vec![vec![3]], receiver: vec![3] });
+        let pinned = StreamCpus::of(Placement::Pinned, &[4, 5, 6], 3);
+        assert_eq!(
+            pinned,
+            StreamCpus { senders: vec![vec![4], vec![5], vec![4]], receiver: vec![6] }
+        );
+        let free = StreamCpus::of(Placement::Free, &[0, 1], 2);
+        assert_eq!(
+            free,
+            StreamCpus { senders: vec![vec![0, 1], vec![0, 1]], receiver: vec![0, 1] }
+        );
+        let same = StreamCpus::of(Placement::SameCpu, &[3], 1);
+        assert_eq!(same, StreamCpus { senders: vec![vec![3]], receiver: vec![3] });
     }
 }

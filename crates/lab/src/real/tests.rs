@@ -8,8 +8,8 @@ use threadtoll_machine::lock::machine_lock;
 use threadtoll_machine::place::allowed_cpus;
 use threadtoll_record::{BlockKind, Budget, Experiment, Layout, Pause, Relation, Subject};
 
-use crate::mechanism::tests::{LOSING, REPLAYING, SOUND};
-use crate::mechanism::{self, Mechanism, Settings};
+use crate::mechanism::tests::{Fault, broken};
+use crate::mechanism::{Mechanism, Mechanisms, Settings};
 use crate::samples::{BlockSamples, RoundTrips, Samples};
 
 use super::pair::Pair;
@@ -48,9 +48,9 @@ fn planned(mechanism: &str, placement: Placement, cpus: Vec<u32>) -> PlannedCell
 }
 
 /// The first block of a cell with this mechanism, both ends on one CPU.
-fn block(mechanism: &'static Mechanism, patience: Duration) -> Result<BlockSamples, LabError> {
+fn block(mechanism: &Mechanism, patience: Duration) -> Result<BlockSamples, LabError> {
     let allowed = allowed_cpus();
-    let planned = planned(mechanism.name, Placement::SameCpu, vec![allowed[0]]);
+    let planned = planned(&mechanism.name, Placement::SameCpu, vec![allowed[0]]);
     let clock = clock();
     let opening = Opening {
         clock: &clock,
@@ -61,8 +61,7 @@ fn block(mechanism: &'static Mechanism, patience: Duration) -> Result<BlockSampl
         start_ticks: 0,
     };
     let settings = Settings { payload_bytes: 64, layout: Layout::Own, pause: Pause::Off };
-    let make = Box::new(move || mechanism.make(&settings));
-    let mut cell = Exchange::open(opening, make, mechanism.class)?;
+    let mut cell = Exchange::open(opening, mechanism.maker(settings), mechanism.class)?;
     let calibrator = Calibrator::new(&clock, patience);
     cell.prepare(&mut GroupState { bounds_ns: HashMap::new(), calibrator })?;
     cell.block(BlockKind::Stamped)
@@ -79,7 +78,8 @@ fn refused(work: impl FnOnce() -> Option<LabError> + Send + 'static) -> String {
 #[test]
 fn a_sound_mechanism_gives_the_samples_that_were_asked_for() {
     let _alone = machine_lock().unwrap();
-    let BlockSamples { counters, samples } = block(&SOUND, PATIENCE).unwrap();
+    let BlockSamples { counters, samples } =
+        block(&broken("sound", Fault::Nothing, Fault::Nothing), PATIENCE).unwrap();
     let Samples::Exchange(RoundTrips { stretches, .. }) = samples else { panic!("{samples:?}") };
     assert_eq!((stretches.lengths_ps.len(), stretches.operations_each), (300, 1));
     assert!(stretches.lengths_ps.iter().all(|ps| *ps > 0));
@@ -89,7 +89,7 @@ fn a_sound_mechanism_gives_the_samples_that_were_asked_for() {
 #[test]
 fn a_wrong_message_ends_the_run() {
     let _alone = machine_lock().unwrap();
-    match block(&REPLAYING, PATIENCE) {
+    match block(&broken("replaying", Fault::Replayed, Fault::Nothing), PATIENCE) {
         Err(LabError::WrongMessage { mechanism, .. }) => assert_eq!(mechanism, "replaying"),
         other => panic!("{other:?}"),
     }
@@ -98,7 +98,8 @@ fn a_wrong_message_ends_the_run() {
 #[test]
 fn a_message_that_never_comes_ends_the_run_when_patience_does() {
     let _alone = machine_lock().unwrap();
-    match block(&LOSING, Duration::from_millis(300)) {
+    let losing = broken("losing", Fault::Lost, Fault::Nothing);
+    match block(&losing, Duration::from_millis(300)) {
         Err(LabError::Stuck { mechanism, .. }) => assert_eq!(mechanism, "losing"),
         other => panic!("{other:?}"),
     }
@@ -112,11 +113,11 @@ fn an_end_that_cannot_be_placed_ends_the_run_and_the_other_end_does_not_wait_for
             let error = refused(move || {
                 let settings =
                     Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
-                let mechanism = mechanism::find(name)?;
+                let mechanisms = Mechanisms::default();
                 Pair::start(
                     &clock(),
                     name,
-                    Box::new(move || mechanism.make(&settings)),
+                    mechanisms.find(name)?.maker(settings),
                     Placement::Pinned,
                     vec![lead],
                     vec![follow],
@@ -130,7 +131,7 @@ fn an_end_that_cannot_be_placed_ends_the_run_and_the_other_end_does_not_wait_for
 
 #[test]
 fn load_that_cannot_be_placed_ends_the_run() {
-    let error = refused(|| awake::awake(&[NOWHERE]).err());
+    let error = refused(|| keep_awake::keep_awake(&[NOWHERE]).err());
     assert!(error.contains("8191"), "{error}");
     let kind = threadtoll_record::Neighbour::Spin;
     let error = refused(move || neighbour::neighbours(kind, &[NOWHERE], &[]).err());
@@ -149,13 +150,13 @@ fn a_mechanism_that_this_version_does_not_have_is_named() {
 }
 
 #[test]
-fn nothing_is_lacking_that_can_be_made() {
-    let lacking = lacking();
-    for (name, why) in &lacking.mechanisms {
+fn nothing_is_missing_that_can_be_made() {
+    let missing = missing_capabilities(&Mechanisms::default());
+    for (name, why) in &missing.mechanisms {
         println!("{name}: {why}");
     }
     // Whatever this machine forbids, these need nothing but memory and threads.
     for name in ["function-call", "atomic-store", "futex", "park", "std-condvar", "std-mpsc"] {
-        assert!(lacking.mechanisms.iter().all(|(lacked, _)| *lacked != name), "{name}");
+        assert!(missing.mechanisms.iter().all(|(missing, _)| missing != name), "{name}");
     }
 }

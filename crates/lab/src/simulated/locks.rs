@@ -33,10 +33,9 @@ const SPUN: [(f64, f64); 2] = [(250.0, 60.0), (1e6, 60.0)];
 /// Waits of a block, enough for every quantile but the last.
 const WAITS: usize = 600;
 
-/// What would have been calibrated.
-fn calibration(cell: &Cell) -> Option<Calibration> {
+/// The calibration of a real machine that behaves so.
+fn calibration(cell: &Cell, spec: &LockSpec) -> Option<Calibration> {
     let subject = cell.lock()?;
-    let named = LockSpec::parse(&subject.lock).ok()?;
     if subject.is_alone() || subject.read_share.is_some_and(|share| share.value() > 0.0) {
         return None;
     }
@@ -45,32 +44,33 @@ fn calibration(cell: &Cell) -> Option<Calibration> {
         Spread::Exponential => Shape::exponential(ns as f64).ok(),
     };
     let shapes = (shape(subject.hold_ns)?, shape(subject.think_ns)?);
-    let handed: &[(f64, f64)] = match (subject.threads, named.handing().spins()) {
+    let handoffs: &[(f64, f64)] = match (subject.threads, spec.policy().spins()) {
         (1, _) => &[],
         (_, true) => &SPUN,
         (_, false) => &HANDED,
     };
-    let passing = HandoffModel::of(named.handing(), handed).ok()?;
+    let handoff = HandoffModel::of(spec.policy(), handoffs).ok()?;
     let alone_ns = subject.cycle_ns() as f64;
     let cpus = cell.cpus.len() as u32;
-    predict::calibration(subject, cpus, named, shapes, alone_ns, PAIR_NS, &passing).ok()
+    predict::calibration(subject, cpus, spec.stripes, shapes, alone_ns, PAIR_NS, &handoff).ok()
 }
 
 /// A cell whose threads share a lock.
 pub(super) struct Lock {
     draws: Draws,
+    spec: LockSpec,
     subject: LockSubject,
 }
 
 impl Lock {
-    pub(super) fn new(draws: Draws, subject: LockSubject) -> Self {
-        Lock { draws, subject }
+    pub(super) fn new(draws: Draws, spec: LockSpec, subject: LockSubject) -> Self {
+        Lock { draws, spec, subject }
     }
 }
 
 impl OpenCell for Lock {
     fn calibration(&self) -> Option<Calibration> {
-        calibration(&self.draws.planned.cell)
+        calibration(&self.draws.planned.cell, &self.spec)
     }
 
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
@@ -80,7 +80,7 @@ impl OpenCell for Lock {
         let stamped = kind == BlockKind::Stamped;
         let budget = planned.budget;
         let cpus = planned.cell.cpus.clone();
-        let calibrated = calibration(&planned.cell);
+        let calibrated = calibration(&planned.cell, &self.spec);
         let (rng, round) = &mut loops[usize::from(stamped)];
         *round += 1;
         let noise = 1.0 + 0.01 * (rng.random::<f64>() - 0.5);

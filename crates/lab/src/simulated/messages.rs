@@ -110,7 +110,7 @@ impl OpenCell for Messages {
                 run_queue_ns: Some(Count::from(if pushed { 30_000 } else { 0 })),
                 steal_ns: Some(0.into()),
                 gap_ns: spins
-                    .then(|| crate::gap::vanished_ps(&stretches_ps) / 1000)
+                    .then(|| crate::stalls::stalled_ps(&stretches_ps) / 1000)
                     .map(Into::into),
                 ..Disturbance::default()
             },

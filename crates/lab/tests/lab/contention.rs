@@ -1,20 +1,21 @@
 //! Plans of locks: which cells stand together, and what is not measured.
 
 use threadtoll_lab::contention::{Overrides, SCENARIOS, scenario};
-use threadtoll_lab::plan::{CpuSelection, LockChoice, Planned, contention, unsound};
-use threadtoll_lab::queue::Queues;
+use threadtoll_lab::plan::{CpuSelection, LockChoice, Planned, contention, validate};
 use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_record::{LockSubject, Placement, Plan, PlannedCell, Share, Subject, Work};
 
-fn planned(name: &str, locks: &[&str], wanted: Overrides) -> Planned {
+use super::OURS;
+
+fn planned(name: &str, locks: &[&str], overrides: Overrides) -> Planned {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[0, 2, 4]);
     let choice = LockChoice {
         locks: locks.iter().map(|lock| (*lock).to_string()).collect(),
         placements: vec![Placement::Pinned],
-        wanted,
+        overrides,
     };
-    contention(&site, scenario(name).unwrap(), &choice)
+    contention(&site, scenario(name).unwrap(), &OURS.locks, &choice)
 }
 
 fn plan(groups: Vec<Vec<PlannedCell>>) -> Plan {
@@ -38,8 +39,8 @@ fn locks(group: &[PlannedCell]) -> impl Iterator<Item = &LockSubject> {
 fn every_group_has_the_reference_and_the_thread_alone_that_its_cells_are_against() {
     for scenario in SCENARIOS {
         for work in [Work::Spin, Work::Sleep] {
-            let wanted = Overrides { work: Some(work), ..Overrides::default() };
-            let (groups, _) = planned(scenario.name, &[], wanted);
+            let overrides = Overrides { work: Some(work), ..Overrides::default() };
+            let (groups, _) = planned(scenario.name, &[], overrides);
             assert!(!groups.is_empty(), "{scenario:?}");
             for group in &groups {
                 assert!(group.len() <= 8 && group[0].cell.lock().is_none(), "{scenario:?}");
@@ -53,7 +54,7 @@ fn every_group_has_the_reference_and_the_thread_alone_that_its_cells_are_against
                 assert!(group.iter().all(|planned| planned.budget.rounds == rounds));
             }
             let topology = SimulatedBackend::topology();
-            assert_eq!(unsound(&plan(groups), &topology, &Queues::default()), None, "{scenario:?}");
+            assert_eq!(validate(&plan(groups), &topology, &OURS), Ok(()), "{scenario:?}");
         }
     }
 }
@@ -87,9 +88,9 @@ fn threads_go_from_one_to_one_more_than_there_are_cpus() {
 
 #[test]
 fn counters_hold_nothing_and_only_locks_for_readers_are_read() {
-    let wanted =
+    let overrides =
         Overrides { read_shares: Share::new(0.5).map(|share| vec![share]), ..Overrides::default() };
-    let (groups, _) = planned("hold-sweep", &["counter-sharded", "std-rwlock", "spin"], wanted);
+    let (groups, _) = planned("hold-sweep", &["counter-sharded", "std-rwlock", "spin"], overrides);
     let all = || groups.iter().flat_map(|group| locks(group));
     assert!(all().filter(|lock| lock.lock == "counter-sharded").all(|lock| lock.hold_ns == 0));
     assert_eq!(
@@ -107,14 +108,14 @@ fn plans_that_were_tampered_with_are_not_measured() {
         if let Subject::Lock(lock) = &mut groups[0][2].cell.subject {
             change(lock);
         }
-        unsound(&plan(groups), &SimulatedBackend::topology(), &Queues::default())
+        validate(&plan(groups), &SimulatedBackend::topology(), &OURS)
     };
-    assert_eq!(spoilt(&|_| ()), None);
-    assert!(spoilt(&|lock| lock.lock = "padlock".into()).is_some());
-    assert!(spoilt(&|lock| lock.threads = 0).is_some());
-    assert!(spoilt(&|lock| lock.threads = 100_000).is_some());
-    assert!(spoilt(&|lock| lock.read_share = Some(Share::NONE)).is_some());
-    assert!(spoilt(&|lock| (lock.hold_ns, lock.think_ns) = (0, 0)).is_some());
-    assert!(spoilt(&|lock| lock.hold_ns = u64::MAX / 2).is_some());
-    assert!(spoilt(&|lock| lock.tasks = Some(u64::MAX)).is_some());
+    assert_eq!(spoilt(&|_| ()), Ok(()));
+    assert!(spoilt(&|lock| lock.lock = "padlock".into()).is_err());
+    assert!(spoilt(&|lock| lock.threads = 0).is_err());
+    assert!(spoilt(&|lock| lock.threads = 100_000).is_err());
+    assert!(spoilt(&|lock| lock.read_share = Some(Share::NONE)).is_err());
+    assert!(spoilt(&|lock| (lock.hold_ns, lock.think_ns) = (0, 0)).is_err());
+    assert!(spoilt(&|lock| lock.hold_ns = u64::MAX / 2).is_err());
+    assert!(spoilt(&|lock| lock.tasks = Some(u64::MAX)).is_err());
 }

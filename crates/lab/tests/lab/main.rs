@@ -2,7 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 
+use std::sync::LazyLock;
+
+use threadtoll_lab::Registry;
+use threadtoll_lab::mechanism::Mechanism;
+
 mod contention;
 mod plan;
 mod queue;
+mod registry;
 mod run;
+
+/// Everything that threadtoll knows by itself.
+static OURS: LazyLock<Registry> = LazyLock::new(Registry::default);
+
+fn mechanism(name: &str) -> &'static Mechanism {
+    OURS.mechanisms.find(name).unwrap()
+}

@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tempfile::TempDir;
-use threadtoll_lab::mechanism::{self, ALL, Class, Mechanism};
+use threadtoll_lab::mechanism::{Class, Mechanism};
 use threadtoll_lab::plan::{
-    Choice, CpuSelection, Depth, MAX_NS, MAX_PAYLOAD, MAX_SAMPLES, Missing, ROUNDS, budget,
-    estimate_ns, fit, latency, matrix, survey, unsound,
+    CpuSelection, Depth, MAX_NS, MAX_PAYLOAD, MAX_SAMPLES, MechanismChoice, Missing, Planned,
+    ROUNDS, budget, estimate_ns, latency, matrix, split_blocks, validate,
 };
-use threadtoll_lab::queue::Queues;
 use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_machine::synthetic::Synthetic;
 use threadtoll_machine::topology::{Level, Topology};
@@ -17,7 +16,7 @@ use threadtoll_record::{
     Refused, Relation, Subject,
 };
 
-type Planned = (Vec<Vec<PlannedCell>>, Vec<Refused>);
+use super::{OURS, mechanism};
 
 const BUDGET: Budget =
     Budget { rounds: 21, stretch_ns: 1000, stamped_ns: 1000, stamped_count: None };
@@ -36,11 +35,15 @@ fn cpus(topology: &Topology) -> Vec<u32> {
 }
 
 fn all() -> Vec<&'static Mechanism> {
-    ALL.iter().collect()
+    OURS.mechanisms.all().collect()
 }
 
-fn everything() -> Choice {
-    Choice {
+fn survey(site: &CpuSelection<'_>, depth: Depth) -> Planned {
+    threadtoll_lab::plan::survey(site, &OURS.mechanisms, depth, &[], None)
+}
+
+fn everything() -> MechanismChoice {
+    MechanismChoice {
         placements: Placement::ALL.to_vec(),
         layouts: vec![Layout::Own, Layout::Shared],
         pauses: vec![Pause::Off, Pause::On],
@@ -74,7 +77,7 @@ fn reasons(refused: &[Refused]) -> String {
 /// At most eight cells, the reference first and only there, no cell twice, one number of rounds,
 /// nothing empty.
 #[track_caller]
-fn sound(groups: &[Vec<PlannedCell>], site: &CpuSelection<'_>) {
+fn keeps_promises(groups: &[Vec<PlannedCell>], site: &CpuSelection<'_>) {
     let reference = site.reference();
     for group in groups {
         assert!((1..=8).contains(&group.len()), "{} cells", group.len());
@@ -84,11 +87,7 @@ fn sound(groups: &[Vec<PlannedCell>], site: &CpuSelection<'_>) {
         assert!(group.iter().all(|planned| planned.budget.rounds == group[0].budget.rounds));
     }
     let plan = plan_of(groups.to_vec());
-    assert_eq!(
-        unsound(&plan, site.topology, &Queues::default()),
-        None,
-        "what is planned can be resumed"
-    );
+    assert_eq!(validate(&plan, site.topology, &OURS), Ok(()), "a plan can be resumed");
 }
 
 #[test]
@@ -103,15 +102,15 @@ fn every_plan_for_every_machine_keeps_its_promises() {
         ];
         for site in &sites {
             let (groups, _) = latency(site, &all(), &everything(), BUDGET, true);
-            sound(&groups, site);
+            keeps_promises(&groups, site);
             for depth in [Depth::Quick, Depth::Standard, Depth::Full] {
-                let (groups, _) = survey(site, depth, &[], None);
+                let (groups, _) = survey(site, depth);
                 assert!(!groups.is_empty());
-                sound(&groups, site);
+                keeps_promises(&groups, site);
             }
         }
-        let (groups, refused) = matrix(&sites[0], mechanism::find("futex"), Level::All, BUDGET);
-        sound(&groups, &sites[0]);
+        let (groups, refused) = matrix(&sites[0], Some(mechanism("futex")), Level::All, BUDGET);
+        keeps_promises(&groups, &sites[0]);
         assert!(refused.is_empty());
     }
 }
@@ -121,8 +120,8 @@ fn every_mechanism_stands_in_every_survey_of_two_cpus() {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[0, 2]);
     for depth in [Depth::Quick, Depth::Standard, Depth::Full] {
-        let (groups, _) = survey(&site, depth, &[], None);
-        for mechanism in ALL {
+        let (groups, _) = survey(&site, depth);
+        for mechanism in all() {
             let found = cells(&groups)
                 .iter()
                 .any(|cell| cell.name() == mechanism.name && cell.placement == Placement::Pinned);
@@ -145,9 +144,8 @@ fn every_mechanism_stands_in_every_survey_of_two_cpus() {
 fn surveys_are_foreseen_to_keep_their_promise() {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[0, 2]);
-    let seconds = |depth| {
-        estimate_ns(survey(&site, depth, &[], None).0.iter().map(Vec::as_slice)) as f64 / 1e9
-    };
+    let seconds =
+        |depth| estimate_ns(survey(&site, depth).0.iter().map(Vec::as_slice)) as f64 / 1e9;
     assert!(seconds(Depth::Quick) < 15.0, "{}", seconds(Depth::Quick));
     assert!(seconds(Depth::Standard) < 75.0, "{}", seconds(Depth::Standard));
     assert!(seconds(Depth::Full) > seconds(Depth::Standard));
@@ -158,8 +156,8 @@ fn what_is_to_be_compared_stays_together() {
     for topology in topologies() {
         let site = CpuSelection::whole(&topology, &cpus(&topology));
         let plans: [Planned; 2] = [
-            survey(&site, Depth::Standard, &[], None),
-            latency(&site, &all(), &Choice::default(), BUDGET, true),
+            survey(&site, Depth::Standard),
+            latency(&site, &all(), &MechanismChoice::default(), BUDGET, true),
         ];
         for (groups, _) in plans {
             for group in &groups {
@@ -193,12 +191,12 @@ fn more_forms_than_a_group_holds_fill_groups_in_order() {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[0, 2]);
     let payloads: Vec<u64> = (1..=20).map(|words| words * 8).collect();
-    let choice = Choice {
+    let choice = MechanismChoice {
         placements: vec![Placement::Pinned],
         payloads: payloads.clone(),
-        ..Choice::default()
+        ..MechanismChoice::default()
     };
-    let (groups, _) = latency(&site, &[mechanism::find("futex").unwrap()], &choice, BUDGET, true);
+    let (groups, _) = latency(&site, &[mechanism("futex")], &choice, BUDGET, true);
     let sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
     assert_eq!(sizes, [8, 8, 7]);
     let found: Vec<u64> = groups
@@ -213,11 +211,11 @@ fn more_forms_than_a_group_holds_fill_groups_in_order() {
 fn asking_for_the_reference_measures_it_once() {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[0, 2]);
-    let plain = Choice { placements: vec![Placement::Pinned], ..Choice::default() };
-    let (groups, _) =
-        latency(&site, &[mechanism::find("atomic-store").unwrap()], &plain, BUDGET, true);
+    let plain =
+        MechanismChoice { placements: vec![Placement::Pinned], ..MechanismChoice::default() };
+    let (groups, _) = latency(&site, &[mechanism("atomic-store")], &plain, BUDGET, true);
     assert_eq!(cells(&groups), [&site.reference()]);
-    let both = [mechanism::find("atomic-store").unwrap(), mechanism::find("futex").unwrap()];
+    let both = [mechanism("atomic-store"), mechanism("futex")];
     let (groups, _) = latency(&site, &both, &plain, BUDGET, true);
     assert_eq!(cells(&groups).len(), 2);
 }
@@ -229,19 +227,19 @@ fn one_cpu_has_a_reference_of_its_own_and_what_can_be_measured_on_it() {
     let reference = site.reference();
     assert_eq!((reference.name(), reference.placement), ("futex", Placement::SameCpu));
     assert_eq!(reference.cpus, [3]);
-    let (groups, refused) = survey(&site, Depth::Standard, &[], None);
+    let (groups, refused) = survey(&site, Depth::Standard);
     assert!(cells(&groups).iter().all(|cell| cell.cpus == [3]));
     let measured: BTreeSet<&str> = cells(&groups).iter().map(|cell| cell.name()).collect();
-    for mechanism in ALL {
+    for mechanism in all() {
         assert_eq!(
-            measured.contains(mechanism.name),
+            measured.contains(mechanism.name.as_str()),
             mechanism.class != Class::Spin,
             "{}",
             mechanism.name
         );
     }
     assert!(reasons(&refused).contains("never lets the other one run"), "{}", reasons(&refused));
-    let (groups, refused) = matrix(&site, mechanism::find("futex"), Level::All, BUDGET);
+    let (groups, refused) = matrix(&site, Some(mechanism("futex")), Level::All, BUDGET);
     assert!(groups.is_empty() && reasons(&refused).contains("a matrix needs two"));
 }
 
@@ -251,9 +249,8 @@ fn what_cannot_be_measured_is_refused_with_its_reason() {
     let (two, one) =
         (CpuSelection::named(&topology, &[0, 2]), CpuSelection::named(&topology, &[0]));
     let refused = |site: &CpuSelection<'_>, name: &str, placement: Placement| {
-        let choice = Choice { placements: vec![placement], ..Choice::default() };
-        let (groups, refused) =
-            latency(site, &[mechanism::find(name).unwrap()], &choice, BUDGET, false);
+        let choice = MechanismChoice { placements: vec![placement], ..MechanismChoice::default() };
+        let (groups, refused) = latency(site, &[mechanism(name)], &choice, BUDGET, false);
         assert_eq!(groups.is_empty(), !refused.is_empty(), "{name} {placement}");
         reasons(&refused)
     };
@@ -280,27 +277,27 @@ fn what_cannot_be_measured_is_refused_with_its_reason() {
 fn placements_that_nobody_named_are_left_out_of_one_thread_rungs_without_a_word() {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[0, 2]);
-    let rung = [mechanism::find("function-call").unwrap()];
-    let (_, refused) = latency(&site, &rung, &Choice::default(), BUDGET, true);
+    let rung = [mechanism("function-call")];
+    let (_, refused) = latency(&site, &rung, &MechanismChoice::default(), BUDGET, true);
     assert_eq!(refused, []);
-    let (_, refused) = latency(&site, &rung, &Choice::default(), BUDGET, false);
+    let (_, refused) = latency(&site, &rung, &MechanismChoice::default(), BUDGET, false);
     assert_eq!(refused.len(), 2);
 }
 
 #[test]
 fn what_the_machine_refuses_costs_its_cells_and_nothing_else() {
     let topology = SimulatedBackend::topology();
-    let lacking = Missing {
+    let missing = Missing {
         mechanisms: vec![
-            ("tcp-loopback", "no network".into()),
-            ("semaphore", "no semaphores".into()),
+            ("tcp-loopback".into(), "no network".into()),
+            ("semaphore".into(), "no semaphores".into()),
         ],
         awake: Some("no priorities".into()),
     };
     let site = CpuSelection::named(&topology, &[0, 2]);
-    let without = site.clone().without(lacking);
-    let (all, _) = survey(&site, Depth::Full, &[], None);
-    let (some, refused) = survey(&without, Depth::Full, &[], None);
+    let without = site.clone().without(missing);
+    let (all, _) = survey(&site, Depth::Full);
+    let (some, refused) = survey(&without, Depth::Full);
     let allowed =
         |cell: &&Cell| !["tcp-loopback", "semaphore"].contains(&cell.name()) && !cell.keep_awake;
     let all: BTreeSet<&Cell> = cells(&all).into_iter().filter(allowed).collect();
@@ -308,8 +305,8 @@ fn what_the_machine_refuses_costs_its_cells_and_nothing_else() {
     for why in ["no network", "no semaphores", "no priorities"] {
         assert!(reasons(&refused).contains(why), "{}", reasons(&refused));
     }
-    sound(&some, &without);
-    let (groups, refused) = matrix(&without, mechanism::find("semaphore"), Level::All, BUDGET);
+    keeps_promises(&some, &without);
+    let (groups, refused) = matrix(&without, Some(mechanism("semaphore")), Level::All, BUDGET);
     assert!(groups.is_empty() && reasons(&refused).contains("no semaphores"));
 }
 
@@ -323,7 +320,7 @@ fn small_surveys_show_every_relation_of_a_machine() {
             .map(|(relation, _)| relation)
             .collect();
         for depth in [Depth::Quick, Depth::Standard, Depth::Full] {
-            let (groups, _) = survey(&site, depth, &[], None);
+            let (groups, _) = survey(&site, depth);
             let shown: BTreeSet<Relation> = groups
                 .iter()
                 .flatten()
@@ -352,7 +349,7 @@ fn time_and_samples_become_rounds_and_blocks() {
         let spread = budget(1_000_000, Some(samples));
         let count = spread.stamped_count.unwrap();
         assert!(
-            spread.rounds <= MAX_ROUNDS && count <= threadtoll_lab::real::MAX_BLOCK_SAMPLES,
+            spread.rounds <= MAX_ROUNDS && count <= threadtoll_lab::plan::MAX_BLOCK_SAMPLES,
             "{samples}: {spread:?}"
         );
         assert!(u64::from(spread.rounds) * count >= samples, "{samples}: {spread:?}");
@@ -360,17 +357,17 @@ fn time_and_samples_become_rounds_and_blocks() {
 }
 
 #[test]
-fn plans_that_were_edited_are_not_sound() {
+fn plans_that_were_edited_are_refused() {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[0, 2]);
-    let (groups, _) = latency(&site, &all(), &Choice::default(), BUDGET, true);
+    let (groups, _) = latency(&site, &all(), &MechanismChoice::default(), BUDGET, true);
     let spoilt = |edit: &dyn Fn(&mut PlannedCell)| {
         let mut groups = groups.clone();
         // A sleeping mechanism, pinned.
         let futex =
             groups.iter_mut().flatten().find(|planned| planned.cell.name() == "futex").unwrap();
         edit(futex);
-        unsound(&plan_of(groups), &topology, &Queues::default()).unwrap_or_default()
+        validate(&plan_of(groups), &topology, &OURS).err().unwrap_or_default()
     };
     assert_eq!(spoilt(&|_| {}), "");
     assert!(
@@ -394,9 +391,7 @@ fn plans_that_were_edited_are_not_sound() {
     spinning.cell.placement = Placement::SameCpu;
     spinning.cell.cpus = vec![0];
     spinning.cell.relation = Relation::SameCpu;
-    assert!(
-        unsound(&plan_of(groups), &topology, &Queues::default()).unwrap().contains("placed so")
-    );
+    assert!(validate(&plan_of(groups), &topology, &OURS).unwrap_err().contains("placed so"));
 }
 
 /// How a CPU is that had so many gaps in a second.
@@ -421,10 +416,9 @@ fn blocks_fit_between_the_gaps_of_the_machine() {
     let site = CpuSelection::named(&topology, &[0, 2]);
     let second = budget(1_000_000_000, Some(42_000));
     let planned = |noise: &[CpuNoise], placement: Placement| {
-        let choice = Choice { placements: vec![placement], ..Choice::default() };
-        let (mut groups, _) =
-            latency(&site, &[mechanism::find("futex").unwrap()], &choice, second, false);
-        fit(&mut groups, noise);
+        let choice = MechanismChoice { placements: vec![placement], ..MechanismChoice::default() };
+        let (mut groups, _) = latency(&site, &[mechanism("futex")], &choice, second, false);
+        split_blocks(&mut groups, noise);
         groups.concat()
     };
     let calm = planned(&[noise(0, 500, 0), noise(2, 500, 0)], Placement::Pinned);

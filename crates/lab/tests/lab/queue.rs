@@ -2,17 +2,18 @@
 
 use std::sync::LazyLock;
 
+use threadtoll_lab::Registry;
 use threadtoll_lab::backend::Backend;
 use threadtoll_lab::mechanism::Unavailable;
-use threadtoll_lab::plan::{CpuSelection, MAX_BATCH, QueueChoice, queue, stream_budget, unsound};
+use threadtoll_lab::plan::{CpuSelection, QueueChoice, queue, validate};
 use threadtoll_lab::queue::{
-    BATCH, Channel, Queue, Queues, RING_BYTES, Room, SCENARIOS, Scenario, Sink, Slots, Source, Way,
-    funnel, pipe, scenario,
+    BATCH, Capacity, Channel, MAX_BATCH, Overrides, Queue, Queues, RING_BYTES, SCENARIOS, Scenario,
+    Sink, Slots, Source, Way, funnel, pipe, scenario,
 };
 use threadtoll_lab::simulated::SimulatedBackend;
 use threadtoll_record::fold::compared;
 use threadtoll_record::{
-    Budget, Cell, Experiment, Kind, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait,
+    Cell, Experiment, Kind, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait,
 };
 
 /// A queue that is planned for and never made.
@@ -46,7 +47,7 @@ fn fake(name: &str, bounded: bool, ways: Vec<Way>) -> Queue {
         origin: Origin::Rust,
         version: "9.9.9".into(),
         sentence: "a queue that is never made".into(),
-        room: if bounded { Room::Slots(Slots::PLAIN) } else { Room::Unlimited },
+        capacity: if bounded { Capacity::Slots(Slots::PLAIN) } else { Capacity::Unbounded },
         ways,
     }
 }
@@ -69,40 +70,39 @@ fn fakes() -> Vec<Queue> {
     fakes
 }
 
-static QUEUES: LazyLock<Queues> = LazyLock::new(|| {
+static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
     let twin = |queue: Queue| {
         let way = |wait| Way::many_senders::<Nothing>(wait).in_batches();
         let ways = [Wait::Spin, Wait::Adaptive].map(way).to_vec();
         Queue { origin: Origin::Twin, ways, ..queue }
     };
-    Queues::with(fakes(), [pipe::unbounded(), funnel::queue()].map(twin).to_vec())
+    let twins = [pipe::unbounded(), funnel::queue()].map(twin).to_vec();
+    Registry { queues: Queues::with(fakes(), twins), ..Registry::default() }
 });
 
 fn choice() -> QueueChoice<'static> {
     QueueChoice {
-        queues: QUEUES.all().collect(),
+        queues: REGISTRY.queues.all().collect(),
         placements: vec![Placement::Pinned],
         waits: Vec::new(),
-        batch: None,
-        senders: vec![1],
-        capacities: Vec::new(),
         neighbour: None,
+        overrides: Overrides::default(),
     }
+}
+
+fn overriding(overrides: Overrides) -> QueueChoice<'static> {
+    QueueChoice { overrides, ..choice() }
 }
 
 fn stream() -> &'static Scenario {
     scenario("stream").unwrap()
 }
 
-const EXCHANGES: Budget =
-    Budget { rounds: 21, stretch_ns: 12_000_000, stamped_ns: 12_000_000, stamped_count: None };
-
 fn planned(scenario: &Scenario, choice: &QueueChoice<'_>) -> Vec<Vec<PlannedCell>> {
     let topology = SimulatedBackend::topology();
     let allowed: Vec<u32> = topology.places.iter().map(|place| place.cpu).collect();
     let site = CpuSelection::whole(&topology, &allowed);
-    let budget = if scenario.kind == Kind::Stream { stream_budget(252_000_000) } else { EXCHANGES };
-    let (groups, refused) = queue(&site, scenario, &QUEUES, choice, budget);
+    let (groups, refused) = queue(&site, scenario, &REGISTRY, choice);
     assert_eq!(refused, []);
     groups
 }
@@ -143,10 +143,11 @@ fn compares(groups: &[Vec<PlannedCell>], of: &str, to: &str) -> bool {
 fn groups_are_small_and_begin_with_the_reference() {
     for scenario in SCENARIOS {
         for senders in [vec![1], vec![2, 4]] {
-            if scenario.kind == Kind::Exchange && senders != [1] {
+            let overrides = Overrides { senders: Some(senders), ..Overrides::default() };
+            if scenario.check(&overrides).is_err() {
                 continue;
             }
-            let groups = planned(scenario, &QueueChoice { senders, ..choice() });
+            let groups = planned(scenario, &overriding(overrides));
             for group in &groups {
                 let twins = group.iter().filter(|planned| is_twin(planned)).count();
                 assert!((2..=8 + twins).contains(&group.len()) && twins <= 2, "{group:#?}");
@@ -159,8 +160,8 @@ fn groups_are_small_and_begin_with_the_reference() {
             }
             let topology = SimulatedBackend::topology();
             assert_eq!(
-                unsound(&plan_of(groups), &topology, &QUEUES),
-                None,
+                validate(&plan_of(groups), &topology, &REGISTRY),
+                Ok(()),
                 "what is planned can be resumed"
             );
         }
@@ -172,7 +173,7 @@ fn every_row_of_every_queue_is_measured() {
     for scenario in SCENARIOS {
         let groups = planned(scenario, &choice());
         let batches: &[u64] = if scenario.kind == Kind::Stream { &[1, BATCH] } else { &[1] };
-        for queue in QUEUES.all().filter(|queue| queue.origin != Origin::Raw) {
+        for queue in REGISTRY.queues.all().filter(|queue| queue.origin != Origin::Raw) {
             for way in queue.ways.iter().filter(|way| scenario.takes(way)) {
                 for batch in batches.iter().filter(|batch| **batch == 1 || way.batches) {
                     let found =
@@ -270,7 +271,8 @@ fn single_messages_and_batches_never_share_a_group_nor_do_waits_of_peers() {
 
 #[test]
 fn several_senders_take_further_cpus_and_the_receiver_the_second_of_the_pair() {
-    let groups = planned(stream(), &QueueChoice { senders: vec![3], batch: Some(1), ..choice() });
+    let three = Overrides { senders: Some(vec![3]), batch: Some(1), ..Overrides::default() };
+    let groups = planned(stream(), &overriding(three.clone()));
     let cells: Vec<&Cell> = groups.iter().flatten().map(|planned| &planned.cell).collect();
     let queues: Vec<&&Cell> = cells.iter().filter(|cell| cell.queue().is_some()).collect();
     assert!(!queues.is_empty());
@@ -287,15 +289,9 @@ fn several_senders_take_further_cpus_and_the_receiver_the_second_of_the_pair() {
     // On two CPUs the senders share one.
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[4, 6]);
-    let funnel = QUEUES.find("funnel").unwrap();
-    let many = QueueChoice {
-        queues: vec![funnel],
-        senders: vec![3],
-        batch: Some(1),
-        waits: vec![Wait::Spin],
-        ..choice()
-    };
-    let (groups, _) = queue(&site, stream(), &QUEUES, &many, stream_budget(1_000_000));
+    let funnel = REGISTRY.queues.find("funnel").unwrap();
+    let many = QueueChoice { queues: vec![funnel], waits: vec![Wait::Spin], ..overriding(three) };
+    let (groups, _) = queue(&site, stream(), &REGISTRY, &many);
     assert_eq!(groups[0][1].cell.cpus, [4, 6]);
     assert!(groups[0][1].cell.oversubscribed());
     assert!(
@@ -342,20 +338,20 @@ fn what_was_asked_for_is_what_is_planned() {
         waits(&[Wait::PollBackoff, Wait::Adaptive]),
         [Wait::Adaptive, Wait::PollBackoff, Wait::Block]
     );
-    let cells = only(QueueChoice { batch: Some(64), ..choice() });
+    let cells = only(overriding(Overrides { batch: Some(64), ..Overrides::default() }));
     assert!(
         cells
             .iter()
             .filter_map(Cell::queue)
             .all(|queue| queue.batch == 64 || queue.origin == Origin::Raw)
     );
-    let cells = only(QueueChoice { batch: Some(1), ..choice() });
+    let cells = only(overriding(Overrides { batch: Some(1), ..Overrides::default() }));
     assert!(cells.iter().all(|cell| cell.queue().unwrap().batch == 1), "and no bare copy");
     // Spinning ends on one CPU are refused once, not for each queue.
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::whole(&topology, &[0, 1]);
     let same = QueueChoice { placements: vec![Placement::SameCpu], ..choice() };
-    let (groups, refused) = queue(&site, stream(), &QUEUES, &same, stream_budget(1_000_000));
+    let (groups, refused) = queue(&site, stream(), &REGISTRY, &same);
     assert!(!groups.is_empty());
     assert_eq!(refused.len(), 1, "{refused:#?}");
     assert_eq!(refused[0].what, "queues that spin, same-cpu");
@@ -380,7 +376,8 @@ fn each_capacity_has_groups_of_its_own() {
     let asking = planned(scenario("ask-reply").unwrap(), &choice());
     assert_eq!(of(&asking, "ring-1"), [(Some(1024), Some(8192))]);
 
-    let groups = planned(stream(), &QueueChoice { capacities: vec![64, 1000], ..choice() });
+    let overrides = Overrides { capacities: Some(vec![64, 1000]), ..Overrides::default() };
+    let groups = planned(stream(), &overriding(overrides));
     assert_eq!(of(&groups, "ring-1"), [(Some(64), Some(512)), (Some(1000), Some(8000))]);
     for group in &groups {
         let mut capacities: Vec<_> =
@@ -391,7 +388,7 @@ fn each_capacity_has_groups_of_its_own() {
     let unlimited =
         groups.iter().flatten().filter(|planned| planned.cell.label() == "other-unbounded, poll");
     assert_eq!(unlimited.count(), 1, "measured once, whatever bounded queues hold");
-    assert_eq!(unsound(&plan_of(groups), &SimulatedBackend::topology(), &QUEUES), None);
+    assert_eq!(validate(&plan_of(groups), &SimulatedBackend::topology(), &REGISTRY), Ok(()));
 }
 
 #[test]
@@ -399,7 +396,7 @@ fn one_cpu_leaves_what_can_sleep() {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[3]);
     let same = QueueChoice { placements: vec![Placement::SameCpu], ..choice() };
-    let (groups, _) = queue(&site, scenario("ask-reply").unwrap(), &QUEUES, &same, EXCHANGES);
+    let (groups, _) = queue(&site, scenario("ask-reply").unwrap(), &REGISTRY, &same);
     assert!(!groups.is_empty());
     for group in groups {
         assert_eq!(group[0].cell.name(), "futex", "the reference where there is one CPU");
@@ -408,14 +405,14 @@ fn one_cpu_leaves_what_can_sleep() {
 }
 
 #[test]
-fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_unsound() {
+fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_refused() {
     let topology = SimulatedBackend::topology();
     let spoilt = |spoil: &dyn Fn(&mut PlannedCell)| -> String {
         let mut groups = planned(stream(), &choice());
         let ring =
             groups.iter_mut().flatten().find(|planned| planned.cell.name() == "ring-1").unwrap();
         spoil(ring);
-        unsound(&plan_of(groups), &topology, &QUEUES).unwrap_or_default()
+        validate(&plan_of(groups), &topology, &REGISTRY).err().unwrap_or_default()
     };
     let queue = |spoil: &dyn Fn(&mut threadtoll_record::QueueSubject)| {
         spoilt(&|planned| {

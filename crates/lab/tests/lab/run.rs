@@ -9,12 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
 use threadtoll_lab::backend::{Backend, Now, OpenCell};
-use threadtoll_lab::plan::{Choice, CpuSelection, latency};
+use threadtoll_lab::plan::{CpuSelection, MechanismChoice, latency};
 use threadtoll_lab::samples::BlockSamples;
 use threadtoll_lab::simulated::SimulatedBackend;
-use threadtoll_lab::{LabError, Observer, Outcome, mechanism, run};
+use threadtoll_lab::{LabError, Observer, Outcome, run};
 use threadtoll_record::file::{Appender, Results, read};
 use threadtoll_record::{BlockKind, Budget, Machine, Placement, Plan, PlannedCell, Record};
+
+use super::mechanism;
 
 const SEED: u64 = 5;
 const ROUNDS: u32 = 5;
@@ -22,9 +24,11 @@ const ROUNDS: u32 = 5;
 fn plan() -> Plan {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[0, 2]);
-    let mechanisms = ["futex", "park", "eventfd"].map(|name| mechanism::find(name).unwrap());
-    let choice =
-        Choice { placements: vec![Placement::Pinned, Placement::SameCpu], ..Choice::default() };
+    let mechanisms = ["futex", "park", "eventfd"].map(mechanism);
+    let choice = MechanismChoice {
+        placements: vec![Placement::Pinned, Placement::SameCpu],
+        ..MechanismChoice::default()
+    };
     let budget = Budget {
         rounds: ROUNDS,
         stretch_ns: 1_000_000,

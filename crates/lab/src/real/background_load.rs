@@ -1,5 +1,5 @@
-//! Load next to the measured threads: workers that go on with it while a block is measured, and
-//! sleep in between.
+//! Load next to the measured threads: workers that are busy while a block is measured, and sleep in
+//! between.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,20 +12,20 @@ use super::pool::{Pool, Worker};
 /// A piece of work is over within microseconds; no thread is waited for longer than this.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A stretch of load.
+/// A period of work.
 #[derive(Default)]
-struct Stretch {
+struct Period {
     over: AtomicBool,
     working: AtomicUsize,
 }
 
 /// Threads that work while they are told to.
-pub(super) struct Load {
-    pool: Pool<Arc<Stretch>, ()>,
-    stretch: Option<Arc<Stretch>>,
+pub(super) struct BackgroundLoad {
+    pool: Pool<Arc<Period>, ()>,
+    period: Option<Arc<Period>>,
 }
 
-impl Load {
+impl BackgroundLoad {
     /// Starts a thread on each of these CPUs. `prepare` runs on it once; what it returns does a
     /// short piece of work.
     pub(super) fn start<W: FnMut() + 'static>(
@@ -37,43 +37,43 @@ impl Load {
             let prepare = prepare.clone();
             pool.add(Worker::start("load", vec![cpu], move |setup| match prepare(cpu) {
                 Err(error) => setup.fail(error),
-                Ok(mut work) => setup.serve(|stretch: Arc<Stretch>| {
-                    stretch.working.fetch_add(1, Ordering::AcqRel);
-                    while !stretch.over.load(Ordering::Acquire) {
+                Ok(mut work) => setup.serve(|period: Arc<Period>| {
+                    period.working.fetch_add(1, Ordering::AcqRel);
+                    while !period.over.load(Ordering::Acquire) {
                         work();
                     }
                 }),
             }))?;
         }
         pool.ready()?;
-        Ok(Load { pool, stretch: None })
+        Ok(BackgroundLoad { pool, period: None })
     }
 
-    /// Sets them to work and waits until all are at it.
-    pub(super) fn go(&mut self) -> Result<(), LabError> {
+    /// Sets them to work and waits until all are working.
+    pub(super) fn begin(&mut self) -> Result<(), LabError> {
         let threads = self.pool.len();
-        let stretch = Arc::new(Stretch::default());
-        self.stretch = Some(Arc::clone(&stretch));
-        let jobs = std::iter::repeat_n(Arc::clone(&stretch), threads);
+        let period = Arc::new(Period::default());
+        self.period = Some(Arc::clone(&period));
+        let jobs = std::iter::repeat_n(Arc::clone(&period), threads);
         self.pool.give(0..threads, jobs, PATIENCE)?;
-        while stretch.working.load(Ordering::Acquire) < threads {
+        while period.working.load(Ordering::Acquire) < threads {
             std::thread::yield_now();
         }
         Ok(())
     }
 
     /// Lets them sleep, and waits until all have stopped.
-    pub(super) fn rest(&mut self) {
-        if let Some(stretch) = self.stretch.take() {
-            stretch.over.store(true, Ordering::Release);
+    pub(super) fn end(&mut self) {
+        if let Some(period) = self.period.take() {
+            period.over.store(true, Ordering::Release);
             // No piece of work waits for anybody. One that ended by a panic was reported by it.
             let _ = self.pool.reports(0..self.pool.len(), PATIENCE);
         }
     }
 }
 
-impl Drop for Load {
+impl Drop for BackgroundLoad {
     fn drop(&mut self) {
-        self.rest();
+        self.end();
     }
 }

@@ -3,65 +3,72 @@
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
-    Cell, Kind, LockSubject, Placement, Plan, PlannedCell, QueueSubject, Relation, Subject,
+    Cell, LockSubject, Placement, Plan, PlannedCell, QueueSubject, Relation, Subject,
 };
 
+use crate::Registry;
 use crate::contention;
-use crate::lock::{LockSpec, MAX_THREADS};
-use crate::mechanism::{Class, find};
-use crate::queue::{self, MAX_CAPACITY, MAX_SENDERS, Queues, Scenario};
+use crate::lock::MAX_THREADS;
+use crate::mechanism::Class;
+use crate::queue::{self, MAX_BATCH, MAX_CAPACITY, MAX_SENDERS, Overrides, Scenario};
 
 use super::locks::relation_of;
-use super::queues::{MAX_BATCH, farthest};
+use super::queues::farthest;
 
 /// The largest message, in bytes.
 pub const MAX_PAYLOAD: u64 = 1 << 20;
 /// The longest that anything is measured, in nanoseconds: a day.
 pub const MAX_NS: u64 = 86_400_000_000_000;
 
-/// Returns why a plan cannot be measured with these queues on CPUs of this topology, or `None` if
-/// it can.
-pub fn unsound(plan: &Plan, topology: &Topology, queues: &Queues) -> Option<String> {
-    plan.groups.iter().flatten().find_map(|planned| {
-        fault(planned, topology, queues).map(|why| format!("{}: {why}", planned.cell.label()))
+/// Checks that a plan can be measured on CPUs of this topology.
+///
+/// # Errors
+///
+/// The reason why it cannot.
+pub fn validate(plan: &Plan, topology: &Topology, registry: &Registry) -> Result<(), String> {
+    plan.groups.iter().flatten().try_for_each(|planned| {
+        validate_cell(planned, topology, registry)
+            .map_err(|why| format!("{}: {why}", planned.cell.label()))
     })
 }
 
-fn fault(planned: &PlannedCell, topology: &Topology, queues: &Queues) -> Option<&'static str> {
+fn validate_cell(
+    planned: &PlannedCell,
+    topology: &Topology,
+    registry: &Registry,
+) -> Result<(), &'static str> {
     let PlannedCell { cell, budget, .. } = planned;
     let class = match &cell.subject {
         Subject::Mechanism { mechanism, .. } => {
-            let Some(mechanism) = find(mechanism) else {
-                return Some("this version has no such mechanism");
+            let Some(mechanism) = registry.mechanisms.find(mechanism) else {
+                return Err("this version has no such mechanism");
             };
             if cell.line.is_some() != mechanism.has_layout
                 || cell.pause.is_some() != mechanism.has_pause
             {
-                return Some("the mechanism has no such choice of line and pause");
+                return Err("the mechanism has no such choice of line and pause");
             }
             mechanism.class
         }
         Subject::Queue(queue) => {
-            if let Some(why) = queue_fault(planned, queue, queues) {
-                return Some(why);
-            }
+            validate_queue(planned, queue, registry)?;
             queue::class(queue.wait)
         }
-        Subject::Lock(lock) => return lock_fault(planned, lock, topology),
+        Subject::Lock(lock) => return validate_lock(planned, lock, topology, registry),
     };
     if cell.payload_bytes < 8 || cell.payload_bytes > MAX_PAYLOAD || cell.payload_bytes % 8 != 0 {
-        return Some("messages of that size are never sent");
+        return Err("messages of that size are never sent");
     }
     if budget.stretch_ns.max(budget.stamped_ns) > MAX_NS {
-        return Some("no block lasts that long");
+        return Err("no block lasts that long");
     }
     if names_a_cpu_twice(cell) {
-        return Some("it names a CPU twice");
+        return Err("it names a CPU twice");
     }
     if relation(cell, class, topology) != Some(cell.relation) {
-        return Some("its ends cannot be placed so");
+        return Err("its ends cannot be placed so");
     }
-    None
+    Ok(())
 }
 
 fn names_a_cpu_twice(cell: &Cell) -> bool {
@@ -71,47 +78,46 @@ fn names_a_cpu_twice(cell: &Cell) -> bool {
     cpus.len() != cell.cpus.len()
 }
 
-fn lock_fault(
+fn validate_lock(
     planned: &PlannedCell,
     lock: &LockSubject,
     topology: &Topology,
-) -> Option<&'static str> {
+    registry: &Registry,
+) -> Result<(), &'static str> {
     let PlannedCell { cell, budget, .. } = planned;
-    let Ok(named) = LockSpec::parse(&lock.lock) else {
-        return Some("this version has no such lock");
+    let Ok(spec) = registry.locks.parse(&lock.lock) else {
+        return Err("this version has no such lock");
     };
     if contention::Scenario::of(&planned.experiment).is_none() {
-        return Some("this version has no such scenario");
+        return Err("this version has no such scenario");
     }
-    let shares = named.lock.is_some_and(|lock| lock.shares);
-    let counts = named.lock.is_some_and(|lock| lock.counts);
     if !(1..=MAX_THREADS).contains(&lock.threads)
         || (lock.is_alone() && lock.threads != 1)
-        || lock.read_share.is_some() != shares
-        || (counts && lock.hold_ns != 0)
+        || lock.read_share.is_some() != spec.has_readers()
+        || (spec.only_counts() && lock.hold_ns != 0)
     {
-        return Some("the lock is not used so in this version");
+        return Err("the lock is not used so in this version");
     }
     let longest = [budget.stretch_ns, budget.stamped_ns, lock.hold_ns, lock.think_ns];
     if lock.cycle_ns() == 0 || longest.into_iter().any(|ns| ns > MAX_NS) {
-        return Some("nothing lasts that long, or takes no time at all");
+        return Err("nothing lasts that long, or takes no time at all");
     }
     if budget.stretch_ns == 0 && budget.stamped_ns == 0 {
-        return Some("its blocks have no length");
+        return Err("its blocks have no length");
     }
     if lock.tasks.is_some_and(|tasks| !(1..=contention::MAX_TASKS).contains(&tasks)) {
-        return Some("so many tasks are never done");
+        return Err("so many tasks are never done");
     }
     if cell.line.is_some()
         || cell.pause.is_some()
         || cell.payload_bytes != 0
         || names_a_cpu_twice(cell)
     {
-        return Some(
+        return Err(
             "locks carry no messages and have no choice of line and pause, and each of their CPUs is named once",
         );
     }
-    let spins = named.handing().spins() && lock.threads as usize > cell.cpus.len();
+    let spins = spec.policy().spins() && lock.threads as usize > cell.cpus.len();
     let relation = match (cell.placement, cell.cpus.as_slice()) {
         (Placement::SameCpu, [_]) => Some(Relation::SameCpu),
         (Placement::Free, [_, _, ..]) => Some(Relation::Free),
@@ -122,39 +128,40 @@ fn lock_fault(
         _ => None,
     };
     if spins || relation != Some(cell.relation) {
-        return Some("its threads cannot be placed so");
+        return Err("its threads cannot be placed so");
     }
-    None
+    Ok(())
 }
 
-fn queue_fault(
+fn validate_queue(
     planned: &PlannedCell,
     asked: &QueueSubject,
-    queues: &Queues,
-) -> Option<&'static str> {
+    registry: &Registry,
+) -> Result<(), &'static str> {
     let cell = &planned.cell;
-    let Some(queue) = queues.of(asked) else {
-        return Some("this version has no such queue");
+    let Some(queue) = registry.queues.of(asked) else {
+        return Err("this version has no such queue");
     };
     let Some(scenario) = Scenario::of(&planned.experiment) else {
-        return Some("this version has no such scenario");
+        return Err("this version has no such scenario");
     };
     // Otherwise its blocks would be folded as what they are not.
     if planned.kind() != scenario.kind {
-        return Some("the scenario runs another kind of loop in this version");
+        return Err("the scenario runs another kind of loop in this version");
     }
     if asked.version != *queue.version || queue.origin != asked.origin {
-        return Some("this version has another version of the queue");
+        return Err("this version has another version of the queue");
     }
     let way = queue.way(asked.wait).filter(|way| scenario.takes(way));
     let Some(way) = way else {
-        return Some("the queue is not used so in this version");
+        return Err("the queue is not used so in this version");
     };
-    let plain = asked.batch == 1 && asked.senders == 1;
+    let senders = Some(vec![asked.senders]);
+    let wanted = Overrides { batch: Some(asked.batch), senders, ..Overrides::default() };
     let limits = asked.senders <= MAX_SENDERS && (asked.senders == 1 || way.many_senders);
     let batched = (1..=MAX_BATCH).contains(&asked.batch) && (asked.batch == 1 || way.batches);
-    if (scenario.kind == Kind::Exchange && !plain) || !limits || asked.senders == 0 || !batched {
-        return Some("the queue is not used so in this version");
+    if scenario.check(&wanted).is_err() || !limits || asked.senders == 0 || !batched {
+        return Err("the queue is not used so in this version");
     }
     let holds = match (queue.slots(), asked.capacity) {
         (Some(slots), Some(capacity)) => {
@@ -166,12 +173,12 @@ fn queue_fault(
         _ => false,
     };
     if !holds {
-        return Some("the queue does not hold that many messages in this version");
+        return Err("the queue does not hold that many messages in this version");
     }
     if cell.line.is_some() || cell.pause.is_some() || cell.payload_bytes != 8 {
-        return Some("queues carry messages of 8 bytes and have no choice of line and pause");
+        return Err("queues carry messages of 8 bytes and have no choice of line and pause");
     }
-    None
+    Ok(())
 }
 
 /// How the CPUs of a cell are related if its placement makes sense.

@@ -11,11 +11,11 @@ use threadtoll_machine::place;
 
 use crate::LabError;
 
-use super::load::Load;
+use super::background_load::BackgroundLoad;
 
 /// Spinners on the CPUs of a cell.
-pub(super) fn awake(cpus: &[u32]) -> Result<Load, LabError> {
-    Load::start(cpus, |cpu| {
+pub(super) fn keep_awake(cpus: &[u32]) -> Result<BackgroundLoad, LabError> {
+    BackgroundLoad::start(cpus, |cpu| {
         place::set_idle_priority()
             .map_err(|error| LabError::Place { cpus: vec![cpu], reason: error.to_string() })?;
         Ok(|| (0..64).for_each(|_| hint::spin_loop()))

@@ -1,13 +1,17 @@
-//! The queues that this build knows.
+//! The mechanisms, queues and locks that this build knows.
 
 use std::sync::LazyLock;
 
+use threadtoll_lab::Registry;
 use threadtoll_lab::queue::{Queue, Queues};
 
 /// Returns ours, and the peers and twins where they were built in.
-pub(crate) fn queues() -> &'static Queues {
-    static QUEUES: LazyLock<Queues> = LazyLock::new(|| Queues::with(peers(), twins()));
-    &QUEUES
+pub(crate) fn registry() -> &'static Registry {
+    static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry {
+        queues: Queues::with(peers(), twins()),
+        ..Registry::default()
+    });
+    &REGISTRY
 }
 
 /// Returns the peers.

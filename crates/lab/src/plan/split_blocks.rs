@@ -1,15 +1,15 @@
-//! Blocks that fit between the gaps of the machine.
+//! Shorter blocks for a machine with frequent gaps.
 
 use threadtoll_record::{Cell, CpuNoise, Placement, PlannedCell};
 
 /// Gaps from this length on spoil a block: shorter ones are interrupts, which no block escapes.
 const SPOILS_NS: u64 = 100_000;
-/// A block takes this part of the mean time between two gaps, so that most blocks escape them.
-const PART: f64 = 3.0;
+/// Mean time between two gaps as a multiple of a block, so that most blocks escape them.
+const GAP_DISTANCE: f64 = 3.0;
 /// Shortest block: it needs its warm-up, and a few exchanges of mechanisms that sleep.
 const MIN_NS: u64 = 2_000_000;
-/// No more blocks than this are made of one.
-const MOST: u64 = 6;
+/// Most parts of a block.
+const MAX_PARTS: u64 = 6;
 
 /// Where something takes the CPUs away every few milliseconds, as hypervisors do, splits the blocks
 /// into more and shorter ones of the same total time, so that most of them fall between two gaps.
@@ -17,9 +17,9 @@ const MOST: u64 = 6;
 ///
 /// Groups with threads that roam freely, or take turns on a CPU, keep their blocks: the scheduler
 /// needs the time.
-pub fn fit(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
+pub fn split_blocks(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
     let Some(calm_ns) = calm_ns(noise) else { return };
-    let wanted_ns = ((calm_ns / PART) as u64).max(MIN_NS);
+    let wanted_ns = ((calm_ns / GAP_DISTANCE) as u64).max(MIN_NS);
     for group in groups {
         let scheduled = |cell: &Cell| cell.placement == Placement::Free || cell.oversubscribed();
         if group.iter().any(|planned| scheduled(&planned.cell)) {
@@ -27,7 +27,7 @@ pub fn fit(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
         }
         let longest_ns =
             group.iter().map(|planned| planned.budget.stretch_ns.max(planned.budget.stamped_ns));
-        let parts = longest_ns.max().unwrap_or(0).div_ceil(wanted_ns).clamp(1, MOST);
+        let parts = longest_ns.max().unwrap_or(0).div_ceil(wanted_ns).clamp(1, MAX_PARTS);
         for budget in group.iter_mut().map(|planned| &mut planned.budget) {
             let rounds = u64::from(budget.rounds) * parts;
             if rounds > u64::from(threadtoll_record::MAX_ROUNDS) {

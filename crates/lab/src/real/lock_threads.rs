@@ -1,4 +1,4 @@
-//! Threads that share a lock, and what they can be told to do with it.
+//! Threads that share a lock, and their tasks.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,25 +21,26 @@ use super::pool::{Pool, Worker};
 /// From giving out a job until all threads begin: for the first, and for each.
 const NOTICE_NS: f64 = 200_000.0;
 const NOTICE_EACH_NS: f64 = 20_000.0;
-/// How often all in all windows are tried again that not all threads of a crew were in time for.
+/// Retries left, over all windows, for those that some thread started too late.
 const RETRIES: u32 = 500;
 /// The end of a wait that is not slept, because sleeps are late.
 const SPUN_NS: f64 = 100_000.0;
 
-/// What a thread is told to do.
+/// A task of a thread.
 #[derive(Clone)]
 pub(super) enum Task {
-    /// Draw its lengths.
+    /// Draw the lengths of its stretches.
     Prepare(TimeDistributions, u64),
-    /// Take the lock, with stamps, and keep at most so many of them.
+    /// Take the lock, stamping each acquisition; the number is the most that are kept.
     Stamped(usize),
-    /// Take the lock, with a look at the clock after so many times.
+    /// Take the lock, reading the clock after this number of acquisitions.
     Counted(u32),
-    /// Share these tasks.
+    /// Share these tasks, each with one acquisition; the number is the most that are kept.
     Tasks(Arc<AtomicU64>, usize),
-    /// Hold the lock while the other thread waits for so long, in ticks.
+    /// Hold the lock while the other thread waits for these times, in ticks; the flag says whether
+    /// to sleep.
     HoldForWaiter(Arc<HandoffProbe>, Arc<[u64]>, bool),
-    /// Be that other thread, so many times.
+    /// Be that other thread, in this number of rounds.
     MeasureHandoffs(Arc<HandoffProbe>, usize),
 }
 
@@ -52,25 +53,25 @@ struct Job {
     until: u64,
 }
 
-/// What a thread found.
+/// The report of a thread on its task.
 #[derive(Default)]
-pub(super) struct Part {
-    pub(super) taken: Vec<Acquisition>,
+pub(super) struct ThreadReport {
+    pub(super) acquisitions: Vec<Acquisition>,
     pub(super) done: Done,
-    pub(super) passed: Vec<HandoffSample>,
-    pub(super) thread: ThreadCounters,
-    /// Whether the machine let it begin only when what it does had begun to count.
+    pub(super) handoffs: Vec<HandoffSample>,
+    pub(super) counters: ThreadCounters,
+    /// True if the machine let it begin only when its window had begun.
     pub(super) late: bool,
-    /// Whether it had no room left for what it took.
+    /// True if it had no room left for more acquisitions.
     pub(super) full: bool,
 }
 
 /// Threads that share a lock.
 pub(super) struct LockThreads {
-    pool: Pool<Job, Part>,
+    pool: Pool<Job, ThreadReport>,
     clock: Clock,
     patience: Duration,
-    /// How often a window may still be tried again.
+    /// Windows that may still be tried again.
     retries: u32,
 }
 
@@ -87,13 +88,13 @@ impl LockThreads {
     pub(super) fn start(
         clock: &Clock,
         name: &str,
-        named: LockSpec,
+        lock: &LockSpec,
         work: Work,
         places: &[Vec<u32>],
         patience: Duration,
     ) -> Result<Self, LabError> {
         let unavailable = |reason| LabError::Unavailable { mechanism: name.to_string(), reason };
-        let contenders = named.contenders(places.len()).map_err(unavailable)?;
+        let contenders = lock.contenders(places.len()).map_err(unavailable)?;
         let placement = if places.iter().any(|cpus| cpus.len() > 1) {
             Placement::Free
         } else {
@@ -107,9 +108,9 @@ impl LockThreads {
                 let mut thread = Thread {
                     clock,
                     probe: ThreadProbe::new(),
-                    labour: BusyWork::new(work, 1 + index),
-                    picks: Vec::new(),
-                    taken: Vec::new(),
+                    busy_work: BusyWork::new(work, 1 + index),
+                    steps: Vec::new(),
+                    acquisitions: Vec::new(),
                 };
                 setup.serve(|job| thread.work(&mut *contender, job));
             }))?;
@@ -132,15 +133,15 @@ impl LockThreads {
         self.run(tasks, window, Duration::ZERO).map(drop)
     }
 
-    /// A window that begins when all threads can have been told, counts after the warm-up, and is
-    /// so long.
+    /// A window that begins when all threads can have been told, counts after the warm-up, and has
+    /// this length.
     pub(super) fn window(&self, warm_up_ns: u64, length_ns: u64) -> Window {
         self.window_for(self.pool.len(), warm_up_ns, length_ns)
     }
 
-    /// The same for so many of the threads.
-    pub(super) fn window_for(&self, told: usize, warm_up_ns: u64, length_ns: u64) -> Window {
-        let notice = NOTICE_NS + NOTICE_EACH_NS * told as f64;
+    /// A window for this number of the threads.
+    pub(super) fn window_for(&self, count: usize, warm_up_ns: u64, length_ns: u64) -> Window {
+        let notice = NOTICE_NS + NOTICE_EACH_NS * count as f64;
         let begin = self.clock.stamp() + self.clock.ticks(notice);
         let from = begin + self.clock.ticks(warm_up_ns as f64);
         Window { begin, from, until: from.saturating_add(self.clock.ticks(length_ns as f64)) }
@@ -152,18 +153,18 @@ impl LockThreads {
         tasks: Vec<Task>,
         window: Window,
         longer: Duration,
-    ) -> Result<Vec<Part>, LabError> {
+    ) -> Result<Vec<ThreadReport>, LabError> {
         self.run_on(0..self.pool.len(), tasks, window, longer)
     }
 
-    /// The same on some of the threads; the others sleep.
+    /// Runs a task on some of the threads; the others sleep.
     pub(super) fn run_on(
         &mut self,
         threads: Range<usize>,
         tasks: Vec<Task>,
         window: Window,
         longer: Duration,
-    ) -> Result<Vec<Part>, LabError> {
+    ) -> Result<Vec<ThreadReport>, LabError> {
         let Window { begin, from, until } = window;
         let length_ns = self.clock.ns(until.saturating_sub(begin)).min(1e15);
         let patience = self.patience + Duration::from_nanos(length_ns as u64) * 3 + longer;
@@ -172,7 +173,7 @@ impl LockThreads {
         self.pool.reports(threads, patience)
     }
 
-    /// Whether a window may be tried again that not all threads were in time for.
+    /// Returns `true` if a window that some thread started too late may be tried again.
     pub(super) fn may_retry(&mut self) -> bool {
         let may = self.retries > 0;
         self.retries = self.retries.saturating_sub(1);
@@ -188,7 +189,7 @@ impl LockThreads {
         self.patience
     }
 
-    pub(super) fn threads(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.pool.len()
     }
 }
@@ -197,60 +198,62 @@ impl LockThreads {
 struct Thread {
     clock: Clock,
     probe: ThreadProbe,
-    labour: BusyWork,
-    picks: Vec<Step>,
-    taken: Vec<Acquisition>,
+    busy_work: BusyWork,
+    steps: Vec<Step>,
+    acquisitions: Vec<Acquisition>,
 }
 
 impl Thread {
-    fn work(&mut self, contender: &mut dyn Contender, job: Job) -> Part {
-        let Thread { clock, probe, labour, picks, taken } = self;
-        let mut part = Part::default();
+    fn work(&mut self, contender: &mut dyn Contender, job: Job) -> ThreadReport {
+        let Thread { clock, probe, busy_work, steps, acquisitions } = self;
+        let mut report = ThreadReport::default();
         let Job { task, begin, from, until } = job;
         match &task {
             Task::Prepare(lengths, seed) => {
-                *picks = lengths.draw(*seed);
-                return part;
+                *steps = lengths.draw(*seed);
+                return report;
             }
-            Task::Stamped(most) | Task::Tasks(_, most) => touch(taken, *most),
+            Task::Stamped(most) | Task::Tasks(_, most) => touch(acquisitions, *most),
             Task::Counted(_) | Task::HoldForWaiter(..) | Task::MeasureHandoffs(..) => {}
         }
         let batch = if let Task::Counted(batch) = task { batch } else { 1 };
-        let course = WindowSpec { clock, from, until, picks, batch };
+        let spec = WindowSpec { clock, from, until, steps, batch };
         await_begin(clock, begin);
         let before = probe.sample();
-        part.late = clock.stamp() > from;
+        report.late = clock.stamp() > from;
         match task {
             Task::Prepare(..) => {}
-            Task::Stamped(_) => part.done.all = contender.stamped(course, labour, taken),
-            Task::Counted(_) => part.done = contender.counted(course, labour),
+            Task::Stamped(_) => report.done.all = contender.stamped(spec, busy_work, acquisitions),
+            Task::Counted(_) => report.done = contender.counted(spec, busy_work),
             Task::Tasks(left, _) => {
-                contender.tasks(course, &left, labour, taken);
-                part.done.all = taken.len() as u64;
+                contender.tasks(spec, &left, busy_work, acquisitions);
+                report.done.all = acquisitions.len() as u64;
             }
-            Task::HoldForWaiter(meeting, rounds, sleeps) => {
-                contender.hold_for_waiter(clock, &meeting, &rounds, sleeps)
+            Task::HoldForWaiter(handoff, rounds, sleeps) => {
+                contender.hold_for_waiter(clock, &handoff, &rounds, sleeps)
             }
-            Task::MeasureHandoffs(meeting, rounds) => {
-                contender.wait(clock, &meeting, rounds, &mut part.passed)
+            Task::MeasureHandoffs(handoff, rounds) => {
+                contender.measure_handoffs(clock, &handoff, rounds, &mut report.handoffs)
             }
         }
-        part.thread = probe.sample_after().delta(&before);
-        part.full = !taken.is_empty() && taken.len() == taken.capacity();
+        report.counters = probe.sample_after().delta(&before);
+        report.full = !acquisitions.is_empty() && acquisitions.len() == acquisitions.capacity();
         // The buffer stays with the thread, touched; what goes out is copied after the clock has
         // stopped.
-        part.taken.clone_from(taken);
-        taken.clear();
-        part
+        report.acquisitions.clone_from(acquisitions);
+        acquisitions.clear();
+        report
     }
 }
 
-/// Room for so many, every page of it written once, so that none is missing when the clock runs.
-fn touch(taken: &mut Vec<Acquisition>, most: usize) {
-    taken.clear();
-    if taken.capacity() < most {
-        taken.extend(std::iter::repeat_n(std::hint::black_box(Acquisition::default()), most));
-        taken.clear();
+/// Makes room for this number, every page of it written once, so that none is missing when the
+/// clock runs.
+fn touch(acquisitions: &mut Vec<Acquisition>, most: usize) {
+    acquisitions.clear();
+    if acquisitions.capacity() < most {
+        acquisitions
+            .extend(std::iter::repeat_n(std::hint::black_box(Acquisition::default()), most));
+        acquisitions.clear();
     }
 }
 
@@ -270,9 +273,8 @@ fn await_begin(clock: &Clock, begin: u64) {
     }
 }
 
-/// On which CPUs the threads run: pinned, each on its own as far as there are any, and then in
-/// turns.
-pub(super) fn places(placement: Placement, cpus: &[u32], threads: u32) -> Vec<Vec<u32>> {
+/// CPUs of each thread: pinned, each on its own as far as there are any, and then in turns.
+pub(super) fn cpus_by_thread(placement: Placement, cpus: &[u32], threads: u32) -> Vec<Vec<u32>> {
     (0..threads as usize)
         .map(|thread| match placement {
             Placement::Pinned => vec![cpus[thread % cpus.len()]],

@@ -1,0 +1,39 @@
+//! From a time or a number of samples per cell to rounds and blocks.
+
+use threadtoll_record::{Budget, MAX_ROUNDS};
+
+/// Rounds that a verdict needs.
+pub const ROUNDS: u32 = 21;
+
+/// Most samples that a stamped block keeps: 1.6 MB a buffer.
+pub const MAX_BLOCK_SAMPLES: u64 = 200_000;
+
+/// Most stamped samples of a cell.
+pub const MAX_SAMPLES: u64 = MAX_BLOCK_SAMPLES * MAX_ROUNDS as u64;
+
+/// Blocks are not made longer than this while there can be more of them instead.
+pub(crate) const LONG_BLOCK_NS: u64 = 25_000_000;
+
+/// Budgets a time per cell, half of it for stretches, and a number of stamped samples if one was
+/// asked for.
+///
+/// More time means more rounds rather than longer blocks: a block keeps a limited number of
+/// samples, and confidence intervals come from many blocks.
+pub fn budget(time_ns: u64, samples: Option<u64>) -> Budget {
+    budget_with_rounds(ROUNDS, time_ns, samples)
+}
+
+/// Budgets the time in at least this many rounds.
+pub(crate) fn budget_with_rounds(least: u32, time_ns: u64, samples: Option<u64>) -> Budget {
+    let needed = samples
+        .map_or(0, |samples| samples.div_ceil(MAX_BLOCK_SAMPLES))
+        .max(time_ns / 2 / LONG_BLOCK_NS);
+    let rounds = needed.clamp(u64::from(least), u64::from(MAX_ROUNDS)) as u32;
+    let half = (time_ns / 2 / u64::from(rounds)).max(1);
+    Budget {
+        rounds,
+        stretch_ns: half,
+        stamped_ns: half,
+        stamped_count: samples.map(|samples| samples.div_ceil(u64::from(rounds)).max(2)),
+    }
+}

@@ -1,0 +1,82 @@
+//! Time of an acquisition and a release with nothing in between.
+
+use threadtoll_record::{LockSubject, Spread, Work};
+
+use crate::LabError;
+use crate::contention::calibration_schedule::SLICES;
+use crate::contention::lengths::TimeDistributions;
+use crate::lock::LockSpec;
+
+use super::slices::{rate, slice};
+use super::{Bench, median_or_nan};
+
+/// Least think time, in units of work, of threads that are to wait rarely: some hundred
+/// nanoseconds.
+const SHORT_UNITS: f64 = 200.0;
+/// Think time as a multiple of the lock's, large enough that threads rarely wait.
+const RARELY: f64 = 20.0;
+
+/// Cost of an acquisition and its release, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AcquisitionCost {
+    /// Without the loop around them.
+    pub(super) lock_ns: f64,
+    /// Of that loop.
+    pub(super) loop_ns: f64,
+}
+
+/// Measures one thread, or the throughput of several.
+pub(super) fn cost(
+    bench: &Bench,
+    subject: &LockSubject,
+    lock: &LockSpec,
+    places: &[Vec<u32>],
+) -> Result<AcquisitionCost, LabError> {
+    let lengths = lengths(0.0, subject, lock);
+    let mut threads = bench.threads(&subject.lock, lock, Work::Spin, places)?;
+    let with = rate(bench, &mut threads, lengths, |done| done.acquisitions)?;
+    drop(threads);
+    let mut threads = bench.threads(&subject.lock, &lock.without_lock(), Work::Spin, places)?;
+    let without = rate(bench, &mut threads, lengths, |done| done.acquisitions)?;
+    Ok(AcquisitionCost { lock_ns: (1.0 / with - 1.0 / without).max(0.0), loop_ns: 1.0 / without })
+}
+
+/// Think time, in units of work, of threads that hold a lock for this many units and are to wait
+/// rarely.
+pub(super) fn rare_think_units(hold_units: f64) -> f64 {
+    SHORT_UNITS.max(RARELY * hold_units)
+}
+
+/// Measures threads that think for so long that they hardly wait for each other, but find the
+/// lock's line at the CPU of another one.
+pub(super) fn rare_ns(
+    bench: &Bench,
+    subject: &LockSubject,
+    lock: &LockSpec,
+    places: &[Vec<u32>],
+    think_units: f64,
+) -> Result<f64, LabError> {
+    let lengths = lengths(think_units, subject, lock);
+    let mut with = bench.threads(&subject.lock, lock, Work::Spin, places)?;
+    let mut without = bench.threads(&subject.lock, &lock.without_lock(), Work::Spin, places)?;
+    with.prepare(lengths, 1)?;
+    without.prepare(lengths, 1)?;
+    let mut costs = Vec::with_capacity(SLICES);
+    for _ in 0..SLICES {
+        let with = slice(bench, &mut with, 16, |done| done.acquisitions)?;
+        let without = slice(bench, &mut without, 16, |done| done.acquisitions)?;
+        costs.push(places.len() as f64 * (1.0 / with - 1.0 / without));
+    }
+    Ok(median_or_nan(costs).max(0.0))
+}
+
+/// Acquisitions with nothing done while the lock is held.
+fn lengths(think: f64, subject: &LockSubject, lock: &LockSpec) -> TimeDistributions {
+    TimeDistributions {
+        spread: [Spread::Fixed, Spread::Exponential],
+        hold: 0.0,
+        think,
+        stripes: lock.stripes,
+        read_share: subject.read_share.map_or(0.0, |share| share.value()),
+    }
+}

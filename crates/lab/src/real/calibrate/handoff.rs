@@ -1,0 +1,167 @@
+//! Time from the release of a lock until a waiting thread has it, by how long that thread has
+//! waited.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use threadtoll_model::HandOff;
+use threadtoll_record::{Cell, LockSubject, Placement, Work, upper_median};
+
+use crate::LabError;
+use crate::contention::contender::{HandoffProbe, HandoffSample};
+use crate::lock::LockSpec;
+
+use super::super::lock_threads::{Task, cpus_by_thread};
+use super::Bench;
+use super::cache::Cache;
+
+/// Waits of each length.
+const REPEATS: usize = 9;
+/// Shortest and longest wait, in nanoseconds.
+const MIN_WAIT_NS: f64 = 250.0;
+const MAX_WAIT_NS: f64 = 20_000_000.0;
+
+/// Hand-offs between two threads, by their lock, work, hold time and places.
+pub(super) type Handoffs = Cache<String, Vec<(f64, f64)>>;
+
+/// Measures hand-offs as pairs of the time waited and the time taken, in nanoseconds. There are
+/// none where two threads cannot meet.
+pub(super) fn measure(
+    bench: &Bench,
+    known: &mut Handoffs,
+    cell: &Cell,
+    subject: &LockSubject,
+    lock: &LockSpec,
+) -> Result<Vec<(f64, f64)>, LabError> {
+    if cell.cpus.len() < 2 && lock.policy().spins() {
+        // One would spin for a whole slice of the scheduler while the other cannot release the
+        // lock.
+        return Ok(Vec::new());
+    }
+    let mut mixed: Vec<(f64, f64)> = Vec::new();
+    for (two, weight) in &meetings(cell, subject) {
+        let handoffs = between(bench, known, two, subject, lock)?;
+        mixed.resize(handoffs.len(), (0.0, 0.0));
+        for (sum, (waited, took)) in mixed.iter_mut().zip(handoffs) {
+            *sum = (sum.0 + weight * waited, sum.1 + weight * took);
+        }
+    }
+    if let Some(idle_ns) = idle_ns(cell, subject) {
+        // However long a thread has waited, its CPU has not idled for longer.
+        let last = HandOff::curve(&mixed).map_or(0.0, |curve| curve.after(idle_ns));
+        mixed.retain(|(waited, _)| *waited < idle_ns);
+        mixed.push((idle_ns, last));
+    }
+    Ok(mixed)
+}
+
+/// Medians between two threads on these CPUs, by the intended wait.
+fn between(
+    bench: &Bench,
+    known: &mut Handoffs,
+    two: &[Vec<u32>],
+    subject: &LockSubject,
+    lock: &LockSpec,
+) -> Result<Vec<(f64, f64)>, LabError> {
+    let plain = LockSpec { stripes: 1, ..lock.clone() };
+    let name = lock.lock.as_ref().map_or("", |lock| &lock.name);
+    let key = format!("{name} {} {} {two:?}", subject.work, subject.hold_ns);
+    known.get_or_measure(key, || {
+        let longest_ns = (5.0 * subject.hold_ns as f64).clamp(4e4, MAX_WAIT_NS);
+        let sleeps = subject.work == Work::Sleep;
+        let factor = if sleeps { 4.0 } else { 2.0 };
+        let mut waits = vec![MIN_WAIT_NS];
+        while waits[waits.len() - 1] * factor <= longest_ns {
+            waits.push(waits[waits.len() - 1] * factor);
+        }
+        let rounds: Vec<f64> = (0..REPEATS).flat_map(|_| waits.iter().copied()).collect();
+        let ticks: Arc<[u64]> = rounds.iter().map(|ns| bench.clock.ticks(*ns)).collect();
+        let mut threads = bench.threads(&subject.lock, &plain, subject.work, two)?;
+        let probe = Arc::new(HandoffProbe::default());
+        let tasks = vec![
+            Task::HoldForWaiter(Arc::clone(&probe), ticks, sleeps),
+            Task::MeasureHandoffs(probe, rounds.len()),
+        ];
+        let window = threads.window(0, rounds.iter().sum::<f64>() as u64);
+        let mut reports = threads.run(tasks, window, Duration::from_secs(5))?;
+        let samples = reports.pop().map(|report| report.handoffs).unwrap_or_default();
+        let median_ns = |wait: f64, of: fn(&HandoffSample) -> i64| {
+            let of_wait = rounds.iter().zip(&samples).filter(|(round, _)| **round == wait);
+            let mut all: Vec<i64> = of_wait.map(|(_, sample)| of(sample)).collect();
+            upper_median(&mut all, i64::cmp).map(|ticks| {
+                let ns = bench.clock.ns(ticks.unsigned_abs());
+                if ticks < 0 { -ns } else { ns }
+            })
+        };
+        let medians = waits.iter().filter_map(|wait| {
+            let waited = median_ns(*wait, |sample| sample.waited)?;
+            Some((waited.max(0.0), median_ns(*wait, |sample| sample.took)?))
+        });
+        Ok(medians.collect())
+    })
+}
+
+/// Places of two threads that hand the lock over, each with its share of the hand-offs: any two of
+/// the CPUs, of which a few stand for all; and the same CPU twice, where sleeping threads share
+/// CPUs.
+fn meetings(cell: &Cell, subject: &LockSubject) -> Vec<(Vec<Vec<u32>>, f64)> {
+    let cpus = &cell.cpus;
+    if cell.placement != Placement::Pinned || cpus.len() < 2 {
+        return vec![(cpus_by_thread(cell.placement, cpus, 2), 1.0)];
+    }
+    let last = cpus.len() - 1;
+    let mut others: Vec<usize> = vec![1, cpus.len() / 2, last];
+    others.sort_unstable();
+    others.dedup();
+    let same_cpu = match subject.work {
+        Work::Sleep => share_on_one_cpu(subject.threads, cpus.len()),
+        Work::Spin => 0.0,
+    };
+    let each = (1.0 - same_cpu) / others.len() as f64;
+    let apart = others.into_iter().map(|other| (vec![vec![cpus[0]], vec![cpus[other]]], each));
+    let same = (same_cpu > 0.0).then(|| (vec![vec![cpus[0]], vec![cpus[0]]], same_cpu));
+    apart.chain(same).collect()
+}
+
+/// Share of all pairs of threads that run on one CPU, where threads are dealt out in turns.
+fn share_on_one_cpu(threads: u32, cpus: usize) -> f64 {
+    let (threads, cpus) = (f64::from(threads), cpus as f64);
+    let (whole, more) = ((threads / cpus).floor(), threads % cpus);
+    let pairs = |count: f64| count * (count - 1.0).max(0.0);
+    (more * pairs(whole + 1.0) + (cpus - more) * pairs(whole)) / pairs(threads).max(1.0)
+}
+
+/// Mean time for which the CPU of a thread that gets the lock from another CPU has idled, where
+/// more threads sleep than there are CPUs; where each has a CPU of its own, it is as long as the
+/// thread has waited.
+///
+/// While another CPU's thread holds the lock, this CPU is only woken by threads that have finished
+/// thinking, at random, one in `cpus` tasks. It was one of its own threads that held the lock
+/// before with a chance of one in `cpus`, and then it was awake at the end of that; or else the
+/// same goes for the task before that, and so on.
+fn idle_ns(cell: &Cell, subject: &LockSubject) -> Option<f64> {
+    let cpus = cell.cpus.len() as f64;
+    let threads = f64::from(subject.threads);
+    if subject.work == Work::Spin || threads <= cpus {
+        return None;
+    }
+    let task_ns = (subject.cycle_ns() as f64 / threads).max(subject.hold_ns as f64);
+    let undisturbed = (-1.0 / cpus).exp();
+    Some(cpus * task_ns * (1.0 - undisturbed) / (1.0 - undisturbed * (1.0 - 1.0 / cpus)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_are_dealt_out_in_turns_share_cpus_as_often_as_counted_by_hand() {
+        let share = share_on_one_cpu;
+        assert_eq!((share(2, 2), share(1, 2), share(64, 64)), (0.0, 0.0, 0.0));
+        // Two of three on one CPU: one pair of three.
+        assert!((share(3, 2) - 1.0 / 3.0).abs() < 1e-12);
+        // 13 and 12: 13 × 12 + 12 × 11 of 25 × 24.
+        assert!((share(25, 2) - 288.0 / 600.0).abs() < 1e-12);
+        assert_eq!(share(9, 1), 1.0);
+    }
+}

@@ -1,0 +1,71 @@
+//! Throughput of threads in slices of time.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use crate::LabError;
+use crate::contention::calibration_schedule::{SLICE_NS, SLICES};
+use crate::contention::contender::Done;
+use crate::contention::lengths::TimeDistributions;
+
+use super::super::lock_threads::{LockThreads, Task};
+use super::{Bench, median_or_nan};
+
+/// Most attempts at a slice for which some thread started too late; then the best of them counts.
+const TRIES: u32 = 16;
+/// Time after which a thread is up to speed.
+const WARM_UP_NS: u64 = 100_000;
+
+/// Throughput of all threads together per nanosecond, the median of some slices.
+pub(super) fn rate(
+    bench: &Bench,
+    threads: &mut LockThreads,
+    lengths: TimeDistributions,
+    of: impl Fn(&Done) -> f64,
+) -> Result<f64, LabError> {
+    threads.prepare(lengths, 1)?;
+    let rates = (0..SLICES).map(|_| slice(bench, threads, 64, &of));
+    Ok(median_or_nan(rates.collect::<Result<_, _>>()?))
+}
+
+/// Throughput of all threads together per nanosecond of one slice.
+pub(super) fn slice(
+    bench: &Bench,
+    threads: &mut LockThreads,
+    batch: u32,
+    of: impl Fn(&Done) -> f64,
+) -> Result<f64, LabError> {
+    let all = 0..threads.count();
+    slice_on(bench, threads, all, batch, of)
+}
+
+/// Throughput of some of the threads per nanosecond of one slice.
+pub(super) fn slice_on(
+    bench: &Bench,
+    threads: &mut LockThreads,
+    some: Range<usize>,
+    batch: u32,
+    of: impl Fn(&Done) -> f64,
+) -> Result<f64, LabError> {
+    let tasks = vec![Task::Counted(batch); some.len()];
+    let deadline = Instant::now() + bench.patience;
+    let mut best: Option<(usize, f64)> = None;
+    for tried in 1.. {
+        let window = threads.window_for(some.len(), WARM_UP_NS, SLICE_NS);
+        let reports = threads.run_on(some.clone(), tasks.clone(), window, Duration::ZERO)?;
+        // A slice says nothing of threads that the machine kept from their CPUs.
+        let late = reports.iter().filter(|report| report.late).count();
+        let done: f64 = reports.iter().map(|report| of(&report.done)).sum();
+        if done > 0.0 && best.is_none_or(|(least, _)| late < least) {
+            best = Some((late, done / bench.clock.ns(window.until - window.from)));
+        }
+        let over = Instant::now() >= deadline;
+        match best {
+            Some((0, rate)) => return Ok(rate),
+            Some((_, rate)) if over || tried >= TRIES || !threads.may_retry() => return Ok(rate),
+            None if over => break,
+            _ => {}
+        }
+    }
+    Err(threads.stuck())
+}

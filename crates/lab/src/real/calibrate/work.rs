@@ -1,0 +1,57 @@
+//! Time of a unit of work: on a thread that is alone, and on several that are busy at once.
+
+use threadtoll_record::{Spread, Work};
+
+use crate::LabError;
+use crate::contention::calibration_schedule::{MAX_ALONE, SLICES, slowdown_rounds};
+use crate::contention::lengths::TimeDistributions;
+use crate::lock::LockSpec;
+
+use super::super::lock_threads::LockThreads;
+use super::slices::{slice, slice_on};
+use super::{Bench, median_or_nan};
+
+/// Units of a stretch that is as good as endless compared with reading the clock.
+const LONG_UNITS: f64 = 1000.0;
+
+/// Time of a unit on a thread that is alone, in nanoseconds.
+pub(super) fn unit_ns(bench: &Bench, place: &[Vec<u32>]) -> Result<f64, LabError> {
+    let mut threads = workers(bench, place)?;
+    let rates = (0..SLICES).map(|_| slice(bench, &mut threads, 1, |done| done.units));
+    Ok(1.0 / median_or_nan(rates.collect::<Result<_, _>>()?))
+}
+
+/// Factor by which a unit takes longer on threads that are busy at all these places at once than on
+/// one that is alone at each of them: the median of rounds of slices, because the speed of a
+/// machine wanders from second to second by more than that.
+pub(super) fn slowdown(bench: &Bench, busy: &[Vec<u32>]) -> Result<f64, LabError> {
+    if busy.len() == 1 {
+        return Ok(1.0);
+    }
+    let mut threads = workers(bench, busy)?;
+    let alone_on = busy.len().min(MAX_ALONE);
+    let mut ratios = Vec::with_capacity(slowdown_rounds(alone_on));
+    for _ in 0..slowdown_rounds(alone_on) {
+        let mut alone = 0.0;
+        for turn in 0..alone_on {
+            let thread = turn * busy.len() / alone_on;
+            alone += slice_on(bench, &mut threads, thread..thread + 1, 1, |done| done.units)?;
+        }
+        let all = slice(bench, &mut threads, 1, |done| done.units)?;
+        ratios.push(alone / alone_on as f64 * busy.len() as f64 / all);
+    }
+    Ok(median_or_nan(ratios))
+}
+
+fn workers(bench: &Bench, places: &[Vec<u32>]) -> Result<LockThreads, LabError> {
+    let mut threads = bench.threads("units of work", &LockSpec::NO_LOCK, Work::Spin, places)?;
+    let lengths = TimeDistributions {
+        spread: [Spread::Fixed; 2],
+        hold: 0.0,
+        think: LONG_UNITS,
+        stripes: 1,
+        read_share: 0.0,
+    };
+    threads.prepare(lengths, 1)?;
+    Ok(threads)
+}

@@ -1,0 +1,50 @@
+//! Everything that a plan can name.
+
+use threadtoll_record::{Layout, Pause, PlannedCell, Subject};
+
+use crate::LabError;
+use crate::lock::Locks;
+use crate::mechanism::{Mechanisms, Settings};
+use crate::program::Program;
+use crate::queue::Queues;
+
+/// The mechanisms, queues and locks that can be measured.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    /// Mechanisms.
+    pub mechanisms: Mechanisms,
+    /// Queues.
+    pub queues: Queues,
+    /// Locks.
+    pub locks: Locks,
+}
+
+impl Registry {
+    /// The program of a cell's threads.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such mechanism, queue or lock, or it cannot be used so.
+    pub(crate) fn program(&self, planned: &PlannedCell) -> Result<Program, LabError> {
+        let cell = &planned.cell;
+        match &cell.subject {
+            Subject::Mechanism { mechanism, .. } => {
+                let found = self.mechanisms.find(mechanism);
+                let mechanism = found.ok_or_else(|| LabError::Unknown(mechanism.to_string()))?;
+                Ok(mechanism.program(Settings {
+                    payload_bytes: cell.payload_bytes as usize,
+                    layout: cell.line.unwrap_or(Layout::Own),
+                    pause: cell.pause.unwrap_or(Pause::Off),
+                }))
+            }
+            Subject::Queue(queue) => {
+                let program = self.queues.program(planned, queue);
+                program.ok_or_else(|| LabError::UnknownQueue(cell.label()))
+            }
+            Subject::Lock(lock) => match self.locks.parse(&lock.lock) {
+                Ok(spec) => Ok(Program::Contention(spec, lock.clone())),
+                Err(_) => Err(LabError::UnknownLock(lock.lock.to_string())),
+            },
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Stalls of a spinning end: time that something else took from its CPU.
+
+use threadtoll_record::upper_median;
+
+/// A stretch that took this much longer than the median one was stalled. A smaller excess cannot be
+/// told from an exchange that the caches delayed.
+const MIN_STALL_PS: u64 = 10_000_000;
+
+/// The time in picoseconds by which stalled stretches exceeded the median.
+pub(crate) fn stalled_ps(stretches: &[u64]) -> u64 {
+    let median = upper_median(&mut stretches.to_vec(), u64::cmp).unwrap_or(0);
+    stretches
+        .iter()
+        .map(|stretch| stretch.saturating_sub(median))
+        .filter(|excess| *excess >= MIN_STALL_PS)
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_excess_is_no_stall() {
+        let mut stretches = vec![5_000_000; 100];
+        assert_eq!(stalled_ps(&stretches), 0);
+        stretches[3] += MIN_STALL_PS - 1;
+        assert_eq!(stalled_ps(&stretches), 0);
+        stretches[7] += 40_000_000;
+        assert_eq!(stalled_ps(&stretches), 40_000_000);
+        assert_eq!(stalled_ps(&[]), 0);
+    }
+}
