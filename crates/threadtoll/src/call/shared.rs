@@ -56,7 +56,7 @@ use crate::sync::{
     self, AtomicU32, CachePadded, Instant, Ordering, UnsafeCell, WipeOnFork, fence, light_barrier,
     mutate, prefetch_to_write,
 };
-use crate::wait::{Announced, Sleeper, Wait, WaitStats, Waited, by_barrier, wait, wake};
+use crate::wait::{FenceOutcome, Parker, Wait, WaitOutcome, WaitStats, barrier_or_nap, wait, wake};
 
 /// There is neither a request nor an answer.
 pub(super) const IDLE: u32 = 0;
@@ -92,7 +92,7 @@ struct Line<Q, R> {
 pub(super) struct Shared<Q, R> {
     line: CachePadded<Line<Q, R>>,
     pub(super) state: WipeOnFork<AtomicU32>,
-    meeting: WaitStats,
+    stats: WaitStats,
     process: u32,
 }
 
@@ -112,7 +112,7 @@ impl<Q, R> Shared<Q, R> {
                 answer: UnsafeCell::new(MaybeUninit::uninit()),
             }),
             state: WipeOnFork::new(AtomicU32::new(ALIVE | if must_fence { MUST_FENCE } else { 0 })),
-            meeting: WaitStats::new::<W>(),
+            stats: WaitStats::new::<W>(),
             process: sync::process(),
         }
     }
@@ -134,7 +134,7 @@ impl<Q, R> Shared<Q, R> {
     pub(super) fn wait_for_turn<W: Wait, const SIDE: usize>(
         &self,
         deadline: Option<Instant>,
-    ) -> Waited<Option<u32>> {
+    ) -> WaitOutcome<Option<u32>> {
         let (bit, gone) = match SIDE {
             CALLER => (CALLER_SLEEPS, CALLEE_GONE),
             _ => (CALLEE_SLEEPS, CALLER_GONE),
@@ -144,17 +144,17 @@ impl<Q, R> Shared<Q, R> {
             let found = if SIDE == CALLER { turn >= ANSWERED } else { turn == ASKED };
             found.then_some(turn)
         };
-        let sleeper = Sleeper {
+        let parker = Parker {
             word: &self.state,
             bit,
-            lasting: 0,
-            meeting: &self.meeting,
+            sticky_bits: 0,
+            stats: &self.stats,
             side: SIDE,
-            many: None,
-            glances: 0,
+            pending_wakeups: None,
+            spins_before_park: 0,
             process: self.process,
         };
-        let look = |_| {
+        let poll = |_| {
             // To be read *and written*: the other end's last store brings the line here for good.
             prefetch_to_write(&raw const self.line);
             let found = find();
@@ -171,17 +171,17 @@ impl<Q, R> Shared<Q, R> {
             }
             None
         };
-        wait::<W, _>(sleeper, deadline, |_| self.announce(), look)
+        wait::<W, _>(parker, deadline, |_| self.announce(), poll)
     }
 
     /// Orders this end's last store before its next look, for the other end as well.
-    fn announce(&self) -> Announced {
+    fn announce(&self) -> FenceOutcome {
         if !self.must_fence() {
-            return by_barrier();
+            return barrier_or_nap();
         }
-        // The partner of the fence in `attend`.
+        // The partner of the fence in `pass_slow`.
         mutate!(fence_in_sleep, fence(Ordering::SeqCst) => ());
-        Announced::Surely
+        FenceOutcome::Fenced
     }
 
     fn must_fence(&self) -> bool {
@@ -197,12 +197,12 @@ impl<Q, R> Shared<Q, R> {
         // look at the turn: before it sleeps, and as it leaves.
         mutate!(barrier_in_pass, light_barrier() => ());
         if self.state.load(Ordering::Relaxed) != ALIVE {
-            self.attend(side);
+            self.pass_slow(side);
         }
     }
 
     #[cold]
-    fn attend(&self, side: usize) {
+    fn pass_slow(&self, side: usize) {
         if self.must_fence() {
             mutate!(fence_in_attend, fence(Ordering::SeqCst) => ());
         }
@@ -217,7 +217,7 @@ impl<Q, R> Shared<Q, R> {
     fn wake_other(&self, state: u32, side: usize) {
         let other = if side == CALLER { CALLEE_SLEEPS } else { CALLER_SLEEPS };
         if state & other != 0 {
-            wake(&self.state, other, &self.meeting, side);
+            wake(&self.state, other, &self.stats, side);
         }
     }
 
@@ -244,7 +244,7 @@ impl<Q, R> Shared<Q, R> {
             return;
         }
         if state & CALLEE_GONE == 0 && self.turn() == ASKED {
-            mutate!(barrier_in_call_leave, self.announce() => Announced::Surely).settle();
+            mutate!(barrier_in_call_leave, self.announce() => FenceOutcome::Fenced).settle();
         }
         mutate!(caller_drops_answer, self.drop_answer() => ());
     }

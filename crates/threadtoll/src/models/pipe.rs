@@ -158,7 +158,7 @@ model! {
     /// The receiver sleeps, or is about to, when a message comes.
     sleeping_receiver(Orders, Lacks)
     orders [barrier_in_send, fence_without_membarrier, fence_of_sleeper, announce]
-    steps [look_before_sleep, said]
+    steps [look_before_sleep, expected_word]
     {
         let (mut sender, mut receiver) = unbounded(Park);
         let sending = thread::spawn(move || {

@@ -9,8 +9,8 @@ use super::memory::{
 };
 use super::segment::Segment;
 use super::shared::Shared;
+use crate::first_panic::FirstPanic;
 use crate::sync::{Ordering, mutate};
-use crate::unwound::Unwound;
 
 /// Frames ahead of its turn at which a line is asked for: some 100 ns, which it takes to come from
 /// another core. Between 8 and 32 no difference was measured.
@@ -268,7 +268,7 @@ impl<T> Reader<T> {
         debug_assert_eq!(
             cursor.frame_slots,
             Geometry::<T>::PER_FRAME,
-            "a record is published at once"
+            "a run is published at once"
         );
         cursor.base = cursor.frame.first_message().base(cursor.visible);
         cursor.visible += news as u64;
@@ -353,10 +353,10 @@ impl<T> Reader<T> {
         &mut self,
         shared: &Shared<T>,
         mut cursor: ReadCursor<T>,
-        unwound: &mut Unwound,
+        first_panic: &mut FirstPanic,
     ) -> ReadCursor<T> {
         while self.poll(shared, &mut cursor) == Some(Polled::Message) {
-            unwound.drop(cursor.take());
+            first_panic.drop(cursor.take());
         }
         cursor
     }

@@ -24,7 +24,7 @@ use super::shared::{
 };
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, AtomicU32, Instant, Ordering, light_barrier, mutate};
-use crate::wait::{Adaptive, Until, Wait, Waited, wait};
+use crate::wait::{Adaptive, Until, Wait, WaitOutcome, wait};
 
 /// The receiving end of a pipe. Dropping it disconnects: what was not received is dropped.
 #[repr(align(128))]
@@ -398,11 +398,11 @@ fn find<T, W: Wait>(
     };
     let announce = |state| shared.announce_receiver(state, taken);
     let poll = |_| reader.poll(shared, cursor);
-    let sleeper = shared.sleeper(RECEIVER, shared.sticky_fence_bit(taken));
-    match wait::<W, _>(sleeper, deadline, announce, poll) {
-        Waited::Found(Polled::Message) => None,
-        Waited::Found(Polled::Closed) | Waited::Forked => Some(NoMessage::Disconnected),
-        Waited::Late => Some(NoMessage::Empty),
+    let parker = shared.parker(RECEIVER, shared.sticky_fence_bit(taken));
+    match wait::<W, _>(parker, deadline, announce, poll) {
+        WaitOutcome::Found(Polled::Message) => None,
+        WaitOutcome::Found(Polled::Closed) | WaitOutcome::Forked => Some(NoMessage::Disconnected),
+        WaitOutcome::TimedOut => Some(NoMessage::Empty),
     }
 }
 

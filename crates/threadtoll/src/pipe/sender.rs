@@ -19,8 +19,8 @@ use super::receiver::Receiver;
 use super::shared::{ALIVE, RECEIVER_GONE, RECEIVER_SLEEPS, Shared};
 use super::writer::{NoRoom, WriteCursor, Writer};
 use crate::error::{SendError, SendTimeoutError, TrySendError};
+use crate::first_panic::FirstPanic;
 use crate::sync::{Arc, AtomicU32, Instant, Ordering, light_barrier, mutate};
-use crate::unwound::Unwound;
 use crate::wait::{Adaptive, Until, Wait};
 
 /// The sending end of a pipe. Dropping it disconnects: the receiver gets what was sent, then learns
@@ -290,9 +290,9 @@ fn send_many_slow<T>(shared: &Shared<T>, sent: u64) -> u64 {
         if !shared.flag_late_send() {
             return 0;
         }
-        let mut unwound = Unwound::default();
-        let taken = shared.drop_remaining(&mut unwound);
-        unwound.resume();
+        let mut first_panic = FirstPanic::default();
+        let taken = shared.drop_remaining(&mut first_panic);
+        first_panic.resume();
         return sent.saturating_sub(taken);
     }
     if state & RECEIVER_SLEEPS != 0 {

@@ -41,12 +41,12 @@ use super::memory::{CLOSED, FramePtr, Geometry, Header, count};
 use super::reader::{ReadCursor, Reader};
 use super::segment::{FreeList, PipeLayout, Segment};
 use super::writer::{WriteCursor, Writer};
+use crate::first_panic::FirstPanic;
 use crate::sync::{
     self, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, CachePadded, Ordering, UnsafeCell,
     WipeOnFork, fence, mutate,
 };
-use crate::unwound::Unwound;
-use crate::wait::{Announced, Sleeper, Wait, WaitStats, by_barrier};
+use crate::wait::{FenceOutcome, Parker, Wait, WaitStats, barrier_or_nap};
 
 pub(super) const ALIVE: u32 = 1;
 pub(super) const RECEIVER_SLEEPS: u32 = 1 << 1;
@@ -116,7 +116,7 @@ pub(super) struct Shared<T> {
     pub(super) free_list: FreeList<T>,
     /// Units of the ring that is in use.
     pub(super) ring_units: AtomicUsize,
-    pub(super) meeting: WaitStats,
+    pub(super) stats: WaitStats,
     process: u32,
 }
 
@@ -171,23 +171,23 @@ impl<T> Shared<T> {
             layout,
             free_list: FreeList::new(layout.chunk_units, retain_bytes),
             ring_units: AtomicUsize::new(layout.first.units),
-            meeting: WaitStats::new::<W>(),
+            stats: WaitStats::new::<W>(),
             process: sync::process(),
         };
         (shared, WriteCursor::new(first, 0), ReadCursor::new(first))
     }
 
-    /// `lasting` are bits that are set with the side's own.
-    pub(super) fn sleeper(&self, side: usize, lasting: u32) -> Sleeper<'_> {
+    /// `sticky_bits` are bits that are set with the side's own.
+    pub(super) fn parker(&self, side: usize, sticky_bits: u32) -> Parker<'_> {
         let bit = if side == SENDER { SENDER_SLEEPS } else { RECEIVER_SLEEPS };
-        Sleeper {
+        Parker {
             word: &self.state,
             bit,
-            lasting,
-            meeting: &self.meeting,
+            sticky_bits,
+            stats: &self.stats,
             side,
-            many: None,
-            glances: if side == SENDER { crate::wait::GLANCES } else { 0 },
+            pending_wakeups: None,
+            spins_before_park: if side == SENDER { crate::wait::SPINS_BEFORE_PARK } else { 0 },
             process: self.process,
         }
     }
@@ -205,22 +205,22 @@ impl<T> Shared<T> {
     }
 
     /// Announces a sleep, or a departure, after a bit was set where the state was this: see
-    /// [`crate::wait::by_barrier`].
-    pub(super) fn announce(&self, state: u32) -> Announced {
+    /// [`crate::wait::barrier_or_nap`].
+    pub(super) fn announce(&self, state: u32) -> FenceOutcome {
         if state & FENCES != 0 {
             // The partner of the fence in `state_after_publishing`.
             mutate!(fence_of_sleeper, fence(Ordering::SeqCst) => ());
-            return Announced::Surely;
+            return FenceOutcome::Fenced;
         }
-        by_barrier()
+        barrier_or_nap()
     }
 
     /// As [`Shared::announce`], but for a receiver that goes to sleep, which may be spared the
     /// barrier.
-    pub(super) fn announce_receiver(&self, state: u32, taken: u64) -> Announced {
+    pub(super) fn announce_receiver(&self, state: u32, taken: u64) -> FenceOutcome {
         self.slept_at.store(taken, Ordering::Relaxed);
         if self.no_send_in_flight(state, taken) {
-            return Announced::Surely;
+            return FenceOutcome::Fenced;
         }
         self.announce(state)
     }
@@ -258,11 +258,11 @@ impl<T> Shared<T> {
     }
 
     pub(super) fn wake_receiver(&self) {
-        crate::wait::wake(&self.state, RECEIVER_SLEEPS, &self.meeting, SENDER);
+        crate::wait::wake(&self.state, RECEIVER_SLEEPS, &self.stats, SENDER);
     }
 
     pub(super) fn wake_sender(&self) {
-        crate::wait::wake(&self.state, SENDER_SLEEPS, &self.meeting, RECEIVER);
+        crate::wait::wake(&self.state, SENDER_SLEEPS, &self.stats, RECEIVER);
     }
 
     /// The sender goes on in a frame, and perhaps in so many behind it.
@@ -333,14 +333,14 @@ impl<T> Shared<T> {
         }
         if std::mem::needs_drop::<T>() && !self.no_send_in_flight(state, cursor.taken()) {
             // The partner of the barrier in `send`; see the head of this file.
-            mutate!(barrier_in_leave, self.announce(state) => Announced::Surely).settle();
+            mutate!(barrier_in_leave, self.announce(state) => FenceOutcome::Fenced).settle();
         }
-        let mut unwound = Unwound::default();
+        let mut first_panic = FirstPanic::default();
         self.reader.with_mut(|reader| {
             // SAFETY: we are the receiver, and have not said `DRAINED`.
             let reader = unsafe { &mut *reader };
             loop {
-                cursor = reader.drop_all(self, cursor, &mut unwound);
+                cursor = reader.drop_all(self, cursor, &mut first_panic);
                 // Release: a sender that still waits for room may find it here, and writes where we
                 // have read. Whether its message was dropped, it asks only after `DRAINED`.
                 self.taken.store(cursor.taken(), mutate!(tell_taken_in_leave, Release));
@@ -361,7 +361,7 @@ impl<T> Shared<T> {
                 }
             }
         });
-        unwound.resume();
+        first_panic.resume();
     }
 
     /// The sender has published messages and finds the receiver gone. Returns `false` if the
@@ -373,14 +373,14 @@ impl<T> Shared<T> {
 
     /// The sender drops what it has published and cannot take back, after [`Shared::sent_late`] has
     /// said that it must, or the pipe ends. Returns the number of messages that were taken before.
-    pub(super) fn drop_remaining(&self, unwound: &mut Unwound) -> u64 {
+    pub(super) fn drop_remaining(&self, first_panic: &mut FirstPanic) -> u64 {
         let taken = self.taken.load(Ordering::Relaxed);
         self.reader.with_mut(|reader| {
             // SAFETY: the receiver has set `DRAINED`, which `sent_late` has seen with acquire, or
             // both ends are gone.
             let reader = unsafe { &mut *reader };
             if let Some(cursor) = reader.stopped_at {
-                let cursor = reader.drop_all(self, cursor, unwound);
+                let cursor = reader.drop_all(self, cursor, first_panic);
                 reader.stopped_at = Some(cursor);
                 self.taken.store(cursor.taken(), Ordering::Relaxed);
             }
@@ -409,8 +409,8 @@ impl<T> Shared<T> {
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        let mut unwound = Unwound::default();
-        self.drop_remaining(&mut unwound);
+        let mut first_panic = FirstPanic::default();
+        self.drop_remaining(&mut first_panic);
         self.reader.with_mut(|reader| {
             // SAFETY: both ends are gone.
             unsafe { &*reader }.free(self);
@@ -419,6 +419,6 @@ impl<T> Drop for Shared<T> {
             // SAFETY: both ends are gone.
             unsafe { &mut *writer }.free(self);
         });
-        unwound.resume();
+        first_panic.resume();
     }
 }

@@ -7,12 +7,12 @@ use super::memory::{BasePtr, FramePtr, Geometry, JUMP, Memory, MessagePtr, ONE, 
 use super::segment::{NO_LIMIT, RingLayout, Segment};
 use super::shared::{ALIVE, FIRST_FILL, MAX_BEHIND, NEVER_SENT, RECEIVER_GONE, SENDER, Shared};
 use crate::sync::{Instant, Ordering, mutate};
-use crate::wait::{Certainty, Until, Wait, Waited, wait};
+use crate::wait::{Probe, Until, Wait, WaitOutcome, wait};
 
 /// Looks at `room`, no more than one for each message that the pipe holds, of a sender that finds
 /// none, before it looks at `taken`: the receiver writes that with each message, and is slowed down
 /// by being looked at.
-const PATIENT_LOOKS: u64 = 64;
+const POLLS_OF_ACKED: u64 = 64;
 
 /// Why there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -272,12 +272,12 @@ impl<T> Writer<T> {
         cursor: &WriteCursor<T>,
         deadline: Option<Instant>,
     ) -> Result<(), NoRoom> {
-        let mut looks = 0u64;
-        let patient = shared.layout.capacity.min(PATIENT_LOOKS);
+        let mut polls = 0u64;
+        let patient = shared.layout.capacity.min(POLLS_OF_ACKED);
         let announce = |state| shared.announce(state);
-        let waited = wait::<W, _>(shared.sleeper(SENDER, 0), deadline, announce, |certainty| {
-            looks = looks.saturating_add(1);
-            self.refresh_taken(shared, certainty == Certainty::Certain || looks > patient);
+        let waited = wait::<W, _>(shared.parker(SENDER, 0), deadline, announce, |probe| {
+            polls = polls.saturating_add(1);
+            self.refresh_taken(shared, probe == Probe::Fenced || polls > patient);
             let state = shared.state.load(Ordering::Acquire);
             if mutate!(see_receiver_gone, state & RECEIVER_GONE != 0 => false) {
                 return Some(Err(NoRoom::Disconnected));
@@ -285,9 +285,9 @@ impl<T> Writer<T> {
             self.has_room(cursor).then_some(Ok(()))
         });
         match waited {
-            Waited::Found(found) => found,
-            Waited::Late => Err(NoRoom::Full),
-            Waited::Forked => Err(NoRoom::Disconnected),
+            WaitOutcome::Found(found) => found,
+            WaitOutcome::TimedOut => Err(NoRoom::Full),
+            WaitOutcome::Forked => Err(NoRoom::Disconnected),
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 
 use super::{ALIVE, Receiver};
-use crate::unwound::Unwound;
+use crate::first_panic::FirstPanic;
 use crate::wait::{Adaptive, Wait};
 
 /// Messages that lie side by side; see [`Receiver::recv_batch`].
@@ -73,17 +73,17 @@ impl<T, W: Wait> FusedIterator for Batch<'_, T, W> {}
 impl<T, W: Wait> Drop for Batch<'_, T, W> {
     #[inline]
     fn drop(&mut self) {
-        let mut unwound = Unwound::default();
+        let mut first_panic = FirstPanic::default();
         if std::mem::needs_drop::<T>() {
             for message in self.by_ref() {
-                unwound.drop(message);
+                first_panic.drop(message);
             }
         }
         let taken = self.receiver.cursor.taken() + self.available() as u64;
         self.receiver.cursor.advance_to(taken);
         // A fork is told by the next receive.
         let _ = self.receiver.report_taken(taken);
-        unwound.resume();
+        first_panic.resume();
     }
 }
 
