@@ -6,7 +6,9 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
 use super::Callee;
-use super::shared::{ALIVE, ANSWERED, ASKED, CALLEE_GONE, CALLER, LATE, Shared, UNANSWERED};
+use super::shared::{
+    ALIVE, ANSWERED, ASKED, CALLEE_GONE, CALLER, LATE, Shared, UNANSWERED, is_legal,
+};
 use crate::error::{CallError, CallTimeoutError, RecvTimeoutError};
 use crate::sync::{Arc, Instant, Ordering, mutate};
 use crate::wait::{Adaptive, Wait, WaitOutcome};
@@ -198,6 +200,7 @@ impl<Q, R> Shared<Q, R> {
             // Release: a callee that leaves and sees this sees the request. Acquire: if the callee
             // has left, what it did before is seen below.
             let state = self.state.fetch_or(LATE, mutate!(say_late, AcqRel));
+            debug_assert!(is_legal(state | LATE));
             if mutate!(late_and_callee_gone, state & CALLEE_GONE => 0) == 0 {
                 return Err(CallTimeoutError::Timeout(None));
             }

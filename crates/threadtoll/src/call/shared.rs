@@ -56,6 +56,7 @@ use crate::sync::{
     self, AtomicU32, CachePadded, Instant, Ordering, UnsafeCell, WipeOnFork, fence, light_barrier,
     mutate, prefetch_to_write,
 };
+pub(super) use crate::wait::ALIVE;
 use crate::wait::{FenceOutcome, Parker, Wait, WaitOutcome, WaitStats, barrier_or_nap, wait, wake};
 
 /// There is neither a request nor an answer.
@@ -67,8 +68,26 @@ pub(super) const ANSWERED: u32 = 2;
 /// There will be no answer.
 pub(super) const UNANSWERED: u32 = 3;
 
-/// Always set, except in a forked child.
-pub(super) const ALIVE: u32 = 1;
+// The bits of `Shared::state`. `ALIVE` is always set. The other bits are one row of each table
+// below, in any combination; `MUST_FENCE` is set from birth or never. `is_legal` asserts it
+// whenever a bit is set.
+//
+// | `CALLER_SLEEPS` | `CALLER_GONE` | `LATE` | the caller |
+// |---|---|---|---|
+// | 0 | 0 | 0 | has no call under way, or is awake in one |
+// | 1 | 0 | 0 | sleeps until its answer comes, or is about to |
+// | 0 | 1 | 0 | has left with no request unsettled |
+// | 0 | 0 | 1 | gave up waiting for its last request |
+// | 1 | 0 | 1 | calls again, and sleeps until that request is settled |
+// | 0 | 1 | 1 | has left with that request unsettled |
+//
+// | `CALLEE_SLEEPS` | `CALLEE_GONE` | the callee |
+// |---|---|---|
+// | 0 | 0 | serves a request, or is awake and waits for one |
+// | 1 | 0 | sleeps until a request comes, or is about to |
+// | 0 | 1 | has left |
+//
+// Without `ALIVE` this is a forked child, and the other bits mean nothing.
 const CALLER_SLEEPS: u32 = 1 << 1;
 const CALLEE_SLEEPS: u32 = 1 << 2;
 pub(super) const CALLER_GONE: u32 = 1 << 3;
@@ -78,8 +97,19 @@ const MUST_FENCE: u32 = 1 << 5;
 /// The last request timed out, and its answer is neither taken nor declined.
 pub(super) const LATE: u32 = 1 << 6;
 
+/// Returns `true` if the tables above have this state.
+pub(super) fn is_legal(state: u32) -> bool {
+    let both = |bits: u32| state & bits == bits;
+    state & ALIVE == 0 || !both(CALLER_SLEEPS | CALLER_GONE) && !both(CALLEE_SLEEPS | CALLEE_GONE)
+}
+
 pub(super) const CALLER: usize = 0;
 pub(super) const CALLEE: usize = 1;
+
+/// The bit of a side that sleeps.
+const fn sleeps(side: usize) -> u32 {
+    if side == CALLER { CALLER_SLEEPS } else { CALLEE_SLEEPS }
+}
 
 /// The line that goes back and forth.
 #[repr(C)]
@@ -135,10 +165,7 @@ impl<Q, R> Shared<Q, R> {
         &self,
         deadline: Option<Instant>,
     ) -> WaitOutcome<Option<u32>> {
-        let (bit, gone) = match SIDE {
-            CALLER => (CALLER_SLEEPS, CALLEE_GONE),
-            _ => (CALLEE_SLEEPS, CALLER_GONE),
-        };
+        let gone = if SIDE == CALLER { CALLEE_GONE } else { CALLER_GONE };
         let find = || {
             let turn = self.turn();
             let found = if SIDE == CALLER { turn >= ANSWERED } else { turn == ASKED };
@@ -146,7 +173,7 @@ impl<Q, R> Shared<Q, R> {
         };
         let parker = Parker {
             word: &self.state,
-            bit,
+            bit: sleeps(SIDE),
             sticky_bits: 0,
             stats: &self.stats,
             side: SIDE,
@@ -171,7 +198,11 @@ impl<Q, R> Shared<Q, R> {
             }
             None
         };
-        wait::<W, _>(parker, deadline, |_| self.announce(), poll)
+        let announce = |state| {
+            debug_assert!(is_legal(state | sleeps(SIDE)));
+            self.announce()
+        };
+        wait::<W, _>(parker, deadline, announce, poll)
     }
 
     /// Orders this end's last store before its next look, for the other end as well.
@@ -215,7 +246,7 @@ impl<Q, R> Shared<Q, R> {
     }
 
     fn wake_other(&self, state: u32, side: usize) {
-        let other = if side == CALLER { CALLEE_SLEEPS } else { CALLER_SLEEPS };
+        let other = sleeps(if side == CALLER { CALLEE } else { CALLER });
         if state & other != 0 {
             wake(&self.state, other, &self.stats, side);
         }
@@ -239,6 +270,7 @@ impl<Q, R> Shared<Q, R> {
 
     pub(super) fn caller_leaves(&self) {
         let state = self.state.fetch_or(CALLER_GONE, Ordering::AcqRel);
+        debug_assert!(is_legal(state | CALLER_GONE));
         mutate!(wake_in_call_leave, self.wake_other(state, CALLER) => ());
         if state & LATE == 0 {
             return;
@@ -252,6 +284,7 @@ impl<Q, R> Shared<Q, R> {
     pub(super) fn callee_leaves(&self) {
         // Acquire: a request that is late was asked before the caller said so.
         let state = self.state.fetch_or(CALLEE_GONE, mutate!(see_late, AcqRel));
+        debug_assert!(is_legal(state | CALLEE_GONE));
         mutate!(wake_in_call_leave, self.wake_other(state, CALLEE) => ());
         if state & LATE == 0 {
             return;

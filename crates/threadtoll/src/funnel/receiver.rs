@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::Sender;
 use super::chunks::Reader;
 use super::shared::{
-    ALIVE, RECEIVER, RECEIVER_GONE, RECEIVER_PARKED, SENDERS_GONE, Shared, ticket,
+    ALIVE, RECEIVER, RECEIVER_GONE, RECEIVER_PARKED, SENDERS_GONE, Shared, is_legal, ticket,
 };
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, Instant, Ordering, mutate, spin_loop};
@@ -365,7 +365,10 @@ fn set_parked<T>(shared: &Shared<T>, head: u64) -> bool {
             Ordering::AcqRel,
             Ordering::Acquire,
         ) {
-            Ok(_) => return true,
+            Ok(_) => {
+                debug_assert!(is_legal(tail | RECEIVER_PARKED));
+                return true;
+            }
             Err(other) => tail = other,
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::chunk::Chunk;
 use super::shared::{
-    ALIVE, RECEIVER_GONE, RECEIVER_PARKED, SENDERS, SENDERS_GONE, Shared, TICKET, ticket,
+    ALIVE, RECEIVER_GONE, RECEIVER_PARKED, SENDERS, SENDERS_GONE, Shared, TICKET, is_legal, ticket,
 };
 use crate::error::{SendError, SendTimeoutError, TrySendError};
 use crate::sync::{Arc, AtomicU64, Instant, Ordering, mutate};
@@ -391,6 +391,7 @@ impl<T, W: Wait> Drop for Sender<T, W> {
         // AcqRel: the last one to go has seen what all others did.
         if self.shared.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
             let tail = self.shared.tail.fetch_or(SENDERS_GONE, Ordering::AcqRel);
+            debug_assert!(is_legal(tail | SENDERS_GONE));
             if mutate!(wake_by_last_sender, tail & RECEIVER_PARKED != 0 => false) {
                 self.shared.wake_receiver();
             }

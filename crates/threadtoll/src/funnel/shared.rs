@@ -1,14 +1,6 @@
 //! State that the ends of a funnel share: above all the tail, one word that tells a sender
 //! everything.
 //!
-//! | bits of the tail | |
-//! |---|---|
-//! | 63 … 4 | the next ticket |
-//! | 3 | `SENDERS_GONE`: the last sender is gone |
-//! | 2 | `ALIVE`: always set; a forked child finds zeros |
-//! | 1 | `RECEIVER_GONE`: the receiver is gone; tickets from here on are void |
-//! | 0 | `RECEIVER_PARKED`: the receiver sleeps, or is about to |
-//!
 //! Drawing a ticket returns the whole word, so a sender learns for free that somebody must be
 //! woken. The receiver sets `RECEIVER_PARKED` by a compare-and-swap that succeeds only if it has seen every
 //! ticket that was drawn, so all of this has one order and no barrier can be forgotten.
@@ -74,6 +66,18 @@ use crate::sync::{
 };
 use crate::wait::{FenceOutcome, Parker, Wait, WaitStats};
 
+// `Shared::tail`: the next ticket in the bits from `TICKET` up, and below it one of these
+// combinations. `is_legal` asserts it whenever a bit is set.
+//
+// | `SENDERS_GONE` | `ALIVE` | `RECEIVER_GONE` | `RECEIVER_PARKED` | |
+// |---|---|---|---|---|
+// | 0 | 1 | 0 | 0 | messages come and are received |
+// | 0 | 1 | 0 | 1 | the receiver sleeps, or is about to: a sender that draws a ticket wakes it |
+// | 0 | 1 | 1 | 0 | the receiver is gone: tickets from here on are void |
+// | 1 | 1 | 0 | 0 | the last sender is gone: what is left is received |
+// | 1 | 1 | 0 | 1 | the last sender is gone, and wakes the receiver, or the receiver will see it |
+// | 1 | 1 | 1 | 0 | both sides are gone |
+// | – | 0 | – | – | a forked child: the other bits mean nothing |
 pub(super) const RECEIVER_PARKED: u64 = 1;
 pub(super) const RECEIVER_GONE: u64 = 1 << 1;
 pub(super) const ALIVE: u64 = 1 << 2;
@@ -88,18 +92,33 @@ pub(super) fn ticket(tail: u64) -> u64 {
     tail >> SHIFT
 }
 
-/// Always set in either bell, so that 0 means a forked child.
-const FUTEX_ALIVE: u32 = 1;
-/// In the receiver's bell: it sleeps, or is about to.
+/// Returns `true` if the table above has this tail.
+pub(super) fn is_legal(tail: u64) -> bool {
+    tail & ALIVE == 0 || tail & RECEIVER_GONE == 0 || tail & RECEIVER_PARKED == 0
+}
+
+// `Shared::receiver_futex`, on which the receiver sleeps. It is 0 in a forked child.
+//
+// | `RECEIVER_SLEEPS` | `FUTEX_ALIVE` | |
+// |---|---|---|
+// | 0 | 1 | the receiver is awake |
+// | 1 | 1 | it sleeps, or is about to |
+//
+// `Shared::senders_futex`, on which senders sleep for want of room. It is 0 in a forked child. The
+// bits from `EPOCH` up count how often senders were woken. The bits below are independent, so every
+// combination occurs:
+//
+// | bit | 0 | 1 |
+// |---|---|---|
+// | `GONE_MID_SEND` | the receiver lives, or left no ticket without a message | it left, and a sender in the middle of a send must look at `taken` |
+// | `MUST_FENCE` | a sender makes the receiver's CPU fence before it sleeps | the receiver fences: there is no membarrier, or nobody may be interrupted, and the funnel is bounded |
+// | `SENDERS_SLEEP` | no sender sleeps | one sleeps, is about to, or has just found room itself |
+// | `FUTEX_ALIVE` | never | always |
+const FUTEX_ALIVE: u32 = crate::wait::ALIVE;
 const RECEIVER_SLEEPS: u32 = 1 << 1;
-/// In the senders' bell: one that waits for room sleeps, or is about to.
 const SENDERS_SLEEP: u32 = 1 << 1;
-/// In the senders' bell: the kernel has no membarrier, or nobody is to be interrupted by it, so the
-/// receiver fences before it looks for sleeping senders.
 const MUST_FENCE: u32 = 1 << 2;
-/// In the senders' bell: the receiver has left, and there were tickets without a message.
 const GONE_MID_SEND: u32 = 1 << 3;
-/// In the senders' bell, from here to the top: number of times that senders were woken.
 const EPOCH: u32 = 1 << 4;
 
 /// Time after which every store of a send is visible.
@@ -284,6 +303,7 @@ impl<T> Shared<T> {
     pub(super) fn receiver_leaves(&self, mut reader: Reader<T>) {
         // AcqRel: tickets drawn before this are valid, and those drawn later find `RECEIVER_GONE`.
         let tail = self.tail.fetch_or(RECEIVER_GONE, Ordering::AcqRel);
+        debug_assert!(is_legal(tail | RECEIVER_GONE));
         mutate!(wake_senders_in_leave, self.wake_senders(u64::MAX) => ());
         let end = ticket(tail);
         let mut first_panic = FirstPanic::default();

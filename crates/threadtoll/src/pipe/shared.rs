@@ -1,18 +1,5 @@
 //! What both ends of a pipe share, and the agreement on who drops what when one of them leaves.
 //!
-//! | bit of the state | set by | meaning |
-//! |---|---|---|
-//! | `ALIVE` | birth | always set, so that 0 means a forked child |
-//! | `RECEIVER_SLEEPS`, `SENDER_SLEEPS` | that end; cleared by the other one, or by itself | it sleeps, or is about to |
-//! | `RECEIVER_GONE` | receiver | it has left, and drops what it finds |
-//! | `SENT_LATE` | sender; cleared by the receiver | it has sent something after that |
-//! | `DRAINED` | receiver | it has left, and looks at nothing any more |
-//! | `SENDER_GONE` | sender | it has left; everything that it sent is there |
-//! | `MUST_FENCE` | birth | whoever publishes must fence before it looks at this word |
-//! | `FENCE_FOR_NOW` | receiver; cleared by it | the same, while it sleeps for few messages at a time |
-//! | `NEVER_SENT` | birth; cleared by the sender | nothing was ever sent |
-//! | `FIRST_FILL` | birth; cleared by the sender | no more was sent than the pipe holds |
-//!
 //! **Leaving and sending.** `send` stores a header and then looks at the state; a receiver that
 //! leaves sets its bit and then looks at the headers. Each could miss the other, and the message
 //! would lie there until the sender goes: with it the reply channel that it may carry, and whoever
@@ -46,9 +33,37 @@ use crate::sync::{
     self, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, CachePadded, Ordering, UnsafeCell,
     WipeOnFork, fence, mutate,
 };
+pub(super) use crate::wait::ALIVE;
 use crate::wait::{FenceOutcome, Parker, Wait, WaitStats, barrier_or_nap};
 
-pub(super) const ALIVE: u32 = 1;
+// The bits of `Shared::state`. `ALIVE` is always set. The other bits are one row of each of the
+// three tables below, in any combination, except that `SENT_LATE` is only set with `RECEIVER_GONE`.
+// `is_legal` asserts it whenever a bit is set.
+//
+// | `RECEIVER_SLEEPS` | `RECEIVER_GONE` | `DRAINED` | the receiver |
+// |---|---|---|---|
+// | 0 | 0 | 0 | receives, or is awake and waits |
+// | 1 | 0 | 0 | sleeps, or is about to |
+// | 0 | 1 | 0 | is leaving, and drops what it finds |
+// | 0 | 1 | 1 | has left, and reads nothing more: later messages are the sender's to drop |
+//
+// | `NEVER_SENT` | `FIRST_FILL` | `SENDER_SLEEPS` | `SENT_LATE` | `SENDER_GONE` | the sender |
+// |---|---|---|---|---|---|
+// | 1 | 0 or 1 | 0 | 0 | 0 or 1 | has sent nothing yet, or left without having sent anything |
+// | 0 | 1 | 0 | 0 or 1 | 0 or 1 | has sent no more than the pipe holds |
+// | 0 | 0 | 0 | 0 or 1 | 0 or 1 | has asked for room again since its first send |
+// | 0 | 0 | 1 | 0 | 0 | sleeps for want of room, or is about to |
+//
+// `SENT_LATE` says that it has sent something since the receiver left, and the receiver has not
+// looked again; `SENDER_GONE`, that it has left.
+//
+// | `MUST_FENCE` | `FENCE_FOR_NOW` | an end that publishes |
+// |---|---|---|
+// | 0 | 0 | needs no fence before it looks at the state |
+// | 1 | 0 | fences, for the whole life of the pipe |
+// | 0 | 1 | fences until the receiver takes many messages without a sleep |
+//
+// Without `ALIVE` this is a forked child, and the other bits mean nothing.
 pub(super) const RECEIVER_SLEEPS: u32 = 1 << 1;
 pub(super) const SENDER_SLEEPS: u32 = 1 << 2;
 pub(super) const RECEIVER_GONE: u32 = 1 << 3;
@@ -61,6 +76,17 @@ pub(super) const FIRST_FILL: u32 = 1 << 9;
 pub(super) const FENCE_FOR_NOW: u32 = 1 << 10;
 /// Whoever publishes fences.
 const FENCES: u32 = MUST_FENCE | FENCE_FOR_NOW;
+
+/// Returns `true` if the tables above have this state.
+pub(super) fn is_legal(state: u32) -> bool {
+    let has = |bits: u32| state & bits != 0;
+    let contradictory = has(RECEIVER_SLEEPS) && has(RECEIVER_GONE)
+        || has(DRAINED | SENT_LATE) && !has(RECEIVER_GONE)
+        || has(NEVER_SENT) && has(SENDER_SLEEPS | SENT_LATE)
+        || has(SENDER_SLEEPS) && has(FIRST_FILL | SENT_LATE | SENDER_GONE)
+        || has(MUST_FENCE) && has(FENCE_FOR_NOW);
+    !has(ALIVE) || !contradictory
+}
 
 /// Messages from one sleep to the next beyond which an interruption of the other CPUs costs less
 /// than a fence for each of them: some microseconds against some tens of nanoseconds.
@@ -218,6 +244,7 @@ impl<T> Shared<T> {
     /// As [`Shared::announce`], but for a receiver that goes to sleep, which may be spared the
     /// barrier.
     pub(super) fn announce_receiver(&self, state: u32, taken: u64) -> FenceOutcome {
+        debug_assert!(is_legal(state | RECEIVER_SLEEPS));
         self.slept_at.store(taken, Ordering::Relaxed);
         if self.no_send_in_flight(state, taken) {
             return FenceOutcome::Fenced;
@@ -328,6 +355,7 @@ impl<T> Shared<T> {
     /// sender.
     pub(super) fn receiver_leaves(&self, mut cursor: ReadCursor<T>) {
         let state = self.state.fetch_or(RECEIVER_GONE, Ordering::AcqRel);
+        debug_assert!(is_legal(state | RECEIVER_GONE));
         if mutate!(wake_in_leave, state & SENDER_SLEEPS != 0 => false) {
             self.wake_sender();
         }
@@ -354,6 +382,7 @@ impl<T> Shared<T> {
                 let state = self.state.load(Ordering::Acquire);
                 let late = state & SENT_LATE != 0;
                 let next = if late { state & !SENT_LATE } else { state | DRAINED };
+                debug_assert!(is_legal(next));
                 let order = mutate!(drained, AcqRel);
                 let swapped = self.state.compare_exchange(state, next, order, Ordering::Relaxed);
                 if swapped.is_ok() && !late {
@@ -368,7 +397,9 @@ impl<T> Shared<T> {
     /// receiver will look again and drop them. If `true`, it looks no more and `taken` is final:
     /// messages beyond it are the sender's.
     pub(super) fn flag_late_send(&self) -> bool {
-        self.state.fetch_or(SENT_LATE, mutate!(sent_late, AcqRel)) & DRAINED != 0
+        let state = self.state.fetch_or(SENT_LATE, mutate!(sent_late, AcqRel));
+        debug_assert!(is_legal(state | SENT_LATE));
+        state & DRAINED != 0
     }
 
     /// The sender drops what it has published and cannot take back, after [`Shared::sent_late`] has
@@ -401,6 +432,7 @@ impl<T> Shared<T> {
         // A read-modify-write has its place among those of a receiver that goes to sleep: either it
         // is told here, or it finds the header. AcqRel: for that, and for one that leaves later.
         let state = self.state.fetch_or(SENDER_GONE, Ordering::AcqRel);
+        debug_assert!(is_legal(state | SENDER_GONE));
         if mutate!(wake_in_close, state & RECEIVER_SLEEPS != 0 => false) {
             self.wake_receiver();
         }

@@ -5,7 +5,10 @@
 
 use super::memory::{BasePtr, FramePtr, Geometry, JUMP, Memory, MessagePtr, ONE, RETIRED};
 use super::segment::{NO_LIMIT, RingLayout, Segment};
-use super::shared::{ALIVE, FIRST_FILL, MAX_BEHIND, NEVER_SENT, RECEIVER_GONE, SENDER, Shared};
+use super::shared::{
+    ALIVE, FIRST_FILL, MAX_BEHIND, NEVER_SENT, RECEIVER_GONE, SENDER, SENDER_SLEEPS, Shared,
+    is_legal,
+};
 use crate::sync::{Instant, Ordering, mutate};
 use crate::wait::{Probe, Until, Wait, WaitOutcome, wait};
 
@@ -274,7 +277,10 @@ impl<T> Writer<T> {
     ) -> Result<(), NoRoom> {
         let mut polls = 0u64;
         let patient = shared.layout.capacity.min(POLLS_OF_ACKED);
-        let announce = |state| shared.announce(state);
+        let announce = |state| {
+            debug_assert!(is_legal(state | SENDER_SLEEPS));
+            shared.announce(state)
+        };
         let waited = wait::<W, _>(shared.parker(SENDER, 0), deadline, announce, |probe| {
             polls = polls.saturating_add(1);
             self.refresh_taken(shared, probe == Probe::Fenced || polls > patient);

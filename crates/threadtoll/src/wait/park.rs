@@ -17,6 +17,21 @@ use crate::sync::{
     mutate, nap,
 };
 
+/// Bit 0 of every word that threads sleep on: always set, except in a forked child, which finds its
+/// copy of the word wiped.
+///
+/// A side uses one more bit of the word, and perhaps sticky bits ([`Parker`]):
+///
+/// | `ALIVE` | its bit | its sticky bits | the side is |
+/// |---|---|---|---|
+/// | 1 | 0 | 0 | awake |
+/// | 1 | 1 | 1 | asleep or about to sleep: whoever publishes must wake it |
+/// | 1 | 0 | 1 | awake again, after a sleep whose announcement everyone was sure to see |
+/// | 0 | – | – | in a forked child: the other bits mean nothing |
+///
+/// A side clears its sticky bits only while it is awake, so its own bit is never set without them.
+pub(crate) const ALIVE: u32 = 1;
+
 /// Longest nap where the kernel does not promise that the other side sees our bit.
 const NAP: Duration = Duration::from_millis(1);
 
@@ -108,7 +123,7 @@ impl Parker<'_> {
 
     /// Whether this is a forked child, as far as a load can tell.
     pub(super) fn is_wiped(&self) -> bool {
-        self.word.load(Ordering::Relaxed) & 1 == 0
+        self.word.load(Ordering::Relaxed) & ALIVE == 0
     }
 
     /// Whether this is a forked child.
@@ -168,6 +183,10 @@ fn sleep<R>(
         };
         // Acquire: if the other side clears the bit again, the look below sees what it published.
         let before = word.fetch_or(bit | sticky_bits, Ordering::AcqRel);
+        debug_assert!(
+            parker.pending_wakeups.is_some() || before & bit == 0,
+            "this side was still marked as asleep: {before:#b}"
+        );
         let expected_word = before | bit | sticky_bits;
         let mut to_clear = bit;
         if let FenceOutcome::NapAtMost(nap) =
