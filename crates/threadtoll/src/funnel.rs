@@ -222,5 +222,9 @@ fn len<T>(shared: &Shared<T>) -> usize {
     let taken = shared.taken.load(Ordering::Acquire);
     let tail = shared.tail.load(Ordering::Acquire);
     // Behind a receiver that has gone, tickets are drawn in vain.
-    if tail & shared::CLOSED != 0 { 0 } else { shared::ticket(tail).saturating_sub(taken) as usize }
+    if tail & shared::RECEIVER_GONE != 0 {
+        0
+    } else {
+        shared::ticket(tail).saturating_sub(taken) as usize
+    }
 }

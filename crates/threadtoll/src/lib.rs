@@ -113,12 +113,12 @@
 
 pub mod call;
 pub mod error;
+mod first_panic;
 pub mod funnel;
 #[cfg(all(test, any(threadtoll_loom, threadtoll_shuttle)))]
 mod models;
 pub mod pipe;
 mod sync;
-mod unwound;
 pub mod wait;
 
 /// The examples of the README.

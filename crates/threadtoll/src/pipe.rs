@@ -53,15 +53,15 @@
 //!   that has carried its one answer does without, and so does one with [`Options::fence`].
 //! - Messages of more than 56 bytes take lines of their own.
 
-mod incoming;
 mod memory;
-mod outgoing;
+mod reader;
 mod receiver;
 mod segment;
 mod sender;
 mod shared;
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
 mod tests;
+mod writer;
 
 use std::marker::PhantomData;
 
@@ -74,7 +74,7 @@ pub use sender::Sender;
 
 use crate::sync::{Arc, Ordering};
 use crate::wait::{Adaptive, Wait};
-use segment::{Measures, SEGMENT_BYTES};
+use segment::{PipeLayout, SEGMENT_BYTES};
 use shared::Shared;
 
 /// Bytes of chunks that are kept unless an option says otherwise.
@@ -192,21 +192,21 @@ impl<W: Wait> Options<W> {
     /// addressed. Memory that cannot be had aborts the process, as it does for a `Vec`.
     pub fn bounded<T: Send>(self, capacity: usize) -> (Sender<T, W>, Receiver<T, W>) {
         assert!(capacity > 0, "a pipe for no messages");
-        self.make(Measures::bounded::<T>(capacity))
+        self.make(PipeLayout::bounded::<T>(capacity))
     }
 
     /// Makes a pipe whose sender never waits.
     pub fn unbounded<T: Send>(self) -> (Sender<T, W>, Receiver<T, W>) {
-        let measures = Measures::unbounded::<T>(self.segment);
-        self.make(measures)
+        let layout = PipeLayout::unbounded::<T>(self.segment);
+        self.make(layout)
     }
 
-    fn make<T: Send>(self, measures: Measures) -> (Sender<T, W>, Receiver<T, W>) {
-        let measures = if self.reserve { measures.at_once() } else { measures };
-        let (shared, writing, reading) =
-            Shared::new::<W>(measures, self.retain, self.reserve, self.fence);
+    fn make<T: Send>(self, layout: PipeLayout) -> (Sender<T, W>, Receiver<T, W>) {
+        let layout = if self.reserve { layout.fully_grown() } else { layout };
+        let (shared, write_cursor, read_cursor) =
+            Shared::new::<W>(layout, self.retain, self.reserve, self.fence);
         let shared = Arc::new(shared);
-        (Sender::new(Arc::clone(&shared), writing), Receiver::new(shared, reading))
+        (Sender::new(Arc::clone(&shared), write_cursor), Receiver::new(shared, read_cursor))
     }
 }
 
@@ -224,11 +224,11 @@ pub struct MemoryUse {
 fn memory_use<T>(shared: &Shared<T>) -> MemoryUse {
     MemoryUse {
         ring_bytes: segment::bytes::<T>(shared.ring_units.load(Ordering::Relaxed)),
-        burst_bytes: shared.spares.used_bytes(),
-        kept_bytes: shared.spares.kept_bytes(),
+        burst_bytes: shared.free_list.used_bytes(),
+        kept_bytes: shared.free_list.kept_bytes(),
     }
 }
 
 fn capacity<T>(shared: &Shared<T>) -> Option<usize> {
-    shared.measures.is_bounded().then_some(shared.measures.capacity as usize)
+    shared.layout.is_bounded().then_some(shared.layout.capacity as usize)
 }

@@ -49,16 +49,16 @@
 //! Where both ends are bound to the same single CPU it does not spin at all; of a funnel's senders,
 //! the one counts that waited or woke last.
 
-mod hint;
-mod learned;
-mod parked;
+mod park;
+mod pause;
+mod stats;
 mod strategy;
 
-pub(crate) use learned::WaitStats;
-pub(crate) use parked::{
-    Announced, Certainty, Sleeper, Until, Waited, by_barrier, wait, wake, wake_some,
+pub(crate) use park::{
+    ALIVE, FenceOutcome, Parker, Probe, Until, WaitOutcome, barrier_or_nap, wait, wake, wake_some,
 };
-pub(crate) use strategy::GLANCES;
+pub(crate) use stats::WaitStats;
+pub(crate) use strategy::SPINS_BEFORE_PARK;
 
 /// A way of waiting: one of the types of this module.
 pub trait Wait: strategy::Strategy {}

@@ -3,7 +3,7 @@
 //! A pipe's sender does not fence between storing its message and checking if somebody sleeps; the
 //! sleeper makes it do so with `membarrier(2)`. Rust's memory model knows no such thing, and so
 //! neither do the checkers that run the code itself: with a fence on both sides they prove the
-//! fallback. Here the protocol of `src/wait/parked.rs` is written down once more, instruction by
+//! fallback. Here the protocol of `src/wait/park.rs` is written down once more, instruction by
 //! instruction, for a [machine] that reorders as x86 or worse, and all states that two threads can
 //! reach are visited:
 //!
@@ -43,9 +43,9 @@ const MESSAGES: Place = 3;
 const RECEIVER_SLEEPS: u8 = 1;
 const SENDER_SLEEPS: u8 = 2;
 /// Nothing was ever sent.
-const UNSENT: u8 = 4;
+const NEVER_SENT: u8 = 4;
 /// No more was sent than the pipe holds.
-const ONE_LEASE: u8 = 8;
+const FIRST_FILL: u8 = 8;
 /// Whoever publishes fences, as long as the receiver says so.
 const FENCE_FOR_NOW: u8 = 16;
 
@@ -102,7 +102,7 @@ enum Pipe {
 impl Pipe {
     /// State at the beginning.
     fn bits(self) -> u8 {
-        if self == Pipe::One { UNSENT | ONE_LEASE } else { UNSENT }
+        if self == Pipe::One { NEVER_SENT | FIRST_FILL } else { NEVER_SENT }
     }
 
     fn place(self, message: u8) -> Place {

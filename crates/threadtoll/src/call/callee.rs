@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::shared::{ALIVE, ANSWERED, ASKED, CALLEE, CALLER_GONE, Shared, UNANSWERED};
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, Instant, Ordering};
-use crate::wait::{Adaptive, Wait, Waited};
+use crate::wait::{Adaptive, Wait, WaitOutcome};
 
 /// The end that answers.
 ///
@@ -123,9 +123,9 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
             return Err(RecvTimeoutError::Disconnected);
         }
         match self.shared.wait_for_turn::<W, CALLEE>(deadline) {
-            Waited::Found(Some(_)) => Ok(self.take()),
-            Waited::Late => Err(RecvTimeoutError::Timeout),
-            Waited::Found(None) | Waited::Forked => Err(RecvTimeoutError::Disconnected),
+            WaitOutcome::Found(Some(_)) => Ok(self.take()),
+            WaitOutcome::TimedOut => Err(RecvTimeoutError::Timeout),
+            WaitOutcome::Found(None) | WaitOutcome::Forked => Err(RecvTimeoutError::Disconnected),
         }
     }
 

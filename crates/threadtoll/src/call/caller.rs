@@ -6,10 +6,12 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
 use super::Callee;
-use super::shared::{ALIVE, ANSWERED, ASKED, CALLEE_GONE, CALLER, LATE, Shared, UNANSWERED};
+use super::shared::{
+    ALIVE, ANSWERED, ASKED, CALLEE_GONE, CALLER, LATE, Shared, UNANSWERED, is_legal,
+};
 use crate::error::{CallError, CallTimeoutError, RecvTimeoutError};
 use crate::sync::{Arc, Instant, Ordering, mutate};
-use crate::wait::{Adaptive, Wait, Waited};
+use crate::wait::{Adaptive, Wait, WaitOutcome};
 
 /// The end that asks.
 pub struct Caller<Q, R, W: Wait = Adaptive> {
@@ -156,7 +158,7 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
         shared.pass(ASKED, CALLER);
         match shared.wait_for_turn::<W, CALLER>(deadline) {
             // SAFETY: the turn says so, and this end takes it once.
-            Waited::Found(Some(ANSWERED)) => Ok(unsafe { shared.take_answer() }),
+            WaitOutcome::Found(Some(ANSWERED)) => Ok(unsafe { shared.take_answer() }),
             waited => shared.no_answer(waited),
         }
     }
@@ -173,9 +175,11 @@ impl<Q, R> Shared<Q, R> {
             return Err(RecvTimeoutError::Disconnected);
         }
         let turn = match self.wait_for_turn::<W, CALLER>(deadline) {
-            Waited::Found(Some(turn)) => turn,
-            Waited::Late => return Err(RecvTimeoutError::Timeout),
-            Waited::Found(None) | Waited::Forked => return Err(RecvTimeoutError::Disconnected),
+            WaitOutcome::Found(Some(turn)) => turn,
+            WaitOutcome::TimedOut => return Err(RecvTimeoutError::Timeout),
+            WaitOutcome::Found(None) | WaitOutcome::Forked => {
+                return Err(RecvTimeoutError::Disconnected);
+            }
         };
         // SAFETY: the turn says so, and this end takes it once: `LATE` is cleared below.
         let late = (turn == ANSWERED).then(|| unsafe { self.take_answer() });
@@ -191,11 +195,12 @@ impl<Q, R> Shared<Q, R> {
 
     /// The wait has ended without an answer.
     #[cold]
-    fn no_answer(&self, waited: Waited<Option<u32>>) -> Result<R, CallTimeoutError<Q>> {
-        if waited == Waited::Late {
+    fn no_answer(&self, waited: WaitOutcome<Option<u32>>) -> Result<R, CallTimeoutError<Q>> {
+        if waited == WaitOutcome::TimedOut {
             // Release: a callee that leaves and sees this sees the request. Acquire: if the callee
             // has left, what it did before is seen below.
             let state = self.state.fetch_or(LATE, mutate!(say_late, AcqRel));
+            debug_assert!(is_legal(state | LATE));
             if mutate!(late_and_callee_gone, state & CALLEE_GONE => 0) == 0 {
                 return Err(CallTimeoutError::Timeout(None));
             }

@@ -56,7 +56,8 @@ use crate::sync::{
     self, AtomicU32, CachePadded, Instant, Ordering, UnsafeCell, WipeOnFork, fence, light_barrier,
     mutate, prefetch_to_write,
 };
-use crate::wait::{Announced, Sleeper, Wait, WaitStats, Waited, by_barrier, wait, wake};
+pub(super) use crate::wait::ALIVE;
+use crate::wait::{FenceOutcome, Parker, Wait, WaitOutcome, WaitStats, barrier_or_nap, wait, wake};
 
 /// There is neither a request nor an answer.
 pub(super) const IDLE: u32 = 0;
@@ -67,8 +68,26 @@ pub(super) const ANSWERED: u32 = 2;
 /// There will be no answer.
 pub(super) const UNANSWERED: u32 = 3;
 
-/// Always set, except in a forked child.
-pub(super) const ALIVE: u32 = 1;
+// The bits of `Shared::state`. `ALIVE` is always set. The other bits are one row of each table
+// below, in any combination; `MUST_FENCE` is set from birth or never. `is_legal` asserts it
+// whenever a bit is set.
+//
+// | `CALLER_SLEEPS` | `CALLER_GONE` | `LATE` | the caller |
+// |---|---|---|---|
+// | 0 | 0 | 0 | has no call under way, or is awake in one |
+// | 1 | 0 | 0 | sleeps until its answer comes, or is about to |
+// | 0 | 1 | 0 | has left with no request unsettled |
+// | 0 | 0 | 1 | gave up waiting for its last request |
+// | 1 | 0 | 1 | calls again, and sleeps until that request is settled |
+// | 0 | 1 | 1 | has left with that request unsettled |
+//
+// | `CALLEE_SLEEPS` | `CALLEE_GONE` | the callee |
+// |---|---|---|
+// | 0 | 0 | serves a request, or is awake and waits for one |
+// | 1 | 0 | sleeps until a request comes, or is about to |
+// | 0 | 1 | has left |
+//
+// Without `ALIVE` this is a forked child, and the other bits mean nothing.
 const CALLER_SLEEPS: u32 = 1 << 1;
 const CALLEE_SLEEPS: u32 = 1 << 2;
 pub(super) const CALLER_GONE: u32 = 1 << 3;
@@ -78,8 +97,19 @@ const MUST_FENCE: u32 = 1 << 5;
 /// The last request timed out, and its answer is neither taken nor declined.
 pub(super) const LATE: u32 = 1 << 6;
 
+/// Returns `true` if the tables above have this state.
+pub(super) fn is_legal(state: u32) -> bool {
+    let both = |bits: u32| state & bits == bits;
+    state & ALIVE == 0 || !both(CALLER_SLEEPS | CALLER_GONE) && !both(CALLEE_SLEEPS | CALLEE_GONE)
+}
+
 pub(super) const CALLER: usize = 0;
 pub(super) const CALLEE: usize = 1;
+
+/// The bit of a side that sleeps.
+const fn sleeps(side: usize) -> u32 {
+    if side == CALLER { CALLER_SLEEPS } else { CALLEE_SLEEPS }
+}
 
 /// The line that goes back and forth.
 #[repr(C)]
@@ -92,7 +122,7 @@ struct Line<Q, R> {
 pub(super) struct Shared<Q, R> {
     line: CachePadded<Line<Q, R>>,
     pub(super) state: WipeOnFork<AtomicU32>,
-    meeting: WaitStats,
+    stats: WaitStats,
     process: u32,
 }
 
@@ -112,7 +142,7 @@ impl<Q, R> Shared<Q, R> {
                 answer: UnsafeCell::new(MaybeUninit::uninit()),
             }),
             state: WipeOnFork::new(AtomicU32::new(ALIVE | if must_fence { MUST_FENCE } else { 0 })),
-            meeting: WaitStats::new::<W>(),
+            stats: WaitStats::new::<W>(),
             process: sync::process(),
         }
     }
@@ -134,27 +164,24 @@ impl<Q, R> Shared<Q, R> {
     pub(super) fn wait_for_turn<W: Wait, const SIDE: usize>(
         &self,
         deadline: Option<Instant>,
-    ) -> Waited<Option<u32>> {
-        let (bit, gone) = match SIDE {
-            CALLER => (CALLER_SLEEPS, CALLEE_GONE),
-            _ => (CALLEE_SLEEPS, CALLER_GONE),
-        };
+    ) -> WaitOutcome<Option<u32>> {
+        let gone = if SIDE == CALLER { CALLEE_GONE } else { CALLER_GONE };
         let find = || {
             let turn = self.turn();
             let found = if SIDE == CALLER { turn >= ANSWERED } else { turn == ASKED };
             found.then_some(turn)
         };
-        let sleeper = Sleeper {
+        let parker = Parker {
             word: &self.state,
-            bit,
-            lasting: 0,
-            meeting: &self.meeting,
+            bit: sleeps(SIDE),
+            sticky_bits: 0,
+            stats: &self.stats,
             side: SIDE,
-            many: None,
-            glances: 0,
+            pending_wakeups: None,
+            spins_before_park: 0,
             process: self.process,
         };
-        let look = |_| {
+        let poll = |_| {
             // To be read *and written*: the other end's last store brings the line here for good.
             prefetch_to_write(&raw const self.line);
             let found = find();
@@ -171,17 +198,21 @@ impl<Q, R> Shared<Q, R> {
             }
             None
         };
-        wait::<W, _>(sleeper, deadline, |_| self.announce(), look)
+        let announce = |state| {
+            debug_assert!(is_legal(state | sleeps(SIDE)));
+            self.announce()
+        };
+        wait::<W, _>(parker, deadline, announce, poll)
     }
 
     /// Orders this end's last store before its next look, for the other end as well.
-    fn announce(&self) -> Announced {
+    fn announce(&self) -> FenceOutcome {
         if !self.must_fence() {
-            return by_barrier();
+            return barrier_or_nap();
         }
-        // The partner of the fence in `attend`.
+        // The partner of the fence in `pass_slow`.
         mutate!(fence_in_sleep, fence(Ordering::SeqCst) => ());
-        Announced::Surely
+        FenceOutcome::Fenced
     }
 
     fn must_fence(&self) -> bool {
@@ -197,12 +228,12 @@ impl<Q, R> Shared<Q, R> {
         // look at the turn: before it sleeps, and as it leaves.
         mutate!(barrier_in_pass, light_barrier() => ());
         if self.state.load(Ordering::Relaxed) != ALIVE {
-            self.attend(side);
+            self.pass_slow(side);
         }
     }
 
     #[cold]
-    fn attend(&self, side: usize) {
+    fn pass_slow(&self, side: usize) {
         if self.must_fence() {
             mutate!(fence_in_attend, fence(Ordering::SeqCst) => ());
         }
@@ -215,9 +246,9 @@ impl<Q, R> Shared<Q, R> {
     }
 
     fn wake_other(&self, state: u32, side: usize) {
-        let other = if side == CALLER { CALLEE_SLEEPS } else { CALLER_SLEEPS };
+        let other = sleeps(if side == CALLER { CALLEE } else { CALLER });
         if state & other != 0 {
-            wake(&self.state, other, &self.meeting, side);
+            wake(&self.state, other, &self.stats, side);
         }
     }
 
@@ -239,12 +270,13 @@ impl<Q, R> Shared<Q, R> {
 
     pub(super) fn caller_leaves(&self) {
         let state = self.state.fetch_or(CALLER_GONE, Ordering::AcqRel);
+        debug_assert!(is_legal(state | CALLER_GONE));
         mutate!(wake_in_call_leave, self.wake_other(state, CALLER) => ());
         if state & LATE == 0 {
             return;
         }
         if state & CALLEE_GONE == 0 && self.turn() == ASKED {
-            mutate!(barrier_in_call_leave, self.announce() => Announced::Surely).settle();
+            mutate!(barrier_in_call_leave, self.announce() => FenceOutcome::Fenced).settle();
         }
         mutate!(caller_drops_answer, self.drop_answer() => ());
     }
@@ -252,6 +284,7 @@ impl<Q, R> Shared<Q, R> {
     pub(super) fn callee_leaves(&self) {
         // Acquire: a request that is late was asked before the caller said so.
         let state = self.state.fetch_or(CALLEE_GONE, mutate!(see_late, AcqRel));
+        debug_assert!(is_legal(state | CALLEE_GONE));
         mutate!(wake_in_call_leave, self.wake_other(state, CALLEE) => ());
         if state & LATE == 0 {
             return;

@@ -38,8 +38,8 @@ pub(super) struct Slot<T> {
 
 /// What a slot holds for a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Held {
-    Nothing,
+pub(super) enum SlotState {
+    Empty,
     Message,
     Void,
 }
@@ -66,7 +66,7 @@ impl<T> Slot<T> {
             let place = unsafe { &mut *place };
             place.write(message);
         });
-        // Release: the partner of the acquire in `held`. Without it the receiver might read before
+        // Release: the partner of the acquire in `state`. Without it the receiver might read before
         // we have written.
         self.stamp.store(Self::stamp(ticket), mutate!(stamp, Release));
     }
@@ -78,14 +78,14 @@ impl<T> Slot<T> {
 
     /// What is here for this ticket.
     #[inline(always)]
-    pub(super) fn held(&self, ticket: u64) -> Held {
+    pub(super) fn state(&self, ticket: u64) -> SlotState {
         let stamp = self.stamp.load(mutate!(see_stamp, Acquire));
         if stamp == Self::stamp(ticket) {
-            Held::Message
+            SlotState::Message
         } else if stamp == Self::stamp(ticket) | VOID {
-            Held::Void
+            SlotState::Void
         } else {
-            Held::Nothing
+            SlotState::Empty
         }
     }
 
@@ -95,7 +95,7 @@ impl<T> Slot<T> {
         // Acquire: the partner of the release in `put`.
         let order = mutate!(see_stamp_in_claim, Acquire);
         let claimed = self.stamp.compare_exchange(stamp, stamp | VOID, order, Ordering::Relaxed);
-        mutate!(claim_once, claimed.is_ok() => self.held(ticket) != Held::Nothing)
+        mutate!(claim_once, claimed.is_ok() => self.state(ticket) != SlotState::Empty)
     }
 
     /// Moves the message out.
@@ -115,7 +115,7 @@ impl<T> Slot<T> {
     }
 
     /// The message itself.
-    pub(super) fn place(&self) -> *const T {
+    pub(super) fn message_ptr(&self) -> *const T {
         self.message.with_mut(|place| place.cast_const().cast())
     }
 }
@@ -131,7 +131,7 @@ pub(super) struct Chunk<T> {
     /// Everybody who may still come across this chunk has a ticket below this, once it is not 0.
     pub(super) cutoff: AtomicU64,
     /// The first slot that begins a line.
-    first: usize,
+    first_slot: usize,
     slots: Box<[Slot<T>]>,
 }
 
@@ -148,7 +148,7 @@ impl<T> Chunk<T> {
             prev: AtomicPtr::new(std::ptr::null_mut()),
             next: AtomicPtr::new(std::ptr::null_mut()),
             cutoff: AtomicU64::new(0),
-            first: slots.as_ptr().align_offset(64).checked_rem(Self::PER_LINE).unwrap_or(0),
+            first_slot: slots.as_ptr().align_offset(64).checked_rem(Self::PER_LINE).unwrap_or(0),
             slots,
         })
     }
@@ -161,7 +161,7 @@ impl<T> Chunk<T> {
     }
 
     /// Makes a chunk that nobody knows another one.
-    pub(super) fn renumber(&self, number: u64, prev: *mut Self) {
+    pub(super) fn reuse_as(&self, number: u64, prev: *mut Self) {
         // Relaxed: whoever links it publishes this with release.
         self.number.store(number, Ordering::Relaxed);
         self.prev.store(prev, Ordering::Relaxed);
@@ -197,7 +197,7 @@ impl<T> Chunk<T> {
 
     /// Where in the chunk's memory the slot of an index is.
     #[inline(always)]
-    const fn place_of(index: usize) -> usize {
+    const fn position_of(index: usize) -> usize {
         let lines = Self::SLOTS / Self::PER_LINE;
         let (line, within) = (index / Self::PER_LINE, index % Self::PER_LINE);
         line * STRIDE % lines * Self::PER_LINE + within
@@ -206,9 +206,9 @@ impl<T> Chunk<T> {
     #[inline(always)]
     pub(super) fn slot(&self, ticket: u64) -> &Slot<T> {
         debug_assert_eq!(self.number.load(Ordering::Relaxed), Self::number_of(ticket));
-        let place = self.first + Self::place_of(Self::index_of(ticket));
+        let place = self.first_slot + Self::position_of(Self::index_of(ticket));
         // SAFETY: there are `SLOTS` slots from `first` on; `index_of` gives what is left of a
-        // division by that, and `place_of` permutes.
+        // division by that, and `position_of` permutes.
         unsafe { self.slots.get_unchecked(place) }
     }
 
@@ -220,7 +220,7 @@ impl<T> Chunk<T> {
     /// The caller has drawn the ticket, which is one of this chunk, and put nothing there yet: so
     /// the chunk behind is alive.
     #[inline(always)]
-    pub(super) unsafe fn fetch(&self, ticket: u64, ahead: usize) {
+    pub(super) unsafe fn prefetch_ahead(&self, ticket: u64, ahead: usize) {
         if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
             // Nothing is fetched there, and the look at the next chunk must not order what else is
             // not.
@@ -238,7 +238,7 @@ impl<T> Chunk<T> {
             chunk = unsafe { &*next };
             index -= Self::SLOTS;
         }
-        prefetch_to_write(&raw const chunk.slots[chunk.first + Self::place_of(index)]);
+        prefetch_to_write(&raw const chunk.slots[chunk.first_slot + Self::position_of(index)]);
     }
 
     pub(super) fn bytes() -> usize {

@@ -20,7 +20,7 @@
 //! its message back, if the receiver has not come as far. Nobody gives back that chunk, or one
 //! behind it, before the end of the funnel.
 
-use super::chunk::{Chunk, Held};
+use super::chunk::{Chunk, SlotState};
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering, free_boxed, mutate};
 
 /// Chunks that can be kept for the next burst, whatever is asked for: of small messages, 1 GiB.
@@ -29,7 +29,7 @@ const MAX_KEPT: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } 
 const PROBES: usize = 64;
 
 /// For a chunk; null where there is none.
-type Place<T> = AtomicPtr<Chunk<T>>;
+type FreeListEntry<T> = AtomicPtr<Chunk<T>>;
 
 pub(super) struct Chunks<T> {
     /// The chunk of the latest tickets, or one not far behind. Read with each send, written once a
@@ -37,9 +37,9 @@ pub(super) struct Chunks<T> {
     latest: CachePadded<AtomicPtr<Chunk<T>>>,
     /// Chunks for the next burst: as many from the beginning on as `kept` says, or nearly so, where
     /// several take and give at once.
-    spares: Box<[Place<T>]>,
-    /// Chunks that exist, and of those the ones in `spares`.
-    exist: AtomicUsize,
+    free_list: Box<[FreeListEntry<T>]>,
+    /// Chunks that exist, and of those the ones in `free_list`.
+    allocated: AtomicUsize,
     kept: AtomicUsize,
 }
 
@@ -51,8 +51,8 @@ impl<T> Chunks<T> {
         let places = (retain_bytes / Chunk::<T>::bytes()).max(least).min(MAX_KEPT);
         Chunks {
             latest: CachePadded(AtomicPtr::new(first)),
-            spares: (0..places).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect(),
-            exist: AtomicUsize::new(1),
+            free_list: (0..places).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect(),
+            allocated: AtomicUsize::new(1),
             kept: AtomicUsize::new(0),
         }
     }
@@ -63,8 +63,8 @@ impl<T> Chunks<T> {
     }
 
     pub(super) fn used_bytes(&self) -> usize {
-        let exist = self.exist.load(Ordering::Relaxed);
-        exist.saturating_sub(self.kept.load(Ordering::Relaxed)) * Chunk::<T>::bytes()
+        let allocated = self.allocated.load(Ordering::Relaxed);
+        allocated.saturating_sub(self.kept.load(Ordering::Relaxed)) * Chunk::<T>::bytes()
     }
 
     pub(super) fn kept_bytes(&self) -> usize {
@@ -174,11 +174,11 @@ impl<T> Chunks<T> {
             if !chunk.is_null() {
                 self.kept.fetch_sub(1, Ordering::Relaxed);
                 // SAFETY: swapped out, so it is ours.
-                unsafe { &*chunk }.renumber(number, prev);
+                unsafe { &*chunk }.reuse_as(number, prev);
                 return chunk;
             }
         }
-        self.exist.fetch_add(1, Ordering::Relaxed);
+        self.allocated.fetch_add(1, Ordering::Relaxed);
         let chunk = Chunk::boxed(number);
         // SAFETY: just made.
         unsafe { &*chunk }.prev.store(prev, Ordering::Relaxed);
@@ -186,8 +186,8 @@ impl<T> Chunks<T> {
     }
 
     /// The places in which chunks should be, and those in which none should.
-    fn kept_and_free(&self) -> (&[Place<T>], &[Place<T>]) {
-        self.spares.split_at(self.kept.load(Ordering::Relaxed).min(self.spares.len()))
+    fn kept_and_free(&self) -> (&[FreeListEntry<T>], &[FreeListEntry<T>]) {
+        self.free_list.split_at(self.kept.load(Ordering::Relaxed).min(self.free_list.len()))
     }
 
     /// A chunk that nobody uses any more.
@@ -228,7 +228,7 @@ impl<T> Chunks<T> {
     ///
     /// Nobody can come across it.
     pub(super) unsafe fn free(&self, chunk: *mut Chunk<T>) {
-        self.exist.fetch_sub(1, Ordering::Relaxed);
+        self.allocated.fetch_sub(1, Ordering::Relaxed);
         #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
         // SAFETY: not freed yet.
         unsafe { &*chunk }.touch();
@@ -248,16 +248,16 @@ fn note_cutoff<T>(chunk: &Chunk<T>, tail: &AtomicU64) -> u64 {
 }
 
 /// Where the receiver is, and the chunks that it has read but not given back.
-pub(super) struct Reading<T> {
+pub(super) struct Reader<T> {
     /// The ticket of the next message.
     pub(super) head: u64,
     chunk: *mut Chunk<T>,
-    read: std::collections::VecDeque<*mut Chunk<T>>,
+    retired: std::collections::VecDeque<*mut Chunk<T>>,
 }
 
-impl<T> Reading<T> {
+impl<T> Reader<T> {
     pub(super) fn new(chunks: &Chunks<T>) -> Self {
-        Reading { head: 0, chunk: chunks.first(), read: std::collections::VecDeque::new() }
+        Reader { head: 0, chunk: chunks.first(), retired: std::collections::VecDeque::new() }
     }
 
     /// Goes on at this ticket, in a chunk in which nothing lies yet.
@@ -265,30 +265,30 @@ impl<T> Reading<T> {
     pub(super) fn begin_at(&mut self, ticket: u64) {
         self.head = ticket;
         // SAFETY: the receiver's chunk.
-        unsafe { &*self.chunk }.renumber(Chunk::<T>::number_of(ticket), std::ptr::null_mut());
+        unsafe { &*self.chunk }.reuse_as(Chunk::<T>::number_of(ticket), std::ptr::null_mut());
     }
 
     /// A reader that has been taken away.
-    pub(super) fn nowhere() -> Self {
-        Reading { head: 0, chunk: std::ptr::null_mut(), read: std::collections::VecDeque::new() }
+    pub(super) fn detached() -> Self {
+        Reader { head: 0, chunk: std::ptr::null_mut(), retired: std::collections::VecDeque::new() }
     }
 
     /// What is there for the next ticket. Slots that were given up are passed over.
     #[inline(always)]
-    pub(super) fn look(&mut self, chunks: &Chunks<T>, tail: &AtomicU64) -> bool {
+    pub(super) fn poll(&mut self, chunks: &Chunks<T>, tail: &AtomicU64) -> bool {
         loop {
             // SAFETY: the receiver gives a chunk back only when it has left it.
             let chunk = unsafe { &*self.chunk };
             if chunk.number.load(Ordering::Relaxed) != Chunk::<T>::number_of(self.head) {
-                if !self.turn(chunks, tail) {
+                if !self.next_chunk(chunks, tail) {
                     return false;
                 }
                 continue;
             }
-            match chunk.slot(self.head).held(self.head) {
-                Held::Message => return true,
-                Held::Nothing => return false,
-                Held::Void => self.head += 1,
+            match chunk.slot(self.head).state(self.head) {
+                SlotState::Message => return true,
+                SlotState::Empty => return false,
+                SlotState::Void => self.head += 1,
             }
         }
     }
@@ -296,7 +296,7 @@ impl<T> Reading<T> {
     /// Moves the message out that a look has found.
     #[inline(always)]
     pub(super) fn take(&mut self) -> T {
-        // SAFETY: as in `look`.
+        // SAFETY: as in `poll`.
         let chunk = unsafe { &*self.chunk };
         // SAFETY: a look has found it, and `head` moves on.
         let message = unsafe { chunk.slot(self.head).take() };
@@ -305,15 +305,15 @@ impl<T> Reading<T> {
     }
 
     /// Where the message is that a look has found.
-    pub(super) fn place(&self) -> *const T {
-        // SAFETY: as in `look`.
-        unsafe { &*self.chunk }.slot(self.head).place()
+    pub(super) fn message_ptr(&self) -> *const T {
+        // SAFETY: as in `poll`.
+        unsafe { &*self.chunk }.slot(self.head).message_ptr()
     }
 
     /// Moves every message out that is there from the next ticket on, up to `end`, also behind
     /// tickets without one, unless its sender has taken it back. Nothing else may be received after
     /// this, and no chunk is given back.
-    pub(super) fn take_all(&self, end: u64, mut body: impl FnMut(T)) {
+    pub(super) fn claim_all(&self, end: u64, mut body: impl FnMut(T)) {
         let mut at = self.chunk;
         for ticket in self.head..end {
             // SAFETY: the receiver's chunk or one behind it, which it alone gives back.
@@ -338,16 +338,16 @@ impl<T> Reading<T> {
     /// Goes to the next chunk, if there is one; gives back those that nobody can come across any
     /// more.
     #[cold]
-    fn turn(&mut self, chunks: &Chunks<T>, tail: &AtomicU64) -> bool {
-        // SAFETY: as in `look`.
+    fn next_chunk(&mut self, chunks: &Chunks<T>, tail: &AtomicU64) -> bool {
+        // SAFETY: as in `poll`.
         let chunk = unsafe { &*self.chunk };
         let next = chunk.next.load(Ordering::Acquire);
         if next.is_null() {
             return false;
         }
-        self.read.push_back(self.chunk);
+        self.retired.push_back(self.chunk);
         self.chunk = next;
-        while let Some(oldest) = self.read.front().copied() {
+        while let Some(oldest) = self.retired.front().copied() {
             // SAFETY: not given back yet.
             let old = unsafe { &*oldest };
             let mut cutoff = old.cutoff.load(Ordering::Relaxed);
@@ -367,7 +367,7 @@ impl<T> Reading<T> {
             if mutate!(wait_for_cutoff, self.head < cutoff => false) {
                 break;
             }
-            self.read.pop_front();
+            self.retired.pop_front();
             // SAFETY: everybody who could come across it has a ticket below the cutoff, and we have
             // received those messages.
             unsafe { chunks.give(oldest) };
@@ -377,12 +377,12 @@ impl<T> Reading<T> {
 
     /// Bytes of chunks that were read and cannot be given back yet.
     pub(super) fn pinned_bytes(&self) -> usize {
-        self.read.len() * Chunk::<T>::bytes()
+        self.retired.len() * Chunk::<T>::bytes()
     }
 
     /// Frees every chunk. Both sides are gone.
     pub(super) fn free(self, chunks: &Chunks<T>) {
-        for chunk in self.read {
+        for chunk in self.retired {
             // SAFETY: nobody is left.
             unsafe { chunks.free(chunk) };
         }
@@ -394,7 +394,7 @@ impl<T> Reading<T> {
             unsafe { chunks.free(at) };
             at = next;
         }
-        for place in &chunks.spares {
+        for place in &chunks.free_list {
             // Acquire: as in `take`.
             let spare = place.swap(std::ptr::null_mut(), Ordering::Acquire);
             if !spare.is_null() {

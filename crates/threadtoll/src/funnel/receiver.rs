@@ -7,26 +7,29 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
 use super::Sender;
-use super::chunks::Reading;
-use super::shared::{ALIVE, CLOSED, NO_SENDERS, PARKED, RECEIVER, Shared, ticket};
+use super::chunks::Reader;
+use super::shared::{
+    ALIVE, RECEIVER, RECEIVER_GONE, RECEIVER_PARKED, SENDERS_GONE, Shared, is_legal, ticket,
+};
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, Instant, Ordering, mutate, spin_loop};
-use crate::wait::{Adaptive, Announced, Certainty, Wait, Waited, wait};
+use crate::wait::{Adaptive, FenceOutcome, Probe, Wait, WaitOutcome, wait};
 
 /// Looks of a receiver that waits, for each look at the tail, which costs the senders the transfer
 /// of a cache line.
-const LOOKS_PER_TAIL: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 1024 };
+const POLLS_PER_TAIL_READ: u32 =
+    if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 1024 };
 /// First nap of a receiver that cannot be woken by a sender because that is in the middle of a
 /// send.
 const MIN_NAP: Duration = Duration::from_micros(50);
 /// Each nap is twice as long as the one before, up to this.
 const MAX_NAP: Duration = Duration::from_millis(1);
 /// Looks before the first nap: most sends are over in no time.
-const LOOKS_BEFORE_NAP: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
+const POLLS_BEFORE_NAP: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
 
 /// What a look found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum Polled {
     Message,
     Closed,
 }
@@ -36,7 +39,7 @@ enum Found {
 /// Dropping it drops the messages that were not received, and disconnects the senders.
 #[repr(align(128))]
 pub struct Receiver<T, W: Wait = Adaptive> {
-    reading: Reading<T>,
+    reader: Reader<T>,
     shared: Arc<Shared<T>>,
     _wait: PhantomData<W>,
 }
@@ -47,7 +50,7 @@ unsafe impl<T: Send, W: Wait> Send for Receiver<T, W> {}
 
 impl<T, W: Wait> Receiver<T, W> {
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
-        Receiver { reading: Reading::new(&shared.chunks), shared, _wait: PhantomData }
+        Receiver { reader: Reader::new(&shared.chunks), shared, _wait: PhantomData }
     }
 
     /// Receives the next message, waiting for it if there is none.
@@ -58,8 +61,10 @@ impl<T, W: Wait> Receiver<T, W> {
     #[inline]
     pub fn recv(&mut self) -> Result<T, RecvError> {
         match self.find(None) {
-            Waited::Found(Found::Message) => self.take(),
-            Waited::Found(Found::Closed) | Waited::Forked | Waited::Late => Err(RecvError),
+            WaitOutcome::Found(Polled::Message) => self.take(),
+            WaitOutcome::Found(Polled::Closed) | WaitOutcome::Forked | WaitOutcome::TimedOut => {
+                Err(RecvError)
+            }
         }
     }
 
@@ -73,18 +78,18 @@ impl<T, W: Wait> Receiver<T, W> {
     /// If no message is ready; if all senders are gone and everything was received.
     #[inline]
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        if self.look() {
+        if self.poll() {
             return Ok(self.take()?);
         }
-        self.tell_passed();
-        Err(self.nothing())
+        self.publish_passed();
+        Err(self.why_empty())
     }
 
     /// Why there is nothing. Only the tail can prove that nothing was sent.
-    fn nothing(&self) -> TryRecvError {
+    fn why_empty(&self) -> TryRecvError {
         // Acquire: what was sent before the last sender left is seen.
         let tail = self.shared.tail.load(Ordering::Acquire);
-        let all_received = tail & NO_SENDERS != 0 && ticket(tail) == self.reading.head;
+        let all_received = tail & SENDERS_GONE != 0 && ticket(tail) == self.reader.head;
         if all_received || tail & ALIVE == 0 {
             TryRecvError::Disconnected
         } else {
@@ -114,9 +119,11 @@ impl<T, W: Wait> Receiver<T, W> {
 
     fn recv_until(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
         match self.find(deadline) {
-            Waited::Found(Found::Message) => Ok(self.take()?),
-            Waited::Found(Found::Closed) | Waited::Forked => Err(RecvTimeoutError::Disconnected),
-            Waited::Late => Err(RecvTimeoutError::Timeout),
+            WaitOutcome::Found(Polled::Message) => Ok(self.take()?),
+            WaitOutcome::Found(Polled::Closed) | WaitOutcome::Forked => {
+                Err(RecvTimeoutError::Disconnected)
+            }
+            WaitOutcome::TimedOut => Err(RecvTimeoutError::Timeout),
         }
     }
 
@@ -130,7 +137,7 @@ impl<T, W: Wait> Receiver<T, W> {
         if most == 0 {
             return Ok(0);
         }
-        let Waited::Found(Found::Message) = self.find(None) else { return Err(RecvError) };
+        let WaitOutcome::Found(Polled::Message) = self.find(None) else { return Err(RecvError) };
         match self.drain(most, |message| messages.push(message)) {
             // There was one: only a fork keeps it from us.
             0 => Err(RecvError),
@@ -156,27 +163,27 @@ impl<T, W: Wait> Receiver<T, W> {
             return 0;
         }
         let mut count = 0;
-        while count < most && self.look() {
+        while count < most && self.poll() {
             // Before the body, which may wait for a sender that waits for this room. The body may
             // also have forked.
             let Ok(message) = self.take() else { break };
             count += 1;
             body(message);
         }
-        self.tell_passed();
+        self.publish_passed();
         count
     }
 
     /// The next message, without receiving it; `None` if it is not ready.
     pub fn peek(&mut self) -> Option<&T> {
-        let found = self.look();
+        let found = self.poll();
         // A sender may wait for the room of tickets that were given up.
-        mutate!(tell_passed_by_peek, self.tell_passed() => ());
+        mutate!(tell_passed_by_peek, self.publish_passed() => ());
         if !found || self.shared.is_forked() {
             return None;
         }
         // SAFETY: it is there until it is received, for which `self` is borrowed.
-        Some(unsafe { &*self.reading.place() })
+        Some(unsafe { &*self.reader.message_ptr() })
     }
 
     /// An iterator that waits for each message, until all senders are gone.
@@ -192,7 +199,7 @@ impl<T, W: Wait> Receiver<T, W> {
     /// Number of messages that were sent, or are being sent, and not received. It may grow at any
     /// time.
     pub fn len(&self) -> usize {
-        ticket(self.shared.tail.load(Ordering::Acquire)).saturating_sub(self.reading.head) as usize
+        ticket(self.shared.tail.load(Ordering::Acquire)).saturating_sub(self.reader.head) as usize
     }
 
     /// Returns `true` if every message that was sent, or is being sent, was received. That may
@@ -214,7 +221,7 @@ impl<T, W: Wait> Receiver<T, W> {
     /// Returns `true` if all senders are gone. There may still be messages.
     pub fn is_disconnected(&self) -> bool {
         // In a forked child the word is 0.
-        self.shared.tail.load(Ordering::Acquire) & (ALIVE | NO_SENDERS) != ALIVE
+        self.shared.tail.load(Ordering::Acquire) & (ALIVE | SENDERS_GONE) != ALIVE
     }
 
     /// Returns `true` if this receives the messages of a sender.
@@ -227,72 +234,72 @@ impl<T, W: Wait> Receiver<T, W> {
         super::MemoryUse {
             used_bytes: self.shared.chunks.used_bytes(),
             kept_bytes: self.shared.chunks.kept_bytes(),
-            pinned_bytes: self.reading.pinned_bytes(),
+            pinned_bytes: self.reader.pinned_bytes(),
         }
     }
 
     #[inline(always)]
-    fn look(&mut self) -> bool {
-        self.reading.look(&self.shared.chunks, &self.shared.tail)
+    fn poll(&mut self) -> bool {
+        self.reader.poll(&self.shared.chunks, &self.shared.tail)
     }
 
     /// Waits until a look finds something.
     #[inline(always)]
-    fn find(&mut self, deadline: Option<Instant>) -> Waited<Found> {
-        if self.look() {
-            return Waited::Found(Found::Message);
+    fn find(&mut self, deadline: Option<Instant>) -> WaitOutcome<Polled> {
+        if self.poll() {
+            return WaitOutcome::Found(Polled::Message);
         }
-        self.tell_passed();
+        self.publish_passed();
         let shared = &*self.shared;
         // Both closures read where the receiver is; only one of them moves it.
-        let reading = std::cell::RefCell::new(&mut self.reading);
+        let reader = std::cell::RefCell::new(&mut self.reader);
         let mut nap = MIN_NAP;
-        let mut looks = 0u32;
+        let mut polls = 0u32;
         // True if senders that were woken for room had not come by the last announcement.
         let mut late = false;
         let parked = std::cell::Cell::new(false);
         let waited = wait::<W, _>(
-            shared.sleeper(RECEIVER),
+            shared.parker(RECEIVER),
             deadline,
             |_| {
-                let mut reading = reading.borrow_mut();
+                let mut reader = reader.borrow_mut();
                 let room =
-                    mutate!(wake_for_unclaimed_room, shared.unclaimed_room(reading.head) => 0);
+                    mutate!(wake_for_unclaimed_room, shared.unclaimed_room(reader.head) => 0);
                 if late && room > 0 {
                     shared.wake_senders(room);
                 }
                 late = room > 0;
-                if park(shared, reading.head) {
+                if set_parked(shared, reader.head) {
                     parked.set(true);
                     // Most come within microseconds: to wake others at once would be in vain.
-                    let nap = Announced::ForNoLongerThan(MAX_NAP);
-                    return if late { nap } else { Announced::Surely };
+                    let nap = FenceOutcome::NapAtMost(MAX_NAP);
+                    return if late { nap } else { FenceOutcome::Fenced };
                 }
-                for _ in 0..LOOKS_BEFORE_NAP {
-                    if reading.look(&shared.chunks, &shared.tail) {
+                for _ in 0..POLLS_BEFORE_NAP {
+                    if reader.poll(&shared.chunks, &shared.tail) {
                         break;
                     }
                     spin_loop();
                 }
-                let announced = Announced::ForNoLongerThan(nap);
+                let outcome = FenceOutcome::NapAtMost(nap);
                 nap = (nap * 2).min(MAX_NAP);
-                announced
+                outcome
             },
-            |certainty| {
-                let mut reading = reading.borrow_mut();
-                if reading.look(&shared.chunks, &shared.tail) {
-                    return Some(Found::Message);
+            |probe| {
+                let mut reader = reader.borrow_mut();
+                if reader.poll(&shared.chunks, &shared.tail) {
+                    return Some(Polled::Message);
                 }
-                if mutate!(tell_passed, shared.taken.load(Ordering::Relaxed) != reading.head => false)
+                if mutate!(tell_passed, shared.taken.load(Ordering::Relaxed) != reader.head => false)
                 {
-                    shared.tell(reading.head);
+                    shared.publish_taken(reader.head);
                 }
-                looks = looks.wrapping_add(1);
-                if certainty == Certainty::Certain || looks.is_multiple_of(LOOKS_PER_TAIL) {
+                polls = polls.wrapping_add(1);
+                if probe == Probe::Fenced || polls.is_multiple_of(POLLS_PER_TAIL_READ) {
                     // Acquire: what was sent before the last sender left is seen.
                     let tail = shared.tail.load(Ordering::Acquire);
-                    if tail & NO_SENDERS != 0 && ticket(tail) == reading.head {
-                        return Some(Found::Closed);
+                    if tail & SENDERS_GONE != 0 && ticket(tail) == reader.head {
+                        return Some(Polled::Closed);
                     }
                 }
                 None
@@ -301,18 +308,18 @@ impl<T, W: Wait> Receiver<T, W> {
         if parked.get() {
             // Until here, every sender that came tried to wake us. Relaxed: nothing depends on when
             // they stop.
-            shared.tail.fetch_and(!PARKED, Ordering::Relaxed);
+            shared.tail.fetch_and(!RECEIVER_PARKED, Ordering::Relaxed);
         }
         waited
     }
 
     #[inline(always)]
     fn take(&mut self) -> Result<T, RecvError> {
-        let message = self.reading.take();
-        if let Err(forked) = self.took() {
+        let message = self.reader.take();
+        if let Err(forked) = self.report_taken() {
             // It stays where it is, like everything in a child's copy.
             std::mem::forget(message);
-            self.reading.head -= 1;
+            self.reader.head -= 1;
             return Err(forked);
         }
         Ok(message)
@@ -320,14 +327,14 @@ impl<T, W: Wait> Receiver<T, W> {
 
     /// Tells the senders that messages were taken.
     #[inline(always)]
-    fn took(&mut self) -> Result<(), RecvError> {
-        if self.shared.tell(self.reading.head) { Ok(()) } else { Err(RecvError) }
+    fn report_taken(&mut self) -> Result<(), RecvError> {
+        if self.shared.publish_taken(self.reader.head) { Ok(()) } else { Err(RecvError) }
     }
 
     /// Tells the senders about tickets that were given up and passed over, if there are any.
-    fn tell_passed(&mut self) {
-        if self.shared.taken.load(Ordering::Relaxed) != self.reading.head {
-            self.shared.tell(self.reading.head);
+    fn publish_passed(&mut self) {
+        if self.shared.taken.load(Ordering::Relaxed) != self.reader.head {
+            self.shared.publish_taken(self.reader.head);
         }
     }
 }
@@ -337,7 +344,7 @@ impl<T, W: Wait> Receiver<T, W> {
     /// Goes on as if so many messages had been sent and received. No message may have been sent
     /// yet.
     pub(super) fn begin_at(&mut self, count: u64) {
-        self.reading.begin_at(count);
+        self.reader.begin_at(count);
         self.shared.taken.store(count, Ordering::Relaxed);
         self.shared.tail.store((count * super::shared::TICKET) | ALIVE, Ordering::Relaxed);
     }
@@ -345,7 +352,7 @@ impl<T, W: Wait> Receiver<T, W> {
 
 /// Marks the receiver as parked, unless a ticket was drawn whose message it has not received: that
 /// sender would not see the mark.
-fn park<T>(shared: &Shared<T>, head: u64) -> bool {
+fn set_parked<T>(shared: &Shared<T>, head: u64) -> bool {
     let mut tail = shared.tail.load(Ordering::Acquire);
     loop {
         if mutate!(park_at_head, ticket(tail) != head => false) {
@@ -354,11 +361,14 @@ fn park<T>(shared: &Shared<T>, head: u64) -> bool {
         // AcqRel: a sender that finds the mark has seen the bell's bit, which was set before it.
         match shared.tail.compare_exchange_weak(
             tail,
-            tail | PARKED,
+            tail | RECEIVER_PARKED,
             Ordering::AcqRel,
             Ordering::Acquire,
         ) {
-            Ok(_) => return true,
+            Ok(_) => {
+                debug_assert!(is_legal(tail | RECEIVER_PARKED));
+                return true;
+            }
             Err(other) => tail = other,
         }
     }
@@ -366,9 +376,9 @@ fn park<T>(shared: &Shared<T>, head: u64) -> bool {
 
 impl<T, W: Wait> Drop for Receiver<T, W> {
     fn drop(&mut self) {
-        debug_assert_eq!(self.shared.tail.load(Ordering::Relaxed) & CLOSED, 0);
-        let empty = Reading::nowhere();
-        self.shared.leave(std::mem::replace(&mut self.reading, empty));
+        debug_assert_eq!(self.shared.tail.load(Ordering::Relaxed) & RECEIVER_GONE, 0);
+        let empty = Reader::detached();
+        self.shared.receiver_leaves(std::mem::replace(&mut self.reader, empty));
     }
 }
 
@@ -377,7 +387,7 @@ impl<T, W: Wait> RefUnwindSafe for Receiver<T, W> {}
 
 impl<T, W: Wait> fmt::Debug for Receiver<T, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver").field("taken", &self.reading.head).finish_non_exhaustive()
+        f.debug_struct("Receiver").field("taken", &self.reader.head).finish_non_exhaustive()
     }
 }
 

@@ -6,10 +6,12 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
 use super::chunk::Chunk;
-use super::shared::{ALIVE, CLOSED, NO_SENDERS, PARKED, SENDERS, Shared, TICKET, ticket};
+use super::shared::{
+    ALIVE, RECEIVER_GONE, RECEIVER_PARKED, SENDERS, SENDERS_GONE, Shared, TICKET, is_legal, ticket,
+};
 use crate::error::{SendError, SendTimeoutError, TrySendError};
 use crate::sync::{Arc, AtomicU64, Instant, Ordering, mutate};
-use crate::wait::{Adaptive, Until, Wait, Waited, wait};
+use crate::wait::{Adaptive, Until, Wait, WaitOutcome, wait};
 
 /// A sending end of a funnel. Threads may share it or use clones of it.
 ///
@@ -38,7 +40,7 @@ enum NoTicket {
 }
 
 /// Tickets that were drawn together.
-struct Drawn {
+struct Tickets {
     /// The tail as it was.
     tail: u64,
     count: u64,
@@ -60,7 +62,7 @@ impl<T, W: Wait> Sender<T, W> {
     #[inline]
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         match self.draw(1, Until::Deadline(None)) {
-            Ok(drawn) => self.put(drawn.tail, message).map_err(SendError),
+            Ok(tickets) => self.put(tickets.tail, message).map_err(SendError),
             Err(_) => Err(SendError(message)),
         }
     }
@@ -73,7 +75,7 @@ impl<T, W: Wait> Sender<T, W> {
     #[inline]
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
         match self.draw(1, Until::Now) {
-            Ok(drawn) => self.put(drawn.tail, message).map_err(TrySendError::Disconnected),
+            Ok(tickets) => self.put(tickets.tail, message).map_err(TrySendError::Disconnected),
             Err(NoTicket::Full) => Err(TrySendError::Full(message)),
             Err(NoTicket::Disconnected) => Err(TrySendError::Disconnected(message)),
         }
@@ -101,7 +103,7 @@ impl<T, W: Wait> Sender<T, W> {
 
     fn send_until(&self, message: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
         match self.draw(1, Until::Deadline(deadline)) {
-            Ok(drawn) => self.put(drawn.tail, message).map_err(SendTimeoutError::Disconnected),
+            Ok(tickets) => self.put(tickets.tail, message).map_err(SendTimeoutError::Disconnected),
             Err(NoTicket::Full) => Err(SendTimeoutError::Timeout(message)),
             Err(NoTicket::Disconnected) => Err(SendTimeoutError::Disconnected(message)),
         }
@@ -136,11 +138,11 @@ impl<T, W: Wait> Sender<T, W> {
         let mut messages = messages.into_iter();
         let mut left = messages.len() as u64;
         while left > 0 {
-            let Ok(drawn) = self.draw(left.min(MAX_AT_ONCE), Until::Deadline(None)) else {
+            let Ok(tickets) = self.draw(left.min(MAX_AT_ONCE), Until::Deadline(None)) else {
                 return Err(SendError(messages));
             };
-            left -= drawn.count;
-            let complete = self.put_all(drawn, &mut messages);
+            left -= tickets.count;
+            let complete = self.put_all(tickets, &mut messages);
             if self.shared.is_forked() {
                 // By the iterator: this is the child.
                 return Err(SendError(messages));
@@ -212,9 +214,9 @@ impl<T, W: Wait> Sender<T, W> {
 
     /// Draws up to `most` tickets, one at least.
     #[inline(always)]
-    fn draw(&self, most: u64, until: Until) -> Result<Drawn, NoTicket> {
+    fn draw(&self, most: u64, until: Until) -> Result<Tickets, NoTicket> {
         if self.shared.capacity.is_some() {
-            return self.draw_with_room(most, until);
+            return self.draw_bounded(most, until);
         }
         // A batch first looks: one that is refused again and again must not use up the tickets.
         if most > 1 && self.is_disconnected() {
@@ -224,42 +226,42 @@ impl<T, W: Wait> Sender<T, W> {
         // is gone. Acquire: see `chunks`. Release: so that it is part of every chain of draws that
         // `note_cutoff` ends.
         let tail = self.shared.tail.fetch_add(most * TICKET, mutate!(draw, AcqRel));
-        match tail & mutate!(see_closed, ALIVE | CLOSED => ALIVE) {
-            ALIVE => Ok(Drawn { tail, count: most }),
+        match tail & mutate!(see_receiver_gone_in_draw, ALIVE | RECEIVER_GONE => ALIVE) {
+            ALIVE => Ok(Tickets { tail, count: most }),
             _ => Err(NoTicket::Disconnected),
         }
     }
 
     #[inline(never)]
-    fn draw_with_room(&self, most: u64, until: Until) -> Result<Drawn, NoTicket> {
+    fn draw_bounded(&self, most: u64, until: Until) -> Result<Tickets, NoTicket> {
         let shared = &*self.shared;
         let capacity = shared.capacity.unwrap_or(u64::MAX);
         let draw = || draw_if_room(&shared.tail, &shared.taken, most, capacity);
         match (draw(), until) {
             (Err(NoTicket::Full), Until::Deadline(deadline)) => {
                 let waited = wait::<W, _>(
-                    shared.sleeper(SENDERS),
+                    shared.parker(SENDERS),
                     deadline,
                     |_| shared.announce(),
                     |_| match draw() {
                         Err(NoTicket::Full) => None,
-                        drawn => Some(drawn),
+                        tickets => Some(tickets),
                     },
                 );
                 match waited {
-                    Waited::Found(drawn) => drawn,
-                    Waited::Late => Err(NoTicket::Full),
-                    Waited::Forked => Err(NoTicket::Disconnected),
+                    WaitOutcome::Found(tickets) => tickets,
+                    WaitOutcome::TimedOut => Err(NoTicket::Full),
+                    WaitOutcome::Forked => Err(NoTicket::Disconnected),
                 }
             }
-            (drawn, _) => drawn,
+            (tickets, _) => tickets,
         }
     }
 
     #[inline(always)]
-    fn put(&self, drawn: u64, message: T) -> Result<(), T> {
+    fn put(&self, drawn_tail: u64, message: T) -> Result<(), T> {
         let shared = &*self.shared;
-        let ticket = ticket(drawn);
+        let ticket = ticket(drawn_tail);
         // SAFETY: drawn by us, and nothing was put there.
         let chunk = unsafe { shared.chunks.find(ticket, &shared.tail) };
         if Chunk::<T>::index_of(ticket) == Chunk::<T>::SLOTS / 2 {
@@ -268,24 +270,24 @@ impl<T, W: Wait> Sender<T, W> {
         }
         if Chunk::<T>::begins_line(ticket) {
             // SAFETY: as above.
-            unsafe { chunk.fetch(ticket, AHEAD.min(Chunk::<T>::SLOTS)) };
+            unsafe { chunk.prefetch_ahead(ticket, AHEAD.min(Chunk::<T>::SLOTS)) };
         }
         // SAFETY: as above.
         let put = unsafe { shared.put(chunk.slot(ticket), ticket, message) };
-        if drawn & PARKED != 0 {
+        if drawn_tail & RECEIVER_PARKED != 0 {
             shared.wake_receiver();
         }
         put
     }
 
     /// Puts the messages of an iterator where the tickets lead. False if it gave fewer.
-    fn put_all(&self, drawn: Drawn, messages: &mut impl Iterator<Item = T>) -> bool {
-        let next = ticket(drawn.tail);
-        let mut unused = Unused {
+    fn put_all(&self, tickets: Tickets, messages: &mut impl Iterator<Item = T>) -> bool {
+        let next = ticket(tickets.tail);
+        let mut unused = UnusedTickets {
             shared: &*self.shared,
             next,
-            end: next + drawn.count,
-            parked: drawn.tail & PARKED != 0,
+            end: next + tickets.count,
+            parked: tickets.tail & RECEIVER_PARKED != 0,
         };
         while unused.next < unused.end {
             let Some(message) = messages.next() else { return false };
@@ -312,8 +314,8 @@ impl<T, W: Wait> Sender<T, W> {
 
     /// Begins a send and returns its end.
     pub(crate) fn begin_send(&self) -> impl FnOnce(T) -> Result<(), T> {
-        let Ok(drawn) = self.draw(1, Until::Now) else { unreachable!("the receiver lives") };
-        move |message| self.put(drawn.tail, message)
+        let Ok(tickets) = self.draw(1, Until::Now) else { unreachable!("the receiver lives") };
+        move |message| self.put(tickets.tail, message)
     }
 
     /// Goes on as if a sender had been woken for room, and stopped before it could look for it.
@@ -324,14 +326,14 @@ impl<T, W: Wait> Sender<T, W> {
 
 /// Tickets of a batch that have no message yet. Dropped, also by a panic of the iterator, it gives
 /// them up and wakes the receiver.
-struct Unused<'a, T> {
+struct UnusedTickets<'a, T> {
     shared: &'a Shared<T>,
     next: u64,
     end: u64,
     parked: bool,
 }
 
-impl<T> Unused<'_, T> {
+impl<T> UnusedTickets<'_, T> {
     fn wake(&mut self) {
         if mutate!(wake_by_batch, std::mem::take(&mut self.parked) => false) {
             self.shared.wake_receiver();
@@ -339,7 +341,7 @@ impl<T> Unused<'_, T> {
     }
 }
 
-impl<T> Drop for Unused<'_, T> {
+impl<T> Drop for UnusedTickets<'_, T> {
     fn drop(&mut self) {
         for ticket in self.next..self.end {
             // SAFETY: drawn by us, and nothing was put there.
@@ -356,10 +358,10 @@ fn draw_if_room(
     taken: &AtomicU64,
     most: u64,
     capacity: u64,
-) -> Result<Drawn, NoTicket> {
+) -> Result<Tickets, NoTicket> {
     let mut seen = tail.load(Ordering::Relaxed);
     loop {
-        if seen & (ALIVE | CLOSED) != ALIVE {
+        if seen & (ALIVE | RECEIVER_GONE) != ALIVE {
             return Err(NoTicket::Disconnected);
         }
         // Acquire: so that what the receiver did before it made room has happened.
@@ -370,7 +372,7 @@ fn draw_if_room(
         }
         let next = seen + count * TICKET;
         match tail.compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
-            Ok(tail) => return Ok(Drawn { tail, count }),
+            Ok(tail) => return Ok(Tickets { tail, count }),
             Err(other) => seen = other,
         }
     }
@@ -388,8 +390,9 @@ impl<T, W: Wait> Drop for Sender<T, W> {
     fn drop(&mut self) {
         // AcqRel: the last one to go has seen what all others did.
         if self.shared.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let tail = self.shared.tail.fetch_or(NO_SENDERS, Ordering::AcqRel);
-            if mutate!(wake_by_last_sender, tail & PARKED != 0 => false) {
+            let tail = self.shared.tail.fetch_or(SENDERS_GONE, Ordering::AcqRel);
+            debug_assert!(is_legal(tail | SENDERS_GONE));
+            if mutate!(wake_by_last_sender, tail & RECEIVER_PARKED != 0 => false) {
                 self.shared.wake_receiver();
             }
         }

@@ -120,7 +120,7 @@ model! {
 model! {
     /// The receiver sleeps, or is about to, when messages come.
     sleeping_receiver(Refuses)
-    steps [park_at_head, said]
+    steps [park_at_head, expected_word]
     {
         let (sender, mut receiver) = unbounded(Park);
         let sending = thread::spawn(move || {
@@ -196,7 +196,7 @@ model! {
     /// The receiver leaves while two senders send: each message is received, dropped or handed
     /// back.
     receiver_leaves(Refuses) fewer 1
-    steps [see_closed]
+    steps [see_receiver_gone_in_draw]
     {
         tally(4);
         let (sender, mut receiver) = unbounded(SpinYield);

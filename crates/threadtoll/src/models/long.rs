@@ -22,7 +22,7 @@ fn stream<W: Wait>(wait: W, capacity: Option<usize>) {
 model! {
     /// Through home and chunks, to a receiver that sleeps.
     pipe_unbounded(Orders)
-    steps [look_before_sleep, said, go_home, clear_behind, wake_in_close]
+    steps [look_before_sleep, expected_word, back_to_ring, clear_behind, wake_in_close]
     {
         stream(Park, None);
     }
@@ -31,7 +31,7 @@ model! {
 model! {
     /// Round a small home, both ends sleep.
     pipe_bounded(Orders)
-    steps [look_before_sleep, said]
+    steps [look_before_sleep, expected_word]
     {
         stream(Park, Some(3));
         stream(Adaptive, Some(1));

@@ -52,7 +52,7 @@ model! {
 model! {
     /// A full pipe wraps around: the sender looks for room, and writes where the receiver has just
     /// read.
-    round_home(Refuses) fewer 1
+    wrap_around(Refuses) fewer 1
     orders [see_taken, tell_taken]
     {
         let (mut sender, mut receiver) = bounded(SpinYield, 8);
@@ -86,9 +86,9 @@ model! {
 
 model! {
     /// A slice becomes one long record, in fresh memory, where anything may look like a header.
-    long_record(Refuses)
-    orders [publish_record]
-    steps [clear_behind_long_record]
+    long_run(Refuses)
+    orders [publish_run]
+    steps [clear_behind_run]
     {
         let (mut sender, mut receiver) = bounded(SpinYield, 16);
         let sending = thread::spawn(move || {
@@ -103,7 +103,7 @@ model! {
 model! {
     /// From the ring into a chunk, and back again; the chunk is freed.
     chunk_and_back(Refuses)
-    steps [go_home, tell_open, clear_in_segment]
+    steps [back_to_ring, tell_open, clear_in_segment]
     {
         let (mut sender, mut receiver) = Options::new().wait(SpinYield).retain(0).unbounded();
         give(&mut sender, 0..6);
@@ -158,7 +158,7 @@ model! {
     /// The receiver sleeps, or is about to, when a message comes.
     sleeping_receiver(Orders, Lacks)
     orders [barrier_in_send, fence_without_membarrier, fence_of_sleeper, announce]
-    steps [look_before_sleep, said]
+    steps [look_before_sleep, expected_word]
     {
         let (mut sender, mut receiver) = unbounded(Park);
         let sending = thread::spawn(move || {
@@ -308,7 +308,7 @@ model! {
     /// As `receiver_leaves`, but with the only message that the pipe ever carries, for which there
     /// is no barrier where the sender comes too late.
     receiver_leaves_at_once(Orders, Lacks)
-    orders [barrier_in_send, barrier_in_leave, lease]
+    orders [barrier_in_send, barrier_in_leave, first_sends]
     {
         tally(1);
         let (mut sender, receiver) = bounded(SpinYield, 1);
@@ -326,7 +326,7 @@ model! {
 model! {
     /// The receiver sleeps without a barrier before the first message is sent.
     sleeping_before_the_first(Orders, Refuses)
-    orders [lease]
+    orders [first_sends]
     {
         let (mut sender, mut receiver) = bounded(Park, 1);
         let sending = thread::spawn(move || {

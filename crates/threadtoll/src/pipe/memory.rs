@@ -11,15 +11,15 @@
 //! frame, so data and readiness travel in one line. This is the epoch word of Barrelfish's URPC
 //! messages (Baumann et al., SOSP 2009), carrying a count. A header that is left over from an
 //! earlier lap holds a smaller number, so memory is used again without being cleared. A batch may
-//! span many units as one *long record*: one header, and messages without gaps up to the end of the
-//! last unit. Where messages of a long record lay, headers are cleared before the receiver comes by
+//! span many units as one *long run*: one header, and messages without gaps up to the end of the
+//! last unit. Where messages of a long run lay, headers are cleared before the receiver comes by
 //! again.
 //!
 //! | header, relative to the number of messages received | meaning |
 //! |---|---|
 //! | not larger | nothing new |
 //! | larger by no more than the frame still holds | so many messages are there |
-//! | larger by more | a long record |
+//! | larger by more | a long run |
 //! | [`JUMP`] set | after these messages, go on in the next segment |
 //! | [`RETIRED`] set too | and give this one back: the sender will not return to it |
 //! | [`CLOSED`] set | after these messages, the sender is gone |
@@ -32,20 +32,20 @@ mod real;
 use std::marker::PhantomData;
 
 #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
-pub(super) use modelled::{Base, Frame, Header, Memory, Place};
+pub(super) use modelled::{BasePtr, FramePtr, Header, Memory, MessagePtr};
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
-pub(super) use real::{Base, Frame, Header, Memory, Place};
+pub(super) use real::{BasePtr, FramePtr, Header, Memory, MessagePtr};
 
 /// One message, in a header's count.
 pub(super) const ONE: u64 = 1 << SHIFT;
 const SHIFT: u32 = 2;
-/// The record ends here; the next one is in another segment, or there is none.
+/// The run ends here; the next one is in another segment, or there is none.
 pub(super) const FLAGS: u64 = ONE - 1;
-/// The next record is in another segment.
+/// The next run is in another segment.
 pub(super) const JUMP: u64 = 1;
 /// With [`JUMP`]: the sender never comes back to this segment.
 pub(super) const RETIRED: u64 = 2;
-/// The sender is gone; there is no next record.
+/// The sender is gone; there is no next run.
 pub(super) const CLOSED: u64 = 2;
 
 /// The number of messages that a header counts.
@@ -57,7 +57,7 @@ pub(super) fn count(stamp: u64) -> u64 {
 /// Number of messages by which `header` is ahead of a count. Huge if the header is behind, or has
 /// flags.
 #[inline(always)]
-pub(super) fn news(header: u64, known: u64) -> u64 {
+pub(super) fn new_messages(header: u64, known: u64) -> u64 {
     header.wrapping_sub(known * ONE).rotate_right(SHIFT)
 }
 
@@ -70,51 +70,53 @@ pub(super) struct Geometry<T>(PhantomData<T>);
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 impl<T> Geometry<T> {
     /// Bytes of a unit: a line, or more for a type that wants it.
-    pub(super) const UNIT: usize = if align_of::<T>() > LINE { align_of::<T>() } else { LINE };
-    /// Where the first message of a record begins.
-    const OFFSET: usize = if align_of::<T>() > 8 { align_of::<T>() } else { 8 };
+    pub(super) const UNIT_BYTES: usize =
+        if align_of::<T>() > LINE { align_of::<T>() } else { LINE };
+    /// Where the first message of a run begins.
+    const HEADER_BYTES: usize = if align_of::<T>() > 8 { align_of::<T>() } else { 8 };
     /// Units of a frame: more than one where a message does not fit.
-    pub(super) const FRAME: usize = (Self::OFFSET + size_of::<T>()).div_ceil(Self::UNIT);
+    pub(super) const FRAME_UNITS: usize =
+        (Self::HEADER_BYTES + size_of::<T>()).div_ceil(Self::UNIT_BYTES);
     /// Messages in a frame.
     pub(super) const PER_FRAME: usize = match size_of::<T>() {
         // They take no room: as many as a count is good for.
         0 => 1 << 16,
-        size if Self::FRAME == 1 => (Self::UNIT - Self::OFFSET) / size,
+        size if Self::FRAME_UNITS == 1 => (Self::UNIT_BYTES - Self::HEADER_BYTES) / size,
         _ => 1,
     };
     /// Whether a batch can do better than a row of frames.
-    pub(super) const DENSE: bool = Self::FRAME == 1 && size_of::<T>() > 0;
+    pub(super) const PACKS_RUNS: bool = Self::FRAME_UNITS == 1 && size_of::<T>() > 0;
 
-    /// How many messages a record of so many units holds.
-    pub(super) const fn fits(units: usize) -> usize {
-        if !Self::DENSE {
+    /// How many messages a run of so many units holds.
+    pub(super) const fn messages_in(units: usize) -> usize {
+        if !Self::PACKS_RUNS {
             return Self::PER_FRAME;
         }
-        (units * Self::UNIT - Self::OFFSET) / size_of::<T>()
+        (units * Self::UNIT_BYTES - Self::HEADER_BYTES) / size_of::<T>()
     }
 
-    /// How many units a record of so many messages takes.
-    pub(super) const fn units(count: usize) -> usize {
+    /// How many units a run of so many messages takes.
+    pub(super) const fn units_for(count: usize) -> usize {
         if count <= Self::PER_FRAME {
-            return Self::FRAME;
+            return Self::FRAME_UNITS;
         }
-        (Self::OFFSET + count * size_of::<T>()).div_ceil(Self::UNIT)
+        (Self::HEADER_BYTES + count * size_of::<T>()).div_ceil(Self::UNIT_BYTES)
     }
 }
 
-/// A checker looks at few steps: two messages to a frame, two frames to the longest record.
+/// A checker looks at few steps: two messages to a frame, two frames to the longest run.
 #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
 impl<T> Geometry<T> {
-    pub(super) const UNIT: usize = LINE;
-    pub(super) const FRAME: usize = 1;
+    pub(super) const UNIT_BYTES: usize = LINE;
+    pub(super) const FRAME_UNITS: usize = 1;
     pub(super) const PER_FRAME: usize = 2;
-    pub(super) const DENSE: bool = true;
+    pub(super) const PACKS_RUNS: bool = true;
 
-    pub(super) const fn fits(units: usize) -> usize {
+    pub(super) const fn messages_in(units: usize) -> usize {
         units * Self::PER_FRAME
     }
 
-    pub(super) const fn units(count: usize) -> usize {
+    pub(super) const fn units_for(count: usize) -> usize {
         count.div_ceil(Self::PER_FRAME)
     }
 }
@@ -126,17 +128,17 @@ mod tests {
     #[test]
     fn only_messages_ahead_of_the_count_are_news() {
         let stamp = 10 * ONE;
-        assert_eq!(news(13 * ONE, 10), 3);
+        assert_eq!(new_messages(13 * ONE, 10), 3);
         let no_news = [stamp, 9 * ONE, 0, stamp | JUMP, (12 * ONE) | JUMP, (10 * ONE) | CLOSED];
         for header in no_news {
-            assert!(news(header, 10).wrapping_sub(1) >= 1 << 32, "{header:#x}");
+            assert!(new_messages(header, 10).wrapping_sub(1) >= 1 << 32, "{header:#x}");
         }
     }
 
     #[test]
     fn messages_without_a_size_take_next_to_no_memory() {
-        assert_eq!((Geometry::<()>::FRAME, Geometry::<()>::PER_FRAME), (1, 1 << 16));
+        assert_eq!((Geometry::<()>::FRAME_UNITS, Geometry::<()>::PER_FRAME), (1, 1 << 16));
         assert_eq!(Geometry::<u64>::PER_FRAME, 7);
-        assert_eq!(Geometry::<[u8; 57]>::FRAME, 2);
+        assert_eq!(Geometry::<[u8; 57]>::FRAME_UNITS, 2);
     }
 }

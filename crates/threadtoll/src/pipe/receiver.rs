@@ -16,22 +16,22 @@ use std::time::Duration;
 pub use batch::Batch;
 pub use iter::{IntoIter, Iter, TryIter};
 
-use super::incoming::{Found, Incoming, Reading};
 use super::memory::Geometry;
+use super::reader::{Polled, ReadCursor, Reader};
 use super::sender::Sender;
 use super::shared::{
     ALIVE, FENCE_FOR_NOW, MUST_FENCE, RECEIVER, SENDER_GONE, SENDER_SLEEPS, Shared,
 };
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, AtomicU32, Instant, Ordering, light_barrier, mutate};
-use crate::wait::{Adaptive, Until, Wait, Waited, wait};
+use crate::wait::{Adaptive, Until, Wait, WaitOutcome, wait};
 
 /// The receiving end of a pipe. Dropping it disconnects: what was not received is dropped.
 #[repr(align(128))]
 pub struct Receiver<T, W: Wait = Adaptive> {
     /// Never lent to anything that is not inlined, so that a loop around `recv` keeps it in
     /// registers.
-    reading: Reading<T>,
+    cursor: ReadCursor<T>,
     /// The word of `shared`, so that a receive finds it in one step.
     state: NonNull<AtomicU32>,
     shared: ManuallyDrop<Arc<Shared<T>>>,
@@ -45,9 +45,9 @@ impl<T, W: Wait> UnwindSafe for Receiver<T, W> {}
 impl<T, W: Wait> RefUnwindSafe for Receiver<T, W> {}
 
 impl<T, W: Wait> Receiver<T, W> {
-    pub(super) fn new(shared: Arc<Shared<T>>, reading: Reading<T>) -> Self {
+    pub(super) fn new(shared: Arc<Shared<T>>, cursor: ReadCursor<T>) -> Self {
         Receiver {
-            reading,
+            cursor,
             state: NonNull::from(&*shared.state),
             shared: ManuallyDrop::new(shared),
             _wait: PhantomData,
@@ -76,8 +76,8 @@ impl<T, W: Wait> Receiver<T, W> {
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         match self.find(|| Until::Now) {
             None => Ok(self.take()?),
-            Some(Nothing::Yet) => Err(TryRecvError::Empty),
-            Some(Nothing::Ever) => Err(TryRecvError::Disconnected),
+            Some(NoMessage::Empty) => Err(TryRecvError::Empty),
+            Some(NoMessage::Disconnected) => Err(TryRecvError::Disconnected),
         }
     }
 
@@ -108,8 +108,8 @@ impl<T, W: Wait> Receiver<T, W> {
     ) -> Result<T, RecvTimeoutError> {
         match self.find(|| Until::Deadline(deadline())) {
             None => Ok(self.take()?),
-            Some(Nothing::Yet) => Err(RecvTimeoutError::Timeout),
-            Some(Nothing::Ever) => Err(RecvTimeoutError::Disconnected),
+            Some(NoMessage::Empty) => Err(RecvTimeoutError::Timeout),
+            Some(NoMessage::Disconnected) => Err(RecvTimeoutError::Disconnected),
         }
     }
 
@@ -175,8 +175,8 @@ impl<T, W: Wait> Receiver<T, W> {
     pub fn try_recv_batch(&mut self) -> Result<Batch<'_, T, W>, TryRecvError> {
         match self.find_in_place(Until::Now) {
             None => Ok(self.batch()?),
-            Some(Nothing::Yet) => Err(TryRecvError::Empty),
-            Some(Nothing::Ever) => Err(TryRecvError::Disconnected),
+            Some(NoMessage::Empty) => Err(TryRecvError::Empty),
+            Some(NoMessage::Disconnected) => Err(TryRecvError::Disconnected),
         }
     }
 
@@ -188,7 +188,7 @@ impl<T, W: Wait> Receiver<T, W> {
         }
         // An earlier batch may have been forgotten before it told of what was moved out.
         // Release: the sender may write where we have read.
-        self.shared.taken.store(self.reading.taken(), Ordering::Release);
+        self.shared.taken.store(self.cursor.taken(), Ordering::Release);
         Ok(Batch::new(self))
     }
 
@@ -200,7 +200,7 @@ impl<T, W: Wait> Receiver<T, W> {
         }
         // SAFETY: a header counts it, and it stays until it is received, for which `self` is
         // borrowed.
-        Some(unsafe { &*self.reading.at().as_ptr() })
+        Some(unsafe { &*self.cursor.next_message().as_ptr() })
     }
 
     /// Receives messages until the sender is gone, waiting for each.
@@ -219,7 +219,7 @@ impl<T, W: Wait> Receiver<T, W> {
         if self.state() & ALIVE == 0 {
             return 0;
         }
-        self.shared.sent(&self.reading).saturating_sub(self.reading.taken()) as usize
+        self.shared.sent(&self.cursor).saturating_sub(self.cursor.taken()) as usize
     }
 
     /// Returns `true` if nothing is there to be received.
@@ -229,7 +229,7 @@ impl<T, W: Wait> Receiver<T, W> {
 
     /// Returns `true` if the pipe is bounded and full.
     pub fn is_full(&self) -> bool {
-        self.len() as u64 >= self.shared.measures.capacity
+        self.len() as u64 >= self.shared.layout.capacity
     }
 
     /// Number of messages that the pipe holds at most; `None` if there is no limit.
@@ -266,8 +266,8 @@ impl<T, W: Wait> Receiver<T, W> {
 
     /// Makes sure that there is a message; otherwise says why there is none.
     #[inline(always)]
-    fn find(&mut self, until: impl FnOnce() -> Until) -> Option<Nothing> {
-        if self.reading.left() > 0 {
+    fn find(&mut self, until: impl FnOnce() -> Until) -> Option<NoMessage> {
+        if self.cursor.available() > 0 {
             return None;
         }
         // One message in seven of 8 bytes comes here, but the other six lose more by a jump than it
@@ -275,27 +275,27 @@ impl<T, W: Wait> Receiver<T, W> {
         cold_path();
         let shared = &**self.shared;
         // SAFETY: we are the receiver.
-        let stepped = shared.incoming.with_mut(|own| unsafe { &*own }.step(self.reading));
-        if let Some(reading) = stepped {
-            self.reading = reading;
+        let stepped = shared.reader.with_mut(|reader| unsafe { &*reader }.step(self.cursor));
+        if let Some(cursor) = stepped {
+            self.cursor = cursor;
             return None;
         }
-        let (reading, nothing) = search::<T, W>(shared, self.reading, until());
-        self.reading = reading;
-        nothing
+        let (cursor, no_message) = find_slow::<T, W>(shared, self.cursor, until());
+        self.cursor = cursor;
+        no_message
     }
 
-    /// As [`Receiver::find`], but for batches, which come as long records: without copies, for the
+    /// As [`Receiver::find`], but for batches, which come as long runs: without copies, for the
     /// reason given for the sender's slices.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
-    fn find_in_place(&mut self, until: Until) -> Option<Nothing> {
-        if self.reading.left() > 0 {
+    fn find_in_place(&mut self, until: Until) -> Option<NoMessage> {
+        if self.cursor.available() > 0 {
             return None;
         }
-        let (shared, reading) = (&**self.shared, &mut self.reading);
-        shared.incoming.with_mut(|own| {
+        let (shared, cursor) = (&**self.shared, &mut self.cursor);
+        shared.reader.with_mut(|reader| {
             // SAFETY: we are the receiver, and nobody does so from within this call.
-            find::<T, W>(shared, unsafe { &mut *own }, reading, until)
+            find::<T, W>(shared, unsafe { &mut *reader }, cursor, until)
         })
     }
 
@@ -304,22 +304,22 @@ impl<T, W: Wait> Receiver<T, W> {
     fn take(&mut self) -> Result<T, RecvError> {
         // SAFETY: a header counts it, and it is moved out once: it is either counted as taken
         // below, or stays where it is, like everything that a forked child finds in its copy.
-        let message = ManuallyDrop::new(unsafe { self.reading.at().read() });
-        let taken = self.reading.taken() + 1;
-        if !self.took(taken) {
+        let message = ManuallyDrop::new(unsafe { self.cursor.next_message().read() });
+        let taken = self.cursor.taken() + 1;
+        if !self.report_taken(taken) {
             return Err(RecvError);
         }
         // After the atomic operations above, none of which then stands between this store and the
         // load in the next receive: a loop keeps the value in a register, even where the receiver
         // itself lies in memory.
-        self.reading.go_to(taken);
+        self.cursor.advance_to(taken);
         Ok(ManuallyDrop::into_inner(message))
     }
 
     /// After messages were moved out, so that `taken` were in all: tells the sender, which may wait
     /// for their room. False in a forked child.
     #[inline(always)]
-    fn took(&self, taken: u64) -> bool {
+    fn report_taken(&self, taken: u64) -> bool {
         // Release: the sender may write where we have read.
         self.shared.taken.store(taken, mutate!(tell_taken, Release));
         // Between the store above and the load below stands the barrier of a sender that goes to
@@ -331,96 +331,97 @@ impl<T, W: Wait> Receiver<T, W> {
         }
         cold_path();
         if state & FENCE_FOR_NOW != 0 {
-            self.shared.spare_fences(taken);
+            self.shared.stop_fencing_if_dense(taken);
         }
-        if !self.shared.measures.is_bounded() {
+        if !self.shared.layout.is_bounded() {
             // Nobody waits for room.
             return state & ALIVE != 0;
         }
         let calm = ALIVE | SENDER_SLEEPS | MUST_FENCE | FENCE_FOR_NOW;
-        state & calm == ALIVE || attend(&**self.shared)
+        state & calm == ALIVE || receive_slow(&**self.shared)
     }
 }
 
 /// Why there is no message.
-enum Nothing {
+enum NoMessage {
     /// There may be one later, or there was none in time.
-    Yet,
+    Empty,
     /// There will be none.
-    Ever,
+    Disconnected,
 }
 
 /// Finds a message that is out of the ordinary, or waits for it.
 #[cold]
 #[inline(never)]
-fn search<T, W: Wait>(
+fn find_slow<T, W: Wait>(
     shared: &Shared<T>,
-    mut reading: Reading<T>,
+    mut cursor: ReadCursor<T>,
     until: Until,
-) -> (Reading<T>, Option<Nothing>) {
-    let nothing = shared.incoming.with_mut(|own| {
+) -> (ReadCursor<T>, Option<NoMessage>) {
+    let no_message = shared.reader.with_mut(|reader| {
         // SAFETY: we are the receiver, and nobody does so from within this call.
-        let own = unsafe { &mut *own };
-        find::<T, W>(shared, own, &mut reading, until)
+        let reader = unsafe { &mut *reader };
+        find::<T, W>(shared, reader, &mut cursor, until)
     });
-    (reading, nothing)
+    (cursor, no_message)
 }
 
 fn find<T, W: Wait>(
     shared: &Shared<T>,
-    own: &mut Incoming<T>,
-    reading: &mut Reading<T>,
+    reader: &mut Reader<T>,
+    cursor: &mut ReadCursor<T>,
     until: Until,
-) -> Option<Nothing> {
-    let taken = reading.taken();
+) -> Option<NoMessage> {
+    let taken = cursor.taken();
     // Batches that are forgotten never come to where each receive does this.
-    shared.spare_fences(taken);
-    if own.is_due(taken) {
-        tell(shared, own, taken);
+    shared.stop_fencing_if_dense(taken);
+    if reader.is_ack_due(taken) {
+        acknowledge(shared, reader, taken);
     }
-    match own.look(shared, reading) {
-        Some(Found::Message) => {
-            // It was there: the sender may be far ahead. A long record needs no steps.
-            if reading.left() <= Geometry::<T>::PER_FRAME {
-                own.look_ahead(shared, reading);
+    match reader.poll(shared, cursor) {
+        Some(Polled::Message) => {
+            // It was there: the sender may be far ahead. A long run needs no steps.
+            if cursor.available() <= Geometry::<T>::PER_FRAME {
+                reader.update_written_end(shared, cursor);
             }
             return None;
         }
-        Some(Found::Closed) => return Some(Nothing::Ever),
-        None => tell(shared, own, taken),
+        Some(Polled::Closed) => return Some(NoMessage::Disconnected),
+        None => acknowledge(shared, reader, taken),
     }
     let deadline = match until {
         Until::Deadline(deadline) => deadline,
         Until::Now if shared.state.load(Ordering::Relaxed) & ALIVE == 0 => {
-            return Some(Nothing::Ever);
+            return Some(NoMessage::Disconnected);
         }
-        Until::Now => return Some(Nothing::Yet),
+        Until::Now => return Some(NoMessage::Empty),
     };
     let announce = |state| shared.announce_receiver(state, taken);
-    let look = |_| own.look(shared, reading);
-    let sleeper = shared.sleeper(RECEIVER, shared.fences_for(taken));
-    match wait::<W, _>(sleeper, deadline, announce, look) {
-        Waited::Found(Found::Message) => None,
-        Waited::Found(Found::Closed) | Waited::Forked => Some(Nothing::Ever),
-        Waited::Late => Some(Nothing::Yet),
+    let poll = |_| reader.poll(shared, cursor);
+    let parker = shared.parker(RECEIVER, shared.sticky_fence_bit(taken));
+    match wait::<W, _>(parker, deadline, announce, poll) {
+        WaitOutcome::Found(Polled::Message) => None,
+        WaitOutcome::Found(Polled::Closed) | WaitOutcome::Forked => Some(NoMessage::Disconnected),
+        WaitOutcome::TimedOut => Some(NoMessage::Empty),
     }
 }
 
 /// Tells a sender that may wait for room, if there is news.
-fn tell<T>(shared: &Shared<T>, own: &mut Incoming<T>, taken: u64) {
-    if shared.room.load(Ordering::Relaxed) == taken && shared.taken.load(Ordering::Relaxed) == taken
+fn acknowledge<T>(shared: &Shared<T>, reader: &mut Reader<T>, taken: u64) {
+    if shared.acked.load(Ordering::Relaxed) == taken
+        && shared.taken.load(Ordering::Relaxed) == taken
     {
         return;
     }
-    own.tell(shared, taken);
+    reader.acknowledge(shared, taken);
     light_barrier();
-    attend(shared);
+    receive_slow(shared);
 }
 
 /// Somebody sleeps, must be fenced for, or this is a forked child: then false.
 #[cold]
 #[inline(never)]
-fn attend<T>(shared: &Shared<T>) -> bool {
+fn receive_slow<T>(shared: &Shared<T>) -> bool {
     let state = shared.state_after_publishing();
     if state & SENDER_SLEEPS != 0 {
         shared.wake_sender();
@@ -432,9 +433,11 @@ fn attend<T>(shared: &Shared<T>) -> bool {
 impl<T, W: Wait> Receiver<T, W> {
     /// Goes on as if so many messages had been sent and received.
     pub(super) fn begin_at(&mut self, count: u64) {
-        self.reading.begin_at(count);
+        self.cursor.begin_at(count);
         // SAFETY: we are the receiver.
-        self.shared.incoming.with_mut(|own| unsafe { &mut *own }.tell(&self.shared, count));
+        self.shared
+            .reader
+            .with_mut(|reader| unsafe { &mut *reader }.acknowledge(&self.shared, count));
     }
 }
 
@@ -443,17 +446,17 @@ impl<T, W: Wait> Drop for Receiver<T, W> {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: not used again.
-        leave(unsafe { ManuallyDrop::take(&mut self.shared) }, self.reading);
+        leave(unsafe { ManuallyDrop::take(&mut self.shared) }, self.cursor);
     }
 }
 
 #[inline(never)]
-fn leave<T>(shared: Arc<Shared<T>>, reading: Reading<T>) {
-    shared.leave(reading);
+fn leave<T>(shared: Arc<Shared<T>>, cursor: ReadCursor<T>) {
+    shared.receiver_leaves(cursor);
 }
 
 impl<T, W: Wait> fmt::Debug for Receiver<T, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver").field("taken", &self.reading.taken()).finish_non_exhaustive()
+        f.debug_struct("Receiver").field("taken", &self.cursor.taken()).finish_non_exhaustive()
     }
 }

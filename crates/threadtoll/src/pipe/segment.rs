@@ -18,30 +18,30 @@ const FIRST_BYTES: usize =
 /// Factor by which each ring is larger than the last.
 const GROWTH: usize = 4;
 /// Frames of an unbounded pipe's smallest ring.
-const FEW_FRAMES: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 5 } else { 16 };
-/// Units of the longest record of a batch: a page.
-const LONGEST: usize = 64;
+const MIN_FRAMES: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 5 } else { 16 };
+/// Units of the longest run of a batch: a page.
+const MAX_RUN_UNITS: usize = 64;
 
 /// A stretch of frames.
 pub(super) struct Segment<T> {
     pub(super) memory: Memory<T>,
     /// The segment in which messages continue once this segment's last header says so.
     pub(super) next: AtomicPtr<Segment<T>>,
-    /// Units in which records may lie. A chunk has a frame more, which ends it.
+    /// Units in which runs may lie. A chunk has a frame more, which ends it.
     pub(super) units: usize,
     /// True for a ring, false for a chunk.
     pub(super) is_ring: bool,
     /// Units in which something may lie that looks like a header. Saved by the sender when it
     /// leaves, for when it comes back.
-    pub(super) dirty: AtomicUsize,
+    pub(super) dirty_units: AtomicUsize,
 }
 
 impl<T> Segment<T> {
     fn new(units: usize, is_ring: bool) -> Self {
-        let end = if is_ring { 0 } else { Geometry::<T>::FRAME };
+        let end = if is_ring { 0 } else { Geometry::<T>::FRAME_UNITS };
         let memory = Memory::new(units.saturating_add(end));
         let next = AtomicPtr::new(std::ptr::null_mut());
-        Segment { memory, next, units, is_ring, dirty: AtomicUsize::new(units) }
+        Segment { memory, next, units, is_ring, dirty_units: AtomicUsize::new(units) }
     }
 
     pub(super) fn ring(units: usize) -> *mut Self {
@@ -65,57 +65,59 @@ impl<T> Segment<T> {
 
 /// Bytes of so many units.
 pub(super) fn bytes<T>(units: usize) -> usize {
-    units.saturating_mul(Geometry::<T>::UNIT)
+    units.saturating_mul(Geometry::<T>::UNIT_BYTES)
 }
 
 /// A ring's measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ring {
+pub(super) struct RingLayout {
     pub(super) units: usize,
-    /// Units of its longest record.
-    pub(super) longest: usize,
+    /// Units of its longest run.
+    pub(super) max_run_units: usize,
     /// Messages that it holds.
-    pub(super) holds: u64,
+    pub(super) slots: u64,
 }
 
-impl Ring {
+impl RingLayout {
     /// A ring of at most so many frames, or the smallest one that there is.
     fn of_frames<T>(frames: usize) -> Self {
-        let longest = Self::longest::<T>(frames / 5);
-        let spare = Self::spare(longest);
-        let full = frames.saturating_sub(spare).max(1);
-        let holds = (full as u64).saturating_mul(Geometry::<T>::PER_FRAME as u64);
-        let units = full.saturating_add(spare).saturating_mul(Geometry::<T>::FRAME);
-        Ring { units, longest, holds }
+        let max_run_units = Self::max_run_units::<T>(frames / 5);
+        let overhead = Self::overhead_frames(max_run_units);
+        let full = frames.saturating_sub(overhead).max(1);
+        let slots = (full as u64).saturating_mul(Geometry::<T>::PER_FRAME as u64);
+        let units = full.saturating_add(overhead).saturating_mul(Geometry::<T>::FRAME_UNITS);
+        RingLayout { units, max_run_units, slots }
     }
 
     /// A ring for so many messages.
     fn of_messages<T>(messages: usize) -> Self {
         let full = messages.div_ceil(Geometry::<T>::PER_FRAME);
-        let longest = Self::longest::<T>(full / 4);
-        let units = full.saturating_add(Self::spare(longest)).saturating_mul(Geometry::<T>::FRAME);
-        Ring { units, longest, holds: messages as u64 }
+        let max_run_units = Self::max_run_units::<T>(full / 4);
+        let units = full
+            .saturating_add(Self::overhead_frames(max_run_units))
+            .saturating_mul(Geometry::<T>::FRAME_UNITS);
+        RingLayout { units, max_run_units, slots: messages as u64 }
     }
 
-    fn longest<T>(units: usize) -> usize {
-        if Geometry::<T>::DENSE { units.clamp(1, LONGEST) } else { 1 }
+    fn max_run_units<T>(units: usize) -> usize {
+        if Geometry::<T>::PACKS_RUNS { units.clamp(1, MAX_RUN_UNITS) } else { 1 }
     }
 
-    /// Frames beside those that are full of messages that count: what is left of a record that the
+    /// Frames beside those that are full of messages that count: what is left of a run that the
     /// receiver has not finished, the frame that the sender fills, the one behind it, whose header
     /// is cleared, and the one in which a jump may lie.
-    fn spare(longest: usize) -> usize {
-        longest + 3
+    fn overhead_frames(max_run_units: usize) -> usize {
+        max_run_units + 3
     }
 }
 
 /// The measures of a pipe.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Measures {
+pub(super) struct PipeLayout {
     /// Messages that it holds; enormous where there is no limit.
     pub(super) capacity: u64,
-    pub(super) first: Ring,
-    pub(super) largest: Ring,
+    pub(super) first: RingLayout,
+    pub(super) largest: RingLayout,
     /// Units of a chunk without the frame that ends it; 0 for a bounded pipe.
     pub(super) chunk_units: usize,
 }
@@ -123,11 +125,11 @@ pub(super) struct Measures {
 /// Capacity of an unbounded pipe: more than it could ever hold.
 pub(super) const NO_LIMIT: u64 = u64::MAX >> 3;
 
-impl Measures {
+impl PipeLayout {
     /// For at most so many messages.
     pub(super) fn bounded<T>(capacity: usize) -> Self {
-        let largest = Ring::of_messages::<T>(capacity);
-        Measures {
+        let largest = RingLayout::of_messages::<T>(capacity);
+        PipeLayout {
             capacity: capacity as u64,
             first: Self::first::<T>(largest),
             largest,
@@ -139,14 +141,14 @@ impl Measures {
     pub(super) fn unbounded<T>(bytes: usize) -> Self {
         let capacity = NO_LIMIT;
         if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
-            let ring = Ring::of_messages::<T>(2);
-            return Measures { capacity, first: ring, largest: ring, chunk_units: 2 };
+            let ring = RingLayout::of_messages::<T>(2);
+            return PipeLayout { capacity, first: ring, largest: ring, chunk_units: 2 };
         }
-        let frame_bytes = self::bytes::<T>(Geometry::<T>::FRAME);
-        let frames = (bytes / frame_bytes).max(FEW_FRAMES);
-        let largest = Ring::of_frames::<T>(frames);
-        let chunk_units = frames * Geometry::<T>::FRAME;
-        Measures { capacity, first: Self::first::<T>(largest), largest, chunk_units }
+        let frame_bytes = self::bytes::<T>(Geometry::<T>::FRAME_UNITS);
+        let frames = (bytes / frame_bytes).max(MIN_FRAMES);
+        let largest = RingLayout::of_frames::<T>(frames);
+        let chunk_units = frames * Geometry::<T>::FRAME_UNITS;
+        PipeLayout { capacity, first: Self::first::<T>(largest), largest, chunk_units }
     }
 
     pub(super) fn is_bounded(&self) -> bool {
@@ -154,28 +156,28 @@ impl Measures {
     }
 
     /// These measures, but starting with the largest ring.
-    pub(super) fn at_once(self) -> Self {
-        Measures { first: self.largest, ..self }
+    pub(super) fn fully_grown(self) -> Self {
+        PipeLayout { first: self.largest, ..self }
     }
 
-    fn first<T>(largest: Ring) -> Ring {
-        let frames = (FIRST_BYTES / bytes::<T>(Geometry::<T>::FRAME)).max(FEW_FRAMES);
-        Self::no_larger(Ring::of_frames::<T>(frames), largest)
+    fn first<T>(largest: RingLayout) -> RingLayout {
+        let frames = (FIRST_BYTES / bytes::<T>(Geometry::<T>::FRAME_UNITS)).max(MIN_FRAMES);
+        Self::at_most(RingLayout::of_frames::<T>(frames), largest)
     }
 
     /// The ring that comes behind one of so many units.
-    pub(super) fn next<T>(&self, units: usize) -> Ring {
-        let frames = units.saturating_mul(GROWTH) / Geometry::<T>::FRAME;
-        Self::no_larger(Ring::of_frames::<T>(frames), self.largest)
+    pub(super) fn next<T>(&self, units: usize) -> RingLayout {
+        let frames = units.saturating_mul(GROWTH) / Geometry::<T>::FRAME_UNITS;
+        Self::at_most(RingLayout::of_frames::<T>(frames), self.largest)
     }
 
-    fn no_larger(ring: Ring, largest: Ring) -> Ring {
-        if ring.units >= largest.units || ring.holds >= largest.holds { largest } else { ring }
+    fn at_most(ring: RingLayout, largest: RingLayout) -> RingLayout {
+        if ring.units >= largest.units || ring.slots >= largest.slots { largest } else { ring }
     }
 }
 
 /// Chunks that are not in use: the receiver puts them here, the sender takes them.
-pub(super) struct Spares<T> {
+pub(super) struct FreeList<T> {
     /// A list through `next`. The receiver pushes, the sender takes the whole list, so there is no
     /// ABA.
     list: AtomicPtr<Segment<T>>,
@@ -188,20 +190,20 @@ pub(super) struct Spares<T> {
     chunk_units: usize,
 }
 
-impl<T> Spares<T> {
+impl<T> FreeList<T> {
     pub(super) fn new(chunk_units: usize, retain_bytes: usize) -> Self {
-        let spares = Spares {
+        let list = FreeList {
             list: AtomicPtr::new(std::ptr::null_mut()),
             kept: AtomicUsize::new(0),
             chunks: AtomicUsize::new(0),
             limit: 0,
             chunk_units,
         };
-        Spares { limit: retain_bytes / spares.chunk_bytes().max(1), ..spares }
+        FreeList { limit: retain_bytes / list.chunk_bytes().max(1), ..list }
     }
 
     fn chunk_bytes(&self) -> usize {
-        bytes::<T>(self.chunk_units + Geometry::<T>::FRAME)
+        bytes::<T>(self.chunk_units + Geometry::<T>::FRAME_UNITS)
     }
 
     pub(super) fn kept_bytes(&self) -> usize {
@@ -235,7 +237,7 @@ impl<T> Spares<T> {
     ///
     /// # Safety
     ///
-    /// The chunk came from [`Spares::take`], and neither end uses it any more.
+    /// The chunk came from [`FreeList::take`], and neither end uses it any more.
     pub(super) unsafe fn give(&self, chunk: *mut Segment<T>) {
         if self.kept.load(Ordering::Relaxed) >= self.limit {
             // SAFETY: the caller's promise.
@@ -273,7 +275,7 @@ impl<T> Spares<T> {
 
     /// # Safety
     ///
-    /// The chunk came from [`Spares::take`], and nobody uses it any more.
+    /// The chunk came from [`FreeList::take`], and nobody uses it any more.
     pub(super) unsafe fn free(&self, chunk: *mut Segment<T>) {
         self.chunks.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: the caller's promise.
@@ -287,13 +289,13 @@ mod tests {
 
     #[test]
     fn a_pipe_begins_small_and_grows_to_what_was_asked_for() {
-        let measures = Measures::unbounded::<u64>(SEGMENT_BYTES);
-        let mut ring = measures.first;
+        let layout = PipeLayout::unbounded::<u64>(SEGMENT_BYTES);
+        let mut ring = layout.first;
         assert!(bytes::<u64>(ring.units) <= FIRST_BYTES);
         let mut steps = 0;
-        while ring != measures.largest {
-            let next = measures.next::<u64>(ring.units);
-            assert!(next.units > ring.units && next.holds > ring.holds);
+        while ring != layout.largest {
+            let next = layout.next::<u64>(ring.units);
+            assert!(next.units > ring.units && next.slots > ring.slots);
             ring = next;
             steps += 1;
         }
@@ -303,11 +305,11 @@ mod tests {
     #[test]
     fn the_largest_ring_of_a_bounded_pipe_holds_its_capacity() {
         for capacity in [1, 2, 7, 8, 100, 1024, 1 << 20, usize::MAX / 2, usize::MAX] {
-            let measures = Measures::bounded::<u64>(capacity);
-            assert_eq!(measures.largest.holds, capacity as u64);
-            assert!(measures.first.units <= measures.largest.units);
+            let layout = PipeLayout::bounded::<u64>(capacity);
+            assert_eq!(layout.largest.slots, capacity as u64);
+            assert!(layout.first.units <= layout.largest.units);
         }
-        assert!(bytes::<()>(Measures::bounded::<()>(1 << 30).largest.units) < 2 << 20);
-        assert_eq!(bytes::<u64>(Measures::bounded::<u64>(1).first.units), 5 * 64);
+        assert!(bytes::<()>(PipeLayout::bounded::<()>(1 << 30).largest.units) < 2 << 20);
+        assert_eq!(bytes::<u64>(PipeLayout::bounded::<u64>(1).first.units), 5 * 64);
     }
 }

@@ -15,12 +15,12 @@ use std::time::Duration;
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 pub use claim::Claim;
 
-use super::outgoing::{NoRoom, Outgoing, Writing};
 use super::receiver::Receiver;
 use super::shared::{ALIVE, RECEIVER_GONE, RECEIVER_SLEEPS, Shared};
+use super::writer::{NoRoom, WriteCursor, Writer};
 use crate::error::{SendError, SendTimeoutError, TrySendError};
+use crate::first_panic::FirstPanic;
 use crate::sync::{Arc, AtomicU32, Instant, Ordering, light_barrier, mutate};
-use crate::unwound::Unwound;
 use crate::wait::{Adaptive, Until, Wait};
 
 /// The sending end of a pipe. Dropping it disconnects: the receiver gets what was sent, then learns
@@ -29,7 +29,7 @@ use crate::wait::{Adaptive, Until, Wait};
 pub struct Sender<T, W: Wait = Adaptive> {
     /// Never lent to anything that is not inlined, so that a loop around `send` keeps it in
     /// registers.
-    writing: Writing<T>,
+    cursor: WriteCursor<T>,
     /// The word of `shared`, so that a send finds it in one step.
     state: NonNull<AtomicU32>,
     shared: ManuallyDrop<Arc<Shared<T>>>,
@@ -43,9 +43,9 @@ impl<T, W: Wait> UnwindSafe for Sender<T, W> {}
 impl<T, W: Wait> RefUnwindSafe for Sender<T, W> {}
 
 impl<T, W: Wait> Sender<T, W> {
-    pub(super) fn new(shared: Arc<Shared<T>>, writing: Writing<T>) -> Self {
+    pub(super) fn new(shared: Arc<Shared<T>>, cursor: WriteCursor<T>) -> Self {
         let state = NonNull::from(&*shared.state);
-        Sender { writing, state, shared: ManuallyDrop::new(shared), _wait: PhantomData }
+        Sender { cursor, state, shared: ManuallyDrop::new(shared), _wait: PhantomData }
     }
 
     /// Sends a message, and wakes the receiver if it sleeps.
@@ -143,7 +143,7 @@ impl<T, W: Wait> Sender<T, W> {
     /// nothing; the messages of a batch count until it is dropped.
     pub fn len(&self) -> usize {
         let taken = self.shared.taken.load(Ordering::Acquire);
-        self.writing.sent().saturating_sub(taken) as usize
+        self.cursor.sent().saturating_sub(taken) as usize
     }
 
     /// Returns `true` if everything was received.
@@ -153,7 +153,7 @@ impl<T, W: Wait> Sender<T, W> {
 
     /// Returns `true` if the pipe is bounded and full.
     pub fn is_full(&self) -> bool {
-        self.len() as u64 >= self.shared.measures.capacity
+        self.len() as u64 >= self.shared.layout.capacity
     }
 
     /// Number of messages that the pipe holds at most; `None` if there is no limit.
@@ -184,20 +184,20 @@ impl<T, W: Wait> Sender<T, W> {
     /// Makes sure that there is room for a message; otherwise says why there is none.
     #[inline(always)]
     fn find_room(&mut self, until: impl FnOnce() -> Until) -> Option<NoRoom> {
-        if self.writing.left() > 0 {
+        if self.cursor.free_slots() > 0 {
             return None;
         }
         // As in the receiver's `find`.
         cold_path();
         let shared = &**self.shared;
         // SAFETY: we are the sender.
-        let stepped = shared.outgoing.with_mut(|own| unsafe { &*own }.step(self.writing));
-        if let Some(writing) = stepped {
-            self.writing = writing;
+        let stepped = shared.writer.with_mut(|writer| unsafe { &*writer }.step(self.cursor));
+        if let Some(cursor) = stepped {
+            self.cursor = cursor;
             return None;
         }
-        let (writing, no_room) = make_room::<T, W>(shared, self.writing, until());
-        self.writing = writing;
+        let (cursor, no_room) = make_room::<T, W>(shared, self.cursor, until());
+        self.cursor = cursor;
         no_room
     }
 
@@ -205,26 +205,26 @@ impl<T, W: Wait> Sender<T, W> {
     #[inline(always)]
     fn push(&mut self, message: T) -> Result<(), SendError<T>> {
         // SAFETY: we are the sender, and there is room, so the place is free.
-        unsafe { self.writing.at().write(message) };
-        let sent = self.writing.publish(1);
-        let undisturbed = self.is_undisturbed();
+        unsafe { self.cursor.next_slot().write(message) };
+        let sent = self.cursor.publish(1);
+        let quiet = self.is_quiet();
         // After the atomic operations above, none of which then stands between this store and the
         // load in the next send: a loop keeps the value in a register, even where the sender itself
         // lies in memory.
-        self.writing.go_to(sent);
-        if undisturbed {
+        self.cursor.advance_to(sent);
+        if quiet {
             return Ok(());
         }
         cold_path();
-        let (writing, handed_back) = attend(&**self.shared, self.writing);
-        self.writing = writing;
+        let (cursor, handed_back) = send_slow(&**self.shared, self.cursor);
+        self.cursor = cursor;
         handed_back.map_or(Ok(()), |message| Err(SendError(message)))
     }
 
     /// After something was published: returns `true` if nobody sleeps or has left, no fence is
     /// needed, and this is no forked child.
     #[inline(always)]
-    fn is_undisturbed(&self) -> bool {
+    fn is_quiet(&self) -> bool {
         // The receiver that is about to sleep or leave stores its bit, makes us execute a barrier
         // here, and looks for our message. Without this, the compiler might load before it stores.
         mutate!(barrier_in_send, light_barrier() => ());
@@ -240,58 +240,59 @@ impl<T, W: Wait> Sender<T, W> {
 #[inline(never)]
 fn make_room<T, W: Wait>(
     shared: &Shared<T>,
-    mut writing: Writing<T>,
+    mut cursor: WriteCursor<T>,
     until: Until,
-) -> (Writing<T>, Option<NoRoom>) {
-    let no_room = outgoing(shared, |own| own.make_room::<W>(shared, &mut writing, until).err());
-    (writing, no_room)
+) -> (WriteCursor<T>, Option<NoRoom>) {
+    let no_room =
+        with_writer(shared, |writer| writer.make_room::<W>(shared, &mut cursor, until).err());
+    (cursor, no_room)
 }
 
 /// Lends what the sender alone uses. The caller is the sender.
-fn outgoing<T, R>(shared: &Shared<T>, body: impl FnOnce(&mut Outgoing<T>) -> R) -> R {
+fn with_writer<T, R>(shared: &Shared<T>, body: impl FnOnce(&mut Writer<T>) -> R) -> R {
     // SAFETY: we are the sender, and no caller does so from within another such call.
-    shared.outgoing.with_mut(|own| body(unsafe { &mut *own }))
+    shared.writer.with_mut(|writer| body(unsafe { &mut *writer }))
 }
 
 /// After a message was published: somebody sleeps or has left, a fence is needed, or this is a
 /// forked child. Hands the message back if nobody will take it.
 #[cold]
 #[inline(never)]
-fn attend<T>(shared: &Shared<T>, mut writing: Writing<T>) -> (Writing<T>, Option<T>) {
+fn send_slow<T>(shared: &Shared<T>, mut cursor: WriteCursor<T>) -> (WriteCursor<T>, Option<T>) {
     let state = shared.state_after_publishing();
     let mut handed_back = None;
     if state & ALIVE == 0 {
-        handed_back = Some(writing.take_back());
+        handed_back = Some(cursor.take_back());
     } else if state & RECEIVER_GONE != 0 {
         // The receiver may have dropped the message before it stopped looking; `taken` says how far
         // it came.
-        let drained = shared.sent_late();
+        let drained = shared.flag_late_send();
         let taken = shared.taken.load(Ordering::Relaxed);
-        if drained && mutate!(not_taken, taken < writing.sent() => true) {
-            handed_back = Some(writing.take_back());
+        if drained && mutate!(not_taken, taken < cursor.sent() => true) {
+            handed_back = Some(cursor.take_back());
         }
     } else if state & RECEIVER_SLEEPS != 0 {
         shared.wake_receiver();
     }
-    (writing, handed_back)
+    (cursor, handed_back)
 }
 
-/// As [`attend`], but after messages that are not handed back. Returns how many of all messages
+/// As [`send_slow`], but after messages that are not handed back. Returns how many of all messages
 /// sent were never taken, and so were dropped here.
 #[cold]
 #[inline(never)]
-fn attend_to_many<T>(shared: &Shared<T>, sent: u64) -> u64 {
+fn send_many_slow<T>(shared: &Shared<T>, sent: u64) -> u64 {
     let state = shared.state_after_publishing();
     if state & ALIVE == 0 {
         return sent;
     }
     if state & RECEIVER_GONE != 0 {
-        if !shared.sent_late() {
+        if !shared.flag_late_send() {
             return 0;
         }
-        let mut unwound = Unwound::default();
-        let taken = shared.drop_rest(&mut unwound);
-        unwound.resume();
+        let mut first_panic = FirstPanic::default();
+        let taken = shared.drop_remaining(&mut first_panic);
+        first_panic.resume();
         return sent.saturating_sub(taken);
     }
     if state & RECEIVER_SLEEPS != 0 {
@@ -304,9 +305,9 @@ fn attend_to_many<T>(shared: &Shared<T>, sent: u64) -> u64 {
 impl<T, W: Wait> Sender<T, W> {
     /// Goes on as if so many messages had been sent and received.
     pub(super) fn begin_at(&mut self, count: u64) {
-        let mut writing = self.writing;
-        outgoing(&self.shared, |own| own.begin_at(&self.shared, &mut writing, count));
-        self.writing = writing;
+        let mut cursor = self.cursor;
+        with_writer(&self.shared, |writer| writer.begin_at(&self.shared, &mut cursor, count));
+        self.cursor = cursor;
     }
 }
 
@@ -315,17 +316,17 @@ impl<T, W: Wait> Drop for Sender<T, W> {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: not used again.
-        close(unsafe { ManuallyDrop::take(&mut self.shared) }, self.writing);
+        close(unsafe { ManuallyDrop::take(&mut self.shared) }, self.cursor);
     }
 }
 
 #[inline(never)]
-fn close<T>(shared: Arc<Shared<T>>, writing: Writing<T>) {
-    shared.close(writing);
+fn close<T>(shared: Arc<Shared<T>>, cursor: WriteCursor<T>) {
+    shared.sender_leaves(cursor);
 }
 
 impl<T, W: Wait> fmt::Debug for Sender<T, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sender").field("sent", &self.writing.sent()).finish_non_exhaustive()
+        f.debug_struct("Sender").field("sent", &self.cursor.sent()).finish_non_exhaustive()
     }
 }

@@ -321,7 +321,7 @@ pub(crate) fn process() -> u32 {
     0
 }
 
-pub(crate) fn is_elsewhere(_: u32) -> bool {
+pub(crate) fn is_other_process(_: u32) -> bool {
     false
 }
 

@@ -125,6 +125,6 @@ pub(crate) fn nap(time: Duration) {
 
 /// Returns `true` if `process`, as returned by [`process`], is not this process. Always `false`
 /// where the kernel wipes memory on a fork, or where nothing forks.
-pub(crate) fn is_elsewhere(process: u32) -> bool {
+pub(crate) fn is_other_process(process: u32) -> bool {
     process != 0 && process != std::process::id()
 }

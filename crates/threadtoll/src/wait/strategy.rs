@@ -7,48 +7,50 @@
 use std::cell::Cell;
 use std::fmt::Debug;
 
-use super::hint::pause;
-use super::parked::Sleeper;
+use super::park::Parker;
+use super::pause::pause;
 use super::{Adaptive, Park, Spin, SpinYield};
 use crate::sync::{Instant, yield_now};
 
 /// Looks of an end that otherwise sleeps at once, while it waits for room: an end that is awake
 /// makes room for many messages before anybody can fall asleep.
-pub(crate) const GLANCES: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
+pub(crate) const SPINS_BEFORE_PARK: u32 =
+    if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
 /// Looks of an adaptive wait before it reads a clock: what comes within half a microsecond costs no
 /// more than these.
-const FIRST_LOOKS: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
+const POLLS_BEFORE_CLOCK: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
 /// Looks between two looks at the clock.
-const LOOKS_PER_CLOCK: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
+const POLLS_PER_CLOCK_READ: u32 =
+    if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
 /// Looks before the first yield.
-const BEFORE_YIELD: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
+const POLLS_BEFORE_YIELD: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
 /// Looks of a wait that never sleeps before it is seen whether it must end.
-const LOOKS_PER_ROUND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
+const POLLS_PER_ROUND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
 
 /// How looking ended.
 #[derive(Debug)]
-pub enum Looked<R> {
+pub enum SpinOutcome<R> {
     /// It was there.
     Found(R),
     /// It is time to sleep.
-    Sleep,
+    Park,
     /// It is too late.
-    Late,
+    TimedOut,
 }
 
 /// What may end the looking from outside.
 #[derive(Debug)]
-pub struct Patience<'a> {
+pub struct SpinContext<'a> {
     pub(super) deadline: Option<Instant>,
-    pub(super) sleeper: Sleeper<'a>,
+    pub(super) parker: Parker<'a>,
     pub(super) rounds: Cell<u32>,
 }
 
-impl Patience<'_> {
+impl SpinContext<'_> {
     /// Whether the deadline has passed or this is a forked child.
     #[cold]
     #[inline(never)]
-    fn over(&self) -> bool {
+    fn must_stop(&self) -> bool {
         let round = self.rounds.get().wrapping_add(1);
         self.rounds.set(round);
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -56,15 +58,15 @@ impl Patience<'_> {
         }
         // A child finds the word wiped. Where the kernel does not wipe, it takes a system call to
         // tell, which is too expensive for every round.
-        self.sleeper.wiped() || round.is_multiple_of(256) && self.sleeper.forked()
+        self.parker.is_wiped() || round.is_multiple_of(256) && self.parker.is_forked()
     }
 }
 
 /// Looks so often, with a pause behind each look.
 #[inline(always)]
-fn look_often<R>(times: u32, mut look: impl FnMut() -> Option<R>) -> Option<R> {
+fn spin_times<R>(times: u32, mut poll: impl FnMut() -> Option<R>) -> Option<R> {
     for _ in 0..times {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return Some(found);
         }
         pause();
@@ -78,18 +80,18 @@ pub trait Strategy: Debug + Default + Send + Sync + Unpin + 'static {
     const LEARNS: bool = false;
 
     /// Looks until something is found, the patience is over, or it would be better to sleep.
-    fn look<R>(patience: &Patience<'_>, look: impl FnMut() -> Option<R>) -> Looked<R>;
+    fn spin<R>(context: &SpinContext<'_>, poll: impl FnMut() -> Option<R>) -> SpinOutcome<R>;
 }
 
 impl Strategy for Spin {
     #[inline(always)]
-    fn look<R>(patience: &Patience<'_>, mut look: impl FnMut() -> Option<R>) -> Looked<R> {
+    fn spin<R>(context: &SpinContext<'_>, mut poll: impl FnMut() -> Option<R>) -> SpinOutcome<R> {
         loop {
-            if let Some(found) = look_often(LOOKS_PER_ROUND, &mut look) {
-                return Looked::Found(found);
+            if let Some(found) = spin_times(POLLS_PER_ROUND, &mut poll) {
+                return SpinOutcome::Found(found);
             }
-            if patience.over() {
-                return Looked::Late;
+            if context.must_stop() {
+                return SpinOutcome::TimedOut;
             }
         }
     }
@@ -97,17 +99,17 @@ impl Strategy for Spin {
 
 impl Strategy for SpinYield {
     #[inline(always)]
-    fn look<R>(patience: &Patience<'_>, mut look: impl FnMut() -> Option<R>) -> Looked<R> {
-        if let Some(found) = look_often(BEFORE_YIELD, &mut look) {
-            return Looked::Found(found);
+    fn spin<R>(context: &SpinContext<'_>, mut poll: impl FnMut() -> Option<R>) -> SpinOutcome<R> {
+        if let Some(found) = spin_times(POLLS_BEFORE_YIELD, &mut poll) {
+            return SpinOutcome::Found(found);
         }
         loop {
             yield_now();
-            if let Some(found) = look() {
-                return Looked::Found(found);
+            if let Some(found) = poll() {
+                return SpinOutcome::Found(found);
             }
-            if patience.over() {
-                return Looked::Late;
+            if context.must_stop() {
+                return SpinOutcome::TimedOut;
             }
         }
     }
@@ -115,13 +117,13 @@ impl Strategy for SpinYield {
 
 impl Strategy for Park {
     #[inline(always)]
-    fn look<R>(patience: &Patience<'_>, mut look: impl FnMut() -> Option<R>) -> Looked<R> {
-        if let Some(found) = look() {
-            return Looked::Found(found);
+    fn spin<R>(context: &SpinContext<'_>, mut poll: impl FnMut() -> Option<R>) -> SpinOutcome<R> {
+        if let Some(found) = poll() {
+            return SpinOutcome::Found(found);
         }
-        match look_often(patience.sleeper.glances, look) {
-            Some(found) => Looked::Found(found),
-            None => Looked::Sleep,
+        match spin_times(context.parker.spins_before_park, poll) {
+            Some(found) => SpinOutcome::Found(found),
+            None => SpinOutcome::Park,
         }
     }
 }
@@ -130,33 +132,36 @@ impl Strategy for Adaptive {
     const LEARNS: bool = true;
 
     #[inline(always)]
-    fn look<R>(patience: &Patience<'_>, mut look: impl FnMut() -> Option<R>) -> Looked<R> {
-        if patience.sleeper.meeting.on_one_cpu() {
-            return look().map_or(Looked::Sleep, Looked::Found);
+    fn spin<R>(context: &SpinContext<'_>, mut poll: impl FnMut() -> Option<R>) -> SpinOutcome<R> {
+        if context.parker.stats.on_one_cpu() {
+            return poll().map_or(SpinOutcome::Park, SpinOutcome::Found);
         }
-        if let Some(found) = look_often(FIRST_LOOKS, &mut look) {
-            return Looked::Found(found);
+        if let Some(found) = spin_times(POLLS_BEFORE_CLOCK, &mut poll) {
+            return SpinOutcome::Found(found);
         }
-        spin_for_a_while(patience, look)
+        spin_by_clock(context, poll)
     }
 }
 
 /// The part of an adaptive wait that is long enough for the clock to be read.
 #[inline(never)]
-fn spin_for_a_while<R>(patience: &Patience<'_>, mut look: impl FnMut() -> Option<R>) -> Looked<R> {
-    let Sleeper { meeting, side, .. } = patience.sleeper;
-    let Some(until) = meeting.spin_until(side) else { return Looked::Sleep };
+fn spin_by_clock<R>(
+    context: &SpinContext<'_>,
+    mut poll: impl FnMut() -> Option<R>,
+) -> SpinOutcome<R> {
+    let Parker { stats, side, .. } = context.parker;
+    let Some(until) = stats.spin_deadline(side) else { return SpinOutcome::Park };
     loop {
-        if let Some(found) = look_often(LOOKS_PER_CLOCK, &mut look) {
-            meeting.waited(side, true);
-            return Looked::Found(found);
+        if let Some(found) = spin_times(POLLS_PER_CLOCK_READ, &mut poll) {
+            stats.record_wait(side, true);
+            return SpinOutcome::Found(found);
         }
         let now = Instant::now();
-        if patience.deadline.is_some_and(|deadline| now >= deadline) {
-            return Looked::Late;
+        if context.deadline.is_some_and(|deadline| now >= deadline) {
+            return SpinOutcome::TimedOut;
         }
         if now >= until || cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
-            return Looked::Sleep;
+            return SpinOutcome::Park;
         }
     }
 }

@@ -8,7 +8,7 @@
 
 use super::machine::Instruction::{self, *};
 use super::machine::{Hardware, Label, Machine, Order, Place, Verdict};
-use super::{BOTH, HEADER, MESSAGES, ONE_LEASE, Pipe, STATE, TAKEN, UNSENT};
+use super::{BOTH, FIRST_FILL, HEADER, MESSAGES, NEVER_SENT, Pipe, STATE, TAKEN};
 
 const RECEIVER_GONE: u8 = 16;
 const SENT_LATE: u8 = 32;
@@ -81,8 +81,8 @@ impl Case {
             let [room, has_room, attend, gone, drained, accepted] =
                 std::array::from_fn(|step| label(step as Label + 1, message));
             let lease = match (message, self.pipe) {
-                (1, _) => Some(UNSENT),
-                (2, Pipe::One) if self.fault != Fault::LeasesOnce => Some(ONE_LEASE),
+                (1, _) => Some(NEVER_SENT),
+                (2, Pipe::One) if self.fault != Fault::LeasesOnce => Some(FIRST_FILL),
                 _ => None,
             };
             let lease = lease.map(|bit| Update(0, STATE, !bit, 0, Order::AcqRel));
@@ -170,7 +170,7 @@ impl Case {
     /// Says that the receiver is gone, with the barrier unless the sender is idle.
     fn leave(&self, program: &mut Vec<Instruction>, taken: u8, [leave, look]: [Label; 2]) {
         let used_up = taken >= 1 || self.fault == Fault::NothingTaken;
-        let idle = UNSENT | SENDER_GONE | if used_up { self.pipe.bits() } else { 0 };
+        let idle = NEVER_SENT | SENDER_GONE | if used_up { self.pipe.bits() } else { 0 };
         let gone = Update(0, STATE, !0, RECEIVER_GONE, Order::AcqRel);
         let barrier: &[Instruction] = match self.barrier {
             Barrier::Membarrier => &[Fence, Membarrier, Fence],

@@ -1,11 +1,11 @@
 //! A receiver that goes to sleep without the barrier, because the sender's next send begins with a
-//! read-modify-write of the state: nothing was ever sent (`UNSENT`), or every message that a pipe
-//! for one message has ever held was taken (`ONE_LEASE`).
+//! read-modify-write of the state: nothing was ever sent (`NEVER_SENT`), or every message that a pipe
+//! for one message has ever held was taken (`FIRST_FILL`).
 
 use super::machine::Instruction::*;
 use super::machine::{Hardware, Machine, Order, Verdict};
-use super::{BOTH, Barrier, HEADER, Mutation, ONE_LEASE, Pipe, RECEIVER_SLEEPS, SENDER_SLEEPS};
-use super::{STATE, TAKEN, UNSENT, Writer};
+use super::{BOTH, Barrier, FIRST_FILL, HEADER, Mutation, Pipe, RECEIVER_SLEEPS, SENDER_SLEEPS};
+use super::{NEVER_SENT, STATE, TAKEN, Writer};
 
 /// A fault in the sender's lease, or in the receiver's idea of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,8 +24,8 @@ fn check(hardware: Hardware, barrier: Barrier, pipe: Pipe, messages: u8, fault: 
     let mut receiver = Writer::new(barrier, Mutation::None);
     for message in 1..=messages {
         let lease = match message {
-            1 => Some(UNSENT),
-            _ => (pipe == Pipe::One).then_some(ONE_LEASE),
+            1 => Some(NEVER_SENT),
+            _ => (pipe == Pipe::One).then_some(FIRST_FILL),
         };
         let lease = lease.map(|bit| Update(0, STATE, !bit, 0, Order::AcqRel));
         if fault != Fault::TooLate {
@@ -42,7 +42,7 @@ fn check(hardware: Hardware, barrier: Barrier, pipe: Pipe, messages: u8, fault: 
         }
 
         let used_up = message == 2 || fault == Fault::NothingTaken;
-        receiver.spared_by = if used_up { pipe.bits() } else { UNSENT };
+        receiver.spared_by = if used_up { pipe.bits() } else { NEVER_SENT };
         receiver.wait(HEADER, message, RECEIVER_SLEEPS);
         receiver.write([Load(3, place, Order::Relaxed), Assert(3, message)]);
         if pipe == Pipe::One {

@@ -69,35 +69,35 @@ impl<T> Memory<T> {
         unsafe { sync::free_boxed(self.content) };
     }
 
-    pub(in super::super) fn frame(&self, unit: usize) -> Frame<T> {
-        Frame { memory: *self, unit }
+    pub(in super::super) fn frame(&self, unit: usize) -> FramePtr<T> {
+        FramePtr { memory: *self, unit }
     }
 
-    pub(in super::super) fn unit(&self, frame: Frame<T>) -> usize {
+    pub(in super::super) fn unit(&self, frame: FramePtr<T>) -> usize {
         frame.unit
     }
 }
 
-pub(in super::super) struct Frame<T> {
+pub(in super::super) struct FramePtr<T> {
     memory: Memory<T>,
     unit: usize,
 }
 
-impl<T> Clone for Frame<T> {
+impl<T> Clone for FramePtr<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Frame<T> {}
+impl<T> Copy for FramePtr<T> {}
 
-impl<T> PartialEq for Frame<T> {
+impl<T> PartialEq for FramePtr<T> {
     fn eq(&self, other: &Self) -> bool {
         (self.memory.content, self.unit) == (other.memory.content, other.unit)
     }
 }
 
-impl<T> Frame<T> {
+impl<T> FramePtr<T> {
     pub(in super::super) unsafe fn header<'a>(self) -> &'a Header {
         // SAFETY: alive until the end of the execution, and a header knows whether it should be.
         let headers: &'a Vec<Header> = unsafe { &(*self.memory.content).headers };
@@ -127,34 +127,34 @@ impl<T> Frame<T> {
     }
 
     pub(in super::super) unsafe fn next(self) -> Self {
-        Frame { unit: self.unit + 1, ..self }
+        FramePtr { unit: self.unit + 1, ..self }
     }
 
-    pub(in super::super) fn place(self) -> Place<T> {
-        Place { memory: self.memory, index: self.unit * Geometry::<T>::PER_FRAME }
+    pub(in super::super) fn first_message(self) -> MessagePtr<T> {
+        MessagePtr { memory: self.memory, index: self.unit * Geometry::<T>::PER_FRAME }
     }
 }
 
-pub(in super::super) struct Place<T> {
+pub(in super::super) struct MessagePtr<T> {
     memory: Memory<T>,
     index: usize,
 }
 
-impl<T> Clone for Place<T> {
+impl<T> Clone for MessagePtr<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Place<T> {}
+impl<T> Copy for MessagePtr<T> {}
 
-impl<T> Place<T> {
+impl<T> MessagePtr<T> {
     pub(in super::super) unsafe fn add(self, count: usize) -> Self {
-        Place { index: self.index + count, ..self }
+        MessagePtr { index: self.index + count, ..self }
     }
 
-    pub(in super::super) fn base(self, number: u64) -> Base<T> {
-        Base(Place { index: self.index.wrapping_sub(number as usize), ..self })
+    pub(in super::super) fn base(self, number: u64) -> BasePtr<T> {
+        BasePtr(MessagePtr { index: self.index.wrapping_sub(number as usize), ..self })
     }
 
     fn content<R>(self, body: impl FnOnce(&mut Option<T>) -> R) -> R {
@@ -190,18 +190,18 @@ impl<T> Place<T> {
     }
 }
 
-pub(in super::super) struct Base<T>(Place<T>);
+pub(in super::super) struct BasePtr<T>(MessagePtr<T>);
 
-impl<T> Clone for Base<T> {
+impl<T> Clone for BasePtr<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Base<T> {}
+impl<T> Copy for BasePtr<T> {}
 
-impl<T> Base<T> {
-    pub(in super::super) fn at(self, number: u64) -> Place<T> {
-        Place { index: self.0.index.wrapping_add(number as usize), ..self.0 }
+impl<T> BasePtr<T> {
+    pub(in super::super) fn message(self, number: u64) -> MessagePtr<T> {
+        MessagePtr { index: self.0.index.wrapping_add(number as usize), ..self.0 }
     }
 }

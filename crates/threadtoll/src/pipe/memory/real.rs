@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use super::Geometry;
 use crate::sync::{AtomicU64, Ordering, prefetch};
 
-/// The header of a record.
+/// The header of a run.
 pub(in super::super) type Header = AtomicU64;
 
 /// An array of units. Freed by [`Memory::free`], not by dropping, since both ends keep copies.
@@ -47,7 +47,8 @@ impl<T> Memory<T> {
     }
 
     /// So that no line of another object is fetched along with ours.
-    const ALIGN: usize = if Geometry::<T>::UNIT > 128 { Geometry::<T>::UNIT } else { 128 };
+    const ALIGN: usize =
+        if Geometry::<T>::UNIT_BYTES > 128 { Geometry::<T>::UNIT_BYTES } else { 128 };
     /// The alignment that an allocator gives without being asked, which is several times faster.
     const GIVEN: usize = 16;
 
@@ -58,11 +59,11 @@ impl<T> Memory<T> {
     /// Nobody has put anything there.
     pub(in super::super) unsafe fn touch(&self) {
         // SAFETY: allocated with this size.
-        unsafe { self.start.as_ptr().write_bytes(0, self.units * Geometry::<T>::UNIT) }
+        unsafe { self.start.as_ptr().write_bytes(0, self.units * Geometry::<T>::UNIT_BYTES) }
     }
 
     fn layout(units: usize) -> Layout {
-        let bytes = units.checked_mul(Geometry::<T>::UNIT);
+        let bytes = units.checked_mul(Geometry::<T>::UNIT_BYTES);
         let bytes = bytes.and_then(|bytes| bytes.checked_add(Self::ALIGN - Self::GIVEN));
         match bytes.map(|bytes| Layout::from_size_align(bytes, Self::GIVEN)) {
             Some(Ok(layout)) => layout,
@@ -82,42 +83,42 @@ impl<T> Memory<T> {
 
     /// The frame that begins at this unit, or the end of the memory.
     #[inline(always)]
-    pub(in super::super) fn frame(&self, unit: usize) -> Frame<T> {
+    pub(in super::super) fn frame(&self, unit: usize) -> FramePtr<T> {
         debug_assert!(unit <= self.units);
         // SAFETY: inside the memory, or just behind it.
-        let start = unsafe { self.start.add(unit * Geometry::<T>::UNIT) };
-        Frame { start, _messages: PhantomData }
+        let start = unsafe { self.start.add(unit * Geometry::<T>::UNIT_BYTES) };
+        FramePtr { start, _messages: PhantomData }
     }
 
     /// The unit at which a frame of this memory begins.
-    pub(in super::super) fn unit(&self, frame: Frame<T>) -> usize {
-        (frame.start.as_ptr().addr() - self.start.as_ptr().addr()) / Geometry::<T>::UNIT
+    pub(in super::super) fn unit(&self, frame: FramePtr<T>) -> usize {
+        (frame.start.as_ptr().addr() - self.start.as_ptr().addr()) / Geometry::<T>::UNIT_BYTES
     }
 }
 
-/// Where a record begins. Lives as long as its memory.
-pub(in super::super) struct Frame<T> {
+/// Where a run begins. Lives as long as its memory.
+pub(in super::super) struct FramePtr<T> {
     start: NonNull<u8>,
     _messages: PhantomData<T>,
 }
 
-impl<T> Clone for Frame<T> {
+impl<T> Clone for FramePtr<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Frame<T> {}
+impl<T> Copy for FramePtr<T> {}
 
-impl<T> PartialEq for Frame<T> {
+impl<T> PartialEq for FramePtr<T> {
     #[inline(always)]
     fn eq(&self, other: &Self) -> bool {
         self.start == other.start
     }
 }
 
-impl<T> Frame<T> {
-    /// The header of the record.
+impl<T> FramePtr<T> {
+    /// The header of the run.
     ///
     /// # Safety
     ///
@@ -135,14 +136,14 @@ impl<T> Frame<T> {
 
     /// Where the header of the frame behind that of another header is.
     pub(in super::super) fn header_behind(header: *mut Header) -> *mut Header {
-        header.wrapping_byte_add(Geometry::<T>::FRAME * Geometry::<T>::UNIT)
+        header.wrapping_byte_add(Geometry::<T>::FRAME_UNITS * Geometry::<T>::UNIT_BYTES)
     }
 
     /// Stores the header.
     ///
     /// # Safety
     ///
-    /// As for [`Frame::header`], and the caller is the sender.
+    /// As for [`FramePtr::header`], and the caller is the sender.
     #[inline(always)]
     pub(in super::super) unsafe fn store(self, stamp: u64, order: Ordering) {
         // SAFETY: the caller's promise.
@@ -153,7 +154,7 @@ impl<T> Frame<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Frame::header`].
+    /// As for [`FramePtr::header`].
     #[inline(always)]
     pub(in super::super) unsafe fn load(self, order: Ordering) -> u64 {
         // SAFETY: the caller's promise.
@@ -168,55 +169,56 @@ impl<T> Frame<T> {
     #[inline(always)]
     pub(in super::super) unsafe fn next(self) -> Self {
         // SAFETY: the caller's promise.
-        let start = unsafe { self.start.add(Geometry::<T>::FRAME * Geometry::<T>::UNIT) };
-        Frame { start, _messages: PhantomData }
+        let start =
+            unsafe { self.start.add(Geometry::<T>::FRAME_UNITS * Geometry::<T>::UNIT_BYTES) };
+        FramePtr { start, _messages: PhantomData }
     }
 
     /// Asks for the line that comes so many frames behind this one, if that is before `end`.
     #[inline(always)]
     pub(in super::super) fn prefetch(self, frames: usize, end: Self) {
-        let bytes = frames * Geometry::<T>::FRAME * Geometry::<T>::UNIT;
+        let bytes = frames * Geometry::<T>::FRAME_UNITS * Geometry::<T>::UNIT_BYTES;
         let behind = self.header_pointer().wrapping_byte_add(bytes);
         if behind < end.header_pointer() {
             prefetch(behind);
         }
     }
 
-    /// Where the first message of the record lies, with all that follow it in the record behind it.
+    /// Where the first message of the run lies, with all that follow it in the run behind it.
     #[inline(always)]
-    pub(in super::super) fn place(self) -> Place<T> {
+    pub(in super::super) fn first_message(self) -> MessagePtr<T> {
         // SAFETY: a frame is larger than its header.
-        Place(unsafe { self.start.add(Geometry::<T>::OFFSET) }.cast())
+        MessagePtr(unsafe { self.start.add(Geometry::<T>::HEADER_BYTES) }.cast())
     }
 }
 
 /// Where a message lies, or may lie.
-pub(in super::super) struct Place<T>(NonNull<T>);
+pub(in super::super) struct MessagePtr<T>(NonNull<T>);
 
-impl<T> Clone for Place<T> {
+impl<T> Clone for MessagePtr<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Place<T> {}
+impl<T> Copy for MessagePtr<T> {}
 
-impl<T> Place<T> {
-    /// The place so many messages further on in the record, or its end.
+impl<T> MessagePtr<T> {
+    /// The place so many messages further on in the run, or its end.
     ///
     /// # Safety
     ///
-    /// The record has room for so many from here.
+    /// The run has room for so many from here.
     #[inline(always)]
     pub(in super::super) unsafe fn add(self, count: usize) -> Self {
         // SAFETY: inside the memory, or just behind it: the caller's promise.
-        Place(unsafe { self.0.add(count) })
+        MessagePtr(unsafe { self.0.add(count) })
     }
 
     /// Where messages lie if the one that lies here has this number.
     #[inline(always)]
-    pub(in super::super) fn base(self, number: u64) -> Base<T> {
-        Base(self.0.as_ptr().wrapping_sub(number as usize))
+    pub(in super::super) fn base(self, number: u64) -> BasePtr<T> {
+        BasePtr(self.0.as_ptr().wrapping_sub(number as usize))
     }
 
     /// Moves a message in.
@@ -241,7 +243,7 @@ impl<T> Place<T> {
     where
         T: Copy,
     {
-        // SAFETY: inside the memory, as far as the record reaches, and read by nobody before its
+        // SAFETY: inside the memory, as far as the run reaches, and read by nobody before its
         // header counts it.
         unsafe { std::ptr::copy_nonoverlapping(from, self.0.as_ptr(), count) };
     }
@@ -262,22 +264,22 @@ impl<T> Place<T> {
     }
 }
 
-/// Where messages of a record lie, by their numbers: those that are not in the record lie nowhere.
-pub(in super::super) struct Base<T>(*mut T);
+/// Where messages of a run lie, by their numbers: those that are not in the run lie nowhere.
+pub(in super::super) struct BasePtr<T>(*mut T);
 
-impl<T> Clone for Base<T> {
+impl<T> Clone for BasePtr<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Base<T> {}
+impl<T> Copy for BasePtr<T> {}
 
-impl<T> Base<T> {
-    /// Where the message with this number lies, which is in the record, or just behind it.
+impl<T> BasePtr<T> {
+    /// Where the message with this number lies, which is in the run, or just behind it.
     #[inline(always)]
-    pub(in super::super) fn at(self, number: u64) -> Place<T> {
+    pub(in super::super) fn message(self, number: u64) -> MessagePtr<T> {
         // SAFETY: inside the memory, or just behind it.
-        Place(unsafe { NonNull::new_unchecked(self.0.wrapping_add(number as usize)) })
+        MessagePtr(unsafe { NonNull::new_unchecked(self.0.wrapping_add(number as usize)) })
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 
 use super::{ALIVE, Receiver};
-use crate::unwound::Unwound;
+use crate::first_panic::FirstPanic;
 use crate::wait::{Adaptive, Wait};
 
 /// Messages that lie side by side; see [`Receiver::recv_batch`].
@@ -21,7 +21,7 @@ pub struct Batch<'a, T, W: Wait = Adaptive> {
 
 impl<'a, T, W: Wait> Batch<'a, T, W> {
     pub(super) fn new(receiver: &'a mut Receiver<T, W>) -> Self {
-        Batch { lent: receiver.reading.left(), receiver }
+        Batch { lent: receiver.cursor.available(), receiver }
     }
 }
 
@@ -34,7 +34,7 @@ impl<T, W: Wait> Batch<'_, T, W> {
 
     /// Number of messages, none of which are a forked child's.
     #[inline(always)]
-    fn here(&self) -> usize {
+    fn available(&self) -> usize {
         if self.receiver.state() & ALIVE == 0 { 0 } else { self.lent }
     }
 }
@@ -44,9 +44,9 @@ impl<T, W: Wait> std::ops::Deref for Batch<'_, T, W> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        let first = self.receiver.reading.at().as_ptr();
-        // SAFETY: a header counts them, and messages of a record lie side by side.
-        unsafe { std::slice::from_raw_parts(first, self.here()) }
+        let first = self.receiver.cursor.next_message().as_ptr();
+        // SAFETY: a header counts them, and messages of a run lie side by side.
+        unsafe { std::slice::from_raw_parts(first, self.available()) }
     }
 }
 
@@ -55,14 +55,14 @@ impl<T, W: Wait> Iterator for Batch<'_, T, W> {
 
     #[inline]
     fn next(&mut self) -> Option<T> {
-        (self.here() > 0).then(|| {
+        (self.available() > 0).then(|| {
             self.lent -= 1;
-            self.receiver.reading.take()
+            self.receiver.cursor.take()
         })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.here(), Some(self.here()))
+        (self.available(), Some(self.available()))
     }
 }
 
@@ -73,17 +73,17 @@ impl<T, W: Wait> FusedIterator for Batch<'_, T, W> {}
 impl<T, W: Wait> Drop for Batch<'_, T, W> {
     #[inline]
     fn drop(&mut self) {
-        let mut unwound = Unwound::default();
+        let mut first_panic = FirstPanic::default();
         if std::mem::needs_drop::<T>() {
             for message in self.by_ref() {
-                unwound.drop(message);
+                first_panic.drop(message);
             }
         }
-        let taken = self.receiver.reading.taken() + self.here() as u64;
-        self.receiver.reading.go_to(taken);
+        let taken = self.receiver.cursor.taken() + self.available() as u64;
+        self.receiver.cursor.advance_to(taken);
         // A fork is told by the next receive.
-        let _ = self.receiver.took(taken);
-        unwound.resume();
+        let _ = self.receiver.report_taken(taken);
+        first_panic.resume();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::{NoRoom, Sender, Until, attend_to_many, outgoing};
+use super::{NoRoom, Sender, Until, send_many_slow, with_writer};
 use crate::error::{SendError, TrySendError};
 use crate::pipe::memory::Geometry;
 use crate::wait::{Adaptive, Wait};
@@ -12,16 +12,16 @@ use crate::wait::{Adaptive, Wait};
 #[derive(Debug)]
 pub struct Claim<'a, T, W: Wait = Adaptive> {
     sender: &'a mut Sender<T, W>,
-    places: usize,
+    slots: usize,
 }
 
 impl<T, W: Wait> Claim<'_, T, W> {
     /// The room: at least one place, at most as many as were asked for.
     pub fn room(&mut self) -> &mut [MaybeUninit<T>] {
-        let place = self.sender.writing.at().as_ptr();
-        // SAFETY: free places of the record that is open, side by side; `MaybeUninit` may hold
+        let place = self.sender.cursor.next_slot().as_ptr();
+        // SAFETY: free places of the run that is open, side by side; `MaybeUninit` may hold
         // anything.
-        unsafe { std::slice::from_raw_parts_mut(place.cast(), self.places) }
+        unsafe { std::slice::from_raw_parts_mut(place.cast(), self.slots) }
     }
 
     /// Sends the first `count` places.
@@ -39,14 +39,14 @@ impl<T, W: Wait> Claim<'_, T, W> {
     ///
     /// They must have been written.
     pub unsafe fn send(self, count: usize) -> Result<(), SendError<usize>> {
-        let Claim { sender, places } = self;
-        assert!(count <= places, "the claim has {places} places, not {count}");
+        let Claim { sender, slots } = self;
+        assert!(count <= slots, "the claim has {slots} slots, not {count}");
         if count == 0 {
             return Ok(());
         }
         sender.publish_claimed(count);
-        if !sender.is_undisturbed() {
-            let lost = attend_to_many(&**sender.shared, sender.writing.sent());
+        if !sender.is_quiet() {
+            let lost = send_many_slow(&**sender.shared, sender.cursor.sent());
             if lost > 0 {
                 return Err(SendError(count.saturating_sub(lost as usize)));
             }
@@ -106,50 +106,50 @@ impl<T, W: Wait> Sender<T, W> {
         if let Some(no_room) = self.find_room(|| until) {
             return Err(no_room);
         }
-        let writing = self.writing;
-        let places = outgoing(&self.shared, |own| {
-            own.reclaim(writing);
-            match own.long_record(&writing, most) {
+        let cursor = self.cursor;
+        let slots = with_writer(&self.shared, |writer| {
+            writer.undo_claim(cursor);
+            match writer.fit_run(&cursor, most) {
                 Some((count, _)) if count > Geometry::<T>::PER_FRAME => {
-                    own.lend();
+                    writer.begin_claim();
                     count
                 }
-                _ => most.min(writing.left()),
+                _ => most.min(cursor.free_slots()),
             }
         });
-        if places > writing.left() {
+        if slots > cursor.free_slots() {
             // Until the header behind is good again nothing may be sent past `make_room`, also if
             // the claim is forgotten.
-            self.writing.withhold();
+            self.cursor.withhold_slots();
         }
-        Ok(Claim { places, sender: self })
+        Ok(Claim { slots, sender: self })
     }
 
     /// Publishes messages that were written to a claim.
     fn publish_claimed(&mut self, count: usize) {
         let shared = &**self.shared;
-        let mut writing = self.writing;
-        outgoing(shared, |own| {
+        let mut cursor = self.cursor;
+        with_writer(shared, |writer| {
             if count <= Geometry::<T>::PER_FRAME {
-                own.reclaim(writing);
-                own.allow(&mut writing);
-                return writing.go_to(writing.publish(count));
+                writer.undo_claim(cursor);
+                writer.grant_slots(&mut cursor);
+                return cursor.advance_to(cursor.publish(count));
             }
-            own.accept();
-            let units = Geometry::<T>::units(count);
+            writer.commit_claim();
+            let units = Geometry::<T>::units_for(count);
             if units * Geometry::<T>::PER_FRAME <= count {
-                return own.publish_long_record(shared, &mut writing, count, units);
+                return writer.publish_run(shared, &mut cursor, count, units);
             }
             // Fewer were sent than claimed, and the last line would be too empty (see
-            // `long_record`): what is in it becomes the beginning of a frame of its own.
-            let full = Geometry::<T>::fits(units - 1);
+            // `fit_run`): what is in it becomes the beginning of a frame of its own.
+            let full = Geometry::<T>::messages_in(units - 1);
             let rest = count - full;
             // SAFETY: inside the room that was claimed.
-            let from = unsafe { writing.at().add(full) };
-            own.move_to_frame(&writing, from, units - 1, rest);
-            own.publish_long_record(shared, &mut writing, full, units - 1);
-            writing.go_to(writing.publish(rest));
+            let from = unsafe { cursor.next_slot().add(full) };
+            writer.move_to_frame(&cursor, from, units - 1, rest);
+            writer.publish_run(shared, &mut cursor, full, units - 1);
+            cursor.advance_to(cursor.publish(rest));
         });
-        self.writing = writing;
+        self.cursor = cursor;
     }
 }

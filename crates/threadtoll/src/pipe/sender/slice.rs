@@ -1,9 +1,9 @@
 //! Sending many messages at once, by copying them.
 
-use super::{NoRoom, Sender, Until, attend_to_many, outgoing};
+use super::{NoRoom, Sender, Until, send_many_slow, with_writer};
 use crate::error::SendError;
-use crate::pipe::outgoing::Writing;
 use crate::pipe::shared::Shared;
+use crate::pipe::writer::WriteCursor;
 use crate::wait::Wait;
 
 impl<T: Copy, W: Wait> Sender<T, W> {
@@ -40,9 +40,9 @@ impl<T: Copy, W: Wait> Sender<T, W> {
                 Some(NoRoom::Full) => return Ok(sent),
                 Some(NoRoom::Disconnected) => return Err(SendError(self.delivered(sent))),
             }
-            sent += put(&**self.shared, &mut self.writing, &messages[sent..]);
-            if !self.is_undisturbed() {
-                let lost = attend_to_many(&**self.shared, self.writing.sent());
+            sent += put(&**self.shared, &mut self.cursor, &messages[sent..]);
+            if !self.is_quiet() {
+                let lost = send_many_slow(&**self.shared, self.cursor.sent());
                 if lost > 0 {
                     return Err(SendError(sent.saturating_sub(lost as usize)));
                 }
@@ -56,29 +56,29 @@ impl<T: Copy, W: Wait> Sender<T, W> {
     /// messages that need no drop leaves without a barrier.
     #[cold]
     fn delivered(&self, sent: usize) -> usize {
-        sent.saturating_sub(attend_to_many(&**self.shared, self.writing.sent()) as usize)
+        sent.saturating_sub(send_many_slow(&**self.shared, self.cursor.sent()) as usize)
     }
 }
 
-/// Copies as many messages as fit into one record, and publishes them. There must be room for at
+/// Copies as many messages as fit into one run, and publishes them. There must be room for at
 /// least one. Returns their number.
 ///
 /// In place: to copy what was just stored in smaller pieces, a CPU waits until all stores before
 /// are done, those of the messages too.
 #[inline(never)]
-fn put<T: Copy>(shared: &Shared<T>, writing: &mut Writing<T>, messages: &[T]) -> usize {
-    outgoing(shared, |own| {
-        if let Some((count, units)) = own.long_record(writing, messages.len()) {
-            // SAFETY: so many messages fit into a record here, all of it free, and the slice is not
+fn put<T: Copy>(shared: &Shared<T>, cursor: &mut WriteCursor<T>, messages: &[T]) -> usize {
+    with_writer(shared, |writer| {
+        if let Some((count, units)) = writer.fit_run(cursor, messages.len()) {
+            // SAFETY: so many messages fit into a run here, all of it free, and the slice is not
             // in the pipe.
-            unsafe { writing.at().copy(messages.as_ptr(), count) };
-            own.publish_long_record(shared, writing, count, units);
+            unsafe { cursor.next_slot().copy(messages.as_ptr(), count) };
+            writer.publish_run(shared, cursor, count, units);
             return count;
         }
-        let count = messages.len().min(writing.left());
+        let count = messages.len().min(cursor.free_slots());
         // SAFETY: as above.
-        unsafe { writing.at().copy(messages.as_ptr(), count) };
-        writing.go_to(writing.publish(count));
+        unsafe { cursor.next_slot().copy(messages.as_ptr(), count) };
+        cursor.advance_to(cursor.publish(count));
         count
     })
 }

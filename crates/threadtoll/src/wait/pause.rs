@@ -22,7 +22,7 @@ const TIMED: u64 = 16;
 /// Hints in a pause; 0 until they were timed.
 static HINTS: AtomicU32 = AtomicU32::new(0);
 
-/// Pauses. Before [`time_hints`] has been called, for the length of one hint.
+/// Pauses. Before [`calibrate_pause`] has been called, for the length of one hint.
 #[inline(always)]
 pub(super) fn pause() {
     spin_loop();
@@ -35,7 +35,7 @@ pub(super) fn pause() {
 }
 
 /// Finds out how many hints make a pause, if nobody has: about a microsecond, once in a process.
-pub(super) fn time_hints() {
+pub(super) fn calibrate_pause() {
     if HINTS.load(Relaxed) != 0 || cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
         return;
     }
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(hints(TIMED * 70), 1);
         assert_eq!(hints(TIMED * 3), 8);
         assert_eq!((hints(1), hints(0)), (16, 1));
-        time_hints();
+        calibrate_pause();
         assert!((1..=16).contains(&HINTS.load(Relaxed)));
     }
 }

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant as Clock};
 
-use super::hint::time_hints;
+use super::pause::calibrate_pause;
 use crate::sync::{self, Instant};
 
 /// Assumed until something was learned: what a wake-up takes on many machines.
@@ -47,12 +47,12 @@ pub(crate) struct WaitStats {
     /// When a sleeper was last woken; 0 once that has been read.
     woken_at_ns: AtomicU64,
     /// For each side which of its last eight waits were shorter than sleeping costs, a bit each.
-    short: [AtomicU8; 2],
+    short_waits: [AtomicU8; 2],
     /// For each side the only CPU on which it may run, plus 1; 0 if there are several, or nobody
     /// knows.
-    only: [AtomicU32; 2],
+    only_cpu_of: [AtomicU32; 2],
     /// How often each side has looked after its CPUs.
-    arrivals: [AtomicU32; 2],
+    affinity_checks: [AtomicU32; 2],
     /// Whether anybody here makes use of what is learned.
     learns: bool,
 }
@@ -67,13 +67,13 @@ pub(super) struct Sleep {
 impl WaitStats {
     /// For ends that wait like this.
     pub(crate) fn new<W: super::Wait>() -> Self {
-        time_hints();
+        calibrate_pause();
         WaitStats {
             woken_at_ns: AtomicU64::new(0),
             // A queue is not known to be slow before it was.
-            short: [AtomicU8::new(u8::MAX), AtomicU8::new(u8::MAX)],
-            only: [AtomicU32::new(0), AtomicU32::new(0)],
-            arrivals: [AtomicU32::new(0), AtomicU32::new(0)],
+            short_waits: [AtomicU8::new(u8::MAX), AtomicU8::new(u8::MAX)],
+            only_cpu_of: [AtomicU32::new(0), AtomicU32::new(0)],
+            affinity_checks: [AtomicU32::new(0), AtomicU32::new(0)],
             learns: W::LEARNS,
         }
     }
@@ -81,70 +81,70 @@ impl WaitStats {
     /// Whether both sides are known to be bound to the same single CPU.
     #[inline(always)]
     pub(super) fn on_one_cpu(&self) -> bool {
-        let only = self.only[0].load(Relaxed);
-        only != 0 && only == self.only[1].load(Relaxed)
+        let only = self.only_cpu_of[0].load(Relaxed);
+        only != 0 && only == self.only_cpu_of[1].load(Relaxed)
     }
 
     /// Until when this side should spin: for as long as sleeping costs, if most of its last waits
     /// were over by then. Otherwise `None`.
-    pub(super) fn spin_until(&self, side: usize) -> Option<Instant> {
-        if self.arrive(side) || !self.spinning_pays(side) {
+    pub(super) fn spin_deadline(&self, side: usize) -> Option<Instant> {
+        if self.refresh_affinity(side) || !self.spinning_pays(side) {
             return None;
         }
         Instant::now().checked_add(Duration::from_nanos(SLEEP_COSTS_NS.load(Relaxed).into()))
     }
 
     fn spinning_pays(&self, side: usize) -> bool {
-        self.short[side].load(Relaxed).count_ones() > 4
+        self.short_waits[side].load(Relaxed).count_ones() > 4
     }
 
     /// A wait of this side was, or would have been, over before sleeping paid.
-    pub(super) fn waited(&self, side: usize, short: bool) {
+    pub(super) fn record_wait(&self, side: usize, short: bool) {
         // Only this side stores it. If several threads are on it, a wait may be lost.
-        let last = self.short[side].load(Relaxed);
-        self.short[side].store(last << 1 | u8::from(short), Relaxed);
+        let last = self.short_waits[side].load(Relaxed);
+        self.short_waits[side].store(last << 1 | u8::from(short), Relaxed);
     }
 
     /// This side is about to wait for long: it checks its CPU affinity now and then, since that may
     /// change at any time.
-    pub(super) fn arrive(&self, side: usize) -> bool {
-        if self.learns && self.arrivals[side].fetch_add(1, Relaxed).is_multiple_of(64) {
-            self.only[side].store(only_cpu(), Relaxed);
+    pub(super) fn refresh_affinity(&self, side: usize) -> bool {
+        if self.learns && self.affinity_checks[side].fetch_add(1, Relaxed).is_multiple_of(64) {
+            self.only_cpu_of[side].store(only_cpu(), Relaxed);
         }
         self.on_one_cpu()
     }
 
     /// The other side is being woken by this one.
-    pub(super) fn waking(&self, side: usize) {
+    pub(super) fn record_wake(&self, side: usize) {
         if self.learns {
-            self.arrive(side);
+            self.refresh_affinity(side);
             self.woken_at_ns.store(now_ns(), Relaxed);
         }
     }
 
     /// This side goes to sleep.
-    pub(super) fn falling_asleep(&self) -> Option<Sleep> {
+    pub(super) fn begin_sleep(&self) -> Option<Sleep> {
         self.learns.then(|| Sleep { began_ns: now_ns(), fell_asleep_ns: 0 })
     }
 
     /// It found what it waits for on the way there.
-    pub(super) fn not_asleep(&self, side: usize) {
+    pub(super) fn cancel_sleep(&self, side: usize) {
         if self.learns {
-            self.waited(side, true);
+            self.record_wait(side, true);
         }
     }
 
     /// It has done what there is to do before.
-    pub(super) fn asleep(&self, sleep: Option<Sleep>) -> Option<Sleep> {
+    pub(super) fn fell_asleep(&self, sleep: Option<Sleep>) -> Option<Sleep> {
         sleep.map(|sleep| Sleep { fell_asleep_ns: now_ns(), ..sleep })
     }
 
     /// This side has been woken, or is awake because its time is over.
-    pub(super) fn awake(&self, side: usize, sleep: Option<Sleep>) {
+    pub(super) fn end_sleep(&self, side: usize, sleep: Option<Sleep>) {
         let Some(Sleep { began_ns, fell_asleep_ns }) = sleep else { return };
         let woken_at = self.woken_at_ns.swap(0, Relaxed);
         let costs = u64::from(SLEEP_COSTS_NS.load(Relaxed));
-        self.waited(side, woken_at != 0 && woken_at.saturating_sub(began_ns) < costs);
+        self.record_wait(side, woken_at != 0 && woken_at.saturating_sub(began_ns) < costs);
         if woken_at != 0 && woken_at >= fell_asleep_ns {
             // Woken out of a sleep, and not on the way there.
             learn(now_ns().saturating_sub(woken_at) + (fell_asleep_ns - began_ns));
@@ -177,28 +177,28 @@ mod tests {
 
     #[test]
     fn a_queue_at_which_waits_are_long_is_not_spun_at() {
-        let meeting = WaitStats::new::<Adaptive>();
-        assert!(meeting.spinning_pays(0), "nothing is known of it");
-        (0..4).for_each(|_| meeting.waited(0, false));
-        assert!(!meeting.spinning_pays(0));
-        assert!(meeting.spin_until(0).is_none());
-        assert!(meeting.spinning_pays(1), "the other side has waited for nothing");
+        let stats = WaitStats::new::<Adaptive>();
+        assert!(stats.spinning_pays(0), "nothing is known of it");
+        (0..4).for_each(|_| stats.record_wait(0, false));
+        assert!(!stats.spinning_pays(0));
+        assert!(stats.spin_deadline(0).is_none());
+        assert!(stats.spinning_pays(1), "the other side has waited for nothing");
         // Evenly spaced messages that come too late for spinning never bring it back.
-        (0..100).for_each(|_| meeting.awake(0, meeting.asleep(meeting.falling_asleep())));
-        assert!(!meeting.spinning_pays(0));
+        (0..100).for_each(|_| stats.end_sleep(0, stats.fell_asleep(stats.begin_sleep())));
+        assert!(!stats.spinning_pays(0));
         // Five in eight that come soon do, though this side sleeps. How soon is not left to a
         // clock: this thread may lose its CPU in between.
         let at_once = Sleep { began_ns: u64::MAX, fell_asleep_ns: u64::MAX };
         for _ in 0..5 {
-            assert!(!meeting.spinning_pays(0));
-            meeting.waking(1);
-            meeting.awake(0, Some(at_once));
+            assert!(!stats.spinning_pays(0));
+            stats.record_wake(1);
+            stats.end_sleep(0, Some(at_once));
         }
-        assert!(meeting.spinning_pays(0));
+        assert!(stats.spinning_pays(0));
     }
 
     #[test]
     fn who_does_not_learn_reads_no_clock() {
-        assert!(WaitStats::new::<Park>().falling_asleep().is_none());
+        assert!(WaitStats::new::<Park>().begin_sleep().is_none());
     }
 }

@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// The first panic of those that were caught.
 #[derive(Default)]
-pub(crate) struct Unwound(Option<Box<dyn Any + Send>>);
+pub(crate) struct FirstPanic(Option<Box<dyn Any + Send>>);
 
-impl Unwound {
+impl FirstPanic {
     pub(crate) fn drop<T>(&mut self, value: T) {
         if !std::mem::needs_drop::<T>() {
             return;

@@ -1,47 +1,48 @@
 //! Where the receiver is in a pipe's memory, and what it finds there.
 //!
-//! Every receive needs a [`Reading`], which is copied in and out of slow paths and never lent, so
-//! that a loop around `recv` keeps it in registers. The rest is in [`Incoming`].
+//! Every receive needs a [`ReadCursor`], which is copied in and out of slow paths and never lent, so
+//! that a loop around `recv` keeps it in registers. The rest is in [`Reader`].
 
 use super::memory::{
-    Base, CLOSED, FLAGS, Frame, Geometry, Header, JUMP, Memory, ONE, Place, RETIRED, count, news,
+    BasePtr, CLOSED, FLAGS, FramePtr, Geometry, Header, JUMP, Memory, MessagePtr, ONE, RETIRED,
+    count, new_messages,
 };
 use super::segment::Segment;
 use super::shared::Shared;
+use crate::first_panic::FirstPanic;
 use crate::sync::{Ordering, mutate};
-use crate::unwound::Unwound;
 
 /// Frames ahead of its turn at which a line is asked for: some 100 ns, which it takes to come from
 /// another core. Between 8 and 32 no difference was measured.
 const AHEAD: usize = 16;
 
 /// Where the receiver is.
-pub(super) struct Reading<T> {
+pub(super) struct ReadCursor<T> {
     /// Where messages lie, by number.
-    base: Base<T>,
+    base: BasePtr<T>,
     /// Number of messages moved out in all, and so that of the next one. All that changes with each
     /// message: what else there is to know follows from it.
     taken: u64,
     /// Number of messages sent in all, up to the last one that is known to be there.
-    known: u64,
+    visible: u64,
     /// Messages that may still come in the frame behind those.
-    rest: usize,
+    frame_slots: usize,
     /// The frame whose header tells of the messages behind those.
-    frame: Frame<T>,
+    frame: FramePtr<T>,
 }
 
-impl<T> Clone for Reading<T> {
+impl<T> Clone for ReadCursor<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Reading<T> {}
+impl<T> Copy for ReadCursor<T> {}
 
-impl<T> Reading<T> {
-    pub(super) fn new(frame: Frame<T>) -> Self {
-        let rest = Geometry::<T>::PER_FRAME;
-        Reading { base: frame.place().base(0), taken: 0, known: 0, rest, frame }
+impl<T> ReadCursor<T> {
+    pub(super) fn new(frame: FramePtr<T>) -> Self {
+        let frame_slots = Geometry::<T>::PER_FRAME;
+        ReadCursor { base: frame.first_message().base(0), taken: 0, visible: 0, frame_slots, frame }
     }
 
     /// Messages that were moved out in all.
@@ -52,35 +53,35 @@ impl<T> Reading<T> {
 
     /// Messages that are known to be there.
     #[inline(always)]
-    pub(super) fn left(&self) -> usize {
-        (self.known - self.taken) as usize
+    pub(super) fn available(&self) -> usize {
+        (self.visible - self.taken) as usize
     }
 
     /// Where the next message lies.
     #[inline(always)]
-    pub(super) fn at(&self) -> Place<T> {
-        self.base.at(self.taken)
+    pub(super) fn next_message(&self) -> MessagePtr<T> {
+        self.base.message(self.taken)
     }
 
     /// Moves the next message out.
     #[inline(always)]
     pub(super) fn take(&mut self) -> T {
-        let place = self.at();
-        self.go_to(self.taken + 1);
+        let place = self.next_message();
+        self.advance_to(self.taken + 1);
         // SAFETY: a header counts it, and `taken` has gone on, so it is moved out once.
         unsafe { place.read() }
     }
 
     /// Counts messages as taken, up to so many in all.
     #[inline(always)]
-    pub(super) fn go_to(&mut self, taken: u64) {
-        debug_assert!(taken <= self.known);
+    pub(super) fn advance_to(&mut self, taken: u64) {
+        debug_assert!(taken <= self.visible);
         self.taken = taken;
     }
 
     /// Number of messages sent in all, up to the last one that is known to be there.
-    pub(super) fn known(&self) -> u64 {
-        self.known
+    pub(super) fn visible(&self) -> u64 {
+        self.visible
     }
 
     /// The header that tells of the messages behind those.
@@ -89,218 +90,233 @@ impl<T> Reading<T> {
     }
 
     /// What that header counts once its frame is full.
-    pub(super) fn full(&self) -> u64 {
-        self.known + self.rest as u64
+    pub(super) fn count_when_full(&self) -> u64 {
+        self.visible + self.frame_slots as u64
     }
 
-    fn header(&self, order: Ordering) -> u64 {
-        // SAFETY: the memory is alive while the receiver is in it, and a record begins here.
+    fn load_header(&self, order: Ordering) -> u64 {
+        // SAFETY: the memory is alive while the receiver is in it, and a run begins here.
         unsafe { self.frame.load(order) }
     }
 }
 
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
-impl<T> Reading<T> {
+impl<T> ReadCursor<T> {
     /// Goes on as if so many messages had been received.
     pub(super) fn begin_at(&mut self, count: u64) {
-        *self = Reading { base: self.at().base(count), taken: count, known: count, ..*self };
+        *self = ReadCursor {
+            base: self.next_message().base(count),
+            taken: count,
+            visible: count,
+            ..*self
+        };
     }
 }
 
 /// Result of a successful look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum Polled {
     Message,
     Closed,
 }
 
-/// State of the receiver that only slow paths need, in addition to its [`Reading`].
-pub(super) struct Incoming<T> {
+/// State of the receiver that only slow paths need, in addition to its [`ReadCursor`].
+pub(super) struct Reader<T> {
     segment: *mut Segment<T>,
-    start: Frame<T>,
+    start: FramePtr<T>,
     /// Where the ring begins anew. A chunk never does.
-    end: Frame<T>,
+    end: FramePtr<T>,
     /// The frame to which no ordinary step leads: `end`, or where the sender is to be told about
     /// room.
-    stop: Frame<T>,
+    step_end: FramePtr<T>,
     /// The frame before which all were written when that was last looked at.
-    written: Frame<T>,
+    written_end: FramePtr<T>,
     /// The ring that the sender will come back to, if reading goes on elsewhere…
     ring: *mut Segment<T>,
     /// …and where reading goes on in it.
-    ring_frame: Frame<T>,
+    ring_resume: FramePtr<T>,
     /// When to tell the sender about its room, in messages taken.
-    next_room: u64,
+    next_ack: u64,
     /// Messages between two words about room.
-    step: u64,
+    ack_interval: u64,
     /// Where reading stopped when the receiver left.
-    pub(super) rest: Option<Reading<T>>,
+    pub(super) stopped_at: Option<ReadCursor<T>>,
 }
 
-impl<T> Incoming<T> {
+impl<T> Reader<T> {
     /// At the beginning of a ring; tells about room each time that so many messages were taken.
     pub(super) fn new(
         segment: *mut Segment<T>,
         memory: Memory<T>,
         units: usize,
-        step: u64,
+        ack_interval: u64,
     ) -> Self {
         let start = memory.frame(0);
-        Incoming {
+        Reader {
             segment,
             start,
             end: memory.frame(units),
             // SAFETY: a ring has more than one frame.
-            stop: unsafe { start.next() },
-            written: start,
+            step_end: unsafe { start.next() },
+            written_end: start,
             ring: std::ptr::null_mut(),
-            ring_frame: start,
-            next_room: step,
-            step,
-            rest: None,
+            ring_resume: start,
+            next_ack: ack_interval,
+            ack_interval,
+            stopped_at: None,
         }
     }
 
     /// Finds what lies behind the messages that were taken, if it is not out of the ordinary: what
-    /// nearly every receive that has used up a line needs. Otherwise [`Incoming::look`] finds out.
+    /// nearly every receive that has used up a line needs. Otherwise [`Reader::poll`] finds out.
     ///
     /// Where the sender is ahead, a stream is bound by the instructions per message and per line,
     /// so a whole line takes as few as possible. Nothing is computed from its header: a CPU that
     /// predicts the branches goes on to the next line while it waits for this one, and their
     /// transfers overlap.
     #[inline(always)]
-    pub(super) fn step(&self, mut reading: Reading<T>) -> Option<Reading<T>> {
+    pub(super) fn step(&self, mut cursor: ReadCursor<T>) -> Option<ReadCursor<T>> {
         // Acquire: the partner of the release with which the sender publishes. Without it the
         // messages might not be there.
-        let header = reading.header(mutate!(see_next_header, Acquire));
-        let taken = reading.known;
+        let header = cursor.load_header(mutate!(see_next_header, Acquire));
+        let taken = cursor.visible;
         let all = Geometry::<T>::PER_FRAME;
         // SAFETY: the frame that is read is not the end of the memory.
-        let next = unsafe { reading.frame.next() };
+        let next = unsafe { cursor.frame.next() };
         // Nothing but a whole line that begins here can have this header: what is left of a line
-        // counts less, a long record more.
+        // counts less, a long run more.
         if header == (taken + all as u64) * ONE {
-            if next == self.stop {
+            if next == self.step_end {
                 return None;
             }
             // Not for lines that the sender may have yet to write: that would slow it down.
-            reading.frame.prefetch(AHEAD, self.written);
-            let base = reading.frame.place().base(taken);
-            return Some(Reading {
+            cursor.frame.prefetch(AHEAD, self.written_end);
+            let base = cursor.frame.first_message().base(taken);
+            return Some(ReadCursor {
                 base,
                 taken,
-                known: taken + all as u64,
-                rest: all,
+                visible: taken + all as u64,
+                frame_slots: all,
                 frame: next,
             });
         }
-        let news = news(header, taken);
-        let is_in_frame = news.wrapping_sub(1) < reading.rest as u64;
-        let is_due = self.is_due(taken) || news == reading.rest as u64 && next == self.stop;
-        (is_in_frame && !is_due).then(|| {
-            self.show(&mut reading, news as usize);
-            reading
+        let news = new_messages(header, taken);
+        let is_in_frame = news.wrapping_sub(1) < cursor.frame_slots as u64;
+        let is_ack_due =
+            self.is_ack_due(taken) || news == cursor.frame_slots as u64 && next == self.step_end;
+        (is_in_frame && !is_ack_due).then(|| {
+            self.advance(&mut cursor, news as usize);
+            cursor
         })
     }
 
     /// Goes on to messages of an ordinary frame.
     #[inline(always)]
-    fn show(&self, reading: &mut Reading<T>, news: usize) {
-        if reading.rest == Geometry::<T>::PER_FRAME {
-            reading.base = reading.frame.place().base(reading.known);
+    fn advance(&self, cursor: &mut ReadCursor<T>, news: usize) {
+        if cursor.frame_slots == Geometry::<T>::PER_FRAME {
+            cursor.base = cursor.frame.first_message().base(cursor.visible);
         }
-        reading.rest -= news;
-        reading.known += news as u64;
-        if reading.rest == 0 {
-            reading.rest = Geometry::<T>::PER_FRAME;
+        cursor.frame_slots -= news;
+        cursor.visible += news as u64;
+        if cursor.frame_slots == 0 {
+            cursor.frame_slots = Geometry::<T>::PER_FRAME;
             // SAFETY: a frame that holds messages is not the end of the memory.
-            reading.frame = self.wrapped(unsafe { reading.frame.next() });
+            cursor.frame = self.wrapped(unsafe { cursor.frame.next() });
         }
     }
 
     #[inline(always)]
-    fn wrapped(&self, frame: Frame<T>) -> Frame<T> {
+    fn wrapped(&self, frame: FramePtr<T>) -> FramePtr<T> {
         if frame == self.end { self.start } else { frame }
     }
 
     /// Looks whether there is a message, or never will be.
-    pub(super) fn look(&mut self, shared: &Shared<T>, reading: &mut Reading<T>) -> Option<Found> {
-        if reading.left() > 0 {
-            return Some(Found::Message);
+    pub(super) fn poll(
+        &mut self,
+        shared: &Shared<T>,
+        cursor: &mut ReadCursor<T>,
+    ) -> Option<Polled> {
+        if cursor.available() > 0 {
+            return Some(Polled::Message);
         }
         loop {
             // Acquire: as in `step`.
-            let header = reading.header(mutate!(see_header, Acquire));
-            let ahead = header.wrapping_sub(reading.known * ONE);
+            let header = cursor.load_header(mutate!(see_header, Acquire));
+            let ahead = header.wrapping_sub(cursor.visible * ONE);
             if ahead.cast_signed() <= 0 {
                 return None;
             }
             let news = count(ahead) as usize;
             if news > 0 {
-                if news > reading.rest {
-                    self.show_long_record(reading, news);
+                if news > cursor.frame_slots {
+                    self.advance_over_run(cursor, news);
                 } else {
-                    self.show(reading, news);
+                    self.advance(cursor, news);
                 }
-                self.stop = self.next_stop(reading);
-                return Some(Found::Message);
+                self.step_end = self.next_step_end(cursor);
+                return Some(Polled::Message);
             }
             if header & JUMP == 0 {
                 debug_assert_eq!(header & FLAGS, CLOSED);
-                return Some(Found::Closed);
+                return Some(Polled::Closed);
             }
-            self.jump(shared, reading, header & RETIRED != 0);
+            self.jump(shared, cursor, header & RETIRED != 0);
         }
     }
 
-    fn show_long_record(&self, reading: &mut Reading<T>, news: usize) {
-        debug_assert_eq!(reading.rest, Geometry::<T>::PER_FRAME, "a record is published at once");
-        reading.base = reading.frame.place().base(reading.known);
-        reading.known += news as u64;
+    fn advance_over_run(&self, cursor: &mut ReadCursor<T>, news: usize) {
+        debug_assert_eq!(
+            cursor.frame_slots,
+            Geometry::<T>::PER_FRAME,
+            "a run is published at once"
+        );
+        cursor.base = cursor.frame.first_message().base(cursor.visible);
+        cursor.visible += news as u64;
         // SAFETY: in the ring or chunk that we are in.
         let memory = unsafe { &*self.segment }.memory;
-        let unit = memory.unit(reading.frame) + Geometry::<T>::units(news);
-        reading.frame = self.wrapped(memory.frame(unit));
+        let unit = memory.unit(cursor.frame) + Geometry::<T>::units_for(news);
+        cursor.frame = self.wrapped(memory.frame(unit));
     }
 
     /// The frame to which ordinary steps do not lead from here.
-    fn next_stop(&self, reading: &Reading<T>) -> Frame<T> {
-        let due = self.next_room.saturating_sub(reading.known);
-        self.behind(reading.frame, due.div_ceil(Geometry::<T>::PER_FRAME as u64) + 1)
+    fn next_step_end(&self, cursor: &ReadCursor<T>) -> FramePtr<T> {
+        let due = self.next_ack.saturating_sub(cursor.visible);
+        self.frame_after(cursor.frame, due.div_ceil(Geometry::<T>::PER_FRAME as u64) + 1)
     }
 
     /// Finds out up to which frame the sender has written, for the steps to come.
-    pub(super) fn look_ahead(&mut self, shared: &Shared<T>, reading: &Reading<T>) {
-        let written = shared.told().saturating_sub(reading.known);
-        self.written = self.behind(reading.frame, written / Geometry::<T>::PER_FRAME as u64);
+    pub(super) fn update_written_end(&mut self, shared: &Shared<T>, cursor: &ReadCursor<T>) {
+        let written_end = shared.announced().saturating_sub(cursor.visible);
+        self.written_end =
+            self.frame_after(cursor.frame, written_end / Geometry::<T>::PER_FRAME as u64);
     }
 
     /// The frame that comes so many frames behind this one, or the end of the memory.
-    fn behind(&self, frame: Frame<T>, frames: u64) -> Frame<T> {
+    fn frame_after(&self, frame: FramePtr<T>, frames: u64) -> FramePtr<T> {
         // SAFETY: in the ring or chunk that we are in.
         let memory = unsafe { &*self.segment }.memory;
         let (unit, end) = (memory.unit(frame), memory.unit(self.end));
-        let left = (end - unit) / Geometry::<T>::FRAME;
-        memory.frame(unit + frames.min(left as u64) as usize * Geometry::<T>::FRAME)
+        let left = (end - unit) / Geometry::<T>::FRAME_UNITS;
+        memory.frame(unit + frames.min(left as u64) as usize * Geometry::<T>::FRAME_UNITS)
     }
 
     /// Goes on in the next segment.
     #[cold]
-    fn jump(&mut self, shared: &Shared<T>, reading: &mut Reading<T>, retired: bool) {
+    fn jump(&mut self, shared: &Shared<T>, cursor: &mut ReadCursor<T>, retired: bool) {
         let left = self.segment;
         // SAFETY: the segment that we are in is alive.
         let segment = unsafe { &*left };
         let next = segment.next.load(Ordering::Relaxed);
         if !segment.is_ring {
             // SAFETY: the sender left this chunk before it published the jump, and we have read it.
-            unsafe { shared.spares.give(left) };
+            unsafe { shared.free_list.give(left) };
         } else if retired {
             // SAFETY: the sender never comes back to it, says the header, and we have read it.
             unsafe { Segment::free(left) };
         } else {
             self.ring = left;
             // SAFETY: the frame in which the jump lies is not the end of the memory.
-            self.ring_frame = self.wrapped(unsafe { reading.frame.next() });
+            self.ring_resume = self.wrapped(unsafe { cursor.frame.next() });
         }
         self.segment = next;
         // SAFETY: the sender prepared it before it published the jump.
@@ -311,38 +327,38 @@ impl<T> Incoming<T> {
             // SAFETY: a chunk has one frame more.
             self.end = unsafe { self.end.next() };
         }
-        reading.frame = if next == self.ring { self.ring_frame } else { self.start };
+        cursor.frame = if next == self.ring { self.ring_resume } else { self.start };
         self.ring = if *is_ring { std::ptr::null_mut() } else { self.ring };
-        reading.rest = Geometry::<T>::PER_FRAME;
-        self.stop = self.next_stop(reading);
-        self.written = self.start;
+        cursor.frame_slots = Geometry::<T>::PER_FRAME;
+        self.step_end = self.next_step_end(cursor);
+        self.written_end = self.start;
     }
 
     /// Tells the sender how much room there is. Whatever waits for it is woken by the caller.
-    pub(super) fn tell(&mut self, shared: &Shared<T>, taken: u64) {
+    pub(super) fn acknowledge(&mut self, shared: &Shared<T>, taken: u64) {
         // Release: the sender may write where we have read.
         shared.taken.store(taken, Ordering::Release);
         // Release: as above.
-        shared.room.store(taken, Ordering::Release);
-        self.next_room = taken + self.step;
+        shared.acked.store(taken, Ordering::Release);
+        self.next_ack = taken + self.ack_interval;
     }
 
     /// Returns `true` if it is time to tell the sender about room.
-    pub(super) fn is_due(&self, taken: u64) -> bool {
-        taken >= self.next_room
+    pub(super) fn is_ack_due(&self, taken: u64) -> bool {
+        taken >= self.next_ack
     }
 
     /// Drops everything that is there. Returns where reading ended.
     pub(super) fn drop_all(
         &mut self,
         shared: &Shared<T>,
-        mut reading: Reading<T>,
-        unwound: &mut Unwound,
-    ) -> Reading<T> {
-        while self.look(shared, &mut reading) == Some(Found::Message) {
-            unwound.drop(reading.take());
+        mut cursor: ReadCursor<T>,
+        first_panic: &mut FirstPanic,
+    ) -> ReadCursor<T> {
+        while self.poll(shared, &mut cursor) == Some(Polled::Message) {
+            first_panic.drop(cursor.take());
         }
-        reading
+        cursor
     }
 
     /// Frees the segment in which reading ended, if it is a chunk: rings are the sender's to free.
@@ -352,7 +368,7 @@ impl<T> Incoming<T> {
         // SAFETY: alive, since reading ended here.
         if !unsafe { &*self.segment }.is_ring {
             // SAFETY: the last chunk of the pipe, and nobody is left who could use it.
-            unsafe { shared.spares.free(self.segment) };
+            unsafe { shared.free_list.free(self.segment) };
         }
     }
 }
