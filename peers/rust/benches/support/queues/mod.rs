@@ -35,4 +35,28 @@ macro_rules! send_and_receive {
         }
     };
 }
-use send_and_receive;
+
+/// Declares a kind of queue with the verbs of std's channels: name, ends, and how it is made.
+macro_rules! channel {
+    (
+        $(#[$doc:meta])* $name:ident[$($capacity:ident)?] =
+            $($sender:ident)::+, $($receiver:ident)::+;
+        $make:expr
+    ) => {
+        $(#[$doc])*
+        pub(crate) struct $name$(<const $capacity: usize>)?;
+
+        impl$(<const $capacity: usize>)? Kind for $name$(<$capacity>)? {
+            type Sender<T: Send + 'static> = $($sender)::+<T>;
+            type Receiver<T: Send + 'static> = $($receiver)::+<T>;
+
+            fn make<T: Send + 'static>() -> (Self::Sender<T>, Self::Receiver<T>) {
+                $make
+            }
+
+            $crate::support::queues::send_and_receive!();
+        }
+    };
+}
+
+use {channel, send_and_receive};
