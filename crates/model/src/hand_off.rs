@@ -36,7 +36,7 @@ pub fn fifo(load: Load, hand_off_ns: f64, threads: u32) -> Result<Performance, M
         return repairman::solve(load, threads);
     }
     let z = load.think_ns();
-    let found = |taken: f64| repairman::found_held(Load::new(taken, z)?, threads);
+    let found = |taken: f64| repairman::wait_probability(Load::new(taken, z)?, threads);
     // P(wait) grows with the time taken, and less and less so: there is one crossing, and it lies
     // between h and h + w.
     let (mut low, mut high) = (load.hold_ns(), load.hold_ns() + w);

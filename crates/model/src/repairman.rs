@@ -90,7 +90,7 @@ pub fn solve(load: Load, threads: u32) -> Result<Performance, ModelError> {
 /// # Errors
 ///
 /// As [`solve`].
-pub fn found_held(load: Load, threads: u32) -> Result<f64, ModelError> {
+pub fn wait_probability(load: Load, threads: u32) -> Result<f64, ModelError> {
     checked_threads(threads)?;
     if load.hold_ns() == 0.0 {
         return Ok(0.0);

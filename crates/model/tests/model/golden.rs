@@ -15,7 +15,7 @@ fn two_exponential_threads() {
     assert!((two.speedup - 1.6).abs() < 1e-15);
     assert!((two.queue_mean - 0.4).abs() < 1e-15);
     assert!((two.wait_share - 0.2).abs() < 1e-15);
-    assert_eq!(repairman::found_held(Load::new(1.0, 1.0).unwrap(), 2).unwrap(), 0.5);
+    assert_eq!(repairman::wait_probability(Load::new(1.0, 1.0).unwrap(), 2).unwrap(), 0.5);
 }
 
 #[test]

@@ -177,7 +177,7 @@ fn what_is_no_number_of_threads_is_refused() {
     let load = Load::new(1.0, 1.0).unwrap();
     for threads in [0, MAX_THREADS + 1, u32::MAX] {
         assert!(repairman::solve(load, threads).is_err());
-        assert!(repairman::found_held(load, threads).is_err());
+        assert!(repairman::wait_probability(load, threads).is_err());
         assert!(amdahl::speedup(load, threads, 1).is_err());
         assert!(bounds::speedup(load, threads, bounds::Limits::default()).is_err());
         assert!(bounds::fixed_times(load, threads).is_err());

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use super::{Kind, channel};
+use super::{QueueKind, channel};
 
 channel! {
     /// `crossbeam-channel`; unbounded if `CAPACITY` is 0.
@@ -46,7 +46,7 @@ channel! {
 /// `oneshot`: for one message, which takes the sender along.
 pub(crate) struct Oneshot;
 
-impl Kind for Oneshot {
+impl QueueKind for Oneshot {
     type Sender<T: Send + 'static> = Option<oneshot::Sender<T>>;
     type Receiver<T: Send + 'static> = oneshot::Receiver<T>;
 

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use super::Kind;
+use super::QueueKind;
 
 /// A ring with one attempt to send and one to receive.
 pub(crate) trait Ring: 'static {
@@ -27,7 +27,7 @@ pub(crate) trait Ring: 'static {
 /// A ring polled with `HINTS` pause hints between attempts. Its ends never see each other go.
 pub(crate) struct Polled<R, const CAPACITY: usize, const HINTS: u32>(PhantomData<R>);
 
-impl<R: Ring, const CAPACITY: usize, const HINTS: u32> Kind for Polled<R, CAPACITY, HINTS> {
+impl<R: Ring, const CAPACITY: usize, const HINTS: u32> QueueKind for Polled<R, CAPACITY, HINTS> {
     type Sender<T: Send + 'static> = R::Producer<T>;
     type Receiver<T: Send + 'static> = R::Consumer<T>;
 
