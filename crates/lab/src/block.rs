@@ -105,7 +105,7 @@ pub(crate) fn to_block(
         cpus: planned.cell.cpus.len() as u32,
         voluntary_switches: counters.cost.voluntary_switches.get(),
         involuntary_switches: counters.cost.involuntary_switches.get(),
-        usual: *usual,
+        baseline: *usual,
         disturbance: &counters.disturbance,
     };
     let causes = judge(&observed);

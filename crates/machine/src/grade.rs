@@ -35,9 +35,9 @@ a missing membarrier are told and cap nothing.
 
 /// Limits of the grades A, B and C for one number; beyond the last is D.
 #[derive(Clone, Copy, Debug)]
-struct Ladder(f64, f64, f64);
+struct GradeLimits(f64, f64, f64);
 
-impl Ladder {
+impl GradeLimits {
     fn grade(self, value: f64) -> Grade {
         match value {
             _ if value <= self.0 => Grade::A,
@@ -50,23 +50,23 @@ impl Ladder {
 
 /// Hand-offs begin at some 20 ns. A step of 2 ns shows their tail in tenths; 20 ns is coarser than
 /// the fastest of them; at 200 ns only what sleeps can be stamped.
-const STEP_NS: Ladder = Ladder(2.0, 20.0, 200.0);
+const STEP_NS: GradeLimits = GradeLimits(2.0, 20.0, 200.0);
 /// A stamp in the loop lengthens the round trip by its cost: up to 50 ns for the counter itself,
 /// 150 for a slow vDSO, 500 for a system call.
-const READ_NS: Ladder = Ladder(50.0, 150.0, 500.0);
+const READ_NS: GradeLimits = GradeLimits(50.0, 150.0, 500.0);
 /// The scheduler's tick takes a tenth of a percent on bare metal (3 us, 250 times a second), and a
 /// percent or two on a virtual machine, where each of its timer accesses leaves the guest. Beyond
 /// ten, every block is disturbed.
-const LOST_SHARE: Ladder = Ladder(0.002, 0.02, 0.1);
+const LOST_SHARE: GradeLimits = GradeLimits(0.002, 0.02, 0.1);
 /// Interrupts and their soft part stay below 100 us; a hypervisor that runs something else comes
 /// back within a slice of 3 ms; 30 ms and more is a machine that is mostly elsewhere.
-const MAX_NS: Ladder = Ladder(1e5, 3e6, 3e7);
+const MAX_NS: GradeLimits = GradeLimits(1e5, 3e6, 3e7);
 /// Like lost time, and less forgivable: what was stolen once comes in bursts.
-const STEAL_SHARE: Ladder = Ladder(0.0, 0.005, 0.05);
+const STEAL_SHARE: GradeLimits = GradeLimits(0.0, 0.005, 0.05);
 /// Beyond a tenth of a percent someone else is at work; at ten, a measurement of both.
-const QUEUED_SHARE: Ladder = Ladder(0.001, 0.01, 0.1);
+const QUEUED_SHARE: GradeLimits = GradeLimits(0.001, 0.01, 0.1);
 /// Linux's default. More was chosen by someone, and lengthens every sleep that has a timeout.
-const USUAL_TIMER_SLACK_NS: u64 = 50_000;
+const DEFAULT_TIMER_SLACK_NS: u64 = 50_000;
 /// Programs that want to run, for each CPU, above which the machine counts as busy where nothing
 /// finer is known.
 const BUSY_LOAD: f64 = 0.5;
@@ -334,7 +334,7 @@ fn cpuset(found: &Findings<'_>) -> Option<(Grade, Warning)> {
 }
 
 fn timer_slack(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let slack = found.timer_slack_ns.filter(|&ns| ns > USUAL_TIMER_SLACK_NS)?;
+    let slack = found.timer_slack_ns.filter(|&ns| ns > DEFAULT_TIMER_SLACK_NS)?;
     let text = format!(
         "Timers of this process may be {} late (timer slack): sleeps with a timeout take longer than elsewhere. Start it \
          from a shell that was not given that (/proc/PID/timerslack_ns).",
@@ -554,15 +554,15 @@ mod tests {
 
     #[test]
     fn the_printed_thresholds_are_those_that_are_used() {
-        let row = |name: &str, ladder: Ladder, unit: &str, scale: f64| {
+        let row = |name: &str, limits: GradeLimits, unit: &str, scale: f64| {
             let line = THRESHOLDS.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
-            let limits: Vec<&str> =
+            let cells: Vec<&str> =
                 line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).skip(1).collect();
-            let wanted = [ladder.0, ladder.1, ladder.2].map(|limit| match limit {
+            let wanted = [limits.0, limits.1, limits.2].map(|limit| match limit {
                 0.0 => "0".to_owned(),
                 limit => format!("to {}{unit}", (limit * scale * 1e6).round() / 1e6),
             });
-            assert_eq!(limits, [wanted[0].as_str(), &wanted[1], &wanted[2], "more"], "{line}");
+            assert_eq!(cells, [wanted[0].as_str(), &wanted[1], &wanted[2], "more"], "{line}");
         };
         row("clock: smallest step", STEP_NS, " ns", 1.0);
         row("clock: cost of a stamp", READ_NS, " ns", 1.0);

@@ -26,10 +26,10 @@ pub const SWITCHES_PER_MS: f64 = 1.0;
 /// Queueing and gaps up to this multiple of the usual of their cell are the mechanism's and the
 /// machine's own: wake-ups vary by tens of percent from block to block with the depth of the idle
 /// state, ticks with what hangs on them.
-pub const USUAL_FACTOR: f64 = 1.5;
+pub const BASELINE_FACTOR: f64 = 1.5;
 /// What one wake-up may queue while nothing is known about its cell: leaving a deep idle state, or
 /// a virtual machine's halt, takes tens of microseconds.
-pub const UNKNOWN_WAKE_NS: f64 = 50_000.0;
+pub const DEFAULT_WAKE_NS: f64 = 50_000.0;
 /// Steal from this share of the time of the block's CPUs on marks it. `/proc/stat` counts in ticks
 /// of mostly 10 ms, so that in blocks below a second one tick is enough.
 pub const STEAL_SHARE: f64 = 0.005;
@@ -60,7 +60,7 @@ pub struct Observed<'a> {
     /// Involuntary switches of all ends.
     pub involuntary_switches: u64,
     /// What is usual in this cell.
-    pub usual: Baseline,
+    pub baseline: Baseline,
     /// What was counted.
     pub disturbance: &'a Disturbance,
 }
@@ -151,7 +151,7 @@ pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
     );
     let stolen = steal_ns.map_or(0.0, Count::as_f64);
     mark(Cause::Steal, stolen > 0.0 && stolen >= STEAL_SHARE * elapsed * f64::from(block.cpus));
-    let usual_gap = USUAL_FACTOR * block.usual.gap_share.unwrap_or(0.0) * elapsed;
+    let usual_gap = BASELINE_FACTOR * block.baseline.gap_share.unwrap_or(0.0) * elapsed;
     let gap = gap_ns.filter(|_| block.spins).map_or(0.0, Count::as_f64) - usual_gap;
     mark(Cause::Gap, gap > 0.0 && gap >= GAP_SHARE * elapsed);
     let forgiven = if block.placement == Placement::Free { FREE_PAGE_FAULTS } else { 0 };
@@ -164,7 +164,7 @@ impl Observed<'_> {
     /// Run-queue delay beyond what the wake-ups of this block explain.
     fn queued_ns(&self) -> Option<f64> {
         let queued = self.disturbance.run_queue_ns?.as_f64();
-        let usual = self.usual.wake_ns.map_or(UNKNOWN_WAKE_NS, |ns| ns * USUAL_FACTOR);
+        let usual = self.baseline.wake_ns.map_or(DEFAULT_WAKE_NS, |ns| ns * BASELINE_FACTOR);
         Some((queued - self.voluntary_switches as f64 * usual).max(0.0))
     }
 
@@ -203,7 +203,7 @@ mod tests {
             cpus: 2,
             voluntary_switches: 0,
             involuntary_switches: 0,
-            usual: Baseline::default(),
+            baseline: Baseline::default(),
             disturbance,
         }
     }
@@ -303,10 +303,10 @@ mod tests {
         let wakes = Disturbance { run_queue_ns: Some((40 * MS).into()), gap_ns: None, ..nothing() };
         let first = Observed { spins: false, voluntary_switches: 10_000, ..still(&wakes) };
         assert_eq!(judge(&first), []);
-        let mut usual = Baseline::default();
-        usual.learn(&first);
-        assert_eq!(usual.wake_ns, Some(4_000.0));
-        let later = Observed { usual, ..first };
+        let mut baseline = Baseline::default();
+        baseline.learn(&first);
+        assert_eq!(baseline.wake_ns, Some(4_000.0));
+        let later = Observed { baseline, ..first };
         assert_eq!(judge(&later), []);
         let queued = Disturbance { run_queue_ns: Some((70 * MS).into()), ..wakes.clone() };
         assert_eq!(judge(&Observed { disturbance: &queued, ..later }), [Cause::RunQueueDelay]);
@@ -317,9 +317,9 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_is_the_median_of_the_blocks_before_and_not_of_a_few_wake_ups() {
+    fn the_baseline_is_the_median_of_the_blocks_before_and_not_of_a_few_wake_ups() {
         let queued = |ns| Disturbance { run_queue_ns: Some(ns), ..nothing() };
-        let mut usual = Baseline::default();
+        let mut baseline = Baseline::default();
         for (ns, wakes, expected) in [
             (MS, 99, None),
             (3 * MS, 100, Some(30_000.0)),
@@ -327,32 +327,31 @@ mod tests {
             (2 * MS, 100, Some(20_000.0)),
         ] {
             let disturbance = queued(ns.into());
-            usual.learn(&Observed {
+            baseline.learn(&Observed {
                 spins: false,
                 voluntary_switches: wakes,
                 ..still(&disturbance)
             });
-            assert_eq!(usual.wake_ns, expected);
+            assert_eq!(baseline.wake_ns, expected);
         }
-        usual.learn(&Observed { voluntary_switches: 100, ..still(&Disturbance::default()) });
+        baseline.learn(&Observed { voluntary_switches: 100, ..still(&Disturbance::default()) });
         assert_eq!(
-            (usual.wake_ns, usual.gap_share),
+            (baseline.wake_ns, baseline.gap_share),
             (Some(20_000.0), None),
             "nothing was learnt from nothing"
         );
     }
 
-    /// The last blocks of a long run are judged as the first ones: the usual does not creep to the
-    /// extreme.
+    /// The last blocks of a long run are judged as the first ones were: the baseline does not creep.
     #[test]
-    fn the_usual_stays_in_the_middle_however_many_blocks_there_were() {
-        let mut usual = Baseline::default();
+    fn the_baseline_stays_in_the_middle_however_many_blocks_there_were() {
+        let mut baseline = Baseline::default();
         for round in 0..500u64 {
             let gaps =
                 Disturbance { gap_ns: Some((MS / 10 * (10 + round * 7 % 11)).into()), ..nothing() };
-            usual.learn(&still(&gaps));
+            baseline.learn(&still(&gaps));
         }
-        assert!((0.013..=0.017).contains(&usual.gap_share.unwrap()), "{:?}", usual.gap_share);
+        assert!((0.013..=0.017).contains(&baseline.gap_share.unwrap()), "{:?}", baseline.gap_share);
     }
 
     #[test]
@@ -366,13 +365,13 @@ mod tests {
         };
         let noise = [noise(0, 0.01.into()), noise(1, 0.02.into()), noise(2, 0.5.into())];
         assert_eq!(Baseline::of(&noise, &[7]).gap_share, None);
-        let mut usual = Baseline::of(&noise, &[0, 1]);
-        assert_eq!(usual.gap_share, Some(0.02));
+        let mut baseline = Baseline::of(&noise, &[0, 1]);
+        assert_eq!(baseline.gap_share, Some(0.02));
         let gaps = |ms: u64| Disturbance { gap_ns: Some((ms * MS).into()), ..nothing() };
-        assert_eq!(judge(&Observed { usual, ..still(&gaps(3)) }), []);
-        assert_eq!(judge(&Observed { usual, ..still(&gaps(4)) }), [Cause::Gap]);
-        usual.learn(&still(&gaps(1)));
-        assert_eq!(judge(&Observed { usual, ..still(&gaps(3)) }), [Cause::Gap]);
+        assert_eq!(judge(&Observed { baseline, ..still(&gaps(3)) }), []);
+        assert_eq!(judge(&Observed { baseline, ..still(&gaps(4)) }), [Cause::Gap]);
+        baseline.learn(&still(&gaps(1)));
+        assert_eq!(judge(&Observed { baseline, ..still(&gaps(3)) }), [Cause::Gap]);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! | [`topology`] | which CPUs are near each other? |
 //! | [`place`] | where does this thread run? |
 //! | [`disturbance`], [`mod@judge`] | what happened to a block, and does it spoil it? |
-//! | [`noise`] | how still is a CPU while nothing is asked of it? |
+//! | `noise` | how still is a CPU while nothing is asked of it? |
 //! | [`mod@inspect`], [`mod@grade`] | is this machine fit to be measured? |
 //! | [`lock`] | is anyone else measuring? |
 //!
@@ -25,7 +25,7 @@ pub mod grade;
 pub mod inspect;
 pub mod judge;
 pub mod lock;
-pub mod noise;
+mod noise;
 pub mod place;
 mod sysfs;
 pub mod topology;
@@ -36,6 +36,5 @@ pub use grade::{Findings, THRESHOLDS, grade};
 pub use inspect::{InspectOptions, inspect};
 pub use judge::{Baseline, Observed, judge};
 pub use lock::{MachineLock, machine_lock, try_machine_lock};
-pub use noise::{observe, observe_all};
 pub use place::{PlaceError, allowed_cpus, current_cpu, pin_to, set_idle_priority};
 pub use topology::{Level, Topology, synthetic};

@@ -17,16 +17,16 @@ use crate::disturbance::ThreadProbe;
 use crate::place::{PlaceError, pin_to};
 
 /// Lower bounds of the classes into which gaps are counted, in nanoseconds.
-pub const CLASSES_NS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+const CLASSES_NS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 /// A gap is this many times the shortest distance of two readings, where that is longer than the
 /// first class.
 const GAP_FACTOR: u64 = 8;
 /// CPUs that are watched at the same time: more threads that spin would be noise to each other
 /// through heat and power.
-pub const WATCHED_AT_ONCE: usize = 8;
+const WATCHED_AT_ONCE: usize = 8;
 /// A CPU is watched at least this long; some scheduler ticks and a good chance of meeting what
 /// comes ten times a second.
-pub const MIN_WATCH: Duration = Duration::from_millis(100);
+const MIN_WATCH: Duration = Duration::from_millis(100);
 
 /// What a watch found out.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,24 +36,11 @@ pub(crate) struct Watched {
     pub(crate) run_queue_ns: Option<u64>,
 }
 
-/// Watches one CPU from a thread of its own.
-///
-/// # Errors
-///
-/// [`PlaceError`] where no thread can be started or bound to the CPU.
-pub fn observe(cpu: u32, duration: Duration, clock: &Clock) -> Result<CpuNoise, PlaceError> {
-    watch(&[cpu], duration, clock).map(|mut watched| watched.remove(0).noise)
-}
-
 /// Watches CPUs, several at once, for about `budget` in total. CPUs that cannot be watched are left
 /// out.
 ///
 /// Where the budget does not give every CPU its [`MIN_WATCH`], a sample evenly spread over
 /// them is watched.
-pub fn observe_all(cpus: &[u32], budget: Duration, clock: &Clock) -> Vec<CpuNoise> {
-    watch_all(cpus, budget, clock).into_iter().map(|watched| watched.noise).collect()
-}
-
 pub(crate) fn watch_all(cpus: &[u32], budget: Duration, clock: &Clock) -> Vec<Watched> {
     let (cpus, duration) = share(cpus, budget);
     let rounds = cpus.chunks(WATCHED_AT_ONCE);
@@ -223,9 +210,9 @@ mod tests {
         let _alone = machine_lock().unwrap();
         let (clock, _) = Clock::gate().unwrap();
         let cpus = allowed_cpus();
-        let noise = observe_all(&cpus, Duration::from_millis(20), &clock);
-        assert_eq!(noise.len(), cpus.len().min(WATCHED_AT_ONCE));
-        for cpu in noise {
+        let watched = watch_all(&cpus, Duration::from_millis(20), &clock);
+        assert_eq!(watched.len(), cpus.len().min(WATCHED_AT_ONCE));
+        for cpu in watched.into_iter().map(|watched| watched.noise) {
             assert!(cpu.watched_ns >= 19_000_000, "{cpu:?}");
             assert!((0.0..=1.0).contains(&cpu.lost_share.get()), "{cpu:?}");
             assert!(cpu.longest_ns <= cpu.watched_ns, "{cpu:?}");
@@ -241,8 +228,8 @@ mod tests {
         let (clock, _) = Clock::gate().unwrap();
         let first = allowed_cpus()[0];
         let brief = Duration::from_millis(2);
-        assert!(matches!(observe(8_191, brief, &clock), Err(PlaceError::NotAllowed { .. })));
-        let watched = observe_all(&[first, 8_191], brief, &clock);
-        assert_eq!(watched.iter().map(|noise| noise.cpu).collect::<Vec<_>>(), [first]);
+        assert!(matches!(watch(&[8_191], brief, &clock), Err(PlaceError::NotAllowed { .. })));
+        let watched = watch_all(&[first, 8_191], brief, &clock);
+        assert_eq!(watched.iter().map(|watched| watched.noise.cpu).collect::<Vec<_>>(), [first]);
     }
 }

@@ -53,51 +53,58 @@ fn list(path: impl AsRef<Path>) -> Option<Vec<u32>> {
     cpulist::parse(&text(path)?)
 }
 
-/// See [`Topology::read`].
-pub(crate) fn read(root: &Path) -> Topology {
-    let real = fs::canonicalize(root).is_ok_and(|root| root == Path::new("/sys"));
-    let online = list(root.join("devices/system/cpu/online")).filter(|online| !online.is_empty());
-    let mut readable = online.is_some();
-    let mut cpus: BTreeSet<u32> = online.unwrap_or_default().into_iter().collect();
-    // Some containers show another list than the kernel schedules by; what this process may use is
-    // there in any case.
-    if real || cpus.is_empty() {
-        cpus.extend(allowed_cpus());
-    }
+impl Topology {
+    /// Reads the tree under `root`, which is `/sys` on a real machine; anything else makes it
+    /// synthetic.
+    ///
+    /// Where there is nothing to read, the CPUs of the calling thread's affinity stand alone, and
+    /// `readable` is false.
+    pub fn read(root: &Path) -> Topology {
+        let real = fs::canonicalize(root).is_ok_and(|root| root == Path::new("/sys"));
+        let online =
+            list(root.join("devices/system/cpu/online")).filter(|online| !online.is_empty());
+        let mut readable = online.is_some();
+        let mut cpus: BTreeSet<u32> = online.unwrap_or_default().into_iter().collect();
+        // Some containers show another list than the kernel schedules by; what this process may use
+        // is there in any case.
+        if real || cpus.is_empty() {
+            cpus.extend(allowed_cpus());
+        }
 
-    let mut core_of = BTreeMap::new();
-    let mut llc_of = BTreeMap::new();
-    for &cpu in &cpus {
-        let siblings = siblings(root, cpu);
-        readable &= siblings.is_some();
-        let siblings = siblings.unwrap_or_else(|| vec![cpu]);
-        core_of.insert(cpu, lowest(&siblings, &cpus, cpu));
-        if let Some(sharers) = last_level_cache(root, cpu, &siblings) {
-            llc_of.insert(cpu, lowest(&sharers, &cpus, cpu));
+        let mut core_of = BTreeMap::new();
+        let mut llc_of = BTreeMap::new();
+        for &cpu in &cpus {
+            let siblings = siblings(root, cpu);
+            readable &= siblings.is_some();
+            let siblings = siblings.unwrap_or_else(|| vec![cpu]);
+            core_of.insert(cpu, lowest(&siblings, &cpus, cpu));
+            if let Some(sharers) = last_level_cache(root, cpu, &siblings) {
+                llc_of.insert(cpu, lowest(&sharers, &cpus, cpu));
+            }
         }
-    }
-    let mut cores = groups(&core_of);
-    // Believable lists can contradict each other and gather into a core that is not.
-    if cores.values().any(|threads| threads.len() > MAX_SIBLINGS) {
-        readable = false;
-        core_of = cpus.iter().map(|&cpu| (cpu, cpu)).collect();
-        cores = groups(&core_of);
-    }
-    let caches = groups(&llc_of);
-    let node_of = nodes(root);
-    let kind_of = kinds(root, &cpus);
-    let places = core_of.iter().map(|(&cpu, name)| {
-        let smt = cores[name].clone();
-        CpuPlace {
-            cpu,
-            core: smt[0],
-            llc: llc_of.get(&cpu).map(|name| caches[name][0]),
-            node: node_of.get(&cpu).copied().unwrap_or(0),
-            smt,
-            kind: kind_of.get(&cpu).map(|&kind| kind.into()),
+        let mut cores = groups(&core_of);
+        // Believable lists can contradict each other and gather into a core that is not.
+        if cores.values().any(|threads| threads.len() > MAX_SIBLINGS) {
+            readable = false;
+            core_of = cpus.iter().map(|&cpu| (cpu, cpu)).collect();
+            cores = groups(&core_of);
         }
-    });
-    Topology { places: places.collect(), readable, synthetic: !real }
+        let caches = groups(&llc_of);
+        let node_of = nodes(root);
+        let kind_of = kinds(root, &cpus);
+        let places = core_of.iter().map(|(&cpu, name)| {
+            let smt = cores[name].clone();
+            CpuPlace {
+                cpu,
+                core: smt[0],
+                llc: llc_of.get(&cpu).map(|name| caches[name][0]),
+                node: node_of.get(&cpu).copied().unwrap_or(0),
+                smt,
+                kind: kind_of.get(&cpu).map(|&kind| kind.into()),
+            }
+        });
+        Topology { places: places.collect(), readable, synthetic: !real }
+    }
 }
 
 /// The CPUs that bear each name, ascending: no group is empty. The name itself may be that of a CPU

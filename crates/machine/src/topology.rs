@@ -8,7 +8,6 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 use std::str::FromStr;
 
 use threadtoll_record::{CpuPlace, Relation};
@@ -83,15 +82,6 @@ impl FromStr for Level {
 }
 
 impl Topology {
-    /// Reads the tree under `sysfs_root`, which is `/sys` on a real machine; anything else makes it
-    /// synthetic.
-    ///
-    /// Where there is nothing to read, the CPUs of the calling thread's affinity stand alone, and
-    /// `readable` is false.
-    pub fn read(sysfs_root: &Path) -> Topology {
-        crate::sysfs::read(sysfs_root)
-    }
-
     /// The place of a CPU.
     pub fn place(&self, cpu: u32) -> Option<&CpuPlace> {
         self.places

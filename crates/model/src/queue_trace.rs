@@ -70,7 +70,7 @@ pub fn reconstruct(threads: &[Vec<Acquisition>], from: u64, until: u64) -> Queue
     let mut trace = QueueTrace::default();
     let within = |at: u64| (from..until).contains(&at);
     let part = |begin: u64, end: u64| end.min(until).saturating_sub(begin.max(from)) as f64;
-    let mut moments: Vec<Moment> =
+    let mut events: Vec<Event> =
         Vec::with_capacity(3 * threads.iter().map(Vec::len).sum::<usize>());
     for (thread, all) in threads.iter().enumerate() {
         let thread = thread as u32;
@@ -101,58 +101,58 @@ pub fn reconstruct(threads: &[Vec<Acquisition>], from: u64, until: u64) -> Queue
             }
             let acquired_at = acquired_at.max(requested_at);
             let released_at = released_at.max(acquisition.acquired_at);
-            moments.extend(
+            events.extend(
                 [
-                    (requested_at, What::Request),
-                    (acquired_at, What::Acquire),
-                    (released_at, What::Release),
+                    (requested_at, Action::Request),
+                    (acquired_at, Action::Acquire),
+                    (released_at, Action::Release),
                 ]
-                .map(|(at, what)| Moment { at, what, requested_at, thread }),
+                .map(|(at, action)| Event { at, action, requested_at, thread }),
             );
         }
         trace.acquisitions.push(count);
     }
-    count_queue(&mut moments, &mut trace, within);
+    count_queue(&mut events, &mut trace, within);
     trace
 }
 
 /// At equal times the lock is released before it is acquired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum Action {
     Release,
     Request,
     Acquire,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Moment {
+struct Event {
     at: u64,
-    what: What,
+    action: Action,
     /// When the same thread had begun to wait.
     requested_at: u64,
     thread: u32,
 }
 
-/// Goes through all moments in order and counts who waits.
-fn count_queue(moments: &mut [Moment], trace: &mut QueueTrace, within: impl Fn(u64) -> bool) {
-    moments.sort_unstable_by_key(|moment| (moment.at, moment.what, moment.thread));
+/// Goes through all events in order and counts who waits.
+fn count_queue(events: &mut [Event], trace: &mut QueueTrace, within: impl Fn(u64) -> bool) {
+    events.sort_unstable_by_key(|event| (event.at, event.action, event.thread));
     let (mut waiting, mut holding) = (0u32, 0u32);
     let mut released: Option<(u64, u32)> = None;
-    for moment in moments {
-        let inside = within(moment.at);
-        match moment.what {
-            What::Request => {
+    for event in events {
+        let inside = within(event.at);
+        match event.action {
+            Action::Request => {
                 waiting += 1;
                 // While nobody has the lock, who asks takes it, or is about to.
                 if inside && holding > 0 {
                     trace.queue_max = trace.queue_max.max(waiting);
                 }
             }
-            What::Release => {
+            Action::Release => {
                 holding = holding.saturating_sub(1);
-                released = Some((moment.at, moment.thread));
+                released = Some((event.at, event.thread));
             }
-            What::Acquire => {
+            Action::Acquire => {
                 waiting = waiting.saturating_sub(1);
                 holding += 1;
                 if !inside {
@@ -161,10 +161,10 @@ fn count_queue(moments: &mut [Moment], trace: &mut QueueTrace, within: impl Fn(u
                 trace.queue_on_entry += u64::from(waiting);
                 trace.queue_max = trace.queue_max.max(waiting);
                 let contended = released
-                    .filter(|(at, thread)| *at >= moment.requested_at && *thread != moment.thread);
+                    .filter(|(at, thread)| *at >= event.requested_at && *thread != event.thread);
                 if let Some((at, _)) = contended {
                     trace.handoffs += 1;
-                    trace.handoff += moment.at as f64 - at as f64;
+                    trace.handoff += event.at as f64 - at as f64;
                 }
             }
         }

@@ -25,11 +25,11 @@ use crate::exponential::exponential;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
     mean_ns: f64,
-    kind: Kind,
+    family: Family,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Kind {
+enum Family {
     Fixed,
     Exponential,
     Uniform {
@@ -65,7 +65,7 @@ impl Shape {
     ///
     /// If the time is negative, not a number or out of range.
     pub fn fixed(ns: f64) -> Result<Self, ModelError> {
-        Ok(Self { mean_ns: time("fixed time", ns)?, kind: Kind::Fixed })
+        Ok(Self { mean_ns: time("fixed time", ns)?, family: Family::Fixed })
     }
 
     /// Exponential with this mean in nanoseconds: the time does not remember how long it has
@@ -75,7 +75,7 @@ impl Shape {
     ///
     /// If the mean is negative, not a number or out of range.
     pub fn exponential(mean_ns: f64) -> Result<Self, ModelError> {
-        Ok(Self { mean_ns: time("mean time", mean_ns)?, kind: Kind::Exponential })
+        Ok(Self { mean_ns: time("mean time", mean_ns)?, family: Family::Exponential })
     }
 
     /// Anywhere between two times in nanoseconds, all equally likely.
@@ -92,7 +92,7 @@ impl Shape {
                 range: "no shorter than the shortest",
             });
         }
-        Ok(Self { mean_ns: low + (high - low) / 2.0, kind: Kind::Uniform { low, high } })
+        Ok(Self { mean_ns: low + (high - low) / 2.0, family: Family::Uniform { low, high } })
     }
 
     /// More variable than exponential: this mean in nanoseconds and this squared coefficient of
@@ -111,12 +111,12 @@ impl Shape {
             });
         }
         let first = f64::midpoint(1.0, ((variation - 1.0) / (variation + 1.0)).sqrt());
-        let kind = Kind::Hyperexponential {
+        let family = Family::Hyperexponential {
             first,
             first_mean: mean_ns / (2.0 * first),
             second_mean: mean_ns / (2.0 * (1.0 - first)),
         };
-        Ok(Self { mean_ns, kind })
+        Ok(Self { mean_ns, family })
     }
 
     /// Measured times in nanoseconds, each as likely as the others.
@@ -133,7 +133,7 @@ impl Shape {
             .map(|&value| time("measured time", value))
             .collect::<Result<Arc<[_]>, _>>()?;
         let mean_ns = values.iter().sum::<f64>() / values.len() as f64;
-        Ok(Self { mean_ns, kind: Kind::Sampled(values) })
+        Ok(Self { mean_ns, family: Family::Sampled(values) })
     }
 
     /// Measured times in nanoseconds with the number of times that each was seen: the buckets of a
@@ -160,7 +160,7 @@ impl Shape {
         }
         Ok(Self {
             mean_ns,
-            kind: Kind::Counted { values: values.into(), cumulative: cumulative.into() },
+            family: Family::Counted { values: values.into(), cumulative: cumulative.into() },
         })
     }
 
@@ -191,21 +191,25 @@ impl Shape {
                 })
                 .collect::<Result<Arc<[_]>, _>>()
         };
-        let kind = match &self.kind {
-            Kind::Fixed => Kind::Fixed,
-            Kind::Exponential => Kind::Exponential,
-            Kind::Uniform { low, high } => Kind::Uniform { low: low * factor, high: high * factor },
-            Kind::Hyperexponential { first, first_mean, second_mean } => Kind::Hyperexponential {
-                first: *first,
-                first_mean: first_mean * factor,
-                second_mean: second_mean * factor,
-            },
-            Kind::Sampled(values) => Kind::Sampled(stretched(values)?),
-            Kind::Counted { values, cumulative } => {
-                Kind::Counted { values: stretched(values)?, cumulative: Arc::clone(cumulative) }
+        let family = match &self.family {
+            Family::Fixed => Family::Fixed,
+            Family::Exponential => Family::Exponential,
+            Family::Uniform { low, high } => {
+                Family::Uniform { low: low * factor, high: high * factor }
+            }
+            Family::Hyperexponential { first, first_mean, second_mean } => {
+                Family::Hyperexponential {
+                    first: *first,
+                    first_mean: first_mean * factor,
+                    second_mean: second_mean * factor,
+                }
+            }
+            Family::Sampled(values) => Family::Sampled(stretched(values)?),
+            Family::Counted { values, cumulative } => {
+                Family::Counted { values: stretched(values)?, cumulative: Arc::clone(cumulative) }
             }
         };
-        Ok(Self { mean_ns, kind })
+        Ok(Self { mean_ns, family })
     }
 
     /// Mean, in nanoseconds.
@@ -221,18 +225,18 @@ impl Shape {
             return 0.0;
         }
         let spread = |value: f64| ((value - m) / m).powi(2);
-        match &self.kind {
-            Kind::Fixed => 0.0,
-            Kind::Exponential => 1.0,
-            Kind::Uniform { low, high } => ((high - low) / m).powi(2) / 12.0,
-            Kind::Hyperexponential { first, first_mean, second_mean } => {
+        match &self.family {
+            Family::Fixed => 0.0,
+            Family::Exponential => 1.0,
+            Family::Uniform { low, high } => ((high - low) / m).powi(2) / 12.0,
+            Family::Hyperexponential { first, first_mean, second_mean } => {
                 2.0 * (first * (first_mean / m).powi(2) + (1.0 - first) * (second_mean / m).powi(2))
                     - 1.0
             }
-            Kind::Sampled(values) => {
+            Family::Sampled(values) => {
                 values.iter().map(|&value| spread(value)).sum::<f64>() / values.len() as f64
             }
-            Kind::Counted { values, cumulative } => weights(cumulative)
+            Family::Counted { values, cumulative } => weights(cumulative)
                 .zip(&**values)
                 .map(|(weight, &value)| weight * spread(value))
                 .sum(),
@@ -241,11 +245,11 @@ impl Shape {
 
     /// Whether every time is the same.
     pub fn is_fixed(&self) -> bool {
-        match &self.kind {
-            Kind::Fixed => true,
-            Kind::Exponential | Kind::Hyperexponential { .. } => self.mean_ns == 0.0,
-            Kind::Uniform { low, high } => low == high,
-            Kind::Sampled(values) | Kind::Counted { values, .. } => {
+        match &self.family {
+            Family::Fixed => true,
+            Family::Exponential | Family::Hyperexponential { .. } => self.mean_ns == 0.0,
+            Family::Uniform { low, high } => low == high,
+            Family::Sampled(values) | Family::Counted { values, .. } => {
                 values.iter().all(|value| *value == values[0])
             }
         }
@@ -253,17 +257,17 @@ impl Shape {
 
     /// Whether the times are exponential.
     pub fn is_exponential(&self) -> bool {
-        match self.kind {
-            Kind::Exponential => true,
-            Kind::Hyperexponential { first, .. } => first == 0.5,
+        match self.family {
+            Family::Exponential => true,
+            Family::Hyperexponential { first, .. } => first == 0.5,
             _ => false,
         }
     }
 
     /// How many times its transform adds up.
     pub(crate) fn values(&self) -> usize {
-        match &self.kind {
-            Kind::Sampled(values) | Kind::Counted { values, .. } => values.len(),
+        match &self.family {
+            Family::Sampled(values) | Family::Counted { values, .. } => values.len(),
             _ => 1,
         }
     }
@@ -271,10 +275,10 @@ impl Shape {
     /// Laplace transform `E[exp(−s T)]` at `rate` per nanosecond.
     pub(crate) fn transform(&self, rate: f64) -> Transform {
         let m = self.mean_ns;
-        match &self.kind {
-            Kind::Fixed => Transform::of(rate * m),
-            Kind::Exponential => Transform::exponential(rate * m),
-            Kind::Uniform { low, high } => {
+        match &self.family {
+            Family::Fixed => Transform::of(rate * m),
+            Family::Exponential => Transform::exponential(rate * m),
+            Family::Uniform { low, high } => {
                 let start = Transform::of(rate * low);
                 let width = rate * (high - low);
                 // 1 − (1 − e⁻ˣ)/x, by its series where the difference would lose its digits.
@@ -292,17 +296,17 @@ impl Shape {
                     short_of_one: start.short_of_one + start.value * short,
                 }
             }
-            Kind::Hyperexponential { first, first_mean, second_mean } => {
+            Family::Hyperexponential { first, first_mean, second_mean } => {
                 Transform::exponential(rate * first_mean)
                     .times(*first)
                     .plus(Transform::exponential(rate * second_mean).times(1.0 - first))
             }
-            Kind::Sampled(values) => values
+            Family::Sampled(values) => values
                 .iter()
                 .map(|value| Transform::of(rate * value))
                 .fold(Transform::NONE, Transform::plus)
                 .times(1.0 / values.len() as f64),
-            Kind::Counted { values, cumulative } => weights(cumulative)
+            Family::Counted { values, cumulative } => weights(cumulative)
                 .zip(&**values)
                 .map(|(weight, value)| Transform::of(rate * value).times(weight))
                 .fold(Transform::NONE, Transform::plus),
@@ -312,16 +316,16 @@ impl Shape {
     /// One time, in nanoseconds.
     #[inline]
     pub(crate) fn draw(&self, rng: &mut impl Rng) -> f64 {
-        match &self.kind {
-            Kind::Fixed => self.mean_ns,
-            Kind::Exponential => self.mean_ns * exponential(rng),
-            Kind::Uniform { low, high } => low + (high - low) * unit(rng),
-            Kind::Hyperexponential { first, first_mean, second_mean } => {
+        match &self.family {
+            Family::Fixed => self.mean_ns,
+            Family::Exponential => self.mean_ns * exponential(rng),
+            Family::Uniform { low, high } => low + (high - low) * unit(rng),
+            Family::Hyperexponential { first, first_mean, second_mean } => {
                 let mean = if unit(rng) < *first { first_mean } else { second_mean };
                 mean * exponential(rng)
             }
-            Kind::Sampled(values) => values[below(rng, values.len() as u64) as usize],
-            Kind::Counted { values, cumulative } => {
+            Family::Sampled(values) => values[below(rng, values.len() as u64) as usize],
+            Family::Counted { values, cumulative } => {
                 let at = unit(rng);
                 let index = cumulative.partition_point(|&share| share <= at);
                 values[index.min(values.len() - 1)]

@@ -13,16 +13,16 @@
 //! Time is kept as a double, so a time of less than about 1e-15 of the simulated span is lost in
 //! rounding.
 
-mod account;
 mod calendar;
 mod engine;
 mod policy;
+mod statistics;
 
-pub use account::Estimate;
 pub use policy::{HandOff, Policy};
+pub use statistics::Estimate;
 
-use account::{BATCHES, Sums, UNSEEN};
 use engine::{Engine, Outcome};
+use statistics::{BATCHES, Sums, UNSEEN};
 
 use crate::error::{MAX_LOCKS, number, share, threads as checked_threads, time};
 use crate::{Load, ModelError, Shape};
@@ -173,7 +173,7 @@ pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report,
     let batch = acquisitions / BATCHES as u64;
     let outcome = Engine::simulate(
         system,
-        engine::Length::Batches { warm_up: acquisitions / 10, batch },
+        engine::RunLength::Batches { warm_up: acquisitions / 10, batch },
         seed,
     );
     let batches: Vec<Sums> = outcome
@@ -184,7 +184,7 @@ pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report,
                 .iter()
                 .zip(&pair[0])
                 .map(|(now, then)| now.since(*then))
-                .fold(Sums::default(), Sums::beside)
+                .fold(Sums::default(), Sums::merge)
         })
         .collect();
     let spans = match (outcome.snapshots.first(), outcome.snapshots.last()) {
@@ -204,12 +204,12 @@ pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report,
         .map(|(each, locks)| each.utilisation * f64::from(locks.count))
         .sum();
     report.throughput_per_s =
-        report.throughput_per_s.at_least(report.throughput_per_s.value * unseen);
-    report.speedup = report.speedup.at_least(report.speedup.value * unseen);
-    report.queue_mean = report.queue_mean.at_least(held * unseen);
-    report.queue_on_entry = report.queue_on_entry.at_least(unseen);
-    report.wait_share = report.wait_share.at_least(held * unseen / f64::from(system.threads));
-    report.wait_ns = report.wait_ns.at_least(load.hold_ns() * unseen);
+        report.throughput_per_s.no_surer_than(report.throughput_per_s.value * unseen);
+    report.speedup = report.speedup.no_surer_than(report.speedup.value * unseen);
+    report.queue_mean = report.queue_mean.no_surer_than(held * unseen);
+    report.queue_on_entry = report.queue_on_entry.no_surer_than(unseen);
+    report.wait_share = report.wait_share.no_surer_than(held * unseen / f64::from(system.threads));
+    report.wait_ns = report.wait_ns.no_surer_than(load.hold_ns() * unseen);
     Ok(report)
 }
 
@@ -237,18 +237,18 @@ pub fn tasks(
     let outcomes: Vec<Outcome> = (0..u64::from(repetitions))
         .map(|repetition| {
             let seed = seed.wrapping_add(repetition.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-            Engine::simulate(system, engine::Length::Tasks(tasks), seed)
+            Engine::simulate(system, engine::RunLength::Tasks(tasks), seed)
         })
         .collect();
     let runs: Vec<Sums> = outcomes
         .iter()
-        .map(|outcome| outcome.sums.iter().copied().fold(Sums::default(), Sums::beside))
+        .map(|outcome| outcome.sums.iter().copied().fold(Sums::default(), Sums::merge))
         .collect();
     let spans: Vec<Sums> = (0..system.locks.len())
         .map(|kind| {
             outcomes.iter().map(|outcome| outcome.sums[kind]).fold(Sums::default(), |all, run| {
                 let time = all.time + run.time;
-                Sums { time, ..all.beside(run) }
+                Sums { time, ..all.merge(run) }
             })
         })
         .collect();

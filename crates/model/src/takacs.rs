@@ -41,7 +41,7 @@ pub struct Takacs {
     /// `1/φ(i/z) − 1` for i = 1, 2, …
     odds: Vec<f64>,
     /// `1 − φ(1/z)`: the chance that a thinking thread comes back during one hold.
-    comes_back: f64,
+    return_probability: f64,
     max_threads: u32,
 }
 
@@ -56,7 +56,7 @@ impl Takacs {
         let load = Load::new(hold.mean_ns(), think_ns)?;
         checked_threads(max_threads)?;
         let mut odds = Vec::new();
-        let mut comes_back = 1.0;
+        let mut return_probability = 1.0;
         if load.hold_ns() > 0.0 && think_ns > 0.0 {
             odds.reserve_exact(max_threads as usize - 1);
             for i in 1..max_threads {
@@ -67,9 +67,9 @@ impl Takacs {
                     break;
                 }
             }
-            comes_back = hold.transform(1.0 / think_ns).short_of_one;
+            return_probability = hold.transform(1.0 / think_ns).short_of_one;
         }
-        Ok(Self { load, odds, comes_back, max_threads })
+        Ok(Self { load, odds, return_probability, max_threads })
     }
 
     /// The long run of `threads`, exact for exponential think times and any hold times.
@@ -100,11 +100,11 @@ impl Takacs {
         }
         let r = h / z;
         let (per_ns, waiting, thinking) = if rest > SATURATED {
-            (1.0 / h, n - 1.0 - z / h, 1.0 / self.comes_back)
+            (1.0 / h, n - 1.0 - z / h, 1.0 / self.return_probability)
         } else {
             let free = 1.0 / (1.0 + n * r * (1.0 + rest));
             let waiting = n * free * ((n - 1.0) * r * (1.0 + rest) - rest);
-            (n * (1.0 + rest) * free / z, waiting, rest / (1.0 + rest) / self.comes_back)
+            (n * (1.0 + rest) * free / z, waiting, rest / (1.0 + rest) / self.return_probability)
         };
         let on_entry = n - 1.0 - thinking;
         Ok(Performance::new(self.load, threads, per_ns, waiting, on_entry))

@@ -26,7 +26,7 @@ use support::arguments::Arguments;
 use support::blocks::interleave;
 use support::observer::observe;
 use support::place::{on_two_cpus, two_cpus};
-use support::queues::Kind;
+use support::queues::QueueKind;
 use support::queues::blocking::{Crossbeam, Oneshot, Std};
 use support::queues::ours::wait::Adaptive;
 use support::queues::ours::{Funnel, Pipe, line};
@@ -143,7 +143,7 @@ fn no_queue(life: Life) -> bool {
     black_box(true)
 }
 
-fn live<K: Kind>(life: Life) -> bool {
+fn live<K: QueueKind>(life: Life) -> bool {
     if matches!(life, Life::TwoBoxed) {
         return live_boxed::<K>();
     }
@@ -168,7 +168,7 @@ fn live<K: Kind>(life: Life) -> bool {
     true
 }
 
-fn live_boxed<K: Kind>() -> bool {
+fn live_boxed<K: QueueKind>() -> bool {
     let (mut sender, mut receiver) = black_box(K::make::<Box<u64>>());
     assert!(K::send(&mut sender, Box::new(1)), "the receiver is there");
     assert_eq!(K::receive(&mut receiver).as_deref(), Some(&1), "another message");

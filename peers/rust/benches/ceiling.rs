@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use support::arguments::Arguments;
 use support::blocks::interleave;
 use support::place::two_cpus;
-use support::queues::Kind;
+use support::queues::QueueKind;
 use support::queues::blocking::{Crossbeam, Kanal, StdSync};
 use support::queues::ours::Funnel;
 use support::queues::ours::wait::Adaptive;
@@ -68,7 +68,7 @@ fn main() {
     tables.print(blocks, seed);
 }
 
-fn block<K: Kind>(senders: u64) -> Vec<f64>
+fn block<K: QueueKind>(senders: u64) -> Vec<f64>
 where
     K::Sender<u64>: Clone,
 {
@@ -102,7 +102,7 @@ where
 }
 
 /// Sends until it is over, and returns how many messages.
-fn send<K: Kind>(mut sender: K::Sender<u64>, number: u64, over: &AtomicBool) -> u64 {
+fn send<K: QueueKind>(mut sender: K::Sender<u64>, number: u64, over: &AtomicBool) -> u64 {
     let mut count = 0;
     while !over.load(Ordering::Relaxed) {
         assert!(K::send(&mut sender, number << COUNT_BITS | count), "the receiver is there");
@@ -120,7 +120,11 @@ struct Received {
 }
 
 /// Receives all messages, which count while `counts` is set.
-fn receive<K: Kind>(mut receiver: K::Receiver<u64>, senders: u64, counts: &AtomicBool) -> Received {
+fn receive<K: QueueKind>(
+    mut receiver: K::Receiver<u64>,
+    senders: u64,
+    counts: &AtomicBool,
+) -> Received {
     let mut expected: Vec<u64> = (0..senders).map(|number| number << COUNT_BITS).collect();
     let mut counted = vec![0; senders as usize];
     let mut total = 0;

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use support::arguments::Arguments;
 use support::blocks::{Block, interleave};
 use support::place::{Padded, two_cpus};
-use support::queues::Kind;
+use support::queues::QueueKind;
 use support::queues::blocking::{Crossbeam, Std};
 use support::queues::ours::wait::{Adaptive, Park};
 use support::queues::ours::{FencedPipe, Funnel, Pipe};
@@ -94,7 +94,7 @@ fn drop_slow_rounds(blocks: &mut Vec<Block>) {
     blocks.retain(|block| !is_slow(block));
 }
 
-fn block<K: Kind>(pairs: usize, gap: Duration) -> Vec<f64> {
+fn block<K: QueueKind>(pairs: usize, gap: Duration) -> Vec<f64> {
     let over = AtomicBool::new(false);
     let received: Vec<Padded> = (0..pairs).map(|_| Padded::default()).collect();
     let sum = || received.iter().map(|count| count.0.load(Ordering::Relaxed)).sum::<u64>();
@@ -124,7 +124,7 @@ fn block<K: Kind>(pairs: usize, gap: Duration) -> Vec<f64> {
 }
 
 /// Sends a message whenever one is due, and returns how many.
-fn send<K: Kind>(
+fn send<K: QueueKind>(
     mut sender: K::Sender<u64>,
     mut next_due: Duration,
     gap: Duration,
@@ -141,7 +141,7 @@ fn send<K: Kind>(
 }
 
 /// Receives all messages and counts them in `received`.
-fn receive<K: Kind>(mut receiver: K::Receiver<u64>, received: &Padded) {
+fn receive<K: QueueKind>(mut receiver: K::Receiver<u64>, received: &Padded) {
     let mut expected = 0;
     while let Some(message) = K::receive(&mut receiver) {
         assert_eq!(message, expected, "out of order");

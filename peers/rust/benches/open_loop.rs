@@ -18,7 +18,7 @@ use hdrhistogram::Histogram;
 use support::arguments::Arguments;
 use support::blocks::interleave;
 use support::place::{on_two_cpus, two_cpus};
-use support::queues::Kind;
+use support::queues::QueueKind;
 use support::queues::blocking::{Crossbeam, Flume, Kanal, Std};
 use support::queues::ours::wait::{Adaptive, Spin};
 use support::queues::ours::{Funnel, Pipe};
@@ -108,7 +108,7 @@ fn main() {
     tables.print(blocks, seed);
 }
 
-fn block<K: Kind>(cpus: [u32; 2], gap_ns: u64) -> Vec<f64> {
+fn block<K: QueueKind>(cpus: [u32; 2], gap_ns: u64) -> Vec<f64> {
     let messages = (BLOCK_NS / gap_ns).max(MESSAGES);
     let skip = (messages as f64 * WARM_UP) as u64;
     let (mut sender, mut receiver) = K::make::<u64>();
@@ -126,7 +126,7 @@ fn block<K: Kind>(cpus: [u32; 2], gap_ns: u64) -> Vec<f64> {
 
 /// Sends every message when it is due, or as soon as it can, and returns how late it began to.
 #[inline(never)]
-fn send<K: Kind>(
+fn send<K: QueueKind>(
     sender: &mut K::Sender<u64>,
     clock: Clock,
     gap_ns: u64,
@@ -152,7 +152,7 @@ fn send<K: Kind>(
 
 /// Receives all messages, and returns their latencies and the CPU time that it used as a share.
 #[inline(never)]
-fn receive<K: Kind>(
+fn receive<K: QueueKind>(
     receiver: &mut K::Receiver<u64>,
     clock: Clock,
     gap_ns: u64,
@@ -179,7 +179,11 @@ fn receive<K: Kind>(
 
 /// Receives the message that follows the one due at `before`.
 #[inline(always)]
-fn next<K: Kind>(receiver: &mut K::Receiver<u64>, before: Option<u64>, gap_ns: u64) -> Option<u64> {
+fn next<K: QueueKind>(
+    receiver: &mut K::Receiver<u64>,
+    before: Option<u64>,
+    gap_ns: u64,
+) -> Option<u64> {
     let due = K::receive(receiver);
     let follows = |before: u64| due == Some(before + gap_ns);
     assert!(due.is_some() && before.is_none_or(follows), "out of order");

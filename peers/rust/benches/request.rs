@@ -28,7 +28,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use support::arguments::Arguments;
 use support::blocks::interleave;
 use support::place::{on_two_cpus, two_cpus};
-use support::queues::Kind;
+use support::queues::QueueKind;
 use support::queues::blocking::{Crossbeam, Oneshot, Std};
 use support::queues::ours::wait::{Adaptive, Park};
 use support::queues::ours::{Funnel, Pipe};
@@ -40,7 +40,7 @@ const BLOCK: Duration = Duration::from_millis(15);
 /// The beginning of a block, in which no request is timed.
 const WARM_UP: Duration = Duration::from_millis(3);
 
-struct Request<K: Kind> {
+struct Request<K: QueueKind> {
     number: u64,
     reply: K::Sender<u64>,
 }
@@ -83,7 +83,7 @@ fn main() {
     abandon_all(cpus, abandoned, seed);
 }
 
-fn answered<Q: Kind, K: Kind>(cpus: [u32; 2]) -> Vec<f64> {
+fn answered<Q: QueueKind, K: QueueKind>(cpus: [u32; 2]) -> Vec<f64> {
     let (sender, receiver) = Q::make::<Request<K>>();
     let (times, ()) = on_two_cpus(cpus, || ask::<Q, K>(sender), || answer::<Q, K>(receiver));
     [0.5, 0.9].map(|quantile| times.value_at_quantile(quantile) as f64).into()
@@ -91,7 +91,7 @@ fn answered<Q: Kind, K: Kind>(cpus: [u32; 2]) -> Vec<f64> {
 
 /// Asks until the block is over, and returns how long each request took.
 #[inline(never)]
-fn ask<Q: Kind, K: Kind>(mut requests: Q::Sender<Request<K>>) -> Histogram<u64> {
+fn ask<Q: QueueKind, K: QueueKind>(mut requests: Q::Sender<Request<K>>) -> Histogram<u64> {
     let mut times = match Histogram::new_with_bounds(1, 60_000_000_000, 3) {
         Ok(histogram) => histogram,
         Err(why) => unreachable!("the bounds are fine: {why}"),
@@ -117,7 +117,7 @@ fn ask<Q: Kind, K: Kind>(mut requests: Q::Sender<Request<K>>) -> Histogram<u64> 
 }
 
 #[inline(never)]
-fn answer<Q: Kind, K: Kind>(mut requests: Q::Receiver<Request<K>>) {
+fn answer<Q: QueueKind, K: QueueKind>(mut requests: Q::Receiver<Request<K>>) {
     while let Some(mut request) = Q::receive(&mut requests) {
         assert!(K::send(&mut request.reply, request.number + 1), "the asker waits");
     }
@@ -138,7 +138,7 @@ impl Drop for Answer {
     }
 }
 
-struct Abandoned<K: Kind> {
+struct Abandoned<K: QueueKind> {
     reply: K::Sender<Answer>,
 }
 
@@ -172,7 +172,7 @@ fn abandon_all(cpus: [u32; 2], seconds: f64, seed: u64) {
     }
 }
 
-fn abandoned<Q: Kind, K: Kind>(cpus: [u32; 2], time: Duration, seed: u64) -> Fates {
+fn abandoned<Q: QueueKind, K: QueueKind>(cpus: [u32; 2], time: Duration, seed: u64) -> Fates {
     let (mut sender, mut receiver) = Q::make::<Abandoned<K>>();
     // The number of the last request whose receiver was dropped, and of the last that was judged.
     let (left, judged) = (AtomicU64::new(0), AtomicU64::new(0));

@@ -26,7 +26,7 @@ use support::arguments::Arguments;
 use support::blocks::interleave;
 use support::observer::observe;
 use support::place::{Padded, on_two_cpus, two_cpus};
-use support::queues::Kind;
+use support::queues::QueueKind;
 use support::queues::ours::wait::{Adaptive, Park};
 use support::queues::ours::{FencedPipe, Funnel, Pipe};
 use support::table::{Comparison, Metric, Tables};
@@ -96,7 +96,7 @@ fn main() {
     tables.print(blocks, seed);
 }
 
-fn in_turn<K: Kind>(cpus: [u32; 2]) -> Vec<f64> {
+fn in_turn<K: QueueKind>(cpus: [u32; 2]) -> Vec<f64> {
     let (sender, mut receiver) = K::make::<u64>();
     let mut expected = 0;
     let receive = |sent| {
@@ -109,7 +109,7 @@ fn in_turn<K: Kind>(cpus: [u32; 2]) -> Vec<f64> {
     of_sends(ns)
 }
 
-fn across<K: Kind>(cpus: [u32; 2]) -> Vec<f64> {
+fn across<K: QueueKind>(cpus: [u32; 2]) -> Vec<f64> {
     let (sender, mut receiver) = K::make::<u64>();
     let received = Padded::default();
     let await_all = |sent| {
@@ -137,7 +137,7 @@ fn of_sends(ns: f64) -> Vec<f64> {
 
 /// Nanoseconds of a send. `await_all` returns when so many messages have been received.
 #[inline(never)]
-fn send_ns<K: Kind>(mut sender: K::Sender<u64>, mut await_all: impl FnMut(u64)) -> f64 {
+fn send_ns<K: QueueKind>(mut sender: K::Sender<u64>, mut await_all: impl FnMut(u64)) -> f64 {
     let (begin, mut sent, mut times) = (Instant::now(), 0, Vec::new());
     while begin.elapsed() < BLOCK {
         let start = Instant::now();
@@ -151,7 +151,7 @@ fn send_ns<K: Kind>(mut sender: K::Sender<u64>, mut await_all: impl FnMut(u64)) 
     median(times).unwrap_or(f64::NAN)
 }
 
-fn asleep<K: Kind>(cpus: [u32; 2]) -> Vec<f64> {
+fn asleep<K: QueueKind>(cpus: [u32; 2]) -> Vec<f64> {
     let (sender, receiver) = K::make::<u64>();
     let over = AtomicBool::new(false);
     let exchange = || {
@@ -170,7 +170,7 @@ fn asleep<K: Kind>(cpus: [u32; 2]) -> Vec<f64> {
 }
 
 /// Sends a message whenever one is due.
-fn send<K: Kind>(mut sender: K::Sender<u64>) {
+fn send<K: QueueKind>(mut sender: K::Sender<u64>) {
     let mut due = monotonic();
     for message in 0..MESSAGES {
         due += GAP;
@@ -180,7 +180,7 @@ fn send<K: Kind>(mut sender: K::Sender<u64>) {
 }
 
 /// Receives all messages, and returns how often it slept.
-fn receive<K: Kind>(mut receiver: K::Receiver<u64>) -> u64 {
+fn receive<K: QueueKind>(mut receiver: K::Receiver<u64>) -> u64 {
     let before = thread_sleeps();
     let mut expected = 0;
     while let Some(message) = K::receive(&mut receiver) {

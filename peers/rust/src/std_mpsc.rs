@@ -4,96 +4,43 @@
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-use threadtoll_lab::mechanism::Unavailable;
-use threadtoll_lab::queue::{Channel, Queue, Sink, Slots, Source, Way};
-use threadtoll_record::Wait;
+use threadtoll_lab::queue::{Capacity, Slots};
 
-use crate::{BACKOFF, BLOCK, NOBODY, TIGHT, bounded, unbounded, until};
+use crate::peer::peer;
 
-pub(crate) fn bounded_row() -> Queue {
-    bounded(
-        "std-mpsc-bounded",
-        env!("VERSION_STD"),
-        Slots::NUMBERED,
-        [
-            Way::many_senders::<Bounded<TIGHT>>(Wait::Poll),
-            Way::many_senders::<Bounded<BACKOFF>>(Wait::PollBackoff),
-            Way::many_senders::<Bounded<BLOCK>>(Wait::Block),
-        ],
-        "std::sync::mpsc::sync_channel",
-    )
-}
-
-pub(crate) fn unbounded_row() -> Queue {
-    unbounded(
-        "std-mpsc-unbounded",
-        env!("VERSION_STD"),
-        [
-            Way::many_senders::<Unbounded<TIGHT>>(Wait::Poll),
-            Way::many_senders::<Unbounded<BACKOFF>>(Wait::PollBackoff),
-            Way::many_senders::<Unbounded<BLOCK>>(Wait::Block),
-        ],
-        "std::sync::mpsc::channel",
-    )
-}
-
-pub(crate) struct Bounded<const HOW: u32>;
-
-impl<const HOW: u32> Channel for Bounded<HOW> {
-    type Source = SyncTo<HOW>;
-    type Sink = From<HOW>;
-
-    fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
-        let (to, from) = sync_channel(capacity);
-        Ok((SyncTo(to), From(from)))
+peer! {
+    package: "std";
+    bounded: {
+        name: "std-mpsc-bounded",
+        sentence: "std::sync::mpsc::sync_channel",
+        capacity: Capacity::Slots(Slots::NUMBERED),
+        open: sync_channel,
+    };
+    many_senders: (SyncSender<u64>, Receiver<u64>);
+    calls: {
+        try_send: |sender, message| sender.try_send(message).is_ok(),
+        try_receive: |receiver| receiver.try_recv().ok(),
+        send: |sender, message| sender.send(message),
+        receive: |receiver| receiver.recv().ok(),
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct SyncTo<const HOW: u32>(SyncSender<u64>);
-
-impl<const HOW: u32> Source for SyncTo<HOW> {
-    #[inline(always)]
-    fn send(&mut self, message: u64) {
-        if HOW == BLOCK {
-            let _ = self.0.send(message);
-        } else {
-            until::<HOW, _>(|| self.0.try_send(message).ok());
-        }
-    }
-}
-
-pub(crate) struct From<const HOW: u32>(Receiver<u64>);
-
-impl<const HOW: u32> Sink for From<HOW> {
-    #[inline(always)]
-    fn receive(&mut self) -> u64 {
-        if HOW == BLOCK {
-            self.0.recv().unwrap_or(NOBODY)
-        } else {
-            until::<HOW, _>(|| self.0.try_recv().ok())
-        }
-    }
-}
-
-pub(crate) struct Unbounded<const HOW: u32>;
-
-impl<const HOW: u32> Channel for Unbounded<HOW> {
-    type Source = To<HOW>;
-    type Sink = From<HOW>;
-
-    fn open(_: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
-        let (to, from) = channel();
-        Ok((To(to), From(from)))
-    }
-}
-
-#[derive(Clone)]
-pub(crate) struct To<const HOW: u32>(Sender<u64>);
-
-impl<const HOW: u32> Source for To<HOW> {
-    #[inline(always)]
-    fn send(&mut self, message: u64) {
-        let _ = self.0.send(message);
+peer! {
+    package: "std";
+    unbounded: {
+        name: "std-mpsc-unbounded",
+        sentence: "std::sync::mpsc::channel",
+        capacity: Capacity::Unbounded,
+        open: |_| channel(),
+    };
+    many_senders: (Sender<u64>, Receiver<u64>);
+    calls: {
+        try_send: |sender, message| {
+            let _ = sender.send(message);
+            true
+        },
+        try_receive: |receiver| receiver.try_recv().ok(),
+        send: |sender, message| sender.send(message),
+        receive: |receiver| receiver.recv().ok(),
     }
 }

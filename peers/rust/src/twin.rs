@@ -10,31 +10,30 @@ use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::queue::{Channel, Queue, Sink, Source, Way, funnel, pipe};
 use threadtoll_record::{Origin, Wait};
 
-pub(crate) fn pipe_row() -> Queue {
-    let ways = vec![
-        Way::one_sender::<Twin<pipe::Unbounded<Spin>>>(Wait::Spin).in_batches(),
-        Way::one_sender::<Twin<pipe::Unbounded<Adaptive>>>(Wait::Adaptive).in_batches(),
-        Way::one_sender::<Twin<pipe::Unbounded<Park>>>(Wait::Park).in_batches(),
-    ];
-    Queue { origin: Origin::Twin, ways, ..pipe::unbounded() }
+macro_rules! twin {
+    ($of:expr, $senders:ident, $channel:ident :: $form:ident) => {
+        Queue {
+            origin: Origin::Twin,
+            ways: vec![
+                Way::$senders::<Twin<$channel::$form<Spin>>>(Wait::Spin).in_batches(),
+                Way::$senders::<Twin<$channel::$form<Adaptive>>>(Wait::Adaptive).in_batches(),
+                Way::$senders::<Twin<$channel::$form<Park>>>(Wait::Park).in_batches(),
+            ],
+            ..$of
+        }
+    };
 }
 
-pub(crate) fn pipe_bounded_row() -> Queue {
-    let ways = vec![
-        Way::one_sender::<Twin<pipe::Bounded<Spin>>>(Wait::Spin).in_batches(),
-        Way::one_sender::<Twin<pipe::Bounded<Adaptive>>>(Wait::Adaptive).in_batches(),
-        Way::one_sender::<Twin<pipe::Bounded<Park>>>(Wait::Park).in_batches(),
-    ];
-    Queue { origin: Origin::Twin, ways, ..pipe::bounded() }
+pub(crate) fn pipe() -> Queue {
+    twin!(pipe::unbounded(), one_sender, pipe::Unbounded)
 }
 
-pub(crate) fn funnel_row() -> Queue {
-    let ways = vec![
-        Way::many_senders::<Twin<funnel::Unbounded<Spin>>>(Wait::Spin).in_batches(),
-        Way::many_senders::<Twin<funnel::Unbounded<Adaptive>>>(Wait::Adaptive).in_batches(),
-        Way::many_senders::<Twin<funnel::Unbounded<Park>>>(Wait::Park).in_batches(),
-    ];
-    Queue { origin: Origin::Twin, ways, ..funnel::queue() }
+pub(crate) fn pipe_bounded() -> Queue {
+    twin!(pipe::bounded(), one_sender, pipe::Bounded)
+}
+
+pub(crate) fn funnel() -> Queue {
+    twin!(funnel::queue(), many_senders, funnel::Unbounded)
 }
 
 /// The twin of a channel.

@@ -1,80 +1,40 @@
 //! `yring`: a ring for one sender and one receiver that publishes on request. One at a time, every
 //! message is published; in batches, every batch.
 
-use threadtoll_lab::mechanism::Unavailable;
-use threadtoll_lab::queue::{Channel, Queue, Sink, Slots, Source, Way};
-use threadtoll_record::Wait;
+use threadtoll_lab::queue::{Capacity, Slots};
 use yring::{Consumer, Producer};
 
-use crate::{BACKOFF, TIGHT, bounded, pause, until};
+use crate::buffer::buffered;
+use crate::peer::peer;
 
-pub(crate) fn row() -> Queue {
-    bounded(
-        "yring",
-        env!("VERSION_YRING"),
-        Slots::PLAIN.power_of_two(),
-        [
-            Way::one_sender::<Ring<TIGHT>>(Wait::Poll).in_batches(),
-            Way::one_sender::<Ring<BACKOFF>>(Wait::PollBackoff).in_batches(),
-        ],
-        "yring::spsc, a ring for one sender and one receiver that publishes in batches",
-    )
-}
-
-pub(crate) struct Ring<const HOW: u32>;
-
-impl<const HOW: u32> Channel for Ring<HOW> {
-    type Source = To<HOW>;
-    type Sink = From<HOW>;
-
-    fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable> {
-        let (to, from) = yring::spsc(capacity);
-        Ok((To(to), From { from, batch: Vec::new() }))
-    }
-}
-
-pub(crate) struct To<const HOW: u32>(Producer<u64>);
-
-impl<const HOW: u32> Source for To<HOW> {
-    #[inline(always)]
-    fn send(&mut self, message: u64) {
-        until::<HOW, _>(|| self.0.push_and_flush(message).ok());
-    }
-
-    #[inline(always)]
-    fn send_batch(&mut self, messages: &[u64]) {
-        for message in messages {
-            while self.0.push(*message).is_err() {
-                // Full of what the receiver may not know of yet.
-                self.0.flush();
-                pause::<HOW>();
+peer! {
+    package: "yring";
+    ring: {
+        name: "yring",
+        sentence: "yring::spsc, a ring for one sender and one receiver that publishes in batches",
+        capacity: Capacity::Slots(Slots::PLAIN.power_of_two()),
+        open: |capacity| buffered(yring::spsc(capacity)),
+    };
+    one_sender: (Producer<u64>, (Consumer<u64>, Vec<u64>));
+    calls: {
+        try_send: |sender, message| sender.push_and_flush(message).is_ok(),
+        try_receive: |(receiver, _)| receiver.prefetch_and_pop(),
+        try_send_batch: |sender, messages| {
+            let sent = messages.iter().take_while(|message| sender.push(**message).is_ok()).count();
+            if sent > 0 {
+                sender.flush();
             }
-        }
-        self.0.flush();
-    }
-}
-
-pub(crate) struct From<const HOW: u32> {
-    from: Consumer<u64>,
-    batch: Vec<u64>,
-}
-
-impl<const HOW: u32> Sink for From<HOW> {
-    #[inline(always)]
-    fn receive(&mut self) -> u64 {
-        until::<HOW, _>(|| self.from.prefetch_and_pop())
-    }
-
-    #[inline(always)]
-    fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[u64])) -> usize {
-        self.batch.clear();
-        let (from, batch) = (&mut self.from, &mut self.batch);
-        let received = until::<HOW, _>(|| {
-            from.prefetch();
-            Some(from.pop_into(batch, limit)).filter(|received| *received > 0)
-        });
-        from.release();
-        take(batch);
-        received
+            sent
+        },
+        try_receive_batch: |(receiver, batch), limit, take| {
+            receiver.prefetch();
+            batch.clear();
+            let received = receiver.pop_into(batch, limit);
+            if received > 0 {
+                receiver.release();
+                take(batch);
+            }
+            received
+        },
     }
 }

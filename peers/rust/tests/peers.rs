@@ -61,7 +61,7 @@ fn several_senders_keep_their_order() {
 }
 
 #[test]
-fn names_and_versions_are_those_of_the_contract_and_the_lock_file() {
+fn names_follow_the_contract_and_versions_are_known() {
     let peers = peers();
     let names: BTreeSet<&str> = peers.iter().map(|queue| queue.name.as_str()).collect();
     assert_eq!(names.len(), peers.len(), "a name stands twice");
@@ -79,25 +79,6 @@ fn names_and_versions_are_those_of_the_contract_and_the_lock_file() {
             assert_eq!(queue.bounded(), queue.name.ends_with("-bounded"), "{queue:?}");
         }
         assert!(queue.ways.iter().all(|way| SCENARIOS.iter().all(|scenario| scenario.takes(way))));
-    }
-    let lock =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")).unwrap();
-    let packages = [
-        "crossbeam-channel",
-        "crossbeam-queue",
-        "flume",
-        "kanal",
-        "async-channel",
-        "tokio",
-        "rtrb",
-        "ringbuf",
-    ];
-    for package in packages {
-        let found = lock.matches(&format!("\nname = \"{package}\"\n")).count();
-        assert_eq!(
-            found, 1,
-            "there are several versions of {package}, and a row can name only one"
-        );
     }
 }
 

@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::account::{BATCHES, Sums};
 use super::calendar::{Calendar, Tag};
+use super::statistics::{BATCHES, Sums};
 use super::{Cores, HandOff, Policy, System};
 use crate::Shape;
 use crate::shape::{below, unit};
@@ -26,7 +26,7 @@ const NOT_WAITING: f64 = -1.0;
 
 /// When a simulation ends.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Length {
+pub(super) enum RunLength {
     /// After so many attempts to forget the start and [`BATCHES`] times so many to count.
     Batches { warm_up: u64, batch: u64 },
     /// When so many tasks are done.
@@ -122,7 +122,7 @@ impl Lock {
 
 /// Equal locks.
 #[derive(Debug)]
-struct Kind {
+struct LockKind {
     hold: Shape,
     policy: Policy,
     hand_off: HandOff,
@@ -138,7 +138,7 @@ struct Kind {
     sums: Sums,
 }
 
-impl Kind {
+impl LockKind {
     /// Carries the integrals on to `now`.
     #[inline]
     fn flush(&mut self, now: f64) {
@@ -186,7 +186,7 @@ pub(super) struct Engine<const LIMITED: bool> {
     calendar: Calendar,
     threads: Vec<Thread>,
     locks: Vec<Lock>,
-    kinds: Vec<Kind>,
+    kinds: Vec<LockKind>,
     think: Shape,
     scheduler: Scheduler,
     tasks_left: u64,
@@ -199,7 +199,7 @@ pub(super) struct Engine<const LIMITED: bool> {
 
 impl Engine<false> {
     /// Runs a simulation of a system that has been checked.
-    pub(super) fn simulate(system: &System, length: Length, seed: u64) -> Outcome {
+    pub(super) fn simulate(system: &System, length: RunLength, seed: u64) -> Outcome {
         match system.cores {
             None => Engine::<false>::new(system, length, seed).run(length),
             Some(_) => Engine::<true>::new(system, length, seed).run(length),
@@ -208,13 +208,13 @@ impl Engine<false> {
 }
 
 impl<const LIMITED: bool> Engine<LIMITED> {
-    fn new(system: &System, length: Length, seed: u64) -> Self {
+    fn new(system: &System, length: RunLength, seed: u64) -> Self {
         let shares: f64 = system.locks.iter().map(|locks| locks.share).sum();
         let empty = Queue { head: NOBODY, tail: NOBODY };
         let (mut kinds, mut locks, mut up_to) = (Vec::new(), Vec::new(), 0.0);
         for (kind, spec) in system.locks.iter().enumerate() {
             up_to += spec.share / shares;
-            kinds.push(Kind {
+            kinds.push(LockKind {
                 hold: spec.hold.clone(),
                 policy: spec.policy,
                 hand_off: spec.hand_off.clone(),
@@ -251,8 +251,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
             reads: false,
         };
         let (until_snapshot, batch, tasks_left) = match length {
-            Length::Batches { warm_up, batch } => (warm_up.max(1), batch, u64::MAX),
-            Length::Tasks(tasks) => (u64::MAX, u64::MAX, tasks),
+            RunLength::Batches { warm_up, batch } => (warm_up.max(1), batch, u64::MAX),
+            RunLength::Tasks(tasks) => (u64::MAX, u64::MAX, tasks),
         };
         let n = system.threads as usize;
         Self {
@@ -272,9 +272,9 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    fn run(mut self, length: Length) -> Outcome {
+    fn run(mut self, length: RunLength) -> Outcome {
         for id in 0..self.threads.len() as u32 {
-            if matches!(length, Length::Tasks(_)) {
+            if matches!(length, RunLength::Tasks(_)) {
                 self.threads[id as usize].phase = Phase::Asking;
                 if LIMITED {
                     self.scheduler.ready.push_back(id);
@@ -292,7 +292,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
             }
         }
         if LIMITED {
-            self.settle();
+            self.dispatch();
         }
         while self.snapshots.len() <= BATCHES {
             let Some((now, tag, id)) = self.calendar.take() else { break };
@@ -302,9 +302,9 @@ impl<const LIMITED: bool> Engine<LIMITED> {
             self.threads[id as usize].planned = 0;
             self.now = now;
             self.events += 1;
-            self.happen(id);
+            self.end_phase(id);
             if LIMITED {
-                self.settle();
+                self.dispatch();
             }
         }
         self.outcome()
@@ -332,12 +332,12 @@ impl<const LIMITED: bool> Engine<LIMITED> {
 
     /// Ends the phase of a thread whose event has come.
     #[inline]
-    fn happen(&mut self, id: u32) {
+    fn end_phase(&mut self, id: u32) {
         if LIMITED && !self.work_is_done(id) {
             return;
         }
         match self.threads[id as usize].phase {
-            Phase::Asking | Phase::Thinking => self.want(id),
+            Phase::Asking | Phase::Thinking => self.request(id),
             Phase::Holding => self.release(id),
             Phase::Spinning => {
                 self.stop_spinning(id);
@@ -373,7 +373,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
     fn begin(&mut self, id: u32, work: f64) {
         if LIMITED {
             self.scheduler.runs[id as usize].remaining = work;
-            self.go_on(id);
+            self.resume(id);
         } else {
             self.plan(id, work);
         }
@@ -388,7 +388,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
 
     /// A thread wants a lock: the next task begins, if there is one.
     #[inline]
-    fn want(&mut self, id: u32) {
+    fn request(&mut self, id: u32) {
         if self.tasks_left == 0 {
             self.threads[id as usize].phase = Phase::Done;
             if LIMITED {
@@ -536,7 +536,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
             lock.owner = NOBODY;
         }
         match kind.policy {
-            _ if kind.read_share > 0.0 => self.let_in(at),
+            _ if kind.read_share > 0.0 => self.admit_waiting(at),
             Policy::Fifo => {
                 if let Some(next) = pop(&mut lock.parked, &self.threads) {
                     lock.owner = next;
@@ -567,7 +567,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
 
     /// A reader or a writer has left: lets in who waits, those who spin before those who sleep, a
     /// writer alone or all readers up to the next writer.
-    fn let_in(&mut self, at: usize) {
+    fn admit_waiting(&mut self, at: usize) {
         loop {
             let lock = &mut self.locks[at];
             let spins = lock.spinning.head != NOBODY;
@@ -674,12 +674,12 @@ impl<const LIMITED: bool> Engine<LIMITED> {
             return true;
         }
         run.remaining -= run.planned;
-        self.go_on(id);
+        self.resume(id);
         false
     }
 
     /// Runs a thread that has a core until its work or its slice ends.
-    fn go_on(&mut self, id: u32) {
+    fn resume(&mut self, id: u32) {
         let scheduler = &mut self.scheduler;
         let others = !(scheduler.ready.is_empty() && scheduler.woken.is_empty());
         let run = &mut scheduler.runs[id as usize];
@@ -713,7 +713,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
 
     /// Gives idle cores to threads that are ready, and cores of thinking threads to woken ones if
     /// that is the rule.
-    fn settle(&mut self) {
+    fn dispatch(&mut self) {
         loop {
             let scheduler = &mut self.scheduler;
             if scheduler.woken.is_empty() && scheduler.ready.is_empty() {
@@ -739,10 +739,10 @@ impl<const LIMITED: bool> Engine<LIMITED> {
             run.core = core;
             run.slice_left = scheduler.slice;
             match self.threads[id as usize].phase {
-                Phase::Asking => self.want(id),
+                Phase::Asking => self.request(id),
                 Phase::Entering => self.enter(id),
                 Phase::Trying => self.try_again(id),
-                _ => self.go_on(id),
+                _ => self.resume(id),
             }
         }
     }

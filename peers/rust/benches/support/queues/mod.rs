@@ -5,7 +5,7 @@ pub(crate) mod ours;
 pub(crate) mod polled;
 
 /// A kind of queue, its capacity and its way of waiting.
-pub(crate) trait Kind: 'static {
+pub(crate) trait QueueKind: 'static {
     /// The end that sends.
     type Sender<T: Send + 'static>: Send;
     /// The end that receives.
@@ -21,7 +21,7 @@ pub(crate) trait Kind: 'static {
     fn receive<T: Send + 'static>(receiver: &mut Self::Receiver<T>) -> Option<T>;
 }
 
-/// [`Kind::send`] and [`Kind::receive`] of a queue with the verbs of std's channels.
+/// [`QueueKind::send`] and [`QueueKind::receive`] of a queue with the verbs of std's channels.
 macro_rules! send_and_receive {
     () => {
         #[inline(always)]
@@ -35,4 +35,28 @@ macro_rules! send_and_receive {
         }
     };
 }
-use send_and_receive;
+
+/// Declares a kind of queue with the verbs of std's channels: name, ends, and how it is made.
+macro_rules! channel {
+    (
+        $(#[$doc:meta])* $name:ident[$($capacity:ident)?] =
+            $($sender:ident)::+, $($receiver:ident)::+;
+        $make:expr
+    ) => {
+        $(#[$doc])*
+        pub(crate) struct $name$(<const $capacity: usize>)?;
+
+        impl$(<const $capacity: usize>)? QueueKind for $name$(<$capacity>)? {
+            type Sender<T: Send + 'static> = $($sender)::+<T>;
+            type Receiver<T: Send + 'static> = $($receiver)::+<T>;
+
+            fn make<T: Send + 'static>() -> (Self::Sender<T>, Self::Receiver<T>) {
+                $make
+            }
+
+            $crate::support::queues::send_and_receive!();
+        }
+    };
+}
+
+use {channel, send_and_receive};

@@ -8,12 +8,12 @@ use threadtoll::pipe;
 pub(crate) use threadtoll::wait;
 use threadtoll::wait::Wait;
 
-use super::{Kind, send_and_receive};
+use super::{QueueKind, send_and_receive};
 
 /// One sender; unbounded if `CAPACITY` is 0.
 pub(crate) struct Pipe<W, const CAPACITY: usize>(PhantomData<W>);
 
-impl<W: Wait, const CAPACITY: usize> Kind for Pipe<W, CAPACITY> {
+impl<W: Wait, const CAPACITY: usize> QueueKind for Pipe<W, CAPACITY> {
     type Sender<T: Send + 'static> = pipe::Sender<T, W>;
     type Receiver<T: Send + 'static> = pipe::Receiver<T, W>;
 
@@ -28,7 +28,7 @@ impl<W: Wait, const CAPACITY: usize> Kind for Pipe<W, CAPACITY> {
 /// One sender, unbounded; each send executes a fence, so that a sleep interrupts nobody.
 pub(crate) struct FencedPipe<W>(PhantomData<W>);
 
-impl<W: Wait> Kind for FencedPipe<W> {
+impl<W: Wait> QueueKind for FencedPipe<W> {
     type Sender<T: Send + 'static> = pipe::Sender<T, W>;
     type Receiver<T: Send + 'static> = pipe::Receiver<T, W>;
 
@@ -42,7 +42,7 @@ impl<W: Wait> Kind for FencedPipe<W> {
 /// Many senders; unbounded if `CAPACITY` is 0.
 pub(crate) struct Funnel<W, const CAPACITY: usize>(PhantomData<W>);
 
-impl<W: Wait, const CAPACITY: usize> Kind for Funnel<W, CAPACITY> {
+impl<W: Wait, const CAPACITY: usize> QueueKind for Funnel<W, CAPACITY> {
     type Sender<T: Send + 'static> = funnel::Sender<T, W>;
     type Receiver<T: Send + 'static> = funnel::Receiver<T, W>;
 

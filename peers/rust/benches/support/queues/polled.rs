@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use super::Kind;
+use super::QueueKind;
 
 /// A ring with one attempt to send and one to receive.
 pub(crate) trait Ring: 'static {
@@ -27,7 +27,7 @@ pub(crate) trait Ring: 'static {
 /// A ring polled with `HINTS` pause hints between attempts. Its ends never see each other go.
 pub(crate) struct Polled<R, const CAPACITY: usize, const HINTS: u32>(PhantomData<R>);
 
-impl<R: Ring, const CAPACITY: usize, const HINTS: u32> Kind for Polled<R, CAPACITY, HINTS> {
+impl<R: Ring, const CAPACITY: usize, const HINTS: u32> QueueKind for Polled<R, CAPACITY, HINTS> {
     type Sender<T: Send + 'static> = R::Producer<T>;
     type Receiver<T: Send + 'static> = R::Consumer<T>;
 
@@ -56,113 +56,79 @@ impl<R: Ring, const CAPACITY: usize, const HINTS: u32> Kind for Polled<R, CAPACI
     }
 }
 
-/// `gil::spsc`.
-pub(crate) struct Gil;
+/// Declares a ring: name, ends, and how it is made and called.
+macro_rules! ring {
+    (
+        $(#[$doc:meta])* $name:ident = $($producer:ident)::+, $($consumer:ident)::+;
+        |$capacity:ident| $make:expr;
+        |$to:ident, $message:ident| $push:expr;
+        |$from:ident| $pop:expr
+    ) => {
+        $(#[$doc])*
+        pub(crate) struct $name;
 
-impl Ring for Gil {
-    type Producer<T: Send + 'static> = gil::spsc::Sender<T>;
-    type Consumer<T: Send + 'static> = gil::spsc::Receiver<T>;
+        impl Ring for $name {
+            type Producer<T: Send + 'static> = $($producer)::+<T>;
+            type Consumer<T: Send + 'static> = $($consumer)::+<T>;
 
-    fn make<T: Send + 'static>(capacity: usize) -> (Self::Producer<T>, Self::Consumer<T>) {
-        gil::spsc::channel(NonZeroUsize::new(capacity).unwrap_or(NonZeroUsize::MIN))
-    }
+            fn make<T: Send + 'static>($capacity: usize) -> (Self::Producer<T>, Self::Consumer<T>) {
+                $make
+            }
 
-    #[inline(always)]
-    fn push<T: Send + 'static>(producer: &mut Self::Producer<T>, message: T) -> Result<(), T> {
-        producer.try_send(message)
-    }
+            #[inline(always)]
+            fn push<T: Send + 'static>($to: &mut Self::Producer<T>, $message: T) -> Result<(), T> {
+                $push
+            }
 
-    #[inline(always)]
-    fn pop<T: Send + 'static>(consumer: &mut Self::Consumer<T>) -> Option<T> {
-        consumer.try_recv()
-    }
+            #[inline(always)]
+            fn pop<T: Send + 'static>($from: &mut Self::Consumer<T>) -> Option<T> {
+                $pop
+            }
+        }
+    };
 }
 
-/// `rtrb`.
-pub(crate) struct Rtrb;
-
-impl Ring for Rtrb {
-    type Producer<T: Send + 'static> = rtrb::Producer<T>;
-    type Consumer<T: Send + 'static> = rtrb::Consumer<T>;
-
-    fn make<T: Send + 'static>(capacity: usize) -> (Self::Producer<T>, Self::Consumer<T>) {
-        rtrb::RingBuffer::new(capacity)
-    }
-
-    #[inline(always)]
-    fn push<T: Send + 'static>(producer: &mut Self::Producer<T>, message: T) -> Result<(), T> {
-        producer.push(message).map_err(|rtrb::PushError::Full(message)| message)
-    }
-
-    #[inline(always)]
-    fn pop<T: Send + 'static>(consumer: &mut Self::Consumer<T>) -> Option<T> {
-        consumer.pop().ok()
-    }
+ring! {
+    /// `gil::spsc`.
+    Gil = gil::spsc::Sender, gil::spsc::Receiver;
+    |capacity| gil::spsc::channel(NonZeroUsize::new(capacity).unwrap_or(NonZeroUsize::MIN));
+    |sender, message| sender.try_send(message);
+    |receiver| receiver.try_recv()
 }
 
-/// `yring`, each message published at once.
-pub(crate) struct Yring;
-
-impl Ring for Yring {
-    type Producer<T: Send + 'static> = yring::Producer<T>;
-    type Consumer<T: Send + 'static> = yring::Consumer<T>;
-
-    fn make<T: Send + 'static>(capacity: usize) -> (Self::Producer<T>, Self::Consumer<T>) {
-        yring::spsc(capacity)
-    }
-
-    #[inline(always)]
-    fn push<T: Send + 'static>(producer: &mut Self::Producer<T>, message: T) -> Result<(), T> {
-        producer.push_and_flush(message)
-    }
-
-    #[inline(always)]
-    fn pop<T: Send + 'static>(consumer: &mut Self::Consumer<T>) -> Option<T> {
-        consumer.prefetch_and_pop()
-    }
+ring! {
+    /// `rtrb`.
+    Rtrb = rtrb::Producer, rtrb::Consumer;
+    |capacity| rtrb::RingBuffer::new(capacity);
+    |sender, message| sender.push(message).map_err(|rtrb::PushError::Full(message)| message);
+    |receiver| receiver.pop().ok()
 }
 
-/// `nexus_queue::spsc`.
-pub(crate) struct Nexus;
-
-impl Ring for Nexus {
-    type Producer<T: Send + 'static> = nexus_queue::spsc::Producer<T>;
-    type Consumer<T: Send + 'static> = nexus_queue::spsc::Consumer<T>;
-
-    fn make<T: Send + 'static>(capacity: usize) -> (Self::Producer<T>, Self::Consumer<T>) {
-        nexus_queue::spsc::ring_buffer(capacity)
-    }
-
-    #[inline(always)]
-    fn push<T: Send + 'static>(producer: &mut Self::Producer<T>, message: T) -> Result<(), T> {
-        producer.push(message).map_err(|full| full.into_inner())
-    }
-
-    #[inline(always)]
-    fn pop<T: Send + 'static>(consumer: &mut Self::Consumer<T>) -> Option<T> {
-        consumer.pop()
-    }
+ring! {
+    /// `yring`, each message published at once.
+    Yring = yring::Producer, yring::Consumer;
+    |capacity| yring::spsc(capacity);
+    |sender, message| sender.push_and_flush(message);
+    |receiver| receiver.prefetch_and_pop()
 }
 
-/// `crossbeam_queue::ArrayQueue`.
-pub(crate) struct Array;
+ring! {
+    /// `nexus_queue::spsc`.
+    Nexus = nexus_queue::spsc::Producer, nexus_queue::spsc::Consumer;
+    |capacity| nexus_queue::spsc::ring_buffer(capacity);
+    |sender, message| sender.push(message).map_err(|full| full.into_inner());
+    |receiver| receiver.pop()
+}
 
-impl Ring for Array {
-    type Producer<T: Send + 'static> = Arc<crossbeam_queue::ArrayQueue<T>>;
-    type Consumer<T: Send + 'static> = Arc<crossbeam_queue::ArrayQueue<T>>;
+type Shared<T> = Arc<crossbeam_queue::ArrayQueue<T>>;
 
-    fn make<T: Send + 'static>(capacity: usize) -> (Self::Producer<T>, Self::Consumer<T>) {
+ring! {
+    /// `crossbeam_queue::ArrayQueue`.
+    Array = Shared, Shared;
+    |capacity| {
         let queue = Arc::new(crossbeam_queue::ArrayQueue::new(capacity));
         (Arc::clone(&queue), queue)
-    }
-
-    #[inline(always)]
-    fn push<T: Send + 'static>(producer: &mut Self::Producer<T>, message: T) -> Result<(), T> {
-        producer.push(message)
-    }
-
-    #[inline(always)]
-    fn pop<T: Send + 'static>(consumer: &mut Self::Consumer<T>) -> Option<T> {
-        consumer.pop()
-    }
+    };
+    |queue, message| queue.push(message);
+    |queue| queue.pop()
 }

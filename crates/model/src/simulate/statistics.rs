@@ -26,7 +26,7 @@ impl Estimate {
     }
 
     /// The same, but no surer than to this distance.
-    pub(crate) fn at_least(self, half_width: f64) -> Self {
+    pub(crate) fn no_surer_than(self, half_width: f64) -> Self {
         Self { half_width: self.half_width.max(half_width), ..self }
     }
 
@@ -124,7 +124,7 @@ impl Sums {
     }
 
     /// Both together, of locks that were watched over the same time.
-    pub(crate) fn beside(self, other: Self) -> Self {
+    pub(crate) fn merge(self, other: Self) -> Self {
         Self {
             acquisitions: self.acquisitions + other.acquisitions,
             contended: self.contended + other.contended,
