@@ -44,6 +44,7 @@ mechanisms! {
     pub(crate) atomic,
     spin_yield,
     sleep_poll,
+    sleep_zero,
     futex,
     park,
     std_condvar,
