@@ -37,6 +37,7 @@ locks! {
     parking_lot,
     pthread,
     spin,
+    tas,
     ticket,
     mcs,
     sysv_semaphore,
