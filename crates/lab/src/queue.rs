@@ -314,6 +314,7 @@ queues! {
     pub pipe,
     pub funnel,
     call,
+    deque,
     raw_copy,
 }
 
