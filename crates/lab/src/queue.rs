@@ -451,6 +451,7 @@ macro_rules! scenarios {
 scenarios! {
     ask_reply,
     stream,
+    tight_stream,
 }
 
 /// The scenario of that name.
