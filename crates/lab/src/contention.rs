@@ -110,6 +110,7 @@ scenarios! {
     frequency_sweep,
     hold_think,
     pool,
+    mostly_held,
 }
 
 /// The scenario of that name.
