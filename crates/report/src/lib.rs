@@ -13,7 +13,6 @@ mod figure;
 mod findings;
 mod fit;
 mod format;
-pub mod html;
 mod label;
 mod ladder;
 mod locks;
@@ -25,7 +24,6 @@ mod published;
 mod queues;
 mod report;
 mod table;
-pub mod text;
 mod units;
 
 pub use clean::clean;
@@ -33,6 +31,17 @@ pub use format::Format;
 pub use label::cpus;
 pub use report::Report;
 
-/// All output formats, with their usual settings.
-pub static FORMATS: &[&dyn Format] =
-    &[&text::Text { style: text::Style { color: false, width: None } }, &html::Html];
+/// Declares the files of output formats, each with its usual settings.
+macro_rules! formats {
+    ($($file:ident: $settings:expr),+ $(,)?) => {
+        $(pub mod $file;)+
+
+        /// All output formats, with their usual settings.
+        pub static FORMATS: &[&dyn Format] = &[$(&$settings),+];
+    };
+}
+
+formats! {
+    text: text::Text { style: text::Style { color: false, width: None } },
+    html: html::Html,
+}
