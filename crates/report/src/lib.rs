@@ -44,5 +44,4 @@ macro_rules! formats {
 formats! {
     text: text::Text { style: text::Style { color: false, width: None } },
     html: html::Html,
-    csv: csv::Csv,
 }
