@@ -110,7 +110,6 @@ scenarios! {
     frequency_sweep,
     hold_think,
     pool,
-    mostly_held,
 }
 
 /// The scenario of that name.
