@@ -451,7 +451,6 @@ macro_rules! scenarios {
 scenarios! {
     ask_reply,
     stream,
-    tight_stream,
 }
 
 /// The scenario of that name.
