@@ -28,7 +28,6 @@ peers! {
     std_mpsc: bounded, unbounded;
     crossbeam_channel: bounded, unbounded;
     crossbeam_queue: array, segmented;
-    concurrent_queue: bounded;
     flume: bounded, unbounded;
     kanal: bounded, unbounded;
     async_channel: bounded, unbounded;
