@@ -314,7 +314,6 @@ queues! {
     pub pipe,
     pub funnel,
     call,
-    deque,
     raw_copy,
 }
 
