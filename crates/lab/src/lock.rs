@@ -37,7 +37,6 @@ locks! {
     parking_lot,
     pthread,
     spin,
-    tas,
     ticket,
     mcs,
     sysv_semaphore,
