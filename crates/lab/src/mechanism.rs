@@ -44,7 +44,6 @@ mechanisms! {
     pub(crate) atomic,
     spin_yield,
     sleep_poll,
-    sleep_zero,
     futex,
     park,
     std_condvar,
