@@ -2,8 +2,8 @@
 //! everything.
 //!
 //! Drawing a ticket returns the whole word, so a sender learns for free that somebody must be
-//! woken. The receiver sets `RECEIVER_PARKED` by a compare-and-swap that succeeds only if it has seen every
-//! ticket that was drawn, so all of this has one order and no barrier can be forgotten.
+//! woken. The receiver sets `RECEIVER_PARKED` by a compare-and-swap that succeeds only if it has
+//! seen every ticket that was drawn, so all of this has one order and no barrier can be forgotten.
 //! `MpscBlockingConsumerArrayQueue` of JCTools marks its sleeping consumer this way.
 //!
 //! # Senders that wait for room
@@ -11,9 +11,9 @@
 //! Senders that find a bounded funnel full sleep on a word of their own, the senders' bell. To wake
 //! all of them for one place would have all but one go back to sleep, and to wake one for each
 //! place wakes many in vain while running senders take the places. So a receive wakes as many as
-//! there are places, less those that were woken before and have not looked yet (`pending_wakeups`). Four
-//! rules make sure that no sender sleeps while there is room and every sender that was woken has
-//! run:
+//! there are places, less those that were woken before and have not looked yet (`pending_wakeups`).
+//! Four rules make sure that no sender sleeps while there is room and every sender that was woken
+//! has run:
 //!
 //! - *The bit is set while a sender sleeps.* A sender sets it before its last look, and only the
 //!   receiver clears it, before it wakes. If it woke as many as it asked for, more may be asleep,
@@ -42,18 +42,18 @@
 //! # A receiver that leaves
 //!
 //! It drops what was sent. If a sender is in the middle of a send, or was when it was stopped, the
-//! receiver does not wait for it: it tells how far it has come (`taken`), sets `GONE_MID_SEND` in the
-//! senders' bell, and looks at all slots once more. A sender stores its stamp, and then looks for
-//! `GONE_MID_SEND`. This is Dekker's pattern: with a barrier on both sides at least one of them sees the
-//! other. The sender's is the light one, and one load of a word that is hardly ever written; the
-//! receiver pays for the heavy one, and only if there are tickets without a message. If the kernel
-//! refuses it, or nobody is to be interrupted, the receiver naps before it looks: by then the
-//! sender's stamp has left its CPU's store buffer. If even that failed, the message would be
-//! dropped at the end of the funnel. A compare-and-swap of the stamp decides who has a message that
-//! both see. The sender takes it back.
+//! receiver does not wait for it: it tells how far it has come (`taken`), sets `GONE_MID_SEND` in
+//! the senders' bell, and looks at all slots once more. A sender stores its stamp, and then looks
+//! for `GONE_MID_SEND`. This is Dekker's pattern: with a barrier on both sides at least one of them
+//! sees the other. The sender's is the light one, and one load of a word that is hardly ever
+//! written; the receiver pays for the heavy one, and only if there are tickets without a message.
+//! If the kernel refuses it, or nobody is to be interrupted, the receiver naps before it looks: by
+//! then the sender's stamp has left its CPU's store buffer. If even that failed, the message would
+//! be dropped at the end of the funnel. A compare-and-swap of the stamp decides who has a message
+//! that both see. The sender takes it back.
 //!
-//! A sender whose stamp was seen before `GONE_MID_SEND` was set may look for it late, when its message was
-//! received long ago and its chunk is given back. `taken` tells.
+//! A sender whose stamp was seen before `GONE_MID_SEND` was set may look for it late, when its
+//! message was received long ago and its chunk is given back. `taken` tells.
 
 use std::time::Duration;
 
@@ -157,9 +157,8 @@ pub(super) struct Shared<T> {
 
 // SAFETY: a message is written by the one sender that drew its ticket and read by the one receiver,
 // handed over by its stamp's release and acquire, or taken back by that sender, which the stamp
-// tells as well, so the funnel moves values of a `Send` type from
-// thread to thread and shares none. Everything else is atomics, or `abandoned`, which is handed over by
-// the end of the last owner.
+// tells as well, so the funnel moves values of a `Send` type from thread to thread and shares none.
+// Everything else is atomics, or `abandoned`, which is handed over by the end of the last owner.
 unsafe impl<T: Send> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Shared<T> {}
@@ -320,9 +319,9 @@ impl<T> Shared<T> {
         first_panic.resume();
     }
 
-    /// Makes sure that a sender in the middle of a send finds `GONE_MID_SEND`, or that the receiver's next
-    /// look finds its message. Every message below `head` was taken, and the receiver gives no
-    /// chunk back any more.
+    /// Makes sure that a sender in the middle of a send finds `GONE_MID_SEND`, or that the
+    /// receiver's next look finds its message. Every message below `head` was taken, and the
+    /// receiver gives no chunk back any more.
     fn set_gone(&self, head: u64) {
         self.taken.store(head, Ordering::Relaxed);
         // Release: who finds the bit finds `taken`.

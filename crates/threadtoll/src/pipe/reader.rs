@@ -1,7 +1,7 @@
 //! Where the receiver is in a pipe's memory, and what it finds there.
 //!
-//! Every receive needs a [`ReadCursor`], which is copied in and out of slow paths and never lent, so
-//! that a loop around `recv` keeps it in registers. The rest is in [`Reader`].
+//! Every receive needs a [`ReadCursor`], which is copied in and out of slow paths and never lent,
+//! so that a loop around `recv` keeps it in registers. The rest is in [`Reader`].
 
 use super::memory::{
     BasePtr, CLOSED, FLAGS, FramePtr, Geometry, Header, JUMP, Memory, MessagePtr, ONE, RETIRED,

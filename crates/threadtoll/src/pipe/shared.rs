@@ -6,8 +6,8 @@
 //! waits for the reply. So the receiver executes the barrier that `send` leaves out
 //! ([`crate::sync::heavy_barrier`]) between its bit and its look. Nobody pays for that needlessly:
 //! there is no barrier where messages have no destructor, where the sender has left, and where its
-//! next send begins with a read-modify-write of the state ([`Shared::no_send_in_flight`]). Where the kernel
-//! refuses the barrier, the receiver waits for a millisecond and looks again.
+//! next send begins with a read-modify-write of the state ([`Shared::no_send_in_flight`]). Where
+//! the kernel refuses the barrier, the receiver waits for a millisecond and looks again.
 //!
 //! **Sleeping often.** The barrier interrupts every CPU that runs a thread of the process, some
 //! microseconds each time. A receiver that has taken fewer than [`DENSE`] messages since it last

@@ -1,7 +1,7 @@
 //! Where the sender is in a pipe's memory, what room it has there, and where it goes for more.
 //!
-//! Every send needs a [`WriteCursor`], which is copied in and out of slow paths and never lent, so that
-//! a loop around `send` keeps it in registers. The rest is in [`Writer`].
+//! Every send needs a [`WriteCursor`], which is copied in and out of slow paths and never lent, so
+//! that a loop around `send` keeps it in registers. The rest is in [`Writer`].
 
 use super::memory::{BasePtr, FramePtr, Geometry, JUMP, Memory, MessagePtr, ONE, RETIRED};
 use super::segment::{NO_LIMIT, RingLayout, Segment};

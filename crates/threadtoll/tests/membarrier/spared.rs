@@ -1,6 +1,6 @@
 //! A receiver that goes to sleep without the barrier, because the sender's next send begins with a
-//! read-modify-write of the state: nothing was ever sent (`NEVER_SENT`), or every message that a pipe
-//! for one message has ever held was taken (`FIRST_FILL`).
+//! read-modify-write of the state: nothing was ever sent (`NEVER_SENT`), or every message that a
+//! pipe for one message has ever held was taken (`FIRST_FILL`).
 
 use super::machine::Instruction::*;
 use super::machine::{Hardware, Machine, Order, Verdict};
