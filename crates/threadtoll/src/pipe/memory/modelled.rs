@@ -1,12 +1,11 @@
-//! The memory of a pipe as a model checker sees it: each place is a cell of its own, and is empty
-//! unless a message lies in it.
+//! The memory of a pipe in a model: each slot is a cell of its own, and `None` if it is free.
 
 use std::ops::Deref;
 
 use super::Geometry;
 use crate::sync::{self, AtomicU64, Life, Ordering, UnsafeCell};
 
-/// A header that notices when it is used after its memory was given back.
+/// A header that panics if it is used after its memory was freed.
 #[derive(Debug)]
 pub(in super::super) struct Header {
     word: AtomicU64,
@@ -41,7 +40,7 @@ impl<T> Copy for Memory<T> {}
 
 impl<T> Memory<T> {
     pub(in super::super) fn new(units: usize) -> Self {
-        // Leftovers in fresh memory: a number that looks like messages.
+        // Garbage in fresh memory that looks like a count.
         let garbage = || Header { word: AtomicU64::new(1 << 40), life: Life::new() };
         let content = Content {
             headers: (0..units).map(|_| garbage()).collect(),
