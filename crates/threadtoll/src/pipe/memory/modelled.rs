@@ -60,7 +60,7 @@ impl<T> Memory<T> {
             header.life.end();
         }
         for place in &content.messages {
-            // SAFETY: the checker sees to it that nobody else is here.
+            // SAFETY: the checker reports a concurrent access.
             let forgotten = place.with_mut(|place| unsafe { &*place }.is_some());
             assert!(!forgotten, "the memory is freed with a message in it");
         }
@@ -160,7 +160,7 @@ impl<T> MessagePtr<T> {
         // SAFETY: alive until the end of the execution.
         let content = unsafe { &*self.memory.content };
         content.headers[self.index / Geometry::<T>::PER_FRAME].life.assert();
-        // SAFETY: the checker sees to it that nobody else is here.
+        // SAFETY: the checker reports a concurrent access.
         content.messages[self.index].with_mut(|place| body(unsafe { &mut *place }))
     }
 
