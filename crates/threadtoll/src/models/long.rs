@@ -1,4 +1,4 @@
-//! Models for random schedules: up to a hundred messages, and up to four threads.
+//! Models for random schedules: about a hundred messages, up to four threads.
 
 use super::checker::thread;
 use super::{Message, model, settled, tally};

@@ -84,7 +84,7 @@ model! {
 }
 
 model! {
-    /// A slice becomes one long record, in fresh memory, where anything may look like a header.
+    /// A slice becomes one long run in fresh memory, where garbage may look like a header.
     long_run(Refuses)
     orders [publish_run]
     steps [clear_behind_run]
