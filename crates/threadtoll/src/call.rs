@@ -40,11 +40,10 @@
 //! - A request that the callee never received comes back if the callee is dropped.
 //!
 //! # How it works
-//!
-//! Request, answer and a word that says whose turn it is lie in one cache line. A waiting end
-//! fetches the line *for writing* (`prefetchw`), so the line arrives once, ready for the answer. If
-//! the caller spins while the callee computes, the line moves to the caller once more, and back for
-//! the answer.
+//! Request, answer and a word that says whose turn it is are stored together, in one cache line if
+//! they fit. A waiting end fetches the line *for writing* (`prefetchw`), so the line arrives once,
+//! ready for the answer. If the caller spins while the callee computes, the line moves to the
+//! caller once more, and back for the answer.
 
 mod callee;
 mod caller;

@@ -185,7 +185,7 @@ impl<W: Wait> Options<W> {
     ///
     /// If `capacity` is 0.
     pub fn bounded<T: Send>(self, capacity: usize) -> (Sender<T, W>, Receiver<T, W>) {
-        assert!(capacity > 0, "a funnel for no messages");
+        assert!(capacity > 0, "a funnel needs a capacity of at least 1");
         self.build(Some(capacity as u64))
     }
 

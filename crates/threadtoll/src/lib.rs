@@ -35,7 +35,8 @@
 //! that call, before Linux 4.14, under a sandbox that refuses it, or on another system, both ends
 //! of a call, both ends of a bounded pipe, the sender of an unbounded pipe, and the receiver of a
 //! bounded funnel execute a fence for each message. If a sandbox begins to refuse the call after a
-//! queue was made, ends sleep for at most a millisecond at a time.
+//! queue was created, ends sleep for at most a millisecond at a time, and dropping an end may take
+//! a millisecond.
 //!
 //! On systems other than Linux, threads sleep by [`std::thread::park`]. Going to sleep and waking a
 //! sleeper then take a lock for a moment, which queues share. A thread that is stopped while it

@@ -198,7 +198,7 @@ impl<W: Wait> Options<W> {
     /// If `capacity` is 0, or if the memory for [`reserve`](Options::reserve) exceeds the address
     /// space. If the allocator has no memory left, the process aborts, as with a `Vec`.
     pub fn bounded<T: Send>(self, capacity: usize) -> (Sender<T, W>, Receiver<T, W>) {
-        assert!(capacity > 0, "a pipe for no messages");
+        assert!(capacity > 0, "a pipe needs a capacity of at least 1");
         self.make(PipeLayout::bounded::<T>(capacity))
     }
 

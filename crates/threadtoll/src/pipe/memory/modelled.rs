@@ -62,7 +62,7 @@ impl<T> Memory<T> {
         for place in &content.messages {
             // SAFETY: the checker reports a concurrent access.
             let forgotten = place.with_mut(|place| unsafe { &*place }.is_some());
-            assert!(!forgotten, "the memory is freed with a message in it");
+            assert!(!forgotten, "memory was freed with a message in it");
         }
         // SAFETY: came from `boxed`; the caller promises the rest.
         unsafe { sync::free_boxed(self.content) };
@@ -166,7 +166,7 @@ impl<T> MessagePtr<T> {
 
     pub(in super::super) unsafe fn write(self, message: T) {
         let was = self.content(|place| place.replace(message));
-        assert!(was.is_none(), "a message was written over another one");
+        assert!(was.is_none(), "a message was overwritten");
     }
 
     pub(in super::super) unsafe fn copy(self, from: *const T, count: usize)
@@ -184,7 +184,7 @@ impl<T> MessagePtr<T> {
     }
 
     pub(in super::super) unsafe fn read(self) -> T {
-        let Some(message) = self.content(Option::take) else { panic!("there is no message here") };
+        let Some(message) = self.content(Option::take) else { panic!("there is no message") };
         message
     }
 }

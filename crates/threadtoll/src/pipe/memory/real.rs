@@ -67,7 +67,7 @@ impl<T> Memory<T> {
         let bytes = bytes.and_then(|bytes| bytes.checked_add(Self::ALIGN - Self::GIVEN));
         match bytes.map(|bytes| Layout::from_size_align(bytes, Self::GIVEN)) {
             Some(Ok(layout)) => layout,
-            _ => panic!("a queue of this capacity does not fit into memory"),
+            _ => panic!("the capacity exceeds the address space"),
         }
     }
 

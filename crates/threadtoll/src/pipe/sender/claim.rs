@@ -99,7 +99,7 @@ impl<T, W: Wait> Sender<T, W> {
     }
 
     fn claim_until(&mut self, most: usize, until: Until) -> Result<Claim<'_, T, W>, NoRoom> {
-        assert!(most > 0, "a claim of no messages");
+        assert!(most > 0, "a claim needs at least one slot");
         if self.is_disconnected() {
             return Err(NoRoom::Disconnected);
         }
