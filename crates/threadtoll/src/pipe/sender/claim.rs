@@ -66,7 +66,7 @@ impl<T, W: Wait> Sender<T, W> {
     /// let (mut sender, mut receiver) = threadtoll::pipe::bounded(64);
     /// let mut claim = sender.claim(4).unwrap();
     /// claim.room()[0].write(7);
-    /// // SAFETY: the first place was written.
+    /// // SAFETY: the first slot was written.
     /// unsafe { claim.send(1) }.unwrap();
     /// assert_eq!(receiver.recv(), Ok(7));
     /// ```
