@@ -62,7 +62,8 @@ mod stats;
 mod strategy;
 
 pub(crate) use park::{
-    ALIVE, FenceOutcome, Parker, Probe, Until, WaitOutcome, barrier_or_nap, wait, wake, wake_some,
+    ALIVE, FenceOutcome, Parker, Polled, Probe, Until, WaitOutcome, barrier_or_nap, wait, wake,
+    wake_some,
 };
 pub(crate) use stats::WaitStats;
 pub(crate) use strategy::SPINS_BEFORE_PARK;

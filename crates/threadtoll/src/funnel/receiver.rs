@@ -13,7 +13,7 @@ use super::shared::{
 };
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, Instant, Ordering, mutate, spin_loop};
-use crate::wait::{Adaptive, FenceOutcome, Probe, Wait, WaitOutcome, wait};
+use crate::wait::{Adaptive, FenceOutcome, Polled, Probe, Wait, WaitOutcome, wait};
 
 /// Polls of a waiting receiver between two reads of the tail, each of which costs the senders the
 /// transfer of a cache line.
@@ -25,13 +25,6 @@ const MIN_NAP: Duration = Duration::from_micros(50);
 const MAX_NAP: Duration = Duration::from_millis(1);
 /// Polls before each nap, since most sends complete at once.
 const POLLS_BEFORE_NAP: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
-
-/// Result of a successful poll.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Polled {
-    Message,
-    Closed,
-}
 
 /// The receiving end of a funnel.
 ///
@@ -234,7 +227,7 @@ impl<T, W: Wait> Receiver<T, W> {
         TryIter(self)
     }
 
-    /// Number of messages that were sent, or are being sent, and not received.
+    /// Number of messages that were sent, or are being sent, and not received: a snapshot.
     pub fn len(&self) -> usize {
         ticket(self.shared.tail.load(Ordering::Acquire)).saturating_sub(self.reader.head) as usize
     }

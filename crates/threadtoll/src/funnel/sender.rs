@@ -187,7 +187,7 @@ impl<T, W: Wait> Sender<T, W> {
             .map_err(|SendError(rest)| SendError(messages.len() - rest.len()))
     }
 
-    /// Number of messages that were sent, or are being sent, and not received.
+    /// Number of messages that were sent, or are being sent, and not received: a snapshot.
     pub fn len(&self) -> usize {
         super::len(&self.shared)
     }

@@ -11,6 +11,7 @@ use super::segment::Segment;
 use super::shared::Shared;
 use crate::first_panic::FirstPanic;
 use crate::sync::{Ordering, mutate};
+use crate::wait::Polled;
 
 /// Number of frames ahead that are prefetched: some 100 ns, about the transfer of a line from
 /// another core. Values between 8 and 32 measured alike.
@@ -110,13 +111,6 @@ impl<T> ReadCursor<T> {
             ..*self
         };
     }
-}
-
-/// Result of a successful poll.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Polled {
-    Message,
-    Closed,
 }
 
 /// The receiver's state that only slow paths need.

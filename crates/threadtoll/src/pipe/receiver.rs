@@ -17,14 +17,14 @@ pub use batch::Batch;
 pub use iter::{IntoIter, Iter, TryIter};
 
 use super::memory::Geometry;
-use super::reader::{Polled, ReadCursor, Reader};
+use super::reader::{ReadCursor, Reader};
 use super::sender::Sender;
 use super::shared::{
     ALIVE, FENCE_FOR_NOW, MUST_FENCE, RECEIVER, SENDER_GONE, SENDER_SLEEPS, Shared,
 };
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, AtomicU32, Instant, Ordering, light_barrier, mutate};
-use crate::wait::{Adaptive, Until, Wait, WaitOutcome, wait};
+use crate::wait::{Adaptive, Polled, Until, Wait, WaitOutcome, wait};
 
 /// The receiving end of a pipe.
 ///
@@ -262,7 +262,8 @@ impl<T, W: Wait> Receiver<T, W> {
         TryIter(self)
     }
 
-    /// Number of messages that were sent and not received. May read up to 64 cache lines.
+    /// Number of messages that were sent and not received: a snapshot, if the sender is active. May
+    /// read up to 64 cache lines.
     pub fn len(&self) -> usize {
         if self.state() & ALIVE == 0 {
             return 0;

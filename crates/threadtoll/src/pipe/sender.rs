@@ -166,8 +166,8 @@ impl<T, W: Wait> Sender<T, W> {
         Ok(sent)
     }
 
-    /// Number of messages that were sent and not yet received. Messages of a
-    /// [`Batch`](super::Batch) count until it is dropped.
+    /// Number of messages that were sent and not yet received: a snapshot, if the receiver is
+    /// active. Messages of a [`Batch`](super::Batch) count until it is dropped.
     pub fn len(&self) -> usize {
         let taken = self.shared.taken.load(Ordering::Acquire);
         self.cursor.sent().saturating_sub(taken) as usize
@@ -302,8 +302,8 @@ fn send_slow<T>(shared: &Shared<T>, mut cursor: WriteCursor<T>) -> (WriteCursor<
     (cursor, handed_back)
 }
 
-/// As [`send_slow`], for messages that are not handed back. Returns how many of all messages that
-/// were sent were not taken; they are dropped here.
+/// As [`send_slow`], for messages that are not handed back. Returns the number of sent messages
+/// that the receiver did not take; they are dropped here.
 #[cold]
 #[inline(never)]
 fn send_many_slow<T>(shared: &Shared<T>, sent: u64) -> u64 {

@@ -101,7 +101,8 @@ impl<T> WriteCursor<T> {
         debug_assert!(messages <= self.free_slots());
         let sent = self.sent + messages as u64;
         // Release: the partner of the acquire in `Reader::step` and `Reader::poll`. The receiver
-        // sees the messages. SAFETY: the open frame begins here.
+        // sees the messages.
+        // SAFETY: the open frame begins here.
         unsafe { self.frame.store(sent * ONE, mutate!(publish, Release)) };
         sent
     }

@@ -53,6 +53,14 @@ pub(crate) enum WaitOutcome<R> {
     Forked,
 }
 
+/// Result of a receiver's successful poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Polled {
+    Message,
+    /// The other side has left, and everything was received.
+    Closed,
+}
+
 /// The two kinds of poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {
