@@ -1,17 +1,17 @@
 //! The bottleneck of a pipe whose messages are sent one at a time:
 //! `cargo bench -p threadtoll --bench bounds`.
 //!
-//! Two threads on two CPUs, 8-byte messages, an unbounded pipe. *Alone*: the sender fills the pipe
-//! while the receiver waits, then the receiver drains it, from the other CPU's cache, while the
-//! sender waits. *Together*: both at work, with the receiver a given number of messages behind. If
-//! a message costs both ends more together than alone at any distance, the limit is neither their
-//! instructions nor the transfer of lines by itself, but that both caches are busy with each other.
-//! Prints quartiles over short rounds that take turns, in nanoseconds per message.
+//! Two threads on two CPUs send 8-byte messages through an unbounded pipe. *Alone*: the sender
+//! fills the pipe while the receiver waits, then the receiver drains it, from the other CPU's
+//! cache, while the sender waits. *Together*: both work at once, with the receiver a given number
+//! of messages behind. If a message costs more together than alone at any distance, the limit is
+//! neither the instructions nor the transfer of lines, but the traffic between the two caches.
+//! Prints quartiles over short interleaved rounds, in nanoseconds per message.
 //!
-//! *By the CPUs' own speed*: blocks of a stream, before and after which each CPU runs a loop of its
-//! own that fills its execution units and touches no shared line. A CPU that takes over a quarter
-//! longer for this than at its best had to share its core meanwhile: with its other hyperthread, or
-//! on a virtual machine with somebody else's. The blocks are told apart by that alone.
+//! *By the CPUs' own speed*: blocks of a stream. Before and after each, both CPUs run a loop that
+//! fills their execution units and touches no shared line. A CPU that needs over a quarter longer
+//! for this than at its best shared its core meanwhile: with its other hyperthread or, on a virtual
+//! machine, with another guest. Blocks are classified by that alone.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -37,11 +37,11 @@ fn main() {
     by_speed();
 }
 
-/// Blocks of the last part, and messages of each: some milliseconds.
+/// Blocks of the last part, and messages in each, which take some milliseconds.
 const BLOCKS: usize = 300;
 const BLOCK: u64 = 500_000;
-/// A CPU has its core to itself if its loop takes at most the first of these times its shortest
-/// time, and shares its core from the second on.
+/// A CPU has its core to itself if its loop takes at most the first of these multiples of its
+/// shortest time, and shares its core from the second on.
 const WHOLE: f64 = 1.1;
 const SHARED: f64 = 1.25;
 
@@ -85,7 +85,7 @@ fn by_speed() {
     }
 }
 
-/// Nanoseconds for a round of a loop with eight chains that do not wait for each other.
+/// Nanoseconds per iteration of a loop with eight independent dependency chains.
 fn own_speed() -> f64 {
     const ROUNDS: u64 = 20_000;
     let mut chains = std::hint::black_box([1u64; 8]);
@@ -110,7 +110,7 @@ fn quartiles(mut times: Vec<f64>) -> String {
 
 fn row(what: &str, together: bool, behind: u64) {
     let (mut sender, mut receiver) = Options::new().wait(Spin).retain(64 << 20).unbounded::<u64>();
-    // A step of the round that each thread has come to.
+    // The step of the round that each thread has reached.
     let (sending, receiving) = (AtomicU64::new(0), AtomicU64::new(0));
     let (mut sends, mut receives) = (Vec::new(), Vec::new());
     thread::scope(|scope| {
@@ -141,7 +141,7 @@ fn row(what: &str, together: bool, behind: u64) {
     println!("{what:28}  {}  {}", quartiles(sends), quartiles(receives));
 }
 
-/// Says that we have come to a step, and waits until the other has.
+/// Announces that this thread has reached a step, and waits until the other has.
 fn meet(ours: &AtomicU64, theirs: &AtomicU64, step: u64) {
     ours.store(step, Ordering::Release);
     while theirs.load(Ordering::Acquire) < step {
@@ -158,7 +158,7 @@ fn send(sender: &mut Sender<u64, Spin>, messages: u64) -> f64 {
     start.elapsed().as_nanos() as f64 / messages.max(1) as f64
 }
 
-/// The same.
+/// As above.
 fn receive(receiver: &mut Receiver<u64, Spin>, messages: u64) -> f64 {
     let start = Instant::now();
     let mut sum = 0u64;
@@ -169,19 +169,19 @@ fn receive(receiver: &mut Receiver<u64, Spin>, messages: u64) -> f64 {
     start.elapsed().as_nanos() as f64 / messages.max(1) as f64
 }
 
-/// Binds this thread to one of the CPUs that it may use, if there are so many.
+/// Pins this thread to the CPU with this index among those that it may use, if there is one.
 fn run_on(which: usize) {
-    // SAFETY: plain data, for which zeros are a value.
+    // SAFETY: all zeros is a valid value.
     let mut may: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     let size = size_of::<libc::cpu_set_t>();
-    // SAFETY: fills the set that is ours.
+    // SAFETY: the set is valid, and its size is passed.
     unsafe { libc::sched_getaffinity(0, size, &raw mut may) };
     // SAFETY: reads the set, within its size.
     let allowed = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &may) };
     let Some(cpu) = (0..libc::CPU_SETSIZE as usize).filter(allowed).nth(which) else { return };
     // SAFETY: as above.
     let mut one: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: within the set.
+    // SAFETY: the index is inside the set.
     unsafe { libc::CPU_SET(cpu, &mut one) };
     // SAFETY: reads the set.
     unsafe { libc::sched_setaffinity(0, size, &raw const one) };

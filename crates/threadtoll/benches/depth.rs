@@ -1,14 +1,13 @@
-//! Cost of a message while many others are waiting: `cargo bench -p threadtoll --bench depth`.
+//! Cost of a message while many others wait: `cargo bench -p threadtoll --bench depth`.
 //!
-//! One thread sends `depth` messages and then receives them, again and again, the depths taking
-//! turns. Prints the time per message, in and out, with one reading of the clock per burst, and its
-//! paired ratio (same round, so same conditions) to that of a depth of a thousand.
+//! One thread sends `depth` messages and then receives them, over and over, with the depths
+//! interleaved. Prints the time per message, in and out, with one reading of the clock per burst,
+//! and the ratio to a depth of a thousand in the same round.
 //!
-//! By default, queues give the memory of a burst back, and the deepest pay for memory that was
-//! never touched: a page fault every few hundred messages. Queues that may keep it show the cost of
-//! the queue itself, from the second burst on. The last tables are not of a queue: the same number
-//! of bytes is allocated in pieces as large as the queue's chunks, written once line by line, read
-//! once, and freed.
+//! By default, queues free the memory of a burst, and the deepest pay for fresh memory: a page
+//! fault every few hundred messages. Queues that may keep it show the cost of the queue itself,
+//! from the second burst on. The last tables involve no queue: as many bytes are allocated in
+//! pieces as large as the queue's chunks, written once line by line, read once, and freed.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -19,10 +18,10 @@ use threadtoll::{funnel, pipe};
 const DEPTHS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 const BASE: usize = 3;
 const ROUNDS: usize = 9;
-/// Messages a depth gets in a round, so that a shallow one lasts as long as a deep one.
+/// Messages per depth and round, so that shallow and deep ones take equally long.
 const MESSAGES: u64 = 2_000_000;
 
-/// Enough for the deepest.
+/// Enough for the deepest burst.
 const ALL: usize = 1 << 30;
 
 fn main() {
@@ -38,7 +37,7 @@ fn main() {
     table("no queue, the funnel's memory", 0, || |depth| touched(depth * 16, 16 << 10));
 }
 
-/// Fills a queue and drains it again: how long each took.
+/// Fills a queue and drains it again. Returns both times.
 type Times = (Duration, Duration);
 
 fn through_pipe(options: pipe::Options) -> impl FnMut(u64) -> Times {
@@ -68,7 +67,7 @@ fn filled(
     (full - begin, full.elapsed())
 }
 
-/// So many bytes of memory in pieces of so many, written and read once, line by line.
+/// Writes and reads fresh memory once, line by line, in pieces.
 fn touched(bytes: u64, piece: u64) -> Times {
     let begin = Instant::now();
     let mut pieces: Vec<Vec<u64>> = Vec::new();
@@ -114,7 +113,7 @@ fn table<F: FnMut(u64) -> Times>(name: &str, before: u64, make: impl Fn() -> F) 
     }
 }
 
-/// Nanoseconds per message in and out, after so many bursts that do not count.
+/// Nanoseconds per message in and out, after some bursts that do not count.
 fn cost(depth: u64, before: u64, fill_and_drain: &mut impl FnMut(u64) -> Times) -> (f64, f64) {
     (0..before).for_each(|_| _ = fill_and_drain(depth));
     let rounds = (MESSAGES / depth).max(1);
@@ -128,8 +127,8 @@ fn cost(depth: u64, before: u64, fill_and_drain: &mut impl FnMut(u64) -> Times) 
     (each(fill), each(drain))
 }
 
-/// The first, the middle and the last of the values that remain without the outermost on each side:
-/// with nine rounds, a 96% confidence interval for the median.
+/// Lowest, median and highest value after dropping the extreme on each side: with nine rounds, a
+/// 96% confidence interval of the median.
 fn spread(mut values: Vec<f64>) -> (f64, f64, f64) {
     values.sort_by(f64::total_cmp);
     (values[1], values[values.len() / 2], values[values.len() - 2])

@@ -1,4 +1,4 @@
-//! Cost of a receiver that sleeps: `cargo bench -p threadtoll --bench idle`.
+//! Cost of an idle receiver: `cargo bench -p threadtoll --bench idle`.
 //!
 //! A receiver waits for two seconds while nobody sends. Prints the CPU time of its thread as a
 //! share of that time.
@@ -40,7 +40,7 @@ fn call_waiting<W: Wait>(wait: W) -> f64 {
     idle(move || callee.recv().is_err(), move || drop(caller))
 }
 
-/// The share of a CPU that `body` takes, which waits until `end` is called.
+/// Share of a CPU that `body` uses while it waits until `end` is called.
 fn idle(body: impl FnOnce() -> bool + Send + 'static, end: impl FnOnce()) -> f64 {
     let waiting = thread::spawn(move || {
         let (start, before) = (Instant::now(), cpu_time());

@@ -1,23 +1,7 @@
-//! Call: one thread asks another and waits for the answer, through one cache line.
+//! The call: one thread asks another and waits for the answer, through one cache line.
 //!
-//! Take a call where the asking thread has nothing to do until the answer is there. There is one
-//! call at a time; to have several under way, take two [pipes](crate::pipe), or a
-//! [funnel](crate::funnel) if several threads ask. What to decide:
-//!
-//! - **Time limit.** [`Caller::call`] waits as long as the callee takes, and for ever if it hangs.
-//!   [`Caller::call_timeout`] and [`Caller::call_deadline`] give up, but a request cannot be
-//!   withdrawn: the callee may still serve it, and the next call waits for that first.
-//! - **Waiting**, by [`Options::wait`]. By default an end spins for half a microsecond, or for as
-//!   long as a sleep costs where most waits have been shorter than that, and then sleeps. Each time
-//!   an end goes to sleep, every CPU that runs a thread of this process is interrupted
-//!   (`membarrier(2)`), so that calls which find the other end awake need no fence. If other
-//!   threads must not be interrupted, choose [`Spin`](crate::wait::Spin) or
-//!   [`SpinYield`](crate::wait::SpinYield), which never sleep, or [`Options::fence`].
-//!
-//! Request, answer and the word that says whose turn it is lie side by side, and a waiting end asks
-//! for the line *in order to write* (`prefetchw`): it comes over once, ready to be answered in. A
-//! round trip is two transfers of the line. A pair of queues needs four or more, because a waiting
-//! reader's copy must be invalidated before the line can be written again.
+//! Take a call if the asking thread can do nothing until it has the answer. A round trip moves one
+//! cache line there and back, where a pair of queues needs four transfers or more.
 //!
 //! ```
 //! use std::thread;
@@ -33,22 +17,33 @@
 //! assert_eq!(caller.call(21), Ok(42));
 //! ```
 //!
-//! # Guarantees
+//! # What it does not do
 //!
-//! - Every request is received, handed back or dropped, once; every answer is returned or dropped,
-//!   once. What one end cannot take any more is dropped when the other leaves, except for a late
-//!   answer: see below. (If the kernel has stopped providing `membarrier(2)` since the line was
-//!   made, an end that leaves a late answer behind may wait a millisecond for it.)
-//! - A call returns if its callee leaves, declines, or panics while it [serves](Callee::serve). An
-//!   end that sleeps is woken.
-//! - A request that the callee never saw comes back if the callee leaves.
+//! - **Several calls at once.** A line carries one call at a time. For more, take two
+//!   [pipes](crate::pipe), or a [funnel](crate::funnel) if several threads ask.
+//! - **Withdraw a request.** [`Caller::call`] waits as long as the callee takes, for ever if it
+//!   hangs. [`Caller::call_timeout`] and [`Caller::call_deadline`] give up, but the callee may
+//!   still serve the request, and the next call first waits until it has.
+//! - **Drop a late answer at once.** It stays in the line until the caller calls again or is
+//!   dropped.
+//! - **Sleep without disturbing others.** An end that goes to sleep interrupts every CPU that runs
+//!   a thread of the process (`membarrier(2)`), so that calls between ends that are awake need no
+//!   fence. Take [`Spin`](crate::wait::Spin) or [`SpinYield`](crate::wait::SpinYield), which never
+//!   sleep, or [`Options::fence`] if other threads must not be interrupted.
 //!
-//! # Limits
+//! # What it promises
 //!
-//! - A callee that computes for long while its caller spins loses the line to it once, and gets it
-//!   back for its answer.
-//! - A late answer stays in the line until the caller's next call, or until the caller leaves, also
-//!   if the callee has left.
+//! - Each request is received, handed back or dropped exactly once. Each answer is returned or
+//!   dropped exactly once.
+//! - A call returns if its callee answers, declines, is dropped, or panics while it
+//!   [serves](Callee::serve). A sleeping end is woken.
+//! - A request that the callee never received comes back if the callee is dropped.
+//!
+//! # How it works
+//! Request, answer and a word that says whose turn it is are stored together, in one cache line if
+//! they fit. A waiting end fetches the line *for writing* (`prefetchw`), so the line arrives once,
+//! ready for the answer. If the caller spins while the callee computes, the line moves to the
+//! caller once more, and back for the answer.
 
 mod callee;
 mod caller;
@@ -63,7 +58,15 @@ use crate::sync::Arc;
 use crate::wait::{Adaptive, Wait};
 use shared::Shared;
 
-/// Makes a line between one caller and one callee.
+/// Creates a line between one caller and one callee.
+///
+/// ```
+/// let (mut caller, mut callee) = threadtoll::call::line();
+/// let server = std::thread::spawn(move || callee.serve(|number: u64| number + 1));
+/// assert_eq!(caller.call(1), Ok(2));
+/// drop(caller);
+/// server.join().unwrap();
+/// ```
 pub fn line<Q: Send, R: Send>() -> (Caller<Q, R>, Callee<Q, R>) {
     Options::new().line()
 }
@@ -97,18 +100,16 @@ impl Default for Options {
 }
 
 impl<W: Wait> Options<W> {
-    /// Sets how both ends wait. An end that sleeps interrupts other threads: see [the
-    /// choice](crate::call), and [`Options::fence`], which avoids it.
+    /// Sets how both ends [wait](crate::wait).
     pub fn wait<V: Wait>(self, _: V) -> Options<V> {
         Options { fence: self.fence, _wait: PhantomData }
     }
 
-    /// Lets ends fence, so that going to sleep interrupts no other thread.
+    /// Makes each request and each answer execute a fence, so that an end that goes to sleep
+    /// interrupts no other thread.
     ///
-    /// Each request and each answer then executes a full fence, behind which its end waits until
-    /// its store is visible: see [what a sleep costs
-    /// others](crate::wait#what-a-sleep-costs-others). Choose it where ends sleep often and other
-    /// threads of the process must not be disturbed.
+    /// Choose this if ends sleep often and other threads of the process must not be interrupted:
+    /// see [what a sleep costs others](crate::wait#what-a-sleep-costs-others).
     ///
     /// ```
     /// use threadtoll::call;
@@ -121,7 +122,7 @@ impl<W: Wait> Options<W> {
         Options { fence: true, ..self }
     }
 
-    /// Makes a line between one caller and one callee.
+    /// Creates a line between one caller and one callee.
     pub fn line<Q: Send, R: Send>(self) -> (Caller<Q, R, W>, Callee<Q, R, W>) {
         let shared = Arc::new(Shared::new::<W>(self.fence));
         (Caller::new(Arc::clone(&shared)), Callee::new(shared))

@@ -1,6 +1,6 @@
-//! Reasons why a message was not sent or not received. A sender gets its message back.
+//! Errors of sending and receiving. A message that was not sent comes back in the error.
 //!
-//! In a [forked child](crate#a-child-after-fork) every queue is disconnected.
+//! In a [forked child](crate#after-a-fork), all inherited queues are disconnected.
 
 mod call;
 
@@ -42,7 +42,7 @@ macro_rules! handing_back {
             }
         }
 
-        // Without the message, so that messages of any type have it.
+        // Without the message, so that `T` need not be `Debug`.
         impl<T> fmt::Debug for $name<T> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(match self {
@@ -87,8 +87,7 @@ macro_rules! plain {
     )+};
 }
 
-/// The receiver is gone. Holds the message that was not sent, or, for batches, what the verb
-/// documents.
+/// The receiver is gone. Holds the message that was not sent, or what the method documents.
 ///
 /// ```
 /// use threadtoll::error::SendError;
@@ -101,8 +100,7 @@ macro_rules! plain {
 pub struct SendError<T>(pub T);
 
 impl<T> SendError<T> {
-    /// Returns the message that was not sent; for batches, the number or the iterator that the verb
-    /// documents.
+    /// Returns the message that was not sent, or what the method documents.
     pub fn into_inner(self) -> T {
         self.0
     }
@@ -114,7 +112,7 @@ impl<T> fmt::Display for SendError<T> {
     }
 }
 
-// Without the message, so that messages of any type have it.
+// Without the message, so that `T` need not be `Debug`.
 impl<T> fmt::Debug for SendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SendError(..)")

@@ -1,10 +1,10 @@
-//! Dropping many values when some panic: each is dropped once, and the first panic resumes
+//! Dropping many values of which some may panic. Each is dropped once, and the first panic resumes
 //! afterwards.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// The first panic of those that were caught.
+/// The first panic that was caught.
 #[derive(Default)]
 pub(crate) struct FirstPanic(Option<Box<dyn Any + Send>>);
 
@@ -13,17 +13,17 @@ impl FirstPanic {
         if !std::mem::needs_drop::<T>() {
             return;
         }
-        // The value is given up whatever its destructor does, so nobody can see it half dropped.
+        // Nobody can see the value half dropped, since it is not used again.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
             match self.0 {
-                // The payload of a later panic may panic in its own destructor; it is forgotten.
+                // Forgotten, since the payload's own destructor may panic.
                 Some(_) => std::mem::forget(payload),
                 None => self.0 = Some(payload),
             }
         }
     }
 
-    /// Lets the panic go on, unless this thread is panicking already.
+    /// Resumes the panic, unless this thread is panicking already.
     pub(crate) fn resume(self) {
         match self.0 {
             Some(payload) if !std::thread::panicking() => resume_unwind(payload),

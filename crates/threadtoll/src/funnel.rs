@@ -1,27 +1,11 @@
-//! The funnel: an MPSC channel, many senders and one receiver, bounded or unbounded.
+//! The funnel: a channel with many senders and one receiver (MPSC), bounded or unbounded.
 //!
-//! Before you use it, decide:
+//! [`bounded`] makes its senders wait while it is full. [`unbounded`] never makes a sender wait,
+//! and grows while its receiver is behind. Waiting threads spin briefly and then sleep, unless
+//! [`Options::wait`] says otherwise.
 //!
-//! - **Bounded or not?** [`unbounded`] never makes a sender wait: if the receiver falls behind,
-//!   memory grows. [`bounded`] makes a sender wait for room, and [`Sender::try_send`] hands the
-//!   message back. It draws tickets by compare-and-swap, so senders that collide try again. Nobody
-//!   keeps the order in which senders wait for room: where many write as fast as they can, one of
-//!   them may get next to nothing.
-//! - **Waiting.** [`Options::wait`] takes one of the [ways of waiting](crate::wait), for the
-//!   receiver and for senders that find no room. By default they spin for half a microsecond, or
-//!   for as long as a sleep costs where most waits have been shorter than that, and then sleep.
-//! - **Can a sender be stopped in the middle of a send**, by a signal handler, a debugger, or the
-//!   scheduler on a busy machine? No other sender waits for it (but for a moment, where both were
-//!   asleep: see [`bounded`]), but the receiver does: a funnel keeps the order of its messages, so
-//!   nothing behind that message is delivered until the sender goes on.
-//! - **Is an interruption of other threads bad?** The receiver of a funnel goes to sleep by a
-//!   compare-and-swap and interrupts nobody. A sender that sleeps because a bounded funnel is full
-//!   calls `membarrier(2)`, which interrupts each CPU that runs a thread of the process, unless
-//!   [`Options::fence`] has the receiver pay instead. So does, once, a receiver that leaves while a
-//!   sender is in the middle of a send, unless messages need no drop.
-//!
-//! For one sender, a [pipe](crate::pipe) is faster; a funnel takes less CPU time if its receiver
-//! sleeps most of the time.
+//! With a single sender, a [pipe](crate::pipe) is faster. A funnel takes less CPU time if its
+//! receiver sleeps most of the time.
 //!
 //! ```
 //! use std::thread;
@@ -34,51 +18,57 @@
 //!     thread::spawn(move || sender.send(worker).unwrap());
 //! }
 //! drop(sender);
-//! let mut heard: Vec<i32> = receiver.iter().collect();
-//! heard.sort();
-//! assert_eq!(heard, [0, 1, 2, 3]);
+//! let mut received: Vec<i32> = receiver.iter().collect();
+//! received.sort();
+//! assert_eq!(received, [0, 1, 2, 3]);
 //! ```
 //!
-//! # Promises
+//! # What it does not do
 //!
-//! - Messages arrive in the order in which their tickets were drawn. Those of one sender arrive in
-//!   its order. A message whose send returned before another send began arrives first, whoever sent
-//!   them.
-//! - In an unbounded funnel, a send waits neither for the receiver nor for another sender (but for
-//!   the allocator, once in a chunk, if no chunk is kept). `try_recv`, `drain` and `peek` never
+//! - **Deliver past a stopped sender.** A send first draws a ticket and then stores its message. If
+//!   the sender is stopped in between, by the scheduler, a signal or a debugger, the receiver
+//!   cannot deliver anything behind that ticket until the sender continues, because a funnel keeps
+//!   the order of its messages. `try_recv` then returns
+//!   [`Empty`](crate::error::TryRecvError::Empty) although [`Receiver::len`] is not 0. Other
+//!   senders are not held up.
+//! - **Serve waiting senders fairly.** Senders that wait for room are not queued, and neither are
+//!   senders that send at the same time. Under constant pressure one of them may get almost nothing
+//!   through.
+//! - **Save memory with large messages.** A chunk has at least 32 slots and a funnel starts with
+//!   one chunk: 2 MiB for `[u8; 65536]`. Put large messages into a `Box`.
+//! - **Return memory to the system.** Chunks that have been read are kept up to [`Options::retain`]
+//!   bytes; the rest goes back to the allocator, which may keep it.
+//!
+//! # What it promises
+//!
+//! - Messages arrive in the order in which their tickets were drawn. So messages of one sender
+//!   arrive in order, and a message whose send returned before another send began arrives first.
+//! - An accepted message is received or dropped exactly once, even if destructors panic. A message
+//!   that is not accepted is handed back.
+//! - A send to an unbounded funnel waits neither for the receiver nor for another sender. It may
+//!   call the allocator once per chunk, if no chunk is kept. `try_recv`, `drain` and `peek` never
 //!   wait.
-//! - A send is one read-modify-write, which draws the ticket and tells if the receiver sleeps or is
-//!   gone, two stores into the slot that the ticket names, and, if messages need to be dropped, a
-//!   look at a word that is hardly ever written. It executes no system call unless the receiver
-//!   sleeps, and no other atomic read-modify-write but four or five in each chunk (16 KiB of slots,
-//!   32 slots at least), or up to eight where two senders come to its end at once. Its instructions
-//!   do not depend on the number of messages that wait; memory that was never touched costs page
-//!   faults.
-//! - A receiver that sleeps is woken, and so is a sender that sleeps for want of room: a receive
-//!   wakes as many as it made room for.
-//! - Each message that was accepted is received or dropped, once, even if destructors panic. When
-//!   the receiver is dropped, so are all messages whose send had returned, while their senders
-//!   still live: who waits for an answer to one of them learns that none will come. A message that
-//!   was not accepted is handed back.
-//! - A send that is under way while the receiver is dropped hands its message back, or the receiver
-//!   drops it. A batch that is under way counts as accepted, and is dropped. The receiver does not
-//!   wait for that sender; where it must not or cannot call `membarrier(2)`, it sleeps for a
-//!   millisecond.
+//! - A sleeping receiver is woken when a message arrives. Senders that sleep because the funnel is
+//!   full are woken as room is made, as many as there is room for.
+//! - Dropping the receiver drops every message whose send had returned, even if its sender is
+//!   alive, so whoever waits for a reply to such a message learns that none will come. A send in
+//!   progress either hands its message back or leaves it to the receiver to drop. A batch in
+//!   progress counts as accepted and is dropped.
 //!
-//! # Not promised
+//! # What a send costs
 //!
-//! - **Progress behind a stopped sender.** While a sender is stopped between drawing its ticket and
-//!   storing its message, the messages behind it wait, and so do their chunks. `try_recv` says
-//!   [`Empty`](crate::error::TryRecvError::Empty), though [`Receiver::len`] is not 0. To deliver
-//!   past it would cost each receive a look at every later message. A receiver that waits naps
-//!   meanwhile, for 50 µs at first and 1 ms at most, since that sender cannot know that it should
-//!   wake it.
-//! - **Memory for the system.** Chunks that were read are kept for the next burst, up to
-//!   [`Options::retain`] bytes, and the rest goes back to the allocator, which may keep it too:
-//!   after a burst the process may stay as large as it was, although [`Receiver::memory`] is small.
-//! - **Little memory for large messages.** A chunk has 32 slots at least, and a funnel has one from
-//!   the start: 2 MiB for `[u8; 65536]`. Put large messages into a `Box`.
-//! - **Fairness among senders** that wait for room, or that send at the same time.
+//! One atomic read-modify-write, which draws the ticket and tells whether the receiver sleeps or is
+//! gone; two stores into the slot; and, if messages have a destructor, one load of a word that
+//! hardly ever changes. A send makes a system call only to wake a sleeping thread. Every chunk (16
+//! KiB of slots, and at least 32 of them) costs four or five more read-modify-writes, or up to
+//! eight if two senders reach its end together. The cost does not depend on the number of waiting
+//! messages, apart from page faults in memory that was never touched. A bounded funnel draws
+//! tickets by compare-and-swap, so senders that collide retry.
+//!
+//! A receiver goes to sleep by one compare-and-swap and interrupts nobody. Two others call
+//! `membarrier(2)`, which interrupts every CPU that runs a thread of the process, unless
+//! [`Options::fence`] avoids it: a sender that sleeps because a bounded funnel is full, and, once,
+//! a receiver that is dropped while a send is in progress, if messages have a destructor.
 
 mod chunk;
 mod chunks;
@@ -97,23 +87,23 @@ use crate::sync::{Arc, Ordering};
 use crate::wait::{Adaptive, Wait};
 use shared::Shared;
 
-/// Bytes of chunks that are kept by default.
+/// Default of [`Options::retain`].
 const RETAIN: usize = 256 << 10;
 
-/// A funnel that holds up to `capacity` messages; a sender that finds it full waits.
+/// Creates a funnel that holds up to `capacity` messages.
 ///
-/// Senders that wait are not served in order, and one of many may starve; see [the module](self).
+/// Senders that wait for room are not served in order, and one of many may starve.
 ///
-/// Each receive wakes as many as it made room for. If one of those is stopped before it takes its
-/// place, another one that sleeps takes that place with the next receive, or when the receiver has
-/// waited for a message for a millisecond. With a receiver that neither receives nor waits (it gets
-/// [`Empty`](crate::error::TryRecvError::Empty) from `try_recv`), it sleeps until the first one
-/// goes on.
+/// A receive wakes as many senders as it made room for. If a sender that was woken is stopped
+/// before it takes its slot, another sleeping sender gets that slot with the next receive, or after
+/// the receiver has waited for a message for a millisecond. If the receiver only polls an empty
+/// funnel with `try_recv`, that other sender sleeps until the stopped one continues.
 ///
 /// ```
-/// let (sender, mut receiver) = threadtoll::funnel::bounded(2);
-/// sender.send("ask").unwrap();
-/// assert_eq!(receiver.recv(), Ok("ask"));
+/// let (sender, mut receiver) = threadtoll::funnel::bounded(1);
+/// sender.send("first").unwrap();
+/// assert!(sender.try_send("second").unwrap_err().is_full());
+/// assert_eq!(receiver.recv(), Ok("first"));
 /// ```
 ///
 /// # Panics
@@ -123,12 +113,18 @@ pub fn bounded<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     Options::new().bounded(capacity)
 }
 
-/// A funnel whose senders never wait.
+/// Creates a funnel whose senders never wait.
+///
+/// ```
+/// let (sender, mut receiver) = threadtoll::funnel::unbounded();
+/// sender.clone().send("hello").unwrap();
+/// assert_eq!(receiver.recv(), Ok("hello"));
+/// ```
 pub fn unbounded<T: Send>() -> (Sender<T>, Receiver<T>) {
     Options::new().unbounded()
 }
 
-/// Options of a new funnel.
+/// Options of a funnel.
 ///
 /// ```
 /// use threadtoll::funnel;
@@ -159,43 +155,41 @@ impl Default for Options {
 }
 
 impl<W: Wait> Options<W> {
-    /// Sets the [way of waiting](crate::wait): for messages by the receiver, for room by senders.
+    /// Sets how the receiver waits for messages and senders wait for room: see
+    /// [`wait`](crate::wait).
     pub fn wait<V: Wait>(self, _: V) -> Options<V> {
         Options { retain: self.retain, fence: self.fence, _wait: PhantomData }
     }
 
-    /// Most bytes of chunks that are kept for the next burst, or two chunks if these are larger; 0
-    /// keeps none. The default is 256 KiB. More than 65,536 chunks (1 GiB of small messages) are
-    /// never kept. Each that may be kept takes 8 bytes from the beginning.
+    /// Sets how many bytes of empty chunks the funnel may keep for the next burst. The default is
+    /// 256 KiB. 0 keeps none; any other value keeps at least two chunks and at most 65,536 (1 GiB
+    /// of small messages). The list of kept chunks takes 8 bytes for each from the start.
     pub fn retain(self, bytes: usize) -> Self {
         Options { retain: bytes, ..self }
     }
 
-    /// Makes the receiver fence, so that a sender that sleeps for want of room interrupts no other
-    /// thread, nor does a receiver that leaves.
+    /// Makes the receiver of a bounded funnel execute a fence for each message, so that a sender
+    /// that goes to sleep interrupts no other thread.
     ///
-    /// Without this, such a sender calls `membarrier(2)`, which interrupts each CPU that runs a
-    /// thread of the process. With it, each message that is received costs a full fence. An
-    /// unbounded funnel needs neither, because its senders never sleep; nor does a receiver that
-    /// sleeps. One that leaves while a sender is in the middle of a send calls it too; with this
-    /// option it sleeps for a millisecond instead.
+    /// By default a sender that sleeps because the funnel is full calls `membarrier(2)`, which
+    /// interrupts every CPU that runs a thread of the process. So does a receiver that is dropped
+    /// while a send is in progress; with this option it sleeps for a millisecond instead. A
+    /// receiver that goes to sleep interrupts nobody in either case.
     pub fn fence(self) -> Self {
         Options { fence: true, ..self }
     }
 
-    /// A funnel that holds up to `capacity` messages; a sender that finds it full waits.
-    ///
-    /// Tickets are drawn by compare-and-swap then, so that senders may have to try again.
+    /// Creates a funnel that holds up to `capacity` messages; see [`bounded`].
     ///
     /// # Panics
     ///
     /// If `capacity` is 0.
     pub fn bounded<T: Send>(self, capacity: usize) -> (Sender<T, W>, Receiver<T, W>) {
-        assert!(capacity > 0, "a funnel for no messages");
+        assert!(capacity > 0, "a funnel needs a capacity of at least 1");
         self.build(Some(capacity as u64))
     }
 
-    /// A funnel whose senders never wait.
+    /// Creates a funnel whose senders never wait.
     pub fn unbounded<T: Send>(self) -> (Sender<T, W>, Receiver<T, W>) {
         self.build(None)
     }
@@ -206,22 +200,22 @@ impl<W: Wait> Options<W> {
     }
 }
 
-/// Use of a funnel's memory.
+/// Memory that a funnel holds; see [`Receiver::memory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// Bytes of chunks that hold messages, or did a moment ago.
+    /// Bytes of chunks in use.
     pub used_bytes: usize,
-    /// Bytes of chunks that are kept for the next burst.
+    /// Bytes of empty chunks, kept for the next burst.
     pub kept_bytes: usize,
-    /// Bytes of those used chunks that were read but may still be looked at by a sender.
+    /// Bytes of chunks in use that have been read, but that a sender may still look at.
     pub pinned_bytes: usize,
 }
 
 fn len<T>(shared: &Shared<T>) -> usize {
-    // In this order: what is taken was sent before.
+    // In this order, since a message is sent before it is taken.
     let taken = shared.taken.load(Ordering::Acquire);
     let tail = shared.tail.load(Ordering::Acquire);
-    // Behind a receiver that has gone, tickets are drawn in vain.
+    // Tickets drawn after the receiver left carry no messages.
     if tail & shared::RECEIVER_GONE != 0 {
         0
     } else {

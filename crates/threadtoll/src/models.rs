@@ -1,12 +1,12 @@
-//! Models of the protocols between threads, small enough for a checker to try all that can happen.
+//! Models of the protocols between threads, small enough for a checker to try every execution.
 //!
-//! loom tries every interleaving (up to a number of preemptions) and every value that a load may
-//! return under the memory model; shuttle runs many random schedules of longer models, sequentially
-//! consistent. `ci/loom.sh`, `ci/long/loom.sh` and `ci/long/shuttle.sh` run them.
+//! loom tries every interleaving up to a number of preemptions, and every value that a load may
+//! return under the memory model. shuttle runs many random, sequentially consistent schedules of
+//! longer models. `ci/loom.sh`, `ci/long/loom.sh` and `ci/long/shuttle.sh` run them.
 //!
 //! Each model lists the mutations that it must notice: places in the code, marked by `mutate!`,
-//! that are broken one at a time. Each is broken in a process of its own, since anything may
-//! follow.
+//! that are broken one at a time. Each runs in a process of its own, since a broken program may
+//! crash.
 
 #[cfg(threadtoll_loom)]
 use loom as checker;
@@ -27,12 +27,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::sync::{self, Kernel};
 
-/// Says which place a test is to break.
+/// The environment variable with the place to break.
 const BREAK: &str = "THREADTOLL_BREAK";
 
-/// A model as a test, and a second test that it notices its mutations. Those under `orders` are
-/// only wrong where memory is weakly ordered, which shuttle does not model. `fewer` reduces the
-/// number of preemptions that loom tries while nothing is broken, `more` raises it in every run.
+/// A test that a model holds, and a test that it notices its mutations. Mutations under `orders`
+/// are wrong only if memory is weakly ordered, which shuttle does not model. `fewer` reduces the
+/// number of preemptions that loom tries while nothing is broken; `more` raises it in every run.
 macro_rules! model {
     ($(#[doc = $what:literal])* $name:ident($($kernel:ident),+) $(fewer $fewer:literal)? $(more $more:literal)? $(orders [$($order:ident),*])? $(steps [$($step:ident),*])? $body:block) => {
         $(#[doc = $what])*
@@ -64,10 +64,10 @@ macro_rules! model {
 }
 use model;
 
-/// Tries what can happen in a model.
+/// Checks a model with one kind of kernel.
 fn check(kernel: Kernel, fewer: isize, body: fn()) {
     let broken = std::env::var(BREAK).unwrap_or_default();
-    // What is broken is found soon, and may need them all.
+    // A mutation is noticed early, and may need all preemptions.
     let fewer = if broken.is_empty() { fewer } else { fewer.min(0) };
     let executions = Arc::new(AtomicUsize::new(0));
     let began = std::time::Instant::now();
@@ -76,7 +76,7 @@ fn check(kernel: Kernel, fewer: isize, body: fn()) {
         count.fetch_add(1, Relaxed);
         sync::begin(kernel, &broken);
         body();
-        assert_eq!(sync::boxes(), 0, "memory was not given back");
+        assert_eq!(sync::boxes(), 0, "memory was not freed");
     });
     println!("{kernel:?}: {executions:?} executions in {:.1} s", began.elapsed().as_secs_f64());
 }
@@ -102,11 +102,11 @@ fn explore(_: isize, execution: impl Fn() + Send + Sync + 'static) {
     shuttle::check_pct(move || execution(), schedules, 3);
 }
 
-/// Asserts that a model fails when one of the places is broken.
+/// Asserts that a model fails if any of the places is broken.
 fn assert_notices(test: &str, places: &[&str]) {
-    // The harness leaves the crate out of a test's name.
+    // The harness omits the crate from a test's name.
     let (_, test) = test.split_once("::").unwrap();
-    // What is only wrong where memory is weakly ordered is loom's to notice.
+    // shuttle skips mutations under `orders`.
     assert!(cfg!(threadtoll_shuttle) || !places.is_empty(), "{test} has nothing to notice");
     let mut missed = Vec::new();
     for place in places {
@@ -132,7 +132,7 @@ fn assert_notices(test: &str, places: &[&str]) {
     assert!(missed.is_empty(), "{test} does not notice that this is broken: {missed:?}");
 }
 
-/// Each place that can be broken is listed by a model, and each that a model lists is there.
+/// The places that can be broken are exactly those that models list.
 #[test]
 fn every_place_has_a_model() {
     fn find(
@@ -170,11 +170,11 @@ fn every_place_has_a_model() {
 }
 
 thread_local! {
-    /// How often each message was dropped. All threads of a model run on one.
+    /// Number of drops of each message. All threads of a model run on one thread.
     static DROPS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Counts what becomes of so many messages.
+/// Starts counting the drops of `messages`.
 fn tally(messages: usize) {
     DROPS.set(vec![0; messages]);
 }
@@ -184,10 +184,10 @@ fn is_dropped(message: usize) -> bool {
     DROPS.with_borrow(|drops| drops[message] > 0)
 }
 
-/// Asserts that each message was dropped once.
+/// Asserts that each message was dropped exactly once.
 fn settled() {
     let drops = DROPS.take();
-    assert!(drops.iter().all(|drops| *drops == 1), "how often each message was dropped: {drops:?}");
+    assert!(drops.iter().all(|drops| *drops == 1), "number of drops of each message: {drops:?}");
 }
 
 /// A message that is counted when it is dropped.

@@ -1,8 +1,8 @@
-//! The pipe: an SPSC channel, bounded or unbounded. One sender, one receiver.
+//! The pipe: a channel with one sender and one receiver (SPSC), bounded or unbounded.
 //!
-//! **Decide two things.** [`unbounded`] never makes its sender wait, and takes memory while its
-//! receiver is behind; [`bounded`] makes its sender wait when it is full. And [how the ends
-//! wait](crate::wait): by default they spin for a little and then sleep.
+//! [`bounded`] makes its sender wait while it is full. [`unbounded`] never makes its sender wait,
+//! and takes memory while its receiver is behind. Both ends [wait](crate::wait) by spinning briefly
+//! and then sleeping, unless [`Options::wait`] says otherwise.
 //!
 //! ```
 //! use std::thread;
@@ -18,40 +18,44 @@
 //! assert_eq!(sum.join().unwrap(), 5050);
 //! ```
 //!
-//! A pipe is a ring buffer of cache lines. A message and the number that says it is there lie in
-//! one line, so a hand-off costs the transfer of one line. The ring starts with 4 KiB (or what the
-//! capacity needs) and grows while the receiver is behind, up to 256 KiB or the capacity; an
-//! unbounded pipe then goes on in chunks, and comes back to its ring. An unbounded pipe's ring and
-//! chunks take memory for 16 messages at least, so one of `[u8; 65536]` takes 1 MiB from the start;
-//! where messages are that large, a bounded one has room for four more than its capacity.
+//! # What it does not do
 //!
-//! # What is promised
+//! - The ends cannot be cloned or shared. For several senders take a [funnel](crate::funnel).
+//! - The ring never shrinks. Memory for a burst beyond the ring is freed once it has been read,
+//!   except for [`Options::retain`] bytes; the allocator may keep what is freed.
+//! - Messages do not share a cache line if they are larger than 28 bytes, and take several lines if
+//!   they are larger than 56.
+//! - Dropping the receiver of a used pipe, while the sender is alive, calls `membarrier(2)` if the
+//!   messages have a destructor. This interrupts every CPU that runs a thread of the process. A
+//!   `bounded(1)` pipe that has delivered its only message does not need it, nor does one with
+//!   [`Options::fence`].
 //!
-//! - Messages arrive in the order in which they were sent, each once. A message is visible as soon
-//!   as its `send` returns; none waits for the next one, or for a line to be full.
-//! - `send` on an unbounded pipe never waits for the receiver. `try_recv` and `try_send` never
-//!   wait. All of them may call the allocator: `send` when the ring grows or a chunk is needed,
-//!   `try_recv` when a chunk has been read.
-//! - A `send` that wakes nobody executes no fence and no locked instruction, except twice at the
-//!   beginning of a pipe, up to twice for each chunk of a burst, and after a sleep of the receiver
-//!   until that has taken 64 messages. It makes no system call, unless it has to wait or the
-//!   allocator makes one. With [`Options::fence`], or where the kernel lacks `membarrier(2)`, each
-//!   send executes a fence.
-//! - A message accepted by `send` is received or, if the receiver is dropped, dropped by then;
-//!   once, and also if destructors panic. A message that could not be sent is handed back.
-//! - Steady traffic allocates nothing. [`Options::reserve`] has the memory ready from the start.
+//! # What it promises
 //!
-//! # Not promised
+//! - Messages arrive in the order in which they were sent, each once. A message is visible when its
+//!   `send` returns.
+//! - An accepted message is received, or dropped no later than the receiver, even if destructors
+//!   panic. A message that could not be sent is handed back.
+//! - `try_send`, `try_recv`, and `send` on an unbounded pipe never wait for the other end. They may
+//!   call the allocator: `send` when the ring grows or a chunk is needed, `try_recv` when it has
+//!   read a chunk to its end.
+//! - Steady traffic does not allocate. With [`Options::reserve`] the ring has its full size from
+//!   the start.
+//! - A `send` that finds room and has nobody to wake executes no fence, no locked instruction and
+//!   no system call, apart from those of the allocator. There are three exceptions. A pipe executes
+//!   two locked instructions when it is first used, and up to two for each chunk of a burst. After
+//!   the receiver has slept, each send fences until the receiver has taken 64 messages without
+//!   sleeping. With [`Options::fence`], or where the kernel lacks `membarrier(2)`, each send
+//!   fences.
 //!
-//! - The ends are not `Clone` and not `Sync`: for many senders take a [funnel](crate::funnel).
-//! - Chunks of a burst are given back when the receiver has read them, except for
-//!   [`Options::retain`] bytes: to the allocator, which may keep them. The ring stays as large as
-//!   it has become.
-//! - Dropping the receiver of a used pipe while its sender lives executes `membarrier(2)` if
-//!   messages have a destructor: a system call that interrupts each CPU that runs a thread of the
-//!   process. It is needed to drop a message that is being sent at that moment. A `bounded(1)` pipe
-//!   that has carried its one answer does without, and so does one with [`Options::fence`].
-//! - Messages of more than 56 bytes take lines of their own.
+//! # How it works
+//!
+//! A pipe is a ring of cache lines. Each line holds a few messages and a count that says how many
+//! are there, so a message and its notice arrive together, in one transfer. The ring starts with 4
+//! KiB, or with less if its capacity needs less. It grows while the receiver is behind, up to its
+//! capacity or, if unbounded, to 256 KiB. An unbounded pipe then continues in chunks of that size,
+//! and returns to its ring after the burst. A ring or chunk of an unbounded pipe holds at least 16
+//! messages, so one of `[u8; 65536]` takes 1 MiB from the start.
 
 mod memory;
 mod reader;
@@ -77,15 +81,16 @@ use crate::wait::{Adaptive, Wait};
 use segment::{PipeLayout, SEGMENT_BYTES};
 use shared::Shared;
 
-/// Bytes of chunks that are kept unless an option says otherwise.
+/// Default of [`Options::retain`].
 const RETAIN: usize = 1 << 20;
 
-/// Makes a pipe that holds up to `capacity` messages; a sender that finds it full waits.
+/// Creates a pipe that holds up to `capacity` messages.
 ///
 /// ```
-/// let (mut sender, mut receiver) = threadtoll::pipe::bounded(2);
-/// sender.send("ask").unwrap();
-/// assert_eq!(receiver.recv(), Ok("ask"));
+/// let (mut sender, mut receiver) = threadtoll::pipe::bounded(1);
+/// sender.send("first").unwrap();
+/// assert!(sender.try_send("second").unwrap_err().is_full());
+/// assert_eq!(receiver.recv(), Ok("first"));
 /// ```
 ///
 /// # Panics
@@ -95,7 +100,14 @@ pub fn bounded<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     Options::new().bounded(capacity)
 }
 
-/// Makes a pipe whose sender never waits.
+/// Creates a pipe whose sender never waits.
+///
+/// ```
+/// let (mut sender, receiver) = threadtoll::pipe::unbounded();
+/// sender.send_all(1..=3).unwrap();
+/// drop(sender);
+/// assert!(receiver.into_iter().eq([1, 2, 3]));
+/// ```
 pub fn unbounded<T: Send>() -> (Sender<T>, Receiver<T>) {
     Options::new().unbounded()
 }
@@ -145,23 +157,20 @@ impl<W: Wait> Options<W> {
         Options { segment, retain, reserve, fence, _wait: PhantomData }
     }
 
-    /// Bytes up to which an unbounded pipe's ring grows, and of each chunk by which the pipe grows
-    /// beyond that: memory for 16 messages at least. The default is 256 KiB. A bounded pipe's ring
-    /// grows to what its capacity needs.
+    /// Sets the size of an unbounded pipe's largest ring and of each chunk beyond it, in bytes. The
+    /// default is 256 KiB; the least is memory for 16 messages. Has no effect on a bounded pipe.
     pub fn segment(self, bytes: usize) -> Self {
         Options { segment: bytes, ..self }
     }
 
-    /// Bytes of chunks that are kept for the next burst, at most. The default is 1 MiB. A chunk
-    /// that takes more, as 16 messages of 64 KiB do, is not kept.
+    /// Sets how many bytes of empty chunks the pipe may keep for the next burst. The default is
+    /// 1 MiB. A chunk larger than that is never kept.
     pub fn retain(self, bytes: usize) -> Self {
         Options { retain: bytes, ..self }
     }
 
-    /// Allocates the ring at its largest size and writes to all of it, so that no message waits for
-    /// the ring to grow or for its pages. Chunks beyond the ring are not reserved. Without this a
-    /// ring starts with 4 KiB, or with memory for 16 messages if they are larger than that, or with
-    /// less if its capacity needs less.
+    /// Allocates the ring at its full size and touches its pages, so that no message waits for the
+    /// ring to grow or for a page fault. Chunks beyond the ring are not reserved.
     ///
     /// ```
     /// let (sender, _receiver) = threadtoll::pipe::Options::new().reserve().unbounded::<u64>();
@@ -171,31 +180,29 @@ impl<W: Wait> Options<W> {
         Options { reserve: true, ..self }
     }
 
-    /// Has each send, and in a bounded pipe each receive, execute a full fence, so that an end that
-    /// goes to sleep interrupts nobody.
+    /// Makes each send, and in a bounded pipe each receive, execute a fence, so that an end that
+    /// goes to sleep interrupts no other thread.
     ///
-    /// Without this, a receiver that goes to sleep after 64 messages or more, or begins to sleep
-    /// more often, and a sender that sleeps because the pipe is full, make every CPU that runs a
-    /// thread of this process execute a barrier (`membarrier(2)`), whatever that thread does:
-    /// choose this where there are threads that nothing may interrupt. [`Spin`](crate::wait::Spin)
-    /// and [`SpinYield`](crate::wait::SpinYield) never sleep. See [what a sleep costs
-    /// others](crate::wait#what-a-sleep-costs-others).
+    /// By default an end that goes to sleep may interrupt every CPU that runs a thread of the
+    /// process: see [what a sleep costs others](crate::wait#what-a-sleep-costs-others). Choose this
+    /// if the process has threads that must not be interrupted. It is not needed with
+    /// [`Spin`](crate::wait::Spin) or [`SpinYield`](crate::wait::SpinYield), which never sleep.
     pub fn fence(self) -> Self {
         Options { fence: true, ..self }
     }
 
-    /// Makes a pipe that holds up to `capacity` messages.
+    /// Creates a pipe that holds up to `capacity` messages.
     ///
     /// # Panics
     ///
-    /// If `capacity` is 0; with [`reserve`](Options::reserve), if so much memory cannot be
-    /// addressed. Memory that cannot be had aborts the process, as it does for a `Vec`.
+    /// If `capacity` is 0, or if the memory for [`reserve`](Options::reserve) exceeds the address
+    /// space. If the allocator has no memory left, the process aborts, as with a `Vec`.
     pub fn bounded<T: Send>(self, capacity: usize) -> (Sender<T, W>, Receiver<T, W>) {
-        assert!(capacity > 0, "a pipe for no messages");
+        assert!(capacity > 0, "a pipe needs a capacity of at least 1");
         self.make(PipeLayout::bounded::<T>(capacity))
     }
 
-    /// Makes a pipe whose sender never waits.
+    /// Creates a pipe whose sender never waits.
     pub fn unbounded<T: Send>(self) -> (Sender<T, W>, Receiver<T, W>) {
         let layout = PipeLayout::unbounded::<T>(self.segment);
         self.make(layout)
@@ -210,14 +217,14 @@ impl<W: Wait> Options<W> {
     }
 }
 
-/// Bytes of memory that a pipe holds.
+/// Memory that a pipe holds; see [`Sender::memory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryUse {
     /// Bytes of the ring.
     pub ring_bytes: usize,
-    /// Bytes of chunks that hold messages or did so a moment ago.
+    /// Bytes of chunks in use.
     pub burst_bytes: usize,
-    /// Bytes of chunks that are kept for the next burst.
+    /// Bytes of empty chunks, kept for the next burst.
     pub kept_bytes: usize,
 }
 

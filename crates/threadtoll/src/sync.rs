@@ -1,8 +1,7 @@
-//! The one seam over the standard library, loom and shuttle: atomics, cells, futexes, barriers,
-//! time.
+//! The seam over the standard library, loom and shuttle: atomics, cells, futexes, barriers, time.
 //!
-//! Everything in this crate that two threads touch comes from here, so that a model checker sees
-//! it. A build with `--cfg threadtoll_loom` or `--cfg threadtoll_shuttle` uses the checker's types.
+//! All that two threads touch comes from here, so that a model checker sees it. A build with `--cfg
+//! threadtoll_loom` or `--cfg threadtoll_shuttle` uses the checker's types.
 
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 mod real;
@@ -14,8 +13,8 @@ mod modelled;
 #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
 pub(crate) use modelled::*;
 
-/// A value alone on its cache lines. 128 bytes: the adjacent-line prefetcher of x86 and the big
-/// cores of aarch64 move pairs of 64.
+/// A value on cache lines of its own: 128 bytes, because the adjacent-line prefetcher of x86 and
+/// some cores of aarch64 move pairs of lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct CachePadded<T>(pub(crate) T);

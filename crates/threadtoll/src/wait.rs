@@ -1,53 +1,60 @@
-//! How an end of a queue waits, as types: [`Spin`], [`SpinYield`], [`Park`], [`Adaptive`].
+//! Ways for an end of a queue to wait: [`Spin`], [`SpinYield`], [`Park`] and [`Adaptive`].
 //!
-//! **Decide by what the CPU is for.** [`Spin`] and [`SpinYield`] never sleep, cost a CPU, and react
-//! within a cache line's transfer. [`Park`] sleeps at once and costs a wake-up for each message
-//! that is waited for. [`Adaptive`], the default, spins where that has paid and sleeps where it has
-//! not.
+//! [`Adaptive`] is the default. Take another one if you know what the CPU is for:
 //!
-//! | | looks again | gives its CPU away | wakes within |
+//! | | polls | gives up its CPU | reacts after |
 //! |---|---|---|---|
-//! | [`Spin`] | after a pause of some 25 ns | never | a cache line's transfer |
+//! | [`Spin`] | about every 25 ns | never | the transfer of a cache line |
 //! | [`SpinYield`] | between calls of `sched_yield(2)` | to threads that are ready to run | a transfer, or another thread's time slice |
-//! | [`Park`] | once; 64 times if it waits for room | then (`futex(2)`) | a wake-up: microseconds |
-//! | [`Adaptive`] | for half a microsecond; if most of its last eight waits were short, for as long as sleeping costs | then (`futex(2)`) | a transfer while messages keep coming, a wake-up when they do not |
+//! | [`Park`] | once, or 64 times if it waits for room | then, by `futex(2)` | a wake-up: microseconds |
+//! | [`Adaptive`] | for half a microsecond; if most of its last eight waits were short, for as long as a sleep costs | then, by `futex(2)` | a transfer while messages keep coming, a wake-up if they do not |
 //!
-//! `Adaptive` pays for its latency in CPU time: where messages come more often than a sleep costs,
+//! `Adaptive` pays for its latency with CPU time: if messages come more often than a sleep costs,
 //! it spins all the time. [Figures](crate#measured).
+//!
+//! ```
+//! use threadtoll::funnel;
+//! use threadtoll::wait::Park;
+//!
+//! // A log that rarely has anything to write: sleep at once.
+//! let (sender, mut receiver) = funnel::Options::new().wait(Park).unbounded();
+//! sender.send("started").unwrap();
+//! assert_eq!(receiver.recv(), Ok("started"));
+//! ```
 //!
 //! # What a sleep costs others
 //!
-//! While messages keep coming, a pipe's send executes no fence, no locked instruction and no system
-//! call for the sake of sleepers. **An end that goes to sleep may pay for that, and so may every
-//! CPU that runs a thread of this process**: the end makes all of them execute a barrier
-//! (`membarrier(2)`), an interruption, whatever they are doing.
+//! A send need not fence for the sake of sleeping receivers. In return, **a thread that goes to
+//! sleep may interrupt every CPU that runs a thread of this process**: it calls `membarrier(2)`,
+//! which makes each of them execute a barrier.
 //!
-//! | who sleeps | interrupts |
+//! | who goes to sleep | interrupts other threads |
 //! |---|---|
-//! | a [pipe](crate::pipe)'s receiver | when it has received 64 messages or more since it last slept, and the first time that it has not. Then the sender fences for each message (and, if the pipe is bounded, the receiver), until 64 are received without a sleep |
-//! | a [funnel](crate::funnel)'s receiver | never |
-//! | a sender that waits for room in either, unless a pipe's receiver sleeps often | each time |
-//! | an end of a [call](crate::call) | each time |
-//! | anyone, with `Options::fence` | never: each message pays for a full fence |
+//! | receiver of a [pipe](crate::pipe) | if it received at least 64 messages since its last sleep, and the first time that it received fewer. From then on the sender fences for each message (and so does the receiver, if the pipe is bounded), until 64 messages are received without a sleep |
+//! | receiver of a [funnel](crate::funnel) | never |
+//! | sender of a full pipe or funnel | each time, unless a pipe's receiver makes it fence already |
+//! | either end of a [call](crate::call) | each time |
+//! | any end, with `Options::fence` | never, but each message costs a fence |
 //!
-//! Behind a fence the thread waits until its store is visible, which takes about as long as a cache
-//! line's transfer if the other end is looking at that line. Where the kernel has no such call,
-//! queues fence.
+//! A fence makes its thread wait until its last store is visible. If the other end is polling that
+//! line, this takes about as long as moving the line.
 //!
-//! # What adapting costs
+//! # How `Adaptive` decides
 //!
-//! `Adaptive` spins for at most its estimate of what a sleep costs: the 10th percentile of the
-//! sleeps of this process, between 1 and 20 µs; it begins with 10 µs and learns over some hundred
-//! sleeps. If the estimate holds, a wait costs at most twice what sleeping at once would, plus half
-//! a microsecond (the argument of Karlin, Manasse, McGeoch and Owicki: *Competitive randomized
+//! `Adaptive` spins for at most its estimate of what a sleep costs. The estimate is the 10th
+//! percentile of the sleeps of this process, between 1 and 20 µs. It starts at 10 µs and settles
+//! over some hundred sleeps. If it is right, a wait costs at most twice as much as sleeping at
+//! once, plus half a microsecond (Karlin, Manasse, McGeoch and Owicki: *Competitive randomized
 //! algorithms for non-uniform problems*, SODA 1990).
 //!
-//! A sample is the time that the end took to go to sleep, and the time from its wake-up, which the
-//! waker notes, until it ran. The percentile is a low one so that a busy machine, on which woken
-//! threads wait for a CPU, does not make ends spin for longer. Since the waker's note also tells
-//! when the message came, a queue learns that waits have become short while it sleeps through them.
-//! Where both ends are bound to the same single CPU it does not spin at all; of a funnel's senders,
-//! the one counts that waited or woke last.
+//! The cost of a sleep is the time to fall asleep plus the time from the wake-up, which the waker
+//! notes, until the thread runs. The percentile is low so that a busy machine, on which woken
+//! threads wait for a CPU, does not make threads spin for longer. The waker's note also says when
+//! the message came, so a queue notices that its waits have become short even while it sleeps
+//! through them.
+//!
+//! If both ends are pinned to the same CPU, `Adaptive` does not spin. Of a funnel's senders, the
+//! one that last waited or woke the receiver counts.
 
 mod park;
 mod pause;
@@ -55,38 +62,37 @@ mod stats;
 mod strategy;
 
 pub(crate) use park::{
-    ALIVE, FenceOutcome, Parker, Probe, Until, WaitOutcome, barrier_or_nap, wait, wake, wake_some,
+    ALIVE, FenceOutcome, Parker, Polled, Probe, Until, WaitOutcome, barrier_or_nap, wait, wake,
+    wake_some,
 };
 pub(crate) use stats::WaitStats;
 pub(crate) use strategy::SPINS_BEFORE_PARK;
 
-/// A way of waiting: one of the types of this module.
+/// A way of waiting. Implemented by the types of this module only.
 pub trait Wait: strategy::Strategy {}
 
-/// Never sleeps: looks again and again.
+/// Polls until there is something to do; never sleeps.
 ///
-/// Its CPU is gone for everybody else, and where there are fewer CPUs than spinning threads, each
-/// waits for the others' time slices: a round trip takes milliseconds.
+/// Needs a CPU of its own. If there are more spinning threads than CPUs, they wait for each other's
+/// time slices and a round trip takes milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Spin;
 
-/// Never sleeps, but lets others run between looks.
+/// Polls and yields in turn; never sleeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SpinYield;
 
-/// Sleeps at once where it waits for messages. Where it waits for room it looks 64 times before,
-/// since an end that is awake makes room sooner than anybody can fall asleep.
+/// Sleeps at once if there is no message. If there is no room, it polls 64 times before it sleeps,
+/// since a receiver that is awake makes room sooner than a thread can fall asleep.
 ///
-/// A sleep may interrupt other threads of the process: see
-/// [the module](self#what-a-sleep-costs-others).
+/// A sleep may [interrupt other threads](self#what-a-sleep-costs-others).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Park;
 
-/// Spins for half a microsecond, or for as long as sleeping would cost where most waits are shorter
-/// than that, and then sleeps: the default.
+/// Spins for half a microsecond, or for as long as a sleep would cost if most waits are shorter
+/// than that, and then sleeps. The default.
 ///
-/// A sleep may interrupt other threads of the process: see
-/// [the module](self#what-a-sleep-costs-others).
+/// A sleep may [interrupt other threads](self#what-a-sleep-costs-others).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Adaptive;
 

@@ -1,4 +1,4 @@
-//! Memory that queues ask for: little at birth, none in steady traffic, and more than there is.
+//! Allocations of queues: few at creation, none in steady traffic; and running out of memory.
 
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
 
@@ -8,17 +8,17 @@ use std::cell::Cell;
 use threadtoll::{call, funnel, pipe};
 
 thread_local! {
-    /// Allocations of this thread, and their bytes.
+    /// Number and bytes of this thread's allocations.
     static ALLOCATED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
-/// Bytes beyond which there is no memory.
+/// Limit of all allocations, in bytes.
 const MOST: usize = 1 << 30;
 
-/// The system's allocator, which counts and has a limit.
+/// The system's allocator with a count and a limit.
 struct Counting;
 
-// SAFETY: the system's allocator does it all.
+// SAFETY: forwards to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let (count, bytes) = ALLOCATED.get();
@@ -39,7 +39,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Allocations, and their bytes, of what is done here.
+/// Number and bytes of the allocations of `body`.
 fn allocated<R>(body: impl FnOnce() -> R) -> ((usize, usize), R) {
     let (count, bytes) = ALLOCATED.get();
     let result = body();
@@ -62,7 +62,7 @@ fn births_are_small() {
     }
 }
 
-/// Sends and receives so many at a time, by turns.
+/// Sends and receives a few messages at a time, in turn.
 fn by_turns(
     burst: usize,
     rounds: usize,
@@ -112,7 +112,7 @@ fn a_pipe_with_its_memory_reserved_allocates_nothing() {
     assert_eq!(asked, (0, 0));
 }
 
-/// Chunks go round: those that were read are used again.
+/// Chunks that were read are reused.
 #[test]
 fn a_funnel_in_steady_traffic_allocates_nothing() {
     for burst in [1, 1_000] {
@@ -131,7 +131,7 @@ fn a_funnel_in_steady_traffic_allocates_nothing() {
     }
 }
 
-/// Also where one chunk takes more than what is kept by default.
+/// Even if one chunk takes more than is kept by default.
 #[test]
 fn a_funnel_of_large_messages_allocates_nothing() {
     let (sender, mut receiver) = funnel::unbounded::<[u64; 2048]>();
@@ -149,23 +149,23 @@ fn a_funnel_of_large_messages_allocates_nothing() {
     assert!(receiver.memory().kept_bytes <= 2 << 20, "{:?}", receiver.memory());
 }
 
-/// As for a `Vec`, there is no error for memory that cannot be had.
+/// As with a `Vec`, running out of memory is not an error but an abort.
 #[cfg(target_os = "linux")]
 #[test]
 fn to_reserve_what_is_not_there_aborts() {
-    // SAFETY: the child calls what it must not after a fork of a process with several threads: it
-    // allocates. glibc and musl allow that. It leaves by a signal or `_exit`.
+    // SAFETY: the child of a process with several threads allocates, which glibc and musl allow. It
+    // ends by a signal or `_exit`.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "fork: {}", std::io::Error::last_os_error());
     if child == 0 {
         let no_file = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: the limit is valid.
         unsafe { libc::setrlimit(libc::RLIMIT_CORE, &no_file) };
-        // SAFETY: nobody else in this process uses it: the report of the abort would look like a
+        // SAFETY: nothing else in the child uses it. The report of the abort would look like a
         // failure.
         unsafe { libc::close(2) };
         let made = std::panic::catch_unwind(|| pipe::Options::new().reserve().bounded::<u64>(MOST));
-        // SAFETY: leaves without running what the parent will run.
+        // SAFETY: ends the child without running destructors or exit handlers.
         unsafe { libc::_exit(made.is_ok().into()) };
     }
     let mut status = 0;

@@ -1,5 +1,5 @@
-//! A child after `fork(2)` has copies of the ends, but no thread runs the other ones: every
-//! operation reports that, and none waits.
+//! After `fork(2)` a child has copies of the ends, but no thread runs the other ends. Every
+//! operation reports a disconnection, and none waits.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
@@ -20,10 +20,10 @@ use threadtoll::{call, funnel, pipe};
 /// Seconds after which a child that hangs is killed.
 const WATCH: u32 = 30;
 
-/// Does something in a forked child, and fails if it fails or hangs there.
+/// Runs `body` in a forked child. Fails if it fails or hangs there.
 fn in_child(body: impl FnOnce()) {
-    // SAFETY: after a fork of a process with several threads, the child does what it should not —
-    // it allocates — which glibc and musl allow, and leaves by `_exit`.
+    // SAFETY: the child of a process with several threads allocates, which glibc and musl allow. It
+    // ends by `_exit`.
     let child = unsafe { libc::fork() };
     ends_in_child(Some(child), body);
 }
@@ -36,7 +36,7 @@ fn ends_in_child(child: Option<libc::pid_t>, body: impl FnOnce()) {
         // SAFETY: takes a number.
         unsafe { libc::alarm(WATCH) };
         let failed = catch_unwind(AssertUnwindSafe(body)).is_err();
-        // SAFETY: leaves without running what the parent will run.
+        // SAFETY: ends the child without running destructors or exit handlers.
         unsafe { libc::_exit(failed.into()) };
     }
     let mut status = 0;
@@ -83,7 +83,7 @@ fn receiving_says_so<W: Wait>(receiver: &mut pipe::Receiver<u64, W>) {
 }
 
 fn pipes<W: Wait + Copy>(wait: W) {
-    // Empty, half full, full, and without a limit.
+    // Empty, half full, full, and unbounded.
     for (capacity, inside) in [(Some(4), 0), (Some(4), 2), (Some(4), 4), (None, 0), (None, 5000)] {
         let options = pipe::Options::new().wait(wait);
         let (mut sender, mut receiver) = match capacity {
@@ -105,7 +105,7 @@ fn pipes<W: Wait + Copy>(wait: W) {
             });
             batch.truncate(0);
         }
-        // Values that a child takes out are still here.
+        // Values that a child moves out are still here.
         let mut ends = (Some(sender), Some(receiver));
         in_child(|| {
             drop(ends.0.take());
@@ -118,7 +118,7 @@ fn pipes<W: Wait + Copy>(wait: W) {
         let (Some(mut sender), Some(mut receiver)) = ends else {
             unreachable!("this is the parent")
         };
-        // The parent notices nothing of all this.
+        // The parent is not affected.
         assert!(receiver.try_iter().eq(0..inside));
         sender.send(8).expect("the receiver lives");
         assert_eq!(receiver.recv(), Ok(8));
@@ -205,7 +205,7 @@ fn calls_say_so() {
     };
     in_child(|| calling_says_so(&mut caller));
     in_child(|| receiving_says_so(&mut callee));
-    // A request that waits for the callee is not the child's to receive.
+    // The child does not receive a request that waits for the callee.
     assert!(caller.call_timeout(0, Duration::from_millis(1)).is_err());
     in_child(|| {
         calling_says_so(&mut caller);
@@ -247,7 +247,7 @@ fn waits_end_with<W: Wait + Copy>(wait: W) {
     in_child(|| assert_eq!(callee.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected)));
 }
 
-/// Also where a child's memory is not wiped.
+/// Even if a child's memory is not wiped.
 #[test]
 fn waits_end() {
     waits_end_with(Adaptive);
@@ -256,15 +256,15 @@ fn waits_end() {
     waits_end_with(SpinYield);
 }
 
-/// One that sleeps in the parent while others fork is woken all the same.
+/// A thread that sleeps in the parent while others fork is still woken.
 #[test]
 fn the_parent_sleeps_on() {
     let (mut sender, mut receiver) = pipe::Options::new().wait(Park).unbounded::<u64>();
     thread::scope(|scope| {
         let sleeper = scope.spawn(move || receiver.recv());
         for _ in 0..20 {
-            // Where a child's memory is not wiped, this wakes a copy of the sleeper, which no
-            // thread runs.
+            // If a child's memory is not wiped, this wakes a copy of the sleeper, which no thread
+            // runs.
             in_child(|| _ = sender.send(1));
         }
         sender.send(2).expect("the receiver lives");
@@ -276,14 +276,14 @@ fn works<T: Debug + PartialEq>(mut received: impl Iterator<Item = T>, expected: 
     assert_eq!(received.next(), Some(expected));
 }
 
-/// Queues that a child makes for itself work, sleep included, even if it was forked while others
-/// made and dropped queues.
+/// Queues that a child creates work, and its threads can sleep, even if it was forked while other
+/// threads created and dropped queues.
 #[test]
 fn a_child_can_have_queues_of_its_own() {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        // Small ones: a sanitizer's allocator has its own locks for large memory, and does not
-        // handle them in a child.
+        // Small ones, because the locks of a sanitizer's allocator for large memory do not survive
+        // a fork.
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
                 drop(pipe::Options::new().segment(0).unbounded::<u64>());
@@ -311,7 +311,7 @@ fn a_child_can_have_queues_of_its_own() {
     });
 }
 
-/// A body that forks gets no more messages in the child.
+/// If the body forks, it gets no more messages in the child.
 #[test]
 #[cfg_attr(threadtoll_portable, ignore = "only memory that is wiped tells each verb")]
 fn a_drain_ends_where_its_body_forks() {
@@ -333,8 +333,8 @@ fn a_drain_ends_where_its_body_forks() {
     }
 }
 
-/// Calls `drain` with a body that forks at the message 4: the child is to be given no more, and the
-/// parent all.
+/// Calls `drain` with a body that forks at message 4. The child must get no more messages, and the
+/// parent all of them.
 fn forks_in(drain: impl FnOnce(&mut dyn FnMut(usize)) -> usize) {
     let mut given = Vec::new();
     let mut child = None;
@@ -352,7 +352,7 @@ fn forks_in(drain: impl FnOnce(&mut dyn FnMut(usize)) -> usize) {
     assert_eq!((count, given), (9, (0..9).collect()));
 }
 
-/// A batch whose iterator forks is not accepted in the child.
+/// If a batch's iterator forks, the batch fails in the child.
 #[test]
 #[cfg_attr(threadtoll_portable, ignore = "only memory that is wiped tells each verb")]
 fn a_batch_fails_where_its_iterator_forks() {
@@ -377,7 +377,7 @@ fn a_batch_fails_where_its_iterator_forks() {
     }
 }
 
-/// Bytes of this process that a child finds wiped.
+/// Bytes of this process that are wiped in a child.
 fn wiped_bytes() -> usize {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     let (mut size, mut wiped) = (0, 0);
@@ -392,8 +392,7 @@ fn wiped_bytes() -> usize {
     wiped
 }
 
-/// More than all queues of these tests take, and than threads take that come to the end of it at
-/// once.
+/// More than all queues of these tests take together.
 const FEW_WIPED_BYTES: usize = 2 << 20;
 
 fn make_queues(count: usize) {
@@ -413,7 +412,7 @@ fn queues_that_are_gone_leave_nothing() {
     assert!(wiped_bytes() <= FEW_WIPED_BYTES, "{}", wiped_bytes());
 }
 
-/// Also in a child that was forked while others made and dropped queues, and in its own child.
+/// In a child that was forked while other threads created and dropped queues, and in its own child.
 #[test]
 fn a_child_can_have_many_queues() {
     let over = AtomicBool::new(false);
@@ -439,12 +438,11 @@ fn a_child_can_have_many_queues() {
     });
 }
 
-/// A registration made for a queue of the parent holds for the child: its ends are not reduced to
-/// naps.
+/// The parent's registration with the kernel holds for the child, whose ends need not nap.
 #[test]
 fn a_child_can_order_its_threads() {
     drop(pipe::unbounded::<u64>());
-    // SAFETY: takes and changes no memory of ours.
+    // SAFETY: the call accesses no memory of the process.
     let order = || unsafe {
         libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0)
     };
@@ -453,7 +451,7 @@ fn a_child_can_order_its_threads() {
     }
 }
 
-/// Tells a thread that it is over, also where the test fails.
+/// Tells a thread to stop, even if the test fails.
 struct SetAtEnd<'a>(&'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {

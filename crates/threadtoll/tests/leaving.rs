@@ -1,6 +1,6 @@
-//! The everyday pattern of a request that carries the sender of its reply, asked while its receiver
-//! leaves: the asker learns that there will be no reply, and waits for none. Two CPUs race at the
-//! moment at which half of the requests come too late.
+//! A request that carries the sender of its reply, sent while the receiver leaves: the asking
+//! thread learns that no reply will come, and does not wait for one. Two CPUs race at the moment at
+//! which half of the requests come too late.
 //!
 //! `THREADTOLL_LEAVE_MS` is the time for each kind of queue, in milliseconds.
 
@@ -33,7 +33,7 @@ fn time() -> Duration {
     Duration::from_millis(time.and_then(|time| time.parse().ok()).unwrap_or(100))
 }
 
-/// Waits without sleeping.
+/// Polls until the condition holds.
 fn wait_until(mut is_so: impl FnMut() -> bool) {
     let mut looks = 0u32;
     while !is_so() {
@@ -46,7 +46,7 @@ fn wait_until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The last round in which each step was done.
+/// The last round of each step.
 #[derive(Default)]
 struct Rounds {
     made: AtomicU64,
@@ -54,16 +54,16 @@ struct Rounds {
     left: AtomicU64,
 }
 
-/// A kind of queue, its ends on two CPUs.
+/// A kind of queue, with its ends on two CPUs.
 struct Race<'a> {
     name: &'a str,
     cpus: [usize; 2],
-    /// Messages that are received before the receiver leaves.
+    /// Number of messages that are received before the receiver leaves.
     received: u64,
 }
 
 impl Race<'_> {
-    /// Asks and leaves for a while. `ask` returns false if the request came back.
+    /// Races for a while. `ask` returns `false` if the request came back.
     fn run<S, R: Send>(
         &self,
         make: impl Fn() -> (S, R) + Sync,
@@ -109,7 +109,7 @@ impl Race<'_> {
                         lead += 1;
                     }
                     wait_until(|| rounds.left.load(Ordering::Acquire) == round);
-                    // Otherwise a receive would wait for as long as this sender lives.
+                    // Otherwise the receiver would wait as long as this sender lives.
                     stranded += u64::from(!answer.is_disconnected());
                     drop(sender);
                 }
@@ -118,7 +118,7 @@ impl Race<'_> {
                     "{}, {} received before: {round} rounds, {accepted} accepted, {stranded} stranded",
                     self.name, self.received
                 );
-                // Leads change by one a round until both happen.
+                // Changes the lead by one per round, so that both outcomes occur.
                 assert!(round < 10_000 || (1..round).contains(&accepted), "there was no race");
                 stranded
             });
@@ -195,7 +195,7 @@ fn leave_calls(cpus: [usize; 2]) {
     );
 }
 
-/// Runs a race on two CPUs, if there are as many.
+/// Runs a race on two CPUs, if there are two.
 fn on_two_cpus(race: impl Fn([usize; 2])) {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     match cpus::allowed()[..] {
@@ -234,7 +234,7 @@ fn child_refused_before() {
 #[test]
 #[ignore = "run by `where_the_barrier_is_refused_later`, in a process of its own"]
 fn child_refused_after() {
-    // All later queues rely on the kernel's answer to the first.
+    // All queues rely on the kernel's answer to the first one.
     drop(pipe::bounded::<()>(1));
     assert!(refuse_membarrier());
     on_two_cpus(leave_all);

@@ -1,20 +1,19 @@
 //! The parking protocol, state by state.
 //!
-//! A pipe's sender does not fence between storing its message and checking if somebody sleeps; the
-//! sleeper makes it do so with `membarrier(2)`. Rust's memory model knows no such thing, and so
-//! neither do the checkers that run the code itself: with a fence on both sides they prove the
-//! fallback. Here the protocol of `src/wait/park.rs` is written down once more, instruction by
-//! instruction, for a [machine] that reorders as x86 or worse, and all states that two threads can
-//! reach are visited:
+//! A pipe's sender does not fence between storing its message and checking for a sleeper; the
+//! sleeper makes it do so with `membarrier(2)`. This call is outside Rust's memory model, so
+//! checkers that run the code itself can only prove the fallback, with a fence on both sides. Here
+//! the protocol of `src/wait/park.rs` is written down once more, instruction by instruction, for a
+//! [machine] that reorders like x86 or more, and all states that two threads can reach are visited:
 //!
 //! - **Nobody sleeps for ever**: the end can be reached from each of those states, without a
 //!   spurious wake-up.
 //! - **Nothing is read before it was written, or overwritten before it was read.**
 //!
 //! An end that leaves follows the same pattern: it sets its bit and looks for messages. No accepted
-//! message may lie there for as long as the other end lives ([leaving], [late_answer]).
+//! message may stay in the queue for as long as the other end lives ([leaving], [late_answer]).
 //!
-//! Each line of the protocol is then removed or moved, to show that the checker would have noticed.
+//! Each line of the protocol is then removed or moved, to show that the checker notices.
 
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
 
@@ -33,11 +32,11 @@ use machine::Instruction::{self, *};
 use machine::{Hardware, Label, Machine, Order, Place, Verdict};
 
 const STATE: Place = 0;
-/// How many messages the sender has published.
+/// Number of messages that the sender has published.
 const HEADER: Place = 1;
-/// How many the receiver has taken.
+/// Number of messages that the receiver has taken.
 const TAKEN: Place = 2;
-/// The places of the messages themselves.
+/// The slots of the messages.
 const MESSAGES: Place = 3;
 
 const RECEIVER_SLEEPS: u8 = 1;
@@ -46,26 +45,25 @@ const SENDER_SLEEPS: u8 = 2;
 const NEVER_SENT: u8 = 4;
 /// No more was sent than the pipe holds.
 const FIRST_FILL: u8 = 8;
-/// Whoever publishes fences, as long as the receiver says so.
+/// An end that publishes fences, as long as the receiver asks for it.
 const FENCE_FOR_NOW: u8 = 16;
 
-/// Who provides the barrier between a publication and the look that follows.
+/// The side that executes the barrier between a publication and the look that follows.
 #[derive(Clone, Copy, PartialEq)]
 enum Barrier {
-    /// The sleeper, with membarrier: what is shipped.
+    /// The sleeper, with membarrier, as shipped.
     Membarrier,
-    /// Both sides, each for itself: what is shipped where the kernel has no membarrier.
+    /// Each side for itself, as shipped for kernels without membarrier.
     Fences,
-    /// The kernel has stopped answering: the sleeper only fences itself and sets a limit to its
-    /// sleep.
+    /// The kernel refuses the call later on: the sleeper only fences itself, and limits its sleep.
     Naps,
     /// As `Naps`, but without a limit.
     SleepersFence,
-    /// Only whoever publishes.
+    /// Only the side that publishes.
     PublishersFence,
 }
 
-/// What is wrong with the protocol.
+/// A fault in the protocol.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mutation {
     None,
@@ -73,20 +71,19 @@ enum Mutation {
     NoSecondLook,
     /// Looks at the word first, then publishes.
     LooksBeforePublishing,
-    /// Wakes, but leaves the bit.
+    /// Wakes, but does not clear the bit.
     DoesNotClear,
     /// Wakes, then clears the bit.
     WakesBeforeClearing,
-    /// Clears the bit, but wakes nobody.
+    /// Clears the bit, but does not wake.
     DoesNotWake,
-    /// Sleeps on what the word says at the end rather than on what it said when the bit was set.
+    /// Sleeps on the current word and not on the word as it was when the bit was set.
     SleepsOnLaterWord,
     /// Publishes without release.
     RelaxedPublication,
     /// Looks without acquire.
     RelaxedLook,
-    /// Does not clear its bit after waking up by itself. Costs no more than a needless wake-up
-    /// later.
+    /// Does not clear its bit after waking up by itself, which only costs a needless wake-up later.
     KeepsBit,
 }
 
@@ -100,7 +97,7 @@ enum Pipe {
 }
 
 impl Pipe {
-    /// State at the beginning.
+    /// Initial state.
     fn bits(self) -> u8 {
         if self == Pipe::One { NEVER_SENT | FIRST_FILL } else { NEVER_SENT }
     }
@@ -114,9 +111,9 @@ impl Pipe {
 struct Writer {
     barrier: Barrier,
     mutation: Mutation,
-    /// A sleeper that finds one of these bits goes without the barrier.
+    /// A sleeper that finds one of these bits skips the barrier.
     spared_by: u8,
-    /// What it does about `FENCE_FOR_NOW`, if the protocol has that.
+    /// Use of `FENCE_FOR_NOW`, if the protocol has that.
     for_now: Option<for_now::Role>,
     program: Vec<Instruction>,
     labels: Label,
@@ -136,7 +133,7 @@ impl Writer {
         self.labels
     }
 
-    /// `push` and `attend`, or `took` and `attend`: publish, look, wake.
+    /// Sending or receiving: publish, look, wake.
     fn publish(&mut self, place: Place, value: u8, bit: u8) {
         let (attend, wake, out) = (self.label(), self.label(), self.label());
         let order = if self.mutation == Mutation::RelaxedPublication {
@@ -146,7 +143,7 @@ impl Writer {
         };
         let mut publication = vec![Store(place, value, order)];
         if matches!(self.barrier, Barrier::Fences | Barrier::PublishersFence) {
-            // `MUST_FENCE` makes the first look find something always.
+            // `MUST_FENCE` sends every publication through the slow path.
             publication.extend([
                 Fence,
                 Load(0, STATE, Order::Acquire),
@@ -182,7 +179,7 @@ impl Writer {
         self.write([At(out)]);
     }
 
-    /// `wait` and `sleep`: until the place has at least this value.
+    /// `wait` and `sleep`, until the place has at least this value.
     fn wait(&mut self, place: Place, least: u8, bit: u8) {
         let (top, clear, kept, again, found) =
             (self.label(), self.label(), self.label(), self.label(), self.label());
@@ -228,7 +225,7 @@ impl Writer {
     }
 }
 
-/// A pipe with so much room, through which so many messages go.
+/// A pipe with this much room, through which this many messages go.
 fn check(
     hardware: Hardware,
     barrier: Barrier,
@@ -258,7 +255,7 @@ fn check(
 
 const BOTH: [Hardware; 2] = [Hardware::Tso, Hardware::Weak];
 
-/// Room for both messages: only the receiver sleeps. Room for one of two: both do.
+/// With room for both messages only the receiver sleeps; with room for one, both do.
 const SHAPES: [(&str, u8, u8); 2] = [("the receiver sleeps", 2, 2), ("both sleep", 1, 2)];
 
 #[test]
@@ -291,12 +288,12 @@ fn without_the_barrier_a_wake_up_is_lost() {
             assert!(matches!(verdict, Verdict::Lost { .. }), "{hardware:?}, {who}: {verdict}");
         }
     }
-    // On x86 setting the bit is a barrier by itself; elsewhere it is not.
+    // On x86 setting the bit is a barrier; on other hardware it is not.
     let verdict = check(Hardware::Weak, Barrier::PublishersFence, Mutation::None, 2, 2);
     assert!(matches!(verdict, Verdict::Lost { .. }), "{verdict}");
 }
 
-/// The verdicts on both shapes.
+/// The verdicts with both amounts of room.
 fn verdicts(hardware: Hardware, barrier: Barrier, mutation: Mutation) -> [Verdict; 2] {
     SHAPES.map(|(who, capacity, messages)| {
         let verdict = check(hardware, barrier, mutation, capacity, messages);
@@ -325,8 +322,8 @@ fn every_mutation_loses_a_wake_up() {
             "{mutation:?}"
         );
     }
-    // The fallback on the weaker machine; on x86 the barrier may stand anywhere, since setting the
-    // bit is one.
+    // The fallback, on the weaker machine only: on x86 the place of the barrier is irrelevant,
+    // since setting the bit is one.
     for mutation in
         [Mutation::BarrierBeforeBit, Mutation::NoSecondLook, Mutation::LooksBeforePublishing]
     {
@@ -343,7 +340,7 @@ fn messages_need_release_and_acquire() {
         for verdict in verdicts(Hardware::Weak, Barrier::Membarrier, mutation) {
             assert!(matches!(verdict, Verdict::Wrong { .. }), "{mutation:?}: {verdict}");
         }
-        // x86 gives them for nothing, so that a test on it alone would not notice.
+        // x86 orders them anyway, so a test on x86 alone would not notice.
         for verdict in verdicts(Hardware::Tso, Barrier::Membarrier, mutation) {
             assert!(matches!(verdict, Verdict::Sound { .. }), "{mutation:?}: {verdict}");
         }
@@ -388,7 +385,7 @@ fn allows(
     machine.outcomes().iter().any(|registers| (registers[0], registers[4], registers[5]) == values)
 }
 
-/// The machine does what the hardware's manuals say of the well-known shapes.
+/// The machine agrees with the manuals about the well-known litmus tests.
 #[test]
 fn the_machine_itself() {
     use Hardware::{Tso, Weak};
@@ -397,11 +394,11 @@ fn the_machine_itself() {
     let set = |place, order| Update(3, place, !0, 1, order);
     let load = |register, place, order| Load(register, place, order);
 
-    // Store buffering: both look past their own store.
+    // Store buffering: each load overtakes the store before it.
     let plain = |own, other| vec![store(own, Release), load(0, other, Acquire)];
     for hardware in BOTH {
         assert!(allows(hardware, &plain(0, 1), &plain(1, 0), (0, 0, 0)));
-        // A fence on one side is not enough, on both it is; and membarrier on one side is.
+        // A fence on one side is not enough; a fence on both sides, or membarrier on one, is.
         let fenced = |own, other| vec![store(own, Relaxed), Fence, load(0, other, Relaxed)];
         assert!(allows(hardware, &plain(0, 1), &fenced(1, 0), (0, 0, 0)));
         assert!(!allows(hardware, &fenced(0, 1), &fenced(1, 0), (0, 0, 0)));
@@ -409,15 +406,15 @@ fn the_machine_itself() {
         assert!(!allows(hardware, &plain(0, 1), &heavy, (0, 0, 0)));
         assert!(allows(hardware, &plain(0, 1), &heavy, (1, 0, 0)));
         assert!(allows(hardware, &plain(0, 1), &heavy, (0, 1, 0)));
-        // A nap is enough as well, since stores do not stay in a store buffer.
+        // A nap is enough too, since stores do not stay in a store buffer.
         let nap = vec![store(1, Relaxed), Fence, Nap, load(0, 0, Relaxed)];
         assert!(!allows(hardware, &plain(0, 1), &nap, (0, 0, 0)));
         assert!(allows(hardware, &plain(0, 1), &nap, (1, 0, 0)));
         assert!(allows(hardware, &plain(0, 1), &nap, (0, 1, 0)));
-        // A look that the compiler has moved up is not helped by it.
+        // It does not help against a load that the compiler has moved up.
         assert!(allows(hardware, &[load(0, 1, Relaxed), store(0, Relaxed)], &heavy, (0, 0, 0)));
     }
-    // A read-modify-write is a barrier on x86, not elsewhere.
+    // A read-modify-write is a barrier on x86 only.
     let updated = |own, other| vec![set(own, AcqRel), load(0, other, Acquire)];
     assert!(!allows(Tso, &updated(0, 1), &updated(1, 0), (0, 0, 0)));
     assert!(allows(Weak, &updated(0, 1), &updated(1, 0), (0, 0, 0)));
@@ -430,11 +427,11 @@ fn the_machine_itself() {
     assert!(allows(Weak, &relaxed, &reader(Acquire), (0, 1, 0)));
     assert!(allows(Weak, &released, &reader(Relaxed), (0, 1, 0)));
     assert!(!allows(Weak, &released, &reader(Acquire), (0, 1, 0)));
-    // A branch does not hold a load back.
+    // A branch does not order a later load.
     let branching = vec![load(0, 1, Relaxed), IfAny(0, 1, 1), At(1), load(1, 0, Relaxed)];
     assert!(allows(Weak, &released, &branching, (0, 1, 0)));
 
-    // Load buffering: each reads what the other writes later. A branch does hold a store back.
+    // Load buffering: each reads what the other writes later. A branch does order a later store.
     let buffering = |from, to| vec![load(0, from, Relaxed), store(to, Relaxed)];
     let depending =
         |from, to| vec![load(0, from, Relaxed), IfAny(0, 1, 1), At(1), store(to, Relaxed)];
@@ -447,7 +444,7 @@ fn the_machine_itself() {
         let twice = vec![load(0, 0, Relaxed), load(1, 0, Relaxed)];
         assert!(!allows(hardware, &[store(0, Relaxed)], &twice, (0, 1, 0)));
         assert!(!allows(hardware, &[], &[store(0, Relaxed), load(0, 0, Relaxed)], (0, 0, 0)));
-        // Of two that compare and swap one place, one finds what it expected.
+        // Of two compare-and-swaps of one place, one succeeds.
         let swap = [Swap(0, 0, 1, !0, 1, AcqRel)];
         let both = [(0, 1), (1, 0), (0, 0), (1, 1)];
         let both = both.map(|(one, other)| allows(hardware, &swap, &swap, (one, other, 0)));

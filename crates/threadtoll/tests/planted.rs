@@ -1,4 +1,4 @@
-//! Bugs for the sanitizers to find: a sanitizer run that does not find these proves nothing. Run by
+//! Bugs that the sanitizers must find, as proof that they would find others. Run by
 //! `ci/long/sanitizers.sh` only.
 
 use std::cell::UnsafeCell;
@@ -11,7 +11,7 @@ fn use_after_free() {
     let place = Box::into_raw(Box::new(1u64));
     // SAFETY: came from a box.
     drop(unsafe { Box::from_raw(black_box(place)) });
-    // SAFETY: none: this is the bug.
+    // SAFETY: none; this is the bug.
     black_box(unsafe { place.read_volatile() });
 }
 
@@ -21,7 +21,7 @@ fn leak() {
     black_box(Box::into_raw(Box::new([1u64; 100])));
 }
 
-/// What a message would be without the header's release and acquire.
+/// A message without a header's release and acquire.
 struct Raced(UnsafeCell<u64>);
 
 // SAFETY: none: this is the bug.

@@ -1,8 +1,7 @@
-//! Where a sandbox refuses `membarrier(2)`, before a queue is made or after: no wake-up is lost.
+//! No wake-up is lost if a sandbox refuses `membarrier(2)`, before or after a queue is created.
 //!
-//! A system call filter cannot be removed, and the kernel's answer is remembered for the life of
-//! the process, so each case runs in a process of its own: this program again, asked for one of the
-//! tests that are otherwise ignored.
+//! A filter cannot be removed, and the kernel's answer is kept for the life of the process. So each
+//! case runs in a process of its own: this program again, with one of the ignored tests.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
@@ -17,13 +16,13 @@ use filter::{answer_membarrier, has_filters, is_refused, refuse_membarrier, run}
 use threadtoll::wait::Park;
 use threadtoll::{call, funnel, pipe};
 
-/// Each message is waited for, and each place for one.
+/// Both ends wait for each message and for room for it.
 fn back_and_forth(
     (mut there, ask): (pipe::Sender<u64, Park>, pipe::Receiver<u64, Park>),
     (answer, mut back): (funnel::Sender<u64, Park>, funnel::Receiver<u64, Park>),
 ) {
     assert!(is_refused());
-    // SAFETY: takes a number. A lost wake-up ends here.
+    // SAFETY: takes a number. Ends the process if a wake-up is lost.
     unsafe { libc::alarm(60) };
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -42,7 +41,7 @@ fn back_and_forth(
         });
         for number in 0..1000 {
             if number % 100 == 0 {
-                // Time for everybody behind us to fill up and fall asleep.
+                // Time for the queue to fill up, and for all threads to fall asleep.
                 thread::sleep(Duration::from_millis(2));
             }
             assert_eq!(back.recv(), Ok(number));
@@ -74,7 +73,7 @@ fn child_refused_after() {
     back_and_forth(pipe, funnel);
 }
 
-/// Both ends of a line sleep by turns; then a late answer meets a caller that leaves.
+/// Both ends of a line sleep in turn; then a late answer meets a caller that leaves.
 fn call_and_leave(
     (mut caller, mut callee): (call::Caller<u64, u64, Park>, call::Callee<u64, u64, Park>),
 ) {

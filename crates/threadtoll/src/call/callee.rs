@@ -10,17 +10,18 @@ use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, Instant, Ordering};
 use crate::wait::{Adaptive, Wait, WaitOutcome};
 
-/// The end that answers.
+/// The answering end of a line.
 ///
-/// A request that it has received and not answered is declined when it asks for the next one, when
-/// it is dropped, and when the body of [`serve`](Self::serve) panics: the caller gets
-/// [`Unanswered`](crate::error::CallError::Unanswered). Until then the caller waits.
+/// The caller waits until the callee answers its request or declines it. The callee declines a
+/// request that it has received when it receives the next one, when it is dropped, and when the
+/// body of [`serve`](Self::serve) panics. The caller then gets
+/// [`Unanswered`](crate::error::CallError::Unanswered).
 ///
-/// A caller whose request timed out may be gone when the callee receives it. The callee gets it all
-/// the same, and its answer is dropped; [`is_disconnected`](Self::is_disconnected) tells.
+/// The callee also receives a request whose caller has timed out or is gone, and its answer is
+/// dropped; [`is_disconnected`](Self::is_disconnected) returns `true` if the caller is gone.
 pub struct Callee<Q, R, W: Wait = Adaptive> {
     pub(super) shared: Arc<Shared<Q, R>>,
-    /// A request was received and not answered.
+    /// True if a request was received and not answered.
     owes: bool,
     _wait: PhantomData<W>,
 }
@@ -33,7 +34,7 @@ impl<Q, R, W: Wait> Callee<Q, R, W> {
         Callee { shared, owes: false, _wait: PhantomData }
     }
 
-    /// Returns true if the caller is gone, or if this is a forked child.
+    /// Returns `true` if the caller is gone, and in a forked child.
     pub fn is_disconnected(&self) -> bool {
         self.shared.has_left(CALLER_GONE)
     }
@@ -48,25 +49,36 @@ impl<Q, R, W: Wait> Callee<Q, R, W> {
 }
 
 impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
-    /// Waits for the next request, after declining one that was received and not answered.
+    /// Waits for the next request. Declines the last one if it was not answered.
+    ///
+    /// ```
+    /// use threadtoll::call;
+    ///
+    /// let (mut caller, mut callee) = call::line();
+    /// let server = std::thread::spawn(move || {
+    ///     let request: u64 = callee.recv().unwrap();
+    ///     callee.answer(request + 1);
+    /// });
+    /// assert_eq!(caller.call(1), Ok(2));
+    /// server.join().unwrap();
+    /// ```
     ///
     /// # Errors
     ///
-    /// If the caller is gone and everything that it asked was received; in a forked child.
+    /// If the caller is gone and its last request was received.
     #[inline]
     pub fn recv(&mut self) -> Result<Q, RecvError> {
         self.recv_until(None).map_err(|_| RecvError)
     }
 
-    /// Receives a request if there is one, after declining one that was received and not answered.
+    /// Receives a request if there is one. Declines the last one if it was not answered.
     ///
     /// # Errors
     ///
-    /// If there is none; if the caller is gone and everything that it asked was received; in a
-    /// forked child.
+    /// If there is no request, or if the caller is gone and its last request was received.
     pub fn try_recv(&mut self) -> Result<Q, TryRecvError> {
         self.decline();
-        // Acquire, and before the turn: what the caller asked before it left is seen.
+        // Acquire, and before the turn: a request of a caller that has left is visible.
         let state = self.shared.state.load(Ordering::Acquire);
         if state & ALIVE == 0 {
             Err(TryRecvError::Disconnected)
@@ -79,8 +91,8 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
         }
     }
 
-    /// Waits for the next request for at most `timeout`, after declining one that was received and
-    /// not answered.
+    /// Waits for the next request for at most `timeout`. Declines the last one if it was not
+    /// answered.
     ///
     /// ```
     /// use std::time::Duration;
@@ -97,19 +109,17 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     ///
     /// # Errors
     ///
-    /// If none came in time; if the caller is gone and everything that it asked was received; in a
-    /// forked child.
+    /// If no request came in time, or if the caller is gone and its last request was received.
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Q, RecvTimeoutError> {
-        // A deadline that the clock cannot represent is none.
+        // A deadline that the clock cannot represent is no limit.
         self.recv_until(Instant::now().checked_add(timeout))
     }
 
-    /// Waits for the next request until `deadline`, after declining one that was received and not
-    /// answered.
+    /// Waits for the next request until `deadline`; see [`Callee::recv_timeout`].
     ///
     /// # Errors
     ///
-    /// As [`Callee::recv_timeout`].
+    /// As for [`Callee::recv_timeout`].
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn recv_deadline(&mut self, deadline: Instant) -> Result<Q, RecvTimeoutError> {
         self.recv_until(Some(deadline))
@@ -118,7 +128,7 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     #[inline(always)]
     fn recv_until(&mut self, deadline: Option<Instant>) -> Result<Q, RecvTimeoutError> {
         self.decline();
-        // Before the turn, which a forked child has a copy of.
+        // Before the turn, since a forked child has a copy of that.
         if self.shared.state.load(Ordering::Relaxed) & ALIVE == 0 {
             return Err(RecvTimeoutError::Disconnected);
         }
@@ -132,13 +142,15 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     #[inline(always)]
     fn take(&mut self) -> Q {
         self.owes = true;
-        // SAFETY: the turn said that there is a request, and its caller takes it back only if this
-        // end has left.
+        // SAFETY: the turn says that there is a request, and the caller takes it back only after
+        // this end has left.
         unsafe { self.shared.take_request() }
     }
 
-    /// Answers the request that was received last. The answer is dropped if the caller does not
-    /// wait for it any more: in its next call, or at once if it is gone.
+    /// Answers the request that was received last; see [`Callee::recv`].
+    ///
+    /// If the caller no longer waits, the answer is dropped: at once if the caller is gone,
+    /// otherwise when it calls again.
     ///
     /// # Panics
     ///
@@ -153,6 +165,16 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     }
 
     /// Answers requests with `body` until the caller is gone.
+    ///
+    /// ```
+    /// use threadtoll::call;
+    ///
+    /// let (mut caller, mut callee) = call::line();
+    /// let server = std::thread::spawn(move || callee.serve(|word: String| word.to_uppercase()));
+    /// assert_eq!(caller.call("toll".to_owned()).unwrap(), "TOLL");
+    /// drop(caller);
+    /// server.join().unwrap();
+    /// ```
     pub fn serve(&mut self, mut body: impl FnMut(Q) -> R) {
         while let Ok(request) = self.recv() {
             let serving = Serving(self);
@@ -162,7 +184,7 @@ impl<Q: Send, R: Send, W: Wait> Callee<Q, R, W> {
     }
 }
 
-/// Declines if the body panics: the callee may live on, and its caller would wait.
+/// Declines the request if the body panics. The callee may live on, and its caller would wait.
 struct Serving<'a, Q, R, W: Wait>(&'a mut Callee<Q, R, W>);
 
 impl<Q, R, W: Wait> Drop for Serving<'_, Q, R, W> {

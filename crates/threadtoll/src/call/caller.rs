@@ -1,4 +1,4 @@
-//! The end that asks.
+//! The end that calls.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use crate::error::{CallError, CallTimeoutError, RecvTimeoutError};
 use crate::sync::{Arc, Instant, Ordering, mutate};
 use crate::wait::{Adaptive, Wait, WaitOutcome};
 
-/// The end that asks.
+/// The calling end of a line.
 pub struct Caller<Q, R, W: Wait = Adaptive> {
     pub(super) shared: Arc<Shared<Q, R>>,
     _wait: PhantomData<W>,
@@ -27,12 +27,12 @@ impl<Q, R, W: Wait> Caller<Q, R, W> {
         Caller { shared, _wait: PhantomData }
     }
 
-    /// Returns true if the callee is gone, or if this is a forked child.
+    /// Returns `true` if the callee is gone, and in a forked child.
     pub fn is_disconnected(&self) -> bool {
         self.shared.has_left(CALLEE_GONE)
     }
 
-    /// Returns true if the callee is the other end of this line.
+    /// Returns `true` if both are ends of the same line.
     ///
     /// ```
     /// use threadtoll::call;
@@ -48,15 +48,15 @@ impl<Q, R, W: Wait> Caller<Q, R, W> {
 }
 
 impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
-    /// Asks, and waits for the answer as long as it takes.
+    /// Sends a request and waits for the answer, as long as it takes.
     ///
-    /// After a request that [timed out](Self::call_timeout) it first waits until the callee has
+    /// If an earlier request [timed out](Self::call_timeout), it first waits until the callee has
     /// answered or declined that one.
     ///
     /// # Errors
     ///
-    /// If the callee is gone and never saw the request, which comes back; if the callee received it
-    /// and gives no answer. In a forked child the callee is gone.
+    /// [`CallError::Disconnected`] with the request if the callee is gone and never received it;
+    /// [`CallError::Unanswered`] if it received the request and gives no answer.
     #[inline]
     pub fn call(&mut self, request: Q) -> Result<R, CallError<Q>> {
         self.exchange(request, None).map_err(|error| match error {
@@ -66,12 +66,11 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
         })
     }
 
-    /// Asks, and waits for the answer for at most `timeout`.
+    /// Sends a request and waits for the answer for at most `timeout`.
     ///
-    /// A request that was asked cannot be withdrawn: if it times out, the callee may still receive
-    /// it, and its answer is dropped. The next call first waits, within its own time, until the
-    /// callee has answered or declined the late request; if that takes too long, the new one comes
-    /// back.
+    /// A request cannot be withdrawn: if it times out, the callee may still receive it, and the
+    /// answer is dropped. The next call first waits, within its own timeout, until the callee has
+    /// answered or declined the late request. If that takes too long, the new request comes back.
     ///
     /// ```
     /// use std::thread;
@@ -83,7 +82,7 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
     /// const SOON: Duration = Duration::from_millis(1);
     ///
     /// let (mut caller, mut callee) = call::line();
-    /// // Nobody listens yet.
+    /// // The callee does not serve yet.
     /// assert_eq!(caller.call_timeout(1, SOON), Err(CallTimeoutError::Timeout(None)));
     /// assert_eq!(caller.call_timeout(2, SOON), Err(CallTimeoutError::Timeout(Some(2))));
     ///
@@ -95,8 +94,8 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
     ///
     /// # Errors
     ///
-    /// As [`Caller::call`]; and if there was no answer in time, with the request if it was not
-    /// asked.
+    /// As for [`Caller::call`], and [`CallTimeoutError::Timeout`] if there was no answer in time,
+    /// with the request if it was not sent.
     pub fn call_timeout(
         &mut self,
         request: Q,
@@ -105,15 +104,15 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
         if timeout.is_zero() {
             return Err(self.no_time_for(request));
         }
-        // A deadline that the clock cannot represent is none.
+        // A deadline that the clock cannot represent is no limit.
         self.exchange(request, Instant::now().checked_add(timeout))
     }
 
-    /// Asks, and waits for the answer until `deadline`, as [`Caller::call_timeout`] does.
+    /// Sends a request and waits for the answer until `deadline`; see [`Caller::call_timeout`].
     ///
     /// # Errors
     ///
-    /// As [`Caller::call_timeout`].
+    /// As for [`Caller::call_timeout`].
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn call_deadline(
         &mut self,
@@ -142,7 +141,7 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
         deadline: Option<Instant>,
     ) -> Result<R, CallTimeoutError<Q>> {
         let shared = &*self.shared;
-        // Relaxed: a callee that is gone and not seen here is seen in the wait.
+        // Relaxed: a departure of the callee that is not seen here is seen in the wait.
         let state = shared.state.load(Ordering::Relaxed);
         if mutate!(settle, state & (ALIVE | CALLEE_GONE | LATE) != ALIVE => false) {
             match shared.settle::<W>(deadline) {
@@ -164,10 +163,10 @@ impl<Q: Send, R: Send, W: Wait> Caller<Q, R, W> {
     }
 }
 
-// The cold parts of a call. They take what both ends share, so that a hot loop may keep its caller
-// in registers.
+// The cold parts of a call. They borrow the shared state only, so that a hot loop can keep its
+// caller in registers.
 impl<Q, R> Shared<Q, R> {
-    /// Waits until the callee has answered or declined the request that timed out, if there is one.
+    /// Waits until the callee has answered or declined the request that timed out.
     #[cold]
     fn settle<W: Wait>(&self, deadline: Option<Instant>) -> Result<(), RecvTimeoutError> {
         let state = self.state.load(Ordering::Acquire);
@@ -181,11 +180,11 @@ impl<Q, R> Shared<Q, R> {
                 return Err(RecvTimeoutError::Disconnected);
             }
         };
-        // SAFETY: the turn says so, and this end takes it once: `LATE` is cleared below.
+        // SAFETY: the turn says so, and it is taken once, since `LATE` is cleared below.
         let late = (turn == ANSWERED).then(|| unsafe { self.take_answer() });
         // Relaxed: this orders nothing but itself and `CALLEE_GONE`.
         let state = self.state.fetch_and(!LATE, Ordering::Relaxed);
-        // Last: its destructor may panic.
+        // Last, since its destructor may panic.
         drop(late);
         if mutate!(settled_too_late, state & CALLEE_GONE => 0) != 0 {
             return Err(RecvTimeoutError::Disconnected);
@@ -193,12 +192,12 @@ impl<Q, R> Shared<Q, R> {
         Ok(())
     }
 
-    /// The wait has ended without an answer.
+    /// The result of a call whose wait ended without an answer.
     #[cold]
     fn no_answer(&self, waited: WaitOutcome<Option<u32>>) -> Result<R, CallTimeoutError<Q>> {
         if waited == WaitOutcome::TimedOut {
-            // Release: a callee that leaves and sees this sees the request. Acquire: if the callee
-            // has left, what it did before is seen below.
+            // Release: a callee that leaves and sees this bit sees the request. Acquire: if the
+            // callee has left, all that it did is visible below.
             let state = self.state.fetch_or(LATE, mutate!(say_late, AcqRel));
             debug_assert!(is_legal(state | LATE));
             if mutate!(late_and_callee_gone, state & CALLEE_GONE => 0) == 0 {
@@ -210,8 +209,9 @@ impl<Q, R> Shared<Q, R> {
             // SAFETY: the turn says so, and this end takes it once.
             ANSWERED => Ok(unsafe { self.take_answer() }),
             UNANSWERED => Err(CallTimeoutError::Unanswered),
-            // SAFETY: the callee has not taken it and cannot any more: one that has taken a request
-            // answers or declines before it leaves, and a child has only a copy that nobody moves.
+            // SAFETY: the callee is gone and has not taken the request, since it would have
+            // answered or declined it first; and the copy of a forked child is not moved out
+            // elsewhere.
             _ => Err(CallTimeoutError::Disconnected(unsafe { self.take_request() })),
         }
     }

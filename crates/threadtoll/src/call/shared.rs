@@ -1,28 +1,27 @@
-//! The state that both ends of a call share: the line, and the agreement on which end drops which
-//! value.
+//! State that both ends of a call share: the line, and which end drops which value.
 //!
 //! # The turn
 //!
-//! `turn` lies in the line beside request and answer. Its value says which end may touch them; it
-//! is handed over by release and acquire.
+//! `turn` is in the line with request and answer. Its value says which end may touch them. It is
+//! handed over by release and acquire.
 //!
 //! | turn | stored by | meaning |
 //! |---|---|---|
-//! | `IDLE` | the end that makes the line or drops a late answer | the caller may write a request |
+//! | `IDLE` | the constructor, and the end that drops a late answer | the caller may write a request |
 //! | `ASKED` | the caller | the callee may read the request, then write an answer |
 //! | `ANSWERED` | the callee | the caller may read the answer, then write a request |
 //! | `UNANSWERED` | the callee, which declines | the caller may write a request |
 //!
-//! An end keeps to itself how far it has come within its turn: the callee, whether it has read the
+//! Each end knows by itself how far it is within its turn: the callee, whether it has read the
 //! request (`owes`); the caller, whether it has read the answer. So a round trip stores the turn
-//! twice, and no more.
+//! only twice.
 //!
-//! # The state
+//! # Time-outs and departures
 //!
-//! `state` has a line of its own, of which both ends hold a copy: it is written only when an end
-//! sleeps, wakes, gives up waiting, or leaves. `LATE`, `CALLER_GONE` and `CALLEE_GONE` are set by
+//! `state` has a line of its own, of which both CPUs keep a copy. It is written only when an end
+//! sleeps, wakes, gives up waiting or leaves. `LATE`, `CALLER_GONE` and `CALLEE_GONE` are set by
 //! read-modify-writes, so both ends agree on their order. The caller sets `LATE` when it gives up
-//! waiting, and clears it when its next call has taken the answer, or learned that there is none.
+//! waiting, and clears it when its next call has taken the answer or learned that there is none.
 //!
 //! | order in `state` | a request (`ASKED`) | an answer (`ANSWERED`) |
 //! |---|---|---|
@@ -32,23 +31,23 @@
 //! | `LATE`, cleared, `CALLEE_GONE` | as in the first row | as in the first row |
 //! | `LATE`, `CALLEE_GONE`, cleared | there will be none (4) | the caller has dropped it |
 //!
-//! 1. It sees `CALLEE_GONE` while it waits, or in the update that sets `LATE`.
+//! 1. The caller sees `CALLEE_GONE` while it waits, or in the update that sets `LATE`.
 //! 2. In its next call, or as it leaves.
 //! 3. The callee stores `ANSWERED`, then looks for `CALLER_GONE`. The caller, if `LATE` is set,
 //!    sets `CALLER_GONE`, then looks for `ANSWERED`. This is Dekker's pattern: with a barrier on
-//!    both sides at least one of them sees the other. The callee's is the light one of each
-//!    hand-over; the caller pays for the heavy one, and only if the callee owes it an answer. A
+//!    both sides, at least one sees the other. The callee has the light barrier of each hand-over.
+//!    The caller pays for the heavy one, and only if the callee owes it an answer. A
 //!    compare-and-swap of the turn to `IDLE` decides which of them drops the answer. If the kernel
-//!    refuses the heavy barrier, the caller naps before it looks: by then the callee's store has
-//!    left its CPU's store buffer. If even that failed, the callee would drop the answer as it
-//!    leaves: the end that leaves last sees all.
-//! 4. The callee saw `LATE` as it left, but may not have looked at the turn yet. It would take
-//!    another request for the late one, so the caller must not ask again.
+//!    refuses the heavy barrier, the caller naps before it looks, by which time the callee's store
+//!    has left its CPU's store buffer. (If even that failed, the callee would drop the answer as it
+//!    leaves: the last end to leave sees everything.)
+//! 4. The callee saw `LATE` as it left, but may not have read the turn yet. It would take another
+//!    request for the late one, so the caller must not ask again.
 //!
-//! An end that is stopped between any two steps leaves the turn as it is, and the other end may
-//! wait, time out or leave by the rules above. A callee that panics declines as it unwinds. In a
-//! forked child `state` is 0, which every verb takes for the departure of the other end; what the
-//! child's copy of the line holds is not dropped there.
+//! If an end is stopped between any two steps, the turn stays as it is, and the other end can wait,
+//! time out or leave by the rules above. A callee that panics declines as it unwinds. In a forked
+//! child `state` is 0, which all methods take for the departure of the other end; the values in the
+//! child's copy of the line are not dropped.
 
 use std::mem::MaybeUninit;
 
@@ -59,13 +58,9 @@ use crate::sync::{
 pub(super) use crate::wait::ALIVE;
 use crate::wait::{FenceOutcome, Parker, Wait, WaitOutcome, WaitStats, barrier_or_nap, wait, wake};
 
-/// There is neither a request nor an answer.
 pub(super) const IDLE: u32 = 0;
-/// There is a request.
 pub(super) const ASKED: u32 = 1;
-/// There is an answer.
 pub(super) const ANSWERED: u32 = 2;
-/// There will be no answer.
 pub(super) const UNANSWERED: u32 = 3;
 
 // The bits of `Shared::state`. `ALIVE` is always set. The other bits are one row of each table
@@ -92,9 +87,10 @@ const CALLER_SLEEPS: u32 = 1 << 1;
 const CALLEE_SLEEPS: u32 = 1 << 2;
 pub(super) const CALLER_GONE: u32 = 1 << 3;
 pub(super) const CALLEE_GONE: u32 = 1 << 4;
-/// An end that publishes fences before it looks at this word, and so does one that goes to sleep.
+/// Both an end that publishes and one that goes to sleep fence before they look at the other's
+/// word.
 const MUST_FENCE: u32 = 1 << 5;
-/// The last request timed out, and its answer is neither taken nor declined.
+/// The last request timed out, and its answer was neither taken nor declined.
 pub(super) const LATE: u32 = 1 << 6;
 
 /// Returns `true` if the tables above have this state.
@@ -111,7 +107,7 @@ const fn sleeps(side: usize) -> u32 {
     if side == CALLER { CALLER_SLEEPS } else { CALLEE_SLEEPS }
 }
 
-/// The line that goes back and forth.
+/// The line that moves between the ends.
 #[repr(C)]
 struct Line<Q, R> {
     turn: AtomicU32,
@@ -126,8 +122,8 @@ pub(super) struct Shared<Q, R> {
     process: u32,
 }
 
-// SAFETY: request and answer are written and read in turns, which `turn` hands over by release and
-// acquire; values move from thread to thread and are never shared.
+// SAFETY: the ends write and read request and answer in turns, ordered by the release and acquire
+// of `turn`. Values move between threads and are never shared.
 unsafe impl<Q: Send, R: Send> Send for Shared<Q, R> {}
 // SAFETY: as above.
 unsafe impl<Q: Send, R: Send> Sync for Shared<Q, R> {}
@@ -147,7 +143,7 @@ impl<Q, R> Shared<Q, R> {
         }
     }
 
-    /// Returns true if that end is gone, as it is for a forked child.
+    /// Returns `true` if the end with this bit is gone, and in a forked child.
     pub(super) fn has_left(&self, gone: u32) -> bool {
         self.state.load(Ordering::Acquire) & (ALIVE | gone) != ALIVE
     }
@@ -158,8 +154,7 @@ impl<Q, R> Shared<Q, R> {
         self.line.turn.load(mutate!(see_turn, Acquire))
     }
 
-    /// Waits, as `W` does, until the turn is this end's. Finds `None` if the other end has left
-    /// before.
+    /// Waits by `W` until the turn is this end's. Finds `None` if the other end has left before.
     #[inline(always)]
     pub(super) fn wait_for_turn<W: Wait, const SIDE: usize>(
         &self,
@@ -182,18 +177,18 @@ impl<Q, R> Shared<Q, R> {
             process: self.process,
         };
         let poll = |_| {
-            // To be read *and written*: the other end's last store brings the line here for good.
+            // For writing, so that the line arrives once, ready to be answered in.
             prefetch_to_write(&raw const self.line);
             let found = find();
             if found.is_some() {
                 return Some(found);
             }
             if self.state.load(Ordering::Acquire) & gone != 0 {
-                // Its last stores before it left count.
+                // What the other end did before it left counts.
                 return Some(find());
             }
             if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
-                // A checker tries what the other end may do now.
+                // Lets the checker run the other end.
                 sync::yield_now();
             }
             None
@@ -205,7 +200,7 @@ impl<Q, R> Shared<Q, R> {
         wait::<W, _>(parker, deadline, announce, poll)
     }
 
-    /// Orders this end's last store before its next look, for the other end as well.
+    /// Executes the barrier between this end's update of the state and its next look at the turn.
     fn announce(&self) -> FenceOutcome {
         if !self.must_fence() {
             return barrier_or_nap();
@@ -219,13 +214,13 @@ impl<Q, R> Shared<Q, R> {
         self.state.load(Ordering::Relaxed) & MUST_FENCE != 0
     }
 
-    /// Hands the line to the other end, and wakes it if it sleeps.
+    /// Passes the line to the other end, and wakes it if it sleeps.
     #[inline(always)]
     pub(super) fn pass(&self, turn: u32, side: usize) {
-        // Release: the end that sees the turn sees what was written before.
+        // Release: the end that sees the turn sees the request or answer.
         self.line.turn.store(turn, mutate!(pass, Release));
-        // The partner of `announce`, which the other end calls between a store to `state` and a
-        // look at the turn: before it sleeps, and as it leaves.
+        // The partner of `announce`, which the other end calls between its update of the state and
+        // its look at the turn, before it sleeps and as it leaves.
         mutate!(barrier_in_pass, light_barrier() => ());
         if self.state.load(Ordering::Relaxed) != ALIVE {
             self.pass_slow(side);
@@ -252,7 +247,7 @@ impl<Q, R> Shared<Q, R> {
         }
     }
 
-    /// Drops an answer that no call waits for, unless the other end does so.
+    /// Drops a late answer, unless the other end does.
     fn drop_answer(&self) {
         let taken = self.line.turn.compare_exchange(
             ANSWERED,
@@ -263,7 +258,7 @@ impl<Q, R> Shared<Q, R> {
         );
         if mutate!(claim_answer_once, taken.is_ok() => self.turn() == IDLE) {
             // SAFETY: the turn said that there is an answer, and only one end can have set it to
-            // idle.
+            // `IDLE`.
             drop(unsafe { self.take_answer() });
         }
     }
@@ -282,7 +277,7 @@ impl<Q, R> Shared<Q, R> {
     }
 
     pub(super) fn callee_leaves(&self) {
-        // Acquire: a request that is late was asked before the caller said so.
+        // Acquire: if `LATE` is set, the late request is visible.
         let state = self.state.fetch_or(CALLEE_GONE, mutate!(see_late, AcqRel));
         debug_assert!(is_legal(state | CALLEE_GONE));
         mutate!(wake_in_call_leave, self.wake_other(state, CALLEE) => ());
@@ -290,8 +285,8 @@ impl<Q, R> Shared<Q, R> {
             return;
         }
         if mutate!(callee_drops_request, self.turn() == ASKED => false) {
-            // SAFETY: this end owes no answer, so it has not taken the request; and a caller that
-            // is late does not take it back.
+            // SAFETY: this end owes no answer, so it has not taken the request, and a late caller
+            // does not take it back.
             drop(unsafe { self.take_request() });
         } else if state & CALLER_GONE != 0 {
             mutate!(callee_drops_answer_last, self.drop_answer() => ());
@@ -322,11 +317,9 @@ impl<Q, R> Shared<Q, R> {
         });
     }
 
-    /// Moves the request out.
-    ///
     /// # Safety
     ///
-    /// There is one, and nobody else takes it.
+    /// There is a request, and nothing else takes it.
     #[inline(always)]
     pub(super) unsafe fn take_request(&self) -> Q {
         self.line.request.with_mut(|place| {
@@ -337,11 +330,9 @@ impl<Q, R> Shared<Q, R> {
         })
     }
 
-    /// Moves the answer out.
-    ///
     /// # Safety
     ///
-    /// There is one, and nobody else takes it.
+    /// There is an answer, and nothing else takes it.
     #[inline(always)]
     pub(super) unsafe fn take_answer(&self) -> R {
         self.line.answer.with_mut(|place| {

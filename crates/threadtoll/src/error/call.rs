@@ -22,12 +22,12 @@ impl<Q> CallError<Q> {
         }
     }
 
-    /// Returns true if the callee is gone and never saw the request.
+    /// Returns `true` if the callee is gone and never saw the request.
     pub fn is_disconnected(&self) -> bool {
         matches!(self, CallError::Disconnected(_))
     }
 
-    /// Returns true if the callee received the request and will not answer it.
+    /// Returns `true` if the callee received the request and will not answer it.
     pub fn is_unanswered(&self) -> bool {
         matches!(self, CallError::Unanswered)
     }
@@ -44,9 +44,9 @@ pub enum CallTimeoutError<Q> {
     Unanswered,
     /// There was no answer in time.
     ///
-    /// `Some` if the request was never asked: there was no time left, or an earlier request that
-    /// timed out was still under way. `None` if the callee has the request or may still receive it;
-    /// its answer will be dropped.
+    /// Holds the request if it was not sent, because no time was left or an earlier request that
+    /// timed out was still pending. `None` if the callee has received the request or may still
+    /// receive it; the answer will be dropped.
     Timeout(Option<Q>),
 }
 
@@ -60,17 +60,17 @@ impl<Q> CallTimeoutError<Q> {
         }
     }
 
-    /// Returns true if the callee is gone and never saw the request.
+    /// Returns `true` if the callee is gone and never saw the request.
     pub fn is_disconnected(&self) -> bool {
         matches!(self, CallTimeoutError::Disconnected(_))
     }
 
-    /// Returns true if the callee received the request and will not answer it.
+    /// Returns `true` if the callee received the request and will not answer it.
     pub fn is_unanswered(&self) -> bool {
         matches!(self, CallTimeoutError::Unanswered)
     }
 
-    /// Returns true if there was no answer in time.
+    /// Returns `true` if there was no answer in time.
     pub fn is_timeout(&self) -> bool {
         matches!(self, CallTimeoutError::Timeout(_))
     }
@@ -105,7 +105,7 @@ impl<Q> fmt::Display for CallTimeoutError<Q> {
     }
 }
 
-// Without the request, which may be of any type.
+// Without the request, so that `Q` need not be `Debug`.
 impl<Q> fmt::Debug for CallError<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

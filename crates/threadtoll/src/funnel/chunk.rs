@@ -1,14 +1,14 @@
-//! Where a funnel's messages lie: numbered chunks of slots, linked in both directions.
+//! The memory of a funnel: numbered chunks of slots, linked in both directions.
 //!
-//! A ticket tells everything: its high part is the number of a chunk, its low part the slot in it.
-//! A slot holds a message and a *stamp*, which is derived from the ticket, so that a chunk can be
-//! used again without being cleared.
+//! The high part of a ticket is the number of its chunk, the low part its slot in the chunk. A slot
+//! holds a message and a *stamp*, which is derived from the ticket, so a chunk can be reused
+//! without being cleared.
 
 use std::mem::MaybeUninit;
 
 use crate::sync::{AtomicPtr, AtomicU64, Ordering, UnsafeCell, boxed, mutate, prefetch_to_write};
 
-/// Slots of a chunk: a power of two.
+/// Number of slots of a chunk: a power of two.
 pub(super) const fn slots<T>() -> usize {
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
         return 2;
@@ -17,26 +17,26 @@ pub(super) const fn slots<T>() -> usize {
     if fit < 32 { 32 } else { 1 << fit.ilog2() }
 }
 
-/// Bytes of the slots of a chunk of small messages: two or three of them, which is what steady
-/// traffic goes through, fit into the first-level cache.
+/// Bytes of a chunk's slots, for small messages. Steady traffic uses two or three chunks, which fit
+/// into the first-level cache.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// Lines from one to the next in time: odd, so that all are visited, and more than 2 KiB, so that
-/// no prefetcher foresees it. A line that the receiver's CPU fetches before its time is taken from
-/// the sender that is about to write it, and a sender waits for its lines: drawing a ticket waits
-/// until everything before it is written.
+/// Distance in memory, in lines, between lines that are used in succession: odd, so that all are
+/// visited, and more than 2 KiB, so that no prefetcher follows. If the receiver's CPU prefetched a
+/// line, it would take it from the sender that is about to write it. Senders wait for such lines,
+/// because drawing a ticket waits for all earlier stores.
 const STRIDE: usize = 37;
 
-/// Set in a stamp where the sender gave up its ticket.
+/// Set in the stamp of a ticket without a message.
 const VOID: u64 = 1;
 
-/// A message and the word that says it is there.
+/// Room for a message, and the stamp that says it is there.
 pub(super) struct Slot<T> {
     stamp: AtomicU64,
     message: UnsafeCell<MaybeUninit<T>>,
 }
 
-/// What a slot holds for a ticket.
+/// Content of a slot, for a given ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlotState {
     Empty,
@@ -53,30 +53,28 @@ impl<T> Slot<T> {
         (ticket + 1) << 1
     }
 
-    /// Moves a message in.
+    /// Stores a message.
     ///
     /// # Safety
     ///
-    /// The caller drew this slot's ticket and has put nothing there yet.
+    /// The caller drew this slot's ticket and has not used it.
     #[inline(always)]
     pub(super) unsafe fn put(&self, ticket: u64, message: T) {
         self.message.with_mut(|place| {
-            // SAFETY: the ticket is the caller's alone, and the receiver has taken what was here
-            // under an older one.
+            // SAFETY: the ticket is the caller's alone, and the receiver has taken the message of
+            // the slot's older ticket.
             let place = unsafe { &mut *place };
             place.write(message);
         });
-        // Release: the partner of the acquire in `state`. Without it the receiver might read before
-        // we have written.
+        // Release: the partner of the acquire in `state`. The receiver sees the message.
         self.stamp.store(Self::stamp(ticket), mutate!(stamp, Release));
     }
 
-    /// Gives a ticket up.
+    /// Marks the ticket as one without a message.
     pub(super) fn void(&self, ticket: u64) {
         self.stamp.store(Self::stamp(ticket) | VOID, Ordering::Release);
     }
 
-    /// What is here for this ticket.
     #[inline(always)]
     pub(super) fn state(&self, ticket: u64) -> SlotState {
         let stamp = self.stamp.load(mutate!(see_stamp, Acquire));
@@ -89,7 +87,8 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Voids the ticket of a message, and tells if it was here: then it is the caller's alone.
+    /// Voids the ticket of a message. Returns `true` if the message was here: it is then the
+    /// caller's.
     pub(super) fn claim(&self, ticket: u64) -> bool {
         let stamp = Self::stamp(ticket);
         // Acquire: the partner of the release in `put`.
@@ -101,36 +100,33 @@ impl<T> Slot<T> {
     /// Moves the message out.
     ///
     /// # Safety
-    ///
-    /// The caller is the receiver and has seen that it is here, or has claimed it, and moves it out
+    /// The caller is the receiver and has seen the message, or has claimed it, and moves it out
     /// once.
     #[inline(always)]
     pub(super) unsafe fn take(&self) -> T {
         self.message.with_mut(|place| {
-            // SAFETY: it was put here, and the next sender comes only after we have taken it.
+            // SAFETY: the next sender writes here only after we have taken the message.
             let place = unsafe { &*place };
-            // SAFETY: the stamp said that it was written.
+            // SAFETY: the stamp said that the message was written.
             unsafe { place.assume_init_read() }
         })
     }
 
-    /// The message itself.
     pub(super) fn message_ptr(&self) -> *const T {
         self.message.with_mut(|place| place.cast_const().cast())
     }
 }
 
-/// A chunk.
 pub(super) struct Chunk<T> {
-    /// Which chunk it is: the high part of its tickets.
+    /// The high part of its tickets.
     pub(super) number: AtomicU64,
-    /// The chunk before; alive only as long as somebody's ticket there is.
+    /// The previous chunk, which is alive only as long as it has tickets that were not received.
     pub(super) prev: AtomicPtr<Chunk<T>>,
-    /// The chunk behind; null until somebody links it.
+    /// The next chunk; null until it is linked.
     pub(super) next: AtomicPtr<Chunk<T>>,
-    /// Everybody who may still come across this chunk has a ticket below this, once it is not 0.
+    /// If not 0: every sender that may still reach this chunk has a ticket below this.
     pub(super) cutoff: AtomicU64,
-    /// The first slot that begins a line.
+    /// The first slot at the start of a line.
     first_slot: usize,
     slots: Box<[Slot<T>]>,
 }
@@ -140,7 +136,7 @@ impl<T> Chunk<T> {
     const SHIFT: u32 = Self::SLOTS.ilog2();
 
     pub(super) fn boxed(number: u64) -> *mut Self {
-        // As many more as it takes to begin at a line.
+        // With spare slots, so that the first one can be at the start of a line.
         let slots: Box<[Slot<T>]> =
             (0..Self::SLOTS + Self::PER_LINE - 1).map(|_| Slot::new()).collect();
         boxed(Chunk {
@@ -153,35 +149,34 @@ impl<T> Chunk<T> {
         })
     }
 
-    /// Writes to each place, so that a checker sees who might still be there when the chunk is
-    /// freed.
+    /// Accesses each slot, so that a model checker notices a thread that still uses one.
     #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
     pub(super) fn touch(&self) {
         self.slots.iter().for_each(|slot| slot.message.with_mut(drop));
     }
 
-    /// Makes a chunk that nobody knows another one.
+    /// Turns an unused chunk into another one.
     pub(super) fn reuse_as(&self, number: u64, prev: *mut Self) {
-        // Relaxed: whoever links it publishes this with release.
+        // Relaxed: linking the chunk publishes this with release.
         self.number.store(number, Ordering::Relaxed);
         self.prev.store(prev, Ordering::Relaxed);
         self.next.store(std::ptr::null_mut(), Ordering::Relaxed);
         self.cutoff.store(0, Ordering::Relaxed);
     }
 
-    /// The number of the chunk in which a ticket's slot is.
+    /// The number of a ticket's chunk.
     #[inline(always)]
     pub(super) fn number_of(ticket: u64) -> u64 {
         ticket >> Self::SHIFT
     }
 
-    /// Where in its chunk a ticket is.
+    /// The index of a ticket in its chunk.
     #[inline(always)]
     pub(super) fn index_of(ticket: u64) -> usize {
         (ticket & (Self::SLOTS as u64 - 1)) as usize
     }
 
-    /// Slots in a line.
+    /// Number of slots in a line.
     const PER_LINE: usize = if size_of::<Slot<T>>() <= 32 && size_of::<Slot<T>>().is_power_of_two()
     {
         64 / size_of::<Slot<T>>()
@@ -189,13 +184,13 @@ impl<T> Chunk<T> {
         1
     };
 
-    /// Whether a ticket's slot is the first in its line.
+    /// Returns `true` if a ticket's slot is the first in its line.
     #[inline(always)]
     pub(super) fn begins_line(ticket: u64) -> bool {
         ticket.is_multiple_of(Self::PER_LINE as u64)
     }
 
-    /// Where in the chunk's memory the slot of an index is.
+    /// The position in memory of the slot with this index.
     #[inline(always)]
     const fn position_of(index: usize) -> usize {
         let lines = Self::SLOTS / Self::PER_LINE;
@@ -207,29 +202,28 @@ impl<T> Chunk<T> {
     pub(super) fn slot(&self, ticket: u64) -> &Slot<T> {
         debug_assert_eq!(self.number.load(Ordering::Relaxed), Self::number_of(ticket));
         let place = self.first_slot + Self::position_of(Self::index_of(ticket));
-        // SAFETY: there are `SLOTS` slots from `first` on; `index_of` gives what is left of a
-        // division by that, and `position_of` permutes.
+        // SAFETY: there are `SLOTS` slots from `first_slot` on; `index_of` is below `SLOTS`, and
+        // `position_of` permutes.
         unsafe { self.slots.get_unchecked(place) }
     }
 
-    /// Asks for the line of the slot that comes so many behind a ticket's, at most a chunk's, in
-    /// this chunk or the one behind it if there is one.
+    /// Prefetches the slot `ahead` of a ticket's, by at most a chunk, in this chunk or the next
+    /// one.
     ///
     /// # Safety
     ///
-    /// The caller has drawn the ticket, which is one of this chunk, and put nothing there yet: so
-    /// the chunk behind is alive.
+    /// The caller drew the ticket, which is one of this chunk, and has not used it, so the next
+    /// chunk is alive.
     #[inline(always)]
     pub(super) unsafe fn prefetch_ahead(&self, ticket: u64, ahead: usize) {
         if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
-            // Nothing is fetched there, and the look at the next chunk must not order what else is
-            // not.
+            // There is nothing to prefetch, and loading `next` would order more than it should.
             return;
         }
         let mut chunk = self;
         let mut index = Self::index_of(ticket) + ahead;
         if index >= Self::SLOTS {
-            // Acquire: what was written into the chunk before it was linked is seen.
+            // Acquire: all that was written to the chunk before it was linked is visible.
             let next = self.next.load(Ordering::Acquire);
             if next.is_null() {
                 return;

@@ -1,44 +1,41 @@
-//! The chunks of a funnel: how senders find theirs, and when one may be used again.
+//! The chunks of a funnel: how senders find them, and when they may be reused.
 //!
-//! A sender first draws its ticket and then looks for the ticket's chunk, starting from `latest`.
-//! That pointer may be behind the ticket: then the sender walks forward and links chunks that are
-//! missing. It may be ahead, if the sender was held up in between: then it walks back. Every chunk
-//! from the ticket's on is alive, because the receiver does not go past a ticket whose message is
-//! not there.
+//! A sender first draws a ticket and then looks for the ticket's chunk, starting from `latest`. If
+//! that is an earlier chunk, the sender walks forward and links chunks that are missing. If it is a
+//! later one, because the sender was stopped in between, the sender walks back. Every chunk from
+//! the ticket's on is alive, because the receiver does not pass a ticket without a message.
 //!
-//! The chunk that `latest` pointed to when the sender loaded it may even be *behind* the sender's
-//! ticket. Whoever moves `latest` past a chunk then notes the tail as that chunk's `cutoff`. A
-//! sender that loaded the old pointer drew its ticket below the cutoff: had it drawn later, it
-//! would have seen the new pointer, because drawing and noting are both read-modify-writes of the
-//! tail. So when the receiver has come to the cutoff, every such sender has finished, and nobody
-//! can come across the chunk any more. This is how tokio's `mpsc` reclaims its blocks
-//! (`observed_tail_position`), with the way back added, so that a sender that is held up never
+//! A sender that walks forward starts from a chunk *before* its ticket's. That chunk must not be
+//! reused either, so a sender that moves `latest` past a chunk stores the tail as the chunk's
+//! `cutoff`. Every sender that loaded the old pointer drew its ticket below the cutoff: had it
+//! drawn later, it would have seen the new pointer, because drawing a ticket and reading the cutoff
+//! are both read-modify-writes of the tail. So once the receiver has reached the cutoff, all these
+//! senders have finished, and no sender can reach the chunk. This is how tokio's `mpsc` reclaims
+//! its blocks (`observed_tail_position`), with the way back added, so that a stopped sender never
 //! makes others walk.
 //!
-//! A sender touches chunks only between drawing its ticket and storing its stamp; on that the
-//! argument rests. There is one exception: a sender that finds that the receiver has left may take
-//! its message back, if the receiver has not come as far. Nobody gives back that chunk, or one
-//! behind it, before the end of the funnel.
+//! The argument relies on senders using chunks only between drawing a ticket and storing its stamp.
+//! There is one exception: a sender that finds the receiver gone may take its message back, if the
+//! receiver has not come that far. That chunk and all later ones live as long as the funnel.
 
 use super::chunk::{Chunk, SlotState};
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering, free_boxed, mutate};
 
-/// Chunks that can be kept for the next burst, whatever is asked for: of small messages, 1 GiB.
+/// Most chunks that can be kept for the next burst: 1 GiB of small messages.
 const MAX_KEPT: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 1 << 16 };
-/// Places that are tried to find a chunk, or room for one.
+/// Number of entries of the free list that are tried.
 const PROBES: usize = 64;
 
-/// For a chunk; null where there is none.
+/// A kept chunk, or null.
 type FreeListEntry<T> = AtomicPtr<Chunk<T>>;
 
 pub(super) struct Chunks<T> {
-    /// The chunk of the latest tickets, or one not far behind. Read with each send, written once a
-    /// chunk.
+    /// The chunk of the latest tickets, or one not long before it. Read with each send, written
+    /// once per chunk.
     latest: CachePadded<AtomicPtr<Chunk<T>>>,
-    /// Chunks for the next burst: as many from the beginning on as `kept` says, or nearly so, where
-    /// several take and give at once.
+    /// Kept chunks: about the first `kept` entries.
     free_list: Box<[FreeListEntry<T>]>,
-    /// Chunks that exist, and of those the ones in `free_list`.
+    /// Number of chunks in all, and of those in `free_list`.
     allocated: AtomicUsize,
     kept: AtomicUsize,
 }
@@ -46,7 +43,7 @@ pub(super) struct Chunks<T> {
 impl<T> Chunks<T> {
     pub(super) fn new(retain_bytes: usize) -> Self {
         let first = Chunk::boxed(0);
-        // Two at least, so that steady traffic of large messages allocates nothing either.
+        // At least two, so that steady traffic of large messages does not allocate.
         let least = if retain_bytes > 0 { 2 } else { 0 };
         let places = (retain_bytes / Chunk::<T>::bytes()).max(least).min(MAX_KEPT);
         Chunks {
@@ -57,7 +54,7 @@ impl<T> Chunks<T> {
         }
     }
 
-    /// The first chunk, for the receiver of a new funnel.
+    /// The first chunk of a new funnel.
     pub(super) fn first(&self) -> *mut Chunk<T> {
         self.latest.load(Ordering::Relaxed)
     }
@@ -74,15 +71,12 @@ impl<T> Chunks<T> {
     /// The chunk of a ticket.
     ///
     /// # Safety
-    ///
-    /// The caller has drawn the ticket, put nothing there yet, and uses the chunk only until it
-    /// does.
+    /// The caller drew the ticket and has not used it, and uses the chunk only until it does.
     #[inline(always)]
     pub(super) unsafe fn find(&self, ticket: u64, tail: &AtomicU64) -> &Chunk<T> {
-        // Acquire: what was written into the chunk before it was linked is seen.
+        // Acquire: all that was written to the chunk before it was linked is visible.
         let latest = self.latest.load(mutate!(see_latest, Acquire));
-        // SAFETY: not used again before this ticket's message was received: see the head of this
-        // file.
+        // SAFETY: not reused before this ticket's message is received: see the head of this file.
         let chunk = unsafe { &*latest };
         if chunk.number.load(Ordering::Relaxed) == Chunk::<T>::number_of(ticket) {
             return chunk;
@@ -96,8 +90,7 @@ impl<T> Chunks<T> {
         let number = Chunk::<T>::number_of(ticket);
         let mut at = latest;
         loop {
-            // SAFETY: where we started, or between there and the ticket's chunk: see the head of
-            // this file.
+            // SAFETY: between where we started and the ticket's chunk: see the head of this file.
             let chunk = unsafe { &*at };
             match chunk.number.load(Ordering::Relaxed).cmp(&number) {
                 std::cmp::Ordering::Equal => break,
@@ -105,7 +98,7 @@ impl<T> Chunks<T> {
                 std::cmp::Ordering::Greater => at = chunk.prev.load(Ordering::Acquire),
             }
         }
-        // SAFETY: the chunk where we started is protected until our message is there.
+        // SAFETY: the chunk where we started is not reused until our message is there.
         let behind = unsafe { &*latest }.number.load(Ordering::Relaxed) < number;
         if behind {
             self.move_latest(latest, at, tail);
@@ -114,13 +107,13 @@ impl<T> Chunks<T> {
         unsafe { &*at }
     }
 
-    /// Moves `latest` from one chunk to a later one, if nobody else has, and notes the cutoff of
-    /// all that it passes.
+    /// Moves `latest` to a later chunk, unless another thread has, and sets the cutoff of the
+    /// chunks that it passes.
     fn move_latest(&self, from: *mut Chunk<T>, to: *mut Chunk<T>, tail: &AtomicU64) {
-        // There is no ABA: `from` is not used again while we may be here. AcqRel: whoever loads the
-        // pointer sees the chunk; and the cutoff below is taken after the pointer has moved.
-        // Acquire on failure: the receiver that finds it moved takes a cutoff too, which must come
-        // after the draw of whoever moved it.
+        // There is no ABA problem: `from` is not reused while we are here. AcqRel: a thread that
+        // loads the pointer sees the chunk, and the cutoff is read after the pointer has moved.
+        // Acquire on failure: a receiver that finds the pointer moved reads a cutoff too, after the
+        // draw of the thread that moved it.
         if self
             .latest
             .compare_exchange(from, to, mutate!(move_latest, AcqRel), Ordering::Acquire)
@@ -137,7 +130,7 @@ impl<T> Chunks<T> {
         }
     }
 
-    /// The chunk behind another one, linked if need be.
+    /// The next chunk, linked if need be.
     pub(super) fn next(&self, at: *mut Chunk<T>) -> *mut Chunk<T> {
         // SAFETY: the caller's chunk.
         let chunk = unsafe { &*at };
@@ -146,8 +139,8 @@ impl<T> Chunks<T> {
             return next;
         }
         let fresh = self.take(chunk.number.load(Ordering::Relaxed) + 1, at);
-        // Release: whoever finds it sees its number. Acquire: if another one was linked, we see
-        // that one's.
+        // Release: a thread that finds the chunk sees its number. Acquire: if another chunk was
+        // linked first, we see that one's.
         match chunk.next.compare_exchange(
             std::ptr::null_mut(),
             fresh,
@@ -156,7 +149,7 @@ impl<T> Chunks<T> {
         ) {
             Ok(_) => fresh,
             Err(other) => {
-                // SAFETY: nobody but us knows it.
+                // SAFETY: not linked, so it is ours alone.
                 unsafe { self.give(fresh) };
                 other
             }
@@ -169,7 +162,7 @@ impl<T> Chunks<T> {
             if place.load(Ordering::Relaxed).is_null() {
                 continue;
             }
-            // Acquire: the receiver has read the last message in it.
+            // Acquire: the receiver has finished reading the chunk.
             let chunk = place.swap(std::ptr::null_mut(), mutate!(take_spare_chunk, Acquire));
             if !chunk.is_null() {
                 self.kept.fetch_sub(1, Ordering::Relaxed);
@@ -185,26 +178,26 @@ impl<T> Chunks<T> {
         chunk
     }
 
-    /// The places in which chunks should be, and those in which none should.
+    /// The entries that should hold chunks, and those that should not.
     fn kept_and_free(&self) -> (&[FreeListEntry<T>], &[FreeListEntry<T>]) {
         self.free_list.split_at(self.kept.load(Ordering::Relaxed).min(self.free_list.len()))
     }
 
-    /// A chunk that nobody uses any more.
+    /// Keeps or frees a chunk.
     ///
     /// # Safety
     ///
-    /// Nobody can come across it.
+    /// No thread can reach the chunk.
     pub(super) unsafe fn give(&self, chunk: *mut Chunk<T>) {
         let (full, free) = self.kept_and_free();
         for place in free.iter().chain(full.iter().rev()).take(PROBES) {
             if !place.load(Ordering::Relaxed).is_null() {
                 continue;
             }
-            // Counted first, so that the count is never below what is there.
+            // Counted first, so that the count is never too low.
             self.kept.fetch_add(1, Ordering::Relaxed);
             let null = std::ptr::null_mut();
-            // Release: the next sender writes where we have read.
+            // Release: the next sender overwrites what we have read.
             if place
                 .compare_exchange(
                     null,
@@ -222,11 +215,11 @@ impl<T> Chunks<T> {
         unsafe { self.free(chunk) };
     }
 
-    /// Frees a chunk. Messages in it are forgotten.
+    /// Frees a chunk without dropping messages in it.
     ///
     /// # Safety
     ///
-    /// Nobody can come across it.
+    /// No thread can reach the chunk.
     pub(super) unsafe fn free(&self, chunk: *mut Chunk<T>) {
         self.allocated.fetch_sub(1, Ordering::Relaxed);
         #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
@@ -237,17 +230,17 @@ impl<T> Chunks<T> {
     }
 }
 
-/// Notes that everybody who may still come across this chunk has a ticket below the tail as it is
-/// now. `latest` must have moved past it.
+/// Sets the cutoff of a chunk to the current tail: every sender that may still reach the chunk has
+/// a ticket below it. `latest` must have moved past the chunk.
 fn note_cutoff<T>(chunk: &Chunk<T>, tail: &AtomicU64) -> u64 {
-    // A read-modify-write, so that it has a place among the draws: a sender that draws after it
-    // sees the pointer that we saw moved.
+    // A read-modify-write, so that it is ordered with the draws: a sender that draws after it sees
+    // that `latest` has moved.
     let cutoff = super::shared::ticket(tail.fetch_add(0, mutate!(note_cutoff, AcqRel)));
     chunk.cutoff.store(cutoff, Ordering::Relaxed);
     cutoff
 }
 
-/// Where the receiver is, and the chunks that it has read but not given back.
+/// The receiver's position, and the chunks that it has read but may not reuse yet.
 pub(super) struct Reader<T> {
     /// The ticket of the next message.
     pub(super) head: u64,
@@ -260,7 +253,7 @@ impl<T> Reader<T> {
         Reader { head: 0, chunk: chunks.first(), retired: std::collections::VecDeque::new() }
     }
 
-    /// Goes on at this ticket, in a chunk in which nothing lies yet.
+    /// Continues at this ticket, in a chunk without messages.
     #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
     pub(super) fn begin_at(&mut self, ticket: u64) {
         self.head = ticket;
@@ -268,16 +261,16 @@ impl<T> Reader<T> {
         unsafe { &*self.chunk }.reuse_as(Chunk::<T>::number_of(ticket), std::ptr::null_mut());
     }
 
-    /// A reader that has been taken away.
+    /// A placeholder for a reader that was moved out.
     pub(super) fn detached() -> Self {
         Reader { head: 0, chunk: std::ptr::null_mut(), retired: std::collections::VecDeque::new() }
     }
 
-    /// What is there for the next ticket. Slots that were given up are passed over.
+    /// Returns `true` if the next message is ready. Skips tickets without a message.
     #[inline(always)]
     pub(super) fn poll(&mut self, chunks: &Chunks<T>, tail: &AtomicU64) -> bool {
         loop {
-            // SAFETY: the receiver gives a chunk back only when it has left it.
+            // SAFETY: the receiver gives a chunk back only after leaving it.
             let chunk = unsafe { &*self.chunk };
             if chunk.number.load(Ordering::Relaxed) != Chunk::<T>::number_of(self.head) {
                 if !self.next_chunk(chunks, tail) {
@@ -293,35 +286,34 @@ impl<T> Reader<T> {
         }
     }
 
-    /// Moves the message out that a look has found.
+    /// Moves out the message that `poll` has found.
     #[inline(always)]
     pub(super) fn take(&mut self) -> T {
         // SAFETY: as in `poll`.
         let chunk = unsafe { &*self.chunk };
-        // SAFETY: a look has found it, and `head` moves on.
+        // SAFETY: `poll` has found it, and `head` advances past it.
         let message = unsafe { chunk.slot(self.head).take() };
         self.head += 1;
         message
     }
 
-    /// Where the message is that a look has found.
+    /// Address of the message that `poll` has found.
     pub(super) fn message_ptr(&self) -> *const T {
         // SAFETY: as in `poll`.
         unsafe { &*self.chunk }.slot(self.head).message_ptr()
     }
 
-    /// Moves every message out that is there from the next ticket on, up to `end`, also behind
-    /// tickets without one, unless its sender has taken it back. Nothing else may be received after
-    /// this, and no chunk is given back.
+    /// Claims and moves out every message from the next ticket up to `end`, past tickets that have
+    /// none. Nothing may be received after this, and no chunk is given back.
     pub(super) fn claim_all(&self, end: u64, mut body: impl FnMut(T)) {
         let mut at = self.chunk;
         for ticket in self.head..end {
-            // SAFETY: the receiver's chunk or one behind it, which it alone gives back.
+            // SAFETY: the receiver's chunk or a later one, which only the receiver gives back.
             let mut chunk = unsafe { &*at };
             if chunk.number.load(Ordering::Relaxed) != Chunk::<T>::number_of(ticket) {
                 at = chunk.next.load(Ordering::Acquire);
                 if at.is_null() {
-                    // No sender has come further, since each links the chunks up to its own.
+                    // No sender got further, since each links the chunks up to its own.
                     return;
                 }
                 // SAFETY: as above.
@@ -335,8 +327,7 @@ impl<T> Reader<T> {
         }
     }
 
-    /// Goes to the next chunk, if there is one; gives back those that nobody can come across any
-    /// more.
+    /// Moves to the next chunk, if there is one, and gives back chunks that no sender can reach.
     #[cold]
     fn next_chunk(&mut self, chunks: &Chunks<T>, tail: &AtomicU64) -> bool {
         // SAFETY: as in `poll`.
@@ -352,9 +343,9 @@ impl<T> Reader<T> {
             let old = unsafe { &*oldest };
             let mut cutoff = old.cutoff.load(Ordering::Relaxed);
             if cutoff == 0 {
-                // Whoever moved `latest` is held up, or nobody has moved it yet. We have seen every
-                // message of this chunk, so we may do both; what that sender writes here afterwards
-                // it writes before its message is there, below our cutoff.
+                // The sender that moved `latest` is stopped, or none has moved it yet. We have
+                // received every message of this chunk, so we may do both. That sender may still
+                // write here, but before it stores its message, whose ticket is below our cutoff.
                 let latest = chunks.latest.load(Ordering::Acquire);
                 if latest == oldest {
                     chunks.move_latest(oldest, old.next.load(Ordering::Acquire), tail);
@@ -368,29 +359,29 @@ impl<T> Reader<T> {
                 break;
             }
             self.retired.pop_front();
-            // SAFETY: everybody who could come across it has a ticket below the cutoff, and we have
+            // SAFETY: every sender that could reach it has a ticket below the cutoff, and we have
             // received those messages.
             unsafe { chunks.give(oldest) };
         }
         true
     }
 
-    /// Bytes of chunks that were read and cannot be given back yet.
+    /// Bytes of chunks that were read and cannot be reused yet.
     pub(super) fn pinned_bytes(&self) -> usize {
         self.retired.len() * Chunk::<T>::bytes()
     }
 
-    /// Frees every chunk. Both sides are gone.
+    /// Frees all chunks. Both sides are gone.
     pub(super) fn free(self, chunks: &Chunks<T>) {
         for chunk in self.retired {
-            // SAFETY: nobody is left.
+            // SAFETY: both sides are gone.
             unsafe { chunks.free(chunk) };
         }
         let mut at = self.chunk;
         while !at.is_null() {
             // SAFETY: linked, so alive.
             let next = unsafe { &*at }.next.load(Ordering::Relaxed);
-            // SAFETY: nobody is left.
+            // SAFETY: both sides are gone.
             unsafe { chunks.free(at) };
             at = next;
         }
@@ -398,7 +389,7 @@ impl<T> Reader<T> {
             // Acquire: as in `take`.
             let spare = place.swap(std::ptr::null_mut(), Ordering::Acquire);
             if !spare.is_null() {
-                // SAFETY: nobody is left.
+                // SAFETY: both sides are gone.
                 unsafe { chunks.free(spare) };
             }
         }

@@ -13,26 +13,18 @@ use super::shared::{
 };
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, Instant, Ordering, mutate, spin_loop};
-use crate::wait::{Adaptive, FenceOutcome, Probe, Wait, WaitOutcome, wait};
+use crate::wait::{Adaptive, FenceOutcome, Polled, Probe, Wait, WaitOutcome, wait};
 
-/// Looks of a receiver that waits, for each look at the tail, which costs the senders the transfer
-/// of a cache line.
+/// Polls of a waiting receiver between two reads of the tail, each of which costs the senders the
+/// transfer of a cache line.
 const POLLS_PER_TAIL_READ: u32 =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 1024 };
-/// First nap of a receiver that cannot be woken by a sender because that is in the middle of a
-/// send.
+/// First nap of a receiver behind a sender in the middle of a send, which will not wake it.
 const MIN_NAP: Duration = Duration::from_micros(50);
-/// Each nap is twice as long as the one before, up to this.
+/// Longest nap. Each is twice as long as the one before.
 const MAX_NAP: Duration = Duration::from_millis(1);
-/// Looks before the first nap: most sends are over in no time.
+/// Polls before each nap, since most sends complete at once.
 const POLLS_BEFORE_NAP: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
-
-/// What a look found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Polled {
-    Message,
-    Closed,
-}
 
 /// The receiving end of a funnel.
 ///
@@ -44,8 +36,8 @@ pub struct Receiver<T, W: Wait = Adaptive> {
     _wait: PhantomData<W>,
 }
 
-// SAFETY: the only receiver of values that may be sent to other threads; its pointers lead to
-// chunks that `shared` keeps.
+// SAFETY: it is the only receiver, its values may be sent to other threads, and its pointers lead
+// to chunks that `shared` keeps alive.
 unsafe impl<T: Send, W: Wait> Send for Receiver<T, W> {}
 
 impl<T, W: Wait> Receiver<T, W> {
@@ -54,6 +46,16 @@ impl<T, W: Wait> Receiver<T, W> {
     }
 
     /// Receives the next message, waiting for it if there is none.
+    ///
+    /// ```
+    /// use threadtoll::error::RecvError;
+    ///
+    /// let (sender, mut receiver) = threadtoll::funnel::unbounded();
+    /// sender.send(1).unwrap();
+    /// drop(sender);
+    /// assert_eq!(receiver.recv(), Ok(1));
+    /// assert_eq!(receiver.recv(), Err(RecvError));
+    /// ```
     ///
     /// # Errors
     ///
@@ -70,12 +72,19 @@ impl<T, W: Wait> Receiver<T, W> {
 
     /// Receives the next message if it is ready. Never waits for another thread.
     ///
-    /// A message is ready when its send, and each that drew its ticket before, has stored its
+    /// A message is ready once its send, and every send that drew an earlier ticket, has stored its
     /// message.
+    ///
+    /// ```
+    /// let (sender, mut receiver) = threadtoll::funnel::unbounded();
+    /// assert!(receiver.try_recv().unwrap_err().is_empty());
+    /// sender.send(1).unwrap();
+    /// assert_eq!(receiver.try_recv(), Ok(1));
+    /// ```
     ///
     /// # Errors
     ///
-    /// If no message is ready; if all senders are gone and everything was received.
+    /// If no message is ready, or if all senders are gone and everything was received.
     #[inline]
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         if self.poll() {
@@ -85,9 +94,9 @@ impl<T, W: Wait> Receiver<T, W> {
         Err(self.why_empty())
     }
 
-    /// Why there is nothing. Only the tail can prove that nothing was sent.
+    /// Why no message is ready. Only the tail can prove that nothing was sent.
     fn why_empty(&self) -> TryRecvError {
-        // Acquire: what was sent before the last sender left is seen.
+        // Acquire: everything sent before the last sender left is visible.
         let tail = self.shared.tail.load(Ordering::Acquire);
         let all_received = tail & SENDERS_GONE != 0 && ticket(tail) == self.reader.head;
         if all_received || tail & ALIVE == 0 {
@@ -97,21 +106,28 @@ impl<T, W: Wait> Receiver<T, W> {
         }
     }
 
-    /// Receives the next message, waiting for it for at most `timeout`.
+    /// Receives the next message, waiting for at most `timeout`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let (_sender, mut receiver) = threadtoll::funnel::unbounded::<u64>();
+    /// assert!(receiver.recv_timeout(Duration::from_millis(1)).unwrap_err().is_timeout());
+    /// ```
     ///
     /// # Errors
     ///
-    /// If no message was ready in time; if all senders are gone and everything was received.
+    /// If no message was ready in time, or if all senders are gone and everything was received.
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError> {
-        // A time past what the clock can show is no limit.
+        // A deadline that the clock cannot represent is no limit.
         self.recv_until(Instant::now().checked_add(timeout))
     }
 
-    /// Receives the next message, waiting for it until `deadline`.
+    /// Receives the next message, waiting until `deadline`; see [`Receiver::recv_timeout`].
     ///
     /// # Errors
     ///
-    /// If no message was ready in time; if all senders are gone and everything was received.
+    /// If no message was ready in time, or if all senders are gone and everything was received.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn recv_deadline(&mut self, deadline: Instant) -> Result<T, RecvTimeoutError> {
         self.recv_until(Some(deadline))
@@ -127,8 +143,16 @@ impl<T, W: Wait> Receiver<T, W> {
         }
     }
 
-    /// Waits for messages, then moves those that are ready to the end of `messages`, up to `most`.
-    /// Returns how many they are; 0 only if `most` is 0.
+    /// Waits for a message, then appends it and all others that are ready to `messages`, up to
+    /// `most`. Returns their number.
+    ///
+    /// ```
+    /// let (sender, mut receiver) = threadtoll::funnel::unbounded();
+    /// sender.send_all([1, 2, 3]).unwrap();
+    /// let mut messages = Vec::new();
+    /// assert_eq!(receiver.recv_many(&mut messages, 2), Ok(2));
+    /// assert_eq!(messages, [1, 2]);
+    /// ```
     ///
     /// # Errors
     ///
@@ -139,16 +163,16 @@ impl<T, W: Wait> Receiver<T, W> {
         }
         let WaitOutcome::Found(Polled::Message) = self.find(None) else { return Err(RecvError) };
         match self.drain(most, |message| messages.push(message)) {
-            // There was one: only a fork keeps it from us.
+            // There was a message, so this is a forked child.
             0 => Err(RecvError),
             count => Ok(count),
         }
     }
 
-    /// Gives the messages that are ready to `body`, up to `most`, without waiting. Returns how many
-    /// they are.
+    /// Calls `body` with each message that is ready, up to `most`. Never waits. Returns the number
+    /// of messages.
     ///
-    /// If `body` panics, the messages that it was given count as received.
+    /// A message counts as received even if `body` panics.
     ///
     /// ```
     /// let (sender, mut receiver) = threadtoll::funnel::unbounded();
@@ -164,8 +188,8 @@ impl<T, W: Wait> Receiver<T, W> {
         }
         let mut count = 0;
         while count < most && self.poll() {
-            // Before the body, which may wait for a sender that waits for this room. The body may
-            // also have forked.
+            // Before the body, which may wait for a sender that waits for this room. Fails if the
+            // body has forked.
             let Ok(message) = self.take() else { break };
             count += 1;
             body(message);
@@ -174,36 +198,41 @@ impl<T, W: Wait> Receiver<T, W> {
         count
     }
 
-    /// The next message, without receiving it; `None` if it is not ready.
+    /// The next message, without receiving it; `None` if none is ready.
+    ///
+    /// ```
+    /// let (sender, mut receiver) = threadtoll::funnel::unbounded();
+    /// sender.send(1).unwrap();
+    /// assert_eq!(receiver.peek(), Some(&1));
+    /// assert_eq!(receiver.recv(), Ok(1));
+    /// ```
     pub fn peek(&mut self) -> Option<&T> {
         let found = self.poll();
-        // A sender may wait for the room of tickets that were given up.
+        // A sender may wait for the room of voided tickets.
         mutate!(tell_passed_by_peek, self.publish_passed() => ());
         if !found || self.shared.is_forked() {
             return None;
         }
-        // SAFETY: it is there until it is received, for which `self` is borrowed.
+        // SAFETY: it stays until it is received, which needs `&mut self`.
         Some(unsafe { &*self.reader.message_ptr() })
     }
 
-    /// An iterator that waits for each message, until all senders are gone.
+    /// An iterator that waits for each message and ends when all senders are gone.
     pub fn iter(&mut self) -> Iter<'_, T, W> {
         Iter(self)
     }
 
-    /// An iterator over the messages that are ready.
+    /// An iterator over the messages that are ready. Never waits.
     pub fn try_iter(&mut self) -> TryIter<'_, T, W> {
         TryIter(self)
     }
 
-    /// Number of messages that were sent, or are being sent, and not received. It may grow at any
-    /// time.
+    /// Number of messages that were sent, or are being sent, and not received: a snapshot.
     pub fn len(&self) -> usize {
         ticket(self.shared.tail.load(Ordering::Acquire)).saturating_sub(self.reader.head) as usize
     }
 
-    /// Returns `true` if every message that was sent, or is being sent, was received. That may
-    /// change at any time.
+    /// Returns `true` if no message waits and none is being sent.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -213,23 +242,23 @@ impl<T, W: Wait> Receiver<T, W> {
         self.capacity().is_some_and(|capacity| self.len() >= capacity)
     }
 
-    /// Number of messages that the funnel holds at most; `None` if it is unbounded.
+    /// Most messages that the funnel holds; `None` if it is unbounded.
     pub fn capacity(&self) -> Option<usize> {
         self.shared.capacity()
     }
 
-    /// Returns `true` if all senders are gone. There may still be messages.
+    /// Returns `true` if all senders are gone, and in a forked child. There may still be messages.
     pub fn is_disconnected(&self) -> bool {
         // In a forked child the word is 0.
         self.shared.tail.load(Ordering::Acquire) & (ALIVE | SENDERS_GONE) != ALIVE
     }
 
-    /// Returns `true` if this receives the messages of a sender.
+    /// Returns `true` if both are ends of the same funnel.
     pub fn same_channel(&self, sender: &Sender<T, W>) -> bool {
         std::ptr::eq(&*self.shared, &*sender.shared)
     }
 
-    /// Use of the funnel's memory.
+    /// Memory that the funnel holds.
     pub fn memory(&self) -> super::MemoryUse {
         super::MemoryUse {
             used_bytes: self.shared.chunks.used_bytes(),
@@ -243,7 +272,7 @@ impl<T, W: Wait> Receiver<T, W> {
         self.reader.poll(&self.shared.chunks, &self.shared.tail)
     }
 
-    /// Waits until a look finds something.
+    /// Waits until a message is ready or all senders are gone.
     #[inline(always)]
     fn find(&mut self, deadline: Option<Instant>) -> WaitOutcome<Polled> {
         if self.poll() {
@@ -251,11 +280,11 @@ impl<T, W: Wait> Receiver<T, W> {
         }
         self.publish_passed();
         let shared = &*self.shared;
-        // Both closures read where the receiver is; only one of them moves it.
+        // Both closures use the reader, one at a time.
         let reader = std::cell::RefCell::new(&mut self.reader);
         let mut nap = MIN_NAP;
         let mut polls = 0u32;
-        // True if senders that were woken for room had not come by the last announcement.
+        // True if senders that were woken for room had not yet looked by the last announcement.
         let mut late = false;
         let parked = std::cell::Cell::new(false);
         let waited = wait::<W, _>(
@@ -271,7 +300,7 @@ impl<T, W: Wait> Receiver<T, W> {
                 late = room > 0;
                 if set_parked(shared, reader.head) {
                     parked.set(true);
-                    // Most come within microseconds: to wake others at once would be in vain.
+                    // Most of them look within microseconds, so other senders are woken only later.
                     let nap = FenceOutcome::NapAtMost(MAX_NAP);
                     return if late { nap } else { FenceOutcome::Fenced };
                 }
@@ -296,7 +325,7 @@ impl<T, W: Wait> Receiver<T, W> {
                 }
                 polls = polls.wrapping_add(1);
                 if probe == Probe::Fenced || polls.is_multiple_of(POLLS_PER_TAIL_READ) {
-                    // Acquire: what was sent before the last sender left is seen.
+                    // Acquire: as in `why_empty`.
                     let tail = shared.tail.load(Ordering::Acquire);
                     if tail & SENDERS_GONE != 0 && ticket(tail) == reader.head {
                         return Some(Polled::Closed);
@@ -306,8 +335,7 @@ impl<T, W: Wait> Receiver<T, W> {
             },
         );
         if parked.get() {
-            // Until here, every sender that came tried to wake us. Relaxed: nothing depends on when
-            // they stop.
+            // Until now, every sender tried to wake us. Relaxed: nothing depends on when they stop.
             shared.tail.fetch_and(!RECEIVER_PARKED, Ordering::Relaxed);
         }
         waited
@@ -317,7 +345,7 @@ impl<T, W: Wait> Receiver<T, W> {
     fn take(&mut self) -> Result<T, RecvError> {
         let message = self.reader.take();
         if let Err(forked) = self.report_taken() {
-            // It stays where it is, like everything in a child's copy.
+            // It stays in the funnel, like all messages of a forked child.
             std::mem::forget(message);
             self.reader.head -= 1;
             return Err(forked);
@@ -325,13 +353,13 @@ impl<T, W: Wait> Receiver<T, W> {
         Ok(message)
     }
 
-    /// Tells the senders that messages were taken.
+    /// Publishes how far the receiver has come. Fails in a forked child.
     #[inline(always)]
     fn report_taken(&mut self) -> Result<(), RecvError> {
         if self.shared.publish_taken(self.reader.head) { Ok(()) } else { Err(RecvError) }
     }
 
-    /// Tells the senders about tickets that were given up and passed over, if there are any.
+    /// Publishes the voided tickets that were skipped, if any.
     fn publish_passed(&mut self) {
         if self.shared.taken.load(Ordering::Relaxed) != self.reader.head {
             self.shared.publish_taken(self.reader.head);
@@ -341,8 +369,7 @@ impl<T, W: Wait> Receiver<T, W> {
 
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
 impl<T, W: Wait> Receiver<T, W> {
-    /// Goes on as if so many messages had been sent and received. No message may have been sent
-    /// yet.
+    /// Continues as if `count` messages had been sent and received. None may have been sent yet.
     pub(super) fn begin_at(&mut self, count: u64) {
         self.reader.begin_at(count);
         self.shared.taken.store(count, Ordering::Relaxed);
@@ -350,15 +377,15 @@ impl<T, W: Wait> Receiver<T, W> {
     }
 }
 
-/// Marks the receiver as parked, unless a ticket was drawn whose message it has not received: that
-/// sender would not see the mark.
+/// Sets `RECEIVER_PARKED`, unless a ticket was drawn whose message was not received: its sender
+/// would not see the bit.
 fn set_parked<T>(shared: &Shared<T>, head: u64) -> bool {
     let mut tail = shared.tail.load(Ordering::Acquire);
     loop {
         if mutate!(park_at_head, ticket(tail) != head => false) {
             return false;
         }
-        // AcqRel: a sender that finds the mark has seen the bell's bit, which was set before it.
+        // AcqRel: a sender that sees this bit sees `RECEIVER_SLEEPS`, which was set before it.
         match shared.tail.compare_exchange_weak(
             tail,
             tail | RECEIVER_PARKED,
@@ -391,7 +418,7 @@ impl<T, W: Wait> fmt::Debug for Receiver<T, W> {
     }
 }
 
-/// Waits for each message, until all senders are gone; see [`Receiver::iter`].
+/// Waits for each message and ends when all senders are gone; see [`Receiver::iter`].
 #[derive(Debug)]
 pub struct Iter<'a, T, W: Wait = Adaptive>(&'a mut Receiver<T, W>);
 
@@ -405,7 +432,7 @@ impl<T, W: Wait> Iterator for Iter<'_, T, W> {
 
 impl<T, W: Wait> FusedIterator for Iter<'_, T, W> {}
 
-/// Gives the messages that are ready; see [`Receiver::try_iter`].
+/// Iterates over the messages that are ready; see [`Receiver::try_iter`].
 #[derive(Debug)]
 pub struct TryIter<'a, T, W: Wait = Adaptive>(&'a mut Receiver<T, W>);
 
@@ -426,7 +453,7 @@ impl<'a, T, W: Wait> IntoIterator for &'a mut Receiver<T, W> {
     }
 }
 
-/// Waits for each message, until all senders are gone.
+/// Waits for each message and ends when all senders are gone. Owns the receiver.
 #[derive(Debug)]
 pub struct IntoIter<T, W: Wait = Adaptive>(Receiver<T, W>);
 

@@ -13,24 +13,25 @@ use crate::error::{SendError, SendTimeoutError, TrySendError};
 use crate::sync::{Arc, AtomicU64, Instant, Ordering, mutate};
 use crate::wait::{Adaptive, Until, Wait, WaitOutcome, wait};
 
-/// A sending end of a funnel. Threads may share it or use clones of it.
+/// A sending end of a funnel. Threads can share it or clone it.
 ///
-/// When the last one is dropped, the receiver gets what was sent and then an error.
+/// When the last sender is dropped, the receiver still gets everything that was sent, and then an
+/// error.
 pub struct Sender<T, W: Wait = Adaptive> {
     pub(super) shared: Arc<Shared<T>>,
     _wait: PhantomData<W>,
 }
 
-// SAFETY: see `Shared`: sending moves a value in and shares nothing else.
+// SAFETY: as for `Shared`; sending moves a value in and shares nothing else.
 unsafe impl<T: Send, W: Wait> Send for Sender<T, W> {}
 // SAFETY: each send draws a ticket of its own.
 unsafe impl<T: Send, W: Wait> Sync for Sender<T, W> {}
 
-/// Slots between the one that a sender writes and the one whose line it asks for.
+/// Number of slots ahead of its own that a sender prefetches.
 const AHEAD: usize = 64;
 
-/// Most tickets that are drawn at once. An iterator that promises more than it gives costs a slot
-/// for each message that it owes.
+/// Most tickets that are drawn at once. An iterator that yields fewer messages than it promised
+/// wastes a slot for each.
 const MAX_AT_ONCE: u64 = 1 << 20;
 
 /// Why there is no ticket.
@@ -39,9 +40,9 @@ enum NoTicket {
     Disconnected,
 }
 
-/// Tickets that were drawn together.
+/// Consecutive tickets.
 struct Tickets {
-    /// The tail as it was.
+    /// The tail before they were drawn.
     tail: u64,
     count: u64,
 }
@@ -51,14 +52,18 @@ impl<T, W: Wait> Sender<T, W> {
         Sender { shared, _wait: PhantomData }
     }
 
-    /// Sends a message, and wakes the receiver if it sleeps.
+    /// Sends a message, waiting for room if the funnel is bounded and full.
     ///
-    /// Waits for room if the funnel is bounded and full. An unbounded funnel never makes a sender
-    /// wait.
+    /// ```
+    /// let (sender, receiver) = threadtoll::funnel::unbounded();
+    /// sender.send(1).unwrap();
+    /// drop(receiver);
+    /// assert_eq!(sender.send(2).unwrap_err().into_inner(), 2);
+    /// ```
     ///
     /// # Errors
     ///
-    /// If the receiver is gone.
+    /// Returns the message if the receiver is gone.
     #[inline]
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         match self.draw(1, Until::Deadline(None)) {
@@ -69,9 +74,17 @@ impl<T, W: Wait> Sender<T, W> {
 
     /// Sends a message if there is room for it.
     ///
+    /// ```
+    /// use threadtoll::error::TrySendError;
+    ///
+    /// let (sender, _receiver) = threadtoll::funnel::bounded(1);
+    /// assert_eq!(sender.try_send(1), Ok(()));
+    /// assert_eq!(sender.try_send(2), Err(TrySendError::Full(2)));
+    /// ```
+    ///
     /// # Errors
     ///
-    /// If the funnel is bounded and full; if the receiver is gone.
+    /// Returns the message if the funnel is bounded and full, or if the receiver is gone.
     #[inline]
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
         match self.draw(1, Until::Now) {
@@ -83,19 +96,27 @@ impl<T, W: Wait> Sender<T, W> {
 
     /// Sends a message, waiting for room for at most `timeout`.
     ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let (sender, _receiver) = threadtoll::funnel::bounded(1);
+    /// sender.send(1).unwrap();
+    /// assert!(sender.send_timeout(2, Duration::from_millis(1)).unwrap_err().is_timeout());
+    /// ```
+    ///
     /// # Errors
     ///
-    /// If there was no room in time; if the receiver is gone.
+    /// Returns the message if there was no room in time, or if the receiver is gone.
     pub fn send_timeout(&self, message: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
-        // A time past what the clock can show is no limit.
+        // A deadline that the clock cannot represent is no limit.
         self.send_until(message, Instant::now().checked_add(timeout))
     }
 
-    /// Sends a message, waiting for room until `deadline`.
+    /// Sends a message, waiting for room until `deadline`; see [`Sender::send_timeout`].
     ///
     /// # Errors
     ///
-    /// If there was no room in time; if the receiver is gone.
+    /// Returns the message if there was no room in time, or if the receiver is gone.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn send_deadline(&self, message: T, deadline: Instant) -> Result<(), SendTimeoutError<T>> {
         self.send_until(message, Some(deadline))
@@ -111,15 +132,14 @@ impl<T, W: Wait> Sender<T, W> {
 
     /// Sends all messages of an iterator, waiting for room if the funnel is bounded and full.
     ///
-    /// Cheaper than one by one, because messages that find room together share one ticket draw:
-    /// all of them in an unbounded funnel, up to 2²⁰, and in a bounded one as many as there is
-    /// room for. Messages that were drawn for together are received together, with none of another
-    /// sender between them.
+    /// This costs less than sending them one by one, because one atomic operation draws tickets for
+    /// all of them, up to 2²⁰ in an unbounded funnel and as many as there is room for in a bounded
+    /// one. Messages whose tickets were drawn together are received together.
     ///
-    /// The iterator is asked for as many messages as its `len` promises. If it gives fewer, or
-    /// panics, what it gave is sent. While it computes a message, the receiver cannot pass the
-    /// tickets that were drawn for it. If the receiver leaves meanwhile, that message and those
-    /// that share its draw are dropped.
+    /// If the iterator yields fewer messages than its `len` promised, or panics, the messages that
+    /// it did yield are sent. While it computes a message, the receiver cannot get past that
+    /// message. If the receiver is dropped meanwhile, the messages whose tickets were drawn
+    /// together are dropped.
     ///
     /// ```
     /// let (sender, mut receiver) = threadtoll::funnel::unbounded();
@@ -129,8 +149,8 @@ impl<T, W: Wait> Sender<T, W> {
     ///
     /// # Errors
     ///
-    /// If the receiver is gone: the iterator with the messages that were not sent. So too in a
-    /// child that the iterator forked, after what it gave there was dropped or forgotten.
+    /// Returns the iterator with the messages that were not sent if the receiver is gone, or if the
+    /// iterator forked and this is the child.
     pub fn send_all<I>(&self, messages: I) -> Result<(), SendError<I::IntoIter>>
     where
         I: IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
@@ -144,7 +164,7 @@ impl<T, W: Wait> Sender<T, W> {
             left -= tickets.count;
             let complete = self.put_all(tickets, &mut messages);
             if self.shared.is_forked() {
-                // By the iterator: this is the child.
+                // The iterator forked, and this is the child.
                 return Err(SendError(messages));
             }
             if !complete {
@@ -158,7 +178,7 @@ impl<T, W: Wait> Sender<T, W> {
     ///
     /// # Errors
     ///
-    /// If the receiver is gone: the number of messages that were sent before.
+    /// Returns the number of messages that were sent if the receiver is gone.
     pub fn send_slice(&self, messages: &[T]) -> Result<(), SendError<usize>>
     where
         T: Copy,
@@ -167,38 +187,37 @@ impl<T, W: Wait> Sender<T, W> {
             .map_err(|SendError(rest)| SendError(messages.len() - rest.len()))
     }
 
-    /// Number of messages that were sent, or are being sent, and not received. It may change at any
-    /// time.
+    /// Number of messages that were sent, or are being sent, and not received: a snapshot.
     pub fn len(&self) -> usize {
         super::len(&self.shared)
     }
 
-    /// Returns `true` if every message was received. That may change at any time.
+    /// Returns `true` if every message was received.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Number of messages that the funnel holds at most; `None` if it is unbounded.
+    /// Most messages that the funnel holds; `None` if it is unbounded.
     pub fn capacity(&self) -> Option<usize> {
         self.shared.capacity()
     }
 
-    /// Returns `true` if the funnel is bounded and full. That may change at any time.
+    /// Returns `true` if the funnel is bounded and full.
     pub fn is_full(&self) -> bool {
         self.capacity().is_some_and(|capacity| self.len() >= capacity)
     }
 
-    /// Returns `true` if the receiver is gone.
+    /// Returns `true` if the receiver is gone, and in a forked child.
     pub fn is_disconnected(&self) -> bool {
         self.shared.is_disconnected()
     }
 
-    /// Returns `true` if messages of both senders go to the same receiver.
+    /// Returns `true` if both are senders of the same funnel.
     pub fn same_channel(&self, other: &Sender<T, W>) -> bool {
         std::ptr::eq(&*self.shared, &*other.shared)
     }
 
-    /// A handle that can become a sender again but does not keep the receiver waiting.
+    /// A handle that can become a sender again, but does not keep the funnel connected.
     ///
     /// ```
     /// let (sender, mut receiver) = threadtoll::funnel::unbounded();
@@ -212,19 +231,18 @@ impl<T, W: Wait> Sender<T, W> {
         WeakSender { shared: Arc::clone(&self.shared), _wait: PhantomData }
     }
 
-    /// Draws up to `most` tickets, one at least.
+    /// Draws up to `most` tickets, and at least one.
     #[inline(always)]
     fn draw(&self, most: u64, until: Until) -> Result<Tickets, NoTicket> {
         if self.shared.capacity.is_some() {
             return self.draw_bounded(most, until);
         }
-        // A batch first looks: one that is refused again and again must not use up the tickets.
+        // A batch checks first: batches that are refused again and again must not use up the
+        // tickets.
         if most > 1 && self.is_disconnected() {
             return Err(NoTicket::Disconnected);
         }
-        // One read-modify-write that tells the ticket, whether the receiver sleeps, and whether it
-        // is gone. Acquire: see `chunks`. Release: so that it is part of every chain of draws that
-        // `note_cutoff` ends.
+        // Acquire: see `chunks`. Release: `note_cutoff` must see every draw before it.
         let tail = self.shared.tail.fetch_add(most * TICKET, mutate!(draw, AcqRel));
         match tail & mutate!(see_receiver_gone_in_draw, ALIVE | RECEIVER_GONE => ALIVE) {
             ALIVE => Ok(Tickets { tail, count: most }),
@@ -262,10 +280,10 @@ impl<T, W: Wait> Sender<T, W> {
     fn put(&self, drawn_tail: u64, message: T) -> Result<(), T> {
         let shared = &*self.shared;
         let ticket = ticket(drawn_tail);
-        // SAFETY: drawn by us, and nothing was put there.
+        // SAFETY: we drew the ticket and have not used it.
         let chunk = unsafe { shared.chunks.find(ticket, &shared.tail) };
         if Chunk::<T>::index_of(ticket) == Chunk::<T>::SLOTS / 2 {
-            // So that nobody has to at the end of the chunk.
+            // Early, so that no sender has to do it at the end of the chunk.
             shared.chunks.next(std::ptr::from_ref(chunk).cast_mut());
         }
         if Chunk::<T>::begins_line(ticket) {
@@ -280,7 +298,7 @@ impl<T, W: Wait> Sender<T, W> {
         put
     }
 
-    /// Puts the messages of an iterator where the tickets lead. False if it gave fewer.
+    /// Stores the messages of an iterator. Returns `false` if it yielded too few.
     fn put_all(&self, tickets: Tickets, messages: &mut impl Iterator<Item = T>) -> bool {
         let next = ticket(tickets.tail);
         let mut unused = UnusedTickets {
@@ -292,12 +310,12 @@ impl<T, W: Wait> Sender<T, W> {
         while unused.next < unused.end {
             let Some(message) = messages.next() else { return false };
             let ticket = unused.next;
-            // SAFETY: drawn by us, and nothing was put there.
+            // SAFETY: we drew the ticket and have not used it.
             let chunk = unsafe { self.shared.chunks.find(ticket, &self.shared.tail) };
             unused.next += 1;
             // SAFETY: as above.
             drop(unsafe { self.shared.put(chunk.slot(ticket), ticket, message) });
-            // Not at the end: the iterator may take its time.
+            // After the first message, since the iterator may take its time.
             unused.wake();
         }
         true
@@ -306,26 +324,24 @@ impl<T, W: Wait> Sender<T, W> {
 
 #[cfg(test)]
 impl<T, W: Wait> Sender<T, W> {
-    /// The next ticket.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub(super) fn next_ticket(&self) -> u64 {
         ticket(self.shared.tail.load(Ordering::Relaxed))
     }
 
-    /// Begins a send and returns its end.
+    /// Begins a send, and returns a function that completes it.
     pub(crate) fn begin_send(&self) -> impl FnOnce(T) -> Result<(), T> {
         let Ok(tickets) = self.draw(1, Until::Now) else { unreachable!("the receiver lives") };
         move |message| self.put(tickets.tail, message)
     }
 
-    /// Goes on as if a sender had been woken for room, and stopped before it could look for it.
+    /// Continues as if a sender had been woken for room and then stopped before it looked for it.
     pub(crate) fn stop_a_woken_sender(&self) {
         self.shared.stop_a_woken_sender();
     }
 }
 
-/// Tickets of a batch that have no message yet. Dropped, also by a panic of the iterator, it gives
-/// them up and wakes the receiver.
+/// Tickets of a batch that have no message yet. When dropped, it voids them and wakes the receiver.
 struct UnusedTickets<'a, T> {
     shared: &'a Shared<T>,
     next: u64,
@@ -344,7 +360,7 @@ impl<T> UnusedTickets<'_, T> {
 impl<T> Drop for UnusedTickets<'_, T> {
     fn drop(&mut self) {
         for ticket in self.next..self.end {
-            // SAFETY: drawn by us, and nothing was put there.
+            // SAFETY: we drew the ticket and have not used it.
             let chunk = unsafe { self.shared.chunks.find(ticket, &self.shared.tail) };
             chunk.slot(ticket).void(ticket);
         }
@@ -364,7 +380,7 @@ fn draw_if_room(
         if seen & (ALIVE | RECEIVER_GONE) != ALIVE {
             return Err(NoTicket::Disconnected);
         }
-        // Acquire: so that what the receiver did before it made room has happened.
+        // Acquire: the receiver has finished with the messages that it counts as taken.
         let under_way = ticket(seen).saturating_sub(taken.load(Ordering::Acquire));
         let count = most.min(capacity.saturating_sub(under_way));
         if count == 0 {
@@ -380,7 +396,7 @@ fn draw_if_room(
 
 impl<T, W: Wait> Clone for Sender<T, W> {
     fn clone(&self) -> Self {
-        // Relaxed: as for the count of an `Arc`, only an owner clones.
+        // Relaxed: as for an `Arc`, the count is not 0 while an owner clones.
         self.shared.senders.fetch_add(1, Ordering::Relaxed);
         Sender::new(Arc::clone(&self.shared))
     }
@@ -388,7 +404,7 @@ impl<T, W: Wait> Clone for Sender<T, W> {
 
 impl<T, W: Wait> Drop for Sender<T, W> {
     fn drop(&mut self) {
-        // AcqRel: the last one to go has seen what all others did.
+        // AcqRel: the last sender has seen what all others did.
         if self.shared.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
             let tail = self.shared.tail.fetch_or(SENDERS_GONE, Ordering::AcqRel);
             debug_assert!(is_legal(tail | SENDERS_GONE));
@@ -408,9 +424,9 @@ impl<T, W: Wait> fmt::Debug for Sender<T, W> {
     }
 }
 
-/// A handle to a funnel that does not count as a sender: the receiver does not wait for it.
+/// A handle to a funnel that does not keep it connected; see [`Sender::downgrade`].
 ///
-/// The memory of the funnel stays until the last handle is dropped.
+/// The funnel's memory is freed when the last handle is dropped.
 pub struct WeakSender<T, W: Wait = Adaptive> {
     shared: Arc<Shared<T>>,
     _wait: PhantomData<W>,
@@ -422,10 +438,10 @@ unsafe impl<T: Send, W: Wait> Send for WeakSender<T, W> {}
 unsafe impl<T: Send, W: Wait> Sync for WeakSender<T, W> {}
 
 impl<T, W: Wait> WeakSender<T, W> {
-    /// A sender; `None` if all senders are gone.
+    /// A new sender; `None` if all senders are gone.
     pub fn upgrade(&self) -> Option<Sender<T, W>> {
         let senders = &self.shared.senders;
-        // Relaxed: as in `clone`. Once it is 0, the receiver may have been told so.
+        // Relaxed: as in `clone`. Never from 0, since the receiver may have seen that.
         let mut count = senders.load(Ordering::Relaxed);
         while mutate!(upgrade_only_senders, count > 0 => true) {
             let next = count + 1;
@@ -450,7 +466,7 @@ impl<T, W: Wait> WeakSender<T, W> {
         self.shared.is_disconnected()
     }
 
-    /// Returns `true` if both are handles to the same funnel.
+    /// Returns `true` if both are handles of the same funnel.
     ///
     /// ```
     /// let (sender, _receiver) = threadtoll::funnel::unbounded::<u64>();

@@ -1,59 +1,59 @@
-//! State that the ends of a funnel share: above all the tail, one word that tells a sender
-//! everything.
+//! State that the ends of a funnel share. Its centre is the tail, one word from which a sender
+//! learns all that it needs.
 //!
-//! Drawing a ticket returns the whole word, so a sender learns for free that somebody must be
-//! woken. The receiver sets `RECEIVER_PARKED` by a compare-and-swap that succeeds only if it has seen every
-//! ticket that was drawn, so all of this has one order and no barrier can be forgotten.
-//! `MpscBlockingConsumerArrayQueue` of JCTools marks its sleeping consumer this way.
+//! Drawing a ticket returns the whole tail, so a sender learns at no extra cost whether it must
+//! wake the receiver. The receiver sets `RECEIVER_PARKED` by a compare-and-swap that succeeds only
+//! if it has received every ticket drawn so far, so all updates have one order and no barrier is
+//! needed. `MpscBlockingConsumerArrayQueue` of JCTools marks its sleeping consumer this way.
 //!
 //! # Senders that wait for room
 //!
-//! Senders that find a bounded funnel full sleep on a word of their own, the senders' bell. To wake
-//! all of them for one place would have all but one go back to sleep, and to wake one for each
-//! place wakes many in vain while running senders take the places. So a receive wakes as many as
-//! there are places, less those that were woken before and have not looked yet (`pending_wakeups`). Four
-//! rules make sure that no sender sleeps while there is room and every sender that was woken has
-//! run:
+//! Senders that find a bounded funnel full sleep on a word of their own, `senders_futex`. Waking
+//! all of them for one slot would send all but one back to sleep, and waking one for each slot
+//! wakes many in vain while running senders take the slots. So a receive wakes as many senders as
+//! there are free slots, less those that were woken before and have not polled yet
+//! (`pending_wakeups`). Four rules make sure that no sender sleeps while there is room and every
+//! woken sender has run:
 //!
-//! - *The bit is set while a sender sleeps.* A sender sets it before its last look, and only the
-//!   receiver clears it, before it wakes. If it woke as many as it asked for, more may be asleep,
-//!   and it sets the bit again. If it woke fewer, nobody is.
+//! - *The bit is set while a sender sleeps.* A sender sets it before its last poll. Only the
+//!   receiver clears it, before it wakes senders. If it woke as many as it asked for, more may be
+//!   asleep, and it sets the bit again. If it woke fewer, none is.
 //! - *A sender that set the bit before the receiver cleared it, and is not asleep yet, does not
-//!   fall asleep.* `futex(2)` compares the whole word, which each wake-up changes by `EPOCH`, even
-//!   if a second sender sets the bit again.
-//! - *A sender that was woken looks for room before it does anything else*, also if its deadline
-//!   has passed meanwhile. It takes the room, or finds that another sender has.
-//! - *A sender is counted as coming until just before that look.* It subtracts itself, fences, and
-//!   looks; the receiver makes room, fences, and reads the count. So one that is counted finds this
-//!   room.
+//!   fall asleep.* `futex(2)` compares the whole word, and each wake-up adds `EPOCH` to it, so this
+//!   holds even if a second sender sets the bit again.
+//! - *A woken sender polls before it does anything else*, even if its deadline has passed. It takes
+//!   the slot or finds that another sender has.
+//! - *A woken sender is counted as pending until just before that poll.* It subtracts itself,
+//!   fences, and polls; the receiver makes room, fences, and reads the count. So a sender that is
+//!   still counted finds this room.
 //!
-//! Suppose that a sender sleeps for good, with room left. Consider the last time that room was
-//! made, when n places were free. The sender's last look found none, so it was before that, and the
-//! receiver saw the bit (the barrier is between the sender's announcement and its look). So n
-//! senders were coming or woken then, since one was left asleep, and each looked later. Had one of
-//! them found no room, none would be left, as no more was made. So each took a place, and none is
-//! left.
+//! Proof: suppose that a sender sleeps for good although there is room. Consider the last time that
+//! room was made, when n slots were free. The sender's last poll found none, so it came before
+//! that, and the receiver saw the bit, because of the barrier between the sender's announcement and
+//! its poll. So n senders were pending or woken then, since one stayed asleep, and each of them
+//! polled later. If one of them had found no room, no slot would be left, as no more room was made.
+//! So each took a slot, and none is left: a contradiction.
 //!
-//! No order is kept: a sender that comes along may take the room before the sender that was woken
-//! for it, which then sleeps again. A sender that is stopped when it was woken keeps its place from
-//! others that sleep, until the next receive. A receiver that finds nothing more sleeps for no more
-//! than a millisecond then, and wakes others for that place.
+//! Senders are not served in order: another sender may take the slot before the one that was woken
+//! for it, which then sleeps again. A woken sender that is stopped keeps its slot from other
+//! sleeping senders until the next receive. A receiver that finds no message meanwhile sleeps for
+//! no more than a millisecond, and then wakes others for that slot.
 //!
 //! # A receiver that leaves
 //!
-//! It drops what was sent. If a sender is in the middle of a send, or was when it was stopped, the
-//! receiver does not wait for it: it tells how far it has come (`taken`), sets `GONE_MID_SEND` in the
-//! senders' bell, and looks at all slots once more. A sender stores its stamp, and then looks for
-//! `GONE_MID_SEND`. This is Dekker's pattern: with a barrier on both sides at least one of them sees the
-//! other. The sender's is the light one, and one load of a word that is hardly ever written; the
-//! receiver pays for the heavy one, and only if there are tickets without a message. If the kernel
-//! refuses it, or nobody is to be interrupted, the receiver naps before it looks: by then the
-//! sender's stamp has left its CPU's store buffer. If even that failed, the message would be
-//! dropped at the end of the funnel. A compare-and-swap of the stamp decides who has a message that
-//! both see. The sender takes it back.
+//! The receiver drops all messages. If a ticket has no message yet, it does not wait for that
+//! sender. It stores how far it has come (`taken`), sets `GONE_MID_SEND` in `senders_futex`, and
+//! looks at all slots once more. A sender stores its stamp and then looks for `GONE_MID_SEND`. This
+//! is Dekker's pattern: with a barrier on both sides, at least one sees the other. The sender has
+//! the light barrier and a load of a word that hardly ever changes. The receiver pays for the heavy
+//! one, and only if a ticket has no message. If the kernel refuses it, or other threads must not be
+//! interrupted, the receiver naps before it looks, by which time the stamp has left the sender's
+//! store buffer. (If even that failed, the message would be dropped with the funnel.) If both see
+//! the message, a compare-and-swap of the stamp decides which of them has it. The sender takes it
+//! back.
 //!
-//! A sender whose stamp was seen before `GONE_MID_SEND` was set may look for it late, when its message was
-//! received long ago and its chunk is given back. `taken` tells.
+//! A sender whose message was received before `GONE_MID_SEND` was set may look for the bit late,
+//! when its chunk is reused already. It finds from `taken` that its message was received.
 
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ const SHIFT: u32 = 4;
 /// One ticket.
 pub(super) const TICKET: u64 = 1 << SHIFT;
 
-/// The ticket that a value of the tail holds.
+/// The next ticket, from a value of the tail.
 #[inline(always)]
 pub(super) fn ticket(tail: u64) -> u64 {
     tail >> SHIFT
@@ -112,7 +112,7 @@ pub(super) fn is_legal(tail: u64) -> bool {
 // |---|---|---|
 // | `GONE_MID_SEND` | the receiver lives, or left no ticket without a message | it left, and a sender in the middle of a send must look at `taken` |
 // | `MUST_FENCE` | a sender makes the receiver's CPU fence before it sleeps | the receiver fences: there is no membarrier, or nobody may be interrupted, and the funnel is bounded |
-// | `SENDERS_SLEEP` | no sender sleeps | one sleeps, is about to, or has just found room itself |
+// | `SENDERS_SLEEP` | no sender sleeps | one sleeps, is about to, or has found room without being woken |
 // | `FUTEX_ALIVE` | never | always |
 const FUTEX_ALIVE: u32 = crate::wait::ALIVE;
 const RECEIVER_SLEEPS: u32 = 1 << 1;
@@ -121,33 +121,31 @@ const MUST_FENCE: u32 = 1 << 2;
 const GONE_MID_SEND: u32 = 1 << 3;
 const EPOCH: u32 = 1 << 4;
 
-/// Time after which every store of a send is visible.
+/// Time after which every store of a send is visible, without a barrier.
 const NAP: Duration = Duration::from_millis(1);
 
-/// The senders' side of a [`WaitStats`].
+/// Sides of [`WaitStats`].
 pub(super) const SENDERS: usize = 0;
-/// The receiver's.
 pub(super) const RECEIVER: usize = 1;
 
 pub(super) struct Shared<T> {
-    /// See above. Written with each send.
+    /// The next ticket and the bits above. Written with each send.
     pub(super) tail: WipeOnFork<AtomicU64>,
-    /// Where the receiver sleeps. Written only when it does, and when it is woken.
+    /// Written only when the receiver sleeps or is woken.
     receiver_futex: WipeOnFork<AtomicU32>,
-    /// Where senders sleep for want of room. Written only when one does, when some are woken, and
-    /// when the receiver leaves.
+    /// Written only when a sender sleeps, when senders are woken, and when the receiver leaves.
     senders_futex: WipeOnFork<AtomicU32>,
-    /// Senders that were woken and have not looked for room since. A spurious wake-up may take it
-    /// below 0, which wraps around.
+    /// Number of senders that were woken and have not polled since. May wrap below 0, after a
+    /// spurious wake-up or if a sender subtracts itself before the receiver has added it.
     pending_wakeups: AtomicUsize,
-    /// Tickets that the receiver is done with. Written with each message; senders read it only at a
-    /// ceiling.
+    /// Number of tickets that the receiver has passed. Written with each message. Senders of a
+    /// bounded funnel read it.
     pub(super) taken: CachePadded<AtomicU64>,
     pub(super) chunks: Chunks<T>,
-    /// Most messages under way; `None` if there is no limit.
+    /// Most messages in the funnel; `None` if it is unbounded.
     pub(super) capacity: Option<u64>,
-    /// The receiver executes no heavy barrier as it leaves: there is none, or nobody is to be
-    /// interrupted.
+    /// True if a receiver that leaves naps instead of executing a heavy barrier, because there is
+    /// none or other threads must not be interrupted.
     avoids_barrier: bool,
     pub(super) stats: WaitStats,
     pub(super) senders: AtomicUsize,
@@ -155,11 +153,10 @@ pub(super) struct Shared<T> {
     abandoned: UnsafeCell<Option<Abandoned<T>>>,
 }
 
-// SAFETY: a message is written by the one sender that drew its ticket and read by the one receiver,
-// handed over by its stamp's release and acquire, or taken back by that sender, which the stamp
-// tells as well, so the funnel moves values of a `Send` type from
-// thread to thread and shares none. Everything else is atomics, or `abandoned`, which is handed over by
-// the end of the last owner.
+// SAFETY: the sender that drew a ticket writes its message, and the one receiver reads it, ordered
+// by the stamp's release and acquire, or that sender takes it back, which the stamp decides as
+// well. So the funnel moves values of a `Send` type between threads and shares none. All else is
+// atomics, or `abandoned`, which only the receiver and then the destructor use.
 unsafe impl<T: Send> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Shared<T> {}
@@ -167,7 +164,7 @@ unsafe impl<T: Send> Sync for Shared<T> {}
 impl<T> Shared<T> {
     pub(super) fn new<W: Wait>(retain_bytes: usize, capacity: Option<u64>, fence: bool) -> Self {
         let avoids_barrier = fence || sync::senders_must_fence();
-        // Only senders that wait for room need one of the two.
+        // Senders of an unbounded funnel never sleep.
         let fence = if capacity.is_some() && avoids_barrier { MUST_FENCE } else { 0 };
         Shared {
             tail: WipeOnFork::new(AtomicU64::new(ALIVE)),
@@ -203,46 +200,44 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Makes sure that the receiver's next look at the senders' bell finds the bit of a sender that
-    /// is about to sleep, or that this sender's next look finds the room that the receiver has
-    /// made.
+    /// Executes the barrier after a sender has set its bit: the receiver's next look at the word
+    /// finds the bit, or the sender's next poll finds the room that the receiver has made.
     pub(super) fn announce(&self) -> FenceOutcome {
         if self.senders_futex.load(Ordering::Relaxed) & MUST_FENCE == 0 {
             return crate::wait::barrier_or_nap();
         }
-        // The partner of the one in `publish_taken_slow`.
+        // The partner of the fence in `publish_taken_slow`.
         mutate!(funnel_fence_of_sleeper, fence(Ordering::SeqCst) => ());
         FenceOutcome::Fenced
     }
 
-    /// Wakes the receiver, which was found parked.
+    /// Wakes the receiver, after `RECEIVER_PARKED` was found.
     #[cold]
     pub(super) fn wake_receiver(&self) {
-        // The receiver set its bit before the mark, which we have seen by acquire, so the bit is
-        // there for us to clear, unless it has woken already. The mark stays until the receiver
-        // takes it back: were it cleared here, a sender that is held up before it has woken the
-        // receiver would keep those behind it from doing so.
+        // The receiver set its bit before `RECEIVER_PARKED`, which we have seen with acquire, so we
+        // find the bit unless the receiver is awake already. `RECEIVER_PARKED` stays until the
+        // receiver clears it. If it were cleared here, a sender that is stopped before the wake-up
+        // would keep later senders from waking the receiver.
         crate::wait::wake(&self.receiver_futex, RECEIVER_SLEEPS, &self.stats, SENDERS);
     }
 
-    /// Tells the senders how far the receiver has come. False in a forked child.
+    /// Publishes how far the receiver has come. Returns `false` in a forked child.
     #[inline(always)]
     pub(super) fn publish_taken(&self, head: u64) -> bool {
         // Release: the partner of the acquire in `draw_if_room`.
         self.taken.store(head, Ordering::Release);
-        // Between the store above and the load below stands the barrier of a sender that goes to
-        // sleep for want of room.
+        // A sender that goes to sleep for want of room makes us execute its barrier here.
         mutate!(barrier_in_funnel_recv, light_barrier() => ());
         let word = self.senders_futex.load(Ordering::Relaxed);
         word & (FUTEX_ALIVE | SENDERS_SLEEP | MUST_FENCE) == FUTEX_ALIVE
             || self.publish_taken_slow(head)
     }
 
-    /// Room was made, and a sender sleeps, or must be fenced for, or this is a forked child, which
-    /// is told by false.
+    /// The slow path after room was made: a sender sleeps, a fence is needed, or this is a forked
+    /// child.
     #[cold]
     fn publish_taken_slow(&self, head: u64) -> bool {
-        // The partner of the one in `announce`, and of the one behind a sender's sleep.
+        // The partner of the fences in `announce` and in `wait::park`, after a sender's sleep.
         mutate!(funnel_fence_without_membarrier, fence(Ordering::SeqCst) => ());
         let word = self.senders_futex.load(Ordering::Acquire);
         if word & SENDERS_SLEEP != 0 {
@@ -257,49 +252,44 @@ impl<T> Shared<T> {
     }
 
     fn room(&self, head: u64) -> u64 {
-        // Relaxed: an old tail shows too much room, which wakes too many.
+        // Relaxed: an old tail shows too much room, which only wakes too many.
         let under_way = ticket(self.tail.load(Ordering::Relaxed)).saturating_sub(head);
         self.capacity.unwrap_or(0).saturating_sub(under_way)
     }
 
-    /// Number of senders that were woken and have not looked for room since.
     fn pending_wakeups(&self) -> u64 {
         self.pending_wakeups.load(Ordering::Relaxed).cast_signed().max(0) as u64
     }
 
-    /// Room that senders were woken for which have not come, while others may be asleep. A receiver
-    /// that sleeps makes no more room, so if the first ones are stopped, the others would wait for
-    /// them.
+    /// Free slots, if senders were woken for them and have not polled while others may be asleep;
+    /// else 0. A receiver that sleeps makes no more room, so if those senders are stopped, the
+    /// others would wait for them.
     pub(super) fn unclaimed_room(&self, head: u64) -> u64 {
-        // Relaxed: this is about a bit that the receiver itself has set again.
+        // Relaxed: the receiver itself has set the bit again.
         let asleep = self.senders_futex.load(Ordering::Relaxed) & SENDERS_SLEEP != 0;
         if asleep && self.pending_wakeups() > 0 { self.room(head) } else { 0 }
     }
 
-    /// Wakes up to `most` of the senders that wait for room.
     pub(super) fn wake_senders(&self, most: u64) {
         let most = u32::try_from(most).unwrap_or(u32::MAX);
         crate::wait::wake_some(self.parker(SENDERS), EPOCH, RECEIVER, most);
     }
 
-    /// Goes on as if a sender had been woken for room, and stopped before it could look for it.
+    /// Continues as if a sender had been woken for room and then stopped before it polled.
     #[cfg(test)]
     pub(super) fn stop_a_woken_sender(&self) {
         self.pending_wakeups.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns `true` if the receiver is gone.
     pub(super) fn is_disconnected(&self) -> bool {
-        // In a forked child the word is 0.
         self.tail.load(Ordering::Acquire) & (ALIVE | RECEIVER_GONE) != ALIVE
     }
 
-    /// Returns `true` in a forked child.
     pub(super) fn is_forked(&self) -> bool {
         self.senders_futex.load(Ordering::Relaxed) & FUTEX_ALIVE == 0
     }
 
-    /// The receiver leaves: every message that was sent is dropped now.
+    /// The receiver leaves and drops all messages.
     pub(super) fn receiver_leaves(&self, mut reader: Reader<T>) {
         // AcqRel: tickets drawn before this are valid, and those drawn later find `RECEIVER_GONE`.
         let tail = self.tail.fetch_or(RECEIVER_GONE, Ordering::AcqRel);
@@ -314,18 +304,18 @@ impl<T> Shared<T> {
             self.set_gone(reader.head);
             mutate!(drop_behind_busy_sender, reader.claim_all(end, |message| first_panic.drop(message)) => ());
         }
-        // SAFETY: read only by the drop of the funnel, which comes after this end's.
+        // SAFETY: read only by the funnel's destructor, which runs after this end has left.
         self.abandoned
             .with_mut(|abandoned| unsafe { *abandoned = Some(Abandoned { reader, end }) });
         first_panic.resume();
     }
 
-    /// Makes sure that a sender in the middle of a send finds `GONE_MID_SEND`, or that the receiver's next
-    /// look finds its message. Every message below `head` was taken, and the receiver gives no
-    /// chunk back any more.
+    /// Makes sure that a sender in the middle of a send finds `GONE_MID_SEND`, or that the
+    /// receiver's next look finds its message. Every message below `head` was taken, and no chunk
+    /// is reused any more.
     fn set_gone(&self, head: u64) {
         self.taken.store(head, Ordering::Relaxed);
-        // Release: who finds the bit finds `taken`.
+        // Release: a sender that sees the bit sees `taken`.
         self.senders_futex.fetch_or(GONE_MID_SEND, mutate!(say_gone, AcqRel));
         // The partner of the barrier in `put`.
         mutate!(barrier_in_funnel_leave, self.order_departure() => FenceOutcome::Fenced).settle();
@@ -339,11 +329,11 @@ impl<T> Shared<T> {
         FenceOutcome::NapAtMost(NAP)
     }
 
-    /// Puts a message into its slot. Hands it back if the receiver has left without it.
+    /// Stores a message in its slot. Returns it if the receiver has left without it.
     ///
     /// # Safety
     ///
-    /// The slot is that of this ticket, which the caller drew, and nothing was put there.
+    /// The caller drew the ticket, whose slot this is, and has not used it.
     #[inline(always)]
     pub(super) unsafe fn put(
         &self,
@@ -351,15 +341,15 @@ impl<T> Shared<T> {
         ticket: u64,
         message: T,
     ) -> Result<(), T> {
-        // SAFETY: alive until the stamp is there, since the receiver does not pass this ticket.
+        // SAFETY: alive, since the receiver does not pass this ticket before its stamp is stored.
         let place = unsafe { &*slot };
         // SAFETY: the caller's promise.
         unsafe { place.put(ticket, message) };
         if std::mem::needs_drop::<T>() {
-            // The partner of the one in `set_gone`.
+            // The partner of the barrier in `set_gone`.
             mutate!(barrier_in_funnel_send, light_barrier() => ());
             if self.senders_futex.load(Ordering::Relaxed) & GONE_MID_SEND != 0 {
-                // SAFETY: just put there.
+                // SAFETY: the message was just stored.
                 return unsafe { self.take_back(slot, ticket) };
             }
         }
@@ -369,9 +359,8 @@ impl<T> Shared<T> {
     /// Takes a message back if the receiver has left without it.
     ///
     /// # Safety
-    ///
-    /// The slot is that of this ticket, for which the caller has just put a message there. The
-    /// caller has seen `GONE_MID_SEND`.
+    /// The caller has just stored the message of this ticket in this slot, and has seen
+    /// `GONE_MID_SEND`.
     #[cold]
     unsafe fn take_back(&self, slot: *const Slot<T>, ticket: u64) -> Result<(), T> {
         // Acquire: the partner of the release in `set_gone`.
@@ -379,9 +368,8 @@ impl<T> Shared<T> {
         if mutate!(late_look, ticket < self.taken.load(Ordering::Relaxed) => false) {
             return Ok(());
         }
-        // SAFETY: the receiver left before it came to this ticket. Neither this chunk nor one
-        // behind it was given back, or will be, before the end of the funnel, which comes after the
-        // caller's send.
+        // SAFETY: the receiver left before it reached this ticket, so this chunk lives as long as
+        // the funnel.
         let slot = unsafe { &*slot };
         if mutate!(claim_late, slot.claim(ticket) => false) {
             // SAFETY: claimed.
@@ -391,7 +379,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// Where the receiver stopped when it left, and the first ticket that is void.
+/// The reader of a receiver that has left, and the first ticket that has no message.
 struct Abandoned<T> {
     reader: Reader<T>,
     end: u64,
@@ -400,7 +388,7 @@ struct Abandoned<T> {
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
         let abandoned = self.abandoned.with_mut(|abandoned| {
-            // SAFETY: the last owner is alone.
+            // SAFETY: no other owner is left.
             let abandoned = unsafe { &mut *abandoned };
             abandoned.take()
         });

@@ -1,5 +1,4 @@
-//! Funnels late in their lives, up to the last ticket, and senders that are stopped in the middle
-//! of a send.
+//! Funnels late in their lives, up to the last ticket, and senders that are stopped in mid-send.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -58,7 +57,7 @@ fn a_refused_batch_draws_no_tickets() {
     assert_eq!(sender.next_ticket(), 1);
 }
 
-/// Sends a message, another one that has no end yet, and many behind it.
+/// Sends a message, begins another send, and sends many more messages.
 fn stop_in_the_midst(
     sender: &Sender<Arc<()>>,
     message: &Arc<()>,
@@ -117,7 +116,7 @@ fn a_sender_does_not_wait_for_another_one_while_there_is_room() {
     sender.send(0).unwrap();
     sender.stop_a_woken_sender();
     let more = thread::spawn(move || sender.send(1));
-    // It should be asleep by then.
+    // By then the sender should be asleep.
     thread::sleep(Duration::from_millis(50));
     assert_eq!(receiver.recv(), Ok(0));
     assert_eq!(receiver.recv(), Ok(1));

@@ -9,21 +9,20 @@ use crate::error::{CallError, CallTimeoutError, RecvTimeoutError};
 use crate::sync::{self, Ordering};
 use crate::wait::{Park, SpinYield, Wait};
 
-/// A time that has passed when a model says so.
+/// A timeout that passes only in `time_passes`.
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn line<Q: Send, R: Send, W: Wait>(wait: W) -> (Caller<Q, R, W>, Callee<Q, R, W>) {
     Options::new().wait(wait).line()
 }
 
-/// Lets more than an hour pass, also where sleepers nap, and a caller look as often: it gives up
-/// after four looks.
+/// Lets more than an hour pass, then yields `looks` times: a caller gives up after four looks.
 fn time_passes(looks: usize) {
     sync::futex_wait(&sync::AtomicU32::new(0), 0, Some(2 * HOUR));
     (0..looks).for_each(|_| thread::yield_now());
 }
 
-/// From none to five: loom tries each, since a load may return any value that another thread
+/// A number from 0 to 5. loom tries each, since a load may return any value that another thread
 /// stored.
 fn some_looks() -> usize {
     let looks = sync::Arc::new(sync::AtomicUsize::new(0));
@@ -59,7 +58,7 @@ model! {
 }
 
 model! {
-    /// Both sleep by turns.
+    /// Both ends sleep in turn.
     sleeping(Orders, Lacks)
     orders [barrier_in_pass, fence_in_attend, fence_in_sleep, announce]
     steps [look_before_sleep]
@@ -86,7 +85,7 @@ model! {
         tally(1);
         let (mut caller, callee) = line::<Message, (), _>(Park);
         let serving = thread::spawn(move || {
-            // As often as the caller yields before it sleeps.
+            // As many times as the caller yields before it sleeps.
             (0..3).for_each(|_| thread::yield_now());
             drop(callee);
         });
@@ -127,7 +126,7 @@ model! {
     {
         let (caller, mut callee) = line::<u32, u32, _>(Park);
         let serving = thread::spawn(move || assert!(callee.recv().is_err()));
-        // As often as the callee yields before it sleeps.
+        // As many times as the callee yields before it sleeps.
         (0..3).for_each(|_| thread::yield_now());
         drop(caller);
         serving.join().unwrap();
@@ -164,7 +163,7 @@ model! {
 }
 
 model! {
-    /// As `late_asleep_and_callee_leaves`, but the caller has only spun in between.
+    /// As `late_asleep_and_callee_leaves`, but the caller spins.
     late_awake_and_callee_leaves(Orders, Lacks, Refuses)
     orders [say_late, see_late]
     steps [callee_drops_request, late_and_callee_gone]
@@ -173,7 +172,7 @@ model! {
     }
 }
 
-/// A call times out and its caller leaves while the callee answers, and lives on.
+/// A call times out and its caller leaves while the callee, which lives on, answers.
 fn late_and_caller_leaves() -> Callee<Message, Message, Park> {
     tally(2);
     let (mut caller, mut callee) = line::<Message, Message, _>(Park);
@@ -209,8 +208,8 @@ model! {
 }
 
 model! {
-    /// Without a barrier the late answer may wait until the callee leaves: a checker does not know
-    /// that a store becomes visible while the caller naps.
+    /// Without a barrier the late answer may stay until the callee leaves, because a checker does
+    /// not know that a store becomes visible during a nap.
     late_and_caller_leaves_unordered(Refuses)
     orders [callee_drops_answer_last]
     steps [claim_answer_once]
@@ -221,7 +220,7 @@ model! {
 }
 
 model! {
-    /// A call after one that timed out, which the callee answers or declines, and leaves.
+    /// A call after one that timed out, which the callee answers or declines before it leaves.
     after_a_late_one(Orders, Refuses)
     orders [pass, see_turn]
     steps [settle]
@@ -266,7 +265,7 @@ model! {
             }
             caller
         });
-        // So that it costs the checker no preemption to let the caller come first.
+        // Lets the caller run first without costing the checker a preemption.
         thread::yield_now();
         drop(callee);
         let caller = calling.join().unwrap();
@@ -297,7 +296,7 @@ model! {
 }
 
 model! {
-    /// A callee that waits for a while at a time.
+    /// The callee waits with a timeout.
     callee_times_out(Orders)
     orders [pass, see_turn]
     {

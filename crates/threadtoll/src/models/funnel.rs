@@ -18,7 +18,7 @@ fn give<W: Wait>(sender: &Sender<usize, W>, numbers: Range<usize>) {
     numbers.for_each(|number| sender.send(number).unwrap());
 }
 
-/// Receives so many messages without sleeping.
+/// Receives `count` messages without sleeping.
 fn take<W: Wait>(receiver: &mut Receiver<usize, W>, count: usize) -> Vec<usize> {
     let mut taken = Vec::new();
     while taken.len() < count {
@@ -33,7 +33,7 @@ fn take<W: Wait>(receiver: &mut Receiver<usize, W>, count: usize) -> Vec<usize> 
     taken
 }
 
-/// Whether what one sender sent came in its order.
+/// Asserts that the messages of one sender came in order.
 fn in_order(taken: &[usize], sent: Range<usize>) {
     assert!(taken.iter().copied().filter(|number| sent.contains(number)).eq(sent.clone()));
 }
@@ -67,13 +67,13 @@ model! {
 }
 
 model! {
-    /// The receiver gives a chunk back while a sender that is held up may still come across it.
+    /// The receiver gives a chunk back while a stopped sender may still reach it.
     reclaim(Refuses)
     orders [note_cutoff, draw]
     steps [wait_for_cutoff]
     {
         let (sender, mut receiver) = Options::new().wait(SpinYield).retain(0).unbounded();
-        // A chunk, and the next one linked behind it.
+        // Fills a chunk, and links the next one.
         give(&sender, 0..2);
         let sending = thread::spawn(move || give(&sender, 2..4));
         assert_eq!(take(&mut receiver, 3), [0, 1, 2]);
@@ -82,7 +82,7 @@ model! {
 }
 
 model! {
-    /// The same with two senders, of which one moves on where the other is held up.
+    /// As `reclaim`, but with two senders, of which one continues while the other is stopped.
     reclaim_from_two(Refuses) fewer 1
     orders [note_cutoff]
     steps [wait_for_cutoff]
@@ -103,7 +103,7 @@ model! {
 }
 
 model! {
-    /// A sender takes a chunk again that was just given back.
+    /// A sender reuses a chunk that was just given back.
     spare_chunk(Refuses) fewer 1
     orders [give_spare_chunk, take_spare_chunk]
     {
@@ -134,8 +134,7 @@ model! {
 }
 
 model! {
-    /// As `sleeping_receiver`, but with two senders, one of which may be held up in the middle of a
-    /// send.
+    /// As `sleeping_receiver`, but with two senders, one of which may be stopped in mid-send.
     sleeping_receiver_of_two(Refuses) fewer 1
     steps [park_at_head]
     {
@@ -174,8 +173,8 @@ model! {
 }
 
 model! {
-    /// A weak sender becomes one while the last sender leaves: its message comes before the
-    /// receiver is told that all have gone.
+    /// A weak sender is upgraded while the last sender leaves: its message arrives before the
+    /// disconnection.
     weak_sender(Refuses)
     steps [upgrade_only_senders]
     {
@@ -229,7 +228,7 @@ model! {
         let sending = thread::spawn(move || {
             for number in 0..2 {
                 if sender.send(Message(number)).is_ok() {
-                    // Release: who sees the count has seen the message.
+                    // Release: a thread that sees the count sees the message.
                     count.store(number + 1, Ordering::Release);
                 }
             }
@@ -261,8 +260,8 @@ model! {
 }
 
 model! {
-    /// The receiver leaves while one sender sends and another is stopped in the middle of a send.
-    /// The first may look late, for a message that the receiver has dropped.
+    /// The receiver leaves while one sender sends and another is stopped in mid-send. The first may
+    /// look late, for a message that the receiver has dropped.
     receiver_leaves_behind_stopped_sender(Orders) more 1
     orders [say_gone, see_gone]
     steps [late_look, claim_late]
@@ -279,7 +278,7 @@ model! {
 }
 
 model! {
-    /// A sender sleeps for want of room, or is about to, when there is some.
+    /// A sender sleeps for want of room, or is about to, when room is made.
     bounded(Orders, Lacks)
     orders [barrier_in_funnel_recv, funnel_fence_without_membarrier, funnel_fence_of_sleeper]
     {
@@ -295,8 +294,7 @@ model! {
 }
 
 model! {
-    /// As `bounded`, but the receiver fences so that no barrier, which the kernel refuses here,
-    /// interrupts anybody.
+    /// As `bounded`, but with `Options::fence`, and a kernel that refuses barriers.
     bounded_fence(Refuses)
     orders [funnel_fence_without_membarrier, funnel_fence_of_sleeper]
     {
@@ -334,7 +332,7 @@ model! {
 }
 
 model! {
-    /// Of two senders that sleep for want of room, or are about to, one may be late just when it is
+    /// Two senders sleep for want of room, or are about to, and one may time out just as it is
     /// woken.
     bounded_two_timeout(Orders) fewer 1
     steps [look_after_sleep]
@@ -387,8 +385,8 @@ model! {
 }
 
 model! {
-    /// A sender that was woken for room is stopped before it takes it: a receiver that finds
-    /// nothing more wakes the other one.
+    /// A woken sender is stopped before it takes its slot: a receiver that finds no message wakes
+    /// the other sender.
     woken_sender_is_stopped(Orders, Refuses)
     steps [wake_for_unclaimed_room]
     {
@@ -405,7 +403,7 @@ model! {
     }
 }
 
-/// An iterator that gives one message fewer than it says.
+/// An iterator that yields one message fewer than its length.
 struct Short(usize);
 
 impl Iterator for Short {
@@ -424,8 +422,7 @@ impl Iterator for Short {
 impl ExactSizeIterator for Short {}
 
 model! {
-    /// A batch gives fewer messages than it drew tickets for, while the receiver sleeps, or is
-    /// about to.
+    /// A batch has fewer messages than tickets, while the receiver sleeps, or is about to.
     short_batch(Refuses)
     orders [stamp, see_stamp]
     steps [wake_by_batch]
@@ -442,7 +439,7 @@ model! {
 }
 
 model! {
-    /// A batch that fills the funnel and gives nothing at all.
+    /// A batch fills the funnel and has no messages.
     empty_batch(Orders, Lacks)
     orders [funnel_fence_without_membarrier]
     steps [wake_by_batch, tell_passed]
@@ -493,7 +490,7 @@ model! {
 }
 
 model! {
-    /// The time is over just when a message comes.
+    /// The receiver times out just as a message comes.
     timeout(Refuses)
     orders [stamp, see_stamp]
     {

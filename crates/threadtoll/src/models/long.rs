@@ -1,5 +1,4 @@
-//! Models too long to try every interleaving: hundreds of messages, three or four threads, random
-//! schedules.
+//! Models for random schedules: about a hundred messages, up to four threads.
 
 use super::checker::thread;
 use super::{Message, model, settled, tally};
@@ -20,7 +19,7 @@ fn stream<W: Wait>(wait: W, capacity: Option<usize>) {
 }
 
 model! {
-    /// Through home and chunks, to a receiver that sleeps.
+    /// Through ring and chunks, to a receiver that sleeps.
     pipe_unbounded(Orders)
     steps [look_before_sleep, expected_word, back_to_ring, clear_behind, wake_in_close]
     {
@@ -29,7 +28,7 @@ model! {
 }
 
 model! {
-    /// Round a small home, both ends sleep.
+    /// Around a small ring; both ends sleep.
     pipe_bounded(Orders)
     steps [look_before_sleep, expected_word]
     {
@@ -80,7 +79,7 @@ fn many<W: Wait>(wait: W, capacity: Option<usize>) {
 }
 
 model! {
-    /// Three senders, to a receiver that sleeps; every chunk that was read is freed.
+    /// Three senders and a receiver that sleeps. Chunks that were read are freed.
     funnel_unbounded(Orders)
     steps [wait_for_cutoff, wake_by_last_sender]
     {
@@ -119,7 +118,7 @@ model! {
 }
 
 model! {
-    /// Many round trips, both ends sleep, then the caller leaves.
+    /// Many round trips between ends that sleep; then the caller leaves.
     calls(Orders)
     steps [look_before_sleep]
     {

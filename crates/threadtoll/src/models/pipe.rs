@@ -1,5 +1,5 @@
-//! The pipe. A frame holds two messages, a ring five frames for a capacity of one or two, a chunk
-//! two frames and the one that ends it.
+//! The pipe. A frame holds two messages, a ring for a capacity of one or two has five frames, and a
+//! chunk has two and the one that ends it.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn take<W: Wait>(receiver: &mut Receiver<usize, W>, numbers: Range<usize>) {
 }
 
 model! {
-    /// Three messages, through the end of a frame.
+    /// Three messages, past the end of a frame.
     hand_over(Refuses)
     orders [publish, publish_close, see_header, see_next_header]
     steps [clear_first, clear_second]
@@ -50,8 +50,7 @@ model! {
 }
 
 model! {
-    /// A full pipe wraps around: the sender looks for room, and writes where the receiver has just
-    /// read.
+    /// A full pipe wraps around: the sender overwrites what the receiver has just read.
     wrap_around(Refuses) fewer 1
     orders [see_taken, tell_taken]
     {
@@ -69,7 +68,7 @@ model! {
 }
 
 model! {
-    /// A frame in fresh memory, where anything may look like a header.
+    /// A frame in fresh memory, where garbage may look like a header.
     old_header(Refuses)
     steps [clear_behind]
     {
@@ -85,7 +84,7 @@ model! {
 }
 
 model! {
-    /// A slice becomes one long record, in fresh memory, where anything may look like a header.
+    /// A slice becomes one long run in fresh memory, where garbage may look like a header.
     long_run(Refuses)
     orders [publish_run]
     steps [clear_behind_run]
@@ -122,7 +121,7 @@ model! {
 }
 
 model! {
-    /// The ring grows while the receiver reads the old one, which it gives back.
+    /// The ring grows while the receiver reads the old one, which it then frees.
     growing_ring(Refuses) fewer 1
     orders [publish_jump]
     steps [clear_in_segment, is_dirty]
@@ -140,12 +139,12 @@ model! {
 }
 
 model! {
-    /// The sender takes a chunk again that the receiver has just given back.
+    /// The sender reuses a chunk that the receiver has just given back.
     spare_chunk(Refuses) fewer 1
     orders [give_spare, take_spare]
     {
         let (mut sender, mut receiver) = unbounded(SpinYield);
-        // Home, a whole chunk, and half of another one.
+        // Fills the ring, a chunk, and half of another one.
         give(&mut sender, 0..8);
         take(&mut receiver, 0..5);
         let sending = thread::spawn(move || give(&mut sender, 8..12));
@@ -172,7 +171,7 @@ model! {
 }
 
 model! {
-    /// The same where it looks a while before it sleeps.
+    /// As `sleeping_receiver`, but the receiver spins before it sleeps.
     adaptive_receiver(Orders)
     orders [barrier_in_send]
     steps [look_before_sleep]
@@ -189,7 +188,7 @@ model! {
 }
 
 model! {
-    /// The kernel refuses the barrier after the queue was made: the receiver naps.
+    /// The kernel has refused the barrier since the queue was created: the receiver naps.
     napping_receiver(Refuses)
     orders [announce]
     {
@@ -204,7 +203,7 @@ model! {
 }
 
 model! {
-    /// The sender sleeps, or is about to, when there is room.
+    /// The sender sleeps, or is about to, when room is made.
     sleeping_sender(Orders, Lacks)
     orders [barrier_in_recv, fence_without_membarrier, announce]
     steps [look_before_sleep]
@@ -212,14 +211,14 @@ model! {
         let (mut sender, mut receiver) = bounded(Park, 1);
         sender.send(0).unwrap();
         let sending = thread::spawn(move || give(&mut sender, 1..2));
-        // The receiver has something else to do then.
+        // After this the receiver does nothing more.
         take(&mut receiver, 0..1);
         sending.join().unwrap();
     }
 }
 
 model! {
-    /// Both sleep by turns.
+    /// Both ends sleep in turn.
     both_sleep(Orders)
     orders [barrier_in_send]
     steps [look_before_sleep]
@@ -247,8 +246,7 @@ model! {
 
 model! {
     /// The receiver leaves while the sender sleeps for want of room, or is about to. Dropping
-    /// messages makes room: a send that finds it has come in time, and its message is dropped as
-    /// well.
+    /// messages makes room, so the send may succeed, and its message is dropped as well.
     receiver_leaves_full(Orders)
     steps [wake_in_leave, see_receiver_gone]
     {
@@ -263,8 +261,8 @@ model! {
 }
 
 model! {
-    /// The receiver leaves, and the sender, which finds room before it finds that, writes where the
-    /// receiver has just read. These messages have no destructor, so the receiver needs no barrier.
+    /// The receiver leaves, and the sender overwrites what it has just read, before it notices.
+    /// These messages have no destructor, so the receiver needs no barrier.
     receiver_leaves_room(Orders) fewer 1
     orders [tell_taken_in_leave]
     {
@@ -279,9 +277,9 @@ model! {
 }
 
 model! {
-    /// The receiver leaves while messages are being sent: each is received, dropped or handed back,
-    /// and that while the sender lives. (loom knows no time, so it cannot tell that a nap does the
-    /// barrier's work where the kernel refuses it: see `tests/membarrier.rs`.)
+    /// The receiver leaves while messages are being sent: each is received, dropped or handed back
+    /// while the sender lives. (loom has no notion of time, so `tests/membarrier.rs` checks that a
+    /// nap replaces a barrier that the kernel refuses.)
     receiver_leaves(Orders, Lacks)
     orders [sent_late, drained, barrier_in_send, barrier_in_leave, fence_without_membarrier, fence_of_sleeper, idle]
     steps [not_taken]
@@ -305,8 +303,8 @@ model! {
 }
 
 model! {
-    /// As `receiver_leaves`, but with the only message that the pipe ever carries, for which there
-    /// is no barrier where the sender comes too late.
+    /// As `receiver_leaves`, but the pipe carries a single message, for which there may be no
+    /// barrier.
     receiver_leaves_at_once(Orders, Lacks)
     orders [barrier_in_send, barrier_in_leave, first_sends]
     {
@@ -369,7 +367,7 @@ model! {
 }
 
 model! {
-    /// The time is over just when a message comes: it is received, now or with the next look.
+    /// The receiver times out just as a message comes, and receives it now or later.
     timeout(Orders, Lacks)
     orders [publish, see_header]
     {
@@ -392,7 +390,7 @@ model! {
 }
 
 model! {
-    /// The time of a sender is over just when there is room.
+    /// The sender times out just as room is made.
     timeout_of_sender(Orders)
     orders [barrier_in_recv]
     {

@@ -1,4 +1,4 @@
-//! Where messages lie: an array of *frames*, each a cache line that holds a header and messages.
+//! The layout of messages: an array of *frames*, each a cache line with a header and messages.
 //!
 //! ```text
 //!  unit 0                  unit 1                  unit 2 …
@@ -6,22 +6,22 @@
 //! │ header │m0│m1│ m6  │  │ header │m7│m8│ m13 │  │
 //! └────────┴──┴──┴─ … ─┘  └────────┴──┴──┴─ … ─┘  └───
 //! ```
+//! A header is the number of messages sent in the pipe's whole life, up to the last one in its
+//! frame. So data and readiness travel in one line, as with the epoch word of Barrelfish's URPC
+//! messages (Baumann et al., SOSP 2009). A header that is left from an earlier lap holds a smaller
+//! number, so memory is reused without being cleared.
 //!
-//! A header is the number of messages sent in the pipe's whole life up to the last one in its
-//! frame, so data and readiness travel in one line. This is the epoch word of Barrelfish's URPC
-//! messages (Baumann et al., SOSP 2009), carrying a count. A header that is left over from an
-//! earlier lap holds a smaller number, so memory is used again without being cleared. A batch may
-//! span many units as one *long run*: one header, and messages without gaps up to the end of the
-//! last unit. Where messages of a long run lay, headers are cleared before the receiver comes by
-//! again.
+//! A batch may span several units as one *long run*: one header, and contiguous messages up to the
+//! end of the last unit. Headers that such messages have overwritten are cleared before the
+//! receiver comes by again.
 //!
 //! | header, relative to the number of messages received | meaning |
 //! |---|---|
-//! | not larger | nothing new |
-//! | larger by no more than the frame still holds | so many messages are there |
+//! | not larger | no new message |
+//! | larger by no more than the free slots of the frame | that many new messages |
 //! | larger by more | a long run |
-//! | [`JUMP`] set | after these messages, go on in the next segment |
-//! | [`RETIRED`] set too | and give this one back: the sender will not return to it |
+//! | [`JUMP`] set | after these messages, continue in the next segment |
+//! | [`RETIRED`] set too | and free this segment: the sender will not return to it |
 //! | [`CLOSED`] set | after these messages, the sender is gone |
 
 #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
@@ -36,25 +36,25 @@ pub(super) use modelled::{BasePtr, FramePtr, Header, Memory, MessagePtr};
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 pub(super) use real::{BasePtr, FramePtr, Header, Memory, MessagePtr};
 
-/// One message, in a header's count.
+/// One message, in a header.
 pub(super) const ONE: u64 = 1 << SHIFT;
 const SHIFT: u32 = 2;
-/// The run ends here; the next one is in another segment, or there is none.
+/// No further message comes in this segment.
 pub(super) const FLAGS: u64 = ONE - 1;
-/// The next run is in another segment.
+/// The next message is in another segment.
 pub(super) const JUMP: u64 = 1;
-/// With [`JUMP`]: the sender never comes back to this segment.
+/// With [`JUMP`]: the sender never returns to this segment.
 pub(super) const RETIRED: u64 = 2;
-/// The sender is gone; there is no next run.
+/// The sender is gone.
 pub(super) const CLOSED: u64 = 2;
 
-/// The number of messages that a header counts.
+/// The count in a header.
 #[inline(always)]
 pub(super) fn count(stamp: u64) -> u64 {
     stamp >> SHIFT
 }
 
-/// Number of messages by which `header` is ahead of a count. Huge if the header is behind, or has
+/// Number of messages by which `header` is ahead of a count. Huge if the header is behind or has
 /// flags.
 #[inline(always)]
 pub(super) fn new_messages(header: u64, known: u64) -> u64 {
@@ -64,30 +64,30 @@ pub(super) fn new_messages(header: u64, known: u64) -> u64 {
 /// Bytes of a unit, unless messages are aligned more strictly.
 const LINE: usize = 64;
 
-/// How messages of type `T` lie in frames.
+/// Sizes of frames of messages of type `T`.
 pub(super) struct Geometry<T>(PhantomData<T>);
 
 #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
 impl<T> Geometry<T> {
-    /// Bytes of a unit: a line, or more for a type that wants it.
+    /// Bytes of a unit: a line, or the alignment of `T`.
     pub(super) const UNIT_BYTES: usize =
         if align_of::<T>() > LINE { align_of::<T>() } else { LINE };
-    /// Where the first message of a run begins.
+    /// Offset of the first message of a run.
     const HEADER_BYTES: usize = if align_of::<T>() > 8 { align_of::<T>() } else { 8 };
-    /// Units of a frame: more than one where a message does not fit.
+    /// Units of a frame: more than one if a message does not fit.
     pub(super) const FRAME_UNITS: usize =
         (Self::HEADER_BYTES + size_of::<T>()).div_ceil(Self::UNIT_BYTES);
     /// Messages in a frame.
     pub(super) const PER_FRAME: usize = match size_of::<T>() {
-        // They take no room: as many as a count is good for.
+        // They take no room, so any number will do.
         0 => 1 << 16,
         size if Self::FRAME_UNITS == 1 => (Self::UNIT_BYTES - Self::HEADER_BYTES) / size,
         _ => 1,
     };
-    /// Whether a batch can do better than a row of frames.
+    /// True if a long run can take less memory than frames.
     pub(super) const PACKS_RUNS: bool = Self::FRAME_UNITS == 1 && size_of::<T>() > 0;
 
-    /// How many messages a run of so many units holds.
+    /// Number of messages that a run of `units` holds.
     pub(super) const fn messages_in(units: usize) -> usize {
         if !Self::PACKS_RUNS {
             return Self::PER_FRAME;
@@ -95,7 +95,7 @@ impl<T> Geometry<T> {
         (units * Self::UNIT_BYTES - Self::HEADER_BYTES) / size_of::<T>()
     }
 
-    /// How many units a run of so many messages takes.
+    /// Number of units that a run of `count` messages takes.
     pub(super) const fn units_for(count: usize) -> usize {
         if count <= Self::PER_FRAME {
             return Self::FRAME_UNITS;
@@ -104,7 +104,7 @@ impl<T> Geometry<T> {
     }
 }
 
-/// A checker looks at few steps: two messages to a frame, two frames to the longest run.
+/// Small, to keep models small: two messages in a frame, two frames in the longest run.
 #[cfg(any(threadtoll_loom, threadtoll_shuttle))]
 impl<T> Geometry<T> {
     pub(super) const UNIT_BYTES: usize = LINE;

@@ -1,7 +1,7 @@
-//! Where the receiver is in a pipe's memory, and what it finds there.
+//! The receiver's position in a pipe.
 //!
-//! Every receive needs a [`ReadCursor`], which is copied in and out of slow paths and never lent, so
-//! that a loop around `recv` keeps it in registers. The rest is in [`Reader`].
+//! Every receive needs the [`ReadCursor`]. It is copied into slow paths and back, never borrowed,
+//! so that a loop around `recv` keeps it in registers. The [`Reader`] has the rest.
 
 use super::memory::{
     BasePtr, CLOSED, FLAGS, FramePtr, Geometry, Header, JUMP, Memory, MessagePtr, ONE, RETIRED,
@@ -11,23 +11,24 @@ use super::segment::Segment;
 use super::shared::Shared;
 use crate::first_panic::FirstPanic;
 use crate::sync::{Ordering, mutate};
+use crate::wait::Polled;
 
-/// Frames ahead of its turn at which a line is asked for: some 100 ns, which it takes to come from
-/// another core. Between 8 and 32 no difference was measured.
+/// Number of frames ahead that are prefetched: some 100 ns, about the transfer of a line from
+/// another core. Values between 8 and 32 measured alike.
 const AHEAD: usize = 16;
 
-/// Where the receiver is.
+/// The position that every receive needs.
 pub(super) struct ReadCursor<T> {
-    /// Where messages lie, by number.
+    /// Address of messages by their number.
     base: BasePtr<T>,
-    /// Number of messages moved out in all, and so that of the next one. All that changes with each
-    /// message: what else there is to know follows from it.
+    /// Number of messages taken, and so the number of the next one. The only field that changes
+    /// with each message.
     taken: u64,
-    /// Number of messages sent in all, up to the last one that is known to be there.
+    /// Number of messages sent, as far as the receiver has seen.
     visible: u64,
-    /// Messages that may still come in the frame behind those.
+    /// Slots of the frame that are still to be filled.
     frame_slots: usize,
-    /// The frame whose header tells of the messages behind those.
+    /// The frame whose header counts the next messages.
     frame: FramePtr<T>,
 }
 
@@ -45,19 +46,18 @@ impl<T> ReadCursor<T> {
         ReadCursor { base: frame.first_message().base(0), taken: 0, visible: 0, frame_slots, frame }
     }
 
-    /// Messages that were moved out in all.
+    /// Number of messages taken.
     #[inline(always)]
     pub(super) fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Messages that are known to be there.
+    /// Number of messages that can be taken without another look at a header.
     #[inline(always)]
     pub(super) fn available(&self) -> usize {
         (self.visible - self.taken) as usize
     }
 
-    /// Where the next message lies.
     #[inline(always)]
     pub(super) fn next_message(&self) -> MessagePtr<T> {
         self.base.message(self.taken)
@@ -68,41 +68,41 @@ impl<T> ReadCursor<T> {
     pub(super) fn take(&mut self) -> T {
         let place = self.next_message();
         self.advance_to(self.taken + 1);
-        // SAFETY: a header counts it, and `taken` has gone on, so it is moved out once.
+        // SAFETY: a header counts it, and `taken` has advanced past it, so it is moved out once.
         unsafe { place.read() }
     }
 
-    /// Counts messages as taken, up to so many in all.
+    /// Counts messages as taken, up to `taken` in all.
     #[inline(always)]
     pub(super) fn advance_to(&mut self, taken: u64) {
         debug_assert!(taken <= self.visible);
         self.taken = taken;
     }
 
-    /// Number of messages sent in all, up to the last one that is known to be there.
+    /// Number of messages sent, as far as the receiver has seen.
     pub(super) fn visible(&self) -> u64 {
         self.visible
     }
 
-    /// The header that tells of the messages behind those.
+    /// The header that counts the next messages.
     pub(super) fn next_header(&self) -> *mut Header {
         self.frame.header_pointer()
     }
 
-    /// What that header counts once its frame is full.
+    /// The count in that header once its frame is full.
     pub(super) fn count_when_full(&self) -> u64 {
         self.visible + self.frame_slots as u64
     }
 
     fn load_header(&self, order: Ordering) -> u64 {
-        // SAFETY: the memory is alive while the receiver is in it, and a run begins here.
+        // SAFETY: the memory is alive while the receiver is in it, and a frame begins here.
         unsafe { self.frame.load(order) }
     }
 }
 
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
 impl<T> ReadCursor<T> {
-    /// Goes on as if so many messages had been received.
+    /// Continues as if `count` messages had been received.
     pub(super) fn begin_at(&mut self, count: u64) {
         *self = ReadCursor {
             base: self.next_message().base(count),
@@ -113,38 +113,29 @@ impl<T> ReadCursor<T> {
     }
 }
 
-/// Result of a successful look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Polled {
-    Message,
-    Closed,
-}
-
-/// State of the receiver that only slow paths need, in addition to its [`ReadCursor`].
+/// The receiver's state that only slow paths need.
 pub(super) struct Reader<T> {
     segment: *mut Segment<T>,
     start: FramePtr<T>,
-    /// Where the ring begins anew. A chunk never does.
+    /// The frame at which a ring wraps around. A chunk does not.
     end: FramePtr<T>,
-    /// The frame to which no ordinary step leads: `end`, or where the sender is to be told about
-    /// room.
+    /// The frame that [`Reader::step`] does not enter: `end`, or the one at which an
+    /// acknowledgement is due.
     step_end: FramePtr<T>,
-    /// The frame before which all were written when that was last looked at.
+    /// All frames before this one are known to be written.
     written_end: FramePtr<T>,
-    /// The ring that the sender will come back to, if reading goes on elsewhere…
+    /// While reading is in chunks: the ring to which the sender will return…
     ring: *mut Segment<T>,
-    /// …and where reading goes on in it.
+    /// …and the frame at which reading resumes there.
     ring_resume: FramePtr<T>,
-    /// When to tell the sender about its room, in messages taken.
+    /// Value of `taken` at which the next acknowledgement is due.
     next_ack: u64,
-    /// Messages between two words about room.
     ack_interval: u64,
-    /// Where reading stopped when the receiver left.
+    /// Position at which the receiver left.
     pub(super) stopped_at: Option<ReadCursor<T>>,
 }
 
 impl<T> Reader<T> {
-    /// At the beginning of a ring; tells about room each time that so many messages were taken.
     pub(super) fn new(
         segment: *mut Segment<T>,
         memory: Memory<T>,
@@ -167,29 +158,27 @@ impl<T> Reader<T> {
         }
     }
 
-    /// Finds what lies behind the messages that were taken, if it is not out of the ordinary: what
-    /// nearly every receive that has used up a line needs. Otherwise [`Reader::poll`] finds out.
+    /// Finds the next messages in the common case, and returns `None` in all others, which
+    /// [`Reader::poll`] handles.
     ///
-    /// Where the sender is ahead, a stream is bound by the instructions per message and per line,
-    /// so a whole line takes as few as possible. Nothing is computed from its header: a CPU that
+    /// If the sender is ahead, instructions per message and per line bound the throughput, so a
+    /// full line takes as few as possible. Nothing is computed from its header, so a CPU that
     /// predicts the branches goes on to the next line while it waits for this one, and their
     /// transfers overlap.
     #[inline(always)]
     pub(super) fn step(&self, mut cursor: ReadCursor<T>) -> Option<ReadCursor<T>> {
-        // Acquire: the partner of the release with which the sender publishes. Without it the
-        // messages might not be there.
+        // Acquire: the partner of the release in `WriteCursor::publish`. The messages are there.
         let header = cursor.load_header(mutate!(see_next_header, Acquire));
         let taken = cursor.visible;
         let all = Geometry::<T>::PER_FRAME;
         // SAFETY: the frame that is read is not the end of the memory.
         let next = unsafe { cursor.frame.next() };
-        // Nothing but a whole line that begins here can have this header: what is left of a line
-        // counts less, a long run more.
+        // Only a full frame has this header: part of a frame counts less, a long run more.
         if header == (taken + all as u64) * ONE {
             if next == self.step_end {
                 return None;
             }
-            // Not for lines that the sender may have yet to write: that would slow it down.
+            // Not past `written_end`: the sender would lose lines that it has yet to write.
             cursor.frame.prefetch(AHEAD, self.written_end);
             let base = cursor.frame.first_message().base(taken);
             return Some(ReadCursor {
@@ -210,7 +199,7 @@ impl<T> Reader<T> {
         })
     }
 
-    /// Goes on to messages of an ordinary frame.
+    /// Moves to new messages of a frame.
     #[inline(always)]
     fn advance(&self, cursor: &mut ReadCursor<T>, news: usize) {
         if cursor.frame_slots == Geometry::<T>::PER_FRAME {
@@ -230,7 +219,7 @@ impl<T> Reader<T> {
         if frame == self.end { self.start } else { frame }
     }
 
-    /// Looks whether there is a message, or never will be.
+    /// Returns `None` if there is no message yet.
     pub(super) fn poll(
         &mut self,
         shared: &Shared<T>,
@@ -272,35 +261,34 @@ impl<T> Reader<T> {
         );
         cursor.base = cursor.frame.first_message().base(cursor.visible);
         cursor.visible += news as u64;
-        // SAFETY: in the ring or chunk that we are in.
+        // SAFETY: the segment that we are in is alive.
         let memory = unsafe { &*self.segment }.memory;
         let unit = memory.unit(cursor.frame) + Geometry::<T>::units_for(news);
         cursor.frame = self.wrapped(memory.frame(unit));
     }
 
-    /// The frame to which ordinary steps do not lead from here.
     fn next_step_end(&self, cursor: &ReadCursor<T>) -> FramePtr<T> {
         let due = self.next_ack.saturating_sub(cursor.visible);
         self.frame_after(cursor.frame, due.div_ceil(Geometry::<T>::PER_FRAME as u64) + 1)
     }
 
-    /// Finds out up to which frame the sender has written, for the steps to come.
+    /// Updates how far [`Reader::step`] may prefetch.
     pub(super) fn update_written_end(&mut self, shared: &Shared<T>, cursor: &ReadCursor<T>) {
         let written_end = shared.announced().saturating_sub(cursor.visible);
         self.written_end =
             self.frame_after(cursor.frame, written_end / Geometry::<T>::PER_FRAME as u64);
     }
 
-    /// The frame that comes so many frames behind this one, or the end of the memory.
+    /// The frame `frames` after `frame`, or the end of the memory.
     fn frame_after(&self, frame: FramePtr<T>, frames: u64) -> FramePtr<T> {
-        // SAFETY: in the ring or chunk that we are in.
+        // SAFETY: the segment that we are in is alive.
         let memory = unsafe { &*self.segment }.memory;
         let (unit, end) = (memory.unit(frame), memory.unit(self.end));
         let left = (end - unit) / Geometry::<T>::FRAME_UNITS;
         memory.frame(unit + frames.min(left as u64) as usize * Geometry::<T>::FRAME_UNITS)
     }
 
-    /// Goes on in the next segment.
+    /// Continues in the next segment.
     #[cold]
     fn jump(&mut self, shared: &Shared<T>, cursor: &mut ReadCursor<T>, retired: bool) {
         let left = self.segment;
@@ -311,11 +299,11 @@ impl<T> Reader<T> {
             // SAFETY: the sender left this chunk before it published the jump, and we have read it.
             unsafe { shared.free_list.give(left) };
         } else if retired {
-            // SAFETY: the sender never comes back to it, says the header, and we have read it.
+            // SAFETY: the header says that the sender never returns to it, and we have read it.
             unsafe { Segment::free(left) };
         } else {
             self.ring = left;
-            // SAFETY: the frame in which the jump lies is not the end of the memory.
+            // SAFETY: the frame of the jump is not the end of the memory.
             self.ring_resume = self.wrapped(unsafe { cursor.frame.next() });
         }
         self.segment = next;
@@ -324,7 +312,7 @@ impl<T> Reader<T> {
         self.start = memory.frame(0);
         self.end = memory.frame(*units);
         if !is_ring {
-            // SAFETY: a chunk has one frame more.
+            // SAFETY: a chunk has one more frame.
             self.end = unsafe { self.end.next() };
         }
         cursor.frame = if next == self.ring { self.ring_resume } else { self.start };
@@ -334,21 +322,20 @@ impl<T> Reader<T> {
         self.written_end = self.start;
     }
 
-    /// Tells the sender how much room there is. Whatever waits for it is woken by the caller.
+    /// Publishes how far the receiver has come. The caller wakes a sender that waits.
     pub(super) fn acknowledge(&mut self, shared: &Shared<T>, taken: u64) {
-        // Release: the sender may write where we have read.
+        // Release: the sender may overwrite what we have read.
         shared.taken.store(taken, Ordering::Release);
         // Release: as above.
         shared.acked.store(taken, Ordering::Release);
         self.next_ack = taken + self.ack_interval;
     }
 
-    /// Returns `true` if it is time to tell the sender about room.
     pub(super) fn is_ack_due(&self, taken: u64) -> bool {
         taken >= self.next_ack
     }
 
-    /// Drops everything that is there. Returns where reading ended.
+    /// Drops all messages. Returns where reading ended.
     pub(super) fn drop_all(
         &mut self,
         shared: &Shared<T>,
@@ -361,13 +348,12 @@ impl<T> Reader<T> {
         cursor
     }
 
-    /// Frees the segment in which reading ended, if it is a chunk: rings are the sender's to free.
-    ///
-    /// Called once, when both ends are gone and everything was dropped.
+    /// Frees the segment in which reading ended, if it is a chunk. The writer frees rings. Called
+    /// once, when both ends are gone and all messages were dropped.
     pub(super) fn free(&self, shared: &Shared<T>) {
-        // SAFETY: alive, since reading ended here.
+        // SAFETY: the segment in which reading ended is alive.
         if !unsafe { &*self.segment }.is_ring {
-            // SAFETY: the last chunk of the pipe, and nobody is left who could use it.
+            // SAFETY: the last chunk of the pipe, and no end is left to use it.
             unsafe { shared.free_list.free(self.segment) };
         }
     }

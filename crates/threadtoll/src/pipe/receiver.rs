@@ -17,29 +17,31 @@ pub use batch::Batch;
 pub use iter::{IntoIter, Iter, TryIter};
 
 use super::memory::Geometry;
-use super::reader::{Polled, ReadCursor, Reader};
+use super::reader::{ReadCursor, Reader};
 use super::sender::Sender;
 use super::shared::{
     ALIVE, FENCE_FOR_NOW, MUST_FENCE, RECEIVER, SENDER_GONE, SENDER_SLEEPS, Shared,
 };
 use crate::error::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::{Arc, AtomicU32, Instant, Ordering, light_barrier, mutate};
-use crate::wait::{Adaptive, Until, Wait, WaitOutcome, wait};
+use crate::wait::{Adaptive, Polled, Until, Wait, WaitOutcome, wait};
 
-/// The receiving end of a pipe. Dropping it disconnects: what was not received is dropped.
+/// The receiving end of a pipe.
+///
+/// Dropping it drops the messages that were not received, and disconnects the sender.
 #[repr(align(128))]
 pub struct Receiver<T, W: Wait = Adaptive> {
-    /// Never lent to anything that is not inlined, so that a loop around `recv` keeps it in
+    /// Never borrowed by code that is not inlined, so that a loop around `recv` keeps it in
     /// registers.
     cursor: ReadCursor<T>,
-    /// The word of `shared`, so that a receive finds it in one step.
+    /// `shared.state`, one pointer away.
     state: NonNull<AtomicU32>,
     shared: ManuallyDrop<Arc<Shared<T>>>,
     _wait: PhantomData<W>,
 }
 
-// SAFETY: the only receiver of values that may be sent to other threads; its pointers point into
-// memory that `shared` keeps alive.
+// SAFETY: it is the only receiver, its values may be sent to other threads, and its pointers lead
+// to memory that `shared` keeps alive.
 unsafe impl<T: Send, W: Wait> Send for Receiver<T, W> {}
 impl<T, W: Wait> UnwindSafe for Receiver<T, W> {}
 impl<T, W: Wait> RefUnwindSafe for Receiver<T, W> {}
@@ -56,6 +58,16 @@ impl<T, W: Wait> Receiver<T, W> {
 
     /// Receives the next message, waiting for it if there is none.
     ///
+    /// ```
+    /// use threadtoll::error::RecvError;
+    ///
+    /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
+    /// sender.send(1).unwrap();
+    /// drop(sender);
+    /// assert_eq!(receiver.recv(), Ok(1));
+    /// assert_eq!(receiver.recv(), Err(RecvError));
+    /// ```
+    ///
     /// # Errors
     ///
     /// If the sender is gone and everything was received.
@@ -67,11 +79,18 @@ impl<T, W: Wait> Receiver<T, W> {
         }
     }
 
-    /// Receives the next message if it is there. Never waits for anybody.
+    /// Receives the next message if there is one. Never waits.
+    ///
+    /// ```
+    /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
+    /// assert!(receiver.try_recv().unwrap_err().is_empty());
+    /// sender.send(1).unwrap();
+    /// assert_eq!(receiver.try_recv(), Ok(1));
+    /// ```
     ///
     /// # Errors
     ///
-    /// If there is none; if the sender is gone and everything was received.
+    /// If there is no message, or if the sender is gone and everything was received.
     #[inline]
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         match self.find(|| Until::Now) {
@@ -83,19 +102,26 @@ impl<T, W: Wait> Receiver<T, W> {
 
     /// Receives the next message, waiting for at most `timeout`.
     ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let (_sender, mut receiver) = threadtoll::pipe::unbounded::<u64>();
+    /// assert!(receiver.recv_timeout(Duration::from_millis(1)).unwrap_err().is_timeout());
+    /// ```
+    ///
     /// # Errors
     ///
-    /// If none came in time; if the sender is gone and everything was received.
+    /// If no message came in time, or if the sender is gone and everything was received.
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError> {
-        // A time that no clock will ever show is no limit.
+        // A deadline that the clock cannot represent is no limit.
         self.recv_until(|| Instant::now().checked_add(timeout))
     }
 
-    /// Receives the next message, waiting until `deadline` at the latest.
+    /// Receives the next message, waiting until `deadline`; see [`Receiver::recv_timeout`].
     ///
     /// # Errors
     ///
-    /// If none came in time; if the sender is gone and everything was received.
+    /// If no message came in time, or if the sender is gone and everything was received.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn recv_deadline(&mut self, deadline: Instant) -> Result<T, RecvTimeoutError> {
         self.recv_until(|| Some(deadline))
@@ -113,8 +139,16 @@ impl<T, W: Wait> Receiver<T, W> {
         }
     }
 
-    /// Waits for messages, and moves all available ones, but no more than `most`, to the end of
-    /// `messages`. Returns their number.
+    /// Waits for a message, then appends it and all others that are available to `messages`, up to
+    /// `most`. Returns their number.
+    ///
+    /// ```
+    /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
+    /// sender.send_slice(&[1, 2, 3]).unwrap();
+    /// let mut messages = Vec::new();
+    /// assert_eq!(receiver.recv_many(&mut messages, 2), Ok(2));
+    /// assert_eq!(messages, [1, 2]);
+    /// ```
     ///
     /// # Errors
     ///
@@ -127,10 +161,18 @@ impl<T, W: Wait> Receiver<T, W> {
         Ok(1 + self.drain(most - 1, |message| messages.push(message)))
     }
 
-    /// Gives each message that is there to `body`, but no more than `most`. Waits for nothing.
-    /// Returns the number of messages.
+    /// Calls `body` with each message that is available, up to `most`. Never waits. Returns the
+    /// number of messages.
     ///
-    /// If `body` panics, what it was given counts as received.
+    /// A message counts as received even if `body` panics.
+    ///
+    /// ```
+    /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
+    /// sender.send_slice(&[1, 2, 3]).unwrap();
+    /// let mut sum = 0;
+    /// assert_eq!(receiver.drain(usize::MAX, |number| sum += number), 3);
+    /// assert_eq!(sum, 6);
+    /// ```
     pub fn drain(&mut self, most: usize, mut body: impl FnMut(T)) -> usize {
         let mut count = 0;
         while count < most
@@ -142,11 +184,11 @@ impl<T, W: Wait> Receiver<T, W> {
         count
     }
 
-    /// Waits for messages and lends all those that lie side by side, to be looked at as a slice or
-    /// moved out one by one; what is still in the [`Batch`] when it is dropped counts as received.
+    /// Waits for messages, and borrows those that are contiguous in memory, as a slice or to be
+    /// moved out one by one. Messages left in the [`Batch`] when it is dropped count as received.
     ///
-    /// Their number depends on how they were sent: up to a page of messages sent as a batch,
-    /// otherwise as many as fit into a cache line.
+    /// Their number depends on how they were sent: up to a page of messages that were sent as a
+    /// slice or claim, otherwise as many as fit into a cache line.
     ///
     /// ```
     /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
@@ -166,11 +208,11 @@ impl<T, W: Wait> Receiver<T, W> {
         }
     }
 
-    /// Like [`Receiver::recv_batch`], without waiting.
+    /// Like [`Receiver::recv_batch`], but does not wait.
     ///
     /// # Errors
     ///
-    /// If there is none; if the sender is gone and everything was received.
+    /// If there is no message, or if the sender is gone and everything was received.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn try_recv_batch(&mut self) -> Result<Batch<'_, T, W>, TryRecvError> {
         match self.find_in_place(Until::Now) {
@@ -186,35 +228,42 @@ impl<T, W: Wait> Receiver<T, W> {
         if self.state() & ALIVE == 0 {
             return Err(RecvError);
         }
-        // An earlier batch may have been forgotten before it told of what was moved out.
-        // Release: the sender may write where we have read.
+        // An earlier batch may have been forgotten before it reported what was moved out.
+        // Release: the sender may overwrite what we have read.
         self.shared.taken.store(self.cursor.taken(), Ordering::Release);
         Ok(Batch::new(self))
     }
 
-    /// The next message if it is there, without receiving it.
+    /// The next message, without receiving it; `None` if there is none.
+    ///
+    /// ```
+    /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
+    /// sender.send(1).unwrap();
+    /// assert_eq!(receiver.peek(), Some(&1));
+    /// assert_eq!(receiver.recv(), Ok(1));
+    /// assert_eq!(receiver.peek(), None);
+    /// ```
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn peek(&mut self) -> Option<&T> {
         if self.find(|| Until::Now).is_some() || self.state() & ALIVE == 0 {
             return None;
         }
-        // SAFETY: a header counts it, and it stays until it is received, for which `self` is
-        // borrowed.
+        // SAFETY: a header counts it, and it stays until it is received, which needs `&mut self`.
         Some(unsafe { &*self.cursor.next_message().as_ptr() })
     }
 
-    /// Receives messages until the sender is gone, waiting for each.
+    /// An iterator that waits for each message and ends when the sender is gone.
     pub fn iter(&mut self) -> Iter<'_, T, W> {
         Iter(self)
     }
 
-    /// Receives what is there, waiting for nothing.
+    /// An iterator over the messages that are available. Never waits.
     pub fn try_iter(&mut self) -> TryIter<'_, T, W> {
         TryIter(self)
     }
 
-    /// Number of messages that were sent and not received. Exact while the sender does nothing;
-    /// otherwise a moment old. Looks through up to 64 cache lines.
+    /// Number of messages that were sent and not received: a snapshot, if the sender is active. May
+    /// read up to 64 cache lines.
     pub fn len(&self) -> usize {
         if self.state() & ALIVE == 0 {
             return 0;
@@ -222,7 +271,7 @@ impl<T, W: Wait> Receiver<T, W> {
         self.shared.sent(&self.cursor).saturating_sub(self.cursor.taken()) as usize
     }
 
-    /// Returns `true` if nothing is there to be received.
+    /// Returns `true` if there is no message.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -232,24 +281,23 @@ impl<T, W: Wait> Receiver<T, W> {
         self.len() as u64 >= self.shared.layout.capacity
     }
 
-    /// Number of messages that the pipe holds at most; `None` if there is no limit.
+    /// Most messages that the pipe holds; `None` if it is unbounded.
     pub fn capacity(&self) -> Option<usize> {
         super::capacity(&self.shared)
     }
 
-    /// Returns `true` if the sender is gone. Messages may still be there. In a forked child it
-    /// always is.
+    /// Returns `true` if the sender is gone, and in a forked child. There may still be messages.
     pub fn is_disconnected(&self) -> bool {
         let state = self.shared.state.load(Ordering::Acquire);
         state & ALIVE == 0 || state & SENDER_GONE != 0
     }
 
-    /// Returns `true` if this is the receiver of that sender.
+    /// Returns `true` if both are ends of the same pipe.
     pub fn same_channel(&self, sender: &Sender<T, W>) -> bool {
         std::ptr::eq(&**self.shared, sender.shared())
     }
 
-    /// Bytes of memory that the pipe holds.
+    /// Memory that the pipe holds.
     pub fn memory(&self) -> super::MemoryUse {
         super::memory_use(&self.shared)
     }
@@ -260,18 +308,18 @@ impl<T, W: Wait> Receiver<T, W> {
 
     #[inline(always)]
     fn state(&self) -> u32 {
-        // SAFETY: a part of what `shared` keeps alive.
+        // SAFETY: part of `shared`, which is alive.
         unsafe { self.state.as_ref() }.load(Ordering::Relaxed)
     }
 
-    /// Makes sure that there is a message; otherwise says why there is none.
+    /// Returns `None` once there is a message.
     #[inline(always)]
     fn find(&mut self, until: impl FnOnce() -> Until) -> Option<NoMessage> {
         if self.cursor.available() > 0 {
             return None;
         }
-        // One message in seven of 8 bytes comes here, but the other six lose more by a jump than it
-        // does: a loop that jumps twice for a message takes twice as long.
+        // Of messages of 8 bytes, one in seven comes here. A jump on the path of the other six
+        // costs more than one on this path: a loop with two jumps per message takes twice as long.
         cold_path();
         let shared = &**self.shared;
         // SAFETY: we are the receiver.
@@ -285,8 +333,7 @@ impl<T, W: Wait> Receiver<T, W> {
         no_message
     }
 
-    /// As [`Receiver::find`], but for batches, which come as long runs: without copies, for the
-    /// reason given for the sender's slices.
+    /// As [`Receiver::find`], for batches. Updates the cursor in place, as sending a slice does.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     fn find_in_place(&mut self, until: Until) -> Option<NoMessage> {
         if self.cursor.available() > 0 {
@@ -294,36 +341,34 @@ impl<T, W: Wait> Receiver<T, W> {
         }
         let (shared, cursor) = (&**self.shared, &mut self.cursor);
         shared.reader.with_mut(|reader| {
-            // SAFETY: we are the receiver, and nobody does so from within this call.
+            // SAFETY: we are the receiver, and these calls are not nested.
             find::<T, W>(shared, unsafe { &mut *reader }, cursor, until)
         })
     }
 
-    /// Moves a message out that is there.
+    /// Receives the message that `find` has found.
     #[inline(always)]
     fn take(&mut self) -> Result<T, RecvError> {
-        // SAFETY: a header counts it, and it is moved out once: it is either counted as taken
-        // below, or stays where it is, like everything that a forked child finds in its copy.
+        // SAFETY: a header counts it, and it is moved out once: either it counts as taken below,
+        // or, in a forked child, the moved value is forgotten.
         let message = ManuallyDrop::new(unsafe { self.cursor.next_message().read() });
         let taken = self.cursor.taken() + 1;
         if !self.report_taken(taken) {
             return Err(RecvError);
         }
-        // After the atomic operations above, none of which then stands between this store and the
-        // load in the next receive: a loop keeps the value in a register, even where the receiver
-        // itself lies in memory.
+        // Last, so that no atomic operation comes between this store and the load in the next
+        // receive: a loop keeps the value in a register, even if the receiver itself is in memory.
         self.cursor.advance_to(taken);
         Ok(ManuallyDrop::into_inner(message))
     }
 
-    /// After messages were moved out, so that `taken` were in all: tells the sender, which may wait
-    /// for their room. False in a forked child.
+    /// Publishes that `taken` messages were taken in all, and wakes a sender that waits for room.
+    /// Returns `false` in a forked child.
     #[inline(always)]
     fn report_taken(&self, taken: u64) -> bool {
-        // Release: the sender may write where we have read.
+        // Release: the sender may overwrite what we have read.
         self.shared.taken.store(taken, mutate!(tell_taken, Release));
-        // Between the store above and the load below stands the barrier of a sender that goes to
-        // sleep for want of room.
+        // A sender that goes to sleep for want of room makes us execute its barrier here.
         mutate!(barrier_in_recv, light_barrier() => ());
         let state = self.state();
         if state == ALIVE {
@@ -334,7 +379,7 @@ impl<T, W: Wait> Receiver<T, W> {
             self.shared.stop_fencing_if_dense(taken);
         }
         if !self.shared.layout.is_bounded() {
-            // Nobody waits for room.
+            // No sender waits for room.
             return state & ALIVE != 0;
         }
         let calm = ALIVE | SENDER_SLEEPS | MUST_FENCE | FENCE_FOR_NOW;
@@ -344,13 +389,11 @@ impl<T, W: Wait> Receiver<T, W> {
 
 /// Why there is no message.
 enum NoMessage {
-    /// There may be one later, or there was none in time.
     Empty,
-    /// There will be none.
     Disconnected,
 }
 
-/// Finds a message that is out of the ordinary, or waits for it.
+/// The slow path of [`Receiver::find`].
 #[cold]
 #[inline(never)]
 fn find_slow<T, W: Wait>(
@@ -359,7 +402,7 @@ fn find_slow<T, W: Wait>(
     until: Until,
 ) -> (ReadCursor<T>, Option<NoMessage>) {
     let no_message = shared.reader.with_mut(|reader| {
-        // SAFETY: we are the receiver, and nobody does so from within this call.
+        // SAFETY: we are the receiver, and these calls are not nested.
         let reader = unsafe { &mut *reader };
         find::<T, W>(shared, reader, &mut cursor, until)
     });
@@ -373,14 +416,14 @@ fn find<T, W: Wait>(
     until: Until,
 ) -> Option<NoMessage> {
     let taken = cursor.taken();
-    // Batches that are forgotten never come to where each receive does this.
+    // Receives do this too, but batches that are forgotten do not.
     shared.stop_fencing_if_dense(taken);
     if reader.is_ack_due(taken) {
         acknowledge(shared, reader, taken);
     }
     match reader.poll(shared, cursor) {
         Some(Polled::Message) => {
-            // It was there: the sender may be far ahead. A long run needs no steps.
+            // The sender may be far ahead. A long run needs no steps.
             if cursor.available() <= Geometry::<T>::PER_FRAME {
                 reader.update_written_end(shared, cursor);
             }
@@ -406,7 +449,7 @@ fn find<T, W: Wait>(
     }
 }
 
-/// Tells a sender that may wait for room, if there is news.
+/// Publishes how far the receiver has come, unless it has done so, and wakes a sender that waits.
 fn acknowledge<T>(shared: &Shared<T>, reader: &mut Reader<T>, taken: u64) {
     if shared.acked.load(Ordering::Relaxed) == taken
         && shared.taken.load(Ordering::Relaxed) == taken
@@ -418,7 +461,7 @@ fn acknowledge<T>(shared: &Shared<T>, reader: &mut Reader<T>, taken: u64) {
     receive_slow(shared);
 }
 
-/// Somebody sleeps, must be fenced for, or this is a forked child: then false.
+/// The slow path after messages were taken. Returns `false` in a forked child.
 #[cold]
 #[inline(never)]
 fn receive_slow<T>(shared: &Shared<T>) -> bool {
@@ -431,7 +474,7 @@ fn receive_slow<T>(shared: &Shared<T>) -> bool {
 
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
 impl<T, W: Wait> Receiver<T, W> {
-    /// Goes on as if so many messages had been sent and received.
+    /// Continues as if `count` messages had been sent and received.
     pub(super) fn begin_at(&mut self, count: u64) {
         self.cursor.begin_at(count);
         // SAFETY: we are the receiver.
@@ -442,10 +485,10 @@ impl<T, W: Wait> Receiver<T, W> {
 }
 
 impl<T, W: Wait> Drop for Receiver<T, W> {
-    // Inlined, and by values, so that nothing has to be kept in memory for the sake of this.
+    // Inlined and by value, so that the cursor need not be kept in memory for the destructor.
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: not used again.
+        // SAFETY: `shared` is not used again.
         leave(unsafe { ManuallyDrop::take(&mut self.shared) }, self.cursor);
     }
 }

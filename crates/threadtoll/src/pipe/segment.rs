@@ -1,38 +1,37 @@
-//! Memory that a pipe's messages pass through: a *ring*, and *chunks* for bursts.
+//! The memory of a pipe: a *ring*, and *chunks* for bursts.
 //!
-//! A pipe begins with a small ring, which is used round and round. Where the receiver falls behind
-//! by a ring, the sender goes on in a larger one, and the receiver gives the old one back when it
-//! has read it. The largest ring of an unbounded pipe fits into most cores' own caches; behind a
-//! receiver that falls behind by more, the sender adds chunks. A chunk is used once from its
-//! beginning to its end and given back, so a burst costs the same per message however deep it is,
-//! and the ring is used again after it.
+//! A pipe begins with a small ring. If the receiver falls behind by a whole ring, the sender
+//! continues in a larger one, and the receiver frees the old one once it has read it. The largest
+//! ring of an unbounded pipe fits into the private caches of most cores. If the receiver falls
+//! behind by more, the sender adds chunks. A chunk is used once from start to end and then given
+//! back, so a burst costs the same per message at any depth, and the pipe returns to its ring after
+//! it.
 
 use super::memory::{Geometry, Memory};
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering, boxed, free_boxed, mutate};
 
 /// Bytes of an unbounded pipe's largest ring and of a chunk, unless an option says otherwise.
 pub(super) const SEGMENT_BYTES: usize = 256 << 10;
-/// Bytes of the ring with which a pipe begins. A checker's holds two messages.
+/// Bytes of a pipe's first ring. In a model checker it holds two messages.
 const FIRST_BYTES: usize =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 320 } else { 4 << 10 };
 /// Factor by which each ring is larger than the last.
 const GROWTH: usize = 4;
 /// Frames of an unbounded pipe's smallest ring.
 const MIN_FRAMES: usize = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 5 } else { 16 };
-/// Units of the longest run of a batch: a page.
+/// Units of the longest run: a page.
 const MAX_RUN_UNITS: usize = 64;
 
-/// A stretch of frames.
+/// A ring or a chunk.
 pub(super) struct Segment<T> {
     pub(super) memory: Memory<T>,
-    /// The segment in which messages continue once this segment's last header says so.
+    /// The segment in which messages continue after a jump.
     pub(super) next: AtomicPtr<Segment<T>>,
-    /// Units in which runs may lie. A chunk has a frame more, which ends it.
+    /// Units for frames. A chunk has one more frame, which ends it.
     pub(super) units: usize,
     /// True for a ring, false for a chunk.
     pub(super) is_ring: bool,
-    /// Units in which something may lie that looks like a header. Saved by the sender when it
-    /// leaves, for when it comes back.
+    /// Units whose headers must be cleared. The sender saves the number here while it is elsewhere.
     pub(super) dirty_units: AtomicUsize,
 }
 
@@ -48,11 +47,11 @@ impl<T> Segment<T> {
         boxed(Segment::new(units, true))
     }
 
-    /// Frees a segment. Messages in it are forgotten.
+    /// Frees a segment without dropping messages in it.
     ///
     /// # Safety
     ///
-    /// It was made here, and nobody uses it any more.
+    /// It was made here, and no end uses it any more.
     pub(super) unsafe fn free(segment: *mut Self) {
         // SAFETY: alive until the line below.
         let memory = unsafe { &*segment }.memory;
@@ -63,23 +62,22 @@ impl<T> Segment<T> {
     }
 }
 
-/// Bytes of so many units.
 pub(super) fn bytes<T>(units: usize) -> usize {
     units.saturating_mul(Geometry::<T>::UNIT_BYTES)
 }
 
-/// A ring's measures.
+/// Sizes of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RingLayout {
     pub(super) units: usize,
-    /// Units of its longest run.
+    /// Most units of a run.
     pub(super) max_run_units: usize,
-    /// Messages that it holds.
+    /// Number of messages that it holds.
     pub(super) slots: u64,
 }
 
 impl RingLayout {
-    /// A ring of at most so many frames, or the smallest one that there is.
+    /// The largest ring of at most `frames`, or else the smallest ring.
     fn of_frames<T>(frames: usize) -> Self {
         let max_run_units = Self::max_run_units::<T>(frames / 5);
         let overhead = Self::overhead_frames(max_run_units);
@@ -89,7 +87,6 @@ impl RingLayout {
         RingLayout { units, max_run_units, slots }
     }
 
-    /// A ring for so many messages.
     fn of_messages<T>(messages: usize) -> Self {
         let full = messages.div_ceil(Geometry::<T>::PER_FRAME);
         let max_run_units = Self::max_run_units::<T>(full / 4);
@@ -103,30 +100,28 @@ impl RingLayout {
         if Geometry::<T>::PACKS_RUNS { units.clamp(1, MAX_RUN_UNITS) } else { 1 }
     }
 
-    /// Frames beside those that are full of messages that count: what is left of a run that the
-    /// receiver has not finished, the frame that the sender fills, the one behind it, whose header
-    /// is cleared, and the one in which a jump may lie.
+    /// Frames needed in addition to full ones: the rest of a run that the receiver is reading, the
+    /// frame that the sender fills, the next frame, whose header is cleared, and one for a jump.
     fn overhead_frames(max_run_units: usize) -> usize {
         max_run_units + 3
     }
 }
 
-/// The measures of a pipe.
+/// Sizes of a pipe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PipeLayout {
-    /// Messages that it holds; enormous where there is no limit.
+    /// Number of messages that it holds; [`NO_LIMIT`] if it is unbounded.
     pub(super) capacity: u64,
     pub(super) first: RingLayout,
     pub(super) largest: RingLayout,
-    /// Units of a chunk without the frame that ends it; 0 for a bounded pipe.
+    /// Units of a chunk, without the frame that ends it; 0 if the pipe is bounded.
     pub(super) chunk_units: usize,
 }
 
-/// Capacity of an unbounded pipe: more than it could ever hold.
+/// Capacity of an unbounded pipe: more than it can ever hold.
 pub(super) const NO_LIMIT: u64 = u64::MAX >> 3;
 
 impl PipeLayout {
-    /// For at most so many messages.
     pub(super) fn bounded<T>(capacity: usize) -> Self {
         let largest = RingLayout::of_messages::<T>(capacity);
         PipeLayout {
@@ -137,7 +132,7 @@ impl PipeLayout {
         }
     }
 
-    /// For any number, with so many bytes in the largest ring and in each chunk.
+    /// With `bytes` in the largest ring and in each chunk.
     pub(super) fn unbounded<T>(bytes: usize) -> Self {
         let capacity = NO_LIMIT;
         if cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
@@ -155,7 +150,7 @@ impl PipeLayout {
         self.chunk_units == 0
     }
 
-    /// These measures, but starting with the largest ring.
+    /// The same layout, starting with the largest ring.
     pub(super) fn fully_grown(self) -> Self {
         PipeLayout { first: self.largest, ..self }
     }
@@ -165,7 +160,7 @@ impl PipeLayout {
         Self::at_most(RingLayout::of_frames::<T>(frames), largest)
     }
 
-    /// The ring that comes behind one of so many units.
+    /// The ring after one of `units`.
     pub(super) fn next<T>(&self, units: usize) -> RingLayout {
         let frames = units.saturating_mul(GROWTH) / Geometry::<T>::FRAME_UNITS;
         Self::at_most(RingLayout::of_frames::<T>(frames), self.largest)
@@ -176,16 +171,16 @@ impl PipeLayout {
     }
 }
 
-/// Chunks that are not in use: the receiver puts them here, the sender takes them.
+/// Unused chunks. The receiver gives them, the sender takes them.
 pub(super) struct FreeList<T> {
-    /// A list through `next`. The receiver pushes, the sender takes the whole list, so there is no
-    /// ABA.
+    /// A list linked by `next`. The receiver pushes, and the sender takes the whole list, so there
+    /// is no ABA problem.
     list: AtomicPtr<Segment<T>>,
-    /// Chunks in the list, and in the one that the sender has taken from it.
+    /// Number of chunks in the list, and in the one that the sender has taken.
     kept: AtomicUsize,
-    /// Chunks that exist.
+    /// Number of allocated chunks.
     chunks: AtomicUsize,
-    /// Most chunks that are kept.
+    /// Most chunks to keep.
     limit: usize,
     chunk_units: usize,
 }
@@ -215,11 +210,11 @@ impl<T> FreeList<T> {
         chunks.saturating_sub(self.kept.load(Ordering::Relaxed)) * self.chunk_bytes()
     }
 
-    /// A chunk for the sender: from `own`, what it took before, else from the list, else new.
+    /// A chunk for the sender: from the list that it took earlier, else from the shared one, else
+    /// new.
     pub(super) fn take(&self, own: &mut *mut Segment<T>) -> *mut Segment<T> {
         if own.is_null() {
-            // Acquire: the receiver has read the last message of each, and pushed them with
-            // release.
+            // Acquire: the receiver has finished reading these chunks.
             *own = self.list.swap(std::ptr::null_mut(), mutate!(take_spare, Acquire));
         }
         if own.is_null() {
@@ -233,7 +228,7 @@ impl<T> FreeList<T> {
         chunk
     }
 
-    /// A chunk that the receiver has read to its end.
+    /// Keeps or frees a chunk that the receiver has read.
     ///
     /// # Safety
     ///
@@ -249,7 +244,7 @@ impl<T> FreeList<T> {
         loop {
             // SAFETY: the chunk is alive and still ours.
             unsafe { &*chunk }.next.store(head, Ordering::Relaxed);
-            // Release: the sender will write where we have read.
+            // Release: the sender will overwrite what we have read.
             let order = mutate!(give_spare, Release);
             match self.list.compare_exchange_weak(head, chunk, order, Ordering::Relaxed) {
                 Ok(_) => return,
@@ -258,7 +253,7 @@ impl<T> FreeList<T> {
         }
     }
 
-    /// Frees what is kept, and the caller's own list. Both ends are gone.
+    /// Frees the kept chunks and the sender's own list. Both ends are gone.
     pub(super) fn free_all(&self, own: *mut Segment<T>) {
         let list = self.list.swap(std::ptr::null_mut(), Ordering::Acquire);
         for mut list in [list, own] {
@@ -266,7 +261,7 @@ impl<T> FreeList<T> {
                 // SAFETY: chunks in a list are alive and belong to the end that took the list.
                 let next = unsafe { &*list }.next.load(Ordering::Relaxed);
                 self.kept.fetch_sub(1, Ordering::Relaxed);
-                // SAFETY: taken out of the list, so nobody else knows of it.
+                // SAFETY: taken out of the list, so it is ours alone.
                 unsafe { self.free(list) };
                 list = next;
             }
@@ -274,8 +269,7 @@ impl<T> FreeList<T> {
     }
 
     /// # Safety
-    ///
-    /// The chunk came from [`FreeList::take`], and nobody uses it any more.
+    /// The chunk came from [`FreeList::take`], and no end uses it any more.
     pub(super) unsafe fn free(&self, chunk: *mut Segment<T>) {
         self.chunks.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: the caller's promise.
@@ -288,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_begins_small_and_grows_to_what_was_asked_for() {
+    fn a_pipe_begins_small_and_grows_to_its_full_size() {
         let layout = PipeLayout::unbounded::<u64>(SEGMENT_BYTES);
         let mut ring = layout.first;
         assert!(bytes::<u64>(ring.units) <= FIRST_BYTES);

@@ -23,21 +23,22 @@ use crate::first_panic::FirstPanic;
 use crate::sync::{Arc, AtomicU32, Instant, Ordering, light_barrier, mutate};
 use crate::wait::{Adaptive, Until, Wait};
 
-/// The sending end of a pipe. Dropping it disconnects: the receiver gets what was sent, then learns
-/// that it was all.
+/// The sending end of a pipe.
+///
+/// When it is dropped, the receiver still gets everything that was sent, and then an error.
 #[repr(align(128))]
 pub struct Sender<T, W: Wait = Adaptive> {
-    /// Never lent to anything that is not inlined, so that a loop around `send` keeps it in
+    /// Never borrowed by code that is not inlined, so that a loop around `send` keeps it in
     /// registers.
     cursor: WriteCursor<T>,
-    /// The word of `shared`, so that a send finds it in one step.
+    /// `shared.state`, one pointer away.
     state: NonNull<AtomicU32>,
     shared: ManuallyDrop<Arc<Shared<T>>>,
     _wait: PhantomData<W>,
 }
 
-// SAFETY: the only sender of values that may be sent to other threads; its pointers point into
-// memory that `shared` keeps alive, or to chunks that it owns.
+// SAFETY: it is the only sender, its values may be sent to other threads, and its pointers lead to
+// memory that `shared` keeps alive or to chunks that it owns.
 unsafe impl<T: Send, W: Wait> Send for Sender<T, W> {}
 impl<T, W: Wait> UnwindSafe for Sender<T, W> {}
 impl<T, W: Wait> RefUnwindSafe for Sender<T, W> {}
@@ -48,14 +49,18 @@ impl<T, W: Wait> Sender<T, W> {
         Sender { cursor, state, shared: ManuallyDrop::new(shared), _wait: PhantomData }
     }
 
-    /// Sends a message, and wakes the receiver if it sleeps.
+    /// Sends a message, waiting for room if the pipe is bounded and full.
     ///
-    /// Waits for room if the pipe is bounded and full. An unbounded pipe never makes its sender
-    /// wait, and accepts every message as long as the receiver lives.
+    /// ```
+    /// let (mut sender, receiver) = threadtoll::pipe::bounded(8);
+    /// sender.send(1).unwrap();
+    /// drop(receiver);
+    /// assert_eq!(sender.send(2).unwrap_err().into_inner(), 2);
+    /// ```
     ///
     /// # Errors
     ///
-    /// If the receiver is gone: the message comes back.
+    /// Returns the message if the receiver is gone.
     #[inline(always)]
     pub fn send(&mut self, message: T) -> Result<(), SendError<T>> {
         match self.find_room(|| Until::Deadline(None)) {
@@ -66,9 +71,17 @@ impl<T, W: Wait> Sender<T, W> {
 
     /// Sends a message if there is room for it.
     ///
+    /// ```
+    /// use threadtoll::error::TrySendError;
+    ///
+    /// let (mut sender, _receiver) = threadtoll::pipe::bounded(1);
+    /// assert_eq!(sender.try_send(1), Ok(()));
+    /// assert_eq!(sender.try_send(2), Err(TrySendError::Full(2)));
+    /// ```
+    ///
     /// # Errors
     ///
-    /// If the pipe is bounded and full; if the receiver is gone.
+    /// Returns the message if the pipe is bounded and full, or if the receiver is gone.
     #[inline]
     pub fn try_send(&mut self, message: T) -> Result<(), TrySendError<T>> {
         match self.find_room(|| Until::Now) {
@@ -80,23 +93,31 @@ impl<T, W: Wait> Sender<T, W> {
 
     /// Sends a message, waiting for room for at most `timeout`.
     ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let (mut sender, _receiver) = threadtoll::pipe::bounded(1);
+    /// sender.send(1).unwrap();
+    /// assert!(sender.send_timeout(2, Duration::from_millis(1)).unwrap_err().is_timeout());
+    /// ```
+    ///
     /// # Errors
     ///
-    /// If there was no room in time; if the receiver is gone.
+    /// Returns the message if there was no room in time, or if the receiver is gone.
     pub fn send_timeout(
         &mut self,
         message: T,
         timeout: Duration,
     ) -> Result<(), SendTimeoutError<T>> {
-        // A time that no clock will ever show is no limit.
+        // A deadline that the clock cannot represent is no limit.
         self.send_until(message, || Instant::now().checked_add(timeout))
     }
 
-    /// Sends a message, waiting for room until `deadline` at the latest.
+    /// Sends a message, waiting for room until `deadline`; see [`Sender::send_timeout`].
     ///
     /// # Errors
     ///
-    /// If there was no room in time; if the receiver is gone.
+    /// Returns the message if there was no room in time, or if the receiver is gone.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub fn send_deadline(
         &mut self,
@@ -119,14 +140,20 @@ impl<T, W: Wait> Sender<T, W> {
         }
     }
 
-    /// Sends all that an iterator gives, one by one, waiting for room where there is none.
+    /// Sends the items of an iterator one by one, waiting for room. Returns their number.
     ///
-    /// Returns the number of messages. If the iterator panics, those that it gave before are sent.
+    /// If the iterator panics, the items before the panic have been sent.
+    ///
+    /// ```
+    /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
+    /// assert_eq!(sender.send_all(1..=3), Ok(3));
+    /// assert!(receiver.try_iter().eq([1, 2, 3]));
+    /// ```
     ///
     /// # Errors
     ///
-    /// If the receiver is found gone: the message that was not sent; others may be left in the
-    /// iterator, if it was lent.
+    /// Returns the item that could not be sent if the receiver is gone. Further items stay in the
+    /// iterator, so pass it by `&mut` to keep them.
     pub fn send_all(
         &mut self,
         messages: impl IntoIterator<Item = T>,
@@ -139,14 +166,14 @@ impl<T, W: Wait> Sender<T, W> {
         Ok(sent)
     }
 
-    /// Number of messages that were sent and not yet received. Exact while the receiver does
-    /// nothing; the messages of a batch count until it is dropped.
+    /// Number of messages that were sent and not yet received: a snapshot, if the receiver is
+    /// active. Messages of a [`Batch`](super::Batch) count until it is dropped.
     pub fn len(&self) -> usize {
         let taken = self.shared.taken.load(Ordering::Acquire);
         self.cursor.sent().saturating_sub(taken) as usize
     }
 
-    /// Returns `true` if everything was received.
+    /// Returns `true` if every message was received.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -156,23 +183,23 @@ impl<T, W: Wait> Sender<T, W> {
         self.len() as u64 >= self.shared.layout.capacity
     }
 
-    /// Number of messages that the pipe holds at most; `None` if there is no limit.
+    /// Most messages that the pipe holds; `None` if it is unbounded.
     pub fn capacity(&self) -> Option<usize> {
         super::capacity(&self.shared)
     }
 
-    /// Returns `true` if the receiver is gone. In a forked child it always is.
+    /// Returns `true` if the receiver is gone, and in a forked child.
     pub fn is_disconnected(&self) -> bool {
         let state = self.shared.state.load(Ordering::Acquire);
         state & ALIVE == 0 || state & RECEIVER_GONE != 0
     }
 
-    /// Returns `true` if this is the sender of that receiver.
+    /// Returns `true` if both are ends of the same pipe.
     pub fn same_channel(&self, receiver: &Receiver<T, W>) -> bool {
         std::ptr::eq(&**self.shared, receiver.shared())
     }
 
-    /// Bytes of memory that the pipe holds.
+    /// Memory that the pipe holds.
     pub fn memory(&self) -> super::MemoryUse {
         super::memory_use(&self.shared)
     }
@@ -181,13 +208,13 @@ impl<T, W: Wait> Sender<T, W> {
         &self.shared
     }
 
-    /// Makes sure that there is room for a message; otherwise says why there is none.
+    /// Returns `None` once there is room for a message.
     #[inline(always)]
     fn find_room(&mut self, until: impl FnOnce() -> Until) -> Option<NoRoom> {
         if self.cursor.free_slots() > 0 {
             return None;
         }
-        // As in the receiver's `find`.
+        // See the receiver's `find`.
         cold_path();
         let shared = &**self.shared;
         // SAFETY: we are the sender.
@@ -201,16 +228,15 @@ impl<T, W: Wait> Sender<T, W> {
         no_room
     }
 
-    /// Moves a message in, publishes it and looks whether anybody sleeps or has left.
+    /// Publishes a message. There must be room for it.
     #[inline(always)]
     fn push(&mut self, message: T) -> Result<(), SendError<T>> {
-        // SAFETY: we are the sender, and there is room, so the place is free.
+        // SAFETY: we are the sender, and there is room, so the slot is free.
         unsafe { self.cursor.next_slot().write(message) };
         let sent = self.cursor.publish(1);
         let quiet = self.is_quiet();
-        // After the atomic operations above, none of which then stands between this store and the
-        // load in the next send: a loop keeps the value in a register, even where the sender itself
-        // lies in memory.
+        // Last, so that no atomic operation comes between this store and the load in the next send:
+        // a loop keeps the value in a register, even if the sender itself is in memory.
         self.cursor.advance_to(sent);
         if quiet {
             return Ok(());
@@ -221,21 +247,21 @@ impl<T, W: Wait> Sender<T, W> {
         handed_back.map_or(Ok(()), |message| Err(SendError(message)))
     }
 
-    /// After something was published: returns `true` if nobody sleeps or has left, no fence is
-    /// needed, and this is no forked child.
+    /// Called after publishing. Returns `true` if the receiver is awake and present, no fence is
+    /// needed, and this is not a forked child.
     #[inline(always)]
     fn is_quiet(&self) -> bool {
-        // The receiver that is about to sleep or leave stores its bit, makes us execute a barrier
-        // here, and looks for our message. Without this, the compiler might load before it stores.
+        // A receiver that is about to sleep or leave sets its bit, makes us execute a barrier here,
+        // and polls once more. The compiler must not move the load before the store of the header.
         mutate!(barrier_in_send, light_barrier() => ());
-        // SAFETY: a part of what `shared` keeps alive.
+        // SAFETY: part of `shared`, which is alive.
         let state = unsafe { self.state.as_ref() };
-        // Relaxed: what the word says beyond that is looked at again in the slow path.
+        // Relaxed: the slow path loads the word again.
         state.load(Ordering::Relaxed) == ALIVE
     }
 }
 
-/// Finds room out of the ordinary.
+/// The slow path of [`Sender::find_room`].
 #[cold]
 #[inline(never)]
 fn make_room<T, W: Wait>(
@@ -248,14 +274,14 @@ fn make_room<T, W: Wait>(
     (cursor, no_room)
 }
 
-/// Lends what the sender alone uses. The caller is the sender.
+/// Borrows the sender's own state. The caller is the sender.
 fn with_writer<T, R>(shared: &Shared<T>, body: impl FnOnce(&mut Writer<T>) -> R) -> R {
-    // SAFETY: we are the sender, and no caller does so from within another such call.
+    // SAFETY: we are the sender, and these calls are not nested.
     shared.writer.with_mut(|writer| body(unsafe { &mut *writer }))
 }
 
-/// After a message was published: somebody sleeps or has left, a fence is needed, or this is a
-/// forked child. Hands the message back if nobody will take it.
+/// The slow path after publishing a message: the receiver sleeps or is gone, a fence is needed, or
+/// this is a forked child. Returns the message if nobody will receive it.
 #[cold]
 #[inline(never)]
 fn send_slow<T>(shared: &Shared<T>, mut cursor: WriteCursor<T>) -> (WriteCursor<T>, Option<T>) {
@@ -264,8 +290,7 @@ fn send_slow<T>(shared: &Shared<T>, mut cursor: WriteCursor<T>) -> (WriteCursor<
     if state & ALIVE == 0 {
         handed_back = Some(cursor.take_back());
     } else if state & RECEIVER_GONE != 0 {
-        // The receiver may have dropped the message before it stopped looking; `taken` says how far
-        // it came.
+        // The receiver may have dropped the message itself: `taken` says how far it came.
         let drained = shared.flag_late_send();
         let taken = shared.taken.load(Ordering::Relaxed);
         if drained && mutate!(not_taken, taken < cursor.sent() => true) {
@@ -277,8 +302,8 @@ fn send_slow<T>(shared: &Shared<T>, mut cursor: WriteCursor<T>) -> (WriteCursor<
     (cursor, handed_back)
 }
 
-/// As [`send_slow`], but after messages that are not handed back. Returns how many of all messages
-/// sent were never taken, and so were dropped here.
+/// As [`send_slow`], for messages that are not handed back. Returns the number of sent messages
+/// that the receiver did not take; they are dropped here.
 #[cold]
 #[inline(never)]
 fn send_many_slow<T>(shared: &Shared<T>, sent: u64) -> u64 {
@@ -303,7 +328,7 @@ fn send_many_slow<T>(shared: &Shared<T>, sent: u64) -> u64 {
 
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
 impl<T, W: Wait> Sender<T, W> {
-    /// Goes on as if so many messages had been sent and received.
+    /// Continues as if `count` messages had been sent and received.
     pub(super) fn begin_at(&mut self, count: u64) {
         let mut cursor = self.cursor;
         with_writer(&self.shared, |writer| writer.begin_at(&self.shared, &mut cursor, count));
@@ -312,10 +337,10 @@ impl<T, W: Wait> Sender<T, W> {
 }
 
 impl<T, W: Wait> Drop for Sender<T, W> {
-    // Inlined, and by values, so that nothing has to be kept in memory for the sake of this.
+    // Inlined and by value, so that the cursor need not be kept in memory for the destructor.
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: not used again.
+        // SAFETY: `shared` is not used again.
         close(unsafe { ManuallyDrop::take(&mut self.shared) }, self.cursor);
     }
 }

@@ -1,5 +1,4 @@
-//! Pipes late in their lives, later than any test could wait for: just before a count passes 32
-//! bits, and 60.
+//! Pipes late in their lives: just before a count passes 32 bits, and 60.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

@@ -1,7 +1,7 @@
-//! Where the sender is in a pipe's memory, what room it has there, and where it goes for more.
+//! The sender's position in a pipe, and where it finds more room.
 //!
-//! Every send needs a [`WriteCursor`], which is copied in and out of slow paths and never lent, so that
-//! a loop around `send` keeps it in registers. The rest is in [`Writer`].
+//! Every send needs the [`WriteCursor`]. It is copied into slow paths and back, never borrowed, so
+//! that a loop around `send` keeps it in registers. The [`Writer`] has the rest.
 
 use super::memory::{BasePtr, FramePtr, Geometry, JUMP, Memory, MessagePtr, ONE, RETIRED};
 use super::segment::{NO_LIMIT, RingLayout, Segment};
@@ -12,9 +12,9 @@ use super::shared::{
 use crate::sync::{Instant, Ordering, mutate};
 use crate::wait::{Probe, Until, Wait, WaitOutcome, wait};
 
-/// Looks at `room`, no more than one for each message that the pipe holds, of a sender that finds
-/// none, before it looks at `taken`: the receiver writes that with each message, and is slowed down
-/// by being looked at.
+/// Polls of `acked` by a sender that finds no room, before it polls `taken`; at most one for each
+/// message that the pipe holds. The receiver writes `taken` with each message, and each read by the
+/// sender slows it down.
 const POLLS_OF_ACKED: u64 = 64;
 
 /// Why there is no room.
@@ -24,18 +24,18 @@ pub(super) enum NoRoom {
     Disconnected,
 }
 
-/// Where the sender is.
+/// The position that every send needs.
 pub(super) struct WriteCursor<T> {
-    /// Where messages lie, by number.
+    /// Address of messages by their number.
     base: BasePtr<T>,
-    /// Number of messages sent in all, and so that of the next one. All that changes with each
-    /// message: what else there is to know follows from it.
+    /// Number of messages sent, and so the number of the next one. The only field that changes with
+    /// each message.
     sent: u64,
-    /// Number of the message before which the room ends that lies side by side.
+    /// Number of messages up to which slots are contiguous and free.
     slots_end: u64,
-    /// Messages for which the open frame has room behind those, but the pipe has not.
+    /// Slots of the open frame after those, for which the pipe has no room yet.
     blocked_slots: usize,
-    /// The frame that is open.
+    /// The open frame.
     pub(super) frame: FramePtr<T>,
 }
 
@@ -48,37 +48,35 @@ impl<T> Clone for WriteCursor<T> {
 impl<T> Copy for WriteCursor<T> {}
 
 impl<T> WriteCursor<T> {
-    /// In an empty frame, without room.
+    /// At an empty frame, without free slots.
     pub(super) fn new(frame: FramePtr<T>, sent: u64) -> Self {
         let base = frame.first_message().base(sent);
         WriteCursor { base, sent, slots_end: sent, blocked_slots: Geometry::<T>::PER_FRAME, frame }
     }
 
-    /// Messages that were sent in all.
+    /// Number of messages sent.
     #[inline(always)]
     pub(super) fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Messages that may be written side by side.
+    /// Number of contiguous free slots.
     #[inline(always)]
     pub(super) fn free_slots(&self) -> usize {
         (self.slots_end - self.sent) as usize
     }
 
-    /// The header that publishes all messages written so far.
+    /// The header that counts all messages sent so far.
     #[inline(always)]
     pub(super) fn stamp(&self) -> u64 {
         self.sent * ONE
     }
 
-    /// Where the next message goes.
     #[inline(always)]
     pub(super) fn next_slot(&self) -> MessagePtr<T> {
         self.base.message(self.sent)
     }
 
-    /// Sets how many messages may be written.
     fn set_free_slots(&mut self, left: usize) {
         let frame_slots = self.frame_slots();
         debug_assert!(left <= frame_slots);
@@ -86,43 +84,42 @@ impl<T> WriteCursor<T> {
         self.blocked_slots = frame_slots - left;
     }
 
-    /// Messages for which the open frame has room.
+    /// Number of slots left in the open frame.
     fn frame_slots(&self) -> usize {
         self.free_slots() + self.blocked_slots
     }
 
-    /// Returns `true` if the open frame is empty.
     pub(super) fn is_frame_empty(&self) -> bool {
         self.frame_slots() == Geometry::<T>::PER_FRAME
     }
 
-    /// Makes written messages visible to the receiver. Returns the number of messages sent in all,
-    /// to which the caller advances.
+    /// Makes written messages visible to the receiver. Returns the count to which the caller must
+    /// advance.
     #[inline(always)]
     #[must_use]
     pub(super) fn publish(&self, messages: usize) -> u64 {
         debug_assert!(messages <= self.free_slots());
         let sent = self.sent + messages as u64;
-        // Release: the partner of the acquire in the receiver's look. Without it the receiver might
-        // read before we have written.
+        // Release: the partner of the acquire in `Reader::step` and `Reader::poll`. The receiver
+        // sees the messages.
         // SAFETY: the open frame begins here.
         unsafe { self.frame.store(sent * ONE, mutate!(publish, Release)) };
         sent
     }
 
-    /// Counts what was published.
+    /// Counts the messages that were published.
     #[inline(always)]
     pub(super) fn advance_to(&mut self, sent: u64) {
         self.sent = sent;
     }
 
-    /// Lets nothing be sent past `make_room`.
+    /// Makes the next send go through [`Writer::make_room`].
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub(super) fn withhold_slots(&mut self) {
         self.set_free_slots(0);
     }
 
-    /// Undoes the last send. The receiver reads no more.
+    /// Undoes the last send. The receiver must be gone.
     pub(super) fn take_back(&mut self) -> T {
         self.sent -= 1;
         // SAFETY: the open frame begins here.
@@ -132,41 +129,41 @@ impl<T> WriteCursor<T> {
     }
 }
 
-/// State of the sender that only slow paths need, in addition to its [`WriteCursor`].
+/// The sender's state that only slow paths need.
 pub(super) struct Writer<T> {
     segment: *mut Segment<T>,
     memory: Memory<T>,
-    /// The frame to which no ordinary step leads: a ring begins anew there, and a chunk ends.
+    /// The frame at which a ring wraps around or a chunk ends.
     end: FramePtr<T>,
-    /// Messages up to which a step needs no further look. 0 while memory must be cleared, or the
-    /// open frame has room that the pipe has not.
+    /// Number of messages up to which [`Writer::step`] opens frames. 0 while headers must be
+    /// cleared, or while slots of the open frame are blocked.
     step_limit: u64,
-    /// Messages up to which the receiver finds the open frame without being told again.
+    /// Number of messages up to which the last announced frame suffices.
     announced_until: u64,
-    /// Messages that may be sent in all.
+    /// Number of messages that may be sent in all.
     send_limit: u64,
-    /// Messages that the receiver is known to have taken.
+    /// Number of messages that the receiver is known to have taken.
     known_taken: u64,
-    /// Units ahead of the open frame, those of the frame behind it not counted, in which something
-    /// may lie that looks like a header.
+    /// Number of units after the next frame whose headers must be cleared, because old messages
+    /// there may look like headers.
     dirty_units: usize,
-    /// True if a claim has lent room that covers the header of the frame behind.
+    /// True while a claim covers the header of the next frame.
     claim_open: bool,
-    /// Number of times that room was asked for; counted up to two.
+    /// Number of calls of [`Writer::make_room`], counted up to two.
     first_sends: u8,
-    /// The ring that is in use, or will be again.
+    /// The ring, in use now or again after the chunks.
     ring: *mut Segment<T>,
     ring_layout: RingLayout,
-    /// Where sending goes on in the ring, if it goes on elsewhere…
+    /// While sending is in chunks: the unit at which it resumes in the ring…
     ring_resume: usize,
-    /// …and what was sent when it was left.
+    /// …and the number of messages sent when it left the ring.
     ring_left_at: u64,
-    /// Chunks taken from the spares.
+    /// Chunks taken from the free list.
     free_chunks: *mut Segment<T>,
 }
 
 impl<T> Writer<T> {
-    /// At the beginning of a ring. The headers of its first two frames are cleared.
+    /// At the start of a ring. Clears the headers of its first two frames.
     pub(super) fn new(
         segment: *mut Segment<T>,
         memory: Memory<T>,
@@ -174,7 +171,7 @@ impl<T> Writer<T> {
         capacity: u64,
     ) -> Self {
         let first = memory.frame(0);
-        // SAFETY: a ring has more than two frames, and nobody else knows of this one.
+        // SAFETY: a ring has more than two frames, and this one is not shared yet.
         mutate!(clear_first, unsafe { first.store(0, Ordering::Relaxed) } => ());
         // SAFETY: as above.
         let second = unsafe { first.next() };
@@ -201,18 +198,18 @@ impl<T> Writer<T> {
         writer
     }
 
-    /// Opens the next frame if that is not out of the ordinary: what nearly every send that has
-    /// filled a line needs. Otherwise [`Writer::make_room`] finds out.
+    /// Opens the next frame in the common case, and returns `None` in all others, which
+    /// [`Writer::make_room`] handles.
     ///
-    /// Stores nothing that is shared: a CPU's stores become visible in order, so a store to any
-    /// line waits for earlier ones to lines that the other CPU still owns.
+    /// Stores nothing that is shared. A CPU's stores become visible in order, so each would wait
+    /// for earlier ones to lines that the other CPU still owns.
     #[inline(always)]
     pub(super) fn step(&self, cursor: WriteCursor<T>) -> Option<WriteCursor<T>> {
         debug_assert_eq!(cursor.free_slots(), 0);
         let full = cursor.slots_end + Geometry::<T>::PER_FRAME as u64;
         (full <= self.step_limit).then(|| {
             debug_assert_eq!(cursor.blocked_slots, 0);
-            // SAFETY: there is another frame before the end of the memory, says the limit.
+            // SAFETY: the limit says that there is another frame before the end of the memory.
             let frame = unsafe { cursor.frame.next() };
             WriteCursor {
                 slots_end: full,
@@ -222,7 +219,7 @@ impl<T> Writer<T> {
         })
     }
 
-    /// Finds room for a message, waits for it, or goes where there is some.
+    /// Finds room for a message: in this segment, in another one, or by waiting.
     pub(super) fn make_room<W: Wait>(
         &mut self,
         shared: &Shared<T>,
@@ -297,8 +294,8 @@ impl<T> Writer<T> {
         }
     }
 
-    /// Announces that something may be sent, so that a receiver that leaves or sleeps before the
-    /// first send needs no barrier: see `Shared::no_send_in_flight`. Returns the state.
+    /// Clears `NEVER_SENT` and `FIRST_FILL` in turn, so that a receiver that leaves or sleeps
+    /// before needs no barrier (`Shared::no_send_in_flight`). Returns the state.
     fn note_first_sends(&mut self, shared: &Shared<T>) -> u32 {
         let bit = match self.first_sends {
             0 => NEVER_SENT,
@@ -306,12 +303,12 @@ impl<T> Writer<T> {
             _ => return shared.state.load(Ordering::Relaxed),
         };
         self.first_sends += 1;
-        // AcqRel: a receiver that left or announced its sleep before this is seen by this; one that
-        // does so later sees that there may be messages.
+        // AcqRel: either this finds the bit of a receiver that leaves or sleeps, or that receiver
+        // finds that there may be messages.
         mutate!(first_sends, shared.state.fetch_and(!bit, Ordering::AcqRel) => shared.state.load(Ordering::Relaxed))
     }
 
-    /// Messages that were sent and are not known to have been taken.
+    /// Number of messages sent and not known to have been taken.
     fn in_flight(&self, cursor: &WriteCursor<T>) -> u64 {
         cursor.sent() - self.known_taken
     }
@@ -321,10 +318,10 @@ impl<T> Writer<T> {
         cursor.sent() < self.send_limit
     }
 
-    /// Finds out what the receiver has taken. Where that may be a little old, nothing more is taken
-    /// from its cache.
+    /// Updates `known_taken`: from `taken` if `certain`, otherwise from `acked`, which is older and
+    /// costs the receiver less.
     fn refresh_taken(&mut self, shared: &Shared<T>, certain: bool) {
-        // Acquire: what the receiver has read may be written.
+        // Acquire: the receiver has finished reading what is overwritten next.
         let taken = if certain {
             shared.taken.load(mutate!(see_taken, Acquire))
         } else {
@@ -335,47 +332,45 @@ impl<T> Writer<T> {
     }
 
     fn set_send_limit(&mut self, shared: &Shared<T>) {
-        // SAFETY: the segment that we are in is alive: the receiver has not been told to leave it.
+        // SAFETY: the segment that we are in is alive, since no jump out of it is published.
         let is_ring = unsafe { &*self.segment }.is_ring;
         let holds =
             if is_ring { self.ring_layout.slots.min(shared.layout.capacity) } else { NO_LIMIT };
         self.send_limit = self.known_taken + holds;
     }
 
-    /// Sets up to where frames are opened by [`Writer::step`].
     fn set_step_limit(&mut self, cursor: &WriteCursor<T>) {
         let is_ordinary = self.dirty_units == 0 && !self.claim_open && cursor.blocked_slots == 0;
         self.step_limit = if is_ordinary { self.announced_until.min(self.send_limit) } else { 0 };
     }
 
-    /// Something that looks like a header may lie in this many units.
+    /// Notes that old messages in the next `units` units may look like headers.
     fn mark_dirty(&mut self, units: usize) {
         self.dirty_units = self.dirty_units.max(units);
         self.step_limit = 0;
     }
 
-    /// As [`Writer::mark_dirty`], for a whole round of the ring, or all of a chunk.
+    /// As [`Writer::mark_dirty`], for the whole segment.
     fn mark_all_dirty(&mut self) {
         // SAFETY: as in `set_send_limit`.
         let units = unsafe { &*self.segment }.units;
         self.mark_dirty(units);
     }
 
-    /// Lends room that reaches over the header of the frame behind the open one.
+    /// Begins a claim that covers the header of the next frame.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub(super) fn begin_claim(&mut self) {
         self.claim_open = true;
         self.mark_all_dirty();
     }
 
-    /// The room that was lent has become a long run.
+    /// Ends a claim that becomes a long run.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub(super) fn commit_claim(&mut self) {
         self.claim_open = false;
     }
 
-    /// Moves messages that lie in the open run to the beginning of the frame that many units
-    /// behind it.
+    /// Moves messages of the open frame's run to the frame `units` after it.
     #[cfg(not(any(threadtoll_loom, threadtoll_shuttle)))]
     pub(super) fn move_to_frame(
         &self,
@@ -385,42 +380,40 @@ impl<T> Writer<T> {
         count: usize,
     ) {
         let to = self.memory.frame(self.memory.unit(cursor.frame) + units).first_message();
-        // SAFETY: both lie inside the room that was claimed, and may overlap; the messages were
-        // written.
+        // SAFETY: both are inside the claim and may overlap; the messages were written.
         unsafe { std::ptr::copy(from.as_ptr(), to.as_ptr(), count) };
     }
 
-    /// Makes good what a claim may have written over.
+    /// Restores the header that an abandoned claim may have overwritten.
     pub(super) fn undo_claim(&mut self, cursor: WriteCursor<T>) {
         if std::mem::take(&mut self.claim_open) {
             self.clear_header_after(cursor.frame, Geometry::<T>::FRAME_UNITS);
         }
     }
 
-    /// Sets how many messages may be written in the open frame.
+    /// Frees as many slots of the open frame as the pipe has room for.
     pub(super) fn grant_slots(&mut self, cursor: &mut WriteCursor<T>) {
         let room = usize::try_from(self.room(cursor)).unwrap_or(usize::MAX);
         cursor.set_free_slots(cursor.frame_slots().min(room));
         self.set_step_limit(cursor);
     }
 
-    /// Messages that may be sent.
+    /// Number of messages that may be sent now.
     #[inline(always)]
     pub(super) fn room(&self, cursor: &WriteCursor<T>) -> u64 {
         self.send_limit - cursor.sent()
     }
 
-    /// Clears the header of the frame that comes so many units behind this one, unless that is the
-    /// end of a chunk.
+    /// Clears the header `units` after `frame`, unless that is the end of a chunk.
     fn clear_header_after(&self, frame: FramePtr<T>, units: usize) {
         if let Some(behind) = self.frame_after(frame, units) {
-            // SAFETY: free memory in which a run will begin; the receiver looks there only when
-            // the run before it is complete.
+            // SAFETY: free memory in which a frame will begin; the receiver looks there only when
+            // the frame before it is complete.
             unsafe { behind.store(0, Ordering::Relaxed) };
         }
     }
 
-    /// The frame that comes so many units behind this one; `None` at the end of a chunk.
+    /// The frame `units` after `frame`; `None` past the end of a chunk.
     fn frame_after(&self, frame: FramePtr<T>, units: usize) -> Option<FramePtr<T>> {
         // SAFETY: as in `set_send_limit`.
         let Segment { units: all, is_ring, .. } = unsafe { &*self.segment };
@@ -431,7 +424,7 @@ impl<T> Writer<T> {
         Some(self.memory.frame(if unit == *all && *is_ring { 0 } else { unit }))
     }
 
-    /// Opens the frame that comes so many units behind the open one. False if a chunk ends there.
+    /// Opens the frame `units` after the open one. Returns `false` if that is the end of a chunk.
     fn open_frame_after(
         &mut self,
         shared: &Shared<T>,
@@ -443,30 +436,31 @@ impl<T> Writer<T> {
         // SAFETY: as in `set_send_limit`.
         let is_end = !unsafe { &*self.segment }.is_ring && next == self.end;
         if is_end {
-            // Nothing but a jump may lie here.
+            // Only a jump can be here.
             cursor.blocked_slots = 0;
         }
         !is_end
     }
 
-    /// Goes on with an empty frame, whose header is no news.
+    /// Continues in an empty frame.
     fn open_frame(&mut self, shared: &Shared<T>, cursor: &mut WriteCursor<T>, frame: FramePtr<T>) {
         if self.dirty_units > 0 {
             mutate!(clear_behind, self.clear_header_after(frame, Geometry::<T>::FRAME_UNITS) => ());
             self.dirty_units = self.dirty_units.saturating_sub(Geometry::<T>::FRAME_UNITS);
         }
         let behind = self.memory.unit(self.end) - self.memory.unit(frame);
-        // None at the end of a chunk, where no messages lie either.
+        // 0 at the end of a chunk.
         let frames = (behind / Geometry::<T>::FRAME_UNITS).min(1 + MAX_BEHIND);
         shared.announce_frame(frame, cursor.stamp(), frames.saturating_sub(1));
         self.announced_until = cursor.sent + (frames * Geometry::<T>::PER_FRAME) as u64;
         *cursor = WriteCursor::new(frame, cursor.sent);
     }
 
-    /// Messages of a long run for so many at most, and its units; `None` if they go into frames.
+    /// Number of messages and units of a long run for up to `messages`; `None` if they go into
+    /// frames.
     ///
-    /// A long run begins where a frame does, and never takes more units than its messages would
-    /// in full frames: that is what the ring has room for.
+    /// A long run takes no more units than its messages would in full frames, because that is the
+    /// room that the ring has.
     pub(super) fn fit_run(
         &self,
         cursor: &WriteCursor<T>,
@@ -488,12 +482,11 @@ impl<T> Writer<T> {
         if units * Geometry::<T>::PER_FRAME <= count {
             return Some((count, units));
         }
-        // The last line would be too empty: one less, filled to its end.
+        // The last unit would be too empty: leave it out.
         (units > 2).then(|| (Geometry::<T>::messages_in(units - 1), units - 1))
     }
 
-    /// Publishes a run of so many messages and units that were written at the open frame, and
-    /// opens the frame behind it.
+    /// Publishes a long run that was written at the open frame, and opens the frame after it.
     pub(super) fn publish_run(
         &mut self,
         shared: &Shared<T>,
@@ -505,7 +498,7 @@ impl<T> Writer<T> {
         mutate!(clear_behind_run, self.clear_header_after(record, units) => ());
         cursor.sent += messages as u64;
         cursor.slots_end = cursor.sent;
-        // Release: as in `publish`; and the header behind it, cleared before, is seen so.
+        // Release: as in `publish`. The receiver also sees that the next header was cleared.
         // SAFETY: the open frame begins here.
         unsafe { record.store(cursor.stamp(), mutate!(publish_run, Release)) };
         self.mark_all_dirty();
@@ -514,28 +507,27 @@ impl<T> Writer<T> {
         }
     }
 
-    /// The frame in which a jump, or the end of the pipe, can be told: the open one, unless it is
-    /// full.
+    /// Makes sure that the open frame is not full, so that its header can carry flags.
     pub(super) fn open_for_flags(&mut self, shared: &Shared<T>, cursor: &mut WriteCursor<T>) {
         self.undo_claim(*cursor);
         if cursor.frame_slots() == 0 {
-            // Nothing is behind the end of a chunk, where flags may lie.
+            // At the end of a chunk this opens its last frame, which is for flags only.
             self.open_frame_after(shared, cursor, Geometry::<T>::FRAME_UNITS);
         }
     }
 
-    /// Goes on in a larger ring; the receiver gives this one back.
+    /// Continues in a larger ring. The receiver frees this one.
     #[cold]
     fn grow(&mut self, shared: &Shared<T>, cursor: &mut WriteCursor<T>) {
         let ring_layout = shared.layout.next::<T>(self.ring_layout.units);
-        // First: this panics where so much memory cannot be addressed.
+        // First, since it panics if the ring exceeds the address space.
         self.ring = Segment::ring(ring_layout.units);
         self.ring_layout = ring_layout;
         shared.ring_units.store(self.ring_layout.units, Ordering::Relaxed);
         self.switch_to(shared, cursor, self.ring, 0, JUMP | RETIRED);
     }
 
-    /// Goes on in a chunk. The ring will be used again.
+    /// Continues in a chunk, to return to the ring later.
     #[cold]
     fn leave_ring_for_chunk(&mut self, shared: &Shared<T>, cursor: &mut WriteCursor<T>) {
         self.open_for_flags(shared, cursor);
@@ -546,11 +538,11 @@ impl<T> Writer<T> {
         self.switch_to(shared, cursor, chunk, 0, JUMP);
     }
 
-    /// A chunk is full: goes on in the ring if the receiver has left it and is near, in another
-    /// chunk otherwise.
+    /// Continues after a full chunk: in the ring if the receiver has left it and is near, otherwise
+    /// in another chunk.
     #[cold]
     fn leave_chunk(&mut self, shared: &Shared<T>, cursor: &mut WriteCursor<T>) {
-        // The receiver has taken a message from behind the ring, so it has read the jump out of it.
+        // A receiver that has taken a message sent after the ring has left the ring.
         let ring_is_free = self.known_taken > self.ring_left_at;
         let is_near = self.in_flight(cursor) <= self.ring_layout.slots / 2;
         if mutate!(back_to_ring, ring_is_free && is_near => true) {
@@ -561,7 +553,7 @@ impl<T> Writer<T> {
         }
     }
 
-    /// Goes on at a unit of another segment.
+    /// Continues at a unit of another segment.
     fn switch_to(
         &mut self,
         shared: &Shared<T>,
@@ -576,7 +568,7 @@ impl<T> Writer<T> {
         let leaving = unsafe { &*self.segment };
         leaving.next.store(next, Ordering::Relaxed);
         leaving.dirty_units.store(self.dirty_units, Ordering::Relaxed);
-        // SAFETY: a segment that was just made or taken, or the ring, which is ours again.
+        // SAFETY: just made, or taken from the free list, or the ring, which is free again.
         let Segment { memory, units, dirty_units, .. } = unsafe { &*next };
         self.segment = next;
         self.memory = *memory;
@@ -592,16 +584,16 @@ impl<T> Writer<T> {
             unsafe { frame.store(1 << 40, Ordering::Relaxed) };
         });
         self.set_send_limit(shared);
-        // Last: once the receiver has seen this it may give the segment back.
-        // Release: the next segment is ready.
+        // Last, since a receiver that sees this may free the segment. Release: the next segment is
+        // ready.
         // SAFETY: alive until the receiver sees the jump.
         unsafe { left.store(cursor.stamp() | flags, mutate!(publish_jump, Release)) };
     }
 
-    /// Frees the ring and the chunks that were not used. Both ends are gone.
+    /// Frees the ring and the kept chunks. Both ends are gone.
     pub(super) fn free(&mut self, shared: &Shared<T>) {
         shared.free_list.free_all(std::mem::replace(&mut self.free_chunks, std::ptr::null_mut()));
-        // SAFETY: both ends are gone, and the receiver frees no ring that the sender has not
+        // SAFETY: both ends are gone, and the receiver frees only rings that the sender has
         // retired.
         unsafe { Segment::free(self.ring) };
     }
@@ -609,7 +601,7 @@ impl<T> Writer<T> {
 
 #[cfg(all(test, not(any(threadtoll_loom, threadtoll_shuttle))))]
 impl<T> Writer<T> {
-    /// Goes on as if so many messages had been sent and received.
+    /// Continues as if `count` messages had been sent and received.
     pub(super) fn begin_at(&mut self, shared: &Shared<T>, cursor: &mut WriteCursor<T>, count: u64) {
         let (at, left) = (cursor.next_slot(), cursor.free_slots() as u64);
         *cursor =

@@ -1,15 +1,15 @@
-//! What the model checkers see instead.
+//! Substitutes for the kernel and the standard library in models.
 //!
-//! - Threads that sleep on a futex queue behind a lock that all futexes share, like a bucket of the
-//!   kernel's table. They wake in the order in which they came.
-//! - `membarrier(2)` acts on other threads, which no checker can model: a full fence on both sides
-//!   stands for it. The code for kernels without it ([`Kernel::Lacks`]) is checked as it is.
-//! - Time does not pass, except that a sleep with a limit may end at any moment, and then the limit
-//!   has passed, even if the thread was woken at that moment.
-//! - Freed memory stays a ruin until the next execution, so that any later access is reported
+//! - All futexes share one lock, like a bucket of the kernel's table. Threads wake in the order in
+//!   which they fell asleep.
+//! - No checker can model `membarrier(2)`, which acts on other threads. A full fence on both sides
+//!   stands in for it. The code for kernels without it ([`Kernel::Lacks`]) is checked as it is.
+//! - Time does not pass, except that a sleep with a limit may end at any moment. The limit has then
+//!   passed, even if the thread was woken at that moment.
+//! - Freed memory is kept until the next execution, so that any later access is reported
 //!   ([`Life`]).
 //!
-//! A model says with [`begin`] what is broken on purpose, see `mutate!`.
+//! [`begin`] sets what is broken on purpose; see `mutate!`.
 
 #[cfg(threadtoll_loom)]
 use loom as checker;
@@ -28,7 +28,7 @@ use std::time::Duration;
 #[cfg(threadtoll_loom)]
 pub(crate) use loom::cell::UnsafeCell;
 
-/// Shuttle runs one thread at a time and has no cells of its own.
+/// Shuttle runs one thread at a time and has no cells.
 #[cfg(all(threadtoll_shuttle, not(threadtoll_loom)))]
 #[derive(Debug)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
@@ -48,43 +48,41 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// What the kernel has to offer.
+/// Support for `membarrier(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kernel {
-    /// `membarrier(2)`.
     Orders,
-    /// No such call: senders fence.
+    /// The kernel lacks the call, so senders fence.
     Lacks,
-    /// No such call any more, since the queue was made: nobody may sleep for long.
+    /// The kernel has refused the call since the queue was created, so sleeps are short.
     Refuses,
 }
 
-// A checker runs all threads of a model on the thread that asked for it, so these belong to a
-// model, not to one of its threads.
+// A checker runs all threads of a model on one thread, so these belong to the model.
 thread_local! {
     static KERNEL: Cell<Kernel> = const { Cell::new(Kernel::Orders) };
     static BROKEN: RefCell<String> = const { RefCell::new(String::new()) };
     static CLOCK: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     static BOXED: Cell<usize> = const { Cell::new(0) };
-    static RUINS: RefCell<Vec<Ruin>> = const { RefCell::new(Vec::new()) };
+    static FREED: RefCell<Vec<FreedBox>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An execution of a model begins, in which `broken` is broken on purpose.
+/// Begins an execution of a model in which `broken` is broken on purpose.
 #[cfg(test)]
 pub(crate) fn begin(kernel: Kernel, broken: &str) {
     KERNEL.set(kernel);
     BROKEN.with_borrow_mut(|name| broken.clone_into(name));
     CLOCK.set(Duration::ZERO);
     BOXED.set(0);
-    RUINS.take();
+    FREED.take();
 }
 
-/// Whether this is broken on purpose.
+/// Returns `true` if this is broken on purpose.
 pub(crate) fn broken(name: &str) -> bool {
     BROKEN.with_borrow(|broken| broken == name)
 }
 
-/// What it is when nothing is broken is told in `real.rs`.
+/// See `real.rs`.
 macro_rules! mutate {
     ($name:ident, $ordering:ident) => {
         if crate::sync::broken(stringify!($name)) {
@@ -99,55 +97,55 @@ macro_rules! mutate {
 }
 pub(crate) use mutate;
 
-/// Memory that was given back.
-struct Ruin {
+/// Freed memory.
+struct FreedBox {
     place: *mut (),
     size: usize,
     clear: fn(*mut ()),
 }
 
-impl Ruin {
+impl FreedBox {
     fn covers(&self, address: usize) -> bool {
         (self.place.addr()..self.place.addr() + self.size).contains(&address)
     }
 }
 
-impl Drop for Ruin {
+impl Drop for FreedBox {
     fn drop(&mut self) {
         (self.clear)(self.place);
     }
 }
 
-/// Moves a value to a place of its own.
+/// Allocates a value; see [`free_boxed`].
 pub(crate) fn boxed<T>(value: T) -> *mut T {
     BOXED.set(BOXED.get() + 1);
     Box::into_raw(Box::new(value))
 }
 
-/// Frees what came from [`boxed`], but not before the next execution.
+/// Frees what came from [`boxed`], at the beginning of the next execution.
 ///
 /// # Safety
 ///
 /// As for [`Box::from_raw`].
 pub(crate) unsafe fn free_boxed<T>(place: *mut T) {
     fn clear<T>(place: *mut ()) {
-        // SAFETY: came from a box, says the caller of `free_boxed`, and this is called once.
+        // SAFETY: the caller of `free_boxed` promises that it came from a box; called once.
         drop(unsafe { Box::from_raw(place.cast::<T>()) });
     }
     BOXED.set(BOXED.get() - 1);
-    RUINS.with_borrow_mut(|ruins| {
-        ruins.push(Ruin { place: place.cast(), size: size_of::<T>(), clear: clear::<T> })
+    FREED.with_borrow_mut(|freed| {
+        freed.push(FreedBox { place: place.cast(), size: size_of::<T>(), clear: clear::<T> })
     });
 }
 
-/// How many values are in boxes.
+/// Number of values that were allocated and not freed.
 #[cfg(test)]
 pub(crate) fn boxes() -> usize {
     BOXED.get()
 }
 
-/// True while memory is alive. Every access and every free goes through it, so that the checker
-/// sees an access that is not ordered before the free.
+/// True while memory is alive. Each access reads it and freeing writes it, so that the checker sees
+/// an access that is not ordered before the free.
 #[derive(Debug)]
 pub(crate) struct Life(UnsafeCell<bool>);
 
@@ -157,19 +155,19 @@ impl Life {
     }
 
     pub(crate) fn assert(&self) {
-        // SAFETY: the checker sees to it that nobody ends it meanwhile.
+        // SAFETY: the checker reports a concurrent write.
         let alive = self.0.with(|alive| unsafe { *alive });
-        assert!(alive, "this memory was given back");
+        assert!(alive, "this memory was freed");
     }
 
     pub(crate) fn end(&self) {
         self.assert();
-        // SAFETY: the checker sees to it that nobody else is here.
+        // SAFETY: the checker reports a concurrent access.
         self.0.with_mut(|alive| unsafe { *alive = false });
     }
 }
 
-/// An atomic that notices when it is used in a box that was given back.
+/// An atomic that panics if it is used in freed memory.
 macro_rules! watched {
     ($name:ident $(<$t:ident>)?, $content:ty) => {
         #[derive(Debug)]
@@ -186,8 +184,8 @@ macro_rules! watched {
 
             fn deref(&self) -> &Self::Target {
                 let here = std::ptr::from_ref(self).addr();
-                let ruined = RUINS.with_borrow(|ruins| ruins.iter().any(|ruin| ruin.covers(here)));
-                assert!(!ruined, "this memory was given back");
+                let is_freed = FREED.with_borrow(|freed| freed.iter().any(|memory| memory.covers(here)));
+                assert!(!is_freed, "this memory was freed");
                 &self.0
             }
         }
@@ -196,7 +194,7 @@ macro_rules! watched {
 watched!(AtomicU64, u64);
 watched!(AtomicPtr<T>, *mut T);
 
-/// A word with a place to sleep at.
+/// A word on which threads can sleep.
 #[derive(Debug)]
 pub(crate) struct AtomicU32 {
     word: checker::sync::atomic::AtomicU32,
@@ -218,8 +216,7 @@ impl Deref for AtomicU32 {
     }
 }
 
-/// A thread that sleeps for no longer than this looks again soon; a longer limit is somebody's
-/// deadline.
+/// Longest nap. A longer limit is a deadline.
 const NAP: Duration = Duration::from_millis(1);
 
 struct Bucket {
@@ -227,7 +224,7 @@ struct Bucket {
     woken: Condvar,
 }
 
-/// Those who sleep, each with the address of its word and a number of its own.
+/// Sleeping threads, each with the address of its word and a number.
 #[derive(Default)]
 struct Queue {
     asleep: Vec<(usize, usize)>,
@@ -241,14 +238,13 @@ checker::lazy_static! {
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> bool {
     if let Some(timeout) = timeout {
         if timeout <= NAP {
-            // Another one will follow: others must come to run, or this goes on for ever.
+            // The thread will nap again: let others run, or this never ends.
             yield_now();
             return false;
         }
     }
     let Ok(mut queue) = BUCKET.queue.lock() else { return false };
-    // The kernel compares under the lock of the bucket; the lock orders this load after the waker's
-    // store.
+    // Relaxed: as in the kernel, the bucket's lock orders this after the waker's store.
     if word.load(Ordering::Relaxed) != expected {
         return false;
     }
@@ -256,7 +252,7 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Durati
     queue.next += 1;
     queue.asleep.push(me);
     if let Some(timeout) = timeout {
-        // The checker tries all that others may do in between, so the limit passes at any moment.
+        // The checker runs the other threads in between, so the limit passes at any moment.
         drop(queue);
         let Ok(mut queue) = BUCKET.queue.lock() else { return false };
         let woken = !queue.asleep.contains(&me);
@@ -343,7 +339,7 @@ impl<T> Deref for WipeOnFork<T> {
     }
 }
 
-/// What the model's clock shows.
+/// A time of the model's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Instant(Duration);
 

@@ -1,9 +1,8 @@
-//! The real thing: what the standard library offers everywhere, and the seam to the operating
-//! system.
+//! The standard library's types, and the seam to the operating system.
 //!
-//! `linux.rs` asks the kernel to sleep, to order and to tell a forked child; `portable.rs` does
-//! without. A build with `--cfg threadtoll_portable` takes the second one on Linux too, so that all
-//! tests can run on it.
+//! `linux.rs` uses the kernel to sleep, to execute barriers and to recognise a forked child;
+//! `portable.rs` does without. A build with `--cfg threadtoll_portable` takes `portable.rs` on
+//! Linux too, so that the tests run on it.
 
 #[cfg(threadtoll_tsan)]
 mod gated;
@@ -31,7 +30,7 @@ pub(crate) use portable::*;
 use std::sync::atomic::compiler_fence;
 use std::time::Duration;
 
-/// A cell whose content is reached through closures, as loom wants it.
+/// A cell with loom's interface.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
@@ -47,7 +46,7 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// Moves a value to a place of its own.
+/// Allocates a value; see [`free_boxed`].
 pub(crate) fn boxed<T>(value: T) -> *mut T {
     Box::into_raw(Box::new(value))
 }
@@ -62,9 +61,9 @@ pub(crate) unsafe fn free_boxed<T>(place: *mut T) {
     drop(unsafe { Box::from_raw(place) });
 }
 
-/// A place that the models can break, to check that they would notice: `docs/verification.md` lists
-/// them. `mutate!(name, Release)` is `Ordering::Release`, which a model can make `Relaxed`;
-/// `mutate!(name, shipped => broken)` is `shipped`.
+/// Code that models can break, to check that they notice; `docs/verification.md` lists the names.
+/// `mutate!(name, Release)` is `Ordering::Release`, or `Relaxed` if broken. `mutate!(name, shipped
+/// => broken)` is `shipped`, or `broken` if broken.
 macro_rules! mutate {
     ($name:ident, $ordering:ident) => {
         crate::sync::Ordering::$ordering
@@ -75,19 +74,19 @@ macro_rules! mutate {
 }
 pub(crate) use mutate;
 
-/// The cheap half of an asymmetric barrier: only the compiler keeps the order of the store before
-/// it and the load after it. [`heavy_barrier`] on the other side makes the CPU keep it, at that
-/// side's expense. Where [`senders_must_fence`], a full fence follows.
+/// The cheap side of an asymmetric barrier. It keeps only the compiler from reordering the store
+/// before it and the load after it; [`heavy_barrier`], on the other side, makes the CPU keep their
+/// order. If [`senders_must_fence`], a full fence follows.
 #[inline(always)]
 pub(crate) fn light_barrier() {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Asks for a cache line in order to read it soon.
+/// Prefetches a cache line for reading.
 #[inline(always)]
 pub(crate) fn prefetch<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch of any address affects nothing but the caches.
+    // SAFETY: a prefetch of any address affects only the caches.
     unsafe {
         std::arch::asm!("prefetcht0 [{}]", in(reg) place, options(nostack, preserves_flags, readonly));
     }
@@ -100,12 +99,12 @@ pub(crate) fn prefetch<T>(place: *const T) {
     let _ = place;
 }
 
-/// Asks for a cache line in order to write to it soon.
+/// Prefetches a cache line for writing.
 #[inline(always)]
 pub(crate) fn prefetch_to_write<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch of any address affects nothing but the caches; CPUs without the
-    // instruction treat it as a nop.
+    // SAFETY: a prefetch of any address affects only the caches; CPUs without the instruction treat
+    // it as a nop.
     unsafe {
         std::arch::asm!("prefetchw [{}]", in(reg) place, options(nostack, preserves_flags, readonly));
     }
@@ -118,13 +117,12 @@ pub(crate) fn prefetch_to_write<T>(place: *const T) {
     let _ = place;
 }
 
-/// Sleeps for that long.
 pub(crate) fn nap(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// Returns `true` if `process`, as returned by [`process`], is not this process. Always `false`
-/// where the kernel wipes memory on a fork, or where nothing forks.
+/// Returns `true` if `process`, from [`process`], is not this process. Always `false` if the kernel
+/// wipes memory on a fork, or if the system has no fork.
 pub(crate) fn is_other_process(process: u32) -> bool {
     process != 0 && process != std::process::id()
 }

@@ -1,11 +1,10 @@
-//! Sleeping until somebody says that there is something, without ever missing it.
+//! Sleeping until the other side has something, without missing a wake-up.
 //!
-//! The two sides of a queue share a word. A side that is about to sleep sets its bit there, makes
-//! sure that the other side will see it (or has already published what is waited for), looks once
-//! more, and sleeps on the word. The other side publishes, then looks at the word, and if it finds
-//! the bit, clears it and wakes the sleeper. The order "set, barrier, look" against "publish,
-//! barrier, look" is Dekker's; the barriers are [`crate::sync::light_barrier`] and
-//! [`crate::sync::heavy_barrier`].
+//! The two sides of a queue share a word. A side that is about to sleep sets its bit, executes a
+//! barrier, polls once more, and sleeps on the word. The other side publishes, executes a barrier,
+//! and reads the word; if it finds the bit, it clears it and wakes the sleeper. This is Dekker's
+//! pattern: at least one side sees what the other wrote. The barriers are
+//! [`crate::sync::heavy_barrier`] and [`crate::sync::light_barrier`].
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -25,57 +24,64 @@ use crate::sync::{
 /// | `ALIVE` | its bit | its sticky bits | the side is |
 /// |---|---|---|---|
 /// | 1 | 0 | 0 | awake |
-/// | 1 | 1 | 1 | asleep or about to sleep: whoever publishes must wake it |
-/// | 1 | 0 | 1 | awake again, after a sleep whose announcement everyone was sure to see |
+/// | 1 | 1 | 1 | asleep or about to sleep: an end that publishes must wake it |
+/// | 1 | 0 | 1 | awake again after a sleep |
 /// | 0 | – | – | in a forked child: the other bits mean nothing |
 ///
-/// A side clears its sticky bits only while it is awake, so its own bit is never set without them.
+/// A side clears its sticky bits only together with its own bit or while it is awake, so its own
+/// bit is never set without them.
 pub(crate) const ALIVE: u32 = 1;
 
-/// Longest nap where the kernel does not promise that the other side sees our bit.
+/// Longest sleep if the kernel does not ensure that the other side sees our bit.
 const NAP: Duration = Duration::from_millis(1);
 
 /// Limit of a wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Until {
     Now,
-    /// `None`: for ever.
+    /// `None` waits for ever.
     Deadline(Option<Instant>),
 }
 
-/// How waiting ended.
+/// Result of a wait.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WaitOutcome<R> {
-    /// It was there.
     Found(R),
     /// The deadline passed.
     TimedOut,
-    /// This process is a child of the one in which the queue was made: nobody will ever come.
+    /// This is a forked child, in which the other end has no thread.
     Forked,
 }
 
-/// Whether a look may overlook what was published a moment ago.
+/// Result of a receiver's successful poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Polled {
+    Message,
+    /// The other side has left, and everything was received.
+    Closed,
+}
+
+/// The two kinds of poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// It may: another look follows.
+    /// May miss what was just published: another poll follows.
     Racy,
-    /// It may not: whoever finds nothing goes to sleep.
+    /// Comes after the barrier and must not miss anything: the thread sleeps if it finds nothing.
     Fenced,
 }
 
-/// What a side has achieved that announced its sleep.
+/// Result of the barrier between setting a bit and polling once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FenceOutcome {
-    /// Anyone who publishes from now on will see that somebody sleeps; the next look sees
-    /// everything published before.
+    /// A message that the next poll misses is published by an end that sees the bit.
     Fenced,
-    /// Somebody may publish and not see it: no sleep longer than this.
+    /// There was no barrier: an end may publish without seeing the bit, so sleep no longer than
+    /// this.
     NapAtMost(Duration),
 }
 
 impl FenceOutcome {
-    /// Waits until everything is visible here that was published by somebody who did not see the
-    /// announcement.
+    /// Waits until everything is visible that an end published without seeing the bit.
     pub(crate) fn settle(self) {
         if let FenceOutcome::NapAtMost(limit) = self {
             nap(limit);
@@ -83,10 +89,9 @@ impl FenceOutcome {
     }
 }
 
-/// Announces by the barrier that the other side leaves out. The partner of
-/// [`crate::sync::light_barrier`] in a send: without it, the sleeper's bit may still be on its way
-/// when the sender, having looked at an old word, is gone; and its message may be on its way while
-/// we look.
+/// Executes the barrier for both sides: the partner of [`crate::sync::light_barrier`] in a send.
+/// Without it, our bit and the sender's message could both be in store buffers while each side
+/// reads the old value of the other's word.
 pub(crate) fn barrier_or_nap() -> FenceOutcome {
     if heavy_barrier() { FenceOutcome::Fenced } else { FenceOutcome::NapAtMost(NAP) }
 }
@@ -98,43 +103,42 @@ pub(crate) struct Parker<'a> {
     pub(crate) word: &'a AtomicU32,
     /// This side's bit.
     pub(crate) bit: u32,
-    /// Bits that are set with it, and stay if everyone who publishes is sure to see them.
+    /// Bits that are set with it. They stay set, unless the barrier failed.
     pub(crate) sticky_bits: u32,
     pub(crate) stats: &'a WaitStats,
     /// 0 or 1.
     pub(crate) side: usize,
-    /// Number of threads that were woken and have not looked since, where others may sleep by the
-    /// same bit. Only the waker clears such a bit: left standing, it costs a needless wake-up;
-    /// cleared too early, it would cost another thread's.
+    /// For a bit that several threads share: number of threads that were woken and have not polled
+    /// since. Only the waker clears such a bit. If it stays set too long it causes a needless
+    /// wake-up; if a sleeper cleared it, another one could miss its wake-up.
     pub(crate) pending_wakeups: Option<&'a AtomicUsize>,
-    /// Looks of one that otherwise sleeps at once.
+    /// Number of polls before a thread that waits by `Park` sleeps.
     pub(crate) spins_before_park: u32,
     /// The process in which the queue was made.
     pub(crate) process: u32,
 }
 
 impl Parker<'_> {
-    /// Takes these bits back.
     fn clear(&self, bits: u32) {
         if self.pending_wakeups.is_none() {
             self.word.fetch_and(!bits, Ordering::Relaxed);
         }
     }
 
-    /// Whether this is a forked child, as far as a load can tell.
+    /// Returns `true` in a forked child, if the kernel has wiped the word.
     pub(super) fn is_wiped(&self) -> bool {
         self.word.load(Ordering::Relaxed) & ALIVE == 0
     }
 
-    /// Whether this is a forked child.
+    /// Returns `true` in a forked child.
     #[cold]
     pub(super) fn is_forked(&self) -> bool {
         self.is_wiped() || crate::sync::is_other_process(self.process)
     }
 }
 
-/// Waits as `W` does until `poll` finds something. `announce` makes sure that everyone who
-/// publishes sees the sleeper's bits; it gets the word as it was before they were set.
+/// Waits by `W` until `poll` finds something. `announce` executes the barrier after the parker's
+/// bits were set; its argument is the word before that.
 #[inline(always)]
 pub(crate) fn wait<W: Wait, R>(
     parker: Parker<'_>,
@@ -150,7 +154,7 @@ pub(crate) fn wait<W: Wait, R>(
     }
 }
 
-/// The time is over, or this is a child: what is there now still counts.
+/// The deadline has passed, or this is a forked child. What is there now still counts.
 #[cold]
 fn final_poll<R>(parker: Parker<'_>, mut poll: impl FnMut(Probe) -> Option<R>) -> WaitOutcome<R> {
     if parker.is_forked() {
@@ -181,7 +185,7 @@ fn sleep<R>(
             },
             None => None,
         };
-        // Acquire: if the other side clears the bit again, the look below sees what it published.
+        // Acquire: if the other side clears the bit again, the poll below sees what it published.
         let before = word.fetch_or(bit | sticky_bits, Ordering::AcqRel);
         debug_assert!(
             parker.pending_wakeups.is_some() || before & bit == 0,
@@ -208,8 +212,8 @@ fn sleep<R>(
         );
         if counted && let Some(pending) = parker.pending_wakeups {
             mutate!(woken_has_come, pending.fetch_sub(1, Ordering::Relaxed) => 0);
-            // A waker that still counts this thread, and so wakes no other one, has published what
-            // this thread now finds. The partner is the waker's fence.
+            // The partner of the waker's fence: if the waker still counted this thread, and so woke
+            // no other, the poll below finds what the waker published.
             fence(Ordering::SeqCst);
         }
         // Acquire: as above.
@@ -217,30 +221,29 @@ fn sleep<R>(
             parker.clear(to_clear);
         }
         stats.end_sleep(side, sleep);
-        // Even if the deadline has passed: a wake-up that was meant for one of many must not be
-        // lost.
+        // Even after the deadline, since the wake-up may have been the only one for several
+        // threads.
         if let Some(found) = mutate!(look_after_sleep, poll(Probe::Fenced) => None) {
             return WaitOutcome::Found(found);
         }
     }
 }
 
-/// Wakes the side whose bit is set. `side` is the side that calls.
+/// Wakes the side that sleeps with this bit. `side` is the caller's.
 #[cold]
 pub(crate) fn wake(word: &AtomicU32, bit: u32, stats: &WaitStats, side: usize) {
-    // Release: whoever finds its bit cleared sees what was published before.
+    // Release: the side that finds its bit cleared sees what was published before.
     if word.fetch_and(!bit, Ordering::AcqRel) & bit != 0 {
         stats.record_wake(side);
         futex_wake(word, u32::MAX);
     }
 }
 
-/// Wakes up to `most` threads that sleep by a bit that they share. Only one thread at a time may
-/// call this.
+/// Wakes up to `most` of the threads that share a bit. Only one thread at a time may call this.
 ///
-/// The bits from `epoch` to the top of the word count the calls. So a thread that has set the bit
-/// and is not asleep yet looks again, even if another one sets the bit after this call has cleared
-/// it. If `most` threads were woken, more may be asleep: the bit is set again.
+/// The bits from `epoch` up count the calls. So a thread that has set the bit but is not asleep yet
+/// does not fall asleep, even if another one sets the bit again after this call has cleared it. If
+/// `most` threads were woken, more may be asleep, so the bit is set again.
 #[cold]
 pub(crate) fn wake_some(parker: Parker<'_>, epoch: u32, side: usize, most: u32) {
     let Parker { word, bit, stats, pending_wakeups, .. } = parker;
@@ -260,12 +263,12 @@ pub(crate) fn wake_some(parker: Parker<'_>, epoch: u32, side: usize, most: u32) 
     stats.record_wake(side);
     let woken = futex_wake(word, most);
     if let Some(pending) = pending_wakeups {
-        // Relaxed: only the waker reads it. A woken thread may subtract itself before this; that
-        // does no harm.
+        // Relaxed: only the waker reads it. A woken thread may subtract itself first, which is
+        // harmless.
         pending.fetch_add(woken as usize, Ordering::Relaxed);
     }
     if mutate!(more_sleep, woken == most => false) {
-        // Relaxed: those that still sleep look when they are woken.
+        // Relaxed: the threads that still sleep poll when they are woken.
         word.fetch_or(bit, Ordering::Relaxed);
     }
 }

@@ -1,10 +1,10 @@
 //! A pause of a known length.
 //!
 //! The pause hint of a CPU takes 3 to 70 ns, depending on the model. A wait wants about 25 ns
-//! between two looks, about half the time that a cache line takes between two near cores. Where the
-//! hint is shorter, several make one pause.
+//! between two polls, half the time that a cache line takes between two near cores. If the hint is
+//! shorter, several of them make one pause.
 
-// Statistics that order nothing: a model checker would only be slowed down by them.
+// Nothing is ordered by this, so a model checker need not see it.
 #![allow(clippy::disallowed_types)]
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -12,17 +12,17 @@ use std::time::Instant;
 
 use crate::sync::spin_loop;
 
-/// A pause takes about so long, or one hint where that takes longer.
+/// Length of a pause, unless a single hint takes longer.
 const PAUSE_NS: u64 = 25;
-/// Hints in a pause at most.
+/// Most hints in a pause.
 const MAX_HINTS: u64 = 16;
 /// Hints that are timed together.
 const TIMED: u64 = 16;
 
-/// Hints in a pause; 0 until they were timed.
+/// Number of hints in a pause; 0 until they have been timed.
 static HINTS: AtomicU32 = AtomicU32::new(0);
 
-/// Pauses. Before [`calibrate_pause`] has been called, for the length of one hint.
+/// Pauses; for one hint only, before [`calibrate_pause`] was called.
 #[inline(always)]
 pub(super) fn pause() {
     spin_loop();
@@ -34,12 +34,12 @@ pub(super) fn pause() {
     }
 }
 
-/// Finds out how many hints make a pause, if nobody has: about a microsecond, once in a process.
+/// Times the hints, once in a process. Takes about a microsecond.
 pub(super) fn calibrate_pause() {
     if HINTS.load(Relaxed) != 0 || cfg!(any(threadtoll_loom, threadtoll_shuttle)) {
         return;
     }
-    // The least of a few: a thread that loses its CPU meanwhile takes too long.
+    // The shortest of three, in case the thread loses its CPU.
     let least = (0..3).map(|_| {
         let began = Instant::now();
         (0..TIMED).for_each(|_| spin_loop());
@@ -48,7 +48,7 @@ pub(super) fn calibrate_pause() {
     HINTS.store(hints(least.min().unwrap_or(0)), Relaxed);
 }
 
-/// Hints in a pause, if [`TIMED`] of them take so long.
+/// Number of hints in a pause, if [`TIMED`] of them take `ns`.
 fn hints(ns: u64) -> u32 {
     (PAUSE_NS * TIMED).checked_div(ns).unwrap_or(1).clamp(1, MAX_HINTS) as u32
 }

@@ -1,8 +1,8 @@
-//! The loops of the ways of waiting: how often each looks, and when it gives up looking.
+//! The polling loops of the ways of waiting.
 //!
-//! Between two looks there is a pause of about half a cache line's transfer. A look that comes too
-//! early fetches a line that the other end is about to write: the other end must then call the copy
-//! back before it can write, and the message takes two transfers instead of one.
+//! Between two polls there is a pause of about half the time that a cache line takes from one CPU
+//! to another. A poll that comes too early fetches a line that the other end is about to write. The
+//! other end must then invalidate that copy, and the message takes two transfers instead of one.
 
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -12,33 +12,31 @@ use super::pause::pause;
 use super::{Adaptive, Park, Spin, SpinYield};
 use crate::sync::{Instant, yield_now};
 
-/// Looks of an end that otherwise sleeps at once, while it waits for room: an end that is awake
-/// makes room for many messages before anybody can fall asleep.
+/// Polls for room before a sender that waits by [`Park`] sleeps: a receiver that is awake makes
+/// room sooner than a thread can fall asleep.
 pub(crate) const SPINS_BEFORE_PARK: u32 =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 0 } else { 64 };
-/// Looks of an adaptive wait before it reads a clock: what comes within half a microsecond costs no
-/// more than these.
+/// Polls of an adaptive wait before it reads a clock: about half a microsecond.
 const POLLS_BEFORE_CLOCK: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
-/// Looks between two looks at the clock.
+/// Polls between two readings of the clock.
 const POLLS_PER_CLOCK_READ: u32 =
     if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 16 };
-/// Looks before the first yield.
+/// Polls before the first yield.
 const POLLS_BEFORE_YIELD: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
-/// Looks of a wait that never sleeps before it is seen whether it must end.
+/// Polls between two checks of the deadline, in a wait that never sleeps.
 const POLLS_PER_ROUND: u32 = if cfg!(any(threadtoll_loom, threadtoll_shuttle)) { 1 } else { 64 };
 
-/// How looking ended.
+/// Result of spinning.
 #[derive(Debug)]
 pub enum SpinOutcome<R> {
-    /// It was there.
     Found(R),
     /// It is time to sleep.
     Park,
-    /// It is too late.
+    /// The deadline has passed, or this is a forked child.
     TimedOut,
 }
 
-/// What may end the looking from outside.
+/// Conditions under which spinning stops, other than success.
 #[derive(Debug)]
 pub struct SpinContext<'a> {
     pub(super) deadline: Option<Instant>,
@@ -47,7 +45,7 @@ pub struct SpinContext<'a> {
 }
 
 impl SpinContext<'_> {
-    /// Whether the deadline has passed or this is a forked child.
+    /// Returns `true` if the deadline has passed or this is a forked child.
     #[cold]
     #[inline(never)]
     fn must_stop(&self) -> bool {
@@ -56,13 +54,13 @@ impl SpinContext<'_> {
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return true;
         }
-        // A child finds the word wiped. Where the kernel does not wipe, it takes a system call to
-        // tell, which is too expensive for every round.
+        // If the kernel does not wipe the word in a child, telling takes a system call, which is
+        // too expensive for every round.
         self.parker.is_wiped() || round.is_multiple_of(256) && self.parker.is_forked()
     }
 }
 
-/// Looks so often, with a pause behind each look.
+/// Polls up to `times` times, with a pause after each poll.
 #[inline(always)]
 fn spin_times<R>(times: u32, mut poll: impl FnMut() -> Option<R>) -> Option<R> {
     for _ in 0..times {
@@ -74,12 +72,12 @@ fn spin_times<R>(times: u32, mut poll: impl FnMut() -> Option<R>) -> Option<R> {
     None
 }
 
-/// What sets the ways apart. Public in a private module, so that nobody else can implement it.
+/// A way of waiting. Public in a private module, so that no other crate can implement it.
 pub trait Strategy: Debug + Default + Send + Sync + Unpin + 'static {
-    /// Whether it makes use of what sleeping costs.
+    /// True if it uses the measured cost of sleeping.
     const LEARNS: bool = false;
 
-    /// Looks until something is found, the patience is over, or it would be better to sleep.
+    /// Polls until something is found, the context ends it, or it is time to sleep.
     fn spin<R>(context: &SpinContext<'_>, poll: impl FnMut() -> Option<R>) -> SpinOutcome<R>;
 }
 
@@ -143,7 +141,7 @@ impl Strategy for Adaptive {
     }
 }
 
-/// The part of an adaptive wait that is long enough for the clock to be read.
+/// The part of an adaptive wait that reads the clock.
 #[inline(never)]
 fn spin_by_clock<R>(
     context: &SpinContext<'_>,

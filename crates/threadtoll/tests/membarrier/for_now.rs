@@ -1,6 +1,6 @@
-//! A receiver that sleeps often: it has the sender fence for each message (`FENCE_FOR_NOW`), for
-//! which it executes the barrier once, and then sleeps without. When messages come without sleep,
-//! it clears the bit again.
+//! A receiver that sleeps often. It makes the sender fence for each message (`FENCE_FOR_NOW`),
+//! executes the barrier once, and then sleeps without one. Once messages come without a sleep, it
+//! clears the bit.
 
 use super::machine::Instruction::{self, *};
 use super::machine::{Hardware, Machine, Order, Verdict};
@@ -15,24 +15,24 @@ pub(crate) enum Fault {
     NoFence,
     /// The receiver sets the bit without the barrier.
     NoBarrier,
-    /// A sender that goes to sleep looks for the bit before it sets its own.
+    /// A sender that goes to sleep reads the bit before it sets its own.
     LooksTooEarly,
     /// The receiver clears the bit by a store, and with it the one that the sender may have set.
     ClearsByStore,
 }
 
-/// What an end does about the bit.
+/// An end's use of the bit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Role {
     fault: Fault,
-    /// The receiver sets it where it finds it cleared.
+    /// The receiver sets it if it is not set.
     sets: bool,
     /// The next publication clears it.
     clears: bool,
 }
 
 impl Writer {
-    /// What a publication executes between the two looks at the state.
+    /// The instructions of a publication between the two looks at the state.
     pub(super) fn fence_for_now(&mut self) -> Vec<Instruction> {
         let Some(role) = self.for_now else { return vec![] };
         let (fenced, plain) = (self.label(), self.label());
@@ -50,12 +50,12 @@ impl Writer {
         instructions
     }
 
-    /// Goes without the barrier where the bit was found set.
+    /// Skips the barrier if the bit was set already.
     pub(super) fn spare_barrier(&mut self, barrier: &mut Vec<Instruction>) {
         let Some(role) = self.for_now else { return };
         let (fenced, done) = (self.label(), self.label());
         let too_early = role.fault == Fault::LooksTooEarly && !role.sets;
-        // What setting the bit has found is in register 0.
+        // Register 0 holds the state before the bit was set.
         let look = if too_early {
             vec![Load(2, STATE, Order::Acquire), IfAny(2, FENCE_FOR_NOW, fenced)]
         } else {
@@ -66,12 +66,12 @@ impl Writer {
         *barrier = [&look[..], &heavy, &[Goto(done), At(fenced), Fence, At(done)]].concat();
     }
 
-    /// Bits that are set with the side's own.
+    /// Bits that are set together with the side's own.
     pub(super) fn lasting(&self) -> u8 {
         self.for_now.map_or(0, |role| if role.sets { FENCE_FOR_NOW } else { 0 })
     }
 
-    /// Of a sleep that sets its bit and looks, a sender with that fault looks first.
+    /// A sender with that fault reads the state before it sets its bit.
     pub(super) fn look_too_early(&self, barrier: &mut [Instruction]) {
         if self.for_now.is_some_and(|role| role.fault == Fault::LooksTooEarly && !role.sets) {
             barrier.swap(0, 1);
@@ -79,8 +79,8 @@ impl Writer {
     }
 }
 
-/// Two messages, in places of their own. The sender waits until so many were taken, if any; the
-/// receiver clears the bit when it has taken the first, if it does.
+/// Two messages, in slots of their own. The sender may wait until some were taken, and the receiver
+/// may clear the bit when it has taken the first.
 fn check(hardware: Hardware, waits_for: u8, clears: bool, fault: Fault) -> Verdict {
     let mut sender = Writer::new(Barrier::Membarrier, Mutation::None);
     let mut receiver = Writer::new(Barrier::Membarrier, Mutation::None);
@@ -105,7 +105,7 @@ fn check(hardware: Hardware, waits_for: u8, clears: bool, fault: Fault) -> Verdi
     Machine::new(hardware, vec![sender.program, receiver.program], false).run()
 }
 
-/// Only the receiver sleeps; both do; both do, and the bit is cleared in between.
+/// Three cases: only the receiver sleeps; both do; both do, and the bit is cleared in between.
 const SHAPES: [(&str, u8, bool); 3] =
     [("the receiver sleeps", 0, false), ("both sleep", 2, false), ("cleared", 2, true)];
 

@@ -1,7 +1,8 @@
-//! An answer that meets a caller that leaves: the callee publishes and looks whether the caller is
-//! gone, the caller says so and looks for an answer, and the first to take it drops it.
+//! An answer that meets a caller that leaves. The callee publishes and checks if the caller is
+//! gone, the caller sets its bit and looks for an answer, and the first to claim the answer drops
+//! it.
 //!
-//! A message of a funnel meets a receiver that leaves in the same way: its stamp is the turn.
+//! This also covers a message of a funnel that meets a receiver that leaves: its stamp is the turn.
 
 use super::machine::Instruction::{self, *};
 use super::machine::{Hardware, Machine, Order, Place};
@@ -12,7 +13,7 @@ const CALLER_GONE: u8 = 1;
 const TURN: Place = 1;
 const ANSWERED: u8 = 1;
 
-/// Takes the answer, if there is one: register 0 was 0 before.
+/// Claims the answer, if there is one. Register 0 must be 0.
 const CLAIM: Instruction = Update(0, TURN, !ANSWERED, 0, Order::Acquire);
 
 fn callee(fences: bool) -> Vec<Instruction> {

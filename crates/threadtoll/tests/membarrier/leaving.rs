@@ -1,10 +1,10 @@
-//! A receiver that leaves while its sender sends. The sender publishes and looks whether the
-//! receiver is gone; the receiver says so and looks for messages. When both have returned, and the
-//! sender is still there, each message that was accepted has been received or dropped, and none
-//! that came back.
+//! A receiver that leaves while its sender sends. The sender publishes and checks if the receiver
+//! is gone; the receiver sets its bit and looks for messages. When both have returned, and the
+//! sender still lives, each accepted message has been received or dropped, and none that came back
+//! has.
 //!
-//! The barrier stands on the receiver's side alone. It is left out where the sender's next send
-//! begins with a read-modify-write of the state, or there is none.
+//! Only the receiver has a barrier. It skips that if the sender's next send begins with a
+//! read-modify-write of the state, or if there is no next send.
 
 use super::machine::Instruction::{self, *};
 use super::machine::{Hardware, Label, Machine, Order, Place, Verdict};
@@ -22,9 +22,9 @@ const ACCEPTED: Place = MESSAGES + 2;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Barrier {
     Membarrier,
-    /// It fences, and so does the sender: `MUST_FENCE`.
+    /// It fences, and so does the sender (`MUST_FENCE`).
     Fences,
-    /// The kernel has refused: it fences, and naps.
+    /// The kernel refuses the barrier: it fences, and naps.
     Nap,
     /// As `Nap`, without the nap.
     NoNap,
@@ -36,12 +36,12 @@ enum Barrier {
 enum Fault {
     None,
     BarrierBeforeBit,
-    /// The receiver takes the lease for used up before it has taken anything.
+    /// The receiver takes the first fill for over before it has taken anything.
     NothingTaken,
-    /// The sender clears the bit of its lease after it has published.
-    LeaseTooLate,
-    /// It clears the first one, and not the second.
-    LeasesOnce,
+    /// The sender clears its bit after it has published.
+    ClearsTooLate,
+    /// It clears `NEVER_SENT`, but not `FIRST_FILL`.
+    ClearsOnce,
     /// A sender that finds `DRAINED` takes its message back, dropped or not.
     IgnoresTaken,
     /// `DRAINED` is set without release.
@@ -57,9 +57,9 @@ struct Case {
     barrier: Barrier,
     pipe: Pipe,
     messages: u8,
-    /// The receiver tries to receive so many before it leaves.
+    /// Number of messages that the receiver tries to receive before it leaves.
     tries: u8,
-    /// The sender leaves as well, at the end.
+    /// True if the sender leaves as well, at the end.
     closes: bool,
     fault: Fault,
 }
@@ -80,16 +80,16 @@ impl Case {
         for message in 1..=self.messages {
             let [room, has_room, attend, gone, drained, accepted] =
                 std::array::from_fn(|step| label(step as Label + 1, message));
-            let lease = match (message, self.pipe) {
+            let clear_bit = match (message, self.pipe) {
                 (1, _) => Some(NEVER_SENT),
-                (2, Pipe::One) if self.fault != Fault::LeasesOnce => Some(FIRST_FILL),
+                (2, Pipe::One) if self.fault != Fault::ClearsOnce => Some(FIRST_FILL),
                 _ => None,
             };
-            let lease = lease.map(|bit| Update(0, STATE, !bit, 0, Order::AcqRel));
-            if let Some(lease) = lease
-                && self.fault != Fault::LeaseTooLate
+            let clear_bit = clear_bit.map(|bit| Update(0, STATE, !bit, 0, Order::AcqRel));
+            if let Some(clear_bit) = clear_bit
+                && self.fault != Fault::ClearsTooLate
             {
-                program.extend([lease, IfAny(0, RECEIVER_GONE, REFUSED)]);
+                program.extend([clear_bit, IfAny(0, RECEIVER_GONE, REFUSED)]);
             }
             if self.pipe == Pipe::One && message > 1 {
                 program.extend([At(room), Load(1, TAKEN, Order::Acquire)]);
@@ -113,8 +113,8 @@ impl Case {
                 program.push(IfAtLeast(1, message, accepted));
             }
             program.extend([Goto(REFUSED), At(accepted), Store(ACCEPTED, message, Order::Relaxed)]);
-            if self.fault == Fault::LeaseTooLate {
-                program.extend(lease);
+            if self.fault == Fault::ClearsTooLate {
+                program.extend(clear_bit);
             }
         }
         program.push(At(REFUSED));
@@ -167,7 +167,7 @@ impl Case {
         program
     }
 
-    /// Says that the receiver is gone, with the barrier unless the sender is idle.
+    /// Sets `RECEIVER_GONE`, with the barrier unless no send is in flight.
     fn leave(&self, program: &mut Vec<Instruction>, taken: u8, [leave, look]: [Label; 2]) {
         let used_up = taken >= 1 || self.fault == Fault::NothingTaken;
         let idle = NEVER_SENT | SENDER_GONE | if used_up { self.pipe.bits() } else { 0 };
@@ -215,16 +215,16 @@ enum Found {
     Sound {
         states: usize,
     },
-    /// A message was accepted, and nobody has dropped it.
+    /// A message was accepted, and was not dropped.
     Stranded,
-    /// A message was dropped, and has come back.
+    /// A message was dropped, and also came back.
     Twice,
-    /// A message was not there, or an end waits for ever.
+    /// A message was missing, or an end waits for ever.
     Wrong,
 }
 
-/// A few messages, of which the receiver tries to receive some. Those of an unbounded pipe have
-/// places for two.
+/// A few messages, of which the receiver tries to receive some. An unbounded pipe has slots for
+/// two.
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (pipe, most) in [(Pipe::Unbounded, 2), (Pipe::One, 3)] {
@@ -281,12 +281,12 @@ fn every_fault_is_found() {
     let second = Case { messages: 2, tries: 1, ..one };
     for (case, fault, hardware, expected) in [
         (SIMPLEST, Fault::BarrierBeforeBit, Hardware::Tso, Found::Stranded),
-        (SIMPLEST, Fault::LeaseTooLate, Hardware::Tso, Found::Stranded),
+        (SIMPLEST, Fault::ClearsTooLate, Hardware::Tso, Found::Stranded),
         (one, Fault::NothingTaken, Hardware::Tso, Found::Stranded),
-        (second, Fault::LeasesOnce, Hardware::Tso, Found::Stranded),
+        (second, Fault::ClearsOnce, Hardware::Tso, Found::Stranded),
         (SIMPLEST, Fault::IgnoresTaken, Hardware::Tso, Found::Twice),
         (SIMPLEST, Fault::IgnoresSentLate, Hardware::Tso, Found::Stranded),
-        // On x86 each read-modify-write is a barrier whatever its order.
+        // On x86 each read-modify-write is a barrier, whatever its ordering.
         (SIMPLEST, Fault::RelaxedDrained, Hardware::Weak, Found::Twice),
         (SIMPLEST, Fault::RelaxedSentLate, Hardware::Weak, Found::Stranded),
     ] {

@@ -1,10 +1,10 @@
-//! A machine whose threads perform their instructions out of order, and every state that it can
-//! reach.
+//! A machine whose threads perform instructions out of order, and a search of all its reachable
+//! states.
 //!
 //! A thread has a window of instructions that were fetched but not retired. Any of them may be
-//! *performed* — a load reads the single shared memory, a store writes it — before an earlier one,
-//! unless the [`Hardware`] forbids it. Past a branch whose outcome is not known, loads go on
-//! speculatively; a wrong guess is a run that did not happen.
+//! *performed* (a load reads the single shared memory, a store writes it) before an earlier one,
+//! unless the [`Hardware`] forbids it. Loads past an undecided branch are speculative; executions
+//! with a wrong guess are discarded.
 //!
 //! - [`Hardware::Tso`] lets only loads overtake stores, as x86 does: a store that was not performed
 //!   is in the store buffer, and a load finds it there. Read-modify-writes are full barriers.
@@ -15,10 +15,10 @@
 //!
 //! `membarrier(2)` asks every other thread for a full barrier, which that thread executes between
 //! any two of its instructions: everything before has been performed, nothing after. The call
-//! returns when all have done so. A nap promises less: when it ends, other threads have performed
-//! the accesses that they had in their windows when it began, and all that come before those in
-//! their programs. A futex is compared and slept on in one step; a sleeper may be woken for no
-//! reason at any moment, but nobody may rely on it.
+//! returns when all have done so. A nap guarantees less: when it ends, other threads have performed
+//! the accesses that were in their windows when it began, and all earlier ones. Comparing a futex
+//! and falling asleep is one step. A sleeper may wake for no reason at any moment, but the protocol
+//! must not rely on it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -27,7 +27,7 @@ pub(crate) type Place = u8;
 pub(crate) type Register = u8;
 pub(crate) type Label = u16;
 
-/// What an access orders.
+/// Ordering of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Relaxed,
@@ -57,18 +57,18 @@ pub(crate) enum Instruction {
     Swap(Register, Place, Register, u8, u8, Order),
     Fence,
     Membarrier,
-    /// Sleeps for longer than a store takes to become visible.
+    /// Sleeps until the stores of others have become visible.
     Nap,
     /// Sleeps if the place has the register's value with these bits set.
     FutexWait(Place, Register, u8),
     FutexWake(Place),
-    /// Goes there if a bit of these is set in the register.
+    /// Jumps if any of these bits is set in the register.
     IfAny(Register, u8, Label),
-    /// Goes there if the register is at least this.
+    /// Jumps if the register is at least this.
     IfAtLeast(Register, u8, Label),
     Goto(Label),
     At(Label),
-    /// The register has this value, or the machine is wrong.
+    /// Asserts that the register has this value.
     Assert(Register, u8),
 }
 
@@ -116,7 +116,7 @@ impl Instruction {
         )
     }
 
-    /// Nothing passes it in either direction.
+    /// Nothing is reordered across it.
     fn is_wall(self) -> bool {
         matches!(self, Fence | Membarrier | Nap | FutexWait(..) | FutexWake(_) | Assert(..))
     }
@@ -130,7 +130,7 @@ impl Instruction {
         matches!(self, IfAny(..) | IfAtLeast(..))
     }
 
-    /// Whether a branch is taken if its register has this value.
+    /// Returns `true` if the branch is taken when its register has this value.
     fn takes(self, value: u8) -> bool {
         match self {
             IfAny(_, bits, _) => value & bits != 0,
@@ -146,13 +146,13 @@ pub(crate) enum Hardware {
     Weak,
 }
 
-/// How far an instruction in the window has come.
+/// Progress of an instruction in the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
     Fetched,
-    /// A branch that was followed on a guess: whether it was taken.
+    /// A branch that was guessed, with the guess.
     Guessed(bool),
-    /// An update that has read and not written; a membarrier that waits; one that naps; a sleeper.
+    /// Begun and not complete: an update that has read, a membarrier or nap that waits, a sleeper.
     Half(u8),
     Performed(u8),
 }
@@ -165,7 +165,7 @@ struct Entry {
 
 const REGISTERS: usize = 4;
 pub(crate) const PLACES: usize = 6;
-/// Instructions that a thread holds in flight, at most.
+/// Most instructions in a window.
 const WINDOW: usize = 12;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
@@ -173,9 +173,9 @@ struct Thread {
     window: Vec<Entry>,
     next: u8,
     registers: [u8; REGISTERS],
-    /// Threads whose membarrier waits for this one.
+    /// Threads whose membarrier waits for this thread.
     asked_by: u8,
-    /// Entries at the front of the window that are performed before the other's nap ends.
+    /// Number of entries at the front of the window that are performed before the other's nap ends.
     due: u8,
 }
 
@@ -187,12 +187,12 @@ struct State {
     threads: Vec<Thread>,
 }
 
-/// What a run of the checker found.
+/// Result of a search.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     /// The end can be reached from every reachable state, without a spurious wake-up.
     Sound { states: usize },
-    /// From this state it cannot.
+    /// The end cannot be reached from this state.
     Lost { states: usize, trace: Vec<String> },
     /// A register did not have the value that was asserted.
     Wrong { states: usize, trace: Vec<String> },
@@ -216,7 +216,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What happened in a step, to be told if it comes to that.
+/// Description of a step, for the report.
 #[derive(Clone, Copy)]
 struct Event {
     thread: usize,
@@ -241,16 +241,16 @@ impl fmt::Display for Event {
 struct Step {
     event: Event,
     next: State,
-    /// It may never happen.
+    /// True if the step may never happen.
     idle: bool,
 }
 
 pub(crate) struct Machine {
     hardware: Hardware,
     programs: Vec<Vec<Instruction>>,
-    /// Memory at the beginning.
+    /// Initial memory.
     memory: [u8; PLACES],
-    /// What a sleeper may count on: a limit on its sleep makes every wake-up certain.
+    /// True if sleeps have a limit, so that every sleeper wakes.
     naps: bool,
 }
 
@@ -259,7 +259,7 @@ impl Machine {
         Machine { hardware, programs, memory: [0; PLACES], naps }
     }
 
-    /// Begins with this value in a place.
+    /// Sets the initial value of a place.
     pub(crate) fn beginning_with(mut self, place: Place, value: u8) -> Self {
         self.memory[place as usize] = value;
         self
@@ -274,20 +274,20 @@ impl Machine {
         self.programs[thread][at as usize]
     }
 
-    /// Whether the earlier instruction must be performed before the later one.
+    /// Returns `true` if the earlier instruction must be performed before the later one.
     fn ordered(&self, earlier: Instruction, later: Instruction) -> bool {
         if earlier.is_wall() || later.is_wall() {
             return true;
         }
         if earlier.is_branch() {
-            // Nothing that others see happens on a guess.
+            // Nothing visible to others is speculative.
             return matches!(later, Store(..)) || later.is_update();
         }
         if later.is_branch() {
             return false;
         }
-        // A load sees an earlier store of its own thread before others do; all other accesses to
-        // one place keep their order.
+        // A load may see an earlier store of its own thread before others do. All other accesses to
+        // one place stay in order.
         let forwarded = matches!((earlier, later), (Store(..), Load(..)));
         if earlier.place() == later.place() && !forwarded {
             return true;
@@ -298,14 +298,14 @@ impl Machine {
         }
     }
 
-    /// A register's value for the instruction at this index of the window, if it is known.
+    /// The value of a register for the instruction at this index of the window, if known.
     fn value(&self, thread: usize, state: &Thread, index: usize, register: Register) -> Option<u8> {
         for entry in state.window[..index].iter().rev() {
             let instruction = self.instruction(thread, entry.at);
             if instruction.writes() == Some(register) {
                 return match entry.stage {
                     Stage::Performed(value) => Some(value),
-                    // What an update has read is known before it has written.
+                    // An update's register is known before it has written.
                     Stage::Half(_) if matches!(instruction, Swap(..)) => Some(1),
                     Stage::Half(value) => Some(value),
                     _ => None,
@@ -315,7 +315,8 @@ impl Machine {
         Some(state.registers[register as usize])
     }
 
-    /// Retires, resolves and fetches what needs no choice. False if a guess turned out wrong.
+    /// Retires, resolves and fetches as far as there is no choice. Returns `false` if a guess was
+    /// wrong.
     fn settle(&self, thread: usize, state: &mut Thread) -> bool {
         loop {
             let mut changed = false;
@@ -332,7 +333,7 @@ impl Machine {
                     changed = true;
                 }
             }
-            // Nobody else can tell when a fence that waits for nothing is performed.
+            // The time at which a fence that waits for nothing is performed makes no difference.
             if let Some(first) = state.window.first_mut()
                 && self.programs[thread][first.at as usize] == Fence
             {
@@ -353,7 +354,7 @@ impl Machine {
         }
     }
 
-    /// Fetches one more instruction if it is known which.
+    /// Fetches the next instruction, if it is known.
     fn fetch(&self, thread: usize, state: &mut Thread) -> bool {
         if usize::from(state.next) == self.programs[thread].len() || state.window.len() == WINDOW {
             return false;
@@ -379,26 +380,26 @@ impl Machine {
         true
     }
 
-    /// Whether loads may overtake the load that is to set this register.
+    /// Returns `true` if loads may overtake the load that sets this register.
     fn may_be_overtaken(&self, thread: usize, state: &Thread, register: Register) -> bool {
         let mut window = state.window.iter().rev().map(|entry| self.instruction(thread, entry.at));
         self.hardware == Hardware::Weak
             && window.find(|i| i.writes() == Some(register)).is_some_and(|i| !i.acquires())
     }
 
-    /// Whether everything that was performed lies before everything that was not.
+    /// Returns `true` if all performed entries come before all others.
     fn is_between_instructions(state: &Thread) -> bool {
-        // What is performed at the front has been retired.
+        // Performed entries at the front have been retired.
         state.window.iter().enumerate().all(|(index, entry)| match entry.stage {
             Stage::Fetched | Stage::Guessed(_) => true,
             Stage::Performed(_) => false,
-            // A thread that is asked while it asks or sleeps answers in the kernel; one that has
-            // half an update does not.
+            // A thread that waits for a membarrier or sleeps answers from the kernel; a thread with
+            // half an update does not answer.
             Stage::Half(_) => index == 0,
         })
     }
 
-    /// Entries up to the last one that was performed.
+    /// Number of entries up to the last performed one.
     fn performed(state: &Thread) -> u8 {
         let is_done = |entry: &Entry| matches!(entry.stage, Stage::Performed(_) | Stage::Half(_));
         state.window.iter().rposition(is_done).map_or(0, |last| last as u8 + 1)
@@ -428,7 +429,7 @@ impl Machine {
                 steps.push(Step { event: Event { thread, what, instruction, value }, next, idle });
             }
         };
-        // A barrier for somebody else's membarrier.
+        // Answers another thread's membarrier.
         let in_update = own.window.first().is_some_and(|entry| {
             matches!(entry.stage, Stage::Half(_)) && self.instruction(thread, entry.at).is_update()
         });
@@ -437,8 +438,8 @@ impl Machine {
                 next.threads[thread].asked_by = 0;
             });
         }
-        // A guess at the branch that fetching has stopped at. It matters only where a load behind
-        // it may overtake the one that decides it.
+        // Guesses the branch at which fetching has stopped. This matters only if a later load may
+        // overtake the one that decides the branch.
         let full = own.window.len() == WINDOW
             || own.window.last().is_some_and(|last| self.instruction(thread, last.at).is_wall());
         if !full
@@ -466,8 +467,8 @@ impl Machine {
                 let before = self.instruction(thread, entry.at);
                 let done = match entry.stage {
                     Stage::Performed(_) => true,
-                    // Accesses ordered by an acquiring update may go as soon as it has read, except
-                    // in its own place.
+                    // Accesses ordered by an acquiring update may be performed once it has read,
+                    // except to its own place.
                     Stage::Half(_) => {
                         before.is_update()
                             && matches!(instruction, Load(..))
@@ -633,7 +634,7 @@ impl Machine {
         })
     }
 
-    /// Visits every state that can be reached; stops at a wrong value.
+    /// Visits every reachable state; stops at a failed assertion.
     fn explore(&self) -> Explored {
         let mut first = State {
             memory: self.memory,
@@ -675,7 +676,7 @@ impl Machine {
         explored
     }
 
-    /// Whether all is well in every state that can be reached.
+    /// Searches all reachable states.
     pub(crate) fn run(&self) -> Verdict {
         self.explore().verdict()
     }
@@ -688,7 +689,7 @@ impl Machine {
         (explored.verdict(), memories)
     }
 
-    /// What the registers of all threads can be at the end.
+    /// All possible final values of the registers of all threads.
     pub(crate) fn outcomes(&self) -> BTreeSet<Vec<u8>> {
         let explored = self.explore();
         let over = explored.over.iter().map(|&state| &explored.states[state as usize]);
@@ -697,12 +698,12 @@ impl Machine {
     }
 }
 
-/// The states that can be reached, by number.
+/// The reachable states, by number.
 struct Explored {
     states: Vec<State>,
-    /// How each was first reached, to tell a story.
+    /// How each was first reached, for the report.
     reached: Vec<(u32, Option<Event>)>,
-    /// A state and one before it, for steps that are bound to come.
+    /// Each state with a predecessor, for steps that must happen eventually.
     edges: Vec<(u32, u32)>,
     over: Vec<u32>,
     wrong: Option<(u32, Event)>,
@@ -716,7 +717,7 @@ impl Explored {
             trace.push(event.to_string());
             return Verdict::Wrong { states, trace };
         }
-        // Backwards from the end: what is not met is lost.
+        // Backwards from the end. States that are not reached this way are lost.
         self.edges.sort_unstable();
         let mut ends = vec![false; states];
         let mut met = self.over.clone();
@@ -728,8 +729,8 @@ impl Explored {
             let before = self.edges[from..].iter().take_while(|&&(to, _)| to == state);
             met.extend(before.map(|&(_, from)| from).filter(|&from| !ends[from as usize]));
         }
-        // A state with a guess in it may result from a wrong guess; the state without the guess is
-        // there too.
+        // A state with a guess may result from a wrong one; the state without the guess is visited
+        // too.
         let lost =
             self.states.iter().zip(ends).position(|(state, ends)| !ends && !state.has_guess());
         match lost {

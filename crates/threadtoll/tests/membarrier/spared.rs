@@ -1,21 +1,21 @@
 //! A receiver that goes to sleep without the barrier, because the sender's next send begins with a
-//! read-modify-write of the state: nothing was ever sent (`NEVER_SENT`), or every message that a pipe
-//! for one message has ever held was taken (`FIRST_FILL`).
+//! read-modify-write of the state: nothing was ever sent (`NEVER_SENT`), or every message that a
+//! pipe for one message has ever held was taken (`FIRST_FILL`).
 
 use super::machine::Instruction::*;
 use super::machine::{Hardware, Machine, Order, Verdict};
 use super::{BOTH, Barrier, FIRST_FILL, HEADER, Mutation, Pipe, RECEIVER_SLEEPS, SENDER_SLEEPS};
 use super::{NEVER_SENT, STATE, TAKEN, Writer};
 
-/// A fault in the sender's lease, or in the receiver's idea of it.
+/// A fault in how the sender clears the bits, or in how the receiver reads them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     None,
-    /// Clears its bit after it has published.
+    /// The sender clears its bit after it has published.
     TooLate,
-    /// Clears the first one, and not the second.
+    /// The sender clears `NEVER_SENT`, but not `FIRST_FILL`.
     OnlyOnce,
-    /// The receiver takes the lease for used up before it has taken anything.
+    /// The receiver takes the first fill for over before it has taken anything.
     NothingTaken,
 }
 
@@ -23,13 +23,13 @@ fn check(hardware: Hardware, barrier: Barrier, pipe: Pipe, messages: u8, fault: 
     let mut sender = Writer::new(barrier, Mutation::None);
     let mut receiver = Writer::new(barrier, Mutation::None);
     for message in 1..=messages {
-        let lease = match message {
+        let clear_bit = match message {
             1 => Some(NEVER_SENT),
             _ => (pipe == Pipe::One).then_some(FIRST_FILL),
         };
-        let lease = lease.map(|bit| Update(0, STATE, !bit, 0, Order::AcqRel));
+        let clear_bit = clear_bit.map(|bit| Update(0, STATE, !bit, 0, Order::AcqRel));
         if fault != Fault::TooLate {
-            sender.write(lease.filter(|_| message == 1 || fault != Fault::OnlyOnce));
+            sender.write(clear_bit.filter(|_| message == 1 || fault != Fault::OnlyOnce));
         }
         let place = pipe.place(message);
         if pipe == Pipe::One && message == 2 {
@@ -38,7 +38,7 @@ fn check(hardware: Hardware, barrier: Barrier, pipe: Pipe, messages: u8, fault: 
         sender.write([Store(place, message, Order::Relaxed)]);
         sender.publish(HEADER, message, RECEIVER_SLEEPS);
         if fault == Fault::TooLate {
-            sender.write(lease);
+            sender.write(clear_bit);
         }
 
         let used_up = message == 2 || fault == Fault::NothingTaken;
@@ -76,7 +76,7 @@ fn no_wake_up_is_lost_without_a_barrier() {
 }
 
 #[test]
-fn without_the_lease_a_wake_up_is_lost() {
+fn without_clearing_the_bit_a_wake_up_is_lost() {
     for hardware in BOTH {
         // A second message would wake a receiver that has missed the first.
         for (pipe, messages, fault) in [

@@ -1,4 +1,4 @@
-//! The call: time-outs, late answers, and ends that leave while the other lives.
+//! Calls: time-outs, late answers, and ends that leave while the other lives.
 
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ fn times_out<W: Wait>(wait: W) {
             assert_eq!(callee.recv_timeout(NEVER), Ok(3));
             callee.answer(13);
             assert_eq!(callee.recv_timeout(NEVER), Ok(4));
-            // Declined by leaving.
+            // Leaving declines the request.
         });
         assert_eq!(caller.call_timeout(3, NEVER), Ok(13));
         assert_eq!(caller.call(4), Err(CallError::Unanswered));
@@ -115,7 +115,7 @@ fn a_late_answer_is_dropped_by_the_next_call() {
     let next = caller.call_timeout(Counted::make(2, &ledger), SOON);
     assert!(matches!(next, Err(CallTimeoutError::Timeout(None))));
     assert!(callee.recv().is_ok_and(|request| request.is(2)));
-    // Both requests and the late answer.
+    // Two requests and the late answer.
     ledger.assert_settled();
 }
 
@@ -123,7 +123,7 @@ fn a_late_answer_is_dropped_by_the_next_call() {
 fn a_late_answer_that_panics_when_dropped_harms_nothing() {
     let ledger = Arc::default();
     let (mut caller, mut callee) = late::<Bomb>(&ledger);
-    // The request is a bomb itself.
+    // The request's destructor panics too.
     assert!(catch_unwind(AssertUnwindSafe(|| drop(callee.recv()))).is_err());
     callee.answer(Bomb::make(3, &ledger));
     let request = Bomb::make(1, &ledger);
@@ -146,7 +146,7 @@ fn a_declined_request_that_was_late_makes_room_for_the_next() {
     assert_eq!(callee.recv(), Ok(1));
 }
 
-/// The callee lives on, and would leave its caller waiting.
+/// Otherwise the caller would wait, since the callee lives on.
 #[test]
 fn a_body_that_panics_declines() {
     let (mut caller, mut callee) = call::line::<u64, u64>();
@@ -159,8 +159,8 @@ fn a_body_that_panics_declines() {
     assert_eq!(callee.try_recv(), Err(TryRecvError::Empty));
 }
 
-/// Does two things at the same time, many times: the second in a thread of its own. Each waits for
-/// a while that differs from round to round.
+/// Runs two functions at once, many times, the second in a thread of its own. Each first waits for
+/// a time that differs from round to round.
 fn races<A, B: Send>(
     make: impl Fn() -> (A, B),
     first: impl Fn(A) -> A + Sync,
@@ -191,7 +191,7 @@ fn races<A, B: Send>(
     }
 }
 
-/// A time that is over at once.
+/// A timeout that is over at once.
 const INSTANT: Duration = Duration::from_nanos(1);
 
 #[test]
@@ -255,7 +255,7 @@ fn a_callee_leaves_while_the_call_after_a_late_one_begins() {
 }
 
 /// Every request that times out is dropped once, every answer is returned or dropped, and no call
-/// gets the answer to another.
+/// gets the answer of another.
 #[test]
 fn calls_that_sometimes_time_out() {
     let ledger: Arc<Ledger> = Arc::default();
@@ -301,7 +301,7 @@ fn ends_tell_which_line_they_belong_to() {
     assert!(!caller.is_disconnected() && !callee.is_disconnected());
 }
 
-/// Both ends sleep by turns, and no wake-up is lost.
+/// Both ends sleep in turn, and no wake-up is lost.
 #[test]
 fn ends_that_fence_sleep_and_wake() {
     let (mut caller, mut callee) = Options::new().wait(Park).fence().line::<u64, u64>();

@@ -1,11 +1,11 @@
 //! The CPUs that this process may use.
 
-/// Their numbers; empty if the system does not say.
+/// The numbers of the CPUs; empty if unknown.
 #[cfg(target_os = "linux")]
 pub(crate) fn allowed() -> Vec<usize> {
-    // SAFETY: a cpu_set_t is plain bits, for which all zeros is a value.
+    // SAFETY: all zeros is a valid `cpu_set_t`.
     let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set is valid, and its size is told.
+    // SAFETY: the set is valid, and its size is passed.
     if unsafe { libc::sched_getaffinity(0, size_of_val(&allowed), &mut allowed) } != 0 {
         return Vec::new();
     }
@@ -15,7 +15,7 @@ pub(crate) fn allowed() -> Vec<usize> {
         .collect()
 }
 
-/// Binds the calling thread to a CPU. Returns false if the system does not let it.
+/// Pins the calling thread to a CPU. Returns `false` on failure.
 #[cfg(target_os = "linux")]
 pub(crate) fn bind(cpu: usize) -> bool {
     // SAFETY: as above.

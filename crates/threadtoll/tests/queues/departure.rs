@@ -1,5 +1,5 @@
-//! A receiver that leaves between two steps of a sender: how many messages came through, and that
-//! the others are dropped at once, not with the sender.
+//! A receiver that leaves between two steps of a sender. The sender learns how many messages got
+//! through, and the others are dropped at once, not with the sender.
 
 use std::sync::Arc;
 use std::thread;
@@ -11,14 +11,14 @@ use crate::element::{Bomb, Counted, Element, Ledger, surviving};
 
 const CAPACITY: usize = 64;
 
-/// The number that comes back with a slice counts what the receiver has received, and what it has
-/// dropped, which is no more than the pipe holds.
+/// The number that a failed slice returns counts the messages that the receiver has received or
+/// dropped.
 #[test]
 fn a_slice_tells_how_much_of_it_came_through() {
     let numbers: Vec<u64> = (0..10_000).collect();
     for round in 0..2_000 {
         let (mut sender, mut receiver) = pipe::bounded::<u64>(CAPACITY);
-        // Those of an earlier send do not count.
+        // Messages of an earlier send do not count.
         let before = round % 5;
         sender.send_slice(&numbers[..before]).expect("there is room");
         let received = round % 300;
@@ -39,7 +39,7 @@ fn a_slice_tells_how_much_of_it_came_through() {
     }
 }
 
-/// Writes messages to a claim, of which some are sent when the receiver has left.
+/// Fills a claim, and sends a part of it after the receiver has left.
 fn leave_a_claim<T: Element>(before: u64, claimed: u64, sent: u64) {
     let ledger = Arc::new(Ledger::default());
     let (mut sender, mut receiver) = pipe::bounded::<T>(1024);
@@ -56,11 +56,11 @@ fn leave_a_claim<T: Element>(before: u64, claimed: u64, sent: u64) {
     }
     surviving(|| drop(receiver));
     surviving(|| {
-        // SAFETY: so many were written.
+        // SAFETY: the first `sent` slots were written.
         let result = unsafe { claim.send(sent as usize) };
         assert_eq!(result, if sent == 0 { Ok(()) } else { Err(SendError(0)) });
     });
-    // The sender lives.
+    // Checked while the sender lives.
     ledger.assert_settled();
     drop(sender);
     ledger.assert_settled();

@@ -1,5 +1,4 @@
-//! Messages of all shapes, each of which knows its identity, and a ledger of how often each was
-//! dropped.
+//! Messages of all shapes, each with a number, and a ledger of their drops.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -11,7 +10,7 @@ use threadtoll::error::SendError;
 
 use crate::verbs::SenderVerbs;
 
-/// How often each message was dropped.
+/// Number of drops of each message.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     drops: Mutex<Vec<Arc<AtomicU8>>>,
@@ -24,7 +23,7 @@ impl Ledger {
         drops
     }
 
-    /// Everything that was made has been dropped once.
+    /// Asserts that every message was dropped exactly once.
     pub(crate) fn assert_settled(&self) {
         for (index, drops) in self.drops.lock().expect("nobody panics here").iter().enumerate() {
             let drops = drops.load(Relaxed);
@@ -37,7 +36,7 @@ impl Ledger {
 pub(crate) trait Element: Send + Sized + 'static {
     fn make(id: u64, ledger: &Arc<Ledger>) -> Self;
 
-    /// Whether this is that message, every byte of it.
+    /// Returns `true` if this is message `id`, in every byte.
     fn is(&self, id: u64) -> bool;
 
     /// Sends messages as a slice, if they can be copied.
@@ -73,7 +72,7 @@ macro_rules! copied {
     )+};
 }
 
-/// Wants two lines of its own.
+/// Aligned to two cache lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(128))]
 pub(crate) struct Aligned(u64);
@@ -144,17 +143,17 @@ impl Drop for Bomb {
     }
 }
 
-/// Does something in which destructors may panic. False if one did.
+/// Runs `body`, in which destructors may panic. Returns `false` if one did.
 pub(crate) fn surviving(body: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(body)).is_ok()
 }
 
-/// How many cases a property is tried with: so many, or what `PROPTEST_CASES` says.
+/// Number of cases of a property: `PROPTEST_CASES`, or else `few`.
 pub(crate) fn cases(few: u32) -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(few)
 }
 
-/// Numbers that look random.
+/// A pseudorandom number generator.
 pub(crate) struct Random(u64);
 
 impl Random {

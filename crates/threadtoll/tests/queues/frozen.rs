@@ -1,5 +1,4 @@
-//! A thread that is stopped in the middle of whatever it does, for as long as somebody likes:
-//! nobody else may be stopped by it.
+//! A thread that is stopped anywhere, for any time, must not stop other threads.
 //!
 //! A signal makes the thread sleep in its handler, at whatever instruction it was.
 
@@ -15,18 +14,17 @@ use threadtoll::{funnel, pipe};
 
 use crate::element::Random;
 
-/// Without the kernel's futex, sleepers and wakers take a lock: whoever sleeps or wakes while a
-/// thread is stopped inside of it waits for that thread. Ends that spin never take it.
+/// Without the kernel's futex, sleeping and waking take a lock, and a thread that is stopped while
+/// it holds the lock blocks others. Ends that spin never take it.
 const LOCKS_TO_SLEEP: bool = cfg!(threadtoll_portable);
 
-/// Bytes that queues keep for the next burst: more than they ever have here, so that no end gives
-/// memory back. It would wait for a thread that is stopped inside the allocator, whose locks are
-/// not what is tested.
+/// Bytes that queues keep for the next burst: enough that they never free memory, because that
+/// could wait for a thread that is stopped inside the allocator.
 const KEPT: usize = 1 << 30;
 
-/// The thread that got the signal is to sleep.
+/// Asks the thread that got the signal to sleep.
 static FREEZE: AtomicBool = AtomicBool::new(false);
-/// It does.
+/// Set while it sleeps.
 static FROZEN: AtomicBool = AtomicBool::new(false);
 /// One freezes at a time.
 static ONE: Mutex<()> = Mutex::new(());
@@ -35,14 +33,14 @@ extern "C" fn freeze(_: libc::c_int) {
     FROZEN.store(true, SeqCst);
     let moment = libc::timespec { tv_sec: 0, tv_nsec: 100_000 };
     while FREEZE.load(SeqCst) {
-        // SAFETY: the time is valid, and what is left of it is not asked for.
+        // SAFETY: the time is valid; the remaining time is not requested.
         unsafe { libc::nanosleep(&moment, std::ptr::null_mut()) };
     }
     FROZEN.store(false, SeqCst);
 }
 
-/// Freezes threads. Aborts the test if it lasts too long, since what it looks for is that nobody
-/// waits for ever.
+/// Freezes threads. Aborts the test if it lasts too long, since it looks for threads that wait for
+/// ever.
 struct Freezer {
     _one: MutexGuard<'static, ()>,
     over: Arc<AtomicBool>,
@@ -52,7 +50,7 @@ impl Freezer {
     fn new() -> Self {
         let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let handler: extern "C" fn(libc::c_int) = freeze;
-        // SAFETY: the handler calls only what a handler may call.
+        // SAFETY: the handler is async-signal-safe.
         let before = unsafe { libc::signal(libc::SIGUSR1, handler as libc::sighandler_t) };
         assert_ne!(before, libc::SIG_ERR);
         let over = Arc::new(AtomicBool::new(false));
@@ -70,10 +68,10 @@ impl Freezer {
         Freezer { _one: one, over }
     }
 
-    /// Does something while the thread is frozen. It must be alive.
+    /// Runs `body` while the thread is frozen. The thread must be alive.
     fn while_frozen(&self, thread: libc::pthread_t, body: impl FnOnce()) {
         FREEZE.store(true, SeqCst);
-        // SAFETY: the caller says that the thread lives.
+        // SAFETY: the caller promises that the thread lives.
         assert_eq!(unsafe { libc::pthread_kill(thread, libc::SIGUSR1) }, 0);
         while !FROZEN.load(SeqCst) {
             thread::yield_now();
@@ -98,7 +96,7 @@ fn this_thread() -> libc::pthread_t {
     unsafe { libc::pthread_self() }
 }
 
-/// How often a thread is frozen: so often, or what `THREADTOLL_FREEZES` says.
+/// Number of freezes: `THREADTOLL_FREEZES`, or else 150.
 fn freezes() -> u64 {
     std::env::var("THREADTOLL_FREEZES").ok().and_then(|freezes| freezes.parse().ok()).unwrap_or(150)
 }
@@ -108,7 +106,7 @@ fn pipe_with_a_frozen_sender<W: Wait>(wait: W, capacity: Option<usize>) {
     let options = pipe::Options::new().wait(wait).reserve().retain(KEPT);
     let (mut sender, mut receiver) = match capacity {
         Some(capacity) => options.bounded::<u64>(capacity),
-        // So small that chunks come and go.
+        // Small, so that chunks come and go.
         None => options.segment(4 << 10).unbounded(),
     };
     let stop = AtomicBool::new(false);
@@ -123,7 +121,7 @@ fn pipe_with_a_frozen_sender<W: Wait>(wait: W, capacity: Option<usize>) {
             while !stop.load(Relaxed) {
                 sender.send(number).expect("the receiver lives");
                 number += 1;
-                // An unbounded pipe is not to fill the machine's memory.
+                // Keeps an unbounded pipe from filling the memory.
                 while sender.len() > 5_000 && !stop.load(Relaxed) {
                     thread::yield_now();
                 }
@@ -143,8 +141,8 @@ fn pipe_with_a_frozen_sender<W: Wait>(wait: W, capacity: Option<usize>) {
             }
             (0..random.below(500)).for_each(|_| std::hint::spin_loop());
             freezer.while_frozen(thread, || {
-                // More looks than there can be messages: at some point there is nothing, and that
-                // is said at once.
+                // More polls than there can be messages, so that some find none, and return at
+                // once.
                 let mut empty = false;
                 for _ in 0..20_000 {
                     match receiver.try_recv() {
@@ -189,7 +187,7 @@ fn pipe_with_a_frozen_receiver<W: Wait + Copy>(wait: W) {
         let received = scope.spawn(move || {
             tell.send(this_thread()).expect("the test waits for it");
             let mut next = [0, 0];
-            // A message of one is followed, at some time, by one of the other.
+            // Receives from both pipes, each of which gets messages now and then.
             while let Ok(number) = from_unbounded.recv() {
                 assert_eq!(number, next[0]);
                 next[0] += 1;
@@ -202,7 +200,7 @@ fn pipe_with_a_frozen_receiver<W: Wait + Copy>(wait: W) {
                 assert_eq!(number, next[1]);
                 next[1] += 1;
             }
-            // Not to be gone while it may be sent a signal.
+            // Stays alive as long as it may get a signal.
             let _ = left.recv();
             next
         });
@@ -242,8 +240,8 @@ fn a_pipe_with_a_frozen_receiver() {
     }
 }
 
-/// A frozen sender makes no other sender wait, nor a receiver that does not want to; what is behind
-/// it may have to.
+/// A frozen sender blocks no other sender, nor a receiver that polls. Messages behind its own may
+/// have to wait.
 fn funnel_with_a_frozen_sender<W: Wait>(wait: W) {
     let freezer = Freezer::new();
     let options = funnel::Options::new().wait(wait).retain(KEPT);
@@ -279,10 +277,10 @@ fn funnel_with_a_frozen_sender<W: Wait>(wait: W) {
             next[from] += 1;
         };
         let mut rounds = 0;
-        // Until one was stopped in the middle of a send, since without that this shows nothing.
+        // Until one was stopped in mid-send, since the test shows nothing before.
         while rounds < 2 * freezes() || pending == 0 {
             rounds += 1;
-            // A sender that waits for the queue to become shorter is not in the middle of a send.
+            // A sender that waits for a shorter queue is not in mid-send.
             while receiver.len() > 1_000 {
                 came(receiver.recv().expect("the senders live"));
             }

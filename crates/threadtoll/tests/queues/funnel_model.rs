@@ -1,5 +1,5 @@
-//! What a funnel has beyond the verbs of every queue: more senders, and batches whose iterators
-//! give less than they promise.
+//! Features of funnels only: several senders, and batches whose iterators yield less than they
+//! promise.
 
 use std::panic::resume_unwind;
 
@@ -11,17 +11,17 @@ use crate::element::{Element, surviving};
 use crate::model::{End, Queue, Run, agrees_for_all_elements, many};
 
 struct Funnel {
-    /// Tickets that were given up count as messages until the receiver comes to them.
+    /// Number of voided tickets, which count as messages until the receiver passes them.
     voids: bool,
 }
 
-/// The manners of an iterator of messages.
+/// Behaviour of an iterator of messages.
 #[derive(Clone, Copy, Debug)]
 enum Manners {
     Honest,
-    /// Gives no more than this of those that it promised.
+    /// Yields no more than this number of messages.
     Short(usize),
-    /// Panics after this many.
+    /// Panics after this number of messages.
     Panics(usize),
 }
 
@@ -83,13 +83,13 @@ impl<T: Element> Queue<T> for Funnel {
         assert!(len == inside || self.voids && len > inside, "{end:?}: {len}, {inside}");
     }
 
-    /// Senders know the room of tickets that it passed over.
+    /// Publishes the room of the tickets that it passed.
     fn peeked(senders: &[Sender<T>], receiver: &Receiver<T>) {
         assert!(senders.iter().all(|sender| sender.len() == receiver.len()));
     }
 }
 
-/// Promises more than it may give.
+/// Promises more messages than it may yield.
 struct Batch<'a, T: Element> {
     run: &'a mut Run<T, Funnel>,
     left: usize,

@@ -1,5 +1,5 @@
-//! The queues as their users see them: every operation against a plain model, many threads at once,
-//! and bad luck.
+//! The queues through their public interface: every operation against a plain model, many threads
+//! at once, and unlucky circumstances.
 
 #![allow(clippy::expect_used, reason = "a test that cannot set its stage has failed")]
 

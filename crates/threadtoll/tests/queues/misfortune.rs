@@ -1,5 +1,5 @@
-//! Bad luck: one CPU for all threads, more threads than CPUs, counters and rings that wrap around,
-//! and past bugs.
+//! Unlucky circumstances: one CPU for all threads, more threads than CPUs, counters and rings that
+//! wrap around, and past bugs.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -11,13 +11,12 @@ use threadtoll::{funnel, pipe};
 
 use crate::cpus;
 
-/// Binds the calling thread to the first CPU that it may use. Returns false if the system does not
-/// let it.
+/// Pins the calling thread to the first CPU that it may use. Returns `false` on failure.
 fn bind_to_one_cpu() -> bool {
     cpus::allowed().first().is_some_and(|&first| cpus::bind(first))
 }
 
-/// Numbers go through and are answered, then go through in a stream.
+/// Numbers go back and forth, then in a stream.
 fn through_a_pipe<W: Wait + Copy>(wait: W, rounds: u64, on_one_cpu: bool) {
     let (mut there, mut ask) = pipe::Options::new().wait(wait).bounded::<u64>(4);
     let (mut answer, mut back) = pipe::Options::new().wait(wait).bounded::<u64>(4);
@@ -76,7 +75,7 @@ fn more_threads_than_cpus() {
     });
 }
 
-/// The ring's end is met at every place of a record, by records of every length.
+/// Runs of every length wrap around at each of their slots.
 #[test]
 fn rings_go_round_many_times() {
     for capacity in 1..=40 {
@@ -106,8 +105,7 @@ fn rings_go_round_many_times() {
     }
 }
 
-/// A claim that is filled only a little must not use more of the ring than its messages would in
-/// frames.
+/// A claim that is mostly unused must not take more of the ring than its messages would in frames.
 #[test]
 fn claims_that_are_hardly_filled() {
     for filled in 1..=124 {
@@ -120,15 +118,15 @@ fn claims_that_are_hardly_filled() {
                 place.write(sent.len() as u8);
                 sent.push(sent.len() as u8);
             }
-            // SAFETY: so many were written.
+            // SAFETY: the first slots were written.
             unsafe { claim.send(count) }.expect("the receiver lives");
         }
         assert!(receiver.try_iter().eq(sent));
     }
 }
 
-/// Messages that look like the headers of records to come, written all over a claim, are taken for
-/// none: not while the claim is open, nor once it is dropped.
+/// Messages of a claim that look like headers are never taken for headers, neither while the claim
+/// is open nor once it is dropped.
 #[test]
 fn claims_that_are_let_be() {
     for ahead in [1, 8] {
@@ -137,8 +135,7 @@ fn claims_that_are_let_be() {
             (0..sent).for_each(|number| sender.send(number).expect("the receiver lives"));
             let mut claim = sender.claim(40).expect("the receiver lives");
             for (index, place) in (0..).zip(claim.room()) {
-                // A header counts messages from its third bit on. Every eighth place is where one
-                // may lie.
+                // A header counts messages from its third bit up, and may be at every eighth slot.
                 place.write((sent + ahead + index / 8) << 2);
             }
             assert_eq!(receiver.len() as u64, sent);
@@ -153,8 +150,8 @@ fn claims_that_are_let_be() {
     }
 }
 
-/// A batch that is forgotten with its messages moved out leaves the sender asleep only until the
-/// next receive.
+/// If a batch is forgotten after its messages were moved out, the sender sleeps only until the next
+/// receive.
 #[test]
 fn a_batch_that_is_forgotten() {
     let (mut sender, mut receiver) = pipe::bounded::<u64>(4);
@@ -173,7 +170,7 @@ fn a_batch_that_is_forgotten() {
     });
 }
 
-/// The sender is never told of room that is not counted as taken, whatever was forgotten.
+/// The sender never learns of room that does not count as taken, even if batches are forgotten.
 #[test]
 fn a_forgotten_batch_is_counted_before_its_room_is_told() {
     let (mut sender, mut receiver) = pipe::bounded::<u64>(2);
@@ -213,7 +210,7 @@ fn deadlines_and_messages_cross() {
     });
 }
 
-/// Both leave at once, full or empty, asleep or not.
+/// Both ends leave at once, full or empty, asleep or not.
 #[test]
 fn both_ends_leave_at_once() {
     for round in 0..500u64 {
@@ -230,7 +227,8 @@ fn both_ends_leave_at_once() {
     }
 }
 
-/// Disconnection is told only when everything was received, also by those who look in between.
+/// A disconnection is reported only when everything was received, even to a receiver that polls in
+/// between.
 #[test]
 fn nothing_is_lost_before_disconnection() {
     for _ in 0..800 {
@@ -256,7 +254,7 @@ fn nothing_is_lost_before_disconnection() {
     }
 }
 
-/// One that leaves wakes one that sleeps, whatever it sleeps for.
+/// An end that leaves wakes one that sleeps.
 #[test]
 fn leaving_wakes_the_other() {
     for _ in 0..200 {
@@ -278,7 +276,7 @@ fn leaving_wakes_the_other() {
     }
 }
 
-/// Memory of a burst is given back, and traffic that keeps up takes none.
+/// The memory of a burst is freed, and traffic that keeps up takes none.
 #[test]
 fn bursts_give_their_memory_back() {
     let (mut sender, mut receiver) = pipe::Options::new().retain(0).unbounded::<u64>();
@@ -286,7 +284,7 @@ fn bursts_give_their_memory_back() {
         (0..1_000_000).for_each(|number| sender.send(number).expect("the receiver lives"));
         assert!(sender.memory().burst_bytes > 8_000_000);
         assert!(receiver.try_iter().eq(0..1_000_000));
-        // Back home, which is when the last chunk is left.
+        // Back in the ring, once the last chunk was read.
         (0..100_000).for_each(|number| {
             sender.send(number).expect("the receiver lives");
             assert_eq!(receiver.try_recv(), Ok(number));
@@ -296,8 +294,8 @@ fn bursts_give_their_memory_back() {
     }
 }
 
-/// A funnel that may keep the memory of a burst does, and the next burst allocates nothing; one
-/// that may not gives it back.
+/// A funnel that may keep the memory of a burst does, and the next burst allocates nothing. One
+/// that may not frees it.
 #[test]
 fn a_funnel_keeps_what_it_may() {
     for (retain, may_keep) in [(1 << 30, true), (0, false)] {
@@ -357,8 +355,7 @@ fn collect(messages: u64) {
     );
 }
 
-/// Sleeps and wake-ups of both sides, each of which could be the one that is lost; a watchdog makes
-/// a hang a failure.
+/// Many sleeps and wake-ups of both sides. A watchdog turns a hang into a failure.
 fn naps(rounds: u64) {
     let moved = AtomicBool::new(false);
     let over = AtomicBool::new(false);
@@ -399,7 +396,7 @@ fn a_long_stress() {
     naps(5_000_000);
 }
 
-/// What was sent as one slice comes out in long slices, not in lines.
+/// A slice is received in long slices, not line by line.
 #[test]
 fn slices_stay_long() {
     let (mut sender, mut receiver) = pipe::unbounded::<u64>();
@@ -431,7 +428,7 @@ impl Iterator for Panics {
 
 impl ExactSizeIterator for Panics {}
 
-/// A receiver that only peeks passes the room of a batch that came to nothing on to a sender.
+/// A receiver that only peeks passes the room of an empty batch on to a sender.
 #[test]
 fn a_peek_makes_room() {
     let (sender, mut receiver) = funnel::bounded::<u64>(1);

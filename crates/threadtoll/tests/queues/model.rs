@@ -1,5 +1,5 @@
-//! Every verb of a queue, in any order, against a `VecDeque`. `pipe_model` and `funnel_model` add
-//! the verbs that only one of them has, and say how far it may differ from that reference.
+//! All methods of a queue, in any order, against a `VecDeque`. `pipe_model` and `funnel_model` add
+//! the methods that only one of them has, and define how far it may differ from the reference.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -15,12 +15,12 @@ use threadtoll::error::{
 use crate::element::{Element, Ledger, cases, surviving};
 use crate::verbs::{ReceiverVerbs, SenderVerbs, State};
 
-/// A kind of queue. A value of it says how far the queue differs from the reference at the moment.
+/// A kind of queue. A value holds how far the queue differs from the reference at the moment.
 pub(crate) trait Queue<T: Element>: Sized {
     type Sender: SenderVerbs<T>;
     type Receiver: ReceiverVerbs<T, Sender = Self::Sender>;
     type Options: Debug;
-    /// A verb that other queues do not have.
+    /// A method that other queues do not have.
     type Verb: Clone + Debug + 'static;
 
     fn options() -> impl Strategy<Value = Self::Options>;
@@ -34,10 +34,10 @@ pub(crate) trait Queue<T: Element>: Sized {
 
     fn apply(run: &mut Run<T, Self>, verb: Self::Verb);
 
-    /// The length that a sender or the receiver tells is one that it may tell.
+    /// Asserts that the length that an end reports is allowed.
     fn check_len(&self, end: End, len: usize, inside: usize);
 
-    /// A sender that finds the queue full may have room by the time it sends.
+    /// Returns `true` if a sender that finds the queue full may still have room.
     fn makes_room(&self) -> bool {
         false
     }
@@ -56,7 +56,7 @@ pub(crate) enum End {
     Receiver,
 }
 
-/// A verb, and which of the senders it is for.
+/// A method call, and the sender that makes it.
 #[derive(Clone, Copy, Debug)]
 enum Step<V> {
     Send(usize),
@@ -94,7 +94,7 @@ fn step<T: Element, Q: Queue<T>>() -> impl Strategy<Value = Step<Q::Verb>> {
         3 => many().prop_map(Step::TryIter),
         3 => Just(Step::Peek),
         16 => Q::verbs().prop_map(Step::Own),
-        // Rarely: afterwards there is little left to go wrong.
+        // Rarely, because little can go wrong afterwards.
         1 => prop_oneof![
             8 => Just(Step::Peek),
             1 => any::<usize>().prop_map(Step::DropSender),
@@ -103,7 +103,7 @@ fn step<T: Element, Q: Queue<T>>() -> impl Strategy<Value = Step<Q::Verb>> {
     ]
 }
 
-/// A queue and what should be in it.
+/// A queue and its expected content.
 pub(crate) struct Run<T: Element, Q: Queue<T>> {
     pub(crate) queue: Q,
     pub(crate) senders: Vec<Q::Sender>,
@@ -133,13 +133,13 @@ impl<T: Element, Q: Queue<T>> Run<T, Q> {
         T::make(self.next - 1, &self.ledger)
     }
 
-    /// The last `count` messages that were made went in.
+    /// The last `count` messages were accepted.
     pub(crate) fn went_in(&mut self, count: usize) {
         assert!(count == 0 || self.receiver.is_some(), "nobody is there to receive it");
         self.inside.extend(self.next - count as u64..self.next);
     }
 
-    /// The message that was made last was handed back.
+    /// The last message was handed back.
     pub(crate) fn handed_back(&mut self, message: T) {
         assert!(self.receiver.is_none(), "the receiver is there");
         self.is_last(message);
@@ -157,7 +157,7 @@ impl<T: Element, Q: Queue<T>> Run<T, Q> {
         self.queue.received();
     }
 
-    /// The receiver was told why there is no message.
+    /// The receiver got an error.
     pub(crate) fn nothing_came(&self, why: TryRecvError) {
         assert!(self.inside.is_empty(), "messages are there: {:?}", self.inside);
         let expected = match self.senders.is_empty() {
@@ -167,12 +167,12 @@ impl<T: Element, Q: Queue<T>> Run<T, Q> {
         assert_eq!(why, expected);
     }
 
-    /// The receiver would not wait for ever: nobody else is there to send.
+    /// Returns `true` if the receiver would not wait for ever.
     pub(crate) fn can_receive(&self) -> bool {
         !self.inside.is_empty() || self.senders.is_empty()
     }
 
-    /// Lets a sender do something if there is one, given the number of messages that it can send
+    /// Calls `body` with a sender, if there is one, and the number of messages that it can send
     /// without waiting.
     pub(crate) fn with_sender(
         &mut self,
@@ -191,7 +191,7 @@ impl<T: Element, Q: Queue<T>> Run<T, Q> {
         self.senders.push(sender);
     }
 
-    /// Lets the receiver do something if it is there.
+    /// Calls `body` with the receiver, if there is one.
     pub(crate) fn with_receiver(&mut self, body: impl FnOnce(&mut Self, &mut Q::Receiver)) {
         if let Some(mut receiver) = self.receiver.take() {
             body(self, &mut receiver);
@@ -203,7 +203,7 @@ impl<T: Element, Q: Queue<T>> Run<T, Q> {
         match step {
             Step::Send(which) => self.with_sender(which, |run, sender, room| {
                 let message = run.make();
-                // A sender that waited for room would wait for ever.
+                // A sender would wait for room for ever.
                 let sent = match room {
                     0 => sender.try_send(message),
                     _ => sender.send(message).map_err(TrySendError::from),
@@ -324,7 +324,7 @@ impl<T: Element, Q: Queue<T>> Run<T, Q> {
         }
     }
 
-    /// Both ends tell what is true of the queue.
+    /// Checks what both ends report.
     fn look(&self) {
         let check = |end: End, told: State, is_disconnected: bool| {
             let expected = State {
@@ -348,7 +348,7 @@ impl<T: Element, Q: Queue<T>> Run<T, Q> {
         }
     }
 
-    /// Both ends go, in this order, and everything is accounted for.
+    /// Drops both ends, in this order, and checks that all messages were dropped.
     fn finish(mut self, senders_first: bool) {
         if !senders_first {
             self.apply(Step::DropReceiver);
@@ -362,7 +362,7 @@ impl<T: Element, Q: Queue<T>> Run<T, Q> {
     }
 }
 
-/// The queue does what the reference does.
+/// Runs the calls on the queue and the reference.
 pub(crate) fn agrees<T: Element, Q: Queue<T>>() {
     let capacity = prop_oneof![
         3 => (1..=40usize).prop_map(Some),
@@ -387,7 +387,7 @@ pub(crate) fn agrees<T: Element, Q: Queue<T>>() {
     });
 }
 
-/// A property for each shape of message.
+/// A property per shape of message.
 macro_rules! agrees_for_all_elements {
     ($queue:ty) => {
         $crate::model::agrees_for_all_elements! { $queue;

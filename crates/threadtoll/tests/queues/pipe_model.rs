@@ -1,4 +1,4 @@
-//! What a pipe has beyond the verbs of every queue: claims and batches.
+//! Features of pipes only: claims and batches.
 
 use proptest::prelude::*;
 use threadtoll::error::{SendError, TryRecvError};
@@ -9,10 +9,10 @@ use crate::model::{End, Queue, Run, agrees_for_all_elements, many};
 
 struct Pipe {
     bounded: bool,
-    /// Number of messages by which the length of an unbounded pipe may be off: those of a page,
-    /// which is the longest record.
+    /// Number of messages by which the length of an unbounded pipe may be off: those of a page, the
+    /// longest run.
     per_record: usize,
-    /// A batch was forgotten, so that the sender does not know yet what it took.
+    /// True if a batch was forgotten, and the sender does not know yet what it took.
     forgotten: bool,
 }
 
@@ -69,7 +69,7 @@ impl<T: Element> Queue<T> for Pipe {
                 send_all(run, sender, many.min(room));
             }),
             Verb::Claim(most, part) => run.with_sender(0, |run, sender, room| {
-                // A sender that waited for room would wait for ever.
+                // A sender would wait for room for ever.
                 if room > 0 {
                     claim(run, sender, (most, room), part);
                 }
@@ -124,15 +124,15 @@ fn claim<T: Element>(
     assert!(run.receiver.is_some());
     let places = claim.room();
     assert!(!places.is_empty() && places.len() <= most.min(room));
-    // Whoever borrows the room may write all over it.
-    // SAFETY: any bytes will do for a `MaybeUninit`.
+    // The user may write anything to the slots.
+    // SAFETY: a `MaybeUninit` may hold any bytes.
     unsafe { std::ptr::write_bytes(places.as_mut_ptr(), 0xa5, places.len()) };
     let Some(part) = part else { return };
     let count = places.len() * part / 256;
     for place in &mut places[..count] {
         place.write(run.make());
     }
-    // SAFETY: so many were written.
+    // SAFETY: the first slots were written.
     assert_eq!(unsafe { claim.send(count) }, Ok(()));
     run.went_in(count);
 }

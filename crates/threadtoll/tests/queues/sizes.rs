@@ -1,10 +1,10 @@
-//! Capacities that nobody fills, messages of no size, and the memory that a pipe begins with.
+//! Huge capacities, zero-sized messages, and the initial memory of a pipe.
 
 use std::panic::catch_unwind;
 
 use threadtoll::pipe;
 
-/// Bytes that a pipe may hold before anything was sent.
+/// Most bytes of a pipe before anything was sent.
 const AT_BIRTH: usize = 20_000;
 
 fn ring_bytes<T: Send>() -> [usize; 4] {
@@ -40,7 +40,7 @@ fn a_pipe_begins_small() {
     }
 }
 
-/// Sends and receives some messages of a pipe that could hold many more.
+/// Sends and receives some messages in a pipe that could hold many more.
 fn hardly_fill<T: Send + PartialEq>(capacity: usize, message: impl Fn(u64) -> T) {
     let (mut sender, mut receiver) = pipe::bounded::<T>(capacity);
     assert_eq!(sender.capacity(), Some(capacity));
@@ -64,7 +64,7 @@ fn a_large_capacity_costs_nothing_until_it_is_used() {
     }
 }
 
-/// Messages of no size need no memory but for what counts them.
+/// Zero-sized messages need memory only for headers.
 #[test]
 fn messages_of_no_size_take_no_memory() {
     let (mut sender, mut receiver) = pipe::unbounded::<()>();

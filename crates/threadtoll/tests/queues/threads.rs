@@ -1,5 +1,5 @@
-//! Two threads and more, each following a random seed, for every way of waiting; ends that leave at
-//! any moment.
+//! Two or more threads with random operations, for every way of waiting, and ends that leave at any
+//! moment.
 
 use std::collections::HashMap;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -13,7 +13,7 @@ use threadtoll::{funnel, pipe};
 
 use crate::element::{Bomb, Counted, Element, Ledger, Random, surviving};
 
-/// Sends up to `most` messages in all ways there are.
+/// Sends up to `most` messages by all methods.
 fn send_somehow<T: Element, W: Wait>(
     mut sender: pipe::Sender<T, W>,
     ledger: &Arc<Ledger>,
@@ -49,7 +49,7 @@ fn send_somehow<T: Element, W: Wait>(
                         next += 1;
                     }
                     let mut gone = false;
-                    // SAFETY: so many were written.
+                    // SAFETY: the first slots were written.
                     surviving(|| gone = unsafe { claim.send(count) }.is_err());
                     gone
                 }
@@ -85,7 +85,7 @@ fn send_somehow<T: Element, W: Wait>(
     surviving(|| drop(sender));
 }
 
-/// Receives in all ways there are until the sender is gone or `most` were received.
+/// Receives by all methods until the sender is gone or `most` messages were received.
 fn receive_somehow<T: Element, W: Wait>(
     mut receiver: pipe::Receiver<T, W>,
     random: &mut Random,
@@ -183,7 +183,7 @@ fn pipes_of_what_counts_its_drops() {
     pipes::<Bomb, _>(Adaptive, 20);
 }
 
-/// Tells who sent it and as which of its messages.
+/// A message with its sender and number.
 struct Parcel(u64, Counted);
 
 fn funnels<W: Wait + Copy>(wait: W, runs: u64) {
@@ -297,7 +297,7 @@ fn funnels_keep_the_order_of_each_sender() {
     funnels(SpinYield, 20);
 }
 
-/// The last message before a receiver leaves is either received, dropped once, or handed back:
+/// The last message before a receiver leaves is either received, dropped once, or handed back, and
 /// never two of these.
 #[test]
 fn a_receiver_that_leaves_in_the_midst_of_a_send() {
@@ -324,17 +324,17 @@ fn a_receiver_that_leaves_in_the_midst_of_a_send() {
     }
 }
 
-/// Number of times that the calling thread has gone to sleep.
+/// Number of times that the calling thread has slept.
 #[cfg(target_os = "linux")]
 fn sleeps() -> i64 {
-    // SAFETY: an rusage is plain numbers, for which all zeros is a value.
+    // SAFETY: all zeros is a valid `rusage`.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the usage is valid.
     assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) }, 0);
     usage.ru_nvcsw
 }
 
-/// Each message that is received from a full funnel wakes one of the senders that wait, not all.
+/// Each receive from a full funnel wakes one waiting sender, not all.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_receive_wakes_one_sender() {
@@ -352,11 +352,11 @@ fn a_receive_wakes_one_sender() {
         }
         senders.into_iter().map(|sender| sender.join().expect("it does not panic")).sum()
     });
-    // A sender that is woken may find that another one was faster, and sleep once more.
+    // A woken sender may find that another one was faster, and sleep again.
     assert!(slept < 4 * SENDERS * EACH, "{} messages, {slept} sleeps", SENDERS * EACH);
 }
 
-/// Ends that belong together, a full funnel, and the senders that keep a funnel open.
+/// `same_channel`, `is_full`, and the senders that keep a funnel connected.
 #[test]
 fn a_funnel_knows_its_ends() {
     let (sender, mut receiver) = funnel::bounded::<u64>(2);
@@ -374,13 +374,13 @@ fn a_funnel_knows_its_ends() {
     assert!(receiver.try_recv().is_err_and(|error| error.is_disconnected()));
 }
 
-/// The verbs of a pipe that the properties leave out, where there is room and where there is none.
+/// The methods of a pipe that the properties leave out, with and without room.
 #[test]
 fn a_pipe_that_is_full_says_so() {
     let (mut sender, mut receiver) = pipe::bounded::<u64>(4);
     let mut claim = sender.try_claim(1).expect("there is room");
     claim.room()[0].write(1);
-    // SAFETY: the first place was written.
+    // SAFETY: the first slot was written.
     unsafe { claim.send(1) }.expect("the receiver lives");
     sender.send_deadline(2, Instant::now()).expect("there is room");
     assert_eq!(sender.try_send_slice(&[3, 4, 5]), Ok(2));
@@ -398,7 +398,7 @@ fn a_pipe_that_is_full_says_so() {
     assert!(sender.try_claim(1).is_err_and(|error| error.is_disconnected()));
 }
 
-/// A batch larger than a bounded funnel goes through it in runs.
+/// A batch larger than a bounded funnel goes through in parts.
 #[test]
 fn a_batch_need_not_fit() {
     let (sender, mut receiver) = funnel::bounded::<u64>(3);
@@ -412,7 +412,7 @@ fn a_batch_need_not_fit() {
     });
 }
 
-/// A user of std's or crossbeam's ends across `catch_unwind` can take these.
+/// The ends can cross `catch_unwind`, like those of std and crossbeam.
 #[test]
 fn ends_are_unwind_safe() {
     fn assert_safe<T: UnwindSafe + RefUnwindSafe>() {}

@@ -1,4 +1,4 @@
-//! The verbs that all queues have, so that one test can try them all.
+//! The methods that all queues have, as traits.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use threadtoll::error::{
 use threadtoll::wait::Wait;
 use threadtoll::{funnel, pipe};
 
-/// The state of a queue as one of its ends tells it.
+/// The state of a queue as one end reports it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) len: usize,
@@ -18,7 +18,7 @@ pub(crate) struct State {
     pub(crate) capacity: Option<usize>,
 }
 
-/// The verbs of every sender.
+/// Methods of every sender.
 pub(crate) trait SenderVerbs<T> {
     fn send(&mut self, message: T) -> Result<(), SendError<T>>;
     fn try_send(&mut self, message: T) -> Result<(), TrySendError<T>>;
@@ -29,7 +29,7 @@ pub(crate) trait SenderVerbs<T> {
     fn state(&self) -> State;
 }
 
-/// The verbs of every receiver.
+/// Methods of every receiver.
 pub(crate) trait ReceiverVerbs<T> {
     type Sender;
 

@@ -1,20 +1,21 @@
-//! Filters of system calls, and processes of their own for tests that need one.
+//! Filters of system calls, for tests that run in processes of their own.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::thread;
 
-/// Makes `membarrier(2)` fail in this thread and all threads and programs that it starts. Returns
-/// false if there are no filters.
+/// Makes `membarrier(2)` fail in this thread and in all threads and programs that it starts.
+/// Returns `false` if the kernel has no filters.
 pub(crate) fn refuse_membarrier() -> bool {
     answer_membarrier(libc::SECCOMP_RET_ERRNO | libc::EPERM as u32) && is_refused()
 }
 
-/// Has the kernel answer each `membarrier(2)` by this action. Returns false if it has no filters.
+/// Makes the kernel answer each `membarrier(2)` by this action. Returns `false` if it has no
+/// filters.
 pub(crate) fn answer_membarrier(action: u32) -> bool {
     let step = |code: u32, jt, k| libc::sock_filter { code: code as u16, jt, jf: 0, k };
     let mut filter = [
-        // The number of the call is the first word that a filter is shown.
+        // A filter's input begins with the number of the call.
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
         step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, libc::SYS_membarrier as u32),
         step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
@@ -30,11 +31,11 @@ pub(crate) fn answer_membarrier(action: u32) -> bool {
 }
 
 pub(crate) fn is_refused() -> bool {
-    // SAFETY: a query, which takes and changes no memory.
+    // SAFETY: a query, which accesses no memory.
     unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_QUERY, 0, 0) < 0 }
 }
 
-/// Returns false, and says so, if there are no filters of system calls here.
+/// Returns `false` and prints so if the kernel has no filters.
 pub(crate) fn has_filters() -> bool {
     let may = thread::spawn(refuse_membarrier).join().expect("it does not panic");
     if !may {
@@ -43,7 +44,8 @@ pub(crate) fn has_filters() -> bool {
     may
 }
 
-/// Runs an ignored test of this program in a process of its own, refused from the start or not.
+/// Runs an ignored test of this program in a process of its own, with the call refused from the
+/// start or not.
 pub(crate) fn run(test: &str, refused: bool) {
     let program = std::env::current_exe().expect("this program has a name");
     let mut command = Command::new(program);

@@ -1,12 +1,11 @@
-//! The memory of a pipe as a model checker sees it: each place is a cell of its own, and is empty
-//! unless a message lies in it.
+//! The memory of a pipe in a model: each slot is a cell of its own, and `None` if it is free.
 
 use std::ops::Deref;
 
 use super::Geometry;
 use crate::sync::{self, AtomicU64, Life, Ordering, UnsafeCell};
 
-/// A header that notices when it is used after its memory was given back.
+/// A header that panics if it is used after its memory was freed.
 #[derive(Debug)]
 pub(in super::super) struct Header {
     word: AtomicU64,
@@ -41,7 +40,7 @@ impl<T> Copy for Memory<T> {}
 
 impl<T> Memory<T> {
     pub(in super::super) fn new(units: usize) -> Self {
-        // Leftovers in fresh memory: a number that looks like messages.
+        // Garbage in fresh memory that looks like a count.
         let garbage = || Header { word: AtomicU64::new(1 << 40), life: Life::new() };
         let content = Content {
             headers: (0..units).map(|_| garbage()).collect(),
@@ -61,9 +60,9 @@ impl<T> Memory<T> {
             header.life.end();
         }
         for place in &content.messages {
-            // SAFETY: the checker sees to it that nobody else is here.
+            // SAFETY: the checker reports a concurrent access.
             let forgotten = place.with_mut(|place| unsafe { &*place }.is_some());
-            assert!(!forgotten, "the memory is freed with a message in it");
+            assert!(!forgotten, "memory was freed with a message in it");
         }
         // SAFETY: came from `boxed`; the caller promises the rest.
         unsafe { sync::free_boxed(self.content) };
@@ -161,13 +160,13 @@ impl<T> MessagePtr<T> {
         // SAFETY: alive until the end of the execution.
         let content = unsafe { &*self.memory.content };
         content.headers[self.index / Geometry::<T>::PER_FRAME].life.assert();
-        // SAFETY: the checker sees to it that nobody else is here.
+        // SAFETY: the checker reports a concurrent access.
         content.messages[self.index].with_mut(|place| body(unsafe { &mut *place }))
     }
 
     pub(in super::super) unsafe fn write(self, message: T) {
         let was = self.content(|place| place.replace(message));
-        assert!(was.is_none(), "a message was written over another one");
+        assert!(was.is_none(), "a message was overwritten");
     }
 
     pub(in super::super) unsafe fn copy(self, from: *const T, count: usize)
@@ -185,7 +184,7 @@ impl<T> MessagePtr<T> {
     }
 
     pub(in super::super) unsafe fn read(self) -> T {
-        let Some(message) = self.content(Option::take) else { panic!("there is no message here") };
+        let Some(message) = self.content(Option::take) else { panic!("there is no message") };
         message
     }
 }

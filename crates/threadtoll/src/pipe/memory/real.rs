@@ -1,4 +1,4 @@
-//! Frames in memory.
+//! Frames in real memory.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
@@ -7,13 +7,13 @@ use std::ptr::NonNull;
 use super::Geometry;
 use crate::sync::{AtomicU64, Ordering, prefetch};
 
-/// The header of a run.
+/// The header of a frame.
 pub(in super::super) type Header = AtomicU64;
 
-/// An array of units. Freed by [`Memory::free`], not by dropping, since both ends keep copies.
+/// An array of units. Freed by [`Memory::free`] and not when dropped, since both ends keep copies.
 pub(in super::super) struct Memory<T> {
     start: NonNull<u8>,
-    /// The allocation that `start` lies in.
+    /// The allocation, of which `start` is an aligned part.
     base: NonNull<u8>,
     units: usize,
     _messages: PhantomData<T>,
@@ -28,13 +28,13 @@ impl<T> Clone for Memory<T> {
 impl<T> Copy for Memory<T> {}
 
 impl<T> Memory<T> {
-    /// Fresh memory, whatever lies in it: a header is cleared before the receiver comes to it.
+    /// Allocates memory without clearing it: a header is cleared before the receiver comes to it.
     ///
-    /// Aborts, as a collection does, where the allocator has no more.
+    /// Aborts if the allocator has no memory left.
     ///
     /// # Panics
     ///
-    /// If so much memory cannot be addressed.
+    /// If the size exceeds the address space.
     pub(in super::super) fn new(units: usize) -> Self {
         let layout = Self::layout(units);
         // SAFETY: a unit has at least 64 bytes and there is at least one.
@@ -46,17 +46,17 @@ impl<T> Memory<T> {
         Memory { start, base, units, _messages: PhantomData }
     }
 
-    /// So that no line of another object is fetched along with ours.
+    /// At least 128, so that the prefetcher does not fetch lines of other objects with ours.
     const ALIGN: usize =
         if Geometry::<T>::UNIT_BYTES > 128 { Geometry::<T>::UNIT_BYTES } else { 128 };
-    /// The alignment that an allocator gives without being asked, which is several times faster.
+    /// The alignment of every allocation. Asking for more makes allocators several times slower.
     const GIVEN: usize = 16;
 
-    /// Writes to all of it, so that no page is missing when messages come.
+    /// Writes to all of it, so that messages cause no page faults.
     ///
     /// # Safety
     ///
-    /// Nobody has put anything there.
+    /// The memory is not in use yet.
     pub(in super::super) unsafe fn touch(&self) {
         // SAFETY: allocated with this size.
         unsafe { self.start.as_ptr().write_bytes(0, self.units * Geometry::<T>::UNIT_BYTES) }
@@ -67,11 +67,11 @@ impl<T> Memory<T> {
         let bytes = bytes.and_then(|bytes| bytes.checked_add(Self::ALIGN - Self::GIVEN));
         match bytes.map(|bytes| Layout::from_size_align(bytes, Self::GIVEN)) {
             Some(Ok(layout)) => layout,
-            _ => panic!("a queue of this capacity does not fit into memory"),
+            _ => panic!("the capacity exceeds the address space"),
         }
     }
 
-    /// Gives the memory back. Messages in it are forgotten.
+    /// Frees the memory without dropping messages in it.
     ///
     /// # Safety
     ///
@@ -81,7 +81,7 @@ impl<T> Memory<T> {
         unsafe { dealloc(self.base.as_ptr(), Self::layout(self.units)) }
     }
 
-    /// The frame that begins at this unit, or the end of the memory.
+    /// The frame at a unit, or the end of the memory.
     #[inline(always)]
     pub(in super::super) fn frame(&self, unit: usize) -> FramePtr<T> {
         debug_assert!(unit <= self.units);
@@ -90,13 +90,13 @@ impl<T> Memory<T> {
         FramePtr { start, _messages: PhantomData }
     }
 
-    /// The unit at which a frame of this memory begins.
+    /// The unit of a frame of this memory.
     pub(in super::super) fn unit(&self, frame: FramePtr<T>) -> usize {
         (frame.start.as_ptr().addr() - self.start.as_ptr().addr()) / Geometry::<T>::UNIT_BYTES
     }
 }
 
-/// Where a run begins. Lives as long as its memory.
+/// Address of a frame. Valid as long as its memory.
 pub(in super::super) struct FramePtr<T> {
     start: NonNull<u8>,
     _messages: PhantomData<T>,
@@ -118,23 +118,22 @@ impl<T> PartialEq for FramePtr<T> {
 }
 
 impl<T> FramePtr<T> {
-    /// The header of the run.
+    /// The header.
     ///
     /// # Safety
     ///
-    /// The memory is alive, a frame begins here, and no message lies here.
+    /// The memory is alive, and a frame begins here, not a message.
     #[inline(always)]
     pub(in super::super) unsafe fn header<'a>(self) -> &'a Header {
         // SAFETY: inside the memory and aligned; the caller promises that it lives.
         unsafe { self.start.cast::<Header>().as_ref() }
     }
 
-    /// Where the header is.
     pub(in super::super) fn header_pointer(self) -> *mut Header {
         self.start.cast().as_ptr()
     }
 
-    /// Where the header of the frame behind that of another header is.
+    /// The header of the frame after that of `header`.
     pub(in super::super) fn header_behind(header: *mut Header) -> *mut Header {
         header.wrapping_byte_add(Geometry::<T>::FRAME_UNITS * Geometry::<T>::UNIT_BYTES)
     }
@@ -161,7 +160,7 @@ impl<T> FramePtr<T> {
         unsafe { self.header() }.load(order)
     }
 
-    /// The frame behind this one, or the end of the memory.
+    /// The next frame, or the end of the memory.
     ///
     /// # Safety
     ///
@@ -174,7 +173,7 @@ impl<T> FramePtr<T> {
         FramePtr { start, _messages: PhantomData }
     }
 
-    /// Asks for the line that comes so many frames behind this one, if that is before `end`.
+    /// Prefetches the header `frames` after this one, if that is before `end`.
     #[inline(always)]
     pub(in super::super) fn prefetch(self, frames: usize, end: Self) {
         let bytes = frames * Geometry::<T>::FRAME_UNITS * Geometry::<T>::UNIT_BYTES;
@@ -184,7 +183,7 @@ impl<T> FramePtr<T> {
         }
     }
 
-    /// Where the first message of the run lies, with all that follow it in the run behind it.
+    /// The first message, which the others of its run follow.
     #[inline(always)]
     pub(in super::super) fn first_message(self) -> MessagePtr<T> {
         // SAFETY: a frame is larger than its header.
@@ -192,7 +191,7 @@ impl<T> FramePtr<T> {
     }
 }
 
-/// Where a message lies, or may lie.
+/// Address of a message, or of a free slot.
 pub(in super::super) struct MessagePtr<T>(NonNull<T>);
 
 impl<T> Clone for MessagePtr<T> {
@@ -204,18 +203,18 @@ impl<T> Clone for MessagePtr<T> {
 impl<T> Copy for MessagePtr<T> {}
 
 impl<T> MessagePtr<T> {
-    /// The place so many messages further on in the run, or its end.
+    /// The address `count` messages later in the run, or its end.
     ///
     /// # Safety
     ///
-    /// The run has room for so many from here.
+    /// The run has room for `count` messages from here.
     #[inline(always)]
     pub(in super::super) unsafe fn add(self, count: usize) -> Self {
         // SAFETY: inside the memory, or just behind it: the caller's promise.
         MessagePtr(unsafe { self.0.add(count) })
     }
 
-    /// Where messages lie if the one that lies here has this number.
+    /// The base of a run whose message here has this number.
     #[inline(always)]
     pub(in super::super) fn base(self, number: u64) -> BasePtr<T> {
         BasePtr(self.0.as_ptr().wrapping_sub(number as usize))
@@ -224,27 +223,25 @@ impl<T> MessagePtr<T> {
     /// Moves a message in.
     ///
     /// # Safety
-    ///
-    /// The caller is the sender, and the place is free.
+    /// The caller is the sender, and the slot is free.
     #[inline(always)]
     pub(in super::super) unsafe fn write(self, message: T) {
-        // SAFETY: aligned and inside the memory; nobody reads a place before its header counts it.
+        // SAFETY: aligned and inside the memory; a slot is not read before its header counts it.
         unsafe { self.0.write(message) }
     }
 
-    /// Copies messages in, side by side.
+    /// Copies contiguous messages in.
     ///
     /// # Safety
     ///
-    /// The caller is the sender, the places are free, and so many messages lie at `from`, which is
-    /// not in the pipe.
+    /// The caller is the sender, the slots are free, and `from` points to `count` messages outside
+    /// the pipe.
     #[inline(always)]
     pub(in super::super) unsafe fn copy(self, from: *const T, count: usize)
     where
         T: Copy,
     {
-        // SAFETY: inside the memory, as far as the run reaches, and read by nobody before its
-        // header counts it.
+        // SAFETY: inside the run, and not read before its header counts it.
         unsafe { std::ptr::copy_nonoverlapping(from, self.0.as_ptr(), count) };
     }
 
@@ -264,7 +261,7 @@ impl<T> MessagePtr<T> {
     }
 }
 
-/// Where messages of a run lie, by their numbers: those that are not in the run lie nowhere.
+/// Address that message 0 would have if it were part of the run.
 pub(in super::super) struct BasePtr<T>(*mut T);
 
 impl<T> Clone for BasePtr<T> {
@@ -276,7 +273,7 @@ impl<T> Clone for BasePtr<T> {
 impl<T> Copy for BasePtr<T> {}
 
 impl<T> BasePtr<T> {
-    /// Where the message with this number lies, which is in the run, or just behind it.
+    /// Address of the message with this number, which is in the run or its end.
     #[inline(always)]
     pub(in super::super) fn message(self, number: u64) -> MessagePtr<T> {
         // SAFETY: inside the memory, or just behind it.

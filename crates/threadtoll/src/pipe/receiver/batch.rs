@@ -1,4 +1,4 @@
-//! Messages that are lent side by side.
+//! Receiving slices.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -7,15 +7,15 @@ use super::{ALIVE, Receiver};
 use crate::first_panic::FirstPanic;
 use crate::wait::{Adaptive, Wait};
 
-/// Messages that lie side by side; see [`Receiver::recv_batch`].
+/// Contiguous messages, borrowed from a pipe; see [`Receiver::recv_batch`].
 ///
-/// Lends its messages as a slice, or moves them out as an iterator. If it is forgotten
-/// (`mem::forget`), those that were not moved out are received again; a sender that waits for the
-/// room of the others may learn of it only from the next receive, and until then its
-/// [`len`](crate::pipe::Sender::len) counts them. In a forked child it is empty.
+/// It derefs to a slice, and is an iterator that moves messages out. In a forked child it is empty.
+///
+/// If it is leaked ([`mem::forget`](std::mem::forget)), messages that were not moved out are
+/// received again. The sender may then learn only from the next receive that the others made room.
 pub struct Batch<'a, T, W: Wait = Adaptive> {
     receiver: &'a mut Receiver<T, W>,
-    /// Number of messages that are lent.
+    /// Number of messages left in the batch.
     lent: usize,
 }
 
@@ -27,12 +27,22 @@ impl<'a, T, W: Wait> Batch<'a, T, W> {
 
 impl<T, W: Wait> Batch<'_, T, W> {
     /// Leaves all but the first `most` messages to a later receive.
+    ///
+    /// ```
+    /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
+    /// sender.send_slice(&[1, 2, 3]).unwrap();
+    /// let mut batch = receiver.recv_batch().unwrap();
+    /// batch.truncate(2);
+    /// assert_eq!(batch[..], [1, 2]);
+    /// drop(batch);
+    /// assert_eq!(receiver.recv(), Ok(3));
+    /// ```
     #[inline]
     pub fn truncate(&mut self, most: usize) {
         self.lent = self.lent.min(most);
     }
 
-    /// Number of messages, none of which are a forked child's.
+    /// As `lent`, but 0 in a forked child.
     #[inline(always)]
     fn available(&self) -> usize {
         if self.receiver.state() & ALIVE == 0 { 0 } else { self.lent }
@@ -45,7 +55,7 @@ impl<T, W: Wait> std::ops::Deref for Batch<'_, T, W> {
     #[inline(always)]
     fn deref(&self) -> &[T] {
         let first = self.receiver.cursor.next_message().as_ptr();
-        // SAFETY: a header counts them, and messages of a run lie side by side.
+        // SAFETY: a header counts them, and messages of a run are contiguous.
         unsafe { std::slice::from_raw_parts(first, self.available()) }
     }
 }
@@ -81,7 +91,7 @@ impl<T, W: Wait> Drop for Batch<'_, T, W> {
         }
         let taken = self.receiver.cursor.taken() + self.available() as u64;
         self.receiver.cursor.advance_to(taken);
-        // A fork is told by the next receive.
+        // The next receive reports a fork.
         let _ = self.receiver.report_taken(taken);
         first_panic.resume();
     }

@@ -1,11 +1,11 @@
-//! Receiving by iterators.
+//! Iterators over received messages.
 
 use std::iter::FusedIterator;
 
 use super::Receiver;
 use crate::wait::{Adaptive, Wait};
 
-/// Messages until the sender is gone.
+/// Waits for each message and ends when the sender is gone; see [`Receiver::iter`].
 #[derive(Debug)]
 pub struct Iter<'a, T, W: Wait = Adaptive>(pub(super) &'a mut Receiver<T, W>);
 
@@ -19,7 +19,7 @@ impl<T, W: Wait> Iterator for Iter<'_, T, W> {
 
 impl<T, W: Wait> FusedIterator for Iter<'_, T, W> {}
 
-/// Messages that are there.
+/// Iterates over the available messages; see [`Receiver::try_iter`].
 #[derive(Debug)]
 pub struct TryIter<'a, T, W: Wait = Adaptive>(pub(super) &'a mut Receiver<T, W>);
 
@@ -40,7 +40,7 @@ impl<'a, T, W: Wait> IntoIterator for &'a mut Receiver<T, W> {
     }
 }
 
-/// Messages until the sender is gone.
+/// Waits for each message and ends when the sender is gone. Owns the receiver.
 #[derive(Debug)]
 pub struct IntoIter<T, W: Wait = Adaptive>(Receiver<T, W>);
 

@@ -1,4 +1,4 @@
-//! Room that is lent, to be written in place.
+//! Slots that the user fills in place.
 
 use std::mem::MaybeUninit;
 
@@ -7,8 +7,9 @@ use crate::error::{SendError, TrySendError};
 use crate::pipe::memory::Geometry;
 use crate::wait::{Adaptive, Wait};
 
-/// Room for messages that are written in place; see [`Sender::claim`]. Dropped without
-/// [`Claim::send`], nothing is sent.
+/// Free slots of a pipe, to be filled in place; see [`Sender::claim`].
+///
+/// Nothing is sent if it is dropped without [`Claim::send`].
 #[derive(Debug)]
 pub struct Claim<'a, T, W: Wait = Adaptive> {
     sender: &'a mut Sender<T, W>,
@@ -16,28 +17,27 @@ pub struct Claim<'a, T, W: Wait = Adaptive> {
 }
 
 impl<T, W: Wait> Claim<'_, T, W> {
-    /// The room: at least one place, at most as many as were asked for.
+    /// The slots: at least one, and no more than were asked for.
     pub fn room(&mut self) -> &mut [MaybeUninit<T>] {
         let place = self.sender.cursor.next_slot().as_ptr();
-        // SAFETY: free places of the run that is open, side by side; `MaybeUninit` may hold
-        // anything.
+        // SAFETY: free slots of the open frame, contiguous; `MaybeUninit` may hold anything.
         unsafe { std::slice::from_raw_parts_mut(place.cast(), self.slots) }
     }
 
-    /// Sends the first `count` places.
+    /// Sends the messages in the first `count` slots.
     ///
     /// # Errors
     ///
-    /// If the receiver is gone, with the number of messages that it received or dropped before
-    /// that. The others are dropped.
+    /// If the receiver is gone, returns how many of these messages it received or dropped. The
+    /// others are dropped.
     ///
     /// # Panics
     ///
-    /// If there are not so many.
+    /// If the claim has fewer than `count` slots.
     ///
     /// # Safety
     ///
-    /// They must have been written.
+    /// The first `count` slots must have been written.
     pub unsafe fn send(self, count: usize) -> Result<(), SendError<usize>> {
         let Claim { sender, slots } = self;
         assert!(count <= slots, "the claim has {slots} slots, not {count}");
@@ -56,17 +56,17 @@ impl<T, W: Wait> Claim<'_, T, W> {
 }
 
 impl<T, W: Wait> Sender<T, W> {
-    /// Lends room for up to `most` messages, to be written in place, side by side; waits for room
-    /// like [`Sender::send`].
+    /// Claims up to `most` contiguous slots, to be filled in place, waiting for room as
+    /// [`Sender::send`] does.
     ///
-    /// The room may be for fewer messages, but never for none: the rest of a line, or up to a page
-    /// where a line begins.
+    /// The claim has at least one slot but may have fewer than `most`: those left in the current
+    /// cache line, or up to a page of them at the start of a line.
     ///
     /// ```
     /// let (mut sender, mut receiver) = threadtoll::pipe::bounded(64);
     /// let mut claim = sender.claim(4).unwrap();
     /// claim.room()[0].write(7);
-    /// // SAFETY: the first place was written.
+    /// // SAFETY: the first slot was written.
     /// unsafe { claim.send(1) }.unwrap();
     /// assert_eq!(receiver.recv(), Ok(7));
     /// ```
@@ -82,11 +82,11 @@ impl<T, W: Wait> Sender<T, W> {
         self.claim_until(most, Until::Deadline(None)).map_err(|_| SendError(()))
     }
 
-    /// As [`Sender::claim`], but does not wait.
+    /// Like [`Sender::claim`], but does not wait.
     ///
     /// # Errors
     ///
-    /// If the pipe is bounded and full; if the receiver is gone.
+    /// If the pipe is bounded and full, or if the receiver is gone.
     ///
     /// # Panics
     ///
@@ -99,7 +99,7 @@ impl<T, W: Wait> Sender<T, W> {
     }
 
     fn claim_until(&mut self, most: usize, until: Until) -> Result<Claim<'_, T, W>, NoRoom> {
-        assert!(most > 0, "a claim of no messages");
+        assert!(most > 0, "a claim needs at least one slot");
         if self.is_disconnected() {
             return Err(NoRoom::Disconnected);
         }
@@ -118,14 +118,14 @@ impl<T, W: Wait> Sender<T, W> {
             }
         });
         if slots > cursor.free_slots() {
-            // Until the header behind is good again nothing may be sent past `make_room`, also if
-            // the claim is forgotten.
+            // The claim covers the next header. Even if the claim is forgotten, the next send must
+            // go through `make_room`, which restores it.
             self.cursor.withhold_slots();
         }
         Ok(Claim { slots, sender: self })
     }
 
-    /// Publishes messages that were written to a claim.
+    /// Publishes the first `count` messages of a claim.
     fn publish_claimed(&mut self, count: usize) {
         let shared = &**self.shared;
         let mut cursor = self.cursor;
@@ -140,11 +140,11 @@ impl<T, W: Wait> Sender<T, W> {
             if units * Geometry::<T>::PER_FRAME <= count {
                 return writer.publish_run(shared, &mut cursor, count, units);
             }
-            // Fewer were sent than claimed, and the last line would be too empty (see
-            // `fit_run`): what is in it becomes the beginning of a frame of its own.
+            // Fewer were sent than claimed, and the last line is too empty for the room that was
+            // counted (see `fit_run`): its messages move to a frame of their own.
             let full = Geometry::<T>::messages_in(units - 1);
             let rest = count - full;
-            // SAFETY: inside the room that was claimed.
+            // SAFETY: inside the claim.
             let from = unsafe { cursor.next_slot().add(full) };
             writer.move_to_frame(&cursor, from, units - 1, rest);
             writer.publish_run(shared, &mut cursor, full, units - 1);

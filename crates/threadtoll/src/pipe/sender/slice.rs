@@ -1,4 +1,4 @@
-//! Sending many messages at once, by copying them.
+//! Sending slices.
 
 use super::{NoRoom, Sender, Until, send_many_slow, with_writer};
 use crate::error::SendError;
@@ -7,23 +7,27 @@ use crate::pipe::writer::WriteCursor;
 use crate::wait::Wait;
 
 impl<T: Copy, W: Wait> Sender<T, W> {
-    /// Sends copies of all of them, waiting for room where there is none. The receiver can take
-    /// them as slices.
+    /// Sends copies of all messages of a slice, waiting for room. Faster than one by one: the
+    /// receiver can take them [as slices](crate::pipe::Receiver::recv_batch) too.
+    ///
+    /// ```
+    /// let (mut sender, mut receiver) = threadtoll::pipe::unbounded();
+    /// sender.send_slice(&[1, 2, 3]).unwrap();
+    /// assert_eq!(receiver.recv(), Ok(1));
+    /// ```
     ///
     /// # Errors
     ///
-    /// If the receiver is gone, with the number of messages that it received or dropped before
-    /// that.
+    /// If the receiver is gone, returns how many of these messages it received or dropped.
     pub fn send_slice(&mut self, messages: &[T]) -> Result<(), SendError<usize>> {
         self.send_slice_until(messages, Until::Deadline(None)).map(drop)
     }
 
-    /// Sends copies of as many of them as there is room for. Returns their number.
+    /// Sends copies of as many messages as there is room for. Returns their number.
     ///
     /// # Errors
     ///
-    /// If the receiver is gone, with the number of messages that it received or dropped before
-    /// that.
+    /// If the receiver is gone, returns how many of these messages it received or dropped.
     pub fn try_send_slice(&mut self, messages: &[T]) -> Result<usize, SendError<usize>> {
         self.send_slice_until(messages, Until::Now)
     }
@@ -51,9 +55,9 @@ impl<T: Copy, W: Wait> Sender<T, W> {
         Ok(sent)
     }
 
-    /// Of the last `sent` messages, the number of those that the receiver, which is gone, received
-    /// or dropped. It may have missed some that were sent before we saw it go: a receiver of
-    /// messages that need no drop leaves without a barrier.
+    /// Number of the last `sent` messages that the receiver took before it left. A receiver of
+    /// messages without a destructor leaves without a barrier, so it may have missed some that were
+    /// sent before we saw it go.
     #[cold]
     fn delivered(&self, sent: usize) -> usize {
         sent.saturating_sub(send_many_slow(&**self.shared, self.cursor.sent()) as usize)
@@ -63,14 +67,14 @@ impl<T: Copy, W: Wait> Sender<T, W> {
 /// Copies as many messages as fit into one run, and publishes them. There must be room for at
 /// least one. Returns their number.
 ///
-/// In place: to copy what was just stored in smaller pieces, a CPU waits until all stores before
-/// are done, those of the messages too.
+/// Updates the cursor in place. To copy a cursor that was just stored field by field, a CPU waits
+/// for all earlier stores, those of the messages too.
 #[inline(never)]
 fn put<T: Copy>(shared: &Shared<T>, cursor: &mut WriteCursor<T>, messages: &[T]) -> usize {
     with_writer(shared, |writer| {
         if let Some((count, units)) = writer.fit_run(cursor, messages.len()) {
-            // SAFETY: so many messages fit into a run here, all of it free, and the slice is not
-            // in the pipe.
+            // SAFETY: a run of `count` messages fits here and is free; the slice is not in the
+            // pipe.
             unsafe { cursor.next_slot().copy(messages.as_ptr(), count) };
             writer.publish_run(shared, cursor, count, units);
             return count;

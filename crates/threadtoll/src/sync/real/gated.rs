@@ -1,8 +1,8 @@
-//! An `Arc` whose end ThreadSanitizer understands, for its runs alone.
+//! An `Arc` for builds with ThreadSanitizer.
 //!
-//! The standard `Arc` orders the accesses of its owners before its end by a fence, and
-//! ThreadSanitizer does not see fences: every queue would look as if it were freed while in use.
-//! Here each owner leaves by a read-modify-write that ThreadSanitizer sees.
+//! The standard `Arc` orders the accesses of its owners before its destructor by a fence, which
+//! ThreadSanitizer does not see, so every queue would seem to be freed while in use. Here each
+//! owner leaves by an acquire-release update.
 
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -18,8 +18,7 @@ struct Owned<T> {
     value: T,
 }
 
-// SAFETY: as for the standard one: owners share the value, and any of them may be the one that
-// drops it.
+// SAFETY: as for the standard `Arc`: owners share the value, and any of them may drop it.
 unsafe impl<T: Send + Sync> Send for Arc<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Arc<T> {}
@@ -30,7 +29,7 @@ impl<T> Arc<T> {
     }
 
     fn owned(&self) -> &Owned<T> {
-        // SAFETY: it lives as long as it has an owner.
+        // SAFETY: alive as long as it has an owner.
         unsafe { self.0.as_ref() }
     }
 }
@@ -53,7 +52,7 @@ impl<T> Deref for Arc<T> {
 impl<T> Drop for Arc<T> {
     fn drop(&mut self) {
         if self.owned().owners.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // SAFETY: the last owner, which has seen what the others did.
+            // SAFETY: this is the last owner, and it has seen all accesses of the others.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }
     }

@@ -11,7 +11,7 @@ pub(crate) use membarrier::{heavy_barrier, senders_must_fence};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// A part of a [`Timespec`]: the kernel's `long`, of 64 bits where that call takes no less.
+/// A field of a [`Timespec`]: the kernel's `long`, or 64 bits if the call takes only those.
 #[cfg(not(any(
     target_arch = "riscv32",
     all(target_arch = "x86_64", target_pointer_width = "32")
@@ -20,8 +20,8 @@ type Word = libc::c_long;
 #[cfg(any(target_arch = "riscv32", all(target_arch = "x86_64", target_pointer_width = "32")))]
 type Word = i64;
 
-/// The time that [`SYS_FUTEX`] takes. It is not libc's `timespec` on systems of 32 bits where that
-/// has seconds of 64.
+/// The time that [`SYS_FUTEX`] takes. Not libc's `timespec`, which has 64-bit seconds on some
+/// 32-bit systems.
 #[repr(C)]
 struct Timespec {
     _seconds: Word,
@@ -33,8 +33,8 @@ const SYS_FUTEX: libc::c_long = libc::SYS_futex as libc::c_long;
 #[cfg(target_arch = "riscv32")]
 const SYS_FUTEX: libc::c_long = libc::SYS_futex_time64;
 
-/// Sleeps while `word` has the value `expected`, for at most `timeout`; may return early for any
-/// reason. `futex(2)`. Returns `true` if [`futex_wake`] has counted this thread.
+/// Sleeps by `futex(2)` while `word` is `expected`, for at most `timeout`; may return early for any
+/// reason. Returns `true` if [`futex_wake`] has counted this thread.
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> bool {
     let limit = timeout.map(|timeout| Timespec {
         _seconds: Word::try_from(timeout.as_secs()).unwrap_or(Word::MAX),
@@ -54,7 +54,7 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Durati
     failed == 0
 }
 
-/// Wakes up to `most` threads that sleep on `word`. Returns how many they were.
+/// Wakes up to `most` threads that sleep on `word`. Returns their number.
 pub(crate) fn futex_wake(word: &AtomicU32, most: u32) -> u32 {
     let command = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
     let most = libc::c_int::try_from(most).unwrap_or(libc::c_int::MAX);
@@ -63,12 +63,12 @@ pub(crate) fn futex_wake(word: &AtomicU32, most: u32) -> u32 {
     u32::try_from(woken).unwrap_or(0)
 }
 
-/// The only CPU on which the calling thread may run, if there is only one.
+/// The only CPU on which the calling thread may run; `None` if there are several.
 pub(crate) fn only_cpu() -> Option<u32> {
-    // SAFETY: a cpu_set_t is plain bits, for which all zeros is a value.
+    // SAFETY: all zeros is a valid `cpu_set_t`.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set is valid, and its size is passed. A kernel with more CPUs than it holds
-    // refuses, and has more than one.
+    // SAFETY: the set is valid, and its size is passed. A kernel with more CPUs than the set holds
+    // refuses.
     let failed = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) } != 0;
     // SAFETY: the set was filled in.
     if failed || unsafe { libc::CPU_COUNT(&set) } != 1 {

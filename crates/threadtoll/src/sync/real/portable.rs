@@ -1,14 +1,12 @@
 //! Substitutes for the kernel's calls on systems other than Linux: fences, and `std::thread::park`.
-//!
 //! - Senders fence, since no other thread can make them.
-//! - Threads that sleep on a word are listed in a table by its address, as in the kernel. Each is
-//!   unparked by itself: a condition variable for each bucket would wake all that sleep there, even
-//!   those of other queues. Buckets keep unrelated queues from waiting for one lock. A thread that
-//!   is stopped while it holds a bucket's lock stops all that sleep or wake in that bucket. As with
-//!   the channels of std, a thread that sleeps here may use up an `unpark` that was meant for a
-//!   `park` of its own.
-//! - A forked child finds its memory as its parent's was, and is told by the number of its process,
-//!   which costs a system call and is looked at only by those that wait.
+//! - A table lists sleeping threads by the address of their word, as in the kernel. Each thread is
+//!   unparked by itself, because a condition variable per bucket would wake threads of other queues
+//!   too. Unrelated queues rarely share a bucket's lock. A thread that is stopped while it holds
+//!   one blocks the threads that sleep or wake in that bucket. As with the channels of std, a
+//!   thread that sleeps here may consume an `unpark` that was meant for its own `park`.
+//! - A forked child finds its memory unchanged. It learns from its process ID that it is one, which
+//!   costs a system call, so only ends that wait look.
 
 use std::ops::Deref;
 use std::ptr;
@@ -19,11 +17,11 @@ use std::time::Duration;
 
 use crate::sync::CachePadded;
 
-/// 64 locks: threads that sleep and wake at the same time seldom meet in one.
+/// 64 locks, so that threads that sleep and wake at the same time rarely share one.
 const BUCKET_BITS: u32 = 6;
 const BUCKETS: usize = 1 << BUCKET_BITS;
 
-/// A thread that sleeps, and the address of the word on which it does.
+/// A sleeping thread, and the address of its word.
 #[derive(Debug)]
 struct Asleep {
     address: usize,
@@ -31,16 +29,16 @@ struct Asleep {
 }
 
 /// The sleeping threads of one process. In a forked child, the parent's table lists threads that
-/// the child does not have, and may be locked by one of them.
+/// the child does not have, one of which may hold a lock.
 struct Table {
     process: u32,
     buckets: [CachePadded<Mutex<Vec<Asleep>>>; BUCKETS],
 }
 
-/// The table of this process, or of the one that it was forked from; null before anybody has slept.
+/// The table of this process, or of the one from which it was forked; null before the first sleep.
 static TABLE: AtomicPtr<Table> = AtomicPtr::new(ptr::null_mut());
 
-/// The table of this process. A child leaves its parent's table where it is.
+/// The table of this process. A child leaks its parent's table.
 fn table() -> &'static Table {
     let process = process();
     let mut known = TABLE.load(Ordering::Acquire);
@@ -53,11 +51,11 @@ fn table() -> &'static Table {
         }
         let buckets = std::array::from_fn(|_| CachePadded::default());
         let fresh = Box::into_raw(Box::new(Table { process, buckets }));
-        // Release: whoever finds the table finds it made.
+        // Release: a thread that finds the table sees its content.
         match TABLE.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => known = fresh,
             Err(other) => {
-                // SAFETY: made above, and nobody else knows it.
+                // SAFETY: made above, and not shared.
                 drop(unsafe { Box::from_raw(fresh) });
                 known = other;
             }
@@ -65,19 +63,19 @@ fn table() -> &'static Table {
     }
 }
 
-/// Those that sleep on a word, and on the words that share its bucket.
+/// The threads that sleep on a word, and on words that share its bucket.
 fn bucket(table: &Table, address: usize) -> MutexGuard<'_, Vec<Asleep>> {
-    // Fibonacci hashing: words that are slept on begin cache lines, so their low bits are alike.
+    // Fibonacci hashing, since the words begin cache lines and have equal low bits.
     let hash = (address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - BUCKET_BITS);
     table.buckets[hash as usize].lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sleeps while `word` has the value `expected`, for at most `timeout`; may return early for any
-/// reason. Returns `true` if [`futex_wake`] has counted this thread.
+/// Sleeps while `word` is `expected`, for at most `timeout`; may return early for any reason.
+/// Returns `true` if [`futex_wake`] has counted this thread.
 pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> bool {
     let (table, address, me) = (table(), word.as_ptr().addr(), thread::current());
     let mut asleep = bucket(table, address);
-    // Relaxed: the lock orders this after what a waker stored that found nobody here.
+    // Relaxed: the lock orders this after the stores of a waker that did not find this thread.
     if word.load(Ordering::Relaxed) != expected {
         return false;
     }
@@ -88,7 +86,7 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Durati
         None => thread::park(),
     }
     let mut asleep = bucket(table, address);
-    // The waker takes the thread that it wakes off the list.
+    // A waker removes the threads that it wakes.
     match asleep.iter().position(|asleep| asleep.thread.id() == me.id()) {
         Some(index) => {
             asleep.remove(index);
@@ -112,28 +110,28 @@ pub(crate) fn futex_wake(word: &AtomicU32, most: u32) -> u32 {
     woken.len() as u32
 }
 
-/// Returns true: nobody else orders what a sender does.
+/// `true`, since no other thread can make a sender fence.
 pub(crate) fn senders_must_fence() -> bool {
     true
 }
 
-/// A fence of this thread, whose partners are those of the senders.
+/// A fence of this thread only, the partner of those of the senders.
 pub(crate) fn heavy_barrier() -> bool {
     fence(Ordering::SeqCst);
     true
 }
 
-/// None: nobody is asked.
+/// Unknown here.
 pub(crate) fn only_cpu() -> Option<u32> {
     None
 }
 
-/// The number of this process, to tell a child from its parent; 0 where no process forks.
+/// The process ID, to tell a child from its parent; 0 if the system has no fork.
 pub(crate) fn process() -> u32 {
     if cfg!(unix) { std::process::id() } else { 0 }
 }
 
-/// Atomics on a line of their own.
+/// Atomics on a line of their own. They are not wiped on a fork here.
 #[derive(Debug)]
 pub(crate) struct WipeOnFork<T>(Box<CachePadded<T>>);
 

@@ -1,4 +1,4 @@
-//! Sleeping and waking, whoever provides it.
+//! Sleeping and waking, on Linux and elsewhere.
 
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -18,7 +18,7 @@ fn a_sleep_ends_with_its_time_and_is_not_counted_as_woken() {
     assert_eq!(futex_wake(&word, 1), 0, "nobody sleeps any more");
 }
 
-/// Each thread that was counted knows it, and no other thread does.
+/// Exactly the threads that were counted return `true`.
 #[test]
 fn as_many_wake_as_are_counted() {
     let (word, other) = (AtomicU32::new(0), AtomicU32::new(0));
@@ -49,7 +49,7 @@ fn as_many_wake_as_are_counted() {
     });
 }
 
-/// An `unpark` that has nothing to do with a queue is no wake-up.
+/// An unrelated `unpark` is not a wake-up.
 #[test]
 fn a_stray_unpark_is_not_counted() {
     let word = AtomicU32::new(0);

@@ -1,11 +1,9 @@
-//! Words that a forked child finds wiped.
+//! Words that are wiped in a forked child.
 //!
-//! `fork(2)` copies memory but not threads: in the child, the other end of every queue is a copy
-//! that no thread uses, and waiting for it would never end. So the words that both ends look at
-//! anyway lie on pages that the kernel gives to a child as zeros (`MADV_WIPEONFORK`, Linux 4.14),
-//! and zero is a value that no living queue has: each end finds out by the look that it takes
-//! anyway. Where the kernel cannot do that, an end still finds out before it waits, from its
-//! process ID.
+//! `fork(2)` copies memory but not threads. In the child, no thread uses the other end of an
+//! inherited queue, and waiting for it would never end. So the words that both ends read anyway are
+//! on pages that the kernel zeroes in a child (`MADV_WIPEONFORK`, Linux 4.14), and no live queue
+//! has the value 0. On older kernels, an end compares process IDs before it waits.
 
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
@@ -13,45 +11,43 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use crate::sync::CachePadded;
 
-/// Bytes of address space taken from the kernel at a time.
+/// Bytes of address space that are mapped at a time.
 const SLAB: usize = 1 << 16;
 const LINE: usize = size_of::<CachePadded<u8>>();
-/// Words with a bit for each line of a slab.
+/// Number of words with a bit for each line of a slab.
 const WORDS: usize = SLAB / LINE / u64::BITS as usize;
 
 /// True once the kernel has refused to wipe pages.
 static NOT_WIPED: AtomicBool = AtomicBool::new(false);
 
-/// The ID of this process, to tell a child from its parent where pages are not wiped; 0 where they
-/// are.
+/// The process ID if pages are not wiped, to tell a child from its parent; otherwise 0.
 pub(crate) fn process() -> u32 {
     if NOT_WIPED.load(Ordering::Relaxed) { std::process::id() } else { 0 }
 }
 
-/// All slabs, the newest first. None is ever given back to the kernel: 128 bytes for each
-/// [`WipeOnFork`] that lived at the same time.
+/// All slabs, the newest first. They are never unmapped: 128 bytes for each [`WipeOnFork`] that was
+/// alive at the same time.
 static SLABS: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
 
-/// The slab in which a line has become free last.
+/// The slab in which a line was last freed.
 static LAST: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
 
-/// Pages that are wiped on fork, and which of their lines are in use. This itself is not wiped.
+/// Pages that are wiped on fork, and a bitmap of their lines, which is not.
 ///
-/// There is no lock here, which a thread might hold while another one forks. Each step is one
-/// read-modify-write, so a child finds a list and bits that it can go on with. It loses one line
-/// for each thread of its parent that was making or dropping a queue end, and the address space of
-/// each slab that was not in the list yet.
+/// There is no lock, which a thread could hold while another one forks. Each step is one
+/// read-modify-write, so a child finds a consistent list and bitmap. It leaks one line for each
+/// thread of its parent that was creating or dropping an end, and each slab that was not in the
+/// list yet.
 struct Slab {
     lines: NonNull<u8>,
-    /// A bit for each line: set while somebody has it.
+    /// A bit for each line, set while the line is in use.
     used: [AtomicU64; WORDS],
     next: *const Slab,
 }
 
 impl Slab {
-    /// Takes pages from the kernel.
     fn map() -> Self {
-        // SAFETY: asks for new pages and names none of ours.
+        // SAFETY: maps new pages and changes no existing mapping.
         let start = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -66,8 +62,7 @@ impl Slab {
         let Some(lines) = lines else {
             std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; SLAB]>());
         };
-        // Where the kernel knows no such advice, an end looks at the process's number before it
-        // waits.
+        // If the kernel does not know this advice, ends compare process IDs before they wait.
         // SAFETY: exactly the pages just mapped.
         if unsafe { libc::madvise(start, SLAB, libc::MADV_WIPEONFORK) } != 0 {
             NOT_WIPED.store(true, Ordering::Relaxed);
@@ -75,17 +70,17 @@ impl Slab {
         Slab { lines, used: [const { AtomicU64::new(0) }; WORDS], next: ptr::null() }
     }
 
-    /// A line that nobody else has, if there is one.
+    /// Takes a free line, if there is one.
     fn take(&self) -> Option<NonNull<u8>> {
         for (index, word) in self.used.iter().enumerate() {
             let mut used = word.load(Ordering::Relaxed);
             while used != u64::MAX {
                 let bit = used.trailing_ones();
-                // Acquire: whoever had the line before is done with it.
+                // Acquire: the previous owner is done with the line.
                 used = word.fetch_or(1 << bit, Ordering::Acquire);
                 if used & 1 << bit == 0 {
                     let line = index * u64::BITS as usize + bit as usize;
-                    // SAFETY: as many lines as there are bits are mapped.
+                    // SAFETY: there is a line for each bit.
                     return Some(unsafe { self.lines.add(line * LINE) });
                 }
             }
@@ -93,20 +88,20 @@ impl Slab {
         None
     }
 
-    /// Gives a line back.
+    /// Frees a line.
     fn give(&self, line: NonNull<u8>) {
         let line = (line.addr().get() - self.lines.addr().get()) / LINE;
         let (index, bit) = (line / u64::BITS as usize, line % u64::BITS as usize);
-        // Release: the next one who has the line writes where we have read.
+        // Release: the next owner overwrites what we have read.
         self.used[index].fetch_and(!(1 << bit), Ordering::Release);
         // Release: as in `push`.
         LAST.store(ptr::from_ref(self).cast_mut(), Ordering::Release);
     }
 }
 
-/// A line of its own on a page that is wiped on fork, and the slab that it belongs to.
+/// Takes a line, and returns it with its slab.
 fn take() -> (&'static Slab, NonNull<u8>) {
-    // Acquire, here and below: the slab is seen as it was made.
+    // Acquire, here and below: the slab's content is visible.
     // SAFETY: null, or a slab, none of which is ever freed.
     let last = unsafe { LAST.load(Ordering::Acquire).as_ref() };
     if let Some(slab) = last
@@ -122,7 +117,7 @@ fn take() -> (&'static Slab, NonNull<u8>) {
         }
         next = slab.next;
     }
-    // Several threads may come here at once, and each adds a slab: what is left of each serves all.
+    // If several threads come here at once, each adds a slab that all can use.
     let slab = Slab::map();
     let Some(line) = slab.take() else { unreachable!("a slab holds many") };
     (push(slab), line)
@@ -133,30 +128,29 @@ fn push(slab: Slab) -> &'static Slab {
     let slab = Box::into_raw(Box::new(slab));
     let mut first = SLABS.load(Ordering::Relaxed);
     loop {
-        // SAFETY: just made, and nobody else knows it.
+        // SAFETY: just made, and not shared yet.
         unsafe { (*slab).next = first };
-        // Release: whoever finds the slab finds it made. Slabs are never taken out, so there is no
-        // ABA.
+        // Release: a thread that finds the slab sees its content. Slabs are never removed, so there
+        // is no ABA problem.
         match SLABS.compare_exchange_weak(first, slab, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => break,
             Err(other) => first = other,
         }
     }
     LAST.store(slab, Ordering::Release);
-    // SAFETY: never freed, and no longer changed but by atomics.
+    // SAFETY: never freed, and from now on changed only by atomics.
     unsafe { &*slab }
 }
 
-/// Atomics on a line of their own, which a forked child finds as zeros. `T` is made of integers for
-/// which zero is a valid value.
+/// Atomics on a line of their own, which is zeroed in a forked child. Zero must be a valid `T`.
 pub(crate) struct WipeOnFork<T> {
     place: NonNull<CachePadded<T>>,
     slab: &'static Slab,
 }
 
-// SAFETY: owns a `T` and no more.
+// SAFETY: owns a `T`.
 unsafe impl<T: Send> Send for WipeOnFork<T> {}
-// SAFETY: gives out references to a `T` and no more.
+// SAFETY: gives out references to a `T`.
 unsafe impl<T: Sync> Sync for WipeOnFork<T> {}
 
 impl<T> WipeOnFork<T> {
@@ -165,7 +159,7 @@ impl<T> WipeOnFork<T> {
         const { assert!(!std::mem::needs_drop::<T>()) };
         let (slab, line) = take();
         let place: NonNull<CachePadded<T>> = line.cast();
-        // SAFETY: a line of its own, aligned to a line, mapped for good, and nobody else has it.
+        // SAFETY: an aligned line that stays mapped and is ours alone.
         unsafe { place.write(CachePadded(value)) };
         WipeOnFork { place, slab }
     }
@@ -176,7 +170,7 @@ impl<T> Deref for WipeOnFork<T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: written by `new`; wiped to zeros by a fork, which is a value of integers.
+        // SAFETY: written by `new`, or zeroed by a fork, which is a valid value.
         unsafe { self.place.as_ref() }
     }
 }
@@ -199,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    /// Lines in all slabs that are in use.
+    /// Number of lines in use, over all slabs.
     fn used() -> u32 {
         let mut next = SLABS.load(Ordering::Acquire).cast_const();
         let mut used = 0;
@@ -215,7 +209,7 @@ mod tests {
     #[test]
     fn a_line_has_one_owner_at_a_time() {
         const THREADS: u64 = 4;
-        // More than a slab holds, together.
+        // Together more than a slab holds.
         const LINES: u64 = 300;
         thread::scope(|scope| {
             for thread in 0..THREADS {
@@ -226,7 +220,7 @@ mod tests {
                             .map(|line| WipeOnFork::new(AtomicU64::new(number(line))))
                             .collect();
                         thread::yield_now();
-                        // Half of them are given back before the others are looked at.
+                        // Half of them are freed before the others are checked.
                         lines.truncate(LINES as usize / 2);
                         for (line, kept) in (0..).zip(&lines) {
                             assert_eq!(kept.load(Ordering::Relaxed), number(line));

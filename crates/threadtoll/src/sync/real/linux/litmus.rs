@@ -1,12 +1,12 @@
-//! Store buffering on real cores: the shape that parking stands on.
+//! Store buffering on real cores, the litmus test on which parking depends.
 //!
 //! One side stores, executes [`light_barrier`] and loads what the other stores; the other does the
-//! same with [`heavy_barrier`]. It must never happen that each misses the other's store. The second
-//! half makes this a test: with the system call left out — the fences stay — it does happen, on the
-//! same cores, in the same loops.
+//! same with [`heavy_barrier`]. At least one must see the other's store. As a control, the same
+//! loops on the same cores run without the system call (but with the fences), where both sides do
+//! miss each other.
 //!
 //! Both sides run freely and store increasing numbers, so that each round of one meets many of the
-//! other, and the values they saw are put together afterwards (as by Melissaris, Markakis, Shaw and
+//! other. The values that they saw are combined afterwards (as by Melissaris, Markakis, Shaw and
 //! Martonosi: *PerpLE*, MICRO 2020).
 
 use std::sync::Barrier;
@@ -19,9 +19,9 @@ use crate::sync::{
     senders_must_fence, spin_loop,
 };
 
-/// Rounds of the light side before what was seen is put together.
+/// Rounds of the light side in one run.
 const ROUNDS: u32 = 1 << 19;
-/// Rounds of the heavy side by then, at most.
+/// Most rounds of the heavy side in one run.
 const MOST: usize = 1 << 21;
 
 #[derive(Default)]
@@ -31,7 +31,6 @@ struct Shape {
     over: CachePadded<AtomicBool>,
 }
 
-/// What came out.
 #[derive(Debug, Default)]
 struct Outcome {
     light_rounds: u64,
@@ -40,7 +39,7 @@ struct Outcome {
     missed: u64,
 }
 
-/// The light side's rounds: what it saw in each.
+/// The light side. Returns the value that it saw in each round.
 fn light(shape: &Shape, pause: u32) -> Vec<u32> {
     let saw = (1..=ROUNDS).map(|round| {
         (0..pause).for_each(|_| spin_loop());
@@ -53,7 +52,7 @@ fn light(shape: &Shape, pause: u32) -> Vec<u32> {
     saw
 }
 
-/// The heavy side's.
+/// The heavy side. Returns the value that it saw in each round.
 fn heavy(shape: &Shape, barrier: fn()) -> Vec<u32> {
     let mut saw = Vec::with_capacity(MOST);
     while saw.len() < MOST && !shape.over.load(Ordering::Relaxed) {
@@ -64,7 +63,7 @@ fn heavy(shape: &Shape, barrier: fn()) -> Vec<u32> {
     saw
 }
 
-/// Plays until the time is over or something was missed.
+/// Runs until the time is over or both sides have missed each other.
 fn play(limit: Duration, barrier: fn()) -> Outcome {
     let mut outcome = Outcome::default();
     let began = Instant::now();
@@ -86,8 +85,8 @@ fn play(limit: Duration, barrier: fn()) -> Outcome {
         outcome.light_rounds += light.len() as u64;
         outcome.heavy_rounds += heavy.len() as u64;
         let missed = heavy.iter().zip(1..).filter(|&(&saw, round)| {
-            // The first light round that this heavy round did not see has the number `saw + 1`; did
-            // it see this one?
+            // The first light round that this heavy round did not see is `saw + 1`. Did that one
+            // see this round?
             light.get(saw as usize).is_some_and(|&of_heavy| of_heavy < round)
         });
         outcome.missed += missed.count() as u64;
