@@ -1,5 +1,4 @@
-//! Passes the versions of the peers to their rows: those of the lock file, which are the ones that
-//! are compiled.
+//! Passes the versions of the peers to their rows: those in the lock file, which are compiled.
 
 use std::process::Command;
 
@@ -25,7 +24,7 @@ fn dependencies(lock: &str) -> impl Iterator<Item = (&str, &str)> {
     let own = package(env!("CARGO_PKG_NAME")).and_then(|rest| rest.split_once("dependencies = ["));
     let list = own.and_then(|(_, rest)| rest.split_once(']')).map_or("", |(list, _)| list);
     list.split('"').skip(1).step_by(2).map(move |entry| {
-        // A version is named only where the lock file has several.
+        // The lock file names a version only if it has several.
         entry.split_once(' ').unwrap_or_else(|| {
             let version = package(entry).and_then(|rest| rest.split('"').nth(1));
             (entry, version.unwrap_or("unknown"))

@@ -1,15 +1,15 @@
-//! The control groups of this process, as far as they ration CPU time.
+//! CPU quotas of the control groups of this process.
 //!
-//! A quota of any group on the way from this process's own up to the root holds it back, so all of
-//! them are asked (`Documentation/admin-guide/cgroup-v2.rst`, `scheduler/sched-bwc.rst` for version
-//! 1). In a container only the part of the way is visible that is mounted there.
+//! A quota of any group between the process and the root applies, so all of them are read
+//! (`Documentation/admin-guide/cgroup-v2.rst`, `scheduler/sched-bwc.rst` for version 1). A
+//! container sees only the mounted part of that path.
 
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 
 use crate::sysfs::text;
 
-/// The directories of the groups that ration CPU time, own first.
+/// Directories of the groups that limit CPU time, innermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CpuGroups {
     directories: Vec<PathBuf>,
@@ -23,12 +23,11 @@ impl CpuGroups {
         CpuGroups { directories: directories(&memberships, &mounts) }
     }
 
-    /// CPU time that the tightest group grants, in CPUs; nothing without a limit.
+    /// The tightest quota, in CPUs; `None` without a limit.
     pub(crate) fn quota_cpus(&self) -> Option<f64> {
         self.directories.iter().filter_map(|directory| quota(directory)).min_by(f64::total_cmp)
     }
 
-    /// Their `cpu.stat` files, open.
     pub(crate) fn accounts(&self) -> Vec<File> {
         self.directories
             .iter()
@@ -37,15 +36,16 @@ impl CpuGroups {
     }
 }
 
-/// How often a group was throttled, from its `cpu.stat`; both versions write it alike.
+/// Number of times that a group was throttled, from its `cpu.stat`, which both versions write
+/// alike.
 pub(crate) fn throttled(stat: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(stat).ok()?;
     text.lines().find_map(|line| line.strip_prefix("nr_throttled "))?.trim().parse().ok()
 }
 
 fn quota(directory: &Path) -> Option<f64> {
-    // Version 2: "max 100000" or "50000 100000". Version 1: -1 or microseconds, the period in a
-    // file of its own.
+    // Version 2: "max 100000" or "50000 100000". Version 1: -1 or microseconds, and the period in
+    // another file.
     let (quota, period) = match text(directory.join("cpu.max")) {
         Some(max) => {
             max.split_once(' ').map(|(quota, period)| (quota.to_owned(), period.to_owned()))?
@@ -58,7 +58,7 @@ fn quota(directory: &Path) -> Option<f64> {
     (quota > 0.0 && period > 0.0 && (quota / period).is_finite()).then_some(quota / period)
 }
 
-/// The mounted directories on the way from this process's groups up, for both versions.
+/// The mounted directories from the groups of this process up to the root, for both versions.
 fn directories(memberships: &str, mounts: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for line in memberships.lines() {
@@ -111,11 +111,11 @@ impl<'a> Mount<'a> {
         })
     }
 
-    /// The directories of a group and of those above it, as far as this mount shows them.
+    /// Directories of a group and its ancestors, as far as this mount shows them.
     fn way_up(&self, group: &Path) -> Vec<PathBuf> {
-        // A path that climbs out of what is visible ("/../..") says only that the group is
-        // elsewhere; and a group that is not below the mount's root is seen, if at all, as the
-        // mount itself (containers without a group namespace).
+        // A path out of the visible part ("/../..") does not say where the group is. A group
+        // outside the mount's root appears, if at all, as the mount itself (containers without a
+        // cgroup namespace).
         let climbs = group.components().any(|component| component == Component::ParentDir);
         let below =
             group.strip_prefix(&self.root).ok().filter(|_| !climbs).unwrap_or(Path::new(""));
@@ -123,7 +123,7 @@ impl<'a> Mount<'a> {
     }
 }
 
-/// Blanks and backslashes stand in mountinfo as octal numbers.
+/// mountinfo writes blanks and backslashes as octal numbers.
 fn unescape(text: &str) -> PathBuf {
     PathBuf::from(
         text.replace("\\040", " ")
@@ -141,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// A `/proc` and its mounts in one directory; `@` in the texts stands for it.
+    /// A `/proc` and its mounts in one directory, for which `@` stands in the texts.
     fn machine(cgroup: &str, mountinfo: &str, files: &[(&str, &str)]) -> (TempDir, CpuGroups) {
         let root = tempfile::tempdir().unwrap();
         let name = root.path().to_str().unwrap();
@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn containers_show_only_their_own_part() {
-        // Without a group namespace: the path is the host's, the mount shows only the container's
-        // group.
+        // Without a cgroup namespace the path is the host's, and the mount shows only the
+        // container's group.
         let mount = "29 23 0:26 /docker/abc @/cgroup rw - cgroup2 cgroup rw\n";
         let (_root, groups) = machine(
             "0::/docker/abc/inner\n",
@@ -224,8 +224,7 @@ mod tests {
             &[("cgroup/inner/cpu.max", "200000 100000\n")],
         );
         assert_eq!(groups.quota_cpus(), Some(2.0));
-        // A path that climbs out of the namespace, and one of another mount: what is seen is the
-        // mount itself.
+        // A path out of the namespace or of another mount: only the mount itself is seen.
         for path in ["/../../elsewhere", "/elsewhere"] {
             let (_root, groups) =
                 machine(&format!("0::{path}\n"), mount, &[("cgroup/cpu.max", "300000 100000\n")]);

@@ -1,10 +1,10 @@
-//! Stamps: reading the clock while something else is being measured.
+//! Stamps: reading the clock inside a measurement.
 //!
-//! A [`Clock`] exists only after [`Clock::gate`] has tried it (see `gate.rs` for how). A stamp is a
+//! A [`Clock`] is returned only by [`Clock::gate`], which checks it (`gate.rs`). A stamp is a
 //! number of ticks; only the difference of two stamps means something, and only on one machine and
-//! within one run. Whether stamps of two CPUs agree below a microsecond is *not* promised: the
-//! kernel's choice of the same counter as its own clock source says that they agree well enough for
-//! its purposes, and one-way times need the bound that their measurement takes.
+//! within one run. Agreement of two CPUs below a microsecond is *not* promised: the kernel uses the
+//! counter as its own clock source, which says that it is good enough for the kernel; one-way times
+//! need a measured bound.
 
 use std::time::SystemTime;
 
@@ -13,17 +13,17 @@ use threadtoll_record::{ClockFacts, ClockSource};
 
 use crate::counter::{Counter, raw_ns};
 
-/// Why no clock of this machine may stamp anything.
+/// The reason that this machine has no usable clock.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ClockRefused {
-    /// `CLOCK_MONOTONIC_RAW` gives no time.
+    /// `CLOCK_MONOTONIC_RAW` cannot be read.
     #[error(
-        "the kernel gives no CLOCK_MONOTONIC_RAW, which every other clock is held against; allow clock_gettime in the sandbox (seccomp) that runs this"
+        "CLOCK_MONOTONIC_RAW, against which clocks are checked, cannot be read; allow clock_gettime in the sandbox (seccomp)"
     )]
     Unreadable,
-    /// The clock stands still.
+    /// The clock does not advance.
     #[error(
-        "the clock {} stands still; choose another with /sys/devices/system/clocksource/clocksource0/current_clocksource", source_name(*.clock)
+        "the clock {} does not advance; choose another with /sys/devices/system/clocksource/clocksource0/current_clocksource", source_name(*.clock)
     )]
     Still {
         /// The clock.
@@ -31,17 +31,17 @@ pub enum ClockRefused {
     },
     /// A later stamp was smaller than an earlier one.
     #[error(
-        "the clock {} went back by {by_ns:.0} ns; choose another with /sys/devices/system/clocksource/clocksource0/current_clocksource, or measure on another machine", source_name(*.clock)
+        "the clock {} went backwards by {by_ns:.0} ns; choose another with /sys/devices/system/clocksource/clocksource0/current_clocksource, or measure on another machine", source_name(*.clock)
     )]
     Backwards {
         /// The clock.
         clock: ClockSource,
-        /// By how much it went back, in nanoseconds.
+        /// The step back, in nanoseconds.
         by_ns: f64,
     },
-    /// The steps of the clock are too long to tell hand-offs apart.
+    /// The steps of the clock are too coarse for hand-offs.
     #[error(
-        "the clock {} moves in steps of {step_ns:.0} ns, and a hand-off takes less; choose a finer one with /sys/devices/system/clocksource/clocksource0/current_clocksource", source_name(*.clock)
+        "the clock {} has steps of {step_ns:.0} ns, too coarse for hand-offs; choose a finer one with /sys/devices/system/clocksource/clocksource0/current_clocksource", source_name(*.clock)
     )]
     Coarse {
         /// The clock.
@@ -51,7 +51,7 @@ pub enum ClockRefused {
     },
     /// The clock changed its rate, or jumped, since the gate.
     #[error(
-        "the clock {} and CLOCK_MONOTONIC_RAW have moved apart by {ppm:.0} ppm since the start; the machine slept, moved to another host, or its clock is not steady: measure again", source_name(*.clock)
+        "the clock {} has drifted from CLOCK_MONOTONIC_RAW by {ppm:.0} ppm since the start: the machine was suspended or migrated, or its clock is unsteady; measure again", source_name(*.clock)
     )]
     Drifted {
         /// The clock.
@@ -70,26 +70,25 @@ fn source_name(source: ClockSource) -> &'static str {
     }
 }
 
-/// Disagreement with `CLOCK_MONOTONIC_RAW` over a run beyond which its figures are refused, in
-/// parts per million.
+/// Largest drift from `CLOCK_MONOTONIC_RAW` over a run whose figures are accepted, in parts per
+/// million.
 ///
-/// The calibration itself is good to a few parts per million; 500 is what NTP may slew a clock by
-/// at most, and far below the 1% that a figure may be off.
+/// The calibration is good to a few parts per million. NTP slews a clock by at most 500, and a
+/// figure may be off by 1%.
 pub const DRIFT_LIMIT_PPM: f64 = 500.0;
 
-/// One moment, read from the counter and from `CLOCK_MONOTONIC_RAW`.
+/// One moment, by the counter and by `CLOCK_MONOTONIC_RAW`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) ticks: u64,
     pub(crate) raw_ns: u64,
-    /// Distance of the two counter readings that enclose the other one: the moment is known to half
-    /// of it.
+    /// Distance between the two counter readings around that of `CLOCK_MONOTONIC_RAW`; the moment
+    /// is known to half of it.
     pub(crate) width_ticks: u64,
 }
 
 impl Moment {
-    /// Takes the most tightly enclosed of 32 readings, so that an interruption costs nothing unless
-    /// it lasts.
+    /// Takes the tightest of 32 readings, so that a short interruption does no harm.
     pub(crate) fn take(counter: Counter) -> Moment {
         let one = || {
             let before = counter.read();
@@ -121,7 +120,7 @@ pub struct Clock {
     tick_ns: f64,
     /// Picoseconds a tick, with 32 binary places.
     tick_ps_fixed: u64,
-    /// Whether `rdtscp` was seen to name the CPU.
+    /// True if `rdtscp` was seen to name the CPU.
     aux_names_cpu: bool,
     origin: Moment,
 }
@@ -137,17 +136,17 @@ impl Clock {
         Clock { counter, tick_ns, tick_ps_fixed, aux_names_cpu, origin }
     }
 
-    /// Now, in ticks. Everything before it has completed, and nothing after it has begun
-    /// (`counter.rs` argues it).
+    /// Now, in ticks. Everything before it has completed, and nothing after it has begun (see
+    /// `counter.rs`).
     #[inline(always)]
     pub fn stamp(&self) -> u64 {
         self.counter.read()
     }
 
-    /// Now, in ticks, and the CPU on which that was read; ordered like [`Clock::stamp`].
+    /// Now, in ticks, and the CPU on which it was read; ordered like [`Clock::stamp`].
     ///
-    /// With the time-stamp counter both come from one instruction. Otherwise the thread may move
-    /// between the two readings, and the CPU is `u32::MAX` where the kernel does not say.
+    /// With the time-stamp counter both come from one instruction. Otherwise the thread may migrate
+    /// between two readings, and the CPU is `u32::MAX` if the kernel does not report it.
     #[inline(always)]
     pub fn stamp_cpu(&self) -> (u64, u32) {
         self.counter.read_with_cpu(self.aux_names_cpu)
@@ -159,7 +158,7 @@ impl Clock {
         ticks as f64 * self.tick_ns
     }
 
-    /// A difference of stamps in picoseconds, rounded down; `u64::MAX` (213 days) where it does not
+    /// A difference of stamps in picoseconds, rounded down; `u64::MAX` (213 days) if it does not
     /// fit.
     #[inline(always)]
     pub fn ps(&self, ticks: u64) -> u64 {
@@ -167,25 +166,23 @@ impl Clock {
             .unwrap_or(u64::MAX)
     }
 
-    /// How many ticks are not shorter than `ns` nanoseconds: what a loop that is to last so long
-    /// compares with.
+    /// Ticks in `ns` nanoseconds, rounded up.
     #[inline]
     pub fn ticks(&self, ns: f64) -> u64 {
         (ns / self.tick_ns).ceil() as u64
     }
 
-    /// Where the stamps come from.
+    /// Source of the stamps.
     pub fn source(&self) -> ClockSource {
         self.counter.source()
     }
 
-    /// Disagreement with `CLOCK_MONOTONIC_RAW` since the gate, in parts per million beyond what the
-    /// readings are uncertain by.
+    /// Drift from `CLOCK_MONOTONIC_RAW` since the gate, in parts per million beyond the uncertainty
+    /// of the readings.
     ///
     /// # Errors
     ///
-    /// [`ClockRefused::Drifted`] above [`DRIFT_LIMIT_PPM`]: the figures in between must not be
-    /// believed.
+    /// [`ClockRefused::Drifted`] above [`DRIFT_LIMIT_PPM`]: discard the figures measured since.
     pub fn recheck(&self, facts: &ClockFacts) -> Result<f64, ClockRefused> {
         let ppm = drift_ppm(self.origin, Moment::take(self.counter), facts.tick_ns.get());
         if ppm > DRIFT_LIMIT_PPM {
@@ -195,10 +192,9 @@ impl Clock {
     }
 }
 
-/// By how much two moments disagree about the time between them, in parts per million.
+/// Disagreement of two moments about the time between them, in parts per million.
 fn drift_ppm(from: Moment, to: Moment, tick_ns: f64) -> f64 {
-    // A counter that was reset counts as one that went back by all it had: signed, so that it
-    // shows.
+    // Signed, so that a counter that was reset shows as one that went back.
     let counted = (to.ticks as f64 - from.ticks as f64) * tick_ns;
     let passed = to.raw_ns as f64 - from.raw_ns as f64;
     let uncertain = (from.width_ticks + to.width_ticks) as f64 / 2.0 * tick_ns;
@@ -229,7 +225,7 @@ mod tests {
         let two_gigahertz_and_a_half = clock(0.4);
         assert_eq!(two_gigahertz_and_a_half.ps(0), 0);
         assert!((two_gigahertz_and_a_half.ps(5).abs_diff(2_000)) <= 1);
-        // A minute in a histogram's picoseconds, and far more than any histogram holds.
+        // A minute in picoseconds, far more than a histogram holds.
         assert!(
             two_gigahertz_and_a_half.ps(150_000_000_000).abs_diff(60_000_000_000_000) < 100_000
         );
@@ -267,8 +263,8 @@ mod tests {
             ClockRefused::Coarse { clock: ClockSource::MonotonicRaw, step_ns: 4_000_000.0 };
         assert_eq!(
             coarse.to_string(),
-            "the clock CLOCK_MONOTONIC_RAW moves in steps of 4000000 ns, and a hand-off takes less; choose a finer \
-             one with /sys/devices/system/clocksource/clocksource0/current_clocksource"
+            "the clock CLOCK_MONOTONIC_RAW has steps of 4000000 ns, too coarse for hand-offs; choose a finer one \
+             with /sys/devices/system/clocksource/clocksource0/current_clocksource"
         );
     }
 

@@ -1,34 +1,29 @@
-//! The counters that stamps are read from, and what keeps a reading in its place among other
-//! instructions.
+//! The counters of stamps, and the ordering of a reading among other instructions.
 //!
-//! **x86.** `lfence; rdtsc; lfence`. `rdtsc` alone may execute before instructions that stand in
-//! front of it and after ones that stand behind it. The first `lfence` lets it begin only when
-//! everything before it has completed: a load that saw the partner's message is done. The second
-//! lets nothing behind it begin until the reading is done: the spin that waits for the answer does
-//! not start early. (Intel SDM 2B, `RDTSC`; AMD's `lfence` serialises dispatch since Linux sets
-//! that mode at boot on every CPU that has the choice.) A *store* before the stamp may still be in
-//! the store buffer; that is wanted, because its way to the other CPU is part of the hand-off. A
-//! store behind it cannot become visible before the reading, because stores leave the buffer only
-//! after they retired, in order. `rdtscp` waits for what stands before it by itself, so that it
-//! needs the second fence only.
+//! **x86.** `lfence; rdtsc; lfence`. `rdtsc` alone may be reordered with instructions around it.
+//! The first `lfence` delays it until everything before it has completed, such as the load that saw
+//! the partner's message. The second delays what follows until the reading is done, such as the
+//! spin for the answer. (Intel SDM 2B, `RDTSC`; Linux makes AMD's `lfence` dispatch-serialising at
+//! boot on every CPU that has the choice.) A *store* before the stamp may still be in the store
+//! buffer, as it should: its way to the other CPU is part of the hand-off. A store after it cannot
+//! become visible before the reading, because stores leave the buffer in order after they retire.
+//! `rdtscp` waits for what precedes it, so it needs only the second fence.
 //!
 //! **aarch64.** `isb; mrs cntvct_el0; isb`. The counter may be read speculatively; after an `isb`
-//! it is not read before the branch that left a spin loop is resolved, hence not before the load
-//! that it depends on. The second `isb` keeps later instructions behind the reading (Arm ARM,
-//! "Ordering of reads of the counter").
+//! it is not read before the branch out of a spin loop is resolved, hence not before the load that
+//! this depends on. The second `isb` keeps later instructions after the reading (Arm ARM, "Ordering
+//! of reads of the counter").
 //!
-//! **elsewhere, and wherever the counter is not to be trusted.** `CLOCK_MONOTONIC_RAW` through the
-//! vDSO, which orders its own reading after what stands before it. Later loads may begin while it
-//! converts the reading: some nanoseconds.
+//! **Otherwise.** `CLOCK_MONOTONIC_RAW` through the vDSO, which orders its reading after what
+//! precedes it. Later loads may begin while it converts the reading, some nanoseconds earlier.
 //!
-//! The assembly does not claim `nomem`: the compiler, too, keeps memory accesses on their side of a
-//! stamp.
+//! The assembly is not `nomem`, so the compiler keeps memory accesses on their side of a stamp.
 
 use threadtoll_record::ClockSource;
 
 use crate::place::current_cpu;
 
-/// Which counter is read.
+/// A counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counter {
     /// The x86 time-stamp counter.
@@ -54,8 +49,8 @@ impl Counter {
         }
     }
 
-    /// Reads the counter and the CPU on which that was: in one instruction where `aux_names_cpu`,
-    /// which only the gate may say and only of the time-stamp counter.
+    /// Reads the counter and the CPU. One instruction does both if `aux_names_cpu`, which the gate
+    /// finds out for the time-stamp counter.
     #[inline(always)]
     pub(crate) fn read_with_cpu(self, aux_names_cpu: bool) -> (u64, u32) {
         #[cfg(target_arch = "x86_64")]
@@ -67,7 +62,7 @@ impl Counter {
         (self.read(), current_cpu())
     }
 
-    /// The name that the files use.
+    /// Its name in files.
     pub(crate) fn source(self) -> ClockSource {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -99,7 +94,7 @@ fn tsc() -> u64 {
 #[cfg(target_arch = "x86_64")]
 pub(crate) const AUX_CPU_MASK: u32 = 0xfff;
 
-/// The time-stamp counter and the CPU in `IA32_TSC_AUX`. Only where CPUID shows `rdtscp`.
+/// The time-stamp counter and the CPU in `IA32_TSC_AUX`. Needs `rdtscp` in CPUID.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn tsc_with_cpu() -> (u64, u32) {
@@ -128,7 +123,7 @@ fn cntvct() -> u64 {
     ticks
 }
 
-/// `CLOCK_MONOTONIC_RAW` in nanoseconds; 0 where the kernel refuses it, which the gate finds out.
+/// `CLOCK_MONOTONIC_RAW` in nanoseconds; 0 if it is refused, which the gate checks.
 #[inline(always)]
 pub(crate) fn raw_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,15 +1,14 @@
 //! The kernel's lists of CPUs: `0-3,8,10-11`.
 //!
-//! Such a list comes from a file, and a file may hold anything: whatever does not parse is no list,
-//! and no list makes this crate count beyond [`MAX_CPUS`].
+//! Files are not trusted: text that does not parse is rejected, and no list makes this crate count
+//! beyond [`MAX_CPUS`].
 
-/// CPU numbers from this on are ignored. No Linux kernel is built for more than 8,192 CPUs.
+/// CPU numbers from this on are ignored. Linux supports at most 8,192 CPUs.
 pub(crate) const MAX_CPUS: u32 = 65_536;
 
-/// The numbers of a list, ascending and without duplicates; `None` where the text is no such list.
+/// The numbers of a list, ascending and without duplicates; `None` if the text is not a list.
 ///
-/// An empty text is an empty list: that is how the kernel writes it. Numbers beyond [`MAX_CPUS`]
-/// are left out.
+/// The kernel writes an empty list as empty text. Numbers from [`MAX_CPUS`] on are left out.
 pub(crate) fn parse(text: &str) -> Option<Vec<u32>> {
     let text = text.trim();
     if text.is_empty() {
@@ -24,7 +23,7 @@ pub(crate) fn parse(text: &str) -> Option<Vec<u32>> {
         }
         ranges.push((first, last));
     }
-    // In ascending order each range adds only what lies beyond those before it, however often a
+    // In ascending order each range adds only what lies beyond the earlier ones, however often a
     // list repeats itself.
     ranges.sort_unstable();
     let mut cpus = Vec::new();
@@ -37,8 +36,7 @@ pub(crate) fn parse(text: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
-/// Digits and nothing else; what is too large for the type is as good as any other number beyond
-/// the limit.
+/// Accepts digits only; a number too large for the type is as good as any beyond the limit.
 fn number(text: &str) -> Option<u32> {
     let text = text.trim();
     (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))

@@ -1,8 +1,8 @@
-//! What happened to the threads and CPUs of a block.
+//! Kernel counters of the threads and CPUs of a block.
 //!
-//! The kernel keeps account of nearly everything that spoils a measurement; a probe reads those
-//! accounts before and after, and the difference belongs to the block. What an account does not say
-//! here is `None`, never 0.
+//! The kernel counts nearly everything that disturbs a measurement. A probe reads its counters
+//! before and after a block; the difference belongs to the block. A counter that the kernel does
+//! not show is `None`, never 0.
 //!
 //! | number | from | finest step |
 //! |---|---|---|
@@ -23,44 +23,43 @@ use threadtoll_record::{BlockCost, Disturbance};
 
 use crate::cgroup::CpuGroups;
 
-/// The accounts of one thread at one moment.
+/// Counters of one thread at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCounters {
     /// Time on a CPU, in nanoseconds.
     pub cpu_ns: u64,
     /// Time in user mode, in nanoseconds, as of the last tick or switch.
     pub user_ns: u64,
-    /// Time in the kernel, in nanoseconds, likewise.
+    /// Time in the kernel, in nanoseconds, as of the last tick or switch.
     pub system_ns: u64,
     /// Context switches because the thread waited.
     pub voluntary_switches: u64,
-    /// Context switches because it was pushed off its CPU.
+    /// Context switches because it was preempted.
     pub involuntary_switches: u64,
-    /// Page faults, those without disk access included.
+    /// Page faults, minor and major.
     pub page_faults: u64,
-    /// Time that it stood ready in a run queue, in nanoseconds.
+    /// Time runnable in a run queue, in nanoseconds.
     pub run_queue_ns: Option<u64>,
-    /// Times that it came to another CPU.
+    /// Migrations to another CPU.
     pub migrations: Option<u64>,
 }
 
 impl ThreadCounters {
-    /// The accounts of the calling thread. Opens files; a [`ThreadProbe`] does so once.
+    /// Counters of the calling thread. Opens files each time; a [`ThreadProbe`] opens them once.
     pub fn now() -> ThreadCounters {
         ThreadProbe::new().sample()
     }
 
-    /// What happened since `earlier`, which must be of the same thread.
+    /// The difference from `earlier`, of the same thread.
     ///
-    /// User and system time of the difference add up to its time on a CPU: the accounts of the two
-    /// are only brought up to date at ticks and switches, so a thread that spun for 15 ms would
-    /// seem to have taken 13; their proportion is kept.
+    /// User and system time are updated only at ticks and switches: a thread that spun for 15 ms
+    /// may show 13. They are scaled to add up to the time on a CPU.
     pub fn delta(&self, earlier: &ThreadCounters) -> ThreadCounters {
         let cpu_ns = self.cpu_ns.saturating_sub(earlier.cpu_ns);
         let user = self.user_ns.saturating_sub(earlier.user_ns) as f64;
         let system = self.system_ns.saturating_sub(earlier.system_ns) as f64;
-        // Without a tick or a switch in between there is no proportion; whoever was not switched
-        // did not sleep.
+        // Without a tick or a switch in between, the thread has not slept: count it all as user
+        // time.
         let share = if user + system > 0.0 { system / (user + system) } else { 0.0 };
         let system_ns = (cpu_ns as f64 * share).round() as u64;
         ThreadCounters {
@@ -82,8 +81,7 @@ fn difference(later: Option<u64>, earlier: Option<u64>) -> Option<u64> {
     Some(later?.saturating_sub(earlier?))
 }
 
-/// Reads the accounts of the thread that made it. A sample costs some microseconds and allocates
-/// nothing.
+/// Reads the counters of the thread that made it, in a few microseconds and without allocating.
 ///
 /// ```
 /// use threadtoll_machine::ThreadProbe;
@@ -98,35 +96,34 @@ fn difference(later: Option<u64>, earlier: Option<u64>) -> Option<u64> {
 pub struct ThreadProbe {
     schedstat: Option<File>,
     sched: Option<File>,
-    /// The accounts are the making thread's, so the probe must not leave it.
+    /// The files are those of the thread that opened them.
     not_send: PhantomData<*const ()>,
 }
 
 impl ThreadProbe {
     /// A probe for the calling thread.
     pub fn new() -> ThreadProbe {
-        // `thread-self` is resolved when it is opened: the files stay those of this thread.
+        // `thread-self` is resolved on opening: the files stay those of this thread.
         let open = |name: &str| File::open(format!("/proc/thread-self/{name}")).ok();
         let probe = ThreadProbe {
             schedstat: open("schedstat"),
             sched: open("sched"),
             not_send: PhantomData,
         };
-        // The first sample brings in the stack that samples need: no block shall be charged with
-        // those page faults.
+        // Page-faults the stack that samples need, so that no block is charged with it.
         probe.sample();
         probe
     }
 
-    /// The accounts as they stand now. The time on the CPU is read last, so that reading the rest
-    /// is not charged to what follows.
+    /// Reads the counters. CPU time comes last, so that reading the others is not charged to what
+    /// follows.
     pub fn sample(&self) -> ThreadCounters {
         let mut counters = self.files(resource_usage());
         counters.cpu_ns = cpu_time_ns();
         counters
     }
 
-    /// The same after what was measured: the time on the CPU is read first.
+    /// As [`sample`](Self::sample), for the end of a block: CPU time comes first.
     pub fn sample_after(&self) -> ThreadCounters {
         let cpu_ns = cpu_time_ns();
         let mut counters = self.files(resource_usage());
@@ -152,7 +149,7 @@ impl Default for ThreadProbe {
     }
 }
 
-/// The time that this thread has been on a CPU, to the nanosecond and up to this moment.
+/// CPU time of this thread up to now, in nanoseconds.
 fn cpu_time_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one timespec to a valid address; a sandbox that forbids it leaves
@@ -186,7 +183,7 @@ fn run_queue_delay(text: &[u8]) -> Option<u64> {
     number(text.split(|&byte| byte == b' ').nth(1)?)
 }
 
-/// The number behind `nr_migrations` in `/proc/thread-self/sched`.
+/// `se.nr_migrations` in `/proc/thread-self/sched`.
 fn migrations(text: &[u8]) -> Option<u64> {
     const KEY: &[u8] = b"se.nr_migrations";
     let line = text.split(|&byte| byte == b'\n').find(|line| line.starts_with(KEY))?;
@@ -197,22 +194,22 @@ fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// The accounts of some CPUs and of the control groups at one moment.
+/// Counters of some CPUs and of the control groups at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SystemCounters {
-    /// Time that the hypervisor took from the CPUs, all together, in nanoseconds.
+    /// Time stolen by the hypervisor, summed over the CPUs, in nanoseconds.
     pub steal_ns: Option<u64>,
-    /// Times that a control group or the heat throttled them.
+    /// Number of throttlings by a control group or by temperature.
     pub throttled: Option<u64>,
 }
 
 impl SystemCounters {
-    /// The accounts of `cpus`. Opens files; a [`SystemProbe`] does so once.
+    /// Counters of `cpus`. Opens files each time; a [`SystemProbe`] opens them once.
     pub fn now(cpus: &[u32]) -> SystemCounters {
         SystemProbe::new(cpus).sample()
     }
 
-    /// What happened since `earlier`, which must be of the same CPUs.
+    /// The difference from `earlier`, of the same CPUs.
     pub fn delta(&self, earlier: &SystemCounters) -> SystemCounters {
         SystemCounters {
             steal_ns: difference(self.steal_ns, earlier.steal_ns),
@@ -221,8 +218,8 @@ impl SystemCounters {
     }
 }
 
-/// Reads the accounts of some CPUs. Not for the measured threads: on machines with hundreds of CPUs
-/// the kernel works for milliseconds on `/proc/stat`.
+/// Reads the counters of some CPUs. Not for measured threads: with hundreds of CPUs the kernel
+/// takes milliseconds to write `/proc/stat`.
 #[derive(Debug)]
 pub struct SystemProbe {
     cpus: Vec<u32>,
@@ -259,7 +256,7 @@ impl SystemProbe {
         self.tick_ns
     }
 
-    /// The accounts as they stand now.
+    /// Reads the counters.
     pub fn sample(&mut self) -> SystemCounters {
         let ticks = self.stat.as_ref().and_then(|stat| {
             read_cpu_lines(stat, &mut self.buffer)?;
@@ -294,9 +291,9 @@ fn read_whole<'a>(file: &File, buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     Some(&buffer[..length])
 }
 
-/// Reads `/proc/stat` up to the line behind those of the CPUs.
+/// Reads the lines of CPUs in `/proc/stat`.
 ///
-/// The rest is one number for each interrupt, which takes longer to write than all that is wanted.
+/// The rest, one number per interrupt, takes longer to write than all of these.
 fn read_cpu_lines(stat: &File, buffer: &mut Vec<u8>) -> Option<()> {
     const CHUNK: usize = 16 * 1024;
     const LONGEST: usize = 64 << 20;
@@ -314,7 +311,7 @@ fn read_cpu_lines(stat: &File, buffer: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// Steal of the CPUs together, in ticks; `None` if any of them is not there or has no such column
+/// Steal summed over the CPUs, in ticks; `None` if one of them is missing or has no such column
 /// (Linux before 2.6.11).
 fn steal_ticks(stat: &[u8], cpus: &[u32]) -> Option<u64> {
     let mut sum = 0u64;
@@ -331,8 +328,7 @@ fn steal_ticks(stat: &[u8], cpus: &[u32]) -> Option<u64> {
     (found == cpus.len()).then_some(sum)
 }
 
-/// Puts the differences of all ends and of the machine together into what a block's line says,
-/// without causes.
+/// Combines the differences of all ends and of the machine into those of a block, without causes.
 pub fn account(
     ends: &[ThreadCounters],
     system: SystemCounters,
@@ -395,7 +391,6 @@ mod tests {
         }
         let delta = probe.sample().delta(&before);
         assert!(delta.voluntary_switches >= 5, "{delta:?}");
-        // What another thread does is not in it.
         let before = probe.sample();
         let other = std::thread::spawn(|| {
             let probe = ThreadProbe::new();
@@ -414,7 +409,7 @@ mod tests {
     #[test]
     fn sampling_does_not_disturb_what_it_counts() {
         let probe = ThreadProbe::new();
-        // The kernel may take a page away at any time, but not between every two samples.
+        // The kernel may reclaim a page at any time, but not between every two samples.
         let undisturbed = (0..20).any(|_| {
             let before = probe.sample();
             let delta = probe.sample().delta(&before);
@@ -438,7 +433,7 @@ mod tests {
             let before = probe.sample();
             let began = std::time::Instant::now();
             while began.elapsed().as_millis() < 60 {}
-            // Whoever is ready first keeps competing, or the other would have the CPU for itself.
+            // Both compete until the end: alone, the other would have the CPU to itself.
             let delta = probe.sample().delta(&before);
             if !ended.swap(true, Ordering::Relaxed) {
                 while began.elapsed().as_millis() < 120 {}
@@ -468,7 +463,7 @@ mod tests {
         let start = cpu_time_ns();
         while cpu_time_ns() - start < 6_000_000 {}
         let delta = probe.sample_after().delta(&before);
-        // Accounts that wait for the tick would have seen 4 ms of it, or nothing.
+        // Counters updated at ticks would show at most 4 ms.
         assert!(delta.cpu_ns >= 6_000_000, "{delta:?}");
         assert_eq!(delta.user_ns + delta.system_ns, delta.cpu_ns);
     }

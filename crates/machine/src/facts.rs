@@ -1,6 +1,6 @@
-//! What this machine says about itself: model, hypervisor, frequency, idle states, timers.
+//! Facts about this machine: model, hypervisor, frequency, idle states, timers.
 //!
-//! Everything is optional: what a file does not say is `None`.
+//! Facts that no file states are `None`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustix::thread::{MembarrierCommand, MembarrierQuery};
 
 use crate::sysfs::text;
 
-/// Model of the CPUs, from `/proc/cpuinfo`; several where they differ.
+/// Model of the CPUs, from `/proc/cpuinfo`; several are joined.
 pub(crate) fn cpu_model(proc: &Path) -> String {
     let cpuinfo = text(proc.join("cpuinfo")).unwrap_or_default();
     let board =
@@ -26,7 +26,7 @@ fn model_in(cpuinfo: &str) -> Option<String> {
     };
     let mut names: BTreeSet<String> = values("model name").map(str::to_owned).collect();
     if names.is_empty() {
-        // aarch64 prints codes; each CPU has both lines, in this order.
+        // aarch64 prints codes, both lines for each CPU in this order.
         let codes = values("CPU implementer").zip(values("CPU part"));
         names = codes.map(|(implementer, part)| arm_core(implementer, part)).collect();
     }
@@ -37,8 +37,7 @@ fn model_in(cpuinfo: &str) -> Option<String> {
     (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join(" + "))
 }
 
-/// Names of the cores that people run servers, clouds and boards on (`lscpu-arm.c` of util-linux
-/// has them all).
+/// Names of common server, cloud and board cores (complete: `lscpu-arm.c` of util-linux).
 fn arm_core(implementer: &str, part: &str) -> String {
     let known = match (implementer, part) {
         ("0x41", "0xd03") => "Cortex-A53",
@@ -65,7 +64,7 @@ fn arm_core(implementer: &str, part: &str) -> String {
     known.to_owned()
 }
 
-/// The hypervisor under which this runs; nothing on bare metal, or where none shows itself.
+/// The hypervisor; `None` on bare metal, or if none shows itself.
 pub(crate) fn hypervisor(sys: &Path, proc: &Path) -> Option<String> {
     if let Some(signature) = cpuid_signature() {
         return Some(hypervisor_named(&signature));
@@ -82,8 +81,7 @@ pub(crate) fn hypervisor(sys: &Path, proc: &Path) -> Option<String> {
     dmi_hypervisor(&file("class/dmi/id/sys_vendor"), &file("class/dmi/id/product_name"))
 }
 
-/// The twelve characters by which hypervisors answer CPUID (`asm/cpuid.h`, and the documentation of
-/// each).
+/// Names of hypervisors by their CPUID signature (`asm/cpuid.h`, and the documentation of each).
 fn hypervisor_named(signature: &[u8; 12]) -> String {
     let known = match signature {
         b"KVMKVMKVM\0\0\0" | b"Linux KVM Hv" => "kvm",
@@ -125,10 +123,9 @@ fn cpuid_signature() -> Option<[u8; 12]> {
     None
 }
 
-/// What the firmware's names betray where the CPU says nothing.
+/// The hypervisor by the names of the firmware.
 fn dmi_hypervisor(vendor: &str, product: &str) -> Option<String> {
-    // Clouds that also rent whole machines: those say so in the product's name, or have another
-    // one.
+    // Clouds that also rent bare metal say so in the product name, or have another one.
     if product.contains("metal") {
         return None;
     }
@@ -146,7 +143,6 @@ fn dmi_hypervisor(vendor: &str, product: &str) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Frequency governors of the CPUs; several are joined.
 pub(crate) fn governor(sys: &Path, cpus: &[u32]) -> Option<String> {
     let governors: BTreeSet<String> = cpus
         .iter()
@@ -158,7 +154,7 @@ pub(crate) fn governor(sys: &Path, cpus: &[u32]) -> Option<String> {
     (!governors.is_empty()).then(|| governors.into_iter().collect::<Vec<_>>().join("+"))
 }
 
-/// Whether the frequency may go beyond its nominal value.
+/// True if the frequency may exceed its nominal value.
 pub(crate) fn boost(sys: &Path) -> Option<bool> {
     let switch = |path: &str| match text(sys.join("devices/system/cpu").join(path))?.as_str() {
         "0" => Some(false),
@@ -174,13 +170,12 @@ pub(crate) fn idle_driver(sys: &Path) -> Option<String> {
         .filter(|driver| !driver.is_empty() && driver != "none")
 }
 
-/// By how much this process's timers may be late on purpose, in nanoseconds.
+/// This process's timer slack in nanoseconds.
 pub(crate) fn timer_slack_ns() -> Option<u64> {
     rustix::thread::current_timer_slack().ok()
 }
 
-/// Whether expedited private membarrier works. Registers this process for it, which has no other
-/// effect.
+/// Registers this process for expedited private membarrier, and returns `true` if it works.
 pub(crate) fn membarrier() -> bool {
     let wanted = MembarrierQuery::PRIVATE_EXPEDITED | MembarrierQuery::REGISTER_PRIVATE_EXPEDITED;
     rustix::thread::membarrier_query().contains(wanted)
@@ -188,7 +183,7 @@ pub(crate) fn membarrier() -> bool {
         && rustix::thread::membarrier(MembarrierCommand::PrivateExpedited).is_ok()
 }
 
-/// Processes that wanted to run, averaged over the last minute.
+/// Load average of the last minute.
 pub(crate) fn load(proc: &Path) -> Option<f64> {
     let load: f64 = text(proc.join("loadavg"))?.split(' ').next()?.parse().ok()?;
     load.is_finite().then_some(load)

@@ -1,24 +1,23 @@
-//! The clock gate: which counter stamps, and is it good enough?
+//! The clock gate: chooses and checks the counter of stamps.
 //!
-//! The CPU's own counter is read faster and more finely than any system call, but not every one may
-//! be believed: it can change its rate with the frequency, stop in idle states, differ between
-//! sockets, or be emulated by a hypervisor. It is taken only if all of these hold, and
-//! `CLOCK_MONOTONIC_RAW` otherwise:
+//! The CPU's own counter is faster and finer than any system call, but it may change its rate with
+//! the frequency, stop in idle states, differ between sockets, or be emulated by a hypervisor. It
+//! is used only if all of these hold, and `CLOCK_MONOTONIC_RAW` otherwise:
 //!
 //! 1. reading it does not trap (`PR_GET_TSC`);
-//! 2. CPUID calls it invariant; under a hypervisor that hides that bit, the kernel's own verdict
-//!    (`constant_tsc` and `nonstop_tsc` in `/proc/cpuinfo`) serves as well;
-//! 3. the kernel keeps its own time by it (`current_clocksource`), so that the kernel's watchdog
-//!    and its comparison between CPUs stand behind it;
-//! 4. over four windows of 10 ms its rate, against `CLOCK_MONOTONIC_RAW`, agrees within 100 ppm.
-//!    The thread sleeps in between, so that a counter that stops in idle states is found out. The
-//!    frequency that CPUID names is never used: under a hypervisor it may be another machine's.
+//! 2. CPUID says that it is invariant or, under a hypervisor that hides that bit, the kernel does
+//!    (`constant_tsc` and `nonstop_tsc` in `/proc/cpuinfo`);
+//! 3. the kernel keeps time by it (`current_clocksource`), having checked it with its watchdog and
+//!    across CPUs;
+//! 4. its rate against `CLOCK_MONOTONIC_RAW` agrees within 100 ppm over four windows of 10 ms. The
+//!    thread sleeps in them, so that a counter that stops in idle states fails. The frequency in
+//!    CPUID is never used: under a hypervisor it may be another machine's.
 //!
-//! Then the chosen clock is looked at. Its *step* is the distance at which two durations can be
-//! told apart: on many machines 10 ns although a tick is 0.4. It is found from thousands of
-//! durations of varying length as the median, weighted by length, of the distances between
-//! neighbouring values; a mere minimum would find the rounding of a converted clock, and the
-//! greatest common divisor would be spoiled by it. Its *read cost* is the median over batches.
+//! Then step and read cost are measured. The *step* is the smallest difference of two durations: on
+//! many machines 10 ns although a tick is 0.4. It is the median, weighted by length, of the
+//! distances between neighbouring values of thousands of durations; rounding in a converted clock
+//! would spoil their minimum and their greatest common divisor. The *read cost* is the median over
+//! batches.
 
 use std::fs;
 use std::hint::black_box;
@@ -31,26 +30,25 @@ use threadtoll_record::ClockFacts;
 use crate::clock::{Clock, ClockRefused, Moment};
 use crate::counter::{Counter, raw_ns};
 
-/// Windows of the calibration, and how long each lasts.
+/// Windows of the calibration, and the length of each.
 const WINDOWS: usize = 4;
 const WINDOW: Duration = Duration::from_millis(10);
-/// Greatest disagreement of one window with all of them together, in parts per million.
+/// Largest disagreement of a window with all of them together, in parts per million.
 const STABLE_PPM: f64 = 100.0;
-/// A hypervisor that moves the CPU away for a moment spoils one calibration, not three in a row.
+/// A CPU that a hypervisor takes away spoils one calibration, but hardly three.
 const ATTEMPTS: usize = 3;
-/// Beyond this step no hand-off can be told from another.
+/// Coarsest step that tells hand-offs apart.
 const COARSEST_STEP_NS: f64 = 1_000.0;
-/// Durations from which the step is found, and for how long they are collected at most.
+/// Number of durations from which the step is found, and the time limit for them.
 const DURATIONS: usize = 20_000;
 const COLLECTING_NS: u64 = 20_000_000;
 
 impl Clock {
-    /// Chooses the clock of this machine and finds out how good it is. Takes about 50 ms, most of
-    /// it asleep.
+    /// Chooses the clock of this machine and measures it. Takes about 50 ms, mostly asleep.
     ///
     /// # Errors
     ///
-    /// [`ClockRefused`] where even the best clock stands still, goes back, or moves in steps above
+    /// [`ClockRefused`] if even the best clock does not advance, goes backwards, or has steps above
     /// a microsecond.
     pub fn gate() -> Result<(Clock, ClockFacts), ClockRefused> {
         let first = raw_ns();
@@ -73,7 +71,7 @@ struct Calibration {
     origin: Moment,
 }
 
-/// The length of a tick, if all windows agree about it.
+/// The length of a tick, if all windows agree.
 fn calibrate(counter: Counter) -> Option<Calibration> {
     let moments: [Moment; WINDOWS + 1] = std::array::from_fn(|i| {
         if i > 0 {
@@ -88,7 +86,7 @@ fn calibrate(counter: Counter) -> Option<Calibration> {
     })
 }
 
-/// The length of a tick over all windows, and by how much the worst window disagrees.
+/// The length of a tick over all windows, and the largest disagreement of one.
 fn rate(moments: &[Moment]) -> Option<(f64, f64)> {
     let tick = |from: &Moment, to: &Moment| {
         let ticks = to.ticks.checked_sub(from.ticks).filter(|&ticks| ticks > 0)?;
@@ -103,7 +101,7 @@ fn rate(moments: &[Moment]) -> Option<(f64, f64)> {
     (worst_ppm <= STABLE_PPM).then_some((tick_ns, worst_ppm))
 }
 
-/// Measures step and read cost of a calibrated counter and refuses it if they are no good.
+/// Measures step and read cost of a calibrated counter, and refuses a bad one.
 fn look_at(
     counter: Counter,
     calibration: Calibration,
@@ -125,14 +123,13 @@ fn look_at(
         return Err(ClockRefused::Coarse { clock: source, step_ns });
     }
     let clock = Clock::new(counter, tick_ns, aux_names_cpu(counter), origin);
-    // No figure here is known to more than a thousandth, save the length of a tick, which times are
-    // computed with.
+    // These figures are known to a thousandth at best, except for the tick.
     let rounded = |value: f64| (value * 1e3).round() / 1e3;
     let facts = ClockFacts {
         source,
         step_ns: rounded(step_ns).into(),
         read_ns: rounded(read_cost(counter) * tick_ns).into(),
-        // The kernel promises no rate for its raw clock where the counter beneath it keeps none.
+        // Of the raw clock too, which the kernel derives from the counter.
         invariant: is_invariant(),
         tick_ns: tick_ns.into(),
         drift_ppm: rounded(drift_ppm).into(),
@@ -140,7 +137,7 @@ fn look_at(
     Ok((clock, facts))
 }
 
-/// Durations of varying length, in ticks, or by how much the clock went back.
+/// Durations of varying length in ticks, or the step by which the clock went back.
 fn durations(counter: Counter) -> Result<Vec<u64>, u64> {
     let began = raw_ns();
     let mut durations = Vec::with_capacity(DURATIONS);
@@ -150,7 +147,7 @@ fn durations(counter: Counter) -> Result<Vec<u64>, u64> {
         if durations.len() % 256 == 255 && raw_ns().saturating_sub(began) > COLLECTING_NS {
             break;
         }
-        // Numerical Recipes' generator; its upper bits choose how long the next duration is.
+        // Numerical Recipes' generator; its upper bits choose the length.
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let before = counter.read();
         for turn in 0..random >> 26 {
@@ -168,10 +165,9 @@ fn durations(counter: Counter) -> Result<Vec<u64>, u64> {
     Ok(durations)
 }
 
-/// The distance between neighbouring durations in the middle of which a duration most likely falls.
+/// The median of the distances between neighbouring durations, weighted by length.
 ///
-/// The longest quarter is left out: between interruptions there is emptiness that says nothing
-/// about the clock.
+/// Without the longest quarter: the distances between interruptions say nothing about the clock.
 fn typical_step(durations: &mut [u64]) -> Option<u64> {
     durations.sort_unstable();
     let usual = &durations[..durations.len() - durations.len() / 4];
@@ -189,7 +185,7 @@ fn typical_step(durations: &mut [u64]) -> Option<u64> {
     })
 }
 
-/// Reads a clock that has not moved until it does; gives up after some seconds.
+/// Reads a clock until it advances; gives up after some seconds.
 fn wait_for_step(counter: Counter) -> Option<u64> {
     let first = counter.read();
     (0..50_000_000).map(|_| counter.read().saturating_sub(first)).find(|&moved| moved > 0)
@@ -233,7 +229,7 @@ fn kernel_uses(sys: &Path, clocksource: &str) -> bool {
         .is_ok_and(|current| current.trim() == clocksource)
 }
 
-/// Whether this process was told not to read the counter, so that trying would kill it.
+/// True if reading the counter would kill this process.
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))]
 fn reading_traps() -> bool {
     let mut mode: libc::c_int = 0;
@@ -243,7 +239,7 @@ fn reading_traps() -> bool {
     result == 0 && mode == libc::PR_TSC_SIGSEGV
 }
 
-/// Whether the time-stamp counter keeps its rate through frequency changes and idle states.
+/// True if the time-stamp counter keeps its rate through frequency changes and idle states.
 #[cfg(target_arch = "x86_64")]
 fn is_invariant() -> bool {
     use std::arch::x86_64::__cpuid;
@@ -261,10 +257,10 @@ fn kernel_calls_invariant() -> bool {
         .all(|wanted| flags.split_whitespace().any(|flag| flag == *wanted))
 }
 
-/// Whether `rdtscp` exists and its extra register really names the CPU, as some hypervisors and
+/// True if `rdtscp` exists and its extra register names the CPU, which some hypervisors and
 /// emulators neglect.
 ///
-/// Asked on the highest CPU: on CPU 0 a register that nobody ever set would look right.
+/// Checked on the highest CPU: on CPU 0 an unset register looks right.
 #[cfg(target_arch = "x86_64")]
 fn aux_names_cpu(counter: Counter) -> bool {
     use std::arch::x86_64::__cpuid;
@@ -291,7 +287,6 @@ fn aux_names_cpu(_counter: Counter) -> bool {
 mod tests {
     use super::*;
 
-    /// Durations on a grid, as a generator that knows nothing of the grid makes them.
     fn on_grid(grid: f64) -> Vec<u64> {
         (0..20_000u64)
             .map(|i| ((60.0 + (i * 7_919 % 200) as f64) / grid).floor() * grid)
@@ -303,10 +298,8 @@ mod tests {
     fn the_step_is_found_on_every_grid() {
         assert_eq!(typical_step(&mut on_grid(1.0)), Some(1));
         assert_eq!(typical_step(&mut on_grid(26.0)), Some(26));
-        // A grid that conversion to whole units rounds: 26.04 gives distances of 26 and, seldom,
-        // 27.
+        // Converted to whole units, a grid of 26.04 has distances of 26 and, rarely, 27.
         assert_eq!(typical_step(&mut on_grid(26.04)), Some(26));
-        // Interruptions are far apart and say nothing.
         let mut interrupted = on_grid(10.0);
         interrupted.extend((1..2_000).map(|i| i * 1_000_000));
         assert_eq!(typical_step(&mut interrupted), Some(10));

@@ -1,36 +1,36 @@
-//! How fit is this machine to be measured?
+//! Grades how fit this machine is for measuring.
 //!
-//! A pure function of what was found. Each finding caps the grade, and the worst cap is the grade;
-//! findings that only explain figures, and spoil none, warn without a cap. The limits stand in
-//! [`THRESHOLDS`], as `threadtoll check --help` prints them, and why each is where it is stands
-//! beside its constant. A clock that cannot be trusted at all is not graded: the gate refuses it.
+//! A pure function of the findings. Each one caps the grade, and the lowest cap is the grade;
+//! findings that explain figures without spoiling them warn and cap nothing. `threadtoll check
+//! --help` prints the limits ([`THRESHOLDS`]); their constants say why each is where it is. A clock
+//! that cannot be trusted is not graded: the gate refuses it.
 
 use threadtoll_record::{ClockFacts, CpuNoise, Grade, Warning, upper_median};
 
-/// The limits as text. A test holds it against the constants.
+/// The limits as text.
 pub const THRESHOLDS: &str = "\
-The grade is the worst of these; what is not known caps nothing unless it says so.
+The grade is the worst of these. What is not known caps nothing, unless the table says so.
 
                                             A           B           C           D
   clock: smallest step                      to 2 ns     to 20 ns    to 200 ns   more
   clock: cost of a stamp                    to 50 ns    to 150 ns   to 500 ns   more
-  stillness: time lost in gaps              to 0.2%     to 2%       to 10%      more
-  stillness: longest gap                    to 0.1 ms   to 3 ms     to 30 ms    more
+  noise: time lost in gaps                  to 0.2%     to 2%       to 10%      more
+  noise: longest gap                        to 0.1 ms   to 3 ms     to 30 ms    more
   time stolen by the hypervisor             0           to 0.5%     to 5%       more
   time queued behind other programs         to 0.1%     to 1%       to 10%      more
-  CPU time granted by the control group     all CPUs                2 CPUs      less
+  CPU quota of the control group            all CPUs                2 CPUs      less
   hypervisor                                none        any
   frequency governor                        performance other
   frequency boost                           off         on
-  run-queue account (schedstats)            there       missing
-  stillness not looked at                               so
+  run-queue delay (schedstats)              shown       not shown
+  noise not measured                                    yes
   CPUs to run on                            2 or more               1
   which CPUs share a core                   known                   unknown
-  topology read from a given tree                                               so
+  topology of another machine                                                   yes
 
-Stillness is that of the noisier half of the CPUs watched; a gap is a microsecond or more during which a
-thread that did nothing but read the clock could not. SMT siblings, CPUs hidden by a cpuset, timer slack and
-a missing membarrier are told and cap nothing.
+Noise is that of the noisier half of the CPUs watched. A gap is at least a microsecond in which a thread that
+only reads the clock did not run. SMT siblings, CPUs hidden by a cpuset, timer slack and a missing membarrier
+are reported and cap nothing.
 ";
 
 /// Limits of the grades A, B and C for one number; beyond the last is D.
@@ -48,69 +48,67 @@ impl GradeLimits {
     }
 }
 
-/// Hand-offs begin at some 20 ns. A step of 2 ns shows their tail in tenths; 20 ns is coarser than
-/// the fastest of them; at 200 ns only what sleeps can be stamped.
+/// The fastest hand-offs take about 20 ns. A step of 2 ns resolves their tails to a tenth; one of
+/// 20 ns is as long as they are; with 200 ns only sleeping mechanisms can be stamped.
 const STEP_NS: GradeLimits = GradeLimits(2.0, 20.0, 200.0);
-/// A stamp in the loop lengthens the round trip by its cost: up to 50 ns for the counter itself,
-/// 150 for a slow vDSO, 500 for a system call.
+/// A stamp lengthens the round trip by its cost: up to 50 ns for the CPU's counter, 150 ns for a
+/// slow vDSO, 500 ns for a system call.
 const READ_NS: GradeLimits = GradeLimits(50.0, 150.0, 500.0);
-/// The scheduler's tick takes a tenth of a percent on bare metal (3 us, 250 times a second), and a
-/// percent or two on a virtual machine, where each of its timer accesses leaves the guest. Beyond
-/// ten, every block is disturbed.
+/// The scheduler's tick takes 0.1% on bare metal (3 us, 250 times a second), and 1% to 2% on a
+/// virtual machine, where each timer access exits to the hypervisor. Beyond 10% every block is
+/// disturbed.
 const LOST_SHARE: GradeLimits = GradeLimits(0.002, 0.02, 0.1);
-/// Interrupts and their soft part stay below 100 us; a hypervisor that runs something else comes
-/// back within a slice of 3 ms; 30 ms and more is a machine that is mostly elsewhere.
+/// Interrupts and softirqs stay below 100 us. A hypervisor that runs another guest returns within a
+/// slice of 3 ms; gaps beyond 30 ms mean an overcommitted host.
 const MAX_NS: GradeLimits = GradeLimits(1e5, 3e6, 3e7);
-/// Like lost time, and less forgivable: what was stolen once comes in bursts.
+/// Stricter than lost time: steal comes in bursts.
 const STEAL_SHARE: GradeLimits = GradeLimits(0.0, 0.005, 0.05);
-/// Beyond a tenth of a percent someone else is at work; at ten, a measurement of both.
+/// Beyond 0.1% another program is running; at 10% it is measured too.
 const QUEUED_SHARE: GradeLimits = GradeLimits(0.001, 0.01, 0.1);
-/// Linux's default. More was chosen by someone, and lengthens every sleep that has a timeout.
 const DEFAULT_TIMER_SLACK_NS: u64 = 50_000;
-/// Programs that want to run, for each CPU, above which the machine counts as busy where nothing
-/// finer is known.
+/// Load per CPU above which the machine counts as busy if run-queue delay is not known.
 const BUSY_LOAD: f64 = 0.5;
 
-/// What was found out about a machine.
+/// Everything known about a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings<'a> {
     /// The clock.
     pub clock: &'a ClockFacts,
-    /// How many CPUs are online.
+    /// Number of online CPUs.
     pub cpus: usize,
-    /// How many of them this process may use.
+    /// Number of them that this process may use.
     pub allowed: usize,
-    /// Whether any two of those are hardware threads of one core.
+    /// True if any two of those are hardware threads of one core.
     pub siblings: bool,
-    /// Whether the kernel shows which CPUs share a core.
+    /// True if the kernel shows which CPUs share a core.
     pub topology_readable: bool,
-    /// Whether the topology is that of another machine.
+    /// True if the topology is that of another machine.
     pub synthetic: bool,
-    /// CPU time that the control group grants, in CPUs.
+    /// Quota of the control group, in CPUs.
     pub quota_cpus: Option<f64>,
     /// Frequency governors.
     pub governor: Option<&'a str>,
-    /// Whether frequency boost is on.
+    /// True if frequency boost is on.
     pub boost: Option<bool>,
     /// The hypervisor.
     pub virtualised: Option<&'a str>,
     /// Timer slack in nanoseconds.
     pub timer_slack_ns: Option<u64>,
-    /// Whether membarrier works.
+    /// True if membarrier works.
     pub membarrier: bool,
-    /// Whether the kernel accounts run-queue delay.
+    /// True if the kernel accounts run-queue delay.
     pub schedstat: bool,
-    /// How still the CPUs were.
+    /// Noise of the CPUs watched.
     pub noise: &'a [CpuNoise],
-    /// Share of the time that the hypervisor took while they were watched.
+    /// Share of the time that the hypervisor stole while they were watched.
     pub steal_share: Option<f64>,
-    /// Share of the time that the watching threads stood behind others.
+    /// Share of the time that the watching threads were queued behind others.
     pub queued_share: Option<f64>,
-    /// Programs that wanted to run, for each CPU, over the last minute.
+    /// Load average of the last minute, per CPU.
     pub load_per_cpu: Option<f64>,
 }
 
-/// The grade of a machine and what stands in the way, the gravest first.
+/// Returns the grade and the warnings, most severe first.
 pub fn grade(findings: &Findings<'_>) -> (Grade, Vec<Warning>) {
     let mut found: Vec<(Grade, Warning)> =
         CHECKS.iter().filter_map(|check| check(findings)).collect();
@@ -143,12 +141,12 @@ const CHECKS: [Check; 19] = [
     load,
 ];
 
-/// A warning with its cap; one of A caps nothing.
+/// Warns and caps the grade; a cap of A caps nothing.
 fn warn(cap: Grade, code: &str, text: String) -> Option<(Grade, Warning)> {
     Some((cap, Warning::new(code, text)))
 }
 
-/// Likewise, but nothing where the cap is A.
+/// As [`warn`], but only for a cap below A.
 fn warn_below_a(cap: Grade, code: &str, text: impl FnOnce() -> String) -> Option<(Grade, Warning)> {
     (cap > Grade::A).then(|| (cap, Warning::new(code, text())))
 }
@@ -167,14 +165,14 @@ fn duration(ns: f64) -> String {
 }
 
 fn synthetic_topology(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let text = "The topology was read from a given tree and not from this machine; nothing can be measured on it. \
-                Leave the tree out to measure.";
+    let text = "The topology is that of another machine, read from a given tree: nothing can be measured. Leave out the tree \
+                to measure this machine.";
     found.synthetic.then(|| warn(Grade::D, "synthetic-topology", text.into()))?
 }
 
 fn one_cpu(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let text = "Only one CPU may be used: threads hand over on it by switching, and nothing between two CPUs can be \
-                measured. Allow a second one (taskset, cpuset, the container's CPU limit).";
+    let text = "This process may use only one CPU: no hand-off between two CPUs can be measured. Allow a second one \
+                (taskset, cpuset, the container's CPU limit).";
     (found.allowed < 2).then(|| warn(Grade::C, "one-cpu", text.into()))?
 }
 
@@ -182,16 +180,16 @@ fn quota(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let quota = found.quota_cpus.filter(|&quota| quota < found.allowed as f64)?;
     let needed = found.allowed.min(2) as f64;
     let (cap, effect) = if quota < needed {
-        (Grade::D, "two threads that spin are throttled for tens of milliseconds at a time")
+        (Grade::D, "two spinning threads are throttled for tens of milliseconds at a time")
     } else {
         (
             Grade::C,
-            "experiments with more threads than that are throttled for tens of milliseconds at a time",
+            "more spinning threads than that are throttled for tens of milliseconds at a time",
         )
     };
     let text = format!(
-        "The control group grants {quota:.2} CPUs of time on {} CPUs: {effect}. Lift the quota (cpu.max, docker --cpus) \
-         or bind to CPUs instead of rationing time.",
+        "The control group's quota is {quota:.2} CPUs on {} CPUs: {effect}. Lift the quota (cpu.max, docker --cpus), \
+         or restrict the process to CPUs instead (cpuset).",
         found.allowed
     );
     warn(cap, "quota", text)
@@ -209,15 +207,15 @@ fn noise(found: &Findings<'_>) -> Option<(Grade, Warning)> {
             found.noise.iter().max_by(|a, b| a.lost_share.get().total_cmp(&b.lost_share.get()));
         let which = noisiest.map_or(String::new(), |cpu| {
             format!(
-                " (CPU {} most: {}, {})",
+                " (worst is CPU {}: {}, {})",
                 cpu.cpu,
                 percent(cpu.lost_share.get()),
                 duration(cpu.longest_ns.as_f64())
             )
         });
         format!(
-            "CPUs that had nothing to do lost {} of their time, up to {} at once{which}. Stop other programs, move \
-             interrupts away, or isolate CPUs (isolcpus, nohz_full); on a virtual machine, take dedicated CPUs.",
+            "Idle CPUs lost {} of their time to interruptions, up to {} at once{which}. Stop other programs, move \
+             interrupts to other CPUs, or isolate CPUs (isolcpus, nohz_full); on a virtual machine, use dedicated CPUs.",
             percent(lost),
             duration(longest)
         )
@@ -228,8 +226,8 @@ fn steal(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let share = found.steal_share?;
     warn_below_a(STEAL_SHARE.grade(share), "steal", || {
         format!(
-            "The hypervisor took {} of the CPUs' time while they were watched. Blocks that it hits are marked; take \
-             dedicated CPUs for figures that hold.",
+            "The hypervisor stole {} of the CPUs' time while they were watched, and will disturb blocks. Use dedicated \
+             CPUs for figures that repeat.",
             percent(share)
         )
     })
@@ -239,20 +237,20 @@ fn busy(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let share = found.queued_share?;
     warn_below_a(QUEUED_SHARE.grade(share), "busy", || {
         format!(
-            "Other programs kept the CPUs for {} of the time. Stop them, or measure on CPUs that they do not use \
+            "Other programs used the CPUs for {} of the time. Stop them, or measure on CPUs that they do not use \
              (--cpus).",
             percent(share)
         )
     })
 }
 
-/// Only where the finer account is missing.
+/// Used only if run-queue delay is not known.
 fn load(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let load =
         found.load_per_cpu.filter(|&load| found.queued_share.is_none() && load > BUSY_LOAD)?;
     let text = format!(
-        "Over the last minute {load:.1} programs wanted to run for each CPU. If they still do, stop them or measure on \
-         CPUs that they do not use (--cpus)."
+        "The load average of the last minute is {load:.1} per CPU. If other programs are still running, stop them, or \
+         measure on CPUs that they do not use (--cpus)."
     );
     warn(Grade::A, "busy", text)
 }
@@ -261,8 +259,8 @@ fn clock_step(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let step = found.clock.step_ns;
     warn_below_a(STEP_NS.grade(step.get()), "clock-step", || {
         format!(
-            "The clock moves in steps of {step:.1} ns: tails of faster hand-offs are known to that. Means and medians of \
-             short ones are taken over many round trips, which the step does not touch."
+            "The clock's smallest step is {step:.1} ns, which limits the resolution of tails. Means and medians are not \
+             affected: they are taken over many round trips."
         )
     })
 }
@@ -271,63 +269,63 @@ fn clock_cost(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let cost = found.clock.read_ns;
     warn_below_a(READ_NS.grade(cost.get()), "clock-cost", || {
         format!(
-            "Reading the clock takes {cost:.0} ns, which every stamped round trip contains. Let the kernel use the CPU's \
-             own counter (current_clocksource: tsc) if it is reliable here."
+            "Reading the clock takes {cost:.0} ns, which is part of every stamped round trip. If the CPU's own counter is \
+             reliable here, let the kernel use it (current_clocksource: tsc)."
         )
     })
 }
 
 fn topology_unreadable(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let text = "The kernel does not show which CPUs share a core (/sys/devices/system/cpu/cpu*/topology): a pair may be \
-                two hardware threads of one core. Make /sys readable in the container, or name CPUs that you know (--cpus).";
+                two hardware threads of one core. Make /sys readable in the container, or name CPUs of two cores (--cpus).";
     (!found.topology_readable).then(|| warn(Grade::C, "topology-unreadable", text.into()))?
 }
 
 fn virtual_machine(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let text = format!(
-        "This is a virtual machine ({}): interrupts and wake-ups take the way through the hypervisor, and what else runs \
-         on the host is out of sight. Figures hold for such machines; compare them with each other only.",
+        "This is a virtual machine ({}): interrupts and wake-ups go through the hypervisor, and other load on the host \
+         is invisible. Compare figures only with those of such machines.",
         found.virtualised?
     );
     warn(Grade::B, "virtual-machine", text)
 }
 
 fn not_watched(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let text = "How still the CPUs are was not looked at. Run `threadtoll check` to find out.";
+    let text = "The noise of the CPUs was not measured. Run `threadtoll check` to measure it.";
     (found.noise.is_empty() && !found.synthetic)
         .then(|| warn(Grade::B, "not-watched", text.into()))?
 }
 
 fn no_schedstat(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let text = "The kernel does not say how long threads stand in its run queues (/proc/PID/schedstat): blocks that \
-                suffer from it cannot be told from others. Use a kernel with CONFIG_SCHED_INFO, and a /proc that shows it.";
+    let text = "The kernel does not show run-queue delay (/proc/PID/schedstat): blocks disturbed by other threads may go \
+                unmarked. Use a kernel with CONFIG_SCHED_INFO, and a /proc that shows it.";
     (!found.schedstat).then(|| warn(Grade::B, "no-schedstat", text.into()))?
 }
 
 fn governor(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let governor = found.governor.filter(|&governor| governor != "performance")?;
     let text = format!(
-        "The frequency governor is {governor}: CPUs that slept are slow at first, so that rare hand-offs cost more than \
-         frequent ones. To take that out: cpupower frequency-set -g performance."
+        "The frequency governor is {governor}: CPUs are slow after they slept, so that rare hand-offs cost more than \
+         frequent ones. To avoid that, run `cpupower frequency-set -g performance`."
     );
     warn(Grade::B, "governor", text)
 }
 
 fn boost(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let text = "Frequency boost is on: the speed of a CPU depends on its heat and on what its neighbours do. For figures \
+    let text = "Frequency boost is on: a CPU's speed depends on temperature and on the load of other CPUs. For figures \
                 that repeat, turn it off (/sys/devices/system/cpu/cpufreq/boost, or intel_pstate/no_turbo).";
     (found.boost == Some(true)).then(|| warn(Grade::B, "boost", text.into()))?
 }
 
 fn smt(found: &Findings<'_>) -> Option<(Grade, Warning)> {
-    let text = "Some CPUs are hardware threads of one core: work on one slows its sibling down. No pair is made of siblings \
-                unless they are asked for; keep other programs off the siblings of measured CPUs.";
+    let text = "Some CPUs are hardware threads of one core: work on one slows its sibling. Pairs of siblings are measured \
+                only on request; keep other programs off the siblings of measured CPUs.";
     found.siblings.then(|| warn(Grade::A, "smt", text.into()))?
 }
 
 fn cpuset(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let text = format!(
-        "This process may use {} of {} CPUs (cpuset or affinity): programs on the others share caches with it unseen.",
+        "This process may use {} of {} CPUs (cpuset or affinity): programs on the others may share its caches. Their noise is not seen.",
         found.allowed, found.cpus
     );
     (found.allowed < found.cpus).then(|| warn(Grade::A, "cpuset", text))?
@@ -336,8 +334,8 @@ fn cpuset(found: &Findings<'_>) -> Option<(Grade, Warning)> {
 fn timer_slack(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let slack = found.timer_slack_ns.filter(|&ns| ns > DEFAULT_TIMER_SLACK_NS)?;
     let text = format!(
-        "Timers of this process may be {} late (timer slack): sleeps with a timeout take longer than elsewhere. Start it \
-         from a shell that was not given that (/proc/PID/timerslack_ns).",
+        "The timer slack of this process is {}: sleeps with a timeout take that much longer. Start it from a shell with \
+         the default of 50 us (/proc/PID/timerslack_ns).",
         duration(slack as f64)
     );
     warn(Grade::A, "timer-slack", text)
@@ -345,7 +343,7 @@ fn timer_slack(found: &Findings<'_>) -> Option<(Grade, Warning)> {
 
 fn no_membarrier(found: &Findings<'_>) -> Option<(Grade, Warning)> {
     let text = "The membarrier system call does not work here (an old kernel, or a seccomp sandbox): waits that use it fall \
-                back to fences, and cost some nanoseconds more for each message.";
+                back to fences, at a few nanoseconds a message.";
     (!found.membarrier).then(|| warn(Grade::A, "no-membarrier", text.into()))?
 }
 
@@ -406,7 +404,7 @@ mod tests {
     fn a_tuned_machine_at_rest_is_an_a_without_warnings() {
         let noise = [still_cpu(0, 0.001, 20_000), still_cpu(1, 0.001, 20_000)];
         assert_eq!(graded(&best(&noise)), (Grade::A, vec![]));
-        // What is not known is not held against it.
+        // Unknown values cap nothing.
         let unknown = Findings {
             governor: None,
             boost: None,
@@ -466,14 +464,14 @@ mod tests {
         for (findings, expected, code) in table {
             assert_eq!(graded(&findings), (expected, vec![code.into()]), "{findings:?}");
         }
-        // A quota of as many CPUs as there are rations nothing.
+        // A quota of all CPUs limits nothing.
         assert_eq!(graded(&Findings { quota_cpus: Some(8.0), ..base() }).0, Grade::A);
         let alone = Findings { allowed: 1, ..base() };
         assert_eq!(graded(&alone), (Grade::C, vec!["one-cpu".into(), "cpuset".into()]));
     }
 
     #[test]
-    fn stillness_is_that_of_the_noisier_half() {
+    fn noise_is_that_of_the_noisier_half() {
         let of = |cpus: &[(f64, u64)]| {
             let noise: Vec<CpuNoise> = cpus
                 .iter()
@@ -547,9 +545,9 @@ mod tests {
             assert!(!warning.text.contains("  "), "{warning:?}");
         }
         let quota = warnings.iter().find(|warning| warning.code == "quota").unwrap();
-        assert!(quota.text.contains("0.50 CPUs of time on 1 CPUs"), "{quota:?}");
+        assert!(quota.text.contains("quota is 0.50 CPUs on 1 CPUs"), "{quota:?}");
         let noise = warnings.iter().find(|warning| warning.code == "noise").unwrap();
-        assert!(noise.text.contains("CPU 3 most: 20%, 90.0 ms"), "{noise:?}");
+        assert!(noise.text.contains("worst is CPU 3: 20%, 90.0 ms"), "{noise:?}");
     }
 
     #[test]
@@ -566,8 +564,8 @@ mod tests {
         };
         row("clock: smallest step", STEP_NS, " ns", 1.0);
         row("clock: cost of a stamp", READ_NS, " ns", 1.0);
-        row("stillness: time lost", LOST_SHARE, "%", 100.0);
-        row("stillness: longest gap", MAX_NS, " ms", 1e-6);
+        row("noise: time lost", LOST_SHARE, "%", 100.0);
+        row("noise: longest gap", MAX_NS, " ms", 1e-6);
         row("time stolen", STEAL_SHARE, "%", 100.0);
         row("time queued", QUEUED_SHARE, "%", 100.0);
         assert!(THRESHOLDS.lines().all(|line| line.chars().count() <= 110));

@@ -1,4 +1,4 @@
-//! Everything about this machine that belongs into the first line of a file.
+//! Describes this machine for the first line of a file.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,30 +14,29 @@ use crate::noise::{Watched, watch_all};
 use crate::place::allowed_cpus;
 use crate::topology::Topology;
 
-/// What [`inspect`] is to look at, and what it cannot know.
+/// Options of [`inspect`].
 #[derive(Clone, Debug)]
 pub struct InspectOptions {
-    /// Where the topology is read; `/sys` unless a synthetic one is wanted.
+    /// Root of the topology; `/sys` unless a synthetic one is wanted.
     pub sysfs_root: PathBuf,
-    /// How long to watch the CPUs' stillness, all together; zero for not at all.
+    /// Time for measuring the CPUs' noise, in total; zero skips it.
     pub noise: Duration,
     /// Name of the run.
     pub run: String,
-    /// When the run began, RFC 3339 UTC.
+    /// Start of the run, RFC 3339 UTC.
     pub at: String,
     /// The program, with its commit and compiler.
     pub tool: String,
 }
 
-/// Looks at this machine: the gate chooses its clock, its CPUs are watched, and it is graded.
+/// Chooses the clock of this machine, watches its CPUs, and grades it.
 ///
-/// Takes about 50 ms and the time for the noise; during that, all watched CPUs are busy. Registers
-/// the process for membarrier.
+/// Takes about 50 ms plus the time for noise, in which all watched CPUs are busy. Registers the
+/// process for membarrier.
 ///
 /// # Errors
 ///
-/// [`ClockRefused`] where no clock can be trusted. Nothing else is an error: what cannot be found
-/// out is absent.
+/// [`ClockRefused`] if no clock can be trusted. Anything else that cannot be found out is `None`.
 pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused> {
     let (clock, clock_facts) = Clock::gate()?;
     let (sys, proc) = (Path::new("/sys"), Path::new("/proc"));
@@ -47,7 +46,7 @@ pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused
     } else {
         allowed_cpus()
     };
-    // Asked before the watch, which is a load itself.
+    // Before the watch, which is a load itself.
     let load_per_cpu = facts::load(proc).map(|load| load / topology.places.len().max(1) as f64);
     let stillness = if topology.synthetic || options.noise.is_zero() {
         Stillness::default()
@@ -109,7 +108,6 @@ pub fn inspect(options: InspectOptions) -> Result<(Machine, Clock), ClockRefused
     Ok((machine, clock))
 }
 
-/// What a watch of the CPUs at rest found out.
 #[derive(Default)]
 struct Stillness {
     watched: Vec<Watched>,
@@ -123,14 +121,14 @@ impl Stillness {
         let watched = watch_all(allowed, budget, clock);
         let stolen = probe.sample().delta(&before).steal_ns;
         let time: u64 = watched.iter().map(|watched| watched.noise.watched_ns.get()).sum();
-        // The first tick that shows may have gathered before the watch began.
+        // The first tick may include steal from before the watch.
         let steal_share = stolen.filter(|_| time > 0).map(|ns| {
             ns.saturating_sub(probe.tick_ns() * watched.len() as u64) as f64 / time as f64
         });
         Stillness { watched, steal_share }
     }
 
-    /// Share of the time that the watching threads stood behind others, all CPUs together.
+    /// Share of the time that the watching threads were queued behind others, over all CPUs.
     fn queued_share(&self) -> Option<f64> {
         let queued: u64 =
             self.watched.iter().map(|watched| watched.run_queue_ns).sum::<Option<u64>>()?;

@@ -1,87 +1,84 @@
-//! Is a block disturbed, and by what?
+//! Judges which causes disturbed a block.
 //!
-//! A cause marks a block when it can have moved what the block is for: the mean of a stretch by
-//! about a percent, or any sample of a stamped tail. Marks never delete anything; clean and all
-//! blocks are both reported.
+//! A cause marks a block if it can have moved its result: the mean of a stretch by about 1%, or any
+//! sample of a stamped tail. Marked blocks are kept; figures over clean and over all blocks are
+//! both reported.
 //!
-//! Two things are *not* disturbances. Where both ends share a CPU, or the scheduler places them,
-//! its switches, queues and migrations are the mechanism at work. And every wake-up of a sleeping
-//! end takes it through a run queue even on an idle CPU, for as long as the CPU needs to leave its
-//! idle state; every spinning end meets the scheduler's tick, which takes a percent or two of a
-//! virtual machine. Both belong to what is measured, so that only what goes well beyond the
-//! [`Baseline`] of the same cell counts. An intrusion that is short against all the wake-ups of a
-//! block stays unseen that way; its sample still stands in the tail.
+//! Two things are *not* disturbances. If both ends share a CPU, or the scheduler places them, its
+//! switches, queueing and migrations are part of the mechanism. And each wake-up takes a sleeping
+//! end through a run queue, even on an idle CPU, for as long as the CPU needs to leave its idle
+//! state; each spinning end meets the scheduler's tick, which takes a percent or two of a virtual
+//! machine. Both belong to the result, so only what clearly exceeds the [`Baseline`] of the cell
+//! counts. A disturbance that is short compared with all wake-ups of a block is therefore missed;
+//! its sample is still in the tail.
 
 use threadtoll_record::{BlockKind, Cause, Count, CpuNoise, Disturbance, Placement};
 
-/// Queueing from this share of the time on marks a block: it moves a mean by as much as a figure
-/// may be off.
+/// Share of the time queued that marks a block: it moves a mean by as much.
 pub const QUEUED_SHARE: f64 = 0.01;
-/// Queueing from this share on makes involuntary switches mark a block of stretches. Half of
-/// [`QUEUED_SHARE`], because a switch also costs what the caches held.
+/// Share of the time queued from which involuntary switches mark a block of stretches. Half of
+/// [`QUEUED_SHARE`], because a switch also costs cached data.
 pub const QUEUED_SHARE_WITH_SWITCHES: f64 = 0.005;
-/// More involuntary switches than this mark a block of stretches even if they were short: at some
-/// microseconds each for the way out and back, one a millisecond is a percent.
+/// Rate of involuntary switches above which even short ones mark a block of stretches: at a few
+/// microseconds for the way out and back, one a millisecond is a percent.
 pub const SWITCHES_PER_MS: f64 = 1.0;
-/// Queueing and gaps up to this multiple of the usual of their cell are the mechanism's and the
-/// machine's own: wake-ups vary by tens of percent from block to block with the depth of the idle
-/// state, ticks with what hangs on them.
+/// Queueing and gaps up to this multiple of the baseline do not count: wake-ups vary by tens of
+/// percent between blocks with the depth of the idle state, and ticks with the work that they do.
 pub const BASELINE_FACTOR: f64 = 1.5;
-/// What one wake-up may queue while nothing is known about its cell: leaving a deep idle state, or
-/// a virtual machine's halt, takes tens of microseconds.
+/// Run-queue delay allowed per wake-up while the cell has no baseline: leaving a deep idle state,
+/// or the halt of a virtual machine, takes tens of microseconds.
 pub const DEFAULT_WAKE_NS: f64 = 50_000.0;
-/// Steal from this share of the time of the block's CPUs on marks it. `/proc/stat` counts in ticks
-/// of mostly 10 ms, so that in blocks below a second one tick is enough.
+/// Share of the CPUs' time stolen that marks a block. `/proc/stat` counts in ticks of mostly 10 ms,
+/// so in blocks below a second one tick is enough.
 pub const STEAL_SHARE: f64 = 0.005;
-/// Time from this share on that vanished under a spinning end, beyond the usual, marks a block.
+/// Share of a spinning end's time lost in gaps, beyond the baseline, that marks a block.
 pub const GAP_SHARE: f64 = 0.01;
-/// Page faults that roaming threads are forgiven in one block: the kernel unmaps pages on purpose
-/// to see from which node they are used. Ends that stay where their memory was touched have none.
+/// Page faults per block that do not count for threads that may migrate: the kernel unmaps pages to
+/// see from which node they are used. Pinned ends have none.
 pub const FREE_PAGE_FAULTS: u64 = 16;
 
-/// A block as the judge sees it.
+/// A block and the baseline of its cell.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
-    /// Which loop made it.
+    /// The loop that made it.
     pub kind: BlockKind,
-    /// Where its ends ran.
+    /// Placement of its ends.
     pub placement: Placement,
-    /// Whether an end spins, so that gaps could be seen.
+    /// True if an end spins, so that it sees gaps.
     pub spins: bool,
-    /// Whether what is measured takes memory as it goes, as an unbounded queue does: then page
-    /// faults are its own.
+    /// True if the mechanism allocates as it runs, as an unbounded queue does: page faults are then
+    /// its own.
     pub grows: bool,
     /// Its length in nanoseconds.
     pub elapsed_ns: u64,
-    /// How many CPUs the steal was summed over.
+    /// Number of CPUs that the steal was summed over.
     pub cpus: u32,
-    /// Voluntary switches of all ends: each is followed by one wake-up.
+    /// Voluntary switches of all ends; each is followed by a wake-up.
     pub voluntary_switches: u64,
     /// Involuntary switches of all ends.
     pub involuntary_switches: u64,
-    /// What is usual in this cell.
+    /// The baseline of its cell.
     pub baseline: Baseline,
-    /// What was counted.
+    /// Counts of its disturbances.
     pub disturbance: &'a Disturbance,
 }
 
-/// What a cell's blocks lose even when nothing happens: a block is judged by what it lost beyond
-/// that.
+/// Losses of a cell's blocks without a disturbance; a block is judged by its losses beyond them.
 ///
-/// One for each cell and loop: made before its first block, taught each block after it was judged.
-/// It is the median of the blocks before: their minimum would fall with every block, and mark
-/// ordinary blocks the more often the later they come.
+/// One for each cell and loop: made before its first block, and taught each block after it was
+/// judged. It is the median of earlier blocks; their minimum would fall with every block and mark
+/// ordinary blocks more and more often.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Baseline {
-    /// Run-queue delay for each wake-up, in nanoseconds; nothing while no block showed it.
+    /// Run-queue delay per wake-up in nanoseconds; `None` until a block showed it.
     pub wake_ns: Option<f64>,
-    /// Share of the time that vanishes under a spinning end; nothing while not known.
+    /// Share of a spinning end's time lost in gaps; `None` while unknown.
     pub gap_share: Option<f64>,
     wakes: Recent,
     gaps: Recent,
 }
 
-/// The last values, as many as a group usually has rounds and some.
+/// The last values: at least as many as a group usually has rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Recent {
     values: [f64; 32],
@@ -89,7 +86,7 @@ struct Recent {
 }
 
 impl Recent {
-    /// Takes one more value and gives the median of the last ones, the lower of two middle ones.
+    /// Adds a value and returns the median of the last ones, the lower of two.
     fn lower_median_with(&mut self, value: f64) -> f64 {
         self.values[self.seen % self.values.len()] = value;
         self.seen += 1;
@@ -101,8 +98,7 @@ impl Recent {
 }
 
 impl Baseline {
-    /// What is known before the first block: what threads that spun on these CPUs lost when the
-    /// machine was inspected.
+    /// The baseline before the first block, from the noise of these CPUs.
     pub fn of(noise: &[CpuNoise], cpus: &[u32]) -> Baseline {
         let lost = noise
             .iter()
@@ -111,11 +107,10 @@ impl Baseline {
         Baseline { gap_share: lost.reduce(f64::max), ..Baseline::default() }
     }
 
-    /// Learns from a block.
+    /// Adds a block.
     pub fn learn(&mut self, block: &Observed<'_>) {
         let Disturbance { run_queue_ns, gap_ns, .. } = *block.disturbance;
-        // Few wake-ups say little about the usual one: a single one that waited would excuse all
-        // that follow.
+        // A single delayed wake-up among few would excuse all later ones.
         if let (Some(ns), true) = (run_queue_ns, block.voluntary_switches >= 100) {
             self.wake_ns =
                 Some(self.wakes.lower_median_with(ns.as_f64() / block.voluntary_switches as f64));
@@ -127,9 +122,9 @@ impl Baseline {
     }
 }
 
-/// The causes that reached their thresholds, in the order in which the files name them.
+/// Returns the causes that reached their thresholds, in the order of files.
 ///
-/// [`Cause::ReferenceDrift`] is not among them: it takes more than one block to see.
+/// [`Cause::ReferenceDrift`] is not among them: it shows only in several blocks.
 pub fn judge(block: &Observed<'_>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut mark = |cause, reached: bool| {
@@ -174,12 +169,11 @@ impl Observed<'_> {
         }
         let elapsed = self.elapsed_ns as f64;
         match self.kind {
-            // One is enough to make a tail.
+            // One is enough for a tail.
             BlockKind::Stamped => true,
             BlockKind::Stretch => {
                 self.involuntary_switches as f64 > SWITCHES_PER_MS * elapsed / 1e6
-                    // Where nobody says how long the end was away, it cannot be shown to have been
-                    // short.
+                    // With unknown run-queue delay the switch cannot be shown to have been short.
                     || queued_ns.is_none_or(|ns| ns >= QUEUED_SHARE_WITH_SWITCHES * elapsed)
             }
         }
@@ -192,7 +186,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A still block of 100 ms on two CPUs, whose ends spin.
+    /// An undisturbed block of 100 ms on two CPUs, whose ends spin.
     fn still(disturbance: &Disturbance) -> Observed<'_> {
         Observed {
             kind: BlockKind::Stretch,
@@ -310,7 +304,7 @@ mod tests {
         assert_eq!(judge(&later), []);
         let queued = Disturbance { run_queue_ns: Some((70 * MS).into()), ..wakes.clone() };
         assert_eq!(judge(&Observed { disturbance: &queued, ..later }), [Cause::RunQueueDelay]);
-        // An end that sleeps seldom is held to nearly the same as one that spins.
+        // An end that rarely sleeps is held to nearly the limits of one that spins.
         let seldom = Disturbance { run_queue_ns: Some((3 * MS).into()), ..wakes.clone() };
         let block = Observed { voluntary_switches: 20, disturbance: &seldom, ..first };
         assert_eq!(judge(&block), [Cause::RunQueueDelay]);
@@ -342,7 +336,8 @@ mod tests {
         );
     }
 
-    /// The last blocks of a long run are judged as the first ones were: the baseline does not creep.
+    /// The last blocks of a long run are judged like the first ones: the baseline does not creep to
+    /// the extreme.
     #[test]
     fn the_baseline_stays_in_the_middle_however_many_blocks_there_were() {
         let mut baseline = Baseline::default();

@@ -1,18 +1,17 @@
-//! This computer, as someone who measures has to see it.
+//! The computer under measurement.
 //!
-//! | module | its question |
+//! | module | contents |
 //! |---|---|
-//! | [`clock`] | when is now, and how finely can it be told? |
-//! | [`topology`] | which CPUs are near each other? |
-//! | [`place`] | where does this thread run? |
-//! | [`disturbance`], [`mod@judge`] | what happened to a block, and does it spoil it? |
-//! | `noise` | how still is a CPU while nothing is asked of it? |
-//! | [`mod@inspect`], [`mod@grade`] | is this machine fit to be measured? |
-//! | [`lock`] | is anyone else measuring? |
+//! | [`clock`] | stamps, their resolution and cost |
+//! | [`topology`] | which CPUs share a core, a cache or a node |
+//! | [`place`] | affinity and scheduling policy of threads |
+//! | [`disturbance`], [`mod@judge`] | what happened to a block, and what disturbed it |
+//! | `noise` | interruptions of idle CPUs |
+//! | [`mod@inspect`], [`mod@grade`] | fitness for measuring |
+//! | [`lock`] | one measurement at a time |
 //!
-//! Everything is read from where Linux shows it to anyone: no root, no kernel module, no
-//! configuration. What the kernel hides (in a container, under seccomp, on one CPU) is absent from
-//! the answer and never guessed; only a clock that cannot be trusted is an error.
+//! Reads only what Linux shows without privilege or configuration. What is hidden (in a container,
+//! under seccomp, on one CPU) is `None`, never guessed; only an untrustworthy clock is an error.
 
 mod cgroup;
 pub mod clock;

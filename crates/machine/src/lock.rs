@@ -1,9 +1,8 @@
 //! One measurement at a time.
 //!
-//! Two measurements on one machine spoil each other without either noticing much. A lock on a file
-//! in the temporary directory keeps those of one user apart, across processes; it disappears with
-//! the process that holds it, however that ends. It is advice: nothing stops a program that does
-//! not ask, or another user.
+//! Two measurements on one machine disturb each other. An advisory lock on a file in the temporary
+//! directory keeps those of one user apart, across processes, and is released when its process
+//! ends. Programs that do not ask, and other users, are not held back.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -14,9 +13,9 @@ use std::time::{Duration, Instant};
 /// Longer than any test holds the machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The machine is ours until this is dropped.
+/// Holds the machine until dropped.
 #[derive(Debug)]
-#[must_use = "the lock is given back when this is dropped"]
+#[must_use = "the lock is released when this is dropped"]
 pub struct MachineLock {
     _file: File,
 }
@@ -24,7 +23,7 @@ pub struct MachineLock {
 fn open() -> io::Result<File> {
     let user = rustix::process::getuid().as_raw();
     let path: PathBuf = std::env::temp_dir().join(format!("threadtoll-{user}.lock"));
-    // The directory is everyone's: a link that someone else put there must not be followed.
+    // The directory is world-writable: do not follow another user's link.
     OpenOptions::new()
         .write(true)
         .create(true)
@@ -34,13 +33,12 @@ fn open() -> io::Result<File> {
         .open(path)
 }
 
-/// Waits until no other measurement of this user holds the machine, but not for ever: a program
-/// that hangs with the lock in its hands must not hang everybody else. Threads of one process
-/// exclude each other, too.
+/// Waits until no other measurement of this user holds the machine, for at most two minutes.
+/// Threads of one process exclude each other, too.
 ///
 /// # Errors
 ///
-/// Where the file cannot be made or locked, or somebody else has held it for two minutes.
+/// If the file cannot be created or locked, or the machine is held for two minutes.
 #[doc(hidden)]
 pub fn machine_lock() -> io::Result<MachineLock> {
     let deadline = Instant::now() + PATIENCE;
@@ -53,11 +51,11 @@ pub fn machine_lock() -> io::Result<MachineLock> {
     }
 }
 
-/// The machine, or nothing if another measurement of this user holds it.
+/// Locks the machine; `None` if another measurement of this user holds it.
 ///
 /// # Errors
 ///
-/// Where the file cannot be made or locked.
+/// If the file cannot be created or locked.
 #[doc(hidden)]
 pub fn try_machine_lock() -> io::Result<Option<MachineLock>> {
     let file = open()?;
@@ -77,7 +75,7 @@ mod tests {
         let held = machine_lock().unwrap();
         assert!(try_machine_lock().unwrap().is_none());
         drop(held);
-        // Another test may be quicker; waiting must succeed in the end.
+        // Another test may take it first.
         drop(machine_lock().unwrap());
     }
 }

@@ -1,10 +1,10 @@
-//! How still is a CPU while nothing is asked of it?
+//! Noise: interruptions of an otherwise idle CPU.
 //!
-//! A thread bound to the CPU does nothing but read the clock. Whatever keeps it from the next
-//! reading for longer than a microsecond shows as a gap: interrupts, other threads, the firmware,
-//! the hypervisor. (The method is that of jHiccup, sysjitter and the kernel's `osnoise` tracer,
-//! without the tracer's knowledge of who it was.) A CPU that is busy reading neither idles nor
-//! changes its frequency much: how long it takes to wake up is not looked at here.
+//! A thread bound to the CPU only reads the clock. Anything that delays the next reading by more
+//! than a microsecond shows as a gap: interrupts, other threads, firmware, the hypervisor. (The
+//! method of jHiccup, sysjitter and the kernel's `osnoise` tracer, which also knows the cause.) A
+//! CPU that is busy reading neither idles nor changes its frequency much, so wake-up latency is not
+//! measured here.
 
 use std::io;
 use std::thread;
@@ -16,39 +16,34 @@ use crate::clock::Clock;
 use crate::disturbance::ThreadProbe;
 use crate::place::{PlaceError, pin_to};
 
-/// Lower bounds of the classes into which gaps are counted, in nanoseconds.
+/// Lower bounds of the classes of gaps, in nanoseconds.
 const CLASSES_NS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-/// A gap is this many times the shortest distance of two readings, where that is longer than the
+/// A gap is at least this multiple of the shortest distance of two readings, if that exceeds the
 /// first class.
 const GAP_FACTOR: u64 = 8;
-/// CPUs that are watched at the same time: more threads that spin would be noise to each other
-/// through heat and power.
+/// CPUs watched at a time: more spinning threads would disturb each other through heat and power.
 const WATCHED_AT_ONCE: usize = 8;
-/// A CPU is watched at least this long; some scheduler ticks and a good chance of meeting what
-/// comes ten times a second.
+/// Shortest watch: several scheduler ticks, and likely an event that comes ten times a second.
 const MIN_WATCH: Duration = Duration::from_millis(100);
 
-/// What a watch found out.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Watched {
     pub(crate) noise: CpuNoise,
-    /// Time that the watching thread stood in the run queue behind others.
+    /// Time that the watching thread was queued behind others.
     pub(crate) run_queue_ns: Option<u64>,
 }
 
-/// Watches CPUs, several at once, for about `budget` in total. CPUs that cannot be watched are left
-/// out.
+/// Watches CPUs, several at a time, for about `budget` in total. CPUs that cannot be watched are
+/// left out.
 ///
-/// Where the budget does not give every CPU its [`MIN_WATCH`], a sample evenly spread over
-/// them is watched.
+/// If the budget is too short for [`MIN_WATCH`] on each CPU, an evenly spread sample is watched.
 pub(crate) fn watch_all(cpus: &[u32], budget: Duration, clock: &Clock) -> Vec<Watched> {
     let (cpus, duration) = share(cpus, budget);
     let rounds = cpus.chunks(WATCHED_AT_ONCE);
     rounds
         .flat_map(|round| {
             watch(round, duration, clock).unwrap_or_else(|_| {
-                // One that cannot be watched (taken offline meanwhile) must not cost the others of
-                // its round.
+                // A CPU that went offline must not cost the others of its round.
                 round
                     .iter()
                     .filter_map(|&cpu| watch(&[cpu], duration, clock).ok())
@@ -59,7 +54,7 @@ pub(crate) fn watch_all(cpus: &[u32], budget: Duration, clock: &Clock) -> Vec<Wa
         .collect()
 }
 
-/// Which CPUs to watch and each how long.
+/// CPUs to watch, and the time for each.
 fn share(cpus: &[u32], budget: Duration) -> (Vec<u32>, Duration) {
     let mut cpus = cpus.to_vec();
     cpus.sort_unstable();
@@ -74,9 +69,9 @@ fn share(cpus: &[u32], budget: Duration) -> (Vec<u32>, Duration) {
     (cpus, (budget / rounds).max(MIN_WATCH.min(budget)))
 }
 
-/// Watches all of `cpus` at once.
+/// Watches `cpus` at the same time.
 fn watch(cpus: &[u32], duration: Duration, clock: &Clock) -> Result<Vec<Watched>, PlaceError> {
-    let no_thread = |source| PlaceError::Forbidden { what: "to start a thread", source };
+    let no_thread = |source| PlaceError::Forbidden { what: "up a thread to watch a CPU", source };
     thread::scope(|scope| {
         let start = |&cpu: &u32| {
             let work = move || {
@@ -88,7 +83,6 @@ fn watch(cpus: &[u32], duration: Duration, clock: &Clock) -> Result<Vec<Watched>
                 .spawn_scoped(scope, work)
                 .map_err(no_thread)
         };
-        // All are started before the first is waited for.
         let threads: Vec<_> = cpus.iter().map(start).collect();
         let ended = threads.into_iter().map(|started| {
             started?
@@ -99,10 +93,9 @@ fn watch(cpus: &[u32], duration: Duration, clock: &Clock) -> Result<Vec<Watched>
     })
 }
 
-/// Reads the clock until the time is over.
 fn spin(cpu: u32, duration: Duration, clock: &Clock) -> Watched {
     let probe = ThreadProbe::new();
-    // Warms the loop up and finds the shortest distance of two readings.
+    // Warms up the loop and finds the shortest distance of two readings.
     let mut last = clock.stamp();
     let mut shortest = u64::MAX;
     for _ in 0..10_000 {
@@ -136,7 +129,7 @@ fn spin(cpu: u32, duration: Duration, clock: &Clock) -> Watched {
                 .into_iter()
                 .zip(gaps.counts.map(Count::from))
                 .collect(),
-            // To a millionth: half a second's gaps are not known any better.
+            // Rounded to a millionth, the precision of half a second.
             lost_share: ((gaps.lost as f64 / watched.max(1) as f64 * 1e6).round() / 1e6).into(),
             longest_ns: (clock.ns(gaps.longest) as u64).into(),
         },
@@ -168,7 +161,7 @@ impl Gaps {
     fn count(&mut self, distance: u64) {
         let class = self.bounds.iter().rposition(|&bound| distance >= bound).unwrap_or(0);
         self.counts[class] += 1;
-        // The reading itself takes its time even without a gap.
+        // A reading takes time even without a gap.
         self.lost += distance - self.shortest.min(distance);
         self.longest = self.longest.max(distance);
     }

@@ -1,4 +1,4 @@
-//! Where a thread runs.
+//! CPU affinity and scheduling policy of threads.
 //!
 //! Raw system calls with masks of any length: the C library's `cpu_set_t` ends at 1,024 CPUs.
 
@@ -8,28 +8,26 @@ use thiserror::Error;
 
 use crate::cpulist::MAX_CPUS;
 
-/// Why a thread could not be placed.
+/// The reason that a thread could not be placed.
 #[derive(Debug, Error)]
 pub enum PlaceError {
-    /// No CPU was named.
-    #[error("no CPU was named to run on; name at least one")]
+    /// No CPUs were given.
+    #[error("the list of CPUs is empty; name at least one")]
     NoCpu,
-    /// Some CPUs are offline, do not exist, or are kept from this process by its control group.
+    /// Some CPUs are offline, do not exist, or are outside the cpuset of this process.
     #[error("this process may not run on CPU {}; choose among {}", list(.refused), list(.allowed))]
     NotAllowed {
-        /// The CPUs that were asked for and are not to be had.
+        /// CPUs requested but not available.
         refused: Vec<u32>,
-        /// The CPUs that the thread could run on before.
+        /// CPUs that the thread could run on before.
         allowed: Vec<u32>,
     },
-    /// The kernel or its sandbox does not let threads be placed.
-    #[error(
-        "the kernel does not let this process choose {what}: {source}; a sandbox (seccomp) may forbid it"
-    )]
+    /// The kernel or a sandbox forbids it.
+    #[error("this process may not set {what}: {source}; allow it in the sandbox (seccomp)")]
     Forbidden {
-        /// What was to be chosen.
+        /// Property that was to be set.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
@@ -42,16 +40,16 @@ fn list(cpus: &[u32]) -> String {
 
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// The CPUs on which the calling thread may run, ascending.
+/// CPUs on which the calling thread may run, ascending; never empty.
 ///
-/// Where the kernel does not say (some sandboxes), the CPU it runs on at this moment: never empty.
+/// If a sandbox hides them, the CPU on which it is running.
 pub fn allowed_cpus() -> Vec<u32> {
     read_affinity()
         .unwrap_or_else(|_| vec![Some(current_cpu()).filter(|&cpu| cpu < MAX_CPUS).unwrap_or(0)])
 }
 
 fn read_affinity() -> io::Result<Vec<u32>> {
-    // 1,024 CPUs are enough nearly everywhere; the kernel says EINVAL where its own mask is longer.
+    // 1,024 CPUs are nearly always enough; the kernel returns EINVAL if its own mask is longer.
     let mut words = 1024 / WORD_BITS;
     loop {
         let mut mask = vec![0u64; words];
@@ -71,8 +69,8 @@ fn read_affinity() -> io::Result<Vec<u32>> {
     }
 }
 
-/// The kernel's masks are arrays of `unsigned long`; read by 64-bit words that is the same where it
-/// is little-endian or 64 bits wide, and Linux on anything else is not supported.
+/// The kernel's masks are arrays of `unsigned long`. Read as 64-bit words they are equal on
+/// little-endian and on 64-bit systems, the only ones supported.
 fn cpus_in(mask: &[u64]) -> Vec<u32> {
     let bits = (0..mask.len() * WORD_BITS)
         .filter(|bit| mask[bit / WORD_BITS] >> (bit % WORD_BITS) & 1 == 1);
@@ -81,13 +79,12 @@ fn cpus_in(mask: &[u64]) -> Vec<u32> {
 
 /// Binds the calling thread to `cpus`; when it returns, the thread runs on one of them.
 ///
-/// Threads that it starts inherit this.
+/// Threads that it starts inherit the affinity.
 ///
 /// # Errors
 ///
-/// [`PlaceError`]; the thread may then run where it could before. The kernel silently drops CPUs
-/// that the control group keeps from the process; here that is an error, because a figure would
-/// else name CPUs that were never used.
+/// [`PlaceError`]; the affinity is then unchanged. The kernel silently drops CPUs outside the
+/// cpuset; here that is an error, because a figure would name CPUs that were not used.
 pub fn pin_to(cpus: &[u32]) -> Result<(), PlaceError> {
     let mut wanted = cpus.to_vec();
     wanted.sort_unstable();
@@ -103,19 +100,18 @@ pub fn pin_to(cpus: &[u32]) -> Result<(), PlaceError> {
     }
     match write_affinity(&wanted) {
         Ok(()) => {}
-        // None of them is online and allowed.
+        // None of them is online and in the cpuset.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Err(refused(&[])),
-        Err(source) => return Err(PlaceError::Forbidden { what: "CPUs", source }),
+        Err(source) => return Err(PlaceError::Forbidden { what: "the CPUs of a thread", source }),
     }
     match read_affinity() {
         Ok(granted) if granted == wanted => Ok(()),
         Ok(granted) => {
-            // The thread is on its way out of a mistake: should even this fail, the first error
-            // still says it best.
+            // Should restoring fail too, the first error is still the one to report.
             let _ = write_affinity(&before);
             Err(refused(&granted))
         }
-        Err(source) => Err(PlaceError::Forbidden { what: "CPUs", source }),
+        Err(source) => Err(PlaceError::Forbidden { what: "the CPUs of a thread", source }),
     }
 }
 
@@ -134,22 +130,21 @@ fn write_affinity(cpus: &[u32]) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The CPU on which the calling thread runs at this moment; `u32::MAX` where the kernel does not
-/// say.
+/// The CPU on which the calling thread is running; `u32::MAX` if the kernel does not report it.
 #[inline]
 pub fn current_cpu() -> u32 {
-    // SAFETY: takes no arguments and touches no memory of ours. Its -1 becomes u32::MAX.
+    // SAFETY: takes no arguments and accesses none of our memory. Its -1 becomes u32::MAX.
     let cpu = unsafe { libc::sched_getcpu() };
     cpu as u32
 }
 
-/// Lets the calling thread run only when its CPU has nothing else to do (`SCHED_IDLE`).
+/// Lets the calling thread run only if its CPU is otherwise idle (`SCHED_IDLE`).
 ///
-/// This is for threads that keep a CPU from idling. Without privilege there may be no way back.
+/// For threads that keep a CPU from idling. Going back may need privilege.
 ///
 /// # Errors
 ///
-/// [`PlaceError::Forbidden`] where a sandbox does not allow it.
+/// [`PlaceError::Forbidden`] if a sandbox does not allow it.
 pub fn set_idle_priority() -> Result<(), PlaceError> {
     // The kernel's sched_param is one int; musl's is longer.
     let no_priority: libc::c_int = 0;
@@ -173,7 +168,7 @@ mod tests {
     use super::*;
     use crate::lock::machine_lock;
 
-    /// Runs `task` on a thread of its own, so that no test leaves another one pinned.
+    /// Runs `task` on its own thread, so that no test leaves another pinned.
     fn apart<T: Send + 'static>(task: impl FnOnce() -> T + Send + 'static) -> T {
         let _alone = machine_lock().unwrap();
         std::thread::spawn(task).join().unwrap()
@@ -186,7 +181,7 @@ mod tests {
                 pin_to(&[cpu]).unwrap();
                 assert_eq!(current_cpu(), cpu);
                 assert_eq!(allowed_cpus(), [cpu]);
-                // What a thread starts inherits its place.
+                // Threads inherit their parent's affinity.
                 assert_eq!(std::thread::spawn(allowed_cpus).join().unwrap(), [cpu]);
             }
         });

@@ -1,17 +1,16 @@
 //! Reads the topology from a tree like `/sys`.
 //!
-//! | asked | file, below `devices/system` |
+//! | fact | file, below `devices/system` |
 //! |---|---|
-//! | which CPUs are online | `cpu/online` |
-//! | the core of a CPU | `cpu/cpuN/topology/core_cpus_list`, `thread_siblings_list` before Linux 5.3 |
+//! | online CPUs | `cpu/online` |
+//! | core of a CPU | `cpu/cpuN/topology/core_cpus_list`, `thread_siblings_list` before Linux 5.3 |
 //! | its last-level cache | `cpu/cpuN/cache/index*/{level,type,shared_cpu_list}` |
 //! | its node | `node/nodeN/cpulist` |
 //! | its kind | `../cpu_core/cpus`, `../cpu_atom/cpus`, `../cpu_lowpower/cpus` (x86), `cpu/cpuN/cpu_capacity` (others) |
 //!
 //! The files are not trusted: lists may be garbage, contradict each other or name CPUs that do not
-//! exist. Cores and caches are named by their lowest CPU, and two CPUs are together where they bear
-//! the same name, so that whatever the files say, "same core" and "same cache" stay relations that
-//! hold in both directions and onwards.
+//! exist. A core or cache is named by its lowest CPU, and two CPUs share it if the names are equal;
+//! so "same core" and "same cache" are equivalence relations whatever the files say.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -25,25 +24,23 @@ use crate::cpulist;
 use crate::place::allowed_cpus;
 use crate::topology::{EFFICIENCY, PERFORMANCE, Topology};
 
-/// No file of these is longer; what a hostile tree holds beyond is not read.
 const MAX_FILE: u64 = 1 << 20;
-/// No core has more hardware threads (POWER has 8); a file that says otherwise is not believed.
+/// Most hardware threads of a core that are believed (POWER has 8).
 const MAX_SIBLINGS: usize = 64;
-/// No CPU has more cache descriptions.
+/// Most caches of a CPU.
 const MAX_CACHES: u32 = 16;
-/// Node numbers from this on are not looked at; Linux is built for 1,024 at most.
+/// Node numbers from this on are ignored; Linux supports at most 1,024.
 const MAX_NODES: u32 = 4_096;
-/// A private cache below this level is not the last one: the shared one behind it is only not
-/// shown.
+/// A private cache below this level is not the last: the shared one is hidden.
 const LOWEST_SHARED_LEVEL: u32 = 3;
-/// Cores below this share of the greatest capacity are small ones; favoured cores of one kind
-/// differ by less.
+/// Cores below this share of the greatest capacity are small. Favoured cores of one kind differ by
+/// less.
 const SMALL_CORE: f64 = 0.75;
 
-/// The content of a small file without surrounding blanks.
+/// Reads a small file and trims it.
 pub(crate) fn text(path: impl AsRef<Path>) -> Option<String> {
     let mut bytes = Vec::new();
-    // A named pipe in a tree that someone made must not keep this waiting for a writer.
+    // A named pipe in a given tree must not block.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
     file.take(MAX_FILE).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8(bytes).ok()?.trim().to_owned())
@@ -54,19 +51,18 @@ fn list(path: impl AsRef<Path>) -> Option<Vec<u32>> {
 }
 
 impl Topology {
-    /// Reads the tree under `root`, which is `/sys` on a real machine; anything else makes it
-    /// synthetic.
+    /// Reads the tree under `root`, which is `/sys` on a real machine; any other root makes the
+    /// topology synthetic.
     ///
-    /// Where there is nothing to read, the CPUs of the calling thread's affinity stand alone, and
-    /// `readable` is false.
+    /// If nothing is readable, it has the CPUs of the calling thread's affinity, and `readable` is
+    /// false.
     pub fn read(root: &Path) -> Topology {
         let real = fs::canonicalize(root).is_ok_and(|root| root == Path::new("/sys"));
         let online =
             list(root.join("devices/system/cpu/online")).filter(|online| !online.is_empty());
         let mut readable = online.is_some();
         let mut cpus: BTreeSet<u32> = online.unwrap_or_default().into_iter().collect();
-        // Some containers show another list than the kernel schedules by; what this process may use
-        // is there in any case.
+        // Some containers show a wrong list; the CPUs of this process are online in any case.
         if real || cpus.is_empty() {
             cpus.extend(allowed_cpus());
         }
@@ -83,7 +79,7 @@ impl Topology {
             }
         }
         let mut cores = groups(&core_of);
-        // Believable lists can contradict each other and gather into a core that is not.
+        // Lists that are plausible alone can add up to an impossible core.
         if cores.values().any(|threads| threads.len() > MAX_SIBLINGS) {
             readable = false;
             core_of = cpus.iter().map(|&cpu| (cpu, cpu)).collect();
@@ -107,8 +103,8 @@ impl Topology {
     }
 }
 
-/// The CPUs that bear each name, ascending: no group is empty. The name itself may be that of a CPU
-/// elsewhere, if the lists contradict each other; a group is known by its first CPU.
+/// The CPUs of each name, ascending and never empty. If lists contradict each other, the name may
+/// be a CPU of another group; a group is known by its first CPU.
 fn groups(name_of: &BTreeMap<u32, u32>) -> BTreeMap<u32, Vec<u32>> {
     let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (&cpu, &name) in name_of {
@@ -117,7 +113,7 @@ fn groups(name_of: &BTreeMap<u32, u32>) -> BTreeMap<u32, Vec<u32>> {
     groups
 }
 
-/// The lowest CPU of a group that is online, the asked one included.
+/// The lowest online CPU of a group that includes `cpu`.
 fn lowest(group: &[u32], online: &BTreeSet<u32>, cpu: u32) -> u32 {
     group.iter().copied().filter(|other| online.contains(other)).fold(cpu, u32::min)
 }
@@ -131,7 +127,7 @@ fn siblings(root: &Path, cpu: u32) -> Option<Vec<u32>> {
     named("core_cpus_list").or_else(|| named("thread_siblings_list"))
 }
 
-/// The CPUs that share the last cache that holds data, if the kernel shows that cache.
+/// The CPUs that share the last data cache, if the kernel shows it.
 fn last_level_cache(root: &Path, cpu: u32, siblings: &[u32]) -> Option<Vec<u32>> {
     let mut last: Option<(u32, Vec<u32>)> = None;
     for index in 0..MAX_CACHES {
@@ -153,7 +149,7 @@ fn last_level_cache(root: &Path, cpu: u32, siblings: &[u32]) -> Option<Vec<u32>>
     (level >= LOWEST_SHARED_LEVEL || shared_between_cores).then_some(sharers)
 }
 
-/// The node of each CPU that a node claims; the lowest node wins.
+/// The node of each CPU; the lowest node wins.
 fn nodes(root: &Path) -> BTreeMap<u32, u32> {
     let directory = root.join("devices/system/node");
     let mut nodes: Vec<u32> = fs::read_dir(&directory)
@@ -173,10 +169,10 @@ fn nodes(root: &Path) -> BTreeMap<u32, u32> {
     node_of
 }
 
-/// The kind of each CPU, if there is more than one kind.
+/// The kind of each CPU, if there are several.
 fn kinds(root: &Path, cpus: &BTreeSet<u32>) -> BTreeMap<u32, &'static str> {
-    // One performance-monitoring unit a kind of core is how Linux shows hybrid x86; other x86
-    // machines have `cpu` alone.
+    // Linux shows hybrid x86 as one performance-monitoring unit per kind of core; other x86
+    // machines have only `cpu`.
     let mut kind_of = BTreeMap::new();
     for (unit, kind) in
         [("cpu_core", PERFORMANCE), ("cpu_atom", EFFICIENCY), ("cpu_lowpower", "low-power")]

@@ -1,9 +1,8 @@
-//! Which CPUs are near each other.
+//! Distances between CPUs.
 //!
-//! Nearness is what the kernel shows under `/sys/devices/system` (`sysfs.rs` reads it;
+//! Distance is what the kernel shows under `/sys/devices/system` (read by `sysfs.rs`;
 //! `Documentation/ABI/stable` and `testing/sysfs-devices-system-cpu`). It is structure, not speed:
-//! on a machine that hides its caches from its guests two CPUs that share one are only known to be
-//! on the same node.
+//! if a hypervisor hides the caches, two CPUs that share one are only known to be on one node.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,19 +13,18 @@ use threadtoll_record::{CpuPlace, Relation};
 
 pub mod synthetic;
 
-/// The CPUs of a machine and where each sits.
+/// The CPUs of a machine and their cores, caches and nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     /// Every online CPU, ascending.
     pub places: Vec<CpuPlace>,
-    /// False where the kernel did not show which CPUs share a core: then each stands for a core of
-    /// its own.
+    /// False if the kernel did not show which CPUs share a core; each CPU then counts as a core.
     pub readable: bool,
-    /// True where it was read from a given tree and not from this machine.
+    /// True if it was read from a given tree and not from this machine.
     pub synthetic: bool,
 }
 
-/// How far apart the CPUs of a pair may be.
+/// Largest distance between the CPUs of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// Hardware threads of one core.
@@ -43,7 +41,7 @@ impl Level {
     /// All levels, nearest first.
     pub const ALL: [Level; 4] = [Level::Smt, Level::Llc, Level::Node, Level::All];
 
-    /// The name that the command line uses.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Level::Smt => "smt",
@@ -76,7 +74,7 @@ impl FromStr for Level {
     fn from_str(name: &str) -> Result<Level, String> {
         let named = Level::ALL.into_iter().find(|level| level.name() == name);
         named.ok_or_else(|| {
-            format!("“{name}” is no level of nearness; choose smt, llc, node or all")
+            format!("“{name}” is not a level of distance; choose smt, llc, node or all")
         })
     }
 }
@@ -90,8 +88,8 @@ impl Topology {
             .map(|index| &self.places[index])
     }
 
-    /// How two CPUs are related. A CPU that is not in the topology shares neither core nor cache
-    /// with any other.
+    /// Relation of two CPUs. A CPU outside the topology shares neither core nor cache with any
+    /// other.
     pub fn relation(&self, a: u32, b: u32) -> Relation {
         if a == b {
             return Relation::SameCpu;
@@ -105,23 +103,20 @@ impl Topology {
         }
     }
 
-    /// All pairs of `allowed` CPUs that are no farther apart than `level`; the smaller number
-    /// first, ascending.
+    /// All pairs of `allowed` CPUs no farther apart than `level`, ascending, the smaller number
+    /// first.
     ///
-    /// Their number grows with the square of that of the CPUs.
     pub fn pairs(&self, allowed: &[u32], level: Level) -> Vec<(u32, u32)> {
         each_pair(&sorted(allowed))
             .filter(|&(a, b)| self.relation(a, b) <= level.farthest())
             .collect()
     }
 
-    /// The pair to measure where none is named: two CPUs of different cores, as near as that
-    /// allows.
+    /// The default pair to measure: two CPUs of different cores, as near as possible.
     ///
-    /// Siblings on one core compete for its execution units and show something else than a
-    /// hand-off, so they come last. Of several equal pairs the one is taken whose cores are of one
-    /// kind, of the fast kind, and (with more than four CPUs) without the core of CPU 0, where most
-    /// machines send their interrupts; then the lowest numbers.
+    /// Siblings on one core compete for its execution units, so they come last. Among equal pairs,
+    /// cores of one kind come first, then fast ones, then (with more than four CPUs) those other
+    /// than CPU 0's core, which handles most interrupts, then the lowest numbers.
     pub fn default_pair(&self, allowed: &[u32]) -> Option<(u32, u32)> {
         let best = self.one_per_relation(allowed);
         [Relation::SameLlc, Relation::SameNode, Relation::OtherNode, Relation::Smt]
@@ -131,9 +126,9 @@ impl Topology {
             })
     }
 
-    /// For each relation that two `allowed` CPUs have, the pair that shows it best, nearest first.
+    /// The best pair of `allowed` CPUs for each relation, nearest first.
     ///
-    /// Among equals the choice is that of [`Topology::default_pair`].
+    /// Ties are broken as in [`Topology::default_pair`].
     pub fn one_per_relation(&self, allowed: &[u32]) -> Vec<(Relation, (u32, u32))> {
         let cpus = sorted(allowed);
         let mut best: BTreeMap<Relation, (Fault, (u32, u32))> = BTreeMap::new();
@@ -157,7 +152,7 @@ impl Topology {
     }
 }
 
-/// What speaks against a pair, the gravest first.
+/// Drawbacks of a pair, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Fault {
     mixed: bool,
@@ -167,7 +162,6 @@ struct Fault {
 
 /// Kind of the fast cores of a hybrid machine.
 pub(crate) const PERFORMANCE: &str = "performance";
-/// Kind of the small ones.
 pub(crate) const EFFICIENCY: &str = "efficiency";
 
 fn relation(a: &CpuPlace, b: &CpuPlace) -> Relation {

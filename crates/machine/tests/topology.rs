@@ -1,4 +1,4 @@
-//! Topologies of machines that are not this one, and of trees that are no machine's.
+//! Topologies of synthetic machines and of invalid trees.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 
@@ -13,7 +13,7 @@ use threadtoll_machine::synthetic::Synthetic;
 use threadtoll_machine::{Level, Topology, allowed_cpus};
 use threadtoll_record::Relation;
 
-/// In memory where that is possible: a tree is thousands of small files.
+/// In memory if possible: a tree is thousands of small files.
 fn directory() -> TempDir {
     TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap()
 }
@@ -88,8 +88,7 @@ fn hybrid_laptop() {
         Some((2, 4)),
         "two fast cores, no siblings, not the first core"
     );
-    // Kinds are not mixed while two of one kind are to be had; small ones are taken where there is
-    // nothing else.
+    // Kinds are mixed, and small cores used, only if there is no other pair.
     assert_eq!(topology.default_pair(&[0, 1, 8, 9]), Some((8, 9)));
     assert_eq!(topology.default_pair(&[0, 8]), Some((0, 8)));
 }
@@ -182,8 +181,8 @@ fn caches_and_nodes_need_not_nest() {
     assert_eq!(pair_counts(&topology, &[0, 1, 2, 3]), [0, 6, 6, 6]);
 }
 
-/// A board with four cores on one second-level cache and nothing behind it (Raspberry Pi 4),
-/// siblings the old way.
+/// A board with four cores on one second-level cache (Raspberry Pi 4), with the old name of
+/// siblings.
 #[test]
 fn a_shared_second_level_is_the_last() {
     let mut files = vec![("system/cpu/online".to_owned(), "0-3\n".to_owned())];
@@ -225,7 +224,7 @@ fn capacities_tell_big_cores_from_little_ones() {
         machine(["250", "250", "870", "1024"]),
         kinds(["efficiency", "efficiency", "performance", "performance"])
     );
-    // Favoured cores of an otherwise uniform machine are no kind of their own.
+    // Favoured cores are not a kind of their own.
     assert_eq!(machine(["1024", "1009", "990", "960"]), [None, None, None, None]);
     assert_eq!(machine(["x", "", "-1", "99999999999"]), [None, None, None, None]);
 }
@@ -304,7 +303,7 @@ fn an_online_list_without_end_is_cut_off() {
 
 #[test]
 fn a_core_of_two_hundred_threads_is_no_core() {
-    // Each list is believable; together they are not.
+    // Plausible lists that contradict each other.
     let mut files = vec![("system/cpu/online".to_owned(), "0-199".to_owned())];
     for cpu in 0..200 {
         files.push((format!("system/cpu/cpu{cpu}/topology/core_cpus_list"), format!("0,{cpu}")));
@@ -340,8 +339,8 @@ fn links_and_pipes_in_a_tree_do_not_hold_the_reader_up() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the files say, relations are symmetric, cores hold together, and pairs agree with
-    /// relations.
+    /// Whatever the files say, relations are symmetric, siblings are on one core, and pairs agree
+    /// with relations.
     #[test]
     fn any_tree_gives_relations_that_hold(
         siblings in prop::collection::vec("([0-7],){0,3}[0-7]|[0-7]-[0-7]|[a-z]{0,3}", 6),

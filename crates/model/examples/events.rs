@@ -1,9 +1,9 @@
-//! How many events a second the simulator handles on one core: `cargo run --release -p
-//! threadtoll-model --example events`.
+//! Events per second of the simulator on one core.
+//!
+//! `cargo run --release -p threadtoll-model --example events`
 //!
 //! A hundred threads at one lock, at several loads and of several shapes; each figure is the median
-//! of five runs, with the slowest and the fastest. Time is the CPU's where the kernel tells it
-//! (Linux), so that others who want the core do not count.
+//! of five runs, with the slowest and the fastest. Time is CPU time if the kernel shows it (Linux).
 
 use std::time::Instant;
 
@@ -60,7 +60,7 @@ fn main() -> Result<(), ModelError> {
     Ok(())
 }
 
-/// For how many seconds this thread has run.
+/// CPU time of this thread in seconds.
 fn ran_s() -> Option<f64> {
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     schedstat.split_whitespace().next()?.parse::<f64>().ok().map(|ns| ns / 1e9)

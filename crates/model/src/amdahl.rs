@@ -1,16 +1,16 @@
-//! Amdahl's law: a lower bound that is often mistaken for a prediction.
+//! Amdahl's law: a lower bound, often mistaken for a prediction.
 //!
-//! It is the speed-up of threads that all ask for the lock at the same moment, over and over; while
-//! one is inside, in truth, the others work. (G. M. Amdahl, *Validity of the single processor
-//! approach to achieving large scale computing capabilities*, AFIPS 1967; N. J. Gunther, *A general
-//! theory of computational scalability based on rational functions*, arXiv:0808.1431, 2008, proves
-//! it to be the synchronous throughput of the repairman model.)
+//! The speed-up of threads that all request the lock at the same moment, over and over; real
+//! threads work while one is inside. (G. M. Amdahl, *Validity of the single processor approach to
+//! achieving large scale computing capabilities*, AFIPS 1967; N. J. Gunther, *A general theory of
+//! computational scalability based on rational functions*, arXiv:0808.1431, 2008, proves it to be
+//! the synchronous throughput of the repairman model.)
 
 use crate::error::{MAX_LOCKS, number, threads as checked_threads};
 use crate::{Load, ModelError};
 
-/// The speed-up that Amdahl's law gives `threads` whose serial share is the hold share, spread
-/// evenly over `locks`.
+/// The speed-up of `threads` by Amdahl's law; the serial share is the hold share, spread evenly
+/// over `locks`.
 ///
 /// ```
 /// use threadtoll_model::{Load, amdahl};

@@ -1,4 +1,4 @@
-//! Asymptotic bounds: what no arrangement can exceed.
+//! Asymptotic bounds, which no arrangement can exceed.
 //!
 //! With `N` threads the throughput is at most `N/(h+z)`, because each needs `h+z` a task, and at
 //! most `1/h`, because the lock serves one at a time; the two lines meet at the *knee*, `(h+z)/h`
@@ -12,26 +12,26 @@
 use crate::error::{MAX_LOCKS, number, threads as checked_threads, time};
 use crate::{Load, ModelError, Performance};
 
-/// What caps the speed-up, whatever the number of threads.
+/// Limits of the speed-up, for any number of threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Equal locks that share the load (stripes); 1 for a single lock.
+    /// Equal locks that share the load (stripes).
     pub locks: u32,
-    /// Cores that the threads run on; none if they are never short of one.
+    /// Cores to run on; `None` if threads are never short of one.
     pub cores: Option<u32>,
-    /// What each hand-off adds to the time for which a contended lock is taken, in nanoseconds.
+    /// Time that each hand-off occupies a contended lock, in nanoseconds.
     pub hand_off_ns: f64,
 }
 
 impl Default for Limits {
-    /// One lock, cores enough, hand-offs free.
+    /// One lock, enough cores, free hand-offs.
     fn default() -> Self {
         Self { locks: 1, cores: None, hand_off_ns: 0.0 }
     }
 }
 
-/// The largest possible speed-up, and at the same time the knee: the number of threads at which
-/// more of them stop helping.
+/// The largest possible speed-up, which is also the knee: the number of threads beyond which more
+/// do not help.
 ///
 /// Infinite if neither a lock nor cores limit it.
 ///
@@ -45,7 +45,7 @@ impl Default for Limits {
 ///
 /// # Errors
 ///
-/// If the number of locks or cores is zero, or the hand-off no time.
+/// If the number of locks or cores is zero, or the hand-off is not a valid time.
 pub fn knee(load: Load, limits: Limits) -> Result<f64, ModelError> {
     let locks = f64::from(number("locks", limits.locks, MAX_LOCKS)?);
     let taken = load.hold_ns() + time("hand-off", limits.hand_off_ns)?;
@@ -67,10 +67,10 @@ pub fn speedup(load: Load, threads: u32, limits: Limits) -> Result<f64, ModelErr
     Ok(knee(load, limits)?.min(f64::from(checked_threads(threads)?)))
 }
 
-/// The long run of threads whose hold and think times are both fixed, on one lock with free
-/// hand-offs: exact.
+/// Long-run figures of threads with fixed hold and think times, on one lock with free hand-offs:
+/// exact.
 ///
-/// Below the knee they fall into step and nobody waits; above it the lock is never free.
+/// Below the knee they fall into step and none waits; above it the lock is never free.
 ///
 /// # Errors
 ///
@@ -81,8 +81,8 @@ pub fn fixed_times(load: Load, threads: u32) -> Result<Performance, ModelError> 
     if n <= knee {
         return Ok(Performance::new(load, threads, n / load.cycle_ns(), 0.0, 0.0));
     }
-    // As a thread enters, the last ⌈z/h⌉ before it are still thinking: they left h apart. The
-    // margin keeps a quotient that is whole but for rounding from being counted up.
+    // As a thread acquires the lock, the last ⌈z/h⌉ holders still think: they left h apart. The
+    // margin keeps rounding from increasing a whole quotient.
     let apart = load.think_ns() / load.hold_ns();
     let thinking = (apart - apart * 1e-12).ceil().max(if threads > 1 { 1.0 } else { 0.0 });
     Ok(Performance::new(load, threads, 1.0 / load.hold_ns(), n - knee, n - 1.0 - thinking))

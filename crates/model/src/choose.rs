@@ -1,7 +1,7 @@
-//! Which model answers, and why.
+//! Chooses the model that answers, and says why.
 //!
-//! Where a closed form is exact it is used; where none is, the simulator is. The curve of
-//! [`usl`](crate::usl) is never chosen: it predicts nothing.
+//! An exact closed form is preferred; the simulator covers everything else. The fitted curve of
+//! [`usl`](crate::usl) is never chosen.
 //!
 //! | the system | the answer |
 //! |---|---|
@@ -14,9 +14,8 @@
 //! | both exponential, fewer cores, one lock, no hand-off | [`cores`] |
 //! | anything else, or too many measured hold times for Takács | [`simulate`] |
 //!
-//! Closed forms describe the long run. A run of finitely many tasks has a start, when all want the
-//! lock, and an end, when some are done before others: unless there are a thousand tasks for each
-//! thread it is simulated.
+//! Closed forms describe the long run. A finite run starts with all threads at the lock and ends
+//! with some idle, so it is simulated unless it has a thousand tasks per thread.
 
 use std::fmt;
 
@@ -24,7 +23,7 @@ use crate::simulate::{self, Report};
 use crate::takacs::Takacs;
 use crate::{ModelError, Performance, Workload, bounds, cores, mva, repairman};
 
-/// A model that can answer.
+/// A model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// [`bounds`].
@@ -61,28 +60,28 @@ impl fmt::Display for Model {
     }
 }
 
-/// A model, and the reason for it.
+/// A model, and the reason for choosing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Which model.
+    /// The model.
     pub model: Model,
-    /// Why this one, in one clause.
+    /// The reason, in one clause.
     pub why: &'static str,
 }
 
-/// How a question is to be answered.
+/// Options of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Tasks of a finite run; none for the long run.
+    /// Tasks of a finite run; `None` for the long run.
     pub tasks: Option<u64>,
-    /// Whether to simulate even where a closed form is exact.
+    /// True to simulate even if a closed form is exact.
     pub simulate: bool,
     /// Seed of simulations.
     pub seed: u64,
 }
 
 impl Default for Options {
-    /// The long run, by closed form where one is exact, seed 1.
+    /// The long run, by closed form if one is exact, seed 1.
     fn default() -> Self {
         Self { tasks: None, simulate: false, seed: 1 }
     }
@@ -91,17 +90,17 @@ impl Default for Options {
 /// An answer for one number of threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// The model, and the reason for it.
+    /// The model, and the reason for choosing it.
     pub choice: Choice,
-    /// The figures; of simulations, their middle.
+    /// The figures; of a simulation, their centre.
     pub performance: Performance,
-    /// Time for all tasks in seconds, where tasks were asked for.
+    /// Time for all tasks in seconds, if their number was given.
     pub total_s: Option<f64>,
-    /// What the simulation found, with its intervals, if that is where the figures come from.
+    /// Results of the simulation with intervals, if there was one.
     pub simulated: Option<Report>,
 }
 
-/// Which model answers for `threads` of this workload.
+/// The model that answers for `threads` of this workload.
 ///
 /// ```
 /// use threadtoll_model::choose::{self, Model, Options};
@@ -119,25 +118,24 @@ pub fn choose(workload: &Workload, threads: u32, options: Options) -> Choice {
         return choice(Model::Simulation, "asked for");
     }
     if options.tasks.is_some_and(|tasks| tasks < u64::from(threads).saturating_mul(LONG_RUN)) {
-        return choice(Model::Simulation, "so few tasks that start and end of the run count");
+        return choice(Model::Simulation, "few tasks, so that start and end of the run matter");
     }
     long_run(workload, threads)
 }
 
-/// From so many tasks for each thread on, start and end of a run are a matter of a thousandth.
+/// Tasks per thread from which start and end of a run change figures by at most a thousandth.
 const LONG_RUN: u64 = 1000;
 
-/// Measured values times threads up to which the transform of Takács' model is a matter of a
-/// second.
+/// Measured values times threads up to which the transform of Takács' model takes about a second.
 const MAX_TRANSFORMED: u64 = 20_000_000;
 
-/// Which model answers for the long run.
+/// The model that answers for the long run.
 fn long_run(workload: &Workload, threads: u32) -> Choice {
     let choice = |model, why| Choice { model, why };
     let short_of_cores = workload.cores.is_some_and(|cores| cores < threads);
     let free = workload.hand_off.longest_ns() == 0.0;
-    // Without hand-offs, a lock never idles while somebody waits, whoever gets it: barging is then
-    // as good as FIFO. Spinning and taking over are hand-offs of their own.
+    // With free hand-offs a lock is never idle while a thread waits, so barging is as good as FIFO.
+    // Spinning and taking over are hand-offs too.
     let at_once = match workload.policy {
         simulate::Policy::Fifo | simulate::Policy::Barging => free,
         simulate::Policy::SpinThenPark { takeover_ns, .. } => free && takeover_ns == 0.0,
@@ -147,11 +145,11 @@ fn long_run(workload: &Workload, threads: u32) -> Choice {
     if threads == 1 {
         choice(Model::Bounds, "one thread never waits")
     } else if hold.mean_ns() == 0.0 {
-        choice(Model::Bounds, "nobody waits for a lock that is never held")
+        choice(Model::Bounds, "a lock that is never held is never waited for")
     } else if workload.read_share > 0.0 {
-        choice(Model::Simulation, "no closed form is exact with readers that share the lock")
+        choice(Model::Simulation, "no closed form is exact for readers that share the lock")
     } else if !at_once {
-        choice(Model::Simulation, "no closed form is exact with hand-offs")
+        choice(Model::Simulation, "no closed form is exact for hand-offs that take time")
     } else if short_of_cores {
         if single && hold.is_exponential() && think.is_exponential() {
             choice(Model::Cores, "exact for exponential times and a holder that keeps its core")
@@ -159,7 +157,7 @@ fn long_run(workload: &Workload, threads: u32) -> Choice {
             choice(Model::Simulation, "no closed form is exact for these times on too few cores")
         }
     } else if single && hold.is_fixed() && think.is_fixed() {
-        choice(Model::Bounds, "fixed times reach them")
+        choice(Model::Bounds, "fixed times reach the bounds")
     } else if hold.is_exponential() {
         if single {
             choice(Model::Repairman, "exact for exponential hold times and any think times")
@@ -172,18 +170,21 @@ fn long_run(workload: &Workload, threads: u32) -> Choice {
     {
         choice(
             Model::Simulation,
-            "the closed form takes too long for so many measured hold times and threads",
+            "the closed form is too slow for this number of hold times and threads",
         )
     } else if single && think.is_exponential() {
         choice(Model::Takacs, "exact for any hold times and exponential think times")
     } else if single {
         choice(Model::Simulation, "neither hold nor think times are exponential")
     } else {
-        choice(Model::Simulation, "hold times of stripes are not exponential")
+        choice(
+            Model::Simulation,
+            "no closed form is exact for stripes without exponential hold times",
+        )
     }
 }
 
-/// Answers for one number of threads after another; what they have in common is computed once.
+/// Answers for several numbers of threads; shared parts are computed once.
 #[derive(Debug)]
 pub struct Answers<'a> {
     workload: &'a Workload,
@@ -192,7 +193,7 @@ pub struct Answers<'a> {
 }
 
 impl<'a> Answers<'a> {
-    /// Answers about this workload.
+    /// Answers for this workload.
     pub fn new(workload: &'a Workload, options: Options) -> Self {
         Self { workload, options, takacs: None }
     }
@@ -210,7 +211,7 @@ impl<'a> Answers<'a> {
         {
             return Err(ModelError::Number { what: "tasks", value: 0, most: u64::MAX });
         }
-        // A limit that is out of range is one wherever it matters.
+        // Validate the limits in any case.
         self.workload.knee()?;
         let choice = choose(self.workload, threads, self.options);
         if choice.model == Model::Simulation {
@@ -229,8 +230,7 @@ impl<'a> Answers<'a> {
             Model::Takacs => {
                 let enough = self.takacs.as_ref().is_some_and(|&(most, _)| most >= threads);
                 if !enough {
-                    // Room for more than was asked: the next question is likely to be about more
-                    // threads.
+                    // Computed for more threads than asked: the next question is likely about more.
                     let most = threads.saturating_mul(2).min(crate::MAX_THREADS);
                     let model = Takacs::new(&self.workload.hold, load.think_ns(), most)?;
                     self.takacs = Some((most, model));
@@ -249,7 +249,7 @@ impl<'a> Answers<'a> {
             Model::Bounds | Model::Simulation => {
                 let cores = self.workload.cores.unwrap_or(threads).max(1);
                 if load.hold_ns() == 0.0 {
-                    // Those short of a core wait for it, not for the lock.
+                    // Threads short of a core do not wait for the lock.
                     let speedup = f64::from(threads.min(cores));
                     return Ok(Performance::new(
                         load,
@@ -264,7 +264,7 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// Acquisitions that are simulated to answer for `threads`; 0 where a closed form does.
+    /// Acquisitions simulated to answer for `threads`; 0 for a closed form.
     pub fn effort(&self, threads: u32) -> u64 {
         if choose(self.workload, threads, self.options).model != Model::Simulation {
             return 0;
@@ -298,7 +298,7 @@ impl<'a> Answers<'a> {
         Ok(Answer { choice, performance, total_s, simulated: Some(report) })
     }
 
-    /// How often a finite run is repeated: once if nothing in it is random.
+    /// Repetitions of a finite run: one if nothing in it is random.
     fn repetitions(&self, tasks: u64) -> u32 {
         let random = !(self.workload.hold.is_fixed() && self.workload.think.is_fixed())
             || self.workload.stripes > 1;
@@ -306,19 +306,18 @@ impl<'a> Answers<'a> {
     }
 }
 
-/// The tasks of a run that is so short that it is simulated as a whole.
+/// The tasks of a run that is short enough to be simulated as a whole.
 fn few(tasks: Option<u64>, threads: u32) -> Option<u64> {
     tasks.filter(|&tasks| tasks <= u64::from(threads).saturating_mul(LONG_RUN).max(MAX_WHOLE))
 }
 
-/// Finite runs of up to so many tasks are simulated as a whole.
+/// Most tasks of a finite run that is simulated as a whole.
 const MAX_WHOLE: u64 = 1_000_000;
 
-/// Repetitions of finite runs go on until about so many tasks are done.
+/// Tasks simulated over all repetitions of a finite run, about.
 const WHOLE_ACQUISITIONS: u64 = 200_000;
 
-/// How long a long run is: 200,000 acquisitions, and with many threads enough for each to take
-/// part, as far as patience goes.
+/// Acquisitions of a long run: 200,000, and more for many threads so that each takes part.
 pub fn acquisitions(threads: u32) -> u64 {
     let n = u64::from(threads);
     (400 * n).clamp(200_000, 2_000_000).max(10 * n)

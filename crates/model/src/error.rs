@@ -1,66 +1,65 @@
-//! What no model accepts, and the checks that say so.
+//! Errors, and the checks that return them.
 
-/// The longest mean or single time that is accepted, in nanoseconds: about thirty years.
+/// Longest time accepted, in nanoseconds: about thirty years.
 pub const MAX_NS: f64 = 1e18;
 
-/// The shortest time above zero that is accepted, in nanoseconds.
+/// Shortest time above zero accepted, in nanoseconds.
 ///
 /// Between these limits no ratio of two times over- or underflows.
 pub const MIN_NS: f64 = 1e-9;
 
-/// The most threads that a model is asked about.
+/// Most threads accepted.
 pub const MAX_THREADS: u32 = 10_000_000;
 
-/// The most locks, stripes, cores or stations.
+/// Most locks, stripes, cores or stations accepted.
 pub const MAX_LOCKS: u32 = 10_000_000;
 
-/// Why a question has no answer.
+/// The reason that a question has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {
-    /// A time is negative, not a number, or so small or large that ratios would lose their meaning.
+    /// A time is negative, NaN, or so small or large that ratios would lose precision.
     #[error("the {what} must be 0 or between {MIN_NS:e} and {MAX_NS:e} ns, not {value}")]
     Time {
-        /// Which time.
+        /// Name of the time.
         what: &'static str,
-        /// What it was, in nanoseconds.
+        /// The value given, in nanoseconds.
         value: f64,
     },
-    /// Hold and think time are both zero: a thread that does nothing has no speed.
+    /// Hold and think time are both zero.
     #[error("hold time and think time are both zero: there is nothing to predict")]
     NoTime,
     /// A number of something is zero or beyond its limit.
     #[error("the number of {what} must be from 1 to {most}, not {value}")]
     Number {
-        /// Of what.
+        /// Things counted.
         what: &'static str,
-        /// What it was.
+        /// The value given.
         value: u64,
-        /// The largest that is accepted.
+        /// Largest value accepted.
         most: u64,
     },
-    /// A figure that is no time is not a number, or lies outside its range.
+    /// A figure other than a time is NaN or outside its range.
     #[error("the {what} must be {range}, not {value}")]
     Figure {
-        /// Which figure.
+        /// Name of the figure.
         what: &'static str,
-        /// What it was.
+        /// The value given.
         value: f64,
-        /// What it may be.
+        /// Valid range.
         range: &'static str,
     },
     /// Too few measured values.
     #[error("{what}: at least {least} needed, {given} given")]
     TooFew {
-        /// Of what.
+        /// Things counted.
         what: &'static str,
-        /// How many are needed.
+        /// Number needed.
         least: usize,
-        /// How many were given.
+        /// Number given.
         given: usize,
     },
 }
 
-/// The time itself, if a model can use it.
 pub(crate) fn time(what: &'static str, value: f64) -> Result<f64, ModelError> {
     // Adding zero turns −0 into 0, whose quotients have the other sign.
     if value == 0.0 || (MIN_NS..=MAX_NS).contains(&value) {
@@ -70,7 +69,6 @@ pub(crate) fn time(what: &'static str, value: f64) -> Result<f64, ModelError> {
     }
 }
 
-/// The share itself, if it is one.
 pub(crate) fn share(what: &'static str, value: f64) -> Result<f64, ModelError> {
     if (0.0..=1.0).contains(&value) {
         Ok(value)
@@ -79,7 +77,6 @@ pub(crate) fn share(what: &'static str, value: f64) -> Result<f64, ModelError> {
     }
 }
 
-/// The number itself, if it is from one to `most`.
 pub(crate) fn number(what: &'static str, value: u32, most: u32) -> Result<u32, ModelError> {
     if (1..=most).contains(&value) {
         Ok(value)
@@ -88,7 +85,6 @@ pub(crate) fn number(what: &'static str, value: u32, most: u32) -> Result<u32, M
     }
 }
 
-/// The number of threads itself, if it is one that models are asked about.
 pub(crate) fn threads(value: u32) -> Result<u32, ModelError> {
     number("threads", value, MAX_THREADS)
 }

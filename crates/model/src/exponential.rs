@@ -1,9 +1,9 @@
 //! Exponential numbers, quickly.
 //!
 //! The ziggurat (G. Marsaglia and W. W. Tsang, *The ziggurat method for generating random
-//! variables*, Journal of Statistical Software 5, 2000): the area under `e⁻ˣ` is covered by 256
-//! layers of equal area; a point thrown into a layer is under the curve without further thought in
-//! all but 1% of cases. A logarithm for each number would take a third of a simulation's time.
+//! variables*, Journal of Statistical Software 5, 2000): 256 layers of equal area cover the area
+//! under `e⁻ˣ`; a point in a layer is under the curve without a further test in 99% of cases. A
+//! logarithm per number would take a third of a simulation's time.
 
 use std::sync::LazyLock;
 
@@ -12,12 +12,12 @@ use rand::Rng;
 use crate::shape::unit;
 
 const LAYERS: usize = 256;
-/// Where the tail begins that the lowest layer ends in.
+/// Start of the tail in the lowest layer.
 const TAIL: f64 = 7.697_117_470_131_05;
 /// Area of a layer.
 const AREA: f64 = 0.003_949_659_822_581_557;
 
-/// Right ends of the layers from the lowest to the highest, and the curve above them.
+/// Right ends of the layers, lowest first, and the curve above them.
 struct Layers {
     right: [f64; LAYERS + 1],
     height: [f64; LAYERS + 1],
@@ -25,8 +25,7 @@ struct Layers {
 
 static ZIGGURAT: LazyLock<Layers> = LazyLock::new(|| {
     let mut right = [0.0f64; LAYERS + 1];
-    // The lowest layer is as wide as a rectangle with the area of what is really a rectangle and
-    // the tail.
+    // The lowest layer, a rectangle and the tail, as a rectangle of its area.
     right[0] = AREA * TAIL.exp();
     right[1] = TAIL;
     for layer in 2..LAYERS {
@@ -36,20 +35,20 @@ static ZIGGURAT: LazyLock<Layers> = LazyLock::new(|| {
     Layers { right, height: right.map(|x| (-x).exp()) }
 });
 
-/// An exponential number of mean one.
+/// Draws an exponential number of mean one.
 #[inline]
 pub(crate) fn exponential(rng: &mut impl Rng) -> f64 {
     let Layers { right, height } = &*ZIGGURAT;
     loop {
         let bits = rng.next_u64();
-        // The layer takes the lowest eight bits, the place in it the highest 53.
+        // The lowest eight bits choose the layer, the highest 53 the place in it.
         let layer = (bits & 0xff) as usize;
         let x = (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64) * right[layer];
         if x < right[layer + 1] {
             return x;
         }
         if layer == 0 {
-            // Exponential numbers do not remember: the tail is the curve itself, moved.
+            // The exponential distribution is memoryless: the tail is the curve itself, moved.
             return TAIL - (1.0 - unit(rng)).ln();
         }
         if height[layer] + (height[layer + 1] - height[layer]) * unit(rng) < (-x).exp() {
@@ -67,7 +66,7 @@ mod tests {
 
     #[test]
     fn layers_meet_at_the_top() {
-        // With the right area the highest layer ends where the curve begins: at a height of one.
+        // With the right area the highest layer ends at a height of one.
         let Layers { right, height } = &*ZIGGURAT;
         let last = right[LAYERS - 1];
         assert!((last * (1.0 - height[LAYERS - 1]) - AREA).abs() < 1e-12);

@@ -1,9 +1,9 @@
-//! Predicts what a lock costs the threads that share it.
+//! Predicts the cost of a lock to the threads that share it.
 //!
-//! Every lock is a queue: threads *think* (do what needs no lock), *wait*, *hold* the lock, and
-//! think again. From the mean or the measured hold and think times follow speed-up, queue and wait
-//! for any number of threads. [`predict()`] answers with whichever model is right for the question
-//! ([`choose`] says which, and why); the models themselves are here too:
+//! Every lock is a queue: threads *think* (work without the lock), *wait*, *hold* the lock, and
+//! think again. Mean or measured hold and think times give speed-up, queue and wait for any number
+//! of threads. [`predict()`] answers with the model that fits the question ([`choose`] says which,
+//! and why):
 //!
 //! | module | the model | exact for |
 //! |---|---|---|
@@ -16,11 +16,10 @@
 //! | [`simulate`] | discrete events | everything, within its interval |
 //! | [`usl`] | a fitted curve | what it was fitted to |
 //!
-//! [`queue_trace`] is no model: it says from the stamps of threads what their queue was.
+//! [`queue_trace`] is not a model: it reconstructs a queue from the stamps of threads.
 //!
-//! Pure functions without input or output. Times are nanoseconds, throughputs are per second,
-//! unless a name says otherwise. What is out of range is refused with a [`ModelError`]; nothing
-//! panics.
+//! Pure functions. Times are nanoseconds and throughputs per second, unless a name says otherwise.
+//! Values out of range are a [`ModelError`]; nothing panics.
 
 pub mod amdahl;
 pub mod bounds;

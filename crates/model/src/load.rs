@@ -1,4 +1,4 @@
-//! What one thread does when it is alone: the two mean times from which every closed form starts.
+//! The load of one thread alone: the two mean times that every closed form needs.
 
 use crate::ModelError;
 use crate::error::time;
@@ -23,7 +23,7 @@ impl Load {
     ///
     /// # Errors
     ///
-    /// If a time is negative, not a number or out of range, or if both are zero.
+    /// If a time is negative, NaN or out of range, or if both are zero.
     pub fn new(hold_ns: f64, think_ns: f64) -> Result<Self, ModelError> {
         let load =
             Self { hold_ns: time("hold time", hold_ns)?, think_ns: time("think time", think_ns)? };
@@ -43,12 +43,12 @@ impl Load {
         self.think_ns
     }
 
-    /// Hold and think time together: a task of a thread that never waits, in nanoseconds.
+    /// Hold and think time together, in nanoseconds: a task of a thread that never waits.
     pub fn cycle_ns(self) -> f64 {
         self.hold_ns + self.think_ns
     }
 
-    /// Share of its time for which a thread alone holds the lock (H), 0 to 1.
+    /// Share of time for which a thread alone holds the lock (H), 0 to 1.
     pub fn hold_share(self) -> f64 {
         self.hold_ns / self.cycle_ns()
     }

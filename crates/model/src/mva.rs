@@ -7,41 +7,40 @@
 //! for networks of product form (F. Baskett, K. M. Chandy, R. R. Muntz and F. G. Palacios, *Open,
 //! closed, and mixed networks of queues with different classes of customers*, J. ACM 22, 1975).
 //!
-//! Striping a lock in `k` makes it `k` stations that each get a `k`th of the visits.
+//! A lock striped `k` ways is `k` stations, each with a `k`th of the visits.
 
 use crate::error::{MAX_LOCKS, number, threads as checked_threads, time};
 use crate::{Load, ModelError, Performance};
 
-/// A lock, as a task meets it.
+/// A lock, as seen by a task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Station {
-    /// How often a task takes this lock on average; below 1 if only some tasks do.
+    /// Mean number of acquisitions per task; below 1 if only some tasks take the lock.
     pub visits: f64,
     /// Mean hold time of a visit, in nanoseconds.
     pub hold_ns: f64,
 }
 
-/// How one lock of several fares in the long run.
+/// Long-run figures of one lock of several.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StationPerformance {
     /// Share of time for which it is held.
     pub utilisation: f64,
-    /// Threads waiting for it at an average moment, the holder not counted.
+    /// Mean number of threads waiting for it; the holder does not count.
     pub queue_mean: f64,
-    /// Threads waiting for it as seen by a thread that just got it.
+    /// Threads waiting for it, as seen by a thread that just acquired it.
     pub queue_on_entry: f64,
 }
 
-/// The long run of `threads` that visit `stations`, and of each station.
+/// Long-run figures of `threads` that visit `stations`, and of each station.
 ///
-/// A task's load is the sum of its visits. The first figure's `queue_on_entry` is the average over
-/// all entries. Takes time in proportion to threads times stations; for equal stations see
-/// [`striped`].
+/// A task's load is the sum of its visits. `queue_on_entry` is the average over all acquisitions.
+/// Takes time proportional to threads times stations; for equal stations see [`striped`].
 ///
 /// # Errors
 ///
-/// If there is no station, a figure is negative or not a number, all times are zero, or the number
-/// of threads is.
+/// If there is no station, a figure is negative or NaN, all times are zero, or the number of
+/// threads is.
 pub fn solve(
     stations: &[Station],
     think_ns: f64,
@@ -96,7 +95,7 @@ pub fn solve(
     Ok((Performance::new(load, threads, per_ns, waiting.iter().sum(), on_entry), each))
 }
 
-/// The long run of `threads` when the one lock of `load` is striped in `locks` equal ones.
+/// Long-run figures of `threads` if the lock of `load` is striped into `locks` equal ones.
 ///
 /// ```
 /// use threadtoll_model::{Load, mva};
@@ -113,7 +112,7 @@ pub fn striped(load: Load, locks: u32, threads: u32) -> Result<Performance, Mode
     checked_threads(threads)?;
     let k = f64::from(number("locks", locks, MAX_LOCKS)?);
     let (h, z) = (load.hold_ns(), load.think_ns());
-    // All stations are alike: one queue stands for all of them.
+    // The stations are equal: one queue stands for all.
     let (mut present, mut waiting, mut waiting_before, mut per_ns) = (0.0, 0.0, 0.0, 0.0);
     for n in 1..=threads {
         per_ns = f64::from(n) / (z + h * (1.0 + present));

@@ -1,30 +1,30 @@
-//! What a closed form answers for one number of threads.
+//! The answer of a closed form for one number of threads.
 
 use crate::Load;
 
-/// How a system of threads and locks runs in the long run.
+/// Long-run figures of threads and locks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Performance {
     /// Tasks (one hold and one think time each) finished per second by all threads together.
     pub throughput_per_s: f64,
-    /// Throughput against that of one thread alone.
+    /// Throughput relative to one thread alone.
     pub speedup: f64,
-    /// Locks held at an average moment; with one lock, the share of time for which it is held. A
-    /// hand-off under way does not count as held.
+    /// Mean number of locks held; with one lock, the share of time for which it is held. A hand-off
+    /// does not count as held.
     pub utilisation: f64,
-    /// Threads waiting at an average moment, at all locks together, holders not counted; one that
-    /// is being woken waits.
+    /// Mean number of threads waiting, at all locks together; holders do not count, threads being
+    /// woken do.
     pub queue_mean: f64,
-    /// Threads waiting for a lock as seen by a thread that just got it, itself not counted.
+    /// Threads waiting for a lock, as seen by a thread that just acquired it.
     pub queue_on_entry: f64,
-    /// Mean time from wanting a lock to holding it, in nanoseconds.
+    /// Mean time from requesting a lock to acquiring it, in nanoseconds.
     pub wait_ns: f64,
     /// Share of the threads' time spent waiting for a lock, 0 to 1.
     pub wait_share: f64,
 }
 
 impl Performance {
-    /// All figures from those that differ between models; the rest is Little's law.
+    /// All figures from those that differ between models, by Little's law.
     pub(crate) fn new(
         load: Load,
         threads: u32,

@@ -1,5 +1,5 @@
-//! Everything about a workload at once: a row for each number of threads, the knee, and how many
-//! threads are worth having.
+//! Predicts a workload: a row for each number of threads, the knee, and a recommended number of
+//! threads.
 
 use crate::choose::{Answer, Answers, Model, Options, choose};
 use crate::simulate::Report;
@@ -8,42 +8,41 @@ use crate::{ModelError, Workload, amdahl, recommend, recommended_threads};
 /// A prediction for several numbers of threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// Number of threads at which the asymptotes meet; none if nothing limits the threads.
+    /// Number of threads at which the asymptotes meet; `None` if there is no limit.
     pub knee: Option<f64>,
     /// The largest number of threads whose last one still adds at least half of a thread's work in
-    /// the long run; none if nothing limits the threads, or only beyond
-    /// [`MAX_THREADS`](crate::MAX_THREADS).
+    /// the long run; `None` if that is beyond [`MAX_THREADS`](crate::MAX_THREADS).
     pub recommended_threads: Option<u32>,
     /// A row for each number of threads, in the order asked for.
     pub rows: Vec<Row>,
 }
 
-/// What is predicted for one number of threads.
+/// The prediction for one number of threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// How many threads.
+    /// Number of threads.
     pub threads: u32,
-    /// Whose answer it is.
+    /// The model that answered.
     pub model: Model,
-    /// Why that model was asked.
+    /// The reason for that model.
     pub why: &'static str,
-    /// Throughput against that of one thread that never waits.
+    /// Throughput relative to one thread that never waits.
     pub speedup: f64,
     /// Tasks per second.
     pub throughput_per_s: f64,
-    /// Threads waiting at an average moment, at all stripes together, the holders not counted.
+    /// Mean number of threads waiting, at all stripes together; holders do not count.
     pub queue_mean: f64,
-    /// Threads waiting for the lock (or stripe) as seen by a thread that just got it.
+    /// Threads waiting for the lock (or stripe), as seen by a thread that just acquired it.
     pub queue_on_entry: f64,
     /// Share of the threads' time spent waiting for the lock, 0 to 1.
     pub wait_share: f64,
-    /// Time for all tasks in seconds; none if no number of tasks was asked for.
+    /// Time for all tasks in seconds; `None` if their number was not given.
     pub total_s: Option<f64>,
-    /// The asymptotic bound of the speed-up.
+    /// Asymptotic bound of the speed-up.
     pub bound: f64,
-    /// What Amdahl's law says of the speed-up: a lower bound, not a prediction.
+    /// Speed-up by Amdahl's law: a lower bound, not a prediction.
     pub amdahl: f64,
-    /// What the simulation found, with intervals, if the row comes from one.
+    /// Results of the simulation with intervals, if the row comes from one.
     pub simulated: Option<Report>,
 }
 
@@ -68,7 +67,7 @@ impl Row {
     }
 }
 
-/// Predicts for each of these numbers of threads.
+/// Predicts for each number of threads.
 ///
 /// ```
 /// use threadtoll_model::{Shape, Workload, choose::Options, predict};
@@ -91,7 +90,7 @@ pub fn predict(
     options: Options,
 ) -> Result<Prediction, ModelError> {
     let mut answers = Answers::new(workload, options);
-    // Measured hold times are transformed once, for the largest number asked for.
+    // Transform measured hold times once, for the largest number.
     if let Some(&most) = threads.iter().max()
         && choose(workload, most, options).model == Model::Takacs
     {
@@ -109,8 +108,8 @@ pub fn predict(
     })
 }
 
-/// Acquisitions that [`predict()`] simulates for these questions, at most; 0 where closed forms
-/// answer them all. A core simulates some millions a second.
+/// Most acquisitions that [`predict()`] simulates for these questions; 0 if closed forms answer
+/// them all. A core simulates millions a second.
 ///
 /// ```
 /// use threadtoll_model::{Shape, Workload, choose::Options, effort};

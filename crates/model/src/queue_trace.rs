@@ -1,26 +1,26 @@
-//! The queue at a lock, reconstructed from the stamps of the threads that took it.
+//! Reconstructs the queue at a lock from the stamps of the threads that took it.
 //!
-//! The queue is not counted while it is there: a counter that all threads write would be a second
-//! lock. Stamps of one clock say it afterwards, to within far less than a wait.
+//! A counter of the queue would be a second lock. Stamps of one clock give it afterwards, far more
+//! precisely than a wait.
 
-/// The stamps of one acquisition, in ticks of a clock that all threads share.
+/// Stamps of one acquisition, in ticks of a clock that all threads share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Acquisition {
-    /// When the thread had finished what came before.
+    /// End of the previous acquisition.
     pub idle_at: u64,
-    /// When it asked for the lock.
+    /// Request of the lock.
     pub requested_at: u64,
-    /// When it had it.
+    /// Acquisition of the lock.
     pub acquired_at: u64,
-    /// When it was about to release it.
+    /// Moment before the release.
     pub released_at: u64,
-    /// Units of work without the lock, before it was requested.
+    /// Units of work without the lock, before the request.
     pub think_units: u64,
     /// Units of work with the lock.
     pub hold_units: u64,
 }
 
-/// What the threads did within a window. Times are ticks.
+/// Figures of a window. Times are ticks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueTrace {
     /// Units of work done.
@@ -29,19 +29,19 @@ pub struct QueueTrace {
     pub acquisitions: Vec<u64>,
     /// Each wait that ended in the window.
     pub waits: Vec<Wait>,
-    /// Time that threads waited, of all together.
+    /// Time waited, summed over threads.
     pub wait: f64,
-    /// Time that the lock was held.
+    /// Time for which the lock was held.
     pub hold: f64,
-    /// Time that threads were without the lock and did not wait, of all together.
+    /// Time neither waiting nor holding, summed over threads.
     pub think: f64,
-    /// Threads that still waited when one had just acquired the lock, summed over acquisitions.
+    /// Threads still waiting after each acquisition, summed over acquisitions.
     pub queue_on_entry: u64,
-    /// The most threads that waited at once.
+    /// Most threads waiting at once.
     pub queue_max: u32,
-    /// Acquisitions by a thread that had waited for another one to release the lock.
+    /// Acquisitions after a wait for another thread to release the lock.
     pub handoffs: u64,
-    /// Time from the release until the waiting thread had the lock, summed over those.
+    /// Time from release to acquisition, summed over hand-offs.
     pub handoff: f64,
     /// The longest wait.
     pub longest_wait: f64,
@@ -50,11 +50,11 @@ pub struct QueueTrace {
 /// A wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// When it ended.
+    /// End of the wait.
     pub ended_at: u64,
-    /// How long it was.
+    /// Its length.
     pub length: u64,
-    /// Whose it was: the position of the thread.
+    /// Position of the thread.
     pub thread: u32,
 }
 
@@ -89,8 +89,7 @@ pub fn reconstruct(threads: &[Vec<Acquisition>], from: u64, until: u64) -> Queue
             trace.think += part(idle_at, requested_at);
             trace.wait += part(requested_at, acquired_at);
             trace.hold += part(acquired_at, released_at);
-            // From the release until the thread is idle again, the lock's own code runs: it is part
-            // of thinking.
+            // After the release the lock's own code still runs; it counts as thinking.
             let next = all.get(at + 1).map_or(released_at, |next| next.idle_at);
             trace.think += part(released_at, next);
             if within(acquired_at) {
@@ -116,7 +115,7 @@ pub fn reconstruct(threads: &[Vec<Acquisition>], from: u64, until: u64) -> Queue
     trace
 }
 
-/// At equal times the lock is released before it is acquired.
+/// At equal times a release comes before an acquisition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Action {
     Release,
@@ -128,12 +127,12 @@ enum Action {
 struct Event {
     at: u64,
     action: Action,
-    /// When the same thread had begun to wait.
+    /// When the thread had begun to wait.
     requested_at: u64,
     thread: u32,
 }
 
-/// Goes through all events in order and counts who waits.
+/// Counts waiting threads, event by event.
 fn count_queue(events: &mut [Event], trace: &mut QueueTrace, within: impl Fn(u64) -> bool) {
     events.sort_unstable_by_key(|event| (event.at, event.action, event.thread));
     let (mut waiting, mut holding) = (0u32, 0u32);
@@ -143,7 +142,7 @@ fn count_queue(events: &mut [Event], trace: &mut QueueTrace, within: impl Fn(u64
         match event.action {
             Action::Request => {
                 waiting += 1;
-                // While nobody has the lock, who asks takes it, or is about to.
+                // A thread that requests a free lock takes it at once.
                 if inside && holding > 0 {
                     trace.queue_max = trace.queue_max.max(waiting);
                 }

@@ -1,18 +1,17 @@
-//! How many threads are worth having?
+//! Recommends a number of threads.
 //!
-//! Up to the knee of its asymptotes a lock that is never waited for gains one thread's work with
-//! each thread, and beyond it nothing; real ones bend around it. The rule: the last thread must add
-//! at least half of a thread's work.
+//! Ideally, each thread up to the knee of the asymptotes adds one thread's work, and each one
+//! beyond it nothing; real speed-ups bend around the knee. The rule: the last thread must add at
+//! least half of a thread's work.
 
 use crate::choose::{Answers, Model, Options, choose};
 use crate::{ModelError, Workload, bounds, simulate};
 
 /// The largest number of threads whose last one still adds at least half of a thread's work in the
-/// long run; none if there is no limit up to [`MAX_THREADS`](crate::MAX_THREADS).
+/// long run; `None` if that is beyond [`MAX_THREADS`](crate::MAX_THREADS).
 ///
-/// Speed-ups grow less with each further thread, so the number is found by halving. Where they are
-/// simulated, what a thread adds is averaged over its neighbours, and the number is as uncertain as
-/// they are.
+/// Found by bisection, since each thread adds less than the one before. Simulated gains are
+/// averaged over neighbours, and the number is as uncertain as they are.
 ///
 /// # Errors
 ///
@@ -24,7 +23,7 @@ pub fn recommended_threads(workload: &Workload, seed: u64) -> Result<Option<u32>
     let mut adds_half = |threads: u32| -> Result<bool, ModelError> {
         if choose(workload, threads, options).model != Model::Simulation {
             let before = answers.answer(threads - 1)?.performance.speedup;
-            // Rounding may take a last digit off a thread that adds just half.
+            // Rounding may cost a thread that adds just half a last digit.
             return Ok(answers.answer(threads)?.performance.speedup - before >= 0.5 - 1e-9);
         }
         let around = (threads / 8).max(1);
@@ -47,22 +46,21 @@ pub fn recommended_threads(workload: &Workload, seed: u64) -> Result<Option<u32>
     Ok(Some(worth))
 }
 
-/// More threads than this are not worth having; none if that many are beyond
+/// An upper bound of the recommendation; `None` if it is beyond
 /// [`MAX_THREADS`](crate::MAX_THREADS).
 fn most_worth(workload: &Workload) -> Result<Option<u32>, ModelError> {
-    // What adds up to `N/2` at least cannot exceed the largest speed-up. (Threads in step may never
-    // pay for a hand-off.)
+    // `N/2` cannot exceed the largest speed-up. (Threads in step may never pay for a hand-off.)
     let free = bounds::Limits { locks: workload.stripes, cores: workload.cores, hand_off_ns: 0.0 };
     let most = 2.0 * bounds::knee(workload.load()?, free)? + 2.0;
     Ok((most <= f64::from(crate::MAX_THREADS)).then_some(most as u32))
 }
 
-/// How long the speed-ups are simulated whose differences decide.
+/// Acquisitions of each simulated speed-up.
 fn acquisitions(threads: u32) -> u64 {
     100_000.max(10 * u64::from(threads))
 }
 
-/// Acquisitions that [`recommended_threads`] simulates, at most.
+/// Most acquisitions that [`recommended_threads`] simulates.
 pub(crate) fn effort(workload: &Workload, seed: u64) -> Result<u64, ModelError> {
     let options = Options { seed, ..Options::default() };
     let Some(most) = most_worth(workload)? else { return Ok(0) };

@@ -6,15 +6,15 @@
 //! av automatmaskiner*, 1947; exact for any think time: B. D. Bunday and R. E. Scraton, *The G/M/r
 //! machine interference model*, European J. of Operational Research 4, 1980.)
 //!
-//! A thread that arrives sees the system as it is on average with one thread fewer (K. C. Sevcik
-//! and I. Mitrani, *The distribution of queuing network states at input and output instants*, J.
-//! ACM 28, 1981). The recursion below steps from `N−1` to `N` by that theorem. It adds and
-//! multiplies positive numbers only, so it loses no digits and cannot overflow.
+//! An arriving thread sees the average state with one thread fewer (K. C. Sevcik and I. Mitrani,
+//! *The distribution of queuing network states at input and output instants*, J. ACM 28, 1981). The
+//! recursion steps from `N−1` to `N` by that theorem. It only adds and multiplies positive numbers,
+//! so it neither loses digits nor overflows.
 
 use crate::error::threads as checked_threads;
 use crate::{Load, ModelError, Performance};
 
-/// What one thread more sees: the state with `N−1` threads, and the state with `N`.
+/// The state with `N` threads, and the queue with `N−1`.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     /// Share of time for which the lock is held.
@@ -29,8 +29,7 @@ struct Step {
 fn steps(load: Load, threads: u32) -> Step {
     let (h, z) = (load.hold_ns(), load.think_ns());
     let mut step = Step { busy: 0.0, waiting: 0.0, waiting_before: 0.0 };
-    // Erlang's loss formula, kept beside the recursion to know when the lock has no free moment
-    // left.
+    // Erlang's loss formula tells when the lock is never free.
     let mut free = 1.0;
     let offered = z / h;
     for k in 1..=threads {
@@ -44,7 +43,7 @@ fn steps(load: Load, threads: u32) -> Step {
         };
         step.waiting = step.busy * present;
         if free < 1e-30 {
-            // Saturated for good: from here every further thread is one more that waits.
+            // Saturated: each further thread waits.
             let n = f64::from(threads);
             return Step {
                 busy: 1.0,

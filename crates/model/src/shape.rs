@@ -1,8 +1,8 @@
-//! How a hold or think time is distributed.
+//! Distributions of hold and think times.
 //!
-//! A shape knows its mean, its variation and its Laplace transform (for the closed forms), and
-//! draws from itself (for the simulator). Measured times come in as they are: as single values, or
-//! as the counted buckets of a histogram.
+//! A shape has its mean, its variation and its Laplace transform (for the closed forms), and draws
+//! samples (for the simulator). Measured times are single values, or the counted buckets of a
+//! histogram.
 
 use std::sync::Arc;
 
@@ -43,15 +43,15 @@ enum Family {
         second_mean: f64,
     },
     Sampled(Arc<[f64]>),
-    /// Values and the share of all that is at or below each.
+    /// Values, and for each the share at or below it.
     Counted {
         values: Arc<[f64]>,
         cumulative: Arc<[f64]>,
     },
 }
 
-/// The Laplace transform of a distribution at one point, and its distance from one, which is where
-/// small arguments lose their digits.
+/// The Laplace transform at one point, and its distance from one, which keeps its digits for small
+/// arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transform {
     pub(crate) value: f64,
@@ -59,30 +59,29 @@ pub(crate) struct Transform {
 }
 
 impl Shape {
-    /// Always the same time, in nanoseconds.
+    /// A fixed time, in nanoseconds.
     ///
     /// # Errors
     ///
-    /// If the time is negative, not a number or out of range.
+    /// If the time is negative, NaN or out of range.
     pub fn fixed(ns: f64) -> Result<Self, ModelError> {
         Ok(Self { mean_ns: time("fixed time", ns)?, family: Family::Fixed })
     }
 
-    /// Exponential with this mean in nanoseconds: the time does not remember how long it has
-    /// lasted.
+    /// Exponential with this mean in nanoseconds.
     ///
     /// # Errors
     ///
-    /// If the mean is negative, not a number or out of range.
+    /// If the mean is negative, NaN or out of range.
     pub fn exponential(mean_ns: f64) -> Result<Self, ModelError> {
         Ok(Self { mean_ns: time("mean time", mean_ns)?, family: Family::Exponential })
     }
 
-    /// Anywhere between two times in nanoseconds, all equally likely.
+    /// Uniform between two times, in nanoseconds.
     ///
     /// # Errors
     ///
-    /// If a time is negative, not a number or out of range, or if `high_ns` is below `low_ns`.
+    /// If a time is negative, NaN or out of range, or if `high_ns` is below `low_ns`.
     pub fn uniform(low_ns: f64, high_ns: f64) -> Result<Self, ModelError> {
         let (low, high) = (time("shortest time", low_ns)?, time("longest time", high_ns)?);
         if high < low {
@@ -95,12 +94,12 @@ impl Shape {
         Ok(Self { mean_ns: low + (high - low) / 2.0, family: Family::Uniform { low, high } })
     }
 
-    /// More variable than exponential: this mean in nanoseconds and this squared coefficient of
-    /// variation (at least 1), as two exponential branches that contribute equally to the mean.
+    /// More variable than exponential: two exponential branches that contribute equally to the
+    /// mean, with this mean in nanoseconds and this squared coefficient of variation, at least 1.
     ///
     /// # Errors
     ///
-    /// If the mean is no time, or the variation below 1 or not finite.
+    /// If the mean is not a valid time, or the variation is below 1 or not finite.
     pub fn hyperexponential(mean_ns: f64, variation: f64) -> Result<Self, ModelError> {
         let mean_ns = time("mean time", mean_ns)?;
         if !(1.0..=1e9).contains(&variation) {
@@ -119,11 +118,11 @@ impl Shape {
         Ok(Self { mean_ns, family })
     }
 
-    /// Measured times in nanoseconds, each as likely as the others.
+    /// Measured times in nanoseconds, equally likely.
     ///
     /// # Errors
     ///
-    /// If there is none, or one is no time.
+    /// If there are none, or one is not valid.
     pub fn sampled(values_ns: &[f64]) -> Result<Self, ModelError> {
         if values_ns.is_empty() {
             return Err(ModelError::TooFew { what: "measured times", least: 1, given: 0 });
@@ -136,12 +135,11 @@ impl Shape {
         Ok(Self { mean_ns, family: Family::Sampled(values) })
     }
 
-    /// Measured times in nanoseconds with the number of times that each was seen: the buckets of a
-    /// histogram.
+    /// Measured times in nanoseconds with their counts: the buckets of a histogram.
     ///
     /// # Errors
     ///
-    /// If nothing was seen, or one value is no time.
+    /// If all counts are zero, or a value is not a valid time.
     pub fn counted(buckets: &[(f64, u64)]) -> Result<Self, ModelError> {
         let total = buckets.iter().map(|&(_, count)| count as f64).sum::<f64>();
         if total == 0.0 {
@@ -164,12 +162,12 @@ impl Shape {
         })
     }
 
-    /// The same shape, stretched to another mean in nanoseconds.
+    /// This shape, scaled to another mean in nanoseconds.
     ///
     /// # Errors
     ///
-    /// If the mean is no time, if the shape's mean is zero and the new one is not, or if a time
-    /// leaves the accepted range.
+    /// If the mean is not a valid time, if only the old mean is zero, or if a time leaves the valid
+    /// range.
     pub fn with_mean(&self, mean_ns: f64) -> Result<Self, ModelError> {
         let mean_ns = time("mean time", mean_ns)?;
         let factor = if mean_ns == self.mean_ns { 1.0 } else { mean_ns / self.mean_ns };
@@ -183,8 +181,7 @@ impl Shape {
             values
                 .iter()
                 .map(|value| match value * factor {
-                    // A single value may shrink out of range where the mean does not: it is as good
-                    // as zero then.
+                    // A value too small for the range counts as zero.
                     tiny if tiny < crate::MIN_NS => Ok(0.0),
                     value if value <= MAX_NS => Ok(value),
                     value => Err(ModelError::Time { what: "stretched time", value }),
@@ -217,7 +214,7 @@ impl Shape {
         self.mean_ns
     }
 
-    /// Squared coefficient of variation: variance over squared mean. 0 for fixed times, 1 for
+    /// Squared coefficient of variation: variance over squared mean; 0 for fixed times, 1 for
     /// exponential ones.
     pub fn variation(&self) -> f64 {
         let m = self.mean_ns;
@@ -243,7 +240,7 @@ impl Shape {
         }
     }
 
-    /// Whether every time is the same.
+    /// Returns `true` if all times are equal.
     pub fn is_fixed(&self) -> bool {
         match &self.family {
             Family::Fixed => true,
@@ -255,7 +252,7 @@ impl Shape {
         }
     }
 
-    /// Whether the times are exponential.
+    /// Returns `true` if the times are exponential.
     pub fn is_exponential(&self) -> bool {
         match self.family {
             Family::Exponential => true,
@@ -264,7 +261,7 @@ impl Shape {
         }
     }
 
-    /// How many times its transform adds up.
+    /// Number of values that its transform adds up.
     pub(crate) fn values(&self) -> usize {
         match &self.family {
             Family::Sampled(values) | Family::Counted { values, .. } => values.len(),
@@ -281,7 +278,7 @@ impl Shape {
             Family::Uniform { low, high } => {
                 let start = Transform::of(rate * low);
                 let width = rate * (high - low);
-                // 1 − (1 − e⁻ˣ)/x, by its series where the difference would lose its digits.
+                // 1 − (1 − e⁻ˣ)/x, as a series where the difference would lose its digits.
                 let short = if width < 1e-2 {
                     width
                         * (0.5
@@ -313,7 +310,7 @@ impl Shape {
         }
     }
 
-    /// One time, in nanoseconds.
+    /// Draws a time, in nanoseconds.
     #[inline]
     pub(crate) fn draw(&self, rng: &mut impl Rng) -> f64 {
         match &self.family {
@@ -337,12 +334,10 @@ impl Shape {
 impl Transform {
     const NONE: Self = Self { value: 0.0, short_of_one: 0.0 };
 
-    /// Of a fixed time.
     fn of(rate_times_value: f64) -> Self {
         Self { value: (-rate_times_value).exp(), short_of_one: -(-rate_times_value).exp_m1() }
     }
 
-    /// Of an exponential time.
     fn exponential(rate_times_mean: f64) -> Self {
         Self {
             value: 1.0 / (1.0 + rate_times_mean),
@@ -362,7 +357,6 @@ impl Transform {
     }
 }
 
-/// The share of each value from the shares at or below each.
 fn weights(cumulative: &[f64]) -> impl Iterator<Item = f64> {
     std::iter::once(&0.0).chain(cumulative).zip(cumulative).map(|(before, at)| at - before)
 }

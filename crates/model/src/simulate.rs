@@ -1,17 +1,15 @@
 //! A discrete-event simulator of threads that think, take a lock, hold it, and think again.
 //!
-//! It is for what no closed form covers: hold and think times as measured, many locks of several
-//! kinds, locks that hand over in order or let others barge in or spin before they sleep, a
-//! hand-off whose length depends on how long the woken CPU has idled, fewer cores than threads,
-//! bounded queues, and runs of finitely many tasks with their start and end. Given the same system,
-//! length and seed it gives the same figures on the same build, to the last bit.
+//! For what no closed form covers: measured hold and think times, many locks of several kinds,
+//! FIFO, barging and spinning locks, hand-offs that depend on the idle time of the woken CPU, fewer
+//! cores than threads, bounded queues, and finite runs with start and end. The same system, length
+//! and seed give the same figures on the same build, to the last bit.
 //!
-//! It does not know caches, memory, or the scheduler's balancing between cores; a thread's times do
-//! not depend on what the others do, except through locks and cores.
+//! Caches, memory and load balancing between cores are not modelled; a thread's times depend on
+//! others only through locks and cores.
 //!
-//! Without [`Cores`] every thread has a CPU of its own, which idles while the thread is parked.
-//! Time is kept as a double, so a time of less than about 1e-15 of the simulated span is lost in
-//! rounding.
+//! Without [`Cores`] every thread has a CPU, which idles while the thread is parked. Time is a
+//! double, so a time below about 1e-15 of the simulated span is lost in rounding.
 
 mod calendar;
 mod engine;
@@ -27,38 +25,38 @@ use statistics::{BATCHES, Sums, UNSEEN};
 use crate::error::{MAX_LOCKS, number, share, threads as checked_threads, time};
 use crate::{Load, ModelError, Shape};
 
-/// Threads and the locks that they meet at.
+/// Threads and their locks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct System {
-    /// How many threads.
+    /// Number of threads.
     pub threads: u32,
-    /// Time of a thread between letting go of a lock and wanting the next one.
+    /// Time between releasing a lock and requesting the next one.
     pub think: Shape,
-    /// The locks; each acquisition is of one of them, chosen at random.
+    /// The locks; each acquisition takes one at random.
     pub locks: Vec<Locks>,
-    /// Cores to run on; none if threads are never short of one.
+    /// Cores to run on; `None` if threads are never short of one.
     pub cores: Option<Cores>,
 }
 
 /// A number of equal locks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Locks {
-    /// How many. Each is chosen equally often.
+    /// Number of locks; each is chosen equally often.
     pub count: u32,
-    /// Share of all acquisitions that go to these locks, relative to the shares of the others.
+    /// Weight of these locks among all acquisitions.
     pub share: f64,
     /// Time for which an acquisition holds one of them.
     pub hold: Shape,
-    /// Who gets a lock that is let go of.
+    /// Policy that decides who gets a released lock.
     pub policy: Policy,
-    /// How long until a woken thread runs.
+    /// Time until a woken thread runs.
     pub hand_off: HandOff,
-    /// Share of the acquisitions that only read: readers hold a lock together, a writer alone. A
-    /// reader waits behind a writer that waits. With readers a lock that is let go of is given to
-    /// who waits next, whatever the policy; what the policy says of spinning holds.
+    /// Share of acquisitions by readers, which hold a lock together; a writer holds it alone. A
+    /// reader waits behind a waiting writer. With readers a released lock goes to the next waiting
+    /// thread whatever the policy, except that its spinning still applies.
     pub read_share: f64,
-    /// Threads that may wait for one of the locks; one more is refused, and thinks again. None: no
-    /// limit.
+    /// Most threads that may wait for one of the locks; one more is refused and thinks again.
+    /// `None` for no limit.
     pub queue_limit: Option<u32>,
 }
 
@@ -77,72 +75,72 @@ impl Locks {
     }
 }
 
-/// Cores, and how threads share them: a queue of those ready to run, in slices.
+/// Cores, shared by a queue of ready threads in time slices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cores {
-    /// How many.
+    /// Number of cores.
     pub count: u32,
-    /// A thread that has run for this long, in nanoseconds, gives way if another is ready.
+    /// Time slice in nanoseconds, after which a thread yields to a ready one.
     pub slice_ns: f64,
-    /// Whether a thread that was woken for a lock takes the core of one that thinks, instead of
-    /// waiting for a slice to end. (It never takes that of a thread that holds a lock.)
+    /// True if a thread woken for a lock preempts a thinking one instead of waiting for the end of
+    /// a slice. (It never preempts a holder.)
     pub wake_preempts: bool,
 }
 
-/// What a simulation found.
+/// Results of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// Tasks per second of all threads together; refused ones are not counted.
+    /// Tasks per second of all threads together, without refused ones.
     pub throughput_per_s: Estimate,
-    /// Throughput against that of one thread that never waits.
+    /// Throughput relative to one thread that never waits.
     pub speedup: Estimate,
-    /// Threads waiting at an average moment, at all locks together; one that is being woken waits.
+    /// Mean number of threads waiting, at all locks together; threads being woken wait.
     pub queue_mean: Estimate,
-    /// Threads waiting for a lock as seen by a thread that just got it.
+    /// Threads waiting for a lock, as seen by a thread that just acquired it.
     pub queue_on_entry: Estimate,
     /// Share of the threads' time spent waiting for locks.
     pub wait_share: Estimate,
-    /// Time from wanting a lock to holding it, in nanoseconds, averaged over all acquisitions. A
-    /// thread that still waits at the end is not among them: where threads starve (see `fairness`),
-    /// read the queue.
+    /// Time from requesting a lock to acquiring it, in nanoseconds, averaged over all acquisitions.
+    /// Threads that still wait at the end are not included: if threads starve (see `fairness`), use
+    /// the queue.
     pub wait_ns: Estimate,
-    /// Time of the whole run in seconds; only of runs of finitely many tasks.
+    /// Time of a finite run in seconds; `None` for the long run.
     pub total_s: Option<Estimate>,
-    /// Jain's index of the threads' acquisitions: 1 if all got equally many, 1/threads if one got
+    /// Jain's index of the threads' acquisitions: 1 if all have equally many, 1/threads if one has
     /// all (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984). The mean over repetitions.
     pub fairness: f64,
-    /// Each kind of locks, in the order of [`System::locks`].
+    /// Results for each kind of lock, in the order of [`System::locks`].
     pub locks: Vec<LocksReport>,
-    /// Acquisitions that the figures rest on.
+    /// Number of acquisitions behind the figures.
     pub acquisitions: u64,
-    /// Events simulated, the start included.
+    /// Number of events simulated, including the warm-up.
     pub events: u64,
 }
 
-/// What a simulation found about equal locks.
+/// Results for equal locks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LocksReport {
-    /// Share of time for which one of them is held, or how many readers hold it on average; a
-    /// hand-off under way does not count.
+    /// Share of time for which one of them is held, or the mean number of its readers; a hand-off
+    /// does not count.
     pub utilisation: f64,
-    /// Threads waiting for one of them at an average moment.
+    /// Mean number of threads waiting for one of them.
     pub queue_mean: f64,
-    /// Threads waiting for it as seen by a thread that just got it.
+    /// Threads waiting for it, as seen by a thread that just acquired it.
     pub queue_on_entry: f64,
-    /// Most threads that waited for one of them, the start included.
+    /// Most threads waiting for one of them, including the warm-up.
     pub queue_max: u32,
-    /// Time from wanting it to holding it, in nanoseconds, averaged over all acquisitions.
+    /// Time from requesting it to acquiring it, in nanoseconds, averaged over all acquisitions.
     pub wait_ns: f64,
     /// Share of acquisitions that had to wait.
     pub contended_share: f64,
-    /// Share of attempts that were refused because the queue was full.
+    /// Share of attempts refused because the queue was full.
     pub refused_share: f64,
 }
 
-/// Simulates the long run: `acquisitions` of them, after a tenth as many to forget the start.
+/// Simulates `acquisitions` of the long run, after a warm-up of a tenth as many.
 ///
-/// Threads start thinking. The intervals are those of 20 batches, and mean something if each batch
-/// is many tasks per thread long.
+/// Threads start thinking. Intervals come from 20 batches, and are valid if each batch has many
+/// tasks per thread.
 ///
 /// ```
 /// use threadtoll_model::{Shape, simulate};
@@ -194,8 +192,8 @@ pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report,
         _ => vec![Sums::default(); system.locks.len()],
     };
     let mut report = report(system, load, &batches, &spans, &[outcome]);
-    // What happens so rarely that the run need not have shown it: one more thread that waits for
-    // one hold, or one more moment in which the lock idles as long as it is held at a time.
+    // An event too rare to show in the run: one more thread that waits for one hold, or one more
+    // moment in which the lock is idle for a hold time.
     let unseen = UNSEEN / report.acquisitions.max(1) as f64;
     let held: f64 = report
         .locks
@@ -213,11 +211,11 @@ pub fn long_run(system: &System, acquisitions: u64, seed: u64) -> Result<Report,
     Ok(report)
 }
 
-/// Simulates a pool that runs `tasks` tasks, each one acquisition and the think time after it,
+/// Simulates a pool that runs `tasks` tasks, each an acquisition and the think time after it,
 /// `repetitions` times.
 ///
-/// All threads want the lock at the start; a thread that has thought takes the next task as long as
-/// there is one. Averages are over the whole run, start and end included.
+/// All threads request the lock at the start, and take tasks until none is left. Averages are over
+/// the whole run, including start and end.
 ///
 /// # Errors
 ///
@@ -233,7 +231,7 @@ pub fn tasks(
     if !(1..=MAX_TASKS).contains(&tasks) {
         return Err(ModelError::Number { what: "tasks", value: tasks, most: MAX_TASKS });
     }
-    // Neighbouring seeds may be asked for by the user: repetitions take theirs from elsewhere.
+    // Spread the seeds, since users may give neighbouring ones.
     let outcomes: Vec<Outcome> = (0..u64::from(repetitions))
         .map(|repetition| {
             let seed = seed.wrapping_add(repetition.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -258,10 +256,10 @@ pub fn tasks(
     Ok(report)
 }
 
-/// The most tasks of a finite run.
+/// Most tasks of a finite run.
 const MAX_TASKS: u64 = 1_000_000_000_000;
 
-/// The figures from sums over stretches of time (`parts`) and over each kind of locks (`kinds`).
+/// The figures from sums over batches or runs (`parts`) and over kinds of locks (`kinds`).
 fn report(
     system: &System,
     load: Load,
@@ -314,7 +312,7 @@ fn report(
 }
 
 impl System {
-    /// What a thread alone does, if everything is in range.
+    /// Validates the system; returns the load of one thread.
     fn check(&self) -> Result<Load, ModelError> {
         checked_threads(self.threads)?;
         if self.locks.is_empty() {

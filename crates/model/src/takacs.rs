@@ -7,26 +7,24 @@
 //! U = N r B / (1 + N r B),   B = Σ C(N−1, n) Π (1/φ(i/z) − 1)    (n = 0 … N−1, i = 1 … n)
 //! ```
 //!
-//! (L. Takács, *Introduction to the Theory of Queues*, Oxford University Press 1962, chapter 5.)
-//! All terms are positive. They are summed in floating point as they are: where they would
-//! overflow, the lock has no free moment left.
+//! All terms are positive. If their sum would overflow, the lock is never free.
 //!
-//! What a thread sees as it enters follows from what happens during one hold. Of the threads that
-//! think as it begins, the share `A = z (1−φ(1/z))/h` still thinks at an average moment of it; and
-//! the average number of thinking threads while the lock is held, `(z/h)(1 − 1/B)`, is known from
-//! `U`. Hence the entering thread finds `N − 1 − (1 − 1/B)/(1−φ(1/z))` others waiting, exact for
-//! any order of service.
+//! The queue on entry follows from what happens during one hold. Of the threads that think as it
+//! begins, the share `A = z (1−φ(1/z))/h` still thinks at an average moment of it; the mean number
+//! of thinking threads while the lock is held, `(z/h)(1 − 1/B)`, follows from `U`. Hence a thread
+//! that acquires the lock sees `N − 1 − (1 − 1/B)/(1−φ(1/z))` others waiting, for any order of
+//! service.
 
 use crate::error::threads as checked_threads;
 use crate::{Load, ModelError, Performance, Shape};
 
-/// Beyond this the sum has no influence on the first 16 digits of anything.
+/// Sum beyond which 16 digits no longer change.
 const SATURATED: f64 = 1e200;
 
 /// The model for one pair of distributions.
 ///
-/// The transform is the costly part where the times are measured ones, and depends on the number of
-/// threads only in how far it is needed; it is computed once for all of them.
+/// The transform is the costly part for measured times. It is computed once, for the largest number
+/// of threads.
 ///
 /// ```
 /// use threadtoll_model::{Shape, takacs::Takacs};
@@ -40,18 +38,18 @@ pub struct Takacs {
     load: Load,
     /// `1/φ(i/z) − 1` for i = 1, 2, …
     odds: Vec<f64>,
-    /// `1 − φ(1/z)`: the chance that a thinking thread comes back during one hold.
+    /// `1 − φ(1/z)`: the probability that a thinking thread returns during one hold.
     return_probability: f64,
     max_threads: u32,
 }
 
 impl Takacs {
-    /// For these hold times and an exponential think time of this mean in nanoseconds, up to
+    /// For these hold times and an exponential think time of this mean in nanoseconds, for up to
     /// `max_threads`.
     ///
     /// # Errors
     ///
-    /// If the think time is no time, both means are zero, or the number of threads is.
+    /// If the think time is not a valid time, both means are zero, or the number of threads is.
     pub fn new(hold: &Shape, think_ns: f64, max_threads: u32) -> Result<Self, ModelError> {
         let load = Load::new(hold.mean_ns(), think_ns)?;
         checked_threads(max_threads)?;
@@ -72,7 +70,7 @@ impl Takacs {
         Ok(Self { load, odds, return_probability, max_threads })
     }
 
-    /// The long run of `threads`, exact for exponential think times and any hold times.
+    /// Long-run figures of `threads`, exact for exponential think times and any hold times.
     ///
     /// # Errors
     ///
@@ -88,7 +86,7 @@ impl Takacs {
             return Ok(Performance::new(self.load, threads, 1.0 / h, n - 1.0, n - 2.0));
         }
         let mut term = 1.0;
-        // B − 1: the leading 1 is kept apart, because below it cancels.
+        // B − 1: the 1 is added later, because it cancels below.
         let mut rest = 0.0;
         for (done, odd) in self.odds.iter().take(threads as usize - 1).enumerate() {
             let done = done as f64;

@@ -1,4 +1,4 @@
-//! Ways to pay less for a lock, and what they would bring.
+//! Changes that make a lock cost less, and their effects.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use crate::choose::{Answers, Model, Options};
 use crate::error::{MAX_LOCKS, number};
 use crate::{ModelError, Shape, Workload};
 
-/// A way to pay less.
+/// A change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The lock is held for half as long: the work itself is done twice as fast.
+    /// Halve the hold time: the work is done twice as fast.
     HalveHold,
-    /// Half of what is done under the lock is done outside it.
+    /// Move half of the work under the lock out of it.
     MoveHalfOut,
-    /// The lock becomes so many, and each acquisition takes one of them at random.
+    /// Stripe the lock into this number of locks, one of which each acquisition takes at random.
     Stripe(u32),
 }
 
@@ -27,26 +27,25 @@ impl fmt::Display for Change {
     }
 }
 
-/// What a change would bring.
+/// Effect of a change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WhatIf {
-    /// Which change.
+    /// The change.
     pub change: Change,
-    /// Whose answer it is.
+    /// The model that answered.
     pub model: Model,
     /// Tasks per second with the change.
     pub throughput_per_s: f64,
-    /// Throughput with the change against one thread *without* it that never waits, so that it
-    /// compares with the rows.
+    /// Throughput with the change relative to one thread *without* it that never waits, as in the
+    /// rows.
     pub speedup: f64,
-    /// Throughput with the change against the same number of threads without it.
+    /// Throughput with the change relative to the same number of threads without it.
     pub gain: f64,
 }
 
-/// What each change would bring `threads` in the long run.
+/// The effect of each change on `threads` in the long run.
 ///
-/// Shapes keep their form when their mean changes; a lock that is striped already is striped
-/// further.
+/// Shapes are scaled to their new means; a striped lock is striped further.
 ///
 /// ```
 /// use threadtoll_model::{Change, Shape, Workload, choose::Options, what_if};
@@ -98,8 +97,7 @@ pub fn what_if(
         .collect()
 }
 
-/// Think times with `more_ns` of work added on average. Without any of its own, what is added has
-/// the hold time's shape.
+/// Think times with `more_ns` added to the mean; if there are none, hold times of that mean.
 fn lengthened(workload: &Workload, more_ns: f64) -> Result<Shape, ModelError> {
     let think = &workload.think;
     if think.mean_ns() == 0.0 {

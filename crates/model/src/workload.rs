@@ -1,11 +1,12 @@
-//! What is asked about: threads that share a lock, in all the detail that is known.
+//! A workload: threads that share a lock.
 
 use crate::bounds::{self, Limits};
 use crate::error::{MAX_LOCKS, number, share};
 use crate::simulate::{Cores, HandOff, Locks, Policy, System};
 use crate::{Load, ModelError, Shape};
 
-/// Threads that think, take the lock, hold it, and think again; how many they are is asked apart.
+/// Threads that think, take the lock, hold it, and think again; their number is a separate
+/// argument.
 ///
 /// ```
 /// use threadtoll_model::{Shape, Workload};
@@ -16,25 +17,25 @@ use crate::{Load, ModelError, Shape};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// Time for which the lock is held.
+    /// Hold time.
     pub hold: Shape,
-    /// Time outside the lock.
+    /// Think time.
     pub think: Shape,
-    /// How long until a woken thread runs.
+    /// Time until a woken thread runs.
     pub hand_off: HandOff,
-    /// Who gets the lock when it is let go of.
+    /// Policy that decides who gets a released lock.
     pub policy: Policy,
-    /// Share of the acquisitions that only read, and may hold the lock together.
+    /// Share of acquisitions by readers, which may hold the lock together.
     pub read_share: f64,
-    /// Locks that share the load, each acquisition taking one of them at random; 1 if the lock is
-    /// not striped.
+    /// Locks that share the load, one chosen at random per acquisition; 1 if the lock is not
+    /// striped.
     pub stripes: u32,
-    /// Cores to run on; none if threads are never short of one, for instance because they sleep.
+    /// Cores to run on; `None` if threads are never short of one.
     pub cores: Option<u32>,
 }
 
 impl Workload {
-    /// One lock that hands over in order and at no cost, and cores enough.
+    /// One FIFO lock with free hand-offs, and enough cores.
     pub fn new(hold: Shape, think: Shape) -> Self {
         Self {
             hold,
@@ -56,7 +57,7 @@ impl Workload {
         Load::new(self.hold.mean_ns(), self.think.mean_ns())
     }
 
-    /// The same with only the time as hold time for which a thread keeps all others out.
+    /// The load in which only exclusive time counts as hold time.
     fn serial(&self) -> Result<Load, ModelError> {
         share("share of readers", self.read_share)?;
         let (hold_ns, think_ns) = (self.hold.mean_ns(), self.think.mean_ns());
@@ -65,26 +66,25 @@ impl Workload {
     }
 
     /// Number of threads at which the asymptotes meet: that of threads that never wait, and that of
-    /// a lock (or cores) never idle. Infinite if nothing limits them.
+    /// a lock (or cores) never idle. Infinite if there is no limit.
     ///
-    /// A lock that hands over in order is taken during each hand-off too. A lock that others may
-    /// barge into is not.
+    /// A FIFO lock is occupied during each hand-off too; a barging lock is not.
     ///
     /// # Errors
     ///
     /// If a figure is out of range.
     pub fn knee(&self) -> Result<f64, ModelError> {
         let hand_off_ns = match self.policy {
-            // Of a curve it is not known beforehand how long those that are woken will have idled:
-            // the shortest gives a cap. Readers that are let in together share one.
+            // The idle time of woken threads is not known in advance: the shortest hand-off gives
+            // an upper bound. Readers admitted together share one.
             Policy::Fifo => self.hand_off.shortest_ns() * (1.0 - self.read_share),
             Policy::Barging | Policy::SpinThenPark { .. } => 0.0,
         };
         bounds::knee(self.serial()?, Limits { locks: self.stripes, cores: self.cores, hand_off_ns })
     }
 
-    /// The speed-up over one thread that `threads` cannot exceed, whatever the distributions, the
-    /// policy and the hand-off.
+    /// The speed-up that `threads` cannot exceed, whatever the distributions, the policy and the
+    /// hand-off.
     ///
     /// # Errors
     ///
@@ -94,8 +94,8 @@ impl Workload {
         bounds::speedup(self.serial()?, threads, limits)
     }
 
-    /// As the simulator takes it. Threads that share cores get slices of 3 ms (or a thousandth of a
-    /// task, if that is longer), and a woken one preempts a thinking one, as Linux does by default.
+    /// The system to simulate. Threads that share cores get slices of 3 ms (or a thousandth of a
+    /// task, if longer), and a woken thread preempts a thinking one, as Linux does by default.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl Workload {
                 read_share: self.read_share,
                 ..Locks::one(self.hold.clone())
             }],
-            // As many cores as threads are no limit.
+            // One core per thread is no limit.
             cores: self.cores.filter(|&cores| cores < threads).map(|count| Cores {
                 count,
                 slice_ns,

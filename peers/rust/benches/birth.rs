@@ -5,13 +5,12 @@
 //!   observer, CPU 1: absent, or reads the clock without a pause
 //! ```
 //!
-//! The observer stands for a thread that computes. A reading much later than the one before means
-//! that the observer was interrupted; *lost* is the share of its time that went into this. The row
-//! without a queue shows how often that happens anyway. The life with boxed messages is one in
-//! which a message is left to the receiver that leaves, while the sender is there: it must be
-//! dropped, so a queue may have to interrupt the threads that may be sending. The last table is the
-//! memory of a queue just made: bytes asked of the allocator, and bytes resident, as means over
-//! many that are kept.
+//! The observer models a thread that computes. A reading much later than the previous one means
+//! that it was interrupted; *lost* is the share of its time lost that way. The row without a queue
+//! shows the interruptions that happen anyway. In the life with boxed messages a message is left to
+//! a receiver that leaves before the sender: it must be dropped, so a queue may have to interrupt
+//! threads that may be sending. The last table is the memory of a new queue: bytes requested from
+//! the allocator, and bytes resident, as means over many that are kept.
 
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod support;
@@ -33,10 +32,10 @@ use support::queues::ours::{Funnel, Pipe, line};
 use support::table::{Comparison, Metric, Tables};
 
 const BLOCK: Duration = Duration::from_millis(10);
-/// Queues made between two looks at the clock.
+/// Queues made between two readings of the clock.
 const BATCH: u64 = 8;
 const WARM_UP: u64 = 64;
-/// Queues kept to see their memory.
+/// Queues kept to measure their memory.
 const KEPT: usize = 256;
 
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +43,8 @@ enum Life {
     SenderFirst,
     ReceiverFirst,
     OneMessage,
-    /// Two with destructors, of which the second is not received: a queue for one can hold them,
-    /// and it is no longer the one answer that a queue may be made for.
+    /// Two messages with destructors, of which the second is not received. A queue for one message
+    /// can hold them, but is no longer the queue of a single answer.
     TwoBoxed,
 }
 
@@ -135,7 +134,7 @@ fn block(cpus: [u32; 2], live: Live, life: Life, observed: bool) -> Option<Vec<f
     Some(vec![ns?, lost, interruptions])
 }
 
-/// The boxes alone, where a life has some.
+/// The boxes alone, if the life has some.
 fn no_queue(life: Life) -> bool {
     if matches!(life, Life::TwoBoxed) {
         drop(black_box([Box::new(1u64), Box::new(2)]));
@@ -172,7 +171,7 @@ fn live_boxed<K: QueueKind>() -> bool {
     let (mut sender, mut receiver) = black_box(K::make::<Box<u64>>());
     assert!(K::send(&mut sender, Box::new(1)), "the receiver is there");
     assert_eq!(K::receive(&mut receiver).as_deref(), Some(&1), "another message");
-    // A `oneshot` has taken its only message.
+    // A `oneshot` takes only one message.
     let able = K::send(&mut sender, Box::new(2));
     drop(receiver);
     drop(sender);
@@ -196,10 +195,10 @@ fn live_line(life: Life) -> bool {
     true
 }
 
-/// Prints the memory of each kind of queue just made.
+/// Prints the memory of a new queue of each kind.
 fn footprints() {
     println!("\n# Memory of a queue just made\n");
-    println!("{:22}{:>16}{:>16}", "", "bytes asked for", "bytes resident");
+    println!("{:22}{:>16}{:>16}", "", "bytes requested", "bytes resident");
     footprint("pipe bounded(1)", Pipe::<Adaptive, 1>::make::<u64>);
     footprint("pipe bounded(1024)", Pipe::<Adaptive, 1024>::make::<u64>);
     footprint("pipe unbounded", Pipe::<Adaptive, 0>::make::<u64>);
@@ -211,7 +210,7 @@ fn footprints() {
 }
 
 fn footprint<E>(name: &str, make: impl Fn() -> E) {
-    // The first of a kind may set up what all of them share.
+    // The first of a kind may allocate what all share.
     drop(make());
     let mut kept: Vec<Option<E>> = (0..KEPT).map(|_| None).collect();
     // SAFETY: takes no pointer, and frees nothing that is in use.
@@ -228,7 +227,7 @@ fn footprint<E>(name: &str, make: impl Fn() -> E) {
     println!("{name:22}{asked:16}{resident:16}");
 }
 
-/// Bytes of this process that are in memory; 0 where the kernel does not say.
+/// Resident bytes of this process; 0 if the kernel does not show them.
 fn resident_bytes() -> u64 {
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
@@ -240,7 +239,7 @@ fn resident_bytes() -> u64 {
 static COUNTING: AtomicBool = AtomicBool::new(false);
 static ASKED: AtomicU64 = AtomicU64::new(0);
 
-/// The system's allocator, with a count of the bytes that are asked for.
+/// The system allocator, counting bytes requested.
 struct Counted;
 
 #[global_allocator]

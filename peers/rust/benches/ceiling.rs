@@ -1,4 +1,4 @@
-//! Many senders that wait for room: `cargo bench -p threadtoll-peers-rust --bench ceiling`
+//! Many senders that wait for space: `cargo bench -p threadtoll-peers-rust --bench ceiling`
 //!
 //! ```text
 //!   sender 1 ──┐
@@ -6,9 +6,9 @@
 //!   sender N ──┘
 //! ```
 //!
-//! Senders send as fast as they can, and no thread is bound to a CPU. *fairness* is the number of
-//! messages of the sender with the fewest over the mean of all. The receiver compares every message
-//! with the one that its sender sends next.
+//! Senders send as fast as they can, and no thread is pinned. *fairness* is the number of messages
+//! of the slowest sender over the mean of all. The receiver checks the order of each sender's
+//! messages.
 
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod support;

@@ -6,9 +6,8 @@
 //!   sender N (sleeps until a message is due) ──▶ receiver N
 //! ```
 //!
-//! No thread is bound to a CPU. CPU time is that of the whole process, senders included. A round of
-//! a cell counts only if each queue delivered its rate. Every receiver compares each message with
-//! the number that is next.
+//! No thread is pinned. CPU time is that of the whole process, including senders. A round of a cell
+//! counts only if each queue delivered its rate. Every receiver checks the order of messages.
 
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod support;
@@ -31,7 +30,7 @@ const PAIRS: [usize; 3] = [1, 8, 32];
 const GAPS_US: [u64; 1] = [1_000];
 const WARM_UP: Duration = Duration::from_millis(100);
 const BLOCK: Duration = Duration::from_millis(250);
-/// Most by which the rate of messages received may differ from that of messages due.
+/// Largest relative difference between the rates of messages received and due.
 const TOLERANCE: f64 = 0.02;
 
 type Measure = fn(usize, Duration) -> Vec<f64>;
@@ -66,7 +65,7 @@ fn main() {
         Some((ROWS[row].1)(pairs, Duration::from_micros(gap_us)))
     });
     drop_slow_rounds(&mut blocks);
-    // With park and with crossbeam.
+    // Compared with park and with crossbeam.
     let compared = |row| Comparison { row, against: vec![1, 4], metrics: vec![0] };
     let name = |(pairs, gap): &(usize, u64)| format!("{pairs} pairs, a message per {gap} µs each");
     let tables = Tables {

@@ -6,10 +6,10 @@
 //!   sender, CPU 0 ──a message due every gap──▶ receiver, CPU 1
 //! ```
 //!
-//! A message carries the time at which it is due. Its latency runs from then, so that a queue that
-//! holds its sender up pays for every message that is late because of it. *late* is how much later
-//! than due the sender began to send. The receiver compares every message with the one that is due
-//! next. It reads the clock for every message, or for every second to fifth where they come faster.
+//! A message carries the time at which it is due. Its latency counts from then, so that a queue
+//! that delays its sender pays for every message that is late because of it. *late* is the delay
+//! with which the sender began to send. The receiver checks the order of messages. It reads the
+//! clock for every message, or for every second to fifth if they come faster.
 
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod support;
@@ -31,14 +31,14 @@ const GAPS_NS: [u64; 8] = [40, 50, 70, 100, 200, 500, 1_000, 1_000_000];
 const CAPACITY: usize = 4096;
 /// Pause hints of a back-off.
 const BACKOFF: u32 = 100;
-/// A block lasts this long, or as long as this many messages take if that is longer.
+/// Length of a block, or the time of this many messages if that is longer.
 const BLOCK_NS: u64 = 10_000_000;
 const MESSAGES: u64 = 100;
-/// A block begins with this share of its messages, which do not count.
+/// Share of a block's messages that warm up and do not count.
 const WARM_UP: f64 = 0.2;
-/// The receiver reads the clock for at most one message in this time: reading it takes about 25 ns.
+/// The receiver reads the clock at most once in this time: a reading takes about 25 ns.
 const STAMP_NS: u64 = 160;
-/// Fewest latencies of which the 99th percentile is given.
+/// Fewest latencies for a 99th percentile.
 const ENOUGH: u64 = 1000;
 
 type Measure = fn([u32; 2], u64) -> Vec<f64>;
@@ -124,7 +124,7 @@ fn block<K: QueueKind>(cpus: [u32; 2], gap_ns: u64) -> Vec<f64> {
     vec![p50, p90, p99, at(&late, 0.5), at(&late, 0.99), cpu * 100.0]
 }
 
-/// Sends every message when it is due, or as soon as it can, and returns how late it began to.
+/// Sends every message when it is due, or as soon as possible, and returns the delays.
 #[inline(never)]
 fn send<K: QueueKind>(
     sender: &mut K::Sender<u64>,
@@ -138,7 +138,7 @@ fn send<K: QueueKind>(
     let mut now = 0;
     for message in 0..messages {
         let due = start + message * gap_ns;
-        // Messages already due are sent without another look at the clock.
+        // Overdue messages are sent without another reading of the clock.
         while now < due {
             now = clock.ns();
         }
@@ -150,7 +150,7 @@ fn send<K: QueueKind>(
     late
 }
 
-/// Receives all messages, and returns their latencies and the CPU time that it used as a share.
+/// Receives all messages, and returns their latencies and the share of CPU time used.
 #[inline(never)]
 fn receive<K: QueueKind>(
     receiver: &mut K::Receiver<u64>,

@@ -7,12 +7,12 @@
 //!         ◀──────────────number + 1──────────────                     (a queue for each)
 //! ```
 //!
-//! *Answered*: the time from before the reply's queue is made until after its receiver is dropped.
-//! The asker compares every answer with its request.
+//! *Answered*: the time from before the reply queue is made until after its receiver is dropped.
+//! The asker checks every answer.
 //!
 //! *Abandoned*: the asker drops the receiver some spins after asking, about when the answer is
-//! sent. An answer that the queue accepted must be dropped although its sender lives on. One that
-//! is still there 100 ms later is stranded: were it a sender, its receiver would wait for ever.
+//! sent. An accepted answer must be dropped although its sender lives on. One that remains after
+//! 100 ms is stranded: were it a sender, its receiver would wait for ever.
 
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod support;
@@ -89,7 +89,7 @@ fn answered<Q: QueueKind, K: QueueKind>(cpus: [u32; 2]) -> Vec<f64> {
     [0.5, 0.9].map(|quantile| times.value_at_quantile(quantile) as f64).into()
 }
 
-/// Asks until the block is over, and returns how long each request took.
+/// Asks until the block is over, and returns the time of each request.
 #[inline(never)]
 fn ask<Q: QueueKind, K: QueueKind>(mut requests: Q::Sender<Request<K>>) -> Histogram<u64> {
     let mut times = match Histogram::new_with_bounds(1, 60_000_000_000, 3) {
@@ -123,11 +123,11 @@ fn answer<Q: QueueKind, K: QueueKind>(mut requests: Q::Receiver<Request<K>>) {
     }
 }
 
-/// Loops that the asker spins at most before it drops its receiver.
+/// Most loops that the asker spins before it drops its receiver.
 const SPINS: u32 = 1_000;
 const STRANDED: Duration = Duration::from_millis(100);
 
-/// Answers dropped, at all times.
+/// Total of answers dropped.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 struct Answer;
@@ -142,7 +142,7 @@ struct Abandoned<K: QueueKind> {
     reply: K::Sender<Answer>,
 }
 
-/// Counts of abandoned answers by fate.
+/// Abandoned answers by fate.
 #[derive(Default)]
 struct Fates {
     requests: u64,
@@ -162,7 +162,8 @@ const ABANDONED: [(&str, Abandon); 7] = [
     ("oneshot", abandoned::<Crossbeam<REQUESTS>, Oneshot>),
 ];
 
-/// Prints how many abandoned answers each kind of queue strands, in equal shares of the time.
+/// Prints the number of abandoned answers that each kind of queue strands, in equal shares of the
+/// time.
 fn abandon_all(cpus: [u32; 2], seconds: f64, seed: u64) {
     println!("\n# Abandoned\n\n{:22}{:>12}{:>12}{:>12}", "", "requests", "accepted", "stranded");
     let share = Duration::from_secs_f64(seconds / ABANDONED.len() as f64);
@@ -174,7 +175,7 @@ fn abandon_all(cpus: [u32; 2], seconds: f64, seed: u64) {
 
 fn abandoned<Q: QueueKind, K: QueueKind>(cpus: [u32; 2], time: Duration, seed: u64) -> Fates {
     let (mut sender, mut receiver) = Q::make::<Abandoned<K>>();
-    // The number of the last request whose receiver was dropped, and of the last that was judged.
+    // Numbers of the last request whose receiver was dropped, and of the last one judged.
     let (left, judged) = (AtomicU64::new(0), AtomicU64::new(0));
     let before = DROPPED.load(Ordering::Acquire);
     let ask = || {

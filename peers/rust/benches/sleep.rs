@@ -7,12 +7,11 @@
 //!            observer, CPU 1: reads the clock without a pause
 //! ```
 //!
-//! A pipe's end that goes to sleep interrupts the threads of its process, unless each send pays for
+//! A pipe's end that goes to sleep interrupts the threads of its process, unless each send executes
 //! a fence (`Options::fence`). *ns a send* is the median over stretches, after each of which the
-//! receiver takes all messages before the sender goes on. The observer stands for a thread that
-//! computes and has nothing to do with the queue: *work* is the number of its readings, *lost* the
-//! share of its time that went into interruptions. The receiver compares every message with the
-//! number that is next.
+//! receiver takes all messages before the sender continues. The observer models an unrelated thread
+//! that computes: *work* is the number of its readings, *lost* the share of its time lost to
+//! interruptions. The receiver checks the order of messages.
 
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod support;
@@ -33,11 +32,11 @@ use support::table::{Comparison, Metric, Tables};
 use support::time::{monotonic, sleep_until, thread_sleeps};
 use threadtoll_record::median;
 
-/// Of sends.
+/// Length of a block of sends.
 const BLOCK: Duration = Duration::from_millis(10);
-/// Messages sent between two looks at the clock.
+/// Messages sent between two readings of the clock.
 const STRETCH: u64 = 1024;
-/// Between messages to a receiver that sleeps.
+/// Time between messages to a receiver that sleeps.
 const GAP: Duration = Duration::from_micros(200);
 /// Messages to a receiver that sleeps.
 const MESSAGES: u64 = 500;
@@ -50,7 +49,7 @@ const CELLS: [&str; 3] = [
 
 type Measure = fn([u32; 2]) -> Vec<f64>;
 
-/// The sleepers sleep at once; the others may sleep, and have no reason to.
+/// The third cell sleeps at once; in the others no end has a reason to sleep.
 const ROWS: [(&str, [Measure; 3]); 3] = [
     ("pipe", [in_turn::<Pipe<Adaptive, 0>>, across::<Pipe<Adaptive, 0>>, asleep::<Pipe<Park, 0>>]),
     (
@@ -135,7 +134,7 @@ fn of_sends(ns: f64) -> Vec<f64> {
     vec![ns, f64::NAN, f64::NAN, f64::NAN, f64::NAN]
 }
 
-/// Nanoseconds of a send. `await_all` returns when so many messages have been received.
+/// Nanoseconds of a send. `await_all` returns once that number of messages has been received.
 #[inline(never)]
 fn send_ns<K: QueueKind>(mut sender: K::Sender<u64>, mut await_all: impl FnMut(u64)) -> f64 {
     let (begin, mut sent, mut times) = (Instant::now(), 0, Vec::new());
@@ -156,7 +155,7 @@ fn asleep<K: QueueKind>(cpus: [u32; 2]) -> Vec<f64> {
     let over = AtomicBool::new(false);
     let exchange = || {
         let begin = Instant::now();
-        // A thread is bound to the CPU of the one that spawns it.
+        // A thread inherits the affinity of its parent.
         let sleeps = thread::scope(|scope| {
             let receiver = scope.spawn(|| receive::<K>(receiver));
             send::<K>(sender);
@@ -169,7 +168,6 @@ fn asleep<K: QueueKind>(cpus: [u32; 2]) -> Vec<f64> {
     vec![f64::NAN, seen.readings_per_us, seen.lost_percent, seen.interruptions_per_s, sleeps]
 }
 
-/// Sends a message whenever one is due.
 fn send<K: QueueKind>(mut sender: K::Sender<u64>) {
     let mut due = monotonic();
     for message in 0..MESSAGES {
@@ -179,7 +177,7 @@ fn send<K: QueueKind>(mut sender: K::Sender<u64>) {
     }
 }
 
-/// Receives all messages, and returns how often it slept.
+/// Receives all messages, and returns the number of sleeps.
 fn receive<K: QueueKind>(mut receiver: K::Receiver<u64>) -> u64 {
     let before = thread_sleeps();
     let mut expected = 0;

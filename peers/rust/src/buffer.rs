@@ -1,20 +1,20 @@
-//! Messages that a batch call has moved out of a queue.
+//! Messages that a batch call took from a queue.
 
-/// A batch that is handed on in parts: some queues give all their messages or none.
+/// A batch handed on in parts: some queues give all their messages or none.
 #[derive(Default)]
 pub(crate) struct Buffer {
     messages: Vec<u64>,
     taken: usize,
 }
 
-/// Gives a receiver room for batches.
+/// Adds a buffer to the receiver.
 pub(crate) fn buffered<S, R, B: Default>((sender, receiver): (S, R)) -> (S, (R, B)) {
     (sender, (receiver, B::default()))
 }
 
 impl Buffer {
-    /// Hands at most `limit` messages to `take`, after a `refill` if there are none left; returns
-    /// how many.
+    /// Hands at most `limit` messages to `take`, after a `refill` if none are left; returns how
+    /// many.
     #[inline(always)]
     pub(crate) fn hand_on(
         &mut self,

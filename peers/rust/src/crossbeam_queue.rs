@@ -1,4 +1,4 @@
-//! `crossbeam-queue`: queues that never wait by themselves, shared by reference.
+//! `crossbeam-queue`: non-blocking queues, shared by reference.
 
 use std::sync::Arc;
 

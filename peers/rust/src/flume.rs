@@ -1,7 +1,7 @@
-//! `flume`: a deque behind a lock. Without its asynchronous part, which the blocking ends do not
-//! use.
+//! `flume`: a deque behind a lock. Its asynchronous part is left out, since the blocking ends do
+//! not use it.
 //!
-//! Its batch is `drain`: all that is there at once, under one lock.
+//! Its batch is `drain`: all available messages, under one lock.
 
 use flume::{Receiver, Sender};
 use threadtoll_lab::queue::{Capacity, Slots};

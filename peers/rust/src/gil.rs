@@ -1,10 +1,9 @@
-//! `gil`: its ring for one sender and one receiver. Batches go through its buffer, without a copy
-//! at the receiver.
+//! `gil`: its ring for one sender and one receiver. The receiver reads batches in place.
 //!
 //! Polling only. Its parking ring (`gil::spsc::parking`, as of 0.9.0) publishes a message and then
-//! checks if the receiver sleeps, without a fence between the two, so a processor may reorder them:
-//! sooner or later both ends sleep, as in an ask-reply between two CPUs of an x86-64 machine within
-//! seconds. A row that may never end cannot be measured.
+//! checks whether the receiver sleeps, without a fence in between. A processor may reorder the two,
+//! and then both ends sleep: between two CPUs of an x86-64 machine an ask-reply hangs within
+//! seconds.
 
 use std::num::NonZeroUsize;
 

@@ -1,7 +1,7 @@
-//! `kanal`: a deque behind a lock, and messages handed straight from stack to stack where an end
-//! waits. Its blocking ends.
+//! `kanal`, its blocking ends: a deque behind a lock, and messages copied from stack to stack if an
+//! end waits.
 //!
-//! Its batch is `drain_into`: all that is there at once, under one lock.
+//! Its batch is `drain_into`: all available messages, under one lock.
 
 use kanal::{Receiver, Sender};
 use threadtoll_lab::queue::{Capacity, Slots};

@@ -1,10 +1,10 @@
-//! The channels and rings that people choose between in Rust, on the lab's queue seam.
+//! Adapters of Rust's common channels and rings to the lab's queues.
 //!
-//! A peer is one file and one line in `peers!`. Each is used as its own documentation recommends
-//! for speed, and its version is in every cell. A *polled* receive calls the peer's non-blocking
-//! one in a loop, and then so does a send while the peer is full: as tight as it gets, or with a
-//! pause after each failure. A receive that *blocks* is the peer's blocking call, however it waits
-//! before it sleeps. They are different rows. The slots of a bounded peer are those of its source.
+//! A peer is one file and one line in `peers!`. Each is used as its documentation recommends for
+//! speed, and its version is part of every cell. A *polled* row calls the non-blocking receive in a
+//! loop, and the non-blocking send while the peer is full, without a pause or with one after each
+//! failure. A row that *blocks* makes the blocking calls, however they wait before they sleep. The
+//! slots of a bounded peer are those in its source.
 
 mod buffer;
 mod peer;
@@ -12,12 +12,12 @@ mod twin;
 
 use threadtoll_lab::queue::Queue;
 
-/// Declares the modules of the peers, each with its rows.
+/// Declares the peers' modules and lists their rows.
 macro_rules! peers {
     ($($module:ident: $($row:ident),+;)+) => {
         $(mod $module;)+
 
-        /// Returns all of them, those of one library next to each other.
+        /// Returns all peers, those of a library next to each other.
         pub fn peers() -> Vec<Queue> {
             vec![$($($module::$row()),+),+]
         }
@@ -40,7 +40,7 @@ peers! {
     gil: ring;
 }
 
-/// Returns our queues once more, compiled here: see [`Origin::Twin`](threadtoll_record::Origin).
+/// Returns the twins of our queues: see [`Origin::Twin`](threadtoll_record::Origin).
 pub fn twins() -> Vec<Queue> {
     vec![twin::pipe(), twin::pipe_bounded(), twin::funnel()]
 }

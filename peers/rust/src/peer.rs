@@ -1,5 +1,5 @@
-//! Adapts a peer to the lab's queues. A peer says how it is made and called; the loops that poll it
-//! are here, the same for all.
+//! Adapts peers to the lab's queues. A peer gives its constructor and its calls; the loops that
+//! poll it are common to all.
 
 use std::marker::PhantomData;
 
@@ -7,19 +7,18 @@ use threadtoll_lab::mechanism::Unavailable;
 use threadtoll_lab::queue::{Channel, Sink, Source, Way};
 use threadtoll_record::Wait;
 
-/// A received message that no sender has sent: all senders are gone.
+/// Received if all senders are gone.
 pub(crate) const NOBODY: u64 = u64::MAX;
 
 /// Polls without a pause.
 const TIGHT: u32 = 0;
-/// Polls with this number of pause hints after a failed attempt: a few microseconds, in which the
+/// Polls with this number of pause hints after a failed attempt: a few microseconds in which the
 /// other end fills or empties many lines undisturbed.
 const BACKOFF: u32 = 100;
-/// Calls what blocks.
 const BLOCK: u32 = u32::MAX;
 
-/// A peer's calls; [`peer!`] implements it. The other end is gone only when a run is over or has
-/// failed, so an end that is alone sends into the void and receives [`NOBODY`].
+/// A peer's calls; [`peer!`] implements it. An end is alone only after a run is over or has failed:
+/// its sends are lost, and it receives [`NOBODY`].
 pub(crate) trait Peer: 'static {
     type Sender: Send + 'static;
     type Receiver: Send + 'static;
@@ -46,7 +45,7 @@ pub(crate) trait Peer: 'static {
         unreachable!("this peer does not block")
     }
 
-    /// Sends some of `messages`, which are not empty; returns how many.
+    /// Sends as many of `messages` as fit, at least one given; returns how many.
     #[inline(always)]
     fn try_send_batch(sender: &mut Self::Sender, messages: &[u64]) -> usize {
         usize::from(Self::try_send(sender, messages[0]))
@@ -77,8 +76,8 @@ pub(crate) trait Peer: 'static {
     }
 }
 
-/// Declares the rows of a peer whose ends have the same calls. The module of `rtrb` shows the calls
-/// of a ring, that of `crossbeam-channel` those that block, that of `flume` batches of both.
+/// Declares the rows of a peer whose ends have equal calls. See the modules of `rtrb` for a ring,
+/// of `crossbeam-channel` for blocking calls, of `flume` for batches.
 macro_rules! peer {
     (
         package: $package:literal;
@@ -117,7 +116,7 @@ macro_rules! peer {
     )+};
 }
 
-/// The calls of [`peer!`] as functions, each inlined into the loop that calls it.
+/// The calls of [`peer!`] as functions, inlined into the loops.
 macro_rules! calls {
     (
         try_send: |$to:pat_param, $message:ident| $try_send:expr,
@@ -203,7 +202,7 @@ pub(crate) fn one_sender<P: Peer>() -> Vec<Way> {
         Way::one_sender::<Row<P, TIGHT>>(Wait::Poll),
         Way::one_sender::<Row<P, BACKOFF>>(Wait::PollBackoff),
     ];
-    // Not a closure, so that no loops are compiled for calls that there are not.
+    // Not a closure: without blocking calls, no loop is compiled for them.
     let blocks = if P::BLOCKS { Some(Way::one_sender::<Row<P, BLOCK>>(Wait::Block)) } else { None };
     ways::<P>(polls, blocks)
 }
@@ -225,7 +224,7 @@ fn ways<P: Peer>(polls: [Way; 2], blocks: Option<Way>) -> Vec<Way> {
     polls.into_iter().chain(blocks.map(|way| batched(way, P::AWAITS_BATCHES))).collect()
 }
 
-/// A peer's channel, whose ends wait like this.
+/// A peer's channel with one way of waiting.
 struct Row<P, const WAIT: u32>(PhantomData<P>);
 
 impl<P: Peer, const WAIT: u32> Channel for Row<P, WAIT> {

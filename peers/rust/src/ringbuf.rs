@@ -1,5 +1,5 @@
-//! `ringbuf`: a ring for one sender and one receiver, whose ends cache each other's last seen
-//! position. Batches go through its slices, which it copies.
+//! `ringbuf`: a ring for one sender and one receiver, whose ends cache each other's position.
+//! Batches are copied through its slices.
 
 use ringbuf::traits::{Consumer, Producer, Split};
 use ringbuf::{HeapCons, HeapProd, HeapRb};

@@ -1,4 +1,4 @@
-//! `rtrb`: a ring for one sender and one receiver. Batches go through its slices, which it copies.
+//! `rtrb`: a ring for one sender and one receiver. Batches are copied through its slices.
 
 use rtrb::{Consumer, Producer, RingBuffer};
 use threadtoll_lab::queue::{Capacity, Slots};

@@ -1,4 +1,4 @@
-//! `thingbuf`, its blocking channel: an array of slots that messages are written into in place.
+//! `thingbuf`, its blocking channel: an array of slots in which messages are written in place.
 
 use thingbuf::mpsc::blocking::{Receiver, Sender, channel};
 use threadtoll_lab::queue::{Capacity, Slots};

@@ -1,7 +1,7 @@
-//! Twins: queues of ours once more, compiled in this crate and reached by the door that peers use.
+//! Twins: our queues compiled once more, in this crate and as peers are.
 //!
-//! A row and its twin run the same source. Where their ratio differs from 1, the harness makes the
-//! difference, and ratios to peers may be off by as much.
+//! A row and its twin run the same source. If their ratio differs from 1, the harness is the cause,
+//! and ratios to peers may be off by as much.
 
 use std::marker::PhantomData;
 

@@ -1,5 +1,5 @@
-//! `yring`: a ring for one sender and one receiver that publishes on request. One at a time, every
-//! message is published; in batches, every batch.
+//! `yring`: a ring for one sender and one receiver that publishes on request: each message or, in
+//! batches, each batch.
 
 use threadtoll_lab::queue::{Capacity, Slots};
 use yring::{Consumer, Producer};

@@ -1,5 +1,5 @@
-//! Every peer delivers the messages that were sent, in order, at both kinds of ends, from one
-//! sender and from several.
+//! Every peer delivers all messages in order, at polled and blocking ends, from one sender and from
+//! several.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ fn every_row_delivers_all_messages_in_order() {
 fn batches_arrive_whole_whatever_their_size() {
     for queue in peers() {
         for way in queue.ways.iter().filter(|way| way.batches) {
-            // One that does not divide the capacity, one that is larger than it, and the usual one.
+            // A size that does not divide the capacity, one larger than it, and the default.
             for batch in [100, 3000, 256] {
                 check::stream(way, 1, batch, CAPACITY, MESSAGES)
                     .unwrap_or_else(|why| panic!("{queue:?}, {way:?}, {batch}: {why}"));
@@ -38,8 +38,8 @@ fn batches_arrive_whole_whatever_their_size() {
 fn a_bounded_peer_holds_what_its_slots_say() {
     for queue in peers().iter().filter(|queue| queue.bounded()) {
         let slots = queue.slots().unwrap();
-        let usual = slots.capacity_within(RING_BYTES);
-        assert!((RING_BYTES / 2..=RING_BYTES).contains(&slots.ring_bytes(usual)), "{queue:?}");
+        let default = slots.capacity_within(RING_BYTES);
+        assert!((RING_BYTES / 2..=RING_BYTES).contains(&slots.ring_bytes(default)), "{queue:?}");
         for way in &queue.ways {
             check::holds(way, slots.capacity(64))
                 .and_then(|()| check::stream(way, 1, 1, slots.capacity(100), MESSAGES))
@@ -64,7 +64,7 @@ fn several_senders_keep_their_order() {
 fn names_follow_the_contract_and_versions_are_known() {
     let peers = peers();
     let names: BTreeSet<&str> = peers.iter().map(|queue| queue.name.as_str()).collect();
-    assert_eq!(names.len(), peers.len(), "a name stands twice");
+    assert_eq!(names.len(), peers.len(), "a name occurs twice");
     for queue in &peers {
         assert!(queue.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{queue:?}");
         assert!(queue.version.split('.').count() >= 3, "{queue:?} has version {}", queue.version);
@@ -82,7 +82,7 @@ fn names_follow_the_contract_and_versions_are_known() {
     }
 }
 
-/// Two rows that share their code would not show the effect of compiling it twice. A debug build
+/// A twin that shares its row's code would not show the effect of compiling it twice. A debug build
 /// merges nothing.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "only optimised builds merge functions that are alike")]

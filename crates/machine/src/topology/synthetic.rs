@@ -1,7 +1,7 @@
-//! Machines that nobody has to own: trees like `/sys`, written into a directory.
+//! Synthetic machines: trees like `/sys`, written into a directory.
 //!
-//! They let plans, matrices and their pages be made and tested for machines of other shapes. A
-//! [`Topology`](super::Topology) read from one says `synthetic`, and nothing is ever measured on
+//! They test plans, matrices and pages for machines of other shapes. A
+//! [`Topology`](super::Topology) read from one is marked `synthetic`, and nothing is measured on
 //! it.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 use std::str::FromStr;
 
-/// A machine that can be written down.
+/// A synthetic machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Synthetic {
     /// Two sockets of 8 cores with two hardware threads each, numbered the x86 way: siblings are 16
@@ -20,10 +20,10 @@ pub enum Synthetic {
     /// cache, one node.
     HybridLaptop,
     /// An aarch64 server: 80 cores in two nodes, no siblings, and a system cache that the kernel
-    /// does not show.
+    /// hides.
     ArmServer,
-    /// 500 CPUs: two nodes of eight caches of 16 cores with two hardware threads each, and a dozen
-    /// of them offline.
+    /// 500 CPUs: two nodes of eight caches of 16 cores with two hardware threads each; 12 CPUs are
+    /// offline.
     FiveHundred,
 }
 
@@ -46,11 +46,11 @@ impl Synthetic {
         }
     }
 
-    /// Writes its tree into `root`, which is then what `/sys` would be there.
+    /// Writes its tree, the contents of a `/sys`, into `root`.
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// If the file system refuses.
     pub fn write(self, root: &Path) -> io::Result<()> {
         match self {
             Synthetic::TwoSockets => two_sockets(),
@@ -74,18 +74,17 @@ impl FromStr for Synthetic {
     fn from_str(name: &str) -> Result<Synthetic, String> {
         Synthetic::ALL.into_iter().find(|machine| machine.name() == name).ok_or_else(|| {
             let names = Synthetic::ALL.map(Synthetic::name).join(", ");
-            format!("“{name}” is no synthetic machine; choose one of {names}")
+            format!("“{name}” is not a synthetic machine; choose one of {names}")
         })
     }
 }
 
-/// What a tree says, CPU by CPU. Numbers of cores, caches and nodes only say which CPUs belong
-/// together.
+/// Contents of a tree. Equal numbers of cores, caches and nodes mean that CPUs share them.
 struct Tree {
     cpus: Vec<Cpu>,
-    /// Level of the cache that `cache` numbers.
+    /// Level of the cache numbered by `cache`.
     shared_level: u32,
-    /// Directories of performance-monitoring units, where they tell kinds of cores apart.
+    /// Directories of performance-monitoring units, on hybrid machines.
     units: Vec<(&'static str, Vec<u32>)>,
 }
 
@@ -107,7 +106,7 @@ fn two_sockets() -> Tree {
 }
 
 fn hybrid_laptop() -> Tree {
-    // As Alder Lake numbers them: siblings of the fast cores side by side, the small ones behind.
+    // Numbered as on Alder Lake: siblings of fast cores next to each other, then small cores.
     let cpu = |number| {
         let core = if number < 8 { number / 2 } else { number };
         Cpu { number, online: true, core, cache: Some(0), node: 0, capacity: None }
@@ -129,8 +128,7 @@ fn arm_server() -> Tree {
 }
 
 fn five_hundred() -> Tree {
-    // 2 x 8 x 16 x 2 = 512 CPUs, siblings 256 apart; six whole cores are offline, CPU 0's among
-    // them.
+    // 2 x 8 x 16 x 2 = 512 CPUs, siblings 256 apart; six cores are offline, CPU 0's among them.
     let offline_cores = [0, 17, 100, 101, 128, 255];
     let cpu = |number| {
         let core = number % 256;
@@ -156,7 +154,7 @@ impl Tree {
         for cpu in &self.cpus {
             let directory = system.join(format!("cpu/cpu{}", cpu.number));
             if !cpu.online {
-                // The kernel takes the descriptions of an offline CPU away and leaves its switch.
+                // The kernel removes an offline CPU's files except for its switch.
                 put(&directory.join("online"), "0")?;
                 continue;
             }

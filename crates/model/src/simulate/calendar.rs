@@ -1,18 +1,19 @@
-//! The events to come, earliest first.
+//! Planned events, earliest first.
 //!
 //! A heap with four children per node (D. B. Johnson, *Priority queues with update and finding
 //! minimum spanning trees*, Information Processing Letters 4, 1975) of 16-byte keys. Taking the
-//! earliest leaves a hole at the root, and the next event that is planned goes straight into it:
-//! nearly every event plans one, so a take and a put cost a single walk down.
+//! earliest event leaves a hole at the root, which the next planned event fills: nearly every event
+//! plans one, so a take and a put cost a single walk down.
 
 /// Bits of a key that name the thread.
 const THREAD_BITS: u32 = 24;
 
-/// Names one planned event: its place in the order of planning, and its thread. Zero names none.
+/// Identifies a planned event: its place in the order of planning, and its thread. Zero identifies
+/// none.
 pub(crate) type Tag = u64;
 
-/// When, and the tag. Times are not negative, so their bits are ordered as they are; equal times go
-/// in the order of planning.
+/// The time and the tag. Times are not negative, so their bits sort as they do; equal times go in
+/// the order of planning.
 type Key = u128;
 
 /// Planned events.
@@ -28,7 +29,7 @@ impl Calendar {
         Self { keys: Vec::with_capacity(capacity), hole: false, planned: 0 }
     }
 
-    /// Plans an event of `thread` at a time, and returns its tag.
+    /// Plans an event of `thread`, and returns its tag.
     #[inline]
     pub(crate) fn put(&mut self, at: f64, thread: u32) -> Tag {
         self.planned += 1;
@@ -44,7 +45,6 @@ impl Calendar {
         tag
     }
 
-    /// Takes the earliest event: its time, its tag and its thread.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<(f64, Tag, u32)> {
         if self.hole {
@@ -60,7 +60,6 @@ impl Calendar {
         Some((f64::from_bits((first >> 64) as u64), tag, (tag & ((1 << THREAD_BITS) - 1)) as u32))
     }
 
-    /// Lets `key` sink from the root.
     #[inline]
     fn down(&mut self, key: Key) {
         let keys = self.keys.as_mut_slice();
@@ -91,7 +90,6 @@ impl Calendar {
         }
     }
 
-    /// Lets the last key rise.
     #[inline]
     fn up(&mut self, key: Key) {
         let mut at = self.keys.len() - 1;

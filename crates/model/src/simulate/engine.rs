@@ -1,12 +1,11 @@
-//! The simulation itself.
+//! The event loop.
 //!
-//! A thread is in one phase and has at most one event planned, which ends that phase; an event that
-//! was planned and then overtaken by another is recognised by its tag and skipped. Threads wait in
-//! lists that run through the threads themselves, so that a million threads on ten thousand locks
-//! need no further memory.
+//! A thread is in one phase and has at most one planned event, which ends that phase; an event that
+//! another has overtaken is recognised by its tag and skipped. Queues are linked lists through the
+//! threads, so a million threads on ten thousand locks need no further memory.
 //!
 //! States of a lock: *free* (no owner; threads may be parked only while one of them is being
-//! woken), *taken* (owner holds it), *promised* (owner is on its way: a FIFO hand-off, or a
+//! woken), *taken* (held by its owner), *promised* (its owner is on its way: a FIFO hand-off, or a
 //! spinning thread that takes over).
 
 use std::collections::VecDeque;
@@ -21,26 +20,23 @@ use crate::Shape;
 use crate::shape::{below, unit};
 
 const NOBODY: u32 = u32::MAX;
-/// Since when a thread waits that does not.
+/// `Thread::since` of a thread that does not wait.
 const NOT_WAITING: f64 = -1.0;
 
-/// When a simulation ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RunLength {
-    /// After so many attempts to forget the start and [`BATCHES`] times so many to count.
+    /// After `warm_up` attempts and [`BATCHES`] batches of `batch` attempts.
     Batches { warm_up: u64, batch: u64 },
-    /// When so many tasks are done.
+    /// After this number of tasks.
     Tasks(u64),
 }
 
-/// What was counted.
 #[derive(Debug)]
 pub(super) struct Outcome {
     /// Sums of each kind of locks at the boundaries of batches.
     pub(super) snapshots: Vec<Vec<Sums>>,
     /// Sums of each kind of locks at the end.
     pub(super) sums: Vec<Sums>,
-    /// Longest queue of each kind of locks.
     pub(super) queue_max: Vec<u32>,
     pub(super) fairness: f64,
     pub(super) events: u64,
@@ -48,43 +44,36 @@ pub(super) struct Outcome {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Is about to want its first lock.
     Asking,
     Thinking,
     Holding,
-    /// Waits, and looks at the lock.
     Spinning,
-    /// Waits asleep.
     Parked,
-    /// Is being woken, and will try for the lock.
+    /// Being woken, then tries for the lock.
     Waking,
-    /// Has been promised the lock, and is on its way.
+    /// Promised the lock, on its way.
     Taking,
-    /// Was woken, and needs a core to try for the lock.
+    /// Woken; needs a core to try for the lock.
     Trying,
-    /// Was promised the lock and woken, and needs a core to enter.
+    /// Promised the lock and woken; needs a core to enter.
     Entering,
-    /// Found no task left.
     Done,
 }
 
 #[derive(Clone, Debug)]
 struct Thread {
     planned: Tag,
-    /// Since when it wants the lock.
     since: f64,
-    /// Since when it sleeps.
     parked: f64,
     lock: u32,
-    /// Who waits behind it.
     next: u32,
     served: u32,
     phase: Phase,
-    /// Whether it only reads under the lock.
+    /// True if it only reads under the lock.
     reads: bool,
 }
 
-/// A queue that runs through [`Thread::next`].
+/// A queue, linked by [`Thread::next`].
 #[derive(Clone, Copy, Debug)]
 struct Queue {
     head: u32,
@@ -94,21 +83,19 @@ struct Queue {
 #[derive(Clone, Debug)]
 struct Lock {
     owner: u32,
-    /// Threads that read, or have been promised that they may.
+    /// Readers that hold the lock or were promised it.
     readers: u32,
-    /// Threads that want to write and do not.
     writers: u32,
     parked: Queue,
     spinning: Queue,
-    /// Threads that want it and do not hold it.
     waiting: u32,
     kind: u32,
-    /// Whether a thread is being woken to try for it.
+    /// True if a thread is being woken to try for it.
     waking: bool,
 }
 
 impl Lock {
-    /// Whether a thread that comes now may enter.
+    /// True if a new thread may enter.
     #[inline]
     fn is_open(&self, reads: bool) -> bool {
         self.owner == NOBODY && if reads { self.writers == 0 } else { self.readers == 0 }
@@ -130,7 +117,7 @@ struct LockKind {
     queue_limit: u32,
     first: u32,
     count: u32,
-    /// Share of acquisitions that go to this kind and those before it.
+    /// Cumulative share of acquisitions, up to this kind.
     up_to: f64,
     waiting: u32,
     held: u32,
@@ -139,7 +126,7 @@ struct LockKind {
 }
 
 impl LockKind {
-    /// Carries the integrals on to `now`.
+    /// Updates the integrals to `now`.
     #[inline]
     fn flush(&mut self, now: f64) {
         let passed = now - self.sums.time;
@@ -149,36 +136,34 @@ impl LockKind {
     }
 }
 
-/// A thread's dealings with cores.
 #[derive(Clone, Debug)]
 struct Run {
     core: u32,
     /// Work left of its phase.
     remaining: f64,
-    /// How much of it is planned, and since when it runs.
+    /// Part of it that is planned, and when that started.
     planned: f64,
     started: f64,
     slice_left: f64,
 }
 
-/// The cores; empty if there is no limit.
+/// The cores; empty without a limit.
 #[derive(Debug)]
 struct Scheduler {
     slice: f64,
     preempts: bool,
-    /// Who runs on each.
     running: Vec<u32>,
-    /// Idle ones, and since when; the one that idles for the shortest time is last.
+    /// Idle cores and since when, the most recently idle last.
     idle: Vec<(u32, f64)>,
     ready: VecDeque<u32>,
-    /// Woken ones, who go first if they may.
+    /// Woken threads, which go first if they preempt.
     woken: VecDeque<u32>,
-    /// Where to look next for somebody to preempt.
+    /// Where to look next for a thread to preempt.
     cursor: usize,
     runs: Vec<Run>,
 }
 
-/// A simulation under way; `LIMITED` if there is a limit to the number of cores.
+/// A running simulation; `LIMITED` if the number of cores is.
 #[derive(Debug)]
 pub(super) struct Engine<const LIMITED: bool> {
     rng: Xoshiro256PlusPlus,
@@ -198,7 +183,6 @@ pub(super) struct Engine<const LIMITED: bool> {
 }
 
 impl Engine<false> {
-    /// Runs a simulation of a system that has been checked.
     pub(super) fn simulate(system: &System, length: RunLength, seed: u64) -> Outcome {
         match system.cores {
             None => Engine::<false>::new(system, length, seed).run(length),
@@ -330,7 +314,6 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Ends the phase of a thread whose event has come.
     #[inline]
     fn end_phase(&mut self, id: u32) {
         if LIMITED && !self.work_is_done(id) {
@@ -368,7 +351,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         self.threads[id as usize].planned = self.calendar.put(self.now + delay, id);
     }
 
-    /// Gives a thread that is running `work` to do in its phase.
+    /// Starts `work` of a running thread.
     #[inline]
     fn begin(&mut self, id: u32, work: f64) {
         if LIMITED {
@@ -386,7 +369,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         self.begin(id, work);
     }
 
-    /// A thread wants a lock: the next task begins, if there is one.
+    /// A thread requests a lock: the next task begins, if there is one.
     #[inline]
     fn request(&mut self, id: u32) {
         if self.tasks_left == 0 {
@@ -423,7 +406,6 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         self.wait(id);
     }
 
-    /// Which lock a task needs.
     #[inline]
     fn choose(&mut self) -> u32 {
         let kind = match &*self.kinds {
@@ -438,7 +420,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         kind.first + below(&mut self.rng, kind.count.into()) as u32
     }
 
-    /// A thread that found the lock taken spins or sleeps.
+    /// A thread that found the lock taken spins or parks.
     #[inline]
     fn wait(&mut self, id: u32) {
         let at = self.threads[id as usize].lock as usize;
@@ -465,8 +447,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Takes a thread out of the spinning ones. They spin equally long, so it is the first unless
-    /// its core was taken away.
+    /// Removes a spinning thread. All spin equally long, so it is the first unless its core was
+    /// taken away.
     fn stop_spinning(&mut self, id: u32) {
         let queue = &mut self.locks[self.threads[id as usize].lock as usize].spinning;
         if queue.head == id {
@@ -497,7 +479,6 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// A thread has the lock.
     #[inline]
     fn enter(&mut self, id: u32) {
         let thread = &mut self.threads[id as usize];
@@ -522,7 +503,6 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         self.count_attempt();
     }
 
-    /// A thread lets go of the lock.
     #[inline]
     fn release(&mut self, id: u32) {
         let at = self.threads[id as usize].lock as usize;
@@ -555,7 +535,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         self.think(id);
     }
 
-    /// A spinning thread has been promised the lock, and sees it so much later.
+    /// A spinning thread was promised the lock, and notices after `takeover_ns`.
     fn take_over(&mut self, next: u32, takeover_ns: f64) {
         self.threads[next as usize].phase = Phase::Taking;
         if LIMITED {
@@ -565,8 +545,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         self.plan(next, takeover_ns);
     }
 
-    /// A reader or a writer has left: lets in who waits, those who spin before those who sleep, a
-    /// writer alone or all readers up to the next writer.
+    /// Admits waiting threads, spinning ones first: one writer, or all readers up to the next
+    /// writer.
     fn admit_waiting(&mut self, at: usize) {
         loop {
             let lock = &mut self.locks[at];
@@ -593,7 +573,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Wakes the thread that has slept longest, unless one is being woken already.
+    /// Wakes the thread parked longest, unless one is being woken already.
     fn wake_one(&mut self, at: usize) {
         let lock = &mut self.locks[at];
         if !lock.waking
@@ -618,7 +598,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         if delay > 0.0 {
             self.plan(id, delay);
         } else {
-            // Without an event, so that nobody slips in between.
+            // Without an event, so that no other thread gets in between.
             match (phase, LIMITED) {
                 (Phase::Taking, false) => self.enter(id),
                 (Phase::Taking, true) => {
@@ -659,7 +639,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
 
 /// Cores.
 impl<const LIMITED: bool> Engine<LIMITED> {
-    /// Whether the event ends the phase; if it only ends a slice, somebody else may get the core.
+    /// True if the event ends the phase, false if it only ends a slice.
     fn work_is_done(&mut self, id: u32) -> bool {
         if !matches!(
             self.threads[id as usize].phase,
@@ -678,7 +658,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         false
     }
 
-    /// Runs a thread that has a core until its work or its slice ends.
+    /// Runs a thread on its core until its work or its slice ends.
     fn resume(&mut self, id: u32) {
         let scheduler = &mut self.scheduler;
         let others = !(scheduler.ready.is_empty() && scheduler.woken.is_empty());
@@ -711,8 +691,8 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Gives idle cores to threads that are ready, and cores of thinking threads to woken ones if
-    /// that is the rule.
+    /// Gives idle cores to ready threads, and cores of thinking threads to woken ones if they
+    /// preempt.
     fn dispatch(&mut self) {
         loop {
             let scheduler = &mut self.scheduler;
@@ -726,7 +706,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
                 continue;
             }
             if !scheduler.preempts {
-                // Woken threads queue like everybody else.
+                // Woken threads queue like the others.
                 scheduler.ready.append(&mut scheduler.woken);
             }
             let Some(id) = scheduler.woken.pop_front().or_else(|| scheduler.ready.pop_front())
@@ -747,7 +727,7 @@ impl<const LIMITED: bool> Engine<LIMITED> {
         }
     }
 
-    /// Takes the core of a thinking thread; false if there is none.
+    /// Takes the core of a thinking thread; returns `false` if there is none.
     fn preempt(&mut self) -> bool {
         let cores = self.scheduler.running.len();
         for step in 0..cores {
@@ -770,7 +750,6 @@ impl<const LIMITED: bool> Engine<LIMITED> {
 impl Scheduler {
     fn new(cores: Option<Cores>, threads: usize) -> Self {
         let (count, slice, preempts) = match cores {
-            // Cores beyond the threads stay idle.
             Some(cores) => (cores.count.min(threads as u32), cores.slice_ns, cores.wake_preempts),
             None => (0, 0.0, false),
         };
@@ -788,7 +767,6 @@ impl Scheduler {
     }
 }
 
-/// Puts a thread at the end of a queue.
 #[inline]
 fn push(queue: &mut Queue, threads: &mut [Thread], id: u32) {
     threads[id as usize].next = NOBODY;
@@ -800,7 +778,6 @@ fn push(queue: &mut Queue, threads: &mut [Thread], id: u32) {
     queue.tail = id;
 }
 
-/// Takes the first thread out of a queue.
 #[inline]
 fn pop(queue: &mut Queue, threads: &[Thread]) -> Option<u32> {
     let first = queue.head;

@@ -1,24 +1,22 @@
-//! Who gets a lock that is let go of, and how long it takes until she runs.
+//! Policies that decide who gets a released lock, and the time until that thread runs.
 
 use crate::ModelError;
 use crate::error::time;
 
-/// What a lock does with threads that find it held.
+/// Treatment of threads that find a lock held.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
-    /// The lock is handed to the thread that has waited longest; nobody overtakes.
+    /// The lock is handed to the thread that has waited longest.
     Fifo,
-    /// The lock is let go of and the thread that has waited longest is woken; until it runs,
-    /// whoever comes by takes the lock, and the woken one waits again, behind the others.
+    /// The lock is released and the thread that has waited longest is woken. Until it runs any
+    /// other thread may take the lock; the woken thread then waits again, behind the others.
     Barging,
-    /// As [`Barging`](Self::Barging), but a thread first looks at the lock for a while, unless
-    /// somebody sleeps for it already. (So do the mutexes of Rust's standard library and of
-    /// parking_lot.)
+    /// As [`Barging`](Self::Barging), but a thread spins first, unless another is parked. (As in
+    /// the mutexes of Rust's standard library and of parking_lot.)
     SpinThenPark {
-        /// For how long it looks, in nanoseconds.
+        /// Time for which it spins, in nanoseconds.
         spin_ns: f64,
-        /// From the moment the lock is let go of until a thread that looks at it has it, in
-        /// nanoseconds.
+        /// Time from the release until a spinning thread has the lock, in nanoseconds.
         takeover_ns: f64,
     },
 }
@@ -33,7 +31,7 @@ impl Policy {
     }
 }
 
-/// How long it takes from waking a thread until it runs, by how long its CPU has idled.
+/// Time from waking a thread until it runs, by the idle time of its CPU.
 ///
 /// ```
 /// use threadtoll_model::HandOff;
@@ -44,31 +42,31 @@ impl Policy {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct HandOff {
-    /// Idle time and hand-off time, in order of the former; never empty.
+    /// Pairs of idle time and hand-off time, ordered by idle time; never empty.
     points: Vec<(f64, f64)>,
 }
 
 impl HandOff {
-    /// Always this long, in nanoseconds.
+    /// A constant, in nanoseconds.
     ///
     /// # Errors
     ///
-    /// If it is no time.
+    /// If it is not a valid time.
     pub fn fixed(ns: f64) -> Result<Self, ModelError> {
         Ok(Self { points: vec![(0.0, time("hand-off", ns)?)] })
     }
 
-    /// Free.
+    /// A free hand-off.
     pub fn free() -> Self {
         Self { points: vec![(0.0, 0.0)] }
     }
 
-    /// Measured pairs of idle time and hand-off time, both in nanoseconds. Between two points it is
-    /// read along the logarithm of the idle time, beyond them it stays as it is at the outermost.
+    /// Measured pairs of idle time and hand-off time, in nanoseconds; interpolated along the
+    /// logarithm of the idle time, and constant beyond the outermost points.
     ///
     /// # Errors
     ///
-    /// If there is no point, or a figure is no time.
+    /// If there is no point, or a time is not valid.
     pub fn curve(points: &[(f64, f64)]) -> Result<Self, ModelError> {
         if points.is_empty() {
             return Err(ModelError::TooFew {
@@ -85,7 +83,7 @@ impl HandOff {
         Ok(Self { points })
     }
 
-    /// Hand-off time in nanoseconds after the CPU has idled for `idle_ns`.
+    /// Hand-off time in nanoseconds after the CPU was idle for `idle_ns`.
     pub fn after(&self, idle_ns: f64) -> f64 {
         let next = self.points.partition_point(|&(idle, _)| idle <= idle_ns);
         let (Some(&below), Some(&above)) =
@@ -93,7 +91,7 @@ impl HandOff {
         else {
             return self.points[next.saturating_sub(1)].1;
         };
-        // A point at zero has no logarithm: from there the curve is straight.
+        // A point at zero has no logarithm: interpolate linearly.
         let share = if below.0 > 0.0 {
             (idle_ns / below.0).ln() / (above.0 / below.0).ln()
         } else {
@@ -102,12 +100,12 @@ impl HandOff {
         below.1 + share * (above.1 - below.1)
     }
 
-    /// The longest, in nanoseconds.
+    /// Longest hand-off time, in nanoseconds.
     pub fn longest_ns(&self) -> f64 {
         self.points.iter().fold(0.0, |longest, &(_, hand_off)| hand_off.max(longest))
     }
 
-    /// The shortest, in nanoseconds.
+    /// Shortest hand-off time, in nanoseconds.
     pub fn shortest_ns(&self) -> f64 {
         self.points.iter().fold(f64::INFINITY, |shortest, &(_, hand_off)| hand_off.min(shortest))
     }

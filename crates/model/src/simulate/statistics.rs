@@ -1,11 +1,10 @@
-//! What a simulation counts, and how sure it is of it.
+//! Sums of a simulation, and estimates with intervals.
 //!
-//! Intervals of a long run come from batch means: the run is cut into stretches with equally many
-//! acquisitions, long against the memory of the system, whose figures are nearly independent (A. M.
-//! Law, *Simulation Modeling and Analysis*, McGraw-Hill, chapter 9). Figures that are quotients get
-//! the interval of a ratio estimator. Intervals of finite runs come from repeating them.
+//! Intervals of a long run come from batch means: the run is cut into batches of equally many
+//! acquisitions, long compared with the memory of the system, whose figures are nearly independent
+//! (A. M. Law, *Simulation Modeling and Analysis*, McGraw-Hill, chapter 9). Quotients get the
+//! interval of a ratio estimator. Intervals of finite runs come from repeating them.
 
-/// How many stretches a long run is cut into.
 pub(crate) const BATCHES: usize = 20;
 
 /// A simulated figure with its 99% interval.
@@ -13,30 +12,28 @@ pub(crate) const BATCHES: usize = 20;
 pub struct Estimate {
     /// The figure.
     pub value: f64,
-    /// Half the width of its 99% interval; zero where a single finite run is all there is, or
-    /// nothing in it is random.
+    /// Half the width of its 99% interval; zero for a single finite run, or if nothing is random.
     pub half_width: f64,
 }
 
 impl Estimate {
-    /// Whether the interval holds `value`. Rounding of the last digits is forgiven.
+    /// Returns `true` if the interval holds `value`, up to rounding.
     pub fn holds(&self, value: f64) -> bool {
         let rounding = 1e-9 * self.value.abs().max(value.abs()).max(1e-3);
         (self.value - value).abs() <= self.half_width + rounding
     }
 
-    /// The same, but no surer than to this distance.
+    /// Widens the interval to at least this half-width.
     pub(crate) fn no_surer_than(self, half_width: f64) -> Self {
         Self { half_width: self.half_width.max(half_width), ..self }
     }
 
-    /// The mean of the numbers.
     pub(crate) fn mean(values: &[f64]) -> Self {
         let ones = vec![1.0; values.len()];
         Self::ratio(values, &ones)
     }
 
-    /// The sum of `over` against the sum of `under`, which come in pairs.
+    /// The ratio of the sums of `over` and `under`, which come in pairs.
     pub(crate) fn ratio(over: &[f64], under: &[f64]) -> Self {
         let n = over.len() as f64;
         let total = under.iter().sum::<f64>();
@@ -61,17 +58,17 @@ impl std::ops::Mul<f64> for Estimate {
     }
 }
 
-/// How often something may happen on average in a run in which it was not seen, at 99%: `−ln 0.01`
-/// (the rule of three, J. A. Hanley and A. Lippman-Hand, *If nothing goes wrong, is everything all
-/// right?*, JAMA 249, 1983).
+/// Largest mean count, at 99%, of an event that did not occur in a run: `−ln 0.01` (the rule of
+/// three, J. A. Hanley and A. Lippman-Hand, *If nothing goes wrong, is everything all right?*, JAMA
+/// 249, 1983).
 ///
 /// A saturated lock with fixed hold times may be idle once in a million acquisitions. Batches that
-/// all missed it agree to the last digit, and their agreement says nothing of it.
+/// all missed it agree to the last digit.
 pub(crate) const UNSEEN: f64 = 4.605_170_185_988_091;
 
-/// The factor of a two-sided 99% interval with these degrees of freedom: Student's, from a table up
-/// to four, above by the expansion in M. Abramowitz and I. A. Stegun, *Handbook of Mathematical
-/// Functions*, 26.7.5.
+/// The factor of a two-sided 99% interval: Student's, from a table up to four degrees of freedom,
+/// above by the expansion in M. Abramowitz and I. A. Stegun, *Handbook of Mathematical Functions*,
+/// 26.7.5.
 fn student_99(freedom: f64) -> f64 {
     const Z: f64 = 2.575_829_303_548_901;
     match freedom {
@@ -90,15 +87,15 @@ fn student_99(freedom: f64) -> f64 {
     }
 }
 
-/// Running sums over equal locks, and over time.
+/// Running sums over equal locks and over time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sums {
     pub(crate) acquisitions: u64,
     pub(crate) contended: u64,
     pub(crate) refused: u64,
-    /// Of the queue that each entering thread saw.
+    /// Queue seen by each acquiring thread.
     pub(crate) on_entry: f64,
-    /// Of the time that each entering thread had waited.
+    /// Time waited by each acquiring thread.
     pub(crate) waited: f64,
     /// Threads waiting, integrated over time.
     pub(crate) waiting: f64,
@@ -109,7 +106,6 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// What came after `earlier`.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
             acquisitions: self.acquisitions - earlier.acquisitions,
@@ -123,7 +119,7 @@ impl Sums {
         }
     }
 
-    /// Both together, of locks that were watched over the same time.
+    /// The sum over different locks and the same time.
     pub(crate) fn merge(self, other: Self) -> Self {
         Self {
             acquisitions: self.acquisitions + other.acquisitions,

@@ -1,9 +1,9 @@
 //! The simulator against the closed forms, in random cases: the exact value lies within its 99%
 //! interval.
 //!
-//! Of 50 cases, 47 must agree. An honest interval fails that once in 600 times, one that is really
-//! of 95% every fourth time, one of 90% three times out of four. Seeds are 1 to 50, for the cases
-//! and for their simulations.
+//! Of 50 cases, 47 must agree. A true 99% interval fails that once in 600 times, a true 95% one
+//! every fourth time, a true 90% one three times out of four. Seeds are 1 to 50, for the cases and
+//! for their simulations.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -12,7 +12,7 @@ use threadtoll_model::simulate::{self, Locks, Report, System};
 use threadtoll_model::takacs::Takacs;
 use threadtoll_model::{Load, Performance, Shape, repairman};
 
-/// How large the cases are: threads at most, acquisitions for each.
+/// Size of the cases: most threads, acquisitions per thread.
 #[derive(Clone, Copy)]
 struct Size {
     threads: u32,
@@ -22,7 +22,7 @@ struct Size {
 const SMALL: Size = Size { threads: 24, acquisitions: 20_000 };
 const FULL: Size = Size { threads: 200, acquisitions: 2_000_000 };
 
-/// A random number of threads and a load between a fifth of the knee and three times it.
+/// A random number of threads, and a load between a fifth of the knee and three times it.
 fn case(rng: &mut Xoshiro256PlusPlus, size: Size) -> (u32, Load) {
     let threads = rng.random_range(2..=size.threads);
     let crowd = 0.2 * 15f64.powf(rng.random::<f64>());
@@ -31,8 +31,8 @@ fn case(rng: &mut Xoshiro256PlusPlus, size: Size) -> (u32, Load) {
     (threads, Load::new(hold_share * cycle, (1.0 - hold_share) * cycle).unwrap())
 }
 
-/// Fifty cases of a model, each simulated and computed; counts those that agree in throughput,
-/// queue and queue on entry.
+/// Simulates and computes fifty cases of a model; counts those that agree in throughput, queue and
+/// queue on entry.
 #[track_caller]
 fn agree(size: Size, draw: impl Fn(&mut Xoshiro256PlusPlus) -> (System, Performance)) {
     let mut agreeing = [0; 3];
@@ -58,7 +58,7 @@ fn agree(size: Size, draw: impl Fn(&mut Xoshiro256PlusPlus) -> (System, Performa
 fn exponential_hold(size: Size) {
     agree(size, |rng| {
         let (threads, load) = case(rng, size);
-        // Any think times will do: take different ones.
+        // Valid for any think times.
         let think = match rng.random_range(0..3) {
             0 => Shape::exponential(load.think_ns()),
             1 => Shape::uniform(0.0, 2.0 * load.think_ns()),

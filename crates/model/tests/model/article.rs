@@ -1,13 +1,13 @@
 //! A pool of threads behind a fair lock, as published (A. Sukhovitsky): 1,000 tasks, each 5 ms of
-//! sleep under the lock and 95 ms outside it. Two of the published figures, the time per task when
-//! saturated and the time for one thread, give the hold time (6.25 ms: a sleep overshoots, a
-//! hand-off costs) and the think time (99.45 ms). Nothing else is taken from them.
+//! sleep under the lock and 95 ms outside it. Two published figures, the time per task at
+//! saturation and the time of one thread, give the hold time (6.25 ms: sleeps overshoot, hand-offs
+//! cost) and the think time (99.45 ms). The others are predicted.
 
 use threadtoll_model::choose::{Model, Options};
 use threadtoll_model::simulate::{self, Locks, System};
 use threadtoll_model::{Shape, Workload, predict};
 
-/// Threads, total time in ms, mean queue as read by each task just after it got the lock.
+/// Threads, total time in ms, mean queue as read by each task just after it acquired the lock.
 const PUBLISHED: [(u32, f64, f64); 7] = [
     (1, 105_729.0, 0.0),
     (5, 21_047.0, 0.0),
@@ -24,7 +24,7 @@ fn pool(threads: u32, hold: Shape, think: Shape) -> System {
     System { threads, think, locks: vec![Locks::one(hold)], cores: None }
 }
 
-/// Think times within 3 ms of the mean, all equally likely.
+/// Think times uniform within 3 ms of the mean.
 fn jittered() -> Shape {
     Shape::uniform(96.45 * MS, 102.45 * MS).unwrap()
 }
@@ -66,8 +66,7 @@ fn jitter_as_simulated_by_another_program() {
         let system = pool(threads, Shape::fixed(6.25 * MS).unwrap(), jittered());
         let runs = 100u32;
         let report = simulate::tasks(&system, 1000, runs, 1).unwrap();
-        // The other program printed one run: the interval is that of a single run, and of its two
-        // digits.
+        // The article has a single run, with two digits: use the interval of one run.
         let single = f64::from(runs).sqrt();
         for (found, printed) in [(report.queue_on_entry, on_entry), (report.queue_mean, mean)] {
             let off = (found.value - printed).abs();
@@ -81,8 +80,8 @@ fn jitter_as_simulated_by_another_program() {
 
 #[test]
 fn nominal_times_are_those_of_busy_work() {
-    // With busy work in place of sleep the article read 0.17 at 20 threads: it is the start, when
-    // all want the lock at once.
+    // With busy work instead of sleep the article read 0.17 at 20 threads: the start, when all
+    // request the lock at once.
     let system = pool(20, Shape::fixed(5.0 * MS).unwrap(), Shape::fixed(95.0 * MS).unwrap());
     let report = simulate::tasks(&system, 1000, 1, 1).unwrap();
     crate::rounds_to(report.queue_on_entry.value, 0.17, 2);

@@ -1,4 +1,4 @@
-//! Which model answers, and what the whole prediction says.
+//! The choice of a model, and whole predictions.
 
 use threadtoll_model::choose::{Answers, Model, Options, choose};
 use threadtoll_model::{
@@ -73,7 +73,7 @@ fn a_simulation_confirms_what_is_chosen() {
             }
         }
     }
-    // Of 54 intervals of 99%, honest ones miss four once in 400 times.
+    // Of 54 true 99% intervals, four miss once in 400 times.
     assert!(missed.len() <= 3, "{missed:#?}");
 }
 
@@ -113,7 +113,7 @@ fn threads_are_recommended_up_to_the_knee() {
     assert_eq!(recommended_threads(&Workload::new(fixed(0.0), fixed(1.0)), 1).unwrap(), None);
     let eight = Workload { cores: Some(8), ..Workload::new(fixed(0.0), fixed(1.0)) };
     assert_eq!(recommended_threads(&eight, 1).unwrap(), Some(8));
-    // A hand-off as long as the hold halves what a fair lock can do.
+    // A hand-off as long as the hold halves the throughput of a fair lock.
     let slow = Workload {
         hand_off: HandOff::fixed(100.0).unwrap(),
         ..Workload::new(exponential(100.0), exponential(1900.0))
@@ -129,7 +129,7 @@ fn changes_pay() {
     let answers = what_if(&workload, 32, &changes, Options::default()).unwrap();
     let names: Vec<String> = answers.iter().map(|answer| answer.change.to_string()).collect();
     assert_eq!(names, ["hold/2", "move-out/2", "stripe/4"]);
-    // Saturated: half the hold is twice the throughput, wherever the other half went.
+    // At saturation half the hold time doubles the throughput, wherever the other half went.
     assert!((answers[0].gain - 2.0).abs() < 0.02, "{answers:?}");
     assert!((answers[1].gain - 2.0).abs() < 0.03, "{answers:?}");
     assert!(answers[2].gain > 2.0 && answers[2].speedup <= 32.0, "{answers:?}");

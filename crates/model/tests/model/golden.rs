@@ -1,4 +1,4 @@
-//! Figures that were computed once, by other programs, and that no change may move.
+//! Golden figures, computed once by other programs.
 
 use threadtoll_model::simulate::{self, Locks, System};
 use threadtoll_model::takacs::Takacs;
@@ -45,7 +45,7 @@ fn stripes() {
 
 #[test]
 fn efficiency_at_a_tenth() {
-    // Four threads have 0.965478: 3.862 / 4, already rounded, looks like 0.966.
+    // Four threads have 0.965478; the rounded 3.862 / 4 gives 0.966.
     for (threads, efficiency) in [(2, 0.990), (3, 0.979), (4, 0.965), (8, 0.889), (16, 0.618)] {
         let speedup = repairman::solve(share(0.1), threads).unwrap().speedup;
         rounds_to(speedup / f64::from(threads), efficiency, 3);
@@ -134,7 +134,7 @@ fn hand_offs_simulated_elsewhere() {
                 cores: None,
             };
             let found = simulate::long_run(&system, 100_000, 1).unwrap().speedup;
-            // How sure the other program was is not known; where FIFO saturates at 1/(h+w) it
+            // The precision of the other program is unknown; where FIFO saturates at 1/(h+w) it
             // printed 1% too little.
             let off = (found.value - speedup).abs();
             assert!(
@@ -156,8 +156,8 @@ fn cores_enough_are_no_limit() {
     }
 }
 
-/// Tasks per second of a pool whose lock was measured in seven numbers of threads (A. Sukhovitsky),
-/// from totals in seconds rounded as the other program had them.
+/// Tasks per second of a pool whose lock was measured with seven numbers of threads (A.
+/// Sukhovitsky), from totals in seconds as rounded by the other program.
 const POOL: [(u32, f64); 7] = [
     (1, 1e3 / 105.7),
     (5, 1e3 / 21.0),
@@ -191,9 +191,8 @@ fn a_curve_through_all_points() {
 
 #[test]
 fn how_far_off_closed_forms_are_where_times_are_nearly_fixed() {
-    // Of the same pool's total, in percent: fixed hold with exponential think, both exponential,
-    // Amdahl. At the knee the distribution is what matters, above it any queue will do, and Amdahl
-    // is never near.
+    // Errors of the pool's total in percent: fixed hold with exponential think, both exponential,
+    // Amdahl. At the knee the distribution matters, above it any queue fits, and Amdahl never does.
     #[rustfmt::skip]
     let table = [
         (5, 1.6, 2.3, 24.5),

@@ -1,4 +1,4 @@
-//! The corners: huge and tiny numbers, zeros, and what is no number.
+//! Edge cases: huge and tiny numbers, zeros, NaN.
 
 use threadtoll_model::takacs::Takacs;
 use threadtoll_model::{
@@ -6,7 +6,7 @@ use threadtoll_model::{
     repairman, usl,
 };
 
-/// What holds for every answer of every model.
+/// Checks every answer of every model.
 #[track_caller]
 fn sound(load: Load, threads: u32, locks: u32, answer: Performance) {
     let n = f64::from(threads);
@@ -22,7 +22,7 @@ fn sound(load: Load, threads: u32, locks: u32, answer: Performance) {
     assert!((0.0..=n).contains(&queue_mean), "{queue_mean} of {threads}: {load:?}");
     assert!((0.0..=n - 1.0).contains(&queue_on_entry), "{queue_on_entry} of {threads}: {load:?}");
     assert!((0.0..=1.0).contains(&wait_share));
-    // Everybody thinks, holds or waits.
+    // Each thread thinks, holds or waits.
     let all = speedup + queue_mean;
     assert!((all / n - 1.0).abs() < 1e-9, "{all} of {threads}: {load:?}");
 }
@@ -75,7 +75,7 @@ fn two_ways_to_the_same_answer() {
             let many_cores = cores::solve(load, threads, threads).unwrap();
             for other in [general, striped, solved, many_cores] {
                 let near = |a: f64, b: f64, what: &str| {
-                    // Queues are differences of what is nearly equal in some of the models.
+                    // In some models queues are differences of nearly equal numbers.
                     let digits = 1e-10 * a.abs() + 1e-12 * f64::from(threads);
                     assert!(
                         (a - b).abs() <= digits,

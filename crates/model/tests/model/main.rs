@@ -1,4 +1,4 @@
-//! What a user of the models can rely on.
+//! Promises of the models.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 
@@ -16,7 +16,7 @@ fn share(hold_share: f64) -> Load {
     Load::new(hold_share, 1.0 - hold_share).unwrap()
 }
 
-/// Whether a figure that was printed with these digits after the point is what `value` rounds to.
+/// Returns `true` if `value` rounds to a figure printed with these digits after the point.
 #[track_caller]
 fn rounds_to(value: f64, printed: f64, digits: i32) {
     let half = 0.5 * 10f64.powi(-digits);

@@ -1,4 +1,4 @@
-//! The simulator where it goes beyond the closed forms.
+//! The simulator beyond the closed forms.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -46,13 +46,13 @@ fn a_saturated_lock_is_taken_during_hand_offs_if_it_is_fair() {
     let fair = long_run(&system);
     assert!((fair.throughput_per_s.value / 1e9 * 125.0 - 1.0).abs() < 0.01);
     assert!((fair.locks[0].utilisation - 0.8).abs() < 0.01);
-    // Threads leave at intervals of 25 and an exponential 100, and think on average for an
-    // exponential 400: as one leaves, 1/(1−φ) think, φ being the intervals' transform at 1/400; as
-    // the next one enters, the hand-off has thinned them out.
+    // Threads leave at intervals of 25 plus an exponential 100, and think for an exponential 400:
+    // as one leaves, 1/(1−φ) think, where φ is the transform of the intervals at 1/400; as the next
+    // one enters, the hand-off has reduced their number.
     let transform = (-25.0f64 / 400.0).exp() / 1.25;
     let on_entry = 49.0 - (-25.0f64 / 400.0).exp() / (1.0 - transform);
     assert!(fair.queue_on_entry.holds(on_entry), "{:?} {on_entry}", fair.queue_on_entry);
-    // Who barges in uses the time, and who is woken waits longer than the average.
+    // Barging uses the hand-off, and woken threads wait longer than the average.
     system.locks[0].policy = Policy::Barging;
     let barging = long_run(&system);
     assert!(barging.throughput_per_s.value > 1.02 * fair.throughput_per_s.value);
@@ -67,7 +67,7 @@ fn the_hand_off_depends_on_how_long_the_cpu_idled() {
     };
     let curve = || HandOff::curve(&[(1e3, 10.0), (1e4, 500.0)]).unwrap();
     let (short, long) = (HandOff::fixed(10.0).unwrap(), HandOff::fixed(500.0).unwrap());
-    // Few wait, and not for long: wakes are cheap. Many wait, and idle long: wakes are dear.
+    // A short queue has cheap wake-ups; a long queue idles long and has expensive ones.
     assert!((with(curve(), 3) / with(short, 3) - 1.0).abs() < 0.01);
     let crowded = with(curve(), 200);
     assert!((crowded / with(long, 200) - 1.0).abs() < 0.01, "{crowded}");
@@ -84,7 +84,7 @@ fn spinning_long_enough_spares_the_hand_off() {
     assert!(spinning.speedup.holds(free.speedup));
     assert!(spinning.queue_on_entry.holds(free.queue_on_entry));
     assert!(asleep.speedup.value < 0.5 * spinning.speedup.value);
-    // Not spinning at all is barging.
+    // Without spinning it is barging.
     system.locks[0].policy = Policy::SpinThenPark { spin_ns: 0.0, takeover_ns: 0.0 };
     let not_at_all = long_run(&system);
     system.locks[0].policy = Policy::Barging;
@@ -97,8 +97,8 @@ fn spinning_long_enough_spares_the_hand_off() {
 
 #[test]
 fn a_full_queue_refuses() {
-    // Nobody may wait: Engset's loss system, the lock is held for N r / (1 + N r) of the time,
-    // whatever the distributions.
+    // Without a queue: Engset's loss system, in which the lock is held for N r / (1 + N r) of the
+    // time for any distribution.
     for hold in [Shape::exponential(100.0).unwrap(), Shape::fixed(100.0).unwrap()] {
         let mut system = exponential(5, 100.0, 400.0);
         system.locks[0] = Locks { queue_limit: Some(0), ..Locks::one(hold) };
@@ -106,7 +106,7 @@ fn a_full_queue_refuses() {
         let r = 100.0 / 400.0;
         let held: f64 = 5.0 * r / (1.0 + 5.0 * r);
         assert!((report.throughput_per_s * 1e-7).holds(held));
-        // Attempts find the lock as it is with one thread fewer.
+        // Attempts see the lock with one thread fewer.
         assert!((report.locks[0].refused_share - 4.0 * r / (1.0 + 4.0 * r)).abs() < 0.01);
         assert_eq!(report.locks[0].queue_max, 0);
         assert_eq!(report.queue_mean.value, 0.0);
@@ -122,7 +122,7 @@ fn cores_are_shared() {
         [(8, 4, 100.0, 900.0), (16, 4, 300.0, 700.0), (5, 1, 100.0, 100.0), (12, 6, 100.0, 300.0)]
     {
         let mut system = exponential(threads, hold, think);
-        // Slices that hardly ever end within a hold.
+        // Slices that rarely end within a hold.
         system.cores = Some(Cores { count, slice_ns: 1e10, wake_preempts: true });
         let report = long_run(&system);
         let exact = cores::solve(Load::new(hold, think).unwrap(), count, threads).unwrap();
@@ -165,7 +165,7 @@ fn many_threads_on_many_locks() {
     system.locks[0].count = 200;
     let report = simulate::long_run(&system, 400_000, 1).unwrap();
     let exact = mva::striped(Load::new(1_000.0, 99_000.0).unwrap(), 200, 20_000).unwrap();
-    // Batches are one task per thread long: the intervals are rough.
+    // Batches have one task per thread: the intervals are rough.
     assert!(
         (report.speedup.value / exact.speedup - 1.0).abs() < 0.01,
         "{:?} {}",
@@ -242,7 +242,7 @@ fn what_makes_no_sense_is_refused() {
     assert!(simulate::tasks(&good, 1, 0, 1).is_err());
 }
 
-/// Any system that can be described, within reason.
+/// Any valid system of moderate size.
 fn any_system(rng: &mut Xoshiro256PlusPlus) -> System {
     let shape = |rng: &mut Xoshiro256PlusPlus, mean: f64| {
         match rng.random_range(0..6) {
@@ -333,8 +333,8 @@ fn readers_share_and_writers_do_not() {
         let report = simulate::long_run(&system, 400_000, seed).unwrap();
         let exact = two_with_readers(hold, think, read_share) * 1e9;
         let found = report.throughput_per_s;
-        // Five cases at 99% each would fail one run in twenty: half as wide again is as good as
-        // never.
+        // Five cases at 99% each fail one run in twenty; intervals half as wide again almost never
+        // fail.
         assert!(
             (found.value - exact).abs() < 1.5 * found.half_width,
             "{read_share}: {exact} {found:?}"
@@ -371,7 +371,7 @@ fn no_system_loses_a_thread_or_a_wake_up() {
             Err(error) => panic!("seed {seed}: {error}"),
         };
         let refuses = system.locks.iter().any(|locks| locks.queue_limit.is_some());
-        // A thread that sleeps for ever would end the run before its time.
+        // A lost wake-up would end the run early.
         assert!(refuses || report.acquisitions == 2_000, "seed {seed}: {system:?} {report:?}");
         let n = f64::from(system.threads);
         let held: f64 = report
@@ -395,7 +395,7 @@ fn no_system_loses_a_thread_or_a_wake_up() {
         );
         let pool = simulate::tasks(&system, 300, 1, seed).unwrap();
         assert!(refuses || pool.acquisitions == 300, "seed {seed}: {system:?} {pool:?}");
-        // All waits are over at the end: Little's law holds to the last digits.
+        // No thread waits at the end: Little's law is exact.
         let queued = pool.queue_mean.value * pool.total_s.unwrap().value * 1e9;
         let waited = pool.wait_ns.value * pool.acquisitions as f64;
         assert!(

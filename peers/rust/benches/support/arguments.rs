@@ -10,7 +10,6 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Reads the command line of this process.
     pub(crate) fn read() -> Arguments {
         let (mut named, mut rows) = (Vec::new(), Vec::new());
         // Cargo adds `--bench` by itself.
@@ -38,7 +37,7 @@ impl Arguments {
         self.text(name).map_or(default.to_vec(), split)
     }
 
-    /// Names of the rows wanted among `names`; ends the process if an argument was not understood.
+    /// Selects rows among `names`; ends the process if an argument was not understood.
     pub(crate) fn wanted(self, names: &[&str]) -> Vec<bool> {
         if let Some((name, _)) = self.named.first() {
             refuse(&format!("there is no option `--{name}`; benches/README.md names them"));

@@ -1,4 +1,4 @@
-//! Blocks in shuffled order, each between two measurements of how far the CPUs are from each other.
+//! Blocks in shuffled order, each between two measurements of the distance between the CPUs.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::place::transfer_ns;
 
-/// A block whose references before and after differ by more than this factor is marked.
+/// Largest ratio of a steady block's references before and after.
 const STEADY: f64 = 1.1;
-/// Two regimes are at least this factor apart.
+/// Smallest ratio of the distances of two regimes.
 const APART: f64 = 1.4;
-/// Fewer blocks than this are no regime.
+/// Fewest blocks of a regime.
 const REGIME: usize = 3;
 
 /// One row in one cell for some milliseconds.
@@ -22,12 +22,12 @@ pub(crate) struct Block {
     pub(crate) round: usize,
     /// Nanoseconds of a transfer between the CPUs, before and after.
     pub(crate) reference: [f64; 2],
-    /// One value per metric; `NAN` where a block cannot tell.
+    /// One value per metric; `NAN` if the block has none.
     pub(crate) values: Vec<f64>,
 }
 
 impl Block {
-    /// The CPUs were as far from each other before as after.
+    /// True if the distance of the CPUs did not change.
     pub(crate) fn is_steady(&self) -> bool {
         let [before, after] = self.reference;
         before.max(after) <= before.min(after) * STEADY
@@ -38,9 +38,9 @@ impl Block {
     }
 }
 
-/// Measures blocks of all cells and wanted rows by turns, until the time is over.
+/// Measures blocks of all cells and wanted rows in turn, until the time is over.
 ///
-/// `measure` gets a cell and a row, and returns `None` where the cell does not have the row.
+/// `measure` gets a cell and a row, and returns `None` if the cell does not have the row.
 pub(crate) fn interleave(
     cells: usize,
     wanted: &[bool],
@@ -72,7 +72,7 @@ pub(crate) fn interleave(
     blocks
 }
 
-/// Blocks during which the CPUs were about as far from each other.
+/// Blocks at about one distance of the CPUs.
 pub(crate) struct Regime {
     /// Shortest and longest transfer in nanoseconds.
     pub(crate) transfer_ns: [f64; 2],
@@ -80,7 +80,7 @@ pub(crate) struct Regime {
 }
 
 impl Regime {
-    /// All blocks, however far apart the CPUs were.
+    /// All blocks, at any distance of the CPUs.
     pub(crate) fn of_all(blocks: Vec<Block>) -> Regime {
         let transfers = || blocks.iter().map(Block::transfer_ns);
         let shortest = transfers().fold(f64::INFINITY, f64::min);
@@ -89,8 +89,7 @@ impl Regime {
     }
 }
 
-/// Blocks told apart by their references: steady ones form the regimes, a marked one goes to the
-/// nearest.
+/// Splits blocks by their references: steady ones form the regimes, the others go to the nearest.
 pub(crate) fn regimes(blocks: Vec<Block>) -> Vec<Regime> {
     let mut steady: Vec<f64> =
         blocks.iter().filter(|block| block.is_steady()).map(Block::transfer_ns).collect();

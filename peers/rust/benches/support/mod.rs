@@ -16,9 +16,9 @@ use std::fs;
 use std::panic;
 use std::process;
 
-/// Ends the process at the first panic, and prints which machine this is.
+/// Prints the machine, and makes a panic end the process.
 ///
-/// A thread that waits for one that panicked would wait for ever.
+/// A thread that waits for a panicked one would wait for ever.
 pub(crate) fn begin() {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {

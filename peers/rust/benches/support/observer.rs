@@ -1,22 +1,22 @@
-//! A thread that would be interrupted, and knows how often it was.
+//! A thread that counts its interruptions.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::time::Clock;
 
-/// A reading of the clock this much later than the one before means an interruption.
+/// A reading this much later than the previous one means an interruption.
 const INTERRUPTED_NS: u64 = 300;
 
 /// Result of an observer.
 pub(crate) struct Seen {
-    /// Readings of the clock in a microsecond, which is all that it does.
+    /// Readings of the clock per microsecond, its only work.
     pub(crate) readings_per_us: f64,
-    /// Percent of its time that went into interruptions.
+    /// Percent of its time lost to interruptions.
     pub(crate) lost_percent: f64,
     pub(crate) interruptions_per_s: f64,
 }
 
-/// Reads the clock without a pause until it is over.
+/// Reads the clock without a pause until `over` is set.
 pub(crate) fn observe(over: &AtomicBool) -> Seen {
     let clock = Clock::start();
     let (mut last, mut lost, mut interruptions, mut readings) = (0, 0, 0u32, 0u64);

@@ -1,4 +1,4 @@
-//! Two threads on two CPUs, and how far the CPUs are from each other.
+//! Two threads on two CPUs, and the distance between these.
 
 use std::hint::spin_loop;
 use std::sync::Barrier;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use threadtoll_machine::{allowed_cpus, pin_to};
 use threadtoll_record::median;
 
-/// The first two CPUs that this process may use; ends the process if there is only one.
+/// The first two CPUs of this process; ends the process if it has only one.
 pub(crate) fn two_cpus() -> [u32; 2] {
     match allowed_cpus()[..] {
         [one, other, ..] => [one, other],
@@ -17,7 +17,7 @@ pub(crate) fn two_cpus() -> [u32; 2] {
     }
 }
 
-/// Runs each body on its CPU, on a thread of its own; both begin at the same time.
+/// Runs each body on its CPU in a new thread; both begin at the same time.
 pub(crate) fn on_two_cpus<A: Send, B: Send>(
     cpus: [u32; 2],
     one: impl FnOnce() -> A + Send,
@@ -42,7 +42,6 @@ pub(crate) fn on_two_cpus<A: Send, B: Send>(
     })
 }
 
-/// Binds the calling thread to `cpu`.
 pub(crate) fn pin(cpu: u32) {
     if let Err(why) = pin_to(&[cpu]) {
         panic!("{why}");
@@ -57,7 +56,8 @@ pub(crate) struct Padded(pub(crate) AtomicU64);
 const TURNS: u64 = 100;
 const CHUNKS: u64 = 24;
 
-/// Nanoseconds until a CPU sees a store of the other: half a round trip through two cache lines.
+/// Nanoseconds until a CPU sees a store of the other one: half a round trip through two cache
+/// lines.
 pub(crate) fn transfer_ns(cpus: [u32; 2]) -> f64 {
     let (ping, pong) = (Padded::default(), Padded::default());
     let await_turn = |line: &Padded, turn: u64| {

@@ -8,29 +8,28 @@ use super::blocks::{Block, Regime, regimes};
 pub(crate) struct Metric {
     pub(crate) name: &'static str,
     pub(crate) digits: usize,
-    /// Marked blocks do not count.
+    /// True if only steady blocks count.
     pub(crate) steady: bool,
 }
 
-/// A row and the rows whose best it is compared with.
+/// A row, and the peers of which the best is compared with it.
 pub(crate) struct Comparison {
     pub(crate) row: usize,
     pub(crate) against: Vec<usize>,
-    /// Metrics compared, of which less is better.
+    /// Metrics compared; less is better.
     pub(crate) metrics: Vec<usize>,
 }
 
-/// Contents of a benchmark's tables.
 pub(crate) struct Tables<'a> {
     pub(crate) cells: &'a [String],
     pub(crate) rows: &'a [&'a str],
     pub(crate) metrics: &'a [Metric],
     pub(crate) comparisons: &'a [Comparison],
-    /// Blocks are told apart by the distance of the CPUs.
+    /// True for a table per distance of the CPUs.
     pub(crate) by_distance: bool,
 }
 
-/// Fewest rounds of which a ratio is given.
+/// Fewest rounds for a ratio.
 const ROUNDS: usize = 3;
 
 impl Tables<'_> {
@@ -81,7 +80,6 @@ impl Tables<'_> {
         }
     }
 
-    /// The median of a metric over the blocks of a row.
     fn median(&self, blocks: &[&Block], row: usize, metric: usize) -> Option<f64> {
         let own = blocks.iter().filter(|block| block.row == row);
         median(own.filter_map(|block| self.value(block, metric)))
@@ -92,14 +90,14 @@ impl Tables<'_> {
         Some(block.values[metric]).filter(|value| counts && value.is_finite())
     }
 
-    /// Prints a line for each comparison that the rounds allow.
+    /// Prints a line for each comparison with enough rounds.
     fn ratios(&self, blocks: &[&Block], seed: u64) {
         for comparison in self.comparisons {
             let found = comparison.metrics.iter().filter_map(|metric| {
                 let paired = |peer: &usize| self.paired(blocks, comparison.row, *peer, *metric);
                 let able = comparison.against.iter().filter(|peer| paired(peer).len() >= ROUNDS);
                 let of = |peer: &usize| self.median(blocks, *peer, *metric).unwrap_or(f64::NAN);
-                // The peer that is best in this very run, which favours the peers.
+                // The best peer of this run, which favours the peers.
                 let best = able.min_by(|one, other| of(one).total_cmp(&of(other)))?;
                 let (ratios, name) = (paired(best), self.metrics[*metric].name);
                 let (ratio, [low, high]) = median_with_interval(&ratios, seed)?;
@@ -114,7 +112,7 @@ impl Tables<'_> {
         }
     }
 
-    /// The ratios of a row to a peer, one for each round that measured both.
+    /// Ratios of a row to a peer, one per round that measured both.
     fn paired(&self, blocks: &[&Block], row: usize, peer: usize, metric: usize) -> Vec<f64> {
         let ratio = |block: &&&Block| {
             let same = |other: &&&Block| (other.row, other.round) == (peer, block.round);

@@ -8,24 +8,21 @@ use std::time::{Duration, Instant};
 pub(crate) struct Clock(Instant);
 
 impl Clock {
-    /// Starts at 0.
     pub(crate) fn start() -> Clock {
         Clock(Instant::now())
     }
 
-    /// Nanoseconds since the start.
     #[inline(always)]
     pub(crate) fn ns(self) -> u64 {
         self.0.elapsed().as_nanos() as u64
     }
 }
 
-/// CPU time that the calling thread has used.
 pub(crate) fn thread_cpu() -> Duration {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// Number of times that the calling thread has given up its CPU in order to wait.
+/// Number of times that the calling thread slept.
 pub(crate) fn thread_sleeps() -> u64 {
     let mut usage = MaybeUninit::zeroed();
     // SAFETY: writes `usage`, which is valid for the call.
@@ -35,7 +32,6 @@ pub(crate) fn thread_sleeps() -> u64 {
     usage.ru_nvcsw.unsigned_abs()
 }
 
-/// CPU time that all threads of this process have used.
 pub(crate) fn process_cpu() -> Duration {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
@@ -45,7 +41,7 @@ pub(crate) fn monotonic() -> Duration {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// Sleeps until [`monotonic`] has reached `due`; at once if it has.
+/// Sleeps until [`monotonic`] reaches `due`.
 pub(crate) fn sleep_until(due: Duration) {
     let due = libc::timespec {
         tv_sec: due.as_secs() as libc::time_t,

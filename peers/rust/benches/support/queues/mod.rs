@@ -6,12 +6,9 @@ pub(crate) mod polled;
 
 /// A kind of queue, its capacity and its way of waiting.
 pub(crate) trait QueueKind: 'static {
-    /// The end that sends.
     type Sender<T: Send + 'static>: Send;
-    /// The end that receives.
     type Receiver<T: Send + 'static>: Send;
 
-    /// Makes one.
     fn make<T: Send + 'static>() -> (Self::Sender<T>, Self::Receiver<T>);
 
     /// Sends a message, or drops it and returns `false` if the receiver is gone.

@@ -1,4 +1,4 @@
-//! Our queues. All that the benchmarks use of the library's interface stands here.
+//! Our queues: all that the benchmarks use of the library.
 
 use std::marker::PhantomData;
 
@@ -25,7 +25,7 @@ impl<W: Wait, const CAPACITY: usize> QueueKind for Pipe<W, CAPACITY> {
     send_and_receive!();
 }
 
-/// One sender, unbounded; each send executes a fence, so that a sleep interrupts nobody.
+/// One sender, unbounded; each send executes a fence, so that a sleep interrupts no thread.
 pub(crate) struct FencedPipe<W>(PhantomData<W>);
 
 impl<W: Wait> QueueKind for FencedPipe<W> {

@@ -1,4 +1,4 @@
-//! Peers that never block: their ends are polled, with some pause hints after an attempt in vain.
+//! Peers that never block: their ends are polled, with some pause hints after a failed attempt.
 
 use std::hint::spin_loop;
 use std::marker::PhantomData;
@@ -9,12 +9,9 @@ use super::QueueKind;
 
 /// A ring with one attempt to send and one to receive.
 pub(crate) trait Ring: 'static {
-    /// The end that sends.
     type Producer<T: Send + 'static>: Send;
-    /// The end that receives.
     type Consumer<T: Send + 'static>: Send;
 
-    /// Makes one.
     fn make<T: Send + 'static>(capacity: usize) -> (Self::Producer<T>, Self::Consumer<T>);
 
     /// Sends a message, or hands it back if the ring is full.
