@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Lints, each warning an error.
+# Runs the lints, with warnings denied.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo clippy --workspace --all-targets --quiet -- -D warnings

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Documentation, each warning an error.
+# Builds the documentation, with warnings denied.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet

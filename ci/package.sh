@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The published crate: what `cargo package` packs builds, and passes its tests, with nothing else around
-# it. Needs the registry, or what cargo has kept of it.
+# Checks that the crate packed by `cargo package` builds and passes its tests on its own. Needs the
+# registry or cargo's cache of it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/package-alone

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A quick survey of this machine, every line of its file validated against the committed schemas, and rendered again.
+# Runs a quick survey of this machine, validates each line of its file against the schemas, and
+# renders it again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests, exactly as the README says.
+# Runs the tests, exactly as the README says.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo test --workspace

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Is anything committed too heavy? At most 300 KB a file, and 1 MB a folder of results.
+# Checks the size of committed files: at most 300 KB each, and 1 MB per folder of results.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 git ls-files -z | xargs -0 stat --printf '%s %n\n' -- | awk '

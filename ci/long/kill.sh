@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Kills real surveys with -9 at random instants, and looks at what they leave behind: nothing at all, if the kill came
-# before the file appeared, or else a file whose every line is valid, that `report` renders, and that `--resume` completes
-# without measuring a finished group again.
+# Kills real surveys with -9 at random instants and checks what they leave: no file, if the kill
+# came before it appeared; otherwise a file in which every line is valid, which `report` renders,
+# and which `--resume` completes without measuring a finished group again.
 #
-# usage: kill.sh [SEED]      the seed of the instants (default 1)
+# usage: kill.sh [SEED]      seed of the instants (default 1)
 #
-# A survey takes ten seconds and completing it as long, so by default only the file of every fifth kill is completed; all
-# are rendered and validated. KILLS=N kills so many times (default 50), COMPLETE=N completes every Nth file (1: all of them).
+# All files are rendered and validated. Completing one takes ten seconds, so by default only every
+# fifth is completed. KILLS=N kills N times (default 50), COMPLETE=N completes every Nth file.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

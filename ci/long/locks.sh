@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Puts locks through every experiment, on this machine, alone: the surfaces threads × hold share, asleep with up to 64 threads too, the sweep of
-# frequencies, McKenney's hold and think times, and the article's pool, scaled and at its full size. Raw records, the tables and the page go to
-# the folder that is named (default: a new one in threadtoll-results/). Takes about twenty-five minutes; nothing else should run.
+# Runs every contention experiment on this machine: threads × hold share, computing and asleep (up
+# to 64 threads), the frequency sweep, McKenney's hold and think times, and the article's pool,
+# scaled down and at full size. Raw records, tables and page go to the given folder (default: a new
+# one in threadtoll-results/). Takes about 25 minutes; nothing else should run.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:-threadtoll-results/locks-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
@@ -19,7 +20,7 @@ take hold-sweep-asleep hold-sweep --work sleep --threads 1,2,4,8,16,32,64 --hold
 take frequency-sweep frequency-sweep std-mutex parking-lot spin sysv-semaphore counter-locked counter-atomic counter-sharded
 take hold-think hold-think std-mutex parking-lot-fair sysv-semaphore
 take pool pool
-# Without the one thread, which takes a hundred seconds for the thousand tasks, three times.
+# Leaves out one thread, which would take 100 s for the 1,000 tasks, three times.
 take pool-full pool parking-lot-fair --hold 5ms --think 95ms --threads 5,10,16,20,25,32
 "$threadtoll" report "$folder"/*.jsonl --html "$folder/locks.html"
 # For docs/results.

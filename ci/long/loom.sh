@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The models under loom with more preemptions, and how many executions each took.
+# Runs the models under loom with more preemptions, and prints the number of executions of each.
 #
 # usage: loom.sh [MODEL...]      only tests whose names contain one of these (default: all)
 #

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Opens pages of threadtoll in headless Chromium, as a reader would from a file: fails on anything in the console (a
-# request that leaves the page is refused by the page's own policy, and said there) and on a chart that was not drawn,
-# and leaves a screenshot of each.
+# Opens pages in headless Chromium, from a file as a reader would. Fails on any console message and
+# on a chart that was not drawn. (The page's own policy refuses requests that leave the page, and
+# the console then says so.) Leaves a screenshot of each page.
 #
 # usage: page.sh [--size WIDTHxHEIGHT] [--dark] [--shots DIR] PAGE.html...
 set -euo pipefail
@@ -42,7 +42,7 @@ for page in "$@"; do
         --disable-component-update --disable-sync --disable-default-apps --hide-scrollbars
         --host-resolver-rules='MAP * ~NOTFOUND' --enable-logging=stderr
         --virtual-time-budget=15000 --window-size="${size/x/,}" "${dark[@]}")
-    # Twice, because one headless run gives either the picture or the document.
+    # Two runs: a headless run gives either the picture or the document.
     timeout 120 "$browser" "${common[@]}" --user-data-dir="$scratch/picture-$name" \
         --screenshot="$(realpath "$shots")/$name.png" "file://$page" >/dev/null 2>"$scratch/console" || {
         echo "page.sh: $name: $browser failed"; tail -5 "$scratch/console"; failed=1; continue

@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
-# Compares the queues of this project with the Rust channels that people choose between, on this
-# machine, alone: latency, throughput, throughput with 2 and 4 senders, and the benchmarks of
-# peers/rust/benches. Raw records, the tables and the page go to the folder that is named (default:
-# a new one in threadtoll-results/). Nothing else should run.
+# Compares our queues with other Rust channels on this machine: latency, throughput, throughput with
+# 2 and 4 senders, and the benchmarks of peers/rust/benches. Raw records, tables and page go to the
+# given folder (default: a new one in threadtoll-results/). Nothing else should run.
 #
-# The tables take about five minutes on a quiet machine, and three times as long on one whose CPUs
-# are taken away all the time; the benchmarks of the peers take seven, and building all of it a few
-# more.
+# The tables take 5 minutes on a quiet machine and 15 on a noisy one, the benchmarks 7, and the
+# build a few more.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:-threadtoll-results/queues-$(date -u +%Y-%m-%dT%H-%M-%SZ)}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The tests of crates/threadtoll under AddressSanitizer and ThreadSanitizer, which first have to find what was planted for them.
-# docs/verification.md says what they cannot see. Needs a nightly toolchain (TOOLCHAIN, default "nightly").
+# Runs the tests of crates/threadtoll under AddressSanitizer and ThreadSanitizer, after each has
+# found the bug planted for it. docs/verification.md names their limits. Needs a nightly toolchain
+# (TOOLCHAIN, default "nightly").
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 toolchain=${TOOLCHAIN:-nightly}
@@ -14,12 +15,12 @@ fi
 under() {
     local sanitizer=$1 flags=$2
     shift 2
-    # A target is named so that build scripts are left alone.
+    # Naming a target keeps the flags away from build scripts.
     RUSTFLAGS="-Zsanitizer=$sanitizer $flags" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/$sanitizer" PROPTEST_CASES=16 \
         cargo "+$toolchain" test --quiet --target "$host" -p threadtoll "$@"
 }
 
-# must_find WHAT SANITIZER FLAGS TEST: a planted bug is reported, by its name.
+# must_find WHAT SANITIZER FLAGS TEST: the planted bug is reported by name.
 must_find() {
     local what=$1 said
     if said=$(under "$2" "$3" --test planted -- --ignored --exact "$4" --nocapture 2>&1); then
@@ -39,9 +40,9 @@ must_find heap-use-after-free address "" use_after_free
 must_find "LeakSanitizer: detected memory leaks" address "" leak
 under address "" --lib --test queues --test leaving --test allocations --test fork --test sandbox
 
-# The standard library is not built for ThreadSanitizer here, so it does not see what std's own locks
-# and fences order: `--cfg threadtoll_tsan` gives queues an end that it sees, tests that need std to
-# hand things over are left out, and ci/long/tsan.txt names what remains.
+# The standard library is not instrumented here, so ThreadSanitizer does not see the ordering of
+# std's locks and fences. `--cfg threadtoll_tsan` counts the ends of a queue in a way that it sees,
+# tests that hand things over through std are left out, and ci/long/tsan.txt suppresses the rest.
 allow="--cfg threadtoll_tsan -Cunsafe-allow-abi-mismatch=sanitizer"
 export TSAN_OPTIONS="suppressions=$PWD/ci/long/tsan.txt"
 must_find "data race" thread "$allow" race

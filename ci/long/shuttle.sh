@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The models of crates/threadtoll under shuttle: random schedules of those that loom tries exhaustively, and of longer ones.
+# Runs the models of crates/threadtoll under shuttle: random schedules of the models that loom
+# explores exhaustively, and of longer ones.
 #
 # usage: shuttle.sh [MODEL...]      only tests whose names contain one of these (default: all)
 #
-# SHUTTLE_SCHEDULES=N tries so many of each kind (default 10000).
+# SHUTTLE_SCHEDULES=N tries N schedules of each kind (default 10000).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export RUSTFLAGS="--cfg threadtoll_shuttle" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/shuttle"

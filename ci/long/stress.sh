@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# What the tests of crates/threadtoll do in seconds, for minutes: 1,000,000,000 messages through a pipe and 200,000,000 through a funnel,
-# each counted; millions of sleeps and wake-ups; properties with many more cases; thousands of frozen threads; the parking protocol with
-# three messages, state by state; requests that are asked while their receiver leaves. docs/verification.md
-# explains them. About forty minutes on two CPUs.
+# Runs the tests of crates/threadtoll for minutes instead of seconds: 1,000,000,000 messages through
+# a pipe and 200,000,000 through a funnel, each counted; millions of sleeps and wake-ups; properties
+# with many more cases; thousands of frozen threads; the parking protocol with three messages, state
+# by state; requests sent while their receiver leaves. See docs/verification.md. About 40 minutes on
+# two CPUs.
 #
-# PROPTEST_CASES=N tries each property with N cases (default 2000), THREADTOLL_FREEZES=N freezes so often
-# (default 5000), THREADTOLL_LEAVE_MS=N has each kind of queue left for N ms (default 10000).
+# PROPTEST_CASES=N tries N cases of each property (default 2000), THREADTOLL_FREEZES=N freezes
+# threads N times (default 5000), THREADTOLL_LEAVE_MS=N lets receivers of each kind of queue leave
+# for N ms (default 10000).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export PROPTEST_CASES="${PROPTEST_CASES:-2000}" THREADTOLL_FREEZES="${THREADTOLL_FREEZES:-5000}"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Compares what this tree and another commit make of the same simulated measurements: files of
-# results, tables, pages, messages and exit codes.
+# Runs the same simulated measurements with this tree and with another commit, and compares result
+# files, tables, pages, messages and exit codes.
 #
 #   ci/long/unchanged.sh COMMIT          everything must be equal to the byte
-#   ci/long/unchanged.sh COMMIT words    only figures must be: texts, tables and pages may differ
+#   ci/long/unchanged.sh COMMIT words    only figures must be equal; texts, tables and pages may differ
 #
-# BEFORE=FILE and AFTER=FILE name binaries that are built already; BEFORE=DIR is the folder `before`
-# of an earlier run. KEEP=DIR keeps what was made.
+# BEFORE=FILE and AFTER=FILE name existing binaries; BEFORE=DIR is the folder `before` of an earlier
+# run. KEEP=DIR keeps the output.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 commit=${1:?a commit to compare with}
@@ -49,7 +49,7 @@ commands=(
     "contention hold-sweep spin --threads 9"
 )
 
-# What one binary makes of all commands, in a folder.
+# Runs all commands with one binary, in a folder.
 run() {
     local binary folder
     binary=$(realpath "$1") folder=$2
@@ -65,7 +65,7 @@ run() {
         }
         [ -s "$at.jsonl" ] || continue
         "$binary" report "$at.jsonl" --text --html "$at.report.html" >"$at.report" 2>&1 || echo $? >>"$at.report"
-        # A kill in mid-run: what is left is shown, and completed.
+        # Cuts a file in mid-run, renders it and completes it.
         local lines
         lines=$(wc -l <"$at.jsonl")
         head -n $((2 + lines / 2)) "$at.jsonl" >"$at.cut.jsonl"
@@ -85,7 +85,7 @@ fi
 (run "$AFTER" "$work/after")
 
 if [ "$what" = words ]; then
-    # Figures of a file: every line without its texts.
+    # The figures of a file: each line without its texts.
     figures='walk(if type == "object" then del(.text, .why, .what, .sentence) else . end)'
     for file in "$work"/before/*.json*; do
         cmp <(jq -c "$figures" "$file") <(jq -c "$figures" "$work/after/$(basename "$file")") \

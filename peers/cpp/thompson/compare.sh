@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Compares `threadtoll latency atomic-rmw --line shared --pause off` with the C++ program beside this script, on the same
-# two CPUs, in alternating runs: the machine's regime changes for minutes at a time, so only neighbours in time compare.
+# Compares `threadtoll latency atomic-rmw --line shared --pause off` with the C++ program in this
+# folder, on the same two CPUs, in alternating runs. (A machine changes regime for minutes at a
+# time, so only runs next to each other can be compared.)
 #
 #   compare.sh CPU_A CPU_B [PAIRS] [RAW_FILE]
 #
-# Prints each pair, and for medians and means of both programs the median of the paired ratios with its 95% interval from
-# resampling pairs. Threadtoll's median is over stretches of some microseconds, the C++ program's over blocks of 20 ms, which
-# the scheduler's tick lengthens. Raw pairs go to RAW_FILE. Needs g++ (or CXX) and python3 beside the Rust toolchain.
+# Prints each pair, then the median paired ratio of the programs' medians and means, with a 95%
+# interval from resampling pairs. Threadtoll's median is over stretches of some microseconds, the
+# C++ program's over blocks of 20 ms, which the scheduler's tick lengthens. Raw pairs go to
+# RAW_FILE. Needs g++ (or CXX) and python3 in addition to the Rust toolchain.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)

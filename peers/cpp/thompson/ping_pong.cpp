@@ -1,14 +1,16 @@
-// The C++ program of "Inter Thread Latency" (M. Thompson, Mechanical Sympathy, August 2011), rendered anew.
+// A reconstruction of the C++ program of "Inter Thread Latency" (M. Thompson, Mechanical Sympathy,
+// August 2011).
 //
-// Two counters side by side, hence on one cache line. Each is incremented by one thread only, with a locked add. The first
-// thread waits until the second's counter has caught up with its own and then increments; the second does the mirror. No
-// pause hint, no padding: what the article describes, and nothing else.
+// Two adjacent counters share a cache line. Each is incremented by one thread only, with a locked
+// add. The first thread waits until the second's counter has caught up with its own, then
+// increments; the second does the opposite. As in the article, there is no pause hint and no
+// padding.
 //
 //   ping_pong CPU_A CPU_B MILLISECONDS BLOCKS
 //
-// prints a line for each block: round trips, nanoseconds, nanoseconds for one way (half a round trip). The first block only
-// warms up and is not printed. Where the article runs 500 million round trips, this one runs by time, so that it can take
-// turns with threadtoll.
+// prints a line for each block: round trips, nanoseconds, nanoseconds for one way (half a round
+// trip). The first block only warms up and is not printed. The article's program runs 500 million
+// round trips; this one runs by time, so that it can take turns with threadtoll.
 
 #include <pthread.h>
 #include <sched.h>
@@ -60,7 +62,7 @@ void* answer(void* cpu) {
     }
 }
 
-// Runs `round_trips` round trips and returns how long they took.
+// Runs `round_trips` round trips and returns their duration.
 std::int64_t block(std::int64_t round_trips) {
     target = counters.pong + round_trips;
     pthread_barrier_wait(&gate);
