@@ -1,4 +1,4 @@
-//! Everything that a plan can name.
+//! Everything that a plan can refer to.
 
 use threadtoll_record::{Layout, Pause, PlannedCell, Subject};
 
@@ -20,11 +20,11 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The program of a cell's threads.
+    /// Returns the program of a cell's threads.
     ///
     /// # Errors
     ///
-    /// If there is no such mechanism, queue or lock, or it cannot be used so.
+    /// If the mechanism, queue or lock is unknown or does not support the cell.
     pub(crate) fn program(&self, planned: &PlannedCell) -> Result<Program, LabError> {
         let cell = &planned.cell;
         match &cell.subject {

@@ -1,4 +1,4 @@
-//! Plans of locks: which cells stand together, and what is not measured.
+//! Plans of locks: groups of cells, and refusals.
 
 use threadtoll_lab::contention::{Overrides, SCENARIOS, scenario};
 use threadtoll_lab::plan::{CpuSelection, LockChoice, Planned, contention, validate};

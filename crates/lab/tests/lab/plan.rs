@@ -1,4 +1,4 @@
-//! Plans are arithmetic on the topology: every promise about groups holds on every machine.
+//! Plans depend only on the topology: every promise about groups holds on every machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,8 +74,8 @@ fn reasons(refused: &[Refused]) -> String {
     refused.iter().map(|refused| format!("{}: {}\n", refused.what, refused.why)).collect()
 }
 
-/// At most eight cells, the reference first and only there, no cell twice, one number of rounds,
-/// nothing empty.
+/// At most eight cells, the reference first and nowhere else, no duplicate cells, equal numbers of
+/// rounds, and nothing empty.
 #[track_caller]
 fn keeps_promises(groups: &[Vec<PlannedCell>], site: &CpuSelection<'_>) {
     let reference = site.reference();
@@ -171,7 +171,7 @@ fn what_is_to_be_compared_stays_together() {
                     assert!(beside, "{plain} is not beside its other form");
                 }
             }
-            // The forms of one mechanism, too: with and without a pause, on own and shared lines.
+            // So do the forms of one mechanism: with and without a pause, on own and shared lines.
             for name in ["atomic-store", "atomic-rmw"] {
                 let pinned = |group: &&Vec<PlannedCell>| {
                     group[1..].iter().any(|planned| {
@@ -363,7 +363,7 @@ fn plans_that_were_edited_are_refused() {
     let (groups, _) = latency(&site, &all(), &MechanismChoice::default(), BUDGET, true);
     let spoilt = |edit: &dyn Fn(&mut PlannedCell)| {
         let mut groups = groups.clone();
-        // A sleeping mechanism, pinned.
+        // A pinned mechanism that sleeps.
         let futex =
             groups.iter_mut().flatten().find(|planned| planned.cell.name() == "futex").unwrap();
         edit(futex);
@@ -384,7 +384,7 @@ fn plans_that_were_edited_are_refused() {
     assert!(spoilt(&|planned| planned.cell.relation = Relation::Smt).contains("placed so"));
     assert!(spoilt(&|planned| planned.cell.placement = Placement::SameCpu).contains("placed so"));
     assert!(spoilt(&|planned| planned.budget.stamped_ns = MAX_NS + 1).contains("lasts that long"));
-    // Spinning on one CPU would never end.
+    // Spinning on a single CPU would never end.
     let mut groups = groups.clone();
     let spinning =
         groups.iter_mut().flatten().find(|planned| planned.cell.name() == "atomic-rmw").unwrap();
@@ -394,7 +394,7 @@ fn plans_that_were_edited_are_refused() {
     assert!(validate(&plan_of(groups), &topology, &OURS).unwrap_err().contains("placed so"));
 }
 
-/// How a CPU is that had so many gaps in a second.
+/// Noise of a CPU with this many gaps in a second.
 fn noise(cpu: u32, short: u64, long: u64) -> CpuNoise {
     CpuNoise {
         cpu,
@@ -423,8 +423,7 @@ fn blocks_fit_between_the_gaps_of_the_machine() {
     };
     let calm = planned(&[noise(0, 500, 0), noise(2, 500, 0)], Placement::Pinned);
     assert!(calm.iter().all(|planned| planned.budget == second), "interrupts escape no block");
-    // 20 gaps a second on each of two CPUs, and fewer on a third: one every 25 ms where two CPUs
-    // are used.
+    // 20 gaps a second on each of two CPUs, and fewer on a third: one every 25 ms on the two CPUs.
     let busy = [noise(0, 500, 10), noise(1, 0, 1), noise(2, 500, 10)];
     for planned in planned(&busy, Placement::Pinned) {
         let budget = planned.budget;

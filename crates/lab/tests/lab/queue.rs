@@ -1,4 +1,4 @@
-//! Plans of queues: who stands beside whom, for any registry.
+//! Plans of queues: which rows share a group, for any registry.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ use threadtoll_record::{
     Cell, Experiment, Kind, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait,
 };
 
-/// A queue that is planned for and never made.
+/// A queue that is planned but never created.
 struct Nothing;
 
 #[derive(Clone)]
@@ -52,7 +52,7 @@ fn fake(name: &str, bounded: bool, ways: Vec<Way>) -> Queue {
     }
 }
 
-/// Stands for peers.
+/// Fake peers.
 fn fakes() -> Vec<Queue> {
     let rings = || {
         [Wait::Poll, Wait::PollBackoff]
@@ -120,7 +120,6 @@ fn plan_of(groups: Vec<Vec<PlannedCell>>) -> Plan {
     }
 }
 
-/// A label without the capacity.
 fn plain(cell: &Cell) -> String {
     let label = cell.label();
     match cell.queue().and_then(|queue| queue.capacity) {
@@ -129,7 +128,7 @@ fn plain(cell: &Cell) -> String {
     }
 }
 
-/// Whether the first is compared with the second somewhere.
+/// Returns `true` if a group compares the first with the second.
 fn compares(groups: &[Vec<PlannedCell>], of: &str, to: &str) -> bool {
     groups.iter().any(|group| {
         (0..group.len()).any(|index| {
