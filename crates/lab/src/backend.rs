@@ -23,8 +23,8 @@ pub trait Backend {
     /// Returns the time on the backend's clock.
     fn now(&mut self) -> Now;
 
-    /// Creates everything that the cells of a group need, threads and memory included, and
-    /// calibrates their blocks.
+    /// Creates everything that a group's cells need, threads and memory included, and calibrates
+    /// the cells.
     ///
     /// # Errors
     ///

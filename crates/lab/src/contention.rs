@@ -81,11 +81,8 @@ pub struct Scenario {
     pub locks: &'static [&'static str],
     /// Options in addition to those that all scenarios have.
     pub options: &'static [&'static str],
-    /// Loads to measure.
     pub(crate) loads: fn(&Overrides) -> Vec<Load>,
-    /// Thread counts for a number of CPUs.
     pub(crate) threads: fn(&Overrides, u32) -> Vec<u32>,
-    /// Budget of a cell.
     pub(crate) budget: fn(&Overrides, &Load) -> Budget,
 }
 
@@ -95,7 +92,6 @@ impl std::fmt::Debug for Scenario {
     }
 }
 
-/// Declares the scenario files.
 macro_rules! scenarios {
     ($($file:ident),+ $(,)?) => {
         $(mod $file;)+
@@ -126,13 +122,11 @@ impl Scenario {
         }
     }
 
-    /// Returns the experiment of the scenario's cells.
     pub(crate) fn experiment(&self) -> Experiment {
         Experiment::contention(self.name)
     }
 }
 
-/// One thread to one more than there are CPUs.
 fn up_to_one_beyond(overrides: &Overrides, cpus: u32) -> Vec<u32> {
     let most = match overrides.work {
         // Sleeping threads do not need a CPU each.
@@ -156,9 +150,7 @@ fn steps(most: u32) -> Vec<u32> {
 /// Shortest cycle in which three stamps are negligible; in shorter ones they would slow down the
 /// rate that the block measures.
 const STAMPED_CYCLE_NS: u64 = 6_000;
-/// Default length of a block of busy threads.
 const SPIN_BLOCK_NS: u64 = 25_000_000;
-/// Fewest cycles of a block.
 const CYCLES: u64 = 50;
 /// Fewest rounds for a usable confidence interval.
 const MIN_ROUNDS: u64 = 5;

@@ -78,7 +78,6 @@ pub(crate) struct LoopSpec {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoopResult {
-    /// Sequence number of the next message.
     pub(crate) next: u64,
     /// Bits in which messages differed from the expected ones; 0 if all were right.
     pub(crate) wrong: u64,
@@ -115,9 +114,7 @@ pub(crate) enum Stamps<'a> {
     None,
     /// Not recorded, but the clock is read so that the pass ends in time.
     Clock(&'a Clock),
-    /// Times.
     Times(&'a Clock, &'a mut Vec<u64>),
-    /// Times and CPUs.
     TimesAndCpus(&'a Clock, &'a mut Vec<u64>, &'a mut Vec<u32>),
 }
 
@@ -327,7 +324,6 @@ impl<E: Exchange> Follow for TwoThreads<E> {
     }
 }
 
-/// Both ends on one thread, with their loop.
 struct SingleThread<S>(S);
 
 impl<S: Solo> Lead for SingleThread<S> {

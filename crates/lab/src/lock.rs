@@ -16,7 +16,6 @@ use crate::error::Unavailable;
 
 pub use raw::RawLock;
 
-/// Declares the lock files.
 macro_rules! locks {
     ($($file:ident),+ $(,)?) => {
         $(mod $file;)+
@@ -227,12 +226,10 @@ impl LockSpec {
     /// The lock spec of a run without a lock.
     pub(crate) const NO_LOCK: LockSpec = LockSpec { lock: None, stripes: 1 };
 
-    /// The same stripes without locks.
     pub(crate) fn without_lock(&self) -> LockSpec {
         LockSpec { lock: None, ..*self }
     }
 
-    /// Creates one contender per thread.
     pub(crate) fn contenders(
         &self,
         threads: usize,
@@ -254,7 +251,6 @@ impl LockSpec {
         self.lock.as_ref().is_some_and(|lock| lock.has_readers)
     }
 
-    /// Returns `true` if it only counts and cannot be held.
     pub(crate) fn only_counts(&self) -> bool {
         self.lock.as_ref().is_some_and(|lock| lock.only_counts)
     }

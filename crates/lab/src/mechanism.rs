@@ -22,7 +22,6 @@ use crate::program::{Make, Program};
 pub use crate::error::Unavailable;
 pub use crate::exchange::{Ends, Exchange, Solo};
 
-/// Declares the mechanism files.
 macro_rules! mechanisms {
     ($($vis:vis $file:ident),+ $(,)?) => {
         $($vis mod $file;)+
@@ -77,7 +76,7 @@ pub struct Mechanism {
     pub name: String,
     /// One-sentence description.
     pub sentence: String,
-    /// How the ends wait.
+    /// The ends' way of waiting.
     pub class: Class,
     /// True if it has a choice of line layout.
     pub has_layout: bool,
@@ -141,13 +140,11 @@ impl Mechanism {
         (self.make)(settings)
     }
 
-    /// Defers creating both ends to another thread.
     pub(crate) fn maker(&self, settings: Settings) -> Make<Ends> {
         let make = Arc::clone(&self.make);
         Box::new(move || make(&settings))
     }
 
-    /// The program of the threads in the mechanism's cells.
     pub(crate) fn program(&self, settings: Settings) -> Program {
         Program::Exchange { make: self.maker(settings), class: self.class }
     }

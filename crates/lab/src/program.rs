@@ -13,14 +13,15 @@ pub(crate) type Make<T> = Box<dyn FnOnce() -> Result<T, Unavailable> + Send>;
 /// The program of a cell's threads, by kind.
 pub(crate) enum Program {
     /// Two ends, or one thread as both, that exchange messages.
-    Exchange { make: Make<Ends>, class: Class },
-    /// Senders and a receiver.
+    Exchange {
+        make: Make<Ends>,
+        class: Class,
+    },
     Stream {
         make: Make<Streams>,
         class: Class,
         /// True if the queue allocates memory as it fills.
         grows: bool,
     },
-    /// Threads that contend for a lock.
     Contention(LockSpec, LockSubject),
 }

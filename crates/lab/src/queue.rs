@@ -102,7 +102,6 @@ pub struct Way {
 /// Returns the program of a row's threads in a scenario, or `None` if the scenario does not apply.
 type Programs = Arc<dyn Fn(&Scenario, Usage) -> Option<Program> + Send + Sync>;
 
-/// Parameters of a row in a scenario.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     pub(crate) flow: Flow,
@@ -111,7 +110,6 @@ pub(crate) struct Usage {
     pub(crate) grows: bool,
 }
 
-/// Parameters of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flow {
     pub(crate) senders: u32,
@@ -121,13 +119,11 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// The flow of a cell.
     pub(crate) fn of(subject: &QueueSubject) -> Self {
         Flow { senders: subject.senders, batch: subject.batch, capacity: capacity(subject) }
     }
 }
 
-/// Capacity of a cell's queue.
 pub(crate) fn capacity(subject: &QueueSubject) -> usize {
     subject.capacity.unwrap_or(CAPACITY) as usize
 }
@@ -296,7 +292,6 @@ impl Queue {
     }
 }
 
-/// Declares the queue files.
 macro_rules! queues {
     ($($vis:vis $file:ident),+ $(,)?) => {
         $($vis mod $file;)+
@@ -407,7 +402,6 @@ pub struct Scenario {
     /// Rejects options that the scenario does not have.
     check: fn(&Overrides) -> Result<(), Unsuitable>,
     pub(crate) budget: fn(&Overrides) -> Budget,
-    /// Default capacity of a bounded queue.
     pub(crate) capacity: fn(&Slots) -> u64,
     /// Largest batches of a queue's cells, given the requested one.
     pub(crate) batches: fn(&Queue, &Way, Option<u64>) -> Vec<u64>,
@@ -421,7 +415,7 @@ impl std::fmt::Debug for Scenario {
     }
 }
 
-/// Declares the scenario files, and compiles their loops for every queue.
+/// Compiles the scenarios' loops for every queue.
 macro_rules! scenarios {
     ($($module:ident),+ $(,)?) => {
         $(mod $module;)+
@@ -472,7 +466,6 @@ impl Scenario {
         Experiment::queue(self.name)
     }
 
-    /// Plans a cell of the scenario.
     pub(crate) fn planned(&self, cell: Cell, budget: Budget) -> PlannedCell {
         PlannedCell::of_kind(self.kind, self.experiment(), cell, budget)
     }
@@ -494,7 +487,6 @@ impl Scenario {
     }
 }
 
-/// The class of an end with this way of waiting.
 pub(crate) fn class(wait: Wait) -> Class {
     match wait {
         Wait::Spin | Wait::Poll | Wait::PollBackoff => Class::Spin,

@@ -37,16 +37,16 @@ use contention::Contention;
 use exchange::Exchange;
 use stream::Stream;
 
-/// Length of a stretch in stamps: the cost of its two stamps is negligible.
+/// Length of a stretch as a multiple of the cost of its stamps, so that they are negligible.
 const STAMP_SHARE: f64 = 100.0;
 /// Warm-up before the clock starts, so that both ends are awake and up to speed.
 const WARM_UP_NS: f64 = 500_000.0;
 /// Warm-up for free placement: longer than a scheduler time slice, so that threads can settle.
 const WARM_UP_FREE_NS: f64 = 5_000_000.0;
 const PILOT_NS: f64 = 1_000_000.0;
-/// Longest block, even if a number of samples was requested.
+/// Longest block, even if more samples were requested.
 const MAX_BLOCK_NS: f64 = 3.6e12;
-/// Shortest time limit for a block.
+/// Time limit for a block, in addition to its planned length.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The real machine.
@@ -156,23 +156,19 @@ trait RealCell: OpenCell {
     fn prepare(&mut self, group: &mut GroupState) -> Result<(), LabError>;
 }
 
-/// State shared by the cells of a group.
 struct GroupState {
     /// Bounds on the clock disagreement of pairs of CPUs.
     bounds_ns: HashMap<(u32, u32), f64>,
     calibrator: Calibrator,
 }
 
-/// Parameters for opening a cell.
 #[derive(Clone, Copy)]
 struct Opening<'a> {
     clock: &'a Clock,
     planned: &'a PlannedCell,
     allowed: &'a [u32],
     stamp_ns: f64,
-    /// Time limit for a block, in addition to its planned length.
     patience: Duration,
-    /// Time of the backend's creation.
     start_ticks: u64,
 }
 

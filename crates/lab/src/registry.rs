@@ -20,11 +20,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Returns the program of a cell's threads.
-    ///
-    /// # Errors
-    ///
-    /// If the mechanism, queue or lock is unknown or does not support the cell.
+    /// Returns the program of a cell's threads, if its subject is known and supports the cell.
     pub(crate) fn program(&self, planned: &PlannedCell) -> Result<Program, LabError> {
         let cell = &planned.cell;
         match &cell.subject {

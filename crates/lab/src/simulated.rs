@@ -149,7 +149,7 @@ impl Backend for SimulatedBackend {
     }
 }
 
-/// The simulated clock, shared by the cells of a group.
+/// Shared by the cells of a group.
 #[derive(Clone, Debug, Default)]
 struct Time {
     elapsed_ns: Rc<Mutable<u64>>,
@@ -167,7 +167,6 @@ impl Time {
     }
 }
 
-/// Random state of a cell.
 struct Draws {
     time: Time,
     planned: PlannedCell,

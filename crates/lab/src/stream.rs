@@ -33,7 +33,6 @@ pub(crate) struct Received {
     pub(crate) wrong: u64,
 }
 
-/// Shared state for starting and ending a pass.
 #[derive(Debug)]
 pub(crate) struct StreamControl {
     /// Number of the current pass; senders wait here for the next one.
@@ -55,7 +54,7 @@ impl StreamControl {
         }
     }
 
-    /// Starts a pass, on behalf of the receiver.
+    /// Called by the receiver.
     pub(crate) fn begin(&self, pass: u64) {
         // All senders are between passes and read only `pass`, whose release orders the rest.
         self.stop.0.store(false, Ordering::Relaxed);
@@ -63,7 +62,7 @@ impl StreamControl {
         self.pass.0.store(pass, Ordering::Release);
     }
 
-    /// Waits, as a sender, until a pass has begun.
+    /// Called by each sender.
     pub(crate) fn await_begin(&self, pass: u64) {
         let mut looks = 0u32;
         // Acquire: pairs with `begin`, so that `stop` and the totals are not those of an earlier

@@ -49,7 +49,6 @@ impl Excess<'_> {
     }
 }
 
-/// The longest samples of a cell so far.
 #[derive(Clone, Default)]
 pub(super) struct Longest(Vec<u64>);
 

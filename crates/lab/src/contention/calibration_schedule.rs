@@ -13,7 +13,6 @@ const SLOWDOWN_SLICES: usize = 602;
 pub(crate) const MAX_ALONE: usize = 8;
 /// Sleeps whose overshoot is measured, over all threads, if time allows.
 const SLEEPS: u64 = 400;
-/// Longest time for measuring sleeps.
 const SLEEPING_NS: u64 = 3_000_000_000;
 
 /// Rounds of slices: one on each of some CPUs alone, and one on all together.

@@ -35,12 +35,11 @@ pub(crate) struct Done {
     pub(crate) all: u64,
 }
 
-/// A hand-off between threads, in ticks.
+/// In ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HandoffSample {
     /// Time for which the thread had waited at the release.
     pub(crate) waited: i64,
-    /// Time from the release to the acquisition.
     pub(crate) took: i64,
 }
 
@@ -53,7 +52,6 @@ pub(crate) struct HandoffProbe {
     asked: AtomicU64,
     /// Round in which the second thread has acquired it.
     done: AtomicU64,
-    /// Time of the first thread's release.
     released: AtomicU64,
 }
 
@@ -69,7 +67,7 @@ pub(crate) trait Contender: Send {
         acquisitions: &mut Vec<Acquisition>,
     ) -> u64;
 
-    /// Acquires and releases the lock until the window ends, without stamping each acquisition.
+    /// As [`stamped`](Self::stamped), without the stamps.
     fn counted(&mut self, spec: WindowSpec<'_>, busy_work: &mut BusyWork) -> Done;
 
     /// Acquires the lock once per task until none is left.
@@ -105,7 +103,6 @@ pub(crate) trait Contender: Send {
     fn section(&mut self, reads: bool, section: &mut dyn FnMut());
 }
 
-/// Creates one contender per thread on shared locks.
 pub(crate) fn contenders<L: RawLock>(locks: Vec<L>, threads: usize) -> Vec<Box<dyn Contender>> {
     let locks: Arc<[CachePadded<L>]> = locks.into_iter().map(CachePadded).collect();
     let contender = |_| -> Box<dyn Contender> {

@@ -9,7 +9,7 @@ use super::{Load, Overrides, Scenario, budget, up_to_one_beyond};
 const RATE_PER_S: f64 = 15_000.0;
 /// The rate for sleeping threads: sleeps are accurate to a few microseconds.
 const ASLEEP_PER_S: f64 = 100.0;
-/// Hold shares in percent.
+/// In percent.
 const SHARES: [u32; 12] = [0, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
 
 pub(super) const SCENARIO: Scenario = Scenario {

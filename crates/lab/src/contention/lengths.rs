@@ -5,7 +5,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::Spread;
 
-/// Number of distinct steps of a thread, after which they repeat.
+/// Distinct steps of a thread, after which they repeat.
 pub(crate) const STEPS: usize = 2048;
 
 /// One acquisition: the times around it, and the stripe that it takes.
@@ -20,7 +20,6 @@ pub(crate) struct Step {
     pub(crate) reads: bool,
 }
 
-/// The distributions of hold and think times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TimeDistributions {
     /// For hold and think times.
@@ -55,7 +54,7 @@ impl TimeDistributions {
     }
 }
 
-/// Quantiles of a distribution with this mean. Their own mean is the distribution's too.
+/// Quantiles of a distribution with this mean, which is also their own mean.
 pub(crate) fn quantiles(spread: Spread, mean: f64, count: usize) -> Vec<f64> {
     match spread {
         Spread::Fixed => vec![mean; count],

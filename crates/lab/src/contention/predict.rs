@@ -20,9 +20,8 @@ const SPINNING: f64 = 3.0;
 /// Shortest plausible wake-up of a sleeping thread.
 const MIN_WAKE_NS: f64 = 1_000.0;
 /// Practically infinite, but still a valid time.
-const FOR_EVER_NS: f64 = 1e15;
+const NEVER_NS: f64 = 1e15;
 
-/// A hand-off model fitted to measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HandoffModel {
     pub(crate) policy: Policy,
@@ -33,8 +32,8 @@ pub(crate) struct HandoffModel {
 }
 
 impl HandoffModel {
-    /// The policy gives order and sleeping; the time spent spinning before sleeping is where
-    /// hand-off times jump.
+    /// Order and sleeping follow from the policy; the spin time is read off the jump in hand-off
+    /// times.
     pub(crate) fn of(
         policy: GrantPolicy,
         handoffs: &[(f64, f64)],
@@ -65,7 +64,7 @@ impl HandoffModel {
                     wake_ns: 0.0,
                 },
                 false => HandoffModel {
-                    policy: Policy::SpinThenPark { spin_ns: FOR_EVER_NS, takeover_ns: typical },
+                    policy: Policy::SpinThenPark { spin_ns: NEVER_NS, takeover_ns: typical },
                     hand_off: HandOff::free(),
                     spin_ns: None,
                     takeover_ns: Some(typical),
@@ -109,7 +108,7 @@ impl HandoffModel {
             }),
             // The waiting thread was still spinning after the longest wait.
             (Some(_), None) => Ok(HandoffModel {
-                policy: Policy::SpinThenPark { spin_ns: FOR_EVER_NS, takeover_ns },
+                policy: Policy::SpinThenPark { spin_ns: NEVER_NS, takeover_ns },
                 hand_off: HandOff::free(),
                 spin_ns: None,
                 takeover_ns: Some(takeover_ns),

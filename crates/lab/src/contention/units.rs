@@ -17,7 +17,6 @@ impl BusyWork {
         BusyWork { work, twister: Box::new(Mt::new(seed)) }
     }
 
-    /// Does this many units of work.
     #[inline(always)]
     pub(crate) fn work(&mut self, units: u64) {
         match self.work {

@@ -35,7 +35,6 @@ pub(super) fn locks() -> [Lock; 3] {
     ]
 }
 
-/// A counter behind a mutex.
 #[derive(Default)]
 struct Locked(Mutex<Cell<u64>>);
 
@@ -51,7 +50,6 @@ impl RawLock for Locked {
     }
 }
 
-/// An atomic counter.
 #[derive(Default)]
 struct Atomic(AtomicU64);
 
@@ -66,7 +64,6 @@ impl RawLock for Atomic {
     }
 }
 
-/// A counter per thread.
 #[derive(Default)]
 struct Sharded;
 

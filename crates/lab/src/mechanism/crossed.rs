@@ -5,7 +5,6 @@ use std::sync::Arc;
 /// One end's signals: the one to send, and the one to wait for.
 pub(super) type Signals<T> = (Arc<T>, Arc<T>);
 
-/// The signals of the leading and the following end.
 pub(super) fn crossed<T>(there: T, back: T) -> (Signals<T>, Signals<T>) {
     let (there, back) = (Arc::new(there), Arc::new(back));
     ((Arc::clone(&there), Arc::clone(&back)), (back, there))

@@ -25,7 +25,7 @@ fn make(settings: &Settings) -> Result<Ends, Unavailable> {
 
 struct FunctionCall {
     message: Vec<u64>,
-    /// Opaque to the compiler.
+    /// A pointer, to prevent inlining.
     callee: fn(&mut [u64]) -> u64,
 }
 

@@ -130,7 +130,6 @@ impl Lane {
     }
 }
 
-/// Dereferences to the counter.
 impl Deref for Lane {
     type Target = AtomicU64;
 

@@ -61,13 +61,14 @@ impl Exchange for Posting {
         // SAFETY: called in turn; the post below orders it before the other end's wait.
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Relaxed);
-        // SAFETY: initialised, and outlives both ends.
+        // SAFETY: initialised, and kept alive by this end.
         unsafe { libc::sem_post(self.post.0.0.get()) };
     }
 
     #[inline(always)]
     fn receive(&mut self) -> u64 {
-        // SAFETY: initialised, and outlives both ends. Retried if a signal handler interrupts it.
+        // SAFETY: initialised, and kept alive by this end. Retried if a signal handler interrupts
+        // it.
         while unsafe { libc::sem_wait(self.wait.0.0.get()) } != 0 {}
         let seq = self.from.load(Ordering::Relaxed);
         // SAFETY: the wait returned because of the post after the write; the reply comes later.

@@ -185,7 +185,6 @@ pub(crate) enum Fault {
     Replayed,
     /// The next message in its place.
     Skipped,
-    /// Not sent.
     Lost,
 }
 
@@ -266,7 +265,7 @@ fn wrong_messages_are_noticed_whichever_way_they_went() {
         };
         // Message 100 is in the third pass only.
         assert_eq!((wrong(0), wrong(1)), (0, 0), "{lead:?} {follow:?}");
-        assert_ne!(wrong(2), 0, "{lead:?} {follow:?}: nobody noticed");
+        assert_ne!(wrong(2), 0, "{lead:?} {follow:?}: not detected");
     }
 }
 

@@ -225,7 +225,6 @@ fn varied<T: Copy>(has: bool, values: &[T]) -> Vec<Option<T>> {
     if has { values.iter().copied().map(Some).collect() } else { vec![None] }
 }
 
-/// Pinned cells of a mechanism on pairs of CPUs.
 pub(super) fn pair_cells(
     mechanism: &Mechanism,
     site: &CpuSelection<'_>,

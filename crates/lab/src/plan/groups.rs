@@ -32,7 +32,6 @@ pub(super) fn size(budget: Budget) -> usize {
     (GROUP_NS / cell_ns(&budget).max(1)).clamp(4, GROUP as u64) as usize
 }
 
-/// Plans cells for an experiment with a budget.
 pub(super) fn planned_as(experiment: Experiment, budget: Budget) -> impl Fn(Cell) -> PlannedCell {
     move |cell| PlannedCell::new(experiment.clone(), cell, budget)
 }

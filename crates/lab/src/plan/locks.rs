@@ -273,8 +273,8 @@ fn spread_out(all: &[u32], most: usize) -> Vec<u32> {
     (0..count).filter_map(|at| all.get(at * all.len() / count).copied()).collect()
 }
 
-/// The budget of a single thread, shortened if it runs tasks: their planned time is only a
-/// forecast.
+/// For a cell that runs tasks, plans the time that its threads should take; the run ends with its
+/// tasks.
 fn shortened(budget: Budget, cell: &Cell) -> Budget {
     let Some((subject, tasks)) = cell.lock().and_then(|lock| Some((lock, lock.tasks?))) else {
         return budget;

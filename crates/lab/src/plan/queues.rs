@@ -101,7 +101,6 @@ struct PlanBuilder {
     seen: BTreeSet<String>,
 }
 
-/// A row to measure.
 #[derive(Clone)]
 struct Row<'q> {
     queue: &'q Queue,
@@ -127,7 +126,6 @@ impl Row<'_> {
         !self.ours() && !self.raw()
     }
 
-    /// Returns `true` if the capacity is configurable.
     fn has_capacity(&self) -> bool {
         self.queue.slots().is_some()
     }
@@ -219,7 +217,6 @@ impl PlanContext<'_> {
         }
     }
 
-    /// The row's twin, if it has one.
     fn twin(&self, row: &Row<'_>) -> Option<Cell> {
         self.registry.queues.twin(&row.queue.name)?.way(row.way.wait)?;
         let subject = row.cell.queue()?.clone();
@@ -227,7 +224,8 @@ impl PlanContext<'_> {
         Some(Cell { subject: Subject::Queue(twin), ..row.cell.clone() })
     }
 
-    /// CPUs of the threads: one per sender as far as they last, and the last one for the receiver.
+    /// CPUs of the threads: one per sender while there are enough, and the last one for the
+    /// receiver.
     fn place(&self, way: &Way) -> Result<(Vec<u32>, Relation), &'static str> {
         let (cpus, relation) = suited(queue::class(way.wait), self.placement, self.site)?;
         let &[a, b] = cpus.as_slice() else { return Ok((cpus, relation)) };

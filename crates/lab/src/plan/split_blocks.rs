@@ -8,7 +8,6 @@ const SPOILS_NS: u64 = 100_000;
 const GAP_DISTANCE: f64 = 3.0;
 /// Shortest block: fits a warm-up and a few exchanges of mechanisms that sleep.
 const MIN_NS: u64 = 2_000_000;
-/// Most parts of a block.
 const MAX_PARTS: u64 = 6;
 
 /// Splits blocks if something, such as a hypervisor, takes the CPUs away every few milliseconds:

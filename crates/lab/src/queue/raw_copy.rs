@@ -92,7 +92,6 @@ impl Memory {
         words.next_multiple_of(LINE / 8) + LINE / 8
     }
 
-    /// The buffer of a block.
     fn buffer(&self, block: u64) -> NonNull<u64> {
         // SAFETY: the allocation holds two strides.
         unsafe { self.start.add((block % 2) as usize * Self::stride(self.words)) }
@@ -118,7 +117,6 @@ fn first_of(block: u64) -> u64 {
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Sum of a block's words.
 fn sum_of(block: u64, words: u64) -> u64 {
     first_of(block)
         .wrapping_mul(words)

@@ -133,7 +133,6 @@ fn streams<So: Source, Si: Sink>(sources: Vec<So>, sink: Si, batch: u64) -> Stre
     Streams { senders: sources.into_iter().enumerate().map(sender).collect(), receiver, round }
 }
 
-/// First message of a sender.
 fn first(sender: usize) -> u64 {
     ((sender as u64) << NUMBER_BITS) + 1
 }
@@ -153,7 +152,6 @@ fn with<E, T>(place: &mut Option<E>, body: impl FnOnce(&mut E) -> T) -> T {
     result
 }
 
-/// A sender of single messages or batches.
 #[repr(align(128))]
 struct Sending<S, const BATCHED: bool> {
     source: Option<S>,
@@ -216,7 +214,6 @@ trait Due: Copy + Send {
     }
 }
 
-/// A single sender.
 #[derive(Clone, Copy)]
 struct One(u64);
 
@@ -240,7 +237,6 @@ impl Due for One {
     }
 }
 
-/// Several senders.
 #[derive(Clone, Copy)]
 struct Many([u64; MAX_SENDERS as usize]);
 
@@ -259,7 +255,6 @@ impl Due for Many {
     }
 }
 
-/// A receiver of single messages or batches.
 #[repr(align(128))]
 struct Receiving<S, D, const BATCHED: bool> {
     sink: Option<S>,
@@ -301,7 +296,7 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
     }
 }
 
-/// Receives this many messages and returns the bits in which they were wrong.
+/// Returns the bits in which messages were wrong.
 #[inline(always)]
 fn stretch<S: Sink, D: Due, const BATCHED: bool>(sink: &mut S, due: &mut D, messages: u64) -> u64 {
     let mut wrong = 0;
@@ -370,7 +365,7 @@ impl<'a> StretchStamps<'a> {
     }
 }
 
-/// Runs a receiver's pass around a function that receives stretches and returns their wrong bits.
+/// Runs a receiver's pass; `stretches` receives the messages of each part.
 pub(super) fn receive_pass(
     spec: StreamSpec,
     round: u64,

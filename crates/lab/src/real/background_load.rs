@@ -17,7 +17,6 @@ struct Period {
     working: AtomicUsize,
 }
 
-/// Threads that work on request.
 pub(super) struct BackgroundLoad {
     pool: Pool<Arc<Period>, ()>,
     period: Option<Arc<Period>>,

@@ -45,7 +45,6 @@ pub(super) struct Calibrator {
     sleeps: Cache<(u32, u64, u64), Overshoots>,
 }
 
-/// A lock, the read share, and the number of threads.
 type Contest = (Text, Option<Share>, u32);
 
 #[derive(Clone, Copy)]
@@ -79,7 +78,7 @@ impl Calibrator {
         }
     }
 
-    /// Calibrates a cell. No model covers a single thread.
+    /// No model covers a single thread.
     pub(super) fn calibrate(
         &mut self,
         cell: &Cell,
@@ -87,7 +86,7 @@ impl Calibrator {
         lock: &LockSpec,
     ) -> Result<CellCalibration, LabError> {
         let read_share = subject.read_share.map_or(0.0, |share| share.value());
-        // On an otherwise idle machine, so that all cells of a group get the same work.
+        // Always on a single thread, so that all cells of a group do equal work.
         let unit_ns = match subject.work {
             Work::Spin => self.unit_ns(&cpus_by_thread(cell.placement, &cell.cpus[..1], 1))?,
             Work::Sleep => 1.0,

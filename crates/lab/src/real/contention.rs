@@ -25,7 +25,6 @@ use super::{GroupState, Opening, RealCell};
 
 /// Most acquisitions that a thread keeps per block: 5 MB of stamps.
 const MAX_TAKEN: u64 = 100_000;
-/// Fewest cycles of a single thread on each CPU.
 const CYCLES_A_TURN: u64 = 5;
 /// Shortest time of an acquisition with its stamps.
 const MIN_CYCLE_NS: u64 = 50;
@@ -44,7 +43,6 @@ pub(super) struct Contention {
     threads: LockThreads,
     environment: Environment,
     calibrated: Option<CellCalibration>,
-    /// Time of the backend's creation.
     start_ticks: u64,
 }
 
@@ -229,8 +227,8 @@ impl OpenCell for Contention {
         let deadline = Instant::now() + self.threads.patience();
         loop {
             let (counters, acquisitions) = self.attempt(kind)?;
-            // A window is empty if the machine was busy elsewhere; repeatedly empty windows are a
-            // result.
+            // A window is empty if the machine was busy elsewhere; only repeatedly empty ones are
+            // an error.
             if acquisitions.block.acquisitions.iter().any(|count| *count > 0) {
                 let samples = Samples::Contention(acquisitions);
                 return Ok(BlockSamples { counters, samples });
@@ -242,7 +240,6 @@ impl OpenCell for Contention {
     }
 }
 
-/// Samples of one turn of a block.
 struct Turn {
     acquisitions: Acquisitions,
     all: u64,

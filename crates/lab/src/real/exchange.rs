@@ -32,9 +32,7 @@ pub(super) struct Exchange {
     stamp_ns: f64,
     next_seq: u64,
     one_way_bound_ns: Option<f64>,
-    /// Time limit for a block, in addition to its planned length.
     patience: Duration,
-    /// Time of the backend's creation.
     start_ticks: u64,
 }
 
@@ -81,7 +79,6 @@ impl Exchange {
         Ok(())
     }
 
-    /// Updates the mean round trip from stretches.
     fn learn(&mut self, report: &Report, per_stretch: u64) {
         let round_trips = report.times.len().saturating_sub(1) as u64 * per_stretch;
         if round_trips > 0 {
@@ -215,7 +212,7 @@ impl OpenCell for Exchange {
                     (false, None) => Watch::Nothing,
                 };
                 match budget.stamped_count {
-                    // A requested number of samples is always taken, however long it takes.
+                    // A requested number of samples may take any time, up to the limit.
                     Some(count) => (count.min(MAX_BLOCK_SAMPLES), 1, MAX_BLOCK_NS, watch),
                     None => (MAX_BLOCK_SAMPLES, 1, budget.stamped_ns as f64, watch),
                 }

@@ -12,7 +12,6 @@ use crate::LabError;
 
 use super::background_load::BackgroundLoad;
 
-/// Starts spinners on the CPUs of a cell.
 pub(super) fn keep_awake(cpus: &[u32]) -> Result<BackgroundLoad, LabError> {
     BackgroundLoad::start(cpus, |cpu| {
         place::set_idle_priority()

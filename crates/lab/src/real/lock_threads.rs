@@ -68,11 +68,10 @@ pub(super) struct LockThreads {
     pool: Pool<Job, ThreadReport>,
     clock: Clock,
     patience: Duration,
-    /// Number of windows that may still be retried.
     retries: u32,
 }
 
-/// Start and end of a window, in ticks.
+/// In ticks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub(super) begin: u64,
@@ -136,7 +135,6 @@ impl LockThreads {
         self.window_for(self.pool.len(), warm_up_ns, length_ns)
     }
 
-    /// A window for some of the threads.
     pub(super) fn window_for(&self, count: usize, warm_up_ns: u64, length_ns: u64) -> Window {
         let notice = NOTICE_NS + NOTICE_EACH_NS * count as f64;
         let begin = self.clock.stamp() + self.clock.ticks(notice);
@@ -177,7 +175,6 @@ impl LockThreads {
         may
     }
 
-    /// The error of a run without progress within `patience`.
     pub(super) fn stuck(&mut self) -> LabError {
         self.pool.stuck(self.patience)
     }
@@ -191,7 +188,6 @@ impl LockThreads {
     }
 }
 
-/// State that a thread keeps between jobs.
 struct Thread {
     clock: Clock,
     probe: ThreadProbe,

@@ -18,7 +18,6 @@ const STREAMS_BYTES: usize = 512 << 20;
 /// Bytes streamed between two checks of the stop flag.
 const STREAM_STEP: usize = 64 << 10;
 
-/// Starts the neighbours of a cell.
 pub(super) fn neighbours(
     kind: Neighbour,
     cell: &[u32],

@@ -15,10 +15,8 @@ use crate::program::Make;
 
 use super::pool::{Pool, Worker};
 
-/// A block's orders to the threads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
-    /// Sequence number of the first message.
     pub(super) first: u64,
     /// Warm-up time before counting, in ticks.
     pub(super) warm_up: u64,
@@ -40,7 +38,6 @@ const AROUND: u64 = 1 + 2 * DRAIN_ROUNDS;
 /// Data recorded in addition to the leading end's stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Watch {
-    /// Nothing.
     Nothing,
     /// Arrival time of each message at the following end.
     OneWay,
@@ -55,7 +52,6 @@ pub(super) struct Report {
     pub(super) follow_times: Vec<u64>,
     pub(super) follow_cpus: Vec<u32>,
     pub(super) threads: Vec<ThreadCounters>,
-    /// Sequence number for the next job.
     pub(super) next: u64,
     /// Round trips covered by the accounting in `threads`.
     pub(super) accounted: u64,
@@ -128,11 +124,7 @@ impl Pair {
         Ok(Pair { pool })
     }
 
-    /// Runs a job on both threads.
-    ///
-    /// # Errors
-    ///
-    /// If it does not end in time, or a message was wrong.
+    /// Runs a job on both threads; fails if it is late or a message is wrong.
     pub(super) fn run(&mut self, job: Job, patience: Duration) -> Result<Report, LabError> {
         let threads = self.pool.len();
         let mut reports = self.pool.run(std::iter::repeat_n(job, threads), patience)?;

@@ -34,7 +34,6 @@ impl<J, R> Setup<J, R> {
         let _ = self.answers.send(Answer::Failed(error));
     }
 
-    /// Runs jobs until there are no more.
     pub(super) fn serve(self, mut work: impl FnMut(J) -> R) {
         let mut answer = Answer::Ready;
         while self.answers.send(answer).is_ok() {
@@ -140,11 +139,7 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         Ok(())
     }
 
-    /// Gives each of these workers a job.
-    ///
-    /// # Errors
-    ///
-    /// If one of them has ended.
+    /// Gives each of these workers a job; fails if one has ended.
     pub(super) fn give(
         &mut self,
         workers: Range<usize>,
@@ -158,11 +153,7 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         if sent { Ok(()) } else { Err(self.stuck(patience)) }
     }
 
-    /// Returns the workers' reports, in order.
-    ///
-    /// # Errors
-    ///
-    /// If one does not arrive in time.
+    /// Returns the workers' reports, in order; fails if one is late.
     pub(super) fn reports(
         &mut self,
         workers: Range<usize>,
@@ -174,11 +165,7 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         reports.ok_or_else(|| self.stuck(patience))
     }
 
-    /// Gives each worker a job and returns their reports.
-    ///
-    /// # Errors
-    ///
-    /// If a report does not arrive in time.
+    /// Gives each worker a job and returns their reports; fails if one is late.
     pub(super) fn run(
         &mut self,
         jobs: impl IntoIterator<Item = J>,

@@ -28,10 +28,8 @@ const PILOT_STRETCH: u64 = 1024;
 /// Passes of a job: the warm-up and the measured one.
 const PASSES: u64 = 2;
 
-/// A block's orders to the threads.
 #[derive(Clone, Copy, Debug)]
 struct Job {
-    /// Number of the first pass.
     pass: u64,
     /// Warm-up time before counting, in ticks.
     warm_up: u64,
@@ -54,7 +52,7 @@ struct Report {
     messages: u64,
 }
 
-/// The threads of a stream: the senders, then the receiver.
+/// The senders, then the receiver.
 struct Threads {
     pool: Pool<Job, ThreadReport>,
     round: u64,
@@ -227,7 +225,6 @@ impl Stream {
         })
     }
 
-    /// Estimates the time per message.
     fn pilot(&mut self) -> Result<(), LabError> {
         let stretch = PILOT_STRETCH.next_multiple_of(self.threads.round);
         let report = self.run(PILOT_NS / 2.0, stretch, PILOT_NS)?;

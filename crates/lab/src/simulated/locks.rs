@@ -28,7 +28,6 @@ const HANDED: [(f64, f64); 6] = [
     (2.56e5, 8_000.0),
     (1e7, 20_000.0),
 ];
-/// Hand-offs of a spinning lock.
 const SPUN: [(f64, f64); 2] = [(250.0, 60.0), (1e6, 60.0)];
 /// Waits per block: enough for every quantile but the last.
 const WAITS: usize = 600;

@@ -153,7 +153,7 @@ fn queue_ns(queue: &QueueSubject, streams: bool, cell: &Cell) -> f64 {
     whole * spread(cell) * f64::from(queue.senders).sqrt()
 }
 
-/// A round trip plausible enough for realistic tables.
+/// Plausible enough for realistic tables.
 fn round_trip_ns(class: Class, cell: &Cell) -> f64 {
     let spread = spread(cell);
     let class_ns = match (class, cell.name()) {

@@ -1,6 +1,6 @@
 //! Plans, and runs of plans.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use std::sync::LazyLock;
 

@@ -83,7 +83,7 @@ fn keeps_promises(groups: &[Vec<PlannedCell>], site: &CpuSelection<'_>) {
         assert!((1..=8).contains(&group.len()), "{} cells", group.len());
         assert_eq!(group[0].cell, reference);
         let distinct: BTreeSet<&Cell> = group.iter().map(|planned| &planned.cell).collect();
-        assert_eq!(distinct.len(), group.len(), "a cell stands twice in its group");
+        assert_eq!(distinct.len(), group.len(), "duplicate cell in a group");
         assert!(group.iter().all(|planned| planned.budget.rounds == group[0].budget.rounds));
     }
     let plan = plan_of(groups.to_vec());
@@ -165,10 +165,10 @@ fn what_is_to_be_compared_stays_together() {
                     group.iter().filter(|planned| planned.cell.name().ends_with("-after"))
                 {
                     let plain = planned.cell.name().trim_end_matches("-after");
-                    let beside = group.iter().any(|other| {
+                    let together = group.iter().any(|other| {
                         other.cell.name() == plain && other.cell.placement == planned.cell.placement
                     });
-                    assert!(beside, "{plain} is not beside its other form");
+                    assert!(together, "{plain} is not grouped with its other form");
                 }
             }
             // So do the forms of one mechanism: with and without a pause, on own and shared lines.
@@ -180,7 +180,7 @@ fn what_is_to_be_compared_stays_together() {
                             && planned.experiment == Experiment::Latency
                     })
                 };
-                assert!(groups.iter().filter(pinned).count() <= 1, "{name} is torn apart");
+                assert!(groups.iter().filter(pinned).count() <= 1, "{name} is split over groups");
             }
         }
     }
@@ -422,7 +422,7 @@ fn blocks_fit_between_the_gaps_of_the_machine() {
         groups.concat()
     };
     let calm = planned(&[noise(0, 500, 0), noise(2, 500, 0)], Placement::Pinned);
-    assert!(calm.iter().all(|planned| planned.budget == second), "interrupts escape no block");
+    assert!(calm.iter().all(|planned| planned.budget == second), "every block has interrupts");
     // 20 gaps a second on each of two CPUs, and fewer on a third: one every 25 ms on the two CPUs.
     let busy = [noise(0, 500, 10), noise(1, 0, 1), noise(2, 500, 10)];
     for planned in planned(&busy, Placement::Pinned) {

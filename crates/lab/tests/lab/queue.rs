@@ -16,7 +16,6 @@ use threadtoll_record::{
     Cell, Experiment, Kind, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait,
 };
 
-/// A queue that is planned but never created.
 struct Nothing;
 
 #[derive(Clone)]
@@ -52,7 +51,6 @@ fn fake(name: &str, bounded: bool, ways: Vec<Way>) -> Queue {
     }
 }
 
-/// Fake peers.
 fn fakes() -> Vec<Queue> {
     let rings = || {
         [Wait::Poll, Wait::PollBackoff]
@@ -155,7 +153,7 @@ fn groups_are_small_and_begin_with_the_reference() {
                 let mut cells: Vec<&Cell> = group.iter().map(|planned| &planned.cell).collect();
                 cells.sort();
                 cells.dedup();
-                assert_eq!(cells.len(), group.len(), "a cell stands twice in {group:#?}");
+                assert_eq!(cells.len(), group.len(), "duplicate cell in {group:#?}");
             }
             let topology = SimulatedBackend::topology();
             assert_eq!(
@@ -386,7 +384,7 @@ fn each_capacity_has_groups_of_its_own() {
     }
     let unlimited =
         groups.iter().flatten().filter(|planned| planned.cell.label() == "other-unbounded, poll");
-    assert_eq!(unlimited.count(), 1, "measured once, whatever bounded queues hold");
+    assert_eq!(unlimited.count(), 1, "measured once, whatever the capacity of bounded queues");
     assert_eq!(validate(&plan_of(groups), &SimulatedBackend::topology(), &REGISTRY), Ok(()));
 }
 
@@ -398,7 +396,7 @@ fn one_cpu_leaves_what_can_sleep() {
     let (groups, _) = queue(&site, scenario("ask-reply").unwrap(), &REGISTRY, &same);
     assert!(!groups.is_empty());
     for group in groups {
-        assert_eq!(group[0].cell.name(), "futex", "the reference where there is one CPU");
+        assert_eq!(group[0].cell.name(), "futex", "the reference with one CPU");
         assert_eq!(group.iter().filter(|planned| planned.cell.name() == "futex").count(), 1);
     }
 }

@@ -38,7 +38,6 @@ impl Exchange for End {
     }
 }
 
-/// A channel with this capacity, which counts its messages.
 fn channel(capacity: usize, sent: &Arc<AtomicU64>) -> Mechanism {
     let sent = Arc::clone(sent);
     let name = format!("sync-channel-{capacity}");
@@ -64,7 +63,6 @@ impl RawLock for Counting {
     }
 }
 
-/// A mutex that counts its acquisitions.
 fn counting(acquisitions: &Arc<AtomicU64>) -> Lock {
     let acquisitions = Arc::clone(acquisitions);
     let sentence = "a mutex made at run time";

@@ -297,7 +297,7 @@ fn a_machine_that_changes_its_mind_is_caught_at_it() {
         for against in &record.against {
             let [low, high] = against.interval95;
             assert!(high.get() / low.get() < 1.2, "{}: {low} to {high}", record.cell.name());
-            assert!(against.blocks < ROUNDS, "the pairs of that round are not all sound");
+            assert!(against.blocks < ROUNDS, "disturbed pairs are left out");
         }
     }
 }

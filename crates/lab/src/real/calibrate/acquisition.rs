@@ -15,12 +15,11 @@ const SHORT_UNITS: f64 = 200.0;
 /// Think time as a multiple of the lock's cost, large enough that threads rarely wait.
 const RARELY: f64 = 20.0;
 
-/// Cost of an acquisition and its release, in nanoseconds.
+/// In nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AcquisitionCost {
-    /// Cost without the surrounding loop.
+    /// Without the surrounding loop.
     pub(super) lock_ns: f64,
-    /// Cost of the loop.
     pub(super) loop_ns: f64,
 }
 

@@ -11,7 +11,6 @@ impl<K, V> Default for Cache<K, V> {
 }
 
 impl<K: PartialEq, V: Clone> Cache<K, V> {
-    /// Returns the value of a key, and measures it on first use.
     pub(super) fn get_or_measure(
         &mut self,
         key: K,

@@ -17,7 +17,7 @@ use super::{Bench, median_or_nan};
 /// blocks.
 const DISTURBED: f64 = 20.0;
 
-/// Overshoots in nanoseconds.
+/// In nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overshoots {
     pub(super) hold: Vec<f64>,
@@ -25,7 +25,6 @@ pub(super) struct Overshoots {
 }
 
 impl Overshoots {
-    /// Mean overshoot per cycle.
     pub(super) fn mean_cycle_ns(&self) -> f64 {
         let mean = |over: &[f64]| over.iter().sum::<f64>() / over.len().max(1) as f64;
         mean(&self.hold) + mean(&self.think)

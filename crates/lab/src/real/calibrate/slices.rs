@@ -13,7 +13,6 @@ use super::{Bench, median_or_nan};
 
 /// Most attempts at a slice that some thread started too late; after that, the best one counts.
 const TRIES: u32 = 16;
-/// Time for a thread to get up to speed.
 const WARM_UP_NS: u64 = 100_000;
 
 /// Total throughput of all threads per nanosecond, as the median of slices.
