@@ -1,12 +1,12 @@
-//! What do the stamps between stretches add to a bare loop of the same engine?
+//! Measures the cost of the stamps between stretches, relative to a bare loop of the same engine.
 //!
 //! ```text
 //!   lead ──message──▶ follow        bare:      stamp, N round trips, stamp
 //!        ◀──echo────                stretched: stamp, (K round trips, stamp) × N/K
 //! ```
 //!
-//! Both loops run in turns on the same two threads; every message is verified. Prints each pair and
-//! the median ratio with its 95% interval. `cargo bench -p threadtoll-lab --bench stretch_cost [--
+//! Both loops alternate on two threads; every message is verified. Prints each pair and the median
+//! ratio with its 95% interval. Run: `cargo bench -p threadtoll-lab --bench stretch_cost [--
 //! PAIRS]`
 
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
-//! The seam between measuring and what is measured on: the real machine, or a simulated one.
+//! The seam between measuring and the machine that is measured, real or simulated.
 //!
-//! Everything above (plan, order, folding, files, pages) is the same for both, so tests of it are
-//! exact.
+//! Everything above it (plan, order, folding, files, pages) runs unchanged on both, so tests on the
+//! simulated machine are exact.
 
 use threadtoll_record::{BlockKind, Machine, PlannedCell};
 
@@ -14,39 +14,39 @@ use crate::samples::BlockSamples;
 pub struct Now {
     /// Nanoseconds since the Unix epoch.
     pub unix_ns: i128,
-    /// Seconds since the backend was made.
+    /// Seconds since the backend was created.
     pub since_start_s: f64,
 }
 
-/// Something to measure on.
+/// A machine to measure on.
 pub trait Backend {
-    /// The time, by its clock.
+    /// Returns the time on the backend's clock.
     fn now(&mut self) -> Now;
 
-    /// Makes everything that the cells of a group need, threads and memory included, and learns
-    /// what their blocks must know beforehand.
+    /// Creates everything that a group's cells need, threads and memory included, and calibrates
+    /// the cells.
     ///
     /// # Errors
     ///
-    /// If a mechanism or a placement cannot be had.
+    /// If a mechanism or a placement is not available.
     fn open(
         &mut self,
         machine: &Machine,
         group: &[PlannedCell],
     ) -> Result<Vec<Box<dyn OpenCell>>, LabError>;
 
-    /// Checks the clock again, when a group was measured and before its records are made.
+    /// Checks the clock again, after a group is measured and before its records are written.
     ///
     /// # Errors
     ///
-    /// If it no longer agrees with the kernel's.
+    /// If it no longer agrees with the kernel's clock.
     fn recheck(&mut self) -> Result<(), LabError>;
 }
 
-/// A cell that is ready to be measured.
+/// A cell that is ready to measure.
 pub trait OpenCell {
-    /// What was calibrated for it when its group was opened, in none of its blocks; `None` where no
-    /// model speaks of it.
+    /// Calibration from the opening of the group, independent of the cell's blocks; `None` if no
+    /// model covers the cell.
     fn calibration(&self) -> Option<Calibration> {
         None
     }
@@ -55,6 +55,6 @@ pub trait OpenCell {
     ///
     /// # Errors
     ///
-    /// If a message is wrong or does not come.
+    /// If a message is wrong or does not arrive.
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError>;
 }

@@ -1,4 +1,4 @@
-//! From the samples of a block to its line in the file.
+//! Turns the samples of a block into its line in the file.
 
 mod worst;
 
@@ -12,7 +12,6 @@ use crate::samples::{Acquisitions, BlockSamples, RoundTrips, Samples, Stretches}
 
 use worst::{Excess, Longest};
 
-/// Where a block belongs.
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
     pub(crate) group: usize,
@@ -22,10 +21,10 @@ pub(crate) struct Position {
     pub(crate) kind: BlockKind,
 }
 
-/// What the earlier blocks of a cell have shown.
+/// State from the earlier blocks of a cell.
 pub(crate) struct History {
     longest: Longest,
-    /// What its stretches and its stamped blocks lose when nothing happens.
+    /// Undisturbed losses, of stretches and of stamped blocks.
     usual: [Baseline; 2],
 }
 
@@ -35,7 +34,7 @@ impl History {
     }
 }
 
-/// What depends on the kind of cell.
+/// Figures that depend on the kind of cell.
 struct Figures {
     count: u64,
     elapsed_ps: u64,
@@ -43,7 +42,7 @@ struct Figures {
     min_ns: f64,
     max_ns: f64,
     histogram: Option<Histogram>,
-    /// Values over the plan's limit.
+    /// Number of values over the plan's limit.
     over: Option<u64>,
     one_way: Option<OneWayBlock>,
     same_cpu_share: Option<f64>,
@@ -51,7 +50,6 @@ struct Figures {
     worst: Vec<Worst>,
 }
 
-/// What the figures of a block are made with.
 struct Context<'a> {
     planned: &'a PlannedCell,
     stamped: bool,
@@ -71,8 +69,8 @@ pub(crate) fn to_block(
     let planned = &plan.groups[position.group][position.cell];
     let stamped = position.kind == BlockKind::Stamped;
     let kind = match samples {
-        // What a lock's blocks are for is the rate, stamped or not: a single wait more or less does
-        // not move it.
+        // A lock's blocks, stamped or not, are there for the rate, which a single longer wait does
+        // not change.
         Samples::Contention(_) => BlockKind::Stretch,
         Samples::Exchange(_) | Samples::Stream(_) => position.kind,
     };
@@ -92,8 +90,7 @@ pub(crate) fn to_block(
         Samples::Stream(stretches) => stream(&stretches, &context),
         Samples::Contention(acquisitions) => contention(acquisitions, context),
     };
-    // Where more threads than CPUs take part, the scheduler's doing is part of what is measured, as
-    // where it places them.
+    // With more threads than CPUs, scheduling and migration are part of the measurement.
     let crowded = planned.cell.oversubscribed();
     let usual = &mut history.usual[usize::from(stamped)];
     let observed = Observed {
@@ -138,7 +135,7 @@ pub(crate) fn to_block(
     }
 }
 
-/// Figures of values that follow each other.
+/// Figures of consecutive values.
 fn stream(stretches: &Stretches, context: &Context<'_>) -> Figures {
     let each = stretches.operations_each.max(1);
     let lengths = &stretches.lengths_ps;
@@ -176,7 +173,7 @@ fn exchange(samples: RoundTrips, context: Context<'_>) -> Figures {
     }
 }
 
-/// Figures of waits, which do not follow each other; or of none, where they were not stamped.
+/// Figures of waits, which are not consecutive; none if they were not stamped.
 fn contention(samples: Acquisitions, context: Context<'_>) -> Figures {
     let Acquisitions { block, elapsed_ns, waits } = samples;
     let count = block.acquisitions.iter().map(|count| count.get()).sum::<u64>();
@@ -221,7 +218,6 @@ impl Values {
     }
 }
 
-/// Number of values over the limit.
 fn over(values_ps: impl Iterator<Item = u64>, limit_ps: u64) -> u64 {
     values_ps.filter(|ps| *ps > limit_ps).count() as u64
 }

@@ -1,8 +1,8 @@
-//! From a time or a number of samples per cell to rounds and blocks.
+//! Rounds and blocks from a time or a number of samples per cell.
 
 use threadtoll_record::{Budget, MAX_ROUNDS};
 
-/// Rounds that a verdict needs.
+/// Rounds needed for a verdict.
 pub const ROUNDS: u32 = 21;
 
 /// Most samples that a stamped block keeps: 1.6 MB a buffer.
@@ -11,11 +11,10 @@ pub const MAX_BLOCK_SAMPLES: u64 = 200_000;
 /// Most stamped samples of a cell.
 pub const MAX_SAMPLES: u64 = MAX_BLOCK_SAMPLES * MAX_ROUNDS as u64;
 
-/// Blocks are not made longer than this while there can be more of them instead.
+/// Longest block as long as more blocks are possible instead.
 pub(crate) const LONG_BLOCK_NS: u64 = 25_000_000;
 
-/// Budgets a time per cell, half of it for stretches, and a number of stamped samples if one was
-/// asked for.
+/// Budgets a time per cell, half of it for stretches, and optionally a number of stamped samples.
 ///
 /// More time means more rounds rather than longer blocks: a block keeps a limited number of
 /// samples, and confidence intervals come from many blocks.
@@ -23,7 +22,7 @@ pub fn budget(time_ns: u64, samples: Option<u64>) -> Budget {
     budget_with_rounds(ROUNDS, time_ns, samples)
 }
 
-/// Budgets the time in at least this many rounds.
+/// Budgets a time in at least `least` rounds.
 pub(crate) fn budget_with_rounds(least: u32, time_ns: u64, samples: Option<u64>) -> Budget {
     let needed = samples
         .map_or(0, |samples| samples.div_ceil(MAX_BLOCK_SAMPLES))

@@ -1,9 +1,9 @@
-//! Scenarios of locks: experiments in which threads queue for one, each a file and a line here.
+//! Lock scenarios: experiments in which threads contend for a lock. Each is one file and one line
+//! here.
 //!
-//! In every one of them threads do some work while they hold the lock and some while they do not;
-//! what differs is how much of each, on how many threads. What is measured is the work that all of
-//! them do, against that of one thread alone without the lock, whose blocks are interleaved with
-//! theirs.
+//! In each of them, threads do some work with the lock and some without it; the amounts and the
+//! number of threads differ. The result is the throughput of all threads relative to a single
+//! thread without the lock, whose blocks are interleaved with theirs.
 
 pub(crate) mod calibration_schedule;
 pub(crate) mod contender;
@@ -15,54 +15,54 @@ use threadtoll_record::{Budget, Experiment, MAX_ROUNDS, Share, Spread, Work};
 
 use crate::budget::ROUNDS;
 
-/// Most tasks that threads share: a block keeps the stamps of no more.
+/// Most tasks that threads can share: a block keeps no more stamps.
 pub const MAX_TASKS: u64 = 100_000;
 
 /// Command-line overrides; `None` keeps the scenario's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
-    /// Numbers of threads.
+    /// Thread counts.
     pub threads: Option<Vec<u32>>,
-    /// Shares of its time for which a thread that never waits holds the lock.
+    /// Hold shares: the fraction of its time for which an uncontended thread holds the lock.
     pub hold_shares: Option<Vec<Share>>,
-    /// Acquisitions of such a thread per second.
+    /// Acquisitions per second of an uncontended thread.
     pub rate_per_s: Option<f64>,
     /// Hold time, in nanoseconds.
     pub hold_ns: Option<u64>,
     /// Think time, in nanoseconds.
     pub think_ns: Option<u64>,
-    /// What the threads do.
+    /// Kind of work.
     pub work: Option<Work>,
-    /// Shares of the acquisitions that only read, for locks that know readers.
+    /// Shares of acquisitions that only read, for locks with readers.
     pub read_shares: Option<Vec<Share>>,
-    /// Tasks that the threads share.
+    /// Number of tasks that the threads share.
     pub tasks: Option<u64>,
     /// Measuring time per cell, in nanoseconds.
     pub time_ns: Option<u64>,
 }
 
-/// A point: what the threads of a cell do, whatever the lock.
+/// Load of a cell, independent of the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// What they do.
+    /// Kind of work.
     pub work: Work,
-    /// How the lengths of their stretches are spread.
+    /// Distribution of hold and think times.
     pub spread: Spread,
-    /// Mean time with the lock.
+    /// Mean hold time.
     pub hold_ns: u64,
-    /// Mean time without it.
+    /// Mean think time.
     pub think_ns: u64,
-    /// Tasks that they share.
+    /// Number of tasks that the threads share.
     pub tasks: Option<u64>,
 }
 
 impl Load {
-    /// Mean time from one acquisition to the next of a thread that never waits.
+    /// Mean time between acquisitions of an uncontended thread.
     pub fn cycle_ns(&self) -> u64 {
         self.hold_ns + self.think_ns
     }
 
-    /// The load of that share of a cycle; the rest of it is spent without the lock.
+    /// The load with this hold share of the cycle; the rest is think time.
     fn of_cycle(work: Work, cycle_ns: f64, share: Share) -> Load {
         let hold_ns = (cycle_ns * share.value()).round() as u64;
         let think_ns = (cycle_ns.round() as u64).saturating_sub(hold_ns);
@@ -70,22 +70,19 @@ impl Load {
     }
 }
 
-/// Something that can be done with locks.
+/// A lock scenario.
 #[derive(Clone, Copy)]
 pub struct Scenario {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Its description, in a sentence.
+    /// One-sentence description.
     pub sentence: &'static str,
     /// Default locks.
     pub locks: &'static [&'static str],
-    /// Options that it has in addition to those of every scenario.
+    /// Options in addition to those that all scenarios have.
     pub options: &'static [&'static str],
-    /// Load of each point.
     pub(crate) loads: fn(&Overrides) -> Vec<Load>,
-    /// Numbers of threads, by the number of CPUs.
     pub(crate) threads: fn(&Overrides, u32) -> Vec<u32>,
-    /// Length and number of the blocks of a cell.
     pub(crate) budget: fn(&Overrides, &Load) -> Budget,
 }
 
@@ -95,7 +92,6 @@ impl std::fmt::Debug for Scenario {
     }
 }
 
-/// Declares the files of scenarios.
 macro_rules! scenarios {
     ($($file:ident),+ $(,)?) => {
         $(mod $file;)+
@@ -112,13 +108,13 @@ scenarios! {
     pool,
 }
 
-/// The scenario of that name.
+/// Returns the scenario with this name.
 pub fn scenario(name: &str) -> Option<&'static Scenario> {
     SCENARIOS.iter().find(|scenario| scenario.name == name)
 }
 
 impl Scenario {
-    /// The scenario to which the cells of an experiment belong.
+    /// Returns the scenario that an experiment's cells belong to.
     pub(crate) fn of(experiment: &Experiment) -> Option<&'static Scenario> {
         match experiment {
             Experiment::Contention(name) => scenario(name),
@@ -126,23 +122,21 @@ impl Scenario {
         }
     }
 
-    /// The experiment that its cells belong to.
     pub(crate) fn experiment(&self) -> Experiment {
         Experiment::contention(self.name)
     }
 }
 
-/// One thread, as many as there are CPUs and all between, and one more.
 fn up_to_one_beyond(overrides: &Overrides, cpus: u32) -> Vec<u32> {
     let most = match overrides.work {
-        // Sleeping threads do not take turns.
+        // Sleeping threads do not need a CPU each.
         Some(Work::Sleep) => 2 * cpus,
         _ => cpus + 1,
     };
     overrides.threads.clone().unwrap_or_else(|| steps(most))
 }
 
-/// 1 to `most`, thinned out where those are many.
+/// 1 to `most`, thinned out above a few.
 fn steps(most: u32) -> Vec<u32> {
     if most <= 9 {
         return (1..=most).collect();
@@ -153,19 +147,18 @@ fn steps(most: u32) -> Vec<u32> {
     all
 }
 
-/// What of a cycle three stamps may take up: more would lengthen the rate that a block is for.
+/// Shortest cycle in which three stamps are negligible; in shorter ones they would slow down the
+/// rate that the block measures.
 const STAMPED_CYCLE_NS: u64 = 6_000;
-/// Default length of a block where the threads compute.
 const SPIN_BLOCK_NS: u64 = 25_000_000;
-/// Least cycles of a block.
 const CYCLES: u64 = 50;
-/// Least rounds that give an interval worth the name.
+/// Fewest rounds for a usable confidence interval.
 const MIN_ROUNDS: u64 = 5;
 
-/// Blocks that hold enough cycles each, and as many of them as the time allows: at least 21 where
-/// they are short, and 5 where a single one takes long.
+/// Blocks of enough cycles each, as many as fit in the time: at least 21 short ones, or 5 long
+/// ones.
 ///
-/// Where stamps are lost in a cycle, one block serves for the rate and for the waits.
+/// If stamps are negligible in a cycle, one block serves for both rate and waits.
 fn budget(overrides: &Overrides, load: &Load) -> Budget {
     let least = CYCLES * load.cycle_ns();
     let block_ns = SPIN_BLOCK_NS.max(least);

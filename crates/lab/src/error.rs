@@ -1,82 +1,82 @@
-//! Reasons why something could not be measured.
+//! Errors of measuring.
 
-/// A mechanism, a queue or a lock could not be made.
+/// A mechanism, queue or lock cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {error}")]
 pub struct Unavailable {
-    /// The attempt that failed.
+    /// Operation that failed.
     pub what: String,
-    /// The system's answer.
+    /// System error.
     pub error: std::io::Error,
 }
 
 impl Unavailable {
-    /// This attempt failed with this error.
+    /// Creates the error of a failed operation.
     pub fn new(what: impl Into<String>, error: std::io::Error) -> Self {
         Unavailable { what: what.into(), error }
     }
 
-    /// The system call `what` has just failed.
+    /// The error of the system call `what`, from `errno`.
     pub(crate) fn last(what: &str) -> Self {
         Self::new(what, std::io::Error::last_os_error())
     }
 }
 
-/// Why measuring failed.
+/// Reasons for which measuring fails.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// A mechanism could not be made.
+    /// A mechanism cannot be created.
     #[error("{mechanism} cannot be measured here: {reason}")]
     Unavailable {
-        /// The mechanism.
+        /// Mechanism.
         mechanism: String,
-        /// What failed.
+        /// Reason.
         reason: Unavailable,
     },
     /// The plan names a mechanism that this version does not have.
     #[error("this version knows no mechanism “{0}”")]
     Unknown(String),
-    /// The plan names a queue that this version does not have, or uses one as it cannot be used.
+    /// The plan names an unknown queue, or uses a queue in a way it does not support.
     #[error("this version knows no queue “{0}”")]
     UnknownQueue(String),
     /// The plan names a lock that this version does not have.
     #[error("this version knows no lock “{0}”")]
     UnknownLock(String),
-    /// A thread could not be placed.
+    /// A thread cannot be placed.
     #[error("cannot place a thread on CPU {cpus:?}: {reason}")]
     Place {
-        /// Where it should have run.
+        /// Intended CPUs.
         cpus: Vec<u32>,
-        /// What the system said.
+        /// System error.
         reason: String,
     },
-    /// A thread could not be started.
+    /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Spawn(std::io::Error),
-    /// A message did not come.
+    /// A message did not arrive.
     #[error(
         "{mechanism} ({placement}) made no progress for {seconds} s: a message was lost or the machine is stuck"
     )]
     Stuck {
-        /// The mechanism.
+        /// Mechanism.
         mechanism: String,
-        /// Its placement.
+        /// Placement.
         placement: String,
-        /// How long it was waited for.
+        /// Time waited.
         seconds: u64,
     },
-    /// A message came that was not the one sent.
+    /// A message arrived that was not the one sent.
     #[error("{mechanism} ({placement}) delivered a wrong message")]
     WrongMessage {
-        /// The mechanism.
+        /// Mechanism.
         mechanism: String,
-        /// Its placement.
+        /// Placement.
         placement: String,
     },
-    /// The clock failed its second look.
+    /// The clock failed a later check.
     #[error("{0}")]
     Clock(String),
-    /// The file could not be written.
+    /// The file cannot be written.
     #[error(transparent)]
     Write(#[from] threadtoll_record::file::WriteFault),
 }

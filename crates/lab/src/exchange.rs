@@ -1,9 +1,9 @@
-//! The loops that pass messages back and forth, and the protocol that mechanisms keep.
+//! The loops that pass messages back and forth, and the protocol that mechanisms follow.
 //!
 //! A round trip is a message from the leading end to the following end, and its echo. The leading
-//! end takes the time stamps; the following end only answers, unless one-way times or its CPU are
-//! asked for. All loops are monomorphised for each mechanism, so between two stamps there is
-//! nothing but the mechanism itself.
+//! end takes the stamps; the following end only answers, unless one-way times or its CPU are
+//! recorded. All loops are monomorphised for each mechanism, so nothing but the mechanism runs
+//! between two stamps.
 
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,35 +12,35 @@ use threadtoll_machine::clock::Clock;
 
 use crate::cache_padded::CachePadded;
 
-/// One end of a hand-off. Messages go back and forth in turns; sequence numbers start at 1 and rise
-/// by 1 with each round trip.
+/// One end of a hand-off. Ends alternate; sequence numbers start at 1 and increase by 1 per round
+/// trip.
 pub trait Exchange: Send {
-    /// Called once by the thread that will be this end, before the first message of either end.
+    /// Called once on the thread of this end, before the first message of either end.
     fn enter(&mut self) {}
 
-    /// Hands over the message with this sequence number. Called only in turn.
+    /// Sends the message with this sequence number. Called only in turn.
     fn send(&mut self, seq: u64);
 
-    /// Waits for the next message and returns its sequence number, or any other number if part of
-    /// the message is wrong.
+    /// Waits for the next message and returns its sequence number, or a different number if any
+    /// part of the message is wrong.
     fn receive(&mut self) -> u64;
 }
 
 /// Both ends on one thread: a message and its echo in one call.
 pub trait Solo: Send {
-    /// Sends the message and returns the sequence number of its echo.
+    /// Sends a message and returns the sequence number of its echo.
     fn exchange(&mut self, seq: u64) -> u64;
 }
 
-/// The ends of a mechanism, ready to be given to threads.
+/// Both ends of a mechanism, ready to move to their threads.
 pub struct Ends {
     pub(crate) lead: Box<dyn Lead>,
-    /// `None` if one thread plays both.
+    /// `None` if one thread is both ends.
     pub(crate) follow: Option<Box<dyn Follow>>,
 }
 
 impl Ends {
-    /// The leading and the following end, each for a thread of its own.
+    /// A leading and a following end, each for its own thread.
     pub fn two(lead: impl Exchange + 'static, follow: impl Exchange + 'static) -> Self {
         Ends {
             lead: Box::new(TwoThreads(Some(lead))),
@@ -64,42 +64,39 @@ impl std::fmt::Debug for Ends {
     }
 }
 
-/// The leading end's orders: stretches of `per_stretch` round trips, with a mark before the first
-/// and after each, until there were `stretches` of them or a mark was made at or after `until`. A
-/// stamped block has stretches of one round trip.
+/// Orders for the leading end: stretches of `per_stretch` round trips, with a mark before the first
+/// and after each, until `stretches` are done or a mark is at or after `until`. In a stamped block,
+/// a stretch is one round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoopSpec {
-    /// Sequence number of the first message.
     pub(crate) first: u64,
     pub(crate) stretches: u64,
     pub(crate) per_stretch: u64,
-    /// By the clock of the marks.
+    /// On the clock of the marks.
     pub(crate) until: u64,
 }
 
-/// What an end found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoopResult {
-    /// Sequence number of the message after the last.
     pub(crate) next: u64,
-    /// The bits in which messages differed from what was due: 0 if all were right.
+    /// Bits in which messages differed from the expected ones; 0 if all were right.
     pub(crate) wrong: u64,
 }
 
-/// Round trips that close a pass. The following end looks for the last one while it waits for a
-/// message, not between seeing and answering it, so it must be told one message ahead.
+/// Round trips that end a pass. The following end checks for the last message while it waits, not
+/// between receiving and answering, so it has to know one message ahead.
 pub(crate) const DRAIN_ROUNDS: u64 = 2;
 
-/// How the following end learns that a pass is over: the sequence number of its last message.
+/// Signals the end of a pass to the following end: holds the sequence number of its last message.
 ///
-/// The leading end stores it before it sends the second-to-last message, so the following end,
-/// having received that message, reads it. Between passes it is an old number, which never comes
-/// again. It has a cache line of its own, which both ends only read while they are measured.
+/// The leading end stores it before sending the second-to-last message, so the following end reads
+/// it after receiving that message. Between passes it holds an old number, which never recurs. On
+/// its own cache line, which both ends only read during a measurement.
 #[derive(Debug, Default)]
 pub(crate) struct StopAt(CachePadded<AtomicU64>);
 
 impl StopAt {
-    // Relaxed on both sides: the message itself orders them.
+    // Relaxed on both sides: the messages order the accesses.
     #[inline(always)]
     pub(crate) fn is(&self, seq: u64) -> bool {
         self.0.load(Ordering::Relaxed) == seq
@@ -111,35 +108,33 @@ impl StopAt {
     }
 }
 
-/// Where marks go. Buffers have room for the longest pass, and were touched before.
+/// Destination of marks. Buffers hold the longest pass and are already touched.
 pub(crate) enum Stamps<'a> {
-    /// Nowhere, and no clock is read.
+    /// Not recorded, and the clock is not read.
     None,
-    /// Nowhere, but the clock is read, so that a pass ends in time.
+    /// Not recorded, but the clock is read so that the pass ends in time.
     Clock(&'a Clock),
-    /// The time.
     Times(&'a Clock, &'a mut Vec<u64>),
-    /// The time and the CPU.
     TimesAndCpus(&'a Clock, &'a mut Vec<u64>, &'a mut Vec<u32>),
 }
 
-/// The leading end, with its loop compiled for its mechanism.
+/// A leading end with its loop compiled for its mechanism.
 pub(crate) trait Lead: Send {
     fn enter(&mut self);
-    /// Runs the pass, and the round trips that close it.
+    /// Runs the pass and its final round trips.
     fn lead(&mut self, spec: LoopSpec, last: &StopAt, marks: Stamps<'_>) -> LoopResult;
 }
 
-/// The following end, likewise.
+/// A following end with its loop compiled for its mechanism.
 pub(crate) trait Follow: Send {
     fn enter(&mut self);
-    /// Echoes messages from the one numbered `first` to the last, marking the arrival of each.
+    /// Echoes messages from `first` to the last, marking each arrival.
     fn follow(&mut self, first: u64, last: &StopAt, marks: Stamps<'_>) -> LoopResult;
 }
 
-/// A way of marking, as a type, so that the loops are compiled for it.
+/// A kind of marking, as a type, so that loops are compiled for it.
 pub(crate) trait Mark {
-    /// Marks, and tells the time; 0 where no clock is read.
+    /// Marks and returns the time, or 0 if no clock is read.
     fn mark(&mut self) -> u64;
 }
 
@@ -188,7 +183,7 @@ impl Mark for TimesAndCpus<'_> {
     }
 }
 
-/// Runs `$body` with the way of marking that was asked for; `$body` is compiled once for each.
+/// Runs `$body` with the given kind of marking; `$body` is compiled once for each.
 macro_rules! marking {
     ($marks:expr, $mark:ident => $body:expr) => {
         match $marks {
@@ -213,9 +208,9 @@ macro_rules! marking {
 }
 pub(crate) use marking;
 
-/// The loop of the leading end. `$exchange` sends the message with the sequence number `$seq` and
-/// gives the echo's; it may await, which is why this is a macro: the async rung runs this very loop
-/// inside its task.
+/// The leading end's loop. `$exchange` sends the message with sequence number `$seq` and returns
+/// the echo's. A macro because `$exchange` may await: the async rung runs this loop inside its
+/// task.
 macro_rules! lead_loop {
     ($spec:expr, $last:expr, $mark:ident, $seq:ident => $exchange:expr) => {{
         let spec: $crate::exchange::LoopSpec = $spec;
@@ -225,8 +220,8 @@ macro_rules! lead_loop {
         for _ in 0..spec.stretches {
             for _ in 0..spec.per_stretch {
                 let echo: u64 = $exchange;
-                // Accumulated without a branch, checked once per block: verifying must not show in
-                // the figures.
+                // Accumulated without a branch and checked once per block, so that verification
+                // does not affect the figures.
                 wrong |= echo ^ $seq;
                 $seq += 1;
             }
@@ -245,27 +240,26 @@ macro_rules! lead_loop {
 }
 pub(crate) use lead_loop;
 
-/// Aligns the code that follows to a cache line. Each function with a measured loop calls it first.
+/// Aligns the following code to a cache line. Each function with a measured loop calls it first.
 ///
-/// A loop is compiled once in each crate that has a row for it, and functions begin wherever the
-/// last one ended. Equal instructions would then be aligned differently, and need not be equally
-/// fast.
+/// A loop is compiled in each crate that instantiates it, and functions start anywhere. Without
+/// this, equal instructions would be aligned differently and might differ in speed.
 #[inline(always)]
 pub(crate) fn on_a_line() {
-    // SAFETY: only padding is emitted, of instructions that do nothing.
+    // SAFETY: only emits padding instructions.
     unsafe { std::arch::asm!(".p2align 6", options(nomem, nostack, preserves_flags)) };
 }
 
-/// An end that is to have its loops.
+/// Holder of an end between runs of its loop.
 ///
-/// While a loop runs, the end is moved out of here into a local variable whose address never
-/// escapes. So the compiler keeps the end's state and the addresses of its counters in registers,
-/// as it would in a program written for this mechanism alone. Behind a pointer, they would be
-/// loaded and stored again around every atomic operation, and the few instructions between seeing a
-/// message and answering it decide whether a line goes back and forth in 27 or in 50 ns.
+/// While a loop runs, the end is moved into a local variable whose address never escapes, so the
+/// compiler keeps its state and the addresses of its counters in registers, as it would in a
+/// program written for this mechanism alone. Behind a pointer, they would be reloaded and stored
+/// around every atomic operation, and the few instructions between receiving and answering decide
+/// whether a line goes back and forth in 27 or in 50 ns.
 ///
-/// It has cache lines of its own because one thread makes both ends side by side: the state that
-/// one end keeps must not share a line with anything that the other end reads.
+/// On its own cache lines because one thread allocates both ends together: an end's private state
+/// must not share a line with anything that the other end reads.
 #[repr(align(128))]
 struct TwoThreads<E>(Option<E>);
 
@@ -321,8 +315,8 @@ impl<E: Exchange> Follow for TwoThreads<E> {
                     if over {
                         break LoopResult { next: seq, wrong };
                     }
-                    // The echo has left, but not that of the last message: the other end cannot be
-                    // at its next pass.
+                    // The last message has not been echoed yet, so the other end cannot be in its
+                    // next pass.
                     over = last.is(seq);
                 }
             }
@@ -330,7 +324,6 @@ impl<E: Exchange> Follow for TwoThreads<E> {
     }
 }
 
-/// Both ends on one thread, with their loop.
 struct SingleThread<S>(S);
 
 impl<S: Solo> Lead for SingleThread<S> {

@@ -1,11 +1,10 @@
-//! Measures what a hand-off between threads costs.
+//! Measures the cost of hand-offs between threads.
 //!
-//! [`mechanism`] holds the ways of handing over, each a file; [`queue`] the queues and what is done
-//! with them; [`lock`] the locks, and [`contention`] what is done with those. A [`Registry`] names
-//! them, with those that a caller adds. [`plan`] decides which cells are measured where, in which
-//! groups and for how long. [`run()`] measures a plan on a
-//! [`backend::Backend`] — the [`real`] machine or a [`simulated`] one — block by block, and folds
-//! each group into records when it is complete.
+//! [`mechanism`] holds the mechanisms, one per file; [`queue`] the queues and their scenarios;
+//! [`lock`] the locks, and [`contention`] their scenarios. A [`Registry`] names them all, including
+//! those that a caller adds. [`plan`] decides which cells to measure where, in which groups and for
+//! how long. [`run()`] measures a plan on a [`backend::Backend`] — the [`real`] machine or a
+//! [`simulated`] one — block by block, and folds each complete group into records.
 
 pub mod backend;
 mod block;

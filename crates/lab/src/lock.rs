@@ -1,10 +1,9 @@
-//! Locks, one a file and one line in the registry each.
+//! Locks, each one file and one line in the registry.
 //!
-//! A lock is a [`RawLock`]: it runs a section of code that excludes all others. What threads do
-//! with it is the business of the scenarios in [`contention`](crate::contention), whose loops are
-//! compiled anew for each lock, so that around the section there is nothing but the lock itself.
-//! The rows `counter-*` hold no lock for the section: they say what counting costs when the section
-//! is nothing but a count.
+//! A lock is a [`RawLock`]: it runs a section of code under mutual exclusion. The scenarios in
+//! [`contention`](crate::contention) decide what threads do with it; their loops are monomorphised
+//! for each lock, so that nothing but the lock surrounds the section. The rows `counter-*` hold no
+//! lock: they show the cost of counting if the section is only a count.
 
 pub(crate) mod raw;
 
@@ -17,7 +16,6 @@ use crate::error::Unavailable;
 
 pub use raw::RawLock;
 
-/// Declares the files of locks.
 macro_rules! locks {
     ($($file:ident),+ $(,)?) => {
         $(mod $file;)+
@@ -30,7 +28,7 @@ macro_rules! locks {
     };
 }
 
-// In the order in which they are listed.
+// In listing order.
 locks! {
     std_mutex,
     std_rwlock,
@@ -48,50 +46,50 @@ pub const MAX_STRIPES: u32 = 1024;
 /// Most threads that share a lock.
 pub const MAX_THREADS: u32 = 1024;
 
-/// Which waiting thread gets a lock when it is released. The times that this takes are measured,
-/// not known.
+/// Which waiting thread gets a released lock. Hand-off times are not part of the policy; they are
+/// measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrantPolicy {
-    /// The one that has waited longest; waiting threads sleep.
+    /// The longest-waiting thread; waiters sleep.
     InOrder,
-    /// The one that has waited longest; waiting threads spin.
+    /// The longest-waiting thread; waiters spin.
     InOrderSpinning,
-    /// The first to come; waiting threads may spin for a while, and then sleep.
+    /// The first thread to arrive; waiters may spin for a while before they sleep.
     Barging,
-    /// The first to come; waiting threads spin.
+    /// The first thread to arrive; waiters spin.
     BargingSpinning,
     /// No thread ever waits.
     NeverWaits,
 }
 
 impl GrantPolicy {
-    /// Returns `true` if a waiting thread never gives up its CPU.
+    /// Returns `true` if waiters never give up their CPU.
     pub fn spins(self) -> bool {
         matches!(self, GrantPolicy::InOrderSpinning | GrantPolicy::BargingSpinning)
     }
 
-    /// Returns `true` if no thread overtakes another.
+    /// Returns `true` if threads are served in arrival order.
     pub fn in_order(self) -> bool {
         matches!(self, GrantPolicy::InOrder | GrantPolicy::InOrderSpinning)
     }
 }
 
-/// Makes the contenders of a striped set of locks, by the number of stripes and of threads.
+/// Creates the contenders of a striped set of locks. Arguments: stripes, threads.
 type MakeContenders =
     dyn Fn(usize, usize) -> Result<Vec<Box<dyn Contender>>, Unavailable> + Send + Sync;
 
-/// A lock, as a registry knows it.
+/// A lock, as registered.
 #[derive(Clone)]
 pub struct Lock {
     /// Its name on the command line and in files.
     pub name: String,
-    /// Its description, in a sentence.
+    /// One-sentence description.
     pub sentence: String,
-    /// Which waiting thread gets it.
+    /// Which waiting thread gets the lock.
     pub policy: GrantPolicy,
-    /// True if readers share it.
+    /// True if readers share the lock.
     pub has_readers: bool,
-    /// True if it only counts, and cannot be held.
+    /// True if it only counts and cannot be held.
     pub only_counts: bool,
     make: Arc<MakeContenders>,
 }
@@ -109,8 +107,8 @@ impl PartialEq for Lock {
 }
 
 impl Lock {
-    /// A lock. `make` makes a number of them, with every byte allocated and touched by the calling
-    /// thread.
+    /// A lock. `make` creates any number of them, with every byte allocated and touched on the
+    /// calling thread.
     pub fn new<L: RawLock>(
         name: impl Into<String>,
         policy: GrantPolicy,
@@ -127,28 +125,27 @@ impl Lock {
         }
     }
 
-    /// This lock, which readers share.
+    /// Marks the lock as shared by readers.
     pub fn with_readers(self) -> Self {
         Lock { has_readers: true, ..self }
     }
 
-    /// This lock, which only counts.
+    /// Marks the lock as one that only counts.
     pub fn that_only_counts(self) -> Self {
         Lock { only_counts: true, ..self }
     }
 }
 
-/// Makes locks one by one.
 fn each<L>(make: impl Fn() -> L) -> impl Fn(usize) -> Result<Vec<L>, Unavailable> {
     move |count| Ok((0..count).map(|_| make()).collect())
 }
 
-/// How a striped lock is written.
+/// Syntax of a striped lock.
 pub const STRIPED: &str = "striped/K:LOCK";
-/// Its description, in a sentence.
+/// Its one-sentence description.
 pub const STRIPED_SENTENCE: &str = "K of these locks that share the load, such as striped/8:std-mutex: each acquisition takes one at random";
 
-/// Every lock that can be named: ours first, then those that the caller adds.
+/// All known locks: the built-in ones, then those that the caller adds.
 #[derive(Clone, Debug)]
 pub struct Locks(Arc<[Lock]>);
 
@@ -158,41 +155,41 @@ impl Default for Locks {
     }
 }
 
-/// Why a name is none of a lock.
+/// Reasons why a name does not denote a lock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// There is no such lock.
+    /// Unknown lock.
     #[error("there is no lock “{0}”")]
     Unknown(String),
-    /// The number of stripes makes no sense.
+    /// Number of stripes out of range.
     #[error("a lock is striped into 2 to {MAX_STRIPES}, not {0}")]
     Stripes(String),
-    /// It cannot be striped.
+    /// The lock cannot be striped.
     #[error("{0} cannot be striped: each thread or operation is on its own already")]
     Unstriped(String),
 }
 
 impl Locks {
-    /// Ours and these.
+    /// The built-in locks and these.
     pub fn with(extra: impl IntoIterator<Item = Lock>) -> Self {
         Locks(ours().into_iter().chain(extra).collect())
     }
 
-    /// All of them, ours first.
+    /// All locks, the built-in ones first.
     pub fn all(&self) -> impl Iterator<Item = &Lock> + Clone {
         self.0.iter()
     }
 
-    /// The lock of that name.
+    /// Returns the lock with this name.
     pub fn find(&self, name: &str) -> Option<&Lock> {
         self.all().find(|lock| lock.name == name)
     }
 
-    /// Reads a name: of a lock, of a striped one, or of none.
+    /// Parses the name of a lock or striped lock, or of the absence of one.
     ///
     /// # Errors
     ///
-    /// If there is no such lock, or it cannot be striped so.
+    /// If there is no such lock, or it cannot be striped like this.
     pub fn parse(&self, name: &str) -> Result<LockSpec, NameError> {
         if name == NO_LOCK {
             return Ok(LockSpec::NO_LOCK);
@@ -216,25 +213,23 @@ impl Locks {
     }
 }
 
-/// A lock, or several that share its load.
+/// A lock, or several that share the load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LockSpec {
-    /// The lock; `None` where threads take none.
+    /// The lock; `None` to run without one.
     pub lock: Option<Lock>,
-    /// Number of locks that share the load.
+    /// Number of stripes.
     pub stripes: u32,
 }
 
 impl LockSpec {
-    /// The absence of a lock.
+    /// The lock spec of a run without a lock.
     pub(crate) const NO_LOCK: LockSpec = LockSpec { lock: None, stripes: 1 };
 
-    /// These stripes without their locks.
     pub(crate) fn without_lock(&self) -> LockSpec {
         LockSpec { lock: None, ..*self }
     }
 
-    /// Makes a contender for each thread.
     pub(crate) fn contenders(
         &self,
         threads: usize,
@@ -246,23 +241,22 @@ impl LockSpec {
         }
     }
 
-    /// Which waiting thread gets it.
+    /// Which waiting thread gets the lock.
     pub fn policy(&self) -> GrantPolicy {
         self.lock.as_ref().map_or(GrantPolicy::NeverWaits, |lock| lock.policy)
     }
 
-    /// Returns `true` if readers share it.
+    /// Returns `true` if readers share the lock.
     pub fn has_readers(&self) -> bool {
         self.lock.as_ref().is_some_and(|lock| lock.has_readers)
     }
 
-    /// Returns `true` if it only counts, and cannot be held.
     pub(crate) fn only_counts(&self) -> bool {
         self.lock.as_ref().is_some_and(|lock| lock.only_counts)
     }
 }
 
-/// The absence of a lock: what one thread alone pays nothing for.
+/// Stands in for a lock at no cost.
 struct NoLock;
 
 impl RawLock for NoLock {
@@ -282,10 +276,10 @@ mod tests {
 
     use super::*;
 
-    /// A number that only the lock keeps whole.
+    /// A number that only mutual exclusion keeps consistent.
     struct Fragile(UnsafeCell<u64>);
-    // SAFETY: the tests reach it only in sections that a lock is to keep apart; that is what they
-    // are about.
+    // SAFETY: accessed only in sections that the lock under test is supposed to exclude from each
+    // other.
     unsafe impl Sync for Fragile {}
 
     impl Fragile {
@@ -294,8 +288,8 @@ mod tests {
         }
     }
 
-    /// As many threads as named: more than there are CPUs would only spin where waiting threads
-    /// never sleep.
+    /// At most this many threads: with more than there are CPUs, spinning waiters would waste whole
+    /// time slices.
     fn excludes(lock: &LockSpec, threads: u64) {
         const TIMES: u64 = 5_000;
         let Ok(contenders) = lock.contenders(threads as usize) else {
@@ -314,7 +308,7 @@ mod tests {
                             // SAFETY: see `Fragile`.
                             let before = unsafe { *number_ref.place() };
                             if time % 64 == 0 {
-                                // Somebody else would have time to come in.
+                                // Gives another thread time to enter.
                                 std::thread::yield_now();
                             }
                             // SAFETY: see `Fragile`.
@@ -330,7 +324,7 @@ mod tests {
 
     #[test]
     fn every_lock_excludes() {
-        // Another test counts the semaphore sets of this process.
+        // Another test counts this process's semaphore sets.
         let _alone = threadtoll_machine::machine_lock().unwrap();
         for lock in Locks::default().all() {
             if lock.policy != GrantPolicy::NeverWaits {
@@ -351,7 +345,7 @@ mod tests {
             let spec = LockSpec { lock: Some(lock.clone()), stripes: 1 };
             std::thread::scope(|scope| {
                 for mut contender in spec.contenders(2).unwrap() {
-                    // Each waits inside for the other: without sharing, neither would ever leave.
+                    // Each waits inside for the other; without sharing, neither would ever leave.
                     let both = &both;
                     scope.spawn(move || {
                         contender.section(true, &mut || {

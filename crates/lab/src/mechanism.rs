@@ -1,9 +1,8 @@
-//! The ways in which one thread can make another go on, under one protocol.
+//! Mechanisms: ways for one thread to make another go on, under one protocol.
 //!
-//! A mechanism is one file here and one line in the registry. It says how to make its two ends;
-//! what is done with them (how many messages, stamped how, on which CPUs) is the engine's business,
-//! and no mechanism knows of it. Every message carries a sequence number, and whatever else of it
-//! was asked for, that the receiver verifies.
+//! A mechanism is one file here and one line in the registry. It creates its two ends; the engine
+//! decides how many messages they exchange, with which stamps and on which CPUs. Every message
+//! carries a sequence number and, in larger ones, a payload, which the receiver verifies.
 
 mod condvar;
 mod crossed;
@@ -23,7 +22,6 @@ use crate::program::{Make, Program};
 pub use crate::error::Unavailable;
 pub use crate::exchange::{Ends, Exchange, Solo};
 
-/// Declares the files of mechanisms.
 macro_rules! mechanisms {
     ($($vis:vis $file:ident),+ $(,)?) => {
         $($vis mod $file;)+
@@ -36,7 +34,7 @@ macro_rules! mechanisms {
     };
 }
 
-// From the cheapest class to the most expensive one: the order in which they are listed.
+// In listing order: from the cheapest class to the most expensive.
 mechanisms! {
     function_call,
     fiber_switch,
@@ -58,31 +56,31 @@ mechanisms! {
     std_mpsc,
 }
 
-/// What a mechanism is made with.
+/// Parameters of a mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Bytes of one message, the sequence number included: a multiple of 8, at least 8.
+    /// Bytes per message, including the sequence number: a multiple of 8, at least 8.
     pub payload_bytes: usize,
-    /// Where the counters lie.
+    /// Cache-line layout of the counters.
     pub layout: Layout,
-    /// Whether a spinning end pauses.
+    /// Pause hint of a spinning end.
     pub pause: Pause,
 }
 
 type MakeEnds = dyn Fn(&Settings) -> Result<Ends, Unavailable> + Send + Sync;
 
-/// A mechanism, as a registry knows it.
+/// A mechanism, as registered.
 #[derive(Clone)]
 pub struct Mechanism {
     /// Its name on the command line and in files.
     pub name: String,
-    /// Its description, in a sentence.
+    /// One-sentence description.
     pub sentence: String,
-    /// How its ends wait.
+    /// The ends' way of waiting.
     pub class: Class,
-    /// Whether it has a choice of line layout.
+    /// True if it has a choice of line layout.
     pub has_layout: bool,
-    /// Whether it has a choice of pause hint.
+    /// True if it has a choice of pause hint.
     pub has_pause: bool,
     make: Arc<MakeEnds>,
 }
@@ -100,8 +98,8 @@ impl PartialEq for Mechanism {
 }
 
 impl Mechanism {
-    /// A mechanism. `make` makes its two ends on the thread that will be the leading one, with
-    /// every byte that they share allocated and touched.
+    /// A mechanism. `make` creates both ends on the leading end's thread, with every byte that they
+    /// share allocated and touched.
     pub fn new(
         name: impl Into<String>,
         class: Class,
@@ -118,43 +116,41 @@ impl Mechanism {
         }
     }
 
-    /// This mechanism, with a choice of line layout.
+    /// Gives the mechanism a choice of line layout.
     pub fn with_layout(self) -> Self {
         Mechanism { has_layout: true, ..self }
     }
 
-    /// This mechanism, with a choice of pause hint.
+    /// Gives the mechanism a choice of pause hint.
     pub fn with_pause(self) -> Self {
         Mechanism { has_pause: true, ..self }
     }
 
-    /// The subject of its cells.
+    /// The subject of the mechanism's cells.
     pub fn subject(&self) -> Subject {
         Subject::mechanism(self.name.as_str(), self.class)
     }
 
-    /// Makes the two ends.
+    /// Creates both ends.
     ///
     /// # Errors
     ///
-    /// If the kernel refuses what the mechanism needs.
+    /// If the kernel refuses a resource.
     pub(crate) fn make(&self, settings: &Settings) -> Result<Ends, Unavailable> {
         (self.make)(settings)
     }
 
-    /// Makes the two ends on another thread, later.
     pub(crate) fn maker(&self, settings: Settings) -> Make<Ends> {
         let make = Arc::clone(&self.make);
         Box::new(move || make(&settings))
     }
 
-    /// The program of the threads of its cells.
     pub(crate) fn program(&self, settings: Settings) -> Program {
         Program::Exchange { make: self.maker(settings), class: self.class }
     }
 }
 
-/// Every mechanism that can be named: ours first, then those that the caller adds.
+/// All known mechanisms: the built-in ones, then those that the caller adds.
 #[derive(Clone, Debug)]
 pub struct Mechanisms(Arc<[Mechanism]>);
 
@@ -165,17 +161,17 @@ impl Default for Mechanisms {
 }
 
 impl Mechanisms {
-    /// Ours and these.
+    /// The built-in mechanisms and these.
     pub fn with(extra: impl IntoIterator<Item = Mechanism>) -> Self {
         Mechanisms(ours().into_iter().chain(extra).collect())
     }
 
-    /// All of them, ours first.
+    /// All mechanisms, the built-in ones first.
     pub fn all(&self) -> impl Iterator<Item = &Mechanism> + Clone {
         self.0.iter()
     }
 
-    /// The mechanism of that name.
+    /// Returns the mechanism with this name.
     pub fn find(&self, name: &str) -> Option<&Mechanism> {
         self.all().find(|mechanism| mechanism.name == name)
     }

@@ -1,7 +1,6 @@
-//! What is measured where, in which groups, and for how long.
+//! Plans: what is measured where, in which groups, and for how long.
 //!
-//! Everything here is arithmetic on the topology: a plan for another machine's tree is made as well
-//! as for this one.
+//! A plan is computed from the topology alone, so plans for other machines work too.
 
 mod cells;
 mod groups;
@@ -24,5 +23,5 @@ pub use split_blocks::split_blocks;
 pub use survey::{Depth, survey};
 pub use validate::{MAX_NS, MAX_PAYLOAD, validate};
 
-/// Groups of cells, the reference first in each, and what was left out with its reason.
+/// Groups of cells, the reference first in each, and the refused cells with the reasons.
 pub type Planned = (Vec<Vec<PlannedCell>>, Vec<Refused>);

@@ -1,4 +1,4 @@
-//! What the threads of a cell run, before there are threads.
+//! Programs: the code of a cell's threads, before the threads exist.
 
 use threadtoll_record::{Class, LockSubject};
 
@@ -7,24 +7,21 @@ use crate::exchange::Ends;
 use crate::lock::LockSpec;
 use crate::stream::Streams;
 
-/// Makes what threads share, on the thread where it will be used.
+/// Creates shared state, on the thread that uses it first.
 pub(crate) type Make<T> = Box<dyn FnOnce() -> Result<T, Unavailable> + Send>;
 
-/// What the threads of a cell run: an arm for each kind.
+/// The program of a cell's threads, by kind.
 pub(crate) enum Program {
-    /// Two ends, or one thread that is both, exchange messages.
+    /// Two ends, or one thread as both, that exchange messages.
     Exchange {
         make: Make<Ends>,
-        /// How a waiting end waits.
         class: Class,
     },
-    /// Senders and a receiver.
     Stream {
         make: Make<Streams>,
         class: Class,
-        /// True if the queue takes memory as it fills.
+        /// True if the queue allocates memory as it fills.
         grows: bool,
     },
-    /// Threads that share a lock.
     Contention(LockSpec, LockSubject),
 }

@@ -1,13 +1,13 @@
-//! Queues, and the scenarios that they are put through.
+//! Queues and their scenarios.
 //!
-//! A queue is one file and one line in a registry: [`ours`] here, or one of the lists of peers that
-//! the caller adds (see [`Queues`]). It knows how to make its two ends, once for each way of
-//! waiting; a scenario, which is one file here and one line in [`SCENARIOS`], decides what is done
-//! with them. Neither knows of the other: an adapter is a [`Channel`], and the loops of every
-//! scenario are monomorphised for it, so that between two messages there is nothing but the queue
-//! itself.
+//! A queue is one file and one line in a registry: [`ours`] here, or a list of peers that the
+//! caller adds (see [`Queues`]). It creates its two ends, for each of its ways of waiting. A
+//! scenario, one file here and one line in [`SCENARIOS`], decides what the ends do. The two are
+//! independent: an adapter is a [`Channel`], and every scenario's loops are monomorphised for it,
+//! so nothing but the queue runs between two messages.
 //!
-//! Messages are 8 bytes: their number, and in the top byte the sender's where there are several.
+//! Messages are 8 bytes: their number, and in the top byte the sender's number if there are
+//! several.
 
 pub mod check;
 mod words;
@@ -26,42 +26,42 @@ use crate::stream::Streams;
 pub(crate) use raw_copy::BLOCKS;
 pub use stream::{BATCH, RING_BYTES};
 
-/// Capacity of bounded queues where nothing else is said.
+/// Default capacity of bounded queues.
 pub const CAPACITY: u64 = 1024;
-/// Half again as many rounds as a verdict needs: it compares pairs of undisturbed blocks, and some
-/// are disturbed on every machine.
+/// Half again as many rounds as a verdict needs: verdicts compare pairs of undisturbed blocks, and
+/// every machine disturbs some.
 const QUEUE_ROUNDS: u32 = ROUNDS + ROUNDS / 2;
-/// Largest capacity that can be asked for.
+/// Largest configurable capacity.
 pub const MAX_CAPACITY: u64 = 1 << 24;
-/// Largest batch that can be asked for: as many messages as a ring of [`RING_BYTES`] holds.
+/// Largest configurable batch: the messages in a ring of [`RING_BYTES`].
 pub const MAX_BATCH: u64 = BLOCKS[3];
 /// Most sending threads.
 pub const MAX_SENDERS: u32 = 64;
 
-/// The end of a queue that sends.
+/// The sending end of a queue.
 pub trait Source: Send + 'static {
-    /// Called once by the thread that will be this end, before the first message.
+    /// Called once on the thread of this end, before the first message.
     fn enter(&mut self) {}
 
-    /// Sends one message; where the queue is full, waits as the row says.
+    /// Sends one message; waits while the queue is full, in the row's way.
     fn send(&mut self, message: u64);
 
-    /// Sends all of them in order, by the queue's own calls for many where it has any.
+    /// Sends all messages in order, with the queue's own batch calls if it has any.
     fn send_batch(&mut self, messages: &[u64]) {
         messages.iter().for_each(|message| self.send(*message));
     }
 }
 
-/// The end of a queue that receives, waiting as its row says.
+/// The receiving end of a queue, which waits in the row's way.
 pub trait Sink: Send + 'static {
-    /// Called once by the thread that will be this end, before the first message.
+    /// Called once on the thread of this end, before the first message.
     fn enter(&mut self) {}
 
-    /// Waits for the next message and takes it.
+    /// Waits for the next message and removes it.
     fn receive(&mut self) -> u64;
 
-    /// Waits for at least one message, then takes at most `limit` (never 0), by the queue's own
-    /// batch calls where it has any. Hands them to `take` in order, in any number of slices, and
+    /// Waits for at least one message, then removes at most `limit` (never 0), with the queue's own
+    /// batch calls if it has any. Passes them to `take` in order, in any number of slices, and
     /// returns their number.
     fn receive_batch(&mut self, limit: usize, mut take: impl FnMut(&[u64])) -> usize {
         debug_assert!(limit > 0);
@@ -70,111 +70,106 @@ pub trait Sink: Send + 'static {
     }
 }
 
-/// A queue with one way of waiting, as a type: what an adapter implements.
+/// A queue with one way of waiting, as a type for adapters to implement.
 pub trait Channel: 'static {
     /// Its sending end.
     type Source: Source;
     /// Its receiving end.
     type Sink: Sink;
 
-    /// Makes both ends, with every byte that they share allocated and touched by the calling
-    /// thread. Bounded queues hold `capacity` messages, or more where they cannot hold exactly
-    /// that.
+    /// Creates both ends, with every byte that they share allocated and touched on the calling
+    /// thread. Bounded queues hold `capacity` messages, or more if they cannot hold exactly that
+    /// number.
     ///
     /// # Errors
     ///
-    /// If the machine refuses what the queue needs.
+    /// If the machine refuses a resource.
     fn open(capacity: usize) -> Result<(Self::Source, Self::Sink), Unavailable>;
 }
 
 /// A queue's row for one way of waiting.
 #[derive(Clone)]
 pub struct Way {
-    /// How its receiver waits.
+    /// The receiver's way of waiting.
     pub wait: Wait,
-    /// True if it has calls for many messages at once, at either end.
+    /// True if it has batch calls, at either end.
     pub batches: bool,
     /// True if several threads may send.
     pub many_senders: bool,
     programs: Programs,
 }
 
-/// The program of a row's threads in a scenario; `None` if it cannot be put through it.
+/// Returns the program of a row's threads in a scenario, or `None` if the scenario does not apply.
 type Programs = Arc<dyn Fn(&Scenario, Usage) -> Option<Program> + Send + Sync>;
 
-/// Parameters of a row's use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     pub(crate) flow: Flow,
-    /// How its receiver waits.
     pub(crate) class: Class,
-    /// True if the queue takes memory as it fills.
+    /// True if the queue allocates memory as it fills.
     pub(crate) grows: bool,
 }
 
-/// Parameters of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flow {
     pub(crate) senders: u32,
-    /// The largest batch.
     pub(crate) batch: u64,
-    /// Messages that the queue holds, if it is bounded.
+    /// Capacity of the queue, if it is bounded.
     pub(crate) capacity: usize,
 }
 
 impl Flow {
-    /// The flow of a cell.
     pub(crate) fn of(subject: &QueueSubject) -> Self {
         Flow { senders: subject.senders, batch: subject.batch, capacity: capacity(subject) }
     }
 }
 
-/// The capacity with which the queue of a cell is made.
 pub(crate) fn capacity(subject: &QueueSubject) -> usize {
     subject.capacity.unwrap_or(CAPACITY) as usize
 }
 
-/// Memory of a bounded queue's messages.
+/// Memory layout of a bounded queue's messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Slots {
-    /// Messages that share a group of slots.
+    /// Messages per group of slots.
     pub messages: u64,
-    /// Bytes of such a group, with whatever else lies in it.
+    /// Bytes per group, including anything else in it.
     pub bytes: u64,
-    /// True if the capacity is always a power of two.
+    /// True if the capacity is rounded to a power of two.
     pub power_of_two: bool,
-    /// Groups allocated in addition to those that hold the capacity, by the number of those.
+    /// Number of groups allocated in addition to those that hold the capacity, as a function of the
+    /// latter.
     pub spare: fn(u64) -> u64,
 }
 
 impl Slots {
-    /// Messages and nothing else.
+    /// Only messages.
     pub const PLAIN: Slots = Slots::groups(1, 8);
     /// Messages, each with a sequence number.
     pub const NUMBERED: Slots = Slots::groups(1, 16);
 
-    /// Groups of this number of messages and bytes.
+    /// Groups with this many messages and bytes.
     pub const fn groups(messages: u64, bytes: u64) -> Self {
         Slots { messages, bytes, power_of_two: false, spare: |_| 0 }
     }
 
-    /// These slots in a queue whose capacity is always a power of two.
+    /// Restricts capacities to powers of two.
     pub const fn power_of_two(self) -> Self {
         Slots { power_of_two: true, ..self }
     }
 
-    /// The largest capacity of at most `wanted` messages.
+    /// Largest capacity of at most `wanted` messages.
     pub fn capacity(&self, wanted: u64) -> u64 {
         if self.power_of_two { 1 << wanted.max(1).ilog2() } else { wanted }
     }
 
-    /// The largest capacity that fits into this memory.
+    /// Largest capacity that fits in this memory.
     pub fn capacity_within(&self, bytes: u64) -> u64 {
         let groups = bytes / self.bytes;
         self.capacity(groups.saturating_sub((self.spare)(groups)) * self.messages)
     }
 
-    /// The memory of a queue with this capacity.
+    /// Memory of a queue with this capacity.
     pub fn ring_bytes(&self, capacity: u64) -> u64 {
         let groups = capacity.div_ceil(self.messages);
         (groups + (self.spare)(groups)) * self.bytes
@@ -184,11 +179,11 @@ impl Slots {
 /// Capacity of a queue.
 #[derive(Clone, Copy, Debug)]
 pub enum Capacity {
-    /// As many messages as there is memory for.
+    /// Limited only by memory.
     Unbounded,
-    /// Fixed by its design, such as one message.
+    /// Fixed by the design, such as one message.
     Fixed,
-    /// As many messages as it is asked to.
+    /// Configurable.
     Slots(Slots),
 }
 
@@ -211,12 +206,12 @@ impl Way {
         Self::new(wait, true, many_senders::<C>)
     }
 
-    /// This row, with calls for many messages at once.
+    /// Marks the row as having batch calls.
     pub fn in_batches(self) -> Self {
         Way { batches: true, ..self }
     }
 
-    /// Something that exchanges messages in a way of its own, and does nothing else.
+    /// A row with its own exchange, for no other scenario.
     pub(crate) fn exchange_only(wait: Wait, make: fn() -> Result<Ends, Unavailable>) -> Self {
         Self::new(wait, false, move |scenario, usage| {
             let make = Box::new(make);
@@ -225,7 +220,7 @@ impl Way {
         })
     }
 
-    /// Something that streams in a way of its own, always in batches, and does nothing else.
+    /// A row with its own stream, always in batches, for no other scenario.
     pub(crate) fn stream_only(wait: Wait, make: fn(Flow) -> Result<Streams, Unavailable>) -> Self {
         let way = Self::new(wait, false, move |scenario, usage| {
             let Usage { flow, class, grows } = usage;
@@ -235,26 +230,27 @@ impl Way {
         way.in_batches()
     }
 
-    /// The program of its threads in a scenario, if it can be put through it.
+    /// Returns the program of the row's threads in a scenario, or `None` if the scenario does not
+    /// apply.
     pub(crate) fn program(&self, scenario: &Scenario, usage: Usage) -> Option<Program> {
         (self.programs)(scenario, usage)
     }
 }
 
-/// A queue, as a registry knows it.
+/// A queue, as registered.
 #[derive(Clone)]
 pub struct Queue {
     /// Its name on the command line and in files.
     pub name: String,
-    /// Where it comes from.
+    /// Origin.
     pub origin: Origin,
-    /// Its version, of the very code that is measured.
+    /// Version of the measured code.
     pub version: String,
-    /// Its description, in a sentence.
+    /// One-sentence description.
     pub sentence: String,
-    /// Its capacity.
+    /// Capacity.
     pub capacity: Capacity,
-    /// Its rows: one for each way of waiting that it has.
+    /// Rows, one for each way of waiting.
     pub ways: Vec<Way>,
 }
 
@@ -277,12 +273,12 @@ impl PartialEq for Queue {
 }
 
 impl Queue {
-    /// Returns `true` if its sender may have to wait.
+    /// Returns `true` if a sender may have to wait.
     pub fn bounded(&self) -> bool {
         !matches!(self.capacity, Capacity::Unbounded)
     }
 
-    /// The memory of its messages, where its capacity can be chosen.
+    /// Memory layout of its messages, if the capacity is configurable.
     pub fn slots(&self) -> Option<&Slots> {
         match &self.capacity {
             Capacity::Slots(slots) => Some(slots),
@@ -290,18 +286,17 @@ impl Queue {
         }
     }
 
-    /// Its row for this way of waiting, if it has one.
+    /// The row for a way of waiting, if the queue has one.
     pub fn way(&self, wait: Wait) -> Option<&Way> {
         self.ways.iter().find(|way| way.wait == wait)
     }
 }
 
-/// Declares the files of queues.
 macro_rules! queues {
     ($($vis:vis $file:ident),+ $(,)?) => {
         $($vis mod $file;)+
 
-        /// Returns the queues of this project, and the bare copy that is the limit of any.
+        /// Returns this project's queues, and the bare copy that bounds them all.
         pub fn ours() -> Vec<Queue> {
             let mut all = Vec::new();
             $(all.extend($file::queues());)+
@@ -317,7 +312,7 @@ queues! {
     raw_copy,
 }
 
-/// Every queue that can be named: ours first, then the caller's peers; and twins of ours.
+/// All known queues: ours first, then the caller's peers; and twins of ours.
 #[derive(Clone, Debug)]
 pub struct Queues {
     all: Arc<[Queue]>,
@@ -331,27 +326,28 @@ impl Default for Queues {
 }
 
 impl Queues {
-    /// Ours and these.
+    /// Our queues, these peers, and these twins.
     pub fn with(peers: Vec<Queue>, twins: Vec<Queue>) -> Self {
         Queues { all: ours().into_iter().chain(peers).collect(), twins: twins.into() }
     }
 
-    /// All of them, ours first.
+    /// All queues, ours first.
     pub fn all(&self) -> impl Iterator<Item = &Queue> {
         self.all.iter()
     }
 
-    /// The queue of that name.
+    /// Returns the queue with this name.
     pub fn find(&self, name: &str) -> Option<&Queue> {
         self.all().find(|queue| queue.name == name)
     }
 
-    /// The twin of that queue, if the caller has one.
+    /// Returns the twin of the queue with this name, if the caller added one.
     pub fn twin(&self, name: &str) -> Option<&Queue> {
         self.twins.iter().find(|queue| queue.name == name)
     }
 
-    /// The program of a cell's threads; `None` if there is no such queue, or it cannot be used so.
+    /// Returns the program of a cell's threads, or `None` if there is no such queue or it does not
+    /// support the cell.
     pub(crate) fn program(&self, planned: &PlannedCell, subject: &QueueSubject) -> Option<Program> {
         let scenario = Scenario::of(&planned.experiment)?;
         let queue = self.of(subject)?;
@@ -360,7 +356,7 @@ impl Queues {
         queue.way(subject.wait)?.program(scenario, usage)
     }
 
-    /// The queue that a cell was planned with.
+    /// Returns the queue that a cell was planned with.
     pub(crate) fn of(&self, subject: &QueueSubject) -> Option<&Queue> {
         if subject.origin == Origin::Twin {
             self.twin(&subject.queue)
@@ -373,11 +369,11 @@ impl Queues {
 /// Command-line overrides; `None` keeps the scenario's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
-    /// The largest batch, 1 for one message at a time.
+    /// Largest batch; 1 for single messages.
     pub batch: Option<u64>,
-    /// Numbers of sending threads.
+    /// Sender counts.
     pub senders: Option<Vec<u32>>,
-    /// Messages that bounded queues hold.
+    /// Capacities of bounded queues.
     pub capacities: Option<Vec<u64>>,
     /// Measuring time per cell, in nanoseconds.
     pub time_ns: Option<u64>,
@@ -385,32 +381,31 @@ pub struct Overrides {
     pub samples: Option<u64>,
 }
 
-/// Why options do not suit a scenario.
+/// Reason why options do not suit a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsuitable {
     /// The reason.
     pub why: String,
-    /// What to do instead.
+    /// Advice.
     pub hint: &'static str,
 }
 
-/// Something that can be done with queues.
+/// A queue scenario.
 #[derive(Clone, Copy)]
 pub struct Scenario {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Its description, in a sentence.
+    /// One-sentence description.
     pub sentence: &'static str,
-    /// The kind of loop that its threads run.
+    /// Kind of loop that the threads run.
     pub kind: Kind,
-    /// Refuses options that it does not have.
+    /// Rejects options that the scenario does not have.
     check: fn(&Overrides) -> Result<(), Unsuitable>,
     pub(crate) budget: fn(&Overrides) -> Budget,
-    /// Default capacity of a bounded queue.
     pub(crate) capacity: fn(&Slots) -> u64,
-    /// Largest batches of a queue's cells, by the one that was asked for.
+    /// Largest batches of a queue's cells, given the requested one.
     pub(crate) batches: fn(&Queue, &Way, Option<u64>) -> Vec<u64>,
-    /// The mechanism that queues whose receiver sleeps are measured next to.
+    /// Mechanism measured next to queues whose receiver sleeps.
     pub(crate) wake_up: Option<&'static str>,
 }
 
@@ -420,7 +415,7 @@ impl std::fmt::Debug for Scenario {
     }
 }
 
-/// Declares the files of scenarios, and has their loops compiled for every queue.
+/// Compiles the scenarios' loops for every queue.
 macro_rules! scenarios {
     ($($module:ident),+ $(,)?) => {
         $(mod $module;)+
@@ -452,13 +447,13 @@ scenarios! {
     stream,
 }
 
-/// The scenario of that name.
+/// Returns the scenario with this name.
 pub fn scenario(name: &str) -> Option<&'static Scenario> {
     SCENARIOS.iter().find(|scenario| scenario.name == name)
 }
 
 impl Scenario {
-    /// The scenario to which the cells of an experiment belong.
+    /// Returns the scenario that an experiment's cells belong to.
     pub(crate) fn of(experiment: &Experiment) -> Option<&'static Scenario> {
         match experiment {
             Experiment::Queue(name) => scenario(name),
@@ -466,26 +461,25 @@ impl Scenario {
         }
     }
 
-    /// The experiment that its cells belong to.
+    /// The experiment of the scenario's cells.
     pub fn experiment(&self) -> Experiment {
         Experiment::queue(self.name)
     }
 
-    /// A cell of it.
     pub(crate) fn planned(&self, cell: Cell, budget: Budget) -> PlannedCell {
         PlannedCell::of_kind(self.kind, self.experiment(), cell, budget)
     }
 
-    /// Checks that it has these options.
+    /// Checks that the scenario has these options.
     ///
     /// # Errors
     ///
-    /// If it does not, or not with these values.
+    /// If it does not have them, or not with these values.
     pub fn check(&self, overrides: &Overrides) -> Result<(), Unsuitable> {
         (self.check)(overrides)
     }
 
-    /// Returns `true` if a queue's row can be put through it.
+    /// Returns `true` if the scenario applies to a queue's row.
     pub fn takes(&self, way: &Way) -> bool {
         let flow = Flow { senders: 1, batch: 1, capacity: 1 };
         let usage = Usage { flow, class: class(way.wait), grows: false };
@@ -493,7 +487,6 @@ impl Scenario {
     }
 }
 
-/// The class of an end that waits like this.
 pub(crate) fn class(wait: Wait) -> Class {
     match wait {
         Wait::Spin | Wait::Poll | Wait::PollBackoff => Class::Spin,

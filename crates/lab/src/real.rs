@@ -1,5 +1,5 @@
 //! The real machine: threads that live as long as their group, run one block at a time, and sleep
-//! in between.
+//! between blocks.
 
 mod agreement;
 mod background_load;
@@ -37,19 +37,16 @@ use contention::Contention;
 use exchange::Exchange;
 use stream::Stream;
 
-/// A stretch is long enough that its two stamps are less than one part in this of it.
+/// Length of a stretch as a multiple of the cost of its stamps, so that they are negligible.
 const STAMP_SHARE: f64 = 100.0;
-/// Exchanges before the clock starts last about this long, so that both ends are awake and up to
-/// speed.
+/// Warm-up before the clock starts, so that both ends are awake and up to speed.
 const WARM_UP_NS: f64 = 500_000.0;
-/// The same for free placement, where the scheduler is to have had its say: longer than its time
-/// slice.
+/// Warm-up for free placement: longer than a scheduler time slice, so that threads can settle.
 const WARM_UP_FREE_NS: f64 = 5_000_000.0;
-/// The pilot lasts this long.
 const PILOT_NS: f64 = 1_000_000.0;
-/// A block of a given number of samples ends after an hour all the same.
+/// Longest block, even if more samples were requested.
 const MAX_BLOCK_NS: f64 = 3.6e12;
-/// No block is waited for longer than this, however little was asked for.
+/// Time limit for a block, in addition to its planned length.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The real machine.
@@ -64,7 +61,7 @@ pub struct RealBackend {
 }
 
 impl RealBackend {
-    /// Measures with this clock, which has passed its gate with these findings.
+    /// Measures with this clock and the facts from its validation.
     pub fn new(clock: Clock, facts: ClockFacts) -> Self {
         RealBackend {
             clock,
@@ -76,7 +73,7 @@ impl RealBackend {
         }
     }
 
-    /// This machine, with what this registry knows.
+    /// Uses this registry.
     pub fn with_registry(self, registry: Registry) -> Self {
         RealBackend { registry, ..self }
     }
@@ -96,7 +93,7 @@ impl Backend for RealBackend {
             bounds_ns: self.clock_bounds(group)?,
             calibrator: Calibrator::new(&self.clock, self.patience),
         };
-        // All threads are there before anything is learned of a cell.
+        // Start all threads before any calibration.
         let mut cells = group
             .iter()
             .map(|planned| self.open_cell(machine, planned))
@@ -114,7 +111,7 @@ impl Backend for RealBackend {
 }
 
 impl RealBackend {
-    /// How well the clocks of each pinned pair of CPUs agree, in nanoseconds.
+    /// Bounds on the clock disagreement of each pinned pair of CPUs, in nanoseconds.
     fn clock_bounds(&self, group: &[PlannedCell]) -> Result<HashMap<(u32, u32), f64>, LabError> {
         let mut bounds_ns = HashMap::new();
         for planned in group {
@@ -153,33 +150,29 @@ impl RealBackend {
     }
 }
 
-/// A cell that learns from its group before it is measured.
+/// A cell that is calibrated with its group before it is measured.
 trait RealCell: OpenCell {
-    /// Learns what its blocks must know.
+    /// Calibrates the cell's blocks.
     fn prepare(&mut self, group: &mut GroupState) -> Result<(), LabError>;
 }
 
-/// What the cells of a group share.
 struct GroupState {
-    /// How well the clocks of two CPUs agree.
+    /// Bounds on the clock disagreement of pairs of CPUs.
     bounds_ns: HashMap<(u32, u32), f64>,
     calibrator: Calibrator,
 }
 
-/// What a cell is opened with.
 #[derive(Clone, Copy)]
 struct Opening<'a> {
     clock: &'a Clock,
     planned: &'a PlannedCell,
     allowed: &'a [u32],
     stamp_ns: f64,
-    /// No block is waited for longer than this beyond what was foreseen.
     patience: Duration,
-    /// When the backend was made.
     start_ticks: u64,
 }
 
-/// How many round trips a stretch holds, so that its stamp is lost in it.
+/// Number of round trips that make the stamp of a stretch negligible.
 fn per_stretch(stamp_ns: f64, round_trip_ns: f64) -> u64 {
     (STAMP_SHARE * stamp_ns / round_trip_ns).ceil().max(1.0) as u64
 }

@@ -1,4 +1,4 @@
-//! Everything that a plan can name.
+//! Everything that a plan can refer to.
 
 use threadtoll_record::{Layout, Pause, PlannedCell, Subject};
 
@@ -20,11 +20,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The program of a cell's threads.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such mechanism, queue or lock, or it cannot be used so.
+    /// Returns the program of a cell's threads, if its subject is known and supports the cell.
     pub(crate) fn program(&self, planned: &PlannedCell) -> Result<Program, LabError> {
         let cell = &planned.cell;
         match &cell.subject {

@@ -1,5 +1,5 @@
-//! Measures a plan: group by group, round by round, in random order, every block on disk as soon as
-//! it has ended.
+//! Measures a plan, group by group, round by round, with cells in random order. Each block is
+//! written to disk as soon as it ends.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,33 +15,34 @@ use crate::block::{History, Position, to_block};
 use crate::contention::predict;
 use crate::plan::estimate_ns;
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Everything was measured.
+    /// All groups were measured.
     Complete,
-    /// It was told to stop; what was measured is kept.
+    /// Stopped on request; finished blocks are kept.
     Interrupted,
 }
 
-/// Who watches a run.
+/// Observer of a run's progress.
 pub trait Observer {
-    /// A group begins; `remaining_ns` is the forecast for all that is left, this group included.
+    /// A group begins; `remaining_ns` is the estimate for the rest of the run, including this
+    /// group.
     fn group(&mut self, index: usize, of: usize, cells: &[PlannedCell], remaining_ns: u64);
-    /// A block ended; `done` of the group's `of` blocks are there.
+    /// A block ended; the group has `done` of `of` blocks.
     fn block(&mut self, cell: &PlannedCell, done: u64, of: u64);
     /// A record is complete.
     fn record(&mut self, record: &Record);
 }
 
-/// Measures every group of `results` that is not complete, and completes it.
+/// Measures every incomplete group of `results`.
 ///
-/// Blocks and records are appended to `file` as they come. `stop` is looked at after each block.
+/// Blocks and records are appended to `file` as they come. `stop` is checked after each block.
 ///
 /// # Errors
 ///
-/// If a group cannot be made, a message is wrong or does not come, the clock fails its second look,
-/// or the file cannot be written. All blocks that had ended are in `results` and in the file.
+/// If a group cannot be opened, a message is wrong or does not arrive, the clock fails its recheck,
+/// or the file cannot be written. All finished blocks are in `results` and in the file.
 pub fn run(
     backend: &mut dyn Backend,
     results: &mut Results,
@@ -154,8 +155,8 @@ fn measure_group(
     Ok(Outcome::Complete)
 }
 
-/// Writes what models say of the group's cells, each line as soon as it is said, before any of them
-/// is measured.
+/// Writes the model predictions for a group's cells before any of them is measured, one line at a
+/// time.
 fn predict_group(
     backend: &mut dyn Backend,
     open: &[Box<dyn OpenCell>],
@@ -169,7 +170,7 @@ fn predict_group(
         let Some(calibration) = opened.calibration() else { continue };
         let at = timestamp(backend.now().unix_ns);
         let of = predict::CellAttempt { run: &results.plan.run, group, attempt, cell, at: &at };
-        // A figure that no model accepts has no prediction; the record then says so by having none.
+        // Figures outside the models' range leave the record without a prediction.
         let Ok(prediction) = predict::predict(subject, &calibration, results.plan.seed, &of) else {
             continue;
         };

@@ -1,29 +1,29 @@
-//! What a block gave, before it is folded: an arm for each kind of cell.
+//! Samples of a block before they are folded, by kind of cell.
 
 use threadtoll_record::{BlockCost, ContentionBlock, Disturbance};
 
-/// What a block gave.
+/// Samples of a block, with its counters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockSamples {
-    /// What every block has.
+    /// Counters, common to all kinds.
     pub counters: Counters,
-    /// What depends on what its threads did.
+    /// Samples, specific to the kind.
     pub samples: Samples,
 }
 
-/// What the threads of a block took, and what happened to the machine.
+/// Resource use of a block's threads, and disturbances of the machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counters {
-    /// CPU time and switches of all threads.
+    /// CPU time and context switches of all threads.
     pub cost: BlockCost,
-    /// Number of round trips, messages or acquisitions that the cost is of: the block's and the few
-    /// around it.
+    /// Number of round trips, messages or acquisitions that the cost covers: the block's and the
+    /// few around it.
     pub operations: u64,
-    /// What happened to the machine; its causes are not decided yet.
+    /// Disturbances; causes are not decided yet.
     pub disturbance: Disturbance,
-    /// True if the ends spin, so that a gap in their stamps is time that vanished.
+    /// True if the ends spin, so that a gap in their stamps is lost time.
     pub spins: bool,
-    /// True if what is measured takes memory as it goes, so that page faults are its own.
+    /// True if the measured code allocates memory as it goes and so causes page faults itself.
     pub grows: bool,
 }
 
@@ -38,51 +38,50 @@ pub enum Samples {
     Contention(Acquisitions),
 }
 
-/// Times between stamps, one after the other.
+/// Times between consecutive stamps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stretches {
-    /// Length of each in picoseconds, in order.
+    /// Lengths in picoseconds, in order.
     pub lengths_ps: Vec<u64>,
-    /// Number of round trips, or messages, in each.
+    /// Number of round trips or messages in each.
     pub operations_each: u64,
 }
 
 /// Round trips between two ends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RoundTrips {
-    /// Stretches of them; in a stamped block each is one round trip.
+    /// Stretches of round trips; in a stamped block, one round trip each.
     pub stretches: Stretches,
-    /// When the first stretch began, in seconds since the backend was made.
+    /// Start of the first stretch, in seconds since the backend was created.
     pub began_s: f64,
-    /// The CPU of the leading end: one for all stretches, or one for each.
+    /// CPU of the leading end: a single entry for all stretches, or one for each.
     pub lead_cpus: Vec<u32>,
-    /// The CPU of the following end when each message arrived; empty where it was not asked for.
+    /// CPU of the following end at the arrival of each message; empty if not requested.
     pub follow_cpus: Vec<u32>,
-    /// One-way times in picoseconds, both directions, negative ones included; empty where they were
-    /// not stamped.
+    /// One-way times in picoseconds, both directions, possibly negative; empty if not stamped.
     pub one_way_ps: Vec<i64>,
-    /// Two-sided bound on the disagreement of the clocks, where one-way times were stamped.
+    /// Two-sided bound on the disagreement of the clocks, if one-way times were stamped.
     pub clock_bound_ns: f64,
 }
 
-/// What threads did at their lock.
+/// Acquisitions of a lock by all threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Acquisitions {
-    /// What files keep of it.
+    /// Figures that are written to files.
     pub block: ContentionBlock,
-    /// How long it was watched, in nanoseconds.
+    /// Time observed, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Each wait; none where they were not stamped.
+    /// All waits; empty if not stamped.
     pub waits: Vec<Waited>,
 }
 
 /// A wait for a lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Waited {
-    /// How long it was, in picoseconds.
+    /// Length in picoseconds.
     pub ps: u64,
-    /// When it ended, in seconds since the backend was made.
+    /// Time of its end, in seconds since the backend was created.
     pub at_s: f64,
-    /// The CPU on which the thread is to run.
+    /// Intended CPU of the thread.
     pub cpu: u32,
 }

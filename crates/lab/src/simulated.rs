@@ -1,8 +1,8 @@
-//! A machine that does not exist: eight CPUs whose figures are drawn from a seed.
+//! A simulated machine: eight CPUs, with figures drawn from a seed.
 //!
-//! It stands behind the same seam as the real one, so that plans, files, folding, tables and pages
-//! can be tested to the letter, and interrupted at every instant without waiting. Its figures
-//! resemble no machine's, and every line made with it says so.
+//! Implements the same interface as the real machine, so that plans, files, folding, tables and
+//! pages can be tested exactly, and runs interrupted at any point without waiting. Its figures
+//! resemble no real machine, and every line made with it says so.
 
 mod locks;
 mod messages;
@@ -26,7 +26,7 @@ use crate::program::Program;
 use locks::Lock;
 use messages::Messages;
 
-/// 2026-01-01T00:00:00Z: where the simulated clock starts.
+/// 2026-01-01T00:00:00Z, the start of the simulated clock.
 const START_NS: i128 = 1_767_225_600_000_000_000;
 
 /// The simulated machine.
@@ -38,18 +38,17 @@ pub struct SimulatedBackend {
 }
 
 impl SimulatedBackend {
-    /// The machine of this seed.
+    /// The machine with this seed.
     pub fn new(seed: u64) -> Self {
         SimulatedBackend { seed, time: Time::default(), registry: Registry::default() }
     }
 
-    /// This machine, with what this registry knows.
+    /// Uses this registry.
     pub fn with_registry(self, registry: Registry) -> Self {
         SimulatedBackend { registry, ..self }
     }
 
-    /// How its CPUs are arranged: two last-level caches with two cores of two hardware threads
-    /// each.
+    /// Topology of the CPUs: two last-level caches, each with two cores of two hardware threads.
     pub fn topology() -> Topology {
         let places = (0..8)
             .map(|cpu| CpuPlace {
@@ -64,7 +63,7 @@ impl SimulatedBackend {
         Topology { places, readable: true, synthetic: false }
     }
 
-    /// Its line in a file.
+    /// The machine's line in a file.
     pub fn machine(&self) -> Machine {
         let topology = Self::topology();
         let allowed: Vec<u32> = topology.places.iter().map(|place| place.cpu).collect();
@@ -128,8 +127,8 @@ impl Backend for SimulatedBackend {
             let draws = Draws {
                 time: self.time.clone(),
                 planned: planned.clone(),
-                // Drawn from the cell, the loop and the seed alone: a resumed run, whose blocks
-                // come in another order, finds the same figures again.
+                // Drawn only from the cell, the loop and the seed, so that a resumed run, whose
+                // blocks come in a different order, gets equal figures.
                 loops: [false, true].map(|stamped| {
                     let seed = fingerprint(&planned.cell) ^ self.seed;
                     let seed = if stamped { !seed } else { seed };
@@ -150,7 +149,7 @@ impl Backend for SimulatedBackend {
     }
 }
 
-/// The simulated clock, which the cells of a group share.
+/// Shared by the cells of a group.
 #[derive(Clone, Debug, Default)]
 struct Time {
     elapsed_ns: Rc<Mutable<u64>>,
@@ -162,21 +161,20 @@ impl Time {
         Now { unix_ns: START_NS + i128::from(elapsed_ns), since_start_s: elapsed_ns as f64 / 1e9 }
     }
 
-    /// A block took this long; the next begins a millisecond later.
+    /// Advances the clock by a block of this length and one millisecond.
     fn block_took(&self, ns: u64) {
         self.elapsed_ns.set(self.elapsed_ns.get() + ns + 1_000_000);
     }
 }
 
-/// What the figures of a cell are drawn from.
 struct Draws {
     time: Time,
     planned: PlannedCell,
-    /// Of stretches and of stamped blocks: the generator, and the number of rounds so far.
+    /// For stretches and stamped blocks: the generator, and the number of rounds so far.
     loops: [(Xoshiro256PlusPlus, u32); 2],
 }
 
-/// FNV-1a over what makes a cell what it is.
+/// FNV-1a over a cell's identity.
 fn fingerprint(cell: &Cell) -> u64 {
     let text = format!("{} {:?} {:?}", cell.label(), cell.placement, cell.cpus);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

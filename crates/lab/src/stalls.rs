@@ -2,11 +2,11 @@
 
 use threadtoll_record::upper_median;
 
-/// A stretch that took this much longer than the median one was stalled. A smaller excess cannot be
-/// told from an exchange that the caches delayed.
+/// Excess over the median from which a stretch counts as stalled. Smaller ones may be due to the
+/// caches.
 const MIN_STALL_PS: u64 = 10_000_000;
 
-/// The time in picoseconds by which stalled stretches exceeded the median.
+/// Total excess of stalled stretches over the median, in picoseconds.
 pub(crate) fn stalled_ps(stretches: &[u64]) -> u64 {
     let median = upper_median(&mut stretches.to_vec(), u64::cmp).unwrap_or(0);
     stretches

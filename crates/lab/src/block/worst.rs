@@ -1,14 +1,14 @@
-//! The longest samples of a cell, and what most likely made them long.
+//! The longest samples of a cell and their likely causes.
 
 use threadtoll_record::fold::WORST;
 use threadtoll_record::{BlockCost, Cause, Disturbance, Worst, upper_median};
 
 use crate::samples::{RoundTrips, Waited};
 
-/// A sample that is longer than the median by less than this needs no cause outside the mechanism.
+/// Smallest excess over the median that is attributed to a cause outside the mechanism.
 const MIN_CAUSE_PS: u64 = 1_000_000;
 
-/// What may have made samples of a block longer than others.
+/// Disturbances of a block that may have lengthened some of its samples.
 pub(super) struct Excess<'a> {
     pub(super) disturbance: &'a Disturbance,
     pub(super) cost: &'a BlockCost,
@@ -16,15 +16,15 @@ pub(super) struct Excess<'a> {
 }
 
 impl Excess<'_> {
-    /// What most likely made a sample longer than the median by that much: what took at least half
-    /// of the excess from its block. Nothing where no account of the block holds as much, and never
-    /// what belongs to the mechanism at its placement.
+    /// Most likely cause of an excess over the median: the one that took at least half of it from
+    /// the block. `None` if no counter accounts for that much. Never a cost of the mechanism itself
+    /// at its placement.
     fn likely_cause(&self, excess_ps: u64) -> Option<Cause> {
         let Excess { disturbance, cost, pinned } = *self;
         let enough_ns = excess_ps / 2000;
         let took = |ns: Option<u64>| ns.is_some_and(|ns| ns > 0 && ns >= enough_ns);
-        // Less than this no switch, fault or hypervisor takes: what was shorter was the caches'
-        // doing.
+        // No switch, fault or hypervisor exit is shorter than this; shorter excesses come from the
+        // caches.
         if excess_ps < MIN_CAUSE_PS {
             return None;
         }
@@ -49,12 +49,11 @@ impl Excess<'_> {
     }
 }
 
-/// The longest samples of a cell so far: how long a sample must be to be one of them.
 #[derive(Clone, Default)]
 pub(super) struct Longest(Vec<u64>);
 
 impl Longest {
-    /// Whether the sample is among the longest; if so it is counted as one.
+    /// Returns `true` if the sample is among the longest, and records it.
     pub(super) fn take(&mut self, ps: u64) -> bool {
         if self.0.len() < WORST {
             self.0.push(ps);
@@ -69,7 +68,6 @@ impl Longest {
     }
 }
 
-/// The longest round trips of a stamped block.
 pub(super) fn of_round_trips(
     round_trips: &RoundTrips,
     excess: &Excess<'_>,
@@ -87,7 +85,7 @@ pub(super) fn of_round_trips(
     candidates.sort_unstable_by(|a, b| samples[*b].cmp(&samples[*a]).then(a.cmp(b)));
     candidates.retain(|at| longest.take(samples[*at]));
     let mut ended_ps = vec![0u64; candidates.len()];
-    // When a sample ended is the sum of all before it.
+    // A sample ends at the sum of all up to it.
     let mut by_time: Vec<usize> = (0..candidates.len()).collect();
     by_time.sort_unstable_by_key(|index| candidates[*index]);
     let (mut at, mut sum) = (0, 0u64);
@@ -110,7 +108,6 @@ pub(super) fn of_round_trips(
         .collect()
 }
 
-/// The longest waits of a block.
 pub(super) fn of_waits(
     mut waits: Vec<Waited>,
     excess: &Excess<'_>,

@@ -1,4 +1,4 @@
-//! The loops of a thread that takes a lock again and again, compiled anew for each lock.
+//! The loops of threads that contend for a lock, monomorphised for each lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,56 +12,54 @@ use crate::lock::raw::RawLock;
 use super::lengths::Step;
 use super::units::BusyWork;
 
-/// The window of a block and what threads do in it. Stamps are ticks of the clock, which is the
-/// same on all CPUs.
+/// The window of a block and the load of its threads. Stamps are clock ticks, which agree on all
+/// CPUs.
 #[derive(Clone, Copy)]
 pub(crate) struct WindowSpec<'a> {
     pub(crate) clock: &'a Clock,
-    /// Begin of what counts.
+    /// Start of the counted interval.
     pub(crate) from: u64,
-    /// End of what counts.
+    /// End of the counted interval.
     pub(crate) until: u64,
     pub(crate) steps: &'a [Step],
-    /// Acquisitions between two looks at the clock; where each is stamped, it is not used.
+    /// Acquisitions between two clock reads; unused if each is stamped.
     pub(crate) batch: u32,
 }
 
-/// Work of a thread in a window without stamps.
+/// Work that a thread completes in a window without stamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Done {
     pub(crate) units: f64,
     pub(crate) acquisitions: f64,
-    /// All acquisitions, those before and after the window included.
+    /// All acquisitions, including those before and after the window.
     pub(crate) all: u64,
 }
 
-/// A hand-off, in ticks.
+/// In ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HandoffSample {
-    /// How long the thread had waited when the lock was released.
+    /// Time for which the thread had waited at the release.
     pub(crate) waited: i64,
-    /// Time from the release until the thread had the lock.
     pub(crate) took: i64,
 }
 
-/// The agreement of two threads that measure hand-offs.
+/// Shared state of two threads that measure hand-offs.
 #[derive(Debug, Default)]
 pub(crate) struct HandoffProbe {
     /// Round in which the first thread holds the lock.
     held: AtomicU64,
-    /// Round in which the second thread is about to ask for it.
+    /// Round in which the second thread is about to acquire it.
     asked: AtomicU64,
-    /// Round in which the second thread has had it.
+    /// Round in which the second thread has acquired it.
     done: AtomicU64,
-    /// When the first thread released it.
     released: AtomicU64,
 }
 
 /// A thread's handle on the locks under test.
 pub(crate) trait Contender: Send {
-    /// Acquires and releases the lock until the window is over, stamping each time, and returns the
-    /// number of times. Of the acquisitions before the window only the last is kept. Stops early
-    /// when `acquisitions` is full.
+    /// Acquires and releases the lock until the window ends, stamping each acquisition, and returns
+    /// their number. Keeps only the last acquisition before the window. Stops early if
+    /// `acquisitions` is full.
     fn stamped(
         &mut self,
         spec: WindowSpec<'_>,
@@ -69,10 +67,10 @@ pub(crate) trait Contender: Send {
         acquisitions: &mut Vec<Acquisition>,
     ) -> u64;
 
-    /// Acquires and releases the lock until the window is over, without a stamp for each.
+    /// As [`stamped`](Self::stamped), without the stamps.
     fn counted(&mut self, spec: WindowSpec<'_>, busy_work: &mut BusyWork) -> Done;
 
-    /// Acquires the lock for each task, as long as there are any.
+    /// Acquires the lock once per task until none is left.
     fn tasks(
         &mut self,
         spec: WindowSpec<'_>,
@@ -81,9 +79,8 @@ pub(crate) trait Contender: Send {
         acquisitions: &mut Vec<Acquisition>,
     );
 
-    /// Holds the lock until the other thread has waited for about this time, in ticks; once a
-    /// round. Where the threads of the cell sleep while they hold it, so does this one, until it
-    /// releases it.
+    /// Holds the lock until the other thread has waited for about this time, in ticks; once per
+    /// round. If the cell's threads sleep while they hold the lock, so does this one.
     fn hold_for_waiter(
         &mut self,
         clock: &Clock,
@@ -92,7 +89,7 @@ pub(crate) trait Contender: Send {
         sleeps: bool,
     );
 
-    /// Waits for the lock, once a round.
+    /// Acquires the lock once per round, as the waiting thread.
     fn measure_handoffs(
         &mut self,
         clock: &Clock,
@@ -101,12 +98,11 @@ pub(crate) trait Contender: Send {
         samples: &mut Vec<HandoffSample>,
     );
 
-    /// Runs the section with the lock, which readers share.
+    /// Runs the section with the lock, shared if it only reads.
     #[cfg(test)]
     fn section(&mut self, reads: bool, section: &mut dyn FnMut());
 }
 
-/// Makes a contender for each thread; all of them share the locks.
 pub(crate) fn contenders<L: RawLock>(locks: Vec<L>, threads: usize) -> Vec<Box<dyn Contender>> {
     let locks: Arc<[CachePadded<L>]> = locks.into_iter().map(CachePadded).collect();
     let contender = |_| -> Box<dyn Contender> {
@@ -119,7 +115,7 @@ pub(crate) fn contenders<L: RawLock>(locks: Vec<L>, threads: usize) -> Vec<Box<d
 struct LockWorker<L: RawLock> {
     locks: Arc<[CachePadded<L>]>,
     states: Vec<L::ThreadState>,
-    /// Index of the next step: a block goes on where the last one ended.
+    /// Index of the next step; blocks continue where the last one ended.
     next: usize,
 }
 
@@ -138,7 +134,7 @@ impl<L: RawLock> LockWorker<L> {
         step
     }
 
-    /// One acquisition with its stamps; `idle_at` and `think_units` are the caller's to fill in.
+    /// Acquires once and stamps it; the caller fills in `idle_at` and `think_units`.
     #[inline(always)]
     fn stamp(&mut self, clock: &Clock, step: Step, busy_work: &mut BusyWork) -> Acquisition {
         let requested_at = clock.stamp();
@@ -208,7 +204,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
         busy_work: &mut BusyWork,
         acquisitions: &mut Vec<Acquisition>,
     ) {
-        // Relaxed: it only has to be counted.
+        // Relaxed: a counter, which orders nothing.
         let more = || {
             left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
                 .is_ok()
@@ -221,7 +217,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
             acquisitions.push(Acquisition { idle_at, think_units: step.think, ..one });
             idle_at = spec.clock.stamp();
         }
-        // The end of the last task, as an acquisition that takes nothing.
+        // The end of the last task, stored as an empty acquisition.
         if acquisitions.len() < acquisitions.capacity() {
             acquisitions.push(Acquisition {
                 idle_at,
@@ -244,7 +240,7 @@ impl<L: RawLock> Contender for LockWorker<L> {
             self.take(Step::default(), || {
                 probe.held.store(round, Ordering::Release);
                 while probe.asked.load(Ordering::Acquire) < round {
-                    // They may share a CPU.
+                    // The threads may share a CPU.
                     std::thread::yield_now();
                 }
                 if sleeps {
@@ -277,8 +273,8 @@ impl<L: RawLock> Contender for LockWorker<L> {
             probe.asked.store(round, Ordering::Release);
             let want = clock.stamp();
             let got = self.take(Step::default(), || clock.stamp());
-            // The lock orders this after the other thread's store; a lock that does not would show
-            // up as a negative time.
+            // The lock orders this load after the other thread's store; a broken lock would show up
+            // as a negative time.
             let released = probe.released.load(Ordering::Acquire);
             let ticks = |end: u64, begin: u64| end.wrapping_sub(begin) as i64;
             samples
@@ -307,7 +303,7 @@ mod tests {
             Locks::default().parse("std-mutex").unwrap().contenders(1).unwrap().remove(0);
         let mut busy_work = BusyWork::new(Work::Spin, 1);
         let mut acquisitions = Vec::with_capacity(64);
-        // The machine may keep us away until the window has begun.
+        // The machine may delay this thread until the window has begun.
         let all = (0..100).map(|_| {
             acquisitions.clear();
             let from = clock.stamp() + clock.ticks(2e6);
@@ -315,7 +311,7 @@ mod tests {
             (from, contender.stamped(spec, &mut busy_work, &mut acquisitions))
         });
         let (from, all) = all.into_iter().find(|(_, all)| *all > 64).unwrap();
-        // Two milliseconds that are not kept, and room for far less.
+        // Two milliseconds of warm-up that are not kept, and room for far less.
         assert!(acquisitions.len() == acquisitions.capacity(), "{all}, {}", acquisitions.len());
         assert!(
             acquisitions[0].released_at < from

@@ -1,15 +1,14 @@
-//! The second half of *Locks aren't slow*: two threads take a lock for a short time, ever more
-//! often, until the lock itself costs more than the work. One thread shows what a lock costs that
-//! nobody else wants.
+//! The second half of *Locks aren't slow* (J. Preshing, 2011): two threads take a lock for a short
+//! time at increasing rates, until the lock costs more than the work. A single thread shows the
+//! uncontended cost.
 
 use threadtoll_record::{Share, Work};
 
 use super::{Load, Overrides, Scenario, budget};
 
-/// Time from one acquisition to the next of a thread that never waits, in nanoseconds: 10 ns to 31
-/// µs.
+/// Time between acquisitions of an uncontended thread: 10 ns to 31 µs.
 const INTERVALS_NS: [u64; 8] = [10, 31, 100, 310, 1_000, 3_100, 10_000, 31_000];
-/// The article has short holds, and does not say how short.
+/// The article uses short holds without giving their length.
 const HOLD_SHARE: f64 = 0.1;
 
 pub(super) const SCENARIO: Scenario = Scenario {

@@ -1,16 +1,15 @@
-//! *Locks aren't slow; lock contention is* (J. Preshing, November 2011): the share of its time for
-//! which a thread holds the lock goes from nothing to all of it, on one thread up to more than
-//! there are CPUs.
+//! *Locks aren't slow; lock contention is* (J. Preshing, November 2011): sweeps the hold share from
+//! 0 to 100%, on one thread up to more threads than CPUs.
 
 use threadtoll_record::{Share, Work};
 
 use super::{Load, Overrides, Scenario, budget, up_to_one_beyond};
 
-/// How often a thread that never waits takes the lock, per second, as the article has it.
+/// Acquisitions per second of an uncontended thread, from the article.
 const RATE_PER_S: f64 = 15_000.0;
-/// The same where it sleeps: sleeps are exact to some microseconds.
+/// The rate for sleeping threads: sleeps are accurate to a few microseconds.
 const ASLEEP_PER_S: f64 = 100.0;
-/// Shares in percent.
+/// In percent.
 const SHARES: [u32; 12] = [0, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
 
 pub(super) const SCENARIO: Scenario = Scenario {

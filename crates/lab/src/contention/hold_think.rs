@@ -1,6 +1,6 @@
 //! P. E. McKenney's variant (*Is Parallel Programming Hard, And, If So, What Can You Do About It?*,
-//! the chapters on counting and locking): hold time and think time are given, and always the same;
-//! the number of threads goes up to twice the CPUs.
+//! the chapters on counting and locking): fixed hold and think times, on up to twice as many
+//! threads as CPUs.
 
 use threadtoll_record::{Spread, Work};
 
@@ -8,7 +8,7 @@ use super::{Load, Overrides, Scenario, budget, steps};
 
 const HOLD_NS: u64 = 5_000;
 const THINK_NS: u64 = 45_000;
-/// How much longer the times are where threads sleep.
+/// Factor by which the times are longer if threads sleep.
 const ASLEEP: u64 = 200;
 
 pub(super) const SCENARIO: Scenario = Scenario {

@@ -1,32 +1,30 @@
-//! Lengths of the stretches of a thread, drawn before the clock starts.
+//! Hold and think times of a thread, drawn before the clock starts.
 
 use rand::seq::SliceRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_record::Spread;
 
-/// Number of different steps of a thread; then they come again.
+/// Distinct steps of a thread, after which they repeat.
 pub(crate) const STEPS: usize = 2048;
 
-/// One acquisition: the lengths of the stretches around it, and the lock that it takes.
+/// One acquisition: the times around it, and the stripe that it takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// Units without the lock.
+    /// Think time in units of work.
     pub(crate) think: u64,
-    /// Units with it.
+    /// Hold time in units of work.
     pub(crate) hold: u64,
-    /// The stripe.
     pub(crate) stripe: u32,
-    /// True if it only reads.
+    /// True for a read-only acquisition.
     pub(crate) reads: bool,
 }
 
-/// The distributions that lengths are drawn from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TimeDistributions {
-    /// With the lock, and without it.
+    /// For hold and think times.
     pub(crate) spread: [Spread; 2],
-    /// Mean units.
+    /// Means, in units of work.
     pub(crate) hold: f64,
     pub(crate) think: f64,
     pub(crate) stripes: u32,
@@ -36,9 +34,9 @@ pub(crate) struct TimeDistributions {
 impl TimeDistributions {
     /// Draws the acquisitions of one thread.
     ///
-    /// The lengths are the quantiles of their distribution in random order, so that their mean is
-    /// the intended one to within a unit; fractions of a unit are carried over, because rounding
-    /// each would shift the mean of short stretches.
+    /// The lengths are the quantiles of their distribution in random order, so their mean is exact
+    /// to within a unit. Fractions of a unit are carried over, because rounding each would shift
+    /// the mean of short lengths.
     pub(crate) fn draw(&self, seed: u64) -> Vec<Step> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let holds = stretches(self.spread[0], self.hold, &mut rng);
@@ -56,16 +54,14 @@ impl TimeDistributions {
     }
 }
 
-/// The quantiles of a distribution with this mean: the same whatever is drawn, and their mean is
-/// the distribution's.
+/// Quantiles of a distribution with this mean, which is also their own mean.
 pub(crate) fn quantiles(spread: Spread, mean: f64, count: usize) -> Vec<f64> {
     match spread {
         Spread::Fixed => vec![mean; count],
         Spread::Exponential => {
             let middle = |at: usize| -mean * (1.0 - (at as f64 + 0.5) / count as f64).ln();
             let all: Vec<f64> = (0..count).map(middle).collect();
-            // The middle of a slice is not its mean; in the last slice that is a matter of a tenth
-            // of a percent.
+            // The midpoint of a slice is not its mean; in the last slice the error is about 0.1%.
             let found = all.iter().sum::<f64>() / count as f64;
             if found > 0.0 { all.iter().map(|value| value * mean / found).collect() } else { all }
         }

@@ -1,9 +1,9 @@
-//! A. Sukhovitsky's pool: a fixed number of threads shares 1,000 tasks; each takes the lock first,
-//! and is then without it for the rest. On entering, the length of the lock's queue is read.
+//! A. Sukhovitsky's pool: a fixed number of threads shares 1,000 tasks, each a hold time followed
+//! by a think time. The queue length is read on entry.
 //!
-//! A block is a whole run, from its start, when all want the lock at once, to its last task. The
-//! article sleeps for 5 ms with the lock and 95 ms without it; here both are a tenth of that where
-//! nothing else is asked for, because one thread alone needs a thousand times their sum.
+//! A block is a complete run, from its start, when all threads contend at once, to its last task.
+//! The article sleeps for 5 ms with the lock and 95 ms without it; the defaults here are a tenth of
+//! that, because a single thread takes a thousand times their sum.
 
 use threadtoll_record::{Budget, MAX_ROUNDS, Spread, Work};
 
@@ -13,10 +13,10 @@ use super::{Load, Overrides, Scenario};
 
 const HOLD_NS: u64 = 500_000;
 const THINK_NS: u64 = 9_500_000;
-/// How much shorter both are where the threads compute.
+/// Factor by which both times are shorter if the threads compute.
 const SPINNING: u64 = 10;
 const TASKS: u64 = 1000;
-/// Rounds where a single one takes long.
+/// Rounds, if each takes long.
 const ROUNDS: u64 = 3;
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -41,7 +41,7 @@ fn loads(overrides: &Overrides) -> Vec<Load> {
     }]
 }
 
-/// The article's where threads sleep.
+/// The article's thread counts, if threads sleep.
 fn threads(overrides: &Overrides, cpus: u32) -> Vec<u32> {
     overrides.threads.clone().unwrap_or_else(|| match overrides.work {
         Some(Work::Spin) => super::steps(cpus + 1),
@@ -49,7 +49,7 @@ fn threads(overrides: &Overrides, cpus: u32) -> Vec<u32> {
     })
 }
 
-/// A block takes as long as the tasks do; what is planned is that of one thread.
+/// Plans the time of a single thread; a block takes as long as its tasks.
 fn budget(overrides: &Overrides, load: &Load) -> Budget {
     let run_ns = load.tasks.unwrap_or(TASKS).saturating_mul(load.cycle_ns());
     let rounds = match overrides.time_ns {

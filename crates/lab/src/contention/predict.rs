@@ -1,4 +1,4 @@
-//! What a model says of a cell before it is measured.
+//! Model predictions for a cell, made before it is measured.
 
 use threadtoll_model::choose::{Answers, Options};
 use threadtoll_model::{HandOff, ModelError, Policy, Shape, Workload};
@@ -6,23 +6,22 @@ use threadtoll_record::{Calibrated, CellPrediction, LockSubject, Work};
 
 use crate::lock::GrantPolicy;
 
-/// What was calibrated for a cell, as the models take it.
+/// Calibration of a cell, as input for the models.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// The times and the policy of the lock.
+    /// The lock's times and policy.
     pub workload: Workload,
-    /// The same in single figures.
+    /// Summary figures for the prediction record.
     pub figures: Calibrated,
 }
 
-/// Hand-offs within this factor of the shortest are to a thread that still spun.
+/// Hand-offs within this factor of the shortest went to a thread that was still spinning.
 const SPINNING: f64 = 3.0;
-/// Shorter hand-offs than this no sleeping thread manages.
+/// Shortest plausible wake-up of a sleeping thread.
 const MIN_WAKE_NS: f64 = 1_000.0;
-/// As good as for ever, and still a time.
-const FOR_EVER_NS: f64 = 1e15;
+/// Practically infinite, but still a valid time.
+const NEVER_NS: f64 = 1e15;
 
-/// A model of the hand-offs of a lock, from those that were measured.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HandoffModel {
     pub(crate) policy: Policy,
@@ -33,8 +32,8 @@ pub(crate) struct HandoffModel {
 }
 
 impl HandoffModel {
-    /// A lock is known to serve in order or not, and to sleep or not; for how long it spins before
-    /// is read off its hand-offs, which jump where a waiting thread has gone to sleep.
+    /// Order and sleeping follow from the policy; the spin time is read off the jump in hand-off
+    /// times.
     pub(crate) fn of(
         policy: GrantPolicy,
         handoffs: &[(f64, f64)],
@@ -65,7 +64,7 @@ impl HandoffModel {
                     wake_ns: 0.0,
                 },
                 false => HandoffModel {
-                    policy: Policy::SpinThenPark { spin_ns: FOR_EVER_NS, takeover_ns: typical },
+                    policy: Policy::SpinThenPark { spin_ns: NEVER_NS, takeover_ns: typical },
                     hand_off: HandOff::free(),
                     spin_ns: None,
                     takeover_ns: Some(typical),
@@ -92,8 +91,7 @@ impl HandoffModel {
         let slept = handoffs.iter().find(|(_, took)| !still_spun(*took)).copied();
         let wake_ns = slept.map_or(0.0, |(_, took)| took.max(0.0));
         match (spun, slept) {
-            // Nobody overtakes, and how long it takes depends on how long the thread has waited,
-            // asleep or not.
+            // No overtaking: hand-off time depends on the time waited, asleep or not.
             _ if policy.in_order() => Ok(HandoffModel {
                 policy: Policy::Fifo,
                 hand_off: curve(0.0)?,
@@ -108,16 +106,16 @@ impl HandoffModel {
                 takeover_ns: None,
                 wake_ns,
             }),
-            // In all that was tried it still looked.
+            // The waiting thread was still spinning after the longest wait.
             (Some(_), None) => Ok(HandoffModel {
-                policy: Policy::SpinThenPark { spin_ns: FOR_EVER_NS, takeover_ns },
+                policy: Policy::SpinThenPark { spin_ns: NEVER_NS, takeover_ns },
                 hand_off: HandOff::free(),
                 spin_ns: None,
                 takeover_ns: Some(takeover_ns),
                 wake_ns,
             }),
             (Some(spun), Some((asleep, _))) => {
-                // It went to sleep somewhere between the two.
+                // It went to sleep between these two waits.
                 let spin_ns = (spun.max(1.0) * asleep).sqrt();
                 Ok(HandoffModel {
                     policy: Policy::SpinThenPark { spin_ns, takeover_ns },
@@ -131,11 +129,8 @@ impl HandoffModel {
     }
 }
 
-/// Makes a calibration for a cell.
-///
-/// `hold` and `think` are as they are without a lock; an acquisition and a release that nobody else
-/// takes part in (`pair_ns`) lengthens both by half. `alone_ns` is what one thread alone takes for
-/// both.
+/// `hold` and `think` are without a lock; half the cost of an uncontended acquisition and release
+/// (`pair_ns`) is added to each. `alone_ns` is the sum on a single thread.
 pub(crate) fn calibration(
     subject: &LockSubject,
     cpus: u32,
@@ -170,27 +165,27 @@ pub(crate) fn calibration(
     Ok(Calibration { workload, figures })
 }
 
-/// The cell that a prediction is of, at one attempt to measure it.
+/// The cell that a prediction is for, at one attempt to measure its group.
 #[derive(Clone, Debug)]
 pub struct CellAttempt<'a> {
-    /// Names the run.
+    /// Identifier of the run.
     pub run: &'a str,
     /// Index of the group in the plan.
     pub group: usize,
-    /// Attempt at the group.
+    /// Attempt to measure the group.
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
-    /// When it is made.
+    /// Time of the prediction.
     pub at: &'a str,
 }
 
-/// Asks the model that is right for the question (see [`threadtoll_model::choose`]). Nothing that
-/// was measured in the cell itself has a part in it.
+/// Predicts a cell with the model that suits the question (see [`threadtoll_model::choose`]), from
+/// nothing that was measured in the cell itself.
 ///
 /// # Errors
 ///
-/// If a figure is out of the range that models accept.
+/// If a figure is outside the range that the models accept.
 pub fn predict(
     subject: &LockSubject,
     calibration: &Calibration,
@@ -200,8 +195,8 @@ pub fn predict(
     let options = Options { tasks: subject.tasks, seed, ..Options::default() };
     let answer = Answers::new(&calibration.workload, options).answer(subject.threads)?;
     let performance = answer.performance;
-    // A model's speed-up is over a thread that never waits but pays for the lock; what is measured
-    // is over one without it.
+    // A model's speed-up is relative to a single thread that pays for the lock; the measured one is
+    // relative to a thread without it.
     let per_s = calibration.figures.alone_ns.get() / 1e9;
     let interval = answer.simulated.as_ref().and_then(|report| {
         let estimate = report.throughput_per_s;

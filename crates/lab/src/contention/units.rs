@@ -1,5 +1,5 @@
-//! Work that is counted in units: numbers drawn from a Mersenne Twister, as in *Locks aren't slow*
-//! (J. Preshing, 2011), or time that is slept.
+//! Work in units: numbers from a Mersenne Twister, as in *Locks aren't slow* (J. Preshing, 2011),
+//! or nanoseconds of sleep.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -7,7 +7,6 @@ use std::time::Duration;
 use rand_mt::Mt;
 use threadtoll_record::Work;
 
-/// The work of a thread.
 pub(crate) struct BusyWork {
     work: Work,
     twister: Box<Mt>,
@@ -18,7 +17,6 @@ impl BusyWork {
         BusyWork { work, twister: Box::new(Mt::new(seed)) }
     }
 
-    /// Does this number of units: numbers drawn, or nanoseconds slept.
     #[inline(always)]
     pub(crate) fn work(&mut self, units: u64) {
         match self.work {
@@ -29,17 +27,17 @@ impl BusyWork {
                 }
                 black_box(sum);
             }
-            // Nothing to sleep is no system call either.
+            // Sleeping for 0 ns must not be a system call.
             Work::Sleep if units == 0 => {}
             Work::Sleep => std::thread::sleep(Duration::from_nanos(units)),
         }
     }
 }
 
-/// Lets the calling thread's sleeps end when they are due: the kernel otherwise lets them run 50 µs
-/// over to save wake-ups.
+/// Turns off timer slack for the calling thread: by default the kernel delays wake-ups by up to 50
+/// µs to batch them.
 pub(crate) fn sleep_exactly() {
-    // SAFETY: plain numbers; it concerns this thread's timers alone, and where it is refused they
-    // are merely less exact.
+    // SAFETY: passes plain numbers and affects only this thread's timers. If refused, sleeps are
+    // merely less exact.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };
 }

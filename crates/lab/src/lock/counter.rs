@@ -1,5 +1,5 @@
-//! Counting without a section: what the translators of *Locks aren't slow* answer to whoever takes
-//! a lock to count.
+//! Counting without a critical section: alternatives to a lock around a counter, suggested by the
+//! translators of *Locks aren't slow*.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,7 +35,6 @@ pub(super) fn locks() -> [Lock; 3] {
     ]
 }
 
-/// A number behind a mutex.
 #[derive(Default)]
 struct Locked(Mutex<Cell<u64>>);
 
@@ -44,14 +43,13 @@ impl RawLock for Locked {
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
-        // Nothing that adds one panics.
+        // An increment cannot panic.
         let number = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         number.set(number.get().wrapping_add(1));
         section()
     }
 }
 
-/// An atomic number.
 #[derive(Default)]
 struct Atomic(AtomicU64);
 
@@ -60,17 +58,16 @@ impl RawLock for Atomic {
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
-        // Relaxed: a count orders nothing else.
+        // Relaxed: a counter, which orders nothing.
         self.0.fetch_add(1, Ordering::Relaxed);
         section()
     }
 }
 
-/// A number for each thread.
 #[derive(Default)]
 struct Sharded;
 
-/// Atomic so that whoever sums can read it while it is counted; one thread alone writes it, so that
+/// Atomic so that another thread can sum the shards while they change. Each has a single writer, so
 /// a load and a store are enough.
 type Shard = CachePadded<AtomicU64>;
 

@@ -1,6 +1,6 @@
 //! The queue lock of J. M. Mellor-Crummey and M. L. Scott (*Algorithms for scalable synchronization
 //! on shared-memory multiprocessors*, ACM TOCS 9, 1991): waiting threads form a list, and each
-//! spins on its own element of it, so that letting go touches one other CPU's cache and no more.
+//! spins on its own node, so a release touches only one other CPU's cache.
 //!
 //! | `tail` | the lock is |
 //! |---|---|
@@ -27,19 +27,18 @@ struct Mcs {
     tail: AtomicPtr<Node>,
 }
 
-/// A thread's element of the queue, on lines of its own.
+/// A thread's queue node, on its own cache lines.
 #[repr(align(128))]
 struct Node {
     next: AtomicPtr<Node>,
     waits: AtomicBool,
 }
 
-/// A thread's node. It is in the queue only while its thread is within [`RawLock::hold`], which
-/// borrows it.
+/// Owner of a node. The node is in a queue only during [`RawLock::hold`], which borrows this value.
 struct OwnNode(NonNull<Node>);
 
-// SAFETY: the node belongs to this value alone while its thread is outside of `hold`, where it can
-// change threads.
+// SAFETY: the node belongs to this value alone while its thread is outside `hold`, which is the
+// only time the value can move to another thread.
 unsafe impl Send for OwnNode {}
 
 impl Default for OwnNode {
@@ -51,7 +50,7 @@ impl Default for OwnNode {
 
 impl Drop for OwnNode {
     fn drop(&mut self) {
-        // SAFETY: made by `Box::leak` above, and outside of `hold` no queue knows it.
+        // SAFETY: created by `Box::leak` above, and outside `hold` no queue refers to it.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
@@ -62,19 +61,18 @@ impl RawLock for Mcs {
     #[inline(always)]
     fn hold<R>(&self, node: &mut OwnNode, section: impl FnOnce() -> R) -> R {
         let own = node.0.as_ptr();
-        // SAFETY: the caller owns the node, which lives longer than this call.
+        // SAFETY: the caller owns the node, which outlives this call.
         let node = unsafe { &*own };
         node.next.store(ptr::null_mut(), Ordering::Relaxed);
         node.waits.store(true, Ordering::Relaxed);
-        // Acquire: if the lock is free, this section sees what the last one wrote. Release: whoever
-        // comes next finds the node as it was just made.
+        // Acquire: if the lock is free, this section sees the previous one's writes. Release: the
+        // next thread sees the node initialised.
         let before = self.tail.swap(own, Ordering::AcqRel);
         if !before.is_null() {
-            // SAFETY: its thread cannot leave `hold` before it has seen the pointer that is written
-            // here.
+            // SAFETY: its thread cannot leave `hold` before it sees the pointer written here.
             let before = unsafe { &*before };
             before.next.store(own, Ordering::Release);
-            // Acquire: pairs with the store of the thread before, when it hands over.
+            // Acquire: pairs with the predecessor's store on hand-over.
             while node.waits.load(Ordering::Acquire) {
                 spin_loop();
             }
@@ -82,7 +80,7 @@ impl RawLock for Mcs {
         let done = section();
         let mut next = node.next.load(Ordering::Acquire);
         if next.is_null() {
-            // Release: pairs with the swap of whoever takes the lock when it is free.
+            // Release: pairs with the swap of the next thread to take the free lock.
             let alone = self.tail.compare_exchange(
                 own,
                 ptr::null_mut(),
@@ -92,7 +90,7 @@ impl RawLock for Mcs {
             if alone.is_ok() {
                 return done;
             }
-            // Somebody is in the queue already and about to say so.
+            // Another thread is queued and about to link its node.
             loop {
                 next = node.next.load(Ordering::Acquire);
                 if !next.is_null() {
@@ -101,7 +99,7 @@ impl RawLock for Mcs {
                 spin_loop();
             }
         }
-        // SAFETY: its thread is in `hold` until this store lets it go on.
+        // SAFETY: its thread stays in `hold` until this store.
         let next = unsafe { &*next };
         next.waits.store(false, Ordering::Release);
         done

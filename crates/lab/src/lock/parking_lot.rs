@@ -1,5 +1,5 @@
-//! The locks of `parking_lot`: its mutex as it comes and always fair, and its lock for readers and
-//! writers.
+//! The locks of `parking_lot`: its mutex with default and with fair unlocking, and its
+//! reader-writer lock.
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
@@ -42,8 +42,8 @@ impl RawLock for ParkingLot {
     }
 }
 
-/// Let go of with `unlock_fair`: a sleeping thread is handed the lock before it wakes, and nobody
-/// can take it meanwhile.
+/// Released with `unlock_fair`: a sleeping thread gets the lock before it wakes, and no other
+/// thread can take it meanwhile.
 #[derive(Default)]
 struct Fair(Mutex<()>);
 

@@ -1,4 +1,4 @@
-//! The C library's mutexes: the plain one, and glibc's that spins before it sleeps
+//! The C library's mutexes: the default one, and glibc's, which spins before it sleeps
 //! (`PTHREAD_MUTEX_ADAPTIVE_NP`).
 
 use std::cell::UnsafeCell;
@@ -25,12 +25,12 @@ pub(super) fn locks() -> [Lock; 2] {
     ]
 }
 
-/// Boxed, because the C library forbids to move a mutex once it was used. It is destroyed when
-/// nobody can hold it any more.
+/// Boxed, because the C library forbids moving a mutex after use. Destroyed when no thread can hold
+/// it any more.
 struct Raw(Box<UnsafeCell<libc::pthread_mutex_t>>);
 
-// SAFETY: the C library's locks are made to be used by many threads; they are only ever handed to
-// it.
+// SAFETY: the C library's mutexes are made for use from many threads, and only the C library
+// accesses them.
 unsafe impl Send for Raw {}
 // SAFETY: as above.
 unsafe impl Sync for Raw {}
@@ -40,12 +40,12 @@ impl Raw {
         Raw(Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)))
     }
 
-    /// A mutex of a kind that only some C libraries have.
+    /// A mutex of a kind that not all C libraries have.
     fn of_kind(kind: libc::c_int) -> Result<Self, Unavailable> {
         let failed =
             |what: &str, error| Unavailable::new(what, std::io::Error::from_raw_os_error(error));
         let mut attributes = MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
-        // SAFETY: room for attributes that are not initialised yet.
+        // SAFETY: points to space for uninitialised attributes.
         match unsafe { libc::pthread_mutexattr_init(attributes.as_mut_ptr()) } {
             0 => {}
             error => return Err(failed("pthread_mutexattr_init", error)),
@@ -53,7 +53,7 @@ impl Raw {
         // SAFETY: initialised just above.
         let set = unsafe { libc::pthread_mutexattr_settype(attributes.as_mut_ptr(), kind) };
         let raw = Raw::plain();
-        // SAFETY: nobody else knows this mutex yet, and the attributes are initialised.
+        // SAFETY: no other thread has this mutex yet, and the attributes are initialised.
         let made = unsafe { libc::pthread_mutex_init(raw.0.get(), attributes.as_ptr()) };
         // SAFETY: initialised above and not used after this.
         unsafe { libc::pthread_mutexattr_destroy(attributes.as_mut_ptr()) };
@@ -66,8 +66,8 @@ impl Raw {
 
     #[inline(always)]
     fn hold<R>(&self, section: impl FnOnce() -> R) -> R {
-        // SAFETY: an initialised mutex that does not move; one that this thread does not hold
-        // cannot fail.
+        // SAFETY: an initialised mutex that does not move; locking cannot fail if this thread does
+        // not hold it.
         unsafe { libc::pthread_mutex_lock(self.0.get()) };
         let done = section();
         // SAFETY: this thread holds it.
@@ -78,7 +78,7 @@ impl Raw {
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // SAFETY: it is owned here, so nobody holds it and nobody will.
+        // SAFETY: owned here, so no thread holds it or ever will.
         unsafe { libc::pthread_mutex_destroy(self.0.get()) };
     }
 }
@@ -94,7 +94,7 @@ impl RawLock for Pthread {
     }
 }
 
-/// glibc's number of the kind; others refuse it, or have another meaning for it.
+/// glibc's value of the kind; other libraries reject it or give it another meaning.
 #[cfg(target_env = "gnu")]
 const ADAPTIVE: libc::c_int = 3;
 

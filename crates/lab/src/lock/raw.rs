@@ -1,15 +1,15 @@
-//! What a lock has to be able to do in order to be measured.
+//! The interface that a lock implements to be measured.
 
-/// Something that lets one thread at a time run a section of code.
+/// Mutual exclusion for a section of code.
 pub trait RawLock: Send + Sync + Sized + 'static {
-    /// State that each thread brings along, such as its node in the queue of waiting threads.
+    /// State owned by each thread, such as its node in the queue of waiting threads.
     type ThreadState: Default + Send + 'static;
 
-    /// Runs the section while no other thread runs one.
+    /// Runs the section under mutual exclusion.
     fn hold<R>(&self, state: &mut Self::ThreadState, section: impl FnOnce() -> R) -> R;
 
-    /// Runs the section while no other thread runs one that it [holds](Self::hold); where the lock
-    /// knows readers, others may run theirs.
+    /// Runs the section concurrently with other shared sections, if the lock supports readers, but
+    /// never with one that [holds](Self::hold) it.
     fn hold_shared<R>(&self, state: &mut Self::ThreadState, section: impl FnOnce() -> R) -> R {
         self.hold(state, section)
     }

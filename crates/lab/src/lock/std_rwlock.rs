@@ -22,7 +22,7 @@ impl RawLock for StdRwLock {
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
-        // No section panics; if one did, there is no data that it could leave unsound.
+        // Sections do not panic, and there is no data to leave inconsistent.
         let _held = self.0.write().unwrap_or_else(PoisonError::into_inner);
         section()
     }

@@ -28,7 +28,7 @@ impl SysVSemaphore {
         let set = Arc::new(Set::new(count as u16)?);
         (0..count as u16)
             .map(|semaphore| {
-                // Made with zero, so that somebody has to open it.
+                // Semaphores start at zero, which is locked.
                 if set.operate(semaphore, 1) {
                     Ok(SysVSemaphore { set: Arc::clone(&set), semaphore })
                 } else {
@@ -44,8 +44,8 @@ impl RawLock for SysVSemaphore {
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
-        // If somebody removes the set meanwhile the lock is open to all; the figures of a row whose
-        // set was removed from outside are nobody's.
+        // If another process removes the set, the lock is open to all, and the row's figures are
+        // meaningless.
         self.set.operate(self.semaphore, -1);
         let done = section();
         self.set.operate(self.semaphore, 1);

@@ -1,4 +1,4 @@
-//! The ticket lock: each thread draws a number, and is served when it is called.
+//! The ticket lock: each thread draws a number and waits until it is served.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +14,7 @@ pub(super) fn locks() -> [Lock; 1] {
     )]
 }
 
-/// Numbers wrap around; there are never as many threads as numbers.
+/// Numbers wrap around; there are always fewer threads than numbers.
 #[derive(Default)]
 struct Ticket {
     next: AtomicU32,
@@ -26,9 +26,9 @@ impl RawLock for Ticket {
 
     #[inline(always)]
     fn hold<R>(&self, (): &mut (), section: impl FnOnce() -> R) -> R {
-        // Relaxed: it only has to be a number of our own; the order comes from `serving`.
+        // Relaxed: only uniqueness matters; `serving` provides the ordering.
         let mine = self.next.fetch_add(1, Ordering::Relaxed);
-        // Acquire: pairs with the store of whoever was served before.
+        // Acquire: pairs with the previous holder's store.
         while self.serving.load(Ordering::Acquire) != mine {
             spin_loop();
         }

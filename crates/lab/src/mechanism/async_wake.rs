@@ -1,7 +1,7 @@
-//! Two tasks of one single-threaded async runtime that wake each other: the price of a waker and a
+//! Two tasks on a single-threaded async runtime that wake each other: the cost of a waker and one
 //! turn of the executor.
 //!
-//! The runtime is tokio's current-thread one; the message lies in a cell that both tasks share, and
+//! The runtime is tokio's current-thread runtime. The message is in a cell that both tasks share;
 //! `Notify` wakes.
 
 use std::cell::RefCell;

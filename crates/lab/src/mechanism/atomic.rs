@@ -1,10 +1,10 @@
-//! A cache line that goes back and forth: each end writes a counter of its own and spins on the
-//! other's.
+//! A cache line bouncing between two cores: each end writes its own counter and spins on the other
+//! end's.
 //!
-//! The experiment is M. Thompson's *Inter Thread Latency* (2011), whose C++ program is the `rmw`
-//! form on a shared line. The forms differ in the instruction that publishes: a release store, a
-//! locked increment, or a sequentially consistent store (on x86-64 a locked exchange; what Java's
-//! `volatile` asks for).
+//! The experiment of M. Thompson's *Inter Thread Latency* (2011); its C++ program is the `rmw` form
+//! on a shared line. The forms differ in the publishing instruction: a release store, a locked
+//! increment, or a sequentially consistent store (on x86-64 a locked exchange, as for Java's
+//! `volatile`).
 
 use std::hint;
 use std::sync::atomic::Ordering;
@@ -32,7 +32,6 @@ pub(super) fn mechanisms() -> [Mechanism; 3] {
     ]
 }
 
-/// `atomic-store`.
 pub(crate) fn store() -> Mechanism {
     form::<STORE>(
         "atomic-store",
@@ -73,13 +72,12 @@ impl<const PUBLISH: u8, const PAUSE: bool> Line<PUBLISH, PAUSE> {
 impl<const PUBLISH: u8, const PAUSE: bool> Exchange for Line<PUBLISH, PAUSE> {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // SAFETY: called in turn, so the last message was read; the counter is published with
-        // release below.
+        // SAFETY: called in turn, so the previous message has been read; the counter is published
+        // with release below.
         unsafe { self.to.write(seq) };
         match PUBLISH {
             STORE => self.to.store(seq, Ordering::Release),
-            // The counter's own value is the sequence number; that it is the right one the receiver
-            // verifies.
+            // The counter itself is the sequence number; the receiver checks it.
             RMW => {
                 self.to.fetch_add(1, Ordering::SeqCst);
             }
@@ -100,8 +98,8 @@ impl<const PUBLISH: u8, const PAUSE: bool> Exchange for Line<PUBLISH, PAUSE> {
             }
         };
         self.seen = seq;
-        // SAFETY: the counter was read as `seq` with acquire or stronger, and the reply comes after
-        // this.
+        // SAFETY: the counter was read as `seq` with acquire or stronger, and the reply comes
+        // later.
         unsafe { self.from.read(seq) }
     }
 }

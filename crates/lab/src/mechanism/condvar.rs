@@ -1,8 +1,8 @@
-//! The ping-pong of *Locks & Condition Variables - Latency Impact* (M. Thompson, 2011) over any
-//! lock with condition variables: lock, set the value, signal, unlock; lock, wait while the echo is
-//! the old one, unlock.
+//! The ping-pong of *Locks & Condition Variables - Latency Impact* (M. Thompson, 2011) for any lock
+//! with condition variables: lock, set the value, signal, unlock; lock, wait until the echo is new,
+//! unlock.
 //!
-//! Signalling while the lock is held lets the woken thread run into it (C. Click's remark on the
+//! Signalling under the lock makes the woken thread block on it (C. Click's comment on the
 //! article); the `after` form unlocks first.
 
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use std::sync::atomic::Ordering;
 use super::lanes::Lane;
 use super::{Ends, Exchange, Settings};
 
-/// A lock with two conditions, one for each direction.
+/// A lock with two condition variables, one per direction.
 pub(super) trait Monitor: Send + Sync + 'static {
     /// Runs `change` under the lock and signals the condition, before or after unlocking.
     fn change(&self, condition: usize, after: bool, change: impl FnOnce());
-    /// Waits under the lock on the condition until `ready`, and then runs `take` under the lock.
+    /// Waits under the lock until `ready`, then runs `take`, still under the lock.
     fn wait<T>(&self, condition: usize, ready: impl FnMut() -> bool, take: impl FnOnce() -> T)
     -> T;
 }
@@ -39,13 +39,13 @@ struct Guarded<M, const AFTER: bool> {
     monitor: Arc<M>,
     to: Lane,
     from: Lane,
-    /// The condition that this end signals; it waits on the other.
+    /// Condition that this end signals; it waits on the other.
     signals: usize,
     seen: u64,
 }
 
-// Relaxed throughout: the lock orders everything, the atomics are only how two threads share a word
-// in Rust.
+// Relaxed throughout: the lock orders everything, and atomics are needed only to share a word in
+// Rust.
 impl<M: Monitor, const AFTER: bool> Exchange for Guarded<M, AFTER> {
     #[inline(always)]
     fn send(&mut self, seq: u64) {

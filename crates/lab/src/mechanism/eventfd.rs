@@ -1,4 +1,4 @@
-//! `eventfd(2)` counters with blocking reads, one for each direction.
+//! `eventfd(2)` counters with blocking reads, one per direction.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -22,12 +22,12 @@ fn make(settings: &Settings) -> Result<Ends, Unavailable> {
 }
 
 fn counter() -> Result<File, Unavailable> {
-    // SAFETY: plain numbers.
+    // SAFETY: passes plain numbers.
     let number = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
     if number < 0 {
         return Err(Unavailable::last("eventfd"));
     }
-    // SAFETY: just opened, and nobody else's.
+    // SAFETY: just opened, with no other owner.
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(number) }))
 }
 
@@ -44,19 +44,18 @@ impl Exchange for EventFd {
         // SAFETY: called in turn; the counter is stored with release below.
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Release);
-        // A write of eight bytes to an eventfd is whole or an error; an error would show as a
-        // message that never comes.
+        // An eight-byte write to an eventfd succeeds completely or fails; a failure shows up as a
+        // message that never arrives.
         let _ = (&*self.signal).write(&1u64.to_ne_bytes());
     }
 
     #[inline(always)]
     fn receive(&mut self) -> u64 {
         let mut count = [0; 8];
-        // A signal handler interrupts the wait, so it is repeated.
+        // Retried if a signal handler interrupts it.
         while (&*self.wait).read(&mut count).is_err() {}
         let seq = self.from.load(Ordering::Acquire);
-        // SAFETY: the read ended because of the signal that followed the write; the reply comes
-        // after this.
+        // SAFETY: the read returned because of the signal after the write; the reply comes later.
         unsafe { self.from.read(seq) }
     }
 }

@@ -1,5 +1,5 @@
-//! A switch between two stacks of one thread, and back: what a hand-off costs when no other CPU and
-//! no scheduler is asked.
+//! A switch between two stacks of one thread, and back: the cost of a hand-off that involves no
+//! other CPU and no scheduler.
 //!
 //! The stacks are those of the `corosensei` crate.
 
@@ -21,7 +21,7 @@ pub(super) fn mechanisms() -> [Mechanism; 1] {
 
 fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let words = settings.payload_bytes / 8;
-    // The message lives on the heap and travels by its box, as it would between two real fibers.
+    // The message is on the heap and moves in its box, as it would between real fibers.
     let fiber = Coroutine::new(move |yielder, mut message: Box<[u64]>| {
         loop {
             let seq = read_message(&message);
@@ -42,9 +42,8 @@ struct FiberSwitch {
 
 struct Fiber(Coroutine<Box<[u64]>, Box<[u64]>, ()>);
 
-// SAFETY: a coroutine is not `Send` because its stack may hold anything; this one's holds a box of
-// words and numbers, no reference to its thread and no lock, so it may move with the thread that
-// owns it.
+// SAFETY: a coroutine is not `Send` because its stack may hold anything; this one holds a box of
+// words and some numbers, no reference to its thread and no lock guard.
 unsafe impl Send for Fiber {}
 
 impl Solo for FiberSwitch {

@@ -1,4 +1,4 @@
-//! A call that the compiler cannot inline: the cheapest hand-off there is, the ladder's ground.
+//! A call that cannot be inlined: the cheapest possible hand-off, the bottom rung of the ladder.
 
 use std::hint::black_box;
 
@@ -25,7 +25,7 @@ fn make(settings: &Settings) -> Result<Ends, Unavailable> {
 
 struct FunctionCall {
     message: Vec<u64>,
-    /// Called through a pointer that the compiler cannot see through.
+    /// A pointer, to prevent inlining.
     callee: fn(&mut [u64]) -> u64,
 }
 
@@ -37,7 +37,6 @@ impl Solo for FunctionCall {
     }
 }
 
-/// Reads the message and gives back its sequence number.
 #[inline(never)]
 fn echo(message: &mut [u64]) -> u64 {
     read_message(message)

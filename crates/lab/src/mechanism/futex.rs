@@ -1,8 +1,8 @@
-//! The bare futex system call: the price of sleeping and being woken with nothing around it.
+//! The futex system call on its own: the cost of sleeping and waking.
 //!
-//! The receiver sleeps while the word has the value that it has seen; the sender changes the word
-//! and wakes one sleeper, always with a system call, because it does not know whether anybody
-//! sleeps. `futex(2)`.
+//! The receiver sleeps while the word has the value it last saw. The sender changes the word and
+//! wakes one sleeper, always with a system call, because it does not know if one sleeps. See
+//! `futex(2)`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,7 +29,6 @@ fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     Ok(Ends::two(end(lead, leads), end(follow, follows)))
 }
 
-/// The word that the kernel compares.
 type Word = CachePadded<AtomicU32>;
 
 struct Futex {
@@ -43,8 +42,8 @@ struct Futex {
 impl Exchange for Futex {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // SAFETY: called in turn, so the last message was read; the word is published with release
-        // below.
+        // SAFETY: called in turn, so the previous message has been read; the word is published with
+        // release below.
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Relaxed);
         self.wake.0.store(seq as u32, Ordering::Release);
@@ -63,14 +62,14 @@ impl Exchange for Futex {
         }
         let seq = self.from.load(Ordering::Relaxed);
         // SAFETY: the word was read with acquire after the sender's release, and the reply comes
-        // after this.
+        // later.
         unsafe { self.from.read(seq) }
     }
 }
 
-/// Sleeps while the word has this value, or returns early for any reason.
+/// Sleeps while the word has this value; may return early.
 fn wait_while(word: &AtomicU32, value: u32) {
-    // SAFETY: the word is valid for the whole call; no timeout is given.
+    // SAFETY: the word is valid for the whole call; there is no timeout.
     unsafe {
         libc::syscall(
             libc::SYS_futex,

@@ -1,10 +1,10 @@
-//! Memory that two ends share: for each direction a counter that tells the sequence number of the
-//! last message, and the rest of the message behind it.
+//! Shared memory of two ends: per direction, a counter with the sequence number of the last
+//! message, and the rest of the message.
 //!
-//! With `own` lines a lane begins on a line of its own, its message right behind its counter. With
-//! `shared` lines both counters stand in one cache line, as the C++ program of 2011 lays them out,
-//! and the messages lie on lines of their own. 128 bytes count as a line: the adjacent-line
-//! prefetcher of x86 and the big cores of aarch64 move pairs of 64.
+//! With the `own` layout, each lane starts on its own line, with the message right after its
+//! counter. With `shared`, both counters are in one cache line, as in the C++ program of 2011, and
+//! the messages are on lines of their own. A line counts as 128 bytes: x86's adjacent-line
+//! prefetcher and big aarch64 cores move pairs of 64.
 
 use std::alloc::{Layout as Allocation, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::Deref;
@@ -20,23 +20,22 @@ use super::message::verify_sum;
 const LINE: usize = 128;
 const WORD: usize = 8;
 
-/// Two lanes in one allocation.
 struct Memory {
     start: NonNull<u8>,
     allocation: Allocation,
 }
 
-// SAFETY: the memory is only reached through counters, which are atomics, and through messages,
-// which are handed from one thread to the other with a release and an acquire: the counter's, or
-// those of the word, lock or semaphore that a mechanism uses beside it.
+// SAFETY: accessed only through counters, which are atomics, and messages, which pass between
+// threads with a release and an acquire: the counter's, or those of the word, lock or semaphore
+// that a mechanism uses in addition.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: `start` came from `alloc_zeroed` with this very allocation, and no lane is left
-        // that could reach it.
+        // SAFETY: `start` came from `alloc_zeroed` with this layout, and no lane is left that
+        // refers to it.
         unsafe { dealloc(self.start.as_ptr(), self.allocation) }
     }
 }
@@ -49,17 +48,17 @@ pub(super) struct Lane {
     _memory: Arc<Memory>,
 }
 
-// SAFETY: a lane is pointers into memory that it keeps alive; see `Memory` for who may touch what
-// when.
+// SAFETY: a lane holds pointers into memory that it keeps alive; see `Memory` for the access
+// protocol.
 unsafe impl Send for Lane {}
 
 impl Lane {
-    /// Makes both lanes, touched by the calling thread, and gives each end its view: (lane to send
-    /// on, lane to receive on).
+    /// Creates both lanes, touched by the calling thread, and returns each end's (send lane,
+    /// receive lane).
     pub(super) fn pair(settings: &Settings) -> ((Lane, Lane), (Lane, Lane)) {
         let words = settings.payload_bytes / WORD - 1;
         let span = (WORD + words * WORD).next_multiple_of(LINE);
-        // A line in front of the two lanes holds both counters when they share it.
+        // A line before the two lanes holds both counters of the `shared` layout.
         let size = LINE + 2 * span;
         let allocation = match Allocation::from_size_align(size, LINE) {
             Ok(allocation) => allocation,
@@ -69,8 +68,8 @@ impl Lane {
         let memory = unsafe { alloc_zeroed(allocation) };
         let Some(start) = NonNull::new(memory) else { handle_alloc_error(allocation) };
         let memory = Arc::new(Memory { start, allocation });
-        // Fresh pages read as zero without being there; written once, they are there before the
-        // clock starts. SAFETY: all of it was just allocated, and nobody else knows of it yet.
+        // SAFETY: all of it was just allocated and is not shared yet. Written so that every page is
+        // mapped before the clock starts: fresh pages read as zero without being mapped.
         unsafe { start.write_bytes(0, size) };
         let lane = |direction: usize| {
             let begin = LINE + direction * span;
@@ -92,28 +91,28 @@ impl Lane {
         ((lane(0), lane(1)), (lane(1), lane(0)))
     }
 
-    /// Writes the message `seq` except its counter.
+    /// Writes the message `seq` without its counter.
     ///
     /// # Safety
     ///
-    /// The receiver must have read the message before and replied (it is the caller's turn), and
-    /// the counter must be stored with release, or under a lock, afterwards.
+    /// The receiver must have read the previous message and replied (it is the caller's turn), and
+    /// the counter must then be stored with release or under a lock.
     #[inline(always)]
     pub(super) unsafe fn write(&self, seq: u64) {
         for word in 0..self.words {
             // SAFETY: inside the allocation.
             let place = unsafe { self.message.add(word) };
-            // SAFETY: the caller has the turn, so nobody reads or writes the message meanwhile.
+            // SAFETY: it is the caller's turn, so no other thread accesses the message.
             unsafe { place.write(seq.wrapping_add(word as u64)) };
         }
     }
 
-    /// Reads the message whose counter said `seq`, and returns `seq` if all of it is right.
+    /// Reads the message whose counter was `seq`; returns `seq` if all of it is right.
     ///
     /// # Safety
     ///
-    /// The counter must have been read as `seq` with acquire, or under a lock, and no reply been
-    /// sent since.
+    /// The counter must have been read as `seq` with acquire or under a lock, and no reply sent
+    /// since.
     #[inline(always)]
     pub(super) unsafe fn read(&self, seq: u64) -> u64 {
         if self.words == 0 {
@@ -131,13 +130,12 @@ impl Lane {
     }
 }
 
-/// The counter.
 impl Deref for Lane {
     type Target = AtomicU64;
 
     #[inline(always)]
     fn deref(&self) -> &AtomicU64 {
-        // SAFETY: points to an aligned, initialised word of memory that the lane keeps alive.
+        // SAFETY: points to an aligned, initialised word in memory that the lane keeps alive.
         unsafe { self.counter.as_ref() }
     }
 }
@@ -167,7 +165,7 @@ mod tests {
     #[test]
     fn a_message_that_is_not_the_announced_one_is_noticed() {
         let ((to, _), (_, from)) = Lane::pair(&settings(4096, Layout::Own));
-        // SAFETY: one thread plays both ends in turn.
+        // SAFETY: a single thread is both ends, in turn.
         unsafe { to.write(7) };
         to.store(7, Ordering::Release);
         assert_eq!(from.load(Ordering::Acquire), 7);

@@ -1,7 +1,7 @@
-//! What a message says: its sequence number first, and every further word counts on from it. The
-//! receiver reads all of it.
+//! Message contents: the sequence number, then words that count up from it. The receiver reads them
+//! all.
 
-/// Fills a message whose first word is its sequence number.
+/// Fills a message, starting with its sequence number.
 #[inline(always)]
 pub(super) fn write_message(message: &mut [u64], seq: u64) {
     for (index, word) in message.iter_mut().enumerate() {
@@ -9,7 +9,7 @@ pub(super) fn write_message(message: &mut [u64], seq: u64) {
     }
 }
 
-/// Reads all of a message and gives its sequence number, or something else if a part of it is
+/// Reads a whole message and returns its sequence number, or a different number if any part is
 /// wrong.
 #[inline(always)]
 pub(super) fn read_message(message: &[u64]) -> u64 {
@@ -17,25 +17,25 @@ pub(super) fn read_message(message: &[u64]) -> u64 {
     verify_sum(message[0], sum, message.len())
 }
 
-/// The word `index` of the message `seq` is `seq + index`; this tells `seq` from its sum, or
-/// something else if the sum is wrong.
+/// Word `index` of message `seq` is `seq + index`. Returns `seq` if the sum of the words is right,
+/// and a different number otherwise.
 #[inline(always)]
 pub(super) fn verify_sum(seq: u64, sum: u64, words: usize) -> u64 {
     let words = words as u64;
     let expected = seq.wrapping_mul(words).wrapping_add(words * words.wrapping_sub(1) / 2);
-    // Right, the difference is 0 and `seq` comes back; wrong, some bit of it is flipped.
+    // The difference is 0 if the sum is right; otherwise it flips some bits of `seq`.
     seq ^ (sum ^ expected)
 }
 
-/// The bytes of a message, as the kernel carries them.
+/// The bytes of a message, for the kernel to copy.
 #[inline(always)]
 pub(super) fn bytes(message: &[u64]) -> &[u8] {
-    // SAFETY: any word is eight valid bytes; the length is that of the words, and bytes need no
+    // SAFETY: any word is eight valid bytes, the length covers the words, and bytes need no
     // alignment.
     unsafe { std::slice::from_raw_parts(message.as_ptr().cast(), size_of_val(message)) }
 }
 
-/// The same to be filled.
+/// The writable bytes of a message.
 #[inline(always)]
 pub(super) fn bytes_mut(message: &mut [u64]) -> &mut [u8] {
     // SAFETY: as above, and any eight bytes are a valid word.

@@ -1,4 +1,4 @@
-//! The message itself through a pair of pipes.
+//! Messages through a pair of pipes.
 
 use super::{Class, Ends, Mechanism, Settings, Unavailable, stream};
 

@@ -1,5 +1,4 @@
-//! `std::thread::park` and `unpark`: a counter tells that there is a message, the token wakes the
-//! thread.
+//! `std::thread::park` and `unpark`: a counter announces the message, the token wakes the thread.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -30,14 +29,14 @@ struct Park {
 
 impl Exchange for Park {
     fn enter(&mut self) {
-        // Entering twice would give the same handle.
+        // Entering again would give the same handle.
         let _ = self.own.set(thread::current());
     }
 
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // SAFETY: called in turn, so the last message was read; the counter is published with
-        // release.
+        // SAFETY: called in turn, so the previous message has been read; the counter is published
+        // with release.
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Release);
         if let Some(other) = self.other.get() {
@@ -55,7 +54,7 @@ impl Exchange for Park {
             thread::park();
         };
         self.seen = seq;
-        // SAFETY: the counter was read as `seq` with acquire, and the reply comes after this.
+        // SAFETY: the counter was read as `seq` with acquire, and the reply comes later.
         unsafe { self.from.read(seq) }
     }
 }

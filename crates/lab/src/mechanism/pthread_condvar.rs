@@ -26,15 +26,15 @@ fn make<const AFTER: bool>(settings: &Settings) -> Result<Ends, Unavailable> {
     Ok(ends::<_, AFTER>(Pthread::new(), settings))
 }
 
-/// The objects are boxed, because the C library forbids to move them once they were used, and are
-/// never destroyed explicitly: with the static initialisers they own nothing.
+/// The objects are boxed, because the C library forbids moving them after use. They need no
+/// explicit destruction: with the static initialisers they own nothing.
 struct Pthread {
     lock: Box<UnsafeCell<libc::pthread_mutex_t>>,
     conditions: [Box<UnsafeCell<libc::pthread_cond_t>>; 2],
 }
 
-// SAFETY: the C library's locks and conditions are made to be used by many threads; they are only
-// ever handed to it.
+// SAFETY: the C library's mutexes and condition variables are made for use from many threads, and
+// only the C library accesses them.
 unsafe impl Send for Pthread {}
 // SAFETY: as above.
 unsafe impl Sync for Pthread {}
@@ -50,8 +50,8 @@ impl Pthread {
 
     #[inline(always)]
     fn lock(&self) {
-        // SAFETY: an initialised mutex that does not move; a plain mutex that this thread does not
-        // hold cannot fail.
+        // SAFETY: an initialised mutex that does not move; locking a default mutex that this thread
+        // does not hold cannot fail.
         unsafe { libc::pthread_mutex_lock(self.lock.get()) };
     }
 
@@ -63,7 +63,7 @@ impl Pthread {
 
     #[inline(always)]
     fn signal(&self, condition: usize) {
-        // SAFETY: an initialised condition that does not move.
+        // SAFETY: an initialised condition variable that does not move.
         unsafe { libc::pthread_cond_signal(self.conditions[condition].get()) };
     }
 }
@@ -91,8 +91,7 @@ impl Monitor for Pthread {
     ) -> T {
         self.lock();
         while !ready() {
-            // SAFETY: both are initialised and stay where they are, and this thread holds the
-            // mutex.
+            // SAFETY: both are initialised and do not move, and this thread holds the mutex.
             unsafe { libc::pthread_cond_wait(self.conditions[condition].get(), self.lock.get()) };
         }
         let taken = take();

@@ -1,5 +1,4 @@
-//! POSIX semaphores, one for each direction. Posting wakes by a system call only if somebody
-//! sleeps.
+//! POSIX semaphores, one per direction. Posting makes a system call only if a thread sleeps.
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -24,18 +23,17 @@ fn make(settings: &Settings) -> Result<Ends, Unavailable> {
 
 struct Semaphore(Box<CachePadded<UnsafeCell<libc::sem_t>>>);
 
-// SAFETY: a semaphore is made to be used by many threads; it is only ever handed to the C library.
+// SAFETY: semaphores are made for use from many threads, and only the C library accesses them.
 unsafe impl Send for Semaphore {}
 // SAFETY: as above.
 unsafe impl Sync for Semaphore {}
 
 impl Semaphore {
     fn new() -> Result<Self, Unavailable> {
-        // SAFETY: a semaphore is plain bytes, and is initialised before anything else is done with
-        // it.
+        // SAFETY: a semaphore is plain bytes, and is initialised before any other use.
         let bytes = unsafe { std::mem::zeroed() };
         let semaphore = Semaphore(Box::new(CachePadded(UnsafeCell::new(bytes))));
-        // SAFETY: it stays in its box until it is destroyed.
+        // SAFETY: stays in its box until it is destroyed.
         if unsafe { libc::sem_init(semaphore.0.0.get(), 0, 0) } != 0 {
             return Err(Unavailable::last("sem_init"));
         }
@@ -45,7 +43,7 @@ impl Semaphore {
 
 impl Drop for Semaphore {
     fn drop(&mut self) {
-        // SAFETY: initialised, and both ends are gone, so nobody waits on it.
+        // SAFETY: initialised, and both ends are gone, so no thread waits on it.
         unsafe { libc::sem_destroy(self.0.0.get()) };
     }
 }
@@ -63,18 +61,17 @@ impl Exchange for Posting {
         // SAFETY: called in turn; the post below orders it before the other end's wait.
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Relaxed);
-        // SAFETY: initialised, and alive as long as an end is.
+        // SAFETY: initialised, and kept alive by this end.
         unsafe { libc::sem_post(self.post.0.0.get()) };
     }
 
     #[inline(always)]
     fn receive(&mut self) -> u64 {
-        // SAFETY: initialised, and alive as long as an end is. A signal handler interrupts the
-        // wait, so it is repeated.
+        // SAFETY: initialised, and kept alive by this end. Retried if a signal handler interrupts
+        // it.
         while unsafe { libc::sem_wait(self.wait.0.0.get()) } != 0 {}
         let seq = self.from.load(Ordering::Relaxed);
-        // SAFETY: the wait ended because of the post that followed the write; the reply comes after
-        // this.
+        // SAFETY: the wait returned because of the post after the write; the reply comes later.
         unsafe { self.from.read(seq) }
     }
 }

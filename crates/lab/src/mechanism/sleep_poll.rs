@@ -1,5 +1,5 @@
-//! Polling with a sleep of one microsecond between looks. The kernel adds its timer slack (50 µs
-//! unless it was changed), so a message waits some sixty microseconds on average on most machines.
+//! Polling with sleeps of one microsecond. The kernel adds its timer slack (50 µs by default), so a
+//! message waits about 60 µs on average on most machines.
 
 use std::thread;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The message itself through a pair of connected Unix stream sockets.
+//! Messages through a pair of connected Unix stream sockets.
 
 use std::os::unix::net::UnixStream;
 

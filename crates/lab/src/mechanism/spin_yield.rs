@@ -1,4 +1,4 @@
-//! Polling with `sched_yield` between looks: good while nobody else wants the CPU.
+//! Polling with `sched_yield`: cheap while no other thread wants the CPU.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -20,7 +20,7 @@ fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     Ok(Ends::two(Polled::new(lead, thread::yield_now), Polled::new(follow, thread::yield_now)))
 }
 
-/// A counter that is looked at again and again, with something done between two looks.
+/// A polled counter, with an action between two polls.
 pub(super) struct Polled<F> {
     to: Lane,
     from: Lane,
@@ -37,8 +37,8 @@ impl<F: Fn() + Send> Polled<F> {
 impl<F: Fn() + Send> Exchange for Polled<F> {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // SAFETY: called in turn, so the last message was read; the counter is published with
-        // release.
+        // SAFETY: called in turn, so the previous message has been read; the counter is published
+        // with release.
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Release);
     }
@@ -53,7 +53,7 @@ impl<F: Fn() + Send> Exchange for Polled<F> {
             (self.between)();
         };
         self.seen = seq;
-        // SAFETY: the counter was read as `seq` with acquire, and the reply comes after this.
+        // SAFETY: the counter was read as `seq` with acquire, and the reply comes later.
         unsafe { self.from.read(seq) }
     }
 }

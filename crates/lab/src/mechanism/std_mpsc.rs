@@ -1,6 +1,6 @@
-//! The standard library's channels with blocking receives. Messages of 8 bytes travel in the
-//! channel, larger ones in a vector that goes back and forth. The channel itself allocates a block
-//! of memory every 31 messages; that is part of it.
+//! The standard library's channels with blocking receives. 8-byte messages travel in the channel,
+//! larger ones in a vector that goes back and forth. The channel allocates a block every 31
+//! messages; that cost is included.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -40,7 +40,7 @@ struct Small {
 impl Exchange for Small {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // The other end is gone only when the run is over.
+        // The other end is gone only at the end of the run.
         let _ = self.to.send(seq);
     }
 
@@ -53,7 +53,7 @@ impl Exchange for Small {
 struct Large {
     to: Sender<Vec<u64>>,
     from: Receiver<Vec<u64>>,
-    /// The message while it is this end's turn.
+    /// The message, during this end's turn.
     message: Vec<u64>,
 }
 

@@ -1,12 +1,11 @@
-//! The message itself through a stream that the kernel carries: its bytes are written, copied
-//! twice, and read.
+//! Messages through a kernel byte stream: written, copied twice, and read.
 
 use std::io::{Read, Write};
 
 use super::message::{bytes, bytes_mut, read_message, write_message};
 use super::{Ends, Exchange, Settings};
 
-/// Makes the ends of two streams; each is (where to write, where to read).
+/// Creates the ends of two streams; each is (writer, reader).
 pub(super) fn ends<W, R>(lead: (W, R), follow: (W, R), settings: &Settings) -> Ends
 where
     W: Write + Send + 'static,
@@ -26,8 +25,7 @@ impl<W: Write + Send, R: Read + Send> Exchange for Stream<W, R> {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
         write_message(&mut self.message, seq);
-        // A stream that breaks cannot deliver; the engine sees that no message comes any more and
-        // says so.
+        // A broken stream delivers nothing; the engine reports that no message arrives.
         let _ = self.to.write_all(bytes(&self.message));
     }
 
@@ -35,7 +33,7 @@ impl<W: Write + Send, R: Read + Send> Exchange for Stream<W, R> {
     fn receive(&mut self) -> u64 {
         match self.from.read_exact(bytes_mut(&mut self.message)) {
             Ok(()) => read_message(&self.message),
-            // Not a sequence number that is ever sent.
+            // Not a valid sequence number.
             Err(_) => 0,
         }
     }

@@ -1,8 +1,8 @@
-//! System V semaphores: a kernel lock in the sense of *Locks aren't slow* (J. Preshing, 2011),
-//! every operation on which is a system call, contended or not.
+//! System V semaphores: a kernel lock in the sense of *Locks aren't slow* (J. Preshing, 2011), with
+//! a system call for every operation, contended or not.
 //!
-//! These outlive a process that is killed. So their keys tell whose they were, and each new set
-//! first removes those that dead processes of this user left behind.
+//! Semaphore sets outlive a killed process. Their keys therefore identify the owner, and each new
+//! set first removes those left behind by dead processes of the same user.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,13 +10,13 @@ use std::sync::atomic::Ordering;
 use super::lanes::Lane;
 use super::{Class, Ends, Exchange, Mechanism, Settings, Unavailable};
 
-/// The upper seven bits of our keys. The lower 22 are the process id, which Linux limits to 2²²;
-/// those between number the sets of a process.
+/// The upper seven bits of a key. The lower 22 are the process id, which Linux limits to 2²²; the
+/// bits between number the sets of a process.
 const KEY: i32 = 0x5A << 25;
 const SETS: i32 = 8;
 const PID_BITS: u32 = 22;
 const PID: i32 = (1 << PID_BITS) - 1;
-/// What all our keys have in common.
+/// Bits common to all of our keys.
 const OURS: i32 = !((SETS - 1) << PID_BITS | PID);
 
 pub(super) fn mechanisms() -> [Mechanism; 1] {
@@ -38,18 +38,18 @@ fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     ))
 }
 
-/// A set of semaphores, removed when nobody has it any more.
+/// A set of semaphores, removed on drop.
 pub(crate) struct Set(libc::c_int);
 
 impl Set {
-    /// So many semaphores, each at zero.
+    /// A number of semaphores, each zero.
     pub(crate) fn new(semaphores: u16) -> Result<Self, Unavailable> {
         let mode = libc::IPC_CREAT | libc::IPC_EXCL | 0o600;
-        // A group has at most as many cells as there are numbers; another one in use belongs to
-        // another cell.
+        // There are at least as many numbers as cells in a group; one in use belongs to another
+        // cell.
         for number in 0..SETS {
             let key = KEY | number << PID_BITS | (std::process::id() as i32 & PID);
-            // SAFETY: plain numbers.
+            // SAFETY: passes plain numbers.
             let id = unsafe { libc::semget(key, libc::c_int::from(semaphores), mode) };
             if id >= 0 {
                 return Ok(Set(id));
@@ -61,12 +61,12 @@ impl Set {
         Err(Unavailable::last("semget"))
     }
 
-    /// Whether it was done; a signal handler interrupts it, and then it is repeated.
+    /// Returns `true` on success. Retried if a signal handler interrupts it.
     #[inline(always)]
     pub(crate) fn operate(&self, semaphore: u16, by: i16) -> bool {
         let mut operation = libc::sembuf { sem_num: semaphore, sem_op: by, sem_flg: 0 };
         loop {
-            // SAFETY: one operation, valid during the call.
+            // SAFETY: one operation, valid for the call.
             if unsafe { libc::semop(self.0, &mut operation, 1) } == 0 {
                 return true;
             }
@@ -79,17 +79,16 @@ impl Set {
 
 impl Drop for Set {
     fn drop(&mut self) {
-        // SAFETY: plain numbers; the set is ours and nobody uses it any more.
+        // SAFETY: passes plain numbers; the set is ours and no longer in use.
         unsafe { libc::semctl(self.0, 0, libc::IPC_RMID) };
     }
 }
 
-/// A set that was used within so many seconds may belong to a process that lives where we cannot
-/// see it: another container that shares the semaphores.
+/// A set used more recently than this, in seconds, may belong to a live process that we cannot see,
+/// in another container that shares the semaphores.
 pub(crate) const IDLE_S: i64 = 60;
 
-/// Removes the sets of processes of ours that are no more and that were not used for so many
-/// seconds.
+/// Removes sets of this user's dead processes that were unused for `idle_s` seconds.
 pub(crate) fn remove_leftovers(idle_s: i64) {
     let Ok(table) = std::fs::read_to_string("/proc/sysvipc/sem") else { return };
     // SAFETY: only reads a number of this process.
@@ -102,7 +101,7 @@ pub(crate) fn remove_leftovers(idle_s: i64) {
         else {
             continue;
         };
-        // After the groups and creators come the times of the last operation and of the last
+        // The groups and creators are followed by the times of the last operation and the last
         // change.
         let used = fields.skip(3).flatten().max().unwrap_or(i64::MAX);
         let key = key as i32;
@@ -114,7 +113,7 @@ pub(crate) fn remove_leftovers(idle_s: i64) {
         {
             continue;
         }
-        // SAFETY: plain numbers; the kernel lets us remove only what is ours.
+        // SAFETY: passes plain numbers; the kernel lets us remove only our own sets.
         unsafe { libc::semctl(id as libc::c_int, 0, libc::IPC_RMID) };
     }
 }
@@ -123,14 +122,14 @@ struct SysV {
     to: Lane,
     from: Lane,
     set: Arc<Set>,
-    /// The semaphore that this end posts; it waits on the other.
+    /// Semaphore that this end posts; it waits on the other.
     posts: u16,
 }
 
 impl Exchange for SysV {
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // SAFETY: called in turn; the operation below orders it before the other end's.
+        // SAFETY: called in turn; the operation below orders it before the other end's operation.
         unsafe { self.to.write(seq) };
         self.to.store(seq, Ordering::Release);
         self.set.operate(self.posts, 1);
@@ -139,12 +138,11 @@ impl Exchange for SysV {
     #[inline(always)]
     fn receive(&mut self) -> u64 {
         if !self.set.operate(1 - self.posts, -1) {
-            // Somebody has removed the set; no message is numbered 0.
+            // The set was removed from outside; no message has number 0.
             return 0;
         }
         let seq = self.from.load(Ordering::Acquire);
-        // SAFETY: the wait ended because of the post that followed the write; the reply comes after
-        // this.
+        // SAFETY: the wait returned because of the post after the write; the reply comes later.
         unsafe { self.from.read(seq) }
     }
 }
@@ -156,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    /// Key and number of every set there is.
+    /// Key and id of every existing set.
     fn sets() -> Vec<(i32, i32)> {
         let table = std::fs::read_to_string("/proc/sysvipc/sem").unwrap_or_default();
         let number = |field: Option<&str>| field.and_then(|field| field.parse().ok());
@@ -174,7 +172,7 @@ mod tests {
 
     fn set_of(pid: i32, number: i32) -> Option<i32> {
         let key = KEY | number << PID_BITS | (pid & PID);
-        // SAFETY: plain numbers.
+        // SAFETY: passes plain numbers.
         let id = unsafe { libc::semget(key, 1, libc::IPC_CREAT | 0o600) };
         (id >= 0).then_some(id)
     }
@@ -210,7 +208,7 @@ mod tests {
             println!("skipped: no System V semaphores here");
             return;
         };
-        // SAFETY: plain numbers.
+        // SAFETY: passes plain numbers.
         let foreign = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
         drop(make_one().unwrap());
         let left = || -> Vec<i32> { sets().into_iter().map(|(_, id)| id).collect() };
@@ -227,7 +225,7 @@ mod tests {
         assert!(left.contains(&living), "a living process may still use its own");
         assert!(left.contains(&foreign), "other programs' are none of our business");
         for id in [living, foreign] {
-            // SAFETY: plain numbers; both were made here.
+            // SAFETY: passes plain numbers; both were created here.
             unsafe { libc::semctl(id, 0, libc::IPC_RMID) };
         }
     }

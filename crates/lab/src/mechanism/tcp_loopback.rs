@@ -1,4 +1,4 @@
-//! The message itself through a TCP connection over loopback, with Nagle's algorithm off.
+//! Messages over a TCP connection on loopback, with Nagle's algorithm off.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
@@ -18,7 +18,7 @@ fn make(settings: &Settings) -> Result<Ends, Unavailable> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
     let lead = TcpStream::connect(listener.local_addr().map_err(failed)?).map_err(failed)?;
     let own = lead.local_addr().map_err(failed)?;
-    // Anybody on this machine may connect to the port first; only our own connection is taken.
+    // Any local process may connect to the port first; accept only our own connection.
     let follow = loop {
         let (stream, peer) = listener.accept().map_err(failed)?;
         if peer == own {

@@ -1,4 +1,4 @@
-//! Every mechanism delivers every message whole and in order, and the loops notice one that does
+//! Every mechanism delivers every message intact and in order, and the loops detect one that does
 //! not.
 
 use std::sync::atomic::Ordering;
@@ -17,14 +17,14 @@ use crate::exchange::{DRAIN_ROUNDS, Ends, Exchange, LoopResult, LoopSpec, Stamps
 use super::lanes::Lane;
 use super::{Class, Mechanism, Mechanisms, Settings, Unavailable};
 
-/// Longer than any pass of these tests takes on any machine.
+/// Longer than any pass in these tests, on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn settings(payload_bytes: usize) -> Settings {
     Settings { payload_bytes, layout: Layout::Own, pause: Pause::Off }
 }
 
-/// Results of both ends of some passes one after the other; `None` if they did not end in time.
+/// Results of both ends for consecutive passes; `None` if they did not end in time.
 fn exchange(
     mechanism: &Mechanism,
     settings: &Settings,
@@ -89,7 +89,7 @@ fn delivers(mechanism: &Mechanism, settings: &Settings) {
     let Some(found) = exchange(mechanism, settings, PATIENCE) else {
         panic!("{name}, {settings:?}: a message was lost");
     };
-    // 4 and 1 and 30 × 9 round trips, and two that close each pass.
+    // 4, 1 and 30 × 9 round trips, each plus the two that end a pass.
     for ((led, followed), next) in found.iter().zip([7, 10, 282]) {
         assert_eq!(*led, LoopResult { next, wrong: 0 }, "{name}, {settings:?}: the leading end");
         assert_eq!(followed.is_none(), mechanism.class == Class::OneThread, "{name}");
@@ -100,8 +100,8 @@ fn delivers(mechanism: &Mechanism, settings: &Settings) {
     }
 }
 
-/// Ends that spin on one CPU let each other run only at the scheduler's tick: hundreds of messages
-/// would take minutes.
+/// Ends that spin on one CPU alternate only at the scheduler's tick: hundreds of messages would
+/// take minutes.
 fn possible(mechanism: &&Mechanism) -> bool {
     let possible = mechanism.class != Class::Spin || allowed_cpus().len() > 1;
     if !possible {
@@ -173,27 +173,25 @@ fn names_are_distinct_and_found_and_sentences_short() {
     }
 }
 
-/// A fault of message [`SPOILT`].
+/// A fault in message [`SPOILT`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fault {
     Nothing,
-    /// The number is new and the rest of the message old.
+    /// A new number with the previous message's contents.
     OldRest,
-    /// A word in the midst is another one.
+    /// A wrong word in the middle.
     OtherWord,
-    /// The message before comes again.
+    /// The previous message again.
     Replayed,
-    /// The number after it comes in its place, with what belongs to that.
+    /// The next message in its place.
     Skipped,
-    /// It never comes.
     Lost,
 }
 
-/// The message that is spoilt.
+/// Number of the faulty message.
 const SPOILT: u64 = 100;
 
-/// Lanes and a channel that tells of messages; the leading end, or the following one, spoils one
-/// message.
+/// Lanes, and a channel that announces messages; one end corrupts one message.
 struct Faulty {
     to: Lane,
     from: Lane,
@@ -221,11 +219,11 @@ impl Exchange for Faulty {
         let seq = if fault == Fault::Skipped { seq + 1 } else { seq };
         match fault {
             Fault::OldRest | Fault::Replayed => {}
-            // SAFETY: called in turn, and told of below.
+            // SAFETY: called in turn, and announced below.
             _ => unsafe { self.to.write(seq) },
         }
         if fault == Fault::OtherWord {
-            // SAFETY: as above; a message of another number has other words.
+            // SAFETY: as above; a message with another number has other words.
             unsafe { self.to.write(seq + 7) };
         }
         if fault != Fault::Replayed {
@@ -241,12 +239,12 @@ impl Exchange for Faulty {
             return 0;
         }
         let seq = self.from.load(Ordering::Acquire);
-        // SAFETY: told after it was written, and the reply comes after this.
+        // SAFETY: announced after it was written, and the reply comes later.
         unsafe { self.from.read(seq) }
     }
 }
 
-/// A mechanism whose leading end spoils its messages like this, and its following end like that.
+/// A mechanism whose ends corrupt one message each, in the given ways.
 pub(crate) fn broken(name: &str, lead: Fault, follow: Fault) -> Mechanism {
     let sentence = "a mechanism that does not keep its promise";
     Mechanism::new(name, Class::Sleep, sentence, move |settings| faulty(settings, lead, follow))
@@ -265,9 +263,9 @@ fn wrong_messages_are_noticed_whichever_way_they_went() {
             let (led, followed) = found[pass];
             led.wrong | followed.unwrap().wrong
         };
-        // Message 100 belongs to the third pass, and only to that.
+        // Message 100 is in the third pass only.
         assert_eq!((wrong(0), wrong(1)), (0, 0), "{lead:?} {follow:?}");
-        assert_ne!(wrong(2), 0, "{lead:?} {follow:?}: nobody noticed");
+        assert_ne!(wrong(2), 0, "{lead:?} {follow:?}: not detected");
     }
 }
 

@@ -1,4 +1,4 @@
-//! From what was asked for to cells, or to the reason why there is none.
+//! Cells from requests, or the reasons for refusing them.
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
@@ -7,30 +7,30 @@ use threadtoll_record::{
 
 use crate::mechanism::Mechanism;
 
-/// The CPUs that a plan is made for.
+/// The CPUs available to a plan.
 #[derive(Clone, Debug)]
 pub struct CpuSelection<'a> {
-    /// How they are arranged.
+    /// Topology of the machine.
     pub topology: &'a Topology,
-    /// The pair that pinned cells use; `None` if there is only one CPU.
+    /// The pair for pinned cells; `None` if there is only one CPU.
     pub pair: Option<(u32, u32)>,
-    /// The CPUs among which free cells roam. Same-cpu cells use the first where there is no pair.
+    /// The CPUs for free cells. Same-cpu cells use the first if there is no pair.
     pub pool: Vec<u32>,
-    /// Capabilities that the machine does not have.
+    /// Capabilities that the machine lacks.
     pub missing: Missing,
 }
 
-/// Capabilities that a machine does not have, with the reasons.
+/// Capabilities that a machine lacks, with the reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// Mechanisms that cannot be made, by name.
+    /// Mechanisms that cannot be created, by name.
     pub mechanisms: Vec<(String, String)>,
-    /// Why CPUs cannot be kept awake; `None` if they can.
+    /// Reason why CPUs cannot be kept awake; `None` if they can.
     pub awake: Option<String>,
 }
 
 impl Missing {
-    /// Returns why the mechanism cannot be made, or `None` if it can.
+    /// Returns the reason why the mechanism cannot be created, or `None` if it can.
     pub(super) fn of(&self, mechanism: &Mechanism) -> Option<&str> {
         self.mechanisms
             .iter()
@@ -40,7 +40,7 @@ impl Missing {
 }
 
 impl<'a> CpuSelection<'a> {
-    /// The site for CPUs that the user named, in that order: pinned takes the first two.
+    /// Selects the given CPUs in order: pinned cells use the first two.
     pub fn named(topology: &'a Topology, cpus: &[u32]) -> Self {
         let pair = match cpus {
             [a, b, ..] => Some((*a, *b)),
@@ -49,24 +49,24 @@ impl<'a> CpuSelection<'a> {
         CpuSelection { topology, pair, pool: cpus.to_vec(), missing: Missing::default() }
     }
 
-    /// The site for all CPUs that this process may use.
+    /// Selects all CPUs that this process may use.
     pub fn whole(topology: &'a Topology, allowed: &[u32]) -> Self {
         let pair = topology.default_pair(allowed);
         CpuSelection { topology, pair, pool: allowed.to_vec(), missing: Missing::default() }
     }
 
-    /// This selection on a machine without these capabilities.
+    /// The selection on a machine without these capabilities.
     pub fn without(self, missing: Missing) -> Self {
         CpuSelection { missing, ..self }
     }
 
-    /// The CPU that one-thread and same-cpu cells use.
+    /// The CPU for one-thread and same-cpu cells.
     pub fn first(&self) -> u32 {
         self.pair.map_or_else(|| self.pool.first().copied().unwrap_or(0), |(first, _)| first)
     }
 
-    /// The cell that is in every group: own cache lines on the pair, or the bare futex where there
-    /// is only one CPU.
+    /// The reference cell of every group: own cache lines on the pair, or the futex if there is
+    /// only one CPU.
     pub fn reference(&self) -> Cell {
         match self.pair {
             Some((a, b)) => Cell {
@@ -95,20 +95,20 @@ impl<'a> CpuSelection<'a> {
     }
 }
 
-/// The parameters of cells beside mechanism and CPUs. Lists are multiplied out.
+/// Parameters of cells besides mechanism and CPUs. Lists are multiplied out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MechanismChoice {
     /// Placements.
     pub placements: Vec<Placement>,
     /// Line layouts, for the mechanisms that have a choice.
     pub layouts: Vec<Layout>,
-    /// Pause hints, likewise.
+    /// Pause hints, for the mechanisms that have a choice.
     pub pauses: Vec<Pause>,
     /// Message sizes.
     pub payloads: Vec<u64>,
-    /// With and without the CPUs kept awake, for mechanisms that sleep; others ignore it.
+    /// With and without CPUs kept awake, for mechanisms that sleep; others ignore it.
     pub awake: Vec<bool>,
-    /// Load beside the measured threads.
+    /// Background load.
     pub neighbour: Option<Neighbour>,
 }
 
@@ -125,8 +125,8 @@ impl Default for MechanismChoice {
     }
 }
 
-/// Returns the CPUs on which a mechanism's ends run at a placement and how these CPUs are related,
-/// or why it cannot be measured there.
+/// Returns the CPUs of a mechanism's ends at a placement and their relation, or the reason why it
+/// cannot be measured there.
 pub(super) fn place(
     mechanism: &Mechanism,
     placement: Placement,
@@ -165,7 +165,7 @@ pub(super) fn suited(
     }
 }
 
-/// All cells of a mechanism, and what of it is refused.
+/// All cells of a mechanism; reports the refused ones.
 pub(super) fn cells(
     mechanism: &Mechanism,
     choice: &MechanismChoice,
@@ -225,7 +225,6 @@ fn varied<T: Copy>(has: bool, values: &[T]) -> Vec<Option<T>> {
     if has { values.iter().copied().map(Some).collect() } else { vec![None] }
 }
 
-/// Pinned cells of one mechanism for pairs of CPUs.
 pub(super) fn pair_cells(
     mechanism: &Mechanism,
     site: &CpuSelection<'_>,

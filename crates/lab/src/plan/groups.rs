@@ -1,22 +1,21 @@
-//! Cells into groups of at most eight, the reference first in each, with their share of the time.
+//! Packs cells into groups of at most eight, the reference first in each, and shares out the time.
 
 use threadtoll_record::{Budget, Cell, Experiment, PlannedCell};
 
 use crate::contention::calibration_schedule::calibration_ns;
 use crate::mechanism::Mechanism;
 
-/// Most cells that are interleaved, the reference included, so that a round takes a fraction of a
-/// second.
+/// Most cells that are interleaved, including the reference: a round takes a fraction of a second.
 pub(super) const GROUP: usize = 8;
-/// A group is to be over within some seconds, before the machine changes its mind.
+/// Longest group: a few seconds, so that the machine rarely changes its regime meanwhile.
 const GROUP_NS: u64 = 8_000_000_000;
-/// What a block costs beside its own length: warming up, handing out jobs, folding and writing.
+/// Time per block in addition to its length: warm-up, handing out jobs, folding and writing.
 const BLOCK_OVERHEAD_NS: u64 = 3_000_000;
-/// What a group costs beside its blocks: threads, memory, pilots, and the bound on its clocks.
+/// Time per group in addition to its blocks: threads, memory, pilots, and the bound on the clocks.
 const GROUP_OVERHEAD_NS: u64 = 60_000_000;
 
-/// Adds the cells of a mechanism to the bundles. A form that signals after unlocking is to be
-/// compared with the plain form, which comes just before it, and so joins its bundle.
+/// Adds a mechanism's cells to the bundles. A form that signals after unlocking joins the bundle of
+/// the plain form before it, because the two are compared.
 pub(super) fn bundle(bundles: &mut Vec<Vec<Cell>>, mechanism: &Mechanism, cells: Vec<Cell>) {
     let plain = mechanism.name.strip_suffix("-after");
     match bundles.last_mut() {
@@ -27,20 +26,19 @@ pub(super) fn bundle(bundles: &mut Vec<Vec<Cell>>, mechanism: &Mechanism, cells:
     }
 }
 
-/// Number of cells in a group, the reference included: as many as can be measured within
-/// [`GROUP_NS`], but at least four.
+/// Number of cells in a group, including the reference: as many as fit in [`GROUP_NS`], but at
+/// least four.
 pub(super) fn size(budget: Budget) -> usize {
     (GROUP_NS / cell_ns(&budget).max(1)).clamp(4, GROUP as u64) as usize
 }
 
-/// Cells of an experiment with this budget.
 pub(super) fn planned_as(experiment: Experiment, budget: Budget) -> impl Fn(Cell) -> PlannedCell {
     move |cell| PlannedCell::new(experiment.clone(), cell, budget)
 }
 
-/// Packs bundles of cells into groups. The cells of a bundle are to be compared with each other and
-/// stay together where a group can hold them. The reference is measured once in each group, even if
-/// it was also asked for by name.
+/// Packs bundles of cells into groups. The cells of a bundle are compared with each other and stay
+/// in one group if they fit. Each group measures the reference once, even if it was also requested
+/// by name.
 pub(super) fn group(
     bundles: Vec<Vec<Cell>>,
     reference: &Cell,
@@ -76,8 +74,8 @@ pub(super) fn group(
     groups
 }
 
-/// Estimated time for groups, in nanoseconds, near enough for a forecast. Where samples decide,
-/// each is assumed to take 10 µs.
+/// Estimated time for groups, in nanoseconds. If a number of samples is given, assumes 10 µs per
+/// sample.
 pub fn estimate_ns<'a>(groups: impl IntoIterator<Item = &'a [PlannedCell]>) -> u64 {
     let group_ns = |group: &[PlannedCell]| {
         let cells = group.iter().map(|planned| {
@@ -89,7 +87,6 @@ pub fn estimate_ns<'a>(groups: impl IntoIterator<Item = &'a [PlannedCell]>) -> u
     groups.into_iter().map(group_ns).fold(0, u64::saturating_add)
 }
 
-/// The same of one cell.
 fn cell_ns(budget: &Budget) -> u64 {
     let stamped_ns =
         budget.stamped_count.map_or(budget.stamped_ns, |count| count.saturating_mul(10_000));

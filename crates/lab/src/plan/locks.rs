@@ -1,8 +1,8 @@
-//! The plan of `contention`: locks, numbers of threads, and loads.
+//! The plan of `contention`: locks, thread counts, and loads.
 //!
-//! A speed-up is only taken within a group, so each group also holds the single thread that its
-//! cells are compared with. Threads that compute do the same work whatever part of it they hold a
-//! lock for, so one such thread serves all shares of a sweep.
+//! Speed-ups are computed only within a group, so each group includes the single-thread cell that
+//! its cells are compared with. Computing threads do the same total work at any hold share, so one
+//! such cell serves all shares of a sweep.
 
 use std::collections::BTreeSet;
 
@@ -19,20 +19,21 @@ use super::Planned;
 use super::cells::CpuSelection;
 use super::groups::GROUP;
 
-/// Length of a block of the reference among locks: enough to tell if the machine has changed its
+/// Length of a block of the reference among locks: enough to detect a change of the machine's
 /// regime.
 const REFERENCE_NS: u64 = 3_000_000;
-/// One thread alone needs no more tasks than this share of them to show how long one takes.
+/// Divisor of the number of tasks for a single thread, which needs fewer to show how long one
+/// takes.
 const ALONE_TASKS: u64 = 10;
-/// One thread alone is measured on no more CPUs than this, which stand for all.
+/// Most CPUs on which a single thread is measured; they represent all.
 const MAX_TURNS: usize = 8;
-/// Shares of readers where none are asked for.
+/// Default read shares.
 const READ_SHARES: [f64; 2] = [0.0, 0.9];
 
-/// Cells of locks that are wanted. Lists are multiplied out.
+/// Requested lock cells. Lists are multiplied out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LockChoice {
-    /// Locks by name; all can be parsed. Those of the scenario if there are none.
+    /// Names of locks, all of which parse; empty for the scenario's defaults.
     pub locks: Vec<String>,
     /// Placements.
     pub placements: Vec<Placement>,
@@ -40,7 +41,7 @@ pub struct LockChoice {
     pub overrides: Overrides,
 }
 
-/// Locks in a scenario.
+/// Plans locks in a scenario.
 pub fn contention(
     site: &CpuSelection<'_>,
     scenario: &Scenario,
@@ -56,7 +57,7 @@ pub fn contention(
         let context = PlanContext { site, scenario, choice, placement: *placement };
         let mut bundles: Vec<Bundle> = Vec::new();
         for name in &locks {
-            // The caller has checked the names.
+            // The caller has validated the names.
             let Ok(spec) = known.parse(name) else { continue };
             for (load, rows) in context.rows(name, &spec, &mut builder) {
                 let alone = context.alone(&load);
@@ -77,7 +78,6 @@ pub fn contention(
 struct PlanBuilder {
     groups: Vec<Vec<PlannedCell>>,
     refused: Vec<Refused>,
-    /// Subjects of the refusals.
     seen: BTreeSet<String>,
 }
 
@@ -89,11 +89,10 @@ impl PlanBuilder {
     }
 }
 
-/// Cells that are compared with one thread alone.
+/// Cells compared with the same single-thread cell.
 struct Bundle {
     alone: Cell,
-    /// The numbers of threads for each lock and load, which stay together as far as a group can
-    /// hold them.
+    /// The thread counts for each lock and load; kept in one group if they fit.
     rows: Vec<(Load, Vec<Cell>)>,
 }
 
@@ -106,7 +105,7 @@ struct PlanContext<'a> {
 }
 
 impl PlanContext<'_> {
-    /// The cells of a lock: for each load, one for each number of threads.
+    /// A lock's cells: for each load, one per thread count.
     fn rows(
         &self,
         name: &str,
@@ -123,7 +122,7 @@ impl PlanContext<'_> {
         let mut rows: Vec<(Load, Vec<Cell>)> = Vec::new();
         for load in (self.scenario.loads)(overrides) {
             let load = if spec.only_counts() {
-                // What only counts holds nothing: all of the work is outside.
+                // A pure count holds nothing: all work is think time.
                 Load { hold_ns: 0, think_ns: load.cycle_ns(), ..load }
             } else {
                 load
@@ -151,7 +150,7 @@ impl PlanContext<'_> {
         rows
     }
 
-    /// The thread alone that cells with this load are compared with.
+    /// The single-thread cell that cells with this load are compared with.
     fn alone(&self, load: &Load) -> Cell {
         let load = match load.work {
             Work::Spin => Load { hold_ns: 0, think_ns: load.cycle_ns(), ..*load },
@@ -162,8 +161,8 @@ impl PlanContext<'_> {
         let (cpus, relation) = match self.placement {
             Placement::Free if self.site.pool.len() > 1 => (self.site.pool.clone(), Relation::Free),
             Placement::SameCpu => (vec![self.site.first()], Relation::SameCpu),
-            // On each CPU in turn, since CPUs are not equally fast. A thread that sleeps is as fast
-            // on any.
+            // On each CPU in turn, since CPUs differ in speed. A sleeping thread is equally fast on
+            // any.
             Placement::Pinned if load.work == Work::Spin => {
                 let most = self.threads().into_iter().max().unwrap_or(1) as usize;
                 let cpus: Vec<u32> = self.pool().into_iter().take(most).collect();
@@ -190,7 +189,7 @@ impl PlanContext<'_> {
         }
     }
 
-    /// The CPUs in the order in which threads take them.
+    /// CPUs in the order in which threads take them.
     fn pool(&self) -> Vec<u32> {
         let mut pool = vec![self.site.first()];
         pool.extend(self.site.pair.map(|(_, second)| second));
@@ -200,14 +199,13 @@ impl PlanContext<'_> {
         pool
     }
 
-    /// The numbers of threads.
     fn threads(&self) -> Vec<u32> {
         let pool =
             if self.placement == Placement::SameCpu { 1 } else { self.site.pool.len() as u32 };
         (self.scenario.threads)(&self.choice.overrides, pool)
     }
 
-    /// The CPUs of this number of threads, or why they cannot run.
+    /// Returns the CPUs for a number of threads, or the reason why they cannot run.
     fn place(
         &self,
         policy: GrantPolicy,
@@ -236,13 +234,13 @@ impl PlanContext<'_> {
         Ok((cpus, relation))
     }
 
-    /// Groups of the bundle's cells, with the reference and the thread alone in each.
+    /// Groups the bundle's cells, each group with the reference and the single-thread cell.
     fn groups(&self, bundle: &Bundle, groups: &mut Vec<Vec<PlannedCell>>) {
         let room = GROUP - 2;
         let mut chunks: Vec<Vec<(Load, &Cell)>> = Vec::new();
         for (load, cells) in &bundle.rows {
             let parts = cells.len().div_ceil(room);
-            // Evenly: the last group should not be one cell alone.
+            // Evenly, so that the last group is not a single cell.
             for part in cells.chunks(cells.len().div_ceil(parts)) {
                 let part = part.iter().map(|cell| (*load, cell));
                 match chunks.last_mut() {
@@ -269,13 +267,14 @@ impl PlanContext<'_> {
     }
 }
 
-/// At most `most` of these, the first among them, evenly spread.
+/// At most `most` of these, evenly spread, including the first.
 fn spread_out(all: &[u32], most: usize) -> Vec<u32> {
     let count = all.len().min(most);
     (0..count).filter_map(|at| all.get(at * all.len() / count).copied()).collect()
 }
 
-/// A run of tasks takes as long as it takes: what is planned for it is a forecast.
+/// For a cell that runs tasks, plans the time that its threads should take; the run ends with its
+/// tasks.
 fn shortened(budget: Budget, cell: &Cell) -> Budget {
     let Some((subject, tasks)) = cell.lock().and_then(|lock| Some((lock, lock.tasks?))) else {
         return budget;
@@ -298,7 +297,7 @@ fn subject(name: &str, threads: u32, load: &Load, read_share: Option<Share>) -> 
     }
 }
 
-/// The relation of the CPUs of threads that share a lock: that of the farthest two.
+/// Relation of the farthest two CPUs of threads that share a lock.
 pub(super) fn relation_of(topology: &Topology, cpus: &[u32]) -> Relation {
     let pairs =
         cpus.iter().flat_map(|a| cpus.iter().filter(move |b| a < *b).map(move |b| (*a, *b)));

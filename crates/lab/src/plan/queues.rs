@@ -1,9 +1,8 @@
-//! The plan of `queue`: which queues are measured next to which.
+//! The plan of `queue`: which queues are measured next to each other.
 //!
-//! A ratio is only taken within a group, so each group of peers also holds those of our queues that
-//! are compared with them, however often these are measured then, and the twin of the first of
-//! them. Queues that spin and queues that sleep are never mixed, nor single messages and batches:
-//! neither would tell anything about the other.
+//! Ratios are computed only within a group, so each group of peers repeats those of our queues that
+//! are compared with them, and the twin of the first of these. Spinning and sleeping queues are
+//! never mixed, nor are single messages and batches, because they are not comparable.
 
 use std::collections::BTreeSet;
 
@@ -20,41 +19,41 @@ use super::cells::{CpuSelection, suited};
 use super::groups::{GROUP, group, size};
 use super::{Planned, cells::place};
 
-/// Which rows of queues are wanted. Lists are multiplied out.
+/// Requested queue rows. Lists are multiplied out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueChoice<'q> {
     /// Queues.
     pub queues: Vec<&'q Queue>,
     /// Placements.
     pub placements: Vec<Placement>,
-    /// Ways of waiting, each with the peers that it brings along; empty for all that a queue has.
+    /// Ways of waiting, each with its peers; empty for all.
     pub waits: Vec<Wait>,
-    /// Load beside the measured threads.
+    /// Background load.
     pub neighbour: Option<Neighbour>,
     /// Overrides of the scenario's defaults.
     pub overrides: Overrides,
 }
 
-/// Returns `true` if these ways of waiting include a queue's row. With none given, all rows are
-/// included; a bare copy always is.
+/// Returns `true` if a queue's row has one of these ways of waiting. An empty list includes every
+/// row; a bare copy is always included.
 pub fn wants(waits: &[Wait], queue: &Queue, way: &Way) -> bool {
     waits.is_empty()
         || queue.origin == Origin::Raw
         || waits.iter().any(|wait| wait.brings(way.wait))
 }
 
-/// Where threads take turns on a CPU, a block covers many of the scheduler's time slices (a few
-/// milliseconds each); otherwise it would show which thread happened to run.
+/// Block length if threads share a CPU: spans many of the scheduler's time slices (a few
+/// milliseconds each), so that the result does not depend on which thread happened to run.
 const SLICES_NS: u64 = 100_000_000;
 
 fn over_slices(budget: Budget) -> Budget {
     Budget { stretch_ns: budget.stretch_ns.max(SLICES_NS), ..budget }
 }
 
-/// Queues in a scenario, each in all the ways that are wanted and that it has.
+/// Plans queues in a scenario, in all their ways that were requested.
 ///
-/// Rows that a queue does not have, such as several senders where it takes one, are left out
-/// silently.
+/// Rows that a queue does not support, such as several senders for a single-sender queue, are left
+/// out silently.
 pub fn queue(
     site: &CpuSelection<'_>,
     scenario: &Scenario,
@@ -75,7 +74,8 @@ pub fn queue(
                 let context =
                     PlanContext { site, scenario, registry, choice, placement, senders, capacity };
                 let rows = choice.queues.iter().flat_map(|queue| context.rows(queue, &mut builder));
-                // An unbounded queue is measured once; after that it is only compared with others.
+                // An unbounded queue is measured once; for later capacities it only serves as a
+                // comparison.
                 let rows: Vec<Row<'_>> =
                     rows.filter(|row| nth == 0 || row.has_capacity() || !row.peer()).collect();
                 let crowded = rows.iter().any(|row| row.cell.oversubscribed());
@@ -98,11 +98,9 @@ pub fn queue(
 struct PlanBuilder {
     groups: Vec<Vec<PlannedCell>>,
     refused: Vec<Refused>,
-    /// Subjects of the refusals.
     seen: BTreeSet<String>,
 }
 
-/// A row that is to be measured.
 #[derive(Clone)]
 struct Row<'q> {
     queue: &'q Queue,
@@ -128,7 +126,6 @@ impl Row<'_> {
         !self.ours() && !self.raw()
     }
 
-    /// Returns `true` if its capacity can be chosen.
     fn has_capacity(&self) -> bool {
         self.queue.slots().is_some()
     }
@@ -139,14 +136,13 @@ impl Row<'_> {
         self.ours() && self.way.wait != Wait::SpinYield
     }
 
-    /// Returns `true` for an unbounded queue for several senders, which has other rivals than the
-    /// rest.
+    /// Returns `true` for an unbounded multi-sender queue, which has different rivals.
     fn is_funnel(&self) -> bool {
         self.way.many_senders && !self.queue.bounded()
     }
 }
 
-/// Placement, number of senders and capacity that the rows of a plan have in common.
+/// Placement, number of senders and capacity of a plan's rows.
 #[derive(Clone, Copy)]
 struct PlanContext<'a> {
     site: &'a CpuSelection<'a>,
@@ -155,7 +151,7 @@ struct PlanContext<'a> {
     choice: &'a QueueChoice<'a>,
     placement: Placement,
     senders: u32,
-    /// Messages of bounded queues, where that was asked for.
+    /// Capacity of bounded queues, if requested.
     capacity: Option<u64>,
 }
 
@@ -174,7 +170,7 @@ impl PlanContext<'_> {
                         WaitFamily::Spinning => "queues that spin",
                         WaitFamily::Blocking => "queues that sleep",
                     };
-                    // Once for all of them.
+                    // Once for all of these rows.
                     let what = format!("{how}, {}", self.placement);
                     if builder.seen.insert(what.clone()) {
                         builder.refused.push(Refused { what: what.into(), why: why.into() });
@@ -221,7 +217,6 @@ impl PlanContext<'_> {
         }
     }
 
-    /// The twin of a row, where there is one.
     fn twin(&self, row: &Row<'_>) -> Option<Cell> {
         self.registry.queues.twin(&row.queue.name)?.way(row.way.wait)?;
         let subject = row.cell.queue()?.clone();
@@ -229,8 +224,8 @@ impl PlanContext<'_> {
         Some(Cell { subject: Subject::Queue(twin), ..row.cell.clone() })
     }
 
-    /// The CPUs of the threads. Senders beyond the first take further CPUs as long as there are
-    /// any; the receiver takes the last.
+    /// CPUs of the threads: one per sender while there are enough, and the last one for the
+    /// receiver.
     fn place(&self, way: &Way) -> Result<(Vec<u32>, Relation), &'static str> {
         let (cpus, relation) = suited(queue::class(way.wait), self.placement, self.site)?;
         let &[a, b] = cpus.as_slice() else { return Ok((cpus, relation)) };
@@ -244,7 +239,7 @@ impl PlanContext<'_> {
         Ok((cpus, relation))
     }
 
-    /// The mechanism that a sleeping queue's hand-off is made of, if the scenario measures that.
+    /// The mechanism behind a sleeping queue's hand-off, if the scenario measures it.
     fn wake_up(&self) -> Option<Cell> {
         let mechanism = self.registry.mechanisms.find(self.scenario.wake_up?)?;
         let (cpus, relation) = place(mechanism, self.placement, self.site).ok()?;
@@ -252,7 +247,7 @@ impl PlanContext<'_> {
     }
 }
 
-/// How the receiver's CPU, the last one, is related to the farthest of the others.
+/// Relation of the receiver's CPU, the last, to the farthest of the others.
 pub(super) fn farthest(topology: &Topology, cpus: &[u32]) -> Option<Relation> {
     let (receiver, senders) = cpus.split_last()?;
     senders.iter().map(|sender| topology.relation(*sender, *receiver)).max()
@@ -261,7 +256,7 @@ pub(super) fn farthest(topology: &Topology, cpus: &[u32]) -> Option<Relation> {
 struct GroupPlan<'a> {
     context: PlanContext<'a>,
     budget: Budget,
-    /// True if an earlier plan, for another capacity, already measures the unbounded queues.
+    /// True if an earlier plan, for another capacity, measures the unbounded queues.
     is_later: bool,
 }
 
@@ -299,7 +294,7 @@ impl GroupPlan<'_> {
             .collect()
     }
 
-    /// Groups of peers, with what they are compared with in each.
+    /// Groups of peers, each with the rows that they are compared with.
     fn with_peers(
         &self,
         rows: &[&Row<'_>],
@@ -316,21 +311,21 @@ impl GroupPlan<'_> {
             if are_funnels { ["funnel", "pipe"] } else { ["pipe", "pipe-bounded"] };
         let ours = || rows.iter().copied().filter(|row| row.is_compared());
         let named = || ours().filter(|row| names.contains(&row.queue.name.as_str()));
-        // Where several threads send, a queue of ours for one is not there.
+        // With several senders, our single-sender queues are not available.
         let rivals: Vec<&Row<'_>> =
             if named().next().is_some() { named().collect() } else { ours().collect() };
         let sleeps = first.way.wait.family() == WaitFamily::Blocking;
         let mut fixed: Vec<Cell> = self.context.wake_up().filter(|_| sleeps).into_iter().collect();
         fixed.extend(rivals.iter().map(|row| row.cell.clone()));
-        // The reference and at least one peer must find room.
+        // Leaves room for the reference and at least one peer.
         fixed.truncate(GROUP - 2);
         compared.extend(fixed.iter().cloned());
-        // Beyond what a group holds else: one row must not cost the others a peer.
+        // In addition to the group's limit: the twin must not displace a peer.
         let twin = rivals.first().and_then(|row| self.context.twin(row));
         let most = size(self.budget).max(fixed.len() + 2);
         let room = most - fixed.len() - 1;
         let groups = peers.len().div_ceil(room);
-        // Evenly: the last group should not be one peer alone.
+        // Evenly, so that the last group is not a single peer.
         let share = peers.len().div_ceil(groups);
         peers
             .chunks(share)
@@ -341,14 +336,13 @@ impl GroupPlan<'_> {
             .collect()
     }
 
-    /// Rows of ours, and the twin of the first.
+    /// Our rows, and the twin of the first.
     fn with_twin(&self, rows: &[&Row<'_>]) -> Vec<Cell> {
         let twin = rows.first().and_then(|row| self.context.twin(row));
         rows.iter().map(|row| row.cell.clone()).chain(twin).collect()
     }
 
-    /// Our queues in all their ways of waiting side by side, and their batches next to the bare
-    /// copy.
+    /// Groups of our queues: all ways of waiting together, and batches with the bare copy.
     fn ours_alone(
         &self,
         rows: &[&Row<'_>],
@@ -362,8 +356,8 @@ impl GroupPlan<'_> {
                 _ => bundles.push((&row.queue.name, vec![row])),
             }
         }
-        // Adaptive waiting is compared with spinning, so both come first, where a group is too
-        // small for all.
+        // Adaptive waiting is compared with spinning, so the two come first in case a group cannot
+        // hold all.
         let order = |row: &&Row<'_>| match row.way.wait {
             Wait::Spin => 0,
             Wait::Adaptive => 1,
@@ -391,7 +385,7 @@ impl GroupPlan<'_> {
             return chunks.into_iter().map(with_raw).collect();
         }
         // A queue whose rows are all compared with peers needs no group of its own, unless two of
-        // them are to be compared with each other.
+        // its rows are compared with each other.
         let alone = |bundle: &[&Row<'_>]| {
             let adapts = [Wait::Spin, Wait::Adaptive]
                 .iter()

@@ -1,4 +1,4 @@
-//! The plans of `latency` and `matrix`: what the user names.
+//! The plans of `latency` and `matrix`: the mechanisms that the user names.
 
 use threadtoll_machine::topology::Level;
 use threadtoll_record::{Budget, Experiment, Placement, Refused};
@@ -9,8 +9,8 @@ use super::Planned;
 use super::cells::{CpuSelection, MechanismChoice, cells, pair_cells};
 use super::groups::{bundle, group, planned_as};
 
-/// Every mechanism with every choice. `placements_by_default` is true if no placements were given:
-/// then those that a one-thread rung cannot have need no line each.
+/// Plans every mechanism with every choice. `placements_by_default` is true if the user gave no
+/// placements; refusals of one-thread rungs are then not reported.
 pub fn latency(
     site: &CpuSelection<'_>,
     mechanisms: &[&Mechanism],
@@ -44,7 +44,7 @@ pub fn latency(
     (groups, refused)
 }
 
-/// One mechanism for the pairs of a level.
+/// Plans one mechanism on the CPU pairs of a level.
 pub fn matrix(
     site: &CpuSelection<'_>,
     mechanism: Option<&Mechanism>,

@@ -2,21 +2,20 @@
 
 use threadtoll_record::{Cell, CpuNoise, Placement, PlannedCell};
 
-/// Gaps from this length on spoil a block: shorter ones are interrupts, which no block escapes.
+/// Shortest gap that spoils a block. Shorter ones are interrupts, which no block escapes.
 const SPOILS_NS: u64 = 100_000;
-/// Mean time between two gaps as a multiple of a block, so that most blocks escape them.
+/// Minimum mean time between gaps, in blocks, so that most blocks contain none.
 const GAP_DISTANCE: f64 = 3.0;
-/// Shortest block: it needs its warm-up, and a few exchanges of mechanisms that sleep.
+/// Shortest block: fits a warm-up and a few exchanges of mechanisms that sleep.
 const MIN_NS: u64 = 2_000_000;
-/// Most parts of a block.
 const MAX_PARTS: u64 = 6;
 
-/// Where something takes the CPUs away every few milliseconds, as hypervisors do, splits the blocks
-/// into more and shorter ones of the same total time, so that most of them fall between two gaps.
-/// The fixed cost of blocks grows with their number.
+/// Splits blocks if something, such as a hypervisor, takes the CPUs away every few milliseconds:
+/// more and shorter blocks of the same total time, most of which fall between two gaps. The fixed
+/// cost of blocks grows with their number.
 ///
-/// Groups with threads that roam freely, or take turns on a CPU, keep their blocks: the scheduler
-/// needs the time.
+/// Groups with free threads, or with threads that share a CPU, keep their blocks, because
+/// scheduling needs the time.
 pub fn split_blocks(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
     let Some(calm_ns) = calm_ns(noise) else { return };
     let wanted_ns = ((calm_ns / GAP_DISTANCE) as u64).max(MIN_NS);
@@ -42,7 +41,7 @@ pub fn split_blocks(groups: &mut [Vec<PlannedCell>], noise: &[CpuNoise]) {
 }
 
 /// Mean time between two gaps that spoil a block, on the two CPUs with the most gaps; `None` if
-/// there were none.
+/// there are no gaps.
 fn calm_ns(noise: &[CpuNoise]) -> Option<f64> {
     let mut rates: Vec<f64> = noise
         .iter()

@@ -1,4 +1,4 @@
-//! The plan of `survey`: the whole ladder of this machine, fitted into the time that was promised.
+//! The plan of `survey`: the ladder of this machine, within the promised time.
 
 use threadtoll_record::{Budget, Cell, Experiment, Layout, Pause, Placement, Refused};
 
@@ -9,29 +9,28 @@ use super::Planned;
 use super::cells::{CpuSelection, MechanismChoice, cells, pair_cells};
 use super::groups::{bundle, group, planned_as};
 
-/// How thorough a survey is.
+/// Thoroughness of a survey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// Every mechanism once, within 15 seconds.
     Quick,
-    /// Every mechanism at every placement that makes sense, in about a minute.
+    /// Every mechanism at every sensible placement, in about a minute.
     Standard,
-    /// The same with all variants and message sizes; minutes.
+    /// All variants and message sizes too; takes minutes.
     Full,
 }
 
-/// Blocks of a pair in a matrix are short: there are many pairs.
+/// Budget of a pair in a matrix: short, because there are many pairs.
 const MATRIX: Budget =
     Budget { rounds: 7, stretch_ns: 5_000_000, stamped_ns: 5_000_000, stamped_count: None };
 const MATRIX_QUICK: Budget =
     Budget { rounds: 3, stretch_ns: 3_000_000, stamped_ns: 3_000_000, stamped_count: None };
-/// The message sizes of a full survey: the "fat message" claim of 2011.
+/// Message sizes of a full survey, for the "fat message" claim of 2011.
 const PAYLOADS: [u64; 5] = [64, 256, 1024, 4096, 65536];
 
-/// Makes the plan: the groups, and what was left out with its reason.
+/// Plans a survey: groups, and refused cells with the reasons.
 ///
-/// `placements` restricts the ladder unless it is empty; `asked` replaces the budget of each of its
-/// cells.
+/// Non-empty `placements` restrict the ladder; `asked` overrides the budget of its cells.
 pub fn survey(
     site: &CpuSelection<'_>,
     mechanisms: &Mechanisms,
@@ -110,18 +109,18 @@ fn ladder(
     (bundles, refused)
 }
 
-/// Whether a survey of this depth asks for the mechanism at this placement at all.
+/// Returns `true` if a survey of this depth includes the mechanism at this placement.
 fn wanted(
     mechanism: &Mechanism,
     depth: Depth,
     placement: Placement,
     site: &CpuSelection<'_>,
 ) -> bool {
-    // One-thread rungs are pinned by their nature; that needs no line among what was left out.
+    // One-thread rungs are always pinned; their other placements need no refusal.
     if mechanism.class == Class::OneThread {
         return placement == Placement::Pinned;
     }
-    // With one CPU, free is the same as same-cpu.
+    // With one CPU, free equals same-cpu.
     if placement == Placement::Free && site.pool.len() < 2 {
         return false;
     }
@@ -132,7 +131,7 @@ fn wanted(
         (Depth::Quick, Placement::Free) => {
             ["atomic-store", "futex", "std-condvar"].contains(&mechanism.name.as_str())
         }
-        // That a spinner is not put on one CPU is said once, with the first of them.
+        // Spinners on one CPU are refused once, with the first of them.
         (_, Placement::SameCpu) => {
             mechanism.class != Class::Spin || mechanism.name == "atomic-store"
         }
@@ -173,8 +172,8 @@ fn variants(mechanism: &Mechanism, depth: Depth, placement: Placement) -> Mechan
     choice
 }
 
-/// All pairs if there are at most `most`. Otherwise one pair for each relation that the machine
-/// has, and all pairs among as many CPUs, spread over the machine, as there is room for.
+/// All pairs if there are at most `most`. Otherwise one pair for each relation between CPUs, then
+/// all pairs of a subset of CPUs, spread over the machine, as far as there is room.
 fn spread_pairs(site: &CpuSelection<'_>, most: usize) -> Vec<(u32, u32)> {
     let all = |cpus: &[u32]| -> Vec<(u32, u32)> {
         cpus.iter()

@@ -1,5 +1,5 @@
-//! Validation of a plan that was read from a file, before it makes threads: the file may have been
-//! edited, or come from a version with other mechanisms.
+//! Validates a plan from a file before threads are created: it may have been edited, or come from a
+//! version with other mechanisms.
 
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
@@ -15,16 +15,16 @@ use crate::queue::{self, MAX_BATCH, MAX_CAPACITY, MAX_SENDERS, Overrides, Scenar
 use super::locks::relation_of;
 use super::queues::farthest;
 
-/// The largest message, in bytes.
+/// Largest message, in bytes.
 pub const MAX_PAYLOAD: u64 = 1 << 20;
-/// The longest that anything is measured, in nanoseconds: a day.
+/// Longest measuring time, in nanoseconds: one day.
 pub const MAX_NS: u64 = 86_400_000_000_000;
 
-/// Checks that a plan can be measured on CPUs of this topology.
+/// Checks that a plan can run on CPUs of this topology.
 ///
 /// # Errors
 ///
-/// The reason why it cannot.
+/// The reason why it cannot run.
 pub fn validate(plan: &Plan, topology: &Topology, registry: &Registry) -> Result<(), String> {
     plan.groups.iter().flatten().try_for_each(|planned| {
         validate_cell(planned, topology, registry)
@@ -121,7 +121,7 @@ fn validate_lock(
     let relation = match (cell.placement, cell.cpus.as_slice()) {
         (Placement::SameCpu, [_]) => Some(Relation::SameCpu),
         (Placement::Free, [_, _, ..]) => Some(Relation::Free),
-        // The thread alone works on each in turn.
+        // A single thread runs on each in turn.
         (Placement::Pinned, cpus) if cpus.len() <= lock.threads as usize || lock.is_alone() => {
             Some(relation_of(topology, cpus))
         }
@@ -145,7 +145,7 @@ fn validate_queue(
     let Some(scenario) = Scenario::of(&planned.experiment) else {
         return Err("this version has no such scenario");
     };
-    // Otherwise its blocks would be folded as what they are not.
+    // Otherwise its blocks would be folded as the wrong kind.
     if planned.kind() != scenario.kind {
         return Err("the scenario runs another kind of loop in this version");
     }
@@ -181,7 +181,7 @@ fn validate_queue(
     Ok(())
 }
 
-/// How the CPUs of a cell are related if its placement makes sense.
+/// Relation of a cell's CPUs, if its placement is valid.
 fn relation(cell: &Cell, class: Class, topology: &Topology) -> Option<Relation> {
     match (class, cell.placement, cell.cpus.as_slice()) {
         (Class::OneThread, Placement::Pinned, [_]) => Some(Relation::SameThread),

@@ -1,8 +1,7 @@
-//! `ask-reply`: a message goes over, its echo comes back, and only then the next one leaves.
+//! `ask-reply`: a message goes over and its echo comes back before the next one is sent.
 //!
-//! Two queues, crossed, driven by the mechanisms' engine: the method of the 2016 article, whose
-//! point is that sending many messages and dividing the time by their number would measure
-//! throughput, not delivery.
+//! Two crossed queues, driven by the mechanisms' engine, as in the 2016 article: dividing the time
+//! for many messages by their number would measure throughput, not delivery.
 
 use threadtoll_record::Kind;
 
@@ -28,7 +27,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     wake_up: Some("futex"),
 };
 
-/// Default measuring time per cell: 31 rounds of a block of stretches and a stamped one, 12 ms
+/// Default measuring time per cell: 31 rounds of a block of stretches and a stamped block, 12 ms
 /// each.
 const TIME_NS: u64 = 744_000_000;
 
@@ -81,7 +80,6 @@ pub(super) fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Pr
     one_sender::<C>(usage)
 }
 
-/// Makes two queues and crosses them.
 fn ends<C: Channel>(capacity: usize) -> Result<Ends, Unavailable> {
     let (there_in, there_out) = C::open(capacity)?;
     let (back_in, back_out) = C::open(capacity)?;

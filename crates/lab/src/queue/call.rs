@@ -1,5 +1,5 @@
-//! The call of `threadtoll`: request and answer through one cache line, so both ends of an
-//! ask-reply are a single object.
+//! The call of `threadtoll`: request and answer through one cache line, so a single object serves
+//! both directions of an ask-reply.
 
 use threadtoll::call::{Callee, Caller, Options};
 use threadtoll::wait::{Adaptive, Park, Spin, SpinYield, Wait as Waiting};
@@ -36,10 +36,10 @@ struct Asks<W: Waiting> {
 }
 
 impl<W: Waiting> Exchange for Asks<W> {
-    /// The whole call: its answer is what is received next.
+    /// Makes the whole call; the answer is what is received next.
     #[inline(always)]
     fn send(&mut self, seq: u64) {
-        // The other end is gone only when the run is over.
+        // The other end is gone only at the end of the run.
         self.answer = self.caller.call(seq).unwrap_or(0);
     }
 

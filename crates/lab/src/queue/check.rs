@@ -1,7 +1,6 @@
-//! Checks that a queue delivers the messages that were sent: for the tests of adapters, which
-//! cannot reach the loops themselves.
+//! Checks that a queue delivers what was sent, for tests of adapters, which cannot reach the loops.
 //!
-//! Nothing is measured, and threads run wherever they like.
+//! Measures nothing; threads run on any CPU.
 
 use std::sync::Arc;
 use std::thread;
@@ -15,12 +14,12 @@ use crate::stream::{StreamControl, StreamSpec, Streams};
 
 use super::{CAPACITY, Flow, Usage, Way};
 
-/// Streams at least `messages` from `senders` threads in batches of `batch`, through a queue that
-/// holds `capacity` if it is bounded.
+/// Streams at least `messages` from `senders` threads in batches of `batch`, through a queue with
+/// this `capacity` if it is bounded.
 ///
 /// # Errors
 ///
-/// A sentence that says what is wrong.
+/// A sentence that describes the fault.
 pub fn stream(
     way: &Way,
     senders: u32,
@@ -32,7 +31,7 @@ pub fn stream(
     let Streams { senders, mut receiver, round } = streams(way, flow)?;
     let control = Arc::new(StreamControl::new(senders.len() as u32));
     let (clock, _) = Clock::gate().map_err(|refused| refused.to_string())?;
-    // Two passes: the second finds the queue as the first has left it.
+    // Two passes: the second starts with the queue as the first left it.
     let passes = 1..=2;
     let sending: Vec<_> = senders
         .into_iter()
@@ -77,17 +76,17 @@ pub fn stream(
     }
 }
 
-/// Checks that a queue takes `capacity` messages that nobody receives: one round of a stream.
+/// Checks that a queue takes `capacity` messages without a receiver, as one round of a stream.
 ///
 /// # Errors
 ///
-/// A sentence that says what is wrong.
+/// A sentence that describes the fault.
 pub fn holds(way: &Way, capacity: u64) -> Result<(), String> {
     let flow = Flow { senders: 1, batch: 1, capacity: capacity as usize };
     let Streams { mut senders, receiver, round } = streams(way, flow)?;
     assert_eq!(round, capacity, "a round fills the queue");
     let control = StreamControl::new(1);
-    // So that it stops after the first round.
+    // Stops after the first round.
     control.stop();
     let mut sender = senders.remove(0);
     let (done, is_done) = std::sync::mpsc::channel();
@@ -97,7 +96,7 @@ pub fn holds(way: &Way, capacity: u64) -> Result<(), String> {
         // The test may have given up.
         let _ = done.send((sent, sender));
     });
-    // If it takes longer, the sender waits for room that nobody makes.
+    // Longer than this, and the sender is blocked on a full queue.
     let in_time = is_done.recv_timeout(std::time::Duration::from_secs(60));
     drop(receiver);
     match in_time {
@@ -107,11 +106,11 @@ pub fn holds(way: &Way, capacity: u64) -> Result<(), String> {
     }
 }
 
-/// Addresses of the loops that are measured in a stream of one sender.
+/// Addresses of the measured loops in a stream from one sender.
 ///
 /// # Errors
 ///
-/// A sentence that says what is wrong.
+/// A sentence that describes the fault.
 pub fn loops(way: &Way, batch: u64) -> Result<Vec<usize>, String> {
     let flow = Flow { senders: 1, batch, capacity: CAPACITY as usize };
     let Streams { senders, receiver, .. } = streams(way, flow)?;
@@ -119,11 +118,11 @@ pub fn loops(way: &Way, batch: u64) -> Result<Vec<usize>, String> {
     Ok(sending.chain(std::iter::once(receiver.code())).collect())
 }
 
-/// Sends this number of messages back and forth.
+/// Sends this many messages back and forth.
 ///
 /// # Errors
 ///
-/// A sentence that says what is wrong.
+/// A sentence that describes the fault.
 pub fn ask_reply(way: &Way, messages: u64) -> Result<(), String> {
     let flow = Flow { senders: 1, batch: 1, capacity: CAPACITY as usize };
     let Some(Program::Exchange { make, .. }) =

@@ -31,7 +31,7 @@ pub fn queue() -> Queue {
     }
 }
 
-/// A funnel without a limit.
+/// An unbounded funnel.
 #[derive(Debug)]
 pub struct Unbounded<W>(PhantomData<W>);
 
@@ -45,14 +45,14 @@ impl<W: Waiting> Channel for Unbounded<W> {
     }
 }
 
-/// Its sending end.
+/// The sending end.
 #[derive(Clone, Debug)]
 pub struct To<W: Waiting>(Sender<u64, W>);
 
 impl<W: Waiting> Source for To<W> {
     #[inline(always)]
     fn send(&mut self, message: u64) {
-        // The other end is gone only when the run is over.
+        // The other end is gone only at the end of the run.
         let _ = self.0.send(message);
     }
 
@@ -62,7 +62,7 @@ impl<W: Waiting> Source for To<W> {
     }
 }
 
-/// Its receiving end.
+/// The receiving end.
 #[derive(Debug)]
 pub struct From<W: Waiting>(Receiver<u64, W>);
 

@@ -23,7 +23,7 @@ pub fn bounded() -> Queue {
             "threadtoll's pipe: one sender, one receiver, lines that carry messages and their count"
                 .into(),
         // A line carries seven messages and their count. Spare are the lines of the longest record
-        // and three more.
+        // plus three.
         capacity: Capacity::Slots(Slots {
             spare: |lines| (lines / 4).clamp(1, 64) + 3,
             ..Slots::groups(7, 64)
@@ -54,7 +54,7 @@ pub fn unbounded() -> Queue {
     }
 }
 
-/// A pipe that holds a limited number of messages.
+/// A bounded pipe.
 #[derive(Debug)]
 pub struct Bounded<W>(PhantomData<W>);
 
@@ -68,7 +68,7 @@ impl<W: Waiting> Channel for Bounded<W> {
     }
 }
 
-/// A pipe without a limit.
+/// An unbounded pipe.
 #[derive(Debug)]
 pub struct Unbounded<W>(PhantomData<W>);
 
@@ -82,14 +82,14 @@ impl<W: Waiting> Channel for Unbounded<W> {
     }
 }
 
-/// The sending end of either.
+/// The sending end.
 #[derive(Debug)]
 pub struct To<W: Waiting>(Sender<u64, W>);
 
 impl<W: Waiting> Source for To<W> {
     #[inline(always)]
     fn send(&mut self, message: u64) {
-        // The other end is gone only when the run is over.
+        // The other end is gone only at the end of the run.
         let _ = self.0.send(message);
     }
 
@@ -99,7 +99,7 @@ impl<W: Waiting> Source for To<W> {
     }
 }
 
-/// The receiving end of either.
+/// The receiving end.
 #[derive(Debug)]
 pub struct From<W: Waiting>(Receiver<u64, W>);
 

@@ -1,11 +1,11 @@
-//! `raw-copy`: no queue, but the limit of any: words written by one core and read by another.
+//! `raw-copy`: not a queue, but the upper limit of any: one core writes words and another reads
+//! them.
 //!
-//! Two buffers with a flag each. The writer fills one while the reader reads the other. A flag that
-//! says "full" is stored with release after the last word was written, one that says "free" after
-//! the last word was read. Every word of every block is new, so that no cache can guess it, and the
-//! reader compares the sum of all words with the expected one. Both loops are plain and vectorise.
-//! It is not a queue: a single message cannot be sent, and no block is ever seen before it is
-//! whole.
+//! Two buffers, each with a flag. The writer fills one while the reader reads the other. A flag is
+//! set to "full" with release after the last word is written, and to "free" with release after the
+//! last word is read. Every word of every block is new, so that no cache can predict it, and the
+//! reader checks the sum of all words. Both loops are plain and vectorise. Not a queue: single
+//! messages cannot be sent, and a block is visible only when it is complete.
 
 use std::alloc::{Layout as Allocation, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -24,7 +24,7 @@ use super::stream::{StretchStamps, receive_pass};
 use super::words::{count_up, sum};
 use super::{Capacity, Flow, Queue, Way};
 
-/// The words of a block: 4, 16, 64 and 256 KiB.
+/// Block sizes in words: 4, 16, 64 and 256 KiB.
 pub(crate) const BLOCKS: [u64; 4] = [512, 2048, 8192, 32_768];
 
 pub(super) fn queues() -> [Queue; 1] {
@@ -42,7 +42,7 @@ pub(super) fn queues() -> [Queue; 1] {
 
 const LINE: usize = 128;
 
-/// The largest block that is made: whoever reads a plan from a file should not run out of memory.
+/// Largest block: a plan from a file must not exhaust memory.
 const MAX_WORDS: u64 = 1 << 24;
 
 fn make(flow: Flow) -> Result<Streams, Unavailable> {
@@ -56,25 +56,24 @@ fn make(flow: Flow) -> Result<Streams, Unavailable> {
     })
 }
 
-/// Two buffers, and what is in them.
 struct Memory {
     start: NonNull<u64>,
     words: usize,
     allocation: Allocation,
-    /// By buffer: the number of the block that is in it, or 0 when it may be written.
+    /// For each buffer, the number of the block in it, or 0 if it is free.
     full: [CachePadded<AtomicU64>; 2],
 }
 
-// SAFETY: the flags say who may touch the buffers: the writer while a flag is 0, the reader while
-// it is not. Both change it with release and see the change with acquire.
+// SAFETY: the flags give exclusive access to each buffer: to the writer while the flag is 0, to the
+// reader otherwise. Both change it with release and read it with acquire.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
 impl Memory {
     fn new(words: usize) -> Self {
-        // Each buffer begins on a line of its own, with a line in between, so that prefetching
-        // beyond the end of one does not take lines of the other.
+        // The buffers start on separate lines with a line between them, so that prefetching past
+        // the end of one does not take lines of the other.
         let size = 2 * Self::stride(words) * size_of::<u64>();
         let allocation = match Allocation::from_size_align(size, LINE) {
             Ok(allocation) => allocation,
@@ -83,9 +82,8 @@ impl Memory {
         // SAFETY: the size is not zero.
         let memory = unsafe { alloc_zeroed(allocation) };
         let Some(start) = NonNull::new(memory) else { handle_alloc_error(allocation) };
-        // Fresh pages read as zero without being mapped; once written, they are mapped before the
-        // clock starts.
-        // SAFETY: all of it was just allocated, and nobody else knows of it yet.
+        // Fresh pages read as zero without being mapped; writing maps them before the clock starts.
+        // SAFETY: all of it was just allocated and is not shared yet.
         unsafe { start.write_bytes(0, size) };
         Memory { start: start.cast(), words, allocation, full: Default::default() }
     }
@@ -94,7 +92,6 @@ impl Memory {
         words.next_multiple_of(LINE / 8) + LINE / 8
     }
 
-    /// The buffer for the block with this number.
     fn buffer(&self, block: u64) -> NonNull<u64> {
         // SAFETY: the allocation holds two strides.
         unsafe { self.start.add((block % 2) as usize * Self::stride(self.words)) }
@@ -107,20 +104,19 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: `start` came from `alloc_zeroed` with this very layout, and both ends are gone.
+        // SAFETY: `start` came from `alloc_zeroed` with this layout, and both ends are gone.
         unsafe { dealloc(self.start.as_ptr().cast(), self.allocation) }
     }
 }
 
-/// The first word of a block, from which the others count up: the block's number times an odd
-/// constant, so that each word differs from the one it replaces.
+/// First word of a block, from which the others count up: the block number times an odd constant,
+/// so that each word differs from the one it replaces.
 fn first_of(block: u64) -> u64 {
     block.wrapping_mul(STEP)
 }
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What the words of a block sum up to.
 fn sum_of(block: u64, words: u64) -> u64 {
     first_of(block)
         .wrapping_mul(words)
@@ -143,7 +139,7 @@ impl SenderLoop for Writer {
         loop {
             let block = self.block;
             let flag = memory.flag(block);
-            // Acquire: with the reader's release, so that it has read the block that lay there.
+            // Acquire: pairs with the reader's release, after it has read the previous block.
             while flag.load(Ordering::Acquire) != 0 {
                 std::hint::spin_loop();
             }
@@ -151,8 +147,8 @@ impl SenderLoop for Writer {
             if last {
                 control.announce(sender, (block - begin + 1) * words);
             }
-            // SAFETY: the flag says that the buffer is the writer's, it has this length, and every
-            // word of it is initialised.
+            // SAFETY: the flag gives the buffer to the writer; it has this length and is
+            // initialised.
             let buffer = unsafe {
                 std::slice::from_raw_parts_mut(memory.buffer(block).as_ptr(), memory.words)
             };
@@ -208,12 +204,12 @@ impl Reader {
         for _ in 0..spec.stretches {
             for _ in 0..spec.per_stretch / words {
                 let flag = memory.flag(block);
-                // Acquire: with the writer's release, so that all of the block is there.
+                // Acquire: pairs with the writer's release of the complete block.
                 while flag.load(Ordering::Acquire) != block {
                     std::hint::spin_loop();
                 }
-                // SAFETY: the flag says that the buffer is the reader's, it has this length, and
-                // every word of it is initialised.
+                // SAFETY: the flag gives the buffer to the reader; it has this length and is
+                // initialised.
                 let buffer = unsafe {
                     std::slice::from_raw_parts(memory.buffer(block).as_ptr(), memory.words)
                 };

@@ -1,5 +1,5 @@
-//! `stream`: senders send as fast as the queue takes messages, and one receiver verifies every one
-//! of them.
+//! `stream`: senders send as fast as the queue accepts messages, and one receiver verifies every
+//! message.
 //!
 //! ```text
 //!   sender 1 ──┐
@@ -7,8 +7,8 @@
 //!   sender n ──┘
 //! ```
 //!
-//! Nothing waits for the receiver: an unbounded queue whose sender is the faster end grows while
-//! the block lasts, as it would in a program.
+//! No flow control: an unbounded queue with a faster sender grows during the block, as it would in
+//! a program.
 
 use std::mem::ManuallyDrop;
 
@@ -40,19 +40,19 @@ pub(super) const SCENARIO: Scenario = Scenario {
 
 /// Default measuring time per cell: 31 blocks of 12 ms.
 const TIME_NS: u64 = 372_000_000;
-/// Default memory of bounded queues: equal for all, because speed depends on how far a sender gets
-/// ahead.
+/// Default memory of bounded queues: equal for all, because speed depends on how far a sender can
+/// get ahead.
 pub const RING_BYTES: u64 = 256 << 10;
-/// Default for the largest batch: a small part of a bounded queue, so that both ends find work
-/// while the other has a batch in hand.
+/// Default batch limit: a small part of a bounded queue, so that both ends find work while the
+/// other holds a batch.
 pub const BATCH: u64 = 256;
-/// Messages between two looks at whether to go on, where they go one at a time.
+/// Messages between two checks of the stop flag, for single messages.
 const ROUND: u64 = 64;
-/// Least number of messages received before the first stamp of a block: by then the queue is in
-/// motion, and the branches of the receiver's loop are predicted.
+/// Fewest messages received before the first stamp of a block, to fill the queue and train the
+/// branch predictors of the receiver's loop.
 const SETTLING: u64 = 256;
 
-/// Bits of a message that hold its number; above them stands the sender's.
+/// Bits of a message that hold its number; the sender's number is above them.
 const NUMBER_BITS: u32 = 56;
 
 fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
@@ -65,7 +65,7 @@ fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
     }
 }
 
-/// Spreads the time over stretches only.
+/// Spends all of the time on stretches.
 fn budget(overrides: &Overrides) -> Budget {
     let time_ns = overrides.time_ns.unwrap_or(TIME_NS);
     let rounds = (time_ns / LONG_BLOCK_NS).clamp(u64::from(QUEUE_ROUNDS), u64::from(MAX_ROUNDS));
@@ -79,7 +79,7 @@ fn budget(overrides: &Overrides) -> Budget {
 
 fn batches(queue: &Queue, way: &Way, asked: Option<u64>) -> Vec<u64> {
     match (queue.origin, asked) {
-        // It copies whole blocks, of sizes of its own.
+        // A bare copy moves whole blocks of its own sizes.
         (Origin::Raw, Some(1)) => Vec::new(),
         (Origin::Raw, _) => BLOCKS.to_vec(),
         (_, Some(1)) => vec![1],
@@ -97,7 +97,7 @@ pub(super) fn one_sender<C: Channel>(usage: Usage) -> Option<Program> {
     })
 }
 
-/// The sending end is cloned for each sender.
+/// Streams from senders that each clone the sending end.
 pub(super) fn many_senders<C: Channel<Source: Clone>>(usage: Usage) -> Option<Program> {
     program(usage, |flow| {
         let (source, sink) = C::open(flow.capacity)?;
@@ -133,7 +133,6 @@ fn streams<So: Source, Si: Sink>(sources: Vec<So>, sink: Si, batch: u64) -> Stre
     Streams { senders: sources.into_iter().enumerate().map(sender).collect(), receiver, round }
 }
 
-/// The first message of a sender.
 fn first(sender: usize) -> u64 {
     ((sender as u64) << NUMBER_BITS) + 1
 }
@@ -142,8 +141,8 @@ fn touched(batch: u64) -> Vec<u64> {
     std::iter::repeat_n(std::hint::black_box(0), batch as usize).collect()
 }
 
-/// Runs `body` on an end that was moved into a local variable, whose address never escapes: see
-/// `TwoThreads` in the loops of exchanges for why.
+/// Runs `body` on an end in a local variable whose address never escapes; `TwoThreads` in the
+/// exchange loops explains why.
 #[inline(always)]
 fn with<E, T>(place: &mut Option<E>, body: impl FnOnce(&mut E) -> T) -> T {
     let Some(end) = place.take() else { unreachable!("the end is put back after every loop") };
@@ -153,7 +152,6 @@ fn with<E, T>(place: &mut Option<E>, body: impl FnOnce(&mut E) -> T) -> T {
     result
 }
 
-/// A sender, one message at a time or in batches.
 #[repr(align(128))]
 struct Sending<S, const BATCHED: bool> {
     source: Option<S>,
@@ -204,20 +202,18 @@ impl<S: Source, const BATCHED: bool> SenderLoop for Sending<S, BATCHED> {
     }
 }
 
-/// The message that is due next, by sender.
+/// The next expected message of each sender.
 trait Due: Copy + Send {
     fn new() -> Self;
-    /// Compares a message with the one that is due: 0 if it is that.
+    /// Compares a message with the expected one; returns 0 if they are equal.
     fn check(&mut self, message: u64) -> u64;
 
-    /// Compares several messages.
     #[inline(always)]
     fn check_all(&mut self, messages: &[u64]) -> u64 {
         messages.iter().fold(0, |wrong, message| wrong | self.check(*message))
     }
 }
 
-/// From one sender.
 #[derive(Clone, Copy)]
 struct One(u64);
 
@@ -241,7 +237,6 @@ impl Due for One {
     }
 }
 
-/// From several.
 #[derive(Clone, Copy)]
 struct Many([u64; MAX_SENDERS as usize]);
 
@@ -252,7 +247,7 @@ impl Due for Many {
 
     #[inline(always)]
     fn check(&mut self, message: u64) -> u64 {
-        // A sender that there is not is a wrong message too: its first one is not this.
+        // An unknown sender is detected too: its first message does not match.
         let due = &mut self.0[(message >> NUMBER_BITS) as usize % MAX_SENDERS as usize];
         let wrong = message ^ *due;
         *due += 1;
@@ -260,7 +255,6 @@ impl Due for Many {
     }
 }
 
-/// The receiver, one message at a time or in batches.
 #[repr(align(128))]
 struct Receiving<S, D, const BATCHED: bool> {
     sink: Option<S>,
@@ -275,8 +269,8 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
 
     /// Receives the stretches of a pass.
     ///
-    /// The receiver's only measured loop. Not inlined: inside the pass, which needs it three
-    /// times, it competed for registers and came out differently in each crate that compiled it.
+    /// The receiver's only measured loop. Not inlined: the pass needs it three times, and inlined
+    /// copies competed for registers and differed between crates.
     #[inline(never)]
     fn stretches(&mut self, spec: StreamSpec, marks: &mut StretchStamps<'_>) -> Received {
         on_a_line();
@@ -302,7 +296,7 @@ impl<S: Sink, D: Due, const BATCHED: bool> Receiving<S, D, BATCHED> {
     }
 }
 
-/// Receives this number of messages and gives the bits in which they were wrong.
+/// Returns the bits in which messages were wrong.
 #[inline(always)]
 fn stretch<S: Sink, D: Due, const BATCHED: bool>(sink: &mut S, due: &mut D, messages: u64) -> u64 {
     let mut wrong = 0;
@@ -318,8 +312,8 @@ fn stretch<S: Sink, D: Due, const BATCHED: bool>(sink: &mut S, due: &mut D, mess
         }
     } else {
         for _ in 0..messages {
-            // Accumulated without a branch, checked once per block: verifying must not show in the
-            // figures.
+            // Accumulated without a branch and checked once per block, so that verification does
+            // not affect the figures.
             wrong |= due.check(sink.receive());
         }
     }
@@ -348,10 +342,10 @@ impl<S: Sink, D: Due, const BATCHED: bool> ReceiverLoop for Receiving<S, D, BATC
     }
 }
 
-/// Where the marks of a pass go.
+/// Destination of a pass's marks.
 pub(super) struct StretchStamps<'a> {
     clock: &'a Clock,
-    /// `None` if they are not kept.
+    /// `None` if marks are not kept.
     times: Option<&'a mut Vec<u64>>,
 }
 
@@ -360,7 +354,7 @@ impl<'a> StretchStamps<'a> {
         StretchStamps { clock, times }
     }
 
-    /// Marks the end of a stretch, and tells the time.
+    /// Marks the end of a stretch and returns the time.
     #[inline(always)]
     pub(super) fn mark(&mut self) -> u64 {
         let now = self.clock.stamp();
@@ -371,7 +365,7 @@ impl<'a> StretchStamps<'a> {
     }
 }
 
-/// The receiver's pass, around whatever receives stretches and tells what was wrong with them.
+/// Runs a receiver's pass; `stretches` receives the messages of each part.
 pub(super) fn receive_pass(
     spec: StreamSpec,
     round: u64,

@@ -1,12 +1,11 @@
-//! Passes over words that a stream makes in addition to the queue's work, for the widest vectors
-//! that the CPU has and LLVM uses without being told to: filling and verifying must not show in the
-//! figures, neither of queues nor of the bare copy that limits them.
+//! Passes over words that a stream makes in addition to the queue's work, compiled for the widest
+//! vectors of the CPU that LLVM uses by default: filling and verifying must not affect the figures,
+//! neither of queues nor of the bare copy.
 
-/// Words of which a call costs more than the pass.
+/// Number of words below which the call costs more than the pass.
 const FEW: usize = 8;
 
-/// Compiles a pass twice, and takes the wide version where the CPU has such vectors and there are
-/// enough words to pay for it.
+/// Compiles a pass twice; uses the wide version if the CPU supports it and there are enough words.
 macro_rules! pass {
     ($(#[$doc:meta])* $name:ident($words:ident: $slice:ty $(, $argument:ident: $type:ty)?) $(-> $result:ty)? $body:block) => {
         $(#[$doc])*
@@ -23,7 +22,7 @@ macro_rules! pass {
 
             #[cfg(target_arch = "x86_64")]
             if $words.len() > FEW && is_x86_feature_detected!("avx2") {
-                // SAFETY: the CPU has these instructions.
+                // SAFETY: the CPU supports these instructions.
                 return unsafe { wide($words $(, $argument)?) };
             }
             plain($words $(, $argument)?)
@@ -32,7 +31,7 @@ macro_rules! pass {
 }
 
 pass! {
-    /// Makes the words count up from `first`.
+    /// Fills the words, counting up from `first`.
     count_up(words: &mut [u64], first: u64) {
         for (index, word) in words.iter_mut().enumerate() {
             *word = first.wrapping_add(index as u64);
@@ -41,14 +40,14 @@ pass! {
 }
 
 pass! {
-    /// The bits in which any of the words differs from counting up from `first`: 0 if none does.
+    /// Bits in which any word differs from counting up from `first`; 0 if none does.
     difference(words: &[u64], first: u64) -> u64 {
         words.iter().enumerate().fold(0, |wrong, (index, word)| wrong | (word ^ first.wrapping_add(index as u64)))
     }
 }
 
 pass! {
-    /// What the words sum up to.
+    /// Sum of the words.
     sum(words: &[u64]) -> u64 {
         words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
     }

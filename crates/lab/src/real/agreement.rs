@@ -1,10 +1,10 @@
-//! How well the clocks of two CPUs agree.
+//! Bounds on the disagreement of two CPUs' clocks.
 //!
-//! A message that leaves at `t0` by the first clock, arrives at `t1` by the second, and is back at
-//! `t2` by the first has not travelled backwards: the second clock is ahead of the first by at most
-//! `t1 - t0` and behind it by at most `t2 - t1`. The smallest of each over many exchanges bound the
-//! disagreement from both sides (the reasoning of NTP, RFC 5905, without its assumption that both
-//! ways take equally long).
+//! A message leaves at `t0` on the first clock, arrives at `t1` on the second, and is back at `t2`
+//! on the first. It cannot travel backwards in time, so the second clock is ahead of the first by
+//! at most `t1 - t0` and behind it by at most `t2 - t1`. The minima over many exchanges bound the
+//! disagreement from both sides (the reasoning of NTP, RFC 5905, without its assumption of
+//! symmetric delays).
 
 use threadtoll_machine::clock::Clock;
 use threadtoll_record::{Layout, Pause, Placement};
@@ -17,10 +17,10 @@ use super::pair::{Job, Pair, Watch};
 
 const EXCHANGES: u64 = 20_000;
 const WARM_UP_NS: f64 = 100_000.0;
-/// Fewer exchanges will do where they are slow.
+/// Time limit if exchanges are slow.
 const MAX_NS: f64 = 20e6;
 
-/// The two-sided bound in nanoseconds.
+/// Returns the two-sided bound in nanoseconds.
 pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, LabError> {
     let mechanism = atomic::store();
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
@@ -45,8 +45,8 @@ pub(super) fn bound_ns(clock: &Clock, first: u32, second: u32) -> Result<f64, La
     Ok(clock.ns(bound(ahead, behind)))
 }
 
-/// The largest disagreement that both bounds allow. A negative bound says that the clocks certainly
-/// disagree by its size.
+/// Largest disagreement that both bounds allow. A negative bound proves that the clocks disagree by
+/// its size.
 fn bound(ahead: i64, behind: i64) -> u64 {
     ahead.unsigned_abs().max(behind.unsigned_abs())
 }
@@ -57,8 +57,7 @@ mod tests {
 
     #[test]
     fn clocks_that_disagree_widen_the_bound() {
-        // 40 ticks each way and no disagreement; then the second clock is 100 ahead; then 100
-        // behind.
+        // 40 ticks each way: clocks that agree, a second clock 100 ahead, and one 100 behind.
         assert_eq!(bound(40, 40), 40);
         assert_eq!(bound(140, -60), 140);
         assert_eq!(bound(-60, 140), 140);

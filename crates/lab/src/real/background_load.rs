@@ -1,5 +1,4 @@
-//! Load next to the measured threads: workers that are busy while a block is measured, and sleep in
-//! between.
+//! Background load: workers that are busy while a block is measured, and sleep between blocks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,25 +8,23 @@ use crate::LabError;
 
 use super::pool::{Pool, Worker};
 
-/// A piece of work is over within microseconds; no thread is waited for longer than this.
+/// Time limit for any thread; a piece of work takes microseconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A period of work.
 #[derive(Default)]
 struct Period {
     over: AtomicBool,
     working: AtomicUsize,
 }
 
-/// Threads that work while they are told to.
 pub(super) struct BackgroundLoad {
     pool: Pool<Arc<Period>, ()>,
     period: Option<Arc<Period>>,
 }
 
 impl BackgroundLoad {
-    /// Starts a thread on each of these CPUs. `prepare` runs on it once; what it returns does a
-    /// short piece of work.
+    /// Starts a thread on each of these CPUs. `prepare` runs on it once; the returned function does
+    /// one short piece of work.
     pub(super) fn start<W: FnMut() + 'static>(
         cpus: &[u32],
         prepare: impl Fn(u32) -> Result<W, LabError> + Clone + Send + 'static,
@@ -49,7 +46,7 @@ impl BackgroundLoad {
         Ok(BackgroundLoad { pool, period: None })
     }
 
-    /// Sets them to work and waits until all are working.
+    /// Starts the work, and waits until all threads are working.
     pub(super) fn begin(&mut self) -> Result<(), LabError> {
         let threads = self.pool.len();
         let period = Arc::new(Period::default());
@@ -62,11 +59,11 @@ impl BackgroundLoad {
         Ok(())
     }
 
-    /// Lets them sleep, and waits until all have stopped.
+    /// Stops the work, and waits until all threads have stopped.
     pub(super) fn end(&mut self) {
         if let Some(period) = self.period.take() {
             period.over.store(true, Ordering::Release);
-            // No piece of work waits for anybody. One that ended by a panic was reported by it.
+            // Pieces of work never block. A panic has already been reported.
             let _ = self.pool.reports(0..self.pool.len(), PATIENCE);
         }
     }

@@ -1,8 +1,6 @@
-//! Calibration of a group of locks, before any of its cells is measured, so that models can predict
-//! them.
+//! Calibrates a group of locks before its cells are measured, for model predictions.
 //!
-//! It is measured with threads and locks of its own: no prediction may know anything of the cell
-//! that it is about.
+//! Uses threads and locks of its own: a prediction must not depend on the cell that it is for.
 
 mod acquisition;
 mod cache;
@@ -28,16 +26,15 @@ use acquisition::AcquisitionCost;
 use cache::Cache;
 use sleep::Overshoots;
 
-/// The calibration of a cell.
 #[derive(Clone, Debug)]
 pub(super) struct CellCalibration {
     /// In units of work.
     pub(super) lengths: TimeDistributions,
-    /// `None` where no model speaks of the cell.
+    /// `None` if no model covers the cell.
     pub(super) calibration: Option<Calibration>,
 }
 
-/// Calibrates the cells of a group; what several of them need is measured once.
+/// Calibrates the cells of a group, sharing measurements between them.
 pub(super) struct Calibrator {
     bench: Bench,
     units: Cache<Vec<Vec<u32>>, f64>,
@@ -48,10 +45,8 @@ pub(super) struct Calibrator {
     sleeps: Cache<(u32, u64, u64), Overshoots>,
 }
 
-/// A lock, the share of readers, and the number of threads.
 type Contest = (Text, Option<Share>, u32);
 
-/// The tools of a calibration.
 #[derive(Clone, Copy)]
 struct Bench {
     clock: Clock,
@@ -83,7 +78,7 @@ impl Calibrator {
         }
     }
 
-    /// Calibrates a cell. No model speaks of one thread alone.
+    /// No model covers a single thread.
     pub(super) fn calibrate(
         &mut self,
         cell: &Cell,
@@ -91,7 +86,7 @@ impl Calibrator {
         lock: &LockSpec,
     ) -> Result<CellCalibration, LabError> {
         let read_share = subject.read_share.map_or(0.0, |share| share.value());
-        // Alone, whatever else is done: the same work for all cells of a group.
+        // Always on a single thread, so that all cells of a group do equal work.
         let unit_ns = match subject.work {
             Work::Spin => self.unit_ns(&cpus_by_thread(cell.placement, &cell.cpus[..1], 1))?,
             Work::Sleep => 1.0,
@@ -114,7 +109,8 @@ impl Calibrator {
                 let slowdown = self.slowdown(&busy)?;
                 let shape = |ns: f64| shape(subject.spread, ns * slowdown);
                 let (hold_ns, think_ns) = (subject.hold_ns as f64, subject.think_ns as f64);
-                // At nanoseconds a cycle the loop is work too, with a lock and without it.
+                // At a few nanoseconds per cycle the loop counts as work too, with and without a
+                // lock.
                 (
                     shape(hold_ns),
                     shape(think_ns + alone.loop_ns),
@@ -124,7 +120,7 @@ impl Calibrator {
             Work::Sleep => {
                 let one = self.overshoots(cell, subject, 1)?;
                 let alone_ns = subject.cycle_ns() as f64 + one.mean_cycle_ns();
-                // Where a lock is never free, no more threads than this ever sleep at a time.
+                // If a lock is never free, at most this many threads sleep at a time.
                 let unhindered = subject.cycle_ns().div_ceil(subject.hold_ns.max(1)).max(1);
                 let shared = read_share > 0.0 || lock.policy() == GrantPolicy::NeverWaits;
                 let most =
@@ -146,15 +142,15 @@ impl Calibrator {
         let never_waits = lock.policy() == GrantPolicy::NeverWaits;
         let busy = subject.threads.min(cpus);
         if never_waits && subject.threads > 1 && cpus > 1 {
-            // Nothing is handed over, but the line has to travel: the throughput of all threads
-            // together gives its service time.
+            // Nothing is handed over, but the cache line has to travel: the throughput of all
+            // threads together gives its service time.
             let cost = self.acquisition(subject, lock, cell.placement, &cell.cpus, busy)?;
             hold = Shape::fixed(cost.lock_ns.max(0.0)).unwrap_or(hold);
             pair_ns = 0.0;
         }
         if subject.work == Work::Spin && !never_waits && subject.threads > 1 && cpus > 1 {
-            // A thread that takes a lock after another one waits for its line, and is as good as
-            // thinking until the line is there.
+            // A thread that takes a lock after another waits for the cache line, which has the same
+            // effect as think time.
             let think_units = acquisition::rare_think_units(pair_ns / unit_ns);
             let rare_ns = self.rare_acquisition(
                 subject,
@@ -178,7 +174,7 @@ impl Calibrator {
         Ok(CellCalibration { lengths, calibration: calibration.ok() })
     }
 
-    /// Time of a unit of work on a thread that is alone, in nanoseconds.
+    /// Time of a unit of work on a single thread, in nanoseconds.
     fn unit_ns(&mut self, place: &[Vec<u32>]) -> Result<f64, LabError> {
         self.units.get_or_measure(place.to_vec(), || work::unit_ns(&self.bench, place))
     }
@@ -231,7 +227,7 @@ fn contest(subject: &LockSubject, threads: u32) -> Contest {
     (subject.lock.clone(), subject.read_share, threads)
 }
 
-/// The median, the larger of two in the middle; NaN without any.
+/// Median, the upper of two middle values; NaN if empty.
 fn median_or_nan(mut figures: Vec<f64>) -> f64 {
     upper_median(&mut figures, f64::total_cmp).unwrap_or(f64::NAN)
 }
@@ -251,8 +247,8 @@ mod tests {
 
     use super::*;
 
-    /// A program that is busy on the same CPU takes half of it, not all the slices in which a unit
-    /// is measured: with no slice the cells would get lengths of nothing.
+    /// A program that is busy on the same CPU takes half of it, but not every slice in which a unit
+    /// is measured. Without any usable slice, the cells' lengths would be zero.
     #[test]
     fn a_unit_is_as_long_beside_a_busy_program() {
         let clock = Clock::gate().unwrap().0;

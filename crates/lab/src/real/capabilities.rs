@@ -1,5 +1,5 @@
-//! Capabilities of this machine, found out before a plan is made: a sandbox without networking or
-//! System V semaphores costs rows of the ladder, each with its reason, and not the run.
+//! Detects the machine's capabilities before a plan is made: a sandbox without networking or System
+//! V semaphores then costs only some rows, each with its reason, not the run.
 
 use std::thread;
 
@@ -9,7 +9,7 @@ use threadtoll_record::{Layout, Pause};
 use crate::mechanism::{Mechanisms, Settings};
 use crate::plan::Missing;
 
-/// Tries to make every mechanism once, and a thread that keeps a CPU awake. Takes a few
+/// Tries to create every mechanism once, and a thread that keeps a CPU awake. Takes a few
 /// milliseconds.
 pub fn missing_capabilities(mechanisms: &Mechanisms) -> Missing {
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
@@ -17,13 +17,13 @@ pub fn missing_capabilities(mechanisms: &Mechanisms) -> Missing {
         let reason = mechanism.make(&settings).err()?;
         Some((mechanism.name.clone(), format!("this machine refuses it: {reason}")))
     });
-    // On a thread of its own, which without privilege could not get its priority back.
+    // On its own thread, which could not restore its priority without privilege.
     let awake = match thread::Builder::new()
         .spawn(place::set_idle_priority)
         .map(thread::JoinHandle::join)
     {
         Ok(Ok(Err(error))) => Some(error.to_string()),
-        // What else can fail will fail again, and louder, when it is measured.
+        // Any other failure recurs and is reported when the cell is measured.
         _ => None,
     };
     Missing { mechanisms: mechanisms.collect(), awake }

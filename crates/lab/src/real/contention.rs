@@ -1,4 +1,4 @@
-//! A cell whose threads share a lock.
+//! A cell whose threads contend for a lock.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,20 +23,18 @@ use super::environment::Environment;
 use super::lock_threads::{LockThreads, Task, ThreadReport, Window, cpus_by_thread};
 use super::{GroupState, Opening, RealCell};
 
-/// No thread keeps more acquisitions of a block: 5 MB of stamps.
+/// Most acquisitions that a thread keeps per block: 5 MB of stamps.
 const MAX_TAKEN: u64 = 100_000;
-/// Least cycles of one thread alone on each CPU.
 const CYCLES_A_TURN: u64 = 5;
-/// No acquisition and its stamps take less.
+/// Shortest time of an acquisition with its stamps.
 const MIN_CYCLE_NS: u64 = 50;
-/// Where they are not stamped, the clock is looked at about this often, in nanoseconds.
+/// Target interval of clock reads if acquisitions are not stamped.
 const LOOK_NS: u64 = 3_000;
-/// Cycles of the warm-up, and its shortest and longest time.
+/// Length of the warm-up in cycles, and its shortest and longest time.
 const WARM_UP_CYCLES: u64 = 5;
 const WARM_UP_NS: u64 = 500_000;
 const MAX_WARM_UP_NS: u64 = 1_000_000_000;
 
-/// A cell whose threads share a lock.
 pub(super) struct Contention {
     planned: PlannedCell,
     subject: LockSubject,
@@ -45,7 +43,6 @@ pub(super) struct Contention {
     threads: LockThreads,
     environment: Environment,
     calibrated: Option<CellCalibration>,
-    /// When the backend was made.
     start_ticks: u64,
 }
 
@@ -81,7 +78,7 @@ impl Contention {
 
     fn attempt(&mut self, kind: BlockKind) -> Result<(Counters, Acquisitions), LabError> {
         let threads = self.threads.count();
-        // One thread alone works on each CPU in turn.
+        // A single thread runs on each CPU in turn.
         let turns = if self.subject.is_alone() { threads } else { 1 };
         let at_once = threads / turns;
         let before = self.environment.begin()?;
@@ -103,7 +100,7 @@ impl Contention {
         Ok((counters, joined(done.into_iter().map(|turn| turn.acquisitions).collect())))
     }
 
-    /// Runs some of the threads in one of the turns of a block.
+    /// Runs some of the threads for one of the turns of a block.
     fn turn(
         &mut self,
         kind: BlockKind,
@@ -112,7 +109,7 @@ impl Contention {
     ) -> Result<Turn, LabError> {
         let cycle_ns = self.subject.cycle_ns();
         let budget = &self.planned.budget;
-        // A turn that is shorter than a few cycles would show nothing.
+        // A turn of less than a few cycles would be meaningless.
         let part_ns = |length_ns: u64| {
             (length_ns / turns).max(if turns > 1 { CYCLES_A_TURN * cycle_ns } else { 1 })
         };
@@ -172,7 +169,7 @@ impl Contention {
         let (from, until) = if self.subject.tasks.is_some() {
             (window.begin, reports.iter().filter_map(last).max().unwrap_or(window.begin) + 1)
         } else {
-            // Where a thread had no room left, what came after is not known of it.
+            // After a thread runs out of room, its acquisitions are unknown.
             let known = reports
                 .iter()
                 .filter(|report| report.full)
@@ -210,8 +207,8 @@ impl Contention {
 }
 
 impl RealCell for Contention {
-    /// Finds out how long a unit of work takes and what a model is to start from, and lets the
-    /// threads draw their lengths.
+    /// Calibrates the unit of work and the models' inputs, and makes the threads draw their
+    /// lengths.
     fn prepare(&mut self, group: &mut GroupState) -> Result<(), LabError> {
         let calibrated =
             group.calibrator.calibrate(&self.planned.cell, &self.subject, &self.lock)?;
@@ -230,8 +227,8 @@ impl OpenCell for Contention {
         let deadline = Instant::now() + self.threads.patience();
         loop {
             let (counters, acquisitions) = self.attempt(kind)?;
-            // A window in which the machine was elsewhere says nothing; one that is empty again and
-            // again does.
+            // A window is empty if the machine was busy elsewhere; only repeatedly empty ones are
+            // an error.
             if acquisitions.block.acquisitions.iter().any(|count| *count > 0) {
                 let samples = Samples::Contention(acquisitions);
                 return Ok(BlockSamples { counters, samples });
@@ -243,14 +240,13 @@ impl OpenCell for Contention {
     }
 }
 
-/// Samples of one turn of a block.
 struct Turn {
     acquisitions: Acquisitions,
     all: u64,
     counters: Vec<ThreadCounters>,
 }
 
-/// Joins the turns of a block; where there are several, each is one thread's on another CPU.
+/// Joins the turns of a block; several turns are one thread's, each on another CPU.
 fn joined(mut parts: Vec<Acquisitions>) -> Acquisitions {
     if parts.len() == 1 {
         return parts.swap_remove(0);
@@ -261,7 +257,7 @@ fn joined(mut parts: Vec<Acquisitions>) -> Acquisitions {
         work: parts.iter().map(|part| part.block.work.get()).sum::<f64>().into(),
         acquisitions: vec![acquisitions],
         work_by_cpu: parts.iter().map(rate).map(Into::into).collect(),
-        // One thread alone waits for nobody.
+        // A single thread never waits.
         seen: None,
     };
     Acquisitions {
@@ -271,8 +267,8 @@ fn joined(mut parts: Vec<Acquisitions>) -> Acquisitions {
     }
 }
 
-/// A run of tasks is counted as a whole: its last stretches have no acquisition after them, and
-/// what stands in their place is none.
+/// Counts a run of tasks as a whole: the last entry of each thread marks its end and is not an
+/// acquisition.
 fn whole_tasks(trace: &mut QueueTrace, threads: &[Vec<Acquisition>]) {
     trace.units =
         threads.iter().flatten().map(|one| (one.think_units + one.hold_units) as f64).sum();

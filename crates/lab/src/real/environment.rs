@@ -9,7 +9,6 @@ use super::background_load::BackgroundLoad;
 use super::keep_awake::keep_awake;
 use super::neighbour::neighbours;
 
-/// The background load of a cell, and the counters of the machine.
 pub(super) struct Environment {
     system: SystemProbe,
     loads: Vec<BackgroundLoad>,
@@ -26,13 +25,12 @@ impl Environment {
         Ok(Environment { system: SystemProbe::new(&cell.cpus), loads })
     }
 
-    /// Starts the load, and reads the machine's counters.
     pub(super) fn begin(&mut self) -> Result<SystemCounters, LabError> {
         self.loads.iter_mut().try_for_each(BackgroundLoad::begin)?;
         Ok(self.system.sample())
     }
 
-    /// Stops the load, and returns what the machine's counters have counted since.
+    /// Returns the change in the machine's counters.
     pub(super) fn end(&mut self, before: &SystemCounters) -> SystemCounters {
         let after = self.system.sample();
         self.loads.iter_mut().rev().for_each(BackgroundLoad::end);

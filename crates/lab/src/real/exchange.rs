@@ -21,21 +21,18 @@ use super::{
     GroupState, MAX_BLOCK_NS, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS, per_stretch,
 };
 
-/// A cell whose two threads exchange messages.
 pub(super) struct Exchange {
     planned: PlannedCell,
     class: Class,
     clock: Clock,
     pair: Pair,
     environment: Environment,
-    /// The round trip as the last stretches found it.
+    /// Round trip in the latest stretches.
     mean_ns: f64,
     stamp_ns: f64,
     next_seq: u64,
     one_way_bound_ns: Option<f64>,
-    /// No block is waited for longer than this beyond what was foreseen.
     patience: Duration,
-    /// When the backend was made.
     start_ticks: u64,
 }
 
@@ -68,13 +65,13 @@ impl Exchange {
         })
     }
 
-    /// Finds out roughly how long a round trip takes: first with a stamp for each, which a cheap
-    /// mechanism would take for a part of itself, then without.
+    /// Estimates the round trip: first with a stamp for each, which overestimates cheap mechanisms,
+    /// then without.
     fn pilot(&mut self) -> Result<(), LabError> {
         let stamped = self.run(PILOT_NS, MAX_BLOCK_SAMPLES, 1, PILOT_NS / 2.0, Watch::Nothing)?;
         self.learn(&stamped, 1);
-        // The cheapest hand-offs cost a tenth of a stamp: stretches that are ten times too long do
-        // no harm here.
+        // The cheapest hand-offs cost a tenth of a stamp; stretches that are ten times too long are
+        // harmless here.
         let long = per_stretch(self.stamp_ns, self.mean_ns) * 10;
         let long = long.min((PILOT_NS / self.mean_ns).ceil() as u64);
         let stretches = self.run(0.0, MAX_BLOCK_SAMPLES, long, PILOT_NS, Watch::Nothing)?;
@@ -82,7 +79,6 @@ impl Exchange {
         Ok(())
     }
 
-    /// Takes the mean round trip from stretches.
     fn learn(&mut self, report: &Report, per_stretch: u64) {
         let round_trips = report.times.len().saturating_sub(1) as u64 * per_stretch;
         if round_trips > 0 {
@@ -97,8 +93,8 @@ impl Exchange {
         }
     }
 
-    /// Runs both ends once: warming up, and then stretches until there are as many as asked for or
-    /// the time is over.
+    /// Runs both ends once: a warm-up, then stretches until the requested number or time is
+    /// reached.
     fn run(
         &mut self,
         warm_up_ns: f64,
@@ -115,8 +111,7 @@ impl Exchange {
             length: self.clock.ticks(length_ns),
             watch,
         };
-        // A block ends by the clock, or when it has its samples; one that lasts many times as long
-        // as it should is stuck.
+        // A block ends at its time or number of samples; one that takes many times longer is stuck.
         let round_trips = stretches.saturating_mul(per_stretch) as f64;
         let foreseen_ns = length_ns.min(round_trips * (self.mean_ns + self.stamp_ns) * 10.0);
         let patience = self.patience + Duration::from_nanos((foreseen_ns * 5.0) as u64);
@@ -183,7 +178,7 @@ impl RealCell for Exchange {
     fn prepare(&mut self, group: &mut GroupState) -> Result<(), LabError> {
         self.pilot()?;
         if let &[a, b] = self.planned.cell.cpus.as_slice() {
-            // A median one-way time is half a round trip, near enough for this decision.
+            // Half a round trip approximates the median one-way time well enough for this decision.
             let enough_ns = fold::AGREEMENT * self.mean_ns / 2.0;
             let bound_ns = group.bounds_ns.get(&(a, b)).copied();
             self.one_way_bound_ns = bound_ns.filter(|bound_ns| *bound_ns < enough_ns);
@@ -199,8 +194,8 @@ impl OpenCell for Exchange {
         let (stretches, per_stretch, length_ns, watch) = match kind {
             BlockKind::Stretch => {
                 let length_ns = budget.stretch_ns as f64;
-                // A block that is to be longer than its marks can hold gets longer stretches; twice
-                // as many fit as are foreseen, should the machine be faster than it was.
+                // Longer stretches if the block would overflow its marks, with room for twice the
+                // expected number in case the machine is faster than before.
                 let fits = length_ns / self.mean_ns;
                 let least = (2.0 * fits / MAX_BLOCK_SAMPLES as f64).ceil() as u64;
                 (
@@ -217,7 +212,7 @@ impl OpenCell for Exchange {
                     (false, None) => Watch::Nothing,
                 };
                 match budget.stamped_count {
-                    // Whoever asks for a number of samples gets it, however long it takes.
+                    // A requested number of samples may take any time, up to the limit.
                     Some(count) => (count.min(MAX_BLOCK_SAMPLES), 1, MAX_BLOCK_NS, watch),
                     None => (MAX_BLOCK_SAMPLES, 1, budget.stamped_ns as f64, watch),
                 }
@@ -237,7 +232,6 @@ impl OpenCell for Exchange {
     }
 }
 
-/// The times between stamps.
 pub(super) fn stretches(clock: &Clock, times: &[u64], operations_each: u64) -> Stretches {
     let lengths_ps = times.windows(2).map(|pair| clock.ps(pair[1].saturating_sub(pair[0])));
     Stretches { lengths_ps: lengths_ps.collect(), operations_each }

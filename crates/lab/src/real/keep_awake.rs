@@ -1,9 +1,8 @@
-//! Keeping CPUs awake: a spinner of the lowest priority on each, so that they never idle while an
+//! Keeps CPUs awake with a spinner of the lowest priority on each, so that they never idle while an
 //! end sleeps.
 //!
-//! The kernel's `SCHED_IDLE` class gives way at once to any thread that wakes; what is left of a
-//! wake-up's cost is scheduling, and the difference to the same wake-up without the spinner is
-//! leaving idle.
+//! A `SCHED_IDLE` thread yields at once to any thread that wakes. The remaining cost of a wake-up
+//! is scheduling; the difference from a wake-up without the spinner is the cost of leaving idle.
 
 use std::hint;
 
@@ -13,7 +12,6 @@ use crate::LabError;
 
 use super::background_load::BackgroundLoad;
 
-/// Spinners on the CPUs of a cell.
 pub(super) fn keep_awake(cpus: &[u32]) -> Result<BackgroundLoad, LabError> {
     BackgroundLoad::start(cpus, |cpu| {
         place::set_idle_priority()

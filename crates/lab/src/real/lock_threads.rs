@@ -1,4 +1,4 @@
-//! Threads that share a lock, and their tasks.
+//! Threads that contend for a lock, and their tasks.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,33 +18,32 @@ use crate::lock::LockSpec;
 
 use super::pool::{Pool, Worker};
 
-/// From giving out a job until all threads begin: for the first, and for each.
+/// Lead time from giving out a job to its start: a base, and an addition per thread.
 const NOTICE_NS: f64 = 200_000.0;
 const NOTICE_EACH_NS: f64 = 20_000.0;
 /// Retries left, over all windows, for those that some thread started too late.
 const RETRIES: u32 = 500;
-/// The end of a wait that is not slept, because sleeps are late.
+/// Final part of a wait that is spun instead of slept, because sleeps overshoot.
 const SPUN_NS: f64 = 100_000.0;
 
-/// A task of a thread.
 #[derive(Clone)]
 pub(super) enum Task {
-    /// Draw the lengths of its stretches.
+    /// Draw hold and think times.
     Prepare(TimeDistributions, u64),
-    /// Take the lock, stamping each acquisition; the number is the most that are kept.
+    /// Contend for the lock and stamp each acquisition. The number is the most to keep.
     Stamped(usize),
-    /// Take the lock, reading the clock after this number of acquisitions.
+    /// Contend for the lock and read the clock after this many acquisitions.
     Counted(u32),
-    /// Share these tasks, each with one acquisition; the number is the most that are kept.
+    /// Share these tasks, one acquisition for each. The number is the most acquisitions to keep.
     Tasks(Arc<AtomicU64>, usize),
-    /// Hold the lock while the other thread waits for these times, in ticks; the flag says whether
-    /// to sleep.
+    /// Hold the lock while the other thread waits for these times, in ticks; the flag selects
+    /// sleeping.
     HoldForWaiter(Arc<HandoffProbe>, Arc<[u64]>, bool),
-    /// Be that other thread, in this number of rounds.
+    /// Be the waiting thread for this many rounds.
     MeasureHandoffs(Arc<HandoffProbe>, usize),
 }
 
-/// A task, and when it begins, begins to count, and ends to, in ticks.
+/// A task and its times, in ticks: its start, and the start and end of counting.
 #[derive(Clone)]
 struct Job {
     task: Task,
@@ -53,29 +52,26 @@ struct Job {
     until: u64,
 }
 
-/// The report of a thread on its task.
 #[derive(Default)]
 pub(super) struct ThreadReport {
     pub(super) acquisitions: Vec<Acquisition>,
     pub(super) done: Done,
     pub(super) handoffs: Vec<HandoffSample>,
     pub(super) counters: ThreadCounters,
-    /// True if the machine let it begin only when its window had begun.
+    /// True if the thread started only after its window had begun.
     pub(super) late: bool,
-    /// True if it had no room left for more acquisitions.
+    /// True if it ran out of room for acquisitions.
     pub(super) full: bool,
 }
 
-/// Threads that share a lock.
 pub(super) struct LockThreads {
     pool: Pool<Job, ThreadReport>,
     clock: Clock,
     patience: Duration,
-    /// Windows that may still be tried again.
     retries: u32,
 }
 
-/// When a window begins and ends, in ticks.
+/// In ticks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub(super) begin: u64,
@@ -84,7 +80,7 @@ pub(super) struct Window {
 }
 
 impl LockThreads {
-    /// Starts a thread for each of these sets of CPUs, and waits until all are placed.
+    /// Starts a thread on each of these sets of CPUs, and waits until all are placed.
     pub(super) fn start(
         clock: &Clock,
         name: &str,
@@ -119,7 +115,7 @@ impl LockThreads {
         Ok(LockThreads { pool, clock: *clock, patience, retries: RETRIES })
     }
 
-    /// Lets every thread draw its lengths.
+    /// Makes every thread draw its hold and think times.
     pub(super) fn prepare(
         &mut self,
         lengths: TimeDistributions,
@@ -133,13 +129,12 @@ impl LockThreads {
         self.run(tasks, window, Duration::ZERO).map(drop)
     }
 
-    /// A window that begins when all threads can have been told, counts after the warm-up, and has
-    /// this length.
+    /// A window of this length that begins after all threads can have their job, with a warm-up
+    /// before it.
     pub(super) fn window(&self, warm_up_ns: u64, length_ns: u64) -> Window {
         self.window_for(self.pool.len(), warm_up_ns, length_ns)
     }
 
-    /// A window for this number of the threads.
     pub(super) fn window_for(&self, count: usize, warm_up_ns: u64, length_ns: u64) -> Window {
         let notice = NOTICE_NS + NOTICE_EACH_NS * count as f64;
         let begin = self.clock.stamp() + self.clock.ticks(notice);
@@ -147,7 +142,7 @@ impl LockThreads {
         Window { begin, from, until: from.saturating_add(self.clock.ticks(length_ns as f64)) }
     }
 
-    /// Runs a task on each thread; `longer` is what it may take beyond its window.
+    /// Runs a task on each thread; `longer` is the time that it may take beyond its window.
     pub(super) fn run(
         &mut self,
         tasks: Vec<Task>,
@@ -157,7 +152,7 @@ impl LockThreads {
         self.run_on(0..self.pool.len(), tasks, window, longer)
     }
 
-    /// Runs a task on some of the threads; the others sleep.
+    /// Runs a task on some of the threads while the others sleep.
     pub(super) fn run_on(
         &mut self,
         threads: Range<usize>,
@@ -173,14 +168,13 @@ impl LockThreads {
         self.pool.reports(threads, patience)
     }
 
-    /// Returns `true` if a window that some thread started too late may be tried again.
+    /// Returns `true` if a window that some thread started too late may be retried.
     pub(super) fn may_retry(&mut self) -> bool {
         let may = self.retries > 0;
         self.retries = self.retries.saturating_sub(1);
         may
     }
 
-    /// The error of a run without progress within `patience`.
     pub(super) fn stuck(&mut self) -> LabError {
         self.pool.stuck(self.patience)
     }
@@ -194,7 +188,6 @@ impl LockThreads {
     }
 }
 
-/// What a thread keeps between its jobs.
 struct Thread {
     clock: Clock,
     probe: ThreadProbe,
@@ -238,7 +231,7 @@ impl Thread {
         }
         report.counters = probe.sample_after().delta(&before);
         report.full = !acquisitions.is_empty() && acquisitions.len() == acquisitions.capacity();
-        // The buffer stays with the thread, touched; what goes out is copied after the clock has
+        // The touched buffer stays with the thread; its contents are copied after the clock has
         // stopped.
         report.acquisitions.clone_from(acquisitions);
         acquisitions.clear();
@@ -246,8 +239,7 @@ impl Thread {
     }
 }
 
-/// Makes room for this number, every page of it written once, so that none is missing when the
-/// clock runs.
+/// Reserves this many entries and writes every page, so that none faults while the clock runs.
 fn touch(acquisitions: &mut Vec<Acquisition>, most: usize) {
     acquisitions.clear();
     if acquisitions.capacity() < most {
@@ -257,8 +249,8 @@ fn touch(acquisitions: &mut Vec<Acquisition>, most: usize) {
     }
 }
 
-/// Waits until all threads have been told. The end of the wait is spun: who yields to a busy
-/// program has its CPU back a slice of the scheduler later, when a short window is over.
+/// Waits until all threads have their job. Spins at the end of the wait: a thread that yields to a
+/// busy program gets its CPU back a time slice later, when a short window is over.
 fn await_begin(clock: &Clock, begin: u64) {
     loop {
         let left_ns = clock.ns(begin.saturating_sub(clock.stamp()));
@@ -273,7 +265,7 @@ fn await_begin(clock: &Clock, begin: u64) {
     }
 }
 
-/// CPUs of each thread: pinned, each on its own as far as there are any, and then in turns.
+/// CPUs of each thread. Pinned threads get one CPU each, in turns if there are too few.
 pub(super) fn cpus_by_thread(placement: Placement, cpus: &[u32], threads: u32) -> Vec<Vec<u32>> {
     (0..threads as usize)
         .map(|thread| match placement {

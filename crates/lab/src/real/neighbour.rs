@@ -1,5 +1,5 @@
-//! Load beside the measured threads: one thread on each allowed CPU that the cell does not use, or,
-//! where it uses all of them, one on each of its own, which then compete with it.
+//! Background load: one thread on each allowed CPU that the cell does not use or, if it uses all of
+//! them, one on each of its own CPUs, in competition with it.
 
 use std::hint::{self, black_box};
 use std::thread;
@@ -11,14 +11,13 @@ use crate::LabError;
 
 use super::background_load::BackgroundLoad;
 
-/// Larger than the share of the last-level cache of any CPU that we have met.
+/// Larger than the share of the last-level cache of any CPU known to us.
 const STREAM_BYTES: usize = 64 << 20;
-/// All streams of a cell together: many CPUs fill their caches with less each.
+/// Limit for all streams of a cell together: with many CPUs, each needs less to fill the caches.
 const STREAMS_BYTES: usize = 512 << 20;
-/// How much is streamed between two looks at whether to go on.
+/// Bytes streamed between two checks of the stop flag.
 const STREAM_STEP: usize = 64 << 10;
 
-/// Neighbours of a cell.
 pub(super) fn neighbours(
     kind: Neighbour,
     cell: &[u32],
@@ -38,7 +37,7 @@ fn work(kind: Neighbour, stream: usize) -> Box<dyn FnMut()> {
     match kind {
         Neighbour::Spin => Box::new(|| (0..256).for_each(|_| hint::spin_loop())),
         Neighbour::Memory => {
-            // Whole steps, so that the walk ends where the memory does.
+            // Whole steps, so that the walk ends at the end of the memory.
             let mut memory = vec![1u64; stream / STREAM_STEP * STREAM_STEP / 8];
             let mut at = 0;
             Box::new(move || {

@@ -1,4 +1,4 @@
-//! What the stamps between stretches cost: the same loop with and without them, in turns.
+//! Cost of the stamps between stretches: the loop with and without them, alternating.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use crate::mechanism::{Mechanism, Settings};
 use super::pair::{Job, Pair, Watch};
 use super::{PATIENCE, WARM_UP_NS, per_stretch};
 
-/// Mean round trips in nanoseconds of neighbouring blocks.
+/// Mean round trips of neighbouring blocks, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StretchCost {
-    /// Of a bare loop: two stamps around all of it.
+    /// Bare loop: two stamps around all of it.
     pub bare_ns: f64,
-    /// Of the loop as it is measured: a stamp after each stretch.
+    /// Measured loop: a stamp after each stretch.
     pub stretched_ns: f64,
 }
 
-/// Runs `pairs` pairs of blocks of about `block` each on two CPUs, a bare one and one with
-/// stretches as long as a measurement would make them; which goes first alternates.
+/// Runs `pairs` pairs of blocks of about `block` each on two CPUs: a bare one, and one with
+/// stretches of the length that a measurement would use. The order within a pair alternates.
 ///
 /// # Errors
 ///
-/// If the threads cannot be had, or a message is wrong or does not come.
+/// If the threads cannot be started, or a message is wrong or does not arrive.
 pub fn stretch_cost(
     clock: &Clock,
     stamp_ns: f64,

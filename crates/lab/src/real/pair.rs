@@ -15,40 +15,36 @@ use crate::program::Make;
 
 use super::pool::{Pool, Worker};
 
-/// What a block asks of the two threads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
-    /// Sequence number of the first message.
     pub(super) first: u64,
-    /// How long to exchange before anything is counted, in ticks.
+    /// Warm-up time before counting, in ticks.
     pub(super) warm_up: u64,
-    /// The most stretches.
+    /// Most stretches.
     pub(super) stretches: u64,
     pub(super) per_stretch: u64,
-    /// How long to go on, in ticks.
+    /// Time limit, in ticks.
     pub(super) length: u64,
     pub(super) watch: Watch,
 }
 
-/// Exchanges of a stretch while warming up: few, so that a slow mechanism does not take long.
+/// Exchanges per stretch of a warm-up: few, so that a slow mechanism does not take long.
 const WARM_UP_STRETCH: u64 = 4;
-/// Round trips that the threads' accounts hold beside those of the block: one that settles both
-/// ends after the accounts were read, which takes microseconds that the first mark must not show,
-/// and those that close this pass and the next.
+/// Round trips that the threads' accounting covers in addition to those of the block: one that
+/// settles both ends after the counters are read, which takes microseconds that the first mark must
+/// not include, and those that end this pass and the next.
 const AROUND: u64 = 1 + 2 * DRAIN_ROUNDS;
 
-/// What is noted beside the leading end's stamps.
+/// Data recorded in addition to the leading end's stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Watch {
-    /// Nothing.
     Nothing,
-    /// When each message arrived at the following end.
+    /// Arrival time of each message at the following end.
     OneWay,
-    /// The CPU of both ends at each exchange.
+    /// CPUs of both ends at each exchange.
     Cpus,
 }
 
-/// What both threads found.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) times: Vec<u64>,
@@ -56,32 +52,29 @@ pub(super) struct Report {
     pub(super) follow_times: Vec<u64>,
     pub(super) follow_cpus: Vec<u32>,
     pub(super) threads: Vec<ThreadCounters>,
-    /// Sequence number for the next job.
     pub(super) next: u64,
-    /// Round trips that the accounts in `threads` are of.
+    /// Round trips covered by the accounting in `threads`.
     pub(super) accounted: u64,
 }
 
-/// What one thread found.
 struct ThreadReport {
     times: Vec<u64>,
     cpus: Vec<u32>,
     counters: ThreadCounters,
     wrong: u64,
     next: u64,
-    /// Known to the leading end only.
+    /// Set by the leading end only.
     accounted: u64,
 }
 
-/// The threads of an exchange.
 pub(super) struct Pair {
     pool: Pool<Job, ThreadReport>,
 }
 
 impl Pair {
-    /// Starts them and waits until everything is made, touched and placed.
+    /// Starts the threads and waits until everything is created, touched and placed.
     ///
-    /// The leading thread makes the ends where it runs, so that their memory is at home there.
+    /// The leading thread creates the ends, so that their memory is local to it.
     pub(super) fn start(
         clock: &Clock,
         name: &str,
@@ -115,8 +108,8 @@ impl Pair {
             setup.serve(|job| lead_job(&mut *lead, &last, &clock, job, &mut buffers));
         })?;
         let mut pool = Pool::new(name, placement);
-        // The following end first, so that it is there when the first message comes. There is none
-        // where one thread is both, or where the leading one has failed and says so itself.
+        // Starts the following end first, so that it is ready for the first message. There is none
+        // if one thread is both ends, or if the leading thread failed, which it reports itself.
         if let Ok(Some(mut follow)) = take_follow.recv() {
             pool.add(Worker::start("follow", follow_cpus, move |setup| {
                 follow.enter();
@@ -131,11 +124,7 @@ impl Pair {
         Ok(Pair { pool })
     }
 
-    /// Runs a job on both threads.
-    ///
-    /// # Errors
-    ///
-    /// If it does not end in time, or a message was not the one that was due.
+    /// Runs a job on both threads; fails if it is late or a message is wrong.
     pub(super) fn run(&mut self, job: Job, patience: Duration) -> Result<Report, LabError> {
         let threads = self.pool.len();
         let mut reports = self.pool.run(std::iter::repeat_n(job, threads), patience)?;
@@ -161,8 +150,8 @@ impl Pair {
     }
 }
 
-/// Where a thread keeps its stamps, every page of it written once, so that none is missing when
-/// the clock runs. They stay with the thread; what goes out is copied after the clock has stopped.
+/// A thread's stamp buffers, with every page written once, so that none faults while the clock
+/// runs. They stay with the thread; their contents are copied after the clock has stopped.
 pub(super) struct Buffers {
     pub(super) times: Vec<u64>,
     cpus: Vec<u32>,
@@ -187,7 +176,7 @@ impl Buffers {
 
 fn touched<T: Clone + Default>(len: usize) -> Vec<T> {
     let mut buffer = Vec::with_capacity(len);
-    // Zeroes may come from untouched pages; `extend` writes each element.
+    // Zeroed memory may come from untouched pages; `extend` writes each element.
     buffer.extend(std::iter::repeat_n(std::hint::black_box(T::default()), len));
     buffer.clear();
     buffer

@@ -1,5 +1,5 @@
-//! Threads that are started with a group, placed, and make and touch everything that they need;
-//! then they sleep until they are given a job, and again until the next.
+//! Threads that are started with a group, placed, and create and touch everything they need. They
+//! sleep between jobs.
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -16,14 +16,13 @@ enum Answer<R> {
     Done(R),
 }
 
-/// A thread that does jobs of one kind and reports on each.
+/// A thread that runs jobs of one kind and reports on each.
 pub(super) struct Worker<J, R> {
     jobs: Sender<J>,
     answers: Receiver<Answer<R>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A worker's side of its channels.
 pub(super) struct Setup<J, R> {
     jobs: Receiver<J>,
     answers: Sender<Answer<R>>,
@@ -31,11 +30,10 @@ pub(super) struct Setup<J, R> {
 
 impl<J, R> Setup<J, R> {
     pub(super) fn fail(self, error: LabError) {
-        // Nobody listens if the pool is gone already.
+        // The pool may be gone already.
         let _ = self.answers.send(Answer::Failed(error));
     }
 
-    /// Does jobs until there are no more.
     pub(super) fn serve(self, mut work: impl FnMut(J) -> R) {
         let mut answer = Answer::Ready;
         while self.answers.send(answer).is_ok() {
@@ -46,7 +44,7 @@ impl<J, R> Setup<J, R> {
 }
 
 impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
-    /// Starts a thread and places it; `body` makes what it needs there, and serves.
+    /// Starts and places a thread; `body` creates what it needs, then serves.
     pub(super) fn start(
         name: &str,
         cpus: Vec<u32>,
@@ -67,7 +65,7 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
         Ok(Worker { jobs, answers: take_answers, thread: Some(thread) })
     }
 
-    /// Tells if everything is made, touched and placed, as far as that is known within this time.
+    /// Returns the result of the setup, or `None` if it takes longer than this.
     fn ready_within(&self, time: Duration) -> Option<Result<(), LabError>> {
         Some(match self.answers.recv_timeout(time) {
             Err(RecvTimeoutError::Timeout) => return None,
@@ -79,7 +77,7 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
         })
     }
 
-    /// Its report on the job that it was given; `None` if that does not come in time.
+    /// Returns the report on the current job, or `None` if it is late.
     fn report(&self, deadline: Instant) -> Option<R> {
         match self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(Answer::Done(report)) => Some(report),
@@ -88,8 +86,8 @@ impl<J: Send + 'static, R: Send + 'static> Worker<J, R> {
     }
 }
 
-/// Threads that work together. A job that does not end in time leaves them behind: they would
-/// never end, so nobody waits for them.
+/// Threads that work together. After a job that does not end in time, they are leaked: they would
+/// never end, so joining them would block.
 pub(super) struct Pool<J, R> {
     name: String,
     placement: String,
@@ -98,7 +96,7 @@ pub(super) struct Pool<J, R> {
 }
 
 impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
-    /// An empty pool; its name and placement are for messages.
+    /// An empty pool; the name and placement are for messages.
     pub(super) fn new(name: &str, placement: impl ToString) -> Self {
         Pool {
             name: name.to_string(),
@@ -108,9 +106,9 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         }
     }
 
-    /// Adds a worker; its jobs are given out in this order.
+    /// Adds a worker; jobs are given out in order of addition.
     pub(super) fn add(&mut self, worker: Result<Worker<J, R>, LabError>) -> Result<(), LabError> {
-        // Others may wait for the one that could not be started.
+        // Other workers may wait for the one that failed to start.
         self.left_behind |= worker.is_err();
         self.workers.push(worker?);
         Ok(())
@@ -120,8 +118,8 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         self.workers.len()
     }
 
-    /// Waits until all are ready, or one says why it is not: workers may wait for each other before
-    /// they are, so the first answer of any of them may be all that comes.
+    /// Waits until all workers are ready, or one has failed. Workers may wait for each other while
+    /// they start, so a failure may be the only answer to arrive.
     pub(super) fn ready(&mut self) -> Result<(), LabError> {
         let mut waiting: Vec<&Worker<J, R>> = self.workers.iter().collect();
         while !waiting.is_empty() {
@@ -141,11 +139,7 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         Ok(())
     }
 
-    /// Gives each of these workers a job.
-    ///
-    /// # Errors
-    ///
-    /// If one of them has ended.
+    /// Gives each of these workers a job; fails if one has ended.
     pub(super) fn give(
         &mut self,
         workers: Range<usize>,
@@ -159,11 +153,7 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         if sent { Ok(()) } else { Err(self.stuck(patience)) }
     }
 
-    /// Their reports, in order.
-    ///
-    /// # Errors
-    ///
-    /// If one does not come in time.
+    /// Returns the workers' reports, in order; fails if one is late.
     pub(super) fn reports(
         &mut self,
         workers: Range<usize>,
@@ -175,11 +165,7 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         reports.ok_or_else(|| self.stuck(patience))
     }
 
-    /// The reports of all workers on a job for each.
-    ///
-    /// # Errors
-    ///
-    /// If one does not come in time.
+    /// Gives each worker a job and returns their reports; fails if one is late.
     pub(super) fn run(
         &mut self,
         jobs: impl IntoIterator<Item = J>,
@@ -189,12 +175,11 @@ impl<J: Send + 'static, R: Send + 'static> Pool<J, R> {
         self.reports(0..self.len(), patience)
     }
 
-    /// The error of a wrong message.
     pub(super) fn wrong_message(&self) -> LabError {
         LabError::WrongMessage { mechanism: self.name.clone(), placement: self.placement.clone() }
     }
 
-    /// The error of a run without progress within `patience`; the threads are left behind.
+    /// The error of a run without progress within `patience`; leaks the threads.
     pub(super) fn stuck(&mut self, patience: Duration) -> LabError {
         self.left_behind = true;
         LabError::Stuck {
@@ -210,12 +195,12 @@ impl<J, R> Drop for Pool<J, R> {
         let threads: Vec<JoinHandle<()>> = self
             .workers
             .drain(..)
-            // Without jobs to come a thread ends.
+            // A thread ends when its job channel closes.
             .filter_map(|worker| worker.thread)
             .collect();
         if !self.left_behind {
             for thread in threads {
-                // A panic in a worker was printed when it happened, and its block has failed.
+                // A worker's panic has been printed, and its block has failed.
                 let _ = thread.join();
             }
         }

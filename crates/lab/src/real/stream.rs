@@ -1,4 +1,4 @@
-//! A cell whose threads stream: a receiver, and one sender or several.
+//! A cell whose threads stream: a receiver, and one or more senders.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
@@ -23,25 +23,22 @@ use super::pair::Buffers;
 use super::pool::{Pool, Worker};
 use super::{GroupState, Opening, PILOT_NS, RealCell, WARM_UP_FREE_NS, WARM_UP_NS, per_stretch};
 
-/// Messages of a stretch before it is known how fast they come.
+/// Messages per stretch before their rate is known.
 const PILOT_STRETCH: u64 = 1024;
-/// Courses of a job: one that warms up, and the one that counts.
+/// Passes of a job: the warm-up and the measured one.
 const PASSES: u64 = 2;
 
-/// A block, as the threads are given it.
 #[derive(Clone, Copy, Debug)]
 struct Job {
-    /// Number of the first pass.
     pass: u64,
-    /// Time to stream before anything is counted, in ticks.
+    /// Warm-up time before counting, in ticks.
     warm_up: u64,
     per_stretch: u64,
     stretches: u64,
-    /// Time to go on for, in ticks.
+    /// Time limit, in ticks.
     length: u64,
 }
 
-/// The report of a thread.
 struct ThreadReport {
     times: Vec<u64>,
     counters: ThreadCounters,
@@ -49,14 +46,13 @@ struct ThreadReport {
     messages: u64,
 }
 
-/// The reports of all threads.
 struct Report {
     times: Vec<u64>,
     threads: Vec<ThreadCounters>,
     messages: u64,
 }
 
-/// The threads of a stream: the senders, and then the receiver.
+/// The senders, then the receiver.
 struct Threads {
     pool: Pool<Job, ThreadReport>,
     round: u64,
@@ -64,8 +60,8 @@ struct Threads {
 }
 
 impl Threads {
-    /// Starts them and waits until everything is made, touched and placed. The receiving thread
-    /// makes the queue where it runs.
+    /// Starts the threads and waits until everything is created, touched and placed. The receiving
+    /// thread creates the queue, so that its memory is local to it.
     fn start(
         clock: &Clock,
         name: &str,
@@ -93,8 +89,8 @@ impl Threads {
             }
         })?;
         let mut pool = Pool::new(name, placement);
-        // The senders first, so that they are there when the receiver begins. Without any, the
-        // receiver has failed, and says so itself.
+        // Starts the senders first, so that they are ready for the receiver. There are none if the
+        // receiver failed, which it reports itself.
         let (senders, round) = take.recv().unwrap_or((Vec::new(), 1));
         for (index, (mut sender, cpus)) in senders.into_iter().zip(cpus.senders).enumerate() {
             let (control, entered) = (Arc::clone(&control), Arc::clone(&all));
@@ -110,7 +106,6 @@ impl Threads {
         Ok(Threads { pool, round, next_pass: 1 })
     }
 
-    /// Runs a job on all threads.
     fn run(&mut self, mut job: Job, patience: Duration) -> Result<Report, LabError> {
         job.pass = self.next_pass;
         self.next_pass += PASSES;
@@ -170,7 +165,6 @@ fn send(
     ThreadReport { times: Vec::new(), counters: after.delta(&before), wrong: 0, messages: sent }
 }
 
-/// CPUs of the threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct StreamCpus {
     senders: Vec<Vec<u32>>,
@@ -178,7 +172,7 @@ struct StreamCpus {
 }
 
 impl StreamCpus {
-    /// Pinned, the receiver has the last CPU for itself, and senders share the others in turns.
+    /// Pinned, the receiver has the last CPU to itself, and senders share the others round-robin.
     fn of(placement: Placement, cpus: &[u32], senders: u32) -> Self {
         match (placement, cpus) {
             (Placement::Pinned, [own @ .., receiver]) if !own.is_empty() => StreamCpus {
@@ -193,16 +187,15 @@ impl StreamCpus {
     }
 }
 
-/// A cell whose threads stream.
 pub(super) struct Stream {
     planned: PlannedCell,
     clock: Clock,
     class: Class,
-    /// True if the queue takes memory as it fills.
+    /// True if the queue allocates memory as it fills.
     grows: bool,
     threads: Threads,
     environment: Environment,
-    /// The time per message as the last stretches found it.
+    /// Time per message in the latest stretches.
     message_ns: f64,
     stamp_ns: f64,
     patience: Duration,
@@ -232,7 +225,6 @@ impl Stream {
         })
     }
 
-    /// Finds out roughly how long a message takes.
     fn pilot(&mut self) -> Result<(), LabError> {
         let stretch = PILOT_STRETCH.next_multiple_of(self.threads.round);
         let report = self.run(PILOT_NS / 2.0, stretch, PILOT_NS)?;
@@ -263,7 +255,7 @@ impl Stream {
             stretches: MAX_BLOCK_SAMPLES,
             length: self.clock.ticks(length_ns),
         };
-        // What is left in an unbounded queue when a block ends takes its time too.
+        // Includes the time to drain an unbounded queue after the block.
         let patience = self.patience + Duration::from_nanos((length_ns * 10.0) as u64);
         self.threads.run(job, patience)
     }
@@ -295,7 +287,8 @@ impl RealCell for Stream {
 impl OpenCell for Stream {
     fn block(&mut self, _: BlockKind) -> Result<BlockSamples, LabError> {
         let length_ns = self.planned.budget.stretch_ns as f64;
-        // Twice as many stretches fit as are foreseen, should the machine be faster than it was.
+        // Room for twice the expected number of stretches, in case the machine is faster than
+        // before.
         let least = (2.0 * length_ns / self.message_ns / MAX_BLOCK_SAMPLES as f64).ceil() as u64;
         let messages = per_stretch(self.stamp_ns, self.message_ns).max(least);
         let per_stretch = messages.next_multiple_of(self.threads.round);

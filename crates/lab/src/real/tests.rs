@@ -1,4 +1,4 @@
-//! The engine on the real machine: what it does about mechanisms and places that fail.
+//! The engine on the real machine with mechanisms and placements that fail.
 
 use std::sync::mpsc::channel;
 use std::thread;
@@ -15,7 +15,7 @@ use crate::samples::{BlockSamples, RoundTrips, Samples};
 use super::pair::Pair;
 use super::*;
 
-/// A CPU that no machine has.
+/// A CPU that does not exist on any machine.
 const NOWHERE: u32 = 8191;
 
 fn gated() -> (Clock, ClockFacts) {
@@ -47,7 +47,7 @@ fn planned(mechanism: &str, placement: Placement, cpus: Vec<u32>) -> PlannedCell
     PlannedCell::new(Experiment::Latency, cell, budget)
 }
 
-/// The first block of a cell with this mechanism, both ends on one CPU.
+/// First block of a cell with this mechanism, both ends on one CPU.
 fn block(mechanism: &Mechanism, patience: Duration) -> Result<BlockSamples, LabError> {
     let allowed = allowed_cpus();
     let planned = planned(&mechanism.name, Placement::SameCpu, vec![allowed[0]]);
@@ -67,7 +67,7 @@ fn block(mechanism: &Mechanism, patience: Duration) -> Result<BlockSamples, LabE
     cell.block(BlockKind::Stamped)
 }
 
-/// The error of something that must come back by itself; a test that hangs says nothing.
+/// The error of an operation that must return by itself; a hanging test would report nothing.
 fn refused(work: impl FnOnce() -> Option<LabError> + Send + 'static) -> String {
     let (done, answer) = channel();
     thread::spawn(move || done.send(work()));
@@ -155,7 +155,7 @@ fn nothing_is_missing_that_can_be_made() {
     for (name, why) in &missing.mechanisms {
         println!("{name}: {why}");
     }
-    // Whatever this machine forbids, these need nothing but memory and threads.
+    // These need nothing but memory and threads, in any sandbox.
     for name in ["function-call", "atomic-store", "futex", "park", "std-condvar", "std-mpsc"] {
         assert!(missing.mechanisms.iter().all(|(missing, _)| missing != name), "{name}");
     }

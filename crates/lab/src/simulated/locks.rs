@@ -1,5 +1,5 @@
-//! Locks of the machine that does not exist. They behave as the models say, with some noise:
-//! whoever holds the one against the other must find that they agree.
+//! Locks of the simulated machine. They follow the models, plus some noise: predictions and results
+//! must agree.
 
 use rand::RngExt;
 use threadtoll_model::Shape;
@@ -17,9 +17,9 @@ use crate::samples::{Acquisitions, BlockSamples, Counters, Samples, Waited};
 
 use super::Draws;
 
-/// An acquisition and a release that nobody else takes part in.
+/// An uncontended acquisition and release.
 const PAIR_NS: f64 = 20.0;
-/// A lock that sleeps is looked at for some microseconds, and then takes some more to wake up.
+/// Hand-offs of a sleeping lock: fast while the waiter still spins, and slower once it sleeps.
 const HANDED: [(f64, f64); 6] = [
     (250.0, 60.0),
     (1e3, 60.0),
@@ -28,12 +28,11 @@ const HANDED: [(f64, f64); 6] = [
     (2.56e5, 8_000.0),
     (1e7, 20_000.0),
 ];
-/// The same of locks that never sleep.
 const SPUN: [(f64, f64); 2] = [(250.0, 60.0), (1e6, 60.0)];
-/// Waits of a block, enough for every quantile but the last.
+/// Waits per block: enough for every quantile but the last.
 const WAITS: usize = 600;
 
-/// The calibration of a real machine that behaves so.
+/// Calibration as a real machine with this behaviour would give it.
 fn calibration(cell: &Cell, spec: &LockSpec) -> Option<Calibration> {
     let subject = cell.lock()?;
     if subject.is_alone() || subject.read_share.is_some_and(|share| share.value() > 0.0) {
@@ -55,7 +54,6 @@ fn calibration(cell: &Cell, spec: &LockSpec) -> Option<Calibration> {
     predict::calibration(subject, cpus, spec.stripes, shapes, alone_ns, PAIR_NS, &handoff).ok()
 }
 
-/// A cell whose threads share a lock.
 pub(super) struct Lock {
     draws: Draws,
     spec: LockSpec,
@@ -90,7 +88,7 @@ impl OpenCell for Lock {
         });
         let threads = u64::from(subject.threads);
         let cycle_ns = subject.cycle_ns() as f64;
-        // Of readers and of the thread alone no model speaks: nobody waits.
+        // No model covers readers or a single thread: nobody waits.
         let rate = answer
             .as_ref()
             .map_or(threads as f64 / cycle_ns, |answer| answer.performance.throughput_per_s / 1e9);

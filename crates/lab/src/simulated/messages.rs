@@ -1,4 +1,4 @@
-//! Exchanges and streams of the machine that does not exist.
+//! Exchanges and streams of the simulated machine.
 
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -14,16 +14,15 @@ use crate::samples::{BlockSamples, Counters, RoundTrips, Samples, Stretches};
 
 use super::{Draws, fingerprint};
 
-/// Values of a simulated block, enough for every quantile but the last.
+/// Values per simulated block: enough for every quantile but the last.
 const STRETCHES: u64 = 60;
 const SAMPLES: u64 = 1200;
 
-/// A cell whose threads pass messages.
 pub(super) struct Messages {
     draws: Draws,
     class: Class,
     streams: bool,
-    /// A round trip, or the time per message of a stream.
+    /// A round trip, or a stream's time per message.
     value_ns: f64,
 }
 
@@ -45,8 +44,8 @@ impl OpenCell for Messages {
         let began_s = time.now().since_start_s;
         let stamped = kind == BlockKind::Stamped;
         let (rng, round) = &mut loops[usize::from(stamped)];
-        // A third of the way through each group the machine changes its mind for a round, as
-        // virtual ones do.
+        // A third of the way through each group, the machine slows down for a round, as virtual
+        // machines do.
         let weather = if *round > 0 && *round == planned.budget.rounds / 3 { 1.5 } else { 1.0 };
         *round += 1;
         let (stretches, per_stretch) = match kind {
@@ -63,7 +62,7 @@ impl OpenCell for Messages {
                 (one * per_stretch as f64 * 1000.0) as u64
             })
             .collect();
-        // One block in twelve is disturbed by something that pushes an end aside once.
+        // One block in twelve is disturbed, with an end pushed aside once.
         let pushed = rng.random_range(0..12) == 0;
         if pushed {
             let at = rng.random_range(0..stretches_ps.len());
@@ -134,12 +133,12 @@ impl OpenCell for Messages {
     }
 }
 
-/// From 0.8 to 1.2, as the cell's name has it.
+/// A factor from 0.8 to 1.2, determined by the cell's name.
 fn spread(cell: &Cell) -> f64 {
     0.8 + 0.4 * (fingerprint(cell) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// The same for queues: a round trip, or the time per message.
+/// Time of a queue: a round trip, or a stream's time per message.
 fn queue_ns(queue: &QueueSubject, streams: bool, cell: &Cell) -> f64 {
     let spins = queue.wait.family() == WaitFamily::Spinning;
     let whole = match (streams, queue.origin, queue.batch) {
@@ -154,7 +153,7 @@ fn queue_ns(queue: &QueueSubject, streams: bool, cell: &Cell) -> f64 {
     whole * spread(cell) * f64::from(queue.senders).sqrt()
 }
 
-/// A round trip that is plausible enough for tables to look like tables.
+/// Plausible enough for realistic tables.
 fn round_trip_ns(class: Class, cell: &Cell) -> f64 {
     let spread = spread(cell);
     let class_ns = match (class, cell.name()) {

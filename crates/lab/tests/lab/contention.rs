@@ -1,4 +1,4 @@
-//! Plans of locks: which cells stand together, and what is not measured.
+//! Plans of locks: groups of cells, and refusals.
 
 use threadtoll_lab::contention::{Overrides, SCENARIOS, scenario};
 use threadtoll_lab::plan::{CpuSelection, LockChoice, Planned, contention, validate};
@@ -74,7 +74,7 @@ fn threads_go_from_one_to_one_more_than_there_are_cpus() {
         all
     };
     assert_eq!(threads("std-mutex"), [1, 2, 3, 4]);
-    assert_eq!(threads("ticket"), [1, 2, 3], "whoever waits for it never sleeps");
+    assert_eq!(threads("ticket"), [1, 2, 3], "its waiters never sleep");
     assert!(
         refused.iter().any(|refused| refused.what.contains("ticket with 4 threads")),
         "{refused:?}"
@@ -83,7 +83,7 @@ fn threads_go_from_one_to_one_more_than_there_are_cpus() {
         .iter()
         .flatten()
         .find(|planned| planned.cell.lock().is_some_and(|lock| lock.threads == 4));
-    assert_eq!(shared.unwrap().cell.cpus.len(), 3, "they share the three that there are");
+    assert_eq!(shared.unwrap().cell.cpus.len(), 3, "they share the three CPUs");
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! What is planned, and how a plan is measured.
+//! Plans, and runs of plans.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ mod queue;
 mod registry;
 mod run;
 
-/// Everything that threadtoll knows by itself.
+/// The default registry.
 static OURS: LazyLock<Registry> = LazyLock::new(Registry::default);
 
 fn mechanism(name: &str) -> &'static Mechanism {

@@ -1,4 +1,4 @@
-//! Plans are arithmetic on the topology: every promise about groups holds on every machine.
+//! Plans depend only on the topology: every promise about groups holds on every machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,8 +74,8 @@ fn reasons(refused: &[Refused]) -> String {
     refused.iter().map(|refused| format!("{}: {}\n", refused.what, refused.why)).collect()
 }
 
-/// At most eight cells, the reference first and only there, no cell twice, one number of rounds,
-/// nothing empty.
+/// At most eight cells, the reference first and nowhere else, no duplicate cells, equal numbers of
+/// rounds, and nothing empty.
 #[track_caller]
 fn keeps_promises(groups: &[Vec<PlannedCell>], site: &CpuSelection<'_>) {
     let reference = site.reference();
@@ -83,7 +83,7 @@ fn keeps_promises(groups: &[Vec<PlannedCell>], site: &CpuSelection<'_>) {
         assert!((1..=8).contains(&group.len()), "{} cells", group.len());
         assert_eq!(group[0].cell, reference);
         let distinct: BTreeSet<&Cell> = group.iter().map(|planned| &planned.cell).collect();
-        assert_eq!(distinct.len(), group.len(), "a cell stands twice in its group");
+        assert_eq!(distinct.len(), group.len(), "duplicate cell in a group");
         assert!(group.iter().all(|planned| planned.budget.rounds == group[0].budget.rounds));
     }
     let plan = plan_of(groups.to_vec());
@@ -165,13 +165,13 @@ fn what_is_to_be_compared_stays_together() {
                     group.iter().filter(|planned| planned.cell.name().ends_with("-after"))
                 {
                     let plain = planned.cell.name().trim_end_matches("-after");
-                    let beside = group.iter().any(|other| {
+                    let together = group.iter().any(|other| {
                         other.cell.name() == plain && other.cell.placement == planned.cell.placement
                     });
-                    assert!(beside, "{plain} is not beside its other form");
+                    assert!(together, "{plain} is not grouped with its other form");
                 }
             }
-            // The forms of one mechanism, too: with and without a pause, on own and shared lines.
+            // So do the forms of one mechanism: with and without a pause, on own and shared lines.
             for name in ["atomic-store", "atomic-rmw"] {
                 let pinned = |group: &&Vec<PlannedCell>| {
                     group[1..].iter().any(|planned| {
@@ -180,7 +180,7 @@ fn what_is_to_be_compared_stays_together() {
                             && planned.experiment == Experiment::Latency
                     })
                 };
-                assert!(groups.iter().filter(pinned).count() <= 1, "{name} is torn apart");
+                assert!(groups.iter().filter(pinned).count() <= 1, "{name} is split over groups");
             }
         }
     }
@@ -363,7 +363,7 @@ fn plans_that_were_edited_are_refused() {
     let (groups, _) = latency(&site, &all(), &MechanismChoice::default(), BUDGET, true);
     let spoilt = |edit: &dyn Fn(&mut PlannedCell)| {
         let mut groups = groups.clone();
-        // A sleeping mechanism, pinned.
+        // A pinned mechanism that sleeps.
         let futex =
             groups.iter_mut().flatten().find(|planned| planned.cell.name() == "futex").unwrap();
         edit(futex);
@@ -384,7 +384,7 @@ fn plans_that_were_edited_are_refused() {
     assert!(spoilt(&|planned| planned.cell.relation = Relation::Smt).contains("placed so"));
     assert!(spoilt(&|planned| planned.cell.placement = Placement::SameCpu).contains("placed so"));
     assert!(spoilt(&|planned| planned.budget.stamped_ns = MAX_NS + 1).contains("lasts that long"));
-    // Spinning on one CPU would never end.
+    // Spinning on a single CPU would never end.
     let mut groups = groups.clone();
     let spinning =
         groups.iter_mut().flatten().find(|planned| planned.cell.name() == "atomic-rmw").unwrap();
@@ -394,7 +394,7 @@ fn plans_that_were_edited_are_refused() {
     assert!(validate(&plan_of(groups), &topology, &OURS).unwrap_err().contains("placed so"));
 }
 
-/// How a CPU is that had so many gaps in a second.
+/// Noise of a CPU with this many gaps in a second.
 fn noise(cpu: u32, short: u64, long: u64) -> CpuNoise {
     CpuNoise {
         cpu,
@@ -422,9 +422,8 @@ fn blocks_fit_between_the_gaps_of_the_machine() {
         groups.concat()
     };
     let calm = planned(&[noise(0, 500, 0), noise(2, 500, 0)], Placement::Pinned);
-    assert!(calm.iter().all(|planned| planned.budget == second), "interrupts escape no block");
-    // 20 gaps a second on each of two CPUs, and fewer on a third: one every 25 ms where two CPUs
-    // are used.
+    assert!(calm.iter().all(|planned| planned.budget == second), "every block has interrupts");
+    // 20 gaps a second on each of two CPUs, and fewer on a third: one every 25 ms on the two CPUs.
     let busy = [noise(0, 500, 10), noise(1, 0, 1), noise(2, 500, 10)];
     for planned in planned(&busy, Placement::Pinned) {
         let budget = planned.budget;

@@ -1,4 +1,4 @@
-//! Plans of queues: who stands beside whom, for any registry.
+//! Plans of queues: which rows share a group, for any registry.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,6 @@ use threadtoll_record::{
     Cell, Experiment, Kind, Origin, Placement, Plan, PlannedCell, Relation, Subject, Wait,
 };
 
-/// A queue that is planned for and never made.
 struct Nothing;
 
 #[derive(Clone)]
@@ -52,7 +51,6 @@ fn fake(name: &str, bounded: bool, ways: Vec<Way>) -> Queue {
     }
 }
 
-/// Stands for peers.
 fn fakes() -> Vec<Queue> {
     let rings = || {
         [Wait::Poll, Wait::PollBackoff]
@@ -120,7 +118,6 @@ fn plan_of(groups: Vec<Vec<PlannedCell>>) -> Plan {
     }
 }
 
-/// A label without the capacity.
 fn plain(cell: &Cell) -> String {
     let label = cell.label();
     match cell.queue().and_then(|queue| queue.capacity) {
@@ -129,7 +126,7 @@ fn plain(cell: &Cell) -> String {
     }
 }
 
-/// Whether the first is compared with the second somewhere.
+/// Returns `true` if a group compares the first with the second.
 fn compares(groups: &[Vec<PlannedCell>], of: &str, to: &str) -> bool {
     groups.iter().any(|group| {
         (0..group.len()).any(|index| {
@@ -156,7 +153,7 @@ fn groups_are_small_and_begin_with_the_reference() {
                 let mut cells: Vec<&Cell> = group.iter().map(|planned| &planned.cell).collect();
                 cells.sort();
                 cells.dedup();
-                assert_eq!(cells.len(), group.len(), "a cell stands twice in {group:#?}");
+                assert_eq!(cells.len(), group.len(), "duplicate cell in {group:#?}");
             }
             let topology = SimulatedBackend::topology();
             assert_eq!(
@@ -387,7 +384,7 @@ fn each_capacity_has_groups_of_its_own() {
     }
     let unlimited =
         groups.iter().flatten().filter(|planned| planned.cell.label() == "other-unbounded, poll");
-    assert_eq!(unlimited.count(), 1, "measured once, whatever bounded queues hold");
+    assert_eq!(unlimited.count(), 1, "measured once, whatever the capacity of bounded queues");
     assert_eq!(validate(&plan_of(groups), &SimulatedBackend::topology(), &REGISTRY), Ok(()));
 }
 
@@ -399,7 +396,7 @@ fn one_cpu_leaves_what_can_sleep() {
     let (groups, _) = queue(&site, scenario("ask-reply").unwrap(), &REGISTRY, &same);
     assert!(!groups.is_empty());
     for group in groups {
-        assert_eq!(group[0].cell.name(), "futex", "the reference where there is one CPU");
+        assert_eq!(group[0].cell.name(), "futex", "the reference with one CPU");
         assert_eq!(group.iter().filter(|planned| planned.cell.name() == "futex").count(), 1);
     }
 }

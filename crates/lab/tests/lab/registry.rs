@@ -1,4 +1,4 @@
-//! Mechanisms and locks that are made at run time, from closures with data of their own.
+//! Mechanisms and locks that are created at run time, from closures with data of their own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -29,7 +29,7 @@ struct End {
 impl Exchange for End {
     fn send(&mut self, seq: u64) {
         self.sent.fetch_add(1, Ordering::Relaxed);
-        // The other end is gone only when the run is over.
+        // The other end is gone only at the end of the run.
         let _ = self.to.send(seq);
     }
 
@@ -38,7 +38,6 @@ impl Exchange for End {
     }
 }
 
-/// A channel of this capacity, which counts its messages.
 fn channel(capacity: usize, sent: &Arc<AtomicU64>) -> Mechanism {
     let sent = Arc::clone(sent);
     let name = format!("sync-channel-{capacity}");
@@ -64,7 +63,6 @@ impl RawLock for Counting {
     }
 }
 
-/// A mutex that counts its acquisitions.
 fn counting(acquisitions: &Arc<AtomicU64>) -> Lock {
     let acquisitions = Arc::clone(acquisitions);
     let sentence = "a mutex made at run time";
@@ -74,7 +72,7 @@ fn counting(acquisitions: &Arc<AtomicU64>) -> Lock {
     })
 }
 
-/// The first block of a cell that is not the reference.
+/// First block of a cell other than the reference.
 fn block(
     backend: &mut dyn Backend,
     groups: &[Vec<PlannedCell>],

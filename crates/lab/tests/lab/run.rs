@@ -1,5 +1,4 @@
-//! Measuring a plan on the simulated machine: what is kept when something ends a run before its
-//! time.
+//! Runs of a plan on the simulated machine: the data that is kept if a run ends early.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -48,10 +47,10 @@ fn plan() -> Plan {
     }
 }
 
-/// Blocks in a group: four cells, both loops.
+/// Blocks per group: four cells, two loops.
 const BLOCKS: u64 = ROUNDS as u64 * 4 * 2;
 
-/// Counts, and asks for an end after so many blocks.
+/// Counts blocks, and stops the run after a given number.
 #[derive(Default)]
 struct Watcher {
     groups: Vec<usize>,
@@ -103,7 +102,7 @@ fn fresh() -> (SimulatedBackend, Results) {
     (backend, results)
 }
 
-/// What was measured in memory is what the file says.
+/// Asserts that the results in memory and in the file are equal.
 #[track_caller]
 fn kept(results: &Results, path: &Path) -> Results {
     let file = read(path).unwrap();
@@ -194,7 +193,7 @@ fn a_run_that_was_stopped_before_it_began_measures_nothing() {
     assert_eq!((watcher.blocks, watcher.groups.len()), (0, 0));
 }
 
-/// The simulated machine, failing at one block, or at the second look at its clock.
+/// The simulated machine, failing at a given block or at the recheck of its clock.
 struct Failing {
     backend: SimulatedBackend,
     blocks_left: Rc<Cell<u64>>,
@@ -294,11 +293,11 @@ fn a_machine_that_changes_its_mind_is_caught_at_it() {
         "each group is slow for one round"
     );
     for record in results.records() {
-        // The pairs that are left show the cell's own ratio, within its noise of a few percent.
+        // The remaining pairs show the cell's own ratio, within its noise of a few percent.
         for against in &record.against {
             let [low, high] = against.interval95;
             assert!(high.get() / low.get() < 1.2, "{}: {low} to {high}", record.cell.name());
-            assert!(against.blocks < ROUNDS, "the pairs of that round are not all sound");
+            assert!(against.blocks < ROUNDS, "disturbed pairs are left out");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Time of an acquisition and a release with nothing in between.
+//! Cost of an acquisition and release around an empty section.
 
 use threadtoll_record::{LockSubject, Spread, Work};
 
@@ -10,22 +10,20 @@ use crate::lock::LockSpec;
 use super::slices::{rate, slice};
 use super::{Bench, median_or_nan};
 
-/// Least think time, in units of work, of threads that are to wait rarely: some hundred
-/// nanoseconds.
+/// Shortest think time for rare waiting, in units of work: some hundred nanoseconds.
 const SHORT_UNITS: f64 = 200.0;
-/// Think time as a multiple of the lock's, large enough that threads rarely wait.
+/// Think time as a multiple of the lock's cost, large enough that threads rarely wait.
 const RARELY: f64 = 20.0;
 
-/// Cost of an acquisition and its release, in nanoseconds.
+/// In nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AcquisitionCost {
-    /// Without the loop around them.
+    /// Without the surrounding loop.
     pub(super) lock_ns: f64,
-    /// Of that loop.
     pub(super) loop_ns: f64,
 }
 
-/// Measures one thread, or the throughput of several.
+/// Measures a single thread, or the throughput of several.
 pub(super) fn cost(
     bench: &Bench,
     subject: &LockSubject,
@@ -41,14 +39,13 @@ pub(super) fn cost(
     Ok(AcquisitionCost { lock_ns: (1.0 / with - 1.0 / without).max(0.0), loop_ns: 1.0 / without })
 }
 
-/// Think time, in units of work, of threads that hold a lock for this many units and are to wait
-/// rarely.
+/// Think time, in units of work, at which threads with this hold time rarely wait.
 pub(super) fn rare_think_units(hold_units: f64) -> f64 {
     SHORT_UNITS.max(RARELY * hold_units)
 }
 
-/// Measures threads that think for so long that they hardly wait for each other, but find the
-/// lock's line at the CPU of another one.
+/// Measures threads that think long enough to rarely wait for each other, but find the lock's cache
+/// line on another CPU.
 pub(super) fn rare_ns(
     bench: &Bench,
     subject: &LockSubject,
@@ -70,7 +67,7 @@ pub(super) fn rare_ns(
     Ok(median_or_nan(costs).max(0.0))
 }
 
-/// Acquisitions with nothing done while the lock is held.
+/// Distributions with an empty section.
 fn lengths(think: f64, subject: &LockSubject, lock: &LockSpec) -> TimeDistributions {
     TimeDistributions {
         spread: [Spread::Fixed, Spread::Exponential],

@@ -11,7 +11,6 @@ impl<K, V> Default for Cache<K, V> {
 }
 
 impl<K: PartialEq, V: Clone> Cache<K, V> {
-    /// The value of this key, measured if that was not done before.
     pub(super) fn get_or_measure(
         &mut self,
         key: K,

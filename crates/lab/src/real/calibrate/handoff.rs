@@ -1,5 +1,5 @@
-//! Time from the release of a lock until a waiting thread has it, by how long that thread has
-//! waited.
+//! Time from the release of a lock to its acquisition by a waiting thread, as a function of the
+//! time that this thread has waited.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use super::super::lock_threads::{Task, cpus_by_thread};
 use super::Bench;
 use super::cache::Cache;
 
-/// Waits of each length.
+/// Hand-offs per length of wait.
 const REPEATS: usize = 9;
 /// Shortest and longest wait, in nanoseconds.
 const MIN_WAIT_NS: f64 = 250.0;
 const MAX_WAIT_NS: f64 = 20_000_000.0;
 
-/// Hand-offs between two threads, by their lock, work, hold time and places.
+/// Hand-offs between two threads, by lock, work, hold time and CPUs.
 pub(super) type Handoffs = Cache<String, Vec<(f64, f64)>>;
 
-/// Measures hand-offs as pairs of the time waited and the time taken, in nanoseconds. There are
-/// none where two threads cannot meet.
+/// Measures hand-offs as pairs of the time waited and the time taken, in nanoseconds. Empty if two
+/// threads cannot run at once.
 pub(super) fn measure(
     bench: &Bench,
     known: &mut Handoffs,
@@ -34,8 +34,7 @@ pub(super) fn measure(
     lock: &LockSpec,
 ) -> Result<Vec<(f64, f64)>, LabError> {
     if cell.cpus.len() < 2 && lock.policy().spins() {
-        // One would spin for a whole slice of the scheduler while the other cannot release the
-        // lock.
+        // One would spin for a whole scheduler time slice while the other cannot release the lock.
         return Ok(Vec::new());
     }
     let mut mixed: Vec<(f64, f64)> = Vec::new();
@@ -47,7 +46,7 @@ pub(super) fn measure(
         }
     }
     if let Some(idle_ns) = idle_ns(cell, subject) {
-        // However long a thread has waited, its CPU has not idled for longer.
+        // A CPU has idled at most as long as the thread has waited.
         let last = HandOff::curve(&mixed).map_or(0.0, |curve| curve.after(idle_ns));
         mixed.retain(|(waited, _)| *waited < idle_ns);
         mixed.push((idle_ns, last));
@@ -55,7 +54,7 @@ pub(super) fn measure(
     Ok(mixed)
 }
 
-/// Medians between two threads on these CPUs, by the intended wait.
+/// Medians for two threads on these CPUs, by intended wait.
 fn between(
     bench: &Bench,
     known: &mut Handoffs,
@@ -101,8 +100,8 @@ fn between(
     })
 }
 
-/// Places of two threads that hand the lock over, each with its share of the hand-offs: any two of
-/// the CPUs, of which a few stand for all; and the same CPU twice, where sleeping threads share
+/// CPUs of two threads that hand the lock over, each pair with its share of the hand-offs: pairs of
+/// the cell's CPUs, a few of which represent all; and a single CPU twice, if sleeping threads share
 /// CPUs.
 fn meetings(cell: &Cell, subject: &LockSubject) -> Vec<(Vec<Vec<u32>>, f64)> {
     let cpus = &cell.cpus;
@@ -123,7 +122,7 @@ fn meetings(cell: &Cell, subject: &LockSubject) -> Vec<(Vec<Vec<u32>>, f64)> {
     apart.chain(same).collect()
 }
 
-/// Share of all pairs of threads that run on one CPU, where threads are dealt out in turns.
+/// Share of all pairs of threads that run on one CPU, if threads are distributed round-robin.
 fn share_on_one_cpu(threads: u32, cpus: usize) -> f64 {
     let (threads, cpus) = (f64::from(threads), cpus as f64);
     let (whole, more) = ((threads / cpus).floor(), threads % cpus);
@@ -131,14 +130,14 @@ fn share_on_one_cpu(threads: u32, cpus: usize) -> f64 {
     (more * pairs(whole + 1.0) + (cpus - more) * pairs(whole)) / pairs(threads).max(1.0)
 }
 
-/// Mean time for which the CPU of a thread that gets the lock from another CPU has idled, where
-/// more threads sleep than there are CPUs; where each has a CPU of its own, it is as long as the
-/// thread has waited.
+/// Mean time for which the CPU of a thread that gets the lock from another CPU has idled, if more
+/// threads sleep than there are CPUs. If each thread has its own CPU, this is the time that it has
+/// waited.
 ///
-/// While another CPU's thread holds the lock, this CPU is only woken by threads that have finished
-/// thinking, at random, one in `cpus` tasks. It was one of its own threads that held the lock
-/// before with a chance of one in `cpus`, and then it was awake at the end of that; or else the
-/// same goes for the task before that, and so on.
+/// While another CPU's thread holds the lock, this CPU is woken only by threads that finish
+/// thinking, at random, one in `cpus` tasks. With probability 1/`cpus` the previous holder was one
+/// of its own threads, and it was awake when that hold ended; otherwise the argument repeats for
+/// the task before.
 fn idle_ns(cell: &Cell, subject: &LockSubject) -> Option<f64> {
     let cpus = cell.cpus.len() as f64;
     let threads = f64::from(subject.threads);
@@ -158,7 +157,7 @@ mod tests {
     fn threads_that_are_dealt_out_in_turns_share_cpus_as_often_as_counted_by_hand() {
         let share = share_on_one_cpu;
         assert_eq!((share(2, 2), share(1, 2), share(64, 64)), (0.0, 0.0, 0.0));
-        // Two of three on one CPU: one pair of three.
+        // Two threads of three on one CPU: one pair of three.
         assert!((share(3, 2) - 1.0 / 3.0).abs() < 1e-12);
         // 13 and 12: 13 × 12 + 12 × 11 of 25 × 24.
         assert!((share(25, 2) - 288.0 / 600.0).abs() < 1e-12);

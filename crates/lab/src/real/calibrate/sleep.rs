@@ -13,11 +13,11 @@ use crate::lock::LockSpec;
 use super::super::lock_threads::{Task, cpus_by_thread};
 use super::{Bench, median_or_nan};
 
-/// A sleep whose overshoot is this many times the median was disturbed by the machine, like the
-/// blocks that are marked.
+/// Multiple of the median above which an overshoot counts as disturbed by the machine, as in marked
+/// blocks.
 const DISTURBED: f64 = 20.0;
 
-/// Overshoots in nanoseconds.
+/// In nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overshoots {
     pub(super) hold: Vec<f64>,
@@ -25,14 +25,13 @@ pub(super) struct Overshoots {
 }
 
 impl Overshoots {
-    /// Mean overshoot of a cycle.
     pub(super) fn mean_cycle_ns(&self) -> f64 {
         let mean = |over: &[f64]| over.iter().sum::<f64>() / over.len().max(1) as f64;
         mean(&self.hold) + mean(&self.think)
     }
 }
 
-/// Measures the sleeps of threads that share no lock.
+/// Measures the sleeps of threads without a lock.
 pub(super) fn overshoots(
     bench: &Bench,
     cell: &Cell,
@@ -42,7 +41,7 @@ pub(super) fn overshoots(
     let places = cpus_by_thread(cell.placement, &cell.cpus, threads);
     let mut sleepers = bench.threads("sleeps", &LockSpec::NO_LOCK, Work::Sleep, &places)?;
     let lengths = TimeDistributions {
-        // In the cell the lock keeps threads from waking all at once; here nothing else would.
+        // In the cell, the lock keeps threads from waking all at once; here randomness does.
         spread: [subject.spread, Spread::Exponential],
         hold: subject.hold_ns as f64,
         think: subject.think_ns as f64,
@@ -72,14 +71,13 @@ fn undisturbed(mut over: Vec<f64>) -> Vec<f64> {
     over
 }
 
-/// Intended lengths, each longer by the overshoot of some sleep.
+/// Intended lengths, each plus a measured overshoot.
 pub(super) fn shape(spread: Spread, mean_ns: f64, over: &[f64]) -> Option<Shape> {
     if mean_ns == 0.0 || over.is_empty() {
         return super::shape(spread, mean_ns);
     }
     let lengths = quantiles(spread, mean_ns, STEPS);
-    // Neighbouring lengths get different overshoots, and every overshoot is used as often as the
-    // others.
+    // Neighbouring lengths get different overshoots, and all overshoots are used equally often.
     let longer: Vec<f64> = lengths
         .iter()
         .enumerate()

@@ -1,4 +1,4 @@
-//! Throughput of threads in slices of time.
+//! Throughput of threads in time slices.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -11,12 +11,11 @@ use crate::contention::lengths::TimeDistributions;
 use super::super::lock_threads::{LockThreads, Task};
 use super::{Bench, median_or_nan};
 
-/// Most attempts at a slice for which some thread started too late; then the best of them counts.
+/// Most attempts at a slice that some thread started too late; after that, the best one counts.
 const TRIES: u32 = 16;
-/// Time after which a thread is up to speed.
 const WARM_UP_NS: u64 = 100_000;
 
-/// Throughput of all threads together per nanosecond, the median of some slices.
+/// Total throughput of all threads per nanosecond, as the median of slices.
 pub(super) fn rate(
     bench: &Bench,
     threads: &mut LockThreads,
@@ -28,7 +27,7 @@ pub(super) fn rate(
     Ok(median_or_nan(rates.collect::<Result<_, _>>()?))
 }
 
-/// Throughput of all threads together per nanosecond of one slice.
+/// Total throughput of all threads in one slice, per nanosecond.
 pub(super) fn slice(
     bench: &Bench,
     threads: &mut LockThreads,
@@ -39,7 +38,7 @@ pub(super) fn slice(
     slice_on(bench, threads, all, batch, of)
 }
 
-/// Throughput of some of the threads per nanosecond of one slice.
+/// Throughput of some of the threads in one slice, per nanosecond.
 pub(super) fn slice_on(
     bench: &Bench,
     threads: &mut LockThreads,
@@ -53,7 +52,7 @@ pub(super) fn slice_on(
     for tried in 1.. {
         let window = threads.window_for(some.len(), WARM_UP_NS, SLICE_NS);
         let reports = threads.run_on(some.clone(), tasks.clone(), window, Duration::ZERO)?;
-        // A slice says nothing of threads that the machine kept from their CPUs.
+        // A slice is invalid if the machine kept threads from their CPUs.
         let late = reports.iter().filter(|report| report.late).count();
         let done: f64 = reports.iter().map(|report| of(&report.done)).sum();
         if done > 0.0 && best.is_none_or(|(least, _)| late < least) {

@@ -1,4 +1,4 @@
-//! Time of a unit of work: on a thread that is alone, and on several that are busy at once.
+//! Time of a unit of work on a single thread, and on several that are busy at once.
 
 use threadtoll_record::{Spread, Work};
 
@@ -11,19 +11,19 @@ use super::super::lock_threads::LockThreads;
 use super::slices::{slice, slice_on};
 use super::{Bench, median_or_nan};
 
-/// Units of a stretch that is as good as endless compared with reading the clock.
+/// Units per stretch: makes reading the clock negligible.
 const LONG_UNITS: f64 = 1000.0;
 
-/// Time of a unit on a thread that is alone, in nanoseconds.
+/// Time of a unit on a single thread, in nanoseconds.
 pub(super) fn unit_ns(bench: &Bench, place: &[Vec<u32>]) -> Result<f64, LabError> {
     let mut threads = workers(bench, place)?;
     let rates = (0..SLICES).map(|_| slice(bench, &mut threads, 1, |done| done.units));
     Ok(1.0 / median_or_nan(rates.collect::<Result<_, _>>()?))
 }
 
-/// Factor by which a unit takes longer on threads that are busy at all these places at once than on
-/// one that is alone at each of them: the median of rounds of slices, because the speed of a
-/// machine wanders from second to second by more than that.
+/// Ratio of a unit's time on threads that are busy at all these places at once to its time on a
+/// single thread at each. The median of rounds of slices, because machine speed varies more than
+/// that from second to second.
 pub(super) fn slowdown(bench: &Bench, busy: &[Vec<u32>]) -> Result<f64, LabError> {
     if busy.len() == 1 {
         return Ok(1.0);
