@@ -7,7 +7,7 @@
 //! | [`place`] | affinity and scheduling policy of threads |
 //! | [`disturbance`], [`mod@judge`] | what happened to a block, and what disturbed it |
 //! | `noise` | interruptions of idle CPUs |
-//! | [`mod@inspect`], [`mod@grade`] | fitness for measuring |
+//! | [`mod@inspect`], [`mod@grade`] | is this machine fit to measure on? |
 //! | [`lock`] | one measurement at a time |
 //!
 //! Reads only what Linux shows without privilege or configuration. What is hidden (in a container,

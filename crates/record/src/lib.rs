@@ -1,12 +1,12 @@
-//! What a result is.
+//! Types and file format of results.
 //!
 //! One file format serves every experiment: JSON Lines whose first line is the [`Machine`], whose
 //! second is the [`Plan`], and whose further lines are [`Block`]s as they end and the [`Record`]s
 //! of a group when it is complete. This crate holds those types, reads and writes them
 //! ([`file`](mod@file)), keeps distributions ([`Histogram`]) and folds the blocks of a group into
-//! its records ([`fold()`]). What a model said before a block was measured is a line too
-//! ([`CellPrediction`]). A [`Prediction`] is no measurement and stands in no such file. It measures
-//! nothing and prints nothing.
+//! its records ([`fold()`]). A prediction made before a block was measured is a line too
+//! ([`CellPrediction`]). A [`Prediction`], of `threadtoll predict`, is not a measurement and never
+//! stored in such a file. This crate neither measures nor prints.
 
 mod block;
 mod cell;

@@ -1,7 +1,8 @@
 //! The call: one thread asks another and waits for the answer, through one cache line.
 //!
-//! Take a call if the asking thread can do nothing until it has the answer. A round trip moves one
-//! cache line there and back, where a pair of queues needs four transfers or more.
+//! Use a call if the asking thread can do nothing until it has the answer. Each call belongs to a
+//! *line*, which connects one caller and one callee. At best, a round trip moves one cache line there
+//! and back, where a pair of queues needs four transfers or more; see [below](self#how-it-works).
 //!
 //! ```
 //! use std::thread;
@@ -19,31 +20,33 @@
 //!
 //! # What it does not do
 //!
-//! - **Several calls at once.** A line carries one call at a time. For more, take two
+//! - **Several calls at once.** A line carries one call at a time. For more, use two
 //!   [pipes](crate::pipe), or a [funnel](crate::funnel) if several threads ask.
-//! - **Withdraw a request.** [`Caller::call`] waits as long as the callee takes, for ever if it
+//! - **Withdraw a request.** [`Caller::call`] waits until the callee answers, forever if it
 //!   hangs. [`Caller::call_timeout`] and [`Caller::call_deadline`] give up, but the callee may
 //!   still serve the request, and the next call first waits until it has.
 //! - **Drop a late answer at once.** It stays in the line until the caller calls again or is
 //!   dropped.
 //! - **Sleep without disturbing others.** An end that goes to sleep interrupts every CPU that runs
 //!   a thread of the process (`membarrier(2)`), so that calls between ends that are awake need no
-//!   fence. Take [`Spin`](crate::wait::Spin) or [`SpinYield`](crate::wait::SpinYield), which never
+//!   fence. Use [`Spin`](crate::wait::Spin) or [`SpinYield`](crate::wait::SpinYield), which never
 //!   sleep, or [`Options::fence`] if other threads must not be interrupted.
 //!
 //! # What it promises
 //!
 //! - Each request is received, handed back or dropped exactly once. Each answer is returned or
 //!   dropped exactly once.
-//! - A call returns if its callee answers, declines, is dropped, or panics while it
+//! - A call returns if its callee answers, declines (receives the next request without answering), is
+//!   dropped, or panics while it
 //!   [serves](Callee::serve). A sleeping end is woken.
 //! - A request that the callee never received comes back if the callee is dropped.
 //!
 //! # How it works
+//!
 //! Request, answer and a word that says whose turn it is are stored together, in one cache line if
-//! they fit. A waiting end fetches the line *for writing* (`prefetchw`), so the line arrives once,
-//! ready for the answer. If the caller spins while the callee computes, the line moves to the
-//! caller once more, and back for the answer.
+//! they fit. A waiting end fetches that cache line *for writing* (`prefetchw`), so it arrives once,
+//! ready for the answer. If the caller spins while the callee computes, it moves to the caller once
+//! more, and back for the answer.
 
 mod callee;
 mod caller;

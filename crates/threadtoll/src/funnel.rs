@@ -23,6 +23,12 @@
 //! assert_eq!(received, [0, 1, 2, 3]);
 //! ```
 //!
+//! # How it works
+//!
+//! A funnel is a linked list of *chunks* of *slots*. A send draws a *ticket*, by one atomic
+//! read-modify-write, which numbers its slot; then it stores its message there. The receiver reads the
+//! slots in order.
+//!
 //! # What it does not do
 //!
 //! - **Deliver past a stopped sender.** A send first draws a ticket and then stores its message. If
@@ -30,14 +36,14 @@
 //!   cannot deliver anything behind that ticket until the sender continues, because a funnel keeps
 //!   the order of its messages. `try_recv` then returns
 //!   [`Empty`](crate::error::TryRecvError::Empty) although [`Receiver::len`] is not 0. Other
-//!   senders are not held up.
+//!   senders can go on until a bounded funnel is full; an unbounded funnel grows meanwhile.
 //! - **Serve waiting senders fairly.** Senders that wait for room are not queued, and neither are
 //!   senders that send at the same time. Under constant pressure one of them may get almost nothing
 //!   through.
 //! - **Save memory with large messages.** A chunk has at least 32 slots and a funnel starts with
 //!   one chunk: 2 MiB for `[u8; 65536]`. Put large messages into a `Box`.
 //! - **Return memory to the system.** Chunks that have been read are kept up to [`Options::retain`]
-//!   bytes; the rest goes back to the allocator, which may keep it.
+//!   bytes, but at least two; the rest goes back to the allocator, which may keep it.
 //!
 //! # What it promises
 //!

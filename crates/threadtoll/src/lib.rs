@@ -5,13 +5,15 @@
 //! | operation | guarantee |
 //! |---|---|
 //! | `try_send` and `try_recv` of a bounded [`pipe`] | Wait-free: a bounded number of steps, whatever the other end does. They do not allocate once both ends have reached the ring that holds the capacity; with [`Options::reserve`](pipe::Options::reserve) that is so from the start. |
-//! | `send` of an unbounded pipe; `try_recv` of any queue | Never waits for another thread. May call the allocator. |
+//! | `send` of an unbounded pipe; `try_recv` of a pipe, a funnel or a callee | Never waits for another thread. May call the allocator. |
 //! | `send` of an unbounded [`funnel`]; `try_send` of a bounded one | Lock-free, not wait-free: it may finish work that other senders began, or retry when senders collide. May call the allocator. |
 //! | delivery by a funnel | Not lock-free: a sender that is stopped in the middle of a send holds back every later message. |
-//! | [`call`] | Waits for the other thread. |
+//! | [`Caller::call`](call::Caller::call) | Waits for the callee. |
 //!
 //! Waking a sleeping thread takes a system call, in each of these. Threads that only use `try_`
-//! methods, or that wait with [`Spin`](wait::Spin) or [`SpinYield`](wait::SpinYield), never sleep.
+//! methods, or that wait with [`Spin`](wait::Spin) or [`SpinYield`](wait::SpinYield), never sleep,
+//! except that dropping a receiver may take a millisecond ([below](#without-membarrier), and with a
+//! funnel's [`Options::fence`](funnel::Options::fence)).
 //!
 //! # After a fork
 //!

@@ -18,6 +18,15 @@
 //! assert_eq!(sum.join().unwrap(), 5050);
 //! ```
 //!
+//! # How it works
+//!
+//! A pipe is a ring of cache lines. Each line holds a few messages and a count that says how many
+//! are there, so a message and its notice arrive together, in one transfer. The ring starts with 4
+//! KiB, or with less if its capacity needs less. It grows while the receiver is behind, up to its
+//! capacity or, if unbounded, to 256 KiB. An unbounded pipe then continues in chunks of that size,
+//! and returns to its ring after the burst. A ring or chunk of an unbounded pipe holds at least 16
+//! messages, so one of `[u8; 65536]` takes 1 MiB from the start.
+//!
 //! # What it does not do
 //!
 //! - The ends cannot be cloned or shared. For several senders take a [funnel](crate::funnel).
@@ -34,12 +43,13 @@
 //!
 //! - Messages arrive in the order in which they were sent, each once. A message is visible when its
 //!   `send` returns.
-//! - An accepted message is received, or dropped no later than the receiver, even if destructors
-//!   panic. A message that could not be sent is handed back.
+//! - Every accepted message is either received or dropped, at the latest when the receiver is
+//!   dropped, even if destructors panic. A message that could not be sent is handed back.
 //! - `try_send`, `try_recv`, and `send` on an unbounded pipe never wait for the other end. They may
 //!   call the allocator: `send` when the ring grows or a chunk is needed, `try_recv` when it has
 //!   read a chunk to its end.
-//! - Steady traffic does not allocate. With [`Options::reserve`] the ring has its full size from
+//! - Steady traffic does not allocate, as long as the waiting messages fit into the memory that the
+//!   pipe keeps. With [`Options::reserve`] the ring has its full size from
 //!   the start.
 //! - A `send` that finds room and has nobody to wake executes no fence, no locked instruction and
 //!   no system call, apart from those of the allocator. There are three exceptions. A pipe executes
@@ -47,15 +57,6 @@
 //!   the receiver has slept, each send fences until the receiver has taken 64 messages without
 //!   sleeping. With [`Options::fence`], or where the kernel lacks `membarrier(2)`, each send
 //!   fences.
-//!
-//! # How it works
-//!
-//! A pipe is a ring of cache lines. Each line holds a few messages and a count that says how many
-//! are there, so a message and its notice arrive together, in one transfer. The ring starts with 4
-//! KiB, or with less if its capacity needs less. It grows while the receiver is behind, up to its
-//! capacity or, if unbounded, to 256 KiB. An unbounded pipe then continues in chunks of that size,
-//! and returns to its ring after the burst. A ring or chunk of an unbounded pipe holds at least 16
-//! messages, so one of `[u8; 65536]` takes 1 MiB from the start.
 
 mod memory;
 mod reader;

@@ -1,16 +1,16 @@
 //! Ways for an end of a queue to wait: [`Spin`], [`SpinYield`], [`Park`] and [`Adaptive`].
 //!
-//! [`Adaptive`] is the default. Take another one if you know what the CPU is for:
+//! [`Adaptive`] is the default. Choose another one if you know what the CPU is for:
 //!
 //! | | polls | gives up its CPU | reacts after |
 //! |---|---|---|---|
 //! | [`Spin`] | about every 25 ns | never | the transfer of a cache line |
 //! | [`SpinYield`] | between calls of `sched_yield(2)` | to threads that are ready to run | a transfer, or another thread's time slice |
-//! | [`Park`] | once, or 64 times if it waits for room | then, by `futex(2)` | a wake-up: microseconds |
-//! | [`Adaptive`] | for half a microsecond; if most of its last eight waits were short, for as long as a sleep costs | then, by `futex(2)` | a transfer while messages keep coming, a wake-up if they do not |
+//! | [`Park`] | once for a message, 64 times for room | after that, by `futex(2)` | a wake-up: microseconds |
+//! | [`Adaptive`] | for half a microsecond; if most of its last eight waits were short, for as long as a sleep costs | after that, by `futex(2)` | a transfer while messages keep coming, a wake-up if they do not |
 //!
-//! `Adaptive` pays for its latency with CPU time: if messages come more often than a sleep costs,
-//! it spins all the time. [Figures](crate#measured).
+//! `Adaptive` pays for its latency with CPU time: if the gaps between messages are
+//! shorter than a sleep takes, it spins all the time. [Figures](crate#measured).
 //!
 //! ```
 //! use threadtoll::funnel;
@@ -30,11 +30,15 @@
 //!
 //! | who goes to sleep | interrupts other threads |
 //! |---|---|
-//! | receiver of a [pipe](crate::pipe) | if it received at least 64 messages since its last sleep, and the first time that it received fewer. From then on the sender fences for each message (and so does the receiver, if the pipe is bounded), until 64 messages are received without a sleep |
+//! | receiver of a [pipe](crate::pipe) | until it sleeps often: see below the table |
 //! | receiver of a [funnel](crate::funnel) | never |
-//! | sender of a full pipe or funnel | each time, unless a pipe's receiver makes it fence already |
+//! | sender of a full pipe or funnel | each time, except in a pipe whose ends are fencing (see below) |
 //! | either end of a [call](crate::call) | each time |
 //! | any end, with `Options::fence` | never, but each message costs a fence |
+//!
+//! A pipe's receiver interrupts others if it received at least 64 messages since its last sleep, and
+//! the first time that it received fewer. From then on the sender fences for each message, and so does
+//! the receiver if the pipe is bounded, until 64 messages are received without a sleep.
 //!
 //! A fence makes its thread wait until its last store is visible. If the other end is polling that
 //! line, this takes about as long as moving the line.
@@ -89,8 +93,8 @@ pub struct SpinYield;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Park;
 
-/// Spins for half a microsecond, or for as long as a sleep would cost if most waits are shorter
-/// than that, and then sleeps. The default.
+/// Spins for half a microsecond or, if most recent waits were short, for as long as a sleep would
+/// cost; then sleeps. The default.
 ///
 /// A sleep may [interrupt other threads](self#what-a-sleep-costs-others).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

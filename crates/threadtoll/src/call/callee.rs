@@ -34,7 +34,7 @@ impl<Q, R, W: Wait> Callee<Q, R, W> {
         Callee { shared, owes: false, _wait: PhantomData }
     }
 
-    /// Returns `true` if the caller is gone, and in a forked child.
+    /// Returns `true` if the caller has been dropped, or if this is a forked child.
     pub fn is_disconnected(&self) -> bool {
         self.shared.has_left(CALLER_GONE)
     }

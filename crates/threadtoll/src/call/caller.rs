@@ -27,7 +27,7 @@ impl<Q, R, W: Wait> Caller<Q, R, W> {
         Caller { shared, _wait: PhantomData }
     }
 
-    /// Returns `true` if the callee is gone, and in a forked child.
+    /// Returns `true` if the callee has been dropped, or if this is a forked child.
     pub fn is_disconnected(&self) -> bool {
         self.shared.has_left(CALLEE_GONE)
     }

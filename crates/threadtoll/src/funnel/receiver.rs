@@ -242,7 +242,7 @@ impl<T, W: Wait> Receiver<T, W> {
         self.capacity().is_some_and(|capacity| self.len() >= capacity)
     }
 
-    /// Most messages that the funnel holds; `None` if it is unbounded.
+    /// Maximum number of messages in the funnel, or `None` if it is unbounded.
     pub fn capacity(&self) -> Option<usize> {
         self.shared.capacity()
     }

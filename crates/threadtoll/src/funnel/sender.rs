@@ -197,7 +197,7 @@ impl<T, W: Wait> Sender<T, W> {
         self.len() == 0
     }
 
-    /// Most messages that the funnel holds; `None` if it is unbounded.
+    /// Maximum number of messages in the funnel, or `None` if it is unbounded.
     pub fn capacity(&self) -> Option<usize> {
         self.shared.capacity()
     }
@@ -207,7 +207,7 @@ impl<T, W: Wait> Sender<T, W> {
         self.capacity().is_some_and(|capacity| self.len() >= capacity)
     }
 
-    /// Returns `true` if the receiver is gone, and in a forked child.
+    /// Returns `true` if the receiver has been dropped, or if this is a forked child.
     pub fn is_disconnected(&self) -> bool {
         self.shared.is_disconnected()
     }

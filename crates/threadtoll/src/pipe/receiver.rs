@@ -281,12 +281,12 @@ impl<T, W: Wait> Receiver<T, W> {
         self.len() as u64 >= self.shared.layout.capacity
     }
 
-    /// Most messages that the pipe holds; `None` if it is unbounded.
+    /// Maximum number of messages in the pipe, or `None` if it is unbounded.
     pub fn capacity(&self) -> Option<usize> {
         super::capacity(&self.shared)
     }
 
-    /// Returns `true` if the sender is gone, and in a forked child. There may still be messages.
+    /// Returns `true` if the sender has been dropped, or if this is a forked child. There may still be messages.
     pub fn is_disconnected(&self) -> bool {
         let state = self.shared.state.load(Ordering::Acquire);
         state & ALIVE == 0 || state & SENDER_GONE != 0

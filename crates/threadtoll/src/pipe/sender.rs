@@ -183,12 +183,12 @@ impl<T, W: Wait> Sender<T, W> {
         self.len() as u64 >= self.shared.layout.capacity
     }
 
-    /// Most messages that the pipe holds; `None` if it is unbounded.
+    /// Maximum number of messages in the pipe, or `None` if it is unbounded.
     pub fn capacity(&self) -> Option<usize> {
         super::capacity(&self.shared)
     }
 
-    /// Returns `true` if the receiver is gone, and in a forked child.
+    /// Returns `true` if the receiver has been dropped, or if this is a forked child.
     pub fn is_disconnected(&self) -> bool {
         let state = self.shared.state.load(Ordering::Acquire);
         state & ALIVE == 0 || state & RECEIVER_GONE != 0
