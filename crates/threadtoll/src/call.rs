@@ -1,8 +1,9 @@
 //! The call: one thread asks another and waits for the answer, through one cache line.
 //!
 //! Use a call if the asking thread can do nothing until it has the answer. Each call belongs to a
-//! *line*, which connects one caller and one callee. At best, a round trip moves one cache line there
-//! and back, where a pair of queues needs four transfers or more; see [below](self#how-it-works).
+//! *line*, which connects one caller and one callee. At best, a round trip moves one cache line
+//! there and back, where a pair of queues needs four transfers or more; see
+//! [below](self#how-it-works).
 //!
 //! ```
 //! use std::thread;
@@ -36,9 +37,8 @@
 //!
 //! - Each request is received, handed back or dropped exactly once. Each answer is returned or
 //!   dropped exactly once.
-//! - A call returns if its callee answers, declines (receives the next request without answering), is
-//!   dropped, or panics while it
-//!   [serves](Callee::serve). A sleeping end is woken.
+//! - A call returns if its callee answers, declines (receives the next request without answering),
+//!   is dropped, or panics while it [serves](Callee::serve). A sleeping end is woken.
 //! - A request that the callee never received comes back if the callee is dropped.
 //!
 //! # How it works

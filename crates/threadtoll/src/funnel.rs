@@ -26,8 +26,8 @@
 //! # How it works
 //!
 //! A funnel is a linked list of *chunks* of *slots*. A send draws a *ticket*, by one atomic
-//! read-modify-write, which numbers its slot; then it stores its message there. The receiver reads the
-//! slots in order.
+//! read-modify-write, which numbers its slot; then it stores its message there. The receiver reads
+//! the slots in order.
 //!
 //! # What it does not do
 //!

@@ -36,9 +36,9 @@
 //! | either end of a [call](crate::call) | each time |
 //! | any end, with `Options::fence` | never, but each message costs a fence |
 //!
-//! A pipe's receiver interrupts others if it received at least 64 messages since its last sleep, and
-//! the first time that it received fewer. From then on the sender fences for each message, and so does
-//! the receiver if the pipe is bounded, until 64 messages are received without a sleep.
+//! A pipe's receiver interrupts others if it received at least 64 messages since its last sleep,
+//! and the first time that it received fewer. From then on the sender fences for each message, and
+//! so does the receiver if the pipe is bounded, until 64 messages are received without a sleep.
 //!
 //! A fence makes its thread wait until its last store is visible. If the other end is polling that
 //! line, this takes about as long as moving the line.

@@ -286,7 +286,8 @@ impl<T, W: Wait> Receiver<T, W> {
         super::capacity(&self.shared)
     }
 
-    /// Returns `true` if the sender has been dropped, or if this is a forked child. There may still be messages.
+    /// Returns `true` if the sender has been dropped, or if this is a forked child. There may still
+    /// be messages.
     pub fn is_disconnected(&self) -> bool {
         let state = self.shared.state.load(Ordering::Acquire);
         state & ALIVE == 0 || state & SENDER_GONE != 0
