@@ -1,5 +1,4 @@
-//! Tells the program from which commit and with which compiler it was made, for the first line of
-//! its files.
+//! Passes commit and compiler to the program, for the first line of its files.
 
 use std::process::Command;
 
@@ -21,10 +20,10 @@ fn main() {
     };
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
     let compiler = first_line(&rustc, &["--version"]).unwrap_or_else(|| "rustc unknown".into());
-    // The version is "rustc 1.95.0 (hash date)"; the first two words say enough.
+    // The version is "rustc 1.95.0 (hash date)"; the first two words suffice.
     let compiler = compiler.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
     let commit = first_line("git", &["rev-parse", "--short=10", "HEAD"]);
-    // Marks builds of files that are in no commit.
+    // Marks builds of uncommitted files.
     let edited = if first_line("git", &["status", "--porcelain"]).is_some() { "+" } else { "" };
     let commit =
         commit.map_or_else(|| "no git".to_string(), |commit| format!("git {commit}{edited}"));

@@ -1,8 +1,7 @@
-//! Packs the charting library for the pages: every page is one file that works offline, so the
-//! library travels in it.
+//! Packs the charting library, which is part of every page, because pages work offline.
 //!
-//! Done here and not when a page is written, so that the binary carries 1.9 MB and not 6.8 MB, and
-//! pages are made at once.
+//! Done at build time, so that the binary holds 1.9 MB instead of 6.8 MB, and pages are quick to
+//! make.
 
 use std::error::Error;
 use std::io::Write;
@@ -26,14 +25,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     packed.write_all(script.as_bytes())?;
     std::fs::write(out.join("plotly.js.gz.base64"), BASE64.encode(packed.finish()?))?;
 
-    // The page lets these two scripts run and no other: see its Content-Security-Policy.
+    // The page's Content-Security-Policy allows only these two scripts.
     std::fs::write(out.join("plotly.js.hash"), hash(script))?;
     std::fs::write(out.join("page.js.hash"), hash(&std::fs::read_to_string("src/html/page.js")?))?;
     Ok(())
 }
 
-/// Of the scripts that the plotly crate hands out (plotly and a formula renderer that no chart of
-/// ours needs), the one that says that it is plotly.
+/// Finds plotly among the plotly crate's scripts, which include a formula renderer that no chart
+/// needs.
 fn charting_script(sources: &str) -> Option<&str> {
     let scripts = sources.split("<script").skip(1).filter_map(|rest| {
         let (_, script) = rest.split_once('>')?;
@@ -47,7 +46,7 @@ fn charting_script(sources: &str) -> Option<&str> {
     plotly.next().is_none().then_some(found)
 }
 
-/// A script as a Content-Security-Policy names it.
+/// The hash of a script in a Content-Security-Policy.
 fn hash(script: &str) -> String {
     format!("sha256-{}", BASE64.encode(Sha256::digest(script.as_bytes())))
 }

@@ -1,4 +1,4 @@
-//! Serializes entries of registries by their names: `#[serde(serialize_with = "by_name::one")]`.
+//! Serializes registry entries by name: `#[serde(serialize_with = "by_name::one")]`.
 
 use serde::{Serialize, Serializer};
 use threadtoll_lab::mechanism::Mechanism;
@@ -10,7 +10,6 @@ pub(crate) trait Named {
     fn name(&self) -> &str;
 }
 
-/// Serializes the name, if there is one.
 pub(crate) fn one<T: Named, S: Serializer>(
     value: &Option<T>,
     serializer: S,
@@ -18,7 +17,6 @@ pub(crate) fn one<T: Named, S: Serializer>(
     value.as_ref().map(Named::name).serialize(serializer)
 }
 
-/// Serializes a list of names.
 pub(crate) fn list<'a, T: Named + 'a, S: Serializer>(
     values: impl IntoIterator<Item = &'a T>,
     serializer: S,

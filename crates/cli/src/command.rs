@@ -1,4 +1,4 @@
-//! The commands, one a file. A new one is a file here, its `mod` line and a line in [`COMMANDS`].
+//! The commands, one per file. A new one is a file here, its `mod` line and a line in [`COMMANDS`].
 
 mod check;
 mod contention;
@@ -19,10 +19,10 @@ use crate::command_line::render_error;
 use crate::console::Color;
 use crate::failure::Failure;
 
-/// A command: its options, as clap declares them, and what it does.
+/// A command: its options, as clap declares them, and its run.
 pub(crate) trait Command: Args {
     const NAME: &'static str;
-    /// True if `--resume` completes the files that it writes.
+    /// True if `--resume` completes its files.
     const RESUMABLE: bool = false;
 
     fn common(&self) -> &CommonArgs;
@@ -32,23 +32,21 @@ pub(crate) trait Command: Args {
 /// Options that every command has.
 #[derive(Debug, Args)]
 pub(crate) struct CommonArgs {
-    /// When to colour
+    /// Coloured output
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = false)]
     color: Color,
-    /// Read the topology from this tree instead of /sys: plans can be made for it, but nothing
-    /// measured
+    /// Read the topology from this directory instead of /sys, to print plans but measure nothing
     #[arg(long, value_name = "DIR", hide = true)]
     sysfs: Option<PathBuf>,
 }
 
 impl CommonArgs {
-    /// The tree that the topology is read from.
+    /// The directory of the topology.
     pub(crate) fn sysfs(&self) -> PathBuf {
         self.sysfs.clone().unwrap_or_else(|| PathBuf::from("/sys"))
     }
 }
 
-/// A command in the registry.
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
     pub(crate) resumable: bool,
@@ -56,7 +54,7 @@ pub(crate) struct Entry {
     run: fn(&ArgMatches) -> Result<ExitCode, Failure>,
 }
 
-/// Every command, in the order of the help.
+/// All commands, in the order of the help.
 pub(crate) static COMMANDS: &[Entry] = &[
     Entry::of::<check::Check>(),
     Entry::of::<survey::Survey>(),
@@ -83,12 +81,10 @@ impl Entry {
         }
     }
 
-    /// The entry of that name.
     pub(crate) fn find(name: &str) -> Option<&'static Entry> {
         COMMANDS.iter().find(|entry| entry.name == name)
     }
 
-    /// Its part of the command line.
     pub(crate) fn declaration(&self) -> clap::Command {
         (self.declare)(clap::Command::new(self.name))
     }

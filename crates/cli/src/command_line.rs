@@ -1,6 +1,6 @@
-//! The command line as a whole: parsed, and its errors in one sentence each.
+//! The command line: parsing, with each error in one sentence.
 //!
-//! To clap the values of options are texts; each command checks its own, so that every message is
+//! clap takes option values as texts; each command validates its own, so that all messages are
 //! ours.
 
 use std::ffi::OsString;
@@ -15,7 +15,6 @@ use crate::nearest::unknown;
 const HELP: &str =
     "`threadtoll --help` lists the commands, `threadtoll COMMAND --help` the options of one";
 
-/// A command line that is understood.
 pub(crate) enum Parsed {
     /// Help, or the version.
     Text(String),
@@ -25,10 +24,10 @@ pub(crate) enum Parsed {
 fn declaration() -> clap::Command {
     clap::Command::new("threadtoll")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("What do this machine's threads pay to talk to each other?")
+        .about("Measures what threads pay to talk to each other")
         .after_help(
-            "Start with `threadtoll survey`: a minute later you know. \
-             `threadtoll COMMAND --help` tells more.",
+            "Start with `threadtoll survey`, which takes about a minute. \
+             See `threadtoll COMMAND --help` for more.",
         )
         .max_term_width(100)
         .disable_help_subcommand(true)
@@ -37,7 +36,6 @@ fn declaration() -> clap::Command {
         .subcommands(COMMANDS.iter().map(Entry::declaration))
 }
 
-/// Parses the arguments, the program's name first.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
     let mut matches = match declaration().try_get_matches_from(arguments) {
         Ok(matches) => matches,
@@ -56,10 +54,10 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Par
 
 fn no_command() -> Failure {
     Failure::usage("no command was given")
-        .hint("start with `threadtoll survey`; `threadtoll --help` lists the commands")
+        .hint("start with `threadtoll survey`, or see `threadtoll --help`")
 }
 
-/// Makes one sentence of an error of clap's.
+/// Turns an error from clap into one sentence.
 pub(crate) fn render_error(error: &clap::Error) -> Failure {
     let context = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -75,11 +73,10 @@ pub(crate) fn render_error(error: &clap::Error) -> Failure {
         ErrorKind::InvalidSubcommand => {
             let typed = context(ContextKind::InvalidSubcommand).unwrap_or_default();
             let names = COMMANDS.iter().map(|entry| entry.name);
-            unknown(format!("there is no command “{typed}”"), &typed, names, HELP)
+            unknown(format!("no command is called “{typed}”"), &typed, names, HELP)
         }
         ErrorKind::UnknownArgument => {
-            let failure =
-                Failure::usage(format!("there is no option or argument “{argument}” here"));
+            let failure = Failure::usage(format!("unknown option or argument “{argument}”"));
             match context(ContextKind::SuggestedArg) {
                 Some(near) => failure.hint(format!("nearest: {near}")),
                 None => failure.hint(HELP),
@@ -89,16 +86,16 @@ pub(crate) fn render_error(error: &clap::Error) -> Failure {
             Failure::usage(format!("{argument} needs a value")).hint(HELP)
         }
         ErrorKind::InvalidValue => {
-            let failure = Failure::usage(format!("“{value}” is no value for {argument}"));
+            let failure = Failure::usage(format!("“{value}” is not a value of {argument}"));
             match context(ContextKind::ValidValue) {
-                Some(valid) => failure.hint(format!("it takes one of: {valid}")),
+                Some(valid) => failure.hint(format!("use one of: {valid}")),
                 None => failure.hint(HELP),
             }
         }
         ErrorKind::ArgumentConflict => {
             let other = context(ContextKind::PriorArg).unwrap_or_default();
             if other == argument || other.is_empty() {
-                Failure::usage(format!("{argument} was given twice")).hint("give it once")
+                Failure::usage(format!("{argument} is given twice")).hint("give it once")
             } else {
                 Failure::usage(format!("{argument} cannot be used with {other}"))
                     .hint("give one of them")

@@ -1,5 +1,5 @@
-//! Printing. A reader that goes away (`| head`) is no error, and nothing else can be done about one
-//! that cannot be printed.
+//! Printing. Errors are ignored: a reader may go away (`| head`), and nothing can be done about
+//! others.
 
 use std::io::{IsTerminal, Write};
 
@@ -14,7 +14,6 @@ pub(crate) enum StdStream {
 }
 
 impl StdStream {
-    /// Prints a line, or several.
     pub(crate) fn print(self, text: &str) {
         match self {
             StdStream::Out => write(&mut anstream::stdout(), text),
@@ -22,7 +21,7 @@ impl StdStream {
         }
     }
 
-    /// The style of tables that are printed there: no wider than the terminal, if it is one.
+    /// The style of tables: no wider than the terminal, if it is one.
     pub(crate) fn style(self) -> Style {
         let size = match self {
             StdStream::Out => {
@@ -39,12 +38,10 @@ impl StdStream {
     }
 }
 
-/// Prints to standard output.
 pub(crate) fn out(text: &str) {
     StdStream::Out.print(text);
 }
 
-/// Prints to standard error.
 pub(crate) fn err(text: &str) {
     StdStream::Err.print(text);
 }
@@ -54,7 +51,7 @@ fn write(stream: &mut impl Write, text: &str) {
     let _ = write!(stream, "{text}{end}").and_then(|()| stream.flush());
 }
 
-/// When to colour.
+/// Coloured output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Color {
     /// On a terminal, unless `NO_COLOR` is set.
@@ -67,7 +64,7 @@ pub(crate) enum Color {
 }
 
 impl Color {
-    /// Applies to everything that is printed from now on.
+    /// Applies to everything printed from now on.
     pub(crate) fn apply(self) {
         match self {
             Color::Auto => ColorChoice::Auto,

@@ -27,22 +27,18 @@ enum FailureKind {
 }
 
 impl Failure {
-    /// It failed while running.
     pub(crate) fn run(what: impl Into<String>) -> Self {
         Failure { kind: FailureKind::Run, what: what.into(), hint: None }
     }
 
-    /// The usage or the input is bad.
     pub(crate) fn usage(what: impl Into<String>) -> Self {
         Failure { kind: FailureKind::Usage, what: what.into(), hint: None }
     }
 
-    /// It is refused here.
     pub(crate) fn refused(what: impl Into<String>) -> Self {
         Failure { kind: FailureKind::Refused, what: what.into(), hint: None }
     }
 
-    /// Adds a hint: what to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -53,8 +49,8 @@ impl Failure {
         Failure { hint: self.hint.or_else(|| Some(hint())), ..self }
     }
 
-    /// Prints it and returns its exit code. Arguments and files may hold line feeds and escapes:
-    /// they are replaced, to keep the error on one line.
+    /// Prints the failure and returns its exit code. Line feeds and escapes from arguments and
+    /// files are replaced, to keep it on one line.
     pub(crate) fn report(&self) -> ExitCode {
         console::err(&format!("error: {}", clean(&self.what)));
         if let Some(hint) = &self.hint {
@@ -71,9 +67,9 @@ impl Failure {
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         let hint = match fault {
-            Fault::System { .. } => "give the name of a file that a measuring command has written",
+            Fault::System { .. } => "give a file written by a measuring command",
             Fault::Line { .. } => {
-                "only files that threadtoll has written, unchanged, can be read; this one was left as it is"
+                "only unmodified threadtoll files can be read; this one was not changed"
             }
         };
         Failure::usage(fault.to_string()).hint(hint)
@@ -87,11 +83,13 @@ impl From<WriteFault> for Failure {
         let failure = Failure::usage(fault.to_string());
         match fault {
             WriteFault::Exists(_) => {
-                failure.hint("name a new file with --out, or complete that one with --resume")
+                failure.hint("choose a new file with --out, or complete that one with --resume")
             }
-            WriteFault::Busy(_) => failure.hint("wait until it has ended, or name another file"),
+            WriteFault::Busy(_) => {
+                failure.hint("wait until that run has ended, or choose another file")
+            }
             WriteFault::NotAFile(_) | WriteFault::System { .. } => {
-                failure.hint("name a file in a directory that can be written")
+                failure.hint("choose a file in a writable directory")
             }
         }
     }
@@ -101,12 +99,11 @@ impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         let failure = Failure::run(error.to_string());
         match error {
-            LabError::Write(_) => failure.hint(
-                "what was measured until then is kept; make room and complete it with --resume",
-            ),
+            LabError::Write(_) => failure
+                .hint("earlier blocks are kept; make room and complete the file with --resume"),
             LabError::Clock(_) => Failure { kind: FailureKind::Refused, ..failure },
             LabError::Place { .. } => {
-                failure.hint("`threadtoll check` tells which CPUs this process may use")
+                failure.hint("`threadtoll check` lists the CPUs that this process may use")
             }
             _ => failure,
         }

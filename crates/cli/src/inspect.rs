@@ -1,4 +1,4 @@
-//! A look at the machine, as the first line of a file of results keeps it.
+//! Inspects the machine, for the first line of a result file.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use threadtoll_record::{Machine, run_id, timestamp};
 use crate::command::CommonArgs;
 use crate::failure::Failure;
 
-/// Looks at the machine; its noise is watched for that long.
+/// Inspects the machine, measuring its noise for this long.
 pub(crate) fn inspect(common: &CommonArgs, noise: Duration) -> Result<(Machine, Clock), Failure> {
     let now = clock::unix_ns();
     threadtoll_machine::inspect::inspect(InspectOptions {

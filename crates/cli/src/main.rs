@@ -1,7 +1,7 @@
-//! `threadtoll`: what do this machine's threads pay to talk to each other?
+//! `threadtoll`: measures what threads pay to talk to each other.
 //!
-//! Arguments in, tables and files out. Each command is a file under `command`: its options, their
-//! check into typed values, and its run. `measure` is the workflow that measuring commands share.
+//! Each command is a file under `command`: its options, their validation, and its run. `measure` is
+//! the workflow that measuring commands share.
 
 mod by_name;
 mod command;

@@ -1,5 +1,4 @@
-//! The workflow of every measuring command: plan or resume, measure, show, and say where
-//! everything is.
+//! The workflow of every measuring command: plan or resume, measure, print, and name the files.
 
 mod args;
 mod output;
@@ -30,29 +29,29 @@ use args::{Options, given};
 use output::Output;
 use testbed::Testbed;
 
-/// A command that measures: its options, their check, and its plan.
+/// A command that measures: its options, their validation, and its plan.
 pub(crate) trait MeasureCommand: Args {
     const NAME: &'static str;
-    /// True if blocks may be split to fit between what disturbs this machine.
+    /// True if blocks may be split to fit between disturbances of this machine.
     const SPLITS_BLOCKS: bool = true;
-    /// The hint where nothing is left to measure.
+    /// The hint if nothing is left to measure.
     const NOTHING_LEFT: &'static str =
-        "other mechanisms or placements may do: `threadtoll list mechanisms`, --placement";
+        "try other mechanisms or placements: `threadtoll list mechanisms`, --placement";
     /// A command to try after a complete run, and the question that it answers.
     const NEXT: Option<(&'static str, &'static str)> = None;
-    /// The command's own options, checked. A plan keeps them under the names of the fields and
-    /// leaves out those that are `None`, false or empty.
+    /// The command's own options, validated. A plan keeps them by field name and omits those that
+    /// are `None`, false or empty.
     type Request: Serialize;
 
     fn measure_args(&self) -> &MeasureArgs;
 
-    /// Checks the command's own options.
+    /// Validates the command's own options.
     fn check(&self, common: &MeasureRequest) -> Result<Self::Request, Failure>;
 
-    /// Makes the groups, and says which cells are left out. Not called where a run is resumed.
+    /// Makes the groups and the list of omitted cells. Not called if a run is resumed.
     fn plan(request: &Self::Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned;
 
-    /// The file of results without `--out`; none by default.
+    /// The result file without `--out`; none by default.
     fn default_out(&self, _: &Machine) -> Option<PathBuf> {
         None
     }
@@ -75,12 +74,11 @@ impl<C: MeasureCommand> Command for C {
     }
 }
 
-/// A measuring command whose options are checked.
 struct Checked<'a, C: MeasureCommand> {
     args: &'a MeasureArgs,
     common: MeasureRequest,
     request: C::Request,
-    /// All options that were given, as a plan keeps them.
+    /// The given options, as a plan keeps them.
     options: Options,
 }
 
@@ -98,7 +96,7 @@ impl<'a, C: MeasureCommand> Checked<'a, C> {
 fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
     let checked = Checked::new(command)?;
     let (args, page) = (checked.args, command.page());
-    // Both are checked again when they are made, but nobody should wait for that.
+    // Checked again when written, but better to fail before measuring.
     page.check()?;
     if let Some(out) = &args.out {
         Appender::check(out)?;
@@ -124,16 +122,16 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
         Some(path) => Output::resume(path, &page, &results)?,
         None if testbed.machine.synthetic => {
             return Err(Failure::refused(
-                "a synthetic topology can be planned for, but not measured",
+                "a topology from --sysfs can be planned for, but not measured",
             )
-            .hint("add --plan, or leave --sysfs out"));
+            .hint("add --plan, or omit --sysfs"));
         }
         None => {
             let out = args.out.clone().or_else(|| command.default_out(&testbed.machine));
             Output::create(out.as_deref(), &page, &results)?
         }
     };
-    // The page is of the completed file.
+    // The completed file's page.
     let notes = std::mem::take(&mut results.notes);
     if !args.quiet {
         notes.iter().for_each(|note| console::err(&format!("note: {note}")));
@@ -146,7 +144,6 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
     })
 }
 
-/// The options that a plan keeps of a command line.
 #[cfg(test)]
 pub(crate) fn plan_options<C: MeasureCommand>(line: &str) -> serde_json::Value {
     let declaration = C::augment_args(clap::Command::new(C::NAME));

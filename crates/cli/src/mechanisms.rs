@@ -1,4 +1,4 @@
-//! Mechanisms, as they are named on the command line.
+//! Mechanisms on the command line.
 
 use threadtoll_lab::mechanism::Mechanism;
 
@@ -6,15 +6,14 @@ use crate::failure::Failure;
 use crate::nearest::unknown;
 use crate::registry::registry;
 
-/// Finds the mechanism of that name.
 pub(crate) fn find(name: &str) -> Result<&'static Mechanism, Failure> {
     let mechanisms = &registry().mechanisms;
     mechanisms.find(name).ok_or_else(|| {
         unknown(
-            format!("there is no mechanism “{name}”"),
+            format!("no mechanism is called “{name}”"),
             name,
             mechanisms.all().map(|mechanism| mechanism.name.as_str()),
-            "`threadtoll list mechanisms` names them all",
+            "see `threadtoll list mechanisms`",
         )
     })
 }

@@ -1,8 +1,8 @@
-//! Names that are not known, and those that were probably meant.
+//! Suggestions for unknown names.
 
 use crate::failure::Failure;
 
-/// The error for a name that is not known: its hint is the nearest names, or `otherwise`.
+/// The error for an unknown name: its hint is the nearest names, or `otherwise`.
 pub(crate) fn unknown<'a>(
     what: String,
     typed: &str,
@@ -15,7 +15,7 @@ pub(crate) fn unknown<'a>(
     Failure::usage(what).hint(hint)
 }
 
-/// The names most like `typed`, best first, at most three; none that are not like it at all.
+/// At most three names similar to `typed`, best first.
 fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let typed = typed.to_lowercase();
     let mut found: Vec<(f64, &str)> = names
@@ -23,7 +23,7 @@ fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a
         .map(|name| {
             let alike = strsim::jaro_winkler(&typed, name);
             let within = !typed.is_empty() && name.contains(&typed);
-            // Of names that contain what was typed, prefer the shortest.
+            // Prefer the shortest of the names that contain the typed text.
             let share = typed.len() as f64 / name.len() as f64;
             (if within { alike.max(0.9 + share / 10.0) } else { alike }, name)
         })

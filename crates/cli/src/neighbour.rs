@@ -1,4 +1,4 @@
-//! The load beside what is measured, of commands that have one.
+//! `--neighbour`: load on other threads during a measurement.
 
 use clap::Args;
 use threadtoll_record::Neighbour;
@@ -11,7 +11,7 @@ const NEIGHBOURS: [(&str, Neighbour); 3] =
 
 #[derive(Debug, Args)]
 pub(crate) struct NeighbourArgs {
-    /// Load beside the measured threads: spin, memory or churn [default: none]
+    /// Load on other threads: spin, memory or churn [default: none]
     #[arg(long, value_name = "KIND")]
     neighbour: Option<String>,
 }

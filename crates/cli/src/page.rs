@@ -1,4 +1,4 @@
-//! Pages: written in one step, and only where nothing of value is lost.
+//! Pages: written in one step, without overwriting anything else.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -9,18 +9,17 @@ use threadtoll_report::html;
 
 use crate::failure::Failure;
 
-/// The beginning of our pages. Together with the title, it marks a file that a newer page may
-/// replace.
+/// The beginning of our pages. With the title, it marks a file that a newer page may replace.
 const BEGINNING: &[u8] = b"<!doctype html>";
 /// The title, within the first [`TITLE_WITHIN`] bytes.
 const TITLE: &[u8] = b"<title>What a hand-off costs";
 const TITLE_WITHIN: u64 = 4096;
 
-/// Refuses a place where a page cannot or must not be written.
+/// Refuses a path where a page cannot or must not be written.
 pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     let name = path.display();
     let failed = |error: std::io::Error| unwritable(path, &error.to_string());
-    // Checked before it is opened: a named pipe would block until it has a writer.
+    // Checked before opening: a named pipe would block until it has a writer.
     match std::fs::metadata(path) {
         Ok(found) if !found.is_file() => Err(unwritable(path, "it is not a regular file")),
         Ok(_) => {
@@ -33,18 +32,18 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
                 Ok(())
             } else {
                 Err(Failure::usage(format!(
-                    "{name} exists and is not a page of ours; it was left as it is"
+                    "{name} exists and is not a threadtoll page; it was not changed"
                 ))
-                .hint("name another file for the page"))
+                .hint("choose another file for the page"))
             }
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
             match directory.map(std::fs::metadata) {
                 Some(Ok(found)) if !found.is_dir() => {
-                    Err(unwritable(path, "its directory is no directory"))
+                    Err(unwritable(path, "its parent is not a directory"))
                 }
-                // A missing directory is made when the page is written.
+                // The page creates a missing directory.
                 _ => Ok(()),
             }
         }
@@ -52,7 +51,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Makes sure that a page can be written there, for callers that measure for minutes first.
+/// Makes sure that a page can be written, for callers that first measure for minutes.
 pub(crate) fn prepare(path: &Path) -> Result<(), Failure> {
     check(path)?;
     let draft = draft(path);
@@ -64,14 +63,13 @@ pub(crate) fn prepare(path: &Path) -> Result<(), Failure> {
 
 fn unwritable(path: &Path, why: &str) -> Failure {
     Failure::usage(format!("cannot write the page {}: {why}", path.display()))
-        .hint("name a file in a directory that can be written")
+        .hint("choose a file in a writable directory")
 }
 
 fn directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The file that is renamed once it holds the whole page.
 fn draft(path: &Path) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     directory(path).join(format!(".{name}.{}", std::process::id()))

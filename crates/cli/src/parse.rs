@@ -1,4 +1,4 @@
-//! From the texts of a command line to checked values; each error says what to do.
+//! From command-line texts to validated values; each error says what to do.
 
 mod choice;
 mod duration;
@@ -10,7 +10,6 @@ pub(crate) use choice::{choice, choices};
 pub(crate) use duration::{DURATIONS, duration, duration_ns};
 pub(crate) use number::{count, counts, numbers_of_threads};
 
-/// Reads an option that may be left out.
 pub(crate) fn optional<T>(
     text: &Option<String>,
     read: impl FnOnce(&str) -> Result<T, Failure>,
@@ -18,7 +17,7 @@ pub(crate) fn optional<T>(
     text.as_deref().map(read).transpose()
 }
 
-/// Reads values none of which may come twice; `twice` makes the error for one that does.
+/// Reads distinct values; `twice` makes the error for a repeated one.
 pub(crate) fn distinct<'a, T: PartialEq>(
     texts: impl IntoIterator<Item = &'a str>,
     read: impl Fn(&'a str) -> Result<T, Failure>,
@@ -35,7 +34,7 @@ pub(crate) fn distinct<'a, T: PartialEq>(
     Ok(values)
 }
 
-/// Reads a list of distinct values with commas between them; `noun` is what they are.
+/// Reads a comma-separated list of distinct values; `noun` names them.
 pub(crate) fn list<T: PartialEq>(
     option: &str,
     text: &str,
@@ -43,18 +42,18 @@ pub(crate) fn list<T: PartialEq>(
     read: impl Fn(&str) -> Result<T, Failure>,
 ) -> Result<Vec<T>, Failure> {
     distinct(text.split(',').map(str::trim), read, |part, _| {
-        Failure::usage(format!("{option} {text}: {part} stands in it twice"))
-            .hint(format!("name each {noun} once"))
+        Failure::usage(format!("{option} {text} contains {part} twice"))
+            .hint(format!("give each {noun} once"))
     })
 }
 
-/// Reads arguments that are names, each of them once; `noun` is what they name.
+/// Reads distinct names from arguments; `noun` says what they name.
 pub(crate) fn names<T: PartialEq>(
     texts: &[String],
     noun: &str,
     read: impl Fn(&str) -> Result<T, Failure>,
 ) -> Result<Vec<T>, Failure> {
     distinct(texts.iter().map(String::as_str), read, |name, _| {
-        Failure::usage(format!("{name} is named twice")).hint(format!("name each {noun} once"))
+        Failure::usage(format!("{name} is given twice")).hint(format!("give each {noun} once"))
     })
 }

@@ -1,4 +1,4 @@
-//! Progress on standard error: the cell being measured, and the time left.
+//! Progress on standard error: the current cell, and the time left.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -17,8 +17,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Shows a bar if standard error is a terminal, unless `quiet`. `on_record` gets each record
-    /// when it is complete.
+    /// Shows a bar if standard error is a terminal, unless `quiet`. `on_record` gets each complete
+    /// record.
     pub(crate) fn new(quiet: bool, on_record: Box<dyn FnMut(&Record)>) -> Self {
         let target = if quiet || !std::io::stderr().is_terminal() {
             ProgressDrawTarget::hidden()
@@ -40,7 +40,6 @@ impl Progress {
         self.bar.set_prefix(format!("{} s", left.as_secs() + 1));
     }
 
-    /// Removes the bar.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,11 +1,11 @@
-//! The mechanisms, queues and locks that this build knows.
+//! The mechanisms, queues and locks in this build.
 
 use std::sync::LazyLock;
 
 use threadtoll_lab::Registry;
 use threadtoll_lab::queue::{Queue, Queues};
 
-/// Returns ours, and the peers and twins where they were built in.
+/// Returns our own, and the peers and twins if they are built in.
 pub(crate) fn registry() -> &'static Registry {
     static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry {
         queues: Queues::with(peers(), twins()),
@@ -14,7 +14,6 @@ pub(crate) fn registry() -> &'static Registry {
     &REGISTRY
 }
 
-/// Returns the peers.
 #[cfg(feature = "peers")]
 pub(crate) fn peers() -> Vec<Queue> {
     threadtoll_peers_rust::peers()

@@ -1,4 +1,4 @@
-//! The scenario of a command that has several.
+//! The scenario argument.
 
 use clap::Args;
 
@@ -8,16 +8,16 @@ use crate::nearest::unknown;
 
 #[derive(Debug, Args)]
 pub(crate) struct ScenarioArgs {
-    /// Scenario to run, as named by `threadtoll list scenarios`; a resumed file knows its own
+    /// Scenario to run, as named by `threadtoll list scenarios`; not needed with --resume
     #[arg(value_name = "SCENARIO")]
     scenario: Option<String>,
 }
 
 impl ScenarioArgs {
-    /// Finds the scenario among those of `command`; `None` only where a run is resumed.
+    /// Finds the scenario among those of `command`; `None` only if a run is resumed.
     ///
-    /// `subject` is what the scenarios are about, such as a queue, and `is_subject` tells if a name
-    /// is one: it may have been given in place of the scenario.
+    /// `subject` names what the scenarios use, such as a queue, and `is_subject` recognizes one
+    /// that was given in place of the scenario.
     pub(crate) fn check<S: Named>(
         &self,
         command: &str,
@@ -33,17 +33,17 @@ impl ScenarioArgs {
                 Ok(None)
             } else {
                 Err(Failure::usage(format!("{command} needs a scenario"))
-                    .hint(format!("it is one of: {all}")))
+                    .hint(format!("use one of: {all}")))
             };
         };
         let found = scenarios.iter().find(|scenario| scenario.name() == name);
         found.map(Some).ok_or_else(|| {
             let otherwise = if is_subject(name) {
-                format!("that is a {subject}; the scenario stands before it: {all}")
+                format!("that is a {subject}; put a scenario before it: {all}")
             } else {
-                format!("it is one of: {all}")
+                format!("use one of: {all}")
             };
-            unknown(format!("there is no scenario “{name}”"), name, names, otherwise)
+            unknown(format!("no scenario is called “{name}”"), name, names, otherwise)
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Results on the terminal: a table per experiment, then the sentences that its figures allow.
+//! Results on the terminal: a table per experiment, then the findings.
 
 use threadtoll_record::Record;
 use threadtoll_record::file::Results;
@@ -6,7 +6,7 @@ use threadtoll_report::text;
 
 use crate::console::StdStream;
 
-/// Prints a table for each experiment that has records.
+/// Prints a table for each experiment with records.
 pub(crate) fn print_tables(results: &Results, records: &[Record], to: StdStream) {
     let text = text::tables(results, records, &to.style());
     if !text.is_empty() {
@@ -14,7 +14,6 @@ pub(crate) fn print_tables(results: &Results, records: &[Record], to: StdStream)
     }
 }
 
-/// Prints the sentences that the figures allow.
 pub(crate) fn print_findings(results: &Results, records: &[Record], to: StdStream) {
     let sentences = text::findings(results, records);
     if sentences.is_empty() {

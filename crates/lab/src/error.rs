@@ -34,13 +34,13 @@ pub enum LabError {
         reason: Unavailable,
     },
     /// The plan names a mechanism that this version does not have.
-    #[error("this version knows no mechanism “{0}”")]
+    #[error("this version has no mechanism “{0}”")]
     Unknown(String),
     /// The plan names an unknown queue, or uses a queue in a way it does not support.
-    #[error("this version knows no queue “{0}”")]
+    #[error("this version has no queue “{0}”")]
     UnknownQueue(String),
     /// The plan names a lock that this version does not have.
-    #[error("this version knows no lock “{0}”")]
+    #[error("this version has no lock “{0}”")]
     UnknownLock(String),
     /// A thread cannot be placed.
     #[error("cannot place a thread on CPU {cpus:?}: {reason}")]

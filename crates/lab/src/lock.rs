@@ -143,7 +143,7 @@ fn each<L>(make: impl Fn() -> L) -> impl Fn(usize) -> Result<Vec<L>, Unavailable
 /// Syntax of a striped lock.
 pub const STRIPED: &str = "striped/K:LOCK";
 /// Its one-sentence description.
-pub const STRIPED_SENTENCE: &str = "K of these locks that share the load, such as striped/8:std-mutex: each acquisition takes one at random";
+pub const STRIPED_SENTENCE: &str = "K of these locks share the load, such as striped/8:std-mutex; each acquisition takes one at random";
 
 /// All known locks: the built-in ones, then those that the caller adds.
 #[derive(Clone, Debug)]
@@ -159,13 +159,13 @@ impl Default for Locks {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Unknown lock.
-    #[error("there is no lock “{0}”")]
+    #[error("no lock is called “{0}”")]
     Unknown(String),
     /// Number of stripes out of range.
-    #[error("a lock is striped into 2 to {MAX_STRIPES}, not {0}")]
+    #[error("a lock can be striped into 2 to {MAX_STRIPES}, not {0}")]
     Stripes(String),
     /// The lock cannot be striped.
-    #[error("{0} cannot be striped: each thread or operation is on its own already")]
+    #[error("{0} cannot be striped: its threads or operations are already independent")]
     Unstriped(String),
 }
 

@@ -107,7 +107,7 @@ impl SimulatedBackend {
             grade: Grade::B,
             warnings: vec![Warning::new(
                 "simulated",
-                "No figure here was measured: the machine is simulated.",
+                "The machine is simulated; no figure was measured.",
             )],
         }
     }

@@ -9,7 +9,7 @@ use threadtoll_record::{ClockFacts, CpuNoise, Grade, Warning, upper_median};
 
 /// The limits as text.
 pub const THRESHOLDS: &str = "\
-The grade is the worst of these. What is not known caps nothing, unless the table says so.
+The grade is the worst of these. Unknown values do not count unless the table says so.
 
                                             A           B           C           D
   clock: smallest step                      to 2 ns     to 20 ns    to 200 ns   more
@@ -30,7 +30,7 @@ The grade is the worst of these. What is not known caps nothing, unless the tabl
 
 Noise is that of the noisier half of the CPUs watched. A gap is at least a microsecond in which a thread that
 only reads the clock did not run. SMT siblings, CPUs hidden by a cpuset, timer slack and a missing membarrier
-are reported and cap nothing.
+are reported but do not affect the grade.
 ";
 
 /// Limits of the grades A, B and C for one number; beyond the last is D.

@@ -1,9 +1,9 @@
-//! `validate [--finished] FILE...`: does every line of these files of results keep to the committed
-//! schemas, can the files be read, and was no group measured again after it was complete?
+//! `validate [--finished] FILE...`: checks that result files can be read, that their lines match
+//! the committed schemas, and that no complete group was measured again.
 //!
-//! A last line without its line feed is what a kill leaves behind, and no fault; with `--finished`
-//! it is one, and so is a group that is not complete. Says what is wrong by file and line, and
-//! exits with 1 if anything is.
+//! A last line without a line feed, left by a kill, is accepted; with `--finished` it is an error,
+//! and so is an incomplete group. Prints errors by file and line, and exits with 1 if there are
+//! any.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use threadtoll_record::file::{self, Results};
 use threadtoll_record::{Line, Plan, schema};
 
-/// The compiled schemas by the name that a line bears.
+/// The compiled schemas by the name in a line.
 struct Committed {
     schemas: Schemas,
     by_name: Vec<(String, SchemaIndex)>,
@@ -45,7 +45,7 @@ impl Committed {
     }
 }
 
-/// Which groups are complete so far.
+/// The groups that are complete so far.
 #[derive(Default)]
 struct Seen {
     plan: Option<Plan>,
@@ -53,7 +53,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Says what is wrong with a line where it stands.
+    /// Prints an error in a line.
     fn take(&mut self, line: &[u8]) -> Result<(), String> {
         match serde_json::from_slice(line).map_err(|error| error.to_string())? {
             Line::Plan(plan) => self.plan = Some(plan),
@@ -77,7 +77,7 @@ impl Seen {
     }
 }
 
-/// Prints what is wrong with a file and tells how much is.
+/// Prints the errors in a file and returns their number.
 fn validate(path: &str, finished: bool, committed: &Committed) -> Result<u64, Box<dyn Error>> {
     let mut reader = BufReader::new(std::fs::File::open(path)?);
     let mut seen = Seen::default();

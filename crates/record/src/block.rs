@@ -1,4 +1,4 @@
-//! One uninterrupted measured stretch of a cell.
+//! One uninterrupted measurement of a cell.
 
 use std::fmt;
 
@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ContentionBlock, Count, Fraction, Histogram, Ns, Seconds, Text, fold};
 
-/// Which of the two loops made a block.
+/// The loop that produced a block.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum BlockKind {
-    /// Many round trips, or messages, between two stamps: means, medians, rates and ratios come
-    /// from these.
+    /// Many round trips, or messages, between two stamps: the source of means, medians, rates and
+    /// ratios.
     Stretch,
-    /// One stamp per message: the distribution and its tail come from these.
+    /// One stamp per message: the source of the distribution and its tail.
     Stamped,
 }
 
-/// One uninterrupted measured stretch of a cell, written as soon as it ended.
+/// One uninterrupted measurement of a cell, written as soon as it ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Block {
-    /// Names the run.
+    /// Id of the run.
     pub run: Text,
     /// Index of the group in the plan.
     pub group: usize,
-    /// Number of attempts at the group, this one included.
+    /// Number of attempts at the group, including this one.
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
@@ -35,51 +35,49 @@ pub struct Block {
     pub seq: u32,
     /// When the block ended, RFC 3339 UTC.
     pub at: Text,
-    /// Which loop made it.
+    /// The loop that produced it.
     pub kind: BlockKind,
-    /// Round trips in it, messages of a stream, or acquisitions of a lock.
+    /// Number of round trips, of messages in a stream, or of acquisitions of a lock.
     pub count: Count,
-    /// Its length in nanoseconds.
+    /// Duration in nanoseconds.
     pub elapsed_ns: Count,
     /// Mean round trip, or mean time per message of a stream, in nanoseconds.
     pub mean: Ns,
-    /// Shortest value in nanoseconds: of a stamped round trip, or of the mean round trip of a
-    /// stretch.
+    /// Shortest value in nanoseconds: a stamped round trip, or the mean round trip of a stretch.
     pub min: Ns,
-    /// Longest value in nanoseconds, likewise.
+    /// Longest value in nanoseconds, of the same kind.
     pub max: Ns,
-    /// Stamped: the round trips. Stretch: the mean round trip, or mean time per message, of each
-    /// stretch.
+    /// Stamped blocks: the round trips. Stretch blocks: the mean round trip, or mean time per
+    /// message, of each stretch.
     pub histogram: Option<Histogram>,
-    /// Round trips longer than the plan's limit; null in a block of stretches.
+    /// Number of round trips longer than the plan's limit; null in a stretch block.
     pub over: Option<Count>,
-    /// One-way times, where the clocks of both CPUs were shown to agree.
+    /// One-way times, if the clocks of both CPUs were shown to agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way: Option<OneWayBlock>,
     /// Share of the exchanges that began with both ends on one CPU; only in stamped blocks of free
     /// placement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_cpu_share: Option<Fraction>,
-    /// Of a lock: what its threads did. The values of the block are then their waits, or of
-    /// stretches the mean time from one acquisition to the next of all threads together.
+    /// Locks only: work and acquisitions of the threads. The values of the block are then their
+    /// waits or, in a stretch block, the mean time between acquisitions of all threads together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contention: Option<ContentionBlock>,
-    /// The samples of this block that were among the 64 longest of their cell when it ended.
+    /// Samples of this block that were among the 64 longest of their cell when it ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worst: Vec<Worst>,
-    /// CPU time and context switches of both ends together.
+    /// CPU time and context switches of both ends.
     pub cost: BlockCost,
-    /// Round trips, or messages of a stream, that the cost is of: those of the block and the few
-    /// around it.
+    /// Number of round trips, or messages of a stream, that the cost covers: those of the block and
+    /// the few around it.
     pub cost_round_trips: Count,
-    /// Disturbances of the machine meanwhile.
+    /// Disturbances during the block.
     pub disturbance: Disturbance,
-    /// True where nothing of it reached its threshold.
+    /// True if no disturbance reached its threshold.
     pub clean: bool,
 }
 
 impl Block {
-    /// Checks what was read from a file.
     pub(crate) fn validate(&self) -> Result<(), &'static str> {
         if self.count.get() == 0 {
             return Err("the block has no values");
@@ -100,53 +98,53 @@ impl Block {
 /// One-way times stamped on both CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OneWayBlock {
-    /// Times in both directions; negative differences are not in it.
+    /// Times in both directions, without negative differences.
     pub histogram: Histogram,
     /// Number of negative differences.
     pub negative: Count,
-    /// Two-sided bound on the disagreement of the two clocks, in nanoseconds.
+    /// Two-sided bound on the clocks' disagreement, in nanoseconds.
     pub clock_bound_ns: Ns,
 }
 
-/// CPU time and context switches of both ends together, in one block.
+/// CPU time and context switches of both ends in one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockCost {
     /// Time in user mode, in nanoseconds.
     pub user_ns: Count,
     /// Time in the kernel, in nanoseconds.
     pub system_ns: Count,
-    /// Context switches because an end waited.
+    /// Voluntary context switches.
     pub voluntary_switches: Count,
-    /// Context switches because an end was pushed off its CPU.
+    /// Involuntary context switches.
     pub involuntary_switches: Count,
 }
 
-/// Why a block is marked.
+/// Why a block is marked as disturbed.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// The reference cell moved by more than 10% around the block.
+    /// The reference cell changed by more than 10% around the block.
     ReferenceDrift,
-    /// A pinned end ran on another CPU than it should.
+    /// A pinned end ran on the wrong CPU.
     Migration,
-    /// An end was pushed off its CPU.
+    /// Another thread preempted an end.
     InvoluntarySwitch,
-    /// An end stood in a run queue.
+    /// An end waited in a run queue.
     RunQueueDelay,
-    /// The hypervisor took the CPU.
+    /// The hypervisor took CPU time.
     Steal,
-    /// A spinning end saw time vanish.
+    /// Time vanished for a spinning end.
     Gap,
-    /// Memory had to be brought in.
+    /// An end had a page fault.
     PageFault,
-    /// The control group's quota or the heat held the CPUs back.
+    /// The control group's quota or the temperature throttled the CPUs.
     Throttled,
 }
 
 impl Cause {
-    /// The name that the files use.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
             Cause::ReferenceDrift => "reference-drift",
@@ -167,28 +165,28 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Disturbances of the machine during a block; null where the kernel does not say.
+/// Disturbances of the machine during a block; null if the kernel does not report them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Disturbance {
-    /// Which of these reached their threshold.
+    /// Those that reached their threshold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
-    /// Migrations of the ends between CPUs.
+    /// CPU migrations of the ends.
     #[serde(default)]
     pub migrations: Option<Count>,
-    /// Time that the ends stood in run queues, in nanoseconds.
+    /// Time that the ends waited in run queues, in nanoseconds.
     #[serde(default)]
     pub run_queue_ns: Option<Count>,
-    /// Time that the hypervisor took from the CPUs of the cell, in nanoseconds.
+    /// CPU time stolen by the hypervisor, in nanoseconds.
     #[serde(default)]
     pub steal_ns: Option<Count>,
     /// Page faults of the ends.
     #[serde(default)]
     pub page_faults: Count,
-    /// Time that vanished while an end spun, in nanoseconds; null where no end spins.
+    /// Time that vanished while an end spun, in nanoseconds; null if no end spins.
     #[serde(default)]
     pub gap_ns: Option<Count>,
-    /// Times that the control group or the heat throttled.
+    /// Number of times that the control group or the temperature throttled the CPUs.
     #[serde(default)]
     pub throttled: Option<Count>,
 }
@@ -196,12 +194,12 @@ pub struct Disturbance {
 /// One of the longest samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Worst {
-    /// When it ended, in seconds since the run began.
+    /// When it ended, in seconds since the start of the run.
     pub at_s: Seconds,
     /// The round trip in nanoseconds.
     pub ns: Ns,
-    /// The CPU on which the first end saw it end.
+    /// The CPU on which the first end received the reply.
     pub cpu: u32,
-    /// The likely cause; null where nothing was seen.
+    /// The likely cause; null if none was seen.
     pub cause: Option<Cause>,
 }

@@ -1,23 +1,23 @@
-//! One point of an experiment: every parameter that makes it what it is.
+//! One point of an experiment, with every parameter that identifies it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{LockSubject, Placement, QueueSubject, Relation, Subject, Work};
 
-/// Where the two counters of a cache-line mechanism lie.
+/// Placement of the two counters of a cache-line mechanism.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
-    /// Each counter has cache lines of its own.
+    /// Each counter in a cache line of its own.
     Own,
-    /// Both counters share one cache line.
+    /// Both counters in one cache line.
     Shared,
 }
 
-/// The CPU's pause hint in the loop of a spinning end.
+/// Use of the CPU's pause hint in spin loops.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -29,17 +29,17 @@ pub enum Pause {
     Off,
 }
 
-/// Load that other threads make while a cell is measured.
+/// Load from other threads while a cell is measured.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Neighbour {
-    /// Other threads compute and touch no memory.
+    /// The other threads compute without touching memory.
     Spin,
-    /// Other threads stream through memory larger than the caches.
+    /// The other threads stream through memory larger than the caches.
     Memory,
-    /// Other threads sleep and wake all the time.
+    /// The other threads sleep and wake all the time.
     Churn,
 }
 
@@ -48,41 +48,40 @@ pub(crate) const MAX_THREADS: u32 = 1 << 16;
 
 /// One point of an experiment.
 ///
-/// Two cells that compare equal are the same measurement. Parameters that do not apply to a cell
-/// are absent.
+/// Two equal cells are the same measurement. Parameters that do not apply are absent.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub struct Cell {
-    /// Mechanism, queue or lock that is measured.
+    /// Mechanism, queue or lock under test.
     #[serde(flatten)]
     pub subject: Subject,
-    /// Where the ends run.
+    /// Placement of the ends.
     pub placement: Placement,
-    /// The CPUs: of the first and the second end when pinned (of all senders, then of the receiver;
-    /// of a lock: those that its threads share in turns), one when both share it, all allowed ones
-    /// when free.
+    /// The CPUs. Pinned: of the first and the second end (for queues: all senders, then the
+    /// receiver; for locks: those among which the threads are distributed in turn); same-cpu: one;
+    /// free: all allowed ones.
     pub cpus: Vec<u32>,
     /// Relation of those CPUs.
     pub relation: Relation,
-    /// Bytes of one message, its 8-byte sequence number included; of locks 0.
+    /// Bytes per message, including its 8-byte sequence number; 0 for locks.
     pub payload_bytes: u64,
-    /// Layout of the counters, for the mechanisms that have a choice.
+    /// Layout of the counters, for mechanisms with a choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<Layout>,
-    /// Pause hint in the spin loop, for the mechanisms that have a choice.
+    /// Pause hint in the spin loop, for mechanisms with a choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<Pause>,
-    /// True where a lowest-priority spinner kept the CPUs from idling.
+    /// True if a lowest-priority spinner kept the CPUs from idling.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_awake: bool,
-    /// Load beside the measured threads.
+    /// Load from other threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbour: Option<Neighbour>,
 }
 
 impl Cell {
-    /// The name of what is measured.
+    /// Name of the mechanism, queue or lock.
     pub fn name(&self) -> &str {
         self.subject.name()
     }
@@ -103,7 +102,7 @@ impl Cell {
         }
     }
 
-    /// The lock and what is done with it, if it is one.
+    /// The lock and its workload, if it is one.
     pub fn lock(&self) -> Option<&LockSubject> {
         match &self.subject {
             Subject::Lock(lock) => Some(lock),
@@ -111,10 +110,10 @@ impl Cell {
         }
     }
 
-    /// Returns `true` if more threads want CPUs than the cell has: they take turns, and the
-    /// scheduler's slices are part of the figure.
+    /// Returns `true` if more threads compete for the CPUs than the cell has, so that the figure
+    /// includes the scheduler's time slices.
     ///
-    /// Never where all threads were put on one CPU on purpose, nor where they sleep and want none.
+    /// `false` if all threads were placed on one CPU on purpose, or sleep.
     pub fn oversubscribed(&self) -> bool {
         let threads = match &self.subject {
             Subject::Queue(queue) => queue.senders as usize + 1,
@@ -158,7 +157,7 @@ pub(crate) mod tests {
         assert!(stream(2).oversubscribed() && !stream(1).oversubscribed());
     }
 
-    /// What stands in files that were written before there were queues, to the letter.
+    /// Files from before there were queues.
     #[test]
     fn a_cell_is_written_flat_and_a_mechanism_as_ever() {
         let text = r#"{"mechanism":"futex","placement":"pinned","cpus":[0,1],"relation":"same-llc","payload_bytes":8}"#;
@@ -175,7 +174,7 @@ pub(crate) mod tests {
         let text = r#"{"queue":"funnel","origin":"ours","wait":"spin-yield","capacity":null,"ring_bytes":null,"batch":256,"version":"0.1.0","senders":1,"placement":"pinned","cpus":[0,1],"relation":"same-llc","payload_bytes":8}"#;
         assert_eq!(serde_json::to_string(&stream(1)).unwrap(), text);
         assert_eq!(serde_json::from_str::<Cell>(text).unwrap(), stream(1));
-        // Before queues said what they hold.
+        // Files from before queues had a capacity.
         let old = text.replace(r#""capacity":null,"ring_bytes":null,"#, "");
         assert_eq!(serde_json::from_str::<Cell>(&old).unwrap(), stream(1));
     }

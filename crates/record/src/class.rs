@@ -1,11 +1,12 @@
-//! How the ends of a mechanism wait.
+//! Classes of mechanisms, by the way their ends wait.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::WaitFamily;
 
-/// How an end waits, which decides where a mechanism can be measured and what its figures mean.
+/// Wait strategy of an end, which decides where a mechanism can be measured and what its figures
+/// mean.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -13,16 +14,16 @@ use crate::WaitFamily;
 pub enum Class {
     /// Both ends are one thread.
     OneThread,
-    /// A waiting end burns its CPU and never gives it away.
+    /// A waiting end spins and never yields its CPU.
     Spin,
-    /// A waiting end looks again and again, and gives its CPU away in between.
+    /// A waiting end polls and yields its CPU in between.
     Poll,
     /// A waiting end sleeps in the kernel until it is woken.
     Sleep,
 }
 
 impl Class {
-    /// The ways of waiting that it is compared with.
+    /// The wait family in which it is compared.
     pub fn family(self) -> WaitFamily {
         match self {
             Class::Spin | Class::Poll => WaitFamily::Spinning,
@@ -30,8 +31,7 @@ impl Class {
         }
     }
 
-    /// The class of a mechanism whose cells do not say it: those that were there before cells
-    /// could.
+    /// Class of a mechanism in files whose cells do not name it.
     pub(crate) fn usual(mechanism: &str) -> Option<Class> {
         const ONE_THREAD: &[&str] = &["function-call", "fiber-switch", "async-wake"];
         const SPIN: &[&str] = &["atomic-store", "atomic-rmw", "atomic-seqcst"];

@@ -1,27 +1,26 @@
-//! Ratios of paired figures, and what their intervals say.
+//! Ratios of paired figures, with verdicts from their intervals.
 
 use std::collections::BTreeMap;
 
 use crate::{Verdict, resample};
 
-/// Largest ratio that "no worse" allows.
+/// Largest ratio that still counts as "no worse".
 pub const MARGIN: f64 = 1.05;
-/// Number of pairs that a verdict needs.
+/// Minimum number of pairs for a verdict.
 pub const PAIRS: usize = 21;
 
-/// The ratio of two series that were measured side by side.
+/// The ratio of two series that were measured in the same rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Paired {
     /// Median over the pairs.
     pub ratio: f64,
-    /// 95% interval of that median, from resampling pairs.
+    /// 95% interval of the median, from resampling pairs.
     pub interval95: [f64; 2],
     /// Number of pairs.
     pub pairs: usize,
 }
 
-/// The ratio of `own` to `base`, paired by key (the round in which both were measured). `None` with
-/// fewer than two pairs.
+/// Returns the ratio of `own` to `base`, paired by round, or `None` with fewer than two pairs.
 pub fn paired(own: &BTreeMap<u32, f64>, base: &BTreeMap<u32, f64>, seed: u64) -> Option<Paired> {
     let ratios: Vec<f64> = own
         .iter()
@@ -35,7 +34,7 @@ pub fn paired(own: &BTreeMap<u32, f64>, base: &BTreeMap<u32, f64>, seed: u64) ->
     Some(Paired { ratio, interval95, pairs: ratios.len() })
 }
 
-/// Verdict on an interval of paired ratios of times: less is better.
+/// Verdict for times, where less is better.
 pub fn verdict([low, high]: [f64; 2], pairs: usize) -> Verdict {
     if pairs < PAIRS {
         Verdict::Open
@@ -50,7 +49,7 @@ pub fn verdict([low, high]: [f64; 2], pairs: usize) -> Verdict {
     }
 }
 
-/// Verdict on an interval of paired ratios of rates: more is better.
+/// Verdict for rates, where more is better.
 pub fn verdict_of_rates([low, high]: [f64; 2], pairs: usize) -> Verdict {
     verdict([1.0 / high, 1.0 / low], pairs)
 }

@@ -1,28 +1,28 @@
-//! Threads that queue for a lock: what a block and a record say of them.
+//! Threads that contend for a lock, as blocks and records describe them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{CellPrediction, Count, Fraction, Ns, PerSecond, Ratio, Seconds, SignedNs};
 
-/// Work and acquisitions of the threads of one block.
+/// Work and acquisitions of a block's threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContentionBlock {
-    /// Work done by all of them: units, or nanoseconds that were to be slept.
+    /// Work of all threads: units, or nanoseconds of intended sleep.
     pub work: Ratio,
-    /// Acquisitions of each thread.
+    /// Number of acquisitions by thread.
     pub acquisitions: Vec<Count>,
-    /// Of one thread alone that has worked on each CPU of its cell in turn: its work per nanosecond
-    /// on each. CPUs need not be equally fast.
+    /// Cells of one thread alone: its work per nanosecond on each CPU, worked on in turn, because
+    /// CPUs may differ in speed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub work_by_cpu: Vec<Ratio>,
-    /// Times and queues that stamps showed; absent in blocks of stretches.
+    /// Times and queue lengths from stamps; absent in stretch blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<ContentionSeen>,
 }
 
 impl ContentionBlock {
-    /// Checks what was read from a file in a block of `count` acquisitions.
+    /// Validates what a file has for a block of `count` acquisitions.
     pub(crate) fn validate(&self, count: Count) -> Result<(), &'static str> {
         if self.acquisitions.iter().copied().sum::<Count>() != count {
             return Err("the acquisitions of the threads are not those of the block");
@@ -39,65 +39,65 @@ impl ContentionBlock {
     }
 }
 
-/// Times and queues from the stamps around each acquisition, all threads together.
+/// Times and queue lengths from the stamps around each acquisition, over all threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContentionSeen {
-    /// Time that threads waited, in nanoseconds.
+    /// Waiting time, in nanoseconds.
     pub wait_ns: Ns,
-    /// Time that they held the lock, in nanoseconds.
+    /// Hold time, in nanoseconds.
     pub hold_ns: Ns,
-    /// Time that they had nothing to do with it, in nanoseconds.
+    /// Time without the lock and without waiting for it, in nanoseconds.
     pub think_ns: Ns,
-    /// Threads that still waited, summed over the moments at which one had just got the lock.
+    /// Number of threads still waiting just after an acquisition, summed over the acquisitions.
     pub queue_on_entry: Count,
-    /// The most threads that waited at once.
+    /// Largest number of threads waiting at once.
     pub queue_max: u32,
-    /// Acquisitions by threads that waited when the lock was let go of.
+    /// Number of acquisitions by threads that were waiting at the release.
     pub handoffs: Count,
-    /// Time from letting go of the lock until such a thread had it, summed, in nanoseconds.
+    /// Time from the release until such a thread had the lock, summed, in nanoseconds.
     pub handoff_ns: SignedNs,
-    /// The longest that a thread waited, in nanoseconds.
+    /// Longest wait of a thread, in nanoseconds.
     pub starved_ns: Ns,
 }
 
-/// What the record of a contention cell says beside the distribution of the waits.
+/// Figures of a contention cell beyond the distribution of waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Contention {
     /// Number of threads.
     pub threads: u32,
-    /// Share of its time for which a thread that never waits holds the lock: the intended one, or
-    /// what sleeps really gave.
+    /// Share of its time for which a thread that never waits holds the lock: intended or, for
+    /// threads that sleep, measured.
     pub hold_share: Option<Fraction>,
-    /// How often a thread that never waits is to take the lock, per second.
+    /// Intended acquisitions per second of a thread that never waits.
     pub locks_per_s: PerSecond,
-    /// Work per second of all threads against one thread alone without the lock: median over pairs
-    /// of blocks.
+    /// Work per second of all threads, divided by that of one thread without the lock: median over
+    /// pairs of blocks.
     pub speedup: Option<Ratio>,
     /// Its 95% interval, from resampling pairs.
     pub speedup_interval95: Option<[Ratio; 2]>,
-    /// Share of the threads' time that they waited.
+    /// Share of the threads' time spent waiting.
     pub wait_share: Option<Fraction>,
-    /// Threads waiting at an average moment, the holder not counted.
+    /// Number of waiting threads, averaged over time, without the holder.
     pub queue_mean: Option<Ratio>,
-    /// Threads still waiting when one had just got the lock, on average.
+    /// Mean number of threads still waiting when one has just acquired the lock.
     pub queue_on_entry: Option<Ratio>,
-    /// The most threads that waited at once.
+    /// Largest number of threads waiting at once.
     pub queue_max: Option<u32>,
-    /// Jain's index of the threads' acquisitions: 1 if all got equally many, 1/threads if one got
+    /// Jain's index of the threads' acquisitions: 1 if all are equal, 1/threads if one thread got
     /// all.
     pub fairness: Option<Fraction>,
-    /// The longest that a thread waited, in nanoseconds.
+    /// Longest wait of a thread, in nanoseconds.
     pub starved_ns: Option<Ns>,
-    /// Mean time from letting go of the lock until a thread that waited has it, in nanoseconds.
+    /// Mean time from a release until a waiting thread has the lock, in nanoseconds.
     pub handoff_ns: Option<SignedNs>,
-    /// Mean time for which the lock was really held, in nanoseconds.
+    /// Measured mean hold time, in nanoseconds.
     pub hold_ns: Option<Ns>,
-    /// Mean time that a thread really spent without it, in nanoseconds.
+    /// Measured mean time of a thread without the lock, in nanoseconds.
     pub think_ns: Option<Ns>,
-    /// Time for all tasks, in seconds, median over blocks; null where there is no number of tasks.
+    /// Time for all tasks, in seconds, median over blocks; null without a number of tasks.
     pub total_s: Option<Seconds>,
     /// Its 95% interval, from resampling blocks.
     pub total_s_interval95: Option<[Seconds; 2]>,
-    /// Prediction made before the cell was measured; null where no model speaks of it.
+    /// Prediction made before the cell was measured; null if no model applies.
     pub predicted: Option<CellPrediction>,
 }

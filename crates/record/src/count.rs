@@ -1,4 +1,4 @@
-//! Whole numbers of which thousands can be added without overflow.
+//! Whole numbers that can be summed without overflow.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -11,14 +11,14 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// Number of messages, switches, bytes or nanoseconds.
 ///
-/// Reading refuses more than [`Count::MAX`], of which all blocks of a plan together can hold as
-/// many without an overflow.
+/// Larger numbers than [`Count::MAX`] are refused on reading, so that the sum over all blocks of a
+/// plan cannot overflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Count(u64);
 
 impl Count {
-    /// As nanoseconds, three days.
+    /// Three days, in nanoseconds.
     pub const MAX: Count = Count(1 << 48);
 
     /// The number.
@@ -26,7 +26,7 @@ impl Count {
         self.0
     }
 
-    /// The number, to compute with.
+    /// The number as a float.
     pub fn as_f64(self) -> f64 {
         self.0 as f64
     }
@@ -56,7 +56,7 @@ impl PartialOrd<u64> for Count {
     }
 }
 
-/// Never overflows: blocks that were edited may hold anything.
+/// Saturates: edited blocks may hold anything.
 impl AddAssign for Count {
     fn add_assign(&mut self, other: Count) {
         self.0 = self.0.saturating_add(other.0);

@@ -1,4 +1,4 @@
-//! What is measured: the experiments, and the three kinds of loop that their cells run.
+//! Experiments, and the three kinds of loop that their cells run.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Machine, Subject};
 
-/// Machines with more CPUs than this keep no histograms of matrix cells: a matrix of them would
-/// fill the disk.
+/// Number of CPUs above which matrix cells keep no histograms, which would fill the disk.
 const MATRIX_HISTOGRAM_CPUS: u32 = 64;
 /// Longest name of a scenario, in bytes.
 const MAX_NAME: usize = 100;
@@ -39,7 +38,7 @@ impl Experiment {
         Experiment::Contention(scenario.into())
     }
 
-    /// The scenario, where the experiment has several.
+    /// The scenario, if the experiment has several.
     pub fn scenario(&self) -> Option<&str> {
         match self {
             Experiment::Latency | Experiment::Matrix => None,
@@ -52,7 +51,7 @@ impl Experiment {
         *self != Experiment::Matrix || machine.cpus <= MATRIX_HISTOGRAM_CPUS
     }
 
-    /// The kind of its cells with this subject, unless a plan says otherwise.
+    /// Default kind of its cells with this subject; a plan may say otherwise.
     pub(crate) fn usual_kind(&self, subject: &Subject) -> Kind {
         match (self, subject) {
             (_, Subject::Lock(_)) => Kind::Contention,
@@ -92,7 +91,7 @@ impl TryFrom<String> for Experiment {
             Some(("contention", scenario)) if is_name(scenario) => {
                 Ok(Experiment::Contention(scenario.into()))
             }
-            _ => Err("this version knows no such experiment"),
+            _ => Err("this version has no such experiment"),
         }
     }
 }
@@ -117,15 +116,15 @@ impl JsonSchema for Experiment {
     }
 }
 
-/// What the threads of a cell do, which decides what its blocks and its record hold.
+/// Activity of a cell's threads, which decides the contents of its blocks and record.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A message goes there and its answer comes back: round trips.
+    /// A message there and a reply back: round trips.
     Exchange,
-    /// Messages go one way, as fast as the queue takes them: a rate.
+    /// Messages in one direction, as fast as the queue takes them: a rate.
     Stream,
     /// Threads take a lock: waits and a speed-up.
     Contention,

@@ -1,8 +1,8 @@
-//! Numbers with a fraction, each with the range that a file may give it.
+//! Fractional numbers, each with its valid range in files.
 //!
-//! A file may come from anywhere, and its figures are summed, sorted, drawn on logarithmic axes and
-//! printed. Reading refuses a number outside its range; code that measures or computes a figure
-//! vouches for it.
+//! Files may come from anywhere, and their figures are summed, sorted, drawn on logarithmic axes
+//! and printed. Reading refuses numbers out of range; code that measures or computes a figure
+//! guarantees its range.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -11,7 +11,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Beyond any honest figure: as nanoseconds, longer than any run.
+/// Larger than any real figure: as nanoseconds, longer than any run.
 const MAX: f64 = 1e18;
 
 macro_rules! figures {
@@ -22,7 +22,7 @@ macro_rules! figures {
         pub struct $name(f64);
 
         impl $name {
-            /// A figure that was measured or computed.
+            /// Makes a figure that was measured or computed.
             pub const fn new(value: f64) -> Self {
                 $name(value)
             }
@@ -90,15 +90,15 @@ macro_rules! figures {
 figures! {
     /// Nanoseconds.
     Ns: 0.0, MAX;
-    /// Nanoseconds between stamps of two CPUs, whose clocks may disagree.
+    /// Nanoseconds between stamps from two CPUs, whose clocks may disagree.
     SignedNs: -MAX, MAX;
     /// Seconds.
     Seconds: 0.0, MAX;
-    /// Something per second.
+    /// A rate per second.
     PerSecond: 0.0, MAX;
-    /// A number without a unit, such as a speed-up or a mean.
+    /// A dimensionless number, such as a speed-up or a mean.
     Ratio: 0.0, MAX;
-    /// A number without a unit that may be negative.
+    /// A dimensionless number that may be negative.
     SignedRatio: -MAX, MAX;
     /// Part of a whole, 0 to 1.
     Fraction: 0.0, 1.0;

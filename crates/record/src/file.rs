@@ -1,5 +1,5 @@
-//! Files of results: made by rename, appended to block by block, read with suspicion, and folded to
-//! be kept.
+//! Result files: created by rename, appended to block by block, validated on reading, and folded
+//! for keeping.
 
 mod fold;
 mod read;

@@ -1,10 +1,10 @@
 //! Folds the blocks of a group into its records.
 //!
-//! The same code serves whoever measured and whoever reads an interrupted file, so a record never
+//! The measuring command and the reader of an interrupted file share this code, so a record never
 //! depends on who made it. The rules are those of `docs/method.md`: means, medians and ratios from
 //! stretches, the distribution from stamped blocks, intervals from resampling blocks, ratios only
-//! between blocks of one round, and never across a move of the reference. Each [`Kind`] of cell has
-//! a file here.
+//! between blocks of one round, and never across a change of the reference. Each [`Kind`] of cell
+//! has a file here.
 
 mod contention;
 mod exchange;
@@ -21,27 +21,26 @@ use crate::{
     Verdict, Wait, Warning, Work, Worst,
 };
 
-/// The reference must stay within this share of its last value for the blocks between to count as
-/// undisturbed.
+/// Largest change of the reference between two of its blocks for which the blocks between them
+/// count as undisturbed.
 pub const DRIFT: f64 = 0.10;
-/// Number of longest samples that a record keeps.
+/// Number of longest samples in a record.
 pub const WORST: usize = 64;
-/// The clocks of two CPUs must agree within this share of the median one-way time for it to be
-/// stamped directly.
+/// Largest disagreement of two CPUs' clocks, as a share of the median one-way time, for directly
+/// stamped one-way times.
 pub const AGREEMENT: f64 = 0.05;
-/// The share of disturbed blocks from which a record warns.
+/// Share of disturbed blocks from which a record warns.
 pub const DISTURBED_SHARE: f64 = 0.25;
 
-/// Name of a rate, as ratios give it.
+/// Name of a rate in ratios.
 const RATE: &str = "rate_per_s";
-/// Quantiles of a record.
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 
-/// Folds the blocks of one attempt at group `group`, in the order in which they were measured, into
-/// a record for each cell that has any block. `predictions` is what was said of them before.
+/// Folds the blocks of one attempt at group `group`, in measuring order, into a record for each
+/// cell that has any block. `predictions` are those of the same attempt.
 ///
-/// Blocks of other groups or attempts are the caller's mistake and are not looked for. `at` is
-/// written into the records as the time of folding.
+/// The caller must pass no blocks of other groups or attempts. `at` is the records' time of
+/// folding.
 pub fn fold(
     machine: &Machine,
     plan: &Plan,
@@ -52,7 +51,7 @@ pub fn fold(
     at: &str,
 ) -> Vec<Record> {
     let Some(cells) = plan.groups.get(group) else { return Vec::new() };
-    // How fast a line travels is nothing to threads that sleep.
+    // The speed of a cache line does not matter to sleeping threads.
     let sleeps = |block: &Block| {
         let subject = cells.get(block.cell).and_then(|planned| planned.cell.lock());
         subject.is_some_and(|subject| subject.work == Work::Sleep)
@@ -66,7 +65,8 @@ pub fn fold(
     (0..cells.len())
         .filter(has_blocks)
         .map(|index| {
-            // Each cell resamples with a seed of its own, which a resumed run finds again.
+            // Each cell has a resampling seed of its own, so that a resumed run gets the same
+            // intervals.
             let seed = plan.seed ^ ((group as u64) << 20) ^ ((index as u64) << 8);
             let prediction = predictions.iter().find(|prediction| prediction.cell == index);
             let folding =
@@ -80,7 +80,7 @@ pub fn fold(
         .collect()
 }
 
-/// Everything that the record of a cell is folded from.
+/// The inputs of one cell's record.
 struct Folding<'a> {
     machine: &'a Machine,
     plan: &'a Plan,
@@ -96,7 +96,7 @@ struct Folding<'a> {
     seed: u64,
 }
 
-/// Figures that distinguish the record of a kind of cell.
+/// Figures that depend on the kind of cell.
 struct Figures {
     loop_kind: LoopKind,
     kind: RecordKind,
@@ -111,7 +111,6 @@ struct Figures {
     warnings: Vec<Warning>,
 }
 
-/// Comparison of two cells of a group.
 struct Comparison {
     /// Name of the figure.
     of: &'static str,
@@ -143,7 +142,7 @@ impl<'a> Folding<'a> {
         self.own().map(|marked| marked.block).filter(move |block| block.kind == kind)
     }
 
-    /// The ratios to the cells that this one is compared with.
+    /// Ratios to the cells with which this one is compared.
     fn compared(&self, by: impl Fn(Kind) -> Comparison) -> Vec<Against> {
         let cells = self.cells();
         compared(cells, self.index)
@@ -206,7 +205,7 @@ impl<'a> Folding<'a> {
     }
 }
 
-/// The figures of one cell's blocks that count, by round.
+/// The figures of a cell's usable blocks, by round.
 fn by_round(
     all: &[Marked<'_>],
     cell: usize,
@@ -236,8 +235,8 @@ fn against(
     }
 }
 
-/// Times are compared by the medians of stretches, also where the record's median is one of stamped
-/// times: a ratio to another mechanism must not carry the cost of stamps.
+/// Times are compared by the medians of stretches even if the record's median comes from stamps: a
+/// ratio to another mechanism must not include the cost of stamps.
 fn times(_: Kind) -> Comparison {
     Comparison {
         of: "one_way.p50",
@@ -248,12 +247,12 @@ fn times(_: Kind) -> Comparison {
     }
 }
 
-/// The cells of a group that the cell `index` is compared with, the reference first.
+/// The cells of a group with which the cell `index` is compared, the reference first.
 ///
-/// A form that signals after unlocking, or is kept awake, is compared with the plain one. A queue
-/// of ours is compared with everything in the group that waits as it does; where it may sleep but
-/// hardly gets to, also with itself spinning; and its batches also with every bare copy. Who stands
-/// together in a group is the plan's business.
+/// A variant that signals after unlocking, or is kept awake, is compared with the plain one. A
+/// threadtoll queue is compared with everything in the group that waits as it does; with itself
+/// spinning, if it may sleep but hardly does; and, in batches, with every bare copy. The plan
+/// decides which cells share a group.
 pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
     let Some(planned) = cells.get(index).filter(|planned| planned.cell.lock().is_none()) else {
         return Vec::new();
@@ -262,14 +261,14 @@ pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
     let like = |other: &Cell| match &cell.subject {
         Subject::Mechanism { .. } => partner(cell).as_ref() == Some(other),
         Subject::Queue(queue) => queue.origin == Origin::Ours && rivals(planned, queue, other),
-        // What a lock is compared with has another figure: see `contention`.
+        // Locks compare another figure: see `contention`.
         Subject::Lock(_) => false,
     };
     let others = (1..cells.len()).filter(|other| like(&cells[*other].cell));
     std::iter::once(0).chain(others).filter(|other| *other != index).collect()
 }
 
-/// The cell that this one is the other form of: signalled after unlocking, or kept awake.
+/// The plain variant of a cell that signals after unlocking or is kept awake.
 fn partner(cell: &Cell) -> Option<Cell> {
     match cell.mechanism()?.strip_suffix("-after") {
         Some(plain) => {
@@ -281,7 +280,7 @@ fn partner(cell: &Cell) -> Option<Cell> {
     }
 }
 
-/// Returns `true` if a cell with a queue of ours is compared with another one.
+/// Returns `true` if a cell with a threadtoll queue is compared with another one.
 fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
     let cell = &planned.cell;
     let alike = cell.subject.family() == other.subject.family();
@@ -289,8 +288,7 @@ fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
     if rival.origin == Origin::Twin {
         return *rival == QueueSubject { origin: Origin::Twin, ..queue.clone() };
     }
-    // A thread that sleeps at once does so for every single message that it waits for, but not in a
-    // stream.
+    // A receiver that always parks does so for each message that it waits for, except in a stream.
     let hardly_sleeps =
         queue.wait == Wait::Adaptive || queue.wait == Wait::Park && planned.kind() == Kind::Stream;
     let itself_spinning = hardly_sleeps
@@ -299,12 +297,12 @@ fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
     alike || itself_spinning || (queue.batch > 1 && rival.origin == Origin::Raw)
 }
 
-/// A block and whether the reference moved around it.
+/// A block, and whether the reference changed around it.
 #[derive(Clone, Copy)]
 struct Marked<'a> {
     block: &'a Block,
     moved: bool,
-    /// The move disturbed it.
+    /// The change disturbed the block.
     drifted: bool,
 }
 
@@ -314,7 +312,7 @@ impl Marked<'_> {
     }
 }
 
-/// The figure of one block that ratios and drift are taken from: the median over its stretches.
+/// The figure of a block that ratios and drift use: the median over its stretches.
 fn stretch_median(block: &Block) -> Option<f64> {
     match block.kind {
         BlockKind::Stretch => block.histogram.as_ref()?.quantile_ns(0.5),
@@ -322,11 +320,10 @@ fn stretch_median(block: &Block) -> Option<f64> {
     }
 }
 
-/// Tells for each block whether the reference moved by more than [`DRIFT`] between its neighbours
-/// in time.
+/// Returns for each block whether the reference changed by more than [`DRIFT`] between its
+/// neighbours in time.
 ///
-/// The reference's own blocks are never marked: each is a sound sample of the regime in which it
-/// was taken.
+/// The reference's own blocks are never marked: each is a valid sample of its time.
 pub fn drifted(blocks: &[Block]) -> Vec<bool> {
     let references: Vec<(usize, f64)> = blocks
         .iter()
@@ -372,13 +369,13 @@ fn oversubscribed(cell: &Cell) -> Option<Warning> {
     cell.oversubscribed().then(|| {
         Warning::new(
             "oversubscribed",
-            "More threads than CPUs took part: they took turns, and the scheduler's slices are part of the figure.",
+            "More threads than CPUs took part, so the figure includes the scheduler's time slices.",
         )
     })
 }
 
-/// CPU time and switches per operation, of which each counted exchange, message or acquisition
-/// holds so many.
+/// CPU time and switches per operation; each counted exchange, message or acquisition is this many
+/// operations.
 fn cost<'a>(blocks: impl Iterator<Item = &'a Block>, operations_each: f64) -> Cost {
     let blocks: Vec<&Block> = blocks.collect();
     let sum = |of: fn(&Block) -> Count| blocks.iter().map(|block| of(block)).sum::<Count>();
@@ -478,7 +475,7 @@ fn intervals(found: &[QuantileEstimate]) -> Intervals {
     }
 }
 
-/// Keeps picoseconds: more digits than a histogram holds would only pretend.
+/// Rounds to picoseconds: a histogram has no more digits.
 fn round(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
@@ -487,7 +484,7 @@ fn rounded_ns(ns: f64) -> Ns {
     round(ns).into()
 }
 
-/// Keeps four significant digits: costs per operation span nine orders of magnitude.
+/// Rounds to four significant digits: costs per operation span nine orders of magnitude.
 fn significant(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;

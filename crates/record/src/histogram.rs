@@ -1,8 +1,8 @@
 //! A distribution of times in picoseconds with three significant digits, up to 60 seconds.
 //!
-//! The counting is [HdrHistogram](http://hdrhistogram.org)'s, and so is the encoded form (V2,
-//! compressed with zlib, in base64): other tools read it. What is read back is checked before it is
-//! unpacked, because it may come from anywhere.
+//! The counts and the encoded form (V2, compressed with zlib, in base64) are those of
+//! [HdrHistogram](http://hdrhistogram.org), so other tools can read them. Encoded data is checked
+//! before it is unpacked, because it may come from anywhere.
 
 use std::cell::Cell;
 use std::io::Read;
@@ -13,16 +13,15 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The longest time that a histogram holds, in picoseconds; longer ones are counted as this one.
+/// Longest time that a histogram holds, in picoseconds; longer ones are clamped to it.
 const MAX_PS: u64 = 60_000_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
-/// More than a histogram with our range can need when every bucket is counted.
+/// Upper bound on the encoded size with our range, with every bucket in use.
 const MAX_PAYLOAD: u64 = 1 << 20;
 
-/// More values than this no honest histogram holds, and sums of as many never overflow.
+/// No real histogram holds more values, and sums of this many never overflow.
 const MAX_VALUES: u64 = 1 << 44;
-/// Bytes in front of the counts in the plain V2 form: cookie, length, offset, digits, bounds and
-/// ratio.
+/// Length of the header of the plain V2 form: cookie, length, offset, digits, bounds and ratio.
 const HEADER: usize = 40;
 
 /// A distribution of times.
@@ -33,15 +32,14 @@ pub struct Histogram {
     counts: Counts,
 }
 
-/// Every bucket.
 type All = hdrhistogram::Histogram<u64>;
 
-/// Counting wants every bucket (a quarter of a megabyte), keeping only those that hold something: a
-/// long run keeps tens of thousands of histograms.
+/// Buckets in use. All buckets take a quarter of a megabyte, and a long run keeps tens of thousands
+/// of histograms.
 #[derive(Clone, Debug)]
 enum Counts {
     All(Box<All>),
-    /// The middle of each counted bucket in picoseconds, ascending, and its count.
+    /// The midpoint of each used bucket in picoseconds, ascending, and its count.
     Counted(Vec<(u64, u64)>),
 }
 
@@ -54,14 +52,14 @@ impl PartialEq for Histogram {
 /// Why an encoded histogram was rejected.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum HistogramError {
-    /// The encoding or unit has another name than ours.
+    /// The encoding or unit is not ours.
     #[error("the histogram's encoding is “{0}”, not “HdrHistogram-V2-zlib-base64” in “ps”")]
     Encoding(String),
-    /// It is not base64, or what it holds is no compressed V2 histogram.
+    /// It is not base64, or not a compressed V2 histogram.
     #[error("the histogram's data is damaged ({0})")]
     Damaged(String),
-    /// It is a histogram of another range or precision.
-    #[error("the histogram has another range or precision than threadtoll's")]
+    /// Its range or precision is not ours.
+    #[error("the histogram's range or precision is not threadtoll's")]
     Foreign,
 }
 
@@ -72,7 +70,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Makes an empty one.
+    /// Makes an empty histogram.
     pub fn new() -> Self {
         Histogram { counts: Counts::Counted(Vec::new()) }
     }
@@ -82,7 +80,7 @@ impl Histogram {
         self.all().saturating_record(ps.min(MAX_PS));
     }
 
-    /// Adds all that `other` holds.
+    /// Adds all values of `other`.
     pub fn add(&mut self, other: &Histogram) {
         let all = self.all();
         match &other.counts {
@@ -97,8 +95,8 @@ impl Histogram {
         }
     }
 
-    /// Gives the memory of the empty buckets back, for a histogram that is kept and no longer
-    /// counted in.
+    /// Releases the memory of unused buckets, for a histogram that is kept but no longer counted
+    /// in.
     #[must_use]
     pub fn packed(self) -> Self {
         let counted = self.buckets().collect();
@@ -108,7 +106,6 @@ impl Histogram {
         Histogram { counts: Counts::Counted(counted) }
     }
 
-    /// All buckets, to count in.
     fn all(&mut self) -> &mut All {
         if let Counts::Counted(buckets) = &self.counts {
             self.counts = Counts::All(all_of(buckets));
@@ -127,9 +124,8 @@ impl Histogram {
         }
     }
 
-    /// The value below or at which the share `quantile` (0..=1) of all values lies, in nanoseconds:
-    /// the upper bound of its bucket's middle, so at most 0.05% from the true value. Null if it is
-    /// empty.
+    /// Returns the quantile (0..=1) in nanoseconds, or `None` if the histogram is empty. At most
+    /// 0.05% from the true value.
     pub fn quantile_ns(&self, quantile: f64) -> Option<f64> {
         let rank = ((self.count() as f64 * quantile).ceil() as u64).max(1);
         let mut seen = 0;
@@ -141,7 +137,7 @@ impl Histogram {
         Some(ps as f64 / 1000.0)
     }
 
-    /// The counted buckets in ascending order: the middle of each in picoseconds, and its count.
+    /// The used buckets in ascending order: the midpoint of each in picoseconds, and its count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let (all, counted) = match &self.counts {
             Counts::All(counts) => (Some(counts), None),
@@ -181,12 +177,12 @@ impl Histogram {
     ///
     /// # Errors
     ///
-    /// If it is damaged, or has another range or precision. At most 1 MiB is ever unpacked.
+    /// If it is damaged, or its range or precision differs. At most 1 MiB is unpacked.
     pub fn decode(text: &str) -> Result<Self, HistogramError> {
         let damaged = |what: &str| HistogramError::Damaged(what.to_string());
         let bytes = BASE64.decode(text).map_err(|_| damaged("not base64"))?;
-        // The compressed form is a cookie, a length, and the compressed V2 form; that one's header
-        // tells the range.
+        // The compressed form is a cookie, a length, and the compressed V2 form, whose header has
+        // the range.
         let compressed = bytes.get(8..).ok_or_else(|| damaged("too short"))?;
         let mut plain = Vec::new();
         flate2::read::ZlibDecoder::new(compressed)
@@ -206,7 +202,7 @@ impl Histogram {
         {
             return Err(HistogramError::Foreign);
         }
-        // Believed, a length beyond what is there would make the reader reserve gigabytes.
+        // An unchecked length would make the decoder reserve gigabytes.
         let length =
             plain.get(4..8).and_then(|field| field.try_into().ok()).map(u32::from_be_bytes);
         if length.is_none_or(|length| length as usize > plain.len().saturating_sub(HEADER)) {
@@ -224,9 +220,8 @@ impl Histogram {
 }
 
 thread_local! {
-    /// All buckets that nobody counts in, empty. Making them anew for each block of a run costs
-    /// more than counting does: the allocator gives and takes the quarter of a megabyte back each
-    /// time, page by page.
+    /// An empty histogram with all buckets. Kept, because allocating a quarter of a megabyte for
+    /// each block of a run takes longer than counting.
     static SPARE: Cell<Option<Box<All>>> = const { Cell::new(None) };
 }
 
@@ -250,7 +245,7 @@ fn put_by(mut all: Box<All>) {
 const ENCODING: &str = "HdrHistogram-V2-zlib-base64";
 const VALUE_UNIT: &str = "ps";
 
-/// The form in which a histogram stands in a file.
+/// A histogram as files write it.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Encoded {
     /// Always `HdrHistogram-V2-zlib-base64`.
@@ -323,7 +318,7 @@ mod tests {
 
     #[test]
     fn the_encoding_is_the_one_that_other_tools_read() {
-        // "HISTF" is how every V2 compressed histogram in base64 begins.
+        // The base64 of every compressed V2 histogram begins with "HISTF".
         assert!(of(&[5]).encode().starts_with("HISTF"));
     }
 
@@ -382,8 +377,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Packed or not, a histogram answers and encodes alike, and as the crate that defines it
-        /// does.
+        /// Packed or not, a histogram gives the same answers and encoding as the crate that defines
+        /// it.
         #[test]
         fn packing_changes_nothing(values in proptest::collection::vec(0u64..1 << 50, 1..80), quantile in 0.0f64..=1.0) {
             let histogram = of(&values);

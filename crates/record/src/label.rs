@@ -1,13 +1,12 @@
-//! The names under which tables show cells.
+//! Names of cells in tables.
 
 use crate::{Cell, Layout, LockSubject, Neighbour, Origin, Pause, Spread, Work};
 
 impl Cell {
-    /// The subject with the parameters that set it apart within one placement, as tables label it
-    /// (`atomic-rmw, shared line, pause`).
+    /// The name of a cell in tables: its subject and the parameters that distinguish it within a
+    /// placement (`atomic-rmw, shared line, pause`).
     ///
-    /// Payloads of 8 bytes, own lines and the absence of a pause hint are the usual case and are
-    /// not mentioned.
+    /// Payloads of 8 bytes, own cache lines and the absence of a pause hint are not mentioned.
     pub fn label(&self) -> String {
         let mut label = self.name().to_string();
         if let Some(queue) = self.queue() {
@@ -54,7 +53,7 @@ impl Cell {
     }
 }
 
-/// What sets a lock's cells apart: `, 2 threads, hold 3333 ns, think 30000 ns`.
+/// Parameters of a lock's cell: `, 2 threads, hold 3333 ns, think 30000 ns`.
 fn lock_label(lock: &LockSubject) -> String {
     let mut label = match lock.threads {
         1 => ", 1 thread".to_string(),

@@ -1,12 +1,11 @@
-//! Types and file format of results.
+//! The data model and file format of results.
 //!
-//! One file format serves every experiment: JSON Lines whose first line is the [`Machine`], whose
-//! second is the [`Plan`], and whose further lines are [`Block`]s as they end and the [`Record`]s
-//! of a group when it is complete. This crate holds those types, reads and writes them
-//! ([`file`](mod@file)), keeps distributions ([`Histogram`]) and folds the blocks of a group into
-//! its records ([`fold()`]). A prediction made before a block was measured is a line too
-//! ([`CellPrediction`]). A [`Prediction`], of `threadtoll predict`, is not a measurement and never
-//! stored in such a file. This crate neither measures nor prints.
+//! All experiments share one file format: JSON Lines. The first line is the [`Machine`], the second
+//! the [`Plan`]; then come [`Block`]s as they end, the [`Record`]s of each completed group, and
+//! predictions written before a cell was measured ([`CellPrediction`]). This crate defines those
+//! types, reads and writes them ([`file`](mod@file)), stores distributions ([`Histogram`]) and
+//! folds the blocks of a group into records ([`fold()`]). It neither measures nor prints. A
+//! [`Prediction`] is not part of such a file.
 
 mod block;
 mod cell;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Block, CellPrediction, Machine, Plan, Record};
 
-/// A line of a file, told apart by its `schema`.
+/// A line of a file; `schema` names its type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "schema")]
 pub enum Line {
@@ -15,10 +15,10 @@ pub enum Line {
     /// The second line.
     #[serde(rename = "threadtoll.plan/1")]
     Plan(Plan),
-    /// What a model says of a cell before its first block.
+    /// A prediction for a cell, before its first block.
     #[serde(rename = "threadtoll.foretold/1")]
     CellPrediction(Box<CellPrediction>),
-    /// A block that ended.
+    /// A completed block.
     #[serde(rename = "threadtoll.block/1")]
     Block(Box<Block>),
     /// The result of a cell.

@@ -1,4 +1,4 @@
-//! Locks as the subject of a cell: which one, and what threads do with it.
+//! Locks as the subject of a cell.
 
 use std::fmt;
 
@@ -8,24 +8,23 @@ use serde::{Deserialize, Serialize};
 use crate::cell::MAX_THREADS;
 use crate::{Count, Share, Text};
 
-/// The name that stands where a lock's would, of one thread alone that takes none: what speed-ups
-/// are against.
+/// Name of the baseline of speed-ups: one thread alone, without a lock.
 pub const NO_LOCK: &str = "none";
 
-/// Work of threads while they hold the lock, and while they do not.
+/// Work of threads with and without the lock.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
-    /// They draw random numbers.
+    /// Compute: draw random numbers.
     Spin,
-    /// They sleep, so that more threads than CPUs do not take turns.
+    /// Sleep, so that more threads than CPUs need not take turns.
     Sleep,
 }
 
 impl Work {
-    /// The name that the command line and the files use.
+    /// Name on the command line and in files.
     pub fn name(self) -> &'static str {
         match self {
             Work::Spin => "spin",
@@ -40,83 +39,80 @@ impl fmt::Display for Work {
     }
 }
 
-/// Spread of the lengths of the stretches with and without the lock.
+/// Distribution of hold and think times.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Spread {
-    /// All alike.
+    /// All equal.
     Fixed,
-    /// Exponentially, as of events that do not remember each other.
+    /// Exponential.
     Exponential,
 }
 
-/// A lock and what threads do with it.
+/// A lock and its workload.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub struct LockSubject {
-    /// Its name, as `threadtoll list locks` gives it; `none` of one thread alone that takes no
-    /// lock.
+    /// Its name, as in `threadtoll list locks`; `none` for one thread alone without a lock.
     pub lock: Text,
-    /// Number of threads that take it.
+    /// Number of threads that share it.
     pub threads: u32,
-    /// Their work.
+    /// Work of the threads.
     pub work: Work,
-    /// Spread of the lengths of their stretches.
+    /// Distribution of hold and think times.
     pub spread: Spread,
-    /// Mean time for which a thread is to hold the lock, in nanoseconds.
+    /// Intended mean hold time, in nanoseconds.
     pub hold_ns: u64,
-    /// Mean time that a thread is to spend without it, in nanoseconds.
+    /// Intended mean time of a thread without the lock, in nanoseconds.
     pub think_ns: u64,
-    /// Share of the acquisitions that only read; absent where the lock does not tell readers from
-    /// writers.
+    /// Share of the acquisitions that only read; absent for locks without readers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_share: Option<Share>,
-    /// Tasks that the threads share, each a stretch with the lock and one without it; absent where
-    /// they go on for a time.
+    /// Number of tasks that the threads share, each a hold and a think time; absent if they run for
+    /// a set time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<u64>,
 }
 
 impl LockSubject {
-    /// Checks what was read from a file.
     pub(crate) fn validate(&self) -> Result<(), String> {
         if !(1..=MAX_THREADS).contains(&self.threads) {
-            return Err(format!("no lock is taken by {} threads", self.threads));
+            return Err(format!("a lock cannot have {} threads", self.threads));
         }
         if !(1..=Count::MAX.get()).contains(&self.cycle_ns()) {
-            return Err(format!("no thread takes a lock every {} ns", self.cycle_ns()));
+            return Err(format!("a cycle of {} ns is out of range", self.cycle_ns()));
         }
         match self.tasks {
             Some(tasks) if !(1..=Count::MAX.get()).contains(&tasks) => {
-                Err(format!("no threads share {tasks} tasks"))
+                Err(format!("{tasks} tasks are out of range"))
             }
             _ => Ok(()),
         }
     }
 
-    /// Mean time from one acquisition to the next of a thread that never waits, in nanoseconds.
+    /// Mean time between acquisitions of a thread that never waits, in nanoseconds.
     pub fn cycle_ns(&self) -> u64 {
         self.hold_ns.saturating_add(self.think_ns)
     }
 
-    /// The share of that time for which it holds the lock.
+    /// Share of that time for which it holds the lock.
     pub fn hold_share(&self) -> f64 {
         self.hold_ns as f64 / self.cycle_ns().max(1) as f64
     }
 
-    /// Returns `true` for the thread alone, without a lock.
+    /// Returns `true` for the baseline, one thread without a lock.
     pub fn is_alone(&self) -> bool {
         self.lock == NO_LOCK
     }
 
-    /// Whether `alone` is what the speed-up of this one is against: one thread that does the same
-    /// without the lock.
+    /// Returns `true` if `alone` is the baseline of this cell's speed-up: one thread with the same
+    /// work, without the lock.
     ///
-    /// A thread that computes is as fast whichever part of its work it would hold a lock for; one
-    /// that sleeps is not, because each sleep is a little too long.
+    /// The hold share does not matter to a thread that computes, but to one that sleeps it does,
+    /// because each sleep is a little too long.
     pub fn is_against(&self, alone: &LockSubject) -> bool {
         let alike = match self.work {
             Work::Spin => self.cycle_ns() == alone.cycle_ns(),
@@ -158,7 +154,7 @@ mod tests {
         let sleeping = |subject: &LockSubject| LockSubject { work: Work::Sleep, ..subject.clone() };
         assert!(
             !sleeping(&locked).is_against(&sleeping(&alone)),
-            "each sleep is longer than it was to be"
+            "each sleep is longer than intended"
         );
         assert!(!locked.is_against(&sleeping(&alone)));
     }

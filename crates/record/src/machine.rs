@@ -1,4 +1,4 @@
-//! The first line of a file: the machine on which it was made.
+//! The first line of a file: the machine that was measured.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Count, Fraction, Ns, Ratio, SignedRatio, Text};
 
-/// The machine, as it was when the run began.
+/// The machine at the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
-    /// Names the run; the same in every line of the file.
+    /// Id of the run, repeated in every line of the file.
     pub run: Text,
     /// When the run began, RFC 3339 UTC.
     pub at: Text,
-    /// The program that wrote the file, with its commit and compiler.
+    /// Program that wrote the file, with its commit and compiler.
     pub tool: Text,
-    /// True where a simulated machine made the figures.
+    /// True if the figures come from a simulated machine.
     pub simulated: bool,
-    /// True where the topology was read from a given tree and not from this machine; nothing was
+    /// True if the topology was read from a given directory, not from this machine; nothing was
     /// measured then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub synthetic: bool,
@@ -28,56 +28,55 @@ pub struct Machine {
     pub arch: Text,
     /// Number of CPUs that are online.
     pub cpus: u32,
-    /// Every online CPU and where it sits, in ascending order.
+    /// Every online CPU with its place, in ascending order.
     pub topology: Vec<CpuPlace>,
     /// The CPUs that this process may use, in ascending order.
     pub allowed: Vec<u32>,
-    /// CPU time that the control group grants, in CPUs; null without a limit.
+    /// CPU time allowed by the control group, in CPUs; null without a limit.
     pub quota_cpus: Option<Ratio>,
     /// Kernel release.
     pub kernel: Text,
-    /// Frequency governor of the allowed CPUs; null where the kernel shows none.
+    /// Frequency governor of the allowed CPUs; null if unknown.
     pub governor: Option<Text>,
-    /// True if frequency boost is enabled; null where the kernel does not say.
+    /// True if frequency boost is enabled; null if unknown.
     pub boost: Option<bool>,
     /// The hypervisor; null on bare metal.
     pub virtualised: Option<Text>,
-    /// Idle driver of the kernel; null where there is none.
+    /// Idle driver of the kernel; null without one.
     pub idle_driver: Option<Text>,
-    /// Timer slack of this process in nanoseconds; null where it cannot be read.
+    /// Timer slack of this process in nanoseconds; null if unknown.
     pub timer_slack_ns: Option<Count>,
     /// True if expedited private membarrier works here.
     pub membarrier: bool,
-    /// The clock that stamped the figures.
+    /// Clock of the stamps.
     pub clock: ClockFacts,
-    /// Noise on each allowed CPU before the run; empty where it was not looked at.
+    /// Noise on each allowed CPU before the run; empty if not measured.
     pub noise: Vec<CpuNoise>,
-    /// Fitness of the machine to be measured.
+    /// Grade of the machine.
     pub grade: Grade,
     /// Obstacles to measuring, each with advice.
     pub warnings: Vec<Warning>,
 }
 
-/// Where one CPU sits. Numbers of cores, caches and nodes are unique across the machine.
+/// Place of a CPU. Numbers of cores, caches and nodes are unique across the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuPlace {
     /// The kernel's number of the CPU.
     pub cpu: u32,
-    /// Its core: the lowest CPU number among its hardware threads.
+    /// Core: the lowest CPU number among its hardware threads.
     pub core: u32,
-    /// Its last-level cache: the lowest CPU number that shares it; null where the kernel does not
-    /// say.
+    /// Last-level cache: the lowest CPU number that shares it; null if unknown.
     pub llc: Option<u32>,
-    /// Its NUMA node.
+    /// NUMA node.
     pub node: u32,
-    /// All hardware threads of its core, itself included.
+    /// All hardware threads of its core, including itself.
     pub smt: Vec<u32>,
-    /// Kind of core on a hybrid machine (`performance`, `efficiency`); absent where all are alike.
+    /// Kind of core on a hybrid machine (`performance`, `efficiency`); absent if all are alike.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Text>,
 }
 
-/// Where stamps come from.
+/// Source of stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClockSource {
@@ -94,9 +93,9 @@ pub enum ClockSource {
 /// Measured properties of the clock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockFacts {
-    /// Where stamps come from.
+    /// Source of stamps.
     pub source: ClockSource,
-    /// Smallest step that was observed between two stamps, in nanoseconds.
+    /// Smallest observed step between two stamps, in nanoseconds.
     pub step_ns: Ns,
     /// Median cost of one stamp, in nanoseconds.
     pub read_ns: Ns,
@@ -104,38 +103,38 @@ pub struct ClockFacts {
     pub invariant: bool,
     /// Nominal length of one tick in nanoseconds, as calibrated.
     pub tick_ns: Ns,
-    /// Disagreement with CLOCK_MONOTONIC_RAW over the calibration, in parts per million.
+    /// Drift against CLOCK_MONOTONIC_RAW during calibration, in parts per million.
     pub drift_ppm: SignedRatio,
 }
 
-/// Noise on one CPU while a thread did nothing but read the clock on it.
+/// Noise of a CPU: gaps seen by a thread that did nothing but read the clock on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuNoise {
     /// The CPU.
     pub cpu: u32,
-    /// Time for which it was watched, in nanoseconds.
+    /// Duration of the test, in nanoseconds.
     pub watched_ns: Count,
-    /// Gaps by length: the lower bound of each class in nanoseconds and how many gaps fell into it.
+    /// Gaps by length: the lower bound of each class in nanoseconds, and its number of gaps.
     pub gaps: Vec<(Count, Count)>,
-    /// Share of the time that was lost in gaps.
+    /// Share of the time lost in gaps.
     pub lost_share: Fraction,
     /// The longest gap, in nanoseconds.
     pub longest_ns: Count,
 }
 
-/// Fitness of a machine to be measured, A best. The thresholds stand in `threadtoll check --help`
-/// and `docs/method.md`.
+/// Grade of a machine, A best. The thresholds are in `threadtoll check --help` and
+/// `docs/method.md`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub enum Grade {
-    /// Nothing that is known to matter stands in the way.
+    /// No known obstacle.
     A,
-    /// Small figures hold; tails may carry the machine's noise.
+    /// Use medians and small differences; tails may include machine noise.
     B,
-    /// Medians hold; tails are the machine's as much as the mechanism's.
+    /// Use medians within this run; tails include machine noise.
     C,
-    /// Only ratios within one group mean something.
+    /// Use only ratios within one group.
     D,
 }
 
@@ -150,12 +149,12 @@ impl fmt::Display for Grade {
     }
 }
 
-/// Something that a reader of the figures should know, and what to do about it.
+/// Something that affects the figures, with advice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// A stable name for scripts.
     pub code: Text,
-    /// The finding and what helps, as sentences.
+    /// The finding and its remedy, as sentences.
     pub text: Text,
 }
 
@@ -167,10 +166,9 @@ impl Warning {
 }
 
 impl Machine {
-    /// Checks what was read from a file.
     pub(crate) fn validate(&self) -> Result<(), &'static str> {
         if self.cpus as usize != self.topology.len() || self.cpus == 0 {
-            return Err("the machine's number of CPUs is not that of its topology");
+            return Err("the machine's number of CPUs does not match its topology");
         }
         if !self.topology.is_sorted_by(|a, b| a.cpu < b.cpu)
             || !self.allowed.is_sorted_by(|a, b| a < b)
@@ -180,7 +178,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Says why figures of `other` must not be joined with those of `self`, or nothing if they may.
+    /// Returns why figures of `other` must not be combined with those of `self`, or `None` if they
+    /// may be.
     pub fn differs_from(&self, other: &Machine) -> Option<String> {
         if self.simulated != other.simulated {
             let kind = |simulated| if simulated { "a simulated machine" } else { "a real machine" };
@@ -200,7 +199,7 @@ impl Machine {
             ));
         }
         if self.topology != other.topology {
-            return Some("it was made on a machine whose CPUs are arranged differently".into());
+            return Some("it was made on a machine with a different topology".into());
         }
         None
     }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// The median; of an even number of values, the mean of the two in the middle. `None` without any.
+/// The median (of an even number of values, the mean of the middle two), or `None` without values.
 pub fn median<T: Into<f64> + From<f64>>(values: impl IntoIterator<Item = T>) -> Option<T> {
     let mut values: Vec<f64> = values.into_iter().map(Into::into).collect();
     let upper = upper_median(&mut values, f64::total_cmp)?;
@@ -13,8 +13,8 @@ pub fn median<T: Into<f64> + From<f64>>(values: impl IntoIterator<Item = T>) -> 
     Some(((below + upper) / 2.0).into())
 }
 
-/// The median; of an even number of values, the larger of the two in the middle, so that it is one
-/// of the values. `None` without any. Reorders the values.
+/// The upper median (of an even number of values, the larger of the middle two), or `None` without
+/// values. Reorders the values.
 pub fn upper_median<T: Copy>(values: &mut [T], compare: impl Fn(&T, &T) -> Ordering) -> Option<T> {
     let middle = values.len() / 2;
     (!values.is_empty()).then(|| *values.select_nth_unstable_by(middle, compare).1)

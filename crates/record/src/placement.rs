@@ -1,29 +1,29 @@
-//! Where the threads of a cell run.
+//! Placement of a cell's threads on CPUs.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where the two ends of a hand-off run.
+/// Placement of the two ends of a hand-off.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// Each end is bound to a CPU of its own (the one-thread rungs: to one CPU).
+    /// Each end is pinned to a CPU of its own (mechanisms with one thread: to one CPU).
     Pinned,
-    /// Both ends are bound to the same CPU.
+    /// Both ends are pinned to the same CPU.
     SameCpu,
     /// The scheduler places both ends among the allowed CPUs.
     Free,
 }
 
 impl Placement {
-    /// All placements, in the order in which tables show them.
+    /// All placements, in the order of tables.
     pub const ALL: [Placement; 3] = [Placement::Pinned, Placement::SameCpu, Placement::Free];
 
-    /// The name that the command line and the files use.
+    /// Name on the command line and in files.
     pub fn name(self) -> &'static str {
         match self {
             Placement::Pinned => "pinned",
@@ -39,7 +39,7 @@ impl fmt::Display for Placement {
     }
 }
 
-/// Relation of the CPUs of the two ends, from nearest to farthest.
+/// Relation of the ends' CPUs, nearest first.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -53,7 +53,7 @@ pub enum Relation {
     Smt,
     /// Two cores that share their last-level cache.
     SameLlc,
-    /// Two cores of one NUMA node without a common last-level cache.
+    /// Two cores of one NUMA node with different last-level caches.
     SameNode,
     /// Two cores of different NUMA nodes.
     OtherNode,
@@ -62,7 +62,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// The name that the files use.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
             Relation::SameThread => "same-thread",

@@ -1,4 +1,4 @@
-//! The second line of a file: what is to be measured, in which groups.
+//! The second line of a file: the groups of cells to measure.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,44 +9,42 @@ use sha2::{Digest, Sha256};
 
 use crate::{BlockKind, Cell, Count, Experiment, Kind, Subject, Text};
 
-/// Groups of cells to be measured.
+/// The groups of cells to measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
-    /// Names the run.
+    /// Id of the run.
     pub run: Text,
     /// The command line without the program's name.
     pub command: Vec<Text>,
-    /// Seed of every random choice: the order of blocks and the resampling.
+    /// Seed of every random choice: order of blocks and resampling.
     pub seed: u64,
-    /// Limit of the reported share, in nanoseconds.
+    /// Limit for the share of longer round trips, in nanoseconds.
     pub over_ns: u64,
-    /// The options that shaped the plan, by their long names; a resumed run must not contradict
-    /// them.
+    /// Options that shaped the plan, by long name; a resumed run must not contradict them.
     pub options: BTreeMap<String, serde_json::Value>,
-    /// Cells that were asked for and left out, each with the reason.
+    /// Requested cells that are left out, each with the reason.
     #[serde(default)]
     pub refused: Vec<Refused>,
-    /// Of a folded file: the raw file that it was made from.
+    /// Folded files only: the raw file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folded: Option<Folded>,
-    /// The groups in the order in which they are measured. The first cell of a group is its
-    /// reference.
+    /// The groups in measuring order. The first cell of a group is its reference.
     pub groups: Vec<Vec<PlannedCell>>,
 }
 
-/// A cell that was asked for and cannot be measured here.
+/// A requested cell that cannot be measured here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
-    /// The cell or experiment that was asked for.
+    /// The requested cell or experiment.
     pub what: Text,
-    /// Reason for which it is left out.
+    /// Reason for leaving it out.
     pub why: Text,
 }
 
-/// The raw file that a folded file was made from.
+/// The raw file of a folded file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Folded {
-    /// Number of blocks that the records were folded from; the folded file has none of them.
+    /// Number of blocks behind the records; the folded file has none of them.
     pub blocks: Count,
     /// SHA-256 of the raw file, as 64 lower-case hexadecimal digits.
     pub sha256: Checksum,
@@ -60,7 +58,7 @@ pub struct Folded {
 pub struct Checksum(String);
 
 impl Checksum {
-    /// The sum of what was digested.
+    /// Finishes a digest.
     pub(crate) fn of(digest: Sha256) -> Self {
         Checksum(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
@@ -99,27 +97,27 @@ impl JsonSchema for Checksum {
     }
 }
 
-/// One cell of a group with its share of the time.
+/// One cell of a group and its measuring time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedCell {
     /// The experiment that it belongs to (`latency`, `matrix`, …).
     pub experiment: Experiment,
     /// Its parameters.
     pub cell: Cell,
-    /// Amount that is measured of it.
+    /// Amount of measuring.
     pub budget: Budget,
-    /// Kind of loop, of a queue in a scenario whose name does not tell.
+    /// Kind of loop, if the scenario's name does not imply it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kind: Option<Kind>,
 }
 
 impl PlannedCell {
-    /// A cell whose kind of loop is the usual one for its experiment.
+    /// A cell with the default kind of loop of its experiment.
     pub fn new(experiment: Experiment, cell: Cell, budget: Budget) -> Self {
         PlannedCell { experiment, cell, budget, kind: None }
     }
 
-    /// A cell of an experiment in which queues are put through this kind of loop.
+    /// A queue's cell with this kind of loop.
     pub fn of_kind(kind: Kind, experiment: Experiment, cell: Cell, budget: Budget) -> Self {
         let told = cell.queue().is_none() || kind == experiment.usual_kind(&cell.subject);
         let kind = (!told).then_some(kind);
@@ -135,25 +133,23 @@ impl PlannedCell {
     }
 }
 
-/// Amount that is measured of one cell.
+/// Amount of measuring for one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Budget {
-    /// Number of rounds of the group; each gives one block of stretches and one stamped
-    /// block.
+    /// Number of rounds of the group, each with one stretch block and one stamped block.
     pub rounds: u32,
-    /// Intended length of a block of stretches, in nanoseconds; 0, beside stamped ones, means that
-    /// there are none.
+    /// Intended duration of a stretch block, in nanoseconds; 0, if there are stamped blocks, for
+    /// none.
     pub stretch_ns: u64,
-    /// Intended length of a stamped block, in nanoseconds; 0, without a number of exchanges, means
-    /// that there are none.
+    /// Intended duration of a stamped block, in nanoseconds; 0, without a number of exchanges, for
+    /// none.
     pub stamped_ns: u64,
-    /// Number of stamped exchanges in a block where it was asked for; null where the length
-    /// decides.
+    /// Number of stamped exchanges per block, if requested; null if the duration decides.
     pub stamped_count: Option<u64>,
 }
 
 impl Budget {
-    /// The blocks of one round.
+    /// The kinds of the blocks of one round.
     pub fn kinds(&self) -> &'static [BlockKind] {
         if self.stamped_ns == 0 && self.stamped_count.is_none() {
             &[BlockKind::Stretch]
@@ -165,14 +161,12 @@ impl Budget {
     }
 }
 
-/// No group goes round more often: a limit that keeps a hostile plan from exhausting the reader,
-/// and an honest one from exhausting the memory of who measures.
+/// Maximum number of rounds of a group: bounds the memory for reading a hostile plan and for
+/// measuring an honest one.
 pub const MAX_ROUNDS: u32 = 10_000;
-/// No group has more cells.
 pub(crate) const MAX_CELLS_IN_GROUP: usize = 64;
 
 impl Plan {
-    /// Checks what was read from a file.
     pub(crate) fn validate(&self) -> Result<(), String> {
         if self.groups.is_empty() {
             return Err("the plan has no groups".into());
@@ -196,10 +190,10 @@ impl Plan {
                 ));
             }
             if group.iter().any(|cell| cell.budget.stamped_count == Some(0)) {
-                return Err(format!("group {index} of the plan asks for no samples"));
+                return Err(format!("group {index} of the plan has a cell without samples"));
             }
             if group.iter().any(|cell| cell.cell.cpus.is_empty()) {
-                return Err(format!("group {index} of the plan names no CPUs"));
+                return Err(format!("group {index} of the plan has a cell without CPUs"));
             }
         }
         Ok(())

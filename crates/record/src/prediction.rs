@@ -1,27 +1,27 @@
-//! What models say of threads that share a lock: speed-up, queue and wait by number of threads.
+//! Predictions for threads that share a lock: speed-up, queue and wait by number of threads.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Fit;
 
-/// An object that `--json` prints as a whole, told apart by its `schema`. It is no line of a file
-/// of results.
+/// An object that `--json` prints as a whole; `schema` names its type. It is not a line of a result
+/// file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "schema")]
 pub enum Document {
-    /// What `predict` answers.
+    /// The output of `predict`.
     #[serde(rename = "threadtoll.prediction/1")]
     Prediction(Box<Prediction>),
-    /// What `predict --fit` answers.
+    /// The output of `predict --fit`.
     #[serde(rename = "threadtoll.fit/1")]
     Fit(Fit),
 }
 
-/// What is predicted for threads that think, take a lock, hold it, and think again.
+/// Prediction for threads that think, acquire a lock, hold it, and think again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
-    /// Mean time for which the lock is held.
+    /// Mean hold time of the lock.
     pub hold_ns: f64,
     /// Mean time of a thread outside the lock.
     pub think_ns: f64,
@@ -29,47 +29,46 @@ pub struct Prediction {
     pub handoff_ns: f64,
     /// Cores to run on; null without a limit.
     pub cores: Option<u32>,
-    /// Tasks of the run, each a hold and a think time; null for the long run.
+    /// Number of tasks in the run, each a hold and a think time; null for the long run.
     pub tasks: Option<u64>,
-    /// How hold times are distributed: `fixed`, `exponential`, or the name of the file that says
-    /// so.
+    /// Distribution of hold times: `fixed`, `exponential`, or the name of a file.
     pub hold_shape: String,
-    /// How think times are distributed, likewise.
+    /// Distribution of think times: `fixed`, `exponential`, or the name of a file.
     pub think_shape: String,
     /// Squared coefficient of variation of the hold times: 0 if they are fixed, 1 if exponential.
     pub hold_variation: f64,
-    /// The same of the think times.
+    /// Squared coefficient of variation of the think times.
     pub think_variation: f64,
-    /// Who gets the lock that is let go of.
+    /// The thread that gets a released lock.
     pub policy: PredictedPolicy,
-    /// Equal locks that share the load; 1 if the lock is not striped.
+    /// Number of equal locks that share the load; 1 if the lock is not striped.
     pub stripes: u32,
-    /// Seed of what was simulated.
+    /// Seed of simulations.
     pub seed: u64,
     /// Number of threads at which the asymptotes meet; null if nothing limits the threads.
     pub knee: Option<f64>,
-    /// The largest number of threads whose last one still adds at least half of a thread's work in
-    /// the long run; null if nothing limits the threads, or only beyond ten million.
+    /// Largest number of threads whose last one still adds at least half a thread's work in the
+    /// long run; null if nothing limits the threads, or only above ten million.
     pub recommended_threads: Option<u32>,
-    /// A row for each number of threads, in the order asked for.
+    /// A row for each requested number of threads, in that order.
     pub rows: Vec<PredictedRow>,
-    /// What changes would bring the largest number of threads asked for, in the long run; empty if
+    /// Effects of changes for the largest requested number of threads, in the long run; empty if
     /// the lock is never held.
     pub what_if: Vec<PredictedChange>,
 }
 
-/// Who gets a lock that is let go of.
+/// The thread that gets a released lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PredictedPolicy {
-    /// The thread that has waited longest.
+    /// The longest waiter.
     Fifo,
-    /// Whoever comes by until the thread that was woken runs.
+    /// Any thread that asks before the woken one runs.
     Barging,
 }
 
 impl PredictedPolicy {
-    /// Its name in files and options.
+    /// Name in files and options.
     pub fn name(self) -> &'static str {
         match self {
             PredictedPolicy::Fifo => "fifo",
@@ -78,52 +77,53 @@ impl PredictedPolicy {
     }
 }
 
-/// What is predicted for one number of threads.
+/// Prediction for one number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PredictedRow {
-    /// How many threads.
+    /// Number of threads.
     pub threads: u32,
-    /// Whose answer it is: `bounds`, `repairman`, `takacs`, `mva`, `cores` or `simulation`.
+    /// The model: `bounds`, `repairman`, `takacs`, `mva`, `cores` or `simulation`.
     pub model: String,
-    /// Why that model was asked.
+    /// Why that model was chosen.
     pub why: String,
-    /// Throughput against that of one thread that never waits.
+    /// Throughput relative to one thread that never waits.
     pub speedup: f64,
-    /// 99% interval of the speed-up; null where a closed form answers, or a single run in which
-    /// nothing is random.
+    /// 99% interval of the speed-up; null for closed forms, and for a single run without
+    /// randomness.
     pub speedup_interval99: Option<[f64; 2]>,
     /// Tasks per second of all threads together.
     pub throughput_per_s: f64,
-    /// Threads waiting at an average moment, the holder not counted; at all stripes together.
+    /// Number of waiting threads, averaged over time, without the holder; summed over all stripes.
     pub queue_mean: f64,
     /// 99% interval of the mean queue; null as above.
     pub queue_mean_interval99: Option<[f64; 2]>,
-    /// Threads waiting for the lock (or stripe) as seen by a thread that just got it.
+    /// Number of threads waiting for the lock (or stripe), as seen by a thread that has just
+    /// acquired it.
     pub queue_on_entry: f64,
     /// Share of the threads' time spent waiting for the lock, 0 to 1.
     pub wait_share: f64,
-    /// Time for all tasks in seconds; null if no number of tasks was asked for.
+    /// Time for all tasks in seconds; null without a number of tasks.
     pub total_s: Option<f64>,
-    /// What the speed-up cannot exceed.
+    /// Upper bound on the speed-up.
     pub bound: f64,
-    /// What Amdahl's law says of the speed-up: a floor, not a prediction.
+    /// Speed-up by Amdahl's law: a floor, not a prediction.
     pub amdahl: f64,
 }
 
-/// What a change would bring.
+/// Effect of a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PredictedChange {
-    /// `hold/2`: the work under the lock takes half as long. `move-out/2`: half of it is done
-    /// outside. `stripe/K`: the lock becomes K.
+    /// `hold/2`: half the hold time. `move-out/2`: half the work under the lock moved outside.
+    /// `stripe/K`: K locks instead of one.
     pub change: String,
-    /// How many threads.
+    /// Number of threads.
     pub threads: u32,
-    /// Whose answer it is.
+    /// The model.
     pub model: String,
     /// Tasks per second with the change.
     pub throughput_per_s: f64,
-    /// Throughput with the change against one thread without it that never waits.
+    /// Throughput with the change, relative to one thread without it that never waits.
     pub speedup: f64,
-    /// Throughput with the change against as many threads without it.
+    /// Throughput with the change, relative to as many threads without it.
     pub gain: f64,
 }

@@ -1,4 +1,4 @@
-//! Queues as the subject of a cell: which one, and how it is used.
+//! Queues as the subject of a cell.
 
 use std::fmt;
 
@@ -8,30 +8,29 @@ use serde::{Deserialize, Serialize};
 use crate::Text;
 use crate::cell::MAX_THREADS;
 
-/// A queue and how it is used.
+/// A queue and its use.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 pub struct QueueSubject {
-    /// Its name, as `threadtoll list queues` or `threadtoll list peers` gives it.
+    /// Its name, as in `threadtoll list queues` or `threadtoll list peers`.
     pub queue: Text,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: Origin,
-    /// Way in which its receiver waits.
+    /// Wait strategy of the receiver.
     pub wait: Wait,
-    /// Messages that it holds; null where it is not bounded, and in files that were written before
-    /// this was said.
+    /// Capacity in messages; null for unbounded queues, and in files from before there was this
+    /// field.
     #[serde(default)]
     pub capacity: Option<u64>,
-    /// Bytes of the memory in which these lie; null as above.
+    /// Memory of these messages in bytes; null as above.
     #[serde(default)]
     pub ring_bytes: Option<u64>,
-    /// The largest batch; 1 where messages are sent and received one at a time. Of `raw-copy`: the
-    /// words of a block.
+    /// Largest batch; 1 for one message at a time. For `raw-copy`: words per block.
     pub batch: u64,
-    /// Its version.
+    /// Version.
     pub version: Text,
-    /// Number of threads that send.
+    /// Number of senders.
     pub senders: u32,
 }
 
@@ -39,30 +38,29 @@ impl QueueSubject {
     /// Largest batch.
     const MAX_BATCH: u64 = 1 << 32;
 
-    /// Checks what was read from a file.
     pub(crate) fn validate(&self) -> Result<(), String> {
         if !(1..=Self::MAX_BATCH).contains(&self.batch) {
-            return Err(format!("no queue takes {} messages at once", self.batch));
+            return Err(format!("a batch of {} messages is out of range", self.batch));
         }
         if !(1..=MAX_THREADS).contains(&self.senders) {
-            return Err(format!("no queue has {} senders", self.senders));
+            return Err(format!("{} senders are out of range", self.senders));
         }
         Ok(())
     }
 }
 
-/// Where a queue comes from.
+/// Origin of a queue.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// The library of this project.
+    /// This project.
     Ours,
-    /// A queue of this project once more, compiled and registered as a peer is. Where its ratio to
-    /// the original differs from 1, other ratios may be wrong by as much.
+    /// This project's queue, compiled and registered again like a peer. If its ratio to the
+    /// original is not 1, other ratios may be off by as much.
     Twin,
-    /// A crate, or the standard library of Rust.
+    /// A Rust crate or the standard library.
     Rust,
     /// A C++ library.
     #[serde(rename = "c++")]
@@ -73,12 +71,12 @@ pub enum Origin {
     Go,
     /// D.
     D,
-    /// No queue at all: a bare copy, which is the limit of any.
+    /// A bare copy, which is the limit of any queue.
     Raw,
 }
 
 impl Origin {
-    /// The name that the files use.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
             Origin::Ours => "ours",
@@ -99,31 +97,31 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Way in which the receiver of a queue waits while there is no message.
+/// Wait strategy of a queue's receiver.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Wait {
-    /// It spins.
+    /// Spin.
     Spin,
-    /// It spins and lets go of its CPU in between.
+    /// Spin and yield the CPU in between.
     SpinYield,
-    /// It sleeps in the kernel until it is woken.
+    /// Sleep in the kernel until woken.
     Park,
-    /// It spins for as long as that is likely to be cheaper, then sleeps.
+    /// Spin for as long as that is likely to be cheaper, then sleep.
     Adaptive,
-    /// It calls a queue's attempt to receive in a tight loop: the spinning of a queue that knows
-    /// only attempts.
+    /// Call the queue's non-blocking receive in a tight loop, for queues without a spin of their
+    /// own.
     Poll,
-    /// Like `poll`, with about a hundred of the CPU's pause hints after each attempt that fails.
+    /// Like `poll`, with about a hundred pause hints after each failed attempt.
     PollBackoff,
-    /// It calls a queue's blocking receive, whatever that does.
+    /// Call the queue's blocking receive.
     Block,
 }
 
 impl Wait {
-    /// All ways, in the order in which tables show them.
+    /// All wait strategies, in the order of tables.
     pub const ALL: [Wait; 7] = [
         Wait::Spin,
         Wait::SpinYield,
@@ -134,7 +132,7 @@ impl Wait {
         Wait::Block,
     ];
 
-    /// The name that the command line and the files use.
+    /// Name on the command line and in files.
     pub fn name(self) -> &'static str {
         match self {
             Wait::Spin => "spin",
@@ -147,8 +145,8 @@ impl Wait {
         }
     }
 
-    /// Tells if asking for this way of waiting includes rows that wait like `other`: a wait of ours
-    /// brings along the peers that it is compared with.
+    /// Returns `true` if `--wait` with this strategy includes rows that wait like `other`: a
+    /// strategy of threadtoll's queues brings in the peers with which they are compared.
     pub fn brings(self, other: Wait) -> bool {
         self == other
             || matches!(
@@ -158,8 +156,8 @@ impl Wait {
             )
     }
 
-    /// What ratios are taken within: a queue that burns its CPU is not compared with one that
-    /// sleeps.
+    /// The family within which ratios are taken: a spinning queue is not compared with a sleeping
+    /// one.
     pub fn family(self) -> WaitFamily {
         match self {
             Wait::Spin | Wait::SpinYield | Wait::Poll | Wait::PollBackoff => WaitFamily::Spinning,
@@ -174,12 +172,12 @@ impl fmt::Display for Wait {
     }
 }
 
-/// The two ways of waiting that are compared within, and not with each other.
+/// Wait strategies that are compared with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitFamily {
-    /// The waiting end looks again and again, and is never woken.
+    /// The receiver polls and is never woken.
     Spinning,
-    /// The waiting end may sleep, and is then woken.
+    /// The receiver may sleep and be woken.
     Blocking,
 }
 

@@ -12,38 +12,37 @@ use crate::{
     Ratio, Text, Warning, Worst, fold,
 };
 
-/// No record has more warnings.
 const MAX_WARNINGS: usize = 100;
 
 /// The result of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
-    /// Names the run.
+    /// Id of the run.
     pub run: Text,
-    /// When it was folded, RFC 3339 UTC.
+    /// Time of folding, RFC 3339 UTC.
     pub at: Text,
     /// Index of the group in the plan.
     pub group: usize,
-    /// Attempt at the group from which it comes.
+    /// The attempt at the group that it comes from.
     pub attempt: u32,
-    /// `latency`, `matrix`, …
+    /// The experiment: `latency`, `matrix`, …
     pub experiment: Experiment,
     /// The cell.
     pub cell: Cell,
-    /// True where the figures come from the simulated machine.
+    /// True if the figures come from a simulated machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
-    /// Closed if the next message waited for the reply to the last.
+    /// Closed if each message waited for the reply to the previous one.
     #[serde(rename = "loop")]
     pub loop_kind: LoopKind,
-    /// Meaning of one value.
+    /// Meaning of a value.
     pub kind: RecordKind,
-    /// Unit of every value without another unit in its name.
+    /// Unit of values without a unit in their name.
     pub unit: Unit,
-    /// Stamped round trips; of a stream: messages; of a lock: acquisitions, of which the values are
-    /// the waits.
+    /// Number of stamped round trips, of messages in a stream, or of acquisitions of a lock (whose
+    /// waits are the values).
     pub count: Count,
-    /// One-way times, from stretches; null for a stream and a lock.
+    /// One-way times, from stretches; null for streams and locks.
     pub one_way: Option<OneWay>,
     /// Mean of the stamped round trips.
     pub mean: Option<Ns>,
@@ -51,27 +50,27 @@ pub struct Record {
     pub min: Option<Ns>,
     /// Longest stamped round trip.
     pub max: Option<Ns>,
-    /// Quantiles of all stamped round trips; null with fewer than 20 samples beyond.
+    /// Quantiles of all stamped round trips; null if fewer than 20 samples lie beyond them.
     pub quantiles: Quantiles,
     /// Quantiles of the undisturbed blocks.
     pub clean_quantiles: Quantiles,
     /// 95% intervals of the quantiles, from resampling blocks.
     pub interval95: Intervals,
-    /// Resolution of one stamped value: the clock's step and the cost of a stamp, in nanoseconds.
+    /// Resolution of a stamped value: clock step plus stamp cost, in nanoseconds.
     pub resolution_ns: Ns,
-    /// The share of round trips over the limit.
+    /// Share of round trips over the limit.
     pub over: Over,
-    /// Of a stream: messages of `payload_bytes` per second, median over blocks (of `raw-copy`:
-    /// bytes per second, by 8); of a lock: acquisitions per second; null otherwise.
+    /// Streams: messages of `payload_bytes` per second, median over blocks (`raw-copy`: bytes per
+    /// second divided by 8). Locks: acquisitions per second. Null otherwise.
     pub rate_per_s: Option<PerSecond>,
-    /// The stamped round trips; null for a stream, and in matrices of more than 64 CPUs.
+    /// The stamped round trips; null for streams, and in matrices of more than 64 CPUs.
     pub histogram: Option<Histogram>,
-    /// CPU time and context switches per hand-off, from stretches; of a stream: per message.
+    /// CPU time and context switches per hand-off, from stretches; for streams: per message.
     pub cost: Cost,
-    /// Free placement: share of the exchanges that began with both ends on one CPU.
+    /// Free placement only: share of the exchanges that began with both ends on one CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_cpu_share: Option<Fraction>,
-    /// Of a lock: speed-up, queue, fairness, and their prediction.
+    /// Locks only: speed-up, queue, fairness, and their prediction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contention: Option<Contention>,
     /// Disturbances of the blocks.
@@ -80,32 +79,31 @@ pub struct Record {
     pub worst: Vec<Worst>,
     /// Paired ratios to other cells of the group, the reference first.
     pub against: Vec<Against>,
-    /// Warnings to readers of the figures.
+    /// Warnings about the figures.
     pub warnings: Vec<Warning>,
 }
 
 impl Record {
-    /// Checks what was read from a file.
     pub(crate) fn validate(&self) -> Result<(), &'static str> {
         if self.worst.len() > fold::WORST
             || self.against.len() > MAX_CELLS_IN_GROUP
             || self.warnings.len() > MAX_WARNINGS
         {
-            return Err("the record is longer than any of ours");
+            return Err("the record is longer than any that threadtoll writes");
         }
         if (self.kind == RecordKind::RoundTrip) != self.one_way.is_some() {
-            return Err("the record has no one-way times, or should have none");
+            return Err("the record lacks one-way times, or should not have any");
         }
         let threads = self.contention.as_ref().map(|contention| contention.threads);
         if (self.kind == RecordKind::Wait) != threads.is_some()
             || threads != self.cell.lock().map(|lock| lock.threads)
         {
-            return Err("the record and its cell disagree about a lock and its threads");
+            return Err("the record does not match its cell's lock or number of threads");
         }
         self.disturbance.validate()
     }
 
-    /// The one-way median, where there is one.
+    /// The one-way median, if there is one.
     pub fn one_way_p50(&self) -> Option<f64> {
         self.one_way.as_ref()?.p50.map(Ns::get)
     }
@@ -116,27 +114,27 @@ impl Record {
     }
 }
 
-/// Closed if the next message waited for the reply to the last.
+/// The pacing of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoopKind {
-    /// It did: one message under way at any time.
+    /// Each message waited for the reply to the previous one.
     Closed,
-    /// It did not: messages left at planned times.
+    /// Messages were sent at planned times.
     Open,
-    /// It did not: messages left as fast as the queue took them.
+    /// Messages were sent as fast as the queue took them.
     Streaming,
 }
 
-/// Meaning of one value of a record.
+/// Meaning of a record's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordKind {
     /// There and back.
     RoundTrip,
-    /// A stream of messages in one direction: there are no single values, only a rate.
+    /// A stream in one direction, which has a rate but no single values.
     Stream,
-    /// From wanting a lock to having it.
+    /// From requesting a lock to having it.
     Wait,
 }
 
@@ -148,38 +146,38 @@ pub enum Unit {
     Ns,
 }
 
-/// Method by which a one-way time was obtained.
+/// Method for one-way times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OneWayMethod {
     /// Half of a round trip.
     HalfRoundTrip,
-    /// Stamped on both CPUs, whose clocks were shown to agree.
+    /// Stamps on both CPUs, whose clocks were shown to agree.
     Stamped,
 }
 
 /// One-way times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OneWay {
-    /// Mean: half of the mean round trip of the stretches.
+    /// Mean: half the mean round trip of the stretches.
     pub mean: Option<Ns>,
     /// Median, by `method`.
     pub p50: Option<Ns>,
-    /// Method by which the median was obtained.
+    /// Method for the median.
     pub method: OneWayMethod,
     /// 95% interval of the mean, from resampling blocks.
     pub mean_interval95: Option<[Ns; 2]>,
     /// 95% interval of the median, from resampling blocks.
     pub p50_interval95: Option<[Ns; 2]>,
-    /// Directly stamped times that came out negative; absent where none were stamped.
+    /// Number of negative directly stamped times; absent without any stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub negative: Option<Count>,
-    /// Two-sided bound on the disagreement of the clocks; absent where none were stamped.
+    /// Two-sided bound on the clocks' disagreement; absent without any stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_bound_ns: Option<Ns>,
 }
 
-/// Quantiles in nanoseconds; null with fewer than 20 samples beyond.
+/// Quantiles in nanoseconds; null if fewer than 20 samples lie beyond them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Quantiles {
     /// Median.
@@ -196,7 +194,7 @@ pub struct Quantiles {
     pub p9999: Option<Ns>,
 }
 
-/// 95% intervals, from resampling blocks; null where the quantile is.
+/// 95% intervals, from resampling blocks; null where the quantile is null.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Intervals {
     /// Of the median.
@@ -211,42 +209,42 @@ pub struct Intervals {
     /// Of the 99.99% quantile.
     #[serde(rename = "p99.99")]
     pub p9999: Option<[Ns; 2]>,
-    /// Of the rate; absent where there is none.
+    /// Of the rate; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<[PerSecond; 2]>,
 }
 
-/// The share of round trips over a limit.
+/// Share of round trips over a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Over {
     /// The limit in nanoseconds.
     pub limit_ns: u64,
-    /// The share of all stamped round trips that took longer; null without any.
+    /// Share of all stamped round trips that took longer; null without any.
     pub share: Option<Fraction>,
 }
 
-/// CPU time and context switches of all ends together, per hand-off (half a round trip, a message
-/// of a stream, or an acquisition).
+/// CPU time and context switches of all ends per hand-off (half a round trip, a message of a
+/// stream, or an acquisition).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
     /// Time in user mode, in nanoseconds.
     pub user_ns_per_op: Option<Ns>,
     /// Time in the kernel, in nanoseconds.
     pub system_ns_per_op: Option<Ns>,
-    /// Context switches because an end waited.
+    /// Voluntary context switches.
     pub voluntary_switches_per_op: Option<Ratio>,
-    /// Context switches because an end was pushed off its CPU.
+    /// Involuntary context switches.
     pub involuntary_switches_per_op: Option<Ratio>,
 }
 
 /// Disturbances of the blocks of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DisturbanceSummary {
-    /// Blocks in all, of both kinds.
+    /// Number of blocks, of both kinds.
     pub blocks: u32,
-    /// Blocks that are marked.
+    /// Number of disturbed blocks.
     pub disturbed: u32,
-    /// Number of blocks that each cause marked; a block can have several.
+    /// Number of blocks by cause; a block can have several causes.
     pub causes: BTreeMap<Cause, u32>,
 }
 
@@ -261,7 +259,7 @@ impl DisturbanceSummary {
 }
 
 /// Verdict on a paired ratio, with a margin of 5% and at least 21 pairs. Ratios of rates are judged
-/// by their reciprocals: more is better there.
+/// by their reciprocals, because more is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -271,7 +269,7 @@ pub enum Verdict {
     Better,
     /// The upper bound lies below 1.05.
     NoWorse,
-    /// The pairs do not decide, or are fewer than 21.
+    /// The pairs do not decide, or there are fewer than 21.
     Open,
 }
 
@@ -291,13 +289,13 @@ impl fmt::Display for Verdict {
 pub struct Against {
     /// The other cell.
     pub cell: Cell,
-    /// The figure that was compared: `one_way.p50`, `rate_per_s`, or `work_per_s` (of threads
-    /// against one alone).
+    /// The compared figure: `one_way.p50`, `rate_per_s`, or `work_per_s` (of threads, relative to
+    /// one alone).
     pub of: Text,
-    /// Median over the pairs of this cell's figure over the other's. Of a stream against a cell
-    /// that has no rate: how many of its messages go over in the time of one hand-off of the other.
+    /// Median over the pairs of this cell's figure divided by the other's. For a stream and a cell
+    /// without a rate: number of its messages in the time of one hand-off of the other.
     pub ratio: Ratio,
-    /// 95% interval of that median, from resampling pairs.
+    /// 95% interval of the median, from resampling pairs.
     pub interval95: [Ratio; 2],
     /// Number of pairs.
     pub blocks: u32,

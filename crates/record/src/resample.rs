@@ -1,22 +1,22 @@
 //! Intervals by resampling blocks.
 //!
 //! The percentile bootstrap (B. Efron, *Bootstrap methods: another look at the jackknife*, Annals
-//! of Statistics 7, 1979), with whole blocks as the unit that is drawn: exchanges within a block
-//! share its weather, so drawing single exchanges would promise far too narrow intervals.
+//! of Statistics 7, 1979), drawing whole blocks: exchanges within a block are correlated, so
+//! drawing single exchanges would give far too narrow intervals.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::{Histogram, median};
 
-/// Number of resamples that an interval is made of.
+/// Number of resamples per interval.
 pub const RESAMPLES: usize = 1000;
 
-/// Fewer samples than this beyond a quantile, and the quantile is not given.
+/// Minimum number of samples beyond a quantile for it to be reported.
 const BEYOND: f64 = 20.0;
 
-/// Draws `len` indices with replacement, `RESAMPLES` times, and hands each draw's multiplicities to
-/// `visit`.
+/// Draws `len` indices with replacement, `RESAMPLES` times, and passes each draw's multiplicities
+/// to `visit`.
 fn draws(len: usize, seed: u64, mut visit: impl FnMut(&[u32])) {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut times = vec![0u32; len];
@@ -40,7 +40,7 @@ fn interval95(mut values: Vec<f64>) -> Option<[f64; 2]> {
     Some([at(0.025), at(0.975)])
 }
 
-/// The mean of block means, weighted by their counts, and its 95% interval (null with fewer than
+/// The mean of block means, weighted by their counts, and its 95% interval (`None` with fewer than
 /// two blocks).
 pub fn mean_with_interval(blocks: &[(f64, u64)], seed: u64) -> Option<(f64, Option<[f64; 2]>)> {
     let weighted = |times: &dyn Fn(usize) -> u64| {
@@ -65,8 +65,8 @@ pub fn mean_with_interval(blocks: &[(f64, u64)], seed: u64) -> Option<(f64, Opti
     Some((value, interval95(values)))
 }
 
-/// Returns `true` if `count` samples leave at least 20 beyond a quantile. A millionth is forgiven,
-/// because 200,000 × (1 - 0.9999) is a little less than 20 in binary.
+/// Returns `true` if `count` samples leave at least 20 beyond a quantile. The tolerance of a
+/// millionth is for 200,000 × (1 - 0.9999), which is a little less than 20 in binary.
 pub fn enough(count: u64, quantile: f64) -> bool {
     count as f64 * (1.0 - quantile) >= BEYOND - 1e-6
 }
@@ -74,16 +74,15 @@ pub fn enough(count: u64, quantile: f64) -> bool {
 /// One quantile of merged histograms with its 95% interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QuantileEstimate {
-    /// The quantile in nanoseconds; null with fewer than 20 samples beyond it.
+    /// The quantile in nanoseconds; `None` if fewer than 20 samples lie beyond it.
     pub value: Option<f64>,
-    /// Its interval; null where the quantile is, or with fewer than two blocks.
+    /// Its interval; `None` without a quantile, or with fewer than two blocks.
     pub interval95: Option<[f64; 2]>,
 }
 
 /// Quantiles of the merged `blocks`, each with its 95% interval.
 pub fn quantiles(blocks: &[&Histogram], wanted: &[f64], seed: u64) -> Vec<QuantileEstimate> {
-    // Only buckets that hold something are carried through the resamples: a few hundred instead of
-    // 37,000.
+    // Resampling only the used buckets: a few hundred instead of 37,000.
     let mut merged = Histogram::new();
     blocks.iter().for_each(|block| merged.add(block));
     let total = merged.count();
@@ -103,7 +102,7 @@ pub fn quantiles(blocks: &[&Histogram], wanted: &[f64], seed: u64) -> Vec<Quanti
         .map(|histogram| {
             let mut at = 0;
             let place = |(value, count)| {
-                // Both ascend, and the merged one holds all that any block holds.
+                // Both are sorted, and the merged buckets include those of every block.
                 while values[at] != value {
                     at += 1;
                 }
@@ -138,8 +137,8 @@ pub fn quantiles(blocks: &[&Histogram], wanted: &[f64], seed: u64) -> Vec<Quanti
     found
 }
 
-/// The median of `values` and its 95% interval. Null if empty; the interval spans the values when
-/// they are fewer than six, because resampling so few says nothing better.
+/// The median of `values` and its 95% interval, or `None` without values. With fewer than six, the
+/// interval is their range, because resampling so few does no better.
 pub fn median_with_interval(values: &[f64], seed: u64) -> Option<(f64, [f64; 2])> {
     let value = median(values.iter().copied())?;
     if values.len() < 6 {
@@ -151,7 +150,7 @@ pub fn median_with_interval(values: &[f64], seed: u64) -> Option<(f64, [f64; 2])
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
     let mut medians = Vec::with_capacity(RESAMPLES);
     draws(values.len(), seed, |times| {
-        // The median of a draw is found by walking the sorted values and their multiplicities.
+        // Walking the sorted values with their multiplicities finds a draw's median.
         let (low, high) = ((values.len() - 1) / 2, values.len() / 2);
         let mut seen = 0;
         let mut lower = None;
@@ -193,8 +192,8 @@ mod tests {
         assert_eq!(median_with_interval(&[1.0, 2.0, 9.0], 1), Some((2.0, [1.0, 9.0])));
     }
 
-    /// The interval of a median over 21 normal values must hold the true median about as often as
-    /// it promises.
+    /// The interval of a median over 21 normal values holds the true median about as often as
+    /// promised.
     #[test]
     fn intervals_of_medians_cover_what_they_promise() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
@@ -208,8 +207,7 @@ mod tests {
         assert!((360..=398).contains(&covered), "{covered} of 400");
     }
 
-    /// Blocks with a weather of their own: resampling blocks must see it, where resampling
-    /// exchanges would not.
+    /// Resampling must see differences between blocks, which resampling exchanges would miss.
     #[test]
     fn intervals_of_quantiles_carry_the_spread_between_blocks() {
         let blocks: Vec<Histogram> = (0..20)

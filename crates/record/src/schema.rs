@@ -1,10 +1,10 @@
-//! The JSON Schema of each line, and of what is printed as one object, generated from the types.
+//! JSON Schemas of each line, and of whole printed objects, generated from the types.
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 
 use crate::{Block, CellPrediction, Fit, Machine, Plan, Prediction, Record};
 
-/// The schemas by the name of their file under `schema/`.
+/// The schemas by file name under `schema/`.
 pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
         ("machine.json", of::<Machine>("threadtoll.machine/1")),

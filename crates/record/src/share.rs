@@ -1,12 +1,12 @@
-//! Shares that set cells apart.
+//! Shares that distinguish cells.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// A share as a whole number of millionths, so that cells can be compared and sorted; a number from
-/// 0 to 1 in files.
+/// A share in whole millionths, so that cells can be compared and sorted; in files, a number from 0
+/// to 1.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -14,15 +14,15 @@ use serde::{Deserialize, Serialize};
 pub struct Share(u32);
 
 impl Share {
-    /// Nothing.
+    /// Zero.
     pub const NONE: Share = Share(0);
 
-    /// The nearest millionth; nothing if it is no share.
+    /// The nearest millionth; `None` if `share` is not from 0 to 1.
     pub fn new(share: f64) -> Option<Share> {
         (0.0..=1.0).contains(&share).then(|| Share((share * 1e6).round() as u32))
     }
 
-    /// From 0 to 1.
+    /// The share, from 0 to 1.
     pub fn value(self) -> f64 {
         f64::from(self.0) / 1e6
     }
@@ -32,7 +32,7 @@ impl TryFrom<f64> for Share {
     type Error = &'static str;
 
     fn try_from(share: f64) -> Result<Self, Self::Error> {
-        Share::new(share).ok_or("a share lies between 0 and 1")
+        Share::new(share).ok_or("a share is between 0 and 1")
     }
 }
 

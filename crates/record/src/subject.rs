@@ -7,15 +7,15 @@ use serde_json::{Map, Value};
 
 use crate::{Class, LockSubject, QueueSubject, Text, WaitFamily};
 
-/// Subject of a cell. A file tells the kinds apart by their first field.
+/// Subject of a cell. Files distinguish the kinds by their first field.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Subject {
-    /// A way of handing over.
+    /// A mechanism.
     Mechanism {
-        /// Its name, as `threadtoll list mechanisms` gives it.
+        /// Its name, as in `threadtoll list mechanisms`.
         mechanism: Text,
-        /// Way in which its ends wait; absent where the name tells.
+        /// Wait strategy of its ends; absent if the name implies it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<Class>,
     },
@@ -26,14 +26,14 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// The mechanism of that name, whose ends wait like this.
+    /// Makes a mechanism of this name and class.
     pub fn mechanism(name: impl Into<Text>, class: Class) -> Self {
         let mechanism = name.into();
         let class = (Class::usual(&mechanism) != Some(class)).then_some(class);
         Subject::Mechanism { mechanism, class }
     }
 
-    /// Its name, whatever it is.
+    /// Its name, of whatever kind it is.
     pub fn name(&self) -> &str {
         match self {
             Subject::Mechanism { mechanism, .. } => mechanism,
@@ -42,7 +42,7 @@ impl Subject {
         }
     }
 
-    /// Way in which the ends of a mechanism wait, if it is known.
+    /// Class of a mechanism, if known.
     pub fn class(&self) -> Option<Class> {
         match self {
             Subject::Mechanism { mechanism, class } => class.or_else(|| Class::usual(mechanism)),
@@ -50,7 +50,7 @@ impl Subject {
         }
     }
 
-    /// Way of waiting, as far as ratios care.
+    /// Wait family, if known.
     pub fn family(&self) -> WaitFamily {
         match self {
             Subject::Queue(queue) => queue.wait.family(),
@@ -60,7 +60,7 @@ impl Subject {
     }
 }
 
-/// By hand, because a derived one would say no more than that no variant fits.
+/// Written by hand, because the derived one only says that no variant fits.
 impl<'de> Deserialize<'de> for Subject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! Texts of a length that a terminal can show.
+//! Texts of limited length.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,14 +7,14 @@ use std::ops::Deref;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A text of at most [`Text::MAX_BYTES`]. A longer one is cut off where it is made, and refused in
+/// A text of at most [`Text::MAX_BYTES`]. A longer one is truncated when it is made, and refused in
 /// a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Text(String);
 
 impl Text {
-    /// Length of the longest text.
+    /// Maximum length in bytes.
     pub const MAX_BYTES: usize = 10_000;
 
     /// The text.
@@ -75,7 +75,7 @@ impl<'de> Deserialize<'de> for Text {
             Ok(Text(text))
         } else {
             Err(serde::de::Error::custom(format!(
-                "a text of {} bytes is far too long: it must have at most {}",
+                "a text of {} bytes is too long: the limit is {}",
                 text.len(),
                 Text::MAX_BYTES
             )))
@@ -106,7 +106,7 @@ mod tests {
         let long = "ä".repeat(Text::MAX_BYTES);
         assert_eq!(Text::from(long.as_str()).len(), Text::MAX_BYTES);
         let refused = serde_json::from_str::<Text>(&format!("\"{long}\"")).unwrap_err();
-        assert!(refused.to_string().contains("far too long"), "{refused}");
+        assert!(refused.to_string().contains("too long"), "{refused}");
         assert_eq!(serde_json::from_str::<Text>("\"ä\"").unwrap(), "ä");
     }
 }

@@ -1,16 +1,16 @@
-//! Points in time as the files write them.
+//! Timestamps in files.
 
 /// Formats nanoseconds since the Unix epoch as RFC 3339 in UTC with milliseconds
 /// (`2026-11-21T10:00:00.000Z`).
 ///
-/// Times that no calendar holds are written as the epoch.
+/// Times that have no calendar date are written as the epoch.
 pub fn timestamp(unix_ns: i128) -> String {
     let time = jiff::Timestamp::from_nanosecond(unix_ns).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     format!("{time:.3}")
 }
 
-/// Names a run: its start to the millisecond and the id of the process that made it, so that two
-/// runs that start together still differ.
+/// Id of a run: its start to the millisecond and the process id, so that two runs that start
+/// together still differ.
 pub fn run_id(unix_ns: i128, pid: u32) -> String {
     let digits: String =
         timestamp(unix_ns).chars().filter(|c| c.is_ascii_digit() || *c == 'T').collect();

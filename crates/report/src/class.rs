@@ -1,9 +1,8 @@
-//! The class of a mechanism, as the findings need it.
+//! The class of a record, for findings.
 
 use threadtoll_record::{Cell, Class, Record, Relation};
 
-/// How the ends of a cell wait; `None` if they spin or sleep by their own judgement, or it is not
-/// known.
+/// Class of the ends of a cell; `None` if it is adaptive or unknown.
 pub(crate) fn class(cell: &Cell) -> Option<Class> {
     match cell.relation {
         Relation::SameThread => Some(Class::OneThread),
@@ -11,8 +10,7 @@ pub(crate) fn class(cell: &Cell) -> Option<Class> {
     }
 }
 
-/// Returns `true` if the record's ends really slept at each hand-off, as far as its context
-/// switches tell.
+/// Returns `true` if the ends slept at each hand-off, judging by the context switches.
 pub(crate) fn slept(record: &Record) -> bool {
     class(&record.cell) == Some(Class::Sleep)
         && record.cost.voluntary_switches_per_op.is_none_or(|switches| switches > 0.5)

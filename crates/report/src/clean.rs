@@ -1,11 +1,10 @@
-//! Makes texts from files fit to be shown: a file may come from anywhere.
+//! Makes texts from files safe to show: a file may come from anywhere.
 
-/// Longer texts only flood their reader.
+/// Longer texts would only flood the reader.
 const MAX_CHARS: usize = 2000;
 
-/// Strips what would steer a terminal or turn a line around: control characters, and those
-/// invisible ones that change direction or hide. Tabs and line feeds become spaces. A text that is
-/// far too long is cut, with an ellipsis.
+/// Strips control characters, and invisible ones that hide text or change its direction. Tabs and
+/// line feeds become spaces. A text that is far too long is truncated, with an ellipsis.
 pub fn clean(text: &str) -> String {
     let mut kept: String = text
         .chars()
@@ -28,7 +27,7 @@ pub(crate) fn strip(mut text: String) -> String {
     text
 }
 
-/// Characters that show nothing of their own and change how others show.
+/// Invisible characters that change how others show.
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -2,12 +2,10 @@
 
 use threadtoll_record::Cost;
 
-/// CPU time in both modes, in nanoseconds.
 pub(crate) fn cpu_ns(cost: &Cost) -> Option<f64> {
     Some(cost.user_ns_per_op?.get() + cost.system_ns_per_op?.get())
 }
 
-/// Context switches of both kinds.
 pub(crate) fn switches(cost: &Cost) -> Option<f64> {
     Some(cost.voluntary_switches_per_op?.get() + cost.involuntary_switches_per_op?.get())
 }

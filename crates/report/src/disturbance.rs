@@ -1,8 +1,8 @@
-//! Blocks during which something else happened to the CPUs.
+//! Blocks during which other work took time from the CPUs.
 
 use threadtoll_record::{Cause, DisturbanceSummary, fold};
 
-/// Returns `true` if the share of disturbed blocks asks for another measurement.
+/// Returns `true` if the share of disturbed blocks calls for another measurement.
 pub(crate) fn too_disturbed(summary: &DisturbanceSummary) -> bool {
     f64::from(summary.disturbed) > fold::DISTURBED_SHARE * f64::from(summary.blocks)
 }
@@ -22,20 +22,19 @@ pub(crate) fn sum<'d>(
     sum
 }
 
-/// A cause in words.
 pub(crate) fn description(cause: Cause) -> &'static str {
     match cause {
         Cause::ReferenceDrift => {
-            "the reference moved by more than 10% around the block: the machine changed its pace"
+            "the reference changed by more than 10% around the block: the machine changed its speed"
         }
-        Cause::Migration => "a pinned end ran on another CPU than it should",
-        Cause::InvoluntarySwitch => "an end was pushed off its CPU by another thread",
-        Cause::RunQueueDelay => "an end was ready and had to wait for a CPU",
+        Cause::Migration => "a pinned end ran on the wrong CPU",
+        Cause::InvoluntarySwitch => "another thread preempted an end",
+        Cause::RunQueueDelay => "an end was ready but had to wait for a CPU",
         Cause::Steal => "the hypervisor took the CPU away",
         Cause::Gap => {
-            "time vanished while an end spun: an interrupt, or something below the kernel"
+            "time vanished while an end spun: an interrupt, or the hypervisor or firmware"
         }
-        Cause::PageFault => "memory had to be brought in",
-        Cause::Throttled => "a quota of the control group or the heat held the CPUs back",
+        Cause::PageFault => "a page had to be brought into memory",
+        Cause::Throttled => "the control group's quota or the temperature throttled the CPUs",
     }
 }

@@ -1,4 +1,4 @@
-//! Figures in two dimensions, which a renderer may draw above the rows of a section.
+//! Two-dimensional figures, which a renderer may draw above a section's rows.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(crate) enum Figure {
 /// Speed-ups by threads (rows) and hold share or interval (columns).
 #[derive(Clone, Debug)]
 pub(crate) struct Map {
-    /// Quantity that the columns stand for.
+    /// Quantity along the columns.
     pub(crate) across: &'static str,
     pub(crate) threads: Vec<u32>,
     pub(crate) columns: Vec<String>,
@@ -25,9 +25,9 @@ pub(crate) struct Map {
 #[derive(Debug)]
 pub(crate) struct Pairs {
     pub(crate) label: String,
-    /// The CPUs that occur, in the order of the machine: by node, last-level cache, core.
+    /// The CPUs, in the order of the machine: by node, last-level cache, core.
     pub(crate) cpus: Vec<u32>,
-    /// Where they sit, as far as the machine says.
+    /// Places of these CPUs, as far as the machine describes them.
     pub(crate) places: BTreeMap<u32, CpuPlace>,
     /// One-way medians in nanoseconds, by the CPUs of the first and second end.
     pub(crate) values: BTreeMap<(u32, u32), f64>,
@@ -35,7 +35,7 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// The median of a pair: as measured, or of the other direction where only that was.
+    /// The median of a pair as measured, or else of the opposite direction.
     pub(crate) fn value(&self, a: u32, b: u32) -> Option<f64> {
         self.values.get(&(a, b)).or_else(|| self.values.get(&(b, a))).copied()
     }

@@ -1,7 +1,7 @@
-//! The meaning of the figures, in a few plain sentences.
+//! Findings: the figures in a few plain sentences.
 //!
-//! A sentence is made only from figures that are there, and a difference is claimed only where the
-//! 95% intervals of both medians lie apart.
+//! A sentence appears only if its figures exist, and claims a difference only if the 95% intervals
+//! of both medians are disjoint.
 
 mod mechanisms;
 mod run;
@@ -13,7 +13,7 @@ pub(crate) use run::command;
 
 use crate::{locks, queues};
 
-/// Makes the sentences that the figures allow.
+/// Makes the findings.
 pub fn findings(results: &Results, records: &[Record]) -> Vec<String> {
     let mut findings = mechanisms::findings(records);
     findings.extend(queues::findings(records));

@@ -6,7 +6,7 @@ use crate::label::plural;
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{coefficient, count, deviation, digits, share};
 
-/// Mean error from which on the curve does not describe the points.
+/// Mean error above which the curve does not describe the points.
 const POOR: f64 = 0.1;
 
 /// Measured and fitted throughput by number of threads.
@@ -28,7 +28,6 @@ pub(crate) fn threads(fit: &Fit, rows: &[FittedRow]) -> Section {
     Section::new("", "threads", columns, rows, |row| Label::new(count(row.threads.into())))
 }
 
-/// A throughput, in whatever unit it was measured.
 pub(crate) fn throughput(value: f64) -> String {
     match value {
         small if small < 1.0 => coefficient(small),
@@ -37,23 +36,22 @@ pub(crate) fn throughput(value: f64) -> String {
     }
 }
 
-/// The meaning of the curve, in a plain sentence.
 pub(crate) fn finding(fit: &Fit) -> String {
     match fit.peak_threads {
         _ if fit.relative_rms >= POOR => format!(
-            "The curve misses the measured throughput by {} on average: it does not describe these threads.",
+            "The curve misses the measured throughput by {} on average: do not rely on it.",
             share(fit.relative_rms)
         ),
-        Some(1) => "Throughput is highest with one thread; more threads make it slower.".into(),
+        Some(1) => "Throughput is highest with one thread; more threads reduce it.".into(),
         Some(peak) if peak <= fit.measured_up_to => {
-            format!("Throughput peaks at about {peak} threads; more threads make it slower.")
+            format!("Throughput peaks at about {peak} threads; more threads reduce it.")
         }
         Some(peak) => format!(
-            "The curve peaks at about {peak} threads, but no more than {} were measured: measure there before you rely on it.",
+            "The curve peaks at about {peak} threads, but at most {} were measured: measure near the peak before you rely on it.",
             fit.measured_up_to
         ),
         None => format!(
-            "The curve does not clearly fall up to {}, twice the most that were measured; it says nothing beyond.",
+            "The curve does not clearly fall up to {}, twice the largest number measured, where its range ends.",
             plural(fit.trusted_up_to.into(), "thread")
         ),
     }

@@ -1,13 +1,13 @@
-//! An output format: a type that renders reports, in a file of its own.
+//! Output formats: types that render reports, each in its own file.
 
 use crate::report::Report;
 
-/// A format in which reports are rendered.
+/// An output format.
 ///
 /// A new one is a file with a type that implements this, and an entry of
 /// [`FORMATS`](crate::FORMATS).
 pub trait Format: Sync {
-    /// Name of the format, as a user would ask for it.
+    /// Name of the format.
     fn name(&self) -> &'static str;
 
     /// Renders the reports of one run or several.

@@ -1,9 +1,8 @@
-//! For the browser: one page that works offline, from a file, in light and dark.
+//! HTML: one page that works offline, from a file, in light and dark.
 //!
-//! The figures, sentences and tables are written here, so that they are there even without scripts;
-//! the charts are drawn in the page by plotly, which travels in it. Texts reach the page through
-//! templates that escape them. Besides, its Content-Security-Policy lets only our two scripts run,
-//! by their hashes, and the page asks nothing from anywhere.
+//! Figures, sentences and tables are static, so that they are there without scripts; plotly,
+//! embedded in the page, draws the charts. Templates escape all texts. In addition, the
+//! Content-Security-Policy allows only our two scripts, by hash, and no requests.
 
 mod charts;
 mod details;
@@ -44,7 +43,7 @@ impl Format for Html {
 
 /// Makes a page of the results of one file or several.
 ///
-/// However many records there are, the page stays below 5 MB: what is left out is said in it.
+/// The page stays below 5 MB, however many records there are; it says what is left out.
 pub fn page(results: &[Results]) -> String {
     let records: Vec<Vec<Record>> = results.iter().map(Results::records).collect();
     let reports: Vec<Report<'_>> = results
@@ -63,7 +62,7 @@ fn document(runs: &[Run<'_>]) -> Markup {
     let policy = format!(
         "default-src 'none'; script-src '{JS_HASH}' '{PLOTLY_HASH}'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
     );
-    // Every text in it is clean already; a forgotten one would still not turn a line around.
+    // All texts are clean already; this catches any that was forgotten.
     let main = strip(body(runs).into_string());
     html! {
         (PreEscaped("<!doctype html>\n"))
@@ -90,7 +89,7 @@ fn document(runs: &[Run<'_>]) -> Markup {
 fn body(runs: &[Run<'_>]) -> Markup {
     html! {
         @if runs.is_empty() {
-            p { "There is nothing to show: no results were given." }
+            p { "No results were given." }
         }
         @if runs.len() > 1 { (contents(runs)) }
         @for run in runs { (run.section(runs.len())) }
@@ -98,26 +97,25 @@ fn body(runs: &[Run<'_>]) -> Markup {
     }
 }
 
-/// Explanation of the words in the tables.
 fn reading() -> Markup {
     html! {
         details class="reading" {
             summary { "How to read this" }
             dl {
                 dt { "One way" }
-                dd { "Half a round trip; given for means and medians only. It comes from long stretches between two stamps, so that the clock does not lengthen it." }
+                dd { "Half a round trip; given for means and medians only. It comes from many round trips between two stamps, so the clock does not lengthen it." }
                 dt { "Round trip" }
-                dd { "There and back, each one stamped. Percentiles, the maximum and the share over the limit are of round trips and are never halved. A percentile is only given with 20 samples beyond it." }
+                dd { "There and back, each one stamped. Percentiles, maximum and the share over the limit are of whole round trips. Percentiles with fewer than 20 samples beyond them are left out." }
                 dt { "Pinned, same CPU, free" }
-                dd { "Each end bound to a CPU of its own; both bound to one; both placed by the scheduler." }
+                dd { "Each end pinned to a CPU of its own; both pinned to one CPU; both placed by the scheduler." }
                 dt { "95%" }
-                dd { "The interval in which the figure lies with 95% confidence, from resampling whole blocks." }
+                dd { "95% confidence interval, from resampling whole blocks." }
                 dt { "CPU, switches" }
-                dd { "CPU time in both modes and context switches of both ends together, per hand-off." }
+                dd { "User and system CPU time and context switches of both ends, per hand-off." }
                 dt { "Against the reference" }
                 dd { "Ratio of the one-way median to that of the reference cell, from blocks measured within seconds of each other. A verdict needs 21 pairs; “no worse” allows 5%." }
                 dt { "Disturbed" }
-                dd { "A block during which something else happened to the CPUs. Disturbed blocks are marked, never deleted." }
+                dd { "A block during which other work took time from its CPUs. Disturbed blocks are marked, never deleted." }
             }
         } "\n"
     }

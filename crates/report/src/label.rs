@@ -10,7 +10,7 @@ pub(crate) fn relation(relation: Relation) -> &'static str {
         Relation::SameThread => "one thread",
         Relation::SameCpu => "the same CPU",
         Relation::Smt => "hardware threads of one core",
-        Relation::SameLlc => "cores with a common cache",
+        Relation::SameLlc => "cores that share a cache",
         Relation::SameNode => "cores of one node",
         Relation::OtherNode => "cores of different nodes",
         Relation::Free => "placed by the scheduler",
@@ -22,11 +22,10 @@ pub(crate) fn verdict(verdict: Verdict) -> &'static str {
         Verdict::Worse => "worse",
         Verdict::Better => "better",
         Verdict::NoWorse => "no worse",
-        Verdict::Open => "open",
+        Verdict::Open => "undecided",
     }
 }
 
-/// A heading for figures of the machine.
 pub(crate) fn on_machine(subject: &str, machine: &Machine) -> String {
     format!(
         "{subject} on {}, {}, grade {}",
@@ -41,7 +40,7 @@ pub(crate) fn plural(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// A name from a file at the beginning of a heading: `ask-reply` becomes `Ask-reply`.
+/// Capitalizes a name: `ask-reply` becomes `Ask-reply`.
 pub(crate) fn title(name: &str) -> String {
     let name = clean(name);
     let mut chars = name.chars();
@@ -57,7 +56,7 @@ pub(crate) fn list(items: &[String]) -> String {
     }
 }
 
-/// `CPU 3`, `CPUs 0, 1`, `CPUs 0-7, 9`; an ellipsis stands for all but the first eight runs.
+/// `CPU 3`, `CPUs 0, 1`, `CPUs 0-7, 9`; at most eight ranges, then an ellipsis.
 pub fn cpus(cpus: &[u32]) -> String {
     const MAX_RUNS: usize = 8;
     let mut runs: Vec<(u32, u32)> = Vec::new();

@@ -29,7 +29,7 @@ impl Row<'_> {
         self.records[index(placement)].as_deref()
     }
 
-    /// The record of the first placement that has a median, pinned before the others.
+    /// The record of the first placement with a median, pinned before the others.
     pub(crate) fn main(&self) -> Option<&Record> {
         let known = self.records.iter().flatten().find(|record| record.one_way_p50().is_some());
         known.or_else(|| self.records.iter().flatten().next()).map(|record| &**record)
@@ -49,7 +49,7 @@ fn index(placement: Placement) -> usize {
     }
 }
 
-/// Everything of a cell but its placement.
+/// All parameters of a cell except its placement.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Variant<'a> {
     name: &'a str,
@@ -73,10 +73,10 @@ impl<'a> Variant<'a> {
     }
 }
 
-/// The rows of the ladder, cheapest first; those without a median come last.
+/// The rows of the ladder, cheapest first, then those without a median.
 ///
-/// A cell measured in several groups, as the reference is, becomes one record by [`merged`]. Pairs
-/// of CPUs beyond the first of a variant become rows of their own.
+/// A cell measured in several groups, such as the reference, becomes one record by [`merged`].
+/// Further pairs of CPUs of a variant become rows of their own.
 pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     let mut cells: BTreeMap<&Cell, Vec<&Record>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.experiment == Experiment::Latency) {
@@ -108,8 +108,8 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     rows
 }
 
-/// The row that the ladder takes its multiples of: the cheapest between two threads, pinned if any
-/// is.
+/// The row that the ladder's multiples refer to: the cheapest between two threads, pinned if
+/// possible.
 fn cheapest<'r, 'a>(rows: &'r [Row<'a>]) -> Option<&'r Row<'a>> {
     let mut between_threads = rows.iter().filter(|row| {
         row.main().is_some_and(|main| main.cell.relation != Relation::SameThread)
@@ -122,9 +122,9 @@ fn cheapest<'r, 'a>(rows: &'r [Row<'a>]) -> Option<&'r Row<'a>> {
 
 /// Quotient of the one-way medians of two records.
 ///
-/// The paired ratios to the reference would not do here. Carried from group to group they would
-/// assume that the machine's moods change everything alike, and they do not: a cache line can
-/// become six times as dear while a wake-up stays what it was.
+/// Paired ratios to the reference cannot be carried from group to group: the machine's changes do
+/// not affect everything alike. A cache line can become six times as expensive while a wake-up
+/// stays the same.
 pub(crate) fn times(record: &Record, base: &Record) -> Option<f64> {
     let quotient = record.one_way_p50()? / base.one_way_p50()?;
     Some(quotient).filter(|times| times.is_finite() && *times > 0.0)
@@ -157,7 +157,7 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
 
 fn introduction(rows: &[Row<'_>]) -> String {
     let mut text = String::from(
-        "One way is half a round trip; p50 is the median. Round trips are there and back, never halved.",
+        "One way is half a round trip; p50 is the median. Round trips are not halved.",
     );
     let pair = rows
         .iter()
@@ -178,7 +178,7 @@ fn notes(rows: &[Row<'_>], sections: &[Section]) -> Vec<Note> {
     let mut notes = Vec::new();
     if main().any(|record| record.quantiles.p99.is_none() || record.quantiles.p999.is_none()) {
         notes.push(Note::new(format!(
-            "{UNKNOWN}  not known; a quantile is only given with 20 samples beyond it."
+            "{UNKNOWN}  unknown: fewer than 20 samples lie beyond this quantile."
         )));
     }
     notes.extend(Marks::notes(sections));

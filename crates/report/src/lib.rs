@@ -1,9 +1,9 @@
 //! Renders records and predictions.
 //!
-//! A [`Report`] holds the tables and sentences of a file of results, and a [`Format`] renders it:
-//! [`text`] for the terminal, [`html`] for the browser. The file may come from anywhere: texts are
-//! stripped of characters that would steer the reader's terminal or page, and no figure, however
-//! odd or absent, makes rendering fail. Nothing is measured here and nothing is written to disk.
+//! A [`Report`] holds the tables and findings of a result file, and a [`Format`] renders it:
+//! [`text`] for the terminal, [`html`] for the browser. The file may come from anywhere: characters
+//! that would affect the reader's terminal or page are stripped from texts, and no odd or missing
+//! figure makes rendering fail. Nothing is measured here, and nothing is written to disk.
 
 mod class;
 mod clean;
@@ -31,12 +31,12 @@ pub use format::Format;
 pub use label::cpus;
 pub use report::Report;
 
-/// Declares the files of output formats, each with its usual settings.
+/// Declares the files of output formats, each with its default settings.
 macro_rules! formats {
     ($($file:ident: $settings:expr),+ $(,)?) => {
         $(pub mod $file;)+
 
-        /// All output formats, with their usual settings.
+        /// All output formats, with their default settings.
         pub static FORMATS: &[&dyn Format] = &[$(&$settings),+];
     };
 }

@@ -29,7 +29,7 @@ pub(crate) struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The properties in which it differs from other rows of its sweep.
+    /// The properties that distinguish it from other rows of its sweep.
     fn name(&self, axis: Axis) -> String {
         let threads = match self.subject.threads {
             1 => "1 thread".to_string(),
@@ -62,7 +62,7 @@ impl Row<'_> {
     }
 }
 
-/// Everything by which sweeps differ, in the order in which tables are sorted.
+/// The properties that distinguish sweeps, in the order of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Criteria<'a> {
     scenario: &'a str,
@@ -73,7 +73,7 @@ struct Criteria<'a> {
     spread: Spread,
 }
 
-/// The property in which the cells of a sweep differ, apart from their threads.
+/// The property, apart from threads, that varies within a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Axis {
     HoldShare,
@@ -97,7 +97,7 @@ impl Axis {
     }
 }
 
-/// Cells of one lock that differ in threads, and in one other property.
+/// Cells of one lock that differ in threads and in one other property.
 #[derive(Debug)]
 struct Sweep<'a> {
     criteria: Criteria<'a>,
@@ -126,13 +126,13 @@ impl<'a> Sweep<'a> {
         if let Some(subject) = first {
             match self.axis {
                 Axis::HoldShare => {
-                    parts.push(format!("taken every {}", time(subject.cycle_ns() as f64)));
+                    parts.push(format!("acquired every {}", time(subject.cycle_ns() as f64)));
                     if subject.spread == Spread::Fixed {
                         parts.push("fixed times".into());
                     }
                 }
                 Axis::Interval => {
-                    parts.push(format!("held for {} of the time", share(subject.hold_share())));
+                    parts.push(format!("held {} of the time", share(subject.hold_share())));
                 }
                 Axis::None => {
                     parts.push(format!("hold {}", time(subject.hold_ns as f64)));
@@ -144,7 +144,7 @@ impl<'a> Sweep<'a> {
             parts.push(format!("{tasks} tasks"));
         }
         if self.criteria.work == Work::Sleep {
-            parts.push("asleep".into());
+            parts.push("sleeping".into());
         }
         if self.criteria.placement != Placement::Pinned {
             parts.push(self.criteria.placement.to_string());
@@ -161,8 +161,7 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// The sweeps among the records. Cells of one thread without a lock are in none: all others are
-/// measured against them.
+/// The sweeps among the records. Baselines, with one thread and no lock, are in none of them.
 fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
     let mut sweeps: BTreeMap<Criteria<'_>, Vec<Row<'_>>> = BTreeMap::new();
     for record in records {
@@ -196,13 +195,13 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
     let mut notes = Marks::notes(&sections);
     if sweeps.iter().flat_map(|sweep| &sweep.rows).any(|row| row.predicted().is_none()) {
         notes.push(Note::new(
-            "Where nothing is predicted, what was calibrated lies outside of what the models accept.",
+            "No prediction: the calibration is outside the range that the models accept.",
         ));
     }
     Some(Table {
         topic: Topic::Locks,
         heading: on_machine("Locks", &results.machine),
-        introduction: "Speed-up: work per second of all threads against one thread alone without the lock. What is predicted was written down before the cell was measured.".into(),
+        introduction: "Speed-up: work per second of all threads, divided by that of one thread without the lock. Predictions were written before the cell was measured.".into(),
         sections,
         notes,
     })

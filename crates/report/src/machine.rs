@@ -1,4 +1,4 @@
-//! Facts about the machine, and its fitness to be measured.
+//! Facts about the machine, and the meaning of its grade.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,15 @@ use crate::label::{cpus, plural};
 use crate::table::{self, Cell, Label, Section};
 use crate::units::{count, digits, round_time, share, time};
 
-/// The promise of a grade.
 pub(crate) fn meaning(grade: Grade) -> &'static str {
     match grade {
-        Grade::A => "nothing that is known to matter stands in the way.",
-        Grade::B => "small figures hold; tails may carry the machine’s noise.",
-        Grade::C => "medians hold; tails are the machine’s as much as the mechanism’s.",
-        Grade::D => "only ratios within one group mean something.",
+        Grade::A => "no known obstacle.",
+        Grade::B => "use medians and small differences; tails may include machine noise.",
+        Grade::C => "use medians within this run; tails include machine noise.",
+        Grade::D => "use only ratios within one group.",
     }
 }
 
-/// Everything known about the machine, with names.
 pub(crate) fn facts(machine: &Machine) -> Vec<(&'static str, String)> {
     let unknown =
         |text: &Option<Text>, none: &str| text.as_deref().map_or_else(|| none.into(), clean);
@@ -108,7 +106,7 @@ pub(crate) fn noisiest(noise: &[CpuNoise], max_cpus: usize) -> Vec<&CpuNoise> {
     shown
 }
 
-/// The lower bounds of the classes of gaps, at most six, as our files have.
+/// The lower bounds of the gap classes, at most six, as in our files.
 pub(crate) fn classes(noise: &[&CpuNoise]) -> Vec<u64> {
     let bounds: BTreeSet<u64> = noise
         .iter()
@@ -117,7 +115,7 @@ pub(crate) fn classes(noise: &[&CpuNoise]) -> Vec<u64> {
     bounds.into_iter().take(6).collect()
 }
 
-/// The classes by the lengths that fall into them: `1–10 µs`, and `≥1 ms` of the last.
+/// The classes as ranges: `1–10 µs`, and `≥1 ms` for the last.
 pub(crate) fn class_names(classes: &[u64]) -> Vec<String> {
     let named = |(index, low): (usize, &u64)| match classes.get(index + 1) {
         Some(high) => {
@@ -134,7 +132,6 @@ pub(crate) fn class_names(classes: &[u64]) -> Vec<String> {
     classes.iter().enumerate().map(named).collect()
 }
 
-/// Number of a CPU's gaps in one class.
 pub(crate) fn gaps(noise: &CpuNoise, class: u64) -> u64 {
     noise
         .gaps
@@ -143,7 +140,6 @@ pub(crate) fn gaps(noise: &CpuNoise, class: u64) -> u64 {
         .fold(0, |sum, (_, gaps)| sum.saturating_add(gaps.get()))
 }
 
-/// The noise of these CPUs.
 pub(crate) fn noise(shown: &[&CpuNoise]) -> Section {
     type Column<'a> = table::Column<'static, &'a CpuNoise>;
     let mut columns = vec![

@@ -10,7 +10,6 @@ use crate::label::relation;
 use crate::table::{self, Cell, Label, Section, Table, Topic};
 use crate::units::{count, time};
 
-/// The measured pairs of CPUs by mechanism.
 fn pairs(machine: &Machine, records: &[Record]) -> Vec<Pairs> {
     let mut by_label: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
     for record in records
@@ -27,7 +26,7 @@ fn pairs(machine: &Machine, records: &[Record]) -> Vec<Pairs> {
 }
 
 fn pairs_of(label: String, machine: &Machine, records: &[&Record]) -> Pairs {
-    // A pair that was measured several times, as the reference's own is, counts once.
+    // A pair measured several times, such as the reference's, counts once.
     let mut measured: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
     let mut relations = BTreeMap::new();
     for record in records {
@@ -69,7 +68,6 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
 type Row = (Relation, Vec<f64>);
 type Column = table::Column<'static, Row>;
 
-/// A summary of the pairs by relation.
 fn section(pairs: Pairs) -> Section {
     let rows: Vec<Row> = pairs.by_relation().into_iter().collect();
     let column = |heading, figure: fn(&[f64]) -> Option<f64>| {

@@ -1,4 +1,4 @@
-//! Records of one cell from several groups, as one record.
+//! Merges records of one cell from several groups.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use threadtoll_record::{
 
 use crate::disturbance::sum;
 
-/// Joins the records of one cell from several groups.
+/// Merges the records of one cell from several groups.
 ///
-/// Its one-way median and mean are the medians of theirs, with the narrowest interval that holds
-/// all their intervals (so it shows how far the machine moved between the groups). The distribution
-/// is that of all their round trips. Costs and shares are weighted by the number of round trips.
+/// One-way median and mean are the medians of theirs, with the narrowest interval that contains all
+/// their intervals (which shows how much the machine changed between the groups). The distribution
+/// is that of all round trips. Costs and shares are weighted by the number of round trips.
 pub(crate) fn merged<'a>(records: &[&'a Record]) -> Cow<'a, Record> {
     let [first, ..] = records else { unreachable!("a cell is only known through its records") };
     if records.len() == 1 {
@@ -130,7 +130,7 @@ fn quantiles(histogram: &Histogram) -> Quantiles {
     }
 }
 
-/// The ratios to each other cell: the median, the interval that holds all, and a verdict only where
+/// The ratios to each other cell: the median, the interval that contains all, and a verdict only if
 /// all agree.
 fn ratios(records: &[&Record]) -> Vec<Against> {
     let mut by_cell: BTreeMap<(&Cell, &str), Vec<&Against>> = BTreeMap::new();

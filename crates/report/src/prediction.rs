@@ -7,7 +7,6 @@ use crate::label::plural;
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{count, digits, per_op, plus_minus, ratio, share, time};
 
-/// The predicted figures by number of threads.
 pub(crate) fn threads(prediction: &Prediction, rows: &[&PredictedRow]) -> Section {
     type Column<'p, 'r> = table::Column<'p, &'r PredictedRow>;
     let mut columns = vec![Column::new("", "speed-up", 0, "", |row| {
@@ -48,7 +47,6 @@ pub(crate) fn threads(prediction: &Prediction, rows: &[&PredictedRow]) -> Sectio
     Section::new("", "threads", columns, rows, |row| Label::new(count(row.threads.into())))
 }
 
-/// The predicted gains of changes.
 pub(crate) fn changes(prediction: &Prediction) -> Section {
     type Column = table::Column<'static, PredictedChange>;
     let columns = vec![

@@ -1,23 +1,22 @@
-//! Figures that others have published about the same hand-offs, to compare with.
+//! Published figures for the same hand-offs.
 //!
-//! The articles name their machines only as far as `machine` repeats it.
+//! `machine` has all that the articles say about their machines.
 
 use threadtoll_record::{Cell, Layout, Pause, Placement};
 
 /// A published figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Published {
-    /// Our mechanisms that do the same.
+    /// Our equivalent mechanisms.
     pub(crate) mechanisms: &'static [&'static str],
-    /// The placement that the source measured; `None` if it says nothing.
+    /// The placement in the source, or `None` if unknown.
     pub(crate) placement: Option<Placement>,
-    /// The layout of the counters that the source shows; `None` if it shows none.
+    /// The layout of the counters in the source, or `None` if unknown.
     pub(crate) line: Option<Layout>,
     /// The published one-way time in nanoseconds.
     pub(crate) ns: f64,
-    /// True where the source says “or worse”.
+    /// True if the source says “or worse”.
     pub(crate) or_worse: bool,
-    /// When it was published.
     pub(crate) year: u16,
     /// Author, place and date of the publication.
     pub(crate) source: &'static str,
@@ -32,7 +31,6 @@ const CONDVAR: &[&str] = &["std-condvar", "pthread-condvar"];
 const NEHALEM: &str = "Java 6 on Windows 7, Nehalem 2.8 GHz";
 const FEDORA: &str = "Java 6 on Fedora 15, Sandy Bridge 2.0 GHz";
 
-/// All of them.
 pub(crate) const PUBLISHED: [Published; 7] = [
     Published {
         mechanisms: &["atomic-rmw"],
@@ -83,10 +81,9 @@ const fn lock(placement: Placement, ns: f64, machine: &'static str) -> Published
     }
 }
 
-/// The figures published for what `cell` does, in ascending order.
+/// The published figures for a cell, in ascending order.
 ///
-/// Only a cell without additions counts: no pause hint, no payload, no CPU kept awake, and no
-/// neighbours.
+/// Only plain cells match: no pause hint, no payload, no CPU kept awake, and no neighbours.
 pub(crate) fn published(cell: &Cell) -> Vec<&'static Published> {
     let plain = cell.payload_bytes == 8
         && !cell.keep_awake
@@ -103,8 +100,8 @@ pub(crate) fn published(cell: &Cell) -> Vec<&'static Published> {
         .collect()
 }
 
-/// Text for a table: `45 ns (2011)`, `2.08–2.36 µs (2011)`, `≥40 µs (2016)`; `None` if nothing is
-/// published.
+/// Text for a table: `45 ns (2011)`, `2.08–2.36 µs (2011)`, `≥40 µs (2016)`; `None` without
+/// figures.
 pub(crate) fn summary(figures: &[&Published]) -> Option<String> {
     let (first, last) = (figures.first()?, figures.last()?);
     let least = if first.or_worse { "≥" } else { "" };

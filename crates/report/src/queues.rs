@@ -1,4 +1,4 @@
-//! Queues: the cost of a message, each queue compared with its like.
+//! Queues: the cost of a message, each queue compared with similar ones.
 
 mod chart;
 mod columns;
@@ -21,7 +21,7 @@ use crate::merge::merged;
 use crate::table::{Label, Marks, Section, Table, Topic};
 use crate::units::{digits, maybe_time};
 
-/// One cell, over all groups in which it was measured.
+/// One cell, merged over all groups in which it was measured.
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
     record: Cow<'a, Record>,
@@ -60,7 +60,6 @@ impl Row<'_> {
         name
     }
 
-    /// Memory of the messages in a bounded queue.
     fn ring(&self) -> Option<String> {
         self.queue()?.ring_bytes.map(kib)
     }
@@ -80,7 +79,7 @@ impl Row<'_> {
     }
 }
 
-/// A scenario and the kind of loop that its threads run.
+/// A scenario and its kind of loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Scenario<'a> {
     /// True for streams, which have a rate; false for exchanges, which have a latency.
@@ -100,7 +99,7 @@ impl<'a> Scenario<'a> {
     }
 }
 
-/// Properties that rows must share to be compared, in the order in which tables are sorted.
+/// Properties that comparable rows share, in the order of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Criteria<'a> {
     scenario: Scenario<'a>,
@@ -110,7 +109,7 @@ struct Criteria<'a> {
     family: WaitFamily,
 }
 
-/// Rows that can be compared with each other, best first.
+/// Comparable rows, best first.
 #[derive(Debug)]
 pub(crate) struct Comparison<'a> {
     criteria: Criteria<'a>,
@@ -122,7 +121,6 @@ impl Comparison<'_> {
         self.criteria.scenario.streams
     }
 
-    /// Number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.rows.len()
     }
@@ -135,7 +133,7 @@ impl Comparison<'_> {
         }
         parts.push(match family {
             WaitFamily::Spinning => "receivers that spin".into(),
-            WaitFamily::Blocking => "receivers that sleep when they must".into(),
+            WaitFamily::Blocking => "receivers that may sleep".into(),
         });
         if senders != 1 {
             parts.push(format!("{senders} senders"));
@@ -159,7 +157,7 @@ impl Comparison<'_> {
         self.best(|row| row.origin() == Some(Origin::Raw))
     }
 
-    /// The peer against which the row does least well of those it was paired with, and the ratio.
+    /// The peer against which the row does worst of those it was paired with, and the ratio.
     fn rival<'s>(&'s self, row: &'s Row<'_>) -> Option<(&'s Row<'s>, &'s Against)> {
         let peers = self.rows.iter().filter(|other| other.is_peer() && other.ns().is_some());
         let rivals = peers.filter_map(|peer| Some((peer, row.against(&peer.record.cell)?)));
@@ -170,13 +168,12 @@ impl Comparison<'_> {
     }
 }
 
-/// The group in which a cell is measured with the peer against which it does least well. Its
-/// figures are shown as they were there: groups are minutes apart, and only figures of one group
-/// can be ranked.
+/// The group that measured a cell with the peer against which it does worst. Its figures are those
+/// of that group: groups are minutes apart, and only figures of one group can be ranked.
 fn toughest_group(scenario: Scenario<'_>, records: &[&Record]) -> Option<usize> {
     let pairs = records.iter().flat_map(|record| {
         let peers = record.against.iter().filter(|against| is_peer(&against.cell));
-        // The higher the rate, or the shorter the time, the better.
+        // A higher rate, or a shorter time, is better.
         peers.map(|against| {
             let ratio = against.ratio.get();
             (if scenario.streams { ratio } else { -ratio }, record.group)
@@ -185,7 +182,7 @@ fn toughest_group(scenario: Scenario<'_>, records: &[&Record]) -> Option<usize> 
     pairs.min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, group)| group)
 }
 
-/// The cell itself; of a twin, that of the row whose twin it is.
+/// The cell itself or, for a twin, that of the original's row.
 fn original(cell: &Cell) -> Cell {
     match &cell.subject {
         Subject::Queue(queue) if queue.origin == Origin::Twin => {
@@ -199,7 +196,8 @@ fn original(cell: &Cell) -> Cell {
 /// The comparisons that the records of queue scenarios allow.
 pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
     let mut cells: BTreeMap<(Scenario<'_>, &Cell), Vec<&Record>> = BTreeMap::new();
-    // A mechanism next to streams is no row of theirs, nor of another scenario's exchanges.
+    // A mechanism measured along with streams, or with another scenario's exchanges, is not a row
+    // of theirs.
     let exchanges: BTreeSet<&Experiment> = records
         .iter()
         .filter(|record| record.cell.queue().is_some() && record.kind == RecordKind::RoundTrip)
@@ -274,9 +272,9 @@ fn introduction(comparisons: &[Comparison<'_>]) -> String {
     for (streams, sentence) in [
         (
             false,
-            "one message under way at any time; one way is half a round trip, round trips are never halved.",
+            "one message under way at a time. One way is half a round trip; quantiles are of whole round trips.",
         ),
-        (true, "as many messages of 8 bytes as the queue takes, every one verified."),
+        (true, "as many messages of 8 bytes as the queue takes, each verified."),
     ] {
         let scenarios: BTreeSet<Scenario<'_>> =
             comparisons.iter().map(|comparison| comparison.criteria.scenario).collect();
@@ -297,7 +295,7 @@ fn introduction(comparisons: &[Comparison<'_>]) -> String {
     parts.join(" ")
 }
 
-/// Sentence on the sizes of bounded queues; `None` if no record says.
+/// Sentence on the sizes of bounded queues; `None` if no record has one.
 pub(crate) fn capacities(comparisons: &[Comparison<'_>]) -> Option<String> {
     let queues =
         || comparisons.iter().flat_map(|comparison| &comparison.rows).filter_map(Row::queue);
@@ -308,8 +306,8 @@ pub(crate) fn capacities(comparisons: &[Comparison<'_>]) -> Option<String> {
         Some(capacity) if capacities.len() == 1 => {
             format!("Bounded queues hold {capacity} messages.")
         }
-        _ if least == most => format!("Bounded queues hold what fits into {least}."),
-        _ => format!("Bounded queues hold what fits into {least} to {most}."),
+        _ if least == most => format!("Bounded queues hold as many messages as fit into {least}."),
+        _ => format!("Bounded queues hold as many messages as fit into {least} to {most}."),
     })
 }
 
@@ -317,14 +315,12 @@ fn kib(bytes: u64) -> String {
     format!("{} KiB", digits(bytes as f64 / 1024.0))
 }
 
-/// Headline figure of a comparison.
 pub(crate) struct Card {
     pub(crate) figure: String,
     pub(crate) heading: String,
     pub(crate) queue: String,
 }
 
-/// The best figures of the first comparisons.
 pub(crate) fn cards(records: &[Record]) -> Vec<Card> {
     const MAX_CARDS: usize = 4;
     let best = |comparison: &Comparison<'_>| {

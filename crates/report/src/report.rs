@@ -1,12 +1,11 @@
-//! The content of a file of results, independent of the format.
+//! The contents of a report, independent of the format.
 
 use threadtoll_record::{Record, file::Results};
 
 use crate::findings::findings;
 use crate::table::{Table, Topic};
 
-/// The tables and findings of one file of results, for a [`Format`](crate::Format) to
-/// render.
+/// Tables and findings of one result file, for a [`Format`](crate::Format) to render.
 #[derive(Debug)]
 pub struct Report<'a> {
     pub(crate) results: &'a Results,
@@ -16,7 +15,7 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Makes the report of `records`, which are those of `results` or some of them.
+    /// Makes the report of `records`, all or some of those in `results`.
     pub fn new(results: &'a Results, records: &'a [Record]) -> Self {
         Report {
             results,

@@ -1,14 +1,13 @@
 //! The tables of a report, independent of the format that renders them.
 //!
-//! A [`Table`] holds everything measured of one [`Topic`], in [`Section`]s of rows that can be
-//! compared with each other. The module of a topic (`ladder`, `matrix`, `queues`, `locks`,
-//! `prediction`) lists its columns once: a [`Column`] is a [`Heading`] and a function from the
-//! topic's own type of row to a [`Cell`]. [`Section::new`] applies all functions to all rows, and
-//! renderers see only the result.
+//! A [`Table`] holds the measurements of one [`Topic`], in [`Section`]s of comparable rows. The
+//! module of a topic (`ladder`, `matrix`, `queues`, `locks`, `prediction`) lists its columns once:
+//! a [`Column`] is a [`Heading`] and a function from the topic's own row type to a [`Cell`].
+//! [`Section::new`] applies all functions to all rows, and renderers see only the result.
 //!
-//! A cell holds its figure, to sort by and to export, and the text to show, and says how
-//! important it is, not how it looks. Texts are [clean](crate::clean()) but not escaped, because
-//! only a format knows its own special characters.
+//! A cell holds its figure, for sorting and export, its text, and its importance, but not its
+//! looks. Texts are [clean](crate::clean()) but not escaped, because only a format knows its
+//! special characters.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -30,7 +29,7 @@ pub(crate) enum Topic {
 }
 
 impl Topic {
-    /// In the order in which tables are shown.
+    /// In the order of display.
     pub(crate) const ALL: [Topic; 4] = [Topic::Ladder, Topic::Matrix, Topic::Queues, Topic::Locks];
 
     pub(crate) fn of(experiment: &Experiment) -> Self {
@@ -52,7 +51,7 @@ impl Topic {
         }
     }
 
-    /// The table of these records, if any of them belongs into it.
+    /// The table of these records, if any of them belongs in it.
     pub(crate) fn table(self, results: &Results, records: &[Record]) -> Option<Table> {
         match self {
             Topic::Ladder => ladder::table(results, records),
@@ -63,11 +62,11 @@ impl Topic {
     }
 }
 
-/// Everything measured of one topic, with the words above and below it.
+/// Measurements of one topic, with the words above and below them.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) topic: Topic,
-    /// Empty if the sections' headings say everything.
+    /// Empty if the sections' headings suffice.
     pub(crate) heading: String,
     pub(crate) introduction: String,
     pub(crate) sections: Vec<Section>,
@@ -75,17 +74,16 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Number of rows in all sections.
     pub(crate) fn rows(&self) -> usize {
         self.sections.iter().map(|section| section.rows.len()).sum()
     }
 }
 
-/// Rows that can be compared with each other.
+/// Comparable rows.
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) heading: String,
-    /// Heading above the rows' labels.
+    /// Heading of the rows' labels.
     pub(crate) row_heading: &'static str,
     pub(crate) columns: Vec<Heading>,
     pub(crate) rows: Vec<Row>,
@@ -123,8 +121,8 @@ pub(crate) struct Row {
 #[derive(Debug, Default)]
 pub(crate) struct Label {
     pub(crate) text: String,
-    /// Placement of the row's figures, where a reader would expect another one and the renderer
-    /// has no room for a column of each.
+    /// Placement of the row's figures if it is not the expected one, for renderers without a column
+    /// for each.
     pub(crate) placement: Option<Placement>,
     pub(crate) marks: Marks,
 }
@@ -160,18 +158,18 @@ impl Marks {
         }
     }
 
-    /// The notes that explain the marks of these sections.
+    /// Notes that explain the marks in these sections.
     pub(crate) fn notes(sections: &[Section]) -> Vec<Note> {
         let any = |marked: fn(&Marks) -> bool| {
             sections.iter().flat_map(|section| &section.rows).any(|row| marked(&row.label.marks))
         };
         let mut notes = Vec::new();
         if any(|marks| marks.disturbed) {
-            notes.push(Note::new("!  over a quarter of the blocks was disturbed."));
+            notes.push(Note::new("!  more than a quarter of the blocks were disturbed."));
         }
         if any(|marks| marks.oversubscribed) {
             notes.push(Note::new(
-                "*  oversubscribed: more threads than CPUs took turns, and the scheduler’s slices are part of the figure.",
+                "*  oversubscribed: more threads than CPUs, so the figure includes the scheduler’s time slices.",
             ));
         }
         notes
@@ -185,11 +183,11 @@ impl fmt::Display for Marks {
     }
 }
 
-/// Sentence below a table.
+/// A sentence below a table.
 #[derive(Debug)]
 pub(crate) struct Note {
     pub(crate) text: String,
-    /// The column that it belongs to, if it makes no sense without that.
+    /// The column without which the note makes no sense.
     pub(crate) column: Option<&'static str>,
 }
 
@@ -199,24 +197,22 @@ impl Note {
     }
 }
 
-/// Head of a column.
+/// Heading of a column.
 #[derive(Clone, Debug)]
 pub(crate) struct Heading {
-    /// Heading that the column shares with its neighbours; empty if none.
+    /// Heading shared with neighbouring columns; empty if none.
     pub(crate) group: &'static str,
     pub(crate) text: Cow<'static, str>,
-    /// Explanation for a tooltip.
     pub(crate) title: &'static str,
-    /// The higher, the sooner a narrow terminal drops the column. It never drops 0, and never shows
-    /// `None`.
+    /// Order in which a narrow terminal drops columns, the highest first. It never drops 0, and
+    /// never shows `None`.
     pub(crate) rank: Option<u8>,
     /// Group and text for a page, which has room for longer texts and fewer groups.
     pub(crate) in_page: Option<(&'static str, Cow<'static, str>)>,
-    /// The column holds figures from elsewhere, which a page may break into two lines.
+    /// True if the figures come from elsewhere, and a page may break them into two lines.
     pub(crate) published: bool,
 }
 
-/// A column of rows of type `R`.
 pub(crate) struct Column<'a, R> {
     heading: Heading,
     emphasis: Emphasis,
@@ -242,7 +238,7 @@ impl<'a, R> Column<'a, R> {
         Column { heading, emphasis: Emphasis::Plain, cell: Box::new(cell) }
     }
 
-    /// Sets the emphasis of all cells that have none of their own.
+    /// Sets the emphasis of all cells without their own.
     pub(crate) fn emphasis(self, emphasis: Emphasis) -> Self {
         Column { emphasis, ..self }
     }
@@ -275,9 +271,9 @@ impl<'a, R> Column<'a, R> {
 pub(crate) enum Emphasis {
     #[default]
     Plain,
-    /// The figure that the table is about.
+    /// The main figure of the table.
     Main,
-    /// The main figure of the row that is recommended.
+    /// The main figure of the recommended row.
     Best,
     /// A comparison of the main figure.
     Accent,
@@ -288,12 +284,12 @@ pub(crate) enum Emphasis {
 /// One figure of a row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cell {
-    /// Figure to sort by; `None` if unknown, or if rows are sorted by the text.
+    /// Figure to sort by; `None` if unknown, or if rows are sorted by text.
     pub(crate) value: Option<f64>,
     pub(crate) text: String,
-    /// Explanation for a tooltip; empty if none.
+    /// Tooltip; empty if none.
     pub(crate) title: String,
-    /// Verdict on the figure, set apart from it.
+    /// Verdict on the figure, shown next to it.
     pub(crate) verdict: Option<Verdict>,
     pub(crate) emphasis: Emphasis,
 }

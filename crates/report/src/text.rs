@@ -1,4 +1,4 @@
-//! For the terminal.
+//! Plain text, for the terminal.
 
 mod fit;
 mod machine;
@@ -21,7 +21,7 @@ use crate::format::Format;
 use crate::report::Report;
 use crate::table::{Table, Topic};
 
-/// Tables and sentences, each as wide as it is or as a terminal takes it.
+/// Tables and findings as text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Text {
     /// Colours and width.
@@ -52,9 +52,9 @@ impl Text {
 /// Colours and width of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
-    /// `true` if colours may be used.
+    /// True if colours may be used.
     pub color: bool,
-    /// Columns of the terminal; `None` if it is not one, and everything is drawn as wide as it is.
+    /// Columns of the terminal; `None` if it is not one, so that nothing is wrapped or dropped.
     pub width: Option<usize>,
 }
 
@@ -66,8 +66,7 @@ const MIDDLING: anstyle::Style = AnsiColor::Yellow.on_default().effects(Effects:
 const BAD: anstyle::Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
 const ACCENT: anstyle::Style = AnsiColor::Cyan.on_default();
 
-/// Lines of running text are no longer than this, however wide the terminal: longer ones are hard
-/// to read.
+/// Maximum line length of running text, however wide the terminal: longer lines are hard to read.
 const MAX_TEXT_WIDTH: usize = 100;
 
 impl Style {
@@ -79,7 +78,7 @@ impl Style {
         }
     }
 
-    /// Breaks running text into lines; those after the first begin with `indent` spaces.
+    /// Wraps text; lines after the first begin with `indent` spaces.
     fn wrap(&self, text: &str, indent: usize) -> Vec<String> {
         let blank = " ".repeat(indent);
         let width = self
@@ -90,31 +89,31 @@ impl Style {
         textwrap::wrap(text, options).into_iter().map(std::borrow::Cow::into_owned).collect()
     }
 
-    /// Breaks running text into lines and paints each.
+    /// Wraps text and paints each line.
     fn paragraph(&self, with: anstyle::Style, text: &str) -> String {
         self.wrap(text, 0).iter().map(|line| self.paint(with, line) + "\n").collect()
     }
 
-    /// Says on top of everything that nothing real was measured; empty where it was.
+    /// A banner for simulated results; empty for real ones.
     fn simulated(&self, simulated: bool) -> String {
         if !simulated {
             return String::new();
         }
-        let text = "SIMULATED: a simulated machine made these figures. They say nothing about any real one.";
+        let text = "SIMULATED: these figures come from a simulated machine and say nothing about a real one.";
         self.paragraph(BAD, text)
     }
 }
 
-/// Draws a table for each experiment that has records.
+/// Draws a table for each experiment with records.
 ///
-/// A cell measured in several groups, as the reference is, has one row. Where `style` has a width,
+/// A cell measured in several groups, such as the reference, has one row. If `style` has a width,
 /// columns are dropped until the others fit, and named below.
 pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
     let measured = |topic: &Topic| records.iter().any(|one| Topic::of(&one.experiment) == *topic);
     let mut text = String::new();
     for topic in Topic::ALL.into_iter().filter(measured) {
         let table = topic.table(results, records);
-        // A heading would set it apart.
+        // A heading would separate it from the table.
         if table.as_ref().is_some_and(|table| table.heading.is_empty()) {
             text.push('\n');
         }
@@ -127,7 +126,6 @@ pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
     text
 }
 
-/// Draws a table with everything above and below it.
 fn draw(table: &Table, style: &Style) -> String {
     let mut text = String::new();
     if !table.heading.is_empty() {
@@ -155,7 +153,7 @@ fn draw(table: &Table, style: &Style) -> String {
     text + &footer(table, left_out, style)
 }
 
-/// The columns that were left out, each once, and the notes.
+/// Names of the dropped columns, each once, and the notes.
 fn footer(table: &Table, mut left_out: Vec<String>, style: &Style) -> String {
     let mut seen = Vec::new();
     left_out.retain(|heading| {
@@ -169,7 +167,7 @@ fn footer(table: &Table, mut left_out: Vec<String>, style: &Style) -> String {
     let mut lines = Vec::new();
     if !left_out.is_empty() {
         lines.push(format!(
-            "Left out for lack of width: {}. A wider terminal, --json and the HTML page have them.",
+            "Columns that did not fit: {}. Widen the terminal, or see --json or the HTML page.",
             left_out.join(", ")
         ));
     }

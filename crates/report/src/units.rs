@@ -1,6 +1,5 @@
-//! Figures as people read them: three significant digits, with units.
+//! Figures for people: three significant digits, with units.
 
-/// Text in place of an unknown figure.
 pub(crate) const UNKNOWN: &str = "–";
 
 const UNITS: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
@@ -11,12 +10,12 @@ pub(crate) fn time(ns: f64) -> String {
     if figure.is_empty() { UNKNOWN.into() } else { format!("{figure} {unit}") }
 }
 
-/// A time that may be unknown.
+/// Like [`time`], for a time that may be unknown.
 pub(crate) fn maybe_time(ns: Option<impl Into<f64>>) -> String {
     ns.map_or_else(|| UNKNOWN.into(), |ns| time(ns.into()))
 }
 
-/// A round time, without digits that say nothing: `45 ns`, `10 µs`, `2.5 ms`.
+/// A round time, without superfluous digits: `45 ns`, `10 µs`, `2.5 ms`.
 pub(crate) fn round_time(ns: f64) -> String {
     let (figure, unit) = scaled(ns);
     let short = if figure.contains('.') {
@@ -27,7 +26,7 @@ pub(crate) fn round_time(ns: f64) -> String {
     if short.is_empty() { UNKNOWN.into() } else { format!("{short} {unit}") }
 }
 
-/// Two times as a range, with one unit where both have it: `2.08–2.36 µs`.
+/// Two times as a range, with one unit if both have it: `2.08–2.36 µs`.
 pub(crate) fn range(low_ns: f64, high_ns: f64) -> String {
     let ((low, low_unit), (high, high_unit)) = (scaled(low_ns), scaled(high_ns));
     if (&low, low_unit) == (&high, high_unit) {
@@ -48,7 +47,7 @@ fn scaled(ns: f64) -> (String, &'static str) {
     (digits(ns / scale), unit)
 }
 
-/// Three significant digits, or as many as there are before the point.
+/// Three significant digits, or all digits before the point.
 pub(crate) fn digits(value: f64) -> String {
     if !value.is_finite() {
         return UNKNOWN.into();
@@ -89,7 +88,7 @@ pub(crate) fn share(value: f64) -> String {
     }
 }
 
-/// A figure against the one that it should be, less 1: `+3.1%`, and `12.0×` from tenfold on.
+/// A relative error: `+3.1%`, or `12.0×` from tenfold on.
 pub(crate) fn deviation(value: f64) -> String {
     let percent = value * 100.0;
     if percent.abs() < 999.5 { format!("{percent:+.1}%") } else { ratio(1.0 + value) }

@@ -1,4 +1,4 @@
-//! `threadtoll check`: is this machine fit to be measured?
+//! `threadtoll check`: the grade of this machine, with advice.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::console::{self, StdStream};
 use crate::failure::Failure;
 use crate::inspect::inspect;
 
-/// Long enough that a gap that comes twice a second is likely seen.
+/// Long enough that a gap that recurs twice a second is likely seen.
 const NOISE: Duration = Duration::from_millis(1000);
 
-/// Is this machine fit to be measured? A grade from A to D, and what to do about it
+/// Grade this machine from A to D, with advice
 #[derive(Debug, Args)]
 #[command(after_help = threadtoll_machine::THRESHOLDS)]
 pub(crate) struct Check {
@@ -48,10 +48,10 @@ impl Command for Check {
         }
         if self.strict && machine.grade > Grade::B {
             return Err(Failure::refused(format!(
-                "the grade of this machine is {}, and --strict asks for A or B",
+                "the grade of this machine is {}, but --strict requires A or B",
                 machine.grade
             ))
-            .hint("each warning above says what helps"));
+            .hint("each warning above names a remedy"));
         }
         Ok(ExitCode::SUCCESS)
     }

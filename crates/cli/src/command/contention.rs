@@ -1,4 +1,4 @@
-//! `threadtoll contention`: threads that queue for a lock.
+//! `threadtoll contention`: threads that contend for locks.
 
 use clap::Args;
 use serde::Serialize;
@@ -18,56 +18,52 @@ use crate::registry::registry;
 use crate::scenario::ScenarioArgs;
 
 const AFTER_HELP: &str = "\
-Every cell is compared with one thread alone that takes no lock, and is predicted by a model \
-before it is measured, from hold times, think times and hand-offs calibrated in the same \
-group.\n\n\
-With --work sleep the threads sleep instead of computing: then many more of them than CPUs can be \
-measured. Example: threadtoll contention hold-sweep std-mutex --work sleep --threads 1,4,16 \
+Speed-ups are relative to one thread alone without a lock. A model predicts each cell before it \
+is measured, from hold times, think times and hand-offs calibrated in the same group.\n\n\
+With --work sleep the threads sleep instead of computing, so that there can be many more of them \
+than CPUs. Example: threadtoll contention hold-sweep std-mutex --work sleep --threads 1,4,16 \
 --hold-share 5%,25%,50%";
 
-/// Nobody takes a lock more often, per second.
 const MAX_RATE: u64 = 100_000_000;
 /// The highest rate that sleeping threads can reach: no sleep is shorter than about 100 µs.
 const MAX_ASLEEP_PER_S: f64 = 10_000.0;
 
 const WORKS: [(&str, Work); 2] = [("spin", Work::Spin), ("sleep", Work::Sleep)];
 
-/// Threads that queue for a lock, in experiments: speed-up, waiting times, and what was
-/// predicted
+/// Measure and predict speed-up, queue and waits of threads that contend for locks
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Contention {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Locks to measure, as named by `threadtoll list locks`
-    /// [default: those that the experiment is about]
+    /// Locks to measure, as named by `threadtoll list locks` [default: depends on the scenario]
     #[arg(value_name = "LOCK")]
     locks: Vec<String>,
-    /// Numbers of threads, such as 1,2,4 or 1..8
-    /// [default: hold-sweep: 1 to one more than CPUs; hold-think: to twice the CPUs]
+    /// Numbers of threads, such as 1,2,4 or 1..8 [default: hold-sweep: 1 to the number of CPUs
+    /// plus one; hold-think: 1 to twice the number of CPUs]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     threads: Option<String>,
     /// Shares of its time for which a thread that never waits holds the lock, such as 0.05,50%
     /// [default: 0 to 1]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     hold_share: Option<String>,
-    /// Acquisitions per second of such a thread [default: 15000; with --work sleep: 100]
+    /// Acquisitions per second of a thread that never waits [default: 15000; with --work sleep:
+    /// 100]
     #[arg(long, value_name = "PER_SECOND", allow_hyphen_values = true)]
     rate: Option<String>,
-    /// hold-think, pool: hold time of the lock (250ns, 2.5us, 5ms, 2s)
-    /// [default: 5us; of the pool: 500us]
+    /// hold-think, pool: hold time of the lock (250ns, 2.5us, 5ms, 2s) [default: 5us; pool: 500us]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     hold: Option<String>,
-    /// hold-think, pool: how long a thread is without it [default: 45us; of the pool: 9.5ms]
+    /// hold-think, pool: time between release and next request [default: 45us; pool: 9.5ms]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     think: Option<String>,
-    /// Work of the threads: spin (compute) or sleep [default: spin; of the pool: sleep]
+    /// Work of the threads: spin (compute) or sleep [default: spin; pool: sleep]
     #[arg(long, value_name = "WORK")]
     work: Option<String>,
-    /// Shares of the acquisitions that only read, for locks that know readers [default: 0,0.9]
+    /// Shares of acquisitions that only read, for locks with readers [default: 0,0.9]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     read_share: Option<String>,
-    /// pool: tasks that the threads share [default: 1000]
+    /// pool: number of tasks that the threads share [default: 1000]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     tasks: Option<String>,
     #[command(flatten)]
@@ -76,7 +72,7 @@ pub(crate) struct Contention {
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Request {
-    /// `None` only where a run is resumed.
+    /// `None` only if a run is resumed.
     #[serde(serialize_with = "by_name::one")]
     scenario: Option<&'static Scenario>,
     locks: Vec<String>,
@@ -92,10 +88,10 @@ pub(crate) struct Request {
 
 impl MeasureCommand for Contention {
     const NAME: &'static str = "contention";
-    /// A block has to hold many cycles of lock and think time.
+    // A block has to hold many cycles of hold and think time.
     const SPLITS_BLOCKS: bool = false;
     const NOTHING_LEFT: &'static str =
-        "other locks or fewer threads may do: `threadtoll list locks`, --threads";
+        "try other locks or fewer threads: `threadtoll list locks`, --threads";
     type Request = Request;
 
     fn measure_args(&self) -> &MeasureArgs {
@@ -110,8 +106,10 @@ impl MeasureCommand for Contention {
             self.validate_options(scenario)?;
         }
         if common.samples.is_some() {
-            return Err(Failure::usage("locks are watched for a time, so --samples says nothing")
-                .hint("--time sets how long each cell is measured"));
+            return Err(Failure::usage(
+                "--samples does not apply to locks, which are measured for a set time",
+            )
+            .hint("use --time to set the measuring time of each cell"));
         }
         let request = Request {
             scenario,
@@ -152,9 +150,8 @@ impl MeasureCommand for Contention {
 }
 
 impl Contention {
-    /// Refuses options that the scenario does not have.
     fn validate_options(&self, scenario: &Scenario) -> Result<(), Failure> {
-        // Named one by one, so that no option is forgotten here.
+        // Destructured, so that no option is forgotten.
         let Contention {
             scenario: _,
             locks: _,
@@ -187,21 +184,20 @@ impl Contention {
                 let has: Vec<String> =
                     scenario.options.iter().map(|option| format!("--{option}")).collect();
                 Err(Failure::usage(format!("{} has no --{name}", scenario.name))
-                    .hint(format!("it has: {}", has.join(", "))))
+                    .hint(format!("its options: {}", has.join(", "))))
             }
         }
     }
 }
 
 impl Request {
-    /// Refuses options that contradict each other.
     fn validate(&self) -> Result<(), Failure> {
         let sleeps = self.work == Some(Work::Sleep);
         if let Some(rate) = self.rate.filter(|rate| sleeps && *rate > MAX_ASLEEP_PER_S) {
             return Err(Failure::usage(format!(
-                "--rate {rate} with --work sleep: no sleep is that short"
+                "--rate {rate} is too high for --work sleep: sleeps are not that short"
             ))
-            .hint(format!("give at most {MAX_ASLEEP_PER_S}, or --work spin")));
+            .hint(format!("use at most {MAX_ASLEEP_PER_S}, or --work spin")));
         }
         let known = &registry().locks;
         let mut named = self.locks.iter().filter_map(|name| known.parse(name).ok());
@@ -211,19 +207,16 @@ impl Request {
                 .filter(|lock| lock.has_readers)
                 .map(|lock| lock.name.as_str())
                 .collect();
-            return Err(Failure::usage(
-                "--read-share says nothing of locks that do not tell readers from writers",
-            )
-            .hint(format!("name one that does: {}", known.join(", "))));
+            return Err(Failure::usage("--read-share does not apply to locks without readers")
+                .hint(format!("add a lock with readers: {}", known.join(", "))));
         }
         Ok(())
     }
 }
 
-/// Reads the name of a lock.
 fn lock_name(name: &str) -> Result<String, Failure> {
     let error = match registry().locks.parse(name) {
-        // The absence of a lock is in every group anyway.
+        // Every group has the baseline without a lock anyway.
         Ok(LockSpec { lock: None, .. }) => NameError::Unknown(name.to_string()),
         Ok(_) => return Ok(name.to_string()),
         Err(error) => error,
@@ -234,13 +227,13 @@ fn lock_name(name: &str) -> Result<String, Failure> {
             what,
             plain,
             registry().locks.all().map(|lock| lock.name.as_str()),
-            "`threadtoll list locks` names them all",
+            "see `threadtoll list locks`",
         ),
         NameError::Stripes(_) => {
             Failure::usage(what).hint(format!("write {STRIPED}, such as striped/8:std-mutex"))
         }
         NameError::Unstriped(_) => {
-            Failure::usage(what).hint("name a lock, such as striped/8:std-mutex")
+            Failure::usage(what).hint("add a lock, such as striped/8:std-mutex")
         }
     })
 }
@@ -248,15 +241,12 @@ fn lock_name(name: &str) -> Result<String, Failure> {
 fn threads(text: &str) -> Result<Vec<u32>, Failure> {
     let threads = numbers_of_threads(text)?;
     match threads.iter().find(|threads| **threads > MAX_THREADS) {
-        Some(most) => {
-            Err(Failure::usage(format!("--threads {text}: {most} are more than are ever measured"))
-                .hint(format!("give at most {MAX_THREADS}")))
-        }
+        Some(most) => Err(Failure::usage(format!("--threads {text}: {most} threads are too many"))
+            .hint(format!("use at most {MAX_THREADS}"))),
         None => Ok(threads),
     }
 }
 
-/// Reads `0.5`, `50%`, or several of them.
 fn shares(option: &str, text: &str) -> Result<Vec<Share>, Failure> {
     list(option, text, "share", |part| {
         let (number, scale) = match part.strip_suffix('%') {
@@ -267,9 +257,9 @@ fn shares(option: &str, text: &str) -> Result<Vec<Share>, Failure> {
             && number.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-');
         let value = number.parse::<f64>().ok().filter(|_| plain);
         value.and_then(|value| Share::new(value / scale)).ok_or_else(|| {
-            let why = if value.is_some() { "is no share" } else { "is no number" };
+            let why = if value.is_some() { "is not a share" } else { "is not a number" };
             Failure::usage(format!("{option} {text}: “{part}” {why}"))
-                .hint("shares are written 0.5 or 50%, from 0 to 1")
+                .hint("a share is 0 to 1, or 0% to 100%")
         })
     })
 }

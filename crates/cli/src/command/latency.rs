@@ -14,30 +14,29 @@ use crate::neighbour::NeighbourArgs;
 use crate::parse::{choice, count, names, optional};
 use crate::registry::registry;
 
-/// Measuring time per cell where none is given.
 const TIME_NS: u64 = 1_000_000_000;
 
 const LINES: [(&str, Layout); 2] = [("own", Layout::Own), ("shared", Layout::Shared)];
 const PAUSES: [(&str, Pause); 2] = [("on", Pause::On), ("off", Pause::Off)];
 
-/// Ask-reply latency of mechanisms
+/// Measure the ask-reply latency of mechanisms
 #[derive(Debug, Args)]
 pub(crate) struct Latency {
     /// Mechanisms to measure, as named by `threadtoll list mechanisms` [default: all]
     #[arg(value_name = "MECHANISM")]
     mechanisms: Vec<String>,
     /// Cache lines of the two counters: own or shared [default: both]
-    #[arg(long, value_name = "WHICH")]
+    #[arg(long, value_name = "LAYOUT")]
     line: Option<String>,
     /// Pause hint in spin loops: on or off [default: both]
     #[arg(long, value_name = "ON|OFF")]
     pause: Option<String>,
-    /// Bytes of a message, its 8-byte sequence number included: a multiple of 8 up to 1 MiB
+    /// Bytes per message, including its 8-byte sequence number: a multiple of 8 up to 1 MiB
     /// [default: 8]
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
     payload: Option<String>,
-    /// Keep the CPUs from idling, with spinners of the lowest priority: wake-ups then cost
-    /// scheduling alone
+    /// Keep the CPUs from idling, with spinners of the lowest priority, so that wake-ups cost
+    /// scheduling only
     #[arg(long)]
     keep_awake: bool,
     #[command(flatten)]
@@ -82,7 +81,7 @@ impl MeasureCommand for Latency {
             layouts: request.line.map_or(vec![Layout::Own, Layout::Shared], |line| vec![line]),
             pauses: request.pause.map_or(vec![Pause::Off, Pause::On], |pause| vec![pause]),
             payloads: vec![request.payload_bytes.unwrap_or(8)],
-            // The question is the difference to a wake-up of CPUs that may idle.
+            // Compared with CPUs that may idle.
             awake: if request.keep_awake { vec![false, true] } else { vec![false] },
             neighbour: request.neighbour,
         };
@@ -98,12 +97,8 @@ impl MeasureCommand for Latency {
 fn payload_bytes(text: &str) -> Result<u64, Failure> {
     let bytes = count("--payload", text, 8, MAX_PAYLOAD)?;
     if bytes % 8 != 0 {
-        return Err(Failure::usage(format!("--payload {text}: it must be a multiple of 8")).hint(
-            format!(
-                "a message begins with its 8-byte sequence number; the nearest is {}",
-                bytes.next_multiple_of(8)
-            ),
-        ));
+        return Err(Failure::usage(format!("--payload {text} is not a multiple of 8"))
+            .hint(format!("try {}", bytes.next_multiple_of(8))));
     }
     Ok(bytes)
 }

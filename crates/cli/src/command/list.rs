@@ -1,4 +1,4 @@
-//! `threadtoll list`: the names that other commands take.
+//! `threadtoll list`: the names that other commands accept.
 
 use std::process::ExitCode;
 
@@ -14,11 +14,11 @@ use crate::registry::{peers, registry};
 
 const LISTS: [&str; 5] = ["mechanisms", "queues", "locks", "scenarios", "peers"];
 
-/// Names that other commands take, each with a sentence
+/// List mechanisms, queues, locks, scenarios or peers
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// mechanisms, queues, locks, scenarios or peers
-    #[arg(value_name = "WHAT")]
+    #[arg(value_name = "LIST")]
     list: String,
     #[command(flatten)]
     common: CommonArgs,
@@ -56,10 +56,10 @@ impl Command for List {
             }
             other => {
                 return Err(unknown(
-                    format!("there is no list of “{other}”"),
+                    format!("“{other}” is not a list"),
                     other,
                     LISTS,
-                    format!("it takes one of: {}", LISTS.join(", ")),
+                    format!("use one of: {}", LISTS.join(", ")),
                 ));
             }
         }
@@ -67,11 +67,10 @@ impl Command for List {
     }
 }
 
-/// Prints a name and a sentence a line.
 fn entries<'e>(entries: impl Iterator<Item = (&'e str, &'e str)> + Clone) {
     let widest = entries.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
     if widest == 0 {
-        console::err("note: there are none in this build.");
+        console::err("note: this build has none.");
     }
     for (name, sentence) in entries {
         console::out(&format!("{name:widest$}  {sentence}"));

@@ -1,4 +1,4 @@
-//! `threadtoll matrix`: latency for pairs of CPUs.
+//! `threadtoll matrix`: latency between pairs of CPUs.
 
 use clap::Args;
 use serde::Serialize;
@@ -14,16 +14,16 @@ use crate::mechanisms::find;
 use crate::parse::{choice, optional};
 use crate::registry::registry;
 
-/// Measuring time per pair where none is given: there are many pairs.
+/// Default measuring time per pair: there are many pairs.
 const TIME_NS: u64 = 210_000_000;
 
-/// Latency for pairs of CPUs
+/// Measure the latency between pairs of CPUs
 #[derive(Debug, Args)]
 pub(crate) struct Matrix {
     /// Mechanism to measure [default: atomic-store]
     #[arg(id = "mechanisms", value_name = "MECHANISM")]
     mechanism: Option<String>,
-    /// Pairs to measure: those within a core (smt), a last-level cache (llc), a node (node), or all
+    /// Pairs to measure: within a core (smt), a last-level cache (llc), a node (node), or all
     /// [default: all]
     #[arg(long, value_name = "LEVEL")]
     level: Option<String>,
@@ -57,13 +57,13 @@ impl MeasureCommand for Matrix {
             && mechanism.class == Class::OneThread
         {
             return Err(Failure::usage(format!(
-                "{} runs on one thread, and a matrix needs pairs of CPUs",
+                "{} runs on one thread, but a matrix needs pairs of CPUs",
                 mechanism.name
             ))
-            .hint("name a mechanism of two threads, such as atomic-store or futex"));
+            .hint("choose a mechanism with two threads, such as atomic-store or futex"));
         }
         if common.placement.iter().any(|placement| *placement != Placement::Pinned) {
-            return Err(Failure::usage("a matrix is measured pinned").hint("leave --placement out"));
+            return Err(Failure::usage("a matrix is always pinned").hint("omit --placement"));
         }
         Ok(request)
     }

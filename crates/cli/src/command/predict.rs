@@ -1,4 +1,4 @@
-//! `threadtoll predict`: how many threads are worth having?
+//! `threadtoll predict`: how many threads are worth having.
 
 mod distribution;
 mod durations;
@@ -27,17 +27,17 @@ use crate::parse::{choice, count, numbers_of_threads, optional};
 use distribution::{Distribution, mean_ns};
 
 const AFTER_HELP: &str = "\
-The FILE of a shape holds one duration a line (250ns, 2.5us, 5ms, 2s; # begins a comment), or \
-records that threadtoll has measured: the histogram of the one record that is not its group's reference, or of \
-the Nth record as FILE#N. The shape is stretched to the mean that --hold or --think gives; \
-without them it has its own.\n\n\
-Where a closed form is exact it is what is printed; everything else is simulated. Example: \
+The FILE of a shape holds one duration per line (250ns, 2.5us, 5ms, 2s; # starts a comment), or \
+results of threadtoll: FILE uses the histogram of the only record that is not its group's \
+reference, FILE#N that of the Nth record. The shape is scaled to the mean of --hold or --think; \
+without one, it keeps its own mean.\n\n\
+Exact closed forms are used where there are any, and simulation elsewhere. Example: \
 threadtoll predict --hold 5ms --think 95ms --hold-shape fixed --threads 1..32 --tasks 1000\n\n\
---fit takes lines of THREADS THROUGHPUT, such as 8 520.5, in any unit (# begins a comment), and fits \
-the universal scalability law to them. The curve repeats what was measured and knows nothing of \
-locks; --threads adds rows, up to twice the most threads that were measured.";
+--fit reads lines of THREADS THROUGHPUT, such as 8 520.5, in any unit (# starts a comment), and \
+fits the universal scalability law to them. The curve describes the measurement and knows nothing \
+of locks; --threads adds rows, up to twice the largest number of threads measured.";
 
-/// Options that describe a workload, which a curve through measured points does not have.
+/// Options that describe a workload and do not apply to `--fit`.
 const WORKLOAD: [&str; 11] = [
     "hold",
     "think",
@@ -53,11 +53,10 @@ const WORKLOAD: [&str; 11] = [
 ];
 
 const MAX_CORES: u64 = 1_000_000;
-/// With more stripes, no threads are left to queue for one of them.
+/// With more stripes, threads would never contend for one of them.
 const MAX_STRIPES: u64 = 100_000;
 const MAX_TASKS: u64 = 1_000_000_000;
 
-/// Changes whose effect is predicted too.
 const CHANGES: [Change; 5] = [
     Change::HalveHold,
     Change::MoveHalfOut,
@@ -66,26 +65,25 @@ const CHANGES: [Change; 5] = [
     Change::Stripe(8),
 ];
 
-/// From this many simulated acquisitions on, the wait is long enough for a note.
+/// Simulated acquisitions from which a note announces the wait.
 const WORTH_A_NOTE: u64 = 50_000_000;
-/// Most acquisitions that are simulated: nobody waits for more.
+/// Upper bound on simulated acquisitions, a matter of patience.
 const MAX_SIMULATED: u64 = 2_000_000_000;
 
-/// How many threads are worth having? Speed-up, queue and wait for threads that share a lock
+/// Predict speed-up, queue and wait of threads that share a lock
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Predict {
-    /// Mean hold time of the lock (250ns, 2.5us, 5ms, 2s); may be left out only if --hold-shape is
-    /// a file
+    /// Mean hold time of the lock (250ns, 2.5us, 5ms, 2s); optional if --hold-shape is a file
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     hold: Option<String>,
-    /// Mean time of a thread outside the lock; left out only if --think-shape is a file
+    /// Mean time of a thread outside the lock; optional if --think-shape is a file
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     think: Option<String>,
     /// Numbers of threads, such as 1,2,4 or 1..32 [default: 1 to twice the CPUs]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     threads: Option<String>,
-    /// Distribution of hold times: fixed, exponential, or as in FILE [default: exponential]
+    /// Distribution of hold times: fixed, exponential, or FILE [default: exponential]
     #[arg(long, value_name = "SHAPE")]
     hold_shape: Option<String>,
     /// Distribution of think times [default: as hold times]
@@ -94,27 +92,27 @@ pub(crate) struct Predict {
     /// Time from waking a waiting thread until it runs [default: 0]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     handoff: Option<String>,
-    /// Lock policy: fifo (longest waiter first) or barging (any thread that comes before the woken
+    /// Lock policy: fifo (longest waiter first) or barging (any thread that asks before the woken
     /// one runs) [default: fifo]
     #[arg(long, value_name = "POLICY")]
     policy: Option<String>,
-    /// Cores that the threads run on [default: no limit, as of threads that sleep]
+    /// Cores that the threads run on [default: no limit]
     #[arg(long, value_name = "C", allow_hyphen_values = true)]
     cores: Option<String>,
-    /// Equal locks that share the load, each acquisition taking one at random [default: 1]
+    /// Equal locks that share the load; each acquisition takes one at random [default: 1]
     #[arg(long, value_name = "K", allow_hyphen_values = true)]
     stripes: Option<String>,
-    /// Predict a run of N tasks, each a hold and a think time, instead of the long run: its total
-    /// time
+    /// Predict a run of N tasks (a hold and a think time each) and its total time, instead of the
+    /// long run
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     tasks: Option<String>,
     /// Simulate even where a closed form is exact
     #[arg(long)]
     simulate: bool,
-    /// Seed of simulations [default: 1]
+    /// Seed for simulations [default: 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     seed: Option<String>,
-    /// Fit a curve to measured throughput by threads: a fit, not a prediction; - is standard input
+    /// Fit a curve to measured throughput by threads instead of predicting; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = WORKLOAD)]
     fit: Option<PathBuf>,
     /// Print the prediction as one JSON object
@@ -152,7 +150,6 @@ impl Command for Predict {
     }
 }
 
-/// The options, checked.
 #[derive(Debug)]
 struct Request {
     workload: Workload,
@@ -169,7 +166,7 @@ impl Request {
         let hold_ns = optional(&args.hold, |text| mean_ns("--hold", text))?;
         let think_ns = optional(&args.think, |text| mean_ns("--think", text))?;
         let handoff_ns = optional(&args.handoff, |text| mean_ns("--handoff", text))?.unwrap_or(0.0);
-        // At most a million each, so they fit.
+        // At most a million, so it fits.
         let cores = optional(&args.cores, |text| count("--cores", text, 1, MAX_CORES))?
             .map(|cores| cores as u32);
         let stripes = optional(&args.stripes, |text| count("--stripes", text, 1, MAX_STRIPES))?
@@ -193,15 +190,15 @@ impl Request {
         if think_ns.is_none() && args.think_shape.is_none() {
             return Err(Failure::usage("predict needs --think, the mean time outside the lock")
                 .hint(
-                    "such as --think 95ms; or name a file of measured times with --think-shape",
+                    "such as --think 95ms; or give a file of measured times with --think-shape",
                 ));
         }
         let think = think_distribution.shape("--think", think_ns)?;
         if hold.mean_ns() == 0.0 && think.mean_ns() == 0.0 {
             return Err(Failure::usage(
-                "hold time and think time are both zero: there is nothing to predict",
+                "hold and think times are both zero, so there is nothing to predict",
             )
-            .hint("give at least one of --hold and --think a length"));
+            .hint("make at least one of --hold and --think longer than zero"));
         }
         let workload = Workload {
             hand_off: HandOff::fixed(handoff_ns)?,
@@ -225,10 +222,10 @@ impl Request {
     }
 }
 
-/// A model refuses nothing but what was asked for.
+/// A model's error is about its input.
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
-        Failure::usage(error.to_string()).hint("`threadtoll predict --help` says what is accepted")
+        Failure::usage(error.to_string()).hint("see `threadtoll predict --help`")
     }
 }
 
@@ -236,19 +233,19 @@ fn prediction(request: Request) -> Result<Prediction, Failure> {
     let Request { workload, threads, options, .. } = request;
     let effort = effort(&workload, &threads, options)?;
     if effort > MAX_SIMULATED {
-        return Err(Failure::usage("that would be simulated for many minutes")
-            .hint("ask for fewer threads, fewer numbers of them, or fewer tasks"));
+        return Err(Failure::usage("this simulation would take many minutes")
+            .hint("use fewer threads, fewer rows, or fewer tasks"));
     }
     if effort > WORTH_A_NOTE {
         console::err(&format!(
-            "note: no closed form answers this; up to {} million acquisitions are simulated, some \
-             millions a second.",
+            "note: no closed form applies; simulating up to {} million acquisitions, at some \
+             millions per second.",
             effort / 1_000_000
         ));
     }
     let found = predict(&workload, &threads, options)?;
     let most = threads.iter().copied().max().unwrap_or(1);
-    // Without a lock to speak of there is nothing to change about it.
+    // Without a hold time, no change to the lock has an effect.
     let changes: &[Change] = if workload.hold.mean_ns() > 0.0 { &CHANGES } else { &[] };
     let what_if = what_if(&workload, most, changes, options)?;
     Ok(Prediction {

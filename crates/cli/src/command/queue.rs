@@ -17,7 +17,7 @@ use crate::registry::registry;
 use crate::scenario::ScenarioArgs;
 use crate::{by_name, console};
 
-/// Queues between threads, in scenarios: ask-reply and stream
+/// Measure latency and throughput of queues between threads
 #[derive(Debug, Args)]
 pub(crate) struct Queue {
     #[command(flatten)]
@@ -29,16 +29,16 @@ pub(crate) struct Queue {
     /// Wait strategies of the receiver: spin (also runs the peers' poll and poll-backoff),
     /// spin-yield, park or adaptive (both also run block); for peers only: poll, poll-backoff,
     /// block [repeatable; default: all]
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "WAIT")]
     wait: Vec<String>,
-    /// stream: the largest batch, 1 for one message at a time [default: one at a time and 256]
+    /// stream: largest batch, 1 for one message at a time [default: one at a time and 256]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     batch: Option<String>,
     /// stream: numbers of sending threads, such as 1,2,4 [default: 1]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     senders: Option<String>,
-    /// Messages that bounded queues hold, such as 64,1024; a queue may round down [default: as many
-    /// as 256 KiB hold; ask-reply: 1024]
+    /// Capacities of bounded queues in messages, such as 64,1024; a queue may round down [default:
+    /// as many as fit into 256 KiB; ask-reply: 1024]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     capacity: Option<String>,
     #[command(flatten)]
@@ -49,7 +49,7 @@ pub(crate) struct Queue {
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Request {
-    /// `None` only where a run is resumed.
+    /// `None` only if a run is resumed.
     #[serde(serialize_with = "by_name::one")]
     scenario: Option<&'static Scenario>,
     #[serde(serialize_with = "by_name::list")]
@@ -63,7 +63,7 @@ pub(crate) struct Request {
 
 impl MeasureCommand for Queue {
     const NAME: &'static str = "queue";
-    const NOTHING_LEFT: &'static str = "other queues, ways of waiting or placements may do: \
+    const NOTHING_LEFT: &'static str = "try other queues, wait strategies or placements: \
          `threadtoll list peers`, --wait, --placement";
     type Request = Request;
 
@@ -78,7 +78,12 @@ impl MeasureCommand for Queue {
         let mut request = Request {
             scenario,
             queues: names(&self.queues, "queue", find_queue)?,
-            wait: choices("--wait", &self.wait, "way", &Wait::ALL.map(|wait| (wait.name(), wait)))?,
+            wait: choices(
+                "--wait",
+                &self.wait,
+                "wait",
+                &Wait::ALL.map(|wait| (wait.name(), wait)),
+            )?,
             batch: optional(&self.batch, |text| count("--batch", text, 1, MAX_BATCH))?,
             senders: optional(&self.senders, |text| {
                 counts("--senders", text, u64::from(MAX_SENDERS))
@@ -125,8 +130,7 @@ impl Request {
         }
     }
 
-    /// Leaves out queues that have no row for `--wait`, each with the reason. An error if none is
-    /// left.
+    /// Leaves out queues that have no row for `--wait`, each with the reason.
     fn leave_out(&mut self, scenario: &Scenario) -> Result<Vec<(&'static str, String)>, Failure> {
         let waits = &self.wait;
         let lacks = |queue: &&'static KnownQueue| {
@@ -138,22 +142,21 @@ impl Request {
         let asked: Vec<String> = waits.iter().map(|wait| format!("--wait {wait}")).collect();
         let why = |queue: &'static KnownQueue| {
             let has: Vec<&str> = ways(queue, scenario).map(|way| way.wait.name()).collect();
-            format!("it waits as {}, not as {} asks", has.join(", "), asked.join(" "))
+            format!("{} does not apply; it has {}", asked.join(" "), has.join(", "))
         };
         if let ([first, ..], []) = (lacking.as_slice(), left.as_slice()) {
             let names: Vec<&str> = lacking.iter().map(|queue| queue.name.as_str()).collect();
             return Err(Failure::usage(format!(
-                "none is left of {}: {}",
+                "no queue is left of {}: {}",
                 names.join(", "),
                 why(first)
             ))
-            .hint("leave --wait out, or name another"));
+            .hint("omit --wait, or give another"));
         }
         self.queues = left;
         Ok(lacking.into_iter().map(|queue| (queue.name.as_str(), why(queue))).collect())
     }
 
-    /// Refuses options that the scenario or a named queue does not have.
     fn validate(&self, scenario: &Scenario, common: &MeasureRequest) -> Result<(), Failure> {
         scenario
             .check(&self.overrides(common))
@@ -163,8 +166,11 @@ impl Request {
             && self.queues.iter().all(|queue| queue.slots().is_none())
         {
             let names: Vec<&str> = self.queues.iter().map(|queue| queue.name.as_str()).collect();
-            return Err(Failure::usage(format!("--capacity says nothing of {}", names.join(", ")))
-                .hint("name a bounded queue, or leave --capacity out"));
+            return Err(Failure::usage(format!(
+                "--capacity does not apply to {}",
+                names.join(", ")
+            ))
+            .hint("add a bounded queue, or omit --capacity"));
         }
         let senders = self.senders.iter().flatten().copied().max().unwrap_or(1);
         self.queues.iter().try_for_each(|queue| self.validate_queue(queue, scenario, senders))
@@ -178,33 +184,32 @@ impl Request {
     ) -> Result<(), Failure> {
         let name = &queue.name;
         if ways(queue, scenario).next().is_none() {
-            return Err(Failure::usage(format!("{name} cannot be put through {}", scenario.name))
-                .hint("`threadtoll list queues` says what each is"));
+            return Err(Failure::usage(format!("{name} cannot run {}", scenario.name))
+                .hint("`threadtoll list queues` describes each queue"));
         }
         let raw = queue.origin == Origin::Raw;
         let wanted = || ways(queue, scenario).filter(|way| wants(&self.wait, queue, way));
         if senders > 1 && !wanted().any(|way| way.many_senders) {
             return Err(Failure::usage(format!("{name} has one sender, not {senders}"))
-                .hint("leave it or --senders out"));
+                .hint("omit the queue or --senders"));
         }
         if raw && self.batch == Some(1) {
             return Err(Failure::usage(format!("{name} copies whole blocks, not single messages"))
-                .hint("leave it or --batch out"));
+                .hint("omit the queue or --batch"));
         }
         if let Some(batch) = self.batch.filter(|batch| *batch > 1)
             && !raw
             && !wanted().any(|way| way.batches)
         {
             return Err(Failure::usage(format!(
-                "{name} has no calls for many messages at once, so --batch {batch} cannot be had"
+                "{name} has no batch calls, so it cannot run --batch {batch}"
             ))
-            .hint("leave it out, or give --batch 1"));
+            .hint("omit the queue, or use --batch 1"));
         }
         Ok(())
     }
 }
 
-/// A queue's rows in a scenario.
 fn ways(queue: &'static KnownQueue, scenario: &Scenario) -> impl Iterator<Item = &'static Way> {
     queue.ways.iter().filter(|way| scenario.takes(way))
 }
@@ -212,10 +217,10 @@ fn ways(queue: &'static KnownQueue, scenario: &Scenario) -> impl Iterator<Item =
 fn find_queue(name: &str) -> Result<&'static KnownQueue, Failure> {
     registry().queues.find(name).ok_or_else(|| {
         unknown(
-            format!("there is no queue “{name}”"),
+            format!("no queue is called “{name}”"),
             name,
             registry().queues.all().map(|queue| queue.name.as_str()),
-            "`threadtoll list queues` and `threadtoll list peers` name them all",
+            "see `threadtoll list queues` and `threadtoll list peers`",
         )
     })
 }

@@ -1,4 +1,4 @@
-//! `threadtoll report`: renders files of results.
+//! `threadtoll report`: renders result files.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,23 +12,23 @@ use crate::failure::Failure;
 use crate::page;
 use crate::tables::{print_findings, print_tables};
 
-/// Renders files of results
+/// Render result files
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// Files that a measuring command has written
+    /// Result files
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Write one self-contained page
+    /// Write a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Print the tables [default, unless a file is written]
+    /// Print the tables [default unless another output is chosen]
     #[arg(long)]
     text: bool,
-    /// Keep everything but the blocks in this new file, compressed if its name ends in .gz
+    /// Write everything but the blocks to this new file, compressed if its name ends in .gz
     #[arg(long, value_name = "OUT")]
     fold: Option<PathBuf>,
-    /// Leave the histograms out of the folded file, half of what it weighs: its page shows no
-    /// distributions, and a cell that stands in several groups has the medians of their quantiles
+    /// Leave the histograms out of the folded file, half its size: its page then shows no
+    /// distributions, and cells from several groups get the medians of their quantiles
     #[arg(long, requires = "fold")]
     without_histograms: bool,
     #[command(flatten)]
@@ -49,10 +49,10 @@ impl Command for Report {
         if let Some(page) = &self.html {
             if self.files.iter().any(|file| same_file(file, page)) {
                 return Err(Failure::usage(format!(
-                    "the page {} would replace the file that it is made from",
+                    "the page {} would overwrite its own input",
                     page.display()
                 ))
-                .hint("name another file for the page"));
+                .hint("choose another file for the page"));
             }
             page::check(page)?;
         }
@@ -62,9 +62,9 @@ impl Command for Report {
             && all.iter().any(|results| !results.machine.simulated)
         {
             return Err(Failure::usage(
-                "figures of a simulated machine cannot stand beside measured ones",
+                "simulated and measured figures cannot be mixed on one page",
             )
-            .hint("give them apart"));
+            .hint("make a page of each"));
         }
         if let Some(page) = &self.html {
             page::prepare(page)?;
@@ -94,21 +94,18 @@ impl Command for Report {
 }
 
 impl Report {
-    /// Refuses what cannot be folded, before anything is read or written.
+    /// Refuses an impossible fold before anything is read or written.
     fn check_fold(&self, out: &Path) -> Result<(), Failure> {
         if self.files.len() > 1 {
-            return Err(Failure::usage(format!(
-                "--fold takes one file, and {} are named",
-                self.files.len()
-            ))
-            .hint("fold each into a file of its own"));
+            return Err(Failure::usage(format!("--fold takes one file, not {}", self.files.len()))
+                .hint("fold each file on its own"));
         }
         if self.html.as_ref().is_some_and(|page| same_file(page, out)) {
             return Err(Failure::usage(format!(
                 "{} cannot be both the page and the folded file",
                 out.display()
             ))
-            .hint("name another file for one of them"));
+            .hint("choose another file for one of them"));
         }
         Appender::check(out).map_err(|fault| not_folded(fault.into()))
     }
@@ -119,7 +116,7 @@ fn fold(file: &Path, results: &Results, out: &Path) -> Result<(), Failure> {
     let left_out = missing(results);
     if left_out > 0 {
         console::err(&format!(
-            "note: {left_out} of {} groups are left out of the folded file.",
+            "note: {left_out} of {} groups are incomplete and left out of the folded file.",
             results.groups.len()
         ));
     }
@@ -129,33 +126,35 @@ fn fold(file: &Path, results: &Results, out: &Path) -> Result<(), Failure> {
 
 fn not_folded(fault: FoldFault) -> Failure {
     let hint = match &fault {
-        FoldFault::Write(_) => "name a new file in a directory that can be written",
-        FoldFault::Growing(_) => "wait until it is complete",
+        FoldFault::Write(_) => "choose a new file in a writable directory",
+        FoldFault::Growing(_) => "wait until the run has ended",
         FoldFault::Nothing(_) => "complete it with --resume, or keep it as it is",
-        FoldFault::Read { .. } => "give the name of a file that a measuring command has written",
+        FoldFault::Read { .. } => "give a file written by a measuring command",
     };
     Failure::usage(fault.to_string()).hint(hint)
 }
 
-/// Number of groups that are not complete.
 fn missing(results: &Results) -> usize {
     results.groups.iter().filter(|group| group.records.is_none()).count()
 }
 
-/// Says what a file lacks.
 fn print_notes(path: &Path, results: &Results) {
     results.notes.iter().for_each(|note| console::err(&format!("note: {note}")));
     let missing = missing(results);
     if missing > 0 {
-        // The file's word for its command is not shown as something to type unless it is one.
+        // The command is a text from the file: shown as something to type only if it is a command.
         let made_by = results.plan.command.first().and_then(|name| Entry::find(name));
         let hint = made_by
             .filter(|entry| entry.resumable && results.not_resumable().is_none())
             .map_or_else(String::new, |entry| {
-                format!("; `threadtoll {} --resume {}` completes them", entry.name, path.display())
+                format!(
+                    "; complete them with `threadtoll {} --resume {}`",
+                    entry.name,
+                    path.display()
+                )
             });
         console::err(&format!(
-            "note: {missing} of {} groups are not complete{hint}.",
+            "note: {missing} of {} groups are incomplete{hint}.",
             results.groups.len()
         ));
     }

@@ -1,4 +1,4 @@
-//! `threadtoll survey`: the card of this machine.
+//! `threadtoll survey`: the whole ladder of this machine.
 
 use std::path::PathBuf;
 
@@ -12,19 +12,18 @@ use crate::failure::Failure;
 use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, Page};
 use crate::registry::registry;
 
-/// Measuring time per cell where only the number of samples is given.
 const TIME_NS: u64 = 1_000_000_000;
 
-/// The card of this machine: the whole ladder of hand-offs, in about a minute
+/// Measure the whole ladder of hand-offs, in about a minute
 #[derive(Debug, Args)]
 pub(crate) struct Survey {
-    /// Every mechanism, within 15 seconds
+    /// Measure every mechanism within 15 seconds
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// Every mechanism with all its variants and message sizes; takes minutes, said beforehand
+    /// Measure every mechanism with all variants and message sizes; takes minutes (see --plan)
     #[arg(long)]
     full: bool,
-    /// Where to write the page [default: beside the file of results]
+    /// Write the page to this file [default: next to the results]
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     #[command(flatten)]
@@ -33,17 +32,19 @@ pub(crate) struct Survey {
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Request {
-    /// `None` only where a run is resumed.
+    /// `None` only if a run is resumed.
     #[serde(serialize_with = "by_name::one")]
     depth: Option<Depth>,
 }
 
 impl MeasureCommand for Survey {
     const NAME: &'static str = "survey";
-    /// Split blocks would take longer than a survey promises.
+    // Split blocks would take longer than a survey promises.
     const SPLITS_BLOCKS: bool = false;
-    const NEXT: Option<(&'static str, &'static str)> =
-        Some(("threadtoll latency futex --keep-awake", "how much of a wake-up is leaving idle?"));
+    const NEXT: Option<(&'static str, &'static str)> = Some((
+        "threadtoll latency futex --keep-awake",
+        "how much of a wake-up is the CPU leaving idle?",
+    ));
     type Request = Request;
 
     fn measure_args(&self) -> &MeasureArgs {
@@ -66,7 +67,7 @@ impl MeasureCommand for Survey {
         survey(site, &registry().mechanisms, depth, &common.placement, budget)
     }
 
-    /// A new file, named after when it was made.
+    /// A new file, named after the start of the run.
     fn default_out(&self, machine: &Machine) -> Option<PathBuf> {
         Some(format!("threadtoll-results/survey-{}.jsonl", machine.run).into())
     }

@@ -1,4 +1,4 @@
-//! The options that all measuring commands have.
+//! Options of all measuring commands.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,52 +13,51 @@ use crate::command::CommonArgs;
 use crate::failure::Failure;
 use crate::parse::{choices, count, distinct, duration_ns, optional};
 
-/// Options of a plan by their names in files.
 pub(crate) type Options = BTreeMap<String, Value>;
 
 #[derive(Debug, Args)]
 pub(crate) struct MeasureArgs {
-    /// Keep every block and record in this new file (JSON Lines)
+    /// Write every block and record to this new file (JSON Lines)
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
-    /// Complete a file that an interrupted run left; plan and options are taken from it
+    /// Complete the file of an interrupted run, with its plan and options
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
-    /// Print the records as JSON, a line each, and everything for people to standard error
+    /// Print the records as JSON Lines; tables and notes go to standard error
     #[arg(long)]
     pub(super) json: bool,
     /// Measuring time per cell (250ns, 2.5us, 5ms, 2s)
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     time: Option<String>,
-    /// Stamped round trips per cell, at least
+    /// Minimum number of stamped round trips per cell
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     samples: Option<String>,
-    /// The CPUs to use: pinned takes the first two, same-cpu the first, free roams among them
+    /// CPUs to use: the first two for pinned, the first for same-cpu, all for free
     #[arg(long, value_name = "A,B,...", allow_hyphen_values = true)]
     cpus: Option<String>,
-    /// Where the ends run: pinned, same-cpu or free [repeatable; default: all; of queues: pinned]
+    /// Placement of the ends: pinned, same-cpu or free [repeatable; default: all; queues: pinned]
     #[arg(long, value_name = "PLACEMENT")]
     placement: Vec<String>,
-    /// Limit for the reported share [default: 10us]
+    /// Report the share of round trips over this limit [default: 10us]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     over: Option<String>,
-    /// Seed of the order of blocks and of resampling [default: 1]
+    /// Seed for the order of blocks and for resampling [default: 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     seed: Option<String>,
-    /// Print the plan and how long it takes, and measure nothing
+    /// Print the plan and its duration, and exit
     #[arg(long)]
     pub(super) plan: bool,
-    /// No progress and no notes, only results
+    /// Print results only, without progress and notes
     #[arg(long)]
     pub(crate) quiet: bool,
-    /// Measure on a simulated machine, for tests of everything but measuring
+    /// Measure on a simulated machine, to test everything but the measuring
     #[arg(long, value_name = "SEED", hide = true, allow_hyphen_values = true)]
     simulated_machine: Option<String>,
     #[command(flatten)]
     pub(crate) common: CommonArgs,
 }
 
-/// The options of [`MeasureArgs`] that shape a plan, checked. `None` and empty are not given.
+/// The options of [`MeasureArgs`] that shape a plan, validated. `None` and empty mean not given.
 #[derive(Debug, Serialize)]
 pub(crate) struct MeasureRequest {
     pub(crate) time_ns: Option<u64>,
@@ -74,7 +73,7 @@ impl MeasureRequest {
     pub(super) fn check(args: &MeasureArgs) -> Result<Self, Failure> {
         if args.resume.is_some() && args.out.is_some() {
             return Err(Failure::usage(
-                "--resume continues its own file and cannot be used with --out",
+                "--resume continues its own file, so it cannot be used with --out",
             )
             .hint("give one of them"));
         }
@@ -92,7 +91,7 @@ impl MeasureRequest {
         })
     }
 
-    /// The limit of the reported share.
+    /// Limit for the share of longer round trips.
     pub(super) fn over_ns(&self) -> u64 {
         self.over_ns.unwrap_or(10_000)
     }
@@ -101,13 +100,12 @@ impl MeasureRequest {
         self.seed.unwrap_or(1)
     }
 
-    /// The placements asked for, or these.
     pub(crate) fn placements_or(&self, default: &[Placement]) -> Vec<Placement> {
         if self.placement.is_empty() { default.to_vec() } else { self.placement.clone() }
     }
 }
 
-/// Checked options as a plan keeps them: those that are `None`, false or empty were not given.
+/// Validated options as a plan keeps them, without those that are `None`, false or empty.
 pub(super) fn given(request: &impl Serialize) -> Result<Options, Failure> {
     let is_given = |value: &Value| match value {
         Value::Null | Value::Bool(false) => false,
@@ -116,7 +114,7 @@ pub(super) fn given(request: &impl Serialize) -> Result<Options, Failure> {
     };
     let options: Options = serde_json::to_value(request)
         .and_then(serde_json::from_value)
-        .map_err(|error| Failure::run(format!("cannot note the options: {error}")))?;
+        .map_err(|error| Failure::run(format!("cannot serialize the options: {error}")))?;
     Ok(options.into_iter().filter(|(_, value)| is_given(value)).collect())
 }
 
@@ -125,13 +123,13 @@ fn cpus(text: &str) -> Result<Vec<u32>, Failure> {
         text.split(','),
         |part| {
             part.trim().parse().map_err(|_| {
-                Failure::usage(format!("--cpus {text}: “{part}” is no number of a CPU"))
-                    .hint("CPUs are written 0,1,2")
+                Failure::usage(format!("--cpus {text}: “{part}” is not a CPU number"))
+                    .hint("write CPUs as 0,1,2")
             })
         },
         |_, cpu| {
-            Failure::usage(format!("--cpus {text}: CPU {cpu} is named twice"))
-                .hint("name each CPU once")
+            Failure::usage(format!("--cpus {text}: CPU {cpu} is given twice"))
+                .hint("give each CPU once")
         },
     )
 }

@@ -1,4 +1,4 @@
-//! The files of a run: its results, and the page next to them.
+//! The files of a run: results and page.
 
 use std::path::{Path, PathBuf};
 
@@ -9,17 +9,16 @@ use super::MeasureCommand;
 use crate::failure::Failure;
 use crate::{console, page};
 
-/// The page that a command makes at its end.
 #[derive(Clone, Debug)]
 pub(crate) enum Page {
     None,
-    /// Named after the file of results, if there is one.
+    /// Named after the result file, if there is one.
     BesideResults,
     At(PathBuf),
 }
 
 impl Page {
-    /// Refuses a place where a page must not be written.
+    /// Refuses a path where a page must not be written.
     pub(super) fn check(&self) -> Result<(), Failure> {
         match self {
             Page::At(path) => page::check(path),
@@ -27,7 +26,7 @@ impl Page {
         }
     }
 
-    /// Decides on the place and makes sure that it can be written.
+    /// Chooses the path and makes sure that it can be written.
     fn prepare(&self, results: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
         let page = match self {
             Page::None => None,
@@ -37,10 +36,10 @@ impl Page {
         let Some(page) = page else { return Ok(None) };
         if results == Some(page.as_path()) {
             return Err(Failure::usage(format!(
-                "{} cannot hold the results and their page",
+                "{} cannot be both the results and the page",
                 page.display()
             ))
-            .hint("name another file for the page with --html, or for the results"));
+            .hint("choose another file for one of them, with --html or --out"));
         }
         page::prepare(&page)?;
         Ok(Some(page))
@@ -53,7 +52,6 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Begins a new file, if there is to be one.
     pub(super) fn create(
         path: Option<&Path>,
         page: &Page,
@@ -65,14 +63,13 @@ impl Output {
         Ok(Output { appender, page })
     }
 
-    /// Continues the file that was read.
     pub(super) fn resume(path: &Path, page: &Page, results: &Results) -> Result<Self, Failure> {
         let page = page.prepare(Some(path))?;
         let appender = Some(Appender::resume(path, results.length, results.read_length)?);
         Ok(Output { appender, page })
     }
 
-    /// Writes the page and prints where everything is.
+    /// Writes the page and prints the paths.
     pub(super) fn close<C: MeasureCommand>(
         &self,
         results: &Results,
@@ -99,9 +96,9 @@ impl Output {
                 C::NAME,
                 appender.path().display()
             )),
-            (true, None) => lines.push(
-                "interrupted; no file was asked for, so only the tables above are left".into(),
-            ),
+            (true, None) => {
+                lines.push("interrupted; without --out only the tables above are left".into())
+            }
             (false, _) => {
                 lines.extend(C::NEXT.map(|(command, why)| format!("next     {command}   ({why})")));
             }

@@ -10,7 +10,6 @@ use crate::console;
 use crate::failure::Failure;
 use crate::registry::registry;
 
-/// Makes the plan, and prints what is left out of it.
 pub(super) fn make<C: MeasureCommand>(
     checked: &Checked<'_, C>,
     testbed: &Testbed,

@@ -1,4 +1,4 @@
-//! The cells that a run is about to measure, and the time that it takes.
+//! The cells of a run, and its duration, before it starts.
 
 use threadtoll_lab::plan::estimate_ns;
 use threadtoll_record::file::Results;
@@ -7,7 +7,6 @@ use threadtoll_report::{clean, cpus};
 
 use crate::console;
 
-/// Announces the run, with the machine's warnings.
 pub(super) fn announce(machine: &Machine, results: &Results) {
     let groups: Vec<&[PlannedCell]> = remaining(results).map(|(_, group)| group).collect();
     let cells: usize = groups.iter().map(|group| group.len()).sum();
@@ -24,7 +23,6 @@ pub(super) fn announce(machine: &Machine, results: &Results) {
     }
 }
 
-/// Prints the groups that are not complete.
 pub(super) fn print_plan(results: &Results) {
     let mut text = String::new();
     for (index, group) in remaining(results) {
@@ -49,7 +47,6 @@ pub(super) fn print_plan(results: &Results) {
     console::out(&text);
 }
 
-/// The groups that are not complete, with their numbers.
 fn remaining(results: &Results) -> impl Iterator<Item = (usize, &[PlannedCell])> {
     let states = results.plan.groups.iter().zip(&results.groups).enumerate();
     states

@@ -1,4 +1,4 @@
-//! Completing a file that an interrupted run left.
+//! Completing the file of an interrupted run.
 
 use std::path::Path;
 
@@ -27,14 +27,14 @@ pub(super) fn read<C: MeasureCommand>(
     let made_by = results.plan.command.first().map_or("", |name| name);
     if made_by != C::NAME {
         return Err(Failure::usage(format!(
-            "{} was begun by `threadtoll {made_by}`, not by `{}`",
+            "{} was started by `threadtoll {made_by}`, not by `{}`",
             path.display(),
             C::NAME
         ))
-        .hint("resume it with the command that began it"));
+        .hint("resume it with that command"));
     }
     for (name, value) in &checked.options {
-        // A default of the plan is no contradiction.
+        // A default of the plan is not a contradiction.
         let default = match name.as_str() {
             "seed" => Some(results.plan.seed.into()),
             "over_ns" => Some(results.plan.over_ns.into()),
@@ -47,31 +47,29 @@ pub(super) fn read<C: MeasureCommand>(
                 |value| format!("with {}", format_value(name, value)),
             );
             return Err(Failure::usage(format!(
-                "{} contradicts {}, which was begun {theirs}",
+                "{} contradicts {}, which was started {theirs}",
                 format_option::<C>(name, value),
                 path.display()
             ))
-            .hint("leave the option out: a resumed run takes all options from its file"));
+            .hint("omit the option: a resumed run takes all options from its file"));
         }
     }
     Ok(results)
 }
 
-/// The seed of the simulated machine that a file was begun on, if it was one.
 pub(super) fn simulated_machine(results: &Results) -> Option<u64> {
     results.plan.options.get("simulated_machine").and_then(Value::as_u64)
 }
 
-/// Refuses a file that cannot be completed on this machine.
 pub(super) fn validate(path: &Path, results: &Results, testbed: &Testbed) -> Result<(), Failure> {
     if let Some(why) = testbed.machine.differs_from(&results.machine) {
         return Err(Failure::usage(format!("{} cannot be resumed here: {why}", path.display()))
-            .hint("resume it on the machine that began it"));
+            .hint("resume it on the machine that started it"));
     }
     validate_cpus(&results.plan, &testbed.machine)?;
     if let Err(why) = plan::validate(&results.plan, &testbed.topology, registry()) {
         return Err(Failure::usage(format!("{} cannot be resumed: {why}", path.display()))
-            .hint("only files that threadtoll has written, unchanged, can be completed"));
+            .hint("only unmodified threadtoll files can be completed"));
     }
     Ok(())
 }
@@ -85,14 +83,14 @@ fn validate_cpus(plan: &Plan, machine: &Machine) -> Result<(), Failure> {
         .find(|cpu| !machine.allowed.contains(cpu));
     match missing {
         Some(cpu) => Err(Failure::refused(format!(
-            "the run used CPU {cpu}, which this process may not use now"
+            "the run used CPU {cpu}, which this process may no longer use"
         ))
-        .hint(format!("can be used: {}", cpus(&machine.allowed)))),
+        .hint(format!("usable CPUs: {}", cpus(&machine.allowed)))),
         None => Ok(()),
     }
 }
 
-/// An option as it is typed, from its name and value in a plan.
+/// An option as typed, from its name and value in a plan.
 fn format_option<C: MeasureCommand>(name: &str, value: &Value) -> String {
     let value = format_value(name, value);
     let id = name.trim_end_matches("_ns").trim_end_matches("_bytes");

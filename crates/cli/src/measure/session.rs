@@ -1,4 +1,4 @@
-//! The run itself: progress, signals, and the tables at its end.
+//! The run itself: progress, signals, and the final tables.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,7 +16,6 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::tables::{print_findings, print_tables};
 
-/// Measures what is not complete, then prints everything.
 pub(super) fn measure(
     testbed: &mut Testbed,
     results: &mut Results,
@@ -41,7 +40,7 @@ pub(super) fn measure(
     let outcome = outcome.map_err(|error| match appender {
         Some(appender) => Failure::from(error).or_hint(|| {
             format!(
-                "what was measured until then is kept in {}, which --resume completes",
+                "earlier blocks are kept in {}; complete it with --resume",
                 appender.path().display()
             )
         }),
@@ -58,7 +57,7 @@ pub(super) fn measure(
     Ok(outcome)
 }
 
-/// Becomes true at the first signal. The second ends the program at once, should a block hang.
+/// Becomes true at the first signal. The second ends the program at once, in case a block hangs.
 fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

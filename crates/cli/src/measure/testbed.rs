@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::inspect::inspect;
 use crate::registry::registry;
 
-/// Time for which the machine is watched before it is measured.
+/// Duration of the noise test before the measurement.
 const NOISE: Duration = Duration::from_millis(300);
 
 pub(super) struct Testbed {
@@ -49,7 +49,7 @@ impl Testbed {
         if let Ok(None) = lock {
             machine.warnings.push(Warning::new(
                 "another-measurement",
-                "Another threadtoll is measuring on this machine: both disturb each other. \
+                "Another threadtoll is measuring on this machine: they disturb each other. \
                  Run one at a time.",
             ));
         }
@@ -64,7 +64,7 @@ fn all(topology: &Topology) -> Vec<u32> {
     topology.places.iter().map(|place| place.cpu).collect()
 }
 
-/// Refuses `--cpus` that cannot be used, before the machine is watched, which takes a while.
+/// Refuses unusable `--cpus` before the noise test, which takes a while.
 fn check_cpus(
     common: &MeasureRequest,
     topology: &Topology,
@@ -75,8 +75,8 @@ fn check_cpus(
     };
     let why = match topology.place(*cpu) {
         Some(_) => "this process may not use it",
-        None => "this machine has no such CPU online",
+        None => "no such CPU is online",
     };
     Err(Failure::usage(format!("--cpus: CPU {cpu}: {why}"))
-        .hint(format!("can be used: {}", cpus(allowed))))
+        .hint(format!("usable CPUs: {}", cpus(allowed))))
 }

@@ -1,18 +1,17 @@
-//! Options that take one of a few names.
+//! Options with a few valid names.
 
 use super::distinct;
 use crate::failure::Failure;
 
-/// Reads one of the known names.
 pub(crate) fn choice<T: Copy>(option: &str, text: &str, known: &[(&str, T)]) -> Result<T, Failure> {
     known.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        Failure::usage(format!("{option} {text}: this is not known"))
-            .hint(format!("it takes one of: {}", names.join(", ")))
+        Failure::usage(format!("{option} {text} is unknown"))
+            .hint(format!("use one of: {}", names.join(", ")))
     })
 }
 
-/// Reads an option that can be repeated with another of the known names; `noun` is what they name.
+/// Reads a repeatable option; `noun` says what its values name.
 pub(crate) fn choices<T: Copy + PartialEq>(
     option: &str,
     texts: &[String],

@@ -4,15 +4,14 @@ use threadtoll_lab::plan::MAX_NS;
 
 use crate::failure::Failure;
 
-/// The hint where a duration cannot be read.
-pub(crate) const DURATIONS: &str = "durations are written 250ns, 2.5us, 5ms or 2s";
+pub(crate) const DURATIONS: &str = "write durations as 250ns, 2.5us, 5ms or 2s";
 
 /// Reads a duration of at least a nanosecond, rounded to whole ones.
 pub(crate) fn duration_ns(option: &str, text: &str) -> Result<u64, Failure> {
     let bad = |why: &str| Failure::usage(format!("{option} {text}: {why}")).hint(DURATIONS);
     let ns = duration(text).map_err(bad)?;
     if ns == 0.0 {
-        return Err(bad("it must be longer than nothing"));
+        return Err(bad("it must be longer than zero"));
     }
     if ns < 1.0 {
         return Err(bad("it is shorter than a nanosecond"));
@@ -20,16 +19,16 @@ pub(crate) fn duration_ns(option: &str, text: &str) -> Result<u64, Failure> {
     Ok(ns.round() as u64)
 }
 
-/// Reads a duration in nanoseconds; zero and fractions are allowed. The error is the reason alone.
+/// Reads a duration in nanoseconds, zero and fractions included. The error is the reason alone.
 pub(crate) fn duration(text: &str) -> Result<f64, &'static str> {
     let unit_at = text.find(|c: char| c.is_alphabetic() || c == 'µ').unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
     if number.is_empty()
         || !number.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-' || c == '+')
     {
-        return Err("this is no duration");
+        return Err("not a duration");
     }
-    let value: f64 = number.parse().map_err(|_| "this is no duration")?;
+    let value: f64 = number.parse().map_err(|_| "not a duration")?;
     if value < 0.0 {
         return Err("a duration cannot be negative");
     }
@@ -41,7 +40,7 @@ pub(crate) fn duration(text: &str) -> Result<f64, &'static str> {
         // Zero needs no unit.
         "" if value == 0.0 => 1.0,
         "" => return Err("the unit is missing"),
-        _ => return Err("this unit is not known"),
+        _ => return Err("unknown unit"),
     };
     let ns = value * scale;
     if ns > MAX_NS as f64 {

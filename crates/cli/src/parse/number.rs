@@ -3,15 +3,14 @@
 use super::list;
 use crate::failure::Failure;
 
-/// No process has more threads.
+/// More than any process has.
 const MAX_THREADS: u64 = 1_000_000;
-/// Most numbers of threads in a list: nobody reads a table with more rows.
+/// Maximum length of a list of thread numbers, and so of a table.
 const MAX_ROWS: usize = 1000;
 
-/// Reads a whole number from `least` to `most`.
 pub(crate) fn count(option: &str, text: &str, least: u64, most: u64) -> Result<u64, Failure> {
     let bad = |why: String| Failure::usage(format!("{option} {text}: {why}"));
-    let from = format!("give a whole number from {least}");
+    let from = format!("use a whole number from {least}");
     let digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
     if text.strip_prefix('-').is_some_and(digits) {
         return Err(bad("it cannot be negative".into()).hint(from));
@@ -19,14 +18,13 @@ pub(crate) fn count(option: &str, text: &str, least: u64, most: u64) -> Result<u
     match text.parse::<u64>() {
         Ok(number) if number < least => Err(bad(format!("it must be at least {least}")).hint(from)),
         Ok(number) if number > most => {
-            Err(bad(format!("it must be at most {most}")).hint("give a smaller number"))
+            Err(bad(format!("it must be at most {most}")).hint("use a smaller number"))
         }
         Ok(number) => Ok(number),
-        Err(_) => Err(bad("this is no whole number".into()).hint(from)),
+        Err(_) => Err(bad("not a whole number".into()).hint(from)),
     }
 }
 
-/// Reads a list of distinct whole numbers from 1 to `most`.
 pub(crate) fn counts(option: &str, text: &str, most: u64) -> Result<Vec<u64>, Failure> {
     list(option, text, "number", |part| count(option, part, 1, most))
 }
@@ -46,21 +44,19 @@ pub(crate) fn numbers_of_threads(text: &str) -> Result<Vec<u32>, Failure> {
         };
         if from > to {
             return Err(Failure::usage(format!("--threads {text}: {from}..{to} counts down"))
-                .hint("numbers of threads are written 1,2,4 or 1..32"));
+                .hint("write numbers of threads as 1,2,4 or 1..32"));
         }
         if all.len() + (to - from) as usize >= MAX_ROWS {
-            return Err(Failure::usage(format!(
-                "--threads {text}: that is more than {MAX_ROWS} rows"
-            ))
-            .hint("name fewer numbers of threads, such as 1,10,100,1000"));
+            return Err(Failure::usage(format!("--threads {text} is more than {MAX_ROWS} rows"))
+                .hint("give fewer numbers of threads, such as 1,10,100,1000"));
         }
         all.extend(from..=to);
     }
     let mut sorted = all.clone();
     sorted.sort_unstable();
     if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(Failure::usage(format!("--threads {text}: {} stands in it twice", twice[0]))
-            .hint("name each number once"));
+        return Err(Failure::usage(format!("--threads {text} contains {} twice", twice[0]))
+            .hint("give each number once"));
     }
     Ok(all)
 }

@@ -1,4 +1,4 @@
-//! Bad input gets one clear sentence that says what to do, exit code 2, and changes no file.
+//! Bad input gets one clear sentence with advice, exit code 2, and changes no file.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::program::{Held, command, each, ran, threadtoll, words};
 
-/// A command line, what the error says, and what the hint says.
+/// A command line, and parts of its error and hint.
 type Case = (&'static str, &'static str, &'static str);
 
 #[track_caller]
@@ -20,24 +20,24 @@ fn all_bad(cases: &[Case]) {
 #[test]
 fn names_that_are_not_known_bring_the_nearest() {
     all_bad(&[
-        ("latency futx", "no mechanism “futx”", "nearest: futex"),
-        ("latency condvar", "no mechanism “condvar”", "std-condvar"),
-        ("latency FUTEX", "no mechanism “FUTEX”", "nearest: futex"),
-        ("latency zzzzzz", "no mechanism “zzzzzz”", "list mechanisms"),
-        ("latency futex futex", "named twice", "once"),
-        ("matrix atomic-stor", "no mechanism", "nearest: atomic-store"),
+        ("latency futx", "no mechanism is called “futx”", "nearest: futex"),
+        ("latency condvar", "no mechanism is called “condvar”", "std-condvar"),
+        ("latency FUTEX", "no mechanism is called “FUTEX”", "nearest: futex"),
+        ("latency zzzzzz", "no mechanism is called “zzzzzz”", "list mechanisms"),
+        ("latency futex futex", "given twice", "once"),
+        ("matrix atomic-stor", "no mechanism is called", "nearest: atomic-store"),
         ("matrix function-call", "one thread", "two threads"),
-        ("servey", "no command “servey”", "nearest: survey"),
+        ("servey", "no command is called “servey”", "nearest: survey"),
         ("", "no command was given", "threadtoll survey"),
         ("latency --tme 5ms", "--tme", "nearest: --time"),
-        ("list mechanism", "no list of “mechanism”", "nearest: mechanisms"),
+        ("list mechanism", "“mechanism” is not a list", "nearest: mechanisms"),
         ("list", "is missing", "--help"),
         ("latency --line both", "--line both", "own, shared"),
         ("latency --pause perhaps", "--pause perhaps", "on, off"),
         ("latency --neighbour loud", "--neighbour loud", "spin, memory, churn"),
         ("matrix --level socket", "--level socket", "smt, llc, node, all"),
         ("check --color mauve", "mauve", "always"),
-        ("matrix --placement free", "pinned", "leave --placement out"),
+        ("matrix --placement free", "pinned", "omit --placement"),
         ("survey --quick --full", "--quick", "give one of them"),
     ]);
 }
@@ -45,40 +45,40 @@ fn names_that_are_not_known_bring_the_nearest() {
 #[test]
 fn numbers_and_durations_are_checked() {
     all_bad(&[
-        ("latency --cpus 0,0", "named twice", "once"),
-        ("latency --cpus a", "“a” is no number of a CPU", "0,1,2"),
-        ("latency --cpus 0-1", "“0-1” is no number", "0,1,2"),
-        ("latency --cpus -1", "“-1” is no number", "0,1,2"),
-        ("latency --cpus=", "“” is no number", "0,1,2"),
-        ("latency --cpus 0,", "“” is no number", "0,1,2"),
-        ("latency --cpus 99999999999999", "no number", "0,1,2"),
+        ("latency --cpus 0,0", "given twice", "once"),
+        ("latency --cpus a", "“a” is not a CPU number", "0,1,2"),
+        ("latency --cpus 0-1", "“0-1” is not a CPU number", "0,1,2"),
+        ("latency --cpus -1", "“-1” is not a CPU number", "0,1,2"),
+        ("latency --cpus=", "“” is not a CPU number", "0,1,2"),
+        ("latency --cpus 0,", "“” is not a CPU number", "0,1,2"),
+        ("latency --cpus 99999999999999", "not a CPU number", "0,1,2"),
         ("latency --simulated-machine 1 --cpus 8", "CPU 8", "0-7"),
-        ("latency --time 0", "longer than nothing", "2.5us"),
-        ("latency --time 0s", "longer than nothing", "2.5us"),
+        ("latency --time 0", "longer than zero", "2.5us"),
+        ("latency --time 0s", "longer than zero", "2.5us"),
         ("latency --time -1s", "negative", "2.5us"),
-        ("latency --time nonsense", "no duration", "2.5us"),
-        ("latency --time=", "no duration", "2.5us"),
+        ("latency --time nonsense", "not a duration", "2.5us"),
+        ("latency --time=", "not a duration", "2.5us"),
         ("latency --time 5", "unit is missing", "2.5us"),
-        ("latency --time 5weeks", "unit is not known", "2.5us"),
+        ("latency --time 5weeks", "unknown unit", "2.5us"),
         ("latency --time 99999999999999999999999999s", "longer than a day", "2.5us"),
         ("latency --time 0.1ns", "shorter than a nanosecond", "2.5us"),
-        ("latency --over nonsense", "no duration", "2.5us"),
-        ("latency --over 0", "longer than nothing", "2.5us"),
+        ("latency --over nonsense", "not a duration", "2.5us"),
+        ("latency --over 0", "longer than zero", "2.5us"),
         ("latency --samples 0", "at least 1", "from 1"),
         ("latency --samples -5", "negative", "from 1"),
-        ("latency --samples 1.5", "no whole number", "from 1"),
-        ("latency --samples 99999999999999999999", "no whole number", "from 1"),
+        ("latency --samples 1.5", "not a whole number", "from 1"),
+        ("latency --samples 99999999999999999999", "not a whole number", "from 1"),
         ("latency --samples 999999999999", "at most 2000000000", "smaller"),
-        ("latency --seed x", "no whole number", "from 0"),
+        ("latency --seed x", "not a whole number", "from 0"),
         ("latency --payload 4", "at least 8", "from 8"),
-        ("latency --payload 12", "multiple of 8", "nearest is 16"),
+        ("latency --payload 12", "multiple of 8", "try 16"),
         ("latency --payload 99999999", "at most 1048576", "smaller"),
         ("latency --payload -8", "negative", "from 8"),
-        ("latency --payload fat", "no whole number", "from 8"),
+        ("latency --payload fat", "not a whole number", "from 8"),
         ("latency --placement nowhere", "--placement nowhere", "pinned, same-cpu, free"),
         ("latency --placement pinned --placement pinned", "given twice", "once"),
         ("latency --time 5ms --time 6ms", "given twice", "once"),
-        ("latency --simulated-machine x", "no whole number", "from 0"),
+        ("latency --simulated-machine x", "not a whole number", "from 0"),
     ]);
 }
 
@@ -88,8 +88,8 @@ fn cpus_that_are_not_there_are_named_before_anything_is_watched() {
     for line in [format!("latency --cpus {first},99999"), "survey --cpus 99999".into()] {
         threadtoll(words(&line, &[]))
             .bad()
-            .says("CPU 99999: this machine has no such CPU")
-            .says("can be used: ");
+            .says("CPU 99999: no such CPU is online")
+            .says("usable CPUs: ");
     }
 }
 
@@ -107,14 +107,14 @@ fn endless_and_unprintable_arguments_are_not_echoed_whole() {
     ran(command).bad().says("UTF-8");
 }
 
-/// `latency … --out PATH`, and what becomes of what stood there.
+/// `latency … --out PATH`, and what becomes of an existing file.
 #[track_caller]
 fn out(path: &Path, error: &str) {
     for line in
         ["latency futex --simulated-machine 1 --out", "survey --quick --simulated-machine 1 --out"]
     {
         let held = Held::of(path);
-        threadtoll(words(line, &[path])).bad().says(error).says("hint: name a");
+        threadtoll(words(line, &[path])).bad().says(error).says("hint: choose a");
         held.unchanged();
     }
 }
@@ -157,9 +157,9 @@ fn a_page_that_cannot_be_written_is_found_before_anything_is_measured() {
         let held = Held::of(page);
         let mut arguments = words("survey --quick --simulated-machine 1 --out", &[&results]);
         arguments.extend(words("--html", &[page]));
-        threadtoll(arguments).bad().says("hint: name a");
+        threadtoll(arguments).bad().says("hint: choose a");
         held.unchanged();
-        assert!(!results.exists(), "nothing was begun for {}", page.display());
+        assert!(!results.exists(), "nothing was started for {}", page.display());
     }
 }
 
@@ -197,13 +197,13 @@ fn reports_need_files_that_are_there() {
         (
             "report /nonexistent/run.jsonl",
             "cannot read /nonexistent/run.jsonl",
-            "a measuring command has written",
+            "written by a measuring command",
         ),
-        ("report /", "not a regular file", "a measuring command has written"),
+        ("report /", "not a regular file", "written by a measuring command"),
         (
             "latency --resume /nonexistent/run.jsonl",
             "cannot read",
-            "a measuring command has written",
+            "written by a measuring command",
         ),
         ("latency --resume a --out b", "--out", "give one of them"),
     ]);
@@ -216,7 +216,7 @@ fn what_is_resumed_must_not_be_contradicted() {
     let began =
         "latency futex --simulated-machine 1 --time 5ms --payload 64 --seed 3 --quiet --out";
     threadtoll(words(began, &[&path])).done();
-    // Not finished, so that there would be something to measure.
+    // Unfinished, so that there is something to measure.
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, &text[..text.len() / 2]).unwrap();
     let held = Held::of(&path);
@@ -225,13 +225,13 @@ fn what_is_resumed_must_not_be_contradicted() {
         ("latency --time 6ms", "--time 6000000ns contradicts"),
         ("latency --seed 4", "--seed 4 contradicts"),
         ("latency --payload 8", "--payload 8 contradicts"),
-        ("latency --samples 10", "begun without it"),
+        ("latency --samples 10", "started without it"),
         ("latency --keep-awake", "--keep-awake contradicts"),
         ("latency --cpus 0,1", "--cpus 0,1 contradicts"),
         ("latency --placement free", "--placement free contradicts"),
         ("latency --simulated-machine 2", "--simulated-machine 2 contradicts"),
-        ("survey", "begun by `threadtoll latency`"),
-        ("matrix", "begun by `threadtoll latency`"),
+        ("survey", "started by `threadtoll latency`"),
+        ("matrix", "started by `threadtoll latency`"),
     ] {
         threadtoll(words(&format!("{options} --resume"), &[&path]))
             .bad()
@@ -239,7 +239,7 @@ fn what_is_resumed_must_not_be_contradicted() {
             .says("hint: ");
         held.unchanged();
     }
-    // Saying the same again is no contradiction; a plan only looks.
+    // Repeating an option is not a contradiction; a plan measures nothing.
     let planned = threadtoll(words("latency futex --time 5ms --plan --resume", &[&path])).done();
     assert!(planned.out.contains("futex"));
     held.unchanged();

@@ -1,5 +1,5 @@
-//! Where much is forbidden: one CPU, a sandbox, no `/sys`, a full disk. It runs with what is
-//! possible, and says the rest.
+//! Restricted environments: one CPU, a sandbox, no `/sys`, a full disk. The command does what is
+//! possible and reports the rest.
 
 use std::ffi::CStr;
 use std::io;
@@ -29,8 +29,7 @@ fn on_cpus(cpus: &[u32], line: &str, paths: &[&Path]) -> Ended {
             _ => Err(io::Error::last_os_error()),
         }
     };
-    // SAFETY: between fork and exec only one system call is made, with memory that was there
-    // before.
+    // SAFETY: between fork and exec only one system call is made, with memory that existed before.
     unsafe { command.pre_exec(confine) };
     ran(command)
 }
@@ -62,7 +61,7 @@ fn what_one_cpu_cannot_do_is_refused_with_the_reason() {
     let cpu = allowed_cpus()[0];
     for (line, reason) in [
         ("latency atomic-store", "only one CPU"),
-        ("latency atomic-store --placement same-cpu", "never lets the other one run"),
+        ("latency atomic-store --placement same-cpu", "keeps the CPU from the other one"),
         ("matrix", "a matrix needs two"),
         ("latency futex --placement pinned", "two pinned threads need two"),
     ] {
@@ -76,7 +75,7 @@ fn spinning_on_one_cpu_is_refused_and_never_hung() {
         let line = format!("latency {mechanism} --simulated-machine 1 --placement same-cpu");
         let mut command = command();
         command.args(words(&line, &[]));
-        ran(command).failed(3).says("never lets the other one run");
+        ran(command).failed(3).says("keeps the CPU from the other one");
     }
 }
 
@@ -96,12 +95,12 @@ fn a_cpuset_hides_cpus() {
     on_cpus(&[first], &line, &[])
         .bad()
         .says("this process may not use it")
-        .says(&format!("can be used: CPU {first}"));
+        .says(&format!("usable CPUs: CPU {first}"));
     let ended = on_cpus(&[second], "latency futex --time 1ms --plan", &[]).done();
     assert!(ended.out.contains(&format!("CPU {second}")), "{}", ended.out);
 }
 
-/// A file of a run that used a CPU which is not to be had now cannot be completed, and stays.
+/// A file of a run on a CPU that is now unavailable cannot be completed, and is not changed.
 #[test]
 #[ignore = "real machine: ci/real.sh"]
 fn a_run_is_not_resumed_without_its_cpus() {
@@ -124,7 +123,7 @@ fn forbidding(calls: &[libc::c_long], error: i32, line: &str) -> Ended {
         |code: u32, jt: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf: 0, k };
     let mut filter = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
     for (index, call) in calls.iter().enumerate() {
-        // To the last instruction, over the comparisons that are left and the one that allows.
+        // Jump to the last instruction, past the remaining comparisons and the one that allows.
         let jump = calls.len() - index;
         filter.push(instruction(
             libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
@@ -151,7 +150,7 @@ fn forbidding(calls: &[libc::c_long], error: i32, line: &str) -> Ended {
         };
         if promised == 0 && confined == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     };
-    // SAFETY: between fork and exec only two system calls are made, with memory that was there
+    // SAFETY: between fork and exec only two system calls are made, with memory that existed
     // before.
     unsafe { command.pre_exec(confine) };
     ran(command)
@@ -186,7 +185,7 @@ fn mechanisms_that_a_sandbox_forbids_cost_their_rows_and_not_the_run() {
     .done();
     for name in ["sysv-semaphore", "tcp-loopback", "eventfd"] {
         assert!(
-            ended.err.contains(&format!("{name} same-cpu is left out: this machine refuses it")),
+            ended.err.contains(&format!("{name} same-cpu is left out: this machine refuses")),
             "{ended:#?}"
         );
     }
@@ -220,18 +219,18 @@ fn a_sandbox_that_lets_no_thread_be_placed_is_named() {
 
 fn mount(what: Option<&CStr>, path: &CStr, kind: Option<&CStr>, flags: libc::c_ulong) -> bool {
     let start = |text: Option<&CStr>| text.map_or(std::ptr::null(), CStr::as_ptr);
-    // SAFETY: texts that end with a zero, or nothing, all alive during the call.
+    // SAFETY: null or nul-terminated texts, all alive during the call.
     (unsafe { libc::mount(start(what), path.as_ptr(), start(kind), flags, std::ptr::null()) }) == 0
 }
 
-/// Runs the program, or a shell, where mounts are its own; nothing where that is not allowed.
+/// Runs the program, or a shell, in a mount namespace of its own; `None` if that is not allowed.
 fn with_own_mounts(mut command: Command, hide: &'static [&'static CStr]) -> Option<Ended> {
     // SAFETY: plain numbers.
     let user = if unsafe { libc::geteuid() } == 0 { 0 } else { libc::CLONE_NEWUSER };
     let confine = move || {
         // SAFETY: plain numbers.
         let apart = unsafe { libc::unshare(libc::CLONE_NEWNS | user) } == 0;
-        // What is mounted here must not show outside.
+        // Mounts made here must not show outside.
         let private = libc::MS_REC | libc::MS_PRIVATE;
         if apart
             && mount(None, c"/", None, private)
@@ -242,7 +241,7 @@ fn with_own_mounts(mut command: Command, hide: &'static [&'static CStr]) -> Opti
             Err(io::Error::last_os_error())
         }
     };
-    // SAFETY: between fork and exec only system calls are made, with memory that was there before.
+    // SAFETY: between fork and exec only system calls are made, with memory that existed before.
     unsafe { command.pre_exec(confine) };
     let mut probed = assert_cmd::Command::from_std(command);
     match probed.timeout(std::time::Duration::from_secs(90)).output() {
@@ -283,8 +282,7 @@ fn a_machine_that_shows_nothing_is_measured_all_the_same() {
     }
 }
 
-/// A small disk, the command with `full/run.jsonl` on it, and what is left there afterwards under
-/// `kept/`.
+/// A small disk, the command with `full/run.jsonl` on it, and the remains afterwards under `kept/`.
 fn on_a_disk_of(size: &str, directory: &Path, line: &str) -> Option<Ended> {
     let script = format!(
         "mkdir full kept && mount -t tmpfs -o size={size} none full && \"$0\" {line} --out full/run.jsonl; \
@@ -308,7 +306,7 @@ fn a_full_disk_keeps_what_was_written() {
     ended.failed(1).says("No space left").says("--resume");
     let kept = directory.path().join("kept/run.jsonl");
     let results = file::read(&kept).unwrap();
-    assert!(results.notes.is_empty(), "the line that did not fit was taken back");
+    assert!(results.notes.is_empty(), "the line that did not fit was removed");
     assert!(!results.complete() && !results.records().is_empty());
     let mut report = command();
     report.arg("report").arg(&kept);

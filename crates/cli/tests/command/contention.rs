@@ -1,5 +1,5 @@
-//! `threadtoll contention`: what is foretold and when, what is printed, what is refused, and
-//! figures of the real machine that make sense.
+//! `threadtoll contention`: predictions and their time, output, refusals, and plausible figures of
+//! the real machine.
 
 use std::path::Path;
 
@@ -18,13 +18,13 @@ fn run_in(directory: &Path, line: &str) -> Ended {
     ran(command)
 }
 
-/// What a run wrote.
+/// The lines of a run's file.
 fn measured(directory: &Path, line: &str) -> Results {
     run_in(directory, &format!("{line} --out results.jsonl --quiet")).done();
     file::read(&directory.join("results.jsonl")).unwrap()
 }
 
-/// The records of locks, the thread alone left out.
+/// The records of locks, without the baseline.
 fn of_locks(results: &Results) -> Vec<(LockSubject, Contention, Record)> {
     let of =
         |record: Record| Some((record.cell.lock()?.clone(), record.contention.clone()?, record));
@@ -40,56 +40,56 @@ fn of_locks(results: &Results) -> Vec<(LockSubject, Contention, Record)> {
 fn what_cannot_be_had_is_one_clear_sentence() {
     for (arguments, what, hint) in [
         ("", "contention needs a scenario", "hold-sweep"),
-        ("hold-swep", "no scenario “hold-swep”", "nearest: hold-sweep"),
-        ("spin", "no scenario “spin”", "that is a lock"),
-        ("hold-sweep std-mutx", "no lock “std-mutx”", "nearest: std-mutex"),
-        ("hold-sweep none", "no lock “none”", "list locks"),
-        ("hold-sweep spin spin", "named twice", "once"),
+        ("hold-swep", "no scenario is called “hold-swep”", "nearest: hold-sweep"),
+        ("spin", "no scenario is called “spin”", "that is a lock"),
+        ("hold-sweep std-mutx", "no lock is called “std-mutx”", "nearest: std-mutex"),
+        ("hold-sweep none", "no lock is called “none”", "list locks"),
+        ("hold-sweep spin spin", "given twice", "once"),
         ("hold-sweep striped/1:spin", "2 to 1024, not 1", "striped/8:std-mutex"),
         ("hold-sweep striped/99999:spin", "2 to 1024, not 99999", "striped/8:std-mutex"),
-        ("hold-sweep striped/4:counter-atomic", "cannot be striped", "name a lock"),
-        ("hold-think --hold 0", "longer than nothing", "2.5us"),
+        ("hold-sweep striped/4:counter-atomic", "cannot be striped", "add a lock"),
+        ("hold-think --hold 0", "longer than zero", "2.5us"),
         ("hold-think --hold -5us", "negative", "2.5us"),
-        ("hold-think --think soon", "no duration", "2.5us"),
+        ("hold-think --think soon", "not a duration", "2.5us"),
         ("hold-sweep --hold 5us", "hold-sweep has no --hold", "--hold-share"),
         ("hold-sweep --tasks 5", "hold-sweep has no --tasks", "--hold-share"),
         ("pool --read-share 0.5", "pool has no --read-share", "--tasks"),
         ("pool --tasks 0", "at least 1", "whole number"),
-        ("hold-sweep --hold-share -0.1", "“-0.1” is no share", "0.5 or 50%"),
-        ("hold-sweep --hold-share 50", "“50” is no share", "0.5 or 50%"),
-        ("hold-sweep --hold-share 101%", "“101%” is no share", "0.5 or 50%"),
-        ("hold-sweep --hold-share half", "“half” is no number", "0.5 or 50%"),
-        ("hold-sweep --hold-share 0.5,50%", "stands in it twice", "once"),
+        ("hold-sweep --hold-share -0.1", "“-0.1” is not a share", "0% to 100%"),
+        ("hold-sweep --hold-share 50", "“50” is not a share", "0% to 100%"),
+        ("hold-sweep --hold-share 101%", "“101%” is not a share", "0% to 100%"),
+        ("hold-sweep --hold-share half", "“half” is not a number", "0% to 100%"),
+        ("hold-sweep --hold-share 0.5,50%", "contains 50% twice", "once"),
         ("hold-sweep --threads 0", "at least 1", "whole number"),
         ("hold-sweep --threads 4..1", "counts down", "1..32"),
-        ("hold-sweep --threads 5000", "more than are ever measured", "1024"),
+        ("hold-sweep --threads 5000", "too many", "1024"),
         ("hold-sweep --rate 0", "at least 1", "whole number"),
-        ("hold-sweep --rate 100000 --work sleep", "no sleep is that short", "10000"),
+        ("hold-sweep --rate 100000 --work sleep", "sleeps are not that short", "10000"),
         ("hold-sweep --work idle", "--work idle", "spin, sleep"),
-        ("hold-sweep spin --read-share 0.5", "do not tell readers from writers", "std-rwlock"),
-        ("hold-sweep --samples 10", "--samples says nothing", "--time"),
+        ("hold-sweep spin --read-share 0.5", "without readers", "std-rwlock"),
+        ("hold-sweep --samples 10", "--samples does not apply", "--time"),
     ] {
         let ended = threadtoll(words(&format!("contention {arguments}"), &[]));
         ended.bad().says(what).says(hint);
     }
     let file = TempDir::new().unwrap();
     let path = file.path().join("times");
-    std::fs::write(&path, "this is no distribution").unwrap();
+    std::fs::write(&path, "not a distribution").unwrap();
     let ended = threadtoll(words("predict --hold 1ms --think 1ms --hold-shape", &[&path]));
     ended.bad();
 }
 
-/// Locks that never sleep are left out where they would stand in their own way.
+/// Locks that never sleep are left out where they could block themselves.
 #[test]
 fn what_would_stand_still_is_left_out_with_a_line() {
     let line = "contention hold-sweep spin --simulated-machine 1 --threads 9";
     let ended = threadtoll(words(line, &[]));
     assert_eq!(ended.code, Some(3), "{ended:?}");
-    assert!(ended.err.contains("never let go of their CPU"), "{ended:?}");
+    assert!(ended.err.contains("could keep the holder off its CPU"), "{ended:?}");
 }
 
 #[test]
-fn every_cell_is_foretold_before_it_is_measured_and_its_record_repeats_it() {
+fn every_cell_is_predicted_before_it_is_measured_and_its_record_repeats_it() {
     let directory = TempDir::new().unwrap();
     let line = "contention hold-sweep std-mutex striped/2:ticket std-rwlock --simulated-machine 3 --threads 1,2,8 --hold-share 10%,50% --time 250ms";
     let results = measured(directory.path(), line);
@@ -113,7 +113,7 @@ fn every_cell_is_foretold_before_it_is_measured_and_its_record_repeats_it() {
         });
         let first =
             lines.iter().position(|line| is(line, "block") && line["group"] == predicted["group"]);
-        assert!(said < first, "it was foretold after the first block");
+        assert!(said < first, "the prediction comes after the first block");
         let mut told = lines[said.unwrap()].clone();
         told.as_object_mut().unwrap().remove("schema");
         assert_eq!(*predicted, told);
@@ -122,7 +122,7 @@ fn every_cell_is_foretold_before_it_is_measured_and_its_record_repeats_it() {
     for (subject, contention, record) in of_locks(&results) {
         assert_eq!(record.kind, RecordKind::Wait);
         let speedup = contention.speedup.unwrap();
-        // The simulated machine does what the models say, and 1% of noise.
+        // The simulated machine follows the models, with 1% of noise.
         if let Some(told) = &contention.predicted {
             assert!(
                 (told.speedup.get() / speedup.get() - 1.0).abs() < 0.02,
@@ -158,8 +158,7 @@ fn tables_maps_and_the_page() {
     assert!(page.contains("\"surfaces\":[{"), "the chart has nothing to be drawn from");
 }
 
-/// A run that ended after its predictions, or after some blocks, is completed; its predictions are
-/// made anew.
+/// A run that ended after its predictions, or after some blocks, is completed with new predictions.
 #[test]
 fn an_interrupted_run_is_completed() {
     let directory = TempDir::new().unwrap();
@@ -189,7 +188,7 @@ fn an_interrupted_run_is_completed() {
     ran(contradicted).bad().says("contradicts");
 }
 
-/// Predictions that come too late, twice, or are not repeated as they were made are no predictions.
+/// Predictions that are late, repeated, or altered are rejected.
 #[test]
 fn predictions_out_of_place_are_refused() {
     let directory = TempDir::new().unwrap();
@@ -209,14 +208,14 @@ fn predictions_out_of_place_are_refused() {
     refused(late, "was being measured before this prediction");
     let mut twice = owned();
     twice.insert(3, lines[2].to_string());
-    refused(twice, "foretold twice");
+    refused(twice, "predicted twice");
     let mut without = owned();
     without.remove(2);
-    refused(without, "another prediction than was made");
+    refused(without, "differs from the one made before");
 }
 
-/// What holds on any machine, however busy: the clock cannot be beaten, and queues are no longer
-/// than there are threads.
+/// True on any machine, however busy: the clock cannot be beaten, and queues are no longer than the
+/// number of threads.
 pub(crate) fn measures_locks(locks: &str) {
     let cpus = allowed_cpus().len();
     let directory = TempDir::new().unwrap();
@@ -225,7 +224,7 @@ pub(crate) fn measures_locks(locks: &str) {
         format!("contention hold-sweep {locks} --threads {threads} --hold-share 50% --time 250ms");
     for (subject, contention, record) in of_locks(&measured(directory.path(), &line)) {
         let threads = f64::from(subject.threads);
-        // Where the machine changed its mind all the time, no ratio was taken.
+        // On a machine that kept changing speed, there may be no ratio.
         assert!(contention.speedup.is_none_or(|speedup| speedup > 0.0), "{subject:?}");
         assert!(
             contention.queue_mean.unwrap() <= threads
@@ -248,8 +247,8 @@ fn figures_of_the_real_machine_make_sense() {
     measures_locks("std-mutex mcs counter-atomic striped/4:std-mutex std-rwlock");
 }
 
-/// Sleeping threads are not short of CPUs: eight of them share one CPU or two and still queue as a
-/// model says.
+/// Sleeping threads are not short of CPUs: eight of them share one CPU or two and still queue as
+/// predicted.
 #[test]
 #[ignore = "real machine: ci/real.sh"]
 fn a_pool_of_sleeping_threads_cannot_be_faster_than_its_lock() {
@@ -257,12 +256,12 @@ fn a_pool_of_sleeping_threads_cannot_be_faster_than_its_lock() {
     let directory = TempDir::new().unwrap();
     let line = "contention pool parking-lot-fair --tasks 40 --hold 2ms --think 6ms --threads 1,8 --time 1ms";
     for (subject, contention, _) in of_locks(&measured(directory.path(), line)) {
-        // 40 times 2 ms one after the other, and the last task's 6 ms.
+        // 40 times 2 ms in sequence, and the last task's 6 ms.
         assert!(contention.total_s.unwrap() >= 0.086, "{subject:?}: {contention:?}");
         let told = contention.predicted.as_ref().unwrap();
         assert!(told.total_s.unwrap() >= 0.086, "{told:?}");
         if subject.threads == 8 {
-            // The lock is never free: four at least of the eight wait for it.
+            // The lock is never free: at least four of the eight wait for it.
             assert!(contention.queue_on_entry.unwrap() > 1.0, "{contention:?}");
             assert!(contention.wait_share.unwrap() > 0.2, "{contention:?}");
         } else {

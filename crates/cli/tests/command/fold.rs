@@ -1,4 +1,4 @@
-//! `report --fold`: a folded file renders as the raw one does.
+//! `report --fold`: a folded file renders like the raw one.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ fn a_folded_file_renders_like_the_raw_one() {
         let [packed, plain, bare] = ["folded.jsonl.gz", "folded.jsonl", "bare.jsonl.gz"]
             .map(|name| directory.path().join(name));
         let ended = fold(&raw, &packed, "").done();
-        assert_eq!(ended.out, "", "{line}: nothing but the file was asked for");
+        assert_eq!(ended.out, "", "{line}: only the file was requested");
         assert!(ended.err.contains(&packed.display().to_string()), "{line}: {ended:#?}");
         fold(&raw, &plain, "").done();
         fold(&packed, &bare, "--without-histograms").done();
@@ -64,7 +64,7 @@ fn a_folded_file_renders_like_the_raw_one() {
             assert!(folded_page == page, "{line}: the page differs");
         }
         // Quantiles of the reference over all groups come from its histograms. Without them, its
-        // figures may take less room, which moves the columns.
+        // figures may be shorter, which moves the columns.
         let others = |text: &str| -> Vec<String> {
             let rows = text.lines().filter(|row| !row.starts_with("atomic-store"));
             rows.map(|row| row.replace([' ', '─'], "")).collect()
@@ -130,9 +130,9 @@ fn what_an_interrupted_run_did_not_complete_is_left_out_and_said() {
     std::fs::write(&raw, cut).unwrap();
     let out = directory.path().join("folded.jsonl");
     let ended = fold(&raw, &out, "").done();
-    ended.says("are not complete").says("groups are left out of the folded file");
+    ended.says("are incomplete and left out of the folded file");
     let ended = threadtoll(words("report", &[&out])).done();
-    ended.says("are not complete.");
+    ended.says("are incomplete.");
     assert!(!ended.err.contains("--resume") && !ended.out.contains("--resume"), "{ended:#?}");
     assert!(ended.out.contains("not finished"), "{ended:#?}");
 
@@ -152,7 +152,7 @@ fn what_cannot_be_folded_costs_a_sentence() {
     let out = directory.path().join("folded.jsonl.gz");
     let mut several = words("report", &[&raw, &raw]);
     several.extend(words("--fold", &[&out]));
-    threadtoll(several).bad().says("--fold takes one file, and 2 are named").says("fold each");
+    threadtoll(several).bad().says("--fold takes one file, not 2").says("fold each");
     threadtoll(words("report --without-histograms", &[&raw])).bad().says("--fold <OUT> is missing");
     threadtoll(words("report --fold", &[&out])).bad().says("missing");
     let mut page = words("report --html", &[&out, &raw]);
@@ -162,7 +162,7 @@ fn what_cannot_be_folded_costs_a_sentence() {
     assert!(!out.exists());
 
     let held = Held::of(&raw);
-    fold(&raw, &raw, "").bad().says("exists and is not empty").says("name a new file");
+    fold(&raw, &raw, "").bad().says("exists and is not empty").says("choose a new file");
     fold(&raw, directory.path(), "").bad().says("not a regular file");
     held.unchanged();
     fold(&raw, &out, "").done();
@@ -173,7 +173,7 @@ fn what_cannot_be_folded_costs_a_sentence() {
     assert_eq!(names, 2, "no draft is left");
 }
 
-/// The files of records below a directory.
+/// The result files below a directory.
 fn kept(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {

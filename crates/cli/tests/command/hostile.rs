@@ -1,5 +1,5 @@
-//! Files from anywhere: foreign, edited, deep, enormous. They cost a sentence, and stay as they
-//! are.
+//! Files from anywhere: foreign, edited, deep, enormous. They give a one-line error, and are not
+//! changed.
 
 use std::fs::File;
 use std::io::Write;
@@ -18,7 +18,6 @@ fn finished() -> Vec<Value> {
     finished_text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The same to the letter.
 fn finished_text() -> &'static str {
     static FINISHED: OnceLock<String> = OnceLock::new();
     FINISHED.get_or_init(|| {
@@ -42,7 +41,7 @@ fn text(lines: &[Value]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// `report` and `--resume` both reject the file with this reason and leave it alone.
+/// `report` and `--resume` both reject the file with this reason and do not change it.
 #[track_caller]
 fn rejected(name: &str, content: &[u8], reason: &str) {
     let directory = TempDir::new().unwrap();
@@ -58,7 +57,7 @@ fn rejected(name: &str, content: &[u8], reason: &str) {
     }
 }
 
-/// `report` renders it, `--resume` rejects it with this reason, and both leave it alone.
+/// `report` renders it, `--resume` rejects it with this reason, and neither changes it.
 #[track_caller]
 fn rendered_but_not_resumed(name: &str, content: &str, reason: &str) {
     let directory = TempDir::new().unwrap();
@@ -112,13 +111,13 @@ fn files_whose_lines_are_missing_or_swapped_are_rejected() {
     rejected(
         "no plan",
         changed(&|lines| drop(lines.remove(PLAN))).as_bytes(),
-        "line 2: it must be the plan",
+        "line 2: it is not the plan",
     );
     rejected("no machine", changed(&|lines| drop(lines.remove(MACHINE))).as_bytes(), "line 1");
     rejected(
         "two machines",
         changed(&|lines| lines.push(lines[MACHINE].clone())).as_bytes(),
-        "first two lines only",
+        "after the first two lines",
     );
     rejected(
         "a block twice",
@@ -156,7 +155,7 @@ fn edited_files_are_rejected() {
         (RECORD, "group", json!(1), "no group 1"),
         (RECORD, "mean", json!(-1), "out of range"),
         (RECORD, "count", json!(u64::MAX), "out of range"),
-        (RECORD, "experiment", json!("matrix"), "another experiment"),
+        (RECORD, "experiment", json!("matrix"), "different experiments"),
         (RECORD, "cell", finished()[RECORD + 1]["cell"].clone(), "line 130"),
         (MACHINE, "cpus", json!(2), "topology"),
     ];
@@ -171,28 +170,28 @@ fn edited_files_are_rejected() {
     rejected("a number beyond all", out_of_range.as_bytes(), "line 3");
 }
 
-/// A plan may name only what this version measures, where it can be measured.
+/// A plan may contain only cells that this version can measure here.
 #[test]
 fn edited_plans_are_not_measured() {
     let edits: [(&str, Value, &str); 13] = [
         ("/groups/0/1/cell/mechanism", json!("telepathy"), "no such mechanism"),
-        ("/groups/0/1/cell/payload_bytes", json!(0), "of that size"),
-        ("/groups/0/1/cell/payload_bytes", json!(12), "of that size"),
-        ("/groups/0/1/cell/payload_bytes", json!(u64::MAX), "of that size"),
-        ("/groups/0/1/cell/cpus", json!([4]), "cannot be placed so"),
-        ("/groups/0/1/cell/cpus", json!([4, 4]), "names a CPU twice"),
-        ("/groups/0/1/cell/relation", json!("smt"), "cannot be placed so"),
-        ("/groups/0/0/cell/placement", json!("same-cpu"), "cannot be placed so"),
-        ("/groups/0/0/cell/line", Value::Null, "no such choice"),
-        ("/groups/0/1/cell/pause", json!("on"), "no such choice"),
-        ("/groups/0/1/budget/stretch_ns", json!(u64::MAX), "lasts that long"),
+        ("/groups/0/1/cell/payload_bytes", json!(0), "size is out of range"),
+        ("/groups/0/1/cell/payload_bytes", json!(12), "size is out of range"),
+        ("/groups/0/1/cell/payload_bytes", json!(u64::MAX), "size is out of range"),
+        ("/groups/0/1/cell/cpus", json!([4]), "cannot be placed like that"),
+        ("/groups/0/1/cell/cpus", json!([4, 4]), "a CPU is given twice"),
+        ("/groups/0/1/cell/relation", json!("smt"), "cannot be placed like that"),
+        ("/groups/0/0/cell/placement", json!("same-cpu"), "cannot be placed like that"),
+        ("/groups/0/0/cell/line", Value::Null, "no such line or pause"),
+        ("/groups/0/1/cell/pause", json!("on"), "no such line or pause"),
+        ("/groups/0/1/budget/stretch_ns", json!(u64::MAX), "too long"),
         ("/options/simulated_machine", json!(4), "cannot be resumed here"),
-        ("/command/0", json!("survey"), "begun by `threadtoll survey`"),
+        ("/command/0", json!("survey"), "started by `threadtoll survey`"),
     ];
     each(&edits, |_, (pointer, value, reason)| {
         let mut lines = finished();
         lines.truncate(BLOCK);
-        // Members that are left out when they are absent are put in.
+        // Absent members are inserted.
         let (parent, member) = pointer.rsplit_once('/').unwrap();
         match (lines[PLAN].pointer_mut(parent).unwrap(), member.parse::<usize>()) {
             (Value::Array(values), Ok(index)) => values[index] = value.clone(),
@@ -214,7 +213,7 @@ fn files_of_another_machine_are_rendered_and_not_resumed() {
     let edited = |edit: &dyn Fn(&mut Value)| {
         let mut lines = finished();
         edit(&mut lines[MACHINE]);
-        // Unfinished, so that there is something to resume.
+        // Unfinished, so that it can be resumed.
         lines.truncate(20);
         text(&lines)
     };
@@ -252,7 +251,7 @@ fn simulated_figures_never_stand_beside_measured_ones() {
     std::fs::write(&real, text(&lines)).unwrap();
     threadtoll(words("report", &[&simulated, &simulated])).done();
     threadtoll(words("report", &[&simulated, &real])).bad().says("simulated");
-    // Nor does a record slip into a file of the other kind.
+    // Nor does a real file accept a simulated record.
     let mut lines = finished();
     lines[MACHINE]["simulated"] = json!(false);
     rejected("simulated records", text(&lines).as_bytes(), "simulated");
@@ -276,12 +275,16 @@ fn deep_files_are_rejected() {
 fn enormous_lines_are_not_read_into_memory() {
     let mut lines = finished();
     lines[BLOCK]["at"] = json!("x".repeat(5 << 20));
-    rejected("a long block", text(&lines).as_bytes(), "line 3: it is longer than any line of ours");
+    rejected(
+        "a long block",
+        text(&lines).as_bytes(),
+        "line 3: it is longer than any line that threadtoll writes",
+    );
     let mut lines = finished();
     lines[MACHINE]["cpu"] = json!("x".repeat(20_000));
-    rejected("a long name", text(&lines).as_bytes(), "far too long");
+    rejected("a long name", text(&lines).as_bytes(), "too long");
 
-    // Files with holes: gigabytes to the reader, nothing on the disk.
+    // Sparse files: gigabytes to the reader, nothing on the disk.
     let directory = TempDir::new().unwrap();
     let mut header = finished();
     header.truncate(PLAN + 1);
@@ -295,7 +298,9 @@ fn enormous_lines_are_not_read_into_memory() {
         }
         let before = file.metadata().unwrap();
         for line in ["report", "latency --resume"] {
-            threadtoll(words(line, &[&path])).bad().says("longer than any line of ours");
+            threadtoll(words(line, &[&path]))
+                .bad()
+                .says("longer than any line that threadtoll writes");
         }
         let after = std::fs::metadata(&path).unwrap();
         assert_eq!(
@@ -338,7 +343,7 @@ fn a_cut_last_line_is_left_out_with_a_note_and_cut_off_only_to_go_on() {
     assert!(crate::lines::lines(&path).len() > RECORD);
 }
 
-/// What would clear the screen, set its title, blink, or answer as if it had been typed.
+/// Escapes that would clear the screen, set its title, blink, or inject input.
 const ESCAPES: &str = "\u{1b}[2J\u{1b}]0;title\u{7}\u{1b}[5;7mloud\u{9b}31m\u{1b}P\u{8}\u{202e}";
 
 #[test]
@@ -387,7 +392,7 @@ fn texts_of_a_file_cannot_steer_the_terminal() {
     }
 }
 
-/// Whatever is done to a file: it is rendered, or rejected in a sentence.
+/// Any mutation of a file is either rendered or rejected in a sentence.
 #[test]
 fn no_damage_makes_a_report_crash() {
     let seeds: Vec<u64> = (0..120).collect();
@@ -430,7 +435,7 @@ fn damaged_bytes(random: &mut Seeded) -> Vec<u8> {
     bytes
 }
 
-/// Replaces a few values anywhere in a few lines, the same one in all lines of a kind now and then.
+/// Replaces a few values in a few lines; now and then the same value in all lines of a kind.
 fn damaged_values(random: &mut Seeded) -> Vec<u8> {
     let mut lines = finished();
     lines.truncate([BLOCK, 40, RECORD, RECORD + 1, RECORD + 3][random.below(5)]);
@@ -453,7 +458,7 @@ fn damaged_values(random: &mut Seeded) -> Vec<u8> {
     text(&lines).into_bytes()
 }
 
-/// Every value inside another one, by its JSON pointer.
+/// Every nested value, by its JSON pointer.
 fn pointers(value: &Value, at: String, found: &mut Vec<String>) {
     match value {
         Value::Object(members) => {

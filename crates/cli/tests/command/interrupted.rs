@@ -1,5 +1,4 @@
-//! A run that ends before its time loses nothing that it had measured, and is completed without
-//! measuring it again.
+//! An interrupted run keeps all that it measured, and is completed without measuring it again.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -15,7 +14,7 @@ use crate::program::{Held, Seeded, command, each, ran, threadtoll, words};
 /// The survey that is interrupted here, without `--out` and its file.
 const SURVEY: &str = "survey --quick --simulated-machine 9 --quiet";
 
-/// The same survey, never interrupted.
+/// The survey without interruption.
 struct Whole {
     bytes: Vec<u8>,
     lines: Vec<Line>,
@@ -28,7 +27,7 @@ impl Whole {
         Whole { bytes: std::fs::read(&path).unwrap(), lines: lines(&path) }
     }
 
-    /// Where the machine and the plan end.
+    /// The end of machine and plan.
     fn header(&self) -> usize {
         lengths(&self.bytes).take(2).sum()
     }
@@ -39,8 +38,7 @@ fn lengths(text: &[u8]) -> impl Iterator<Item = usize> {
     text.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::len)
 }
 
-/// Group and attempt of each block. Read from where they stand: hundreds of files are looked
-/// through.
+/// Group and attempt of each block, by position: hundreds of files are searched.
 fn places(text: &str) -> Vec<(usize, u32)> {
     let number = |line: &str, name: &str| {
         let at = line.find(name).unwrap() + name.len();
@@ -50,13 +48,12 @@ fn places(text: &str) -> Vec<(usize, u32)> {
     blocks.map(|line| (number(line, "\"group\":") as usize, number(line, "\"attempt\":"))).collect()
 }
 
-/// What a record says apart from when it was made.
+/// The contents of a record except its time.
 ///
-/// The simulated machine draws each block of a cell from the cell, the loop and how many blocks of
-/// it came before, so an attempt that measures in another order (the order depends on the attempt)
-/// finds the same values in the same round. What depends on which blocks stand next to which may
-/// differ when the attempt does: where the reference is seen to move, so which blocks are marked,
-/// and what is made of the unmarked ones alone, the undisturbed quantiles and the ratios.
+/// The simulated machine draws each block of a cell from the cell, the loop and the number of its
+/// blocks so far, so an attempt that measures in another order (which depends on the attempt) finds
+/// the same values in the same round. Anything that depends on neighbouring blocks may differ: the
+/// changes of the reference, and so the marks of blocks, the undisturbed quantiles and the ratios.
 fn figures(record: &Record) -> Record {
     let mut figures = record.clone();
     figures.run = "".into();
@@ -72,13 +69,13 @@ fn figures(record: &Record) -> Record {
     figures
 }
 
-/// The same of the record of an uninterrupted run that is held against it.
+/// The same contents of an uninterrupted run's record, for comparison.
 fn expected(whole: &Record, found: &Record) -> Record {
     figures(&Record { attempt: found.attempt, ..whole.clone() })
 }
 
-/// Renders the file, completes it, and looks at what became of it: `before` is what it held,
-/// `whole` what an uninterrupted run gives.
+/// Renders the file, completes it, and checks the result: `before` are its contents, `whole` those
+/// of an uninterrupted run.
 #[track_caller]
 fn completes(path: &Path, before: &[u8], whole: &Whole, name: &str) {
     let held = Held::of(path);
@@ -88,8 +85,7 @@ fn completes(path: &Path, before: &[u8], whole: &Whole, name: &str) {
     let ended = threadtoll(words("survey --quiet --resume", &[path]));
     assert_eq!(ended.code, Some(0), "{name}: {ended:#?}");
 
-    // Whatever was complete is there to the letter, and is what an uninterrupted run had written by
-    // then.
+    // Complete groups are there to the letter, and equal to those of an uninterrupted run.
     let kept = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let after = std::fs::read(path).unwrap();
     assert!(after.starts_with(&before[..kept]), "{name}: lines were changed");
@@ -99,7 +95,7 @@ fn completes(path: &Path, before: &[u8], whole: &Whole, name: &str) {
         "{name}: other lines"
     );
 
-    // What was finished was not measured again, and what was begun was begun anew.
+    // Finished groups were not measured again, and unfinished ones were restarted.
     let old = &whole.lines[..lengths(&before[..kept]).count()];
     let groups = &plan(&whole.lines).groups;
     let begun = |group: usize| blocks(old).iter().any(|block| block.group == group);
@@ -112,7 +108,7 @@ fn completes(path: &Path, before: &[u8], whole: &Whole, name: &str) {
         assert_eq!(attempt, 1 + u32::from(begun(group)), "{name}: group {group}");
     }
 
-    // And the figures are those of a run that nothing interrupted.
+    // The figures are those of an uninterrupted run.
     let results = file::read(path).unwrap();
     assert!(results.complete() && results.notes.is_empty(), "{name}");
     for (group, state) in results.groups.iter().enumerate() {
@@ -134,8 +130,8 @@ fn a_file_that_was_cut_anywhere_is_rendered_and_completed() {
     let (header, length) = (whole.header(), whole.bytes.len());
     let mut random = Seeded::new(2026);
     let mut cuts: Vec<usize> = (0..20).map(|_| header + random.below(length - header)).collect();
-    // And where it matters: nothing but the header, behind the first line, before the last line
-    // feed, nothing missing.
+    // The critical places: only the header, after the first line, before the last line feed,
+    // nothing missing.
     let first: usize = lengths(&whole.bytes).take(3).sum();
     cuts.extend([header, first, length - 1, length]);
     each(&cuts, |index, cut| {
@@ -145,7 +141,7 @@ fn a_file_that_was_cut_anywhere_is_rendered_and_completed() {
     });
 }
 
-/// Kills what was started, however the test ends.
+/// Kills the child, however the test ends.
 struct Started(Child);
 
 impl Started {
@@ -154,11 +150,11 @@ impl Started {
     }
 
     fn signal(&self, signal: i32) {
-        // SAFETY: plain numbers; the child was not waited for, so the number is still its.
+        // SAFETY: plain numbers; the child was not waited for, so its id is still valid.
         unsafe { libc::kill(self.0.id() as i32, signal) };
     }
 
-    /// Its code and what it said, once it has ended.
+    /// Its code and output, once it has ended.
     fn ended(mut self) -> (Option<i32>, String) {
         use std::io::Read;
         let mut err = String::new();
@@ -210,7 +206,7 @@ fn a_kill_at_any_instant_leaves_nothing_or_a_file_that_can_be_completed() {
     assert!(part > 0, "no kill came in the middle");
 }
 
-/// A run that lasts for as long as a test needs it.
+/// A run that lasts as long as a test needs.
 fn endless(path: &Path) -> Started {
     let mut latency = command();
     latency.args(words("latency futex --samples 1000000000 --simulated-machine 1 --out", &[path]));
@@ -243,13 +239,13 @@ fn an_interrupt_ends_with_130_and_says_how_to_go_on() {
         assert!(err.contains(&format!("threadtoll latency --resume {}", path.display())), "{err}");
         assert!(
             !blocks(&lines(&path)).is_empty(),
-            "what was measured is kept, and its last line is whole"
+            "blocks are kept, and the last line is complete"
         );
-        threadtoll(words("report", &[&path])).done().says("not complete");
+        threadtoll(words("report", &[&path])).done().says("incomplete");
     }
 }
 
-/// Whatever command began the file.
+/// For every command that writes files.
 #[test]
 fn a_report_says_how_to_complete_a_file() {
     let directory = TempDir::new().unwrap();
@@ -267,7 +263,8 @@ fn a_report_says_how_to_complete_a_file() {
         let kept: usize = lengths(&bytes).take(3).sum();
         std::fs::write(&path, &bytes[..kept]).unwrap();
         let name = line.split(' ').next().unwrap();
-        let completes = format!("`threadtoll {name} --resume {}` completes them", path.display());
+        let completes =
+            format!("complete them with `threadtoll {name} --resume {}`", path.display());
         threadtoll(words("report", &[&path])).done().says(&completes);
         threadtoll(words(&format!("{name} --quiet --resume"), &[&path])).done();
         assert!(file::read(&path).unwrap().complete(), "{line}");

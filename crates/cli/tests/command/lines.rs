@@ -1,5 +1,4 @@
-//! Files of results, line by line: each keeps to its committed schema and comes back as it was
-//! written.
+//! Result files line by line: each matches its schema and survives a round trip.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -29,7 +28,7 @@ fn committed() -> &'static Committed {
     })
 }
 
-/// Reads a line that keeps to its schema and loses nothing by being read.
+/// Reads a line that matches its schema and loses nothing when read.
 #[track_caller]
 pub(crate) fn line(text: &str) -> Line {
     let value: Value = serde_json::from_str(text).unwrap();
@@ -39,11 +38,7 @@ pub(crate) fn line(text: &str) -> Line {
         panic!("{error:#}\n{text}");
     }
     let line: Line = serde_json::from_str(text).unwrap();
-    assert_eq!(
-        serde_json::to_string(&line).unwrap(),
-        text,
-        "it does not come back as it was written"
-    );
+    assert_eq!(serde_json::to_string(&line).unwrap(), text, "it does not survive a round trip");
     line
 }
 

@@ -1,10 +1,10 @@
-//! What can be named, and help.
+//! Lists of names, and help.
 
 use crate::lines::line;
 use crate::program::{threadtoll, words};
 use threadtoll_record::Line;
 
-/// The names of the contract, in its order.
+/// The promised names, in order.
 const MECHANISMS: [&str; 23] = [
     "function-call",
     "fiber-switch",
@@ -108,7 +108,6 @@ fn what_is_printed_to_no_terminal_has_no_colours_unless_they_are_asked_for() {
     assert_eq!(never.out, plain.out);
 }
 
-/// Takes colours away.
 pub(crate) fn strip(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;

@@ -1,5 +1,4 @@
-//! The command as its users meet it: what goes in, what comes out, which code it ends with, and
-//! what becomes of files.
+//! The command as users see it: input, output, exit codes, and effects on files.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 

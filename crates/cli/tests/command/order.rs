@@ -1,4 +1,4 @@
-//! In which order the blocks of a plan are measured.
+//! The order of a plan's blocks.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -40,7 +40,7 @@ fn groups_have_at_most_eight_cells_and_begin_with_the_reference() {
             assert!((1..=8).contains(&group.len()), "{line}: {} cells", group.len());
             assert_eq!(&group[0].cell, reference, "{line}");
             let distinct: BTreeSet<_> = group.iter().map(|planned| &planned.cell).collect();
-            assert_eq!(distinct.len(), group.len(), "{line}: a cell stands twice in its group");
+            assert_eq!(distinct.len(), group.len(), "{line}: a cell is twice in its group");
         }
     }
 }
@@ -60,7 +60,7 @@ fn each_round_measures_each_cell_once_in_each_way() {
             );
             let distinct: BTreeSet<&Place> = blocks.iter().collect();
             assert_eq!(distinct.len(), blocks.len());
-            // Both ways of a cell come one after the other, so that they see the same weather.
+            // Both variants of a cell are neighbours, so that conditions are equal.
             assert!(blocks.chunks(2).all(|pair| pair[0].2 == pair[1].2));
         }
     }
@@ -76,7 +76,7 @@ fn rounds_differ_in_their_order() {
         .chunks(12)
         .map(|round| round.iter().map(|block| (block.2, block.3)).collect())
         .collect();
-    // Of 21 among 6! · 2⁶ orders hardly two are the same.
+    // Of 21 among 6! · 2⁶ orders, hardly two are equal.
     assert!(rounds.len() > 15, "{} orders in 21 rounds", rounds.len());
     let first: BTreeSet<usize> = order(&lines).chunks(12).map(|round| round[0].2).collect();
     assert!(first.len() > 3, "the same cells always go first: {first:?}");
@@ -103,7 +103,7 @@ fn forms_that_are_to_be_compared_are_interleaved() {
             groups[group].iter().any(|planned| planned.cell.name() == name)
         };
         for group in (0..groups.len()).filter(|group| holds(*group, &after)) {
-            assert!(holds(group, plain), "{plain} is not beside its other form in group {group}");
+            assert!(holds(group, plain), "{plain} is not with its other form in group {group}");
         }
     }
 }

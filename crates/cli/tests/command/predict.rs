@@ -1,5 +1,4 @@
-//! `threadtoll predict`: what is printed, what is refused, and that the same question has the same
-//! answer.
+//! `threadtoll predict`: output, refusals, and reproducible answers.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -18,7 +17,7 @@ fn predict(line: &str) -> Ended {
     threadtoll(words(line, &[]))
 }
 
-/// The prediction that a command line prints with `--json`, and that it keeps to its schema.
+/// The prediction that a command line prints with `--json`, which matches its schema.
 fn answered(line: &str, paths: &[&Path]) -> Prediction {
     checked(&threadtoll(words(line, paths)).done().out)
 }
@@ -31,7 +30,7 @@ fn checked(out: &str) -> Prediction {
     *prediction
 }
 
-/// The object that was printed, which keeps to the schema.
+/// The printed object, which matches the schema.
 fn document(out: &str, schema: &str) -> Document {
     let value: Value = serde_json::from_str(out).unwrap();
     let schema = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schema").join(schema);
@@ -103,7 +102,7 @@ fn without_numbers_of_threads_they_go_to_twice_the_cpus() {
 #[test]
 fn a_lock_that_is_never_held_limits_nobody() {
     let ended = predict("predict --hold 0 --think 5ms --threads 1..8").done();
-    assert!(ended.out.contains("Nothing limits the threads"), "{}", ended.out);
+    assert!(ended.out.contains("it limits nothing"), "{}", ended.out);
     let none = answered("predict --hold 0s --think 5ms --threads 1..8 --json", &[]);
     assert_eq!((none.knee, none.recommended_threads, none.what_if.len()), (None, None, 0));
     let always = answered("predict --hold 5ms --think 0 --threads 1..8 --json", &[]);
@@ -132,17 +131,17 @@ fn bad_input_is_one_clear_sentence() {
         ("--hold 0ns --think 0s", "nothing to predict", "at least one"),
         ("--hold -5ms --think 1ms", "--hold -5ms: a duration cannot be negative", "2.5us"),
         ("--hold 5 --think 1ms", "the unit is missing", "2.5us"),
-        ("--hold 5parsecs --think 1ms", "this unit is not known", "2.5us"),
-        ("--hold NaN --think 1ms", "this is no duration", "2.5us"),
-        ("--hold 1e9s --think 1ms", "this unit is not known", "2.5us"),
+        ("--hold 5parsecs --think 1ms", "unknown unit", "2.5us"),
+        ("--hold NaN --think 1ms", "not a duration", "2.5us"),
+        ("--hold 1e9s --think 1ms", "unknown unit", "2.5us"),
         ("--hold 99999999999s --think 1ms", "longer than a day", "2.5us"),
         ("--hold 0.0000001ns --think 1ms", "shorter than a picosecond", "2.5us"),
-        ("--hold 5ms --think 5ms --handoff soon", "--handoff soon: this is no duration", "2.5us"),
+        ("--hold 5ms --think 5ms --handoff soon", "--handoff soon: not a duration", "2.5us"),
         ("--hold 5ms --think 5ms --threads 0", "at least 1", "whole number"),
         ("--hold 5ms --think 5ms --threads 0..4", "at least 1", "whole number"),
         ("--hold 5ms --think 5ms --threads 4..1", "counts down", "1..32"),
-        ("--hold 5ms --think 5ms --threads 1,2,2", "2 stands in it twice", "once"),
-        ("--hold 5ms --think 5ms --threads many", "no whole number", "whole number"),
+        ("--hold 5ms --think 5ms --threads 1,2,2", "contains 2 twice", "once"),
+        ("--hold 5ms --think 5ms --threads many", "not a whole number", "whole number"),
         ("--hold 5ms --think 5ms --threads 1000001", "at most 1000000", "smaller"),
         ("--hold 5ms --think 5ms --threads 1..100000", "more than 1000 rows", "fewer"),
         ("--hold 5ms --think 5ms --stripes 0", "at least 1", "whole number"),
@@ -150,34 +149,30 @@ fn bad_input_is_one_clear_sentence() {
         ("--hold 5ms --think 5ms --stripes -1", "negative", "whole number"),
         ("--hold 5ms --think 5ms --cores 0", "at least 1", "whole number"),
         ("--hold 5ms --think 5ms --tasks 0", "at least 1", "whole number"),
-        ("--hold 5ms --think 5ms --tasks 1.5", "no whole number", "whole number"),
-        ("--hold 5ms --think 5ms --seed x", "no whole number", "whole number"),
-        (
-            "--hold 5ms --think 5ms --policy fair",
-            "--policy fair: this is not known",
-            "fifo, barging",
-        ),
+        ("--hold 5ms --think 5ms --tasks 1.5", "not a whole number", "whole number"),
+        ("--hold 5ms --think 5ms --seed x", "not a whole number", "whole number"),
+        ("--hold 5ms --think 5ms --policy fair", "--policy fair is unknown", "fifo, barging"),
         (
             "--hold 5ms --think 5ms --hold-shape expnential",
-            "no such shape and no such file",
+            "is neither a distribution nor a file",
             "exponential",
         ),
         (
             "--hold 5ms --think 5ms --think-shape /no/such",
-            "no such shape and no such file",
+            "is neither a distribution nor a file",
             "file of durations",
         ),
-        ("--hold 5ms --think 5ms --hold-shape /", "not a regular file", "one duration a line"),
+        ("--hold 5ms --think 5ms --hold-shape /", "not a regular file", "one duration per line"),
         (
             "--hold 5ms --think 5ms --hold-shape /dev/zero",
             "not a regular file",
-            "one duration a line",
+            "one duration per line",
         ),
         ("--hold 5ms --think 5ms --hold 6ms", "given twice", "once"),
         ("--hold 5ms --think 5ms --thread 2", "--thread", "nearest: --threads"),
         (
             "--hold 1us --think 1ms --handoff 1us --threads 999000..999900",
-            "simulated for many minutes",
+            "would take many minutes",
             "fewer threads",
         ),
     ];
@@ -200,10 +195,10 @@ fn files_that_hold_no_distribution_are_refused() {
     let cases = [
         (file(&directory, "empty", b""), "holds no durations"),
         (file(&directory, "comments", b"# nothing\n\n  # here\n"), "holds no durations"),
-        (file(&directory, "binary", b"\x7fELF\xff\xfe\x00\x01"), "is no text"),
+        (file(&directory, "binary", b"\x7fELF\xff\xfe\x00\x01"), "is not a text file"),
         (file(&directory, "zeros", &[0; 4096]), "line 1: “"),
-        (file(&directory, "nan", b"5ms\nNaN\n"), "line 2: “NaN”: this is no duration"),
-        (file(&directory, "infinite", b"inf\n"), "line 1: “inf”: this is no duration"),
+        (file(&directory, "nan", b"5ms\nNaN\n"), "line 2: “NaN”: not a duration"),
+        (file(&directory, "infinite", b"inf\n"), "line 1: “inf”: not a duration"),
         (file(&directory, "bare", b"1us\n\n17\n"), "line 3: “17”: the unit is missing"),
         (file(&directory, "negative", b"-3us\n"), "cannot be negative"),
         (file(&directory, "nothing", b"0ns\n0ns\n"), "all zero"),
@@ -244,7 +239,7 @@ fn times_from_a_file_are_taken_as_they_are() {
     assert!((stretched.hold_variation - own.hold_variation).abs() < 1e-9);
     assert!((stretched.knee.unwrap() - 5.5).abs() < 1e-9);
     let text = threadtoll(words("predict --think 135us --hold-shape", &[&path])).done().out;
-    assert!(text.contains("spread as in"), "{text}");
+    assert!(text.contains("distributed as in"), "{text}");
 }
 
 #[test]
@@ -280,17 +275,17 @@ fn the_histogram_of_a_record_is_a_distribution() {
     assert!(found.hold_ns > 0.0 && found.hold_variation > 0.0, "{found:?}");
     measure("futex park --placement pinned");
     let ended = threadtoll(words(line, &[&path]));
-    ended.bad().says("records, and not which of them is meant").says("#2 latency");
+    ended.bad().says("records").says("#2 latency");
     let named = |number: &str| format!("{}#{number}", path.display());
     let with = |name: &str| {
         let mut command = command();
         command.args(words(line, &[])).arg(OsStr::new(name));
         ran(command)
     };
-    with(&named("2")).done().says("taken are the");
+    with(&named("2")).done().says("using the");
     with(&named("99")).bad().says("has no record #99");
     with(&named("0")).bad().says("at least 1");
-    with(&named("x")).bad().says("no whole number");
+    with(&named("x")).bad().says("not a whole number");
 }
 
 const THROUGHPUT: &[u8] = b"# threads, requests per s
@@ -329,7 +324,7 @@ fn a_curve_promises_nothing_beyond_twice_the_measured_threads() {
     assert!(text.contains("does not clearly fall up to 8 threads"), "{text}");
     let bent = file(&directory, "bent", b"1 100\n2 193\n4 346\n8 504\n");
     let text = threadtoll(words("predict --fit", &[&bent])).done().out;
-    assert!(text.contains("no more than 8 were measured"), "{text}");
+    assert!(text.contains("at most 8 were measured"), "{text}");
     let falling = file(&directory, "falling", b"1 100\n2 60\n4 40\n");
     let text = threadtoll(words("predict --fit", &[&falling])).done().out;
     assert!(text.contains("highest with one thread"), "{text}");
@@ -338,10 +333,10 @@ fn a_curve_promises_nothing_beyond_twice_the_measured_threads() {
     assert!(text.contains("does not clearly fall up to 18 threads"), "{text}");
     let wild = file(&directory, "wild", b"1 5e6\n2 300\n3 9e6\n");
     let text = threadtoll(words("predict --fit", &[&wild])).done().out;
-    assert!(text.contains("does not describe these threads"), "{text}");
+    assert!(text.contains("do not rely on it"), "{text}");
     threadtoll(words("predict --threads 4,9 --fit", &[&straight]))
         .bad()
-        .says("--threads 9: a curve says nothing beyond twice")
+        .says("--threads 9: the curve ends at twice")
         .says("here 8");
 }
 
@@ -362,8 +357,8 @@ fn files_that_hold_no_curve_are_refused() {
         (file(&directory, "nan", b"1 100\n2 NaN\n"), "line 2: “2 NaN”: the throughput"),
         (file(&directory, "infinite", b"1 inf\n"), "line 1: “1 inf”: the throughput"),
         (file(&directory, "nobody", b"0 100\n"), "line 1: “0 100”: the number of threads"),
-        (file(&directory, "lone", b"1 100\n2\n"), "line 2: “2”: a line holds two numbers"),
-        (file(&directory, "binary", b"\x7fELF\xff\xfe\x00\x01"), "is no text"),
+        (file(&directory, "lone", b"1 100\n2\n"), "line 2: “2”: a line must hold two numbers"),
+        (file(&directory, "binary", b"\x7fELF\xff\xfe\x00\x01"), "is not text"),
         (file(&directory, "zeros", &[0; 4096]), "line 1: “"),
         (file(&directory, "endless", &[b'7'; 900_000]), "…”: "),
         (file(&directory, "object", b"{\"schema\": 5}\n"), "line 1: “{"),

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Whatever is asked of it in these tests, it is done by then; longer is a hang.
+/// Longer than any of these commands takes; more is a hang.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The program as a command that nothing in the environment changes.
+/// The program as a command that ignores the environment.
 pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_threadtoll"));
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"] {
@@ -17,7 +17,6 @@ pub(crate) fn command() -> Command {
     command
 }
 
-/// How a run ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -25,7 +24,6 @@ pub(crate) struct Ended {
     pub(crate) err: String,
 }
 
-/// Runs it to its end.
 pub(crate) fn ran(command: Command) -> Ended {
     let mut command = assert_cmd::Command::from_std(command);
     let output = command.timeout(PATIENCE).output().unwrap();
@@ -33,7 +31,6 @@ pub(crate) fn ran(command: Command) -> Ended {
     Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// Runs it with these arguments.
 pub(crate) fn threadtoll<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Ended {
     let mut command = command();
     command.args(arguments);
@@ -49,14 +46,13 @@ pub(crate) fn words<'a>(line: &'a str, paths: &[&'a Path]) -> Vec<&'a OsStr> {
 }
 
 impl Ended {
-    /// It did what it was asked.
     #[track_caller]
     pub(crate) fn done(self) -> Self {
         assert_eq!(self.code, Some(0), "{self:#?}");
         self
     }
 
-    /// It was given something bad and says so: in one line and at most one of hint, and without
+    /// It rejected bad input: in one line and at most one line of hint, and with no other output.
     /// anything else.
     #[track_caller]
     pub(crate) fn bad(&self) -> &Self {
@@ -68,7 +64,7 @@ impl Ended {
         self
     }
 
-    /// It failed, or refused, with this code; notes may stand before the error.
+    /// It failed, or refused, with this code; notes may precede the error.
     #[track_caller]
     pub(crate) fn failed(&self, code: i32) -> &Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
@@ -77,7 +73,6 @@ impl Ended {
         self
     }
 
-    /// Its standard error says this somewhere.
     #[track_caller]
     pub(crate) fn says(&self, part: &str) -> &Self {
         assert!(self.err.contains(part), "“{part}” is not in {self:#?}");
@@ -85,7 +80,6 @@ impl Ended {
     }
 }
 
-/// A file and what it held.
 pub(crate) struct Held {
     path: PathBuf,
     bytes: Option<Vec<u8>>,
@@ -96,12 +90,11 @@ impl Held {
         Held { path: path.to_path_buf(), bytes: std::fs::read(path).ok() }
     }
 
-    /// How many bytes it held.
     pub(crate) fn len(&self) -> u64 {
         self.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)
     }
 
-    /// It holds the same still, or is still not there.
+    /// It still has these contents, or still does not exist.
     #[track_caller]
     pub(crate) fn unchanged(&self) {
         let now = std::fs::read(&self.path).ok();
@@ -109,7 +102,7 @@ impl Held {
     }
 }
 
-/// Numbers that are the same in every run of a test.
+/// Pseudo-random numbers, equal in every run of a test.
 pub(crate) struct Seeded(u64);
 
 impl Seeded {
@@ -130,7 +123,7 @@ impl Seeded {
     }
 }
 
-/// Does the same with each of `items` on two threads: most of what these tests do is wait for
+/// Does this with each of `items` on two threads: most of these tests' time is waiting for
 /// processes.
 pub(crate) fn each<T: Send + Sync>(items: &[T], work: impl Fn(usize, &T) + Sync) {
     let work = &work;

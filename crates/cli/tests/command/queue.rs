@@ -1,5 +1,4 @@
-//! `threadtoll queue`: what is printed, what is refused, and figures of the real machine that make
-//! sense.
+//! `threadtoll queue`: output, refusals, and plausible figures of the real machine.
 
 use std::path::Path;
 
@@ -18,8 +17,8 @@ fn run_in(directory: &Path, line: &str) -> String {
     ran(command).done().out
 }
 
-/// The tables of a stream and of an ask-reply. The versions of peers change with the lock file, and
-/// stand for themselves.
+/// The tables of a stream and of an ask-reply, without the versions of peers, which change with the
+/// lock file.
 #[test]
 fn the_tables_of_queues() {
     let directory = TempDir::new().unwrap();
@@ -34,7 +33,7 @@ fn the_tables_of_queues() {
     );
 }
 
-/// What the page draws is what its tables say.
+/// The charts of a page match its tables.
 #[test]
 fn a_page_draws_each_table() {
     let directory = TempDir::new().unwrap();
@@ -71,7 +70,7 @@ fn a_page_draws_each_table() {
     }
 }
 
-/// The same without versions, which are as wide as they are.
+/// The text without versions and without alignment.
 fn plain(text: &str) -> String {
     let is_version = |word: &str| {
         word.split('.').count() == 3
@@ -87,39 +86,39 @@ fn plain(text: &str) -> String {
 fn what_cannot_be_had_is_one_clear_sentence() {
     for (arguments, what, hint) in [
         ("", "queue needs a scenario", "ask-reply, stream"),
-        ("strem", "no scenario “strem”", "stream"),
-        ("rtrb", "no scenario “rtrb”", "that is a queue"),
-        ("stream rtrbb", "no queue “rtrbb”", "rtrb"),
-        ("stream rtrb rtrb", "named twice", "once"),
-        ("stream rtrb --senders 2", "rtrb has one sender, not 2", "leave it"),
-        ("stream rtrb --wait block", "none is left of rtrb", "--wait"),
+        ("strem", "no scenario is called “strem”", "stream"),
+        ("rtrb", "no scenario is called “rtrb”", "that is a queue"),
+        ("stream rtrbb", "no queue is called “rtrbb”", "rtrb"),
+        ("stream rtrb rtrb", "given twice", "once"),
+        ("stream rtrb --senders 2", "rtrb has one sender, not 2", "omit the queue"),
+        ("stream rtrb --wait block", "no queue is left of rtrb", "--wait"),
         (
             "stream rtrb --wait block",
-            "it waits as poll, poll-backoff, not as --wait block asks",
+            "--wait block does not apply; it has poll, poll-backoff",
             "--wait",
         ),
-        ("stream pipe rtrb --wait block", "none is left of pipe, rtrb", "--wait"),
+        ("stream pipe rtrb --wait block", "no queue is left of pipe, rtrb", "--wait"),
         ("stream rtrb --wait poll --wait poll", "--wait poll is given twice", "once"),
-        ("stream --wait idly", "--wait idly: this is not known", "adaptive"),
-        ("stream crossbeam-bounded --batch 16", "no calls for many messages", "--batch 1"),
+        ("stream --wait idly", "--wait idly is unknown", "adaptive"),
+        ("stream crossbeam-bounded --batch 16", "no batch calls", "--batch 1"),
         ("stream raw-copy --batch 1", "copies whole blocks", "--batch"),
         ("stream --batch 0", "at least 1", "whole number"),
         ("stream --senders 0", "at least 1", "whole number"),
         ("stream --senders 65", "at most 64", "smaller"),
         ("stream rtrb --capacity 0", "at least 1", "whole number"),
-        ("stream rtrb --capacity 64,64", "64 stands in it twice", "once"),
+        ("stream rtrb --capacity 64,64", "contains 64 twice", "once"),
         (
             "stream crossbeam-unbounded --capacity 64",
-            "says nothing of crossbeam-unbounded",
+            "does not apply to crossbeam-unbounded",
             "bounded queue",
         ),
-        ("stream --senders 2,2", "2 stands in it twice", "once"),
-        ("stream --senders two", "no whole number", "whole number"),
+        ("stream --senders 2,2", "contains 2 twice", "once"),
+        ("stream --senders two", "not a whole number", "whole number"),
         ("stream --samples 10", "no single samples", "--time"),
-        ("ask-reply --senders 2", "ask-reply has one sender", "stream"),
+        ("ask-reply --senders 2", "does not apply to ask-reply", "stream"),
         ("ask-reply --batch 2", "one message at a time", "stream"),
-        ("ask-reply raw-copy", "raw-copy cannot be put through ask-reply", "list queues"),
-        ("stream --neighbour noisy", "--neighbour noisy: this is not known", "churn"),
+        ("ask-reply raw-copy", "raw-copy cannot run ask-reply", "list queues"),
+        ("stream --neighbour noisy", "--neighbour noisy is unknown", "churn"),
     ] {
         let ended = threadtoll(words(&format!("queue {arguments}"), &[]));
         ended.bad().says(what).says(hint);
@@ -133,7 +132,9 @@ fn a_queue_that_cannot_wait_as_asked_is_left_out_with_a_line() {
     };
     let ended = plan("stream rtrb std-mpsc-bounded --wait block --batch 1");
     assert!(
-        ended.err.contains("note: rtrb is left out: it waits as poll, poll-backoff"),
+        ended.err.contains(
+            "note: rtrb is left out: --wait block does not apply; it has poll, poll-backoff"
+        ),
         "{}",
         ended.err
     );
@@ -171,13 +172,13 @@ fn a_run_of_queues_is_completed_from_its_file_alone() {
         found.dedup();
         found
     };
-    assert_eq!(figures(&after), figures(&before), "the simulated machine finds the same again");
+    assert_eq!(figures(&after), figures(&before), "the simulated machine repeats its figures");
     let contradicted = threadtoll(words("queue ask-reply --resume", &[&path]));
     contradicted.bad().says("contradicts");
-    threadtoll(words("latency --resume", &[&path])).bad().says("was begun by `threadtoll queue`");
+    threadtoll(words("latency --resume", &[&path])).bad().says("was started by `threadtoll queue`");
 }
 
-/// The figures of a stream through these queues make sense, and stand in its file as printed.
+/// The figures of a stream through these queues are plausible and equal to those in its file.
 pub(crate) fn measures_streams(queues: &str) {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("run.jsonl");

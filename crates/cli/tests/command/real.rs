@@ -1,6 +1,5 @@
-//! On the real machine: figures that make sense, whatever they are. One test looks at a little of
-//! everything; those that look closer, here and in other files, are ignored unless `ci/real.sh`
-//! runs them.
+//! Plausible figures on the real machine. One test covers a little of everything; closer ones, here
+//! and in other files, are ignored unless `ci/real.sh` runs them.
 
 use tempfile::TempDir;
 use threadtoll_machine::allowed_cpus;
@@ -126,7 +125,7 @@ fn an_interrupted_run_on_the_real_machine_is_completed() {
         .done();
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() * 2 / 3]).unwrap();
-    threadtoll(words("report", &[&path])).done().says("not complete");
+    threadtoll(words("report", &[&path])).done().says("incomplete");
     threadtoll(words("latency --resume", &[&path])).done();
     let lines = lines(&path);
     assert!(blocks(&lines).iter().any(|block| block.attempt == 2));

@@ -1,5 +1,5 @@
-//! On the simulated machine every figure is known beforehand: what is printed and written can be
-//! tested to the letter.
+//! On the simulated machine every figure is known beforehand, so output can be tested to the
+//! letter.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use threadtoll_record::Line;
 use crate::lines::{line, lines, plan, records};
 use crate::program::{command, ran, words};
 
-/// Runs a command line where `run.jsonl` and its page will lie, so that two runs have the same
+/// Runs a command line in a directory for `run.jsonl` and its page, so that two runs have equal
 /// arguments.
 fn run_in(directory: &Path, line: &str) -> String {
     let mut command = command();
@@ -51,17 +51,17 @@ fn seeds_of_machine_and_order_make_other_figures() {
     );
 }
 
-/// How a mechanism waits is its own to say, and the findings take it from there.
+/// A mechanism declares how it waits, and the findings use that.
 #[test]
 fn a_channel_that_sleeps_is_one_of_the_sleepers() {
     let directory = TempDir::new().unwrap();
     let found = run_in(directory.path(), "latency atomic-store std-mpsc --simulated-machine 7");
-    assert!(found.contains("where a sleeping thread must be woken (std-mpsc)"), "{found}");
-    assert!(found.contains("CPU time per hand-off (std-mpsc)"), "{found}");
+    assert!(found.contains("if a sleeping thread must be woken (std-mpsc)"), "{found}");
+    assert!(found.contains("CPU time (std-mpsc)"), "{found}");
 }
 
-/// The card of the machine that every user sees first. `INSTA_UPDATE=always cargo test -p
-/// threadtoll-cli` accepts another one.
+/// The first result that every user sees. `INSTA_UPDATE=always cargo test -p threadtoll-cli`
+/// accepts a new one.
 #[test]
 fn the_card_of_a_machine() {
     let directory = TempDir::new().unwrap();
@@ -103,7 +103,7 @@ fn json_gives_the_records_a_line_each_and_everything_else_to_standard_error() {
     let ended = ran(command).done();
     let printed: Vec<Line> = ended.out.lines().map(line).collect();
     let lines = lines(&path);
-    assert_eq!(records(&printed), records(&lines), "what is printed is what is written");
+    assert_eq!(records(&printed), records(&lines), "the file has what was printed");
     assert_eq!(records(&printed).len(), printed.len());
     for (index, group) in plan(&lines).groups.iter().enumerate() {
         let first = records(&printed).into_iter().find(|record| record.group == index).unwrap();
@@ -168,7 +168,7 @@ fn what_was_asked_for_stands_in_the_plan() {
     assert_eq!(plan.groups[0].len(), 2);
     let plan = planned("futex --keep-awake --placement pinned");
     let awake: Vec<bool> = plan.groups[0].iter().map(|planned| planned.cell.keep_awake).collect();
-    assert_eq!(awake, [false, false, true], "the plain wake-up stands beside it");
+    assert_eq!(awake, [false, false, true], "with the plain wake-up");
     let plan = planned("futex --samples 6300 --placement pinned");
     assert_eq!(plan.groups[0][1].budget.stamped_count, Some(300), "in 21 rounds");
     let plan = planned("futex --time 420ms --placement pinned");

@@ -1,4 +1,4 @@
-//! Plans for machines that are not this one, from trees that stand for their `/sys`.
+//! Plans for other machines, from directories in place of `/sys`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +8,7 @@ use threadtoll_machine::synthetic::Synthetic;
 
 use crate::program::{Ended, threadtoll, words};
 
-/// A tree of thousands of small files: in memory where that is possible.
+/// A directory of thousands of small files: in memory if possible.
 fn tree(machine: Synthetic) -> TempDir {
     let directory = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
     machine.write(directory.path()).unwrap();
@@ -24,14 +24,14 @@ fn cells(plan: &str) -> Vec<&str> {
     plan.lines().filter(|line| line.starts_with("  ")).map(str::trim).collect()
 }
 
-/// Pairs within a core, a last-level cache, a node, and the whole machine, counted by hand from the
-/// descriptions of the trees: of n CPUs that are as near as that, n(n-1)/2.
+/// Pairs within a core, a last-level cache, a node, and the whole machine, counted by hand: of n
+/// CPUs within one, n(n-1)/2.
 const PAIRS: [(Synthetic, [usize; 4]); 4] = [
     (Synthetic::TwoSockets, [16, 2 * 120, 2 * 120, 496]),
     (Synthetic::HybridLaptop, [4, 120, 120, 120]),
     (Synthetic::ArmServer, [0, 0, 2 * 780, 3160]),
-    // Of sixteen caches of 32 CPUs four have a core offline and one has two; of the nodes' 256 CPUs
-    // 248 and 252 are left.
+    // Of sixteen caches of 32 CPUs, four have a core offline and one has two; of the nodes' 256
+    // CPUs, 248 and 252 are online.
     (Synthetic::FiveHundred, [250, 11 * 496 + 4 * 435 + 378, 30_628 + 31_626, 124_750]),
 ];
 
@@ -42,7 +42,7 @@ fn matrices_hold_every_pair_of_their_level_once() {
         for (level, pairs) in ["smt", "llc", "node", "all"].into_iter().zip(counts) {
             let ended = on(tree.path(), &format!("matrix futex --plan --level {level}"));
             if pairs == 0 {
-                ended.failed(3).says("as near as");
+                ended.failed(3).says("within");
                 continue;
             }
             let ended = ended.done();
@@ -51,7 +51,7 @@ fn matrices_hold_every_pair_of_their_level_once() {
                 all.iter().copied().filter(|cell| cell.contains(" futex ")).collect();
             let listed = all.iter().filter(|cell| cell.contains(" futex ")).count();
             assert_eq!((distinct.len(), listed), (pairs, pairs), "{machine} {level}");
-            // Every group of seven pairs carries the reference.
+            // Every group of seven pairs has the reference too.
             let references = all.iter().filter(|cell| cell.contains(" atomic-store ")).count();
             assert_eq!(references, pairs.div_ceil(7), "{machine} {level}");
         }
@@ -75,8 +75,8 @@ fn surveys_are_planned_for_every_machine_and_show_its_relations() {
                     cells.iter().any(|cell| cell.split_whitespace().any(|word| word == *part));
                 assert!(shown, "{machine} {depth}: no cell is {part}:\n{}", ended.out);
             }
-            // A survey keeps its promise on any machine: its matrices grow with the square of the
-            // CPUs, not its time.
+            // A survey keeps its time limit on any machine: its matrices grow with the square of
+            // the CPUs, its time does not.
             assert!(cells.len() < 1000, "{machine} {depth}: {} cells", cells.len());
         }
     }
@@ -92,9 +92,7 @@ fn named_cpus_are_those_of_the_tree() {
     .done();
     assert!(ended.out.contains("CPUs 510, 1"), "{}", ended.out);
     assert!(ended.out.contains("CPUs 510, 1, 300"), "{}", ended.out);
-    on(tree.path(), "latency futex --plan --cpus 0,1")
-        .bad()
-        .says("CPU 0: this machine has no such CPU online");
+    on(tree.path(), "latency futex --plan --cpus 0,1").bad().says("CPU 0: no such CPU is online");
 }
 
 #[test]
@@ -104,7 +102,7 @@ fn nothing_is_measured_on_a_machine_that_is_not_this_one() {
     for line in ["latency futex --sysfs", "survey --quick --sysfs", "matrix --sysfs"] {
         let mut arguments = words(line, &[tree.path()]);
         arguments.extend(words("--out", &[&results]));
-        threadtoll(arguments).failed(3).says("synthetic").says("--plan");
+        threadtoll(arguments).failed(3).says("topology from --sysfs").says("--plan");
         assert!(!results.exists());
     }
     let ended = on(tree.path(), "check --json").done();

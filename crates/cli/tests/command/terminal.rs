@@ -1,4 +1,4 @@
-//! What a terminal shows and a file does not: progress, colours, tables that fit.
+//! Output for a terminal only: progress, colours, tables that fit.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,7 +10,7 @@ use crate::program::{command, words};
 
 const COLUMNS: u16 = 80;
 
-/// A terminal of 80 columns: our end, and the program's. Nothing where none can be had.
+/// A terminal of 80 columns: our end and the program's. `None` if there cannot be one.
 fn terminal() -> Option<(File, OwnedFd)> {
     let size = libc::winsize { ws_row: 40, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
     let (mut ours, mut its) = (0, 0);
@@ -21,7 +21,7 @@ fn terminal() -> Option<(File, OwnedFd)> {
         libc::openpty(&raw mut ours, &raw mut its, none, none.cast(), (&raw const size).cast_mut())
     } != 0
     {
-        println!("skipped: no terminal can be had here: {}", std::io::Error::last_os_error());
+        println!("skipped: no terminal available: {}", std::io::Error::last_os_error());
         return None;
     }
     // SAFETY: just opened, and nobody else's.
@@ -31,7 +31,7 @@ fn terminal() -> Option<(File, OwnedFd)> {
     Some((File::from(ours), its))
 }
 
-/// What the program shows on a terminal that is its standard error, or both its outputs.
+/// Output on a terminal that is the program's standard error, or both its outputs.
 fn shown(line: &str, both: bool) -> Option<String> {
     let (mut ours, its) = terminal()?;
     let mut command = command();
@@ -39,11 +39,11 @@ fn shown(line: &str, both: bool) -> Option<String> {
     command.stdout(if both { Stdio::from(its.try_clone().unwrap()) } else { Stdio::null() });
     command.stderr(Stdio::from(its));
     let mut child = command.spawn().unwrap();
-    // Ours is the only other copy of its end; without it the terminal ends when the program does.
+    // Our copy of its end is the only other one; without it, the terminal ends with the program.
     drop(command);
     let mut bytes = Vec::new();
     let mut part = [0; 4096];
-    // The kernel says EIO when the last program has left a terminal.
+    // The kernel returns EIO when the last program has left a terminal.
     while let Ok(count @ 1..) = ours.read(&mut part) {
         bytes.extend_from_slice(&part[..count]);
     }
@@ -53,7 +53,7 @@ fn shown(line: &str, both: bool) -> Option<String> {
 
 #[test]
 fn progress_tells_how_far_it_is_and_how_long_it_takes() {
-    // Rounds enough to last for some redrawings.
+    // Enough rounds for several redraws.
     let line = "latency futex --samples 10000000 --simulated-machine 7";
     let Some(shown_loud) = shown(line, false) else { return };
     for part in ["%", " s left", "futex"] {
@@ -62,7 +62,7 @@ fn progress_tells_how_far_it_is_and_how_long_it_takes() {
     let bar = shown_loud.rfind("left").unwrap();
     assert!(
         shown_loud[bar..].contains("\u{1b}[2K"),
-        "the bar is taken away at the end: {shown_loud:?}"
+        "the bar is removed at the end: {shown_loud:?}"
     );
     let quiet = shown(&format!("{line} --quiet"), false).unwrap();
     assert!(quiet.is_empty(), "{quiet:?}");

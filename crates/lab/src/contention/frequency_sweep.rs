@@ -13,7 +13,7 @@ const HOLD_SHARE: f64 = 0.1;
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "frequency-sweep",
-    sentence: "two threads hold a lock briefly, every 10 ns to 31 us; and what it costs one thread alone",
+    sentence: "two threads that take a lock every 10 ns to 31 us, and the uncontended cost of the lock",
     locks: &[
         "std-mutex",
         "parking-lot",

@@ -14,7 +14,7 @@ const SHARES: [u32; 12] = [0, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "hold-sweep",
-    sentence: "threads hold a lock for 0 to 100% of their time: speed-up over one thread alone",
+    sentence: "speed-up of threads that hold a lock for 0 to 100% of their time",
     locks: &["std-mutex"],
     options: &["threads", "hold-share", "rate", "work", "read-share"],
     loads,

@@ -13,7 +13,7 @@ const ASLEEP: u64 = 200;
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "hold-think",
-    sentence: "threads hold a lock for a given time and are without it for another: 1 thread to twice the CPUs",
+    sentence: "threads with given hold and think times, from 1 thread to twice the CPUs",
     locks: &["std-mutex"],
     options: &["threads", "hold", "think", "work", "read-share"],
     loads,

@@ -21,7 +21,7 @@ const ROUNDS: u64 = 3;
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "pool",
-    sentence: "a fixed pool of threads shares 1,000 tasks, each with the lock and then without it: total time, queue",
+    sentence: "a pool of threads that share 1,000 tasks, each first with the lock, then without: total time, queue",
     locks: &["parking-lot-fair", "std-mutex"],
     options: &["threads", "hold", "think", "work", "tasks"],
     loads,

@@ -146,20 +146,20 @@ pub(super) fn suited(
     let alone = site.pool.len() < 2;
     match (class, placement) {
         (Class::OneThread, Placement::Pinned) => Ok((vec![site.first()], Relation::SameThread)),
-        (Class::OneThread, _) => Err("both of its ends are one thread, which is measured pinned"),
+        (Class::OneThread, _) => Err("both ends are one thread, which is always pinned"),
         (_, Placement::Pinned) => match site.pair {
             Some((a, b)) => Ok((vec![a, b], site.topology.relation(a, b))),
-            None => Err("there is only one CPU to use, and two pinned threads need two"),
+            None => Err("two pinned threads need two CPUs, and only one is allowed"),
         },
-        (Class::Spin, Placement::SameCpu) => Err(
-            "a spinning end never lets the other one run on its CPU: each exchange would wait for the scheduler's tick",
-        ),
-        (Class::Spin, Placement::Free) if alone => Err(
-            "there is only one CPU to use, and a spinning end never lets the other one run on it",
-        ),
+        (Class::Spin, Placement::SameCpu) => {
+            Err("a spinning end keeps the CPU from the other one until the scheduler's tick")
+        }
+        (Class::Spin, Placement::Free) if alone => {
+            Err("only one CPU is allowed, and a spinning end keeps it from the other one")
+        }
         (_, Placement::SameCpu) => Ok((vec![site.first()], Relation::SameCpu)),
         (_, Placement::Free) if alone => {
-            Err("there is only one CPU to use, so free placement is same-cpu")
+            Err("only one CPU is allowed, so free placement equals same-cpu")
         }
         (_, Placement::Free) => Ok((site.pool.clone(), Relation::Free)),
     }

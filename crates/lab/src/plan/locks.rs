@@ -216,15 +216,13 @@ impl PlanContext<'_> {
         let cpus = match self.placement {
             Placement::SameCpu => vec![first],
             Placement::Free if pool.len() < 2 => {
-                return Err("there is only one CPU to use, so free placement is same-cpu");
+                return Err("only one CPU is allowed, so free placement equals same-cpu");
             }
             Placement::Free => pool,
             Placement::Pinned => pool.into_iter().take(threads as usize).collect(),
         };
         if policy.spins() && threads as usize > cpus.len() {
-            return Err(
-                "its waiting threads never let go of their CPU, so that the one that could let them in stands still",
-            );
+            return Err("its waiting threads spin, and could keep the holder off its CPU");
         }
         let relation = match self.placement {
             Placement::SameCpu => Relation::SameCpu,

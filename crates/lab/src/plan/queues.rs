@@ -88,7 +88,7 @@ pub fn queue(
     if builder.groups.is_empty() && builder.refused.is_empty() {
         builder.refused.push(Refused {
             what: format!("queue {}", scenario.name).into(),
-            why: "none of the queues has the rows that were asked for".into(),
+            why: "none of the queues has the requested rows".into(),
         });
     }
     (builder.groups, builder.refused)

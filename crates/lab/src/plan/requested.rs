@@ -63,9 +63,9 @@ pub fn matrix(
     let pairs = site.topology.pairs(&site.pool, level);
     if pairs.is_empty() {
         let why = if site.pool.len() < 2 {
-            "there is only one CPU to use, and a matrix needs two".to_string()
+            "a matrix needs two CPUs, and only one is allowed".to_string()
         } else {
-            format!("no two of the CPUs are as near as --level {} asks", level.name())
+            format!("no two of the CPUs are within --level {}", level.name())
         };
         refused.push(Refused { what: "the matrix".into(), why: why.into() });
     }

@@ -46,7 +46,7 @@ fn validate_cell(
             if cell.line.is_some() != mechanism.has_layout
                 || cell.pause.is_some() != mechanism.has_pause
             {
-                return Err("the mechanism has no such choice of line and pause");
+                return Err("the mechanism has no such line or pause");
             }
             mechanism.class
         }
@@ -57,16 +57,16 @@ fn validate_cell(
         Subject::Lock(lock) => return validate_lock(planned, lock, topology, registry),
     };
     if cell.payload_bytes < 8 || cell.payload_bytes > MAX_PAYLOAD || cell.payload_bytes % 8 != 0 {
-        return Err("messages of that size are never sent");
+        return Err("the message size is out of range");
     }
     if budget.stretch_ns.max(budget.stamped_ns) > MAX_NS {
-        return Err("no block lasts that long");
+        return Err("the block is too long");
     }
     if names_a_cpu_twice(cell) {
-        return Err("it names a CPU twice");
+        return Err("a CPU is given twice");
     }
     if relation(cell, class, topology) != Some(cell.relation) {
-        return Err("its ends cannot be placed so");
+        return Err("its ends cannot be placed like that");
     }
     Ok(())
 }
@@ -96,26 +96,24 @@ fn validate_lock(
         || lock.read_share.is_some() != spec.has_readers()
         || (spec.only_counts() && lock.hold_ns != 0)
     {
-        return Err("the lock is not used so in this version");
+        return Err("this version does not use the lock like that");
     }
     let longest = [budget.stretch_ns, budget.stamped_ns, lock.hold_ns, lock.think_ns];
     if lock.cycle_ns() == 0 || longest.into_iter().any(|ns| ns > MAX_NS) {
-        return Err("nothing lasts that long, or takes no time at all");
+        return Err("a time is zero or too long");
     }
     if budget.stretch_ns == 0 && budget.stamped_ns == 0 {
-        return Err("its blocks have no length");
+        return Err("its blocks have length zero");
     }
     if lock.tasks.is_some_and(|tasks| !(1..=contention::MAX_TASKS).contains(&tasks)) {
-        return Err("so many tasks are never done");
+        return Err("there are too many tasks");
     }
     if cell.line.is_some()
         || cell.pause.is_some()
         || cell.payload_bytes != 0
         || names_a_cpu_twice(cell)
     {
-        return Err(
-            "locks carry no messages and have no choice of line and pause, and each of their CPUs is named once",
-        );
+        return Err("a lock's cell has a payload, a line or a pause, or a CPU twice");
     }
     let spins = spec.policy().spins() && lock.threads as usize > cell.cpus.len();
     let relation = match (cell.placement, cell.cpus.as_slice()) {
@@ -128,7 +126,7 @@ fn validate_lock(
         _ => None,
     };
     if spins || relation != Some(cell.relation) {
-        return Err("its threads cannot be placed so");
+        return Err("its threads cannot be placed like that");
     }
     Ok(())
 }
@@ -154,14 +152,14 @@ fn validate_queue(
     }
     let way = queue.way(asked.wait).filter(|way| scenario.takes(way));
     let Some(way) = way else {
-        return Err("the queue is not used so in this version");
+        return Err("this version does not use the queue like that");
     };
     let senders = Some(vec![asked.senders]);
     let wanted = Overrides { batch: Some(asked.batch), senders, ..Overrides::default() };
     let limits = asked.senders <= MAX_SENDERS && (asked.senders == 1 || way.many_senders);
     let batched = (1..=MAX_BATCH).contains(&asked.batch) && (asked.batch == 1 || way.batches);
     if scenario.check(&wanted).is_err() || !limits || asked.senders == 0 || !batched {
-        return Err("the queue is not used so in this version");
+        return Err("this version does not use the queue like that");
     }
     let holds = match (queue.slots(), asked.capacity) {
         (Some(slots), Some(capacity)) => {
@@ -176,7 +174,7 @@ fn validate_queue(
         return Err("the queue does not hold that many messages in this version");
     }
     if cell.line.is_some() || cell.pause.is_some() || cell.payload_bytes != 8 {
-        return Err("queues carry messages of 8 bytes and have no choice of line and pause");
+        return Err("a queue's cell has a payload other than 8 bytes, a line or a pause");
     }
     Ok(())
 }

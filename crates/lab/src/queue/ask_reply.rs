@@ -16,7 +16,7 @@ use super::{
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "ask-reply",
-    sentence: "a message through one queue and its echo through another, one under way at any time: latency",
+    sentence: "latency: a message through one queue, its echo through another, one under way at a time",
     kind: Kind::Exchange,
     check,
     budget: |overrides| {
@@ -35,14 +35,14 @@ fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
     let name = SCENARIO.name;
     if overrides.batch.is_some_and(|batch| batch > 1) {
         return Err(Unsuitable {
-            why: format!("{name} sends one message at a time and has no --batch"),
-            hint: "`threadtoll queue stream` sends batches",
+            why: format!("--batch does not apply to {name}, which sends one message at a time"),
+            hint: "omit it, or use `threadtoll queue stream`",
         });
     }
     if overrides.senders.iter().flatten().any(|senders| *senders > 1) {
         return Err(Unsuitable {
-            why: format!("{name} has one sender and no --senders"),
-            hint: "`threadtoll queue stream` has several",
+            why: format!("--senders does not apply to {name}, which has one sender"),
+            hint: "omit it, or use `threadtoll queue stream`",
         });
     }
     Ok(())

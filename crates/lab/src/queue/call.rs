@@ -11,17 +11,18 @@ use crate::exchange::{Ends, Exchange};
 
 pub(super) fn queues() -> [Queue; 1] {
     [Queue {
-    name: "call".into(),
-    origin: Origin::Ours,
-    version: threadtoll::VERSION.into(),
-    sentence: "threadtoll's call: request and answer in one cache line, for a thread that asks and waits".into(),
-    capacity: Capacity::Fixed,
-    ways: vec![
-        Way::exchange_only(Wait::Spin, ends::<Spin>),
-        Way::exchange_only(Wait::SpinYield, ends::<SpinYield>),
-        Way::exchange_only(Wait::Adaptive, ends::<Adaptive>),
-        Way::exchange_only(Wait::Park, ends::<Park>),
-    ],
+        name: "call".into(),
+        origin: Origin::Ours,
+        version: threadtoll::VERSION.into(),
+        sentence: "threadtoll's call: request and answer through one cache line; the caller waits"
+            .into(),
+        capacity: Capacity::Fixed,
+        ways: vec![
+            Way::exchange_only(Wait::Spin, ends::<Spin>),
+            Way::exchange_only(Wait::SpinYield, ends::<SpinYield>),
+            Way::exchange_only(Wait::Adaptive, ends::<Adaptive>),
+            Way::exchange_only(Wait::Park, ends::<Park>),
+        ],
     }]
 }
 

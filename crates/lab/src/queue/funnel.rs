@@ -19,8 +19,9 @@ pub fn queue() -> Queue {
         name: "funnel".into(),
         origin: Origin::Ours,
         version: threadtoll::VERSION.into(),
-        sentence: "threadtoll's funnel: many senders, one receiver, no limit, one ticket a message"
-            .into(),
+        sentence:
+            "threadtoll's unbounded funnel: many senders, one receiver, one ticket per message"
+                .into(),
         capacity: Capacity::Unbounded,
         ways: vec![
             Way::many_senders::<Unbounded<Spin>>(Wait::Spin).in_batches(),

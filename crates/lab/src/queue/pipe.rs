@@ -19,9 +19,8 @@ pub fn bounded() -> Queue {
         name: "pipe-bounded".into(),
         origin: Origin::Ours,
         version: threadtoll::VERSION.into(),
-        sentence:
-            "threadtoll's pipe: one sender, one receiver, lines that carry messages and their count"
-                .into(),
+        sentence: "threadtoll's bounded pipe: one sender, one receiver, a ring of cache lines"
+            .into(),
         // A line carries seven messages and their count. Spare are the lines of the longest record
         // plus three.
         capacity: Capacity::Slots(Slots {
@@ -43,7 +42,9 @@ pub fn unbounded() -> Queue {
         name: "pipe".into(),
         origin: Origin::Ours,
         version: threadtoll::VERSION.into(),
-        sentence: "the same without a limit: its sender never waits".into(),
+        sentence:
+            "threadtoll's unbounded pipe: pipe-bounded without a limit, so its sender never waits"
+                .into(),
         capacity: Capacity::Unbounded,
         ways: vec![
             Way::one_sender::<Unbounded<Spin>>(Wait::Spin).in_batches(),

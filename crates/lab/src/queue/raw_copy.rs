@@ -33,7 +33,7 @@ pub(super) fn queues() -> [Queue; 1] {
         origin: Origin::Raw,
         version: env!("CARGO_PKG_VERSION").into(),
         sentence:
-            "no queue but the limit of any: whole blocks of 4 to 256 KiB copied from core to core"
+            "not a queue but the limit of any: blocks of 4 to 256 KiB copied from core to core"
                 .into(),
         capacity: Capacity::Fixed,
         ways: vec![Way::stream_only(Wait::Spin, make)],

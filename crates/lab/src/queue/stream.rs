@@ -29,7 +29,7 @@ use super::{
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "stream",
-    sentence: "as many messages in one direction as the queue takes, every one verified: throughput",
+    sentence: "throughput: as many messages in one direction as the queue takes, each verified",
     kind: Kind::Stream,
     check,
     budget,
@@ -59,8 +59,8 @@ fn check(overrides: &Overrides) -> Result<(), Unsuitable> {
     match overrides.samples {
         None => Ok(()),
         Some(_) => Err(Unsuitable {
-            why: "a stream has no single samples, so --samples says nothing".into(),
-            hint: "--time sets how long each cell is measured",
+            why: "--samples does not apply to a stream, which has no single samples".into(),
+            hint: "use --time to set the measuring time of each cell",
         }),
     }
 }

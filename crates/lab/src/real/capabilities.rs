@@ -15,7 +15,7 @@ pub fn missing_capabilities(mechanisms: &Mechanisms) -> Missing {
     let settings = Settings { payload_bytes: 8, layout: Layout::Own, pause: Pause::Off };
     let mechanisms = mechanisms.all().filter_map(|mechanism| {
         let reason = mechanism.make(&settings).err()?;
-        Some((mechanism.name.clone(), format!("this machine refuses it: {reason}")))
+        Some((mechanism.name.clone(), format!("this machine refuses: {reason}")))
     });
     // On its own thread, which could not restore its priority without privilege.
     let awake = match thread::Builder::new()

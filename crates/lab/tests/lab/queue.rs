@@ -421,10 +421,12 @@ fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_refused() {
     assert_eq!(spoilt(&|_| {}), "");
     assert!(queue(&|queue| queue.queue = "tube".into()).contains("no such queue"));
     assert!(queue(&|queue| queue.version = "0.0.1".into()).contains("another version"));
-    assert!(queue(&|queue| queue.wait = Wait::Block).contains("not used so"));
-    assert!(queue(&|queue| queue.senders = 2).contains("not used so"));
-    assert!(queue(&|queue| queue.senders = 0).contains("not used so"));
-    assert!(queue(&|queue| queue.batch = MAX_BATCH + 1).contains("not used so"));
+    assert!(queue(&|queue| queue.wait = Wait::Block).contains("does not use the queue like that"));
+    assert!(queue(&|queue| queue.senders = 2).contains("does not use the queue like that"));
+    assert!(queue(&|queue| queue.senders = 0).contains("does not use the queue like that"));
+    assert!(
+        queue(&|queue| queue.batch = MAX_BATCH + 1).contains("does not use the queue like that")
+    );
     assert!(queue(&|queue| queue.capacity = None).contains("not hold that many"));
     assert!(queue(&|queue| queue.ring_bytes = Some(1)).contains("not hold that many"));
     assert!(
@@ -437,8 +439,10 @@ fn a_plan_that_uses_a_queue_as_it_cannot_be_used_is_refused() {
     };
     assert!(spoilt(&of_kind).contains("another kind of loop"));
     assert!(spoilt(&|planned| planned.cell.payload_bytes = 64).contains("8 bytes"));
-    assert!(spoilt(&|planned| planned.cell.cpus = vec![0, 1, 2]).contains("placed so"));
-    assert!(spoilt(&|planned| planned.cell.relation = Relation::OtherNode).contains("placed so"));
+    assert!(spoilt(&|planned| planned.cell.cpus = vec![0, 1, 2]).contains("placed like that"));
+    assert!(
+        spoilt(&|planned| planned.cell.relation = Relation::OtherNode).contains("placed like that")
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Folding a file: everything but its blocks, in about a tenth of the space.
+//! Folding a file: all but its blocks, in about a tenth of the space.
 //!
-//! A folded file renders as the raw one does, and nothing can be measured into it. Groups that are
-//! not complete have no records yet and are left out.
+//! A folded file renders like the raw one but cannot be resumed. Incomplete groups have no records
+//! and are left out.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -19,12 +19,12 @@ use super::write::{WriteFault, create, to_text};
 /// Why a file could not be folded.
 #[derive(Debug, thiserror::Error)]
 pub enum FoldFault {
-    /// The raw file could not be read again.
+    /// The raw file could not be read.
     #[error("cannot read {}: {error}", path.display())]
     Read {
         /// The raw file.
         path: PathBuf,
-        /// Error of the system.
+        /// The I/O error.
         error: io::Error,
     },
     /// The raw file has grown since it was read.
@@ -38,14 +38,14 @@ pub enum FoldFault {
     Write(#[from] WriteFault),
 }
 
-/// Writes what `results` hold, without blocks, to the new file `to`, compressed if its name ends in
-/// `.gz`. They were read from the file `raw`; if that is a folded file itself, the new one names
-/// the same raw file as it does.
+/// Writes `results` without blocks to the new file `to`, compressed if its name ends in `.gz`.
+/// `raw` is the file that they were read from; if it is itself folded, the new file refers to the
+/// same original.
 ///
 /// # Errors
 ///
-/// If no group is complete, `raw` has grown since it was read, a file `to` exists and is not empty,
-/// or the system refuses.
+/// If no group is complete, `raw` has grown since it was read, `to` exists and is not empty, or an
+/// I/O error occurs.
 pub fn fold(raw: &Path, results: &Results, to: &Path) -> Result<(), FoldFault> {
     let records: Vec<&Record> =
         results.groups.iter().filter_map(|group| group.records.as_ref()).flatten().collect();
@@ -82,7 +82,7 @@ pub fn fold(raw: &Path, results: &Results, to: &Path) -> Result<(), FoldFault> {
 fn write(file: &mut File, lines: &[Line], packed: bool) -> io::Result<()> {
     let mut file = BufWriter::new(file);
     if packed {
-        // Without a time, so that equal lines are equal files.
+        // Without the time of writing, so that equal input makes equal files.
         let mut packer = GzBuilder::new().mtime(0).write(&mut file, Compression::best());
         lines.iter().try_for_each(|line| packer.write_all(to_text(line).as_bytes()))?;
         packer.finish()?;

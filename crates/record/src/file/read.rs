@@ -1,4 +1,4 @@
-//! Reading: everything is checked, because a file may come from anywhere.
+//! Reading, with validation of everything: a file may come from anywhere.
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, Read};
@@ -8,25 +8,25 @@ use crate::{Block, BlockKind, CellPrediction, Line, Machine, Plan, Record, fold}
 
 use super::source::Source;
 
-/// No plan of ours is longer: 125,000 pairs of CPUs.
+/// Longest plan line: 125,000 pairs of CPUs need less.
 const MAX_PLAN_LINE: u64 = 256 << 20;
-/// Nor any machine: thousands of CPUs.
+/// Longest machine line: thousands of CPUs need less.
 const MAX_MACHINE_LINE: u64 = 16 << 20;
-/// Other lines of ours are far shorter; a longer one is not read into memory.
+/// Longest other line; longer ones are not read into memory.
 const MAX_BLOCK_LINE: u64 = 4 << 20;
 
-/// Why a file is not a file of results.
+/// Why a file could not be read as a result file.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// It could not be read at all.
+    /// An I/O error.
     #[error("cannot read {}: {error}", path.display())]
     System {
         /// The file.
         path: PathBuf,
-        /// Error of the system.
+        /// The I/O error.
         error: io::Error,
     },
-    /// A line is wrong.
+    /// A line is invalid.
     #[error("{} is not a threadtoll file: line {line}: {what}", path.display())]
     Line {
         /// The file.
@@ -41,19 +41,17 @@ pub enum Fault {
 /// Progress of a group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GroupState {
-    /// Attempts begun so far.
+    /// Number of attempts so far.
     pub attempts: u32,
-    /// Its records, if an attempt is complete.
+    /// The records of a complete attempt.
     pub records: Option<Vec<Record>>,
-    /// Blocks of the last attempt, in the order in which they were measured; empty if that attempt
-    /// is complete.
+    /// Blocks of the last attempt in measuring order; empty if it is complete.
     pub blocks: Vec<Block>,
-    /// Predictions of the last attempt; empty if that attempt is complete, because its
-    /// records hold it.
+    /// Predictions of the last attempt; empty if it is complete, because its records hold them.
     pub predictions: Vec<CellPrediction>,
 }
 
-/// Contents of a file, or of a run that is under way.
+/// Contents of a file, or of a run in progress.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
     /// The machine.
@@ -62,25 +60,26 @@ pub struct Results {
     pub plan: Plan,
     /// Progress of each group of the plan.
     pub groups: Vec<GroupState>,
-    /// Sentences about what was put right while reading.
+    /// Notes on repairs made while reading.
     pub notes: Vec<String>,
-    /// The length in bytes of the part that was understood, unpacked.
+    /// Length in bytes of the valid part, uncompressed.
     pub length: u64,
-    /// The length in bytes of the whole file as it was read.
+    /// Length in bytes of the whole file when it was read.
     pub read_length: u64,
-    /// The file is compressed.
+    /// True if the file is compressed.
     pub packed: bool,
 }
 
 impl Results {
-    /// Results of a run that has measured nothing yet.
+    /// Makes the results of a run that has not measured anything yet.
     pub fn empty(machine: Machine, plan: Plan) -> Self {
         let groups = vec![GroupState::default(); plan.groups.len()];
         let (length, read_length) = (0, 0);
         Results { machine, plan, groups, notes: Vec::new(), length, read_length, packed: false }
     }
 
-    /// The records of all groups in the order of the plan; blocks without records are folded here.
+    /// The records of all groups in plan order; groups without records are folded from their
+    /// blocks.
     pub fn records(&self) -> Vec<Record> {
         let mut records = Vec::new();
         for (index, group) in self.groups.iter().enumerate() {
@@ -103,16 +102,16 @@ impl Results {
         records
     }
 
-    /// Drops the histograms of all records: half of what a folded file weighs.
+    /// Drops the histograms of all records, about half the size of a folded file.
     pub fn drop_histograms(&mut self) {
         let records = self.groups.iter_mut().flat_map(|group| &mut group.records).flatten();
         records.for_each(|record| record.histogram = None);
     }
 
-    /// Says why no run can go on in this file and what to do, or nothing.
+    /// Returns why a run cannot continue in this file and what to do, or `None` if it can.
     pub fn not_resumable(&self) -> Option<(&'static str, &'static str)> {
         if self.plan.folded.is_some() {
-            Some(("it is folded and has no blocks", "resume the raw file, or measure anew"))
+            Some(("it is folded and has no blocks", "resume the raw file, or measure again"))
         } else if self.packed {
             Some(("it is compressed", "unpack it first: gunzip"))
         } else {
@@ -126,14 +125,14 @@ impl Results {
     }
 }
 
-/// Reads a file of results.
+/// Reads a result file, plain or compressed with gzip.
 ///
-/// It may be compressed with gzip. A last line without its line feed is what a kill leaves behind:
-/// it is left out, with a note. The file is not changed.
+/// A last line without a line feed, left by an interrupted run, is ignored with a note. The file is
+/// not changed.
 ///
 /// # Errors
 ///
-/// If it cannot be read or anything else about it is wrong.
+/// If it cannot be read or is invalid in any other way.
 pub fn read(path: &Path) -> Result<Results, Fault> {
     let system = |error| Fault::System { path: path.to_path_buf(), error };
     let source = Source::open(path).map_err(system)?;
@@ -141,14 +140,16 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
     let machine = match reader.next(MAX_MACHINE_LINE)? {
         Next::Line(Line::Machine(machine)) => *machine,
         Next::Line(_) | Next::Incomplete => {
-            return Err(reader.fault("it must describe the machine"));
+            return Err(reader.fault("it does not describe the machine"));
         }
         Next::End => return Err(reader.fault_at(1, "the file is empty")),
     };
     machine.validate().map_err(|what| reader.fault(what))?;
     let plan = match reader.next(MAX_PLAN_LINE)? {
         Next::Line(Line::Plan(plan)) => plan,
-        Next::Line(_) | Next::Incomplete => return Err(reader.fault("it must be the plan")),
+        Next::Line(_) | Next::Incomplete => {
+            return Err(reader.fault("it is not the plan"));
+        }
         Next::End => return Err(reader.fault_at(2, "the plan is missing")),
     };
     plan.validate().map_err(|what| reader.fault(&what))?;
@@ -174,16 +175,14 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
                     .map_err(|what| reader.fault(&what))?;
             }
             Next::Line(Line::Machine(_) | Line::Plan(_)) => {
-                return Err(
-                    reader.fault("the machine and the plan stand in the first two lines only")
-                );
+                return Err(reader.fault("a machine or a plan after the first two lines"));
             }
             Next::Incomplete if results.plan.folded.is_some() => {
                 return Err(reader.fault("the last line of a folded file is incomplete"));
             }
             Next::Incomplete => {
                 results.notes.push(format!(
-                    "The last line of {} is incomplete, as an interrupted run leaves it; it is left out.",
+                    "The last line of {} is incomplete, as after an interrupted run, and is ignored.",
                     path.display()
                 ));
                 break;
@@ -226,18 +225,18 @@ fn take_block(
     }
     let threads = block.contention.as_ref().map(|contention| contention.acquisitions.len());
     if threads != cell.cell.lock().map(|lock| lock.threads as usize) {
-        return Err("the block and its cell disagree about a lock and its threads".into());
+        return Err("the block does not match its cell's lock or number of threads".into());
     }
     block.validate()?;
     begin(results, seen, partial, (block.group, block.attempt), "block")?;
     if !seen[block.group].insert((block.cell, block.seq, block.kind)) {
-        return Err("the same block stands in the file twice".into());
+        return Err("a block is in the file twice".into());
     }
     results.groups[block.group].blocks.push(block);
     Ok(())
 }
 
-/// Begins an attempt with its first line, or finds that the line belongs to the one under way.
+/// Begins an attempt with its first line, or checks that the line belongs to the current one.
 fn begin(
     results: &mut Results,
     seen: &mut [HashSet<(usize, u32, BlockKind)>],
@@ -251,7 +250,7 @@ fn begin(
         return Err(format!("group {group} was complete before this {what}"));
     }
     if folded && state.attempts == 0 && attempt > 0 {
-        // Of a folded group, only the attempt that counted is there.
+        // A folded group has only the attempt that counted.
         state.attempts = attempt;
     } else if !folded && attempt == state.attempts + 1 {
         state.attempts = attempt;
@@ -268,8 +267,7 @@ fn begin(
     Ok(())
 }
 
-/// A cell is predicted once, before anything of its group is measured: otherwise it would be no
-/// prediction.
+/// A cell is predicted once, before anything of its group is measured.
 fn take_prediction(
     results: &mut Results,
     seen: &mut [HashSet<(usize, u32, BlockKind)>],
@@ -298,7 +296,7 @@ fn take_prediction(
         ));
     }
     if state.predictions.iter().any(|other| other.cell == prediction.cell) {
-        return Err("the same cell is foretold twice".into());
+        return Err("a cell is predicted twice".into());
     }
     state.predictions.push(prediction);
     Ok(())
@@ -324,12 +322,12 @@ fn take_record(
     let state = &mut results.groups[record.group];
     if record.attempt != state.attempts || record.attempt == 0 {
         return Err(format!(
-            "no blocks of attempt {} at group {} stand before the record",
+            "no blocks of attempt {} at group {} precede the record",
             record.attempt, record.group
         ));
     }
     if record.simulated != results.machine.simulated {
-        return Err("the record and the machine disagree about being simulated".into());
+        return Err("only one of the record and the machine is simulated".into());
     }
     record.validate()?;
     if !folded && state.blocks.is_empty() {
@@ -342,14 +340,14 @@ fn take_record(
         .zip(complete.iter())
         .position(|(cell, taken)| cell.cell == record.cell && taken.is_none());
     let Some(index) = free else {
-        return Err("the record is of a cell that the group does not have, or has already".into());
+        return Err("the record's cell is not in the group, or already has a record".into());
     };
     if planned[index].experiment != record.experiment {
-        return Err("the record is of another experiment than its cell".into());
+        return Err("the record and its cell belong to different experiments".into());
     }
     let told = state.predictions.iter().find(|prediction| prediction.cell == index);
     if record.contention.as_ref().and_then(|contention| contention.predicted.as_ref()) != told {
-        return Err("the record repeats another prediction than was made".into());
+        return Err("the record's prediction differs from the one made before".into());
     }
     complete[index] = Some(record);
     if complete.iter().all(Option::is_some) {
@@ -385,7 +383,7 @@ impl Reader<'_> {
         }
         self.number += 1;
         if text.len() as u64 > limit {
-            return Err(self.fault("it is longer than any line of ours"));
+            return Err(self.fault("it is longer than any line that threadtoll writes"));
         }
         if text.last() != Some(&b'\n') {
             return Ok(Next::Incomplete);
@@ -405,8 +403,8 @@ impl Reader<'_> {
     }
 }
 
-/// Serde's message without the position (ours is the line's number), control characters and
-/// endless quotations.
+/// Serde's message without its position (the line number is ours), control characters and long
+/// quotations.
 fn render_error(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or(&text);

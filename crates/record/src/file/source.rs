@@ -8,19 +8,19 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 use rustix::fs::OFlags;
 
-/// The first bytes of a gzip file (RFC 1952).
+/// Magic number of gzip (RFC 1952).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// Largest factor by which a compressed file may grow. Raw files grow threefold, folded ones
-/// twentyfold at most; one that grows more than this was made to exhaust its reader.
+/// Largest ratio of decompression. Raw files expand about threefold, folded ones at most
+/// twentyfold; a larger ratio means a decompression bomb.
 const MAX_TIMES: u64 = 200;
-/// Size up to which a small file may grow by more than that.
+/// Decompressed size up to which the ratio does not matter.
 const MAX_SMALL_FILE: u64 = 16 << 20;
 
 /// An open file of lines.
 pub(super) struct Source {
     file: File,
     pub(super) lines: Box<dyn BufRead>,
-    /// The file is compressed, so no run can go on in it.
+    /// True if the file is compressed, so that no run can continue in it.
     pub(super) packed: bool,
 }
 
@@ -41,13 +41,13 @@ impl Source {
         Ok(Source { file, lines, packed })
     }
 
-    /// Size of the file, as it lies on the disk now.
+    /// Current size of the file on disk.
     pub(super) fn length(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
 }
 
-/// Opens a regular file; a named pipe must not keep us waiting for a writer.
+/// Opens a regular file. A named pipe would block until it has a writer.
 pub(super) fn regular(path: &Path) -> io::Result<File> {
     let file =
         OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
@@ -58,10 +58,9 @@ pub(super) fn regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Contents of a compressed file, up to a limit.
+/// Decompressed contents, up to a limit.
 struct Unpacked {
     packed: MultiGzDecoder<BufReader<File>>,
-    /// Bytes that may still come.
     left: u64,
 }
 
@@ -78,7 +77,7 @@ impl Read for Unpacked {
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
-                format!("it unpacks to over {MAX_TIMES} times its size"),
+                format!("it unpacks to more than {MAX_TIMES} times its size"),
             )
         })?;
         Ok(read)

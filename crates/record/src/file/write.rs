@@ -1,4 +1,4 @@
-//! Writing: a file appears with its first two lines complete, and then only grows.
+//! Writing: a file appears with its first two lines complete, and only grows from then on.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{Line, Machine, Plan};
 
-/// Why a file of results could not be written.
+/// Why a result file could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteFault {
     /// A file of that name exists and is not empty.
@@ -18,19 +18,19 @@ pub enum WriteFault {
     /// Another process is writing it.
     #[error("{} is being written by another process", .0.display())]
     Busy(PathBuf),
-    /// The system refused.
+    /// An I/O error.
     #[error("cannot {what} {}: {error}", path.display())]
     System {
         /// Attempted action, as a verb.
         what: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// Error of the system.
+        /// The I/O error.
         error: io::Error,
     },
 }
 
-/// An open file of results that only grows, locked against other writers.
+/// An open, append-only result file, locked against other writers.
 #[derive(Debug)]
 pub struct Appender {
     path: PathBuf,
@@ -39,11 +39,11 @@ pub struct Appender {
 }
 
 impl Appender {
-    /// Refuses what exists and holds something, or is no regular file.
+    /// Refuses a file that is not empty or not regular.
     ///
     /// # Errors
     ///
-    /// If it does or is not; or if the system does not say.
+    /// If it is one of these, or its metadata cannot be read.
     pub fn check(path: &Path) -> Result<(), WriteFault> {
         match std::fs::metadata(path) {
             Ok(found) if !found.is_file() => Err(WriteFault::NotAFile(path.to_path_buf())),
@@ -56,14 +56,14 @@ impl Appender {
         }
     }
 
-    /// Makes the file with its first two lines: a temporary file beside it that is renamed when
-    /// both are on disk.
+    /// Creates the file with its first two lines: a temporary file next to it is renamed when both
+    /// lines are on disk.
     ///
-    /// Missing directories are made.
+    /// Missing directories are created.
     ///
     /// # Errors
     ///
-    /// If a file of that name holds anything, or the system refuses.
+    /// If a file of that name is not empty, or an I/O error occurs.
     pub fn create(path: &Path, machine: &Machine, plan: &Plan) -> Result<Self, WriteFault> {
         let mut text = to_text(&Line::Machine(Box::new(machine.clone())));
         text.push_str(&to_text(&Line::Plan(plan.clone())));
@@ -71,12 +71,12 @@ impl Appender {
         Ok(Appender { path: path.to_path_buf(), file, length: text.len() as u64 })
     }
 
-    /// Opens a file that [`read`](super::read()) has understood, cutting it to `length`, the part
-    /// that it understood.
+    /// Opens a file that [`read`](super::read()) accepted, truncating it to `length`, its valid
+    /// part.
     ///
     /// # Errors
     ///
-    /// If another process is writing it, it has changed since it was read, or the system refuses.
+    /// If another process is writing it, it has changed since it was read, or an I/O error occurs.
     pub fn resume(path: &Path, length: u64, read_length: u64) -> Result<Self, WriteFault> {
         let system =
             |what| move |error| WriteFault::System { what, path: path.to_path_buf(), error };
@@ -94,7 +94,7 @@ impl Appender {
         Ok(Appender { path: path.to_path_buf(), file, length })
     }
 
-    /// Where the file is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -103,8 +103,8 @@ impl Appender {
     ///
     /// # Errors
     ///
-    /// If the system refuses (a full disk, say). What had been written before stays, and the part
-    /// of these lines that may have been written is taken back.
+    /// On an I/O error, such as a full disk. Earlier lines stay, and whatever was written of these
+    /// is removed.
     pub fn append(&mut self, lines: &[Line]) -> Result<(), WriteFault> {
         let text: String = lines.iter().map(to_text).collect();
         match self.file.write_all(text.as_bytes()).and_then(|()| self.file.flush()) {
@@ -113,19 +113,18 @@ impl Appender {
                 Ok(())
             }
             Err(error) => {
-                // Readers cut an incomplete last line anyway; taking it back only spares them the
-                // note.
+                // Readers ignore an incomplete last line; removing it only spares them the note.
                 let _ = self.file.set_len(self.length);
                 Err(WriteFault::System { what: "append to", path: self.path.clone(), error })
             }
         }
     }
 
-    /// Brings everything to the disk.
+    /// Syncs everything to the disk.
     ///
     /// # Errors
     ///
-    /// If the system refuses.
+    /// On an I/O error.
     pub fn sync(&self) -> Result<(), WriteFault> {
         self.file.sync_all().map_err(|error| WriteFault::System {
             what: "write",
@@ -135,8 +134,8 @@ impl Appender {
     }
 }
 
-/// Makes a file in one step, locked: a temporary file beside it that is renamed when everything is
-/// on disk. Missing directories are made.
+/// Creates a file in one step, locked: a temporary file next to it is renamed when everything is on
+/// disk. Missing directories are created.
 pub(super) fn create(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
@@ -165,8 +164,8 @@ pub(super) fn create(
         write(&mut file).map_err(system("write", path))?;
         file.sync_all().map_err(system("write", path))?;
         lock(&file, path)?;
-        // Looked at again just before the rename: the first look was long before, and nothing may
-        // be lost.
+        // Checked again just before the rename: the first check was long ago, and nothing may be
+        // lost.
         Appender::check(path)?;
         put_in_place(&draft, path).map_err(|error| {
             if error.kind() == io::ErrorKind::AlreadyExists {
@@ -178,14 +177,13 @@ pub(super) fn create(
         Ok(file)
     })();
     if written.is_err() {
-        // The draft is ours alone; if even its removal fails there is nothing better to say than
-        // the first error.
+        // If even removing the draft fails, the first error is the one to report.
         let _ = std::fs::remove_file(&draft);
     }
     written
 }
 
-/// Renames without replacing; only an empty file, which the caller has just seen, is replaced.
+/// Renames without replacing anything but an empty file that the caller has just seen.
 fn put_in_place(draft: &Path, path: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     if std::fs::metadata(path).is_ok_and(|found| found.len() == 0) {
@@ -193,7 +191,7 @@ fn put_in_place(draft: &Path, path: &Path) -> io::Result<()> {
     }
     match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
-        // Some file systems cannot rename without replacing; a hard link cannot replace either.
+        // Some file systems cannot do this; a hard link does not replace either.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
             match std::fs::hard_link(draft, path) {
                 Ok(()) => std::fs::remove_file(draft),
@@ -209,7 +207,7 @@ fn lock(file: &File, path: &Path) -> Result<(), WriteFault> {
     match file.try_lock() {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(WriteFault::Busy(path.to_path_buf())),
-        // A file system without locks is no reason to measure nothing.
+        // On a file system without locks, continue without.
         Err(TryLockError::Error(_)) => Ok(()),
     }
 }

@@ -1,5 +1,4 @@
-//! What the blocks of a lock fold into: waits instead of round trips, and the speed-up over one
-//! thread alone.
+//! Locks: waits instead of round trips, and the speed-up over one thread alone.
 
 use crate::compare::{self, Paired};
 use crate::{
@@ -12,22 +11,20 @@ use super::{
     significant, stretch_median,
 };
 
-/// Name of the figure that speed-ups compare.
 const WORK: &str = "work_per_s";
 
-/// Which blocks of a cell its rates come from: those without stamps where there are any.
+/// The blocks of a cell that its rates use: those without stamps, if there are any.
 fn rate_kind(planned: &PlannedCell) -> BlockKind {
     planned.budget.kinds().first().copied().unwrap_or(BlockKind::Stretch)
 }
 
-/// Work per nanosecond of a block.
 fn work_rate(block: &Block) -> Option<f64> {
     let rate = block.contention.as_ref()?.work.get() / block.elapsed_ns.as_f64();
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
-/// Work per nanosecond of one thread alone on these CPUs, where it is told apart by CPU, or
-/// wherever it was.
+/// Work per nanosecond of one thread alone: on these CPUs if known per CPU, or else wherever it
+/// ran.
 fn alone_rate(block: &Block, alone: &[u32], cpus: &[u32]) -> Option<f64> {
     let by_cpu = &block.contention.as_ref()?.work_by_cpu;
     let rates: Vec<f64> = alone
@@ -43,7 +40,7 @@ fn alone_rate(block: &Block, alone: &[u32], cpus: &[u32]) -> Option<f64> {
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
-/// The cell of a group that a lock's speed-up is against.
+/// The baseline of a lock's speed-up in its group.
 fn alone(cells: &[PlannedCell], subject: &LockSubject) -> Option<usize> {
     cells.iter().position(|other| other.cell.lock().is_some_and(|other| subject.is_against(other)))
 }
@@ -124,7 +121,7 @@ fn contention(
     }
 }
 
-/// The share as it was asked for or, of threads that sleep, as it really was.
+/// The intended share or, for threads that sleep, the measured one.
 fn hold_share(subject: &LockSubject, seen: Option<&Seen>) -> f64 {
     match seen.map(|seen| (seen.hold_ns, seen.hold_ns + seen.think_ns)) {
         Some((hold_ns, busy_ns)) if subject.work == Work::Sleep && busy_ns > 0.0 => {
@@ -134,7 +131,7 @@ fn hold_share(subject: &LockSubject, seen: Option<&Seen>) -> f64 {
     }
 }
 
-/// The work of all threads against that of the thread alone, which is cell `alone`.
+/// The work of all threads relative to one thread alone, which is cell `alone`.
 fn speedup(folding: &Folding<'_>, kind: BlockKind, alone: usize) -> Option<(usize, Paired)> {
     let (here, there) = (&folding.cell().cpus, &folding.cells()[alone].cell.cpus);
     let alone_kind = rate_kind(&folding.cells()[alone]);
@@ -159,7 +156,6 @@ fn hand_offs(folding: &Folding<'_>, kind: BlockKind) -> Option<Against> {
     Some(against(reference, RATE, found, significant, compare::verdict_of_rates))
 }
 
-/// Sums over the stamps of all blocks.
 #[derive(Default)]
 struct Seen {
     elapsed_ns: f64,
@@ -193,11 +189,10 @@ fn summed<'a>(blocks: impl Iterator<Item = &'a Block>) -> Option<Seen> {
     all
 }
 
-/// Jain's index (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984) of what the threads got in a
+/// Jain's index (R. Jain, D. Chiu and W. Hawe, DEC TR-301, 1984) of the threads' acquisitions in a
 /// block, averaged over the blocks.
 ///
-/// Of all blocks together it would be that of the long run: a lock that gives every thread its turn
-/// in blocks is not fair to a thread that waits now.
+/// Over all blocks together, a lock that serves each thread in a block of its own would look fair.
 fn fairness<'a>(blocks: impl Iterator<Item = &'a Block>, threads: u32) -> Option<f64> {
     let indices: Vec<f64> = blocks
         .filter_map(|block| {

@@ -15,7 +15,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Record {
         Warning::new(
             "negative-one-way",
             format!(
-                "{negative} one-way times came out negative and are not counted: the clocks of the two CPUs disagree.",
+                "{negative} one-way times were negative and are not counted: the clocks of the two CPUs disagree.",
             ),
         )
     });
@@ -50,7 +50,7 @@ fn one_way(folding: &Folding<'_>, round_trip: QuantileEstimate) -> OneWay {
             estimate.interval95.map(|[low, high]| [low / 2.0, high / 2.0]),
         )
     };
-    // A stamp that quantises or lengthens the median by more than 1% has no say in it.
+    // Stamps that quantise or lengthen the median by more than 1% do not count.
     let clock = &folding.machine.clock;
     let stamp_ns = clock.step_ns.get() + clock.read_ns.get();
     let coarse = |median: Option<f64>| median.is_none_or(|median| stamp_ns > 0.01 * median);
@@ -81,7 +81,7 @@ fn one_way(folding: &Folding<'_>, round_trip: QuantileEstimate) -> OneWay {
 }
 
 /// Returns `true` if directly stamped times count: the clocks agree within 5% of the median, and
-/// fewer than one time in a thousand came out negative.
+/// fewer than one time in a thousand is negative.
 fn agreed(direct: &[&OneWayBlock], median: Option<f64>) -> bool {
     let bound = direct.iter().map(|block| block.clock_bound_ns.get()).fold(0.0, f64::max);
     let negative: Count = direct.iter().map(|block| block.negative).sum();

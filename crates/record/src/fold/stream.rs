@@ -1,4 +1,4 @@
-//! Streams: a rate, the median over blocks, and no round trips.
+//! Streams: a rate, the median over blocks, without round trips.
 
 use crate::{Block, BlockKind, Cost, Kind, LoopKind, Ns, Ratio, Record, RecordKind, resample};
 
@@ -11,8 +11,8 @@ pub(super) fn fold(folding: &Folding<'_>) -> Record {
     let stretches = || folding.blocks(BlockKind::Stretch);
     let rates: Vec<f64> = stretches().filter_map(rate).map(|rate| rate * 1e9).collect();
     let found = resample::median_with_interval(&rates, folding.seed);
-    // A message is one operation. It is rounded as half of one first, because files have always
-    // had their last digit from that.
+    // One operation per message. Halved and rounded first because files have always had that last
+    // digit.
     let half = cost(stretches(), 2.0);
     let whole_ns = |value: Option<Ns>| value.map(|value| significant(value.get() * 2.0).into());
     let whole = |value: Option<Ratio>| value.map(|value| significant(value.get() * 2.0).into());
@@ -41,7 +41,7 @@ fn rate(block: &Block) -> Option<f64> {
     (block.kind == BlockKind::Stretch && rate.is_finite()).then_some(rate)
 }
 
-/// A cell without a rate takes part with its hand-offs, each as one message.
+/// A cell without a rate counts each hand-off as one message.
 fn hand_offs(block: &Block) -> Option<f64> {
     Some(2.0 / stretch_median(block)?)
 }

@@ -21,7 +21,8 @@ fn lock(name: &str, threads: u32, work: Work, cpus: &[u32]) -> Cell {
     Cell { subject: Subject::Lock(subject), cpus: cpus.to_vec(), payload_bytes: 0, ..cell("none") }
 }
 
-/// A reference, the thread alone on two CPUs, the same on one of them with a lock, and two threads.
+/// A reference, one thread alone on two CPUs, one thread on one of them with a lock, and two
+/// threads.
 fn plan_of(work: Work, rounds: u32) -> Plan {
     let mut plan = plan(rounds, &[&["atomic-store"]]);
     let first = plan.groups[0][0].clone();
@@ -35,7 +36,7 @@ fn plan_of(work: Work, rounds: u32) -> Plan {
     plan
 }
 
-/// A block of a microsecond in which so much work was done.
+/// A block of a microsecond with this much work.
 fn worked(index: usize, seq: u32, work: f64, by_cpu: &[f64]) -> Block {
     let contention = ContentionBlock {
         work: work.into(),
@@ -71,22 +72,18 @@ fn speedup(record: &Record) -> Option<f64> {
 
 #[test]
 fn the_thread_alone_counts_on_the_cpus_that_the_others_have() {
-    // One CPU does 1 unit a nanosecond, the other 2: alone on both in turn 1.5.
+    // One CPU does 1 unit per nanosecond, the other 2: alone on both in turn 1.5.
     let records = folded(Work::Spin, &[100.0; 3], &[1.0, 2.0]);
-    assert_eq!(speedup(&records[2]), Some(1.0), "on the slow CPU as on the slow CPU");
+    assert_eq!(speedup(&records[2]), Some(1.0), "both on the slow CPU");
     assert_eq!(speedup(&records[3]), Some(1.6));
     let records = folded(Work::Spin, &[100.0; 3], &[]);
-    assert_eq!(
-        speedup(&records[3]),
-        Some(1.6),
-        "where CPUs are not told apart, against all that was done"
-    );
+    assert_eq!(speedup(&records[3]), Some(1.6), "without work by CPU, relative to the total");
     assert!((speedup(&records[2]).unwrap() - 2.0 / 3.0).abs() < 1e-3);
 }
 
 #[test]
 fn a_reference_that_moves_is_nothing_to_threads_that_sleep() {
-    // One round is left between references that agree, and no ratio is taken from one.
+    // One round is left between references that agree, too few for a ratio.
     for (work, disturbed, expected) in [(Work::Spin, 3, None), (Work::Sleep, 0, Some(1.6))] {
         let records = folded(work, &[100.0, 200.0, 100.0, 200.0], &[]);
         let record = &records[3];

@@ -98,17 +98,16 @@ fn block(kind: BlockKind, group: usize, cell: usize, seq: u32, values_ns: &[f64]
     }
 }
 
-/// A block of stretches, each of which took this long for a round trip.
+/// A block of stretches, each with this round trip.
 pub(crate) fn stretches(cell: usize, seq: u32, values_ns: &[f64]) -> Block {
     block(BlockKind::Stretch, 0, cell, seq, values_ns)
 }
 
-/// A block of round trips.
 pub(crate) fn stamped(cell: usize, seq: u32, values_ns: &[f64]) -> Block {
     block(BlockKind::Stamped, 0, cell, seq, values_ns)
 }
 
-/// All blocks of a group in order, with a figure of their own for each.
+/// All blocks of a group in order, each with its own figure.
 pub(crate) fn group(index: usize, cells: usize, rounds: u32, attempt: u32) -> Vec<Block> {
     let mut blocks = Vec::new();
     for seq in 0..rounds {

@@ -1,4 +1,4 @@
-//! Folding against values that were worked out by hand.
+//! Folding, checked against values worked out by hand.
 
 use threadtoll_record::compare::{PAIRS, verdict, verdict_of_rates};
 use threadtoll_record::fold::{WORST, compared, drifted};
@@ -66,7 +66,7 @@ fn quantiles_with_fewer_than_twenty_samples_beyond_are_null() {
     near(quantiles.p90.map(f64::from), 1800.0);
     near(quantiles.p99.map(f64::from), 1980.0);
     assert_eq!((quantiles.p999, quantiles.p9999), (None, None));
-    // One sample fewer, and p99 has 19.99 beyond it.
+    // One sample fewer leaves 19.99 beyond p99.
     let mut fewer = blocks;
     fewer[0] = stamped(0, 0, &spread(2, 201, 1.0));
     let record = &folded(&["futex"], &fewer)[0];
@@ -101,10 +101,10 @@ fn disturbed_blocks_are_marked_and_kept() {
     assert_eq!((record.disturbance.blocks, record.disturbance.disturbed), (6, 1));
     assert_eq!(record.disturbance.causes.get(&Cause::Steal), Some(&1));
     assert_eq!(record.disturbance.causes.get(&Cause::Gap), Some(&1));
-    assert!(record.warnings.is_empty(), "a sixth is not over a quarter");
+    assert!(record.warnings.is_empty(), "a sixth is less than a quarter");
     blocks[0].clean = false;
     let record = &folded(&["futex"], &blocks)[0];
-    assert_eq!(record.warnings[0].code, "disturbed", "a third is");
+    assert_eq!(record.warnings[0].code, "disturbed", "a third is more");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn undisturbed_runs_have_one_distribution_and_not_two() {
     assert_eq!(record.quantiles, record.clean_quantiles);
 }
 
-/// Reference and cell of five rounds; the machine becomes half as fast in the middle of round 2,
+/// Reference and cell in five rounds; the machine slows down by half in the middle of round 2,
 /// between the two.
 fn regimes() -> Vec<Block> {
     vec![
@@ -161,8 +161,7 @@ fn a_drift_of_ten_percent_is_forgiven_and_one_of_eleven_is_not() {
 fn ratios_are_taken_within_rounds_and_never_across_a_move_of_the_reference() {
     let record = &folded(&["atomic-store", "futex"], &regimes())[1];
     let against = &record.against[0];
-    // Rounds 2 and 3 would say 4 and 2; round 2 is the one that would be wrong, and both lie on the
-    // move.
+    // Rounds 2 and 3 would give 4 and 2; round 2 is wrong, and both are next to the change.
     near(Some(against.ratio.get()), 2.0);
     assert!(
         against.interval95.iter().all(|bound| (bound.get() / 2.0 - 1.0).abs() < 1e-3),
@@ -216,8 +215,8 @@ fn directly(seq: u32, round_trip: f64, one_way: &[f64], negative: u64) -> Block 
     Block { one_way: Some(direct), ..stamped(0, seq, &vec![round_trip; 50]) }
 }
 
-/// A stamp of this machine costs 20 ns, step and reading together: it may say something about
-/// medians from 2 µs on.
+/// A stamp of this machine costs 20 ns, step and reading together, which is accurate enough for
+/// medians from 2 µs.
 #[test]
 fn medians_that_a_stamp_would_spoil_come_from_stretches() {
     let blocks = [stretches(0, 0, &[1000.0; 50]), directly(0, 1100.0, &[900.0; 100], 0)];
@@ -247,7 +246,7 @@ fn medians_that_a_stamp_does_not_spoil_come_from_one_way_times_or_half_of_round_
     assert_eq!(
         record.one_way.as_ref().unwrap().mean,
         Some(4500.0.into()),
-        "the mean comes from stretches all the same"
+        "the mean still comes from stretches"
     );
     assert_eq!(
         record.one_way.as_ref().unwrap().negative,
@@ -275,7 +274,7 @@ fn one_way_times_of_clocks_that_disagree_are_not_believed() {
         );
         one_way.method
     };
-    // Half of a round trip is 5 µs: a twentieth of it is 250 ns; one time in a thousand may be
+    // Half a round trip is 5 µs, of which a twentieth is 250 ns; one time in a thousand may be
     // negative.
     assert_eq!(method(249.0, 1), OneWayMethod::Stamped);
     assert_eq!(method(251.0, 0), OneWayMethod::HalfRoundTrip);
@@ -295,7 +294,7 @@ fn other_forms_are_compared_with_the_plain_one_beside_them() {
     assert_eq!(against(1), [("atomic-store", false)]);
     assert_eq!(against(2), [("atomic-store", false), ("std-condvar", false)]);
     assert_eq!(against(4), [("atomic-store", false), ("futex", false)]);
-    // Each cell of this group takes so many thousand nanoseconds: 3 against 2, 5 against 4.
+    // Thousands of nanoseconds per cell of this group: 3 against 2, 5 against 4.
     assert!(
         (records[2].against[1].ratio.get() - 1.5).abs() < 0.01,
         "{}",
@@ -337,7 +336,7 @@ fn the_longest_samples_of_all_blocks_are_kept_longest_first() {
     assert_eq!(kept.len(), WORST);
     assert!(kept.is_sorted_by(|a, b| a.ns >= b.ns));
     assert_eq!(kept[0].ns, 1089.5);
-    // 30 of the second lie above all of the first; below that they take turns.
+    // 30 of the second are above all of the first; below that, they alternate.
     assert_eq!(kept[63].ns, 1043.0);
 }
 
@@ -380,8 +379,7 @@ fn cells_without_any_block_have_no_record() {
     assert_eq!(folded(&["atomic-store"], &[]), []);
 }
 
-/// A group in the stream scenario: the reference and queues, by name, origin, way of waiting and
-/// batch.
+/// A group in the stream scenario: the reference and queues, by name, origin, wait and batch.
 fn stream_plan(cells: &[(&str, Origin, Wait, u64)]) -> threadtoll_record::Plan {
     let mut plan = plan(30, &[&["atomic-store"]]);
     let template = plan.groups[0][0].clone();
@@ -406,7 +404,7 @@ fn stream_plan(cells: &[(&str, Origin, Wait, u64)]) -> threadtoll_record::Plan {
     plan
 }
 
-/// A block of a stream: so many messages, each of which took so long.
+/// A block of a stream with this number of messages, each of which took this long.
 fn messages(cell: usize, seq: u32, count: u64, ns: f64) -> Block {
     let mut block = stretches(cell, seq, &[ns]);
     block.count = count.into();
@@ -427,8 +425,8 @@ fn a_stream_has_a_rate_and_its_median_over_blocks() {
     }
     let records = fold(&machine(), &plan, 0, 1, &blocks, &[], AT);
     let record = &records[1];
-    // 10 ns a message is 100 million a second; a block counts as one, however many messages it
-    // held.
+    // 10 ns per message is 100 million per second; a block counts once, however many messages it
+    // holds.
     assert_eq!(record.rate_per_s, Some(100_000_000.0.into()));
     assert_eq!(
         record.interval95.rate_per_s,
@@ -439,10 +437,10 @@ fn a_stream_has_a_rate_and_its_median_over_blocks() {
     assert!(
         record.one_way.is_none() && record.histogram.is_none() && record.quantiles.p50.is_none()
     );
-    assert_eq!(record.cost.user_ns_per_op, Some(20.0.into()), "of a message, which goes one way");
+    assert_eq!(record.cost.user_ns_per_op, Some(20.0.into()), "per message, one way");
     let reference = &records[0];
     near(reference.one_way_p50(), 50.0);
-    assert_eq!(reference.rate_per_s, None, "it exchanges as ever");
+    assert_eq!(reference.rate_per_s, None, "exchanges have none");
 }
 
 #[test]
@@ -454,7 +452,7 @@ fn rates_are_compared_by_round_and_more_is_better() {
     ]);
     let mut blocks = Vec::new();
     for seq in 0..21 {
-        // The machine's mood changes all of them alike, which pairs do not see.
+        // The machine's speed changes for all of them together, which pairs do not see.
         let mood = 1.0 + 0.02 * f64::from(seq % 2);
         blocks.push(stretches(0, seq, &[120.0 * mood]));
         blocks.push(messages(1, seq, 10_000, 10.0 * mood));
@@ -465,7 +463,7 @@ fn rates_are_compared_by_round_and_more_is_better() {
     let [to_reference, to_peer] = records[1].against.as_slice() else {
         panic!("{:?}", records[1].against)
     };
-    // One hand-off takes 60 ns, in which six messages go over.
+    // One hand-off takes 60 ns, the time of six messages.
     assert_eq!(
         (to_reference.cell.name(), to_reference.of.as_str()),
         ("atomic-store", "rate_per_s")
@@ -501,11 +499,11 @@ fn ours_are_compared_with_what_waits_alike_and_batches_with_the_bare_copy() {
     ]);
     let group = &plan.groups[0];
     assert_eq!(compared(group, 0), [0; 0]);
-    assert_eq!(compared(group, 1), [0, 3, 4, 7], "spinning and polled, and the bare copy");
+    assert_eq!(compared(group, 1), [0, 3, 4, 7], "spinning and polling ones, and the bare copy");
     assert_eq!(
         compared(group, 2),
         [0, 1, 3, 5, 6],
-        "itself spinning in batches, the bare copy, and what sleeps"
+        "itself spinning in batches, the bare copy, and sleepers"
     );
     assert_eq!(compared(group, 3), [0]);
     assert_eq!(compared(group, 4), [0], "a peer");

@@ -1,4 +1,5 @@
-//! Folded and compressed files: equal to the raw ones but for the blocks, and as strict.
+//! Folded and compressed files: equal to the raw ones except for the blocks, and validated as
+//! strictly.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -68,7 +69,7 @@ impl Run {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// The line and the reason for which they are rejected.
+    /// The line and the reason with which they are rejected.
     #[track_caller]
     fn rejected(&self, lines: &[Value]) -> (u64, String) {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
@@ -100,7 +101,7 @@ fn sha256(path: &Path) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Contents of a file, whatever form it has.
+/// Contents of a file, compressed or not.
 fn contents(mut results: Results) -> Results {
     (results.length, results.read_length, results.packed) = (0, 0, false);
     results.plan.folded = None;
@@ -123,7 +124,7 @@ fn a_folded_file_has_the_same_records_and_names_the_raw_one() {
         assert_eq!(
             (from.blocks.get(), from.raw_bytes.get(), String::from(from.sha256)),
             (24, before.len() as u64, sha256(&raw)),
-            "the five blocks of the attempt that was given up are in no record"
+            "the five blocks of the abandoned attempt are in no record"
         );
         assert_eq!(folded.records().len(), 4);
         assert_eq!(contents(folded), contents(results.clone()));
@@ -201,7 +202,7 @@ fn a_compressed_raw_file_is_read_like_the_plain_one() {
     assert!(plain.not_resumable().is_none());
     assert_eq!(contents(results), contents(plain));
 
-    // Two gzip files in one; and an interrupted file.
+    // Two gzip members in one file, and an interrupted file.
     let (one, two) = bytes.split_at(bytes.len() / 2);
     std::fs::write(&path, [packed(one), packed(two)].concat()).unwrap();
     assert_eq!(read(&path).unwrap().records().len(), 4);
@@ -229,7 +230,7 @@ fn cut_and_damaged_compressed_files_are_rejected() {
         std::fs::write(&path, &whole[..cut]).unwrap();
         unreadable(&path, "damaged or cut off");
     }
-    // The checksum at the end, and something after it.
+    // The checksum at the end, and trailing data.
     let mut damaged = whole.clone();
     damaged[whole.len() - 6] ^= 1;
     std::fs::write(&path, damaged).unwrap();
@@ -243,7 +244,7 @@ fn a_file_that_unpacks_to_far_more_than_it_holds_is_not_unpacked() {
     let run = Run::new();
     let mut lines: Vec<String> =
         run.lines.iter().map(|line| serde_json::to_string(line).unwrap()).collect();
-    // A plan that is valid, and padded to 64 MiB, which a plan may have.
+    // A valid plan padded to 64 MiB, the limit for a plan.
     lines[PLAN].push_str(&" ".repeat(64 << 20));
     let text = lines.join("\n") + "\n";
     let (plain, bomb) = (run.at("plain.jsonl"), run.at("bomb.jsonl.gz"));
@@ -251,7 +252,7 @@ fn a_file_that_unpacks_to_far_more_than_it_holds_is_not_unpacked() {
     assert_eq!(read(&plain).unwrap().records().len(), 4);
     std::fs::write(&bomb, packed(text.as_bytes())).unwrap();
     unreadable(&bomb, "200 times its size");
-    // Limits of single lines hold for what is unpacked.
+    // Limits of single lines apply after decompression.
     std::fs::write(&bomb, packed(&vec![b' '; 17 << 20])).unwrap();
     assert!(read(&bomb).is_err());
 }
@@ -275,7 +276,7 @@ fn a_folded_file_holds_each_group_completely_or_not_at_all_and_no_blocks() {
     said(&|lines| lines.push(block.clone()), 6, "a folded file has no blocks");
     said(&|lines| lines.truncate(5), 4, "records of group 1 are missing");
     said(&|lines| drop(lines.remove(FIRST)), 4, "records of group 0 are missing");
-    said(&|lines| lines.insert(FIRST + 1, lines[FIRST].clone()), FIRST + 1, "has already");
+    said(&|lines| lines.insert(FIRST + 1, lines[FIRST].clone()), FIRST + 1, "already has");
     said(&|lines| lines.push(lines[FIRST].clone()), 6, "complete before this record");
     said(&|lines| lines[FIRST + 1]["attempt"] = 2.into(), FIRST + 1, "does not follow");
     said(&|lines| lines[FIRST]["attempt"] = 0.into(), FIRST, "does not follow");
@@ -287,11 +288,11 @@ fn a_folded_file_holds_each_group_completely_or_not_at_all_and_no_blocks() {
     }
     said(&|lines| lines[PLAN]["folded"]["raw_bytes"] = (-1).into(), PLAN, "invalid value");
 
-    // A folded file appears complete: a line that is not is damage, and no interrupted run.
+    // A folded file appears complete, so an incomplete line is damage, not an interruption.
     let text: String = whole.iter().map(|line| format!("{line}\n")).collect();
     let (line, what) = run.rejected_text(text.trim_end());
     assert_eq!((line, what.as_str()), (6, "the last line of a folded file is incomplete"));
-    // Records without blocks are folded ones, or somebody's edit.
+    // Records without blocks mean a folded file, or an edited one.
     let (_, what) = run.rejected_text(&text.replace("\"folded\"", "\"other\""));
     assert!(what.contains("no blocks of attempt 1"), "{what}");
 }

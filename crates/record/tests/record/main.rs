@@ -1,5 +1,4 @@
-//! What a file of results promises: its schemas, its reader, its writer, and how blocks become
-//! records.
+//! The promises of result files: schemas, reader, writer, and the folding of blocks into records.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
 

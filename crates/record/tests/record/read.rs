@@ -1,5 +1,4 @@
-//! Reading with suspicion: what is wrong is named by its line, and an interrupted file is not
-//! wrong.
+//! Reading rejects invalid files by line number, and accepts interrupted ones.
 
 use std::path::PathBuf;
 
@@ -11,7 +10,7 @@ use threadtoll_record::{Block, Line, fold};
 
 use crate::fixture::{AT, group, machine, plan};
 
-/// A file of two groups of two cells that was measured to its end.
+/// A complete file with two groups of two cells.
 fn finished() -> Vec<Value> {
     let (machine, plan) =
         (machine(), plan(3, &[&["atomic-store", "futex"], &["atomic-store", "park"]]));
@@ -25,7 +24,7 @@ fn finished() -> Vec<Value> {
     lines.iter().map(|line| serde_json::to_value(line).unwrap()).collect()
 }
 
-/// Where things stand in it.
+/// Line numbers in it.
 const PLAN: usize = 1;
 const BLOCK: usize = 2;
 const RECORD: usize = 14;
@@ -44,7 +43,7 @@ fn read_text(text: &str) -> Result<Results, Fault> {
     results
 }
 
-/// The line and the reason for which a file is rejected.
+/// The line and the reason with which a file is rejected.
 fn rejected(lines: &[Value]) -> (u64, String) {
     match read_text(&text(lines)) {
         Err(Fault::Line { line, what, .. }) => (line, what),
@@ -80,8 +79,8 @@ fn a_file_cut_anywhere_after_its_plan_is_read_and_before_is_not() {
         for (group, whole) in cut.groups.iter().zip(&complete.groups) {
             assert!(group.records.is_none() || group.records == whole.records, "cut at {at}");
         }
-        // A record that lost its neighbour is folded again from the blocks, and is the same but for
-        // its time.
+        // A record that lost its neighbour is folded again from the blocks, and differs only in its
+        // time.
         assert!(cut.records().len() <= 4);
     }
 }
@@ -116,7 +115,7 @@ fn the_last_complete_attempt_counts() {
     );
     let results = read_text(&text(&lines)).unwrap();
     assert_eq!(results.groups[1].records, Some(records.clone()));
-    // A third that was begun and left does not take its place.
+    // A third attempt, started and abandoned, does not replace it.
     let block = Block { attempt: 3, ..again[0].clone() };
     lines.push(serde_json::to_value(Line::Block(Box::new(block))).unwrap());
     assert_eq!(read_text(&text(&lines)).unwrap().groups[1].records, Some(records));
@@ -137,11 +136,11 @@ fn lines_out_of_place_are_rejected_where_they_stand() {
     said(changed(&|lines| lines.swap(0, 1)), 0, "describe the machine");
     said(changed(&|lines| lines.truncate(1)), 1, "the plan is missing");
     said(changed(&|lines| lines.clear()), 0, "empty");
-    said(changed(&|lines| lines.swap(1, 2)), 1, "must be the plan");
-    said(changed(&|lines| lines.insert(5, lines[0].clone())), 5, "first two lines only");
-    said(changed(&|lines| lines.insert(5, lines[1].clone())), 5, "first two lines only");
+    said(changed(&|lines| lines.swap(1, 2)), 1, "not the plan");
+    said(changed(&|lines| lines.insert(5, lines[0].clone())), 5, "after the first two lines");
+    said(changed(&|lines| lines.insert(5, lines[1].clone())), 5, "after the first two lines");
     said(changed(&|lines| lines.insert(5, lines[4].clone())), 5, "twice");
-    said(changed(&|lines| lines.insert(RECORD, lines[RECORD].clone())), RECORD + 1, "has already");
+    said(changed(&|lines| lines.insert(RECORD, lines[RECORD].clone())), RECORD + 1, "already has");
     said(
         changed(&|lines| lines.insert(RECORD + 2, lines[RECORD].clone())),
         RECORD + 2,
@@ -187,9 +186,9 @@ fn edited_lines_are_rejected() {
         (BLOCK, "/attempt", json!(0), "does not follow"),
         (RECORD, "/attempt", json!(2), "no blocks of attempt 2"),
         (RECORD, "/attempt", json!(0), "no blocks of attempt 0"),
-        (RECORD, "/cell/mechanism", json!("park"), "does not have"),
-        (RECORD, "/cell/payload_bytes", json!(64), "does not have"),
-        (RECORD, "/experiment", json!("matrix"), "another experiment"),
+        (RECORD, "/cell/mechanism", json!("park"), "not in the group"),
+        (RECORD, "/cell/payload_bytes", json!(64), "not in the group"),
+        (RECORD, "/experiment", json!("matrix"), "different experiments"),
         (RECORD, "/simulated", json!(true), "simulated"),
         (BLOCK, "/mean", json!(-1.0), "out of range"),
         (BLOCK, "/mean", json!("NaN"), "invalid type"),
@@ -218,25 +217,25 @@ fn edited_lines_are_rejected() {
         (RECORD, "/interval95/p50", json!([-1.0, 2.0]), "out of range"),
         (RECORD, "/interval95/rate_per_s", json!([1.0, 1e300]), "out of range"),
         (RECORD, "/rate_per_s", json!(-1.0), "out of range"),
-        (RECORD, "/one_way", Value::Null, "no one-way times"),
-        (RECORD, "/cell", queue(1, 1, "1.0.0".into()), "does not have"),
+        (RECORD, "/one_way", Value::Null, "lacks one-way times"),
+        (RECORD, "/cell", queue(1, 1, "1.0.0".into()), "not in the group"),
         (
             RECORD,
             "/against",
             against(queue(0, 1, "1.0.0".into())),
-            "no queue takes 0 messages at once",
+            "a batch of 0 messages is out of range",
         ),
         (
             RECORD,
             "/against",
             against(queue(1, u32::MAX, "1.0.0".into())),
-            "no queue has 4294967295 senders",
+            "4294967295 senders are out of range",
         ),
-        (RECORD, "/against", against(queue(1, 1, "x".repeat(20_000))), "far too long"),
+        (RECORD, "/against", against(queue(1, 1, "x".repeat(20_000))), "too long"),
     ];
     for (line, pointer, value, part) in edits {
         let mut lines = whole.clone();
-        // Members that are left out when they are absent are put in.
+        // Absent members are inserted.
         let (parent, member) = pointer.rsplit_once('/').unwrap();
         lines[line].pointer_mut(parent).unwrap()[member] = value.clone();
         let (at, what) = rejected(&lines);
@@ -260,16 +259,16 @@ fn impossible_machines_and_plans_are_rejected() {
         (0, "/allowed", json!([1, 1]), "ascending"),
         (0, "/clock/step_ns", json!(-1.0), "out of range"),
         (0, "/quota_cpus", json!(-1.0), "out of range"),
-        (0, "/kernel", json!("x".repeat(20_000)), "far too long"),
-        (0, "/warnings", json!([{"code": "x", "text": "x".repeat(20_000)}]), "far too long"),
+        (0, "/kernel", json!("x".repeat(20_000)), "too long"),
+        (0, "/warnings", json!([{"code": "x", "text": "x".repeat(20_000)}]), "too long"),
         (PLAN, "/groups", json!([]), "no groups"),
         (PLAN, "/groups/1", json!([]), "group 1 of the plan is empty"),
         (PLAN, "/groups/0/0/budget/rounds", json!(0), "impossible number of rounds"),
         (PLAN, "/groups/0/0/budget/rounds", json!(u32::MAX), "impossible number of rounds"),
-        (PLAN, "/groups/0/1/cell/cpus", json!([]), "names no CPUs"),
-        (PLAN, "/groups/0/1/cell", queue(0, 1), "no queue takes 0 messages"),
-        (PLAN, "/groups/0/1/cell", queue(u64::MAX, 1), "no queue takes"),
-        (PLAN, "/groups/0/1/cell", queue(1, 0), "no queue has 0 senders"),
+        (PLAN, "/groups/0/1/cell/cpus", json!([]), "without CPUs"),
+        (PLAN, "/groups/0/1/cell", queue(0, 1), "a batch of 0 messages"),
+        (PLAN, "/groups/0/1/cell", queue(u64::MAX, 1), "a batch of"),
+        (PLAN, "/groups/0/1/cell", queue(1, 0), "0 senders"),
     ];
     for (line, pointer, value, part) in edits {
         let mut lines = whole.clone();

@@ -1,4 +1,4 @@
-//! Files appear complete, grow, and belong to one writer.
+//! Files appear complete, grow, and have one writer.
 
 use std::path::Path;
 
@@ -66,7 +66,7 @@ fn two_writers_exclude_each_other() {
     resumed.append(&lines(&group(0, 1, 1, 1))).unwrap();
     resumed.sync().unwrap();
     drop(resumed);
-    // Who has read it before that would append behind lines that it does not know.
+    // A process that read the file before would append after lines that it does not know.
     assert!(matches!(Appender::resume(&path, length, length), Err(WriteFault::Busy(_))));
     assert_eq!(read(&path).unwrap().groups[0].blocks, group(0, 1, 1, 1));
 }

@@ -1,4 +1,4 @@
-//! Sentences on mechanisms.
+//! Findings on mechanisms.
 
 use std::collections::BTreeMap;
 
@@ -50,8 +50,8 @@ fn plain(cell: &Cell) -> bool {
 fn costs(rows: &[Row<'_>]) -> Option<String> {
     let one_thread: Vec<String> = [
         ("function-call", "a function call"),
-        ("fiber-switch", "a switch of fibers"),
-        ("async-wake", "a wake-up of an async task"),
+        ("fiber-switch", "a fiber switch"),
+        ("async-wake", "an async wake-up"),
     ]
     .into_iter()
     .filter_map(|(mechanism, operation)| {
@@ -71,7 +71,7 @@ fn costs(rows: &[Row<'_>]) -> Option<String> {
         line.map(|(record, p50)| format!("{} through a cache line ({})", time(p50), named(record))),
     );
     parts.extend(sleep.map(|(record, p50)| {
-        format!("{} where a sleeping thread must be woken ({})", time(p50), named(record))
+        format!("{} if a sleeping thread must be woken ({})", time(p50), named(record))
     }));
     if parts.is_empty() {
         return None;
@@ -83,7 +83,7 @@ fn spin_or_sleep(rows: &[Row<'_>]) -> Option<String> {
     let sleeper = cheapest_of(rows, Class::Sleep)?;
     let burnt = cpu_ns(&sleeper.cost).filter(|burnt| *burnt > 0.0)?;
     let mut text = format!(
-        "Spinning burns the wait itself, sleeping a fixed {} of CPU time per hand-off ({}): here spinning is the cheaper one for waits up to about that long, sleeping beyond.",
+        "Waking a sleeper costs {} of CPU time ({}): spin if you expect to wait less than that, sleep if longer.",
         time(burnt),
         clean(&sleeper.cell.label())
     );
@@ -93,7 +93,7 @@ fn spin_or_sleep(rows: &[Row<'_>]) -> Option<String> {
         .filter(|(fast, slow, _)| fast < slow)
     {
         text.push_str(&format!(
-            " Sleeping adds {} to the latency of each hand-off, which makes it {} that of the cache line.",
+            " Sleeping adds {} of latency to each hand-off: {} that of a cache line.",
             time(slow - fast),
             ratio(times)
         ));
@@ -114,11 +114,14 @@ fn placement(rows: &[Row<'_>]) -> Option<String> {
         (shares.iter().copied().reduce(f64::min), shares.iter().copied().reduce(f64::max));
     let shared = match (least, most) {
         (Some(least), Some(most)) if share(least) == share(most) => {
-            format!(" {} of the free exchanges began with both threads on one CPU.", share(least))
+            format!(
+                " {} of the unpinned exchanges began with both threads on one CPU.",
+                share(least)
+            )
         }
         (Some(least), Some(most)) => {
             format!(
-                " {} to {} of the free exchanges began with both threads on one CPU.",
+                " {} to {} of the unpinned exchanges began with both threads on one CPU.",
                 share(least),
                 share(most)
             )
@@ -131,7 +134,7 @@ fn placement(rows: &[Row<'_>]) -> Option<String> {
     let factor = |(pinned, _, times): &(&Record, &Record, f64)| {
         format!("{} ({})", ratio(*times), clean(&pinned.cell.label()))
     };
-    let subject = "Left to the scheduler, sleeping threads take";
+    let subject = "Unpinned, sleeping threads took";
     match (different.first(), different.last()) {
         (Some(low), Some(high)) if different.len() > 1 => Some(format!(
             "{subject} {} to {} the time of pinned ones.{shared}",
@@ -143,15 +146,15 @@ fn placement(rows: &[Row<'_>]) -> Option<String> {
         }
         _ if pairs.iter().any(|(pinned, free, _)| differ(pinned, free) == Some(false)) => {
             Some(format!(
-                "Left to the scheduler, sleeping threads take no longer or shorter than pinned ones, as far as these figures can tell.{shared}"
+                "Too noisy to tell whether sleeping threads are faster pinned or unpinned.{shared}"
             ))
         }
         _ => None,
     }
 }
 
-/// Pairs of pinned records: one whose cell `first` accepts, and the one whose cell is `second` of
-/// that.
+/// Pairs of pinned records: one whose cell satisfies `first`, and the one whose cell is `second` of
+/// it.
 fn partners<'r>(
     rows: &'r [Row<'_>],
     first: impl Fn(&Cell) -> bool,
@@ -165,7 +168,7 @@ fn partners<'r>(
         .collect()
 }
 
-/// The claim of 2011 that a line going back and forth is latency and not bandwidth, so that larger
+/// Tests the claim of 2011 that passing a cache line costs latency, not bandwidth, so that larger
 /// messages are nearly free.
 fn fat_message(rows: &[Row<'_>]) -> Option<String> {
     let small = |cell: &Cell| Cell { payload_bytes: 8, ..cell.clone() };
@@ -177,7 +180,7 @@ fn fat_message(rows: &[Row<'_>]) -> Option<String> {
     if differ(fat, small)? && slow > fast {
         let further_lines = (bytes.div_ceil(64) - 1).max(1) as f64;
         return Some(format!(
-            "A message of {bytes} B takes {} one of 8 B ({name}: {} instead of {}): {} for each further 64 B, written and read.",
+            "A message of {bytes} B takes {} the time of one of 8 B ({name}: {} against {}): {} for each further 64 B.",
             ratio(slow / fast),
             time(slow),
             time(fast),
@@ -185,7 +188,9 @@ fn fat_message(rows: &[Row<'_>]) -> Option<String> {
         ));
     }
     Some(format!(
-        "A message of {bytes} B takes no longer than one of 8 B ({name}), as far as these figures can tell."
+        "Too noisy to tell whether {bytes} B costs more than 8 B ({name}: {} against {}).",
+        time(slow),
+        time(fast)
     ))
 }
 
@@ -201,7 +206,7 @@ fn idle(rows: &[Row<'_>]) -> Option<String> {
         let name = clean(&record.cell.label());
         return Some(if awake < normal {
             format!(
-                "Of {name}’s {}, {} ({}) is the CPU leaving idle: kept awake by a spinner of the lowest priority, it takes {}.",
+                "Of {name}’s {}, {} ({}) is the CPU leaving idle: with the CPU kept awake by a spinner of the lowest priority, it takes {}.",
                 time(normal),
                 time(normal - awake),
                 share((normal - awake) / normal),
@@ -209,7 +214,7 @@ fn idle(rows: &[Row<'_>]) -> Option<String> {
             )
         } else {
             format!(
-                "Keeping the CPUs awake with a spinner makes {name} slower ({} instead of {}): the spinner costs more than leaving idle does.",
+                "Keeping the CPUs awake with a spinner makes {name} slower ({} instead of {}): the spinner costs more than it saves.",
                 time(awake),
                 time(normal)
             )
@@ -217,7 +222,7 @@ fn idle(rows: &[Row<'_>]) -> Option<String> {
     }
     let (normal, _) = sleeping().find(|(normal, awake)| differ(normal, awake) == Some(false))?;
     Some(format!(
-        "Leaving idle is not visible here: keeping the CPUs awake does not change {} beyond its interval.",
+        "Leaving idle costs too little to be seen: keeping the CPUs awake does not measurably change {}.",
         clean(&normal.cell.label())
     ))
 }
@@ -278,14 +283,14 @@ fn against_published(rows: &[Row<'_>]) -> Option<String> {
                 placement => format!(", {placement}"),
             };
             let label = clean(&record.cell.label());
-            Some(format!("{label}{placement} takes {}", list(&ratios)))
+            Some(format!("{label}{placement} took {}", list(&ratios)))
         })
         .collect();
-    (!parts.is_empty()).then(|| format!("Beside the published figures: {}.", parts.join("; ")))
+    (!parts.is_empty()).then(|| format!("Compared with published figures: {}.", parts.join("; ")))
 }
 
-/// The published figures by the record that they are compared with. Of several of our
-/// mechanisms that do what was published, the first and cheapest counts.
+/// The published figures by the record with which they are compared: the cheapest if several of our
+/// mechanisms match.
 fn by_record<'r>(rows: &'r [Row<'_>]) -> Vec<(&'r Record, Vec<&'static Published>)> {
     let mut by_record: Vec<(&Record, Vec<&Published>)> = Vec::new();
     let records = rows
@@ -305,7 +310,8 @@ fn by_record<'r>(rows: &'r [Row<'_>]) -> Vec<(&'r Record, Vec<&'static Published
     by_record
 }
 
-/// Returns whether the 95% intervals of two one-way medians lie apart; `None` if one is unknown.
+/// Returns `true` if the 95% intervals of two one-way medians are disjoint, or `None` if one is
+/// unknown.
 fn differ(a: &Record, b: &Record) -> Option<bool> {
     let ([a_low, a_high], [b_low, b_high]) =
         (a.one_way_p50_interval95()?, b.one_way_p50_interval95()?);

@@ -1,4 +1,4 @@
-//! Sentences on the run as a whole.
+//! Findings on the run as a whole.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::disturbance::{sum, too_disturbed};
 use crate::label::{list, plural};
 use crate::units::{per_op, share};
 
-/// The most reasons for cells left out, and the most cells with the same reason, that are named.
+/// Maximum number of reasons for omitted cells, and of cells per reason.
 const MAX_LEFT_OUT: usize = 4;
 
 pub(super) fn findings(results: &Results, records: &[Record]) -> Vec<String> {
@@ -34,7 +34,7 @@ fn disturbance(results: &Results, records: &[Record]) -> Option<String> {
         format!("{} of {} blocks ({disturbed}) were disturbed{causes}.", all.disturbed, all.blocks);
     Some(if too_disturbed(&all) {
         format!(
-            "{finding} That is over a quarter: measure again when the machine is quieter, with `{}`.",
+            "{finding} That is more than a quarter; try again on a quieter machine: `{}`.",
             command(results)
         )
     } else {
@@ -42,13 +42,12 @@ fn disturbance(results: &Results, records: &[Record]) -> Option<String> {
     })
 }
 
-/// The command that repeats the run.
 pub(crate) fn command(results: &Results) -> String {
     let mut words = vec!["threadtoll".to_string()];
     let mut skip = false;
     for word in &results.plan.command {
-        // A file that exists is refused as a target, a resumed one would not be measured again, and
-        // colours are taste.
+        // An existing output file would be refused, a resumed one would not be measured again, and
+        // colours are a matter of taste.
         if matches!(word.as_str(), "--out" | "--resume" | "--html" | "--color") {
             skip = true;
         } else if skip {
@@ -66,7 +65,6 @@ pub(crate) fn command(results: &Results) -> String {
     words.join(" ")
 }
 
-/// A word as a shell takes it literally.
 fn quoted(word: &str) -> String {
     let harmless = |c: char| c.is_ascii_alphanumeric() || "-_=.,:/+@%".contains(c);
     if !word.is_empty() && word.chars().all(harmless) {
@@ -101,12 +99,12 @@ fn few_cpus(results: &Results) -> Option<String> {
     let machine = &results.machine;
     if machine.allowed.len() == 1 {
         return Some(
-            "Only one CPU may be used here, so nothing was handed over between CPUs.".into(),
+            "Only one CPU is allowed here, so no hand-off between CPUs was measured.".into(),
         );
     }
     let quota = machine.quota_cpus.filter(|quota| *quota < 2.0)?;
     Some(format!(
-        "The control group grants {} CPUs’ worth of time, less than two spinning threads take: they are stopped in between.",
+        "The control group allows {} CPUs’ worth of time, less than two spinning threads need, and throttles them.",
         per_op(quota.get())
     ))
 }
@@ -119,10 +117,10 @@ fn unfinished(results: &Results) -> Option<String> {
     }
     let how = match results.not_resumable() {
         Some(_) => "",
-        None => "; --resume with the file completes it",
+        None => "; resume it with --resume FILE",
     };
     Some(format!(
-        "The run is not finished, with {complete} of {} complete{how}.",
+        "The run is not finished: {complete} of {} complete{how}.",
         plural(groups.len() as u64, "group")
     ))
 }

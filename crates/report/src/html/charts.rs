@@ -1,4 +1,4 @@
-//! The figures that charts are drawn from, as compact JSON.
+//! Data of the charts, as compact JSON.
 
 use maud::PreEscaped;
 use serde::Serialize;
@@ -13,9 +13,9 @@ use crate::published::published;
 use crate::queues::ChartRow;
 use crate::units::{maybe_time, per_op, plus_minus, round_time, share, time};
 
-/// All distributions in a page together; each takes some 3 kB.
+/// Maximum number of distributions on a page; each takes about 3 kB.
 const MAX_DISTRIBUTIONS: usize = 300;
-/// All figures of matrices in a page together; each takes some 5 bytes.
+/// Maximum number of matrix figures on a page; each takes about 5 bytes.
 const MAX_PAIRS: usize = 300_000;
 
 #[derive(Serialize)]
@@ -33,7 +33,7 @@ struct RunData {
     queues: Vec<QueuesData>,
 }
 
-/// Queues that can be compared with each other, best first.
+/// Queues that can be compared, best first.
 #[derive(Serialize)]
 struct QueuesData {
     streams: bool,
@@ -63,7 +63,7 @@ struct SurfaceData {
 #[derive(Serialize)]
 struct RowData {
     label: String,
-    /// `true` if its distribution is drawn at first.
+    /// `true` if its distribution is shown at first.
     shown: bool,
     /// By placement.
     sides: Vec<SideData>,
@@ -76,7 +76,7 @@ struct SideData {
     placement: &'static str,
     p50: Option<f64>,
     interval: Option<[f64; 2]>,
-    /// Everything that is known, a line each.
+    /// All known figures, one per line.
     lines: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     distribution: Option<Distribution>,
@@ -94,7 +94,6 @@ struct MatrixData {
     values: Vec<Option<f64>>,
 }
 
-/// The data of all runs, fit to stand in a page.
 pub(super) fn json(runs: &[Run<'_>]) -> PreEscaped<String> {
     let mut distributions = MAX_DISTRIBUTIONS;
     let mut pairs = MAX_PAIRS;
@@ -108,7 +107,7 @@ pub(super) fn json(runs: &[Run<'_>]) -> PreEscaped<String> {
     }
 }
 
-/// JSON as it may stand in a script element: nothing in it can end the element or begin a comment.
+/// Escapes JSON for a script element, so that nothing in it ends the element or starts a comment.
 fn inert(json: &str) -> String {
     json.replace('&', "\\u0026")
         .replace('<', "\\u003c")
@@ -152,7 +151,6 @@ fn run_data(run: &Run<'_>, distributions: &mut usize, pairs: &mut usize) -> RunD
     }
 }
 
-/// The rows of each table of queues, in their order.
 fn queues_data(run: &Run<'_>) -> Vec<QueuesData> {
     let mut left = MAX_QUEUE_ROWS;
     let mut all = Vec::new();
@@ -176,7 +174,7 @@ fn queues_data(run: &Run<'_>) -> Vec<QueuesData> {
     all
 }
 
-/// Five rows spread over the ladder, the cheapest between threads among them: more would hide each
+/// Five rows spread over the ladder, including the cheapest between threads: more would hide each
 /// other.
 fn first_shown(rows: &[Row<'_>]) -> Vec<usize> {
     let plain: Vec<usize> = rows
@@ -239,7 +237,6 @@ fn lines(record: &Record) -> Vec<String> {
     lines
 }
 
-/// A map of a lock, if the page has room for its figures.
 fn surface_data(heading: &str, map: &Map, budget: &mut usize) -> Option<SurfaceData> {
     *budget = budget.checked_sub(2 * map.threads.len() * map.columns.len())?;
     let rounded = |grid: &[Vec<Option<f64>>]| {
@@ -255,7 +252,6 @@ fn surface_data(heading: &str, map: &Map, budget: &mut usize) -> Option<SurfaceD
     })
 }
 
-/// The pairs of a mechanism, if the page has room for their figures.
 fn matrix_data(pairs: &Pairs, budget: &mut usize) -> Option<MatrixData> {
     let cpus = &pairs.cpus;
     let square = cpus.len() <= 200

@@ -1,4 +1,4 @@
-//! The bottom of a run: what disturbed it, and how to repeat it.
+//! The bottom of a run: its disturbances, and how to repeat it.
 
 use maud::{Markup, html};
 use threadtoll_record::{Cause, CpuNoise, Plan, Record, file::Results};
@@ -11,13 +11,9 @@ use crate::ladder::Row;
 use crate::machine::{class_names, classes, gaps, noisiest};
 use crate::units::{count, digits, share, time};
 
-/// CPUs whose noise is listed.
 const MAX_CPUS: usize = 64;
-/// Longest round trips that are listed.
 const MAX_WORST: usize = 200;
-/// Longest round trips that are listed of one row.
 const MAX_WORST_OF_ROW: usize = 8;
-/// Cells that are listed as left out.
 const MAX_REFUSED: usize = 60;
 
 pub(super) fn noise(noise: &[CpuNoise]) -> Markup {
@@ -29,8 +25,8 @@ pub(super) fn noise(noise: &[CpuNoise]) -> Markup {
     };
     html! {
         @if !noise.is_empty() {
-            h2 { "How still the CPUs were" } "\n"
-            p { "Before the run a thread did nothing but read the clock on each CPU: time that vanished meanwhile was taken by something else." } "\n"
+            h2 { "Noise of the CPUs" } "\n"
+            p { "Before the run, a thread on each CPU did nothing but read the clock. Any time that vanished went to other work." } "\n"
             div class="scroll fit" {
                 table class="sortable" {
                     thead {
@@ -72,7 +68,7 @@ pub(super) fn disturbance(records: &[Record]) -> Markup {
     causes.sort_by(|a, b| b.1.cmp(a.1));
     html! {
         @if all.blocks > 0 {
-            h2 { "What disturbed the run" } "\n"
+            h2 { "Disturbances" } "\n"
             p {
                 (count(all.disturbed.into())) " of " (count(all.blocks.into())) " blocks ("
                 (share(f64::from(all.disturbed) / f64::from(all.blocks)))
@@ -85,7 +81,7 @@ pub(super) fn disturbance(records: &[Record]) -> Markup {
                             tr {
                                 th scope="col" { "cause" }
                                 th scope="col" { "blocks" }
-                                th scope="col" class="words" { "what happened" }
+                                th scope="col" class="words" { "meaning" }
                             }
                         }
                         tbody { "\n"
@@ -113,7 +109,7 @@ pub(super) fn worst(rows: &[Row<'_>]) -> Markup {
     html! {
         @if !worst.is_empty() {
             details class="worst" {
-                summary { "The longest round trips, and what happened meanwhile" } "\n"
+                summary { "The longest round trips and their likely causes" } "\n"
                 p { "At most " (MAX_WORST_OF_ROW) " of each row." } "\n"
                 div class="scroll" {
                     table class="sortable" {
@@ -132,7 +128,7 @@ pub(super) fn worst(rows: &[Row<'_>]) -> Markup {
                                     td data-v=(number(worst.ns.get())) { (time(worst.ns.get())) }
                                     td data-v=(number(worst.at_s.get())) { (digits(worst.at_s.get())) " s" }
                                     td data-v=(worst.cpu) { (worst.cpu) }
-                                    td class="words" { (worst.cause.map_or("nothing was seen", Cause::name)) }
+                                    td class="words" { (worst.cause.map_or("none seen", Cause::name)) }
                                 } "\n"
                             }
                         }
@@ -155,7 +151,7 @@ pub(super) fn refused(plan: &Plan) -> Markup {
             } "\n"
             @if refused.len() > MAX_REFUSED {
                 p class="note" {
-                    "And " (refused.len() - MAX_REFUSED) " more, which the file names."
+                    "And " (refused.len() - MAX_REFUSED) " more; see the file."
                 } "\n"
             }
         }
@@ -168,7 +164,7 @@ pub(super) fn reproduce(results: &Results) -> Markup {
         h2 { "To measure this again" } "\n"
         pre { code { (clean(&command(results))) } } "\n"
         p class="note" {
-            "Run " (clean(&machine.run)) ", begun " (clean(&machine.at)) ", seed "
+            "Run " (clean(&machine.run)) ", started " (clean(&machine.at)) ", seed "
             (results.plan.seed) ", by " (clean(&machine.tool)) "."
         } "\n"
     }

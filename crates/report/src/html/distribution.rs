@@ -1,16 +1,14 @@
-//! Distributions of round trips, small enough for a page.
+//! Distributions of round trips, in a compact form.
 
 use serde::Serialize;
 use threadtoll_record::{Histogram, resample};
 
-/// Bins of a histogram per power of ten.
 pub(super) const BINS_PER_DECADE: f64 = 40.0;
-/// Points of a percentile curve per power of ten.
 const POINTS_PER_DECADE: u32 = 12;
 
 #[derive(Serialize)]
 pub(super) struct Distribution {
-    /// Number of the first bin: it begins at 10^(from / per_decade) ns.
+    /// Number of the first bin, which begins at 10^(from / per_decade) ns.
     from: i32,
     /// Share of all round trips in each bin from there on.
     shares: Vec<f64>,
@@ -25,13 +23,14 @@ impl Distribution {
     }
 }
 
-/// A histogram in bins of equal width on a logarithmic axis: the number of the first, and the share
-/// in each.
+/// A histogram in bins of equal width on a logarithmic axis: the number of the first bin, and the
+/// share in each.
 ///
-/// A stamp is only as fine as the clock's step, so each value is spread evenly over one step; else
+/// Each value is spread evenly over one step of the clock; otherwise the steps would shape the
+/// picture.
 /// the steps, and not the mechanism, would shape the picture.
 fn bins(histogram: &Histogram, step_ns: f64) -> (i32, Vec<f64>) {
-    // From a tenth of a nanosecond up to the longest time that a histogram holds.
+    // From a tenth of a nanosecond to the longest time that a histogram holds.
     const FIRST: i32 = -(BINS_PER_DECADE as i32);
     const LAST: i32 = 11 * BINS_PER_DECADE as i32;
     let bin_of =
@@ -58,7 +57,7 @@ fn bins(histogram: &Histogram, step_ns: f64) -> (i32, Vec<f64>) {
     (FIRST + first as i32, bins[first..=last].iter().map(|share| three_digits(*share)).collect())
 }
 
-/// The percentile curve, as far as 20 samples lie beyond.
+/// The percentile curve, up to where fewer than 20 samples lie beyond.
 fn curve(histogram: &Histogram) -> Vec<[f64; 2]> {
     let mut curve = Vec::new();
     for point in 0..=POINTS_PER_DECADE * 9 {
@@ -73,7 +72,6 @@ fn curve(histogram: &Histogram) -> Vec<[f64; 2]> {
     curve
 }
 
-/// Keeps five significant digits.
 pub(super) fn short(value: f64) -> f64 {
     significant(value, 4)
 }
@@ -86,7 +84,7 @@ fn significant(value: f64, after_first: i32) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }
-    // Through text: dividing and multiplying by powers of ten would leave digits behind.
+    // By way of text: arithmetic with powers of ten would leave extra digits.
     format!("{value:.*e}", after_first as usize).parse().unwrap_or(value)
 }
 

@@ -1,4 +1,4 @@
-//! The top of a run: its main figures, findings and warnings.
+//! The top of a run: main figures, findings and warnings.
 
 use maud::{Markup, html};
 use threadtoll_record::{Class, Grade, median};
@@ -12,14 +12,12 @@ use crate::machine::{facts, meaning};
 use crate::queues;
 use crate::units::{digits, time};
 
-/// Warnings that are shown.
 const MAX_WARNINGS: usize = 60;
 
 struct Card {
     figure: String,
     caption: String,
     detail: String,
-    /// For the style sheet.
     class: &'static str,
 }
 
@@ -48,7 +46,7 @@ pub(super) fn headline(run: &Run<'_>, runs: usize) -> Markup {
             @if machine.simulated {
                 p class="banner" role="alert" {
                     strong { "Simulated." }
-                    " A simulated machine made these figures. They say nothing about any real one."
+                    " These figures come from a simulated machine and say nothing about a real one."
                 } "\n"
             }
             ul class="cards" { "\n"
@@ -78,7 +76,7 @@ fn cards(run: &Run<'_>) -> Vec<Card> {
     let grade = run.results().machine.grade;
     cards.push(Card {
         figure: grade.to_string(),
-        caption: "fitness of the machine".into(),
+        caption: "grade of the machine".into(),
         detail: meaning(grade).into(),
         class: match grade {
             Grade::A | Grade::B => "good",
@@ -106,7 +104,7 @@ fn mechanisms(run: &Run<'_>) -> Vec<Card> {
     if let Some(ratio) = line.zip(sleep).and_then(|(line, sleep)| times(sleep, line)) {
         cards.push(Card {
             figure: format!("{}×", digits(ratio)),
-            caption: "between the two".into(),
+            caption: "ratio of the two".into(),
             detail: "one way, pinned, p50".into(),
             class: "",
         });
@@ -114,7 +112,6 @@ fn mechanisms(run: &Run<'_>) -> Vec<Card> {
     cards
 }
 
-/// The nearest and the farthest pairs of CPUs.
 fn pairs(run: &Run<'_>) -> Vec<Card> {
     let by_relation = run.pairs().next().map(|pairs| pairs.by_relation()).unwrap_or_default();
     let (nearest, farthest) = (by_relation.first_key_value(), by_relation.last_key_value());
@@ -157,7 +154,7 @@ pub(super) fn findings(run: &Run<'_>) -> Markup {
     }
 }
 
-/// A sentence in which backticks set a command apart.
+/// Renders text in backticks as code.
 fn with_code(sentence: &str) -> Markup {
     let parts: Vec<&str> = sentence.split('`').collect();
     html! {

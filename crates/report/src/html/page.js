@@ -1,6 +1,6 @@
 "use strict";
-// Sorts the tables and draws the charts. Texts come from the file of results, which may come from anywhere: they reach
-// the document only as textContent, and plotly, which reads some markup in labels, only through plain().
+// Sorts the tables and draws the charts. Texts come from a result file, which may come from anywhere: the document gets
+// them only as textContent, and plotly, which interprets some markup in labels, only through plain().
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const phone = () => window.innerWidth < 640;
@@ -22,7 +22,7 @@
     const body = table.tBodies[0];
     const rows = Array.from(body.rows, (row) => [sortKey(row, column), row]);
     rows.sort(([a], [b]) => {
-      if (a === null || b === null) return (a === null) - (b === null); // what is not known comes last, either way
+      if (a === null || b === null) return (a === null) - (b === null); // unknown values come last in both directions
       const order = a < b ? -1 : a > b ? 1 : 0;
       return descending ? -order : order;
     });
@@ -92,7 +92,7 @@
     Plotly.react(element, traces, layout(arrangement), { ...CONFIG, displayModeBar: phone() ? false : "hover" });
   };
 
-  // A line for each row, the first at the top, and what the marks mean above them.
+  // Layout of a chart with a line per row, the first at the top, and the legend above them.
   const listed = (rows, xaxis) => ({
     margin: { l: 10, r: phone() ? 14 : 30, t: 44, b: 34 },
     hovermode: "closest",
@@ -172,7 +172,7 @@
     return { ...ticks, ticktext: ticks.tickvals.map(rate) };
   };
 
-  // Queues of a section, best first: a mark for each with its interval, in the colour of whose it is.
+  // Queues of a section, best first: a mark for each with its interval, coloured by kind.
   const drawQueue = (element, run) => {
     const queue = run.queues[Number(element.dataset.nth)];
     if (!queue || queue.marks.length === 0) return element.remove();
@@ -199,7 +199,7 @@
     element.style.height = 92 + marks.length * (phone() ? 20 : 22) + "px";
     draw(element, traces, listed(marks, {
       range: [Math.log10(low), Math.log10(high)],
-      title: streams ? "messages per second: right is better" : "one way, p50: left is better",
+      title: streams ? "messages per second (higher is better)" : "one way, p50 (lower is better)",
       ...(streams ? rateTicks(low, high) : timeTicks(low, high)),
     }));
   };
@@ -209,7 +209,7 @@
   const distributionState = (run) => {
     const placements = Object.keys(PLACEMENTS).filter((placement) =>
       run.rows.some((row) => row.sides.some((side) => side.placement === placement && side.distribution)));
-    const shown = new Map(); // row → number of its colour
+    const shown = new Map(); // row → index of its colour
     run.rows.forEach((row, index) => { if (row.shown) shown.set(index, shown.size); });
     return { placements, placement: placements[0], scale: "linear", shown };
   };
@@ -280,7 +280,7 @@
         y.push(drawn, drawn);
         const said = "<b>" + plain(row.label) + "</b><br>" + lines(percent(share) + " between " + time(begin) + " and " + time(end));
         text.push(said, said);
-        // The far tail is worth the width of the axis only where it can be seen.
+        // The axis reaches into the far tail only as far as it is visible.
         if (share >= (state.scale === "log" ? 1e-7 : 2e-4)) [low, high] = [Math.min(low, begin), Math.max(high, end)];
       });
       x.push(bin(from + shares.length));
@@ -368,7 +368,7 @@
     const known = rows.flat().filter((value) => value > 0);
     if (known.length === 0) return element.remove();
     let [low, high] = known.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, 0]);
-    // A spread that is hardly one should not look like one.
+    // A small spread should not look large.
     const middle = Math.sqrt(low * high);
     [low, high] = [Math.min(low, middle / 1.25), Math.max(high, middle * 1.25)];
     // Cells are square or nearly so, and no larger than a figure needs.
@@ -386,7 +386,7 @@
       const place = seat(index);
       return "CPU " + cpus[index] + (place ? " (node " + place[0] + ", cache " + (place[1] ?? "?") + ", core " + place[2] + ")" : "");
     };
-    // Light enough everywhere for dark figures, or dark enough for light ones.
+    // Light enough for dark figures, or dark enough for light ones.
     const scale = dark.matches
       ? [[0, "#1c5a60"], [0.35, "#4f9f9c"], [0.7, "#dcb45c"], [1, "#f0956a"]]
       : [[0, "#e1f2ef"], [0.35, "#9fd3cb"], [0.7, "#f4d58d"], [1, "#ef9a70"]];
@@ -397,7 +397,7 @@
       showscale: !flat && !phone(),
       colorbar: { ...timeTicksLog(low, high), outlinewidth: 0, thickness: 12, len: 0.9 },
     };
-    // A text for each cell of a large square would cost more memory than the square; its hover shows the figures alone.
+    // Hover texts for each cell of a large square would need more memory than the square; it shows plain figures.
     if (cpus.length <= 128) {
       trace.hovertext = rows.map((row, a) => row.map((value, b) =>
         value > 0 ? "<b>" + time(value) + "</b><br>" + lines(said(a), said(b)) : ""));

@@ -1,4 +1,4 @@
-//! One file of results in the page.
+//! One result file in the page.
 
 use maud::{Markup, html};
 use threadtoll_record::{Placement, Record, file::Results};
@@ -14,14 +14,11 @@ use crate::queues::{self, Comparison};
 use crate::report::Report;
 use crate::table::{Section, Table, Topic};
 
-/// Rows of the ladder, in the table and in the chart.
 const MAX_LADDER_ROWS: usize = 300;
-/// Rows of all tables of queues together, and of their charts.
 pub(super) const MAX_QUEUE_ROWS: usize = 300;
-/// Rows of all tables of locks together.
 const MAX_LOCK_ROWS: usize = 500;
 
-/// A report with the figures that charts are drawn from.
+/// A report with the data of its charts.
 pub(super) struct Run<'a> {
     pub(super) index: usize,
     pub(super) report: &'a Report<'a>,
@@ -48,7 +45,6 @@ impl<'a> Run<'a> {
         self.report.records
     }
 
-    /// The rows of the ladder that the page shows.
     pub(super) fn rows(&self) -> &[Row<'a>] {
         &self.ladder[..self.ladder.len().min(MAX_LADDER_ROWS)]
     }
@@ -64,7 +60,6 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Maps of locks with their headings.
     pub(super) fn maps(&self) -> impl Iterator<Item = (&'a str, &'a Map)> {
         self.sections(Topic::Locks).filter_map(|section| match &section.figure {
             Some(Figure::SpeedUp(map)) => Some((section.heading.as_str(), map)),
@@ -76,7 +71,7 @@ impl<'a> Run<'a> {
         clean(&self.results().machine.cpu).trim().to_string()
     }
 
-    /// Everything about this run, which is one of `runs`.
+    /// Renders this run, one of `runs`.
     pub(super) fn section(&self, runs: usize) -> Markup {
         let table = |topic| self.report.table(topic);
         html! {
@@ -103,9 +98,9 @@ impl<'a> Run<'a> {
             p {
                 "One hand-off, one way (half a round trip): medians with their 95% intervals, on a logarithmic axis."
                 (self.pinned_pair())
-                " Diamonds are what others published."
+                " Diamonds are published figures."
             } "\n"
-            div class="chart" data-chart="ladder" role="img" aria-label="One-way medians of every mechanism on a logarithmic axis; the table below has the same figures" {} "\n"
+            div class="chart" data-chart="ladder" role="img" aria-label="One-way medians of all mechanisms on a logarithmic axis; the table below has the same figures" {} "\n"
             @for section in &table.sections {
                 (sortable(section, "The ladder as a table", MAX_LADDER_ROWS))
             }
@@ -133,7 +128,7 @@ impl<'a> Run<'a> {
         html! {
             h2 { "Queues" } "\n"
             p {
-                "Like beside like: what spins with what spins, batches with batches. A message has 8 bytes. "
+                "Spinning receivers are compared with spinning ones, batches with batches. A message has 8 bytes. "
                 (queues::capacities(&self.comparisons).unwrap_or_default())
             } "\n"
             @for (nth, (section, comparison)) in sections {
@@ -155,17 +150,16 @@ impl<'a> Run<'a> {
         html! {
             @if any {
                 h2 id={ "distributions-" (self.index) } { "Every round trip" } "\n"
-                p { "Round trips (there and back) as they were stamped, with the share of them in each bin. Choose a placement and the rows to lay over each other; drag to zoom, double-click to zoom out." } "\n"
+                p { "Stamped round trips, with the share of them in each bin. Choose a placement and the rows to overlay; drag to zoom, double-click to zoom out." } "\n"
                 div class="controls" data-controls {} "\n"
                 div class="chart tall" data-chart="histogram" role="img" aria-label="Histograms of round trips on a logarithmic axis" {} "\n"
-                p { "The same by percentile: how long the slowest one in ten, hundred, thousand took. Curves end where fewer than 20 samples lie beyond." } "\n"
+                p { "The same by percentile: the slowest one in ten, hundred, thousand. Curves end where fewer than 20 samples lie beyond." } "\n"
                 div class="chart tall" data-chart="percentiles" role="img" aria-label="Round trips by percentile on logarithmic axes" {} "\n"
             }
         }
     }
 }
 
-/// Returns the number of rows of the section that the page has room for.
 fn take(section: &Section, left: &mut usize) -> usize {
     let shown = section.rows.len().min(*left);
     *left -= shown;
@@ -176,7 +170,7 @@ fn locks(table: &Table) -> Markup {
     let mut left = MAX_LOCK_ROWS;
     html! {
         h2 { "Locks" } "\n"
-        p { "Work per second of all threads against one thread alone without the lock. What is predicted was written down before the cell was measured." } "\n"
+        p { "Speed-up is the work per second of all threads, divided by that of one thread without the lock. Predictions were written before the cell was measured." } "\n"
         @for section in &table.sections {
             @let shown = take(section, &mut left);
             h3 { (section.heading) } "\n"
@@ -203,7 +197,6 @@ fn matrix(table: &Table) -> Markup {
     }
 }
 
-/// Links to the runs.
 pub(super) fn contents(runs: &[Run<'_>]) -> Markup {
     html! {
         h1 { "What a hand-off costs" } "\n"

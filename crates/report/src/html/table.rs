@@ -1,13 +1,13 @@
-//! Tables of the page, most of which can be sorted by any column.
+//! Tables of the page; most are sortable by any column.
 
 use maud::{Markup, html};
 
 use crate::label;
 use crate::table::{Cell, Emphasis, Heading, Label, Note, Row, Section};
 
-/// The first rows of a section as a table that can be sorted.
+/// The first rows of a section as a sortable table.
 ///
-/// Headings are in two lines if the section has headings for a page.
+/// Headings take two lines if the section has headings for a page.
 pub(super) fn sortable(section: &Section, name: &str, max_rows: usize) -> Markup {
     let two_lines = section.columns.iter().any(|heading| heading.in_page.is_some());
     html! {
@@ -38,7 +38,6 @@ pub(super) fn sortable(section: &Section, name: &str, max_rows: usize) -> Markup
     }
 }
 
-/// Headings that neighbouring columns share.
 fn groups(section: &Section) -> Markup {
     let group = |heading: &Heading| heading.in_page.as_ref().map_or("", |(group, _)| group);
     let groups = section.columns.chunk_by(|a, b| group(a) == group(b) && !group(a).is_empty());
@@ -64,13 +63,13 @@ fn text(heading: &Heading) -> String {
     }
 }
 
-/// The label of a row; `explained` if no note below the table explains its marks.
+/// The label of a row; `explained` if a note below the table explains its marks.
 fn row_label(label: &Label, explained: bool) -> Markup {
     html! {
         @if explained {
             (label.text)
             @if label.marks.disturbed {
-                " " abbr title="over a quarter of its blocks was disturbed" { "!" }
+                " " abbr title="more than a quarter of its blocks were disturbed" { "!" }
             }
         } @else {
             (label.to_string())
@@ -99,7 +98,7 @@ fn class(heading: &Heading, cell: &Cell) -> Option<&'static str> {
     }
 }
 
-/// The figure that the page's script sorts by. Words have none, and are sorted as they stand.
+/// The figure by which the script sorts. Words have none, and are sorted alphabetically.
 fn sort_key(cell: &Cell) -> Option<String> {
     match cell.value {
         Some(value) if value.is_finite() => Some(number(value)),
@@ -108,7 +107,7 @@ fn sort_key(cell: &Cell) -> Option<String> {
     }
 }
 
-/// A number as the page's script reads it; empty if it is none.
+/// Formats a number for the script; empty if not finite.
 pub(super) fn number(value: f64) -> String {
     if value.is_finite() { format!("{value:e}") } else { String::new() }
 }
@@ -117,17 +116,15 @@ fn title(cell: &Cell) -> Option<&str> {
     (!cell.title.is_empty()).then_some(&cell.title)
 }
 
-/// A figure that may be broken before its year, and not before its unit.
+/// A figure that may break before its year, but not before its unit.
 fn unbroken(text: &str) -> String {
     text.replacen(" µs", "\u{a0}µs", 1).replacen(" ns", "\u{a0}ns", 1)
 }
 
-/// The head of a column by which rows can be sorted.
 pub(super) fn sort_button(heading: &str) -> Markup {
     html! { th scope="col" { button type="button" { (heading) } } }
 }
 
-/// A section as a table that cannot be sorted.
 pub(super) fn plain(section: &Section) -> Markup {
     html! {
         div class="scroll fit" {
@@ -151,7 +148,6 @@ pub(super) fn plain(section: &Section) -> Markup {
     }
 }
 
-/// A note on rows that the page has no room for.
 pub(super) fn more_rows(left_out: usize) -> Markup {
     html! {
         @if left_out > 0 { p class="note" { (left_out) " more rows are in the file." } "\n" }

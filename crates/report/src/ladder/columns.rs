@@ -18,13 +18,13 @@ pub(super) fn columns<'r, 'a>(results: &Results, rows: &'r [Row<'a>]) -> Vec<Col
     let base = cheapest(rows).and_then(Row::main);
     let mut columns = placements(rows);
     columns.extend([
-        main(ONE_WAY, "95%", 12, "interval of the row’s first one-way median", interval)
+        main(ONE_WAY, "95%", 12, "95% interval of the row’s first one-way median", interval)
             .in_page("one way", "95%"),
         main(
             "times",
             "cheapest",
             1,
-            "times the cheapest hand-off between two threads",
+            "ratio to the cheapest hand-off between two threads",
             move |record| Cell::figure(base.and_then(|base| times(record, base)), ratio),
         )
         .emphasis(Emphasis::Accent)
@@ -42,7 +42,7 @@ pub(super) fn columns<'r, 'a>(results: &Results, rows: &'r [Row<'a>]) -> Vec<Col
         round_trip("p99", Some(5), |record| record.quantiles.p99.map(f64::from)),
         round_trip("p99.9", Some(11), |record| record.quantiles.p999.map(f64::from)),
         round_trip("max", Some(8), |record| record.max.map(f64::from)),
-        main("round trip", over.clone(), 6, "share of the round trips over the limit", |record| {
+        main("round trip", over.clone(), 6, "share of round trips over the limit", |record| {
             Cell::figure(record.over.share, share)
         })
         .in_page("round trip", over.replace(' ', "\u{a0}")),
@@ -58,7 +58,7 @@ pub(super) fn columns<'r, 'a>(results: &Results, rows: &'r [Row<'a>]) -> Vec<Col
             "times",
             "reference",
             None,
-            "against the reference cell: ratio of paired blocks and what its 95% interval says",
+            "ratio to the reference cell, from paired blocks, with the verdict of its 95% interval",
             against_reference,
         )
         .in_page("", "times reference"),
@@ -67,7 +67,7 @@ pub(super) fn columns<'r, 'a>(results: &Results, rows: &'r [Row<'a>]) -> Vec<Col
     columns
 }
 
-/// A column of the rows' main records.
+/// A column from the rows' main records.
 fn main<'r, 'a>(
     group: &'static str,
     heading: impl Into<std::borrow::Cow<'static, str>>,
@@ -78,7 +78,7 @@ fn main<'r, 'a>(
     Column::new(group, heading, rank, title, move |row| row.main().map_or_else(Cell::empty, &cell))
 }
 
-/// A column for each placement; a terminal shows those that were measured, the first always.
+/// A column for each placement; a terminal shows the measured ones, and always the first.
 fn placements<'r, 'a>(rows: &[Row<'a>]) -> Vec<Column<'r, 'a>> {
     let mut any = false;
     let headings = [

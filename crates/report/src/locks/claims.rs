@@ -1,8 +1,6 @@
-//! Claims that articles make about locks, each held against the cells that can confirm or refute
-//! it.
+//! Published claims about locks, tested against the cells that can confirm or refute them.
 //!
-//! A claim is about one experiment, which it names. No other file of this crate knows a scenario
-//! or a lock by name.
+//! Each claim names its experiment. No other file of this crate knows a scenario or a lock by name.
 
 use std::collections::BTreeMap;
 
@@ -15,23 +13,22 @@ const PRESHING: &str = "J. Preshing (2011)";
 const SUKHOVITSKY: &str = "A. Sukhovitsky";
 
 const HOLD_SWEEP: &str = "hold-sweep";
-/// The experiment that asks what a lock costs.
 const FREQUENCY_SWEEP: &str = "frequency-sweep";
 const POOL: &str = "pool";
 
-/// Result of holding a claim against one cell.
+/// Result of testing a claim against one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ClaimStatus {
     Confirmed,
     Refuted,
-    /// The interval reaches over a limit.
+    /// The interval contains a limit.
     Open,
 }
 
 impl ClaimStatus {
     const ALL: [ClaimStatus; 3] = [ClaimStatus::Confirmed, ClaimStatus::Refuted, ClaimStatus::Open];
 
-    /// Judges a figure that should be at least the first limit and below the second.
+    /// Tests a figure that should be at least the first limit and below the second.
     fn of([low, high]: [f64; 2], [least, limit]: [f64; 2]) -> ClaimStatus {
         if low >= least && high < limit {
             ClaimStatus::Confirmed
@@ -46,7 +43,7 @@ impl ClaimStatus {
         match self {
             ClaimStatus::Confirmed => "confirmed by",
             ClaimStatus::Refuted => "refuted by",
-            ClaimStatus::Open => "left open by",
+            ClaimStatus::Open => "undecided for",
         }
     }
 }
@@ -55,11 +52,11 @@ struct Claim {
     sentence: &'static str,
     source: &'static str,
     scenario: &'static str,
-    /// Returns `true` for the cells that the claim is about.
+    /// Returns `true` for the cells to which the claim applies.
     applies: fn(&Row<'_>) -> bool,
     /// The limits between which the speed-up should lie.
     limits: fn(&Row<'_>) -> [f64; 2],
-    /// The property of a cell that the claim is about.
+    /// The cell's property that the claim names.
     property: fn(&LockSubject) -> String,
 }
 
@@ -71,14 +68,14 @@ fn interval(subject: &LockSubject) -> String {
     time(subject.cycle_ns() as f64)
 }
 
-/// "Almost perfect", as a speed-up by the number of threads.
+/// "Almost perfect", as speed-up per thread.
 const ALMOST_PERFECT: f64 = 0.95;
-/// An interval of 3.1 µs, give or take rounding to whole units.
+/// 3.1 µs, with tolerance for rounding to whole work units.
 const SHORT_NS: std::ops::Range<u64> = 3_000..3_300;
 
 const CLAIMS: &[Claim] = &[
     Claim {
-        sentence: "two threads that hold the lock for half of their time do 1.5 times as much as one (to within 0.1)",
+        sentence: "two threads that hold the lock half of the time do 1.5 times the work of one (±0.1)",
         source: PRESHING,
         scenario: HOLD_SWEEP,
         applies: |row| row.subject.threads == 2 && near(row.subject.hold_share(), 0.5),
@@ -86,7 +83,7 @@ const CLAIMS: &[Claim] = &[
         property: hold_share,
     },
     Claim {
-        sentence: "up to a hold share of 10% threads work almost perfectly side by side (at least 0.95 of their number)",
+        sentence: "up to a hold share of 10%, threads scale almost perfectly (speed-up at least 0.95 of their number)",
         source: PRESHING,
         scenario: HOLD_SWEEP,
         applies: |row| {
@@ -98,7 +95,7 @@ const CLAIMS: &[Claim] = &[
         property: hold_share,
     },
     Claim {
-        sentence: "from a hold share of 90% on one thread does better alone",
+        sentence: "above a hold share of 90%, one thread alone does better",
         source: PRESHING,
         scenario: HOLD_SWEEP,
         applies: |row| row.subject.threads > 1 && long(row.subject.hold_share()),
@@ -106,7 +103,7 @@ const CLAIMS: &[Claim] = &[
         property: hold_share,
     },
     Claim {
-        sentence: "with short holds two threads still do 1.5 times as much as one where each takes the lock every 3.1 µs",
+        sentence: "with short holds, two threads that each take the lock every 3.1 µs do 1.5 times the work of one",
         source: PRESHING,
         scenario: FREQUENCY_SWEEP,
         applies: |row| row.subject.threads == 2 && SHORT_NS.contains(&row.subject.cycle_ns()),
@@ -114,7 +111,7 @@ const CLAIMS: &[Claim] = &[
         property: interval,
     },
     Claim {
-        sentence: "10 to 11 threads are enough for ten times as much (at least 9.5 times), at a hold share for which Amdahl’s law asks for 20",
+        sentence: "10 to 11 threads give a speed-up of ten (at least 9.5), at a hold share for which Amdahl’s law asks for 20",
         source: SUKHOVITSKY,
         scenario: POOL,
         applies: |row| {
@@ -125,25 +122,22 @@ const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// Shares are kept in whole nanoseconds, and so differ by up to this from those asked for.
+/// Tolerance of shares, which are kept in whole nanoseconds.
 const TOLERANCE: f64 = 0.005;
 
 fn near(share: f64, wanted: f64) -> bool {
     (share - wanted).abs() < TOLERANCE
 }
 
-/// Up to a tenth of the time, and more than never.
 fn short(share: f64) -> bool {
     share > 0.0 && share < 0.1 + TOLERANCE
 }
 
-/// From nine tenths of the time on.
 fn long(share: f64) -> bool {
     share > 0.9 - TOLERANCE
 }
 
-/// The cost of locks in the experiment that asks for it, and a sentence for each claim that any
-/// measured cell is about.
+/// The cost of locks in its experiment, and a sentence for each claim with a measured cell.
 pub(super) fn claims(sweeps: &[Sweep<'_>]) -> Vec<String> {
     let mut findings: Vec<String> = uncontended(sweeps).into_iter().collect();
     findings.extend(CLAIMS.iter().filter_map(|claim| finding(claim, sweeps)));
@@ -186,7 +180,7 @@ fn finding(claim: &Claim, sweeps: &[Sweep<'_>]) -> Option<String> {
         })
         .collect();
     (!statuses.is_empty()).then(|| {
-        format!("{} has it that {}: {}.", claim.source, claim.sentence, statuses.join(", "))
+        format!("{} claims: {}. Here: {}.", claim.source, claim.sentence, statuses.join(", "))
     })
 }
 
@@ -200,7 +194,7 @@ fn cell(
     format!(
         "{}{}, {} threads, {}: {} ({}–{}){}",
         sweep.lock(),
-        if row.subject.work == Work::Sleep { ", asleep" } else { "" },
+        if row.subject.work == Work::Sleep { ", sleeping" } else { "" },
         row.subject.threads,
         (claim.property)(row.subject),
         ratio(speedup),
@@ -210,13 +204,11 @@ fn cell(
     )
 }
 
-/// Calibrated costs of taking and leaving a lock that nobody else wants.
 fn pairs_ns<'s>(sweep: &'s Sweep<'_>) -> impl Iterator<Item = f64> + 's {
     let predictions = sweep.rows.iter().filter_map(Row::predicted);
     predictions.map(|prediction| prediction.from.pair_ns.get()).filter(|ns| *ns > 0.0)
 }
 
-/// The calibrated cost of an uncontended lock and unlock.
 fn uncontended(sweeps: &[Sweep<'_>]) -> Option<String> {
     let mut costs: BTreeMap<String, f64> = BTreeMap::new();
     for sweep in sweeps.iter().filter(|sweep| sweep.criteria.scenario == FREQUENCY_SWEEP) {
@@ -231,10 +223,9 @@ fn uncontended(sweeps: &[Sweep<'_>]) -> Option<String> {
     costs.sort_by(|a, b| a.1.total_cmp(&b.1));
     let costs: Vec<String> =
         costs.iter().map(|(lock, ns)| format!("{lock} {}", time(*ns))).collect();
-    Some(format!("To take and leave a lock that nobody else wants costs: {}.", costs.join(", ")))
+    Some(format!("Uncontended lock and unlock: {}.", costs.join(", ")))
 }
 
-/// The cost of an uncontended lock in the article, against the cost here.
 fn uncontended_claim(sweeps: &[Sweep<'_>]) -> Option<String> {
     const CLAIMED_NS: f64 = 23.5;
     let sweep = sweeps.iter().find(|sweep| {
@@ -244,9 +235,9 @@ fn uncontended_claim(sweeps: &[Sweep<'_>]) -> Option<String> {
     let here_ns = upper_median(&mut calibrated, f64::total_cmp)?;
     let confirmed = (CLAIMED_NS / 2.0..CLAIMED_NS * 2.0).contains(&here_ns);
     Some(format!(
-        "{PRESHING} has it that a lock that nobody else wants costs 23.5 ns to take and leave, on another machine: {}, std-mutex takes {} here.",
-        if confirmed { "confirmed to within a factor of two" } else { "not so here" },
-        time(here_ns)
+        "{PRESHING} measured 23.5 ns for an uncontended lock and unlock on another machine; std-mutex takes {} here, {}.",
+        time(here_ns),
+        if confirmed { "within a factor of two" } else { "not within a factor of two" }
     ))
 }
 
@@ -272,7 +263,7 @@ mod tests {
         assert_eq!(
             ClaimStatus::of([0.8, 1.0], [0.0, 1.0]),
             ClaimStatus::Open,
-            "as good as alone is not worse"
+            "equal to one thread is not worse"
         );
         assert_eq!(ClaimStatus::of([1.0, 1.1], [0.0, 1.0]), ClaimStatus::Refuted);
         assert_eq!(ClaimStatus::of([1.6, 2.0], [1.5, f64::INFINITY]), ClaimStatus::Confirmed);

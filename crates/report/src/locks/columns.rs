@@ -30,9 +30,15 @@ fn all_tasks<'a>() -> [Column<'a>; 2] {
             move |row| seconds(row.contention.total_s.map(f64::from)),
         )
         .emphasis(Emphasis::Main),
-        Column::new("all tasks", "predicted", 4, "the same as a model said before", move |row| {
-            seconds(row.predicted().and_then(|prediction| prediction.total_s.map(f64::from)))
-        }),
+        Column::new(
+            "all tasks",
+            "predicted",
+            4,
+            "time for all tasks, predicted before the cell was measured",
+            move |row| {
+                seconds(row.predicted().and_then(|prediction| prediction.total_s.map(f64::from)))
+            },
+        ),
     ]
 }
 
@@ -42,7 +48,7 @@ fn speedup<'a>() -> [Column<'a>; 4] {
             "speed-up",
             "measured",
             0,
-            "work per second of all threads against one thread alone without the lock, median over pairs of blocks",
+            "work per second of all threads, divided by that of one thread without the lock; median over pairs of blocks",
             |row| Cell::figure(row.contention.speedup, ratio),
         )
         .emphasis(Emphasis::Main),
@@ -50,7 +56,7 @@ fn speedup<'a>() -> [Column<'a>; 4] {
             "speed-up",
             "95%",
             5,
-            "interval of the speed-up, from resampling pairs of blocks",
+            "95% interval of the speed-up, from resampling pairs of blocks",
             |row| match (row.contention.speedup, row.contention.speedup_interval95) {
                 (Some(speedup), Some(interval)) => Cell::text(plus_minus(speedup.get(), interval.map(f64::from))),
                 _ => Cell::unknown(),
@@ -60,7 +66,7 @@ fn speedup<'a>() -> [Column<'a>; 4] {
             "speed-up",
             "predicted",
             1,
-            "what a model said before the cell was measured",
+            "speed-up, predicted before the cell was measured",
             |row| Cell::figure(row.predicted().map(|prediction| prediction.speedup), ratio),
         )
         .emphasis(Emphasis::Accent),
@@ -68,7 +74,7 @@ fn speedup<'a>() -> [Column<'a>; 4] {
             "speed-up",
             "off by",
             2,
-            "the prediction against the measurement: of the speed-up, or of the time for all tasks",
+            "error of the predicted speed-up, or of the predicted time for all tasks",
             |row| Cell::figure(row.error(), deviation),
         )
         .emphasis(Emphasis::Accent),
@@ -77,27 +83,31 @@ fn speedup<'a>() -> [Column<'a>; 4] {
 
 fn queue<'a>() -> [Column<'a>; 5] {
     [
-        Column::new("queue", "mean", 3, "threads waiting at an average moment", |row| {
+        Column::new("queue", "mean", 3, "number of waiting threads, averaged over time", |row| {
             Cell::figure(row.contention.queue_mean, digits)
         }),
-        Column::new("queue", "predicted", 11, "the same as a model said before", |row| {
-            Cell::figure(row.predicted().map(|prediction| prediction.queue_mean), digits)
-        }),
+        Column::new(
+            "queue",
+            "predicted",
+            11,
+            "mean queue, predicted before the cell was measured",
+            |row| Cell::figure(row.predicted().map(|prediction| prediction.queue_mean), digits),
+        ),
         Column::new(
             "queue",
             "on entry",
             7,
-            "threads still waiting when one has just got the lock",
+            "number of threads still waiting when one has just acquired the lock",
             |row| Cell::figure(row.contention.queue_on_entry, digits),
         ),
         Column::new(
             "queue",
-            "foretold",
+            "predicted on entry",
             11,
-            "threads still waiting when one has just got the lock, as a model said before",
+            "queue on entry, predicted before the cell was measured",
             |row| Cell::figure(row.predicted().map(|prediction| prediction.queue_on_entry), digits),
         ),
-        Column::new("queue", "max", 12, "the most threads that waited at once", |row| {
+        Column::new("queue", "max", 12, "largest number of threads waiting at once", |row| {
             Cell::figure(row.contention.queue_max, digits)
         }),
     ]
@@ -105,16 +115,16 @@ fn queue<'a>() -> [Column<'a>; 5] {
 
 fn wait<'a>() -> [Column<'a>; 4] {
     [
-        Column::new("wait", "share", 6, "share of the threads’ time that they waited", |row| {
+        Column::new("wait", "share", 6, "share of the threads’ time spent waiting", |row| {
             Cell::figure(row.contention.wait_share, share)
         }),
         Column::new("wait", "p50", 13, "median wait for the lock", |row| {
             Cell::figure(row.record.quantiles.p50, time)
         }),
-        Column::new("wait", "p99", 9, "wait for the lock", |row| {
+        Column::new("wait", "p99", 9, "99% quantile of the wait for the lock", |row| {
             Cell::figure(row.record.quantiles.p99, time)
         }),
-        Column::new("wait", "longest", 10, "the longest that a thread waited", |row| {
+        Column::new("wait", "longest", 10, "longest wait of a thread", |row| {
             Cell::figure(row.contention.starved_ns, time)
         }),
     ]
@@ -126,21 +136,21 @@ fn lock<'a>() -> [Column<'a>; 4] {
             "",
             "hand-off",
             8,
-            "from letting go of the lock until a thread that waited has it",
+            "time from a release until a waiting thread has the lock",
             |row| Cell::figure(row.contention.handoff_ns, time),
         ),
         Column::new(
             "",
             "fairness",
             14,
-            "Jain’s index of the threads’ acquisitions: 1 if all got equally many",
+            "Jain’s index of the threads’ acquisitions: 1 if all are equal",
             |row| Cell::figure(row.contention.fairness, |value| format!("{value:.3}")),
         ),
         Column::new(
             "each acquisition",
             "CPU",
             15,
-            "CPU time of all threads per acquisition, their work included",
+            "CPU time of all threads per acquisition, including their work",
             |row| Cell::figure(cpu_ns(&row.record.cost), time),
         ),
         Column::new(

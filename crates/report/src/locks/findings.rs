@@ -1,12 +1,13 @@
-//! Sentences on locks.
+//! Findings on locks.
 
 use threadtoll_record::Record;
 
 use super::claims::claims;
 use super::{Axis, Row, Sweep, sweeps};
+use crate::label::plural;
 use crate::units::{UNKNOWN, ratio, share, time};
 
-/// Runs of tasks that take no longer than this, against the shortest, count as equally good.
+/// Largest total time, relative to the shortest, that counts as equally good.
 const GOOD_ENOUGH: f64 = 1.05;
 
 pub(crate) fn findings(records: &[Record]) -> Vec<String> {
@@ -25,17 +26,16 @@ fn of_sweep(sweep: &Sweep<'_>) -> Vec<String> {
     findings
 }
 
-/// The threads of a row and what they do.
 fn threads(sweep: &Sweep<'_>, row: &Row<'_>) -> String {
     let threads = row.subject.threads;
     match sweep.axis {
         Axis::HoldShare => {
             let share = share(row.subject.hold_share());
-            format!("{threads} threads that hold it for {share} of their time")
+            format!("{threads} threads that each hold it for {share} of their time")
         }
         Axis::Interval => {
             let interval = time(row.subject.cycle_ns() as f64);
-            format!("{threads} threads that take it every {interval}")
+            format!("{threads} threads that each take it every {interval}")
         }
         Axis::None => format!("{threads} threads"),
     }
@@ -50,7 +50,7 @@ fn best(sweep: &Sweep<'_>) -> Option<String> {
         with_several_threads(sweep).filter_map(|row| Some((row, row.contention.speedup?.get())));
     let (row, speedup) = speedups.max_by(|a, b| a.1.total_cmp(&b.1))?;
     Some(format!(
-        "{}: the most is gained by {}, {} of one alone.",
+        "{}: {} reach the highest speed-up, {}.",
         sweep.lock(),
         threads(sweep, row),
         ratio(speedup)
@@ -72,15 +72,16 @@ fn enough_threads(sweep: &Sweep<'_>) -> Option<String> {
     let most = totals().map(|(threads, _)| threads).max()?;
     (threads < most).then(|| {
         format!(
-            "{}: of the numbers of threads that were measured, {threads} are enough for all tasks in {}; more bring less than 5%.",
+            "{}: all tasks take {} with {}; more threads gain less than 5%.",
             sweep.lock(),
-            time(total * 1e9)
+            time(total * 1e9),
+            plural(threads.into(), "thread")
         )
     })
 }
 
 fn worse_than_one_thread(sweep: &Sweep<'_>) -> Option<String> {
-    // Claimed only where the whole interval lies below one.
+    // Claimed only if the whole interval lies below one.
     let worse: Vec<&Row<'_>> = with_several_threads(sweep)
         .filter(|row| row.contention.speedup_interval95.is_some_and(|[_, high]| high < 1.0))
         .collect();
@@ -90,15 +91,14 @@ fn worse_than_one_thread(sweep: &Sweep<'_>) -> Option<String> {
     let speedup =
         first.contention.speedup.map_or_else(|| UNKNOWN.into(), |speedup| ratio(speedup.get()));
     Some(match worse.len() {
-        1 => format!("{lock}: one thread alone is better than {threads} ({speedup})."),
+        1 => format!("{lock}: one thread alone does better than {threads} ({speedup})."),
         count => format!(
-            "{lock}: one thread alone is better in {count} of {} cells with several threads, the first of them {threads} ({speedup}).",
+            "{lock}: one thread alone does better than several in {count} of {} cells, for example than {threads} ({speedup}).",
             with_several_threads(sweep).count()
         ),
     })
 }
 
-/// Errors of the predictions.
 fn agreement(sweeps: &[Sweep<'_>]) -> Option<String> {
     let errors: Vec<(bool, f64)> = sweeps
         .iter()
@@ -113,14 +113,14 @@ fn agreement(sweeps: &[Sweep<'_>]) -> Option<String> {
     }
     if undisturbed.is_empty() {
         return Some(format!(
-            "All {} cells that were foretold were disturbed: nothing is said about how well the predictions held.",
+            "All {} predicted cells were disturbed, so the predictions cannot be judged.",
             errors.len()
         ));
     }
     let mean = undisturbed.iter().sum::<f64>() / undisturbed.len() as f64;
     let worst = undisturbed.iter().copied().fold(0.0, f64::max);
     Some(format!(
-        "What was foretold is off by {} on average and {} at worst in the {} of {} cells that were not disturbed (cells with more threads than CPUs left out).",
+        "Predictions were off by {} on average and {} at worst in the {} of {} cells that were not disturbed (without oversubscribed cells).",
         share(mean),
         share(worst),
         undisturbed.len(),

@@ -6,7 +6,7 @@ use super::{Axis, Row, Sweep};
 use crate::figure::Map;
 use crate::units::{share, time};
 
-/// `None` if there are not several rows and columns.
+/// `None` unless there are several rows and columns.
 pub(super) fn map(sweep: &Sweep<'_>) -> Option<Map> {
     let position = |row: &Row<'_>| match sweep.axis {
         Axis::HoldShare => row.subject.hold_ns,

@@ -1,4 +1,4 @@
-//! Queues as a chart shows them.
+//! Charts of queues.
 
 use threadtoll_record::{Origin, PerSecond};
 
@@ -7,21 +7,20 @@ use crate::cost::{cpu_ns, switches};
 use crate::table::Marks;
 use crate::units::{digits, maybe_time, per_op, plus_minus, time};
 
-/// A row of a chart.
 #[derive(Debug)]
 pub(crate) struct ChartRow {
     pub(crate) label: String,
-    /// Origin of the queue, for the legend.
+    /// Kind of queue, for the legend.
     pub(crate) kind: &'static str,
-    /// Messages per second in millions, or the one-way median in nanoseconds.
+    /// Million messages per second, or the one-way median in nanoseconds.
     pub(crate) figure: f64,
     pub(crate) interval: Option<[f64; 2]>,
-    /// Details, a line each.
+    /// Details, one per line.
     pub(crate) lines: Vec<String>,
 }
 
 impl Comparison<'_> {
-    /// The first rows, without those that have no figure.
+    /// The first rows that have a figure.
     pub(crate) fn chart_rows(&self, max_rows: usize) -> Vec<ChartRow> {
         self.rows.iter().take(max_rows).filter_map(|row| self.chart_row(row)).collect()
     }

@@ -19,7 +19,7 @@ pub(super) fn columns<'c, 'a>(
     comparison: &'c Comparison<'a>,
 ) -> Vec<Column<'c, 'a>> {
     let mut columns = vec![
-        Column::new("", "wait", 1, "how the receiver waits", |row| {
+        Column::new("", "wait", 1, "wait strategy of the receiver", |row| {
             Cell::text(row.queue().map_or("", |queue| queue.wait.name()))
         })
         .emphasis(Emphasis::Faint),
@@ -30,7 +30,7 @@ pub(super) fn columns<'c, 'a>(
     ];
     let rings: BTreeSet<String> = comparison.rows.iter().filter_map(Row::ring).collect();
     if rings.len() > 1 {
-        let title = "memory of the messages that a bounded queue holds";
+        let title = "memory of a bounded queue’s messages";
         columns.push(Column::new("", "ring", 3, title, |row| {
             let bytes = row.queue().and_then(|queue| queue.ring_bytes);
             Cell::new(bytes.map(|bytes| bytes as f64), row.ring().unwrap_or_default())
@@ -46,7 +46,7 @@ pub(super) fn columns<'c, 'a>(
         }),
     ]);
     if comparison.best_peer().is_some() {
-        let title = "of ours, against the best peer that does what it does (unbounded and many senders for a funnel): the ratio of paired blocks and what its 95% interval says; of peers, against the best of this table: the quotient of the figures here";
+        let title = "our rows: ratio of paired blocks to the best comparable peer, with the verdict of its 95% interval; peers: quotient of their figure and the best one in this table";
         columns.push(
             Column::new("", "best peer", 2, title, |row| against_best_peer(comparison, row))
                 .emphasis(Emphasis::Accent),
@@ -67,14 +67,14 @@ fn ask_reply<'c, 'a>(results: &Results) -> Vec<Column<'c, 'a>> {
             Cell::figure(row.record.one_way_p50(), time)
         })
         .emphasis(Emphasis::Main),
-        Column::new("one way", "95%", 10, "interval of the one-way median", |row| {
+        Column::new("one way", "95%", 10, "95% interval of the one-way median", |row| {
             interval(row.record.one_way_p50(), row.record.one_way_p50_interval95())
         }),
         Column::new(
             "times",
             "reference",
             3,
-            "against the reference cell: ratio of paired blocks",
+            "ratio to the reference cell, from paired blocks",
             |row| match row.record.against.first() {
                 Some(against) => Cell::figure(Some(against.ratio), ratio),
                 None => Cell::empty(),
@@ -83,7 +83,7 @@ fn ask_reply<'c, 'a>(results: &Results) -> Vec<Column<'c, 'a>> {
         round_trip("p99", 4, |record| record.quantiles.p99.map(f64::from)),
         round_trip("p99.9", 11, |record| record.quantiles.p999.map(f64::from)),
         round_trip("max", 7, |record| record.max.map(f64::from)),
-        Column::new("round trip", over, 5, "share of the round trips over the limit", |row| {
+        Column::new("round trip", over, 5, "share of round trips over the limit", |row| {
             Cell::figure(row.record.over.share, share)
         }),
     ]
@@ -99,17 +99,17 @@ fn stream<'c, 'a>(comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
             |row| Cell::figure(row.record.rate_per_s, |rate| digits(rate / 1e6)),
         )
         .emphasis(Emphasis::Main),
-        Column::new("million messages", "95%", 4, "interval of the rate", |row| {
+        Column::new("million messages", "95%", 4, "95% interval of the rate", |row| {
             interval(
                 row.record.rate_per_s.map(f64::from),
                 row.record.interval95.rate_per_s.map(|bounds| bounds.map(f64::from)),
             )
         }),
-        Column::new("", "a message", 5, "time per message", |row| Cell::figure(row.ns(), time)),
+        Column::new("", "message time", 5, "time per message", |row| Cell::figure(row.ns(), time)),
     ];
     if let Some(limit) = comparison.bare_copy() {
         let title =
-            "share of the fastest bare copy’s rate, by paired blocks where both stand in one group";
+            "share of the fastest bare copy’s rate, from paired blocks where both are in one group";
         columns.push(Column::new("of the", "bare copy", 3, title, |row| {
             let paired = row.against(&limit.record.cell).map(|against| against.ratio.get());
             let rates = row.record.rate_per_s.zip(limit.record.rate_per_s);
@@ -131,7 +131,7 @@ fn interval(figure: Option<f64>, interval95: Option<[f64; 2]>) -> Cell {
 
 fn against_best_peer(comparison: &Comparison<'_>, row: &Row<'_>) -> Cell {
     if row.origin() == Some(Origin::Ours) {
-        // Without a common group there are no pairs, and nothing is claimed.
+        // Without a common group there are no pairs, and no verdict.
         let Some((_, against)) = comparison.rival(row) else { return Cell::unknown() };
         let text = format!("{} {}", ratio(against.ratio.get()), verdict(against.verdict));
         return Cell::new(Some(against.ratio.get()), text);

@@ -1,4 +1,4 @@
-//! Sentences on queues.
+//! Findings on queues.
 
 use threadtoll_record::{
     Against, Cell, Class, Origin, Placement, QueueSubject, Record, Verdict, Wait, WaitFamily,
@@ -18,14 +18,14 @@ pub(crate) fn findings(records: &[Record]) -> Vec<String> {
     peers.chain(comparisons.iter().flat_map(against_own)).collect()
 }
 
-/// The conditions of a comparison, as far as they are not the usual ones.
+/// The conditions of a comparison, if unusual.
 fn conditions(comparison: &Comparison<'_>, wait: Option<Wait>) -> String {
     let criteria = &comparison.criteria;
     let mut parts = vec![
         match (criteria.family, wait) {
             (WaitFamily::Spinning, _) => "spinning",
             (WaitFamily::Blocking, Some(Wait::Adaptive)) => "adapting its wait",
-            (WaitFamily::Blocking, _) => "sleeping when idle",
+            (WaitFamily::Blocking, _) => "sleeping when empty",
         }
         .to_string(),
     ];
@@ -49,7 +49,7 @@ fn name(row: &Row<'_>) -> String {
     name
 }
 
-/// Each of our queues, in its best row, against its rival.
+/// Each of our queues, in its best row, compared with its best rival.
 fn against_peers(comparison: &Comparison<'_>) -> Vec<String> {
     let mut findings: Vec<String> = Vec::new();
     let mut queues = Vec::new();
@@ -62,9 +62,9 @@ fn against_peers(comparison: &Comparison<'_>) -> Vec<String> {
         let conditions = conditions(comparison, row.queue().map(|queue| queue.wait));
         let times = times(against);
         let claim = if comparison.streams() {
-            format!("streams {times} as many messages as the best peer ({peer})")
+            format!("streams {times} the messages of the best peer ({peer})")
         } else {
-            format!("takes {times} the time of the best peer ({peer}) for a message")
+            format!("takes {times} the time of the best peer ({peer}) per message")
         };
         findings.push(with_verdict(format!("{queue}, {conditions}, {claim}"), against));
         queues.push(queue);
@@ -72,7 +72,7 @@ fn against_peers(comparison: &Comparison<'_>) -> Vec<String> {
     findings
 }
 
-/// The best of several peers, where none of ours was measured in their groups.
+/// The best of several peers, if none of our queues was in their groups.
 fn best_of_peers(comparison: &Comparison<'_>) -> Option<String> {
     let best = comparison.best_peer()?;
     if comparison.rows.iter().filter(|row| row.is_peer()).count() < 2 {
@@ -82,20 +82,19 @@ fn best_of_peers(comparison: &Comparison<'_>) -> Option<String> {
     let conditions = conditions(comparison, ours.and_then(Row::queue).map(|queue| queue.wait));
     Some(match best.record.rate_per_s {
         Some(rate) => format!(
-            "Of the peers, {conditions}, {} streams most: {} million messages per second.",
+            "Fastest peer, {conditions}: {}, {} million messages per second.",
             name(best),
             digits(rate.get() / 1e6)
         ),
         None => format!(
-            "Of the peers, {conditions}, {} takes the least for a message: {} one way.",
+            "Fastest peer, {conditions}: {}, {} one way.",
             name(best),
             maybe_time(best.record.one_way_p50())
         ),
     })
 }
 
-/// Our queues against the parts that they are made of: a bare copy, a mechanism that sleeps, a wait
-/// that spins.
+/// Our queues compared with their parts: a bare copy, a mechanism that sleeps, a spinning wait.
 fn against_own(comparison: &Comparison<'_>) -> Vec<String> {
     let against = if comparison.streams() { stream_against_own } else { ask_reply_against_own };
     let mut findings = Vec::new();
@@ -116,18 +115,18 @@ fn stream_against_own(
     let bare_copy = comparison.bare_copy().filter(|_| queue.wait == Wait::Spin);
     if let Some(against) = bare_copy.and_then(|copy| row.against(&copy.record.cell)) {
         let claim =
-            format!("{}, in batches, moves {} what a bare copy does", name(row), times(against));
+            format!("{}, in batches, moves {} the data of a bare copy", name(row), times(against));
         findings.push(with_verdict(claim, against));
     }
     let waits = match queue.wait {
         Wait::Adaptive => "adapting its wait",
-        Wait::Park => "going to sleep",
+        Wait::Park => "parking",
         _ => return findings,
     };
     if let Some(against) = find(row, |cell| spins(cell, queue)) {
         let batches = if queue.batch > 1 { ", in batches" } else { "" };
         let claim = format!(
-            "{}{batches}, {waits} where it finds nothing, moves {} what it moves spinning",
+            "{}{batches}, {waits} when empty, moves {} the messages that it moves spinning",
             name(row),
             times(against)
         );
@@ -140,7 +139,7 @@ fn ask_reply_against_own(_: &Comparison<'_>, row: &Row<'_>, queue: &QueueSubject
     let finding = match queue.wait {
         Wait::Adaptive => find(row, |cell| spins(cell, queue)).map(|against| {
             let times = times(against);
-            (format!("adapting its wait, takes {times} the time that it takes spinning"), against)
+            (format!("adapting its wait, takes {times} its time spinning"), against)
         }),
         Wait::Park => {
             let sleeps =
@@ -161,14 +160,12 @@ fn find<'r>(row: &'r Row<'_>, other: impl Fn(&Cell) -> bool) -> Option<&'r Again
     row.record.against.iter().find(|against| other(&against.cell))
 }
 
-/// Returns `true` for the same queue with a receiver that spins.
 fn spins(cell: &Cell, queue: &QueueSubject) -> bool {
     cell.queue().is_some_and(|other| {
         (&other.queue, other.origin, other.wait) == (&queue.queue, queue.origin, Wait::Spin)
     })
 }
 
-/// A paired ratio with its interval.
 fn times(against: &Against) -> String {
     let [low, high] = against.interval95;
     format!("{} ({}–{})", ratio(against.ratio.get()), digits(low.get()), digits(high.get()))
@@ -177,7 +174,7 @@ fn times(against: &Against) -> String {
 fn with_verdict(claim: String, against: &Against) -> String {
     match against.verdict {
         Verdict::Open if (against.blocks as usize) < compare::PAIRS => format!(
-            "{claim}; with {} pairs of blocks that decides nothing, {} are needed.",
+            "{claim}; inconclusive: {} block pairs, {} needed.",
             against.blocks,
             compare::PAIRS
         ),
@@ -189,11 +186,11 @@ fn with_verdict(claim: String, against: &Against) -> String {
                 _ => compare::verdict(against.interval95.map(f64::from), compare::PAIRS),
             };
             match of_all_groups {
-                Verdict::Open => format!("{claim}: worse, but perhaps by less than 5%."),
-                _ => format!("{claim}; its groups, taken one by one, do not all decide it."),
+                Verdict::Open => format!("{claim}: worse, though perhaps by less than 5%."),
+                _ => format!("{claim}; not every group alone decides it."),
             }
         }
-        Verdict::Open => format!("{claim}: the pairs do not decide which is better."),
+        Verdict::Open => format!("{claim}: undecided."),
         Verdict::NoWorse => format!("{claim}: no worse, within 5%."),
         Verdict::Better | Verdict::Worse => format!("{claim}."),
     }

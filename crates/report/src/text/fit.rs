@@ -1,4 +1,4 @@
-//! A curve through measured throughput: a table, its coefficients, and a finding.
+//! The fitted curve: a table, its coefficients, and a finding.
 
 use threadtoll_record::Fit;
 
@@ -8,24 +8,24 @@ use crate::fit::{finding, threads, throughput};
 use crate::label::plural;
 use crate::units::{coefficient, share};
 
-/// Longer tables show a selection of their rows.
+/// Longer tables are shortened to a selection of rows.
 const MAX_ROWS: usize = 48;
 
 /// Draws a fit: measured and fitted throughput by number of threads, the coefficients, the peak.
 ///
-/// Where `style` has a width, columns are dropped until the others fit.
+/// If `style` has a width, columns are dropped until the others fit.
 pub fn fit(fit: &Fit, style: &Style) -> String {
     let mut text = style.paragraph(BOLD, "Throughput by threads: a fit, not a prediction");
     text.push_str(&style.paragraph(
         DIM,
-        "The universal scalability law, X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1)), bends where the measured points bend and nowhere else: measure beyond the number of threads that you want to know about.",
+        "The universal scalability law, X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1)), follows the measured points and cannot see beyond them: measure more threads than you plan to use.",
     ));
     let every = fit.rows.len().div_ceil(MAX_ROWS).max(1);
     let rows: Vec<_> = fit.rows.iter().step_by(every).copied().collect();
     text.push('\n');
     text.push_str(&draw_numbered(&threads(fit, &rows), style).0);
     if rows.len() < fit.rows.len() {
-        let note = format!("{} of {} rows; --json has all.", rows.len(), fit.rows.len());
+        let note = format!("{} of {} rows; all are in --json.", rows.len(), fit.rows.len());
         text.push_str(&style.paragraph(DIM, &note));
     }
     text.push('\n');

@@ -1,4 +1,4 @@
-//! The machine, and whether it is fit to be measured.
+//! The machine and its grade.
 
 use threadtoll_record::{CpuNoise, Grade, Machine};
 
@@ -7,15 +7,14 @@ use super::{BAD, BOLD, DIM, GOOD, MIDDLING, Style};
 use crate::clean::clean;
 use crate::machine::{facts, meaning, noisiest};
 
-/// Of more CPUs than this, only the noisiest are shown.
+/// Number of CPUs above which only the noisiest are shown.
 const MAX_CPUS: usize = 16;
 
-/// Draws what is known about the machine, its grade, and each warning with its advice.
+/// Draws the facts about the machine, its grade, and each warning with its advice.
 pub fn machine(machine: &Machine, style: &Style) -> String {
     let mut text = style.simulated(machine.simulated);
     if machine.synthetic {
-        let note =
-            "The topology was read from a given tree, not from this machine; nothing was measured.";
+        let note = "The topology comes from a given directory, not from this machine. Nothing was measured.";
         text.push_str(&style.paragraph(BAD, note));
     }
     text.push_str(&style.paragraph(BOLD, clean(&machine.cpu).trim()));

@@ -8,11 +8,10 @@ use super::{BOLD, DIM, Style};
 use crate::figure::Map;
 use crate::units::{UNKNOWN, digits};
 
-/// Width of the space between the two squares.
 const GAP: usize = 4;
 
-/// Draws a map with threads downwards, once as measured and once as predicted, side by side where
-/// there is room, and an empty line below.
+/// Draws a map with threads downwards, measured and predicted, side by side if there is room, and
+/// an empty line below.
 pub(super) fn draw(map: &Map, style: &Style) -> String {
     let measured = square(map, "measured", &map.measured, style);
     let widest = measured.iter().map(|(_, width)| *width).max().unwrap_or(0);
@@ -64,7 +63,7 @@ fn square(
     lines
 }
 
-/// Green where threads are worth having, red where one alone is better.
+/// Green where threads are worthwhile, red where one alone is better.
 fn shade(speedup: Option<f64>, threads: u32) -> anstyle::Style {
     let Some(speedup) = speedup else { return DIM };
     let colour = if speedup >= 0.85 * f64::from(threads) {

@@ -1,4 +1,4 @@
-//! Curves on a terminal, drawn with characters that can be told apart without colours.
+//! Curves on a terminal, with characters that are distinct without colours.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -6,36 +6,32 @@ use super::table::pad_left;
 use super::{DIM, Style};
 use crate::units::digits;
 
-/// Lines of the drawing, the axis not counted.
 const HEIGHT: usize = 16;
-/// Columns of the drawing where the terminal sets no limit.
+/// Columns of the drawing if the terminal sets no limit.
 const WIDTH: usize = 72;
-/// A drawing with fewer columns shows too little.
 const MIN_WIDTH: usize = 24;
 
-/// A curve from zero up.
+/// A curve, starting at zero.
 #[derive(Debug)]
 pub(super) struct Curve {
-    /// Name in the legend.
     pub(super) name: String,
     /// Character between its points.
     pub(super) line: char,
     /// Character of its points, if they are visible.
     pub(super) mark: Option<char>,
-    /// Its colour.
     pub(super) with: anstyle::Style,
     /// Points that are not finite or below zero are left out.
     pub(super) points: Vec<(f64, f64)>,
 }
 
-/// One place of the drawing.
+/// One character of the drawing.
 #[derive(Clone, Copy, Debug)]
 struct Drawn {
     glyph: char,
     with: anstyle::Style,
 }
 
-/// Where figures stand on the drawing.
+/// Labelled values of an axis.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     least_x: f64,
@@ -54,14 +50,13 @@ impl Scale {
         self.least_x + (self.most_x - self.least_x) * column as f64 / (self.width - 1) as f64
     }
 
-    /// Lines above the axis.
     fn row(&self, y: f64) -> usize {
         ((y / self.top).clamp(0.0, 1.0) * (HEIGHT - 1) as f64).round() as usize
     }
 }
 
-/// Draws the curves, later ones over earlier ones; nothing if they have no two places side by side
-/// or the terminal is too narrow.
+/// Draws the curves, later ones over earlier ones; empty if they would be a single column or the
+/// terminal is too narrow.
 pub(super) fn plot(y_name: &str, x_name: &str, mut curves: Vec<Curve>, style: &Style) -> String {
     for curve in &mut curves {
         curve.points.retain(|(x, y)| x.is_finite() && y.is_finite() && *y >= 0.0);
@@ -129,7 +124,6 @@ fn draw(curve: &Curve, scale: &Scale, grid: &mut [Vec<Option<Drawn>>]) {
     }
 }
 
-/// The height of the curve at `x`.
 fn between(points: &[(f64, f64)], x: f64) -> f64 {
     let after = points.partition_point(|point| point.0 < x);
     match (after.checked_sub(1).and_then(|before| points.get(before)), points.get(after)) {
@@ -139,7 +133,7 @@ fn between(points: &[(f64, f64)], x: f64) -> f64 {
     }
 }
 
-/// One line of the drawing, painted in as few pieces as there are.
+/// One line of the drawing, painted in as few pieces as possible.
 fn line(places: &[Option<Drawn>], style: &Style) -> String {
     let mut text = String::new();
     let used = places.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
@@ -156,14 +150,13 @@ fn line(places: &[Option<Drawn>], style: &Style) -> String {
     text
 }
 
-/// The axis below the drawing, with the figures that have room.
 fn axis(scale: &Scale, margin: usize, x_name: &str, style: &Style) -> String {
     let x_step = step((scale.most_x - scale.least_x) / 8.0).max(1.0);
     let mut edge = vec!['─'; scale.width];
     let mut labels = String::new();
     let mut x = (scale.least_x / x_step).ceil() * x_step;
     if x > scale.least_x {
-        // The first number is always drawn.
+        // The first label is always drawn.
         label_at(scale.least_x, x_step, scale, &mut edge, &mut labels);
     }
     while x <= scale.most_x {
@@ -205,7 +198,6 @@ fn step(least: f64) -> f64 {
         .unwrap_or(10.0 * power)
 }
 
-/// A round figure, with the digits that its step has.
 fn tick(value: f64, step: f64) -> String {
     if value.abs() >= 1e7 {
         digits(value)

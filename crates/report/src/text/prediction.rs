@@ -1,4 +1,4 @@
-//! A prediction for threads that share a lock: a table, a drawing, and changes that would help.
+//! A prediction for threads that share a lock: a table, a drawing, and useful changes.
 
 use threadtoll_model::bounds::Limits;
 use threadtoll_model::{Load, amdahl, bounds};
@@ -12,17 +12,16 @@ use crate::label::plural;
 use crate::prediction::{changes, threads};
 use crate::units::{count, digits, ratio, round_time, share, time};
 
-/// Longer tables show a selection of their rows.
+/// Longer tables are shortened to a selection of rows.
 const MAX_ROWS: usize = 48;
 /// Approximate number of rows in that selection.
 const SELECTED_ROWS: usize = 24;
-/// Points at which the asymptotes are drawn.
 const POINTS: u32 = 200;
 
-/// Draws a prediction: a table by number of threads, the knee, how many threads are worth having,
-/// the curves, and what changes would bring.
+/// Draws a prediction: a table by number of threads, the knee, the useful number of threads, the
+/// curves, and the effects of changes.
 ///
-/// Where `style` has a width, columns are dropped until the others fit, and named below.
+/// If `style` has a width, columns are dropped until the others fit, and named below.
 pub fn prediction(prediction: &Prediction, style: &Style) -> String {
     let mut text = String::new();
     text.push_str(&style.paragraph(BOLD, "How many threads are worth having?"));
@@ -35,14 +34,14 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
         text.push_str(&table);
         if rows.len() < prediction.rows.len() {
             notes.push(format!(
-                "{} of {} rows; --json has all.",
+                "{} of {} rows; all are in --json.",
                 rows.len(),
                 prediction.rows.len()
             ));
         }
         if !left_out.is_empty() {
             notes.push(format!(
-                "Left out for lack of width: {}. A wider terminal and --json have them.",
+                "Columns that did not fit: {}. Widen the terminal, or see --json.",
                 left_out.join(", ")
             ));
         }
@@ -64,22 +63,23 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
     }
     if let Some(first) = prediction.what_if.first() {
         text.push('\n');
-        let head =
-            format!("What would help {}, in the long run:", plural(first.threads.into(), "thread"));
+        let head = format!(
+            "Changes that would help {}, in the long run:",
+            plural(first.threads.into(), "thread")
+        );
         text.push_str(&style.paragraph(BOLD, &head));
         text.push_str(&draw(&changes(prediction), style).0);
     }
     text
 }
 
-/// The workload and the machine, in words.
 fn description(prediction: &Prediction) -> String {
     let duration = |ns: f64, shape: &str, variation: f64| match shape {
         _ if ns == 0.0 => "no time".to_string(),
         "fixed" => format!("{} (fixed)", round_time(ns)),
         "exponential" => format!("{} on average (exponential)", round_time(ns)),
         file => format!(
-            "{} on average, spread as in {} (c² {})",
+            "{} on average, distributed as in {} (c² {})",
             time(ns),
             clean(file),
             digits(variation)
@@ -87,7 +87,7 @@ fn description(prediction: &Prediction) -> String {
     };
     let hold = duration(prediction.hold_ns, &prediction.hold_shape, prediction.hold_variation);
     let think = duration(prediction.think_ns, &prediction.think_shape, prediction.think_variation);
-    let mut text = format!("Held for {hold}, outside for {think}");
+    let mut text = format!("Lock held for {hold}, not held for {think}");
     let alone = prediction.hold_ns / (prediction.hold_ns + prediction.think_ns);
     text.push_str(&format!(": one thread alone holds the lock for {} of its time. ", share(alone)));
     text.push_str(&match prediction.stripes {
@@ -96,20 +96,21 @@ fn description(prediction: &Prediction) -> String {
     });
     text.push_str(match prediction.policy {
         PredictedPolicy::Fifo => ", first come, first served",
-        PredictedPolicy::Barging => ", whoever comes by may overtake a thread that is being woken",
+        PredictedPolicy::Barging => ", and a running thread may overtake one that is being woken",
     });
     text.push_str(&match prediction.handoff_ns {
-        0.0 => "; hand-offs free".to_string(),
+        0.0 => "; hand-offs are free".to_string(),
         ns => format!("; a hand-off takes {}", round_time(ns)),
     });
     text.push_str(&match prediction.cores {
-        None => "; no thread is ever short of a core.".to_string(),
+        None => "; each thread has a core.".to_string(),
         Some(cores) => format!("; {}.", plural(cores.into(), "core")),
     });
     text
 }
 
-/// All rows; of too many, some at equal distances, the last, and those near the advice.
+/// All rows or, if there are too many, some at equal distances, the last, and those near the
+/// advice.
 fn selected(prediction: &Prediction) -> Vec<&PredictedRow> {
     let rows = &prediction.rows;
     if rows.len() <= MAX_ROWS {
@@ -126,14 +127,14 @@ fn selected(prediction: &Prediction) -> Vec<&PredictedRow> {
     rows.iter().enumerate().filter(shown).map(|(_, row)| row).collect()
 }
 
-/// The model behind each row, and the reason for it.
+/// The models of the rows, with the reason for each.
 fn models(rows: &[PredictedRow]) -> Vec<String> {
     let mut sentences = vec![
-        "waiting: share of the threads' time. on entry: the queue that a thread sees as it gets the lock. bound: what nothing exceeds."
+        "waiting: share of the threads' time. on entry: queue seen by a thread that has just acquired the lock. bound: no distribution of times exceeds it."
             .to_string(),
     ];
     if rows.iter().any(|row| row.speedup_interval99.is_some()) {
-        sentences.push("99%: how far the simulated speed-up's interval reaches.".into());
+        sentences.push("99%: interval of the simulated speed-up.".into());
     }
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for row in rows {
@@ -166,7 +167,7 @@ fn numbers(threads: &[u32]) -> String {
         }
         [first @ .., last] if threads.len() <= 7 => format!("{} and {last} threads", named(first)),
         [first, .., last] => {
-            format!("{first} to {last} threads, {} numbers of them", threads.len())
+            format!("{} numbers of threads from {first} to {last}", threads.len())
         }
     }
 }
@@ -177,7 +178,7 @@ fn curves(prediction: &Prediction) -> Vec<Curve> {
     if least >= most {
         return Vec::new();
     }
-    // Where the bound bends is a place of its own.
+    // The bound has a corner here.
     let ceiling = |threads: u32| {
         let limits =
             Limits { locks: prediction.stripes, cores: prediction.cores, hand_off_ns: 0.0 };
@@ -212,7 +213,7 @@ fn curves(prediction: &Prediction) -> Vec<Curve> {
     };
     let rows = prediction.rows.iter().map(|row| (f64::from(row.threads), row.speedup)).collect();
     vec![
-        curve("bound: what nothing exceeds", '-', None, DIM, along(&ceiling)),
+        curve("bound", '-', None, DIM, along(&ceiling)),
         curve("Amdahl's law: a floor, not a prediction", ':', None, DIM, along(&floor)),
         curve("predicted", '·', Some('●'), ACCENT, rows),
     ]
@@ -223,24 +224,24 @@ fn sentences(prediction: &Prediction) -> Vec<String> {
     let by_cores = |knee: f64| prediction.cores.is_some_and(|cores| f64::from(cores) <= knee);
     match prediction.knee {
         Some(knee) if by_cores(knee) => sentences.push(format!(
-            "The knee is at {} threads: from there on all cores are busy, and more threads do no more work.",
+            "The knee is at {} threads: beyond it all cores are busy, and more threads do no more work.",
             digits(knee)
         )),
         Some(knee) => sentences.push(format!(
-            "The knee is at {} threads: beyond it {} never free, and more threads only make the queue longer.",
+            "The knee is at {} threads: beyond it {} the limit, and more threads mostly make the queue longer.",
             digits(knee),
             if prediction.stripes == 1 { "the lock is" } else { "the locks are" },
         )),
-        None => sentences.push("Nothing limits the threads: the lock is never held.".into()),
+        None => sentences.push("The lock is never held, so it limits nothing.".into()),
     }
     match prediction.recommended_threads {
-        Some(1) => sentences.push("Worth having: 1 thread. A second one would add less than half of its work.".into()),
+        Some(1) => sentences.push("Worth having: 1 thread. A second one would add less than half a thread's work.".into()),
         Some(threads) => sentences.push(format!(
-            "Worth having: {}. The last of them still adds at least half of a thread's work in the long run; the next one would not.",
+            "Worth having: {}. The last one adds at least half a thread's work in the long run; the next one would not.",
             plural(threads.into(), "thread")
         )),
         None if prediction.knee.is_some() => {
-            sentences.push("Worth having: more threads than any model here is asked about.".into());
+            sentences.push("Worth having: more threads than the models here accept.".into());
         }
         None => {}
     }
@@ -248,7 +249,7 @@ fn sentences(prediction: &Prediction) -> Vec<String> {
         let of =
             if prediction.handoff_ns > 0.0 { " of locks whose hand-offs are free" } else { "" };
         sentences.push(format!(
-            "Amdahl's law is the floor{of} and no prediction: it describes threads that all want the lock at the same moment. For {} it says {}; predicted are {}.",
+            "Amdahl's law is a floor{of}, not a prediction: it describes threads that all want the lock at the same moment. For {} it gives {}; the prediction is {}.",
             plural(row.threads.into(), "thread"),
             ratio(row.amdahl),
             ratio(row.speedup)
@@ -257,7 +258,7 @@ fn sentences(prediction: &Prediction) -> Vec<String> {
     sentences
 }
 
-/// The row that Amdahl's law understates most, if that can be seen.
+/// The row that Amdahl's law understates most, if noticeable.
 fn furthest_from_amdahl(rows: &[PredictedRow]) -> Option<&PredictedRow> {
     rows.iter()
         .filter(|row| row.speedup / row.amdahl > 1.05)

@@ -13,7 +13,6 @@ use crate::units::UNKNOWN;
 
 /// Nobody can read a larger square, however wide the terminal.
 const MAX_CPUS: usize = 64;
-/// Width of the gap between nodes and caches.
 const GAP: &str = "  ";
 
 /// Draws the square with as many decimals as fit, between empty lines.
@@ -21,14 +20,13 @@ pub(super) fn draw(pairs: &Pairs, style: &Style) -> String {
     let square = [1, 0].into_iter().find_map(|decimals| square(pairs, decimals, style));
     let square = square.unwrap_or_else(|| {
         let cpus = plural(pairs.cpus.len() as u64, "CPU");
-        let note =
-            format!("The square of {cpus} is too wide to be drawn here: the HTML page has it.");
+        let note = format!("A square of {cpus} is too wide for this terminal; see the HTML page.");
         style.paragraph(DIM, &note)
     });
     format!("\n{square}\n")
 }
 
-/// The labels of the CPUs: node, cache and core, as far as there are several.
+/// The labels of the CPUs: node, cache and core, if there are several.
 fn labels(pairs: &Pairs) -> Vec<String> {
     let places = || pairs.cpus.iter().filter_map(|cpu| pairs.places.get(cpu));
     let several = |of: fn(&CpuPlace) -> Option<u32>| {
@@ -60,7 +58,7 @@ fn square(pairs: &Pairs, decimals: usize, style: &Style) -> Option<String> {
         return None;
     }
     let labels = labels(pairs);
-    // One unit for the whole square, so that the eye can compare.
+    // One unit for the whole square makes figures comparable at a glance.
     let (scale, unit) = match median(pairs.values.values().copied())? {
         median if median < 2000.0 => (1.0, "ns"),
         _ => (1000.0, "µs"),
@@ -75,7 +73,7 @@ fn square(pairs: &Pairs, decimals: usize, style: &Style) -> Option<String> {
     let label_width = labels.iter().map(String::len).max().unwrap_or(0);
     let head_width = name_width.max(3);
     let side_width = label_width + if label_width > 0 { GAP.len() } else { 0 };
-    // Nodes and caches lie apart.
+    // Nodes and caches are set apart.
     let cache = |index: usize| pairs.places.get(&cpus[index]).map(|place| (place.node, place.llc));
     let parted = |index: usize| index > 0 && cache(index - 1) != cache(index);
     let gaps = (0..cpus.len()).filter(|index| parted(*index)).count();
@@ -123,7 +121,7 @@ impl Shades {
         let logs = values.filter(|value| *value > 0.0).map(f64::ln);
         let low = logs.clone().fold(f64::INFINITY, f64::min);
         let high = logs.fold(f64::NEG_INFINITY, f64::max);
-        // A tenth between the fastest and the slowest pair is not worth a colour.
+        // A tenth between the fastest and the slowest pair does not deserve a colour.
         let spread = if high - low > 0.1 { high - low } else { f64::INFINITY };
         Shades { low, step: spread / 3.0 }
     }

@@ -1,4 +1,4 @@
-//! Tables that drop their least important columns where the terminal is too narrow.
+//! Tables that drop their least important columns if the terminal is too narrow.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -7,18 +7,17 @@ use crate::label;
 use crate::table::{Cell, Emphasis, Heading, Label, Section};
 use crate::units::UNKNOWN;
 
-/// Width of the space between two columns.
 const GAP: usize = 2;
-/// Width of the labels where the terminal sets no limit.
+/// Width of the labels if the terminal sets no limit.
 const MAX_LABEL_WIDTH: usize = 60;
 
-/// Draws the rows of a section, and returns the headings of the columns that were left out.
+/// Draws the rows of a section, and returns the headings of the dropped columns.
 pub(super) fn draw(section: &Section, style: &Style) -> (String, Vec<String>) {
     let labels = section.rows.iter().map(|row| text_of_label(&row.label)).collect();
     Drawing::new(section, section.row_heading.into(), labels, style).draw()
 }
 
-/// The same where labels are numbers.
+/// Like [`draw`], for labels that are numbers.
 pub(super) fn draw_numbered(section: &Section, style: &Style) -> (String, Vec<String>) {
     let labels: Vec<String> = section.rows.iter().map(|row| text_of_label(&row.label)).collect();
     let heading = section.row_heading;
@@ -50,7 +49,6 @@ fn style_of(cell: &Cell) -> anstyle::Style {
     }
 }
 
-/// A column aligned to the right.
 struct Column<'s> {
     heading: &'s Heading,
     cells: Vec<(String, anstyle::Style)>,
@@ -155,7 +153,7 @@ impl<'s> Drawing<'s> {
         widths
     }
 
-    /// The first column of each group, and the one behind its last.
+    /// The first column of each group, and the end of the last group.
     fn groups(&self) -> Vec<(usize, usize)> {
         let group = |index: usize| self.columns[index].heading.group;
         let mut groups: Vec<(usize, usize)> = Vec::new();

@@ -1,4 +1,4 @@
-//! A machine that never was and what was never measured on it, the same at every run.
+//! A fictional machine and measurements on it, equal in every run.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use threadtoll_record::file::{GroupState, Results};
 use threadtoll_record::*;
 
-/// Draws without a library, so that no new version of one changes a snapshot.
+/// A random generator of its own, so that no library update changes a snapshot.
 pub(crate) struct Draws(u64);
 
 impl Draws {
@@ -14,7 +14,6 @@ impl Draws {
         Draws(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// Between 0 and 1.
     pub(crate) fn next(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -23,8 +22,7 @@ impl Draws {
     }
 }
 
-/// A cell and how it behaves: round trip, CPU time in user mode and in the kernel, switches per
-/// hand-off.
+/// A cell and its behaviour: round trip, user and system CPU time, switches per hand-off.
 pub(crate) struct Spec {
     pub(crate) experiment: &'static str,
     pub(crate) cell: Cell,
@@ -170,7 +168,7 @@ pub(crate) fn plan(machine: &Machine, groups: &[(u32, Vec<Spec>)]) -> Plan {
     }
 }
 
-/// Measures every group: blocks are drawn, folded and forgotten.
+/// Measures every group: draws blocks, folds them, and drops them.
 pub(crate) fn results(machine: Machine, groups: &[(u32, Vec<Spec>)]) -> Results {
     let plan = plan(&machine, groups);
     let mut results = Results::empty(machine, plan);
@@ -297,9 +295,9 @@ fn block(
     }
 }
 
-/// The card of a small virtual machine: most mechanisms, three placements, some variants.
+/// The survey of a small virtual machine: most mechanisms, three placements, some variants.
 pub(crate) fn survey() -> Results {
-    // Folding takes seconds without optimisation: once is enough.
+    // Folding takes seconds without optimisation, so it is done once.
     static SURVEY: LazyLock<Results> = LazyLock::new(measure);
     SURVEY.clone()
 }
@@ -370,7 +368,7 @@ fn measure() -> Results {
     )
 }
 
-/// Pairs of CPUs: near ones cheap, far ones dear.
+/// Pairs of CPUs: near ones cheap, far ones expensive.
 pub(crate) fn matrix(cpus: u32) -> Results {
     let machine = machine(cpus);
     let mut draws = Draws::new(9);
@@ -447,8 +445,8 @@ fn queue(
     spec
 }
 
-/// Queues of ours beside peers: streams one at a time, from two senders, in batches beside the bare
-/// copy, and ask-reply.
+/// Our queues next to peers: streams of single messages, from two senders, and in batches next to
+/// the bare copy, and ask-reply.
 pub(crate) fn queues() -> Results {
     static QUEUES: LazyLock<Results> = LazyLock::new(measure_queues);
     QUEUES.clone()

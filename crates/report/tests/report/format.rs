@@ -16,7 +16,7 @@ fn every_format_renders_every_table() {
     let records = results.records();
     for format in FORMATS {
         let text = format.render(&[Report::new(&results, &records)]);
-        for row in ["std-condvar", "cores with a common cache", "pipe"] {
+        for row in ["std-condvar", "cores that share a cache", "pipe"] {
             assert!(text.contains(row), "{} lacks {row}", format.name());
         }
     }

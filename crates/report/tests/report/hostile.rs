@@ -7,7 +7,7 @@ use crate::fixture;
 
 const EVIL: &str = "\u{1b}[31m</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{202E}evil\u{7}\n{{x}} $x$ %{y} & \"'";
 
-/// Everything that is drawn of it.
+/// All renderings of a file.
 fn all(results: &Results) -> String {
     let records = results.records();
     let mut text = String::new();
@@ -153,7 +153,7 @@ fn no_figure_makes_anything_fail_or_explode() {
         let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(longest < 2500, "{figure}: {longest}");
         assert!(page(&[results.clone()]).len() < 3_000_000);
-        // The same as pairs.
+        // The same cells as pairs.
         for record in results.groups.iter_mut().filter_map(|group| group.records.as_mut()).flatten()
         {
             record.experiment = Experiment::Matrix;

@@ -1,4 +1,4 @@
-//! What the renderers show, to the letter.
+//! The output of the renderers, to the letter.
 
 mod fixture;
 mod format;

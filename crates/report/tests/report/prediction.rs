@@ -59,7 +59,7 @@ fn a_prediction_fits_any_terminal() {
         }
     }
     let narrow = drawn(&fixture(), Some(60));
-    assert!(narrow.contains("Left out for lack of width"), "{narrow}");
+    assert!(narrow.contains("Columns that did not fit"), "{narrow}");
     for width in [0, 1, 10, 30] {
         assert!(!drawn(&fixture(), Some(width)).is_empty());
     }
@@ -76,7 +76,7 @@ fn a_thousand_rows_are_not_all_shown() {
     let mut many = fixture();
     many.rows = (1..=1000).map(|threads| row(threads, f64::from(threads))).collect();
     let text = drawn(&many, None);
-    assert!(text.contains("of 1000 rows; --json has all"), "{text}");
+    assert!(text.contains("of 1000 rows; all are in --json"), "{text}");
     assert!(text.lines().count() < 120, "{text}");
     assert!(
         text.lines().any(|line| line.trim_start().starts_with("38 ")),

@@ -10,17 +10,16 @@ use crate::nearest::unknown;
 use crate::parse::{DURATIONS, count, duration};
 
 const NAMES: [&str; 2] = ["fixed", "exponential"];
-/// Larger files are not lists of durations.
 const MAX_BYTES: u64 = 100_000_000;
-/// Shorter times are taken for slips of the pen.
+/// Shorter times are taken for typing errors.
 const MIN_NS: f64 = 1e-3;
 
-/// A distribution of times, its mean apart.
+/// A distribution of times, without its mean.
 #[derive(Clone, Debug)]
 pub(super) enum Distribution {
     Fixed,
     Exponential,
-    /// Read from a file, with the name under which it was asked for.
+    /// Read from the file of this name.
     Measured(String, Shape),
 }
 
@@ -40,10 +39,10 @@ impl Distribution {
             }
             _ => {
                 return Err(unknown(
-                    format!("{option} {text}: there is no such shape and no such file"),
+                    format!("{option} {text} is neither a distribution nor a file"),
                     text,
                     NAMES,
-                    "it takes fixed, exponential, or the name of a file of durations",
+                    "use fixed, exponential, or a file of durations",
                 ));
             }
         };
@@ -59,7 +58,7 @@ impl Distribution {
         }
     }
 
-    /// The distribution stretched to this mean; without one, measured times keep their own.
+    /// The distribution scaled to this mean; measured times without one keep their own.
     pub(super) fn shape(&self, option: &str, mean_ns: Option<f64>) -> Result<Shape, Failure> {
         let bad = |error: ModelError| Failure::usage(format!("{option}: {error}")).hint(DURATIONS);
         match (self, mean_ns) {
@@ -68,21 +67,21 @@ impl Distribution {
             (Self::Measured(_, shape), None) => Ok(shape.clone()),
             (Self::Measured(name, shape), Some(ns)) if shape.mean_ns() == 0.0 && ns > 0.0 => {
                 Err(Failure::usage(format!(
-                    "the times in {name} are all zero and cannot be stretched to a mean"
+                    "the times in {name} are all zero and cannot be scaled to a mean"
                 ))
-                .hint(format!("leave {option} out, or name another file")))
+                .hint(format!("omit {option}, or choose another file")))
             }
             (Self::Measured(name, shape), Some(ns)) => shape.with_mean(ns).map_err(|error| {
                 Failure::usage(format!(
-                    "the times in {name} cannot be stretched to that mean: {error}"
+                    "the times in {name} cannot be scaled to that mean: {error}"
                 ))
-                .hint(format!("leave {option} out, or give another mean"))
+                .hint(format!("omit {option}, or give another mean"))
             }),
             (Self::Fixed | Self::Exponential, None) => {
                 let of = option.trim_start_matches('-');
                 Err(Failure::usage(format!("predict needs {option}, the mean {of} time")).hint(
                     format!(
-                        "such as {option} 5ms; or name a file of measured times with {option}-shape"
+                        "such as {option} 5ms; or give a file of measured times with {option}-shape"
                     ),
                 ))
             }
@@ -90,19 +89,18 @@ impl Distribution {
     }
 }
 
-/// Reads a file; `number` chooses one of its records.
 fn read_file(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
     let name = path.display();
-    let hint = "give a file with one duration a line, or one that a measuring command has written";
+    let hint = "give a file with one duration per line, or one written by a measuring command";
     let bad = |what: String| Failure::usage(what).hint(hint);
     let bytes = input::read(path, MAX_BYTES, hint)?;
     if bytes.trim_ascii_start().first() == Some(&b'{') {
         return records::read(path, number);
     }
     if number.is_some() {
-        return Err(bad(format!("{name} holds no records, so none of them can be named")));
+        return Err(bad(format!("{name} holds no records, so #N cannot choose one")));
     }
-    let text = String::from_utf8(bytes).map_err(|_| bad(format!("{name} is no text")))?;
+    let text = String::from_utf8(bytes).map_err(|_| bad(format!("{name} is not a text file")))?;
     durations::read(path, &text)
 }
 
@@ -112,7 +110,7 @@ pub(super) fn mean_ns(option: &str, text: &str) -> Result<f64, Failure> {
         .map_err(|why| Failure::usage(format!("{option} {text}: {why}")).hint(DURATIONS))
 }
 
-/// Reads a duration in nanoseconds that a model can work with, or says why it cannot.
+/// Reads a duration in nanoseconds; the error is the reason alone.
 pub(super) fn zero_or_longer(text: &str) -> Result<f64, &'static str> {
     match duration(text)? {
         ns if ns > 0.0 && ns < MIN_NS => Err("it is shorter than a picosecond"),

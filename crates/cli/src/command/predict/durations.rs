@@ -1,4 +1,4 @@
-//! Files of durations, one a line.
+//! Files of durations, one per line.
 
 use std::path::Path;
 
@@ -9,7 +9,6 @@ use super::input;
 use crate::failure::Failure;
 use crate::parse::DURATIONS;
 
-/// Reads the text of such a file; `path` is for messages.
 pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
     let name = path.display();
     let mut values = Vec::new();
@@ -22,12 +21,12 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Shape, Failure> {
     }
     if values.is_empty() {
         return Err(Failure::usage(format!("{name} holds no durations"))
-            .hint("give a file with one duration a line, such as 5ms"));
+            .hint("give a file with one duration per line, such as 5ms"));
     }
     values.sort_unstable_by(f64::total_cmp);
     let counted: Vec<(f64, u64)> =
         values.chunk_by(|a, b| a == b).map(|equal| (equal[0], equal.len() as u64)).collect();
-    // A closed form costs time per distinct value; drawing from counted values costs more per draw.
+    // A closed form takes time per distinct value; drawing takes more per draw from counted values.
     let shape = if counted.len() < values.len() / 4 {
         Shape::counted(&counted)
     } else {

@@ -9,18 +9,17 @@ use super::input::{self, excerpt};
 use crate::failure::Failure;
 
 const MAX_BYTES: u64 = 1_000_000;
-/// Nobody measures more points.
 const MAX_POINTS: usize = 10_000;
-/// Throughputs that the fit can work with.
+/// Range of throughputs in which the fit is numerically sound.
 const THROUGHPUTS: std::ops::RangeInclusive<f64> = 1e-30..=1e30;
 /// The fit has three coefficients.
 const MIN_DIFFERENT: usize = 3;
 
 const HINT: &str =
-    "each line holds a number of threads and their throughput, such as 8 520.5; # begins a comment";
+    "write a number of threads and its throughput per line, such as 8 520.5; # starts a comment";
 
-/// Fits the curve to the points of a file, `-` for standard input, and evaluates it there and at
-/// `threads`.
+/// Fits the curve to the points of a file, or of standard input for `-`, and evaluates it there and
+/// at `threads`.
 pub(super) fn fit(path: &Path, threads: &[u32]) -> Result<Fit, Failure> {
     let (name, bytes) = if path == Path::new("-") {
         let name = "standard input".to_string();
@@ -30,16 +29,16 @@ pub(super) fn fit(path: &Path, threads: &[u32]) -> Result<Fit, Failure> {
         (path.display().to_string(), input::read(path, MAX_BYTES, HINT)?)
     };
     let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::usage(format!("{name} is no text")).hint(HINT))?;
+        .map_err(|_| Failure::usage(format!("{name} is not text")).hint(HINT))?;
     let points = points(&name, &text)?;
     let curve = usl::fit(&points)?;
     if let Some(beyond) = threads.iter().find(|threads| **threads > curve.trusted_up_to) {
         return Err(Failure::usage(format!(
-            "--threads {beyond}: a curve says nothing beyond twice the most threads that were \
+            "--threads {beyond}: the curve ends at twice the largest number of threads \
              measured, here {}",
             curve.trusted_up_to
         ))
-        .hint("measure with more threads, or ask for fewer"));
+        .hint("measure with more threads, or use fewer in --threads"));
     }
     let mut rows: Vec<FittedRow> = points
         .iter()
@@ -68,7 +67,6 @@ fn row(curve: &usl::Fit, threads: u32, measured: Option<f64>) -> FittedRow {
     FittedRow { threads, measured, fitted: curve.throughput(threads) }
 }
 
-/// Reads the points; `name` is for messages.
 fn points(name: &str, text: &str) -> Result<Vec<(u32, f64)>, Failure> {
     let mut points = Vec::new();
     for (number, line) in input::lines(text) {
@@ -77,7 +75,7 @@ fn points(name: &str, text: &str) -> Result<Vec<(u32, f64)>, Failure> {
         })?);
         if points.len() > MAX_POINTS {
             return Err(Failure::usage(format!("{name} holds more than {MAX_POINTS} points"))
-                .hint("give the median of each number of threads"));
+                .hint("give one median per number of threads"));
         }
     }
     let mut different: Vec<u32> = points.iter().map(|(threads, _)| *threads).collect();
@@ -98,7 +96,7 @@ fn points(name: &str, text: &str) -> Result<Vec<(u32, f64)>, Failure> {
 fn point(line: &str) -> Result<(u32, f64), String> {
     let mut words = line.split_whitespace();
     let (Some(threads), Some(throughput), None) = (words.next(), words.next(), words.next()) else {
-        return Err("a line holds two numbers".into());
+        return Err("a line must hold two numbers".into());
     };
     let threads = threads.parse().ok().filter(|threads| (1..=MAX_THREADS).contains(threads));
     let threads =

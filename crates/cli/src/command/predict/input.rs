@@ -1,4 +1,4 @@
-//! Files that predictions are made from, read whole.
+//! Input files of predictions, read whole.
 
 use std::fs::File;
 use std::io::Read;
@@ -6,15 +6,14 @@ use std::path::Path;
 
 use crate::failure::Failure;
 
-/// Longest excerpt of a line, in characters.
 const EXCERPT_CHARS: usize = 40;
 
-/// Reads a file of at most `max_bytes`; a failure carries the hint.
+/// Reads a file of at most `max_bytes`; errors carry the hint.
 pub(super) fn read(path: &Path, max_bytes: u64, hint: &str) -> Result<Vec<u8>, Failure> {
     let name = path.display().to_string();
     let unreadable = |why: &str| Failure::usage(format!("cannot read {name}: {why}")).hint(hint);
     let failed = |error: std::io::Error| unreadable(&error.to_string());
-    // Checked before it is opened: a named pipe would block until it has a writer.
+    // Checked before opening: a named pipe would block until it has a writer.
     let found = std::fs::metadata(path).map_err(failed)?;
     if !found.is_file() {
         return Err(unreadable("it is not a regular file"));
@@ -25,7 +24,7 @@ pub(super) fn read(path: &Path, max_bytes: u64, hint: &str) -> Result<Vec<u8>, F
     read_all(File::open(path).map_err(failed)?, &name, max_bytes, hint)
 }
 
-/// Reads to the end, unless that is farther than `max_bytes`; `name` is for messages.
+/// Reads to the end, up to `max_bytes`; `name` is for messages.
 pub(super) fn read_all(
     source: impl Read,
     name: &str,
@@ -47,7 +46,6 @@ fn too_large(name: &str, max_bytes: u64, hint: &str) -> Failure {
     Failure::usage(format!("{name} is larger than {} MB", max_bytes / 1_000_000)).hint(hint)
 }
 
-/// The beginning of a line, for a message.
 pub(super) fn excerpt(line: &str) -> String {
     match line.char_indices().nth(EXCERPT_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
@@ -55,7 +53,7 @@ pub(super) fn excerpt(line: &str) -> String {
     }
 }
 
-/// The lines that hold something, each without its comment, with their numbers from 1.
+/// Non-empty lines without comments, with their numbers from 1.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate();
     lines

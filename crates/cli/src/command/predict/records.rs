@@ -1,4 +1,4 @@
-//! Distributions from the records of a measuring command.
+//! Distributions from measured records.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ struct Merged {
     cell: Cell,
     kind: RecordKind,
     histogram: Histogram,
-    /// True if the cell is nothing but the reference of its groups.
+    /// True if the cell is only the reference of its groups.
     reference: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn read(path: &Path, number: Option<u64>) -> Result<Shape, Failure> {
     };
     let whose = if results.machine.simulated { " of a simulated machine" } else { "" };
     console::err(&format!(
-        "note: {name}: taken are the {} {kind} of {}{whose}.",
+        "note: {name}: using the {} {kind} of {}{whose}.",
         chosen.histogram.count(),
         chosen.name()
     ));
@@ -90,7 +90,7 @@ fn no_choice(path: &Path, number: Option<u64>, cells: &[Merged]) -> Failure {
     let name = path.display();
     if cells.is_empty() {
         return Failure::usage(format!("no record in {name} has a histogram"))
-            .hint("measure with a command whose records have one, such as `threadtoll latency`");
+            .hint("use a command whose records have one, such as `threadtoll latency`");
     }
     let names: Vec<String> = cells
         .iter()
@@ -98,8 +98,8 @@ fn no_choice(path: &Path, number: Option<u64>, cells: &[Merged]) -> Failure {
         .map(|(index, one)| format!("#{} {}", index + 1, one.name()))
         .collect();
     let what = match number {
-        Some(number) => format!("{name} has no record #{number}, but {}", cells.len()),
-        None => format!("{name} holds {} records, and not which of them is meant", cells.len()),
+        Some(number) => format!("{name} has no record #{number}; it has {}", cells.len()),
+        None => format!("{name} holds {} records", cells.len()),
     };
-    Failure::usage(what).hint(format!("name one as {name}#N: {}", names.join("; ")))
+    Failure::usage(what).hint(format!("choose one with {name}#N: {}", names.join("; ")))
 }
