@@ -1,4 +1,4 @@
-//! The committed schemas are those of the types, and lines keep to them.
+//! The committed schemas match the types, and lines match the schemas.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schema")
 }
 
-/// With `UPDATE_SCHEMA=1` it writes them instead.
+/// With `UPDATE_SCHEMA=1`, writes the schemas instead.
 #[test]
 fn the_committed_schemas_are_those_of_the_types() {
     let mut names = Vec::new();
@@ -26,7 +26,7 @@ fn the_committed_schemas_are_those_of_the_types() {
         let committed = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             committed == text,
-            "{} is not what the types say; `UPDATE_SCHEMA=1 cargo test -p threadtoll-record` writes it",
+            "{} does not match the types; `UPDATE_SCHEMA=1 cargo test -p threadtoll-record` updates it",
             path.display()
         );
     }
@@ -39,7 +39,7 @@ fn the_committed_schemas_are_those_of_the_types() {
     assert_eq!(found, names, "a schema without a type is one that nobody checks");
 }
 
-/// Whole numbers that may be anything: seeds, and what is compared or shown and not computed with.
+/// Whole numbers without a range: seeds, and numbers that are only compared or shown.
 const ANY: &[&str] = &[
     "seed",
     "over_ns",
@@ -56,10 +56,10 @@ const ANY: &[&str] = &[
     "stamped_count",
 ];
 
-/// Texts whose contents are checked where they are read.
+/// Texts that are validated when they are read.
 const TEXTS: &[&str] = &["experiment", "data", "encoding", "value_unit"];
 
-/// A plain number or text in a line would be believed, whatever it is.
+/// A plain number or text in a line would be accepted whatever its value.
 #[test]
 fn every_number_and_text_of_a_line_has_a_range() {
     fn visit(schema: &str, name: &str, value: &Value) {
@@ -86,9 +86,9 @@ fn every_number_and_text_of_a_line_has_a_range() {
             _ => {}
         }
     }
-    // Documents that no command reads.
-    let written_only = ["prediction.json", "fit.json"];
-    for (name, schema) in schema::all().iter().filter(|(name, _)| !written_only.contains(name)) {
+    for (name, schema) in
+        schema::all().iter().filter(|(name, _)| !["prediction.json", "fit.json"].contains(name))
+    {
         visit(name, "", schema.as_value());
     }
 }
