@@ -78,7 +78,7 @@ pub(crate) fn render_error(error: &clap::Error) -> Failure {
         ErrorKind::UnknownArgument => {
             let failure = Failure::usage(format!("unknown option or argument “{argument}”"));
             match context(ContextKind::SuggestedArg) {
-                Some(near) => failure.hint(format!("nearest: {near}")),
+                Some(near) => failure.hint(format!("did you mean {near}?")),
                 None => failure.hint(HELP),
             }
         }

@@ -10,8 +10,11 @@ pub(crate) fn unknown<'a>(
     otherwise: impl Into<String>,
 ) -> Failure {
     let near = nearest(typed, names);
-    let hint =
-        if near.is_empty() { otherwise.into() } else { format!("nearest: {}", near.join(", ")) };
+    let hint = if near.is_empty() {
+        otherwise.into()
+    } else {
+        format!("did you mean {}?", near.join(", "))
+    };
     Failure::usage(what).hint(hint)
 }
 

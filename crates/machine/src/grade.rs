@@ -28,9 +28,9 @@ The grade is the worst of these. Unknown values do not count unless the table sa
   which CPUs share a core                   known                   unknown
   topology of another machine                                                   yes
 
-Noise is that of the noisier half of the CPUs watched. A gap is at least a microsecond in which a thread that
-only reads the clock did not run. SMT siblings, CPUs hidden by a cpuset, timer slack and a missing membarrier
-are reported but do not affect the grade.
+Noise is taken from the noisier half of the watched CPUs. A gap is a stretch of at least 1 us in
+which a thread that only reads the clock did not run. SMT siblings, CPUs hidden by a cpuset, timer
+slack and a missing membarrier are reported but do not affect the grade.
 ";
 
 /// Limits of the grades A, B and C for one number; beyond the last is D.

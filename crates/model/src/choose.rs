@@ -118,7 +118,7 @@ pub fn choose(workload: &Workload, threads: u32, options: Options) -> Choice {
         return choice(Model::Simulation, "asked for");
     }
     if options.tasks.is_some_and(|tasks| tasks < u64::from(threads).saturating_mul(LONG_RUN)) {
-        return choice(Model::Simulation, "few tasks, so that start and end of the run matter");
+        return choice(Model::Simulation, "with so few tasks, the start and end of the run matter");
     }
     long_run(workload, threads)
 }

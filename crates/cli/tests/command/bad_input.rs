@@ -20,17 +20,17 @@ fn all_bad(cases: &[Case]) {
 #[test]
 fn names_that_are_not_known_bring_the_nearest() {
     all_bad(&[
-        ("latency futx", "no mechanism is called “futx”", "nearest: futex"),
+        ("latency futx", "no mechanism is called “futx”", "did you mean futex"),
         ("latency condvar", "no mechanism is called “condvar”", "std-condvar"),
-        ("latency FUTEX", "no mechanism is called “FUTEX”", "nearest: futex"),
+        ("latency FUTEX", "no mechanism is called “FUTEX”", "did you mean futex"),
         ("latency zzzzzz", "no mechanism is called “zzzzzz”", "list mechanisms"),
         ("latency futex futex", "given twice", "once"),
-        ("matrix atomic-stor", "no mechanism is called", "nearest: atomic-store"),
+        ("matrix atomic-stor", "no mechanism is called", "did you mean atomic-store"),
         ("matrix function-call", "one thread", "two threads"),
-        ("servey", "no command is called “servey”", "nearest: survey"),
+        ("servey", "no command is called “servey”", "did you mean survey"),
         ("", "no command was given", "threadtoll survey"),
-        ("latency --tme 5ms", "--tme", "nearest: --time"),
-        ("list mechanism", "“mechanism” is not a list", "nearest: mechanisms"),
+        ("latency --tme 5ms", "--tme", "did you mean --time"),
+        ("list mechanism", "“mechanism” is not a list", "did you mean mechanisms"),
         ("list", "is missing", "--help"),
         ("latency --line both", "--line both", "own, shared"),
         ("latency --pause perhaps", "--pause perhaps", "on, off"),

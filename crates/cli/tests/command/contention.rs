@@ -40,9 +40,9 @@ fn of_locks(results: &Results) -> Vec<(LockSubject, Contention, Record)> {
 fn what_cannot_be_had_is_one_clear_sentence() {
     for (arguments, what, hint) in [
         ("", "contention needs a scenario", "hold-sweep"),
-        ("hold-swep", "no scenario is called “hold-swep”", "nearest: hold-sweep"),
+        ("hold-swep", "no scenario is called “hold-swep”", "did you mean hold-sweep"),
         ("spin", "no scenario is called “spin”", "that is a lock"),
-        ("hold-sweep std-mutx", "no lock is called “std-mutx”", "nearest: std-mutex"),
+        ("hold-sweep std-mutx", "no lock is called “std-mutx”", "did you mean std-mutex"),
         ("hold-sweep none", "no lock is called “none”", "list locks"),
         ("hold-sweep spin spin", "given twice", "once"),
         ("hold-sweep striped/1:spin", "2 to 1024, not 1", "striped/8:std-mutex"),

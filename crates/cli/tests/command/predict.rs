@@ -169,7 +169,7 @@ fn bad_input_is_one_clear_sentence() {
             "one duration per line",
         ),
         ("--hold 5ms --think 5ms --hold 6ms", "given twice", "once"),
-        ("--hold 5ms --think 5ms --thread 2", "--thread", "nearest: --threads"),
+        ("--hold 5ms --think 5ms --thread 2", "--thread", "did you mean --threads"),
         (
             "--hold 1us --think 1ms --handoff 1us --threads 999000..999900",
             "would take many minutes",

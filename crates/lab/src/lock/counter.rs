@@ -14,21 +14,21 @@ pub(super) fn locks() -> [Lock; 3] {
         Lock::new(
             "counter-locked",
             GrantPolicy::Barging,
-            "no lock but a count: a number behind a std::sync::Mutex",
+            "not a lock but a counter: behind a std::sync::Mutex",
             each(Locked::default),
         )
         .that_only_counts(),
         Lock::new(
             "counter-atomic",
             GrantPolicy::NeverWaits,
-            "no lock but a count: an atomic number that all threads add to",
+            "not a lock but a counter: an atomic that all threads add to",
             each(Atomic::default),
         )
         .that_only_counts(),
         Lock::new(
             "counter-sharded",
             GrantPolicy::NeverWaits,
-            "no lock but a count: a number for each thread, summed at the end",
+            "not a lock but a counter: one per thread, summed at the end",
             each(Sharded::default),
         )
         .that_only_counts(),

@@ -16,7 +16,7 @@ pub(super) fn locks() -> [Lock; 3] {
         Lock::new(
             "parking-lot-fair",
             GrantPolicy::InOrder,
-            "parking_lot::Mutex, always handed to who has waited longest",
+            "parking_lot::Mutex, always handed to the longest waiter",
             each(Fair::default),
         ),
         Lock::new(

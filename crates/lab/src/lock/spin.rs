@@ -10,7 +10,7 @@ pub(super) fn locks() -> [Lock; 1] {
     [Lock::new(
         "spin",
         GrantPolicy::BargingSpinning,
-        "test-and-test-and-set: never sleeps, and serves who comes first",
+        "test-and-test-and-set: never sleeps, and serves whoever gets there first",
         each(Spin::default),
     )]
 }
