@@ -30,8 +30,10 @@ fn order(lines: &[Line]) -> Vec<Place> {
 
 #[test]
 fn groups_have_at_most_eight_cells_and_begin_with_the_reference() {
-    let (latency, matrix) =
-        (measured("latency --simulated-machine 7"), measured("matrix --simulated-machine 7"));
+    let (latency, matrix) = (
+        measured("latency --time 20ms --simulated-machine 7"),
+        measured("matrix --time 20ms --simulated-machine 7"),
+    );
     for (line, lines) in [("survey", surveyed()), ("latency", &latency), ("matrix", &matrix)] {
         let plan = plan(lines);
         let reference = &plan.groups[0][0].cell;

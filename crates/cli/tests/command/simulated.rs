@@ -20,7 +20,7 @@ fn run_in(directory: &Path, line: &str) -> String {
 #[test]
 fn two_runs_give_the_same_files_pages_and_tables_byte_for_byte() {
     for line in [
-        "latency --simulated-machine 7 --out run.jsonl",
+        "latency --time 20ms --simulated-machine 7 --out run.jsonl",
         "matrix futex --simulated-machine 7 --out run.jsonl",
         "survey --quick --simulated-machine 7 --out run.jsonl",
         "survey --simulated-machine 7 --out run.jsonl",
@@ -78,7 +78,7 @@ fn every_line_keeps_to_its_schema_and_comes_back_as_it_was_written() {
         "latency futex atomic-rmw --keep-awake --payload 64 --neighbour churn --simulated-machine 2 --out run.jsonl",
         "matrix --level llc --simulated-machine 3 --out run.jsonl",
         "queue ask-reply rtrb flume-bounded --neighbour churn --simulated-machine 3 --out run.jsonl",
-        "queue stream --senders 1,9 --simulated-machine 3 --out run.jsonl",
+        "queue stream funnel flume-unbounded crossbeam-bounded --senders 1,9 --simulated-machine 3 --out run.jsonl",
     ] {
         let directory = TempDir::new().unwrap();
         run_in(directory.path(), line);
