@@ -7,8 +7,12 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`account`] | shares, queues and their intervals, folded from looks |
 //! | [`activity`] | what a thread was doing when it was looked at |
 //! | [`futex`] | the futex system calls, decoded |
+//! | [`sample`] | when to look, at what, and within which budget |
 
+pub mod account;
 pub mod activity;
 pub mod futex;
+pub mod sample;

@@ -1,0 +1,182 @@
+//! What a few milliseconds of looks saw, on its way from the thread that looks.
+
+use crate::activity::Activity;
+
+/// Looks, in the order in which they were taken.
+#[derive(Debug, Default)]
+pub struct Chunk {
+    /// The looks.
+    pub ticks: Vec<Tick>,
+    words: Vec<WordRead>,
+    threads: Vec<ThreadRead>,
+    stacks: Vec<StackRead>,
+    bytes: Vec<u8>,
+}
+
+/// One look.
+#[derive(Clone, Copy, Debug)]
+pub struct Tick {
+    /// When it was due.
+    pub due: u64,
+    /// When the words were read.
+    pub at: u64,
+    /// Number of due times that it answers.
+    pub times: u32,
+    /// Threads alive, of all processes.
+    pub threads_alive: u32,
+    /// Threads picked at random.
+    pub threads_picked: u32,
+    words: (u32, u32),
+    threads: (u32, u32),
+}
+
+/// The bytes around a futex word.
+#[derive(Clone, Copy, Debug)]
+pub struct WordRead {
+    /// Process, by its index.
+    pub process: u32,
+    /// Address of the futex word.
+    pub word: u64,
+    /// Address of the first byte that was read.
+    pub address: u64,
+    bytes: (u32, u32),
+}
+
+/// A thread that was looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadRead {
+    /// Process, by its index.
+    pub process: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Picked at random; otherwise looked at because it owns a lock that somebody waits for.
+    pub picked: bool,
+    /// What it was doing.
+    pub activity: Activity,
+    stack: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct StackRead {
+    address: u64,
+    bytes: (u32, u32),
+}
+
+const NO_STACK: u32 = u32::MAX;
+
+impl Chunk {
+    /// Begins a look.
+    pub fn begin(&mut self, due: u64, times: u32) {
+        let words = (self.words.len() as u32, self.words.len() as u32);
+        let threads = (self.threads.len() as u32, self.threads.len() as u32);
+        let tick =
+            Tick { due, at: due, times, threads_alive: 0, threads_picked: 0, words, threads };
+        self.ticks.push(tick);
+    }
+
+    /// The look that was begun last.
+    ///
+    /// # Panics
+    ///
+    /// If none was begun.
+    pub fn tick(&mut self) -> &mut Tick {
+        #[expect(clippy::expect_used, reason = "a look is begun before anything is added to it")]
+        self.ticks.last_mut().expect("a look was begun")
+    }
+
+    /// Adds the bytes around a futex word.
+    pub fn push_word(&mut self, process: u32, word: u64, address: u64, bytes: &[u8]) {
+        let bytes = self.push_bytes(bytes);
+        self.words.push(WordRead { process, word, address, bytes });
+        self.tick().words.1 += 1;
+    }
+
+    /// Adds a thread.
+    pub fn push_thread(&mut self, process: u32, tid: u32, picked: bool, activity: Activity) {
+        self.threads.push(ThreadRead { process, tid, picked, activity, stack: NO_STACK });
+        let tick = self.tick();
+        tick.threads.1 += 1;
+        tick.threads_picked += u32::from(picked);
+    }
+
+    /// Adds the stack of a thread of the look that was begun last, by its place in that look.
+    pub fn push_stack(&mut self, thread: usize, address: u64, bytes: &[u8]) {
+        let bytes = self.push_bytes(bytes);
+        let index = self.tick().threads.0 as usize + thread;
+        if let Some(thread) = self.threads.get_mut(index) {
+            thread.stack = self.stacks.len() as u32;
+            self.stacks.push(StackRead { address, bytes });
+        }
+    }
+
+    fn push_bytes(&mut self, bytes: &[u8]) -> (u32, u32) {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(bytes);
+        (start, self.bytes.len() as u32)
+    }
+
+    /// The words that a look read.
+    pub fn words(&self, tick: &Tick) -> impl Iterator<Item = (&WordRead, &[u8])> {
+        self.words[tick.words.0 as usize..tick.words.1 as usize]
+            .iter()
+            .map(|word| (word, &self.bytes[word.bytes.0 as usize..word.bytes.1 as usize]))
+    }
+
+    /// The threads that a look saw.
+    pub fn threads(&self, tick: &Tick) -> &[ThreadRead] {
+        &self.threads[tick.threads.0 as usize..tick.threads.1 as usize]
+    }
+
+    /// The upper end of a thread's stack, from its stack pointer up, where it was read.
+    pub fn stack(&self, thread: &ThreadRead) -> Option<(u64, &[u8])> {
+        let stack = self.stacks.get(thread.stack as usize)?;
+        Some((stack.address, &self.bytes[stack.bytes.0 as usize..stack.bytes.1 as usize]))
+    }
+
+    /// Bytes that it takes.
+    pub fn weight(&self) -> usize {
+        self.bytes.len()
+            + size_of_val(&self.threads[..])
+            + size_of_val(&self.words[..])
+            + size_of_val(&self.ticks[..])
+    }
+
+    /// Empties it for the next looks.
+    pub fn clear(&mut self) {
+        self.ticks.clear();
+        self.words.clear();
+        self.threads.clear();
+        self.stacks.clear();
+        self.bytes.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_come_back_as_they_were_added() {
+        let mut chunk = Chunk::default();
+        chunk.begin(10, 1);
+        chunk.push_word(0, 0x1000, 0xfd0, &[1, 2]);
+        chunk.push_thread(0, 7, true, Activity::OnCpu);
+        chunk.begin(20, 2);
+        chunk.push_thread(1, 8, false, Activity::OnCpu);
+        chunk.push_thread(1, 9, true, Activity::OnCpu);
+        chunk.push_stack(1, 0x7000, &[3, 4, 5]);
+
+        let [first, second] = chunk.ticks[..] else { panic!() };
+        let words: Vec<_> = chunk.words(&first).map(|(word, bytes)| (word.word, bytes)).collect();
+        assert_eq!(words, [(0x1000, &[1, 2][..])]);
+        assert_eq!(chunk.words(&second).count(), 0);
+        assert_eq!(chunk.threads(&first).len(), 1);
+        let threads = chunk.threads(&second);
+        assert_eq!(threads.iter().map(|thread| thread.tid).collect::<Vec<_>>(), [8, 9]);
+        assert_eq!(chunk.stack(&threads[0]), None);
+        assert_eq!(chunk.stack(&threads[1]), Some((0x7000, &[3, 4, 5][..])));
+        assert_eq!((second.times, second.threads_picked), (2, 1));
+        chunk.clear();
+        assert_eq!(chunk.weight(), 0);
+    }
+}
