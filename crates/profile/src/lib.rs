@@ -11,8 +11,10 @@
 //! | [`activity`] | what a thread was doing when it was looked at |
 //! | [`futex`] | the futex system calls, decoded |
 //! | [`sample`] | when to look, at what, and within which budget |
+//! | [`process`] | processes, their threads and memory |
 
 pub mod account;
 pub mod activity;
 pub mod futex;
+pub mod process;
 pub mod sample;
