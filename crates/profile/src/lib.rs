@@ -9,6 +9,8 @@
 //! |---|---|
 //! | [`activity`] | what a thread was doing when it was looked at |
 //! | [`futex`] | the futex system calls, decoded |
+//! | [`perf`] | switches and samples of threads, reported by the kernel |
 
 pub mod activity;
 pub mod futex;
+pub mod perf;
