@@ -12,9 +12,11 @@
 //! | [`futex`] | the futex system calls, decoded |
 //! | [`sample`] | when to look, at what, and within which budget |
 //! | [`process`] | processes, their threads and memory |
+//! | [`perf`] | switches and samples of threads, reported by the kernel |
 
 pub mod account;
 pub mod activity;
 pub mod futex;
+pub mod perf;
 pub mod process;
 pub mod sample;
