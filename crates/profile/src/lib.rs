@@ -9,6 +9,8 @@
 //! |---|---|
 //! | [`activity`] | what a thread was doing when it was looked at |
 //! | [`futex`] | the futex system calls, decoded |
+//! | [`primitive`] | what a futex word belongs to |
 
 pub mod activity;
 pub mod futex;
+pub mod primitive;
