@@ -13,10 +13,12 @@
 //! | [`sample`] | when to look, at what, and within which budget |
 //! | [`process`] | processes, their threads and memory |
 //! | [`perf`] | switches and samples of threads, reported by the kernel |
+//! | [`primitive`] | what a futex word belongs to |
 
 pub mod account;
 pub mod activity;
 pub mod futex;
 pub mod perf;
+pub mod primitive;
 pub mod process;
 pub mod sample;
