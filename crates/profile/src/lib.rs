@@ -9,6 +9,8 @@
 //! |---|---|
 //! | [`activity`] | what a thread was doing when it was looked at |
 //! | [`futex`] | the futex system calls, decoded |
+//! | [`judge`] | verdicts, causes, mends and predictions |
 
 pub mod activity;
 pub mod futex;
+pub mod judge;
