@@ -8,9 +8,11 @@
 //! | [`interval`] | estimates and their 95% intervals |
 //! | [`verdict`] | comfortable, crowded or saturated; efficiency |
 //! | [`gain`] | time that the program would save without a lock's queue |
+//! | [`prediction`] | speed-ups with other numbers of threads; effects of changes |
 
 pub mod gain;
 pub mod interval;
+pub mod prediction;
 pub mod samples;
 #[cfg(test)]
 mod simulated;
