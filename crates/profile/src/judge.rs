@@ -9,9 +9,11 @@
 //! | [`verdict`] | comfortable, crowded or saturated; efficiency |
 //! | [`gain`] | time that the program would save without a lock's queue |
 //! | [`prediction`] | speed-ups with other numbers of threads; effects of changes |
+//! | [`places`] | the holder of a lock whose word names no owner |
 
 pub mod gain;
 pub mod interval;
+pub mod places;
 pub mod prediction;
 pub mod samples;
 #[cfg(test)]
