@@ -10,9 +10,13 @@
 //! | [`gain`] | time that the program would save without a lock's queue |
 //! | [`prediction`] | speed-ups with other numbers of threads; effects of changes |
 //! | [`places`] | the holder of a lock whose word names no owner |
+//! | [`cause`] | causes of waiting |
+//! | [`mend`] | a sentence for each cause |
 
+pub mod cause;
 pub mod gain;
 pub mod interval;
+pub mod mend;
 pub mod places;
 pub mod prediction;
 pub mod samples;
