@@ -14,10 +14,12 @@
 //! | [`process`] | processes, their threads and memory |
 //! | [`perf`] | switches and samples of threads, reported by the kernel |
 //! | [`primitive`] | what a futex word belongs to |
+//! | [`judge`] | verdicts, causes, mends and predictions |
 
 pub mod account;
 pub mod activity;
 pub mod futex;
+pub mod judge;
 pub mod perf;
 pub mod primitive;
 pub mod process;
