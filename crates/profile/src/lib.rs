@@ -18,9 +18,13 @@
 
 pub mod account;
 pub mod activity;
+mod compose;
 pub mod futex;
 pub mod judge;
 pub mod perf;
 pub mod primitive;
 pub mod process;
+mod profiler;
 pub mod sample;
+
+pub use profiler::{Options, Profiler};

@@ -7,8 +7,12 @@
 
 mod budget;
 mod chunk;
+mod promptness;
+mod sampler;
 mod schedule;
 
 pub use budget::{Budget, Effort, Spent};
-pub use chunk::{Chunk, Tick};
+pub use chunk::{Chunk, ThreadRead, Tick, WordRead};
+pub(crate) use sampler::now;
+pub use sampler::{Order, Report, Sampler, Span, Stretch};
 pub use schedule::{Due, Schedule};

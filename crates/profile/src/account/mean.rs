@@ -13,6 +13,26 @@ pub struct Mean {
     ended: Ended,
     /// Of the stretch that has not.
     current: Stretch,
+    /// Looks of stretches that went on into the current one, where only what differs from zero is
+    /// added.
+    waiting: Looks,
+}
+
+/// Number of looks of a stretch.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Looks {
+    looks: u32,
+    w: f64,
+    w2: f64,
+}
+
+impl Looks {
+    /// Counts a look that answers `times` due times.
+    pub fn add(&mut self, times: u32) {
+        self.looks += 1;
+        self.w += f64::from(times);
+        self.w2 += f64::from(times) * f64::from(times);
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -80,6 +100,20 @@ impl Mean {
             self.ended.add(&self.current);
             self.current = Stretch::default();
         }
+    }
+
+    /// Ends a stretch in which only what differed from zero was added: `all` counts every look of
+    /// the stretch.
+    pub fn end_sparse_stretch(&mut self, length: f64, all: &Looks) {
+        let Stretch { looks, w, w2, .. } = &mut self.current;
+        *looks = self.waiting.looks + all.looks;
+        *w = self.waiting.w + all.w;
+        *w2 = self.waiting.w2 + all.w2;
+        match *looks >= MIN_LOOKS {
+            true => self.waiting = Looks::default(),
+            false => self.waiting = Looks { looks: *looks, w: *w, w2: *w2 },
+        }
+        self.end_stretch(length);
     }
 
     /// The mean so far; `None` without looks.
@@ -201,6 +235,28 @@ mod tests {
         many.end_stretch(1.0);
         assert_eq!(single.estimate(), many.estimate());
         assert_eq!(many.estimate().unwrap().looks, 100.0);
+    }
+
+    #[test]
+    fn zeros_need_not_be_added() {
+        let (mut dense, mut sparse) = (Mean::default(), Mean::default());
+        for stretch in 1..6 {
+            let mut looks = Looks::default();
+            for look in 0..stretch * 3 {
+                let (value, times) = (f64::from(look % 3), look % 2 + 1);
+                dense.add(value, times);
+                if value != 0.0 {
+                    sparse.add(value, times);
+                }
+                looks.add(times);
+            }
+            dense.end_stretch(1.0);
+            sparse.end_sparse_stretch(1.0, &looks);
+        }
+        let (dense, sparse) = (dense.estimate().unwrap(), sparse.estimate().unwrap());
+        assert!((dense.mean - sparse.mean).abs() < 1e-12);
+        assert!((dense.error - sparse.error).abs() < 1e-12);
+        assert_eq!(dense.looks, sparse.looks);
     }
 
     #[test]

@@ -20,6 +20,10 @@ pub struct Tick {
     pub due: u64,
     /// When the words were read.
     pub at: u64,
+    /// Time for which the sampler waited for a CPU before it; `None` where the kernel hides it.
+    pub run_delay_ns: Option<u64>,
+    /// When the words were read once more; `None` if they were not.
+    pub again_at: Option<u64>,
     /// Number of due times that it answers.
     pub times: u32,
     /// Threads alive, of all processes.
@@ -37,6 +41,8 @@ pub struct WordRead {
     pub process: u32,
     /// Address of the futex word.
     pub word: u64,
+    /// Read once more, after the threads.
+    pub again: bool,
     /// Address of the first byte that was read.
     pub address: u64,
     bytes: (u32, u32),
@@ -69,9 +75,17 @@ impl Chunk {
     pub fn begin(&mut self, due: u64, times: u32) {
         let words = (self.words.len() as u32, self.words.len() as u32);
         let threads = (self.threads.len() as u32, self.threads.len() as u32);
-        let tick =
-            Tick { due, at: due, times, threads_alive: 0, threads_picked: 0, words, threads };
-        self.ticks.push(tick);
+        self.ticks.push(Tick {
+            due,
+            at: due,
+            run_delay_ns: None,
+            again_at: None,
+            times,
+            threads_alive: 0,
+            threads_picked: 0,
+            words,
+            threads,
+        });
     }
 
     /// The look that was begun last.
@@ -85,9 +99,9 @@ impl Chunk {
     }
 
     /// Adds the bytes around a futex word.
-    pub fn push_word(&mut self, process: u32, word: u64, address: u64, bytes: &[u8]) {
-        let bytes = self.push_bytes(bytes);
-        self.words.push(WordRead { process, word, address, bytes });
+    pub fn push_word(&mut self, process: u32, word: u64, again: bool, read: (u64, &[u8])) {
+        let (address, bytes) = (read.0, self.push_bytes(read.1));
+        self.words.push(WordRead { process, word, again, address, bytes });
         self.tick().words.1 += 1;
     }
 
@@ -127,7 +141,14 @@ impl Chunk {
         &self.threads[tick.threads.0 as usize..tick.threads.1 as usize]
     }
 
-    /// The upper end of a thread's stack, from its stack pointer up, where it was read.
+    /// The look that was begun last has seen this thread.
+    pub fn saw(&self, process: u32, tid: u32) -> bool {
+        self.ticks.last().is_some_and(|tick| {
+            self.threads(tick).iter().any(|thread| (thread.process, thread.tid) == (process, tid))
+        })
+    }
+
+    /// The innermost part of a thread's stack, from its stack pointer up, if it was read.
     pub fn stack(&self, thread: &ThreadRead) -> Option<(u64, &[u8])> {
         let stack = self.stacks.get(thread.stack as usize)?;
         Some((stack.address, &self.bytes[stack.bytes.0 as usize..stack.bytes.1 as usize]))
@@ -159,7 +180,7 @@ mod tests {
     fn looks_come_back_as_they_were_added() {
         let mut chunk = Chunk::default();
         chunk.begin(10, 1);
-        chunk.push_word(0, 0x1000, 0xfd0, &[1, 2]);
+        chunk.push_word(0, 0x1000, false, (0xfd0, &[1, 2]));
         chunk.push_thread(0, 7, true, Activity::OnCpu);
         chunk.begin(20, 2);
         chunk.push_thread(1, 8, false, Activity::OnCpu);
