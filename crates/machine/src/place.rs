@@ -82,8 +82,11 @@ pub fn cpus_of_thread(tid: u32) -> io::Result<Vec<u32>> {
 /// The kernel's masks are arrays of `unsigned long`. Read as 64-bit words they are equal on
 /// little-endian and on 64-bit systems, the only ones supported.
 fn cpus_in(mask: &[u64]) -> Vec<u32> {
-    let bits = (0..mask.len() * WORD_BITS)
-        .filter(|bit| mask[bit / WORD_BITS] >> (bit % WORD_BITS) & 1 == 1);
+    let set = mask.iter().enumerate().filter(|&(_, &word)| word != 0);
+    let bits = set.flat_map(|(index, &word)| {
+        let bits = (0..WORD_BITS).filter(move |bit| word >> bit & 1 == 1);
+        bits.map(move |bit| index * WORD_BITS + bit)
+    });
     bits.map(|bit| bit as u32).collect()
 }
 

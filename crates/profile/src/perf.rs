@@ -12,8 +12,15 @@
 //! threads take turns. A launched program has inherited events, which cost no descriptors.
 //!
 //! Not promised: a thread whose affinity grows is not seen on its new CPUs until
-//! [`Events::refresh`]; threads that an inherited program makes are not seen on CPUs that came
-//! online later, unless their maker is its first thread.
+//! [`Events::refresh`]; threads that a launched program has made by the time that a CPU comes
+//! online are not seen there.
+//!
+//! The threads pay for it. On a virtual machine with two CPUs (Intel Xeon, family 6, model 167,
+//! Linux 6.18), the record of a switch cost 0.25 µs of their CPU time, or 0.46 µs where samples are
+//! taken too, because the kernel then sets a timer at each switch; a sample 20 to 25 µs, most of it
+//! for the timer's interrupt, which costs less outside virtual machines; and the start of a thread
+//! that inherits both kinds 18 µs. `cargo bench -p threadtoll-profile --bench event_cost` repeats
+//! these measurements. [`Events::keep_within`] pauses switch records that cost too much.
 
 mod attribute;
 mod records;
@@ -22,7 +29,7 @@ mod registers;
 mod ring;
 mod timeline;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -45,6 +52,11 @@ const LEAST_OWN_RING_BYTES: usize = 16 << 10;
 
 /// Time after which a record that was being written has been written.
 pub(crate) const SETTLE_NS: u64 = 1_000_000;
+
+/// Costs of a record to the thread that is followed, as measured (see the module's head).
+const SWITCH_RECORD_NS: u64 = 250;
+const SWITCH_RECORD_WITH_SAMPLES_NS: u64 = 460;
+const SAMPLE_NS: u64 = 25_000;
 
 /// Events to report.
 #[derive(Clone, Copy, Debug)]
@@ -92,8 +104,12 @@ struct Limits {
     /// Bytes of all rings of CPUs, and most bytes of one.
     shared_bytes: usize,
     most_ring_bytes: usize,
+    /// CPUs of this machine.
+    cpus: usize,
     /// Threads that may use more CPUs have a ring of their own if possible.
     most_shared_cpus: usize,
+    /// A program that may use more CPUs would start its threads too slowly with inherited events.
+    most_inherited_cpus: usize,
 }
 
 impl Limits {
@@ -103,7 +119,9 @@ impl Limits {
             descriptors: raise_descriptor_limit() / 2,
             shared_bytes: 16 << 20,
             most_ring_bytes: 256 << 10,
+            cpus: configured_cpus(),
             most_shared_cpus: 16,
+            most_inherited_cpus: 64,
         }
     }
 }
@@ -113,6 +131,12 @@ fn raise_descriptor_limit() -> usize {
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     let limit = if setrlimit(Resource::Nofile, raised).is_ok() { raised } else { limit };
     limit.current.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(1 << 20)
+}
+
+fn configured_cpus() -> usize {
+    // SAFETY: takes a number and returns one.
+    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+    usize::try_from(cpus).unwrap_or(0).max(1)
 }
 
 /// Nanoseconds of `CLOCK_MONOTONIC`.
@@ -128,7 +152,7 @@ struct Followed {
     number: u64,
     inherited: bool,
     /// Empty if the ring is its own.
-    cpus: Vec<u32>,
+    cpus: BTreeSet<u32>,
     switches: Vec<OwnedFd>,
     samples: Vec<OwnedFd>,
     ring: Option<Ring>,
@@ -152,6 +176,33 @@ impl Failure {
     }
 }
 
+/// The budget of switch records. It may be overdrawn by what is earned in a second.
+#[derive(Clone, Copy, Debug)]
+struct Debt {
+    ns: f64,
+    at: u64,
+    cost_ns: u64,
+}
+
+impl Debt {
+    /// Adds the cost since the last time and takes off what was earned. `Some(true)` if the debt
+    /// is too large, `Some(false)` if there is none.
+    fn charge(&mut self, share: f64, now: u64, cost_ns: u64) -> Option<bool> {
+        let earned = share * now.saturating_sub(self.at) as f64;
+        let spent = cost_ns.saturating_sub(self.cost_ns) as f64;
+        let earned_in_a_second = share * 1e9;
+        self.ns = (self.ns + spent - earned).max(-earned_in_a_second);
+        (self.at, self.cost_ns) = (now, cost_ns);
+        if self.ns > earned_in_a_second {
+            Some(true)
+        } else if self.ns <= 0.0 {
+            Some(false)
+        } else {
+            None
+        }
+    }
+}
+
 /// Events of any number of threads.
 #[derive(Debug)]
 pub struct Events {
@@ -164,8 +215,10 @@ pub struct Events {
     descriptors: usize,
     next_number: u64,
     switches_off_since: Option<u64>,
-    switch_records: u64,
+    switches: u64,
+    samples: u64,
     lost: u64,
+    debt: Debt,
     unfollowed: Vec<u32>,
     joined: Vec<u8>,
 }
@@ -195,8 +248,10 @@ impl Events {
             descriptors: 0,
             next_number: 0,
             switches_off_since: None,
-            switch_records: 0,
+            switches: 0,
+            samples: 0,
             lost: 0,
+            debt: Debt { ns: 0.0, at: now_ns(), cost_ns: 0 },
             unfollowed: Vec::new(),
             joined: Vec::new(),
         };
@@ -244,6 +299,9 @@ impl Events {
             Some(cpus) => cpus,
             None => return Ok(Following::Ended),
         };
+        if cpus.len() > self.limits.most_inherited_cpus {
+            return Err(PerfRefused::ManyCpus { cpus: cpus.len() });
+        }
         match self.open_shared(pid, &cpus, true) {
             Ok(followed) => {
                 self.keep(pid, followed);
@@ -254,7 +312,8 @@ impl Events {
         }
     }
 
-    /// Follows a thread or program no longer.
+    /// Follows a thread or program no longer. That a thread has ended is noticed by
+    /// [`Events::drain`], except where records were lost.
     pub fn forget(&mut self, tid: u32) {
         self.waiting.retain(|&waiting| waiting != tid);
         if let Some(followed) = self.followed.remove(&tid) {
@@ -304,7 +363,8 @@ impl Events {
         for ring in self.rings.values_mut().chain(own_rings) {
             ring.drain(&mut self.joined, &mut |event| {
                 match event {
-                    Event::Switch { .. } => self.switch_records += 1,
+                    Event::Switch { .. } => self.switches += 1,
+                    Event::Sample(_) => self.samples += 1,
                     Event::Lost { records, .. } => self.lost = self.lost.saturating_add(records),
                     Event::Exit { tid, .. } => ended.push(tid),
                     _ => {}
@@ -332,12 +392,33 @@ impl Events {
         self.lost
     }
 
-    /// Number of switches reported.
-    pub fn switch_records(&self) -> u64 {
-        self.switch_records
+    /// Estimate of the CPU time that all events so far have cost the threads, in nanoseconds.
+    pub fn cost_ns(&self) -> u64 {
+        let samples = self.samples.saturating_mul(SAMPLE_NS);
+        self.switch_cost_ns().saturating_add(samples)
     }
 
-    /// Turns the records of switches on or off, if they were asked for.
+    /// Turns switch records off while they have cost the threads more than `share` of a CPU, and on
+    /// again. To be called after each [`Events::drain`].
+    pub fn keep_within(&mut self, share: f64) {
+        let cost_ns = self.switch_cost_ns();
+        let too_much = self.debt.charge(share, now_ns(), cost_ns);
+        if let Some(too_much) = too_much {
+            self.set_switches(!too_much);
+        }
+    }
+
+    /// Lost records, too, have been made.
+    fn switch_cost_ns(&self) -> u64 {
+        let each = match self.options.samples {
+            Some(_) => SWITCH_RECORD_WITH_SAMPLES_NS,
+            None => SWITCH_RECORD_NS,
+        };
+        self.switches.saturating_add(self.lost).saturating_mul(each)
+    }
+
+    /// Turns switch records on or off, if they were asked for. While they are off, threads that
+    /// begin or end are reported only if samples are taken.
     pub fn set_switches(&mut self, on: bool) {
         if on == self.switches_off_since.is_none() {
             return;
@@ -404,7 +485,7 @@ impl Events {
         let mut followed = Followed {
             number: 0,
             inherited,
-            cpus: Vec::new(),
+            cpus: BTreeSet::new(),
             switches: Vec::new(),
             samples: Vec::new(),
             ring: None,
@@ -420,7 +501,7 @@ impl Events {
     fn open_on_cpu(&mut self, tid: u32, cpu: u32, to: &mut Followed) -> Result<(), Failure> {
         match self.try_on_cpu(tid, cpu, to.inherited) {
             Ok((switches, samples)) => {
-                to.cpus.push(cpu);
+                to.cpus.insert(cpu);
                 to.switches.extend(switches);
                 to.samples.extend(samples);
                 Ok(())
@@ -458,8 +539,7 @@ impl Events {
             return Ok(());
         }
         self.reserve(1)?;
-        let cpus = allowed_cpus().len().max(self.rings.len() + 1);
-        let bytes = (self.limits.shared_bytes / cpus).min(self.limits.most_ring_bytes);
+        let bytes = (self.limits.shared_bytes / self.limits.cpus).min(self.limits.most_ring_bytes);
         let owner = Attribute::silent().open(0, Some(cpu)).map_err(|error| self.failure(error))?;
         let ring = Ring::map(owner, previous_power_of_two(bytes)).map_err(refused_memory)?;
         self.rings.insert(cpu, ring);
@@ -484,7 +564,7 @@ impl Events {
         Ok(Followed {
             number: 0,
             inherited: false,
-            cpus: Vec::new(),
+            cpus: BTreeSet::new(),
             switches: open(self.switch_attribute())?.into_iter().collect(),
             samples: open(self.sample_attribute())?.into_iter().collect(),
             ring: Some(ring),
@@ -492,11 +572,9 @@ impl Events {
     }
 
     fn follow_to_new_cpus(&mut self, tid: u32) {
-        let Some(cpus) = cpus_of(tid) else { return };
-        let is_new = |followed: &Followed| {
-            followed.ring.is_none() && cpus.iter().any(|cpu| !followed.cpus.contains(cpu))
-        };
-        if !self.followed.get(&tid).is_some_and(is_new) {
+        let known = self.followed.get(&tid).filter(|followed| followed.ring.is_none());
+        let Some((known, cpus)) = known.zip(cpus_of(tid)) else { return };
+        if cpus.iter().all(|cpu| known.cpus.contains(cpu)) {
             return;
         }
         let Some(mut followed) = self.followed.remove(&tid) else { return };

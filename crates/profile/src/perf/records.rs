@@ -66,13 +66,14 @@ pub enum Event<'a> {
         /// Time.
         at: u64,
     },
-    /// A ring was full: records of some time between `after` and `until` are missing.
+    /// A ring was full, or switch records were off: records of some time between `after` and
+    /// `until` are missing.
     Lost {
         /// Time of the last record of that ring before; 0 if there was none.
         after: u64,
         /// Time from which on the ring had space.
         until: u64,
-        /// Number of records.
+        /// Number of records that found no space, or could not be read.
         records: u64,
     },
     /// Nothing is reported of a thread any more; it may live on.

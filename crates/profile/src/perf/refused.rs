@@ -46,6 +46,15 @@ pub enum PerfRefused {
          kernel.perf_event_mlock_kb"
     )]
     LockedMemory,
+    /// Inherited events, one per CPU, would slow down each start of a thread.
+    #[error(
+        "on {cpus} CPUs, events that threads inherit would take longer to make than the threads; \
+         follow each thread instead"
+    )]
+    ManyCpus {
+        /// CPUs that the program may use.
+        cpus: usize,
+    },
     /// Anything else.
     #[error("perf_event_open(2) failed: {0}")]
     Other(io::Error),

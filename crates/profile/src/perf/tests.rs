@@ -69,6 +69,10 @@ impl Worker {
     fn sleeper() -> Worker {
         Worker::start(None, || thread::sleep(Duration::from_millis(1)))
     }
+
+    fn pinned_sleeper() -> Worker {
+        Worker::start(Some(allowed_cpus()[0]), || thread::sleep(Duration::from_millis(1)))
+    }
 }
 
 impl Drop for Worker {
@@ -227,24 +231,28 @@ fn many_threads_are_followed_at_once() {
     let workers: Vec<_> = (0..320).map(|_| Worker::start(None, work)).collect();
     let tids: Vec<u32> = workers.iter().map(|worker| worker.tid).collect();
     for &tid in &tids {
-        assert_eq!(events.follow_thread(tid).unwrap(), Following::Now, "{:?}", events.turns());
+        assert_ne!(events.follow_thread(tid).unwrap(), Following::Ended);
     }
-    assert!(events.turns().is_none());
+    if let Some(turns) = events.turns() {
+        let needed = allowed_cpus().len() * (1 + tids.len() * 2);
+        assert!(events.limits.descriptors < needed, "{turns:?}");
+        eprintln!("not at once here: {}", turns.why);
+    }
     tids_that_switch(&mut events, &tids);
 }
 
 #[test]
 fn threads_take_turns_where_descriptors_are_few() {
-    let cpus = allowed_cpus().len();
-    let limits = Limits { descriptors: cpus + 2 * cpus.min(2), ..Limits::of_this_process() };
+    let limits = Limits { descriptors: 3, ..Limits::of_this_process() };
     let Some(mut events) = events_within(switches(), limits) else { return };
-    let workers: Vec<_> = (0..7).map(|_| Worker::sleeper()).collect();
+    let _machine = machine_lock().unwrap();
+    let workers: Vec<_> = (0..7).map(|_| Worker::pinned_sleeper()).collect();
     let tids: Vec<u32> = workers.iter().map(|worker| worker.tid).collect();
     let following: Vec<_> = tids.iter().map(|&tid| events.follow_thread(tid).unwrap()).collect();
-    assert_eq!(following[0], Following::Now);
-    assert_eq!(following[6], Following::InTurns);
+    assert_eq!(following[..2], [Following::Now; 2]);
+    assert_eq!(following[2..], [Following::InTurns; 5]);
     let turns = events.turns().unwrap();
-    assert_eq!(turns.followed + turns.waiting, 7);
+    assert_eq!((turns.followed, turns.waiting), (2, 5));
     assert!(turns.why.to_string().contains("descriptors"), "{}", turns.why);
     tids_that_switch(&mut events, &tids);
     for &tid in &tids[..6] {
@@ -257,21 +265,22 @@ fn threads_take_turns_where_descriptors_are_few() {
 
 #[test]
 fn a_thread_that_waits_again_is_reported_as_no_longer_followed() {
-    let cpus = allowed_cpus().len();
-    let limits = Limits { descriptors: 2 * cpus, ..Limits::of_this_process() };
+    let limits = Limits { descriptors: 2, ..Limits::of_this_process() };
     let Some(mut events) = events_within(switches(), limits) else { return };
-    let workers = [Worker::sleeper(), Worker::sleeper()];
+    let _machine = machine_lock().unwrap();
+    let workers = [Worker::pinned_sleeper(), Worker::pinned_sleeper()];
     events.follow_thread(workers[0].tid).unwrap();
     events.follow_thread(workers[1].tid).unwrap();
     tids_that_switch(&mut events, &[workers[0].tid]);
-    let mut unfollowed = HashSet::new();
+    // `tids_that_switch` has let the other thread have its turn, or does so now.
     events.refresh();
+    let mut unfollowed = Vec::new();
     events.drain(&mut |event| {
         if let Event::Unfollowed { tid, .. } = event {
-            unfollowed.insert(tid);
+            unfollowed.push(tid);
         }
     });
-    assert!(!unfollowed.is_empty());
+    assert!(unfollowed.contains(&workers[0].tid));
 }
 
 #[test]
@@ -332,6 +341,65 @@ fn children_of_a_program_are_followed_through_fork_and_exec() {
     let [child] = forked[..] else { panic!("{forked:?}") };
     assert!(executed.contains(&child) && switched.contains(&child) && ended.contains(&child));
     assert!(ended.contains(&program.id()));
+}
+
+#[test]
+fn a_thread_of_somebody_else_is_refused() {
+    if rustix::process::geteuid().is_root() {
+        eprintln!("skipped: root may follow every thread");
+        return;
+    }
+    let Some(mut events) = events(switches()) else { return };
+    assert!(matches!(events.follow_thread(1), Err(PerfRefused::NotPermitted)));
+    assert!(matches!(events.follow_program(1), Err(PerfRefused::NotPermitted)));
+}
+
+#[test]
+fn a_program_on_many_cpus_inherits_nothing() {
+    let limits = Limits { most_inherited_cpus: 0, ..Limits::of_this_process() };
+    let Some(mut events) = events_within(switches(), limits) else { return };
+    let worker = Worker::sleeper();
+    let refused = events.follow_program(worker.tid);
+    assert!(matches!(refused, Err(PerfRefused::ManyCpus { .. })), "{refused:?}");
+}
+
+#[test]
+fn debts_pause_and_are_paid_off() {
+    let mut debt = Debt { ns: 0.0, at: 0, cost_ns: 0 };
+    let (share, second) = (0.01, 1_000_000_000);
+    assert_eq!(debt.charge(share, second, 15_000_000), None);
+    assert_eq!(debt.charge(share, second + second / 2, 29_000_000), Some(true));
+    assert_eq!(debt.charge(share, 2 * second, 29_000_000), None);
+    assert_eq!(debt.charge(share, 3 * second, 29_000_000), Some(false));
+}
+
+#[test]
+fn switches_beyond_the_budget_are_paused_and_leave_doubt() {
+    let Some(mut events) = events(switches()) else { return };
+    let workers = [Worker::sleeper(), Worker::sleeper()];
+    for worker in &workers {
+        events.follow_thread(worker.tid).unwrap();
+    }
+    tids_that_switch(&mut events, &workers.each_ref().map(|worker| worker.tid));
+    assert!(events.cost_ns() > 0);
+    events.debt.ns = 1e9;
+    events.keep_within(0.001);
+    let mut timeline = Timeline::new(1000);
+    events.drain(&mut |event| timeline.note(&event));
+    let off = now_ns();
+    thread::sleep(Duration::from_millis(20));
+    let mut seen = 0;
+    let complete = events.drain(&mut |event| {
+        seen += u32::from(matches!(event, Event::Switch { .. }));
+        timeline.note(&event);
+    });
+    timeline.complete_until(complete);
+    assert_eq!(seen, 0);
+    assert!(complete > off);
+    assert_eq!(timeline.state(workers[0].tid, complete), None);
+    events.debt.ns = 0.0;
+    events.keep_within(0.001);
+    tids_that_switch(&mut events, &workers.each_ref().map(|worker| worker.tid));
 }
 
 #[test]
