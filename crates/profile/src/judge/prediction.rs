@@ -171,7 +171,7 @@ impl Member {
         for _ in 0..if hand_off_ns > 0.0 { 8 } else { 1 } {
             let taken_ns = hold_ns + hand_off_ns * waits;
             let load = Load::new(taken_ns, think_ns)?;
-            let performance = if stripes > 1 {
+            let performance = if stripes != 1 {
                 mva::striped_by_variation(load, stripes, threads, self.variation())?
             } else {
                 match self {
@@ -452,6 +452,9 @@ fn directions(covariance: [[f64; 3]; 3]) -> [[f64; 3]; 3] {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use threadtoll_model::{HandOff, simulate};
+
     use super::super::samples::{LockSamples, Sample};
     use super::super::simulated::{Program, Times, at};
     use super::*;
@@ -520,9 +523,128 @@ mod tests {
     fn eight_and_thirty_two_threads_are_predicted_from_three() {
         for hand_off_known in [true, false] {
             let (all, inside, far) = predicted(hand_off_known);
-            println!("{inside} of {all} inside, {far} far");
             assert!(inside * 100 >= all * 92, "{inside} of {all} inside");
             assert!(far * 100 <= all * 3, "{far} of {all} far off");
+        }
+    }
+
+    fn simulated_stripes(program: Program, stripes: u32) -> f64 {
+        let shape = |times: Times, mean: f64| match times {
+            Times::Fixed => Shape::fixed(mean * 1e9).unwrap(),
+            Times::Jittered(share) => {
+                let (low, high) = (mean * (1.0 - share) * 1e9, mean * (1.0 + share) * 1e9);
+                Shape::uniform(low, high).unwrap()
+            }
+            Times::Exponential => Shape::exponential(mean * 1e9).unwrap(),
+        };
+        let system = simulate::System {
+            threads: program.threads,
+            think: shape(program.think_times, program.think),
+            locks: vec![simulate::Locks {
+                count: stripes,
+                hand_off: HandOff::fixed(program.hand_off * 1e9).unwrap(),
+                ..simulate::Locks::one(shape(program.hold_times, program.hold))
+            }],
+            cores: None,
+        };
+        simulate::long_run(&system, 200_000, 5).unwrap().throughput_per_s.value
+    }
+
+    #[test]
+    fn effects_of_changes_are_predicted() {
+        let (mut all, mut inside) = (0, 0);
+        for (threads, hold, think, hand_off) in
+            [(8, 2e-3, 8e-3, 0.04e-3), (16, 2e-3, 40e-3, 0.04e-3), (12, 5e-3, 20e-3, 0.0)]
+        {
+            for (hold_times, think_times) in SHAPES {
+                let program = Program { threads, hold, think, hold_times, think_times, hand_off };
+                let now = simulated_stripes(program, 1);
+                let half = Program { hold: hold / 2.0, ..program };
+                let changes = [
+                    (Change::HalveHold, simulated_stripes(half, 1)),
+                    (
+                        Change::MoveOut(0.5),
+                        simulated_stripes(Program { think: think + hold / 2.0, ..half }, 1),
+                    ),
+                    (Change::Stripe(4), simulated_stripes(program, 4)),
+                    (Change::Threads(4), simulated_stripes(Program { threads: 4, ..program }, 1)),
+                ];
+                for seed in 0..5 {
+                    let predictor = Predictor::new(profile(program, 10.0, seed)).unwrap();
+                    for (change, then) in changes {
+                        let what_if = predictor.what_if(change).unwrap();
+                        all += 1;
+                        inside += u32::from(what_if.gain.holds(then / now));
+                    }
+                }
+            }
+        }
+        assert!(inside * 100 >= all * 92, "{inside} of {all}");
+    }
+
+    #[test]
+    fn cpus_limit_threads_that_compute() {
+        let program = Program {
+            threads: 3,
+            hold: 1e-3,
+            think: 50e-3,
+            hold_times: Times::Exponential,
+            think_times: Times::Exponential,
+            hand_off: 0.0,
+        };
+        let cpu = Some(CpuDemand { on_cpu: 3.0, cpus: 4 });
+        let present = Present { cpu, ..profile(program, 10.0, 1) };
+        let predictor = Predictor::new(present).unwrap();
+        assert!((3.9..=4.0).contains(&predictor.speedup(16).unwrap().value));
+        let sixteen = predictor.what_if(Change::Threads(16)).unwrap();
+        assert!((1.3..1.4).contains(&sixteen.gain.value), "{sixteen:?}");
+    }
+
+    #[test]
+    fn a_lock_without_users_or_holds_has_no_prediction() {
+        let means = Means { values: [0.5, 0.0, 0.0], covariance: [[0.0; 3]; 3], factor: Z };
+        let present = Present { means, users: 0, hand_off: None, cpu: None };
+        assert!(Predictor::new(present).is_err());
+        let never = Means { values: [0.0; 3], ..means };
+        assert!(Predictor::new(Present { means: never, users: 2, ..present }).is_err());
+        let predictor = Predictor::new(Present { users: 1, ..present }).unwrap();
+        assert!(predictor.speedup(0).is_err());
+        assert!(predictor.what_if(Change::Stripe(0)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn predictions_are_ordered_and_finite(
+            held in 0.0001..=1.0f64,
+            queue in 0.0..1.0f64,
+            waking in 0.0..0.5f64,
+            errors in prop::array::uniform3(0.0..0.1f64),
+            users in 1..200u32,
+            threads in 1..300u32,
+        ) {
+            let queue = queue * (f64::from(users) - held);
+            let mut covariance = [[0.0; 3]; 3];
+            for (i, error) in errors.into_iter().enumerate() {
+                covariance[i][i] = error * error;
+            }
+            let means = Means { values: [held, queue, waking], covariance, factor: 2.3 };
+            let present = Present { means, users, hand_off: None, cpu: None };
+            let predictor = Predictor::new(present).unwrap();
+            let speedup = predictor.speedup(threads).unwrap();
+            let most = f64::from(threads) * 1.000001;
+            prop_assert!(0.0 <= speedup.low && speedup.low <= speedup.value, "{speedup:?}");
+            prop_assert!(speedup.value <= speedup.high && speedup.high <= most, "{speedup:?}");
+            for change in [
+                Change::HalveHold,
+                Change::MoveOut(0.9),
+                Change::MoveOut(1.0),
+                Change::Stripe(4),
+                Change::Threads(threads),
+            ] {
+                let gain = predictor.what_if(change).unwrap().gain;
+                prop_assert!(gain.low <= gain.value && gain.value <= gain.high, "{gain:?}");
+                prop_assert!(gain.low >= 0.0 && gain.high.is_finite(), "{change} {gain:?}");
+            }
         }
     }
 }

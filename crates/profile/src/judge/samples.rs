@@ -408,7 +408,7 @@ mod tests {
         }
     }
 
-    /// A sampler that, this often, finds no CPU while a holder computes and gets it when that lets go.
+    /// A sampler that finds no CPU while a holder computes, this often, and gets one afterwards.
     fn late_samples(run: &Run, kept_waiting: f64, seed: u64) -> LockSamples {
         let mut rng = rng(seed ^ 0x5A);
         let mut samples = LockSamples::default();
