@@ -9,6 +9,12 @@
 //! |---|---|
 //! | [`activity`] | what a thread was doing when it was looked at |
 //! | [`futex`] | the futex system calls, decoded |
+//! | [`image`] | the ELF files that a program has mapped, and the code that it can run |
+//! | [`stack`] | call stacks, from registers and a copy of the stack |
+//! | [`symbol`] | names of functions, source lines, and static locks |
 
 pub mod activity;
 pub mod futex;
+pub mod image;
+pub mod stack;
+pub mod symbol;
