@@ -15,6 +15,9 @@
 //! | [`perf`] | switches and samples of threads, reported by the kernel |
 //! | [`primitive`] | what a futex word belongs to |
 //! | [`judge`] | verdicts, causes, mends and predictions |
+//! | [`image`] | the ELF files that a program has mapped, and the code that it can run |
+//! | [`stack`] | call stacks, from registers and a copy of the stack |
+//! | [`symbol`] | names of functions, source lines, and static locks |
 
 pub mod account;
 pub mod activity;
@@ -28,3 +31,6 @@ mod profiler;
 pub mod sample;
 
 pub use profiler::{Options, Profiler};
+pub mod image;
+pub mod stack;
+pub mod symbol;
