@@ -1,3 +1,5 @@
+//! Prints what the profiler sees of a running process.
+
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 fn main() {

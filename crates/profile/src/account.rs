@@ -6,13 +6,14 @@ mod occupation;
 mod process;
 
 pub use mean::{Estimate, Looks, Mean};
-pub use object::{Holds, Object};
+pub use object::Object;
 pub use occupation::{Device, Occupation};
 pub use process::{ProcessAccount, Time};
 
 use crate::judge::samples::LATE_NS;
 use crate::perf::Timeline;
 use crate::sample::{Chunk, Stretch};
+use crate::stacks::Stacks;
 use process::Circumstances;
 
 /// Without the scheduler's word on it, a look this late is taken to have waited for a CPU: an idle
@@ -61,7 +62,18 @@ impl Account {
     }
 
     /// Folds looks. `timeline` knows everything up to the last of them.
-    pub fn fold(&mut self, chunk: &Chunk, timeline: Option<&Timeline>, throttled: bool) {
+    pub(crate) fn fold(
+        &mut self,
+        chunk: &Chunk,
+        timeline: Option<&Timeline>,
+        stacks: &Stacks,
+        throttled: bool,
+    ) {
+        for burst in &chunk.bursts {
+            if let Some(process) = self.processes.get_mut(burst.process as usize) {
+                process.burst(burst);
+            }
+        }
         for tick in &chunk.ticks {
             self.looks += 1;
             let lateness = tick.at.saturating_sub(tick.due);
@@ -81,6 +93,7 @@ impl Account {
                 scale: f64::from(tick.threads_alive) / f64::from(picked),
                 late,
                 timeline,
+                stacks,
                 throttled,
             };
             for (word, bytes) in chunk.words(tick) {

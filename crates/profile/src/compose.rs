@@ -1,37 +1,35 @@
 //! The account and the judgement of it, as a record.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 
 use threadtoll_record::profile::{
-    Address, Cause, CauseKind, ChainLink, Ended, IdleWait, Interval, IoKind, Late, Lock, LockKind,
-    Method, NameFrom, Perturbation, Predicted, Process, Profile, ThreadShare, ThreadTime,
-    TimeIntervals, Verdict, WhatIf,
+    Address, Cause, CauseKind, ChainLink, Change, Ended, IdleWait, Interval, IoKind, Late, Lock,
+    LockKind, Method, NameFrom, Perturbation, Predicted, Process, Profile, Role as SiteRole, Site,
+    ThreadShare, ThreadTime, TimeIntervals, Verdict, WhatIf,
 };
 use threadtoll_record::{Fraction, Ns, PerSecond, Ratio, Seconds, Text};
 
 use crate::account::{Account, Device, Object, ProcessAccount, Time};
-use crate::judge::cause::{Cause as Judged, causes};
-use crate::judge::gain::{Surroundings, gain};
+use crate::judge::cause::{Cause as CauseFound, CauseShare};
+use crate::judge::gain::Surroundings;
 use crate::judge::interval::{Estimate, share};
 use crate::judge::mend::{Context, mend};
-use crate::judge::prediction::{Change, CpuDemand, Predictor, Present};
-use crate::judge::verdict::{Verdict as Judgement, efficiency};
+use crate::judge::prediction::{self, CpuDemand};
+use crate::judge::verdict::Verdict as VerdictFound;
+use crate::judge::{Judgement, LockSeen};
 use crate::primitive::{Kind, Role};
 use crate::profiler::Watched;
+use crate::stacks::Stacks;
 
 /// Normal quantile of a 95% interval.
 const Z: f64 = 1.96;
 
-/// Mean hold below which waiters that are about to sleep, or have just been woken, are too large a
-/// part of the queue.
-const SHORT_HOLD_NS: f64 = 200_000.0;
-
 /// Most locks, and most other things, of a process that are listed.
 const MAX_LISTED: usize = 100;
 
-/// Numbers of threads for which a speed-up is predicted, besides those of the present.
-const THREADS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Most stacks of a lock, and of anything else, that are listed.
+const MAX_SITES: usize = 8;
 
 /// What the profile says besides what was seen.
 #[derive(Debug)]
@@ -47,6 +45,7 @@ pub(crate) struct Circumstances {
 pub(crate) fn compose(
     account: &Account,
     watched: &[Watched],
+    stacks: &mut Stacks,
     circumstances: &Circumstances,
 ) -> Profile {
     let Circumstances { finished, seconds, budget, cpu_ns, perf_event } = *circumstances;
@@ -73,12 +72,16 @@ pub(crate) fn compose(
         }),
         budget: Ratio::new(budget),
         perf_event,
-        stacks_cut_share: None,
+        stacks_cut_share: share(stacks.cut, stacks.seen).map(fraction),
         processes: account
             .processes
             .iter()
             .zip(watched)
-            .map(|(process, watched)| compose_process(process, watched, perf_event))
+            .enumerate()
+            .map(|(index, (process, watched))| {
+                let index = index as u32;
+                One { index, process, watched, perf_event }.record(stacks)
+            })
             .collect(),
         unseen: Vec::new(),
         perturbation: Perturbation {
@@ -216,61 +219,261 @@ impl Doing {
     }
 }
 
-fn compose_process(process: &ProcessAccount, watched: &Watched, perf_event: bool) -> Process {
-    let doing = Doing::of(process);
-    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
-    let mut locks: Vec<Lock> = process
-        .objects
-        .iter()
-        .enumerate()
-        .filter(|(_, object)| object.is_lock())
-        .map(|(place, object)| compose_lock(place, object, process, &doing, cpus))
-        .collect();
-    let gain_of = |lock: &Lock| lock.gain.map_or(0.0, Ratio::get);
-    locks.sort_by(|one, other| gain_of(other).total_cmp(&gain_of(one)));
-    let locks_left_out = locks.len().saturating_sub(MAX_LISTED) as u32;
-    locks.truncate(MAX_LISTED);
-    let idle = |kind: Kind| {
-        let of_kind = |object: &&Object| object.identity.kind() == kind;
-        let mut waits: Vec<IdleWait> =
-            process.objects.iter().filter(of_kind).filter_map(compose_idle).collect();
-        waits.sort_by(|one, other| other.queue_mean.get().total_cmp(&one.queue_mean.get()));
-        waits.truncate(MAX_LISTED);
-        waits
-    };
-    Process {
-        pid: process.pid,
-        image: 1,
-        command: texts(&watched.command),
-        parent: None,
-        threads_max: process.threads_max as u32,
-        ended: if watched.ended { Ended::Exit } else { Ended::Running },
-        signal: None,
-        time: doing.record(perf_event),
-        locks,
-        locks_left_out,
-        condvars: idle(Kind::Condvar),
-        semaphores: idle(Kind::Semaphore),
-        barriers: idle(Kind::Barrier),
-        joins: idle(Kind::Join),
-        onces: idle(Kind::Once),
-        parkers: idle(Kind::Parker),
-        unknown: idle(Kind::Unknown),
+/// One process.
+#[derive(Clone, Copy, Debug)]
+struct One<'a> {
+    index: u32,
+    process: &'a ProcessAccount,
+    watched: &'a Watched,
+    perf_event: bool,
+}
+
+impl One<'_> {
+    fn record(self, stacks: &mut Stacks) -> Process {
+        let One { process, watched, .. } = self;
+        let doing = Doing::of(process);
+        let mut locks: Vec<Lock> = process
+            .objects
+            .iter()
+            .enumerate()
+            .filter(|(_, object)| object.is_lock() && object.is_used())
+            .map(|(place, object)| self.lock(place, object, &doing, stacks))
+            .collect();
+        let gain_of = |lock: &Lock| lock.gain.map_or(0.0, Ratio::get);
+        locks.sort_by(|one, other| gain_of(other).total_cmp(&gain_of(one)));
+        let locks_left_out = locks.len().saturating_sub(MAX_LISTED) as u32;
+        locks.truncate(MAX_LISTED);
+        let mut idle = |kind: Kind| {
+            let of_kind = |object: &&Object| object.identity.kind() == kind;
+            let objects = process.objects.iter().filter(of_kind);
+            let mut waits: Vec<IdleWait> =
+                objects.filter_map(|object| self.idle(object, stacks)).collect();
+            waits.sort_by(|one, other| other.queue_mean.get().total_cmp(&one.queue_mean.get()));
+            waits.truncate(MAX_LISTED);
+            waits
+        };
+        Process {
+            pid: process.pid,
+            image: 1,
+            command: texts(&watched.command),
+            parent: None,
+            threads_max: process.threads_max as u32,
+            ended: if watched.ended { Ended::Exit } else { Ended::Running },
+            signal: None,
+            time: doing.record(self.perf_event),
+            locks,
+            locks_left_out,
+            condvars: idle(Kind::Condvar),
+            semaphores: idle(Kind::Semaphore),
+            barriers: idle(Kind::Barrier),
+            joins: idle(Kind::Join),
+            onces: idle(Kind::Once),
+            parkers: idle(Kind::Parker),
+            unknown: idle(Kind::Unknown),
+        }
+    }
+
+    /// The name of a lock or of something else at an address, and where it is from.
+    fn name(self, object: &Object, stacks: &mut Stacks) -> (String, NameFrom) {
+        if let Some(name) = stacks.name_of_data(self.index, object.address) {
+            return (name, NameFrom::Symbol);
+        }
+        let most = object.waiting_at.iter().max_by_key(|&(_, count)| count);
+        match most.and_then(|(&stack, _)| stacks.caller(stack)) {
+            Some(caller) => (format!("lock in {caller}"), NameFrom::WaiterSite),
+            None => (format!("{:#x}", object.address), NameFrom::Address),
+        }
+    }
+
+    fn idle(self, object: &Object, stacks: &mut Stacks) -> Option<IdleWait> {
+        let waiters = Threads::of(&object.waiters);
+        if waiters.mean <= 0.0 {
+            return None;
+        }
+        let (name, name_from) = self.name(object, stacks);
+        let name = name.strip_prefix("lock ").unwrap_or(&name);
+        Some(IdleWait {
+            name: Text::from(name),
+            name_from,
+            address: Address(object.address),
+            threads: object.waiting.len() as u32,
+            queue_mean: Ratio::new(waiters.mean),
+            queue_mean_interval95: waiters.ratio_interval(),
+            queue_max: object.waiters_max.round() as u32,
+            sites: sites(SiteRole::Waiter, &object.waiting_at, stacks),
+        })
+    }
+
+    fn lock(self, place: usize, object: &Object, doing: &Doing, stacks: &mut Stacks) -> Lock {
+        let process = self.process;
+        let users = object.users.len() as u32;
+        let alive = (process.threads.len() as u32).max(users);
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        let others = process
+            .objects
+            .iter()
+            .enumerate()
+            .filter(|&(other, object)| other != place && object.is_lock());
+        let busiest_other = others
+            .filter_map(|(_, object)| object.samples.busy())
+            .map(|busy| busy.value)
+            .fold(0.0, f64::max);
+        let on_cpu = doing.on_cpu().mean;
+        let judged = Judgement::new(LockSeen {
+            samples: &object.samples,
+            bursts: &object.bursts,
+            holders: &object.holding,
+            patterns: object.patterns,
+            users,
+            alive,
+            cpu: Some(CpuDemand { on_cpu: on_cpu.min(f64::from(users)), cpus }),
+            program: Surroundings {
+                working: doing.working(),
+                on_cpu,
+                cpus: f64::from(cpus),
+                busiest_other,
+            },
+            wake_ns: None,
+        });
+        let (name, name_from) = self.name(object, stacks);
+        let context = Context {
+            lock: &name,
+            syscall: None,
+            cpus,
+            threads: alive,
+            read_write: matches!(object.identity.kind(), Kind::RwLock | Kind::RustRwLock),
+        };
+        let (held, queue) = (judged.held.known(), judged.queue.known());
+        let mut all_sites = sites(SiteRole::Waiter, &object.waiting_at, stacks);
+        all_sites.extend(sites(SiteRole::Holder, &object.holding_at, stacks));
+        all_sites.extend(sites(SiteRole::Candidate, &object.maybe_holding_at, stacks));
+        let now = judged.predicted.iter().find(|(threads, _)| *threads == users);
+        let now = now.map(|(_, speedup)| speedup.value);
+        Lock {
+            id: place as u32 + 1,
+            kind: lock_kind(object.identity.kind()),
+            address: Address(object.address),
+            generation: object.generation + 1,
+            first_seen: Vec::new(),
+            acquisitions: None,
+            contended: None,
+            hold: None,
+            wait: None,
+            threads: users,
+            threads_interval: Interval::new(users, alive),
+            held_share: held.map(fraction),
+            held_share_interval95: held.and_then(fractions),
+            queue_mean: queue.map(ratio),
+            queue_mean_interval95: queue.and_then(ratios),
+            queue_is_lower_bound: judged.queue_is_lower_bound,
+            queue_max: Some(object.waiters_max.round() as u32),
+            gain: judged.gain.map(ratio),
+            gain_interval95: judged.gain.and_then(ratios),
+            efficiency: judged.efficiency.map(fraction),
+            efficiency_interval95: judged.efficiency.and_then(fractions),
+            verdict: judged.verdict.and_then(verdict),
+            holder_not_seen_share: object.holding.not_seen().map(fraction),
+            holders: self.shares(&object.holders, object.holders_inferred),
+            waiters: self.shares(&object.waiting, false),
+            waits_for: object
+                .holding
+                .waits_for()
+                .into_iter()
+                .map(|(lock, share)| ChainLink { lock: lock + 1, share: fraction(share) })
+                .collect(),
+            causes: judged.causes.iter().map(|&found| cause(found, context)).collect(),
+            handoff_ns: None,
+            predicted: judged
+                .predicted
+                .iter()
+                .map(|&(threads, speedup)| Predicted {
+                    threads,
+                    speedup: ratio(speedup),
+                    interval95: ratios(speedup),
+                })
+                .collect(),
+            what_if: judged
+                .what_if
+                .iter()
+                .chain(&judged.what_if_all_use)
+                .filter_map(|effect| Some(what_if(effect, now?)))
+                .collect(),
+            sites: all_sites,
+            name: Text::from(name),
+            name_from,
+        }
+    }
+
+    /// Threads by how often they were seen in a role.
+    fn shares(self, looks: &HashMap<u32, u64>, inferred: bool) -> Vec<ThreadShare> {
+        let all: u64 = looks.values().sum();
+        let mut threads: Vec<(u32, u64)> =
+            looks.iter().map(|(&tid, &looks)| (tid, looks)).collect();
+        threads.sort_by_key(|&(tid, looks)| (std::cmp::Reverse(looks), tid));
+        threads.truncate(MAX_LISTED);
+        let record = |(tid, looks): (u32, u64)| {
+            let name = self.watched.process.thread_name(tid).unwrap_or_default();
+            Some(ThreadShare {
+                tid,
+                name: Text::from(&*name.to_string_lossy()),
+                share: fraction(share(looks, all)?),
+                inferred,
+            })
+        };
+        threads.into_iter().filter_map(record).collect()
     }
 }
 
-fn compose_idle(object: &Object) -> Option<IdleWait> {
-    let waiters = Threads::of(&object.waiters);
-    (waiters.mean > 0.0).then(|| IdleWait {
-        name: Text::from(format!("{:#x}", object.address)),
-        name_from: NameFrom::Address,
-        address: Address(object.address),
-        threads: object.users.len() as u32,
-        queue_mean: Ratio::new(waiters.mean),
-        queue_mean_interval95: waiters.ratio_interval(),
-        queue_max: object.waiters_max.round() as u32,
-        sites: Vec::new(),
-    })
+/// Stacks by how often they were seen in a role.
+fn sites(role: SiteRole, looks: &HashMap<u32, u64>, stacks: &mut Stacks) -> Vec<Site> {
+    let mut all: Vec<(u32, u64)> = looks.iter().map(|(&stack, &looks)| (stack, looks)).collect();
+    all.sort_by_key(|&(stack, looks)| (std::cmp::Reverse(looks), stack));
+    all.truncate(MAX_SITES);
+    let record = |(stack, looks): (u32, u64)| {
+        let (frames, inferred_frames) = stacks.names(stack);
+        Site {
+            role,
+            frames: frames.into_iter().map(Text::from).collect(),
+            inferred_frames,
+            samples: looks.into(),
+            count: None,
+            wait_ns: None,
+            hold_ns: None,
+        }
+    };
+    all.into_iter().map(record).collect()
+}
+
+fn cause(found: CauseShare, context: Context<'_>) -> Cause {
+    let syscall = match found.cause {
+        CauseFound::SleptHolding(number) => Some(syscall_name(number)),
+        _ => None,
+    };
+    let context = Context { syscall: syscall.as_deref(), ..context };
+    Cause {
+        cause: cause_kind(found.cause),
+        share: fraction(found.share),
+        interval95: fractions(found.share),
+        mend: Some(Text::from(mend(found.cause, context))),
+        syscall: syscall.map(Text::from),
+    }
+}
+
+/// The effect of a change; `now` is the present speed-up.
+fn what_if(effect: &prediction::WhatIf, now: f64) -> WhatIf {
+    WhatIf {
+        change: match effect.change {
+            prediction::Change::HalveHold => Change::HalveHold,
+            prediction::Change::MoveOut(_) => Change::MoveOut,
+            prediction::Change::Stripe(locks) => Change::Stripe(locks),
+            prediction::Change::Threads(threads) => Change::Threads(threads),
+        },
+        threads: effect.threads,
+        speedup: Ratio::new(now * effect.gain.value),
+        interval95: ratios(effect.gain.map(|gain| now * gain)),
+        gain: Some(ratio(effect.gain)),
+        gain_interval95: ratios(effect.gain),
+    }
 }
 
 fn lock_kind(kind: Kind) -> LockKind {
@@ -285,6 +488,14 @@ fn lock_kind(kind: Kind) -> LockKind {
     }
 }
 
+fn fraction(estimate: Estimate) -> Fraction {
+    Fraction::new(estimate.value.clamp(0.0, 1.0))
+}
+
+fn ratio(estimate: Estimate) -> Ratio {
+    Ratio::new(estimate.value.max(0.0))
+}
+
 fn fractions(estimate: Estimate) -> Option<Interval<Fraction>> {
     let end = |value: f64| Fraction::new(value.clamp(0.0, 1.0));
     Interval::new(end(estimate.low), end(estimate.high))
@@ -295,131 +506,7 @@ fn ratios(estimate: Estimate) -> Option<Interval<Ratio>> {
     Interval::new(end(estimate.low), end(estimate.high))
 }
 
-fn compose_lock(
-    place: usize,
-    object: &Object,
-    process: &ProcessAccount,
-    doing: &Doing,
-    cpus: u32,
-) -> Lock {
-    let (held, queue) = (object.samples.held().known(), object.samples.queue().known());
-    let busy = object.samples.busy();
-    let users = object.users.len() as u32;
-    let alive = (process.threads.len() as u32).max(users);
-    let busiest_other = process
-        .objects
-        .iter()
-        .enumerate()
-        .filter(|&(other, object)| other != place && object.is_lock())
-        .filter_map(|(_, object)| object.samples.busy())
-        .map(|busy| busy.value)
-        .fold(0.0, f64::max);
-    let surroundings = Surroundings {
-        working: doing.working(),
-        on_cpu: doing.on_cpu().mean,
-        cpus: f64::from(cpus),
-        busiest_other,
-    };
-    let gained = queue.map(|queue| gain(queue, surroundings));
-    let efficient = queue.map(|queue| efficiency(queue, users));
-    let judged = queue.zip(busy).map(|(queue, busy)| Judgement::new(queue, busy, users));
-    let name = format!("{:#x}", object.address);
-    let found = causes(&object.holding, object.patterns);
-    let moved = found.iter().find_map(|found| match found.cause {
-        Judged::SleptHolding(_) => Some(found.share.value),
-        _ => None,
-    });
-    let (predicted, what_if) = predict(object, users, alive, doing, cpus, moved);
-    Lock {
-        id: place as u32 + 1,
-        kind: lock_kind(object.identity.kind()),
-        name: Text::from(&*name),
-        name_from: NameFrom::Address,
-        address: Address(object.address),
-        generation: object.generation + 1,
-        first_seen: Vec::new(),
-        acquisitions: None,
-        contended: None,
-        hold: None,
-        wait: None,
-        threads: users,
-        threads_interval: Interval::new(users, alive),
-        held_share: held.map(|held| Fraction::new(held.value.clamp(0.0, 1.0))),
-        held_share_interval95: held.and_then(fractions),
-        queue_mean: queue.map(|queue| Ratio::new(queue.value.max(0.0))),
-        queue_mean_interval95: queue.and_then(ratios),
-        queue_is_lower_bound: object.holds.mean_ns().is_some_and(|mean| mean < SHORT_HOLD_NS),
-        queue_max: Some(object.waiters_max.round() as u32),
-        gain: gained.map(|gained| Ratio::new(gained.value.max(0.0))),
-        gain_interval95: gained.and_then(ratios),
-        efficiency: efficient.map(|share| Fraction::new(share.value.clamp(0.0, 1.0))),
-        efficiency_interval95: efficient.and_then(fractions),
-        verdict: judged.and_then(verdict),
-        holder_not_seen_share: object
-            .holding
-            .not_seen()
-            .map(|share| Fraction::new(share.value.clamp(0.0, 1.0))),
-        holders: compose_holders(object),
-        waiters: Vec::new(),
-        waits_for: object
-            .holding
-            .waits_for()
-            .into_iter()
-            .map(|(lock, share)| ChainLink {
-                lock: lock + 1,
-                share: Fraction::new(share.value.clamp(0.0, 1.0)),
-            })
-            .collect(),
-        causes: found
-            .into_iter()
-            .map(|found| {
-                let syscall = match found.cause {
-                    Judged::SleptHolding(number) => Some(syscall_name(number)),
-                    _ => None,
-                };
-                let context = Context {
-                    lock: &name,
-                    syscall: syscall.as_deref(),
-                    cpus,
-                    threads: alive,
-                    read_write: matches!(object.identity.kind(), Kind::RwLock | Kind::RustRwLock),
-                };
-                Cause {
-                    cause: cause_kind(found.cause),
-                    share: Fraction::new(found.share.value.clamp(0.0, 1.0)),
-                    interval95: fractions(found.share),
-                    mend: Some(Text::from(mend(found.cause, context))),
-                    syscall: syscall.map(Text::from),
-                }
-            })
-            .collect(),
-        handoff_ns: None,
-        predicted,
-        what_if,
-        sites: Vec::new(),
-    }
-}
-
-fn compose_holders(object: &Object) -> Vec<ThreadShare> {
-    let all: u64 = object.holders.values().sum();
-    let mut holders: Vec<ThreadShare> = object
-        .holders
-        .iter()
-        .filter_map(|(&tid, &looks)| {
-            Some(ThreadShare {
-                tid,
-                name: Text::default(),
-                share: Fraction::new(share(looks, all)?.value),
-                inferred: false,
-            })
-        })
-        .collect();
-    holders.sort_by(|one, other| other.share.get().total_cmp(&one.share.get()));
-    holders.truncate(MAX_LISTED);
-    holders
-}
-
-fn verdict(judged: Judgement) -> Option<Verdict> {
+fn verdict(judged: VerdictFound) -> Option<Verdict> {
     Some(match (judged.comfortable, judged.crowded, judged.saturated) {
         (true, false, false) => Verdict::Comfortable,
         (false, true, false) => Verdict::Crowded,
@@ -432,16 +519,16 @@ fn verdict(judged: Judgement) -> Option<Verdict> {
     })
 }
 
-fn cause_kind(cause: Judged) -> CauseKind {
+fn cause_kind(cause: CauseFound) -> CauseKind {
     match cause {
-        Judged::SleptHolding(_) => CauseKind::SleptHolding,
-        Judged::Computing => CauseKind::Computing,
-        Judged::Preempted => CauseKind::Preempted,
-        Judged::Throttled => CauseKind::Throttled,
-        Judged::Convoy => CauseKind::Convoy,
-        Judged::Herd => CauseKind::Herd,
-        Judged::Hog => CauseKind::Hog,
-        Judged::StarvedWriter => CauseKind::StarvedWriter,
+        CauseFound::SleptHolding(_) => CauseKind::SleptHolding,
+        CauseFound::Computing => CauseKind::Computing,
+        CauseFound::Preempted => CauseKind::Preempted,
+        CauseFound::Throttled => CauseKind::Throttled,
+        CauseFound::Convoy => CauseKind::Convoy,
+        CauseFound::Herd => CauseKind::Herd,
+        CauseFound::Hog => CauseKind::Hog,
+        CauseFound::StarvedWriter => CauseKind::StarvedWriter,
     }
 }
 
@@ -450,61 +537,4 @@ fn syscall_name(number: u32) -> String {
         Some(call) => call.name().to_string(),
         None => format!("system call {number}"),
     }
-}
-
-/// Speed-ups by number of threads, and what changes would bring.
-fn predict(
-    object: &Object,
-    users: u32,
-    alive: u32,
-    doing: &Doing,
-    cpus: u32,
-    asleep: Option<f64>,
-) -> (Vec<Predicted>, Vec<WhatIf>) {
-    let none = (Vec::new(), Vec::new());
-    let Some(means) = object.samples.means() else { return none };
-    let on_cpu = doing.on_cpu().mean.min(f64::from(users));
-    let cpu = Some(CpuDemand { on_cpu, cpus });
-    let of = |users| Predictor::new(Present { means, users, hand_off: None, cpu }).ok();
-    let Some(predictor) = of(users) else { return none };
-    let mut threads = THREADS.to_vec();
-    threads.extend([users, 2 * users, alive]);
-    threads.sort_unstable();
-    threads.dedup();
-    let predicted = threads
-        .into_iter()
-        .filter_map(|threads| {
-            let speedup = predictor.speedup(threads).ok()?;
-            let interval95 = ratios(speedup);
-            Some(Predicted { threads, speedup: Ratio::new(speedup.value), interval95 })
-        })
-        .collect();
-    let mut changes = vec![Change::HalveHold, Change::Stripe(2), Change::Stripe(4)];
-    changes.extend(asleep.map(Change::MoveOut));
-    changes.push(Change::Threads(2 * users));
-    let now = predictor.speedup(users).ok();
-    let mut what_if: Vec<WhatIf> = changes
-        .into_iter()
-        .filter_map(|change| {
-            let effect = predictor.what_if(change).ok()?;
-            let change = match change {
-                Change::HalveHold => threadtoll_record::profile::Change::HalveHold,
-                Change::MoveOut(_) => threadtoll_record::profile::Change::MoveOut,
-                Change::Stripe(locks) => threadtoll_record::profile::Change::Stripe(locks),
-                Change::Threads(threads) => threadtoll_record::profile::Change::Threads(threads),
-            };
-            let speedup = now?.value * effect.gain.value;
-            Some(WhatIf {
-                change,
-                threads: effect.threads,
-                speedup: Ratio::new(speedup),
-                interval95: ratios(effect.gain.map(|gain| now.map_or(0.0, |now| now.value) * gain)),
-                gain: Some(Ratio::new(effect.gain.value)),
-                gain_interval95: ratios(effect.gain),
-            })
-        })
-        .collect();
-    let gain_of = |what_if: &WhatIf| what_if.gain.map_or(0.0, Ratio::get);
-    what_if.sort_by(|one, other| gain_of(other).total_cmp(&gain_of(one)));
-    (predicted, what_if)
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use elf::Elf;
 pub(crate) use elf::Section;
 use source::Source;
-pub use space::{AddressSpace, Mapping, Place};
+pub use space::{AddressSpace, Place};
 
 /// Images that are kept at most; those of programs that map more stay unnamed.
 const MAX_IMAGES: usize = 4096;

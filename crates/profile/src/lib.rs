@@ -29,6 +29,7 @@ pub mod primitive;
 pub mod process;
 mod profiler;
 pub mod sample;
+mod stacks;
 
 pub use profiler::{Options, Profiler};
 pub mod image;

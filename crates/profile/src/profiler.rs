@@ -13,6 +13,8 @@ use crate::compose::{Circumstances, compose};
 use crate::perf::{self, Events, SETTLE_NS, Timeline};
 use crate::process::{Process, ProcessError};
 use crate::sample::{Chunk, Order, Report, Sampler, Stretch, now};
+use crate::stack::{Registers, StackBytes};
+use crate::stacks::Stacks;
 
 /// Choices of who profiles.
 #[derive(Clone, Debug)]
@@ -48,6 +50,7 @@ pub struct Profiler {
     sampler: Option<JoinHandle<()>>,
     events: Option<Events>,
     timeline: Timeline,
+    stacks: Stacks,
     began: Instant,
     cpu_ns: u64,
     last_stretch: Option<Stretch>,
@@ -96,6 +99,7 @@ impl Profiler {
             sampler,
             events,
             timeline: Timeline::new(MAX_CHANGES),
+            stacks: Stacks::default(),
             began: Instant::now(),
             cpu_ns: 0,
             last_stretch: None,
@@ -195,7 +199,14 @@ impl Profiler {
         account.set_threads(threads);
     }
 
-    fn fold(&mut self, chunk: Chunk) {
+    fn fold(&mut self, mut chunk: Chunk) {
+        let (stacks, watched) = (&mut self.stacks, &self.watched);
+        chunk.number_stacks(&mut |read, base, bytes| {
+            let watched = watched.get(read.process as usize)?;
+            let (stack_pointer, program_counter) = read.activity.position()?;
+            let registers = Registers::new(program_counter, stack_pointer);
+            stacks.number(read.process, &watched.process, registers, StackBytes { base, bytes })
+        });
         let timeline = self.events.as_mut().map(|events| {
             let timeline = &mut self.timeline;
             // Records of the last look may still be on their way.
@@ -206,7 +217,12 @@ impl Profiler {
             timeline.complete_until(until);
             &*timeline
         });
-        self.account.fold(&chunk, timeline, false);
+        self.account.fold(&chunk, timeline, &self.stacks, false);
+        for process in &mut self.account.processes {
+            for (place, stack) in process.telling_stacks() {
+                process.tell(place, self.stacks.callers(stack));
+            }
+        }
         if let Some(tick) = chunk.ticks.first() {
             self.timeline.forget_before(tick.at.saturating_sub(1_000_000_000));
         }
@@ -223,10 +239,11 @@ impl Profiler {
     }
 
     /// Everything seen so far.
-    fn profile(&self, finished: bool) -> Profile {
+    fn profile(&mut self, finished: bool) -> Profile {
         compose(
             &self.account,
             &self.watched,
+            &mut self.stacks,
             &Circumstances {
                 finished,
                 seconds: self.began.elapsed().as_secs_f64(),

@@ -3,9 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use super::mean::{Looks, Mean};
+use crate::judge::bursts::{Bursts, Read};
 use crate::judge::cause::{HolderCounts, PatternCounts};
+use crate::judge::places::Places;
 use crate::judge::samples::{LockSamples, Sample};
 use crate::primitive::{Context, Evidence, Hold, Identity, Role, Wait, Window, identify};
+use crate::sample::Burst;
 
 /// Most threads that are told apart as users or holders of one lock.
 const MAX_THREADS: usize = 4096;
@@ -39,46 +42,30 @@ pub struct Object {
     pub holding: HolderCounts,
     /// Patterns over several looks.
     pub patterns: PatternCounts,
-    /// Looks at which each thread held it.
+    /// Looks at which each thread held it while another one waited.
     pub holders: HashMap<u32, u64>,
+    /// Looks at which each thread waited for it.
+    pub waiting: HashMap<u32, u64>,
+    /// Its word does not name its holder: places told.
+    pub holders_inferred: bool,
+    /// Stacks of which one is the holder's.
+    pub maybe_holding_at: HashMap<u32, u64>,
     /// Threads seen to hold it or to wait for it.
     pub users: HashSet<u32>,
     /// Stacks of waiters, by their numbers, with the number of looks.
     pub waiting_at: HashMap<u32, u64>,
     /// Stacks of holders.
     pub holding_at: HashMap<u32, u64>,
-    /// Pairs of looks that tell how long it is held.
-    pub holds: Holds,
+    /// Readings of its word in bursts, which tell how long it is held.
+    pub bursts: Bursts,
+    /// Places of its holder, where its word does not name it.
+    pub places: Places,
+    /// The stack of a waiter that may tell what it is.
+    pub telling_stack: Option<u32>,
     /// Looks of the current stretch that were added to the samples: on time, and late.
     added: [u64; 2],
     /// What the current look showed.
     pub now: Now,
-}
-
-/// Looks at a held lock whose word was read twice.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Holds {
-    /// Number of them.
-    pub looks: u64,
-    /// Of these, those at which the same hold went on, as far as the word tells.
-    pub went_on: u64,
-    /// Time between the two readings, of all of them.
-    pub gaps_ns: u64,
-}
-
-impl Holds {
-    /// Mean time for which a hold that was looked at goes on; `None` if too few looks tell.
-    ///
-    /// Of holds that end at a constant rate, a share `exp(−gap/mean)` goes on.
-    pub fn mean_ns(&self) -> Option<f64> {
-        if self.looks < 20 {
-            return None;
-        }
-        // Half a hold more at either side keeps the estimate finite.
-        let share = (self.went_on as f64 + 0.5) / (self.looks as f64 + 1.0);
-        let gap = self.gaps_ns as f64 / self.looks as f64;
-        Some(gap / -share.ln())
-    }
 }
 
 /// What one look showed of an object.
@@ -98,6 +85,13 @@ pub struct Now {
     pub waiters: Vec<u32>,
 }
 
+/// Counts one more of a kind, unless there are too many kinds.
+pub(super) fn count(counts: &mut HashMap<u32, u64>, of: u32) {
+    if counts.len() < MAX_THREADS || counts.contains_key(&of) {
+        *counts.entry(of).or_default() += 1;
+    }
+}
+
 impl Object {
     pub(super) fn new(address: u64, first_seen: u64) -> Self {
         Object {
@@ -113,10 +107,15 @@ impl Object {
             holding: HolderCounts::default(),
             patterns: PatternCounts::default(),
             holders: HashMap::new(),
+            waiting: HashMap::new(),
+            holders_inferred: false,
+            maybe_holding_at: HashMap::new(),
             users: HashSet::new(),
             waiting_at: HashMap::new(),
             holding_at: HashMap::new(),
-            holds: Holds::default(),
+            bursts: Bursts::default(),
+            places: Places::default(),
+            telling_stack: None,
             added: [0; 2],
             now: Now::default(),
         }
@@ -125,6 +124,11 @@ impl Object {
     /// It is a lock.
     pub fn is_lock(&self) -> bool {
         self.identity.role() == Role::Lock
+    }
+
+    /// A thread was seen to hold it or to wait for it.
+    pub fn is_used(&self) -> bool {
+        !self.users.is_empty()
     }
 
     /// Judges what it is, if there is news. Returns true if the answer has changed.
@@ -159,16 +163,29 @@ impl Object {
         !self.identity.certain && self.evidence.saw_window(window)
     }
 
-    /// Its word was read once more at the same look, `gap_ns` later.
-    pub(super) fn read_again(&mut self, window: &Window<'_>, gap_ns: u64) {
-        let again = self.identity.hold(window);
-        if let Some(Hold::Held { owner }) = self.now.hold {
-            let goes_on = again == Hold::Held { owner };
-            self.holds.looks += 1;
-            self.holds.went_on += u64::from(goes_on);
-            self.holds.gaps_ns += gap_ns;
+    /// Its word was read once more at the same look.
+    pub(super) fn read_again(&mut self, window: &Window<'_>) {
+        self.now.hold_again = Some(self.identity.hold(window));
+    }
+
+    /// Its word was read many times in a row.
+    pub(super) fn burst(&mut self, burst: &Burst) {
+        if !self.is_lock() {
+            return;
         }
-        self.now.hold_again = Some(again);
+        let readings = burst.times.iter().zip(burst.bytes.chunks_exact(burst.length));
+        let reads: Vec<Read> = readings
+            .map(|(&at, bytes)| {
+                let window = Window { address: burst.address, bytes };
+                let (held, owner) = match self.identity.hold(&window) {
+                    Hold::Held { owner } => (true, owner),
+                    Hold::Readers(_) => (true, None),
+                    Hold::Free | Hold::Unseen => (false, None),
+                };
+                Read { at, held, owner }
+            })
+            .collect();
+        self.bursts.add(&reads, burst.waited);
     }
 
     /// The memory has another use by now: what was seen so far is forgotten.
@@ -214,9 +231,9 @@ impl Object {
         self.now.waiters.iter().for_each(|&tid| remember(&mut self.users, tid));
         if let Some(Hold::Held { owner: Some(owner) }) = self.now.hold {
             remember(&mut self.users, owner);
-            if self.holders.len() < MAX_THREADS || self.holders.contains_key(&owner) {
-                *self.holders.entry(owner).or_default() += u64::from(times);
-            }
+        }
+        for &waiter in &self.now.waiters {
+            count(&mut self.waiting, waiter);
         }
     }
 

@@ -3,12 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use super::mean::{Looks, Mean};
-use super::object::Object;
+use super::object::{Object, count};
 use super::occupation::{Device, Occupation};
 use crate::judge::cause::Holder;
+use crate::judge::places::{self, Scene, Stand};
 use crate::perf::{CpuState, Timeline};
-use crate::primitive::{Context, Hold, Role, Wait, Window};
-use crate::sample::{Chunk, Span, ThreadRead, Tick, WordRead};
+use crate::primitive::{Caller, Context, Hold, Role, Wait, Window};
+use crate::sample::{Burst, Chunk, Span, ThreadRead, Tick, WordRead};
+use crate::stacks::Stacks;
 
 /// Most things to wait on that are told apart.
 const MAX_OBJECTS: usize = 20_000;
@@ -104,6 +106,14 @@ struct Last {
     waiting_on: Option<u32>,
 }
 
+/// The holder of a lock at one look.
+#[derive(Debug)]
+struct Found {
+    holder: Holder,
+    thread: Option<u32>,
+    stack: Option<u32>,
+}
+
 /// A look, as far as it concerns every process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Circumstances<'a> {
@@ -113,6 +123,7 @@ pub(super) struct Circumstances<'a> {
     pub(super) scale: f64,
     pub(super) late: bool,
     pub(super) timeline: Option<&'a Timeline>,
+    pub(super) stacks: &'a Stacks,
     /// The cgroup was throttled about then.
     pub(super) throttled: bool,
 }
@@ -209,8 +220,7 @@ impl ProcessAccount {
         let Some(place) = self.object(read.word, tick.at) else { return };
         let window = Window { address: read.address, bytes };
         if read.again {
-            let gap = tick.again_at.unwrap_or(tick.at).saturating_sub(tick.at);
-            self.touch(place, look).read_again(&window, gap);
+            self.touch(place, look).read_again(&window);
             return;
         }
         let object = self.touch(place, look);
@@ -275,6 +285,13 @@ impl ProcessAccount {
                 self.time_now[kind.place()] += scale;
             }
         }
+        if let (Some(stack), Some(place)) = (read.stack_number, waiting_on) {
+            let object = &mut self.objects[place as usize];
+            count(&mut object.waiting_at, stack);
+            if !object.identity.certain {
+                object.telling_stack = Some(stack);
+            }
+        }
         if read.picked {
             self.last.insert(read.tid, Last { waiting_on });
         }
@@ -317,10 +334,16 @@ impl ProcessAccount {
         for &place in &touched {
             let object = &self.objects[place as usize];
             let contended = object.is_lock() && !object.now.waiters.is_empty() && !seen.late;
-            let holder = contended.then(|| self.holder(place, chunk, tick, seen)).flatten();
+            let found = self.holder(place, chunk, tick, seen, contended);
             let object = &mut self.objects[place as usize];
-            if let Some(holder) = holder {
+            if contended && let Some(Found { holder, thread, stack }) = found {
                 object.holding.add(holder);
+                if let Some(thread) = thread {
+                    count(&mut object.holders, thread);
+                }
+                if let Some(stack) = stack {
+                    count(&mut object.holding_at, stack);
+                }
             }
             object.end_look(seen.second, seen.scale, seen.late, tick.times);
         }
@@ -329,23 +352,105 @@ impl ProcessAccount {
         self.parked.clear();
     }
 
-    /// What the holder of a lock was doing; `None` if this look cannot show it.
+    /// The holder of a lock and what it was doing; `None` if this look cannot show it.
     fn holder(
-        &self,
+        &mut self,
         place: u32,
         chunk: &Chunk,
         tick: &Tick,
         seen: &Circumstances<'_>,
-    ) -> Option<Holder> {
+        contended: bool,
+    ) -> Option<Found> {
+        let threads = chunk.threads(tick);
         let object = &self.objects[place as usize];
-        let owner = match object.now.hold.as_ref()? {
-            Hold::Free => return Some(Holder::HandedOver),
-            Hold::Held { owner: Some(owner) } => *owner,
-            Hold::Held { owner: None } | Hold::Readers(_) | Hold::Unseen => return None,
+        if !object.is_lock() {
+            return None;
+        }
+        let held = match object.now.hold? {
+            Hold::Held { owner: Some(owner) } => {
+                let read = threads.iter().find(|read| read.tid == owner);
+                let holder = match read {
+                    Some(read) => self.doing(place, read, tick.at, seen),
+                    None => Holder::NotSeen,
+                };
+                let stack = read.and_then(|read| read.stack_number);
+                return Some(Found { holder, thread: Some(owner), stack });
+            }
+            Hold::Held { owner: None } | Hold::Readers(_) => true,
+            Hold::Free => false,
+            Hold::Unseen => return None,
         };
-        let read = chunk.threads(tick).iter().find(|read| read.tid == owner);
-        let Some(read) = read else { return Some(Holder::NotSeen) };
-        Some(self.doing(place, read, tick.at, seen))
+        // A lock that changed hands meanwhile says nothing about who stood where.
+        if tick.again_at.is_some() && object.now.hold == object.now.hold_again {
+            let found = self.placed(place, held, threads, tick, seen);
+            if held {
+                return found;
+            }
+        }
+        (!held && contended).then_some(Found {
+            holder: Holder::HandedOver,
+            thread: None,
+            stack: None,
+        })
+    }
+
+    /// The holder of a lock whose word does not name it, by the places of all threads.
+    fn placed(
+        &mut self,
+        place: u32,
+        held: bool,
+        threads: &[ThreadRead],
+        tick: &Tick,
+        seen: &Circumstances<'_>,
+    ) -> Option<Found> {
+        let stand = |read: &ThreadRead| Stand {
+            thread: read.tid,
+            waits: self.last.get(&read.tid).is_some_and(|last| last.waiting_on == Some(place)),
+            places: read.stack_number.map_or(&[], |number| seen.stacks.places(number)),
+        };
+        let stands: Vec<Stand<'_>> = threads.iter().map(stand).collect();
+        let complete = threads.len() >= self.threads.len();
+        let scene = Scene { held, threads: &stands, complete };
+        let object = &mut self.objects[place as usize];
+        object.places.learn(scene);
+        let stack_of = |tid| threads.iter().find(|read| read.tid == tid)?.stack_number;
+        match object.places.holder(scene) {
+            places::Holder::Nobody => None,
+            places::Holder::Thread(tid) => {
+                object.holders_inferred = true;
+                let read = threads.iter().find(|read| read.tid == tid)?;
+                let holder = self.doing(place, read, tick.at, seen);
+                Some(Found { holder, thread: Some(tid), stack: read.stack_number })
+            }
+            places::Holder::OneOf(tids) => {
+                for stack in tids.into_iter().filter_map(stack_of) {
+                    count(&mut object.maybe_holding_at, stack);
+                }
+                Some(Found { holder: Holder::NotSeen, thread: None, stack: None })
+            }
+        }
+    }
+
+    pub(super) fn burst(&mut self, burst: &Burst) {
+        if let Some(&place) = self.by_word.get(&burst.word) {
+            self.objects[place as usize].burst(burst);
+        }
+    }
+
+    /// Things that a waiter's stack may tell more of, each with that stack's number.
+    pub fn telling_stacks(&mut self) -> Vec<(u32, u32)> {
+        let objects = self.objects.iter_mut().enumerate();
+        objects
+            .filter_map(|(place, object)| Some((place as u32, object.telling_stack.take()?)))
+            .collect()
+    }
+
+    /// Tells the functions of a waiter's stack.
+    pub fn tell(&mut self, place: u32, callers: Vec<Caller>) {
+        let object = &mut self.objects[place as usize];
+        object.evidence.saw_callers(callers);
+        let word = object.evidence.address();
+        self.judge(word, place, true);
     }
 
     /// What a thread does that holds a lock.

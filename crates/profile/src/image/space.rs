@@ -7,28 +7,10 @@ use std::sync::Arc;
 
 use super::source::{Source, read_fully};
 use super::{CodeAddress, Image, ImageId, Images};
+use crate::process::Mapping;
 
 /// Bytes of a file that are copied from memory at most, once the file itself is gone.
 const MAX_COPIED: u64 = 32 << 20;
-
-/// A line of `/proc/PID/maps`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapping {
-    /// First address.
-    pub start: u64,
-    /// First address beyond.
-    pub end: u64,
-    /// Offset in the file.
-    pub offset: u64,
-    /// Code in it can be run.
-    pub executable: bool,
-    /// Inode of the file; 0 if there is none.
-    pub inode: u64,
-    /// Path of the file in the process's own root, or a name such as `[heap]` or `[vdso]`.
-    pub path: Option<Arc<Path>>,
-    /// The file has been removed since; the path may name another one by now.
-    pub deleted: bool,
-}
 
 /// The memory of a process as code and files.
 #[derive(Debug)]

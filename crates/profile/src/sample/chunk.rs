@@ -10,7 +10,28 @@ pub struct Chunk {
     words: Vec<WordRead>,
     threads: Vec<ThreadRead>,
     stacks: Vec<StackRead>,
+    /// Bursts of readings of one word.
+    pub bursts: Vec<Burst>,
     bytes: Vec<u8>,
+}
+
+/// Readings of one word as fast as they go.
+#[derive(Clone, Debug)]
+pub struct Burst {
+    /// Process, by its index.
+    pub process: u32,
+    /// Address of the futex word.
+    pub word: u64,
+    /// Address of the first byte of each reading.
+    pub address: u64,
+    /// Length of each reading.
+    pub length: usize,
+    /// A thread waited on the word before the burst and after it.
+    pub waited: bool,
+    /// Times of the readings.
+    pub times: Vec<u64>,
+    /// Their bytes, one after another.
+    pub bytes: Vec<u8>,
 }
 
 /// One look.
@@ -59,6 +80,8 @@ pub struct ThreadRead {
     pub picked: bool,
     /// What it was doing.
     pub activity: Activity,
+    /// Number of its stack, once [`Chunk::number_stacks`] has been told.
+    pub stack_number: Option<u32>,
     stack: u32,
 }
 
@@ -107,7 +130,14 @@ impl Chunk {
 
     /// Adds a thread.
     pub fn push_thread(&mut self, process: u32, tid: u32, picked: bool, activity: Activity) {
-        self.threads.push(ThreadRead { process, tid, picked, activity, stack: NO_STACK });
+        self.threads.push(ThreadRead {
+            process,
+            tid,
+            picked,
+            activity,
+            stack_number: None,
+            stack: NO_STACK,
+        });
         let tick = self.tick();
         tick.threads.1 += 1;
         tick.threads_picked += u32::from(picked);
@@ -148,10 +178,17 @@ impl Chunk {
         })
     }
 
-    /// The innermost part of a thread's stack, from its stack pointer up, if it was read.
-    pub fn stack(&self, thread: &ThreadRead) -> Option<(u64, &[u8])> {
-        let stack = self.stacks.get(thread.stack as usize)?;
-        Some((stack.address, &self.bytes[stack.bytes.0 as usize..stack.bytes.1 as usize]))
+    /// Numbers the stacks that were read: of each the innermost part, from the stack pointer up.
+    pub fn number_stacks(
+        &mut self,
+        number: &mut dyn FnMut(&ThreadRead, u64, &[u8]) -> Option<u32>,
+    ) {
+        for thread in &mut self.threads {
+            if let Some(stack) = self.stacks.get(thread.stack as usize) {
+                let bytes = &self.bytes[stack.bytes.0 as usize..stack.bytes.1 as usize];
+                thread.stack_number = number(thread, stack.address, bytes);
+            }
+        }
     }
 
     /// Bytes that it takes.
@@ -168,6 +205,7 @@ impl Chunk {
         self.words.clear();
         self.threads.clear();
         self.stacks.clear();
+        self.bursts.clear();
         self.bytes.clear();
     }
 }
@@ -194,9 +232,15 @@ mod tests {
         assert_eq!(chunk.threads(&first).len(), 1);
         let threads = chunk.threads(&second);
         assert_eq!(threads.iter().map(|thread| thread.tid).collect::<Vec<_>>(), [8, 9]);
-        assert_eq!(chunk.stack(&threads[0]), None);
-        assert_eq!(chunk.stack(&threads[1]), Some((0x7000, &[3, 4, 5][..])));
         assert_eq!((second.times, second.threads_picked), (2, 1));
+        let mut stacks = Vec::new();
+        chunk.number_stacks(&mut |thread, address, bytes| {
+            stacks.push((thread.tid, address, bytes.to_vec()));
+            Some(77)
+        });
+        assert_eq!(stacks, [(9, 0x7000, vec![3, 4, 5])]);
+        let numbers: Vec<_> = chunk.threads(&second).iter().map(|read| read.stack_number).collect();
+        assert_eq!(numbers, [None, Some(77)]);
         chunk.clear();
         assert_eq!(chunk.weight(), 0);
     }

@@ -6,13 +6,13 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use rustix::time::ClockId;
 
 use super::budget::{Budget, Effort, Spent};
-use super::chunk::Chunk;
+use super::chunk::{Burst, Chunk};
 use super::promptness::{RunDelay, be_prompt};
 use super::schedule::{Due, Schedule};
 use crate::activity::Activity;
 use crate::futex::FutexWait;
 use crate::primitive::{Evidence, Window};
-use crate::process::{Batch, Look, Process};
+use crate::process::{Batch, Look, Process, Thread};
 
 /// Bytes to be read around a word.
 pub type Span = (u64, usize);
@@ -24,7 +24,12 @@ const OWNER: u64 = 8;
 const MAX_WORDS: usize = 20_000;
 
 /// Bytes of a stack that are read.
-const STACK: usize = 4096;
+const STACK: usize = 16 << 10;
+/// Readings of a burst, which takes some tens of microseconds.
+const BURST: usize = 24;
+/// Bursts a second.
+const BURSTS_PER_S: f64 = 20.0;
+
 /// Most stacks at a look.
 const MAX_STACKS: u32 = 32;
 
@@ -280,8 +285,8 @@ impl Sampler {
         chunk.tick().at = began + (read - began) / 2;
         chunk.tick().run_delay_ns = self.delays.since_last();
         chunk.tick().threads_alive = self.threads.len() as u32;
-        let share = self.stacks_per_s / self.effort.rate_per_s;
-        let with_stacks = f64::from(self.schedule.below(1 << 20)) < share * f64::from(1 << 20);
+        let with_stacks = self.one_of(self.stacks_per_s);
+        let with_burst = self.one_of(BURSTS_PER_S);
         self.read_threads(with_stacks, chunk);
         if with_stacks {
             // A lock that changed hands meanwhile says nothing about who stood where.
@@ -289,9 +294,61 @@ impl Sampler {
             self.read_words(all, first, true, chunk);
             chunk.tick().again_at = Some(began + (now() - began) / 2);
         }
+        if with_burst {
+            self.burst(chunk);
+        }
         self.spent.looks += 1;
         self.spent.words_ns += read - began;
         self.spent.threads_ns += now() - read;
+    }
+
+    /// Is this look one of so many a second?
+    fn one_of(&mut self, per_s: f64) -> bool {
+        const STEPS: u32 = 1 << 20;
+        f64::from(self.schedule.below(STEPS)) < per_s / self.effort.rate_per_s * f64::from(STEPS)
+    }
+
+    /// Reads one word, drawn from all, as fast as it goes.
+    fn burst(&mut self, chunk: &mut Chunk) {
+        let all = self.words();
+        let mut pick = self.schedule.below(all) as usize;
+        let holds = |followed: &&Followed| {
+            let words = followed.words.len();
+            let here = pick < words;
+            pick -= if here { 0 } else { words };
+            here
+        };
+        let Some(followed) = self.followed.iter().filter(|_| all > 0).find(holds) else { return };
+        let (word, (address, length)) = (followed.words[pick], followed.windows[pick]);
+        let waits = |activity: &Activity| match activity {
+            Activity::Asleep(call) => FutexWait::of(call).is_some_and(|wait| wait.address == word),
+            _ => false,
+        };
+        let seen = chunk.ticks.last().map_or(&[][..], |tick| chunk.threads(tick));
+        let waiter =
+            seen.iter().find(|read| read.process == followed.index && waits(&read.activity));
+        let waiter = waiter.map(|read| read.tid);
+        let mut burst = Burst {
+            process: followed.index,
+            word,
+            address,
+            length,
+            waited: false,
+            times: Vec::with_capacity(BURST),
+            bytes: vec![0; BURST * length],
+        };
+        for bytes in burst.bytes.chunks_exact_mut(length) {
+            burst.times.push(now());
+            if followed.process.memory().read(address, bytes) < length {
+                return;
+            }
+        }
+        burst.waited = waiter.is_some_and(|tid| {
+            let threads = followed.process.threads();
+            let thread = threads.iter().find(|thread| thread.tid() == tid);
+            matches!(thread.map(Thread::look), Some(Look::Seen(activity)) if waits(&activity))
+        });
+        chunk.bursts.push(burst);
     }
 
     /// Reads all words, or as many as may be, from the first one on.

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use threadtoll_profile::activity::Activity;
-use threadtoll_profile::image::{AddressSpace, Images, Mapping};
+use threadtoll_profile::image::{AddressSpace, Images};
+use threadtoll_profile::process::Process;
 use threadtoll_profile::stack::{Registers, Stack, StackBytes, Unwinder};
 use threadtoll_profile::symbol::Symbols;
 
@@ -31,7 +31,8 @@ pub(crate) struct Seen {
 impl Observer {
     pub(crate) fn new(pid: u32) -> Observer {
         let mut images = Images::new();
-        let space = AddressSpace::new(pid, &mappings(pid), &mut images);
+        let space =
+            AddressSpace::new(pid, &Process::open(pid).unwrap().maps().unwrap(), &mut images);
         let memory = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
         let (unwinder, symbols) = (Unwinder::new(), Symbols::new());
         Observer { pid, images, space, unwinder, symbols, memory }
@@ -76,25 +77,4 @@ impl Observer {
         }
         Seen { stack, names }
     }
-}
-
-fn mappings(pid: u32) -> Vec<Mapping> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
-    let lines = maps.lines().map(|line| {
-        let mut fields = line.splitn(6, ' ');
-        let mut next = || fields.next().unwrap_or_default().trim_start();
-        let (range, permissions, offset, _, inode) = (next(), next(), next(), next(), next());
-        let (start, end) = range.split_once('-').unwrap();
-        let hex = |digits: &str| u64::from_str_radix(digits, 16).unwrap();
-        Mapping {
-            start: hex(start),
-            end: hex(end),
-            offset: hex(offset),
-            executable: permissions.contains('x'),
-            inode: inode.parse().unwrap(),
-            path: Some(next()).filter(|path| !path.is_empty()).map(|path| Path::new(path).into()),
-            deleted: false,
-        }
-    });
-    lines.collect()
 }
