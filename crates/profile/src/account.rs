@@ -8,13 +8,14 @@ mod process;
 pub use mean::{Estimate, Looks, Mean};
 pub use object::Object;
 pub use occupation::{Device, Occupation};
-pub use process::{ProcessAccount, Time};
+pub use process::{ProcessAccount, RunningStack, Time};
 
 use crate::judge::samples::LATE_NS;
 use crate::perf::Timeline;
 use crate::sample::{Chunk, Stretch};
 use crate::stacks::Stacks;
 use process::Circumstances;
+pub(crate) use process::NEAR_NS;
 
 /// Without the scheduler's word on it, a look this late is taken to have waited for a CPU: an idle
 /// one wakes up sooner.
@@ -61,12 +62,14 @@ impl Account {
         at.saturating_sub(self.started) / 1_000_000_000
     }
 
-    /// Folds looks. `timeline` knows everything up to the last of them.
+    /// Folds looks. `timeline` knows everything up to the last of them, and `running` is in the
+    /// order of time.
     pub(crate) fn fold(
         &mut self,
         chunk: &Chunk,
         timeline: Option<&Timeline>,
         stacks: &Stacks,
+        running: &[RunningStack],
         throttled: bool,
     ) {
         for burst in &chunk.bursts {
@@ -94,6 +97,7 @@ impl Account {
                 late,
                 timeline,
                 stacks,
+                running,
                 throttled,
             };
             for (word, bytes) in chunk.words(tick) {

@@ -323,7 +323,7 @@ impl One<'_> {
             samples: &object.samples,
             bursts: &object.bursts,
             holders: &object.holding,
-            patterns: object.patterns,
+            patterns: object.patterns(),
             users,
             alive,
             cpu: Some(CpuDemand { on_cpu: on_cpu.min(f64::from(users)), cpus }),

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use threadtoll_record::profile::Profile;
 
-use crate::account::{Account, ProcessAccount};
+use crate::account::{Account, NEAR_NS, ProcessAccount, RunningStack};
 use crate::compose::{Circumstances, compose};
-use crate::perf::{self, Events, SETTLE_NS, Timeline};
+use crate::perf::{self, Event, Events, SETTLE_NS, SampleOptions, Timeline};
 use crate::process::{Process, ProcessError};
-use crate::sample::{Chunk, Order, Report, Sampler, Stretch, now};
+use crate::sample::{Chunk, Order, Report, Sampler, Stretch, Tick, now};
 use crate::stack::{Registers, StackBytes};
 use crate::stacks::Stacks;
 
@@ -37,6 +37,10 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Looks a second at which stacks are read, of a budget of 1%.
 const STACKS_PER_S: f64 = 20.0;
+
+/// CPU time between two samples of a running thread, and the bytes of stack in each.
+const SAMPLE_NS: u64 = 2_000_000;
+const SAMPLED_STACK: u32 = 4 << 10;
 
 /// Looks at a program.
 #[derive(Debug)]
@@ -87,7 +91,7 @@ impl Profiler {
             .name("threadtoll-look".into())
             .spawn(move || sampler.run(&take_orders, &take_spare, &report))
             .ok();
-        let events = Events::open(perf::Options { switches: true, samples: None }).ok();
+        let events = Events::open(perf::Options { switches: true, samples: Some(samples()) }).ok();
         _ = orders.send(Order::Stacks(STACKS_PER_S));
         Profiler {
             options: options.clone(),
@@ -207,17 +211,38 @@ impl Profiler {
             let registers = Registers::new(program_counter, stack_pointer);
             stacks.number(read.process, &watched.process, registers, StackBytes { base, bytes })
         });
+        let mut running = Vec::new();
         let timeline = self.events.as_mut().map(|events| {
             let timeline = &mut self.timeline;
             // Records of the last look may still be on their way.
             let last = chunk.ticks.last().map_or(0, |tick| tick.at);
             let settled = (last + SETTLE_NS).saturating_sub(now());
             std::thread::sleep(Duration::from_nanos(settled.min(SETTLE_NS)));
-            let until = events.drain(&mut |event| timeline.note(&event));
+            let (stacks, watched, running) = (&mut self.stacks, &self.watched, &mut running);
+            let ticks = &chunk.ticks;
+            let until = events.drain(&mut |event| {
+                timeline.note(&event);
+                if let Event::Sample(sample) = event
+                    && near_a_look(sample.at, ticks)
+                {
+                    let of = watched.iter().position(|of| of.process.pid() == sample.pid);
+                    let stack = of.and_then(|of| {
+                        let registers = registers_of(&sample.registers);
+                        let bytes = sample.stack;
+                        let base = sample.registers.stack_pointer();
+                        let process = &watched[of].process;
+                        stacks.number(of as u32, process, registers, StackBytes { base, bytes })
+                    });
+                    if let Some(stack) = stack {
+                        running.push(RunningStack { at: sample.at, tid: sample.tid, stack });
+                    }
+                }
+            });
+            running.sort_unstable_by_key(|sample| sample.at);
             timeline.complete_until(until);
             &*timeline
         });
-        self.account.fold(&chunk, timeline, &self.stacks, false);
+        self.account.fold(&chunk, timeline, &self.stacks, &running, false);
         for process in &mut self.account.processes {
             for (place, stack) in process.telling_stacks() {
                 process.tell(place, self.stacks.callers(stack));
@@ -253,4 +278,31 @@ impl Profiler {
             },
         )
     }
+}
+
+/// Samples of running threads. Only those next to a look are of use, but when a look comes no
+/// sample can be asked for: a few hundred a second on each of a few CPUs.
+fn samples() -> SampleOptions {
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
+    SampleOptions { period_ns: SAMPLE_NS * cpus.div_ceil(4), stack_bytes: SAMPLED_STACK }
+}
+
+/// The look at a running thread is as good as a sample of it that lies this near.
+fn near_a_look(at: u64, ticks: &[Tick]) -> bool {
+    let next = ticks.partition_point(|tick| tick.at < at);
+    let near = |tick: Option<&Tick>| tick.is_some_and(|tick| tick.at.abs_diff(at) <= NEAR_NS);
+    near(ticks.get(next)) || near(next.checked_sub(1).and_then(|before| ticks.get(before)))
+}
+
+fn registers_of(sample: &perf::Registers) -> Registers {
+    let registers = Registers::new(sample.program_counter(), sample.stack_pointer());
+    let registers = registers.with_frame_pointer(sample.frame_pointer());
+    #[cfg(target_arch = "aarch64")]
+    let registers = {
+        let mut registers = registers;
+        // The link register's number in DWARF.
+        registers.set(30, sample.link_register());
+        registers
+    };
+    registers
 }

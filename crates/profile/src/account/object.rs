@@ -7,8 +7,11 @@ use crate::judge::bursts::{Bursts, Read};
 use crate::judge::cause::{HolderCounts, PatternCounts};
 use crate::judge::places::Places;
 use crate::judge::samples::{LockSamples, Sample};
-use crate::primitive::{Context, Evidence, Hold, Identity, Role, Wait, Window, identify};
+use crate::primitive::{Access, Context, Evidence, Hold, Identity, Role, Wait, Window, identify};
 use crate::sample::Burst;
+
+/// Fewest threads that leave one wait together and queue for one lock to be a herd.
+const HERD: f64 = 3.0;
 
 /// Most threads that are told apart as users or holders of one lock.
 const MAX_THREADS: usize = 4096;
@@ -40,8 +43,7 @@ pub struct Object {
     pub samples: LockSamples,
     /// What its holder was doing whenever a thread waited.
     pub holding: HolderCounts,
-    /// Patterns over several looks.
-    pub patterns: PatternCounts,
+    patterns: PatternCounts,
     /// Looks at which each thread held it while another one waited.
     pub holders: HashMap<u32, u64>,
     /// Looks at which each thread waited for it.
@@ -60,6 +62,7 @@ pub struct Object {
     pub bursts: Bursts,
     /// Places of its holder, where its word does not name it.
     pub places: Places,
+    waiting_writer: Option<WaitingWriter>,
     /// The stack of a waiter that may tell what it is.
     pub telling_stack: Option<u32>,
     /// Looks of the current stretch that were added to the samples: on time, and late.
@@ -83,6 +86,20 @@ pub struct Now {
     pub waking: f64,
     /// The picked threads that wait.
     pub waiters: Vec<u32>,
+    /// One of them that wants it for itself alone.
+    pub writer: Option<u32>,
+    /// The picked threads that have begun to wait since they were looked at last, each with the
+    /// idle wait that it was in then.
+    pub arrivals: Vec<Option<u32>>,
+}
+
+/// A writer that waits for readers to let go.
+#[derive(Clone, Copy, Debug)]
+struct WaitingWriter {
+    tid: u32,
+    readers: u32,
+    /// A reader has come after it.
+    overtaken: bool,
 }
 
 /// Counts one more of a kind, unless there are too many kinds.
@@ -115,6 +132,7 @@ impl Object {
             holding_at: HashMap::new(),
             bursts: Bursts::default(),
             places: Places::default(),
+            waiting_writer: None,
             telling_stack: None,
             added: [0; 2],
             now: Now::default(),
@@ -146,6 +164,9 @@ impl Object {
     pub(super) fn wait(&mut self, tid: u32, wait: Wait, scale: f64) -> bool {
         self.now.waiting += scale;
         self.now.waiters.push(tid);
+        if self.identity.access(&wait) == Access::Exclusive {
+            self.now.writer = Some(tid);
+        }
         self.evidence.saw_wait(tid, wait)
     }
 
@@ -201,6 +222,8 @@ impl Object {
             (self.now.hold, self.now.hold_again) = (None, None);
             (self.now.waiting, self.now.waking) = (0.0, 0.0);
             self.now.waiters.clear();
+            self.now.arrivals.clear();
+            self.now.writer = None;
         }
     }
 
@@ -235,6 +258,35 @@ impl Object {
         for &waiter in &self.now.waiters {
             count(&mut self.waiting, waiter);
         }
+    }
+
+    /// Counts what the look shows of patterns over several looks.
+    pub(super) fn count_patterns(&mut self, scale: f64) {
+        let arrivals = &self.now.arrivals;
+        self.patterns.arrivals += arrivals.len() as u64;
+        for before in arrivals.iter().flatten() {
+            let together = arrivals.iter().filter(|other| **other == Some(*before)).count();
+            self.patterns.herd_arrivals += u64::from(together as f64 * scale >= HERD);
+        }
+        let readers = match (self.now.hold, self.now.writer) {
+            (Some(Hold::Readers(readers)), Some(tid)) => Some((readers, tid)),
+            _ => None,
+        };
+        self.waiting_writer = readers.map(|(readers, tid)| {
+            let before = self.waiting_writer.filter(|before| before.tid == tid);
+            let more = |before: WaitingWriter| before.overtaken || readers > before.readers;
+            WaitingWriter { tid, readers, overtaken: before.is_some_and(more) }
+        });
+        if let Some(writer) = self.waiting_writer {
+            self.patterns.writer_waited += 1;
+            self.patterns.readers_overtook += u64::from(writer.overtaken);
+        }
+    }
+
+    /// Patterns over several looks.
+    pub fn patterns(&self) -> PatternCounts {
+        let (turns, turns_to_same) = self.bursts.turns();
+        PatternCounts { turns, turns_to_same, ..self.patterns }
     }
 
     /// Ends a stretch of `length` that had `all` looks, `due[0]` on time and `due[1]` late.

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::mean::{Looks, Mean};
 use super::object::{Object, count};
 use super::occupation::{Device, Occupation};
+use crate::activity::Activity;
 use crate::judge::cause::Holder;
 use crate::judge::places::{self, Scene, Stand};
 use crate::perf::{CpuState, Timeline};
@@ -124,8 +125,37 @@ pub(super) struct Circumstances<'a> {
     pub(super) late: bool,
     pub(super) timeline: Option<&'a Timeline>,
     pub(super) stacks: &'a Stacks,
+    /// Stacks of running threads, in the order of their times.
+    pub(super) running: &'a [RunningStack],
     /// The cgroup was throttled about then.
     pub(super) throttled: bool,
+}
+
+/// The stack of a thread while it ran.
+#[derive(Clone, Copy, Debug)]
+pub struct RunningStack {
+    /// When it was taken.
+    pub at: u64,
+    /// The thread.
+    pub tid: u32,
+    /// The stack's number.
+    pub stack: u32,
+}
+
+/// A running thread may be somewhere else after this time.
+pub(crate) const NEAR_NS: u64 = 500_000;
+
+impl Circumstances<'_> {
+    /// The number of a thread's stack: as it was read, or as the nearest sample shows it.
+    fn stack(&self, read: &ThreadRead, at: u64) -> Option<u32> {
+        if read.stack_number.is_some() || read.activity != Activity::OnCpu {
+            return read.stack_number;
+        }
+        let from = self.running.partition_point(|sample| sample.at + NEAR_NS < at);
+        let near = self.running[from..].iter().take_while(|sample| sample.at <= at + NEAR_NS);
+        let of_thread = near.filter(|sample| sample.tid == read.tid);
+        of_thread.min_by_key(|sample| sample.at.abs_diff(at)).map(|sample| sample.stack)
+    }
 }
 
 impl ProcessAccount {
@@ -293,7 +323,16 @@ impl ProcessAccount {
             }
         }
         if read.picked {
-            self.last.insert(read.tid, Last { waiting_on });
+            let before = self.last.insert(read.tid, Last { waiting_on });
+            if let (Some(place), Some(before)) = (waiting_on, before)
+                && before.waiting_on != waiting_on
+            {
+                let idle = |&other: &u32| {
+                    matches!(self.objects[other as usize].identity.role(), Role::Idle)
+                };
+                let before = before.waiting_on.filter(idle);
+                self.objects[place as usize].now.arrivals.push(before);
+            }
         }
     }
 
@@ -345,6 +384,9 @@ impl ProcessAccount {
                     count(&mut object.holding_at, stack);
                 }
             }
+            if contended {
+                object.count_patterns(seen.scale);
+            }
             object.end_look(seen.second, seen.scale, seen.late, tick.times);
         }
         self.touched = touched;
@@ -373,7 +415,7 @@ impl ProcessAccount {
                     Some(read) => self.doing(place, read, tick.at, seen),
                     None => Holder::NotSeen,
                 };
-                let stack = read.and_then(|read| read.stack_number);
+                let stack = read.and_then(|read| seen.stack(read, tick.at));
                 return Some(Found { holder, thread: Some(owner), stack });
             }
             Hold::Held { owner: None } | Hold::Readers(_) => true,
@@ -406,21 +448,24 @@ impl ProcessAccount {
         let stand = |read: &ThreadRead| Stand {
             thread: read.tid,
             waits: self.last.get(&read.tid).is_some_and(|last| last.waiting_on == Some(place)),
-            places: read.stack_number.map_or(&[], |number| seen.stacks.places(number)),
+            places: seen.stack(read, tick.at).map_or(&[], |number| seen.stacks.places(number)),
         };
         let stands: Vec<Stand<'_>> = threads.iter().map(stand).collect();
         let complete = threads.len() >= self.threads.len();
         let scene = Scene { held, threads: &stands, complete };
         let object = &mut self.objects[place as usize];
         object.places.learn(scene);
-        let stack_of = |tid| threads.iter().find(|read| read.tid == tid)?.stack_number;
+        let stack_of = |tid| {
+            let read = threads.iter().find(|read| read.tid == tid)?;
+            seen.stack(read, tick.at)
+        };
         match object.places.holder(scene) {
             places::Holder::Nobody => None,
             places::Holder::Thread(tid) => {
                 object.holders_inferred = true;
                 let read = threads.iter().find(|read| read.tid == tid)?;
                 let holder = self.doing(place, read, tick.at, seen);
-                Some(Found { holder, thread: Some(tid), stack: read.stack_number })
+                Some(Found { holder, thread: Some(tid), stack: stack_of(tid) })
             }
             places::Holder::OneOf(tids) => {
                 for stack in tids.into_iter().filter_map(stack_of) {
@@ -476,7 +521,7 @@ impl ProcessAccount {
                 }
             }
             _ => match read.activity {
-                crate::activity::Activity::Asleep(call) => Holder::Asleep(call.number),
+                Activity::Asleep(call) => Holder::Asleep(call.number),
                 _ => Holder::NotSeen,
             },
         }
