@@ -15,11 +15,13 @@
 //! | [`memory`] | many small reads of the memory at once |
 //! | [`maps`] | mappings |
 //! | [`launch`] | a program that is observed from its start |
+//! | [`family`] | a process and its descendants |
 //! | [`error`] | reasons why a process cannot be observed |
 //! | [`descriptors`] | the limit on open files |
 
 pub mod descriptors;
 pub mod error;
+pub mod family;
 mod files;
 pub mod launch;
 pub mod maps;
@@ -45,6 +47,7 @@ use files::ShortPath;
 use stat::Stat;
 
 pub use error::{ProcessError, Refusal};
+pub use family::{Family, FamilyEvent};
 pub use launch::{Held, LaunchError, Launched, exit_code};
 pub use maps::Mapping;
 pub use memory::{Batch, Memory};

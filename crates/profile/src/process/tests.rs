@@ -1,7 +1,9 @@
 //! Observes real processes: mostly the test binary itself, executed again in a role.
 
+mod family;
 mod launch;
 mod roles;
+mod stress;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
