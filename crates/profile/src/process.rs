@@ -14,12 +14,16 @@
 //! | [`thread`] | threads, and the system calls in which they sleep |
 //! | [`memory`] | many small reads of the memory at once |
 //! | [`maps`] | mappings |
+//! | [`launch`] | a program that is observed from its start |
+//! | [`family`] | a process and its descendants |
 //! | [`error`] | reasons why a process cannot be observed |
 //! | [`descriptors`] | the limit on open files |
 
 pub mod descriptors;
 pub mod error;
+pub mod family;
 mod files;
+pub mod launch;
 pub mod maps;
 pub mod memory;
 mod stat;
@@ -43,6 +47,8 @@ use files::ShortPath;
 use stat::Stat;
 
 pub use error::{ProcessError, Refusal};
+pub use family::{Family, FamilyEvent};
+pub use launch::{Held, LaunchError, Launched, exit_code};
 pub use maps::Mapping;
 pub use memory::{Batch, Memory};
 pub use thread::{Look, Thread};
@@ -113,7 +119,7 @@ impl Process {
             pidfd => pidfd.ok(),
         };
         // Read after the pidfd was opened: the PID was still this process's, so the pidfd is.
-        let stat = Stat::read(&directory).map_err(unreadable)?;
+        let stat = Stat::read(&directory, &stat_path()).map_err(unreadable)?;
         if stat.kernel_thread() {
             return Err(ProcessError::KernelThread { pid, name: stat.name });
         }
@@ -189,7 +195,7 @@ impl Process {
                 let mut descriptor = [PollFd::new(pidfd, PollFlags::IN)];
                 poll(&mut descriptor, Some(&at_once)) == Ok(0)
             }
-            None => Stat::read(&self.directory).is_ok_and(|stat| !stat.ended()),
+            None => Stat::read(&self.directory, &stat_path()).is_ok_and(|stat| !stat.ended()),
         }
     }
 
@@ -199,7 +205,7 @@ impl Process {
     ///
     /// If the process has ended.
     pub fn parent(&self) -> io::Result<u32> {
-        Ok(Stat::read(&self.directory)?.parent)
+        Ok(Stat::read(&self.directory, &stat_path())?.parent)
     }
 
     /// The name of its first thread, at most 15 bytes: any bytes but NUL.
@@ -273,7 +279,9 @@ impl Process {
     /// If the process has ended or permission is missing.
     pub fn image(&self) -> io::Result<Image> {
         let path = ShortPath::task(self.witness, "auxv");
-        Ok(Image(files::read(&self.directory, &path, MAX_AUXILIARY_VECTOR)?))
+        let vector = files::read(&self.directory, &path, MAX_AUXILIARY_VECTOR)?;
+        // As it ends, a process gives up its memory first.
+        if vector.is_empty() { Err(Errno::SRCH.into()) } else { Ok(Image(vector)) }
     }
 
     /// Its mappings, lowest address first; see [`maps`].
@@ -325,6 +333,10 @@ impl Process {
         }
         Ok(())
     }
+}
+
+fn stat_path() -> ShortPath {
+    ShortPath::new(format_args!("stat"))
 }
 
 /// A program image: two of one process are equal if it has not executed another program meanwhile.

@@ -12,25 +12,35 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// symbolise, and files to write.
 const THREADS: u64 = 2;
 
-/// Descriptors that threads may use.
-static LIMIT: OnceLock<u64> = OnceLock::new();
+#[derive(Debug)]
+struct Limits {
+    original: Rlimit,
+    threads: u64,
+}
+
+static LIMITS: OnceLock<Limits> = OnceLock::new();
 static IN_USE: AtomicU64 = AtomicU64::new(0);
 
-fn limit() -> u64 {
-    *LIMIT.get_or_init(|| {
+fn limits() -> &'static Limits {
+    LIMITS.get_or_init(|| {
         let original = getrlimit(Resource::Nofile);
         let raised = Rlimit { current: original.maximum, maximum: original.maximum };
         let current = match setrlimit(Resource::Nofile, raised) {
             Ok(()) => raised.current,
             Err(_) => original.current,
         };
-        current.unwrap_or(u64::MAX) / THREADS
+        Limits { original, threads: current.unwrap_or(u64::MAX) / THREADS }
     })
 }
 
 /// Raises the soft limit of this process to the hard one, once.
 pub fn raise_limit() {
-    limit();
+    limits();
+}
+
+/// The limit that this process was started with, which the programs that it starts shall have.
+pub(crate) fn original_limit() -> Rlimit {
+    LIMITS.get().map_or_else(|| getrlimit(Resource::Nofile), |limits| limits.original)
 }
 
 /// Permission to keep one descriptor for a thread.
@@ -40,7 +50,7 @@ pub(crate) struct Permit(());
 impl Permit {
     /// `None` when threads have used their share.
     pub(crate) fn take() -> Option<Permit> {
-        let threads = limit();
+        let threads = limits().threads;
         // The count guards no memory.
         IN_USE
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {

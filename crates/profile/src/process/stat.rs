@@ -28,9 +28,8 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    /// Reads the file in a directory of `/proc`.
-    pub(crate) fn read(directory: impl AsFd) -> Result<Stat, Errno> {
-        let line = files::read(directory, &ShortPath::new(format_args!("stat")), MAX_LINE)?;
+    pub(crate) fn read(directory: impl AsFd, path: &ShortPath) -> Result<Stat, Errno> {
+        let line = files::read(directory, path, MAX_LINE)?;
         Stat::parse(&line).ok_or(Errno::SRCH)
     }
 

@@ -1,170 +1,18 @@
 //! Observes real processes: mostly the test binary itself, executed again in a role.
 
+mod family;
+mod launch;
+mod roles;
+mod stress;
+
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::Barrier;
-use std::thread;
-use std::time::Duration;
+
+use roles::{HARNESS, Observed, eventually};
 
 use super::*;
 use crate::activity::Activity;
 use crate::futex::FutexWait;
-
-const ROLE: &str = "THREADTOLL_TEST_ROLE";
-
-/// Not a test: the body of processes that tests observe.
-#[test]
-fn role() {
-    match std::env::var(ROLE).as_deref() {
-        Ok("threads") => threads(),
-        Ok("orphans") => orphans(),
-        Ok("execute") => execute(),
-        _ => {}
-    }
-}
-
-fn ready(facts: &str) {
-    println!("\nready {facts}");
-}
-
-/// Ends with the test that observes it.
-fn until_told() {
-    let mut line = String::new();
-    let _ = io::stdin().read_line(&mut line);
-}
-
-/// Threads that wait for a mutex, sleep, and compute.
-fn threads() {
-    static MUTEX: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _guard = MUTEX.lock().unwrap();
-    // Threads name themselves.
-    let named = Arc::new(Barrier::new(4));
-    let start = |name: &str, body: fn()| {
-        let named = Arc::clone(&named);
-        let body = move || {
-            named.wait();
-            body();
-        };
-        thread::Builder::new().name(name.to_owned()).spawn(body).unwrap();
-    };
-    start("mutex", || drop(MUTEX.lock()));
-    start("sleep", || thread::sleep(Duration::from_secs(1_000)));
-    start("a \x1b(b) \n", || {
-        loop {
-            std::hint::spin_loop();
-        }
-    });
-    named.wait();
-    ready(&format!("{}", &raw const MUTEX as u64));
-    until_told();
-    std::process::exit(0);
-}
-
-/// A child whose first thread ends, while another goes on.
-fn orphans() {
-    // SAFETY: the child uses nothing that another thread of this process could have locked; the
-    // harness waits for this one.
-    let child = unsafe { libc::fork() };
-    if child > 0 {
-        // SAFETY: waits for the child made above.
-        unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
-        std::process::exit(0);
-    }
-    thread::spawn(|| {
-        ready(&std::process::id().to_string());
-        until_told();
-        std::process::exit(0)
-    });
-    // SAFETY: ends this thread alone, which no other one joins.
-    unsafe { libc::syscall(libc::SYS_exit, 0) };
-}
-
-/// Executes itself in another role when told.
-fn execute() {
-    ready("");
-    until_told();
-    let _ = role_command("threads").exec();
-    std::process::exit(1);
-}
-
-/// Threads of the harness: the first one, and the one that runs the role.
-const HARNESS: usize = 2;
-
-fn role_command(role: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "process::tests::role", "--nocapture"]);
-    command.env(ROLE, role);
-    command
-}
-
-/// A process in a role. Ends with this value.
-pub(super) struct Observed {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<std::process::ChildStdout>,
-}
-
-impl Observed {
-    pub(super) fn start(role: &str) -> (Observed, String) {
-        let mut command = role_command(role);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let input = child.stdin.take();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let mut observed = Observed { child, input, output };
-        let facts = observed.wait_ready();
-        (observed, facts)
-    }
-
-    fn wait_ready(&mut self) -> String {
-        loop {
-            let mut line = String::new();
-            assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "the process ended");
-            if let Some(facts) = line.strip_prefix("ready ") {
-                return facts.trim().to_owned();
-            }
-        }
-    }
-
-    pub(super) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    pub(super) fn open(&self) -> Process {
-        let mut process = Process::open(self.pid()).unwrap();
-        process.refresh().unwrap();
-        process
-    }
-
-    fn tell(&mut self) {
-        self.input.as_mut().unwrap().write_all(b"\n").unwrap();
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Observed {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Waits until `condition` holds; tests do not depend on how long that takes.
-pub(super) fn eventually(mut condition: impl FnMut() -> bool) {
-    for _ in 0..6_000 {
-        if condition() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    panic!("it never came true");
-}
 
 fn thread_named<'a>(process: &'a Process, name: &str) -> &'a Thread {
     let named = |thread: &&Thread| process.thread_name(thread.tid()).is_ok_and(|is| is == name);
@@ -211,12 +59,12 @@ fn facts_of_a_process() {
     assert_eq!(process.program().unwrap(), std::env::current_exe().unwrap());
     assert!(!process.is_32_bit().unwrap());
     let command = process.command_line().unwrap();
-    assert_eq!(command[1..3], ["--exact", "process::tests::role"]);
+    assert_eq!(command[1..3], [roles::TEST, "--exact"]);
     assert!(!process.name().unwrap().is_empty());
     assert!(process.start_time() > 0);
     assert_eq!(process.image().unwrap(), process.image().unwrap());
 
-    let code = role as fn() as usize;
+    let code = roles::role as fn() as usize;
     let own_maps = maps::read(std::fs::File::open("/proc/self/maps").unwrap().into()).unwrap();
     let own = own_maps.iter().find(|mapping| mapping.contains(code as u64)).unwrap();
     let maps = process.maps().unwrap();
@@ -234,7 +82,7 @@ fn a_process_that_has_ended_has_nothing() {
     let memory = process.memory();
     let address = process.maps().unwrap()[0].start;
     assert_eq!(memory.read(address, &mut [0; 4]), 4);
-    observed.child.kill().unwrap();
+    observed.signal_end();
     eventually(|| !process.is_running());
     // Its parent has not asked for its end yet.
     assert!(matches!(Process::open(observed.pid()), Err(ProcessError::Ended(_))));
@@ -329,6 +177,25 @@ fn names_are_bytes() {
     let names: Vec<OsString> =
         process.threads().iter().map(|thread| process.thread_name(thread.tid()).unwrap()).collect();
     assert!(names.iter().any(|name| name == OsStr::from_bytes(b"a \x1b(b) \n")));
+}
+
+#[test]
+fn threads_are_seen_where_descriptors_are_scarce() {
+    let (many, _) = Observed::start("many");
+    let (_observer, seen) =
+        Observed::start_with("scarce", &[(roles::PID, &many.pid().to_string())]);
+    assert_eq!(seen, format!("{} of {0} threads", roles::MANY + HARNESS));
+}
+
+#[test]
+fn another_users_process_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can become another user");
+        return;
+    }
+    let own = std::process::id().to_string();
+    let (_observer, error) = Observed::start_with("nobody", &[(roles::PID, &own)]);
+    assert_eq!(error, format!("not permitted to look at process {own}: it belongs to user 0"));
 }
 
 /// Prints what a look costs; nothing is asserted.
