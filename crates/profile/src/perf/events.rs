@@ -95,6 +95,9 @@ impl Failure {
 }
 
 /// Events of any number of threads.
+///
+/// A ring holds some 8,000 switches or 30 samples of 8 KiB: call [`Events::drain`] and
+/// [`Events::keep_within`] ten times a second or more, and [`Events::refresh`] once.
 #[derive(Debug)]
 pub struct Events {
     options: Options,
@@ -111,6 +114,7 @@ pub struct Events {
     samples: u64,
     lost: u64,
     budget: Budget,
+    toggling_ns: u64,
     unfollowed: Vec<(u32, u64)>,
     joined: Vec<u8>,
 }
@@ -145,6 +149,7 @@ impl Events {
             samples: 0,
             lost: 0,
             budget: Budget::new(now_ns()),
+            toggling_ns: 0,
             unfollowed: Vec::new(),
             joined: Vec::new(),
         };
@@ -292,11 +297,13 @@ impl Events {
         self.switch_cost_ns().saturating_add(samples)
     }
 
-    /// Turns switch records off while they have cost the threads more than `share` of a CPU, and on
-    /// again. To be called after each [`Events::drain`].
+    /// Turns switch records off while they have cost more than `share` of a CPU, and on again. The
+    /// cost is that of the threads, and ours for turning them on and off, some µs per thread. To
+    /// be called after each [`Events::drain`].
     pub fn keep_within(&mut self, share: f64) {
         let on = self.switches_off_since.is_none();
-        let on = self.budget.allows(on, share, self.switch_cost_ns(), now_ns());
+        let cost_ns = self.switch_cost_ns().saturating_add(self.toggling_ns);
+        let on = self.budget.allows(on, share, cost_ns, now_ns());
         self.set_switches(on);
     }
 
@@ -321,8 +328,10 @@ impl Events {
             // Fails for no thread that still runs.
             let _ = enable(event, on);
         }
+        let after = now_ns();
+        self.toggling_ns += after.saturating_sub(before);
         match self.switches_off_since.take() {
-            Some(since) => self.pauses.push((since, now_ns())),
+            Some(since) => self.pauses.push((since, after)),
             None => self.switches_off_since = Some(before),
         }
     }

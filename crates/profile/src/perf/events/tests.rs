@@ -240,6 +240,10 @@ fn many_threads_are_followed_at_once() {
         eprintln!("not at once here: {}", turns.why);
     }
     tids_that_switch(&mut events, &tids);
+    // All at once rather than one after the other's sleep.
+    for worker in &workers {
+        worker.stop.store(true, Ordering::Relaxed);
+    }
 }
 
 #[test]
