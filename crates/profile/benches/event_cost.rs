@@ -21,7 +21,7 @@ use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 use threadtoll_machine::lock::machine_lock;
 use threadtoll_machine::place::{allowed_cpus, pin_to};
-use threadtoll_profile::perf::{Event, Events, Options, PerfRefused, SampleOptions};
+use threadtoll_profile::perf::{Event, Events, Options, PerfRefused, SampleOptions, Timeline};
 use threadtoll_record::resample::median_with_interval;
 
 const TRIPS: u32 = 1_500;
@@ -154,13 +154,20 @@ impl Crew {
         &self,
         events: &mut Events,
         every: Duration,
-        samples: &mut u32,
+        timeline: &mut Timeline,
+        drained: &mut Drained,
     ) -> Result<f64, Error> {
         self.go.send(())?;
         let mut count = || {
-            events.drain(&mut |event| {
-                *samples += u32::from(matches!(event, Event::Sample(_)));
+            let started = cpu_ns(ClockId::ThreadCPUTime);
+            let complete = events.drain(&mut |event| {
+                timeline.note(&event);
+                drained.records += 1;
+                drained.samples += u32::from(matches!(event, Event::Sample(_)));
             });
+            timeline.complete_until(complete);
+            timeline.forget_before(complete);
+            drained.ns += cpu_ns(ClockId::ThreadCPUTime) - started;
         };
         loop {
             match self.done.recv_timeout(every) {
@@ -175,18 +182,33 @@ impl Crew {
     }
 }
 
+#[derive(Default)]
+struct Drained {
+    records: u32,
+    samples: u32,
+    ns: f64,
+}
+
 struct Found {
     plain: Vec<f64>,
     differences: Vec<f64>,
     controls: Vec<f64>,
     samples: f64,
+    drain_ns: f64,
     lost: u64,
 }
 
 fn compare(pairs: u32, crew: &mut Crew, options: Options, inherited: bool) -> Result<Found, Error> {
-    let mut found =
-        Found { plain: vec![], differences: vec![], controls: vec![], samples: 0.0, lost: 0 };
-    let mut samples = 0;
+    let mut found = Found {
+        plain: vec![],
+        differences: vec![],
+        controls: vec![],
+        samples: 0.0,
+        drain_ns: 0.0,
+        lost: 0,
+    };
+    let mut drained = Drained::default();
+    let mut timeline = Timeline::new(100_000);
     let mut random = 0x9e37_79b9_7f4a_7c15u64;
     for _ in 0..pairs {
         let mut followed = || -> Result<f64, Error> {
@@ -199,7 +221,7 @@ fn compare(pairs: u32, crew: &mut Crew, options: Options, inherited: bool) -> Re
                 }
             }
             let every = if options.switches { LONG } else { 16 * SAMPLE_PERIOD };
-            let spent = crew.work_drained(&mut events, every, &mut samples)?;
+            let spent = crew.work_drained(&mut events, every, &mut timeline, &mut drained)?;
             found.lost += events.lost();
             Ok(spent)
         };
@@ -217,7 +239,8 @@ fn compare(pairs: u32, crew: &mut Crew, options: Options, inherited: bool) -> Re
         found.controls.push(crew.work()? - crew.work()?);
         found.plain.push(plain);
     }
-    found.samples = f64::from(samples) / f64::from(pairs);
+    found.samples = f64::from(drained.samples) / f64::from(pairs);
+    found.drain_ns = drained.ns / f64::from(drained.records.max(1));
     Ok(found)
 }
 
@@ -226,18 +249,17 @@ fn report(name: &str, found: &Found, units: f64) {
         let values: Vec<f64> = values.iter().map(|value| value / units).collect();
         median_with_interval(&values, 1)
     };
-    let (Some((cost, [low, high])), Some((control, [control_low, control_high])), Some(plain)) = (
-        per_unit(&found.differences),
-        per_unit(&found.controls),
-        median_with_interval(&found.plain, 1),
-    ) else {
+    let (Some((cost, [low, high])), Some((control, [control_low, control_high])), Some(plain)) =
+        (per_unit(&found.differences), per_unit(&found.controls), per_unit(&found.plain))
+    else {
         println!("{name}: too few pairs");
         return;
     };
     println!(
         "{name}: {cost:.0} ns ({low:.0} to {high:.0}); control {control:.0} ({control_low:.0} to \
-         {control_high:.0}); a block is {:.2} ms; {} records lost",
-        plain.0 / 1e6,
+         {control_high:.0}); a block is {:.2} ms; the profiler needs {:.0} ns per record; {} are lost",
+        plain.0 * units / 1e6,
+        found.drain_ns,
         found.lost
     );
 }

@@ -71,12 +71,12 @@ pub enum Event<'a> {
     Lost {
         /// Time of the last record of that ring before; 0 if there was none.
         after: u64,
-        /// Time from which on the ring had space.
+        /// Time from which on records are complete again.
         until: u64,
-        /// Number of records that found no space, or could not be read.
+        /// Number of records that are known to be missing.
         records: u64,
     },
-    /// Nothing is reported of a thread any more; it may live on.
+    /// A thread is no longer followed, or may have run unseen: it is unknown until its next event.
     Unfollowed {
         /// Thread.
         tid: u32,
@@ -92,7 +92,8 @@ pub enum Direction {
     In,
     /// The thread no longer runs.
     Out {
-        /// It could have gone on running: another thread got its CPU.
+        /// It could have gone on running: another thread got its CPU. Linux before 4.17 does not
+        /// say so.
         preempted: bool,
     },
 }

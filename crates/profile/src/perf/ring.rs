@@ -15,6 +15,9 @@ use super::records::{Event, each_record, event};
 const HEAD_OFFSET: usize = 1024;
 const TAIL_OFFSET: usize = 1032;
 
+/// A report of lost records, followed by the record of a switch.
+const LARGEST_SWITCH_BYTES: usize = 48 + 32;
+
 /// The ring of one event, and of those redirected to it.
 #[derive(Debug)]
 pub(super) struct Ring {
@@ -91,8 +94,11 @@ impl Ring {
                 handle(event);
             })
         };
-        if !whole {
-            handle(Event::Lost { after: latest, until: super::now_ns(), records: 1 });
+        // Records that were lost since the ring became full are reported with the next one only.
+        let full = filled.saturating_add(LARGEST_SWITCH_BYTES) >= self.data_bytes;
+        if !whole || full {
+            let records = u64::from(!whole);
+            handle(Event::Lost { after: latest, until: super::now_ns(), records });
         }
         self.latest = latest;
         self.position(TAIL_OFFSET).store(head, Ordering::Release);

@@ -258,6 +258,23 @@ mod tests {
 
     proptest! {
         #[test]
+        fn any_times_are_survived(
+            events in prop::collection::vec((any::<u32>(), any::<u64>(), any::<bool>()), 0..200),
+            asked in any::<u64>(),
+        ) {
+            let mut timeline = Timeline::new(20);
+            for (tid, at, lost) in events {
+                timeline.note(&switch(tid % 8, at, IN));
+                if lost {
+                    timeline.note(&Event::Lost { after: asked, until: at, records: 1 });
+                }
+                timeline.complete_until(asked);
+                let _ = timeline.state(tid % 8, asked);
+                prop_assert!(timeline.changes <= 20);
+            }
+        }
+
+        #[test]
         fn forgetting_changes_no_later_answer(
             events in prop::collection::vec((0..3u32, 0..100u64, 0..9u8), 0..60),
             horizon in 0..100u64,

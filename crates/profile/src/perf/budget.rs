@@ -1,0 +1,56 @@
+//! What records cost the threads that are followed, and a limit on it.
+
+/// Costs of a record to the thread that is followed, as measured (see the module's head).
+pub(super) const SWITCH_RECORD_NS: u64 = 260;
+pub(super) const SWITCH_RECORD_WITH_SAMPLES_NS: u64 = 460;
+pub(super) const SAMPLE_NS: u64 = 25_000;
+
+/// The budget of switch records.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    debt_ns: f64,
+    cost_ns: u64,
+    at: u64,
+}
+
+impl Budget {
+    pub(super) fn new(now: u64) -> Budget {
+        Budget { debt_ns: 0.0, cost_ns: 0, at: now }
+    }
+
+    /// May records be `on` from now on, if they have cost `cost_ns` so far? They pause when the
+    /// debt exceeds the `share` of a second, until it is paid off.
+    pub(super) fn allows(&mut self, on: bool, share: f64, cost_ns: u64, now: u64) -> bool {
+        let share_of_a_second = share * 1e9;
+        let earned = share * now.saturating_sub(self.at) as f64;
+        let spent = cost_ns.saturating_sub(self.cost_ns) as f64;
+        self.debt_ns = (self.debt_ns + spent - earned).max(-share_of_a_second);
+        (self.at, self.cost_ns) = (now, cost_ns);
+        self.debt_ns <= 0.0 || on && self.debt_ns <= share_of_a_second
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn debts_pause_records_until_they_are_paid() {
+        let mut budget = Budget::new(0);
+        let mut allows = |on, cost_ns, now| budget.allows(on, 0.01, cost_ns, now);
+        assert!(allows(true, 15_000_000, SECOND));
+        assert!(!allows(true, 31_000_000, SECOND + SECOND / 2));
+        assert!(!allows(false, 31_000_000, 2 * SECOND));
+        assert!(!allows(false, 31_000_000, 3 * SECOND));
+        assert!(allows(false, 31_000_000, 4 * SECOND));
+    }
+
+    #[test]
+    fn little_is_saved_up() {
+        let mut budget = Budget::new(0);
+        assert!(budget.allows(true, 0.01, 0, 100 * SECOND));
+        assert!(!budget.allows(true, 0.01, 40_000_000, 101 * SECOND));
+    }
+}

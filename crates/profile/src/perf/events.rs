@@ -1,0 +1,564 @@
+//! Opens events for threads and programs, and drains their rings.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::io;
+use std::os::fd::OwnedFd;
+
+use threadtoll_machine::place::{allowed_cpus, cpus_of_thread};
+
+use super::attribute::{Attribute, enable, redirect};
+use super::budget::{Budget, SAMPLE_NS, SWITCH_RECORD_NS, SWITCH_RECORD_WITH_SAMPLES_NS};
+use super::limits::Limits;
+use super::now_ns;
+use super::records::Event;
+use super::refused::PerfRefused;
+use super::ring::Ring;
+
+/// Longest copy of a stack.
+const MOST_STACK_BYTES: u32 = 32 << 10;
+
+/// Smallest ring of a thread: a tenth of a second at 5,000 records/s.
+const LEAST_OWN_RING_BYTES: usize = 16 << 10;
+
+/// Time after which a record that was being written has been written.
+const SETTLE_NS: u64 = 1_000_000;
+
+/// Events to report.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Report switches.
+    pub switches: bool,
+    /// Report samples.
+    pub samples: Option<SampleOptions>,
+}
+
+/// Samples to take.
+#[derive(Clone, Copy, Debug)]
+pub struct SampleOptions {
+    /// CPU time between two samples of a thread on one CPU; the kernel's least is 10 µs.
+    pub period_ns: u64,
+    /// Bytes of stack to copy, at most 32 KiB.
+    pub stack_bytes: u32,
+}
+
+/// Outcome of a request to follow a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Following {
+    /// The thread is followed.
+    Now,
+    /// Threads take turns, and this one will have its turn.
+    InTurns,
+    /// The thread has ended.
+    Ended,
+}
+
+/// Threads that take turns.
+#[derive(Clone, Copy, Debug)]
+pub struct Turns<'a> {
+    /// Number of threads that are followed.
+    pub followed: usize,
+    /// Number of threads that wait to be followed.
+    pub waiting: usize,
+    /// The reason.
+    pub why: &'a PerfRefused,
+}
+
+/// Events of one thread, or of one program.
+#[derive(Debug)]
+struct Followed {
+    /// Larger for threads that were followed later.
+    number: u64,
+    inherited: bool,
+    /// Empty if the ring is its own.
+    cpus: BTreeSet<u32>,
+    switches: Vec<OwnedFd>,
+    samples: Vec<OwnedFd>,
+    ring: Option<Ring>,
+}
+
+impl Followed {
+    fn descriptors(&self) -> usize {
+        self.switches.len() + self.samples.len() + usize::from(self.ring.is_some())
+    }
+}
+
+/// Why a thread could not be followed.
+enum Failure {
+    Ended,
+    Refused(PerfRefused),
+}
+
+impl Failure {
+    fn is_scarcity(&self) -> bool {
+        matches!(self, Failure::Refused(why) if why.is_scarcity())
+    }
+}
+
+/// Events of any number of threads.
+///
+/// A ring holds some 8,000 switches or 30 samples of 8 KiB: call [`Events::drain`] and
+/// [`Events::keep_within`] ten times a second or more, and [`Events::refresh`] once.
+#[derive(Debug)]
+pub struct Events {
+    options: Options,
+    limits: Limits,
+    rings: BTreeMap<u32, Ring>,
+    followed: HashMap<u32, Followed>,
+    waiting: VecDeque<u32>,
+    why_waiting: Option<PerfRefused>,
+    descriptors: usize,
+    next_number: u64,
+    switches_off_since: Option<u64>,
+    pauses: Vec<(u64, u64)>,
+    switches: u64,
+    samples: u64,
+    lost: u64,
+    budget: Budget,
+    toggling_ns: u64,
+    unfollowed: Vec<(u32, u64)>,
+    joined: Vec<u8>,
+}
+
+impl Events {
+    /// Prepares to follow threads; raises the limit of descriptors to what the process may have.
+    ///
+    /// # Errors
+    ///
+    /// The reason for which this process may not use perf events.
+    pub fn open(options: Options) -> Result<Events, PerfRefused> {
+        Events::within(options, Limits::of_this_process())
+    }
+
+    fn within(options: Options, limits: Limits) -> Result<Events, PerfRefused> {
+        let samples = options.samples.map(|samples| SampleOptions {
+            stack_bytes: samples.stack_bytes.min(MOST_STACK_BYTES).next_multiple_of(8),
+            ..samples
+        });
+        let events = Events {
+            options: Options { samples, ..options },
+            limits,
+            rings: BTreeMap::new(),
+            followed: HashMap::new(),
+            waiting: VecDeque::new(),
+            why_waiting: None,
+            descriptors: 0,
+            next_number: 0,
+            switches_off_since: None,
+            pauses: Vec::new(),
+            switches: 0,
+            samples: 0,
+            lost: 0,
+            budget: Budget::new(now_ns()),
+            toggling_ns: 0,
+            unfollowed: Vec::new(),
+            joined: Vec::new(),
+        };
+        for attribute in [events.switch_attribute(), events.sample_attribute()].iter().flatten() {
+            attribute
+                .open(0, None)
+                .map_err(|error| PerfRefused::of_open(error, limits.descriptors))?;
+        }
+        Ok(events)
+    }
+
+    /// Follows one thread.
+    ///
+    /// # Errors
+    ///
+    /// The reason for which this thread cannot be followed, other than one that lets threads take
+    /// turns.
+    pub fn follow_thread(&mut self, tid: u32) -> Result<Following, PerfRefused> {
+        if self.followed.contains_key(&tid) {
+            return Ok(Following::Now);
+        }
+        if self.waiting.contains(&tid) {
+            return Ok(Following::InTurns);
+        }
+        match self.try_follow(tid) {
+            Ok(()) => Ok(Following::Now),
+            Err(Failure::Ended) => Ok(Following::Ended),
+            Err(Failure::Refused(why)) if why.is_scarcity() => {
+                self.waiting.push_back(tid);
+                self.why_waiting = Some(why);
+                Ok(Following::InTurns)
+            }
+            Err(Failure::Refused(why)) => Err(why),
+        }
+    }
+
+    /// Follows a program that has one thread so far, with all threads and processes that it makes
+    /// from now on. Those must not be followed on their own.
+    ///
+    /// # Errors
+    ///
+    /// The reason for which this program cannot be followed.
+    pub fn follow_program(&mut self, pid: u32) -> Result<Following, PerfRefused> {
+        let cpus = match cpus_of(pid) {
+            Some(cpus) => cpus,
+            None => return Ok(Following::Ended),
+        };
+        if cpus.len() > self.limits.most_inherited_cpus {
+            return Err(PerfRefused::ManyCpus { cpus: cpus.len() });
+        }
+        match self.open_shared(pid, &cpus, true) {
+            Ok(followed) => {
+                self.keep(pid, followed);
+                Ok(Following::Now)
+            }
+            Err(Failure::Ended) => Ok(Following::Ended),
+            Err(Failure::Refused(why)) => Err(why),
+        }
+    }
+
+    /// Follows a thread or program no longer. That a thread has ended is noticed by
+    /// [`Events::drain`], except where records were lost.
+    pub fn forget(&mut self, tid: u32) {
+        self.waiting.retain(|&waiting| waiting != tid);
+        if let Some(followed) = self.followed.remove(&tid) {
+            self.unfollowed.push((tid, now_ns()));
+            self.descriptors -= followed.descriptors();
+        }
+    }
+
+    /// Follows threads to CPUs that they could not use before, and lets threads take turns. To be
+    /// called about once a second, after [`Events::drain`].
+    pub fn refresh(&mut self) {
+        let tids: Vec<u32> = self.followed.keys().copied().collect();
+        for tid in tids {
+            self.follow_to_new_cpus(tid);
+        }
+        self.follow_waiting();
+        if self.waiting.is_empty() {
+            return;
+        }
+        let mut threads: Vec<(u64, u32)> = self
+            .followed
+            .iter()
+            .filter(|(_, followed)| !followed.inherited)
+            .map(|(&tid, followed)| (followed.number, tid))
+            .collect();
+        threads.sort_unstable();
+        threads.truncate(threads.len().div_ceil(2).min(self.waiting.len()));
+        for (_, tid) in threads {
+            self.forget(tid);
+            self.waiting.push_back(tid);
+        }
+        self.follow_waiting();
+    }
+
+    /// Threads that take turns, if they do.
+    pub fn turns(&self) -> Option<Turns<'_>> {
+        let why = self.why_waiting.as_ref()?;
+        Some(Turns { followed: self.followed.len(), waiting: self.waiting.len(), why })
+    }
+
+    /// Hands out all events since the last time: those of one CPU in order, CPU after CPU. Returns
+    /// the time until which no more will come.
+    pub fn drain(&mut self, handle: &mut dyn FnMut(Event<'_>)) -> u64 {
+        let now = now_ns();
+        let mut ended = Vec::new();
+        let own_rings = self.followed.values_mut().filter_map(|followed| followed.ring.as_mut());
+        for ring in self.rings.values_mut().chain(own_rings) {
+            ring.drain(&mut self.joined, &mut |event| {
+                match event {
+                    Event::Switch { .. } => self.switches += 1,
+                    Event::Sample(_) => self.samples += 1,
+                    Event::Lost { records, .. } => self.lost = self.lost.saturating_add(records),
+                    Event::Exit { tid, .. } => ended.push(tid),
+                    _ => {}
+                }
+                handle(event);
+            });
+        }
+        for tid in ended {
+            // The events of a program outlive its first thread.
+            if self.followed.get(&tid).is_some_and(|followed| !followed.inherited) {
+                self.forget(tid);
+            }
+        }
+        for (tid, at) in self.unfollowed.drain(..) {
+            handle(Event::Unfollowed { tid, at });
+        }
+        let pause = self.switches_off_since.map(|since| (since, now));
+        for (after, until) in self.pauses.drain(..).chain(pause) {
+            handle(Event::Lost { after, until, records: 0 });
+        }
+        now.saturating_sub(SETTLE_NS)
+    }
+
+    /// Number of records that found no space, or could not be read.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Estimate of the CPU time that all events so far have cost the threads, in nanoseconds.
+    pub fn cost_ns(&self) -> u64 {
+        let samples = self.samples.saturating_mul(SAMPLE_NS);
+        self.switch_cost_ns().saturating_add(samples)
+    }
+
+    /// Turns switch records off while they have cost more than `share` of a CPU, and on again. The
+    /// cost is that of the threads, and ours for turning them on and off, some µs per thread. To
+    /// be called after each [`Events::drain`].
+    pub fn keep_within(&mut self, share: f64) {
+        let on = self.switches_off_since.is_none();
+        let cost_ns = self.switch_cost_ns().saturating_add(self.toggling_ns);
+        let on = self.budget.allows(on, share, cost_ns, now_ns());
+        self.set_switches(on);
+    }
+
+    /// Lost records, too, have been made.
+    fn switch_cost_ns(&self) -> u64 {
+        let each = match self.options.samples {
+            Some(_) => SWITCH_RECORD_WITH_SAMPLES_NS,
+            None => SWITCH_RECORD_NS,
+        };
+        self.switches.saturating_add(self.lost).saturating_mul(each)
+    }
+
+    /// Turns switch records on or off, if they were asked for. While they are off, threads that
+    /// begin or end are reported only if samples are taken.
+    pub fn set_switches(&mut self, on: bool) {
+        if !self.options.switches || on == self.switches_off_since.is_none() {
+            return;
+        }
+        // Both times lie outside the stretch in which all of them are on.
+        let before = now_ns();
+        for event in self.followed.values().flat_map(|followed| &followed.switches) {
+            // Fails for no thread that still runs.
+            let _ = enable(event, on);
+        }
+        let after = now_ns();
+        self.toggling_ns += after.saturating_sub(before);
+        match self.switches_off_since.take() {
+            Some(since) => self.pauses.push((since, after)),
+            None => self.switches_off_since = Some(before),
+        }
+    }
+
+    fn switch_attribute(&self) -> Option<Attribute> {
+        let attribute = self.options.switches.then(Attribute::switches)?;
+        let attribute = match self.options.samples {
+            Some(_) => attribute,
+            None => attribute.with_tasks(),
+        };
+        Some(match self.switches_off_since {
+            Some(_) => attribute.disabled(),
+            None => attribute,
+        })
+    }
+
+    fn sample_attribute(&self) -> Option<Attribute> {
+        let SampleOptions { period_ns, stack_bytes } = self.options.samples?;
+        Some(Attribute::samples(period_ns, stack_bytes).with_tasks())
+    }
+
+    fn kinds(&self) -> usize {
+        usize::from(self.options.switches) + usize::from(self.options.samples.is_some())
+    }
+
+    fn keep(&mut self, tid: u32, mut followed: Followed) {
+        followed.number = self.next_number;
+        self.next_number += 1;
+        self.descriptors += followed.descriptors();
+        self.followed.insert(tid, followed);
+    }
+
+    fn try_follow(&mut self, tid: u32) -> Result<(), Failure> {
+        let cpus = cpus_of(tid).ok_or(Failure::Ended)?;
+        let own_ring_first = cpus.len() > self.limits.most_shared_cpus;
+        let followed = if own_ring_first {
+            match self.open_with_own_ring(tid) {
+                Err(failure) if failure.is_scarcity() => self.open_shared(tid, &cpus, false),
+                other => other,
+            }
+        } else {
+            match self.open_shared(tid, &cpus, false) {
+                Err(failure) if failure.is_scarcity() => self.open_with_own_ring(tid),
+                other => other,
+            }
+        }?;
+        self.keep(tid, followed);
+        Ok(())
+    }
+
+    fn open_shared(
+        &mut self,
+        tid: u32,
+        cpus: &[u32],
+        inherited: bool,
+    ) -> Result<Followed, Failure> {
+        let mut followed = Followed {
+            number: 0,
+            inherited,
+            cpus: BTreeSet::new(),
+            switches: Vec::new(),
+            samples: Vec::new(),
+            ring: None,
+        };
+        let new_rings = cpus.iter().filter(|cpu| !self.rings.contains_key(cpu)).count();
+        self.reserve(cpus.len() * self.kinds() + new_rings)?;
+        for &cpu in cpus {
+            self.open_on_cpu(tid, cpu, &mut followed)?;
+        }
+        Ok(followed)
+    }
+
+    /// Adds the events of one CPU; none if it went offline just now.
+    fn open_on_cpu(&mut self, tid: u32, cpu: u32, to: &mut Followed) -> Result<(), Failure> {
+        match self.try_on_cpu(tid, cpu, to.inherited) {
+            Ok((switches, samples)) => {
+                to.cpus.insert(cpu);
+                to.switches.extend(switches);
+                to.samples.extend(samples);
+                Ok(())
+            }
+            Err(Failure::Refused(PerfRefused::Unsupported(error)))
+                if error.raw_os_error() == Some(libc::ENODEV) =>
+            {
+                Ok(())
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn try_on_cpu(
+        &mut self,
+        tid: u32,
+        cpu: u32,
+        inherited: bool,
+    ) -> Result<(Option<OwnedFd>, Option<OwnedFd>), Failure> {
+        self.make_ring(cpu)?;
+        let owner = self.rings[&cpu].owner();
+        let open = |attribute: Option<Attribute>| {
+            let Some(attribute) = attribute else { return Ok(None) };
+            let attribute = if inherited { attribute.inherited() } else { attribute };
+            let event = attribute.open(tid, Some(cpu)).map_err(|error| self.failure(error))?;
+            redirect(&event, owner).map_err(|error| self.failure(error))?;
+            Ok(Some(event))
+        };
+        Ok((open(self.switch_attribute())?, open(self.sample_attribute())?))
+    }
+
+    /// The ring of a CPU belongs to a silent event of our own, so that it outlives the threads.
+    fn make_ring(&mut self, cpu: u32) -> Result<(), Failure> {
+        if self.rings.contains_key(&cpu) {
+            return Ok(());
+        }
+        let bytes = (self.limits.shared_bytes / self.limits.cpus).min(self.limits.most_ring_bytes);
+        let owner = Attribute::silent().open(0, Some(cpu)).map_err(|error| self.failure(error))?;
+        let ring = Ring::map(owner, previous_power_of_two(bytes)).map_err(refused_memory)?;
+        self.rings.insert(cpu, ring);
+        self.descriptors += 1;
+        Ok(())
+    }
+
+    fn open_with_own_ring(&mut self, tid: u32) -> Result<Followed, Failure> {
+        self.reserve(1 + self.kinds())?;
+        let open =
+            |attribute: Attribute| attribute.open(tid, None).map_err(|error| self.failure(error));
+        let sample_bytes = self.options.samples.map_or(0, |samples| samples.stack_bytes + 512);
+        let bytes = (2 * sample_bytes as usize).next_power_of_two().max(LEAST_OWN_RING_BYTES);
+        let bytes = bytes.min(self.limits.most_ring_bytes);
+        let ring = Ring::map(open(Attribute::silent())?, bytes).map_err(refused_memory)?;
+        let open = |attribute: Option<Attribute>| {
+            let Some(attribute) = attribute else { return Ok(None) };
+            let event = open(attribute)?;
+            redirect(&event, ring.owner()).map_err(|error| self.failure(error))?;
+            Ok(Some(event))
+        };
+        Ok(Followed {
+            number: 0,
+            inherited: false,
+            cpus: BTreeSet::new(),
+            switches: open(self.switch_attribute())?.into_iter().collect(),
+            samples: open(self.sample_attribute())?.into_iter().collect(),
+            ring: Some(ring),
+        })
+    }
+
+    fn follow_to_new_cpus(&mut self, tid: u32) {
+        let known = self.followed.get(&tid).filter(|followed| followed.ring.is_none());
+        let Some((known, cpus)) = known.zip(cpus_of(tid)) else { return };
+        if cpus.iter().all(|cpu| known.cpus.contains(cpu)) {
+            return;
+        }
+        let Some(mut followed) = self.followed.remove(&tid) else { return };
+        self.descriptors -= followed.descriptors();
+        let opened = cpus.iter().try_for_each(|&cpu| {
+            if followed.cpus.contains(&cpu) {
+                return Ok(());
+            }
+            self.reserve(1 + self.kinds() + followed.descriptors())?;
+            self.open_on_cpu(tid, cpu, &mut followed)
+        });
+        // It may have got one of these CPUs already.
+        self.unfollowed.push((tid, now_ns()));
+        match opened {
+            Err(Failure::Refused(why)) if why.is_scarcity() && !followed.inherited => {
+                self.waiting.push_back(tid);
+                self.why_waiting = Some(why);
+            }
+            _ => {
+                self.descriptors += followed.descriptors();
+                self.followed.insert(tid, followed);
+            }
+        }
+    }
+
+    fn follow_waiting(&mut self) {
+        for _ in 0..self.waiting.len() {
+            let Some(tid) = self.waiting.pop_front() else { break };
+            match self.try_follow(tid) {
+                Err(Failure::Refused(why)) if why.is_scarcity() => {
+                    self.waiting.push_front(tid);
+                    self.why_waiting = Some(why);
+                    return;
+                }
+                // Ended, or no longer ours.
+                Ok(()) | Err(_) => {}
+            }
+        }
+        self.why_waiting = None;
+    }
+
+    fn reserve(&self, descriptors: usize) -> Result<(), Failure> {
+        let limit = self.limits.descriptors;
+        if self.descriptors + descriptors <= limit {
+            Ok(())
+        } else {
+            Err(Failure::Refused(PerfRefused::Descriptors { limit }))
+        }
+    }
+
+    fn failure(&self, error: io::Error) -> Failure {
+        if error.raw_os_error() == Some(libc::ESRCH) {
+            Failure::Ended
+        } else {
+            Failure::Refused(PerfRefused::of_open(error, self.limits.descriptors))
+        }
+    }
+}
+
+fn previous_power_of_two(number: usize) -> usize {
+    if number == 0 { 0 } else { 1 << number.ilog2() }
+}
+
+fn refused_memory(error: io::Error) -> Failure {
+    Failure::Refused(match error.raw_os_error() {
+        Some(libc::EPERM | libc::ENOMEM) => PerfRefused::LockedMemory,
+        _ => PerfRefused::Other(error),
+    })
+}
+
+/// CPUs that a thread may use; `None` if it has ended.
+fn cpus_of(tid: u32) -> Option<Vec<u32>> {
+    match cpus_of_thread(tid) {
+        Ok(cpus) => Some(cpus),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => None,
+        Err(_) => Some(allowed_cpus()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+//! Descriptors, memory and CPUs that events may use.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) descriptors: usize,
+    /// Bytes of all rings of CPUs, and most bytes of one.
+    pub(super) shared_bytes: usize,
+    pub(super) most_ring_bytes: usize,
+    /// CPUs of this machine.
+    pub(super) cpus: usize,
+    /// Threads that may use more CPUs have a ring of their own if possible.
+    pub(super) most_shared_cpus: usize,
+    /// A program that may use more CPUs would start its threads too slowly with inherited events.
+    pub(super) most_inherited_cpus: usize,
+}
+
+impl Limits {
+    pub(super) fn of_this_process() -> Limits {
+        Limits {
+            // The other half is for the profiler's other files.
+            descriptors: raise_descriptor_limit() / 2,
+            shared_bytes: 16 << 20,
+            most_ring_bytes: 256 << 10,
+            cpus: configured_cpus(),
+            most_shared_cpus: 16,
+            most_inherited_cpus: 64,
+        }
+    }
+}
+
+fn raise_descriptor_limit() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let limit = if setrlimit(Resource::Nofile, raised).is_ok() { raised } else { limit };
+    limit.current.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(1 << 20)
+}
+
+fn configured_cpus() -> usize {
+    // SAFETY: takes a number and returns one.
+    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+    usize::try_from(cpus).unwrap_or(0).max(1)
+}
