@@ -254,11 +254,11 @@ impl One<'_> {
         };
         Process {
             pid: process.pid,
-            image: 1,
+            image: watched.image,
             command: texts(&watched.command),
-            parent: None,
+            parent: watched.parent,
             threads_max: process.threads_max as u32,
-            ended: if watched.ended { Ended::Exit } else { Ended::Running },
+            ended: watched.ended.unwrap_or(Ended::Running),
             signal: None,
             time: doing.record(self.perf_event),
             locks,

@@ -34,6 +34,7 @@ mod timeline;
 
 use rustix::time::{ClockId, clock_gettime};
 
+pub(crate) use events::SETTLE_NS;
 pub use events::{Events, Following, Options, SampleOptions, Turns};
 pub use records::{Direction, Event, Sample};
 pub use refused::PerfRefused;

@@ -1,18 +1,23 @@
 //! Looks at a program until told to stop, and says what was seen so far.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use threadtoll_record::profile::Profile;
+use threadtoll_machine::{ThrottleCounter, Throttled};
+use threadtoll_record::profile::{Ended, Profile};
 
 use crate::account::{Account, NEAR_NS, ProcessAccount, RunningStack};
 use crate::compose::{Circumstances, compose};
 use crate::perf::{self, Event, Events, SETTLE_NS, SampleOptions, Timeline};
-use crate::process::{Process, ProcessError};
-use crate::sample::{Chunk, Order, Report, Sampler, Stretch, Tick, now};
+use crate::process::{
+    Family, FamilyEvent, Held, LaunchError, Launched, Process, ProcessError, exit_code,
+};
+use crate::sample::{Chunk, Order, Report, Sampler, Tick, now};
 use crate::stack::{Registers, StackBytes};
 use crate::stacks::Stacks;
 
@@ -38,8 +43,11 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Looks a second at which stacks are read, of a budget of 1%.
 const STACKS_PER_S: f64 = 20.0;
 
+/// Most that records of switches and samples may cost the program, as a share of one CPU.
+const TARGET_SHARE: f64 = 0.005;
+
 /// CPU time between two samples of a running thread, and the bytes of stack in each.
-const SAMPLE_NS: u64 = 2_000_000;
+const SAMPLE_NS: u64 = 10_000_000;
 const SAMPLED_STACK: u32 = 4 << 10;
 
 /// Looks at a program.
@@ -48,25 +56,35 @@ pub struct Profiler {
     options: Options,
     account: Account,
     watched: Vec<Watched>,
+    family: Family,
+    launched: Option<Launched>,
+    status: Option<ExitStatus>,
+    throttle: Option<Throttle>,
+    /// The control group was out of quota lately.
+    throttled: bool,
     orders: Sender<Order>,
     reports: Receiver<Report>,
     spare: Sender<Chunk>,
     sampler: Option<JoinHandle<()>>,
     events: Option<Events>,
+    /// Threads that a launched program makes have events already.
+    inherited: bool,
     timeline: Timeline,
     stacks: Stacks,
     began: Instant,
     cpu_ns: u64,
-    last_stretch: Option<Stretch>,
 }
 
-/// A process that is looked at.
+/// A program of a process, from its start or the process's last `exec` on.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) process: Process,
     pub(crate) command: Vec<OsString>,
-    pub(crate) followed: Vec<u32>,
-    pub(crate) ended: bool,
+    /// Number of programs that the process has executed, this one included.
+    pub(crate) image: u32,
+    pub(crate) parent: Option<u32>,
+    pub(crate) ended: Option<Ended>,
+    followed: Vec<u32>,
 }
 
 impl Profiler {
@@ -76,13 +94,41 @@ impl Profiler {
     ///
     /// If there is no such process, or it may not be looked at.
     pub fn attach(pid: u32, options: &Options) -> Result<Profiler, ProcessError> {
-        let process = Process::open(pid)?;
-        let mut profiler = Profiler::new(options);
-        profiler.watch(process)?;
+        let family = Family::alone(Process::open(pid)?);
+        let mut profiler = Profiler::new(options, family);
+        profiler.watch(pid, None, 1)?;
         Ok(profiler)
     }
 
-    fn new(options: &Options) -> Profiler {
+    /// Starts a program and looks at it and its descendants.
+    ///
+    /// # Errors
+    ///
+    /// If the program cannot be started.
+    pub fn launch(
+        program: &OsStr,
+        arguments: &[OsString],
+        options: &Options,
+    ) -> Result<Profiler, LaunchError> {
+        let held = Held::spawn(program, arguments)?;
+        let pid = held.pid();
+        let mut events = open_events();
+        // What the program's threads inherit need not be opened for each of them.
+        let inherited = events.as_mut().is_some_and(|events| events.follow_program(pid).is_ok());
+        let launched = held.release()?;
+        let only = options.only.as_ref().map(OsString::from);
+        let family = Process::open(pid)
+            .map_err(io::Error::other)
+            .and_then(|process| Family::with_descendants(process, only))?;
+        let mut profiler = Profiler::new(options, family);
+        profiler.events = events;
+        profiler.inherited = inherited;
+        profiler.launched = Some(launched);
+        profiler.refresh_family();
+        Ok(profiler)
+    }
+
+    fn new(options: &Options, family: Family) -> Profiler {
         let (orders, take_orders) = channel();
         let (report, reports) = channel();
         let (spare, take_spare) = channel();
@@ -91,33 +137,86 @@ impl Profiler {
             .name("threadtoll-look".into())
             .spawn(move || sampler.run(&take_orders, &take_spare, &report))
             .ok();
-        let events = Events::open(perf::Options { switches: true, samples: Some(samples()) }).ok();
         _ = orders.send(Order::Stacks(STACKS_PER_S));
         Profiler {
             options: options.clone(),
             account: Account::new(now()),
             watched: Vec::new(),
+            family,
+            launched: None,
+            status: None,
+            throttle: None,
+            throttled: false,
             orders,
             reports,
             spare,
             sampler,
-            events,
+            events: None,
+            inherited: false,
             timeline: Timeline::new(MAX_CHANGES),
             stacks: Stacks::default(),
             began: Instant::now(),
             cpu_ns: 0,
-            last_stretch: None,
         }
     }
 
-    fn watch(&mut self, process: Process) -> Result<(), ProcessError> {
-        let own = Process::open(process.pid())?;
+    fn watch(&mut self, pid: u32, parent: Option<u32>, image: u32) -> Result<(), ProcessError> {
+        let (own, process) = (Process::open(pid)?, Process::open(pid)?);
         let index = self.watched.len() as u32;
-        self.account.processes.push(ProcessAccount::new(process.pid()));
+        self.account.processes.push(ProcessAccount::new(pid));
         let command = own.command_line().unwrap_or_default();
-        self.watched.push(Watched { process: own, command, followed: Vec::new(), ended: false });
+        let (followed, ended) = (Vec::new(), None);
+        self.watched.push(Watched { process: own, command, image, parent, ended, followed });
+        self.throttle.get_or_insert_with(|| Throttle::of_process(pid));
         _ = self.orders.send(Order::Follow(index, Box::new(process)));
         Ok(())
+    }
+
+    /// Learns of processes that have come and gone.
+    fn refresh_family(&mut self) {
+        let mut changes = Vec::new();
+        // A listing that fails is made up for by the next one.
+        _ = self.family.refresh(&mut |event| changes.push(event));
+        for change in changes {
+            match change {
+                FamilyEvent::Started { pid, parent } => _ = self.watch(pid, parent, 1),
+                FamilyEvent::Replaced { pid } => {
+                    let before = self.leave(pid, Ended::Exec);
+                    let parent = before.and_then(|before| self.watched[before].parent);
+                    let image = before.map_or(1, |before| self.watched[before].image + 1);
+                    _ = self.watch(pid, parent, image);
+                }
+                FamilyEvent::Ended { pid, .. } => _ = self.leave(pid, Ended::Exit),
+                FamilyEvent::Unseen { .. } => {}
+            }
+        }
+    }
+
+    /// Looks at a process no more. Returns its place.
+    fn leave(&mut self, pid: u32, ended: Ended) -> Option<usize> {
+        let alive = |watched: &Watched| watched.process.pid() == pid && watched.ended.is_none();
+        let place = self.watched.iter().rposition(alive)?;
+        self.watched[place].ended = Some(ended);
+        _ = self.orders.send(Order::Leave(place as u32));
+        Some(place)
+    }
+
+    /// Sends a signal to a launched program, unless it has ended.
+    pub fn forward(&self, signal: i32) {
+        if let Some(launched) = &self.launched {
+            // A program that has become another user's cannot be reached.
+            _ = launched.forward(signal);
+        }
+    }
+
+    /// Waits for a launched program: its exit code, 128+S if signal S ended it. `None` for a
+    /// process that was running before.
+    pub fn wait(mut self) -> Option<u8> {
+        self.end_sampling();
+        if self.status.is_none() {
+            self.status = self.launched.as_mut()?.wait().ok();
+        }
+        self.status.map(exit_code)
     }
 
     /// Looks until `length` is over, `stop` is set, or every process has ended. Calls `each` about
@@ -130,10 +229,12 @@ impl Profiler {
         each: &mut dyn FnMut(&Profile),
     ) -> Profile {
         let mut due = Instant::now() + every;
+        if self.events.is_none() {
+            self.events = open_events();
+        }
         while !stop.load(Ordering::Relaxed) {
             let over = length.is_some_and(|length| self.began.elapsed() >= length);
-            let ended = self.watched.iter().all(|watched| watched.ended);
-            if over || ended {
+            if over || self.has_ended() {
                 break;
             }
             let stretch_ended = match self.reports.recv_timeout(PATIENCE) {
@@ -148,6 +249,15 @@ impl Profiler {
         }
         self.end_sampling();
         self.profile(true)
+    }
+
+    /// Every process has ended.
+    fn has_ended(&mut self) -> bool {
+        if let (Some(launched), None) = (&mut self.launched, self.status) {
+            self.status = launched.try_wait().ok().flatten();
+        }
+        let running = self.watched.iter().any(|watched| watched.ended.is_none());
+        !running && (self.launched.is_none() || self.status.is_some())
     }
 
     fn end_sampling(&mut self) {
@@ -167,13 +277,19 @@ impl Profiler {
             Report::Stretch(stretch) => {
                 self.cpu_ns += stretch.process_ns;
                 self.account.end_stretch(&stretch);
-                self.last_stretch = Some(stretch);
+                self.refresh_family();
+                if let Some(events) = &mut self.events {
+                    events.refresh();
+                }
+                if let Some(throttle) = &mut self.throttle {
+                    self.throttled = throttle.moved();
+                }
                 return true;
             }
             Report::Threads(index, threads) => self.threads(index as usize, threads),
             Report::Ended(index) => {
                 if let Some(watched) = self.watched.get_mut(index as usize) {
-                    watched.ended = true;
+                    watched.ended.get_or_insert(Ended::Exit);
                 }
             }
         }
@@ -186,7 +302,7 @@ impl Profiler {
         else {
             return;
         };
-        if let Some(events) = &mut self.events {
+        if let (Some(events), false) = (&mut self.events, self.inherited) {
             for &tid in threads.iter().filter(|&&tid| !account.threads.contains(&tid)) {
                 if events.follow_thread(tid).is_ok() {
                     watched.followed.push(tid);
@@ -225,7 +341,7 @@ impl Profiler {
                 if let Event::Sample(sample) = event
                     && near_a_look(sample.at, ticks)
                 {
-                    let of = watched.iter().position(|of| of.process.pid() == sample.pid);
+                    let of = watched.iter().rposition(|of| of.process.pid() == sample.pid);
                     let stack = of.and_then(|of| {
                         let registers = registers_of(&sample.registers);
                         let bytes = sample.stack;
@@ -238,11 +354,12 @@ impl Profiler {
                     }
                 }
             });
+            events.keep_within(TARGET_SHARE);
             running.sort_unstable_by_key(|sample| sample.at);
             timeline.complete_until(until);
             &*timeline
         });
-        self.account.fold(&chunk, timeline, &self.stacks, &running, false);
+        self.account.fold(&chunk, timeline, &self.stacks, &running, self.throttled);
         for process in &mut self.account.processes {
             for (place, stack) in process.telling_stacks() {
                 process.tell(place, self.stacks.callers(stack));
@@ -277,6 +394,33 @@ impl Profiler {
                 perf_event: self.events.is_some(),
             },
         )
+    }
+}
+
+fn open_events() -> Option<Events> {
+    Events::open(perf::Options { switches: true, samples: Some(samples()) }).ok()
+}
+
+/// The control group's quota.
+#[derive(Debug)]
+struct Throttle {
+    counter: ThrottleCounter,
+    last: Option<Throttled>,
+}
+
+impl Throttle {
+    fn of_process(pid: u32) -> Throttle {
+        let counter = ThrottleCounter::of_process(pid);
+        let last = counter.read();
+        Throttle { counter, last }
+    }
+
+    /// The group has been out of quota since the last call.
+    fn moved(&mut self) -> bool {
+        let now = self.counter.read();
+        let moved = now.is_some() && self.last.is_some() && now != self.last;
+        self.last = now;
+        moved
     }
 }
 

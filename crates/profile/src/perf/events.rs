@@ -21,7 +21,7 @@ const MOST_STACK_BYTES: u32 = 32 << 10;
 const LEAST_OWN_RING_BYTES: usize = 16 << 10;
 
 /// Time after which a record that was being written has been written.
-const SETTLE_NS: u64 = 1_000_000;
+pub(crate) const SETTLE_NS: u64 = 1_000_000;
 
 /// Events to report.
 #[derive(Clone, Copy, Debug)]

@@ -52,6 +52,8 @@ const LISTING_NS: u64 = 100_000_000;
 pub enum Order {
     /// Looks at one more process, with this index.
     Follow(u32, Box<Process>),
+    /// Looks at this process no more.
+    Leave(u32),
     /// Reads these words at each look from now on, each with its surroundings.
     Watch(u32, Vec<(u64, Span)>),
     /// Reads this word no more: it is no lock.
@@ -224,6 +226,10 @@ impl Sampler {
             match orders.try_recv() {
                 Ok(Order::Follow(index, process)) => {
                     self.followed.push(Followed::new(index, *process));
+                    self.list_own();
+                }
+                Ok(Order::Leave(index)) => {
+                    self.followed.retain(|followed| followed.index != index);
                     self.list_own();
                 }
                 Ok(Order::Watch(index, words)) => {
