@@ -20,6 +20,7 @@
 //! | [`descriptors`] | the limit on open files |
 
 pub mod descriptors;
+mod ending;
 pub mod error;
 pub mod family;
 mod files;
@@ -35,7 +36,9 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -196,6 +199,18 @@ impl Process {
                 poll(&mut descriptor, Some(&at_once)) == Ok(0)
             }
             None => Stat::read(&self.directory, &stat_path()).is_ok_and(|stat| !stat.ended()),
+        }
+    }
+
+    /// How it ended. `None` if it still runs, or the kernel does not say: before Linux 6.15, it
+    /// forgets as soon as the parent has asked.
+    pub fn ending(&self) -> Option<ExitStatus> {
+        if self.is_running() {
+            return None;
+        }
+        match Stat::read(&self.directory, &stat_path()) {
+            Ok(stat) => stat.ended().then(|| ExitStatus::from_raw(stat.exit_code)),
+            Err(_) => ending::of_reaped(self.pidfd()?),
         }
     }
 

@@ -28,7 +28,7 @@ impl Program {
             .refresh(&mut |event| match event {
                 FamilyEvent::Started { pid, parent } => started.push((pid, parent)),
                 FamilyEvent::Replaced { pid } => replaced.push(pid),
-                FamilyEvent::Ended { pid } => ended.push(pid),
+                FamilyEvent::Ended { pid, .. } => ended.push(pid),
                 FamilyEvent::Unseen { error, .. } => panic!("{error}"),
             })
             .unwrap();
