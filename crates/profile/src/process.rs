@@ -190,7 +190,7 @@ impl Process {
         self.pidfd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Does any thread of it still run? One system call.
+    /// Returns `true` while any thread of it runs. One system call.
     pub fn is_running(&self) -> bool {
         match &self.pidfd {
             Some(pidfd) => {
@@ -202,7 +202,7 @@ impl Process {
         }
     }
 
-    /// How it ended. `None` if it still runs, or the kernel does not say: before Linux 6.15, it
+    /// Its exit status. `None` if it still runs, or the kernel does not say: before Linux 6.15, it
     /// forgets as soon as the parent has asked.
     pub fn ending(&self) -> Option<ExitStatus> {
         if self.is_running() {
@@ -272,8 +272,7 @@ impl Process {
         Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
     }
 
-    /// Is it a 32-bit program? System calls of one are numbered differently, and its addresses
-    /// have 32 bits.
+    /// Returns `true` for a 32-bit program, whose system calls have other numbers.
     ///
     /// # Errors
     ///

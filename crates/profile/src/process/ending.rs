@@ -1,6 +1,6 @@
-//! How a process ended that is not a child of this one.
+//! The exit status of a process that is not a child of this one.
 //!
-//! Until its parent asks, `/proc/PID/stat` says it; afterwards the pidfd, since Linux 6.15
+//! Until its parent asks, `/proc/PID/stat` has it; afterwards the pidfd, since Linux 6.15
 //! (`PIDFD_GET_INFO` of `include/uapi/linux/pidfd.h`).
 
 use std::os::fd::{AsFd, AsRawFd};
@@ -24,7 +24,7 @@ struct Info {
 
 const _: () = assert!(size_of::<Info>() == 64);
 
-/// How a process ended whose end its parent has asked for; `None` where the kernel does not say.
+/// The status of a process that its parent has reaped; `None` where the kernel does not say.
 pub(crate) fn of_reaped(pidfd: impl AsFd) -> Option<ExitStatus> {
     let mut info = Info { mask: EXIT, ..Info::default() };
     let pidfd = pidfd.as_fd().as_raw_fd();

@@ -56,7 +56,7 @@ pub enum FamilyEvent {
     Ended {
         /// Its PID.
         pid: u32,
-        /// How it ended, if the kernel says.
+        /// Its exit status, if the kernel says.
         status: Option<ExitStatus>,
     },
     /// A descendant cannot be observed.
@@ -100,7 +100,7 @@ impl Family {
         self.members.iter().map(|member| &member.process)
     }
 
-    /// Does any process of it still run, even one that is not reported?
+    /// Returns `true` while any process of it runs, even one that is not reported.
     pub fn is_running(&self) -> bool {
         self.members.iter().any(|member| member.process.is_running())
     }

@@ -50,6 +50,24 @@ fn threads_are_seen_at_what_they_do() {
 }
 
 #[test]
+fn a_stopped_process_is_seen() {
+    let (observed, _) = Observed::start("threads");
+    let process = observed.open();
+    let signal = |signal| {
+        // SAFETY: touches no memory; the process is a child that nobody has reaped.
+        assert_eq!(unsafe { libc::kill(observed.pid() as i32, signal) }, 0);
+    };
+    let spinner = thread_named(&process, "a \x1b(b) \n");
+    signal(libc::SIGSTOP);
+    eventually(|| matches!(spinner.look(), Look::Seen(Activity::Faulting { .. })));
+    assert!(process.is_running());
+    assert_eq!(process.ending(), None);
+    assert!(process.memory().read(process.maps().unwrap()[0].start, &mut [0; 4]) == 4);
+    signal(libc::SIGCONT);
+    eventually(|| spinner.look() == Look::Seen(Activity::OnCpu));
+}
+
+#[test]
 fn facts_of_a_process() {
     let (observed, _) = Observed::start("threads");
     let process = observed.open();
