@@ -1,0 +1,329 @@
+//! What a futex word belongs to: a lock, or something that threads wait for while idle.
+//!
+//! A family of primitives is one file and one name in `families!`. It claims an address if the
+//! [`Evidence`] gathered there fits: the operation and values that threads waited with, the values
+//! that the word took, the fields around it, and the functions that waited. Of several claims the
+//! strongest wins; two equal ones decide nothing, and the primitive remains unknown until more
+//! evidence comes in. A word that shows nothing but idle waits is never called a lock for lack of
+//! a better guess.
+//!
+//! Offsets were read from the headers that each file names and checked against live programs on
+//! x86-64. glibc lays these objects out alike on all 64-bit architectures.
+
+pub mod evidence;
+mod pattern;
+pub mod window;
+
+use std::fmt;
+
+pub use evidence::{Caller, Context, Evidence, Wait};
+pub use window::Window;
+
+use crate::futex::FutexWait;
+use evidence::Claim;
+
+macro_rules! families {
+    ($($file:ident),+ $(,)?) => {
+        $(mod $file;)+
+
+        static FAMILIES: &[&[&dyn Primitive]] = &[$($file::PRIMITIVES),+];
+    };
+}
+
+families! {
+    glibc_mutex,
+    glibc_rwlock,
+    glibc_spinlock,
+    glibc_condvar,
+    glibc_semaphore,
+    glibc_barrier,
+    glibc_join,
+    glibc_once,
+    futex_lock,
+    rust_mutex,
+    rust_rwlock,
+    rust_condvar,
+    rust_once,
+    rust_parker,
+    parking_lot_parker,
+    parking_lot_lock,
+    cpp_atomic,
+    absl,
+    jvm,
+    go,
+    cpython,
+}
+
+/// What an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A mutex of the C library, or one built like it.
+    Mutex,
+    /// A reader-writer lock.
+    RwLock,
+    /// A lock whose waiters never sleep.
+    Spinlock,
+    /// `std::sync::Mutex` of Rust.
+    RustMutex,
+    /// `std::sync::RwLock` of Rust.
+    RustRwLock,
+    /// A lock that is not told apart further.
+    Futex,
+    /// A word that one thread sleeps on, for a reason that the word does not show.
+    Parker,
+    /// A condition variable.
+    Condvar,
+    /// A semaphore.
+    Semaphore,
+    /// A barrier.
+    Barrier,
+    /// The end of a thread.
+    Join,
+    /// An initialisation that runs once.
+    Once,
+    /// Not known.
+    Unknown,
+}
+
+impl Kind {
+    /// Meaning of a wait for such an object.
+    pub fn role(self) -> Role {
+        match self {
+            Kind::Mutex
+            | Kind::RwLock
+            | Kind::Spinlock
+            | Kind::RustMutex
+            | Kind::RustRwLock
+            | Kind::Futex => Role::Lock,
+            Kind::Condvar | Kind::Semaphore | Kind::Barrier | Kind::Join | Kind::Once => Role::Idle,
+            Kind::Parker => Role::Parked,
+            Kind::Unknown => Role::Unknown,
+        }
+    }
+}
+
+/// Meaning of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Contention: another thread holds a lock.
+    Lock,
+    /// Idle: for work, for a signal, for another thread to come as far.
+    Idle,
+    /// Asleep on the thread's own word: contention or idle, which only the lock that
+    /// [`Identity::parked_on`] finds, or the stack, can tell.
+    Parked,
+    /// Not known.
+    Unknown,
+}
+
+/// State of a lock at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hold {
+    /// Nobody holds it.
+    Free,
+    /// One thread holds it.
+    Held {
+        /// Its tid as the program knows it, if the lock records that.
+        owner: Option<u32>,
+    },
+    /// This many readers hold it.
+    Readers(u32),
+    /// The bytes are missing, or the object is not a lock.
+    Unseen,
+}
+
+/// Access that a waiter wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// A lock's only holder, or its writer.
+    Exclusive,
+    /// A reader.
+    Shared,
+}
+
+/// Lock that a parked thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Parked {
+    /// Address of the lock.
+    pub object: u64,
+    /// Word that the thread left for those that wake it.
+    pub token: u64,
+}
+
+/// One kind of object of one runtime.
+pub(crate) trait Primitive: fmt::Debug + Sync {
+    /// Name, such as `glibc mutex`.
+    fn name(&self) -> &'static str;
+
+    /// What it is.
+    fn kind(&self) -> Kind;
+
+    /// Claims an address at which threads waited, if the evidence fits.
+    fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim>;
+
+    /// Bytes that the other functions look at: how many before the object, and how many from its
+    /// address on.
+    fn extent(&self) -> (u64, usize);
+
+    /// Who holds the lock.
+    fn hold(&self, _object: u64, _window: &Window<'_>) -> Hold {
+        Hold::Unseen
+    }
+
+    /// `true` if the object cannot be in the state that the bytes show.
+    fn contradicted(&self, _object: u64, _window: &Window<'_>) -> bool {
+        false
+    }
+
+    /// Access that a waiter wants.
+    fn access(&self, _object: u64, _wait: &Wait) -> Access {
+        Access::Exclusive
+    }
+
+    /// Lock for which the owner of a parker waits.
+    fn parked_on(&self, _object: u64, _window: &Window<'_>) -> Option<Parked> {
+        None
+    }
+
+    /// `true` if debug information gives this type to such objects. The name is qualified and has
+    /// no generic arguments but the first.
+    fn has_type(&self, _name: &str) -> bool {
+        false
+    }
+}
+
+/// What is at an address.
+#[derive(Clone, Copy)]
+pub struct Identity {
+    primitive: &'static dyn Primitive,
+    /// Address of the object, which need not be that of the futex word.
+    pub object: u64,
+    /// More evidence will not change the answer, unless the memory is used for something else.
+    pub certain: bool,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {:#x}", self.name(), self.object)?;
+        if self.certain { Ok(()) } else { f.write_str(" (provisional)") }
+    }
+}
+
+impl PartialEq for Identity {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name() && self.object == other.object && self.certain == other.certain
+    }
+}
+
+impl Identity {
+    /// An object of which nothing is known.
+    pub fn unknown(address: u64) -> Identity {
+        Identity { primitive: &Unknown, object: address, certain: false }
+    }
+
+    /// Name of the primitive, such as `glibc mutex`.
+    pub fn name(&self) -> &'static str {
+        self.primitive.name()
+    }
+
+    /// What the object is.
+    pub fn kind(&self) -> Kind {
+        self.primitive.kind()
+    }
+
+    /// Meaning of a wait for it.
+    pub fn role(&self) -> Role {
+        self.kind().role()
+    }
+
+    /// Address and number of the bytes that [`hold`](Self::hold), [`contradicted`]
+    /// (Self::contradicted) and [`parked_on`](Self::parked_on) look at.
+    pub fn window(&self) -> (u64, usize) {
+        let (before, length) = self.primitive.extent();
+        let start = self.object.saturating_sub(before);
+        (start, length + (self.object - start) as usize)
+    }
+
+    /// Who holds the lock.
+    pub fn hold(&self, window: &Window<'_>) -> Hold {
+        self.primitive.hold(self.object, window)
+    }
+
+    /// `true` if the object cannot be in the state that the bytes show: the memory has another
+    /// use by now, or never was what it seemed. A lock may be caught between two stores of its
+    /// own, so that only repeated contradictions count.
+    pub fn contradicted(&self, window: &Window<'_>) -> bool {
+        self.primitive.contradicted(self.object, window)
+    }
+
+    /// Access that a waiter wants.
+    pub fn access(&self, wait: &Wait) -> Access {
+        self.primitive.access(self.object, wait)
+    }
+
+    /// Lock for which the owner of a [`Kind::Parker`] sleeps, if its memory tells. That the thread
+    /// sleeps there is to be counted at the lock's own address, as [`Wait::Parked`].
+    pub fn parked_on(&self, window: &Window<'_>) -> Option<Parked> {
+        self.primitive.parked_on(self.object, window)
+    }
+}
+
+/// Identifies what threads wait for at an address.
+pub fn identify(evidence: &Evidence, context: &Context<'_>) -> Identity {
+    let mut best: Option<(Claim, &'static dyn Primitive)> = None;
+    let mut contested = false;
+    for &primitive in FAMILIES.iter().copied().flatten() {
+        let Some(claim) = primitive.claim(evidence, context) else { continue };
+        match &best {
+            Some((leader, _)) if claim.strength < leader.strength => {}
+            Some((leader, _)) if claim.strength == leader.strength => contested = true,
+            _ => {
+                best = Some((claim, primitive));
+                contested = false;
+            }
+        }
+    }
+    match best {
+        Some((claim, primitive)) if !contested => {
+            Identity { primitive, object: claim.object, certain: claim.strength.is_certain() }
+        }
+        _ => Identity::unknown(evidence.address()),
+    }
+}
+
+/// Identity of an object whose type debug information names, before any thread waited for it.
+/// `None` if the type is not that of a known lock.
+pub fn declared(type_name: &str, address: u64) -> Option<Identity> {
+    let name = type_name.trim();
+    let found = FAMILIES.iter().copied().flatten().find(|primitive| primitive.has_type(name));
+    found.map(|&primitive| Identity { primitive, object: address, certain: true })
+}
+
+#[derive(Debug)]
+struct Unknown;
+
+impl Primitive for Unknown {
+    fn name(&self) -> &'static str {
+        "unknown"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Unknown
+    }
+
+    fn claim(&self, _: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        None
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 4)
+    }
+}
+
+/// Futex waits among waits.
+fn futex(wait: &Wait) -> Option<&FutexWait> {
+    match wait {
+        Wait::Futex(wait) => Some(wait),
+        Wait::Parked { .. } => None,
+    }
+}

@@ -1,0 +1,37 @@
+//! Abseil: each thread sleeps on its own word, for `absl::Mutex` as for anything else, so that the
+//! word says nothing of the lock.
+//!
+//! Source: `absl/synchronization/internal/futex_waiter.cc`, `per_thread_sem.cc`.
+
+use super::evidence::{Claim, Context, Evidence, plain};
+use super::{Kind, Primitive};
+
+pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&Absl];
+
+#[derive(Debug)]
+struct Absl;
+
+impl Primitive for Absl {
+    fn name(&self) -> &'static str {
+        "absl parking"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Parker
+    }
+
+    fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        evidence.all_waits(plain)?;
+        let patterns: [&[&str]; 3] = [
+            &["absl::", "FutexWaiter"],
+            &["absl::", "PerThreadSem"],
+            &["AbslInternalPerThreadSemWait"],
+        ];
+        let strength = evidence.named(&patterns)?;
+        Some(Claim::new(evidence.address(), strength))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 4)
+    }
+}

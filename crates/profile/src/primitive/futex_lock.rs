@@ -1,0 +1,57 @@
+//! A lock of three values: 0 free, 1 held, 2 held and waited for. So are glibc's own locks (of
+//! `FILE`s and of malloc's arenas), and most that programs make themselves.
+//!
+//! Source: U. Drepper, Futexes Are Tricky, "Mutex, Take 2"; glibc's `nptl/lowlevellock.c`.
+
+use super::evidence::{Claim, Context, Evidence, Strength};
+use super::{Hold, Kind, Primitive, Window};
+use crate::futex::Operation;
+
+pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&FutexLock];
+
+const CONTENDED: u32 = 2;
+
+#[derive(Debug)]
+struct FutexLock;
+
+impl Primitive for FutexLock {
+    fn name(&self) -> &'static str {
+        "futex lock"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Futex
+    }
+
+    fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        evidence.all_waits(|wait| wait.operation == Operation::Wait && wait.value == CONTENDED)?;
+        if !evidence.values_fit(|value| value <= CONTENDED) {
+            return None;
+        }
+        // What counts upwards or downwards and stands at 2 looks like a lock that is held for long.
+        let alternates = evidence.rose_again().then_some(Strength::LIKELY);
+        let strength = evidence.named(&[&["__lll_lock_wait_private"]]).or(alternates)?;
+        Some(Claim::new(evidence.address(), strength))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 4)
+    }
+
+    fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
+        three_values(window.u32(object))
+    }
+
+    fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
+        window.u32(object).is_some_and(|word| word > CONTENDED)
+    }
+}
+
+/// Holder of a lock that is 0 when free.
+pub(super) fn three_values(word: Option<u32>) -> Hold {
+    match word {
+        None => Hold::Unseen,
+        Some(0) => Hold::Free,
+        Some(_) => Hold::Held { owner: None },
+    }
+}

@@ -1,0 +1,57 @@
+//! `pthread_barrier_t` of glibc 2.25 and later.
+//!
+//! | offset | field |
+//! |---|---|
+//! | 0 | threads that came, since the last reset |
+//! | 4 | futex: those of them whose rounds are over |
+//! | 8 | threads of a round |
+//! | 12 | process-shared |
+//! | 16 | threads that left |
+//!
+//! Source: `sysdeps/nptl/internaltypes.h` (`struct pthread_barrier`),
+//! `nptl/pthread_barrier_wait.c`.
+
+use super::evidence::{Claim, Context, Evidence, Strength};
+use super::pattern::MAX_THREADS;
+use super::{Kind, Primitive, Window};
+use crate::futex::Operation;
+
+pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&GlibcBarrier];
+
+const FUTEX: u64 = 4;
+
+#[derive(Debug)]
+struct GlibcBarrier;
+
+impl Primitive for GlibcBarrier {
+    fn name(&self) -> &'static str {
+        "glibc barrier"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Barrier
+    }
+
+    fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        let object = evidence.address().checked_sub(FUTEX)?;
+        let waits = evidence.all_waits(|w| w.operation == Operation::Wait && !w.timed)?;
+        let fits = |window: &Window<'_>| {
+            let word = |offset| window.u32(object + offset).unwrap_or(u32::MAX);
+            let [came, over, round, shared, left] = [0, FUTEX, 8, 12, 16].map(word);
+            let counted = (2..=MAX_THREADS).contains(&round) && left <= came;
+            let waiting = over.is_multiple_of(round.max(1)) && over < came && came - over <= round;
+            let shape = waits.iter().all(|wait| wait.private == (shared == 0));
+            counted && waiting && shape && matches!(shared, 0 | 1 | 128)
+        };
+        let found = object.is_multiple_of(4) && evidence.windows_fit(fits);
+        found.then(|| Claim::new(object, Strength::CERTAIN))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 20)
+    }
+
+    fn has_type(&self, name: &str) -> bool {
+        matches!(name, "pthread_barrier_t" | "pthread_barrier")
+    }
+}

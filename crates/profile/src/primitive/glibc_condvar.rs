@@ -1,0 +1,76 @@
+//! `pthread_cond_t` of glibc 2.25 and later.
+//!
+//! | to 2.40 | from 2.41 | field |
+//! |---|---|---|
+//! | 0 | 0 | sequence of waiters, 64 bits; bit 0 is the group that is open |
+//! | 8 | 8 | position of the first group, likewise |
+//! | 16, 20 | – | references to the groups |
+//! | 24, 28 | 16, 20 | sizes of the groups |
+//! | 32 | 24 | initial size of the first group |
+//! | 36 | 28 | waiters, above three bits: shared, clock, destruction |
+//! | 40, 44 | 32, 36 | futexes: signals of the groups |
+//! | – | 40, 44 | unused, 0 |
+//!
+//! Source: `sysdeps/nptl/bits/thread-shared-types.h` before and after the commits of January 2025
+//! that removed the references, `nptl/pthread_cond_wait.c`. Until 2.33 an untimed wait names no
+//! clock.
+
+use super::evidence::{Claim, Context, Evidence, Strength, plain};
+use super::pattern::MAX_THREADS;
+use super::{Kind, Primitive, Window};
+use crate::futex::FutexWait;
+
+pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&GlibcCondvar];
+
+/// Offsets of the waiters and of the first futex.
+const LAYOUTS: [(u64, u64); 2] = [(36, 40), (28, 32)];
+
+const FIRST_GROUP: u64 = 8;
+const WAITER_SHIFT: u32 = 3;
+
+#[derive(Debug)]
+struct GlibcCondvar;
+
+impl Primitive for GlibcCondvar {
+    fn name(&self) -> &'static str {
+        "glibc condition variable"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Condvar
+    }
+
+    fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        object(evidence).map(|object| Claim::new(object, Strength::CERTAIN))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 48)
+    }
+
+    fn has_type(&self, name: &str) -> bool {
+        matches!(name, "pthread_cond_t" | "__pthread_cond_s" | "std::condition_variable" | "cnd_t")
+    }
+}
+
+/// Address of the condition variable of which this is a futex.
+pub(super) fn object(evidence: &Evidence) -> Option<u64> {
+    let waits = evidence.all_waits(plain)?;
+    LAYOUTS.iter().find_map(|&(waiters, futex)| {
+        let group = (evidence.address() / 4).wrapping_sub(futex / 4) % 2;
+        let object = evidence.address().checked_sub(futex + 4 * group)?;
+        let fits = |window: &Window<'_>| fits(object, waiters, window, &waits).unwrap_or(false);
+        evidence.windows_fit(fits).then_some(object)
+    })
+}
+
+fn fits(object: u64, waiters: u64, window: &Window<'_>, waits: &[FutexWait]) -> Option<bool> {
+    let sequence = window.u64(object)? >> 1;
+    let first = window.u64(object + FIRST_GROUP)? >> 1;
+    let flags = window.u32(object + waiters)?;
+    let count = flags >> WAITER_SHIFT;
+    let counted = (1..=MAX_THREADS).contains(&count) && u64::from(count) <= sequence;
+    let shape = waits.iter().all(|wait| wait.private == (flags & 1 == 0));
+    let outstanding = sequence.checked_sub(first).is_some_and(|n| n <= u64::from(MAX_THREADS));
+    Some(object.is_multiple_of(8) && counted && outstanding && shape)
+}

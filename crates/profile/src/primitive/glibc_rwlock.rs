@@ -1,0 +1,164 @@
+//! `pthread_rwlock_t` of glibc 2.25 and later, and `std::shared_mutex`.
+//!
+//! | offset | field |
+//! |---|---|
+//! | 0 | readers: bit 0 write phase, bit 1 a writer has or takes it, bit 2 readers wait here, then their number |
+//! | 4 | writers that wait, and the bit of a hand-over |
+//! | 8 | futex: readers wait for the end of the write phase (3), or the first writer for its beginning (2) |
+//! | 12 | futex: further writers wait (3) |
+//! | 16, 20 | unused |
+//! | 24 | tid of the writer |
+//! | 28 | process-shared |
+//! | 48 | whom it prefers |
+//!
+//! Source: `sysdeps/nptl/bits/struct_rwlock.h` and x86's own, `nptl/pthread_rwlock_common.c`.
+
+use super::evidence::{Claim, Context, Evidence, Strength, abstimed};
+use super::pattern::MAX_THREADS;
+use super::{Access, Hold, Kind, Primitive, Wait, Window};
+use crate::futex::{FutexWait, Operation};
+
+pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&GlibcRwLock];
+
+const PHASE_FUTEX: u64 = 8;
+const WRITERS_FUTEX: u64 = 12;
+
+const WRITE_PHASE: u32 = 1;
+const WRITE_LOCKED: u32 = 2;
+const READERS_WAIT: u32 = 4;
+const READER_SHIFT: u32 = 3;
+const WRITER_HANDOVER: u32 = 1 << 31;
+
+#[derive(Debug)]
+struct GlibcRwLock;
+
+impl Primitive for GlibcRwLock {
+    fn name(&self) -> &'static str {
+        "glibc rwlock"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::RwLock
+    }
+
+    fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
+        let waits = evidence.all_waits(abstimed)?;
+        let mut found = None;
+        for offset in [0, PHASE_FUTEX, WRITERS_FUTEX] {
+            let Some(object) = evidence.address().checked_sub(offset) else { continue };
+            let fits = |window: &Window<'_>| {
+                let Some(fields) = Fields::read(object, window) else { return false };
+                let writer = fields.writer().is_none_or(context.is_thread);
+                let shape = waits.iter().all(|wait| fields.waited_for_by(offset, wait));
+                fields.is_valid() && writer && shape && fields.in_use()
+            };
+            if object.is_multiple_of(8) && evidence.windows_fit(fits) {
+                if found.is_some() {
+                    return None;
+                }
+                found = Some(object);
+            }
+        }
+        found.map(|object| Claim::new(object, Strength::CERTAIN))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 32)
+    }
+
+    fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
+        let Some(fields) = Fields::read(object, window) else { return Hold::Unseen };
+        fields.hold()
+    }
+
+    fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
+        Fields::read(object, window).is_some_and(|fields| !fields.is_valid())
+    }
+
+    fn access(&self, object: u64, wait: &Wait) -> Access {
+        let Wait::Futex(wait) = wait else { return Access::Exclusive };
+        match wait.address.wrapping_sub(object) {
+            0 => Access::Shared,
+            PHASE_FUTEX if wait.value & 1 != 0 => Access::Shared,
+            _ => Access::Exclusive,
+        }
+    }
+
+    fn has_type(&self, name: &str) -> bool {
+        matches!(
+            name,
+            "pthread_rwlock_t"
+                | "__pthread_rwlock_arch_t"
+                | "std::shared_mutex"
+                | "std::shared_timed_mutex"
+        )
+    }
+}
+
+struct Fields {
+    readers: u32,
+    writers: u32,
+    phase_futex: u32,
+    writers_futex: u32,
+    unused: u64,
+    writer: u32,
+    shared: u32,
+}
+
+impl Fields {
+    fn read(object: u64, window: &Window<'_>) -> Option<Fields> {
+        let at = |offset| object.checked_add(offset);
+        Some(Fields {
+            readers: window.u32(object)?,
+            writers: window.u32(at(4)?)?,
+            phase_futex: window.u32(at(PHASE_FUTEX)?)?,
+            writers_futex: window.u32(at(WRITERS_FUTEX)?)?,
+            unused: window.u64(at(16)?)?,
+            writer: window.u32(at(24)?)?,
+            shared: window.u32(at(28)?)?,
+        })
+    }
+
+    fn reader_count(&self) -> u32 {
+        self.readers >> READER_SHIFT
+    }
+
+    fn hold(&self) -> Hold {
+        let write_phase = self.readers & WRITE_PHASE != 0;
+        let write_locked = self.readers & WRITE_LOCKED != 0;
+        match (write_phase, write_locked, self.reader_count()) {
+            (true, true, _) => Hold::Held { owner: self.writer() },
+            // Readers that wait for the phase to change are counted already.
+            (true, false, _) | (false, false, 0) => Hold::Free,
+            (false, true, 0) => Hold::Held { owner: self.writer() },
+            (false, _, readers) => Hold::Readers(readers),
+        }
+    }
+
+    fn writer(&self) -> Option<u32> {
+        (self.writer != 0).then_some(self.writer)
+    }
+
+    fn is_valid(&self) -> bool {
+        self.reader_count() <= MAX_THREADS
+            && self.writers & !WRITER_HANDOVER <= MAX_THREADS
+            && self.phase_futex <= 3
+            && self.writers_futex <= 3
+            && self.unused == 0
+            && self.shared <= 1
+    }
+
+    fn in_use(&self) -> bool {
+        self.readers >> READER_SHIFT != 0 || self.readers & WRITE_LOCKED != 0
+    }
+
+    fn waited_for_by(&self, offset: u64, wait: &FutexWait) -> bool {
+        let value = match offset {
+            0 => wait.value & READERS_WAIT != 0 && wait.value >> READER_SHIFT <= MAX_THREADS,
+            PHASE_FUTEX => wait.value == 2 || wait.value == 3 && self.reader_count() != 0,
+            _ => wait.value == 3,
+        };
+        debug_assert_eq!(wait.operation, Operation::WaitBitset);
+        value && wait.private == (self.shared == 0)
+    }
+}

@@ -1,0 +1,55 @@
+//! `sem_t` of glibc 2.21 and later, on 64-bit architectures.
+//!
+//! | offset | field |
+//! |---|---|
+//! | 0 | value; futex |
+//! | 4 | waiters |
+//! | 8 | 0, or 128 if process-shared |
+//!
+//! Source: `sysdeps/nptl/internaltypes.h` (`struct new_sem`), `nptl/sem_waitcommon.c`.
+
+use super::evidence::{Claim, Context, Evidence, Strength, abstimed};
+use super::pattern::MAX_THREADS;
+use super::{Kind, Primitive, Window};
+
+pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&GlibcSemaphore];
+
+const WAITERS: u64 = 4;
+const SHARED: u64 = 8;
+
+#[derive(Debug)]
+struct GlibcSemaphore;
+
+impl Primitive for GlibcSemaphore {
+    fn name(&self) -> &'static str {
+        "glibc semaphore"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Semaphore
+    }
+
+    fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        let object = evidence.address();
+        let waits = evidence.all_waits(|wait| abstimed(wait) && wait.value == 0)?;
+        let fits = |window: &Window<'_>| {
+            let waiters = window.u32(object + WAITERS).unwrap_or(0);
+            let shared = window.u32(object + SHARED);
+            let shape = waits.iter().all(|w| shared == Some(if w.private { 0 } else { 128 }));
+            (1..=MAX_THREADS).contains(&waiters) && shape
+        };
+        let found = object.is_multiple_of(8) && evidence.windows_fit(fits);
+        // A condition variable's fields may look like this by chance, but then they are a
+        // condition variable's fields.
+        let semaphore = found && super::glibc_condvar::object(evidence).is_none();
+        semaphore.then(|| Claim::new(object, Strength::CERTAIN))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 16)
+    }
+
+    fn has_type(&self, name: &str) -> bool {
+        matches!(name, "sem_t" | "new_sem")
+    }
+}

@@ -1,0 +1,9 @@
+//! Bounds that only nonsense exceeds.
+
+/// Most threads or waiters that a field may count.
+pub(super) const MAX_THREADS: u32 = 1 << 16;
+
+/// `true` for addresses that a 64-bit program may use.
+pub(super) fn user_address(address: u64) -> bool {
+    (0x1_0000..1 << 56).contains(&address)
+}

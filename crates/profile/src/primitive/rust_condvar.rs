@@ -1,0 +1,43 @@
+//! `std::sync::Condvar` of Rust 1.62 and later: a counter of notifications.
+//!
+//! Source: `library/std/src/sys/sync/condvar/futex.rs`.
+
+use super::evidence::{Claim, Context, Evidence, Strength};
+use super::rust_mutex::rust_wait;
+use super::{Kind, Primitive};
+
+pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&RustCondvar];
+
+/// Values with which other primitives of the runtime wait: a mutex (2), and an initialisation of
+/// old and new (3, 5, 6, 7).
+const AMBIGUOUS: [u32; 5] = [2, 3, 5, 6, 7];
+
+#[derive(Debug)]
+struct RustCondvar;
+
+impl Primitive for RustCondvar {
+    fn name(&self) -> &'static str {
+        "Rust condition variable"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Condvar
+    }
+
+    fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        let waits = evidence.all_waits(|wait| rust_wait(wait) && wait.value < 1 << 30)?;
+        if evidence.fell() {
+            return None;
+        }
+        // Neither a mutex nor an initialisation has a timeout.
+        let counts = evidence.values_waited_with().len() > 1;
+        let plain = waits.iter().any(|wait| wait.timed || !AMBIGUOUS.contains(&wait.value));
+        let likely = (counts || plain).then_some(Strength::LIKELY);
+        let named = evidence.named(&[&["condvar", "utex", "Condvar", "wait"]]);
+        Some(Claim::new(evidence.address(), named.or(likely)?))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 4)
+    }
+}

@@ -1,0 +1,70 @@
+//! `std::sync::Mutex` of Rust 1.62 and later: 0 free, 1 held, 2 held and waited for. It records no
+//! owner. `ReentrantLock` (standard output's) keeps one beside a mutex like this.
+//!
+//! Source: `library/std/src/sys/sync/mutex/futex.rs`.
+
+use super::evidence::{Claim, Context, Evidence, Strength};
+use super::futex_lock::three_values;
+use super::{Hold, Kind, Primitive, Window};
+use crate::futex::{FutexWait, Operation};
+
+pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&RustMutex];
+
+const CONTENDED: u32 = 2;
+
+#[derive(Debug)]
+struct RustMutex;
+
+impl Primitive for RustMutex {
+    fn name(&self) -> &'static str {
+        "Rust mutex"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::RustMutex
+    }
+
+    fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        evidence.all_waits(|wait| untimed(wait) && wait.value == CONTENDED)?;
+        if !evidence.values_fit(|value| value <= CONTENDED) {
+            return None;
+        }
+        // A condition variable's counter may stand at 2, but never falls.
+        let fell = evidence.fell().then(|| Strength::certain_if(evidence.rose_again()));
+        let strength = evidence.named(&[&["utex::Mutex", "lock_contended"]]).or(fell)?;
+        Some(Claim::new(evidence.address(), strength))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 4)
+    }
+
+    fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
+        three_values(window.u32(object))
+    }
+
+    fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
+        window.u32(object).is_some_and(|word| word > CONTENDED)
+    }
+
+    fn has_type(&self, name: &str) -> bool {
+        let generic = name.split('<').next().unwrap_or(name);
+        matches!(
+            generic,
+            "std::sync::poison::mutex::Mutex"
+                | "std::sync::mutex::Mutex"
+                | "std::sys::sync::mutex::futex::Mutex"
+                | "std::sys::unix::locks::futex_mutex::Mutex"
+        )
+    }
+}
+
+/// The one way in which Rust's std waits without a timeout.
+pub(super) fn untimed(wait: &FutexWait) -> bool {
+    rust_wait(wait) && !wait.timed
+}
+
+/// The one way in which Rust's std waits.
+pub(super) fn rust_wait(wait: &FutexWait) -> bool {
+    wait.operation == Operation::WaitBitset && wait.private && !wait.realtime
+}

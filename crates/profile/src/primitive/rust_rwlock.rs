@@ -1,0 +1,103 @@
+//! `std::sync::RwLock` of Rust 1.62 and later.
+//!
+//! | offset | field |
+//! |---|---|
+//! | 0 | readers in 30 bits, all ones for a writer; bit 30: readers wait here; bit 31: writers wait |
+//! | 4 | futex of the writers: a counter |
+//!
+//! Source: `library/std/src/sys/sync/rwlock/futex.rs`.
+
+use super::evidence::{Claim, Context, Evidence, Strength};
+use super::pattern::MAX_THREADS;
+use super::rust_mutex::untimed;
+use super::{Access, Hold, Kind, Primitive, Wait, Window};
+
+pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&RustRwLock];
+
+const WRITERS_FUTEX: u64 = 4;
+
+const MASK: u32 = (1 << 30) - 1;
+const READERS_WAIT: u32 = 1 << 30;
+const WRITERS_WAIT: u32 = 1 << 31;
+
+#[derive(Debug)]
+struct RustRwLock;
+
+impl Primitive for RustRwLock {
+    fn name(&self) -> &'static str {
+        "Rust rwlock"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::RustRwLock
+    }
+
+    fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
+        let waits = evidence.all_waits(untimed)?;
+        let address = evidence.address();
+        // A parked thread waits with all ones, too, but alone.
+        let reader = |value: u32| value & READERS_WAIT != 0 && is_state(value);
+        if waits.iter().all(|wait| reader(wait.value)) && evidence.values_fit(is_state) {
+            let distinct = waits.iter().any(|wait| wait.value != u32::MAX);
+            let likely = distinct || evidence.waiters() > 1;
+            let strength = likely.then(|| Strength::certain_if(distinct));
+            return Some(Claim::new(address, named(evidence).or(strength)?));
+        }
+        let object = address.checked_sub(WRITERS_FUTEX)?;
+        let fits = |window: &Window<'_>| {
+            let state = window.u32(object);
+            state.is_some_and(|s| s & WRITERS_WAIT != 0 && s & MASK != 0 && is_state(s))
+        };
+        if !evidence.windows_fit(fits) || evidence.fell() {
+            return None;
+        }
+        // All ones may be any signed number before a condition variable.
+        let distinct = evidence.windows().any(|window| window.u32(object) != Some(u32::MAX));
+        let strength = Strength::certain_if(distinct);
+        Some(Claim::new(object, named(evidence).unwrap_or(strength)))
+    }
+
+    fn extent(&self) -> (u64, usize) {
+        (0, 8)
+    }
+
+    fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
+        match window.u32(object).map(|state| state & MASK) {
+            None => Hold::Unseen,
+            Some(0) => Hold::Free,
+            Some(MASK) => Hold::Held { owner: None },
+            Some(readers) => Hold::Readers(readers),
+        }
+    }
+
+    fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {
+        window.u32(object).is_some_and(|state| !is_state(state))
+    }
+
+    fn access(&self, object: u64, wait: &Wait) -> Access {
+        match wait {
+            Wait::Futex(wait) if wait.address == object => Access::Shared,
+            _ => Access::Exclusive,
+        }
+    }
+
+    fn has_type(&self, name: &str) -> bool {
+        let generic = name.split('<').next().unwrap_or(name);
+        matches!(
+            generic,
+            "std::sync::poison::rwlock::RwLock"
+                | "std::sync::rwlock::RwLock"
+                | "std::sys::sync::rwlock::futex::RwLock"
+                | "std::sys::unix::locks::futex_rwlock::RwLock"
+        )
+    }
+}
+
+fn named(evidence: &Evidence) -> Option<Strength> {
+    evidence.named(&[&["utex::RwLock", "_contended"], &["futex_rwlock::RwLock", "_contended"]])
+}
+
+fn is_state(word: u32) -> bool {
+    let readers = word & MASK;
+    readers == MASK || readers <= MAX_THREADS
+}
