@@ -20,6 +20,7 @@
 //! | [`descriptors`] | the limit on open files |
 
 pub mod descriptors;
+mod ending;
 pub mod error;
 pub mod family;
 mod files;
@@ -35,7 +36,9 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -187,7 +190,7 @@ impl Process {
         self.pidfd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Does any thread of it still run? One system call.
+    /// Returns `true` while any thread of it runs. One system call.
     pub fn is_running(&self) -> bool {
         match &self.pidfd {
             Some(pidfd) => {
@@ -196,6 +199,18 @@ impl Process {
                 poll(&mut descriptor, Some(&at_once)) == Ok(0)
             }
             None => Stat::read(&self.directory, &stat_path()).is_ok_and(|stat| !stat.ended()),
+        }
+    }
+
+    /// Its exit status. `None` if it still runs, or the kernel does not say: before Linux 6.15, it
+    /// forgets as soon as the parent has asked.
+    pub fn ending(&self) -> Option<ExitStatus> {
+        if self.is_running() {
+            return None;
+        }
+        match Stat::read(&self.directory, &stat_path()) {
+            Ok(stat) => stat.ended().then(|| ExitStatus::from_raw(stat.exit_code)),
+            Err(_) => ending::of_reaped(self.pidfd()?),
         }
     }
 
@@ -257,8 +272,7 @@ impl Process {
         Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
     }
 
-    /// Is it a 32-bit program? System calls of one are numbered differently, and its addresses
-    /// have 32 bits.
+    /// Returns `true` for a 32-bit program, whose system calls have other numbers.
     ///
     /// # Errors
     ///

@@ -55,7 +55,7 @@ pub enum ProcessError {
 }
 
 impl ProcessError {
-    /// What to do about it, in one sentence.
+    /// Advice in one sentence.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ProcessError::NotFound(_) | ProcessError::Ended(_) => {
@@ -145,6 +145,32 @@ impl Refusal {
             Refusal::Contained => {
                 "give the container the capability (`docker run --cap-add SYS_PTRACE`), or profile from the host"
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_have_their_likely_reason() {
+        const ROOT: u32 = 0;
+        for (owner, user, yama, refusal) in [
+            (1_000, 1_000, "", Refusal::Privileged),
+            (1_000, 1_000, "0", Refusal::Privileged),
+            (1_000, 1_000, "1", Refusal::YamaDescendants),
+            (1_000, 1_000, "2", Refusal::YamaPrivileged),
+            (1_000, 1_000, "3", Refusal::YamaNobody),
+            (ROOT, 1_000, "0", Refusal::OtherUser(ROOT)),
+            (1_001, 1_000, "1", Refusal::OtherUser(1_001)),
+            (1_000, ROOT, "1", Refusal::Contained),
+            (ROOT, ROOT, "3", Refusal::YamaNobody),
+        ] {
+            assert_eq!(Refusal::likely(owner, user, yama), refusal);
+            let error = ProcessError::NotPermitted { pid: 42, refusal };
+            assert!(error.to_string().starts_with("not permitted to look at process 42: "));
+            assert!(error.hint().is_some_and(|hint| !hint.is_empty()));
         }
     }
 }

@@ -9,6 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::process::ExitStatus;
 
 use rustix::fs::{CWD, Mode, OFlags};
 
@@ -55,6 +56,8 @@ pub enum FamilyEvent {
     Ended {
         /// Its PID.
         pid: u32,
+        /// Its exit status, if the kernel says.
+        status: Option<ExitStatus>,
     },
     /// A descendant cannot be observed.
     Unseen {
@@ -97,7 +100,7 @@ impl Family {
         self.members.iter().map(|member| &member.process)
     }
 
-    /// Does any process of it still run, even one that is not reported?
+    /// Returns `true` while any process of it runs, even one that is not reported.
     pub fn is_running(&self) -> bool {
         self.members.iter().any(|member| member.process.is_running())
     }
@@ -119,7 +122,8 @@ impl Family {
         self.members.retain_mut(|member| {
             let running = member.process.is_running();
             if !running && member.reported {
-                report(FamilyEvent::Ended { pid: member.process.pid() });
+                let status = member.process.ending();
+                report(FamilyEvent::Ended { pid: member.process.pid(), status });
             }
             running
         });
@@ -189,7 +193,7 @@ impl Member {
             self.reported = only.is_none_or(|name| self.is_called(name));
             report(match self.reported {
                 true => FamilyEvent::Replaced { pid },
-                false => FamilyEvent::Ended { pid },
+                false => FamilyEvent::Ended { pid, status: None },
             });
         }
     }

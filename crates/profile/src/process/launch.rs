@@ -271,7 +271,7 @@ fn executable(file: &Path) -> Result<(), Errno> {
     rustix::fs::accessat(CWD, file, Access::EXEC_OK, AtFlags::empty())
 }
 
-/// Is a file without a known format likely a script? A shell judges so, too.
+/// Returns `true` for a file that is likely a script, judged as shells do.
 fn is_text(file: &Path) -> bool {
     let mut head = [0; 128];
     let mut read = || File::open(file)?.read(&mut head);

@@ -46,7 +46,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Is an address within it?
+    /// Returns `true` for addresses within it.
     pub fn contains(&self, address: u64) -> bool {
         (self.start..self.end).contains(&address)
     }

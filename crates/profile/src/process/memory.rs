@@ -27,7 +27,7 @@ impl Memory {
         Memory { tid }
     }
 
-    /// May the memory be read at all?
+    /// Asks for permission to read.
     pub(crate) fn probe(self) -> Result<(), Errno> {
         match self.call(&mut [0], &[Piece { address: 0, length: 1 }]) {
             // Nothing is mapped there, which is said only to those who may ask.
@@ -138,7 +138,7 @@ const _: () = {
 pub struct Batch {
     windows: Vec<Place>,
     pieces: Vec<Piece>,
-    /// Of each piece: did the last reading get it?
+    /// The pieces that the last reading got.
     read: Vec<bool>,
     bytes: Vec<u8>,
 }
@@ -169,7 +169,7 @@ impl Batch {
         self.windows.len()
     }
 
-    /// Has it no windows?
+    /// Returns `true` if it has no windows.
     pub fn is_empty(&self) -> bool {
         self.windows.is_empty()
     }

@@ -25,6 +25,9 @@ pub(crate) struct Stat {
     pub(crate) threads: u64,
     /// Clock ticks since boot.
     pub(crate) start_time: u64,
+    /// Of a process that has ended, as wait(2) would tell it; the kernel hides it from strangers
+    /// as 0.
+    pub(crate) exit_code: i32,
 }
 
 impl Stat {
@@ -49,6 +52,7 @@ impl Stat {
             flags: field(9)?.parse().ok()?,
             threads: field(20)?.parse().ok()?,
             start_time: field(22)?.parse().ok()?,
+            exit_code: field(52)?.parse().ok()?,
         })
     }
 
@@ -69,15 +73,17 @@ mod tests {
 
     use super::*;
 
-    const REST: &str = "S 1 42 42 0 -1 4194304 100 0 0 0 5 3 0 0 20 0 7 0 8812 1000 2 18446744073";
+    const REST: &str = "Z 1 42 42 0 -1 4194304 100 0 0 0 5 3 0 0 20 0 7 0 8812 1000 2 \
+                        18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 \
+                        0 9";
 
     #[test]
     fn names_may_contain_anything() {
         for name in ["server", "a b", ") S 9 (", "((", "))", "", "a\nb"] {
             let stat = Stat::parse(format!("42 ({name}) {REST}").as_bytes()).unwrap();
             assert_eq!(stat.name, name);
-            assert_eq!((stat.state, stat.parent, stat.threads), (b'S', 1, 7));
-            assert_eq!(stat.start_time, 8_812);
+            assert_eq!((stat.state, stat.parent, stat.threads), (b'Z', 1, 7));
+            assert_eq!((stat.start_time, stat.exit_code), (8_812, 9));
             assert!(!stat.kernel_thread() && !stat.ended());
         }
     }
@@ -85,10 +91,13 @@ mod tests {
     #[test]
     fn short_lines_are_refused() {
         let line = format!("42 (a) {REST}");
-        let shortest = line.find(" 1000 2").unwrap();
-        for length in 0..shortest - 4 {
+        for length in 0..line.len() - 1 {
             assert_eq!(Stat::parse(&line.as_bytes()[..length]), None, "{length}");
         }
+        // The first thread alone has ended.
+        assert!(!Stat::parse(line.as_bytes()).unwrap().ended());
+        let alone = line.replace(" 20 0 7 ", " 20 0 1 ");
+        assert!(Stat::parse(alone.as_bytes()).unwrap().ended());
     }
 
     proptest! {

@@ -50,10 +50,29 @@ fn threads_are_seen_at_what_they_do() {
 }
 
 #[test]
+fn a_stopped_process_is_seen() {
+    let (observed, _) = Observed::start("threads");
+    let process = observed.open();
+    let signal = |signal| {
+        // SAFETY: touches no memory; the process is a child that nobody has reaped.
+        assert_eq!(unsafe { libc::kill(observed.pid() as i32, signal) }, 0);
+    };
+    let spinner = thread_named(&process, "a \x1b(b) \n");
+    signal(libc::SIGSTOP);
+    eventually(|| matches!(spinner.look(), Look::Seen(Activity::Faulting { .. })));
+    assert!(process.is_running());
+    assert_eq!(process.ending(), None);
+    assert!(process.memory().read(process.maps().unwrap()[0].start, &mut [0; 4]) == 4);
+    signal(libc::SIGCONT);
+    eventually(|| spinner.look() == Look::Seen(Activity::OnCpu));
+}
+
+#[test]
 fn facts_of_a_process() {
     let (observed, _) = Observed::start("threads");
     let process = observed.open();
     assert!(process.is_running());
+    assert_eq!(process.ending(), None);
     assert_eq!(process.pid(), observed.pid());
     assert_eq!(process.parent().unwrap(), std::process::id());
     assert_eq!(process.program().unwrap(), std::env::current_exe().unwrap());
@@ -85,9 +104,14 @@ fn a_process_that_has_ended_has_nothing() {
     observed.signal_end();
     eventually(|| !process.is_running());
     // Its parent has not asked for its end yet.
+    assert_eq!(process.ending().unwrap().signal(), Some(libc::SIGKILL));
     assert!(matches!(Process::open(observed.pid()), Err(ProcessError::Ended(_))));
     observed.kill();
     assert!(!process.is_running());
+    match process.ending() {
+        Some(status) => assert_eq!(status.signal(), Some(libc::SIGKILL)),
+        None => println!("not told how it ended: the kernel is older than Linux 6.15"),
+    }
     assert!(process.threads().iter().all(|thread| thread.look() == Look::Gone));
     assert_eq!(process.maps().unwrap(), []);
     assert_eq!(memory.read(address, &mut [0; 4]), 0);

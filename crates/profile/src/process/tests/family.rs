@@ -28,7 +28,7 @@ impl Program {
             .refresh(&mut |event| match event {
                 FamilyEvent::Started { pid, parent } => started.push((pid, parent)),
                 FamilyEvent::Replaced { pid } => replaced.push(pid),
-                FamilyEvent::Ended { pid } => ended.push(pid),
+                FamilyEvent::Ended { pid, .. } => ended.push(pid),
                 FamilyEvent::Unseen { error, .. } => panic!("{error}"),
             })
             .unwrap();
@@ -69,7 +69,7 @@ fn descendants_are_found_and_end() {
     let children = |parent| program.started.iter().filter(|started| started.1 == parent).count();
     assert_eq!(program.started[0], (root, None));
     assert_eq!((children(Some(root)), children(Some(inner))), (3, 1));
-    assert_eq!(program.ended, []);
+    assert!(program.ended.is_empty());
 
     let sleeper = program.running("sleep")[0];
     kill(sleeper);
@@ -104,7 +104,7 @@ fn another_program_is_another_image() {
     let mut program = Program::start(&script, None);
     let root = program.program.pid();
     program.refresh();
-    assert_eq!(program.replaced, []);
+    assert!(program.replaced.is_empty());
     fs::write(&go, "").unwrap();
     eventually(|| {
         program.refresh();
@@ -140,7 +140,7 @@ fn only_names_that_are_asked_for_are_reported() {
             program.started.len() == 2
         });
         assert_eq!(program.started[1], (root, None));
-        assert_eq!(program.replaced, []);
+        assert!(program.replaced.is_empty());
     }
 }
 
