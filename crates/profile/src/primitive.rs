@@ -14,6 +14,11 @@ pub mod evidence;
 mod pattern;
 pub mod window;
 
+#[cfg(test)]
+mod live;
+#[cfg(test)]
+mod recorded;
+
 use std::fmt;
 
 pub use evidence::{Caller, Context, Evidence, Wait};
@@ -236,8 +241,7 @@ impl Identity {
         self.kind().role()
     }
 
-    /// Address and number of the bytes that [`hold`](Self::hold), [`contradicted`]
-    /// (Self::contradicted) and [`parked_on`](Self::parked_on) look at.
+    /// Address and number of the bytes from which [`hold`](Self::hold) and its siblings answer.
     pub fn window(&self) -> (u64, usize) {
         let (before, length) = self.primitive.extent();
         let start = self.object.saturating_sub(before);

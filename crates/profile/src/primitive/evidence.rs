@@ -43,11 +43,16 @@ pub struct Context<'a> {
     pub is_thread: &'a dyn Fn(u32) -> bool,
     /// The program was built by Go.
     pub go: bool,
+    /// The program has a Java virtual machine in it.
+    pub jvm: bool,
 }
 
 impl std::fmt::Debug for Context<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context").field("go", &self.go).finish_non_exhaustive()
+        f.debug_struct("Context")
+            .field("go", &self.go)
+            .field("jvm", &self.jvm)
+            .finish_non_exhaustive()
     }
 }
 
@@ -58,6 +63,8 @@ pub struct Evidence {
     waits: Vec<Wait>,
     more_waits: bool,
     waiters: Vec<u32>,
+    last_waiter: Option<u32>,
+    shared: bool,
     values: Vec<u32>,
     more_values: bool,
     last: Option<u32>,
@@ -77,6 +84,8 @@ impl Evidence {
             waits: Vec::new(),
             more_waits: false,
             waiters: Vec::new(),
+            last_waiter: None,
+            shared: false,
             values: Vec::new(),
             more_values: false,
             last: None,
@@ -105,10 +114,17 @@ impl Evidence {
                 self.more_waits = true;
             }
         }
-        if self.waiters.len() < MAX_WAITERS && !self.waiters.contains(&tid) {
-            self.waiters.push(tid);
+        let known = self.waiters.contains(&tid);
+        if known && self.last_waiter != Some(tid) {
+            news |= !self.shared;
+            self.shared = true;
+        }
+        if !known {
+            self.waiters.truncate(MAX_WAITERS - 1);
+            self.waiters.insert(0, tid);
             news = true;
         }
+        self.last_waiter = Some(tid);
         news
     }
 
@@ -230,9 +246,10 @@ impl Evidence {
         self.rose_again
     }
 
-    /// Number of threads that waited, up to a bound.
-    pub(super) fn waiters(&self) -> usize {
-        self.waiters.len()
+    /// Threads waited by turns. A thread that ended leaves its own word to a later one, and never
+    /// comes back to it.
+    pub(super) fn shared(&self) -> bool {
+        self.shared
     }
 
     /// Bytes read while a thread was asleep here.

@@ -36,7 +36,7 @@ impl Primitive for GlibcBarrier {
         let object = evidence.address().checked_sub(FUTEX)?;
         let waits = evidence.all_waits(|w| w.operation == Operation::Wait && !w.timed)?;
         let fits = |window: &Window<'_>| {
-            let word = |offset| window.u32(object + offset).unwrap_or(u32::MAX);
+            let word = |offset| window.u32(object.wrapping_add(offset)).unwrap_or(u32::MAX);
             let [came, over, round, shared, left] = [0, FUTEX, 8, 12, 16].map(word);
             let counted = (2..=MAX_THREADS).contains(&round) && left <= came;
             let waiting = over.is_multiple_of(round.max(1)) && over < came && came - over <= round;

@@ -1,9 +1,9 @@
 //! `pthread_cond_t` of glibc 2.25 and later.
 //!
-//! | to 2.40 | from 2.41 | field |
+//! | old | new | field |
 //! |---|---|---|
-//! | 0 | 0 | sequence of waiters, 64 bits; bit 0 is the group that is open |
-//! | 8 | 8 | position of the first group, likewise |
+//! | 0 | 0 | sequence of waiters, 64 bits, above a bit for the group that is open |
+//! | 8 | 8 | position of the first group; the new one has no such bit |
 //! | 16, 20 | – | references to the groups |
 //! | 24, 28 | 16, 20 | sizes of the groups |
 //! | 32 | 24 | initial size of the first group |
@@ -11,9 +11,12 @@
 //! | 40, 44 | 32, 36 | futexes: signals of the groups |
 //! | – | 40, 44 | unused, 0 |
 //!
-//! Source: `sysdeps/nptl/bits/thread-shared-types.h` before and after the commits of January 2025
-//! that removed the references, `nptl/pthread_cond_wait.c`. Until 2.33 an untimed wait names no
-//! clock.
+//! The new layout came with the cure of lost wake-ups (bug 25847) in 2.41, and distributions gave
+//! it to earlier versions, so that only the contents tell which one it is. Until 2.33 an untimed
+//! wait names no clock.
+//!
+//! Source: `sysdeps/nptl/bits/thread-shared-types.h` and `nptl/pthread_cond_wait.c`, before and
+//! after.
 
 use super::evidence::{Claim, Context, Evidence, Strength, plain};
 use super::pattern::MAX_THREADS;
@@ -40,8 +43,10 @@ impl Primitive for GlibcCondvar {
         Kind::Condvar
     }
 
-    fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
-        object(evidence).map(|object| Claim::new(object, Strength::CERTAIN))
+    fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
+        // The virtual machine parks its threads on condition variables.
+        let certain = !context.jvm || !evidence.callers().is_empty();
+        object(evidence).map(|object| Claim::new(object, Strength::certain_if(certain)))
     }
 
     fn extent(&self) -> (u64, usize) {
@@ -66,11 +71,13 @@ pub(super) fn object(evidence: &Evidence) -> Option<u64> {
 
 fn fits(object: u64, waiters: u64, window: &Window<'_>, waits: &[FutexWait]) -> Option<bool> {
     let sequence = window.u64(object)? >> 1;
-    let first = window.u64(object + FIRST_GROUP)? >> 1;
-    let flags = window.u32(object + waiters)?;
+    let first = window.u64(object.wrapping_add(FIRST_GROUP))?;
+    let flags = window.u32(object.wrapping_add(waiters))?;
     let count = flags >> WAITER_SHIFT;
     let counted = (1..=MAX_THREADS).contains(&count) && u64::from(count) <= sequence;
     let shape = waits.iter().all(|wait| wait.private == (flags & 1 == 0));
-    let outstanding = sequence.checked_sub(first).is_some_and(|n| n <= u64::from(MAX_THREADS));
+    let outstanding = [first >> 1, first]
+        .iter()
+        .any(|&first| sequence.checked_sub(first).is_some_and(|n| n <= u64::from(MAX_THREADS)));
     Some(object.is_multiple_of(8) && counted && outstanding && shape)
 }

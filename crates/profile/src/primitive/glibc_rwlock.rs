@@ -27,6 +27,8 @@ const WRITE_PHASE: u32 = 1;
 const WRITE_LOCKED: u32 = 2;
 const READERS_WAIT: u32 = 4;
 const READER_SHIFT: u32 = 3;
+/// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
+const PREFER_WRITERS: u32 = 2;
 const WRITER_HANDOVER: u32 = 1 << 31;
 
 #[derive(Debug)]
@@ -103,6 +105,7 @@ struct Fields {
     unused: u64,
     writer: u32,
     shared: u32,
+    preference: Option<u32>,
 }
 
 impl Fields {
@@ -116,6 +119,7 @@ impl Fields {
             unused: window.u64(at(16)?)?,
             writer: window.u32(at(24)?)?,
             shared: window.u32(at(28)?)?,
+            preference: window.u32(at(48)?),
         })
     }
 
@@ -154,7 +158,13 @@ impl Fields {
 
     fn waited_for_by(&self, offset: u64, wait: &FutexWait) -> bool {
         let value = match offset {
-            0 => wait.value & READERS_WAIT != 0 && wait.value >> READER_SHIFT <= MAX_THREADS,
+            // While readers hold the lock and a writer waits, further readers let it pass.
+            0 => {
+                let state = wait.value & (WRITE_PHASE | WRITE_LOCKED | READERS_WAIT);
+                let readers = (1..=MAX_THREADS).contains(&(wait.value >> READER_SHIFT));
+                let passing = state == WRITE_LOCKED | READERS_WAIT;
+                passing && readers && self.preference == Some(PREFER_WRITERS)
+            }
             PHASE_FUTEX => wait.value == 2 || wait.value == 3 && self.reader_count() != 0,
             _ => wait.value == 3,
         };

@@ -33,8 +33,8 @@ impl Primitive for GlibcSemaphore {
         let object = evidence.address();
         let waits = evidence.all_waits(|wait| abstimed(wait) && wait.value == 0)?;
         let fits = |window: &Window<'_>| {
-            let waiters = window.u32(object + WAITERS).unwrap_or(0);
-            let shared = window.u32(object + SHARED);
+            let waiters = window.u32(object.wrapping_add(WAITERS)).unwrap_or(0);
+            let shared = window.u32(object.wrapping_add(SHARED));
             let shape = waits.iter().all(|w| shared == Some(if w.private { 0 } else { 128 }));
             (1..=MAX_THREADS).contains(&waiters) && shape
         };

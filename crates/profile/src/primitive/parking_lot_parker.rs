@@ -41,7 +41,7 @@ impl Primitive for ParkingLotParker {
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
         let object = evidence.address();
         evidence.all_waits(|w| w.operation == Operation::Wait && w.private && w.value == 1)?;
-        if evidence.waiters() != 1 || !evidence.values_fit(|value| value <= 1) {
+        if evidence.shared() || !evidence.values_fit(|value| value <= 1) {
             return None;
         }
         let named = evidence.named(&[&["parking_lot_core", "park"]]);

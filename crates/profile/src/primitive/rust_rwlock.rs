@@ -39,7 +39,7 @@ impl Primitive for RustRwLock {
         let reader = |value: u32| value & READERS_WAIT != 0 && is_state(value);
         if waits.iter().all(|wait| reader(wait.value)) && evidence.values_fit(is_state) {
             let distinct = waits.iter().any(|wait| wait.value != u32::MAX);
-            let likely = distinct || evidence.waiters() > 1;
+            let likely = distinct || evidence.shared();
             let strength = likely.then(|| Strength::certain_if(distinct));
             return Some(Claim::new(address, named(evidence).or(strength)?));
         }
