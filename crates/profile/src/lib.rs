@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`activity`] | what a thread was doing when it was looked at |
 //! | [`futex`] | the futex system calls, decoded |
-//! | [`primitive`] | what a futex word belongs to |
+//! | [`primitive`] | the lock, or other object, that a futex word belongs to |
 
 pub mod activity;
 pub mod futex;

@@ -1,4 +1,4 @@
-//! What was seen at an address.
+//! Observations at an address.
 
 use crate::futex::{FutexWait, Operation};
 
@@ -36,7 +36,7 @@ pub struct Caller {
     pub module: String,
 }
 
-/// What is known of the whole program.
+/// Facts about the whole program.
 pub struct Context<'a> {
     /// `true` for the tids of the program's threads, as the program itself knows them: in a
     /// container they differ from those outside.
@@ -56,7 +56,7 @@ impl std::fmt::Debug for Context<'_> {
     }
 }
 
-/// What was seen at an address. Its size is bounded, however long it grows.
+/// Observations at an address. Their size is bounded, however long a program is watched.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     address: u64,
@@ -97,7 +97,7 @@ impl Evidence {
         }
     }
 
-    /// Address and number of the bytes to be read while a thread waits.
+    /// Address and number of the bytes to be read when a thread was seen asleep.
     pub fn window(&self) -> (u64, usize) {
         let start = self.address.saturating_sub(BYTES_BEFORE);
         (start, BYTES)
@@ -147,8 +147,8 @@ impl Evidence {
         news
     }
 
-    /// The bytes that [`window`](Self::window) asks for were read while a thread was asleep there.
-    /// Returns `true` if that was news.
+    /// The bytes that [`window`](Self::window) asks for were read, just after a thread was seen
+    /// asleep. Returns `true` if that was news.
     pub fn saw_window(&mut self, window: &Window<'_>) -> bool {
         let value = window.u32(self.address);
         let news = value.is_some_and(|value| self.saw_value(value));
@@ -179,16 +179,6 @@ impl Evidence {
     /// Address at which this was seen.
     pub fn address(&self) -> u64 {
         self.address
-    }
-
-    /// Number of waits, waiters, values and windows that are told apart.
-    pub fn len(&self) -> usize {
-        self.waits.len() + self.waiters.len() + self.values.len() + self.windows.len()
-    }
-
-    /// `true` if nothing was seen yet.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Waits in the system call, if all were such.
@@ -258,6 +248,16 @@ impl Evidence {
         self.windows.iter().map(move |bytes| Window { address, bytes })
     }
 
+    /// `true` if most windows fit, and one of them shows that somebody waits: a waiter may have
+    /// left by the time that the bytes were read.
+    pub(super) fn windows_show(
+        &self,
+        fits: impl Fn(&Window<'_>) -> bool,
+        waited_for: impl Fn(&Window<'_>) -> bool,
+    ) -> bool {
+        self.windows_fit(&fits) && self.windows().any(|window| fits(&window) && waited_for(&window))
+    }
+
     /// `true` if most windows, and there was one, fit: a lock may be caught between two stores.
     pub(super) fn windows_fit(&self, fits: impl Fn(&Window<'_>) -> bool) -> bool {
         let fitting = self.windows().filter(|window| fits(window)).count();
@@ -299,13 +299,14 @@ impl Claim {
 pub(crate) struct Strength(usize);
 
 impl Strength {
+    /// Whatever it is more precisely, it is this at least.
+    pub(super) const FALLBACK: Strength = Strength(1);
     /// Nothing speaks against it, and little else waits so.
-    pub(super) const LIKELY: Strength = Strength(1);
+    pub(super) const LIKELY: Strength = Strength(2);
     /// Several fields of the object fit.
-    pub(super) const CERTAIN: Strength = Strength(2);
-
+    pub(super) const CERTAIN: Strength = Strength(3);
     /// A larger object fits, of which a smaller one that is certain is a part.
-    pub(super) const CONTAINING: Strength = Strength(3);
+    pub(super) const CONTAINING: Strength = Strength(4);
 
     /// A function of the waiter says so; the nearer to the system call, the stronger.
     pub(super) fn named(depth: usize) -> Strength {

@@ -4,9 +4,9 @@
 //! |---|---|---|
 //! | 0 | 0 | sequence of waiters, 64 bits, above a bit for the group that is open |
 //! | 8 | 8 | position of the first group; the new one has no such bit |
-//! | 16, 20 | – | references to the groups |
+//! | 16, 20 | – | futexes: references to the groups, for whose end those that signal may wait |
 //! | 24, 28 | 16, 20 | sizes of the groups |
-//! | 32 | 24 | initial size of the first group |
+//! | 32 | 24 | futex: initial size of the first group, above two bits of an internal lock |
 //! | 36 | 28 | waiters, above three bits: shared, clock, destruction |
 //! | 40, 44 | 32, 36 | futexes: signals of the groups |
 //! | – | 40, 44 | unused, 0 |
@@ -25,8 +25,9 @@ use crate::futex::FutexWait;
 
 pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&GlibcCondvar];
 
-/// Offsets of the waiters and of the first futex.
-const LAYOUTS: [(u64, u64); 2] = [(36, 40), (28, 32)];
+/// Offsets of the waiters, and of the futexes: two of one kind, by which the groups are told apart,
+/// or one alone.
+const LAYOUTS: [(u64, &[u64]); 2] = [(36, &[40, 44, 16, 20, 32]), (28, &[32, 36, 24])];
 
 const FIRST_GROUP: u64 = 8;
 const WAITER_SHIFT: u32 = 3;
@@ -46,7 +47,8 @@ impl Primitive for GlibcCondvar {
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
         // The virtual machine parks its threads on condition variables.
         let certain = !context.jvm || !evidence.callers().is_empty();
-        object(evidence).map(|object| Claim::new(object, Strength::certain_if(certain)))
+        let strength = if certain { Strength::CERTAIN } else { Strength::FALLBACK };
+        object(evidence).map(|object| Claim::new(object, strength))
     }
 
     fn extent(&self) -> (u64, usize) {
@@ -61,23 +63,28 @@ impl Primitive for GlibcCondvar {
 /// Address of the condition variable of which this is a futex.
 pub(super) fn object(evidence: &Evidence) -> Option<u64> {
     let waits = evidence.all_waits(plain)?;
-    LAYOUTS.iter().find_map(|&(waiters, futex)| {
-        let group = (evidence.address() / 4).wrapping_sub(futex / 4) % 2;
-        let object = evidence.address().checked_sub(futex + 4 * group)?;
-        let fits = |window: &Window<'_>| fits(object, waiters, window, &waits).unwrap_or(false);
-        evidence.windows_fit(fits).then_some(object)
-    })
+    let found = |waiters: u64, offset: u64| {
+        let object = evidence.address().checked_sub(offset)?;
+        let count = |window: &Window<'_>| waiters_of(object, waiters, window, &waits);
+        let waited_for = |window: &Window<'_>| count(window).is_some_and(|count| count != 0);
+        let fits = evidence.windows_show(|window| count(window).is_some(), waited_for);
+        fits.then_some(object)
+    };
+    LAYOUTS
+        .iter()
+        .find_map(|&(waiters, futexes)| futexes.iter().find_map(|&offset| found(waiters, offset)))
 }
 
-fn fits(object: u64, waiters: u64, window: &Window<'_>, waits: &[FutexWait]) -> Option<bool> {
+/// Number of waiters, if these can be the fields of a condition variable.
+fn waiters_of(object: u64, waiters: u64, window: &Window<'_>, waits: &[FutexWait]) -> Option<u32> {
     let sequence = window.u64(object)? >> 1;
     let first = window.u64(object.wrapping_add(FIRST_GROUP))?;
     let flags = window.u32(object.wrapping_add(waiters))?;
     let count = flags >> WAITER_SHIFT;
-    let counted = (1..=MAX_THREADS).contains(&count) && u64::from(count) <= sequence;
+    let counted = count <= MAX_THREADS && u64::from(count) <= sequence;
     let shape = waits.iter().all(|wait| wait.private == (flags & 1 == 0));
     let outstanding = [first >> 1, first]
         .iter()
         .any(|&first| sequence.checked_sub(first).is_some_and(|n| n <= u64::from(MAX_THREADS)));
-    Some(object.is_multiple_of(8) && counted && outstanding && shape)
+    (object.is_multiple_of(8) && counted && outstanding && shape).then_some(count)
 }

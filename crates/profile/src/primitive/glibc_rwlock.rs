@@ -16,7 +16,7 @@
 use super::evidence::{Claim, Context, Evidence, Strength, abstimed};
 use super::pattern::MAX_THREADS;
 use super::{Access, Hold, Kind, Primitive, Wait, Window};
-use crate::futex::{FutexWait, Operation};
+use crate::futex::FutexWait;
 
 pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&GlibcRwLock];
 
@@ -51,10 +51,13 @@ impl Primitive for GlibcRwLock {
             let fits = |window: &Window<'_>| {
                 let Some(fields) = Fields::read(object, window) else { return false };
                 let writer = fields.writer().is_none_or(context.is_thread);
-                let shape = waits.iter().all(|wait| fields.waited_for_by(offset, wait));
-                fields.is_valid() && writer && shape && fields.in_use()
+                fields.is_valid() && writer
             };
-            if object.is_multiple_of(8) && evidence.windows_fit(fits) {
+            let waited_for = |window: &Window<'_>| {
+                let Some(fields) = Fields::read(object, window) else { return false };
+                fields.in_use() && waits.iter().all(|wait| fields.waited_for_by(offset, wait))
+            };
+            if object.is_multiple_of(8) && evidence.windows_show(fits, waited_for) {
                 if found.is_some() {
                     return None;
                 }
@@ -168,7 +171,6 @@ impl Fields {
             PHASE_FUTEX => wait.value == 2 || wait.value == 3 && self.reader_count() != 0,
             _ => wait.value == 3,
         };
-        debug_assert_eq!(wait.operation, Operation::WaitBitset);
         value && wait.private == (self.shared == 0)
     }
 }

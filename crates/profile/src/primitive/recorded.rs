@@ -131,7 +131,7 @@ fn threads_of_java_park() {
     let mut evidence = evidence(&[recorded]);
     assert_eq!(seen(&evidence), ("glibc condition variable", true));
     let identity = identify(&evidence, &context(false, true));
-    assert_eq!((identity.kind(), identity.certain), (Kind::Condvar, false));
+    assert_eq!((identity.name(), identity.certain), ("JVM parking", false));
     evidence.saw_callers(vec![
         caller("", "/usr/lib/x86_64-linux-gnu/libc.so.6"),
         caller("pthread_cond_wait", "/usr/lib/x86_64-linux-gnu/libc.so.6"),
@@ -212,6 +212,37 @@ fn a_condition_variable_of_a_later_glibc() {
     }
 }
 
+/// glibc 2.36: a thread that signals waits until those of the group before have left.
+#[test]
+fn a_signal_that_waits() {
+    let recorded = Recorded {
+        tid: 1,
+        address: 0x5617_cd93_2210,
+        operation: PRIVATE,
+        value: 3,
+        timed: false,
+        words: words(&[(-16, 0x1c40), (-8, 0x1c3d), (0, 3), (16, 4), (20, 0x10)]),
+    };
+    let identity = identify(&evidence(&[recorded]), &context(false, false));
+    assert_eq!((identity.kind(), identity.object), (Kind::Condvar, 0x5617_cd93_2200));
+}
+
+#[test]
+fn threads_are_joined_one_after_the_other() {
+    let recorded = |value| Recorded {
+        tid: 1,
+        address: 0x7f51_5ddc_6990,
+        operation: BITSET | REALTIME,
+        value: u64::from(value),
+        timed: false,
+        words: words(&[(0, value)]),
+    };
+    let mut joins = evidence(&[recorded(4000), recorded(4100)]);
+    assert_eq!(seen(&joins).0, "unknown");
+    saw(&mut joins, &recorded(4711));
+    assert_eq!(seen(&joins), ("pthread_join", true));
+}
+
 /// A `FILE` of glibc 2.36: the address of its owner's descriptor stands where a mutex has a tid.
 #[test]
 fn a_lock_of_the_c_library_itself() {
@@ -244,7 +275,8 @@ fn a_mutex_has_an_owner() {
         words: words(&[(0, 2), (8, owner), (12, 1), (16, kind)]),
     };
     assert_eq!(seen(&evidence(&[recorded(4711, 0)])), ("glibc mutex", true));
-    assert_eq!(seen(&evidence(&[recorded(4712, 0)])), ("unknown", false));
+    assert_eq!(seen(&evidence(&[recorded(4712, 0)])), ("glibc mutex", false));
+    assert_eq!(seen(&evidence(&[recorded(0x0332_b740, 0)])), ("unknown", false));
     assert_eq!(seen(&evidence(&[recorded(4711, 0x5555)])), ("unknown", false));
     // Caught just before its owner is written.
     let mut caught = evidence(&[recorded(0, 0)]);
