@@ -10,6 +10,9 @@ pub const BYTES_BEFORE: u64 = 80;
 /// Bytes to be read around a futex word whose primitive is not certain yet.
 pub const BYTES: usize = 144;
 
+/// Larger pages are multiples of it.
+const SMALLEST_PAGE: u64 = 4096;
+
 const MAX_WAITS: usize = 16;
 const MAX_WAITERS: usize = 16;
 const MAX_VALUES: usize = 16;
@@ -56,12 +59,33 @@ impl std::fmt::Debug for Context<'_> {
     }
 }
 
+/// A window, kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Snapshot {
+    address: u64,
+    length: usize,
+    bytes: [u8; BYTES],
+}
+
+impl Snapshot {
+    /// `None` if there is nothing in it, or more than was asked for.
+    fn of(window: &Window<'_>) -> Option<Snapshot> {
+        let length = window.bytes.len();
+        let mut bytes = [0; BYTES];
+        bytes.get_mut(..length)?.copy_from_slice(window.bytes);
+        (length != 0).then_some(Snapshot { address: window.address, length, bytes })
+    }
+
+    fn window(&self) -> Window<'_> {
+        Window { address: self.address, bytes: &self.bytes[..self.length] }
+    }
+}
+
 /// Observations at an address. Their size is bounded, however long a program is watched.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     address: u64,
     waits: Vec<Wait>,
-    more_waits: bool,
     waiters: Vec<u32>,
     last_waiter: Option<u32>,
     shared: bool,
@@ -70,7 +94,7 @@ pub struct Evidence {
     last: Option<u32>,
     fell: bool,
     rose_again: bool,
-    windows: Vec<[u8; BYTES]>,
+    windows: Vec<Snapshot>,
     next_window: usize,
     callers: Vec<Caller>,
 }
@@ -82,7 +106,6 @@ impl Evidence {
         Evidence {
             address,
             waits: Vec::new(),
-            more_waits: false,
             waiters: Vec::new(),
             last_waiter: None,
             shared: false,
@@ -99,8 +122,15 @@ impl Evidence {
 
     /// Address and number of the bytes to be read when a thread was seen asleep.
     pub fn window(&self) -> (u64, usize) {
-        let start = self.address.saturating_sub(BYTES_BEFORE);
-        (start, BYTES)
+        (self.address.saturating_sub(BYTES_BEFORE), BYTES)
+    }
+
+    /// Address and number of the bytes to be read if those of [`window`](Self::window) begin in a
+    /// page that is not mapped.
+    pub fn window_of_page(&self) -> (u64, usize) {
+        let (start, length) = self.window();
+        let inside = start.max(self.address & !(SMALLEST_PAGE - 1));
+        (inside, length - (inside - start) as usize)
     }
 
     /// A thread was seen asleep. Returns `true` if that was news.
@@ -110,8 +140,6 @@ impl Evidence {
             news = self.waits.len() < MAX_WAITS;
             if news {
                 self.waits.push(wait);
-            } else {
-                self.more_waits = true;
             }
         }
         let known = self.waiters.contains(&tid);
@@ -147,24 +175,19 @@ impl Evidence {
         news
     }
 
-    /// The bytes that [`window`](Self::window) asks for were read, just after a thread was seen
-    /// asleep. Returns `true` if that was news.
+    /// The bytes that [`window`](Self::window) asks for, or some of them, were read just after a
+    /// thread was seen asleep. Returns `true` if that was news.
     pub fn saw_window(&mut self, window: &Window<'_>) -> bool {
         let value = window.u32(self.address);
         let news = value.is_some_and(|value| self.saw_value(value));
-        let (start, _) = self.window();
-        let Some(bytes) =
-            window.address.eq(&start).then(|| window.bytes.first_chunk::<BYTES>()).flatten()
-        else {
-            return news;
-        };
-        if self.windows.contains(bytes) {
+        let Some(snapshot) = Snapshot::of(window) else { return news };
+        if self.windows.contains(&snapshot) {
             return news;
         }
         if self.windows.len() < MAX_WINDOWS {
-            self.windows.push(*bytes);
+            self.windows.push(snapshot);
         } else if let Some(oldest) = self.windows.get_mut(self.next_window) {
-            *oldest = *bytes;
+            *oldest = snapshot;
             self.next_window = (self.next_window + 1) % MAX_WINDOWS;
         }
         true
@@ -244,8 +267,7 @@ impl Evidence {
 
     /// Bytes read while a thread was asleep here.
     pub(super) fn windows(&self) -> impl ExactSizeIterator<Item = Window<'_>> {
-        let (address, _) = self.window();
-        self.windows.iter().map(move |bytes| Window { address, bytes })
+        self.windows.iter().map(Snapshot::window)
     }
 
     /// `true` if most windows fit, and one of them shows that somebody waits: a waiter may have

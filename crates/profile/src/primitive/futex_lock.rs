@@ -29,7 +29,10 @@ impl Primitive for FutexLock {
             return None;
         }
         // A counter that stands at 2 for long looks like a lock that is held.
-        let alternates = evidence.rose_again().then_some(Strength::FALLBACK);
+        // A thread that sleeps until it gets work may use a semaphore of these values (so does
+        // oneTBB), but nobody else sleeps there.
+        let contended = evidence.rose_again() && evidence.shared();
+        let alternates = contended.then_some(Strength::FALLBACK);
         let strength = evidence.named(&[&["__lll_lock_wait_private"]]).or(alternates)?;
         Some(Claim::new(evidence.address(), strength))
     }

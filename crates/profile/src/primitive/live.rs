@@ -39,8 +39,12 @@ impl Watch {
     }
 
     fn saw(&mut self, tid: u32, address: u64, wait: Wait) -> Identity {
-        let (start, length) = self.evidence(address).window();
-        let bytes = self.read((start, length));
+        let evidence = self.evidence(address);
+        let (whole, page) = (evidence.window(), evidence.window_of_page());
+        let (mut start, mut bytes) = (whole.0, self.read(whole));
+        if bytes.is_empty() {
+            (start, bytes) = (page.0, self.read(page));
+        }
         let evidence = self.evidence(address);
         evidence.saw_wait(tid, wait);
         evidence.saw_window(&Window { address: start, bytes: &bytes });
@@ -194,6 +198,28 @@ fn mutexes_of_every_type() {
         unsafe { libc::pthread_mutexattr_setprotocol(attributes, libc::PTHREAD_PRIO_INHERIT) };
     });
     check_mutex(inheriting, "priority-inheriting");
+}
+
+/// Maps two pages, of which only the second is accessible.
+fn page_after_a_gap() -> *mut libc::c_void {
+    let size = rustix::param::page_size();
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping touches no other.
+    let gap = unsafe { libc::mmap(ptr::null_mut(), 2 * size, libc::PROT_NONE, flags, -1, 0) };
+    assert_ne!(gap, libc::MAP_FAILED);
+    let page = gap.wrapping_byte_add(size);
+    // SAFETY: the page belongs to the new mapping.
+    let done = unsafe { libc::mprotect(page, size, libc::PROT_READ | libc::PROT_WRITE) };
+    assert_eq!(done, 0);
+    page
+}
+
+#[test]
+fn a_mutex_at_the_beginning_of_a_mapping() {
+    let page = page_after_a_gap().cast::<C<libc::pthread_mutex_t>>();
+    // SAFETY: the page is aligned, writable and never unmapped, and zeros are an initialised mutex.
+    let mutex: &'static C<libc::pthread_mutex_t> = unsafe { &*page };
+    check_mutex(mutex, "at the beginning of a mapping");
 }
 
 #[test]
