@@ -28,9 +28,8 @@ impl Primitive for FutexLock {
         if !evidence.values_fit(|value| value <= CONTENDED) {
             return None;
         }
-        // A counter that stands at 2 for long looks like a lock that is held.
-        // A thread that sleeps until it gets work may use a semaphore of these values (so does
-        // oneTBB), but nobody else sleeps there.
+        // A counter that stands at 2 looks like a lock that is held for long, and a thread that
+        // waits for work may use a semaphore of these values, as oneTBB's do, but alone.
         let contended = evidence.rose_again() && evidence.shared();
         let alternates = contended.then_some(Strength::FALLBACK);
         let strength = evidence.named(&[&["__lll_lock_wait_private"]]).or(alternates)?;

@@ -289,6 +289,27 @@ fn a_mutex_has_an_owner() {
     assert_eq!(seen(&caught), ("glibc mutex", true));
 }
 
+/// glibc 2.36: a priority ceiling of 5 stands above the lock.
+#[test]
+fn a_mutex_with_a_ceiling() {
+    let recorded = Recorded {
+        tid: 1,
+        address: 0x557d_8406_f0a0,
+        operation: PRIVATE,
+        value: 0x28_0002,
+        timed: false,
+        words: words(&[(0, 0x28_0002), (4, 1), (8, 4711), (12, 1), (16, 0x40)]),
+    };
+    let identity = identify(&evidence(&[recorded]), &context(false, false));
+    assert_eq!((identity.name(), identity.certain), ("glibc mutex", true));
+    let hold = |lock| {
+        let bytes = bytes_of(&[lock, 1, 4711, 1, 0x40]);
+        identity.hold(&Window { address: identity.object, bytes: &bytes })
+    };
+    assert_eq!(hold(0x28_0001), Hold::Held { owner: Some(4711) });
+    assert_eq!(hold(0x28_0000), Hold::Free);
+}
+
 #[test]
 fn the_innermost_function_names_the_primitive() {
     let recorded = Recorded {
