@@ -71,6 +71,9 @@ impl From<Fault> for Failure {
             Fault::Line { .. } => {
                 "only unmodified threadtoll files can be read; this one was not changed"
             }
+            Fault::Profile(_) => "show it with `threadtoll profile show`",
+            Fault::NotProfile(_) => "render it with `threadtoll report`",
+            Fault::NothingYet(_) => "a profile is written each second: try again, or profile anew",
         };
         Failure::usage(fault.to_string()).hint(hint)
     }

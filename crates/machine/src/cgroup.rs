@@ -1,10 +1,11 @@
-//! CPU quotas of the control groups of this process.
+//! CPU quotas of control groups.
 //!
-//! A quota of any group between the process and the root applies, so all of them are read
+//! A quota of any group between a process and the root applies, so all of them are read
 //! (`Documentation/admin-guide/cgroup-v2.rst`, `scheduler/sched-bwc.rst` for version 1). A
 //! container sees only the mounted part of that path.
 
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 
 use crate::sysfs::text;
@@ -16,31 +17,91 @@ pub(crate) struct CpuGroups {
 }
 
 impl CpuGroups {
-    /// Finds them by `self/cgroup` and `self/mountinfo` below `proc`.
+    /// Finds those of this process by `self/cgroup` and `self/mountinfo` below `proc`.
+    ///
+    /// A group outside the visible part appears, if at all, as the mount itself (containers
+    /// without a cgroup namespace).
     pub(crate) fn of_this_process(proc: &Path) -> CpuGroups {
-        let memberships = text(proc.join("self/cgroup")).unwrap_or_default();
+        CpuGroups::find(proc, "self/cgroup", Some(Path::new("")))
+    }
+
+    /// Finds those of another process: none if its group is outside the visible part.
+    fn of_process(proc: &Path, pid: u32) -> CpuGroups {
+        CpuGroups::find(proc, &format!("{pid}/cgroup"), None)
+    }
+
+    fn find(proc: &Path, memberships: &str, outside: Option<&Path>) -> CpuGroups {
+        let memberships = text(proc.join(memberships)).unwrap_or_default();
         let mounts = text(proc.join("self/mountinfo")).unwrap_or_default();
-        CpuGroups { directories: directories(&memberships, &mounts) }
+        CpuGroups { directories: directories(&memberships, &mounts, outside) }
     }
 
     /// The tightest quota, in CPUs; `None` without a limit.
     pub(crate) fn quota_cpus(&self) -> Option<f64> {
         self.directories.iter().filter_map(|directory| quota(directory)).min_by(f64::total_cmp)
     }
+}
 
-    pub(crate) fn accounts(&self) -> Vec<File> {
-        self.directories
-            .iter()
-            .filter_map(|directory| File::open(directory.join("cpu.stat")).ok())
-            .collect()
+/// Time that quotas took from the threads of a process's control groups, since those were made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Throttled {
+    /// Number of periods in which a group used up its quota.
+    pub times: u64,
+    /// Sum over CPUs, in nanoseconds.
+    pub ns: u64,
+}
+
+/// Counts how often CPU quotas throttle a process.
+///
+/// ```
+/// use threadtoll_machine::ThrottleCounter;
+///
+/// let counter = ThrottleCounter::of_process(std::process::id());
+/// if let Some(before) = counter.read() {
+///     assert!(counter.read().is_some_and(|now| now.times >= before.times));
+/// }
+/// ```
+#[derive(Debug)]
+pub struct ThrottleCounter {
+    accounts: Vec<File>,
+}
+
+impl ThrottleCounter {
+    /// A counter of the groups in which the process is now.
+    pub fn of_process(pid: u32) -> ThrottleCounter {
+        ThrottleCounter::of(&CpuGroups::of_process(Path::new("/proc"), pid))
+    }
+
+    pub(crate) fn of(groups: &CpuGroups) -> ThrottleCounter {
+        let account = |directory: &PathBuf| File::open(directory.join("cpu.stat")).ok();
+        ThrottleCounter { accounts: groups.directories.iter().filter_map(account).collect() }
+    }
+
+    /// Reads the counts, summed over nested groups. `None` if no group counts.
+    pub fn read(&self) -> Option<Throttled> {
+        let mut buffer = [0; 4096];
+        let mut sum: Option<Throttled> = None;
+        for account in &self.accounts {
+            let length = account.read_at(&mut buffer, 0).unwrap_or(0);
+            if let Some(more) = throttled(&buffer[..length]) {
+                let sum = sum.get_or_insert_default();
+                sum.times = sum.times.saturating_add(more.times);
+                sum.ns = sum.ns.saturating_add(more.ns);
+            }
+        }
+        sum
     }
 }
 
-/// Number of times that a group was throttled, from its `cpu.stat`, which both versions write
-/// alike.
-pub(crate) fn throttled(stat: &[u8]) -> Option<u64> {
+/// Reads a `cpu.stat`. The versions write times in different units.
+fn throttled(stat: &[u8]) -> Option<Throttled> {
     let text = std::str::from_utf8(stat).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("nr_throttled "))?.trim().parse().ok()
+    let count =
+        |name| text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse::<u64>().ok();
+    let ns = count("throttled_time ")
+        .or_else(|| Some(count("throttled_usec ")?.saturating_mul(1_000)))
+        .unwrap_or(0);
+    Some(Throttled { times: count("nr_throttled ")?, ns })
 }
 
 fn quota(directory: &Path) -> Option<f64> {
@@ -58,8 +119,8 @@ fn quota(directory: &Path) -> Option<f64> {
     (quota > 0.0 && period > 0.0 && (quota / period).is_finite()).then_some(quota / period)
 }
 
-/// The mounted directories from the groups of this process up to the root, for both versions.
-fn directories(memberships: &str, mounts: &str) -> Vec<PathBuf> {
+/// The mounted directories from the groups of a process up to the root, for both versions.
+fn directories(memberships: &str, mounts: &str, outside: Option<&Path>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for line in memberships.lines() {
         // hierarchy:controllers:path; the unified hierarchy is 0 and names no controllers.
@@ -81,7 +142,7 @@ fn directories(memberships: &str, mounts: &str) -> Vec<PathBuf> {
             }
         });
         if let Some(mount) = mount {
-            found.extend(mount.way_up(Path::new(path)));
+            found.extend(mount.way_up(Path::new(path), outside));
         }
     }
     found
@@ -111,15 +172,14 @@ impl<'a> Mount<'a> {
         })
     }
 
-    /// Directories of a group and its ancestors, as far as this mount shows them.
-    fn way_up(&self, group: &Path) -> Vec<PathBuf> {
-        // A path out of the visible part ("/../..") does not say where the group is. A group
-        // outside the mount's root appears, if at all, as the mount itself (containers without a
-        // cgroup namespace).
+    /// Directories of a group and its ancestors, as far as this mount shows them. A group that it
+    /// does not show is taken for `outside`.
+    fn way_up(&self, group: &Path, outside: Option<&Path>) -> Vec<PathBuf> {
+        // A path out of the visible part ("/../..") does not say where the group is.
         let climbs = group.components().any(|component| component == Component::ParentDir);
-        let below =
-            group.strip_prefix(&self.root).ok().filter(|_| !climbs).unwrap_or(Path::new(""));
-        below.ancestors().map(|part| self.point.join(part)).collect()
+        let below = group.strip_prefix(&self.root).ok().filter(|_| !climbs).or(outside);
+        let parts = below.into_iter().flat_map(Path::ancestors);
+        parts.map(|part| self.point.join(part)).collect()
     }
 }
 
@@ -137,6 +197,7 @@ fn unescape(text: &str) -> PathBuf {
 mod tests {
     use std::fs;
 
+    use proptest::prelude::*;
     use tempfile::TempDir;
 
     use super::*;
@@ -171,7 +232,7 @@ mod tests {
                 ("cgroup/user.slice/app.scope/cpu.max", "400000 100000\n"),
                 (
                     "cgroup/user.slice/app.scope/cpu.stat",
-                    "usage_usec 5\nnr_periods 9\nnr_throttled 3\n",
+                    "usage_usec 5\nnr_throttled 3\nthrottled_usec 1500\n",
                 ),
                 ("cgroup/user.slice/cpu.max", "150000 100000\n"),
                 ("cgroup/user.slice/cpu.stat", "nr_throttled 4\n"),
@@ -180,12 +241,36 @@ mod tests {
             ],
         );
         assert_eq!(groups.quota_cpus(), Some(1.5));
-        let counts = groups.accounts().into_iter().map(|mut file| {
-            let mut text = Vec::new();
-            std::io::Read::read_to_end(&mut file, &mut text).unwrap();
-            throttled(&text)
-        });
-        assert_eq!(counts.collect::<Vec<_>>(), [Some(3), Some(4), None]);
+        let sum = ThrottleCounter::of(&groups).read();
+        assert_eq!(sum, Some(Throttled { times: 7, ns: 1_500_000 }));
+    }
+
+    #[test]
+    fn quotas_of_another_process() {
+        let place = |cgroup: &str| {
+            let (root, _) = machine(
+                "0::/\n",
+                UNIFIED,
+                &[
+                    ("cgroup/cpu.stat", "nr_throttled 1\n"),
+                    ("cgroup/a/cpu.stat", "nr_throttled 2\nthrottled_time 5\n"),
+                    ("proc/42/cgroup", cgroup),
+                ],
+            );
+            let groups = CpuGroups::of_process(&root.path().join("proc"), 42);
+            ThrottleCounter::of(&groups).read()
+        };
+        assert_eq!(place("0::/a\n"), Some(Throttled { times: 3, ns: 5 }));
+        // Of a group that is not visible, the counts of this process's own would be wrong.
+        assert_eq!(place("0::/../a\n"), None);
+        assert_eq!(place(""), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_account_is_read_or_refused(text in "(nr_throttled [0-9]{1,25}\n|.{0,20}\n){0,5}") {
+            let _ = throttled(text.as_bytes());
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ use std::path::Path;
 
 use threadtoll_record::{BlockCost, Disturbance};
 
-use crate::cgroup::CpuGroups;
+use crate::cgroup::{CpuGroups, ThrottleCounter};
 
 /// Counters of one thread at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -226,7 +226,7 @@ pub struct SystemProbe {
     tick_ns: u64,
     stat: Option<File>,
     cores: Vec<File>,
-    groups: Vec<File>,
+    quotas: ThrottleCounter,
     buffer: Vec<u8>,
 }
 
@@ -245,7 +245,7 @@ impl SystemProbe {
             tick_ns: 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1),
             stat: File::open("/proc/stat").ok(),
             cores: cpus.iter().filter_map(heat).collect(),
-            groups: CpuGroups::of_this_process(Path::new("/proc")).accounts(),
+            quotas: ThrottleCounter::of(&CpuGroups::of_this_process(Path::new("/proc"))),
             cpus,
             buffer: Vec::new(),
         }
@@ -269,12 +269,7 @@ impl SystemProbe {
                 read_whole(file, &mut self.buffer).and_then(|text| number(text.trim_ascii())),
             );
         }
-        for file in &self.groups {
-            add(
-                &mut throttled,
-                read_whole(file, &mut self.buffer).and_then(crate::cgroup::throttled),
-            );
-        }
+        add(&mut throttled, self.quotas.read().map(|throttled| throttled.times));
         SystemCounters { steal_ns: ticks.map(|ticks| ticks * self.tick_ns), throttled }
     }
 }

@@ -6,6 +6,7 @@
 //! | [`topology`] | which CPUs share a core, a cache or a node |
 //! | [`place`] | affinity and scheduling policy of threads |
 //! | [`disturbance`], [`mod@judge`] | what happened to a block, and what disturbed it |
+//! | [`ThrottleCounter`] | how often CPU quotas throttle a process |
 //! | `noise` | interruptions of idle CPUs |
 //! | [`mod@inspect`], [`mod@grade`] | is this machine fit to measure on? |
 //! | [`lock`] | one measurement at a time |
@@ -29,6 +30,7 @@ pub mod place;
 mod sysfs;
 pub mod topology;
 
+pub use cgroup::{ThrottleCounter, Throttled};
 pub use clock::{Clock, ClockRefused, unix_ns};
 pub use disturbance::{SystemCounters, SystemProbe, ThreadCounters, ThreadProbe, account};
 pub use grade::{Findings, THRESHOLDS, grade};

@@ -44,19 +44,29 @@ const WORD_BITS: usize = u64::BITS as usize;
 ///
 /// If a sandbox hides them, the CPU on which it is running.
 pub fn allowed_cpus() -> Vec<u32> {
-    read_affinity()
+    cpus_of_thread(0)
         .unwrap_or_else(|_| vec![Some(current_cpu()).filter(|&cpu| cpu < MAX_CPUS).unwrap_or(0)])
 }
 
-fn read_affinity() -> io::Result<Vec<u32>> {
+/// Online CPUs on which a thread may run, ascending. 0 is the calling thread.
+///
+/// # Errors
+///
+/// The kernel's: there is no such thread, or a sandbox hides it.
+pub fn cpus_of_thread(tid: u32) -> io::Result<Vec<u32>> {
     // 1,024 CPUs are nearly always enough; the kernel returns EINVAL if its own mask is longer.
     let mut words = 1024 / WORD_BITS;
     loop {
         let mut mask = vec![0u64; words];
         // SAFETY: the kernel writes at most the given number of bytes into `mask`, which has as
-        // many; 0 is this thread.
+        // many.
         let written = unsafe {
-            libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&mask[..]), mask.as_mut_ptr())
+            libc::syscall(
+                libc::SYS_sched_getaffinity,
+                tid as libc::pid_t,
+                size_of_val(&mask[..]),
+                mask.as_mut_ptr(),
+            )
         };
         if written >= 0 {
             return Ok(cpus_in(&mask));
@@ -72,8 +82,11 @@ fn read_affinity() -> io::Result<Vec<u32>> {
 /// The kernel's masks are arrays of `unsigned long`. Read as 64-bit words they are equal on
 /// little-endian and on 64-bit systems, the only ones supported.
 fn cpus_in(mask: &[u64]) -> Vec<u32> {
-    let bits = (0..mask.len() * WORD_BITS)
-        .filter(|bit| mask[bit / WORD_BITS] >> (bit % WORD_BITS) & 1 == 1);
+    let set = mask.iter().enumerate().filter(|&(_, &word)| word != 0);
+    let bits = set.flat_map(|(index, &word)| {
+        let bits = (0..WORD_BITS).filter(move |bit| word >> bit & 1 == 1);
+        bits.map(move |bit| index * WORD_BITS + bit)
+    });
     bits.map(|bit| bit as u32).collect()
 }
 
@@ -104,7 +117,7 @@ pub fn pin_to(cpus: &[u32]) -> Result<(), PlaceError> {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Err(refused(&[])),
         Err(source) => return Err(PlaceError::Forbidden { what: "the CPUs of a thread", source }),
     }
-    match read_affinity() {
+    match cpus_of_thread(0) {
         Ok(granted) if granted == wanted => Ok(()),
         Ok(granted) => {
             // Should restoring fail too, the first error is still the one to report.

@@ -36,15 +36,12 @@ impl Activity {
         if line == b"running" {
             return Some(Activity::OnCpu);
         }
-        let mut fields = line.split(|&byte| byte == b' ');
-        let number = fields.next()?;
-        if number == b"-1" {
-            let [stack_pointer, program_counter] = numbers(&mut fields)?;
+        if let Some(rest) = line.strip_prefix(b"-1") {
+            let [stack_pointer, program_counter] = numbers(rest)?;
             return Some(Activity::Faulting { stack_pointer, program_counter });
         }
-        let number = std::str::from_utf8(number).ok()?.parse().ok()?;
-        let arguments = numbers(&mut fields)?;
-        let [stack_pointer, program_counter] = numbers(&mut fields)?;
+        let (number, rest) = decimal(line)?;
+        let [arguments @ .., stack_pointer, program_counter] = numbers::<8>(rest)?;
         Some(Activity::Asleep(SystemCall { number, arguments, stack_pointer, program_counter }))
     }
 
@@ -60,17 +57,42 @@ impl Activity {
     }
 }
 
-fn numbers<'a, const N: usize>(fields: &mut impl Iterator<Item = &'a [u8]>) -> Option<[u64; N]> {
+/// The number at the start of a line, and what follows it.
+fn decimal(line: &[u8]) -> Option<(u32, &[u8])> {
+    let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (digits, rest) = line.split_at(digits);
+    let add = |number: u32, &digit: &u8| number.checked_mul(10)?.checked_add((digit - b'0').into());
+    let number = digits.iter().try_fold(0, add)?;
+    (!digits.is_empty()).then_some((number, rest))
+}
+
+/// Numbers to the end of a line, such as ` 0x0 0x7f01`. By hand, for it is done at every look.
+fn numbers<const N: usize>(mut line: &[u8]) -> Option<[u64; N]> {
     let mut numbers = [0; N];
     for number in &mut numbers {
-        let digits = std::str::from_utf8(fields.next()?).ok()?.strip_prefix("0x")?;
-        *number = u64::from_str_radix(digits, 16).ok()?;
+        line = line.strip_prefix(b" 0x")?;
+        let mut digits = 0;
+        for &byte in line {
+            let digit = match byte {
+                b'0'..=b'9' => byte - b'0',
+                b'a'..=b'f' => byte - b'a' + 10,
+                _ => break,
+            };
+            *number = *number << 4 | u64::from(digit);
+            digits += 1;
+        }
+        if !(1..=16).contains(&digits) {
+            return None;
+        }
+        line = &line[digits..];
     }
-    Some(numbers)
+    line.is_empty().then_some(numbers)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -89,8 +111,38 @@ mod tests {
 
     #[test]
     fn other_lines_are_refused() {
-        for line in [&b""[..], b"sleeping", b"-1", b"202 0x1", b"x 0x1", b"202 1 2 3 4 5 6 7 8"] {
-            assert_eq!(Activity::parse(line), None, "{line:?}");
+        for line in [
+            "",
+            "sleeping",
+            "-1",
+            "-1 0x1",
+            "202 0x1",
+            "x 0x1",
+            "202 1 2 3 4 5 6 7 8",
+            " 0x1 0x2 0x3 0x4 0x5 0x6 0x7 0x8",
+            "202 0x1 0x2 0x3 0x4 0x5 0x6 0x7 0x8 0x9",
+            "202 0x1 0x2 0x3 0x4 0x5 0x6 0x7 0x",
+            "202 0x1 0x2 0x3 0x4 0x5 0x6 0x7 0x10000000000000000",
+            "4294967296 0x1 0x2 0x3 0x4 0x5 0x6 0x7 0x8",
+        ] {
+            assert_eq!(Activity::parse(line.as_bytes()), None, "{line:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(line in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Activity::parse(&line);
+        }
+
+        #[test]
+        fn any_call_is_read(number: u32, arguments: [u64; 6], stack_pointer: u64, counter: u64) {
+            let mut line = number.to_string();
+            for value in arguments.iter().chain([&stack_pointer, &counter]) {
+                line += &format!(" {value:#x}");
+            }
+            let call = SystemCall { number, arguments, stack_pointer, program_counter: counter };
+            prop_assert_eq!(Activity::parse(line.as_bytes()), Some(Activity::Asleep(call)));
         }
     }
 }

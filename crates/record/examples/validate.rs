@@ -2,8 +2,8 @@
 //! the committed schemas, and that no complete group was measured again.
 //!
 //! A last line without a line feed, left by a kill, is accepted; with `--finished` it is an error,
-//! and so is an incomplete group. Prints errors by file and line, and exits with 1 if there are
-//! any.
+//! and so is an incomplete group or profile. Prints errors by file and line, and exits with 1 if
+//! there are any.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::Value;
-use threadtoll_record::file::{self, Results};
+use threadtoll_record::file::{self, Contents, Results};
 use threadtoll_record::{Line, Plan, schema};
 
 /// The compiled schemas by the name in a line.
@@ -66,7 +66,7 @@ impl Seen {
                     block.group
                 ));
             }
-            Line::CellPrediction(_) | Line::Block(_) | Line::Machine(_) => {}
+            Line::CellPrediction(_) | Line::Block(_) | Line::Machine(_) | Line::Profile(_) => {}
         }
         Ok(())
     }
@@ -98,8 +98,14 @@ fn validate(path: &str, finished: bool, committed: &Committed) -> Result<u64, Bo
         }
         line.clear();
     }
-    match file::read(Path::new(path)) {
-        Ok(results) => {
+    match file::read_any(Path::new(path)) {
+        Ok(Contents::Profile(profiled)) => {
+            if finished && !profiled.profile.finished {
+                fault("the profile is not finished".into());
+            }
+            println!("{path}: {lines} lines of a profile");
+        }
+        Ok(Contents::Results(results)) => {
             let (complete, groups) = complete(&results);
             if finished && complete < groups {
                 fault(format!("{complete} of {groups} groups are complete"));

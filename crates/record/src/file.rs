@@ -2,10 +2,12 @@
 //! for keeping.
 
 mod fold;
+mod profile;
 mod read;
 mod source;
 mod write;
 
 pub use fold::{FoldFault, fold};
-pub use read::{Fault, GroupState, Results, read};
+pub use profile::{MAX_PROFILE_LINE, Profiled, read_profile};
+pub use read::{Contents, Fault, GroupState, Results, read, read_any};
 pub use write::{Appender, WriteFault};

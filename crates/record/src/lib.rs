@@ -5,7 +5,8 @@
 //! predictions written before a cell was measured ([`CellPrediction`]). This crate defines those
 //! types, reads and writes them ([`file`](mod@file)), stores distributions ([`Histogram`]) and
 //! folds the blocks of a group into records ([`fold()`]). It neither measures nor prints. A
-//! [`Prediction`] is not part of such a file.
+//! [`Prediction`] is not part of such a file, and a [`Profile`] has a file of its own: the machine,
+//! the plan, and a line each second.
 
 mod block;
 mod cell;
@@ -28,6 +29,7 @@ mod median;
 mod placement;
 mod plan;
 mod prediction;
+pub mod profile;
 mod queue;
 mod record;
 pub mod resample;
@@ -55,6 +57,7 @@ pub use median::{median, upper_median};
 pub use placement::{Placement, Relation};
 pub use plan::{Budget, Checksum, Folded, MAX_ROUNDS, Plan, PlannedCell, Refused};
 pub use prediction::{Document, PredictedChange, PredictedPolicy, PredictedRow, Prediction};
+pub use profile::Profile;
 pub use queue::{Origin, QueueSubject, Wait, WaitFamily};
 pub use record::{
     Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Quantiles,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Block, CellPrediction, Machine, Plan, Record};
+use crate::{Block, CellPrediction, Machine, Plan, Profile, Record};
 
 /// A line of a file; `schema` names its type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,4 +24,7 @@ pub enum Line {
     /// The result of a cell.
     #[serde(rename = "threadtoll.record/1")]
     Record(Box<Record>),
+    /// A profile so far.
+    #[serde(rename = "threadtoll.profile/1")]
+    Profile(Box<Profile>),
 }

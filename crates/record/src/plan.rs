@@ -167,6 +167,11 @@ pub const MAX_ROUNDS: u32 = 10_000;
 pub(crate) const MAX_CELLS_IN_GROUP: usize = 64;
 
 impl Plan {
+    /// Returns `true` if this is the plan of a profile, which measures no cells.
+    pub(crate) fn is_profile(&self) -> bool {
+        self.groups.is_empty() && self.command.first().is_some_and(|name| *name == "profile")
+    }
+
     pub(crate) fn validate(&self) -> Result<(), String> {
         if self.groups.is_empty() {
             return Err("the plan has no groups".into());

@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 
-use crate::{Block, CellPrediction, Fit, Machine, Plan, Prediction, Record};
+use crate::{Block, CellPrediction, Fit, Machine, Plan, Prediction, Profile, Record};
 
 /// The schemas by file name under `schema/`.
 pub fn all() -> Vec<(&'static str, Schema)> {
@@ -12,6 +12,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("foretold.json", of::<CellPrediction>("threadtoll.foretold/1")),
         ("block.json", of::<Block>("threadtoll.block/1")),
         ("record.json", of::<Record>("threadtoll.record/1")),
+        ("profile.json", of::<Profile>("threadtoll.profile/1")),
         ("prediction.json", of::<Prediction>("threadtoll.prediction/1")),
         ("fit.json", of::<Fit>("threadtoll.fit/1")),
     ]

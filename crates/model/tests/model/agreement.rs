@@ -136,3 +136,29 @@ fn with_takacs_in_full() {
 fn with_mean_value_analysis_in_full() {
     several_locks(FULL);
 }
+
+#[test]
+fn stripes_of_any_variation_are_a_few_percent_off() {
+    let shapes = [
+        Shape::fixed(1.0).unwrap(),
+        Shape::uniform(0.5, 1.5).unwrap(),
+        Shape::exponential(1.0).unwrap(),
+        Shape::hyperexponential(1.0, 4.0).unwrap(),
+    ];
+    for hold in shapes {
+        for (stripes, threads, think) in [(2, 4, 1.0), (4, 16, 3.0), (4, 32, 20.0), (8, 64, 3.0)] {
+            let system = System {
+                threads,
+                think: Shape::exponential(think).unwrap(),
+                locks: vec![Locks { count: stripes, ..Locks::one(hold.clone()) }],
+                cores: None,
+            };
+            let simulated = simulate::long_run(&system, 100_000, 1).unwrap().speedup.value;
+            let load = Load::new(1.0, think).unwrap();
+            let near = mva::striped_by_variation(load, stripes, threads, hold.variation()).unwrap();
+            let off = near.speedup / simulated - 1.0;
+            let most = if hold.variation() > 1.0 { 0.17 } else { 0.08 };
+            assert!(off.abs() < most, "{hold:?}, {threads} on {stripes}: {:+.1}%", off * 100.0);
+        }
+    }
+}

@@ -120,6 +120,7 @@ fn one_of_the_times_may_be_zero() {
             repairman::solve(no_lock, threads),
             Takacs::new(&Shape::fixed(0.0).unwrap(), 5.0, threads).unwrap().solve(threads),
             mva::striped(no_lock, 3, threads),
+            mva::striped_by_variation(no_lock, 3, threads, 0.0),
             cores::solve(no_lock, 50, threads),
             bounds::fixed_times(no_lock, threads),
         ] {
@@ -130,6 +131,7 @@ fn one_of_the_times_may_be_zero() {
             repairman::solve(always, threads),
             Takacs::new(&Shape::fixed(5.0).unwrap(), 0.0, threads).unwrap().solve(threads),
             mva::striped(always, 1, threads),
+            mva::striped_by_variation(always, 1, threads, 0.0),
             cores::solve(always, 50, threads),
             bounds::fixed_times(always, threads),
         ] {
@@ -177,9 +179,12 @@ fn what_is_no_number_of_threads_is_refused() {
         assert!(bounds::fixed_times(load, threads).is_err());
         assert!(cores::solve(load, 1, threads).is_err());
         assert!(mva::striped(load, 1, threads).is_err());
+        assert!(mva::striped_by_variation(load, 1, threads, 1.0).is_err());
         assert!(Takacs::new(&Shape::fixed(1.0).unwrap(), 1.0, threads).is_err());
     }
     assert!(mva::striped(load, 0, 1).is_err());
+    assert!(mva::striped_by_variation(load, 0, 1, 1.0).is_err());
+    assert!(mva::striped_by_variation(load, 1, 1, -1.0).is_err());
     assert!(cores::solve(load, 0, 1).is_err());
     assert!(amdahl::speedup(load, 1, 0).is_err());
     assert!(mva::solve(&[], 1.0, 1).is_err());

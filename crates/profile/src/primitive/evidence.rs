@@ -10,9 +10,6 @@ pub const BYTES_BEFORE: u64 = 80;
 /// Bytes to be read around a futex word whose primitive is not certain yet.
 pub const BYTES: usize = 144;
 
-/// Larger pages are multiples of it.
-const SMALLEST_PAGE: u64 = 4096;
-
 const MAX_WAITS: usize = 16;
 const MAX_WAITERS: usize = 16;
 const MAX_VALUES: usize = 16;
@@ -125,14 +122,6 @@ impl Evidence {
         (self.address.saturating_sub(BYTES_BEFORE), BYTES)
     }
 
-    /// Address and number of the bytes to be read if those of [`window`](Self::window) begin in a
-    /// page that is not mapped.
-    pub fn window_of_page(&self) -> (u64, usize) {
-        let (start, length) = self.window();
-        let inside = start.max(self.address & !(SMALLEST_PAGE - 1));
-        (inside, length - (inside - start) as usize)
-    }
-
     /// A thread was seen asleep. Returns `true` if that was news.
     pub fn saw_wait(&mut self, tid: u32, wait: Wait) -> bool {
         let mut news = false;
@@ -197,6 +186,11 @@ impl Evidence {
     /// that made the system call.
     pub fn saw_callers(&mut self, callers: Vec<Caller>) {
         self.callers = callers;
+    }
+
+    /// `true` if nothing was seen yet.
+    pub fn is_empty(&self) -> bool {
+        self.waits.is_empty() && self.values.is_empty()
     }
 
     /// Address at which this was seen.

@@ -39,11 +39,13 @@ impl Watch {
     }
 
     fn saw(&mut self, tid: u32, address: u64, wait: Wait) -> Identity {
-        let evidence = self.evidence(address);
-        let (whole, page) = (evidence.window(), evidence.window_of_page());
-        let (mut start, mut bytes) = (whole.0, self.read(whole));
+        let (mut start, length) = self.evidence(address).window();
+        let mut bytes = self.read((start, length));
         if bytes.is_empty() {
-            (start, bytes) = (page.0, self.read(page));
+            // The page before is not mapped.
+            let before = (address - start) as usize;
+            start = address;
+            bytes = self.read((address, length - before));
         }
         let evidence = self.evidence(address);
         evidence.saw_wait(tid, wait);

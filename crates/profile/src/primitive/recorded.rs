@@ -373,9 +373,9 @@ proptest! {
                 evidence.saw_wait(tid, Wait::Futex(wait));
             }
             evidence.saw_value(value);
-            let (whole, page) = (evidence.window(), evidence.window_of_page());
-            for (address, length) in [whole, page, (whole.0, cut)] {
-                evidence.saw_window(&Window { address, bytes: &bytes[..length] });
+            let (start, length) = evidence.window();
+            for (start, length) in [(start, length), (start, cut), (address, cut)] {
+                evidence.saw_window(&Window { address: start, bytes: &bytes[..length] });
             }
         }
         let identity = identify(&evidence, &context(flags & 1 == 0, false));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{Block, BlockKind, CellPrediction, Line, Machine, Plan, Record, fold};
 
+use super::profile::{self, Profiled};
 use super::source::Source;
 
 /// Longest plan line: 125,000 pairs of CPUs need less.
@@ -36,6 +37,15 @@ pub enum Fault {
         /// The fault.
         what: String,
     },
+    /// The file is a profile, and measurements were asked for.
+    #[error("{} is a profile, not a measurement", .0.display())]
+    Profile(PathBuf),
+    /// The file holds measurements, and a profile was asked for.
+    #[error("{} is a measurement, not a profile", .0.display())]
+    NotProfile(PathBuf),
+    /// A profile that was interrupted before its first line.
+    #[error("{} has no profile yet: it was interrupted, or has just begun", .0.display())]
+    NothingYet(PathBuf),
 }
 
 /// Progress of a group.
@@ -134,6 +144,40 @@ impl Results {
 ///
 /// If it cannot be read or is invalid in any other way.
 pub fn read(path: &Path) -> Result<Results, Fault> {
+    let (mut reader, machine, plan) = begin_reading(path)?;
+    if plan.is_profile() {
+        return Err(Fault::Profile(path.to_path_buf()));
+    }
+    read_results(&mut reader, machine, plan)
+}
+
+/// Contents of a file.
+#[derive(Debug)]
+pub enum Contents {
+    /// Measurements.
+    Results(Box<Results>),
+    /// A profile.
+    Profile(Box<Profiled>),
+}
+
+/// Reads a file of measurements, as [`read`] does, or a profile, as
+/// [`read_profile`](super::read_profile) does.
+///
+/// # Errors
+///
+/// If it cannot be read or is invalid.
+pub fn read_any(path: &Path) -> Result<Contents, Fault> {
+    let (mut reader, machine, plan) = begin_reading(path)?;
+    if plan.is_profile() {
+        let profiled = profile::read_rest(&mut reader, machine, plan)?;
+        Ok(Contents::Profile(Box::new(profiled)))
+    } else {
+        Ok(Contents::Results(Box::new(read_results(&mut reader, machine, plan)?)))
+    }
+}
+
+/// Opens a file and reads its first two lines.
+pub(super) fn begin_reading(path: &Path) -> Result<(Reader<'_>, Machine, Plan), Fault> {
     let system = |error| Fault::System { path: path.to_path_buf(), error };
     let source = Source::open(path).map_err(system)?;
     let mut reader = Reader { path, source, number: 0, offset: 0 };
@@ -152,10 +196,16 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
         }
         Next::End => return Err(reader.fault_at(2, "the plan is missing")),
     };
-    plan.validate().map_err(|what| reader.fault(&what))?;
+    if !plan.is_profile() {
+        plan.validate().map_err(|what| reader.fault(&what))?;
+    }
     if plan.run != machine.run {
         return Err(reader.fault("the plan belongs to another run"));
     }
+    Ok((reader, machine, plan))
+}
+
+fn read_results(reader: &mut Reader<'_>, machine: Machine, plan: Plan) -> Result<Results, Fault> {
     let mut results = Results::empty(machine, plan);
     let mut seen: Vec<HashSet<(usize, u32, BlockKind)>> =
         vec![HashSet::new(); results.groups.len()];
@@ -174,6 +224,9 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
                 take_record(&mut results, &mut seen, &mut partial, *record)
                     .map_err(|what| reader.fault(&what))?;
             }
+            Next::Line(Line::Profile(_)) => {
+                return Err(reader.fault("a profile among measurements"));
+            }
             Next::Line(Line::Machine(_) | Line::Plan(_)) => {
                 return Err(reader.fault("a machine or a plan after the first two lines"));
             }
@@ -181,10 +234,7 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
                 return Err(reader.fault("the last line of a folded file is incomplete"));
             }
             Next::Incomplete => {
-                results.notes.push(format!(
-                    "The last line of {} is incomplete, as after an interrupted run, and is ignored.",
-                    path.display()
-                ));
+                results.notes.push(reader.incomplete());
                 break;
             }
             Next::End => break,
@@ -197,7 +247,10 @@ pub fn read(path: &Path) -> Result<Results, Fault> {
         }
     }
     results.length = reader.offset;
-    results.read_length = reader.source.length().map_err(system)?;
+    results.read_length = reader
+        .source
+        .length()
+        .map_err(|error| Fault::System { path: reader.path.to_path_buf(), error })?;
     results.packed = reader.source.packed;
     Ok(results)
 }
@@ -364,41 +417,67 @@ enum Next {
     End,
 }
 
-struct Reader<'a> {
-    path: &'a Path,
+pub(super) enum NextText {
+    Line,
+    Incomplete,
+    End,
+}
+
+pub(super) struct Reader<'a> {
+    pub(super) path: &'a Path,
     source: Source,
-    number: u64,
+    pub(super) number: u64,
     offset: u64,
+}
+
+pub(super) fn parse(text: &[u8]) -> Result<Line, String> {
+    serde_json::from_slice(text).map_err(|error| render_error(&error))
 }
 
 impl Reader<'_> {
     fn next(&mut self, limit: u64) -> Result<Next, Fault> {
         let mut text = Vec::new();
+        match self.next_text(limit, &mut text)? {
+            NextText::Line => parse(&text).map(Next::Line).map_err(|what| self.fault(&what)),
+            NextText::Incomplete => Ok(Next::Incomplete),
+            NextText::End => Ok(Next::End),
+        }
+    }
+
+    /// Replaces `text` with the next line.
+    pub(super) fn next_text(&mut self, limit: u64, text: &mut Vec<u8>) -> Result<NextText, Fault> {
+        text.clear();
         (&mut self.source.lines)
             .take(limit + 1)
-            .read_until(b'\n', &mut text)
+            .read_until(b'\n', text)
             .map_err(|error| Fault::System { path: self.path.to_path_buf(), error })?;
         if text.is_empty() {
-            return Ok(Next::End);
+            return Ok(NextText::End);
         }
         self.number += 1;
         if text.len() as u64 > limit {
             return Err(self.fault("it is longer than any line that threadtoll writes"));
         }
         if text.last() != Some(&b'\n') {
-            return Ok(Next::Incomplete);
+            return Ok(NextText::Incomplete);
         }
-        let line =
-            serde_json::from_slice(&text).map_err(|error| self.fault(&render_error(&error)))?;
         self.offset += text.len() as u64;
-        Ok(Next::Line(line))
+        Ok(NextText::Line)
     }
 
-    fn fault(&self, what: &str) -> Fault {
+    /// A note on a last line without a line feed.
+    pub(super) fn incomplete(&self) -> String {
+        format!(
+            "The last line of {} is incomplete, as after an interrupted run, and is ignored.",
+            self.path.display()
+        )
+    }
+
+    pub(super) fn fault(&self, what: &str) -> Fault {
         self.fault_at(self.number, what)
     }
 
-    fn fault_at(&self, line: u64, what: &str) -> Fault {
+    pub(super) fn fault_at(&self, line: u64, what: &str) -> Fault {
         Fault::Line { path: self.path.to_path_buf(), line, what: what.to_string() }
     }
 }

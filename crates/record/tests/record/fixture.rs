@@ -68,6 +68,11 @@ pub(crate) fn histogram(values_ns: &[f64]) -> Histogram {
     histogram
 }
 
+/// A profile of one lock.
+pub(crate) fn profile() -> serde_json::Value {
+    serde_json::from_str(include_str!("profile.json")).unwrap()
+}
+
 fn block(kind: BlockKind, group: usize, cell: usize, seq: u32, values_ns: &[f64]) -> Block {
     let sum: f64 = values_ns.iter().sum();
     let stamped = kind == BlockKind::Stamped;

@@ -6,6 +6,7 @@ mod contention;
 mod fixture;
 mod fold;
 mod folded;
+mod profile;
 mod read;
 mod schemas;
 mod write;

@@ -112,6 +112,7 @@ fn lines_keep_to_their_schemas_and_spoilt_ones_do_not() {
         ("plan.json", Line::Plan(results.plan)),
         ("block.json", Line::Block(Box::new(blocks[0].clone()))),
         ("record.json", Line::Record(Box::new(records[1].clone()))),
+        ("profile.json", serde_json::from_value(fixture::profile()).unwrap()),
     ];
     for (schema, line) in &lines {
         let value = serde_json::to_value(line).unwrap();

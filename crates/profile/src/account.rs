@@ -1,0 +1,133 @@
+//! Shares, queues and their intervals, folded from looks.
+
+mod mean;
+mod object;
+mod occupation;
+mod process;
+
+pub use mean::{Estimate, Looks, Mean};
+pub use object::Object;
+pub use occupation::{Device, Occupation};
+pub use process::{ProcessAccount, RunningStack, Time};
+
+use crate::judge::samples::LATE_NS;
+use crate::perf::Timeline;
+use crate::sample::{Chunk, Stretch};
+use crate::stacks::Stacks;
+use process::Circumstances;
+pub(crate) use process::NEAR_NS;
+
+/// Without the scheduler's word on it, a look this late is taken to have waited for a CPU: an idle
+/// one wakes up sooner.
+const LATE_BY_THE_CLOCK_NS: u64 = 150_000;
+
+/// Everything seen so far.
+#[derive(Debug)]
+pub struct Account {
+    started: u64,
+    /// The processes, by their indices.
+    pub processes: Vec<ProcessAccount>,
+    looks: u64,
+    /// Looks of the current stretch.
+    current: Looks,
+    /// Due times of the current stretch that were answered on time, and late.
+    due: [u64; 2],
+    /// Due times of the whole run.
+    pub due_ever: [u64; 2],
+    /// Lateness of looks, the later ones once more often than they came.
+    pub lateness: Vec<u32>,
+    /// Length of the ended stretches.
+    pub seconds: f64,
+}
+
+/// Most latenesses kept for a quantile.
+const MAX_LATENESSES: usize = 1 << 16;
+
+impl Account {
+    /// An account that begins at this instant.
+    pub fn new(started: u64) -> Self {
+        Account {
+            started,
+            processes: Vec::new(),
+            looks: 0,
+            current: Looks::default(),
+            due: [0; 2],
+            due_ever: [0; 2],
+            lateness: Vec::new(),
+            seconds: 0.0,
+        }
+    }
+
+    fn second(&self, at: u64) -> u64 {
+        at.saturating_sub(self.started) / 1_000_000_000
+    }
+
+    /// Folds looks. `timeline` knows everything up to the last of them, and `running` is in the
+    /// order of time.
+    pub(crate) fn fold(
+        &mut self,
+        chunk: &Chunk,
+        timeline: Option<&Timeline>,
+        stacks: &Stacks,
+        running: &[RunningStack],
+        throttled: bool,
+    ) {
+        for burst in &chunk.bursts {
+            if let Some(process) = self.processes.get_mut(burst.process as usize) {
+                process.burst(burst);
+            }
+        }
+        for tick in &chunk.ticks {
+            self.looks += 1;
+            let lateness = tick.at.saturating_sub(tick.due);
+            let late = match tick.run_delay_ns {
+                Some(delay) => delay > LATE_NS,
+                None => lateness > LATE_BY_THE_CLOCK_NS,
+            };
+            self.current.add(tick.times);
+            self.due[usize::from(late)] += u64::from(tick.times);
+            if self.lateness.len() < MAX_LATENESSES {
+                self.lateness.push(u32::try_from(lateness).unwrap_or(u32::MAX));
+            }
+            let picked = tick.threads_picked.max(1);
+            let seen = Circumstances {
+                look: self.looks,
+                second: self.second(tick.due),
+                scale: f64::from(tick.threads_alive) / f64::from(picked),
+                late,
+                timeline,
+                stacks,
+                running,
+                throttled,
+            };
+            for (word, bytes) in chunk.words(tick) {
+                if let Some(process) = self.processes.get_mut(word.process as usize) {
+                    process.word(word, bytes, tick, seen.look);
+                }
+            }
+            for thread in chunk.threads(tick) {
+                if let Some(process) = self.processes.get_mut(thread.process as usize) {
+                    process.thread(thread, tick.at, &seen);
+                }
+            }
+            for process in &mut self.processes {
+                process.end_look(chunk, tick, &seen);
+            }
+        }
+    }
+
+    /// Ends a stretch, all of whose looks have been folded.
+    pub fn end_stretch(&mut self, stretch: &Stretch) {
+        let length = stretch.length_ns as f64 / 1e9;
+        let second = self.second(stretch.until.saturating_sub(1));
+        for process in &mut self.processes {
+            process.end_stretch(second, length, &self.current, self.due);
+        }
+        self.seconds += length;
+        for (ever, now) in self.due_ever.iter_mut().zip(self.due) {
+            *ever += now;
+        }
+        self.current = Looks::default();
+        self.due = [0; 2];
+    }
+}

@@ -1,0 +1,311 @@
+//! One thing that threads wait on by a futex: a lock, a condition variable, …
+
+use std::collections::{HashMap, HashSet};
+
+use super::mean::{Looks, Mean};
+use crate::judge::bursts::{Bursts, Read};
+use crate::judge::cause::{HolderCounts, PatternCounts};
+use crate::judge::places::Places;
+use crate::judge::samples::{LockSamples, Sample};
+use crate::primitive::{Access, Context, Evidence, Hold, Identity, Role, Wait, Window, identify};
+use crate::sample::Burst;
+
+/// Fewest threads that leave one wait together and queue for one lock to be a herd.
+const HERD: f64 = 3.0;
+
+/// Most threads that are told apart as users or holders of one lock.
+const MAX_THREADS: usize = 4096;
+
+/// Contradictions in a row after which the memory is taken to have another use: a look may fall
+/// between two stores of the lock itself.
+const MAX_CONTRADICTIONS: u32 = 16;
+
+/// One thing that threads wait on.
+#[derive(Debug)]
+pub struct Object {
+    /// Address of the object, or of its futex word while it is not known which object it is.
+    pub address: u64,
+    /// When it was first seen.
+    pub first_seen: u64,
+    /// What it is.
+    pub identity: Identity,
+    /// Evidence of what it is.
+    pub evidence: Evidence,
+    /// Looks in a row whose bytes contradict what it is taken for.
+    contradictions: u32,
+    /// Number of objects that have been at this address before.
+    pub generation: u32,
+    /// Mean number of waiting threads.
+    pub waiters: Mean,
+    /// Most threads seen waiting at one look.
+    pub waiters_max: f64,
+    /// Held share and queue of a lock.
+    pub samples: LockSamples,
+    /// What its holder was doing whenever a thread waited.
+    pub holding: HolderCounts,
+    patterns: PatternCounts,
+    /// Looks at which each thread held it while another one waited.
+    pub holders: HashMap<u32, u64>,
+    /// Looks at which each thread waited for it.
+    pub waiting: HashMap<u32, u64>,
+    /// Its word does not name its holder: places told.
+    pub holders_inferred: bool,
+    /// Stacks of which one is the holder's.
+    pub maybe_holding_at: HashMap<u32, u64>,
+    /// Threads seen to hold it or to wait for it.
+    pub users: HashSet<u32>,
+    /// Stacks of waiters, by their numbers, with the number of looks.
+    pub waiting_at: HashMap<u32, u64>,
+    /// Stacks of holders.
+    pub holding_at: HashMap<u32, u64>,
+    /// Readings of its word in bursts, which tell how long it is held.
+    pub bursts: Bursts,
+    /// Places of its holder, where its word does not name it.
+    pub places: Places,
+    waiting_writer: Option<WaitingWriter>,
+    /// The stack of a waiter that may tell what it is.
+    pub telling_stack: Option<u32>,
+    /// Looks of the current stretch that were added to the samples: on time, and late.
+    added: [u64; 2],
+    /// What the current look showed.
+    pub now: Now,
+}
+
+/// What one look showed of an object.
+#[derive(Debug, Default)]
+pub struct Now {
+    /// Number of the look.
+    pub look: u64,
+    /// State of the word.
+    pub hold: Option<Hold>,
+    /// State of the word after the threads were looked at.
+    pub hold_again: Option<Hold>,
+    /// Threads waiting, as the picked ones stand for all.
+    pub waiting: f64,
+    /// Threads woken for it that do not run yet.
+    pub waking: f64,
+    /// The picked threads that wait.
+    pub waiters: Vec<u32>,
+    /// One of them that wants it for itself alone.
+    pub writer: Option<u32>,
+    /// The picked threads that have begun to wait since they were looked at last, each with the
+    /// idle wait that it was in then.
+    pub arrivals: Vec<Option<u32>>,
+}
+
+/// A writer that waits for readers to let go.
+#[derive(Clone, Copy, Debug)]
+struct WaitingWriter {
+    tid: u32,
+    readers: u32,
+    /// A reader has come after it.
+    overtaken: bool,
+}
+
+/// Counts one more of a kind, unless there are too many kinds.
+pub(super) fn count(counts: &mut HashMap<u32, u64>, of: u32) {
+    if counts.len() < MAX_THREADS || counts.contains_key(&of) {
+        *counts.entry(of).or_default() += 1;
+    }
+}
+
+impl Object {
+    pub(super) fn new(address: u64, first_seen: u64) -> Self {
+        Object {
+            address,
+            first_seen,
+            identity: Identity::unknown(address),
+            evidence: Evidence::new(address),
+            contradictions: 0,
+            generation: 0,
+            waiters: Mean::default(),
+            waiters_max: 0.0,
+            samples: LockSamples::default(),
+            holding: HolderCounts::default(),
+            patterns: PatternCounts::default(),
+            holders: HashMap::new(),
+            waiting: HashMap::new(),
+            holders_inferred: false,
+            maybe_holding_at: HashMap::new(),
+            users: HashSet::new(),
+            waiting_at: HashMap::new(),
+            holding_at: HashMap::new(),
+            bursts: Bursts::default(),
+            places: Places::default(),
+            waiting_writer: None,
+            telling_stack: None,
+            added: [0; 2],
+            now: Now::default(),
+        }
+    }
+
+    /// It is a lock.
+    pub fn is_lock(&self) -> bool {
+        self.identity.role() == Role::Lock
+    }
+
+    /// A thread was seen to hold it or to wait for it.
+    pub fn is_used(&self) -> bool {
+        !self.users.is_empty()
+    }
+
+    /// Judges what it is, if there is news. Returns true if the answer has changed.
+    pub(super) fn judge(&mut self, news: bool, context: &Context<'_>) -> bool {
+        if !news || self.identity.certain {
+            return false;
+        }
+        let identity = identify(&self.evidence, context);
+        let changed = identity != self.identity;
+        self.identity = identity;
+        changed
+    }
+
+    /// A picked thread waits on it. Returns true if that is news of what it is.
+    pub(super) fn wait(&mut self, tid: u32, wait: Wait, scale: f64) -> bool {
+        self.now.waiting += scale;
+        self.now.waiters.push(tid);
+        if self.identity.access(&wait) == Access::Exclusive {
+            self.now.writer = Some(tid);
+        }
+        self.evidence.saw_wait(tid, wait)
+    }
+
+    /// Its word was read. Returns true if that is news of what it is.
+    pub(super) fn read(&mut self, window: &Window<'_>) -> bool {
+        if self.identity.contradicted(window) {
+            self.contradictions += 1;
+        } else {
+            self.contradictions = 0;
+        }
+        if self.contradictions >= MAX_CONTRADICTIONS {
+            self.begin_anew();
+        }
+        self.now.hold = Some(self.identity.hold(window));
+        !self.identity.certain && self.evidence.saw_window(window)
+    }
+
+    /// Its word was read once more at the same look.
+    pub(super) fn read_again(&mut self, window: &Window<'_>) {
+        self.now.hold_again = Some(self.identity.hold(window));
+    }
+
+    /// Its word was read many times in a row.
+    pub(super) fn burst(&mut self, burst: &Burst) {
+        if !self.is_lock() {
+            return;
+        }
+        let readings = burst.times.iter().zip(burst.bytes.chunks_exact(burst.length));
+        let reads: Vec<Read> = readings
+            .map(|(&at, bytes)| {
+                let window = Window { address: burst.address, bytes };
+                let (held, owner) = match self.identity.hold(&window) {
+                    Hold::Held { owner } => (true, owner),
+                    Hold::Readers(_) => (true, None),
+                    Hold::Free | Hold::Unseen => (false, None),
+                };
+                Read { at, held, owner }
+            })
+            .collect();
+        self.bursts.add(&reads, burst.waited);
+    }
+
+    /// The memory has another use by now: what was seen so far is forgotten.
+    fn begin_anew(&mut self) {
+        let generation = self.generation + 1;
+        *self = Object { generation, ..Object::new(self.evidence.address(), self.first_seen) };
+    }
+
+    /// Begins a look, if that has not been done.
+    pub(super) fn see(&mut self, look: u64) {
+        if self.now.look != look {
+            self.now.look = look;
+            (self.now.hold, self.now.hold_again) = (None, None);
+            (self.now.waiting, self.now.waking) = (0.0, 0.0);
+            self.now.waiters.clear();
+            self.now.arrivals.clear();
+            self.now.writer = None;
+        }
+    }
+
+    /// Takes the look into account.
+    pub(super) fn end_look(&mut self, second: u64, scale: f64, late: bool, times: u32) {
+        let queue = self.now.waiting + self.now.waking;
+        if queue > 0.0 {
+            self.waiters.add(queue, times);
+            self.waiters_max = self.waiters_max.max(queue);
+        }
+        if !self.is_lock() {
+            return;
+        }
+        let held = match &self.now.hold {
+            Some(Hold::Free) => Some(false),
+            Some(Hold::Held { .. } | Hold::Readers(_)) => Some(true),
+            Some(Hold::Unseen) | None => None,
+        };
+        let waking = Some(self.now.waking);
+        let sample = Sample { held, queue: Some(queue), waking, weight: scale, late };
+        self.samples.add(second, sample, u64::from(times));
+        self.added[usize::from(late)] += u64::from(times);
+        let remember = |threads: &mut HashSet<u32>, tid| {
+            if threads.len() < MAX_THREADS {
+                threads.insert(tid);
+            }
+        };
+        self.now.waiters.iter().for_each(|&tid| remember(&mut self.users, tid));
+        if let Some(Hold::Held { owner: Some(owner) }) = self.now.hold {
+            remember(&mut self.users, owner);
+        }
+        for &waiter in &self.now.waiters {
+            count(&mut self.waiting, waiter);
+        }
+    }
+
+    /// Counts what the look shows of patterns over several looks.
+    pub(super) fn count_patterns(&mut self, scale: f64) {
+        let arrivals = &self.now.arrivals;
+        self.patterns.arrivals += arrivals.len() as u64;
+        for before in arrivals.iter().flatten() {
+            let together = arrivals.iter().filter(|other| **other == Some(*before)).count();
+            self.patterns.herd_arrivals += u64::from(together as f64 * scale >= HERD);
+        }
+        let readers = match (self.now.hold, self.now.writer) {
+            (Some(Hold::Readers(readers)), Some(tid)) => Some((readers, tid)),
+            _ => None,
+        };
+        self.waiting_writer = readers.map(|(readers, tid)| {
+            let before = self.waiting_writer.filter(|before| before.tid == tid);
+            let more = |before: WaitingWriter| before.overtaken || readers > before.readers;
+            WaitingWriter { tid, readers, overtaken: before.is_some_and(more) }
+        });
+        if let Some(writer) = self.waiting_writer {
+            self.patterns.writer_waited += 1;
+            self.patterns.readers_overtook += u64::from(writer.overtaken);
+        }
+    }
+
+    /// Patterns over several looks.
+    pub fn patterns(&self) -> PatternCounts {
+        let (turns, turns_to_same) = self.bursts.turns();
+        PatternCounts { turns, turns_to_same, ..self.patterns }
+    }
+
+    /// Ends a stretch of `length` that had `all` looks, `due[0]` on time and `due[1]` late.
+    pub(super) fn end_stretch(&mut self, second: u64, length: f64, all: &Looks, due: [u64; 2]) {
+        self.waiters.end_sparse_stretch(length, all);
+        if !self.is_lock() {
+            return;
+        }
+        // At all other looks nobody waited for it, and its word was not among those read.
+        for (late, (due, added)) in due.into_iter().zip(self.added).enumerate() {
+            let sample = Sample {
+                held: None,
+                queue: Some(0.0),
+                waking: Some(0.0),
+                weight: 1.0,
+                late: late == 1,
+            };
+            self.samples.add(second, sample, due.saturating_sub(added));
+        }
+        self.added = [0; 2];
+    }
+}

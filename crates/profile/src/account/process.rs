@@ -1,0 +1,540 @@
+//! One process: what its threads spend their time on, and what they wait on.
+
+use std::collections::{HashMap, HashSet};
+
+use super::mean::{Looks, Mean};
+use super::object::{Object, count};
+use super::occupation::{Device, Occupation};
+use crate::activity::Activity;
+use crate::judge::cause::Holder;
+use crate::judge::places::{self, Scene, Stand};
+use crate::perf::{CpuState, Timeline};
+use crate::primitive::{Caller, Context, Hold, Role, Wait, Window};
+use crate::sample::{Burst, Chunk, Span, ThreadRead, Tick, WordRead};
+use crate::stacks::Stacks;
+
+/// Most things to wait on that are told apart.
+const MAX_OBJECTS: usize = 20_000;
+
+/// Most descriptors whose devices are remembered, and for how long.
+const MAX_DEVICES: usize = 4096;
+const DEVICE_NS: u64 = 1_000_000_000;
+
+/// A thread's time outside futexes, by kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Time {
+    /// On a CPU; also waiting for one where the two are not told apart.
+    Running,
+    /// Waiting for a CPU.
+    Runnable,
+    /// Waiting for a device.
+    Io(Device),
+    /// Waiting for a page of memory.
+    Paging,
+    /// Waiting until something happens.
+    Idle,
+    /// Waiting for time to pass.
+    Sleep,
+    /// In another system call.
+    Other,
+}
+
+impl Time {
+    /// All kinds.
+    pub const ALL: [Time; 11] = [
+        Time::Running,
+        Time::Runnable,
+        Time::Io(Device::Disk),
+        Time::Io(Device::Socket),
+        Time::Io(Device::Pipe),
+        Time::Io(Device::Terminal),
+        Time::Io(Device::Other),
+        Time::Paging,
+        Time::Idle,
+        Time::Sleep,
+        Time::Other,
+    ];
+
+    fn place(self) -> usize {
+        match self {
+            Time::Running => 0,
+            Time::Runnable => 1,
+            Time::Io(Device::Disk) => 2,
+            Time::Io(Device::Socket) => 3,
+            Time::Io(Device::Pipe) => 4,
+            Time::Io(Device::Terminal) => 5,
+            Time::Io(Device::Other) => 6,
+            Time::Paging => 7,
+            Time::Idle => 8,
+            Time::Sleep => 9,
+            Time::Other => 10,
+        }
+    }
+}
+
+/// One process.
+#[derive(Debug)]
+pub struct ProcessAccount {
+    /// Its number.
+    pub pid: u32,
+    /// Its threads.
+    pub threads: HashSet<u32>,
+    /// Most threads at once.
+    pub threads_max: usize,
+    /// What threads wait on.
+    pub objects: Vec<Object>,
+    by_word: HashMap<u64, u32>,
+    by_object: HashMap<u64, u32>,
+    /// Mean number of threads, by what they spend their time on.
+    time: [Mean; Time::ALL.len()],
+    /// Of the current look.
+    time_now: [f64; Time::ALL.len()],
+    touched: Vec<u32>,
+    last: HashMap<u32, Last>,
+    devices: HashMap<u32, (Device, u64)>,
+    /// The program was built by Go.
+    pub go: bool,
+    /// The program has a Java virtual machine in it.
+    pub jvm: bool,
+    /// Words that the sampler is to read otherwise, with the bytes around them; `None`: not at all.
+    pub wishes: Vec<(u64, Option<Span>)>,
+    /// Locks that parked threads wait for, of the current look: by the parker's word.
+    parked: HashMap<u64, (u64, u64)>,
+}
+
+/// Where a thread was seen last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Last {
+    /// The thing that it waited on.
+    waiting_on: Option<u32>,
+}
+
+/// The holder of a lock at one look.
+#[derive(Debug)]
+struct Found {
+    holder: Holder,
+    thread: Option<u32>,
+    stack: Option<u32>,
+}
+
+/// A look, as far as it concerns every process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Circumstances<'a> {
+    pub(super) look: u64,
+    pub(super) second: u64,
+    /// Threads that a picked one stands for.
+    pub(super) scale: f64,
+    pub(super) late: bool,
+    pub(super) timeline: Option<&'a Timeline>,
+    pub(super) stacks: &'a Stacks,
+    /// Stacks of running threads, in the order of their times.
+    pub(super) running: &'a [RunningStack],
+    /// The cgroup was throttled about then.
+    pub(super) throttled: bool,
+}
+
+/// The stack of a thread while it ran.
+#[derive(Clone, Copy, Debug)]
+pub struct RunningStack {
+    /// When it was taken.
+    pub at: u64,
+    /// The thread.
+    pub tid: u32,
+    /// The stack's number.
+    pub stack: u32,
+}
+
+/// A running thread may be somewhere else after this time.
+pub(crate) const NEAR_NS: u64 = 500_000;
+
+impl Circumstances<'_> {
+    /// The number of a thread's stack: as it was read, or as the nearest sample shows it.
+    fn stack(&self, read: &ThreadRead, at: u64) -> Option<u32> {
+        if read.stack_number.is_some() || read.activity != Activity::OnCpu {
+            return read.stack_number;
+        }
+        let from = self.running.partition_point(|sample| sample.at + NEAR_NS < at);
+        let near = self.running[from..].iter().take_while(|sample| sample.at <= at + NEAR_NS);
+        let of_thread = near.filter(|sample| sample.tid == read.tid);
+        of_thread.min_by_key(|sample| sample.at.abs_diff(at)).map(|sample| sample.stack)
+    }
+}
+
+impl ProcessAccount {
+    /// An account of a process.
+    pub fn new(pid: u32) -> Self {
+        ProcessAccount {
+            pid,
+            threads: HashSet::new(),
+            threads_max: 0,
+            objects: Vec::new(),
+            by_word: HashMap::new(),
+            by_object: HashMap::new(),
+            time: Default::default(),
+            time_now: Default::default(),
+            touched: Vec::new(),
+            last: HashMap::new(),
+            devices: HashMap::new(),
+            go: false,
+            jvm: false,
+            wishes: Vec::new(),
+            parked: HashMap::new(),
+        }
+    }
+
+    /// The threads that it has now.
+    pub fn set_threads(&mut self, threads: Vec<u32>) {
+        self.threads_max = self.threads_max.max(threads.len());
+        self.threads = threads.into_iter().collect();
+        let alive = &self.threads;
+        self.last.retain(|tid, _| alive.contains(tid));
+    }
+
+    /// Mean number of threads that spend their time on this.
+    pub fn time(&self, kind: Time) -> &Mean {
+        &self.time[kind.place()]
+    }
+
+    fn object(&mut self, word: u64, at: u64) -> Option<u32> {
+        if let Some(&object) = self.by_word.get(&word) {
+            return Some(object);
+        }
+        if self.objects.len() >= MAX_OBJECTS {
+            return None;
+        }
+        let place = self.objects.len() as u32;
+        self.objects.push(Object::new(word, at));
+        self.by_word.insert(word, place);
+        Some(place)
+    }
+
+    fn touch(&mut self, place: u32, look: u64) -> &mut Object {
+        let object = &mut self.objects[place as usize];
+        if object.now.look != look {
+            self.touched.push(place);
+            object.see(look);
+        }
+        object
+    }
+
+    /// Judges an object after news. Two words may turn out to be one object's.
+    fn judge(&mut self, word: u64, place: u32, news: bool) {
+        if !news {
+            return;
+        }
+        let threads = &self.threads;
+        let is_thread = |tid| threads.contains(&tid);
+        let context = Context { is_thread: &is_thread, go: self.go, jvm: self.jvm };
+        let object = &mut self.objects[place as usize];
+        if !object.judge(news, &context) {
+            return;
+        }
+        let identity = object.identity;
+        object.address = identity.object;
+        if identity.certain {
+            let window = match identity.role() {
+                Role::Lock | Role::Parked => Some(identity.window()),
+                Role::Idle | Role::Unknown => None,
+            };
+            self.wishes.push((word, window));
+        }
+        match self.by_object.get(&identity.object) {
+            // The one found first goes on; what the other has seen so far is a few looks.
+            Some(&first) if first != place => {
+                self.by_word.insert(word, first);
+            }
+            Some(_) => {}
+            None => {
+                self.by_object.insert(identity.object, place);
+            }
+        }
+    }
+
+    pub(super) fn word(&mut self, read: &WordRead, bytes: &[u8], tick: &Tick, look: u64) {
+        let Some(place) = self.object(read.word, tick.at) else { return };
+        let window = Window { address: read.address, bytes };
+        if read.again {
+            self.touch(place, look).read_again(&window);
+            return;
+        }
+        let object = self.touch(place, look);
+        let news = object.read(&window);
+        if let Some(parked) = object.identity.parked_on(&window) {
+            self.parked.insert(read.word, (parked.object, parked.token));
+        }
+        self.judge(read.word, place, news);
+    }
+
+    /// A picked thread waits on a word. Returns the place of what it waits for.
+    fn wait(
+        &mut self,
+        tid: u32,
+        word: u64,
+        wait: Wait,
+        at: u64,
+        seen: &Circumstances<'_>,
+    ) -> Option<u32> {
+        let place = self.object(word, at)?;
+        // A lock is known by its address; its parked waiters by words of their own.
+        let parked = self.parked.get(&word).copied();
+        let scale = if parked.is_some() { 0.0 } else { seen.scale };
+        let news = self.touch(place, seen.look).wait(tid, wait, scale);
+        self.judge(word, place, news);
+        let Some((lock, token)) = parked else { return Some(place) };
+        let Some(lock_place) = self.object(lock, at) else { return Some(place) };
+        if self.objects[lock_place as usize].evidence.is_empty() {
+            let window = self.objects[lock_place as usize].evidence.window();
+            self.wishes.push((lock, Some(window)));
+        }
+        let object = self.touch(lock_place, seen.look);
+        let news = object.wait(tid, Wait::Parked { token }, seen.scale);
+        self.judge(lock, lock_place, news);
+        Some(lock_place)
+    }
+
+    pub(super) fn thread(&mut self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) {
+        let mut waiting_on = None;
+        let scale = if read.picked { seen.scale } else { 0.0 };
+        match Occupation::of(&read.activity) {
+            Occupation::Futex(wait) if read.picked => {
+                waiting_on = self.wait(read.tid, wait.address, Wait::Futex(wait), at, seen);
+            }
+            Occupation::Futex(_) => {}
+            Occupation::OnCpu => {
+                let last = self.last.get(&read.tid).copied().unwrap_or_default();
+                let state = seen.timeline.and_then(|timeline| timeline.state(read.tid, at));
+                let kind = match state {
+                    None | Some(CpuState::Running) => Time::Running,
+                    Some(CpuState::Preempted | CpuState::SwitchedOut) => Time::Runnable,
+                };
+                self.time_now[kind.place()] += scale;
+                if let (Some(CpuState::SwitchedOut), Some(place)) = (state, last.waiting_on) {
+                    // Woken from its wait, and without a CPU yet.
+                    self.touch(place, seen.look).now.waking += scale;
+                    waiting_on = Some(place);
+                }
+            }
+            occupation => {
+                let kind = self.kind(occupation, at);
+                self.time_now[kind.place()] += scale;
+            }
+        }
+        if let (Some(stack), Some(place)) = (read.stack_number, waiting_on) {
+            let object = &mut self.objects[place as usize];
+            count(&mut object.waiting_at, stack);
+            if !object.identity.certain {
+                object.telling_stack = Some(stack);
+            }
+        }
+        if read.picked {
+            let before = self.last.insert(read.tid, Last { waiting_on });
+            if let (Some(place), Some(before)) = (waiting_on, before)
+                && before.waiting_on != waiting_on
+            {
+                let idle = |&other: &u32| {
+                    matches!(self.objects[other as usize].identity.role(), Role::Idle)
+                };
+                let before = before.waiting_on.filter(idle);
+                self.objects[place as usize].now.arrivals.push(before);
+            }
+        }
+    }
+
+    fn kind(&mut self, occupation: Occupation, at: u64) -> Time {
+        match occupation {
+            Occupation::Io(descriptor) => Time::Io(self.device(descriptor, at)),
+            Occupation::Disk => Time::Io(Device::Disk),
+            Occupation::Paging => Time::Paging,
+            Occupation::Idle => Time::Idle,
+            Occupation::Sleep => Time::Sleep,
+            Occupation::OnCpu | Occupation::Futex(_) | Occupation::Other => Time::Other,
+        }
+    }
+
+    fn device(&mut self, descriptor: u32, at: u64) -> Device {
+        if let Some(&(device, until)) = self.devices.get(&descriptor)
+            && at < until
+        {
+            return device;
+        }
+        let link = std::fs::read_link(format!("/proc/{}/fd/{descriptor}", self.pid));
+        let device =
+            link.map_or(Device::Other, |link| Device::of_link(link.as_os_str().as_encoded_bytes()));
+        if self.devices.len() >= MAX_DEVICES {
+            self.devices.clear();
+        }
+        self.devices.insert(descriptor, (device, at + DEVICE_NS));
+        device
+    }
+
+    pub(super) fn end_look(&mut self, chunk: &Chunk, tick: &Tick, seen: &Circumstances<'_>) {
+        for (mean, now) in self.time.iter_mut().zip(&mut self.time_now) {
+            if *now > 0.0 {
+                mean.add(std::mem::take(now), tick.times);
+            }
+        }
+        let touched = std::mem::take(&mut self.touched);
+        for &place in &touched {
+            let object = &self.objects[place as usize];
+            let contended = object.is_lock() && !object.now.waiters.is_empty() && !seen.late;
+            let found = self.holder(place, chunk, tick, seen, contended);
+            let object = &mut self.objects[place as usize];
+            if contended && let Some(Found { holder, thread, stack }) = found {
+                object.holding.add(holder);
+                if let Some(thread) = thread {
+                    count(&mut object.holders, thread);
+                }
+                if let Some(stack) = stack {
+                    count(&mut object.holding_at, stack);
+                }
+            }
+            if contended {
+                object.count_patterns(seen.scale);
+            }
+            object.end_look(seen.second, seen.scale, seen.late, tick.times);
+        }
+        self.touched = touched;
+        self.touched.clear();
+        self.parked.clear();
+    }
+
+    /// The holder of a lock and what it was doing; `None` if this look cannot show it.
+    fn holder(
+        &mut self,
+        place: u32,
+        chunk: &Chunk,
+        tick: &Tick,
+        seen: &Circumstances<'_>,
+        contended: bool,
+    ) -> Option<Found> {
+        let threads = chunk.threads(tick);
+        let object = &self.objects[place as usize];
+        if !object.is_lock() {
+            return None;
+        }
+        let held = match object.now.hold? {
+            Hold::Held { owner: Some(owner) } => {
+                let read = threads.iter().find(|read| read.tid == owner);
+                let holder = match read {
+                    Some(read) => self.doing(place, read, tick.at, seen),
+                    None => Holder::NotSeen,
+                };
+                let stack = read.and_then(|read| seen.stack(read, tick.at));
+                return Some(Found { holder, thread: Some(owner), stack });
+            }
+            Hold::Held { owner: None } | Hold::Readers(_) => true,
+            Hold::Free => false,
+            Hold::Unseen => return None,
+        };
+        // A lock that changed hands meanwhile says nothing about who stood where.
+        if tick.again_at.is_some() && object.now.hold == object.now.hold_again {
+            let found = self.placed(place, held, threads, tick, seen);
+            if held {
+                return found;
+            }
+        }
+        (!held && contended).then_some(Found {
+            holder: Holder::HandedOver,
+            thread: None,
+            stack: None,
+        })
+    }
+
+    /// The holder of a lock whose word does not name it, by the places of all threads.
+    fn placed(
+        &mut self,
+        place: u32,
+        held: bool,
+        threads: &[ThreadRead],
+        tick: &Tick,
+        seen: &Circumstances<'_>,
+    ) -> Option<Found> {
+        let stand = |read: &ThreadRead| Stand {
+            thread: read.tid,
+            waits: self.last.get(&read.tid).is_some_and(|last| last.waiting_on == Some(place)),
+            places: seen.stack(read, tick.at).map_or(&[], |number| seen.stacks.places(number)),
+        };
+        let stands: Vec<Stand<'_>> = threads.iter().map(stand).collect();
+        let complete = threads.len() >= self.threads.len();
+        let scene = Scene { held, threads: &stands, complete };
+        let object = &mut self.objects[place as usize];
+        object.places.learn(scene);
+        let stack_of = |tid| {
+            let read = threads.iter().find(|read| read.tid == tid)?;
+            seen.stack(read, tick.at)
+        };
+        match object.places.holder(scene) {
+            places::Holder::Nobody => None,
+            places::Holder::Thread(tid) => {
+                object.holders_inferred = true;
+                let read = threads.iter().find(|read| read.tid == tid)?;
+                let holder = self.doing(place, read, tick.at, seen);
+                Some(Found { holder, thread: Some(tid), stack: stack_of(tid) })
+            }
+            places::Holder::OneOf(tids) => {
+                for stack in tids.into_iter().filter_map(stack_of) {
+                    count(&mut object.maybe_holding_at, stack);
+                }
+                Some(Found { holder: Holder::NotSeen, thread: None, stack: None })
+            }
+        }
+    }
+
+    pub(super) fn burst(&mut self, burst: &Burst) {
+        if let Some(&place) = self.by_word.get(&burst.word) {
+            self.objects[place as usize].burst(burst);
+        }
+    }
+
+    /// Things that a waiter's stack may tell more of, each with that stack's number.
+    pub fn telling_stacks(&mut self) -> Vec<(u32, u32)> {
+        let objects = self.objects.iter_mut().enumerate();
+        objects
+            .filter_map(|(place, object)| Some((place as u32, object.telling_stack.take()?)))
+            .collect()
+    }
+
+    /// Tells the functions of a waiter's stack.
+    pub fn tell(&mut self, place: u32, callers: Vec<Caller>) {
+        let object = &mut self.objects[place as usize];
+        object.evidence.saw_callers(callers);
+        let word = object.evidence.address();
+        self.judge(word, place, true);
+    }
+
+    /// What a thread does that holds a lock.
+    fn doing(&self, lock: u32, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) -> Holder {
+        match Occupation::of(&read.activity) {
+            Occupation::Futex(wait) => match self.by_word.get(&wait.address) {
+                // It has been given the lock in its sleep.
+                Some(&waits) if waits == lock => Holder::HandedOver,
+                Some(&waits) if self.objects[waits as usize].is_lock() => Holder::Waiting(waits),
+                _ => Holder::Asleep(libc::SYS_futex as u32),
+            },
+            Occupation::OnCpu => {
+                let Some(timeline) = seen.timeline else { return Holder::OnCpu };
+                let last = self.last.get(&read.tid).copied().unwrap_or_default();
+                match timeline.state(read.tid, at) {
+                    None => Holder::OnCpu,
+                    Some(CpuState::Running) => Holder::Running,
+                    Some(CpuState::SwitchedOut) if last.waiting_on == Some(lock) => {
+                        Holder::HandedOver
+                    }
+                    Some(_) if seen.throttled => Holder::Throttled,
+                    Some(_) => Holder::Preempted,
+                }
+            }
+            _ => match read.activity {
+                Activity::Asleep(call) => Holder::Asleep(call.number),
+                _ => Holder::NotSeen,
+            },
+        }
+    }
+
+    pub(super) fn end_stretch(&mut self, second: u64, length: f64, all: &Looks, due: [u64; 2]) {
+        self.time.iter_mut().for_each(|mean| mean.end_sparse_stretch(length, all));
+        for object in &mut self.objects {
+            object.end_stretch(second, length, all, due);
+        }
+    }
+}

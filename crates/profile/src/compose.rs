@@ -1,0 +1,540 @@
+//! The account and the judgement of it, as a record.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+
+use threadtoll_record::profile::{
+    Address, Cause, CauseKind, ChainLink, Change, Ended, IdleWait, Interval, IoKind, Late, Lock,
+    LockKind, Method, NameFrom, Perturbation, Predicted, Process, Profile, Role as SiteRole, Site,
+    ThreadShare, ThreadTime, TimeIntervals, Verdict, WhatIf,
+};
+use threadtoll_record::{Fraction, Ns, PerSecond, Ratio, Seconds, Text};
+
+use crate::account::{Account, Device, Object, ProcessAccount, Time};
+use crate::judge::cause::{Cause as CauseFound, CauseShare};
+use crate::judge::gain::Surroundings;
+use crate::judge::interval::{Estimate, share};
+use crate::judge::mend::{Context, mend};
+use crate::judge::prediction::{self, CpuDemand};
+use crate::judge::verdict::Verdict as VerdictFound;
+use crate::judge::{Judgement, LockSeen};
+use crate::primitive::{Kind, Role};
+use crate::profiler::Watched;
+use crate::stacks::Stacks;
+
+/// Normal quantile of a 95% interval.
+const Z: f64 = 1.96;
+
+/// Most locks, and most other things, of a process that are listed.
+const MAX_LISTED: usize = 100;
+
+/// Most stacks of a lock, and of anything else, that are listed.
+const MAX_SITES: usize = 8;
+
+/// What the profile says besides what was seen.
+#[derive(Debug)]
+pub(crate) struct Circumstances {
+    pub(crate) finished: bool,
+    pub(crate) seconds: f64,
+    pub(crate) budget: f64,
+    pub(crate) cpu_ns: u64,
+    pub(crate) perf_event: bool,
+}
+
+/// Everything seen so far.
+pub(crate) fn compose(
+    account: &Account,
+    watched: &[Watched],
+    stacks: &mut Stacks,
+    circumstances: &Circumstances,
+) -> Profile {
+    let Circumstances { finished, seconds, budget, cpu_ns, perf_event } = *circumstances;
+    let [on_time, late] = account.due_ever;
+    let samples = on_time + late;
+    let mut lateness = account.lateness.clone();
+    lateness.sort_unstable();
+    let p99 = lateness.get(lateness.len().saturating_mul(99) / 100);
+    let known = account.seconds > 0.0;
+    Profile {
+        run: Text::default(),
+        at: Text::default(),
+        finished,
+        program: watched.first().map(|first| texts(&first.command)).unwrap_or_default(),
+        exit_code: None,
+        seconds: Seconds::new(seconds),
+        machine: None,
+        method: Method::Sampled,
+        samples: samples.into(),
+        rate_per_s: known.then(|| PerSecond::new(samples as f64 / account.seconds)),
+        late: p99.map(|&p99| Late {
+            p99_ns: Ns::new(f64::from(p99)),
+            share: Fraction::new(late as f64 / samples.max(1) as f64),
+        }),
+        budget: Ratio::new(budget),
+        perf_event,
+        stacks_cut_share: share(stacks.cut, stacks.seen).map(fraction),
+        processes: account
+            .processes
+            .iter()
+            .zip(watched)
+            .enumerate()
+            .map(|(index, (process, watched))| {
+                let index = index as u32;
+                One { index, process, watched, perf_event }.record(stacks)
+            })
+            .collect(),
+        unseen: Vec::new(),
+        perturbation: Perturbation {
+            per_acquisition_ns: None,
+            share_of_cpu: known.then(|| Ratio::new(cpu_ns as f64 / 1e9 / account.seconds)),
+        },
+    }
+}
+
+fn texts(words: &[OsString]) -> Vec<Text> {
+    words.iter().map(|word| Text::from(&*word.to_string_lossy())).collect()
+}
+
+/// Mean number of threads that do something.
+#[derive(Clone, Copy, Debug, Default)]
+struct Threads {
+    mean: f64,
+    variance: f64,
+}
+
+impl Threads {
+    fn of(mean: &crate::account::Mean) -> Threads {
+        mean.estimate().map_or_else(Threads::default, |estimate| Threads {
+            mean: estimate.mean,
+            variance: estimate.error.powi(2),
+        })
+    }
+
+    fn and(self, other: Threads) -> Threads {
+        Threads { mean: self.mean + other.mean, variance: self.variance + other.variance }
+    }
+
+    fn share(self, all: f64) -> Fraction {
+        Fraction::new((self.mean / all).clamp(0.0, 1.0))
+    }
+
+    fn interval(self, all: f64) -> Option<Interval<Fraction>> {
+        let half = Z * self.variance.sqrt();
+        let end = |mean: f64| Fraction::new((mean / all).clamp(0.0, 1.0));
+        Interval::new(end(self.mean - half), end(self.mean + half))
+    }
+
+    fn ratio_interval(self) -> Option<Interval<Ratio>> {
+        let half = Z * self.variance.sqrt();
+        Interval::new(Ratio::new((self.mean - half).max(0.0)), Ratio::new(self.mean + half))
+    }
+}
+
+/// What the threads of a process do, in mean numbers of threads.
+#[derive(Debug)]
+struct Doing {
+    times: BTreeMap<Time, Threads>,
+    lock: Threads,
+    idle: Threads,
+    unknown: Threads,
+    all: f64,
+}
+
+impl Doing {
+    fn of(process: &ProcessAccount) -> Doing {
+        let times: BTreeMap<Time, Threads> =
+            Time::ALL.iter().map(|&kind| (kind, Threads::of(process.time(kind)))).collect();
+        let waiting = |role: fn(Role) -> bool| {
+            let objects = process.objects.iter().filter(|object| role(object.identity.role()));
+            objects
+                .map(|object| Threads::of(&object.waiters))
+                .fold(Threads::default(), Threads::and)
+        };
+        let lock = waiting(|role| role == Role::Lock);
+        let idle = waiting(|role| matches!(role, Role::Idle | Role::Parked));
+        let unknown = waiting(|role| role == Role::Unknown);
+        let all = times.values().fold(lock.and(idle).and(unknown), |sum, &time| sum.and(time)).mean;
+        Doing { times, lock, idle, unknown, all }
+    }
+
+    fn time(&self, kind: Time) -> Threads {
+        self.times.get(&kind).copied().unwrap_or_default()
+    }
+
+    fn on_cpu(&self) -> Threads {
+        self.time(Time::Running).and(self.time(Time::Runnable))
+    }
+
+    /// Threads that neither wait for a lock nor idle.
+    fn working(&self) -> f64 {
+        let idle = self.time(Time::Idle).mean;
+        (self.times.values().map(|time| time.mean).sum::<f64>() - idle).max(0.0)
+    }
+
+    fn record(&self, perf_event: bool) -> Option<ThreadTime> {
+        if self.all <= 0.0 {
+            return None;
+        }
+        let all = self.all;
+        let idle = self.idle.and(self.time(Time::Idle));
+        let unknown = self.unknown.and(self.time(Time::Other));
+        let io: BTreeMap<IoKind, Threads> = [
+            (IoKind::Disk, self.time(Time::Io(Device::Disk)).and(self.time(Time::Paging))),
+            (IoKind::Socket, self.time(Time::Io(Device::Socket))),
+            (IoKind::Pipe, self.time(Time::Io(Device::Pipe))),
+            (IoKind::Terminal, self.time(Time::Io(Device::Terminal))),
+            (IoKind::Other, self.time(Time::Io(Device::Other))),
+        ]
+        .into_iter()
+        .filter(|(_, threads)| threads.mean > 0.0)
+        .collect();
+        let (running, runnable) = (self.time(Time::Running), self.time(Time::Runnable));
+        let sleep = self.time(Time::Sleep);
+        let told = |threads: Threads| perf_event.then(|| threads.share(all));
+        let told_interval =
+            |threads: Threads| if perf_event { threads.interval(all) } else { None };
+        Some(ThreadTime {
+            on_cpu: self.on_cpu().share(all),
+            running: told(running),
+            runnable: told(runnable),
+            lock_wait: self.lock.share(all),
+            idle_wait: idle.share(all),
+            io: io.iter().map(|(&kind, threads)| (kind, threads.share(all))).collect(),
+            sleep: sleep.share(all),
+            unknown: unknown.share(all),
+            interval95: TimeIntervals {
+                on_cpu: self.on_cpu().interval(all),
+                running: told_interval(running),
+                runnable: told_interval(runnable),
+                lock_wait: self.lock.interval(all),
+                idle_wait: idle.interval(all),
+                io: io
+                    .iter()
+                    .filter_map(|(&kind, threads)| Some((kind, threads.interval(all)?)))
+                    .collect(),
+                sleep: sleep.interval(all),
+                unknown: unknown.interval(all),
+            },
+        })
+    }
+}
+
+/// One process.
+#[derive(Clone, Copy, Debug)]
+struct One<'a> {
+    index: u32,
+    process: &'a ProcessAccount,
+    watched: &'a Watched,
+    perf_event: bool,
+}
+
+impl One<'_> {
+    fn record(self, stacks: &mut Stacks) -> Process {
+        let One { process, watched, .. } = self;
+        let doing = Doing::of(process);
+        let mut locks: Vec<Lock> = process
+            .objects
+            .iter()
+            .enumerate()
+            .filter(|(_, object)| object.is_lock() && object.is_used())
+            .map(|(place, object)| self.lock(place, object, &doing, stacks))
+            .collect();
+        let gain_of = |lock: &Lock| lock.gain.map_or(0.0, Ratio::get);
+        locks.sort_by(|one, other| gain_of(other).total_cmp(&gain_of(one)));
+        let locks_left_out = locks.len().saturating_sub(MAX_LISTED) as u32;
+        locks.truncate(MAX_LISTED);
+        let mut idle = |kind: Kind| {
+            let of_kind = |object: &&Object| object.identity.kind() == kind;
+            let objects = process.objects.iter().filter(of_kind);
+            let mut waits: Vec<IdleWait> =
+                objects.filter_map(|object| self.idle(object, stacks)).collect();
+            waits.sort_by(|one, other| other.queue_mean.get().total_cmp(&one.queue_mean.get()));
+            waits.truncate(MAX_LISTED);
+            waits
+        };
+        Process {
+            pid: process.pid,
+            image: 1,
+            command: texts(&watched.command),
+            parent: None,
+            threads_max: process.threads_max as u32,
+            ended: if watched.ended { Ended::Exit } else { Ended::Running },
+            signal: None,
+            time: doing.record(self.perf_event),
+            locks,
+            locks_left_out,
+            condvars: idle(Kind::Condvar),
+            semaphores: idle(Kind::Semaphore),
+            barriers: idle(Kind::Barrier),
+            joins: idle(Kind::Join),
+            onces: idle(Kind::Once),
+            parkers: idle(Kind::Parker),
+            unknown: idle(Kind::Unknown),
+        }
+    }
+
+    /// The name of a lock or of something else at an address, and where it is from.
+    fn name(self, object: &Object, stacks: &mut Stacks) -> (String, NameFrom) {
+        if let Some(name) = stacks.name_of_data(self.index, object.address) {
+            return (name, NameFrom::Symbol);
+        }
+        let most = object.waiting_at.iter().max_by_key(|&(_, count)| count);
+        match most.and_then(|(&stack, _)| stacks.caller(stack)) {
+            Some(caller) => (format!("lock in {caller}"), NameFrom::WaiterSite),
+            None => (format!("{:#x}", object.address), NameFrom::Address),
+        }
+    }
+
+    fn idle(self, object: &Object, stacks: &mut Stacks) -> Option<IdleWait> {
+        let waiters = Threads::of(&object.waiters);
+        if waiters.mean <= 0.0 {
+            return None;
+        }
+        let (name, name_from) = self.name(object, stacks);
+        let name = name.strip_prefix("lock ").unwrap_or(&name);
+        Some(IdleWait {
+            name: Text::from(name),
+            name_from,
+            address: Address(object.address),
+            threads: object.waiting.len() as u32,
+            queue_mean: Ratio::new(waiters.mean),
+            queue_mean_interval95: waiters.ratio_interval(),
+            queue_max: object.waiters_max.round() as u32,
+            sites: sites(SiteRole::Waiter, &object.waiting_at, stacks),
+        })
+    }
+
+    fn lock(self, place: usize, object: &Object, doing: &Doing, stacks: &mut Stacks) -> Lock {
+        let process = self.process;
+        let users = object.users.len() as u32;
+        let alive = (process.threads.len() as u32).max(users);
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        let others = process
+            .objects
+            .iter()
+            .enumerate()
+            .filter(|&(other, object)| other != place && object.is_lock());
+        let busiest_other = others
+            .filter_map(|(_, object)| object.samples.busy())
+            .map(|busy| busy.value)
+            .fold(0.0, f64::max);
+        let on_cpu = doing.on_cpu().mean;
+        let judged = Judgement::new(LockSeen {
+            samples: &object.samples,
+            bursts: &object.bursts,
+            holders: &object.holding,
+            patterns: object.patterns(),
+            users,
+            alive,
+            cpu: Some(CpuDemand { on_cpu: on_cpu.min(f64::from(users)), cpus }),
+            program: Surroundings {
+                working: doing.working(),
+                on_cpu,
+                cpus: f64::from(cpus),
+                busiest_other,
+            },
+            wake_ns: None,
+        });
+        let (name, name_from) = self.name(object, stacks);
+        let context = Context {
+            lock: &name,
+            syscall: None,
+            cpus,
+            threads: alive,
+            read_write: matches!(object.identity.kind(), Kind::RwLock | Kind::RustRwLock),
+        };
+        let (held, queue) = (judged.held.known(), judged.queue.known());
+        let mut all_sites = sites(SiteRole::Waiter, &object.waiting_at, stacks);
+        all_sites.extend(sites(SiteRole::Holder, &object.holding_at, stacks));
+        all_sites.extend(sites(SiteRole::Candidate, &object.maybe_holding_at, stacks));
+        let now = judged.predicted.iter().find(|(threads, _)| *threads == users);
+        let now = now.map(|(_, speedup)| speedup.value);
+        Lock {
+            id: place as u32 + 1,
+            kind: lock_kind(object.identity.kind()),
+            address: Address(object.address),
+            generation: object.generation + 1,
+            first_seen: Vec::new(),
+            acquisitions: None,
+            contended: None,
+            hold: None,
+            wait: None,
+            threads: users,
+            threads_interval: Interval::new(users, alive),
+            held_share: held.map(fraction),
+            held_share_interval95: held.and_then(fractions),
+            queue_mean: queue.map(ratio),
+            queue_mean_interval95: queue.and_then(ratios),
+            queue_is_lower_bound: judged.queue_is_lower_bound,
+            queue_max: Some(object.waiters_max.round() as u32),
+            gain: judged.gain.map(ratio),
+            gain_interval95: judged.gain.and_then(ratios),
+            efficiency: judged.efficiency.map(fraction),
+            efficiency_interval95: judged.efficiency.and_then(fractions),
+            verdict: judged.verdict.and_then(verdict),
+            holder_not_seen_share: object.holding.not_seen().map(fraction),
+            holders: self.shares(&object.holders, object.holders_inferred),
+            waiters: self.shares(&object.waiting, false),
+            waits_for: object
+                .holding
+                .waits_for()
+                .into_iter()
+                .map(|(lock, share)| ChainLink { lock: lock + 1, share: fraction(share) })
+                .collect(),
+            causes: judged.causes.iter().map(|&found| cause(found, context)).collect(),
+            handoff_ns: None,
+            predicted: judged
+                .predicted
+                .iter()
+                .map(|&(threads, speedup)| Predicted {
+                    threads,
+                    speedup: ratio(speedup),
+                    interval95: ratios(speedup),
+                })
+                .collect(),
+            what_if: judged
+                .what_if
+                .iter()
+                .chain(&judged.what_if_all_use)
+                .filter_map(|effect| Some(what_if(effect, now?)))
+                .collect(),
+            sites: all_sites,
+            name: Text::from(name),
+            name_from,
+        }
+    }
+
+    /// Threads by how often they were seen in a role.
+    fn shares(self, looks: &HashMap<u32, u64>, inferred: bool) -> Vec<ThreadShare> {
+        let all: u64 = looks.values().sum();
+        let mut threads: Vec<(u32, u64)> =
+            looks.iter().map(|(&tid, &looks)| (tid, looks)).collect();
+        threads.sort_by_key(|&(tid, looks)| (std::cmp::Reverse(looks), tid));
+        threads.truncate(MAX_LISTED);
+        let record = |(tid, looks): (u32, u64)| {
+            let name = self.watched.process.thread_name(tid).unwrap_or_default();
+            Some(ThreadShare {
+                tid,
+                name: Text::from(&*name.to_string_lossy()),
+                share: fraction(share(looks, all)?),
+                inferred,
+            })
+        };
+        threads.into_iter().filter_map(record).collect()
+    }
+}
+
+/// Stacks by how often they were seen in a role.
+fn sites(role: SiteRole, looks: &HashMap<u32, u64>, stacks: &mut Stacks) -> Vec<Site> {
+    let mut all: Vec<(u32, u64)> = looks.iter().map(|(&stack, &looks)| (stack, looks)).collect();
+    all.sort_by_key(|&(stack, looks)| (std::cmp::Reverse(looks), stack));
+    all.truncate(MAX_SITES);
+    let record = |(stack, looks): (u32, u64)| {
+        let (frames, inferred_frames) = stacks.names(stack);
+        Site {
+            role,
+            frames: frames.into_iter().map(Text::from).collect(),
+            inferred_frames,
+            samples: looks.into(),
+            count: None,
+            wait_ns: None,
+            hold_ns: None,
+        }
+    };
+    all.into_iter().map(record).collect()
+}
+
+fn cause(found: CauseShare, context: Context<'_>) -> Cause {
+    let syscall = match found.cause {
+        CauseFound::SleptHolding(number) => Some(syscall_name(number)),
+        _ => None,
+    };
+    let context = Context { syscall: syscall.as_deref(), ..context };
+    Cause {
+        cause: cause_kind(found.cause),
+        share: fraction(found.share),
+        interval95: fractions(found.share),
+        mend: Some(Text::from(mend(found.cause, context))),
+        syscall: syscall.map(Text::from),
+    }
+}
+
+/// The effect of a change; `now` is the present speed-up.
+fn what_if(effect: &prediction::WhatIf, now: f64) -> WhatIf {
+    WhatIf {
+        change: match effect.change {
+            prediction::Change::HalveHold => Change::HalveHold,
+            prediction::Change::MoveOut(_) => Change::MoveOut,
+            prediction::Change::Stripe(locks) => Change::Stripe(locks),
+            prediction::Change::Threads(threads) => Change::Threads(threads),
+        },
+        threads: effect.threads,
+        speedup: Ratio::new(now * effect.gain.value),
+        interval95: ratios(effect.gain.map(|gain| now * gain)),
+        gain: Some(ratio(effect.gain)),
+        gain_interval95: ratios(effect.gain),
+    }
+}
+
+fn lock_kind(kind: Kind) -> LockKind {
+    match kind {
+        Kind::Mutex => LockKind::Mutex,
+        Kind::RwLock => LockKind::RwlockWrite,
+        Kind::Spinlock => LockKind::Spinlock,
+        Kind::RustMutex => LockKind::RustMutex,
+        Kind::RustRwLock => LockKind::RustRwlock,
+        Kind::Parker => LockKind::Parker,
+        _ => LockKind::Futex,
+    }
+}
+
+fn fraction(estimate: Estimate) -> Fraction {
+    Fraction::new(estimate.value.clamp(0.0, 1.0))
+}
+
+fn ratio(estimate: Estimate) -> Ratio {
+    Ratio::new(estimate.value.max(0.0))
+}
+
+fn fractions(estimate: Estimate) -> Option<Interval<Fraction>> {
+    let end = |value: f64| Fraction::new(value.clamp(0.0, 1.0));
+    Interval::new(end(estimate.low), end(estimate.high))
+}
+
+fn ratios(estimate: Estimate) -> Option<Interval<Ratio>> {
+    let end = |value: f64| Ratio::new(value.max(0.0));
+    Interval::new(end(estimate.low), end(estimate.high))
+}
+
+fn verdict(judged: VerdictFound) -> Option<Verdict> {
+    Some(match (judged.comfortable, judged.crowded, judged.saturated) {
+        (true, false, false) => Verdict::Comfortable,
+        (false, true, false) => Verdict::Crowded,
+        (false, false, true) => Verdict::Saturated,
+        (true, true, false) => Verdict::ComfortableOrCrowded,
+        (false, true, true) => Verdict::CrowdedOrSaturated,
+        (true, false, true) => Verdict::ComfortableOrSaturated,
+        (true, true, true) => Verdict::ComfortableOrCrowdedOrSaturated,
+        (false, false, false) => return None,
+    })
+}
+
+fn cause_kind(cause: CauseFound) -> CauseKind {
+    match cause {
+        CauseFound::SleptHolding(_) => CauseKind::SleptHolding,
+        CauseFound::Computing => CauseKind::Computing,
+        CauseFound::Preempted => CauseKind::Preempted,
+        CauseFound::Throttled => CauseKind::Throttled,
+        CauseFound::Convoy => CauseKind::Convoy,
+        CauseFound::Herd => CauseKind::Herd,
+        CauseFound::Hog => CauseKind::Hog,
+        CauseFound::StarvedWriter => CauseKind::StarvedWriter,
+    }
+}
+
+fn syscall_name(number: u32) -> String {
+    match syscalls::Sysno::new(number as usize) {
+        Some(call) => call.name().to_string(),
+        None => format!("system call {number}"),
+    }
+}

@@ -1,0 +1,279 @@
+//! A reader of 64-bit little-endian ELF files that believes nothing: see elf(5).
+
+use std::io::Read;
+
+use super::source::Source;
+
+const MAX_SEGMENTS: usize = 256;
+const MAX_SECTIONS: usize = 65_535;
+const MAX_NAMES: u64 = 1 << 22;
+const MAX_NOTES: u64 = 1 << 16;
+
+const PT_LOAD: u32 = 1;
+const PT_NOTE: u32 = 4;
+const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
+const SHT_NOBITS: u32 = 8;
+const SHF_COMPRESSED: u64 = 1 << 11;
+const ELFCOMPRESS_ZLIB: u32 = 1;
+const NT_GNU_BUILD_ID: u32 = 3;
+const EXECUTABLE: u32 = 1;
+const EH_PE_PCREL_SDATA4: u8 = 0x1b;
+
+#[derive(Debug, Default)]
+pub(super) struct Elf {
+    pub(super) segments: Vec<Segment>,
+    pub(super) sections: Vec<Section>,
+    pub(super) build_id: Option<Vec<u8>>,
+    frame_index: Option<(u64, u64)>,
+}
+
+/// Part of the file that is mapped when the program runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    pub(super) offset: u64,
+    pub(super) address: u64,
+    pub(super) file_size: u64,
+    pub(super) executable: bool,
+}
+
+/// A section of the file.
+#[derive(Clone, Debug)]
+pub(crate) struct Section {
+    pub(crate) name: String,
+    pub(crate) address: u64,
+    pub(crate) size: u64,
+    /// Index of a related section: of the names, for a table of symbols.
+    pub(crate) link: u32,
+    offset: u64,
+    kind: u32,
+    flags: u64,
+}
+
+/// `.eh_frame` and its index, each with its virtual address.
+#[derive(Debug, Default)]
+pub(crate) struct UnwindTables {
+    pub(crate) frames: Option<(u64, Vec<u8>)>,
+    pub(crate) index: Option<(u64, Vec<u8>)>,
+}
+
+impl Elf {
+    pub(super) fn read(source: &Source) -> Option<Elf> {
+        let header = source.read(0, 64, 64)?;
+        let ident_ok = header.starts_with(b"\x7fELF\x02\x01");
+        if !ident_ok {
+            return None;
+        }
+        let mut elf = Elf::default();
+        elf.read_segments(source, &header);
+        elf.read_sections(source, &header);
+        Some(elf)
+    }
+
+    fn read_segments(&mut self, source: &Source, header: &[u8]) -> Option<()> {
+        let (offset, size, count) = (u64_at(header, 32)?, u16_at(header, 54)?, u16_at(header, 56)?);
+        let table = table(source, offset, size.into(), 56, usize::from(count).min(MAX_SEGMENTS))?;
+        for entry in table.chunks_exact(size.into()) {
+            let (kind, flags) = (u32_at(entry, 0)?, u32_at(entry, 4)?);
+            let (offset, address) = (u64_at(entry, 8)?, u64_at(entry, 16)?);
+            let file_size = u64_at(entry, 32)?;
+            let executable = flags & EXECUTABLE != 0;
+            match kind {
+                PT_LOAD => {
+                    self.segments.push(Segment { offset, address, file_size, executable });
+                }
+                PT_GNU_EH_FRAME => self.frame_index = Some((address, file_size)),
+                PT_NOTE if self.build_id.is_none() => {
+                    let notes = source.read(offset, file_size, MAX_NOTES);
+                    self.build_id = notes.and_then(|notes| build_id(&notes));
+                }
+                _ => {}
+            }
+        }
+        Some(())
+    }
+
+    fn read_sections(&mut self, source: &Source, header: &[u8]) -> Option<()> {
+        let (offset, size, count) = (u64_at(header, 40)?, u16_at(header, 58)?, u16_at(header, 60)?);
+        let names = usize::from(u16_at(header, 62)?);
+        let table = table(source, offset, size.into(), 64, usize::from(count).min(MAX_SECTIONS))?;
+        let entries = || table.chunks_exact(size.into());
+        let names = entries().nth(names)?;
+        let names = source.read(u64_at(names, 24)?, u64_at(names, 32)?, MAX_NAMES)?;
+        for entry in entries() {
+            let name = string_at(&names, u32_at(entry, 0)? as usize).unwrap_or_default();
+            self.sections.push(Section {
+                name: String::from_utf8_lossy(&name[..name.len().min(64)]).into_owned(),
+                kind: u32_at(entry, 4)?,
+                flags: u64_at(entry, 8)?,
+                address: u64_at(entry, 16)?,
+                offset: u64_at(entry, 24)?,
+                size: u64_at(entry, 32)?,
+                link: u32_at(entry, 40)?,
+            });
+        }
+        Some(())
+    }
+
+    pub(super) fn section(&self, name: &str) -> Option<&Section> {
+        self.sections.iter().find(|section| section.name == name)
+    }
+
+    pub(super) fn unwind_tables(&self, source: &Source, most: u64) -> UnwindTables {
+        let index = self.frame_index.and_then(|(address, size)| {
+            Some((address, source.read(self.file_offset(address)?, size, most)?))
+        });
+        let section = self
+            .section(".eh_frame")
+            .and_then(|section| Some((section.address, section.contents(source, most)?)));
+        let frames = section.or_else(|| self.frames_of(source, index.as_ref()?, most));
+        UnwindTables { frames, index }
+    }
+
+    /// Without sections, the frames begin where the index says and end with their segment.
+    fn frames_of(
+        &self,
+        source: &Source,
+        (address, index): &(u64, Vec<u8>),
+        most: u64,
+    ) -> Option<(u64, Vec<u8>)> {
+        if *index.get(1)? != EH_PE_PCREL_SDATA4 {
+            return None;
+        }
+        let relative = i64::from(u32_at(index, 4)?.cast_signed());
+        let start = address.checked_add(4)?.checked_add_signed(relative)?;
+        let segment = self.segments.iter().find(|segment| segment.contains(start))?;
+        let size = segment.file_size - (start - segment.address);
+        Some((start, source.read(self.file_offset(start)?, size, most)?))
+    }
+
+    fn file_offset(&self, address: u64) -> Option<u64> {
+        let segment = self.segments.iter().find(|segment| segment.contains(address))?;
+        segment.offset.checked_add(address - segment.address)
+    }
+}
+
+impl Segment {
+    fn contains(&self, address: u64) -> bool {
+        address.checked_sub(self.address).is_some_and(|within| within < self.file_size)
+    }
+}
+
+impl Section {
+    pub(super) fn read_at(&self, source: &Source, at: u64, buffer: &mut [u8]) -> usize {
+        let plain = self.kind != SHT_NOBITS && self.flags & SHF_COMPRESSED == 0;
+        let left = self.size.saturating_sub(at).min(buffer.len() as u64) as usize;
+        match self.offset.checked_add(at).filter(|_| plain) {
+            Some(offset) => source.read_at(offset, &mut buffer[..left]),
+            None => 0,
+        }
+    }
+
+    pub(super) fn contents(&self, source: &Source, most: u64) -> Option<Vec<u8>> {
+        if self.kind == SHT_NOBITS {
+            return None;
+        }
+        let bytes = source.read(self.offset, self.size, most)?;
+        if self.flags & SHF_COMPRESSED == 0 {
+            return Some(bytes);
+        }
+        let (kind, size) = (u32_at(&bytes, 0)?, u64_at(&bytes, 8)?);
+        if kind != ELFCOMPRESS_ZLIB || size > most {
+            return None;
+        }
+        let mut contents = Vec::new();
+        let decoder = flate2::read::ZlibDecoder::new(bytes.get(24..)?);
+        decoder.take(size).read_to_end(&mut contents).ok()?;
+        (contents.len() as u64 == size).then_some(contents)
+    }
+}
+
+fn table(source: &Source, offset: u64, size: u64, least: u64, count: usize) -> Option<Vec<u8>> {
+    if size < least || count == 0 {
+        return None;
+    }
+    source.read(offset, size.checked_mul(count as u64)?, 1 << 24)
+}
+
+fn build_id(mut notes: &[u8]) -> Option<Vec<u8>> {
+    loop {
+        let (name, size) = (u32_at(notes, 0)? as usize, u32_at(notes, 4)? as usize);
+        let kind = u32_at(notes, 8)?;
+        let name_end = name.checked_next_multiple_of(4)?.checked_add(12)?;
+        let end = name_end.checked_add(size)?;
+        if kind == NT_GNU_BUILD_ID && notes.get(12..12 + 4) == Some(b"GNU\0") {
+            return notes.get(name_end..end).filter(|id| id.len() <= 64).map(<[u8]>::to_vec);
+        }
+        notes = notes.get(end.checked_next_multiple_of(4)?..)?;
+    }
+}
+
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// The string at an offset of a table, without its NUL; nothing if it does not end.
+pub(crate) fn string_at(table: &[u8], at: usize) -> Option<&[u8]> {
+    let rest = table.get(at..)?;
+    let end = rest.iter().position(|&byte| byte == 0)?;
+    Some(&rest[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn own() -> Vec<u8> {
+        let mut bytes = std::fs::read("/proc/self/exe").unwrap();
+        bytes.truncate(1 << 14);
+        bytes
+    }
+
+    #[test]
+    fn own_file_is_read() {
+        let source = Source::open("/proc/self/exe".as_ref()).unwrap();
+        let elf = Elf::read(&source).unwrap();
+        assert!(elf.segments.iter().any(|segment| segment.executable));
+        let text = elf.section(".text").unwrap();
+        assert_eq!(text.contents(&source, 1 << 30).unwrap().len() as u64, text.size);
+        let tables = elf.unwind_tables(&source, 1 << 30);
+        let (address, frames) = tables.frames.unwrap();
+        assert_eq!(address, elf.section(".eh_frame").unwrap().address);
+
+        let stripped = Elf { sections: Vec::new(), ..elf };
+        let (same, longer) = stripped.unwind_tables(&source, 1 << 30).frames.unwrap();
+        assert_eq!(same, address);
+        assert!(longer.starts_with(&frames));
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_files_are_survived(
+            changes in prop::collection::vec((0usize..1 << 14, any::<u8>()), 0..64),
+            head in prop::collection::vec((16usize..64, any::<u8>()), 0..16),
+            length in 0usize..1 << 14,
+        ) {
+            let mut bytes = own();
+            for (at, value) in changes.into_iter().chain(head) {
+                bytes[at] = value;
+            }
+            bytes.truncate(length);
+            let source = Source::from_bytes(bytes);
+            if let Some(elf) = Elf::read(&source) {
+                elf.unwind_tables(&source, 1 << 20);
+                for section in elf.sections.iter().take(50) {
+                    section.contents(&source, 1 << 20);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Where a process has mapped which file.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::source::{Source, read_fully};
+use super::{CodeAddress, Image, ImageId, Images};
+use crate::process::Mapping;
+
+/// Bytes of a file that are copied from memory at most, once the file itself is gone.
+const MAX_COPIED: u64 = 32 << 20;
+
+/// The memory of a process as code and files.
+#[derive(Debug)]
+pub struct AddressSpace {
+    regions: Vec<Region>,
+    memory: Option<File>,
+}
+
+#[derive(Clone, Debug)]
+struct Region {
+    start: u64,
+    end: u64,
+    executable: bool,
+    /// The image, and what an address in the file is less than one here.
+    image: Option<(ImageId, u64)>,
+}
+
+/// Kind of memory that an address lies in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// An ELF file.
+    Image(CodeAddress),
+    /// Code that belongs to no file: made at run time.
+    Generated,
+    /// Memory that holds no code, or none at all.
+    NotCode,
+}
+
+impl AddressSpace {
+    /// Opens the files that a process has mapped. Mappings that overlap are left out.
+    pub fn new(pid: u32, mappings: &[Mapping], images: &mut Images) -> AddressSpace {
+        let memory = File::open(format!("/proc/{pid}/mem")).ok();
+        let mut regions: Vec<Region> = Vec::with_capacity(mappings.len());
+        let mut sorted: Vec<&Mapping> = mappings.iter().collect();
+        sorted.sort_by_key(|mapping| mapping.start);
+        let mut opened: Vec<(u64, Option<Arc<Path>>, Option<ImageId>)> = Vec::new();
+        let mut data: Vec<(usize, ImageId)> = Vec::new();
+        for mapping in &sorted {
+            let follows = regions.last().is_none_or(|last| last.end <= mapping.start);
+            if !follows || mapping.start >= mapping.end {
+                continue;
+            }
+            let known = opened
+                .iter()
+                .rev()
+                .find(|(inode, path, _)| *inode == mapping.inode && *path == mapping.path);
+            let image = match known {
+                Some((_, _, image)) => *image,
+                None if may_be_elf(mapping) => {
+                    let image = open(pid, mapping, &sorted, memory.as_ref(), images);
+                    opened.push((mapping.inode, mapping.path.clone(), image));
+                    image
+                }
+                None => None,
+            };
+            // Which segment a mapping without code belongs to is not certain: segments share pages.
+            let code = image.filter(|_| mapping.executable).and_then(|id| images.get(id));
+            let bias = code.and_then(|image| bias(image, mapping));
+            let (start, end, executable) = (mapping.start, mapping.end, mapping.executable);
+            regions.push(Region { start, end, executable, image: image.zip(bias) });
+            data.extend(image.filter(|_| !executable).map(|image| (regions.len() - 1, image)));
+        }
+        let code = regions.clone();
+        for (at, image) in data {
+            let start = regions[at].start;
+            let biases = code.iter().filter_map(|region| Some((region, region.image?)));
+            let same = biases.filter(|(_, (id, _))| *id == image);
+            let nearest = same.min_by_key(|(region, _)| region.start.abs_diff(start));
+            regions[at].image = nearest.map(|(_, found)| found);
+        }
+        AddressSpace { regions, memory }
+    }
+
+    /// Finds what an address belongs to.
+    pub fn place(&self, address: u64) -> Place {
+        match self.region(address) {
+            Some(Region { executable: true, image: Some((image, bias)), .. }) => {
+                let address = address.wrapping_sub(*bias);
+                Place::Image(CodeAddress { image: *image, address })
+            }
+            Some(Region { executable: true, image: None, .. }) => Place::Generated,
+            _ => Place::NotCode,
+        }
+    }
+
+    /// Finds the file that an address of data or code lies in. Zeroed data, which has no bytes in
+    /// the file, directly follows the file's last mapping.
+    pub fn data(&self, address: u64) -> Option<CodeAddress> {
+        let at = self.regions.partition_point(|region| region.end <= address);
+        let region = self.regions.get(at).filter(|region| region.start <= address)?;
+        let (image, bias) = match region.image {
+            Some(found) => found,
+            None => {
+                let before = self.regions.get(at.checked_sub(1)?)?;
+                before.image.filter(|_| !region.executable && before.end == region.start)?
+            }
+        };
+        Some(CodeAddress { image, address: address.wrapping_sub(bias) })
+    }
+
+    /// Address in this process of one in a file; `None` if the file is not mapped there.
+    pub fn address_of(&self, place: CodeAddress) -> Option<u64> {
+        let biases = self.regions.iter().filter_map(|region| region.image);
+        let (_, bias) = { biases }.find(|(image, _)| *image == place.image)?;
+        let address = place.address.wrapping_add(bias);
+        (self.data(address) == Some(place)).then_some(address)
+    }
+
+    /// Images of this process, each once.
+    pub fn images(&self) -> Vec<ImageId> {
+        let mut images: Vec<_> =
+            self.regions.iter().filter_map(|region| Some(region.image?.0)).collect();
+        images.sort_unstable();
+        images.dedup();
+        images
+    }
+
+    pub(crate) fn is_code(&self, address: u64) -> bool {
+        self.region(address).is_some_and(|region| region.executable)
+    }
+
+    /// Copies from the process's memory; returns the number of bytes.
+    pub(crate) fn read_memory(&self, address: u64, buffer: &mut [u8]) -> usize {
+        self.memory.as_ref().map_or(0, |memory| read_fully(memory, address, buffer))
+    }
+
+    fn region(&self, address: u64) -> Option<&Region> {
+        let at = self.regions.partition_point(|region| region.end <= address);
+        self.regions.get(at).filter(|region| region.start <= address)
+    }
+}
+
+fn may_be_elf(mapping: &Mapping) -> bool {
+    mapping.inode != 0 || is_vdso(mapping)
+}
+
+fn is_vdso(mapping: &Mapping) -> bool {
+    mapping.path.as_deref() == Some(Path::new("[vdso]"))
+}
+
+/// Addresses here less those in the file.
+fn bias(image: &Image, mapping: &Mapping) -> Option<u64> {
+    const PAGE: u64 = 4096;
+    let segment = image.elf.segments.iter().find(|segment| {
+        let start = segment.offset & !(PAGE - 1);
+        let end = segment.offset.saturating_add(segment.file_size);
+        segment.executable && start <= mapping.offset && mapping.offset < end
+    })?;
+    let address = segment.address.wrapping_sub(segment.offset).wrapping_add(mapping.offset);
+    Some(mapping.start.wrapping_sub(address))
+}
+
+fn open(
+    pid: u32,
+    mapping: &Mapping,
+    all: &[&Mapping],
+    memory: Option<&File>,
+    images: &mut Images,
+) -> Option<ImageId> {
+    let path = mapping.path.as_deref()?;
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    if is_vdso(mapping) {
+        let source = copy(std::slice::from_ref(&mapping), memory?)?;
+        return images.open(pid, name, source);
+    }
+    let same_file =
+        |source: &Source| source.identity().is_some_and(|(_, inode)| inode == mapping.inode);
+    let relative = path.strip_prefix("/").unwrap_or(path);
+    let by_path = || Source::open(&PathBuf::from(format!("/proc/{pid}/root")).join(relative));
+    let by_range = || {
+        let range = format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
+        Source::open(range.as_ref())
+    };
+    let executable = PathBuf::from(format!("/proc/{pid}/exe"));
+    let by_executable = || {
+        let inode = fs::metadata(&executable).ok()?.ino();
+        (inode == mapping.inode).then(|| Source::open(&executable))?
+    };
+    let from_memory = || {
+        let parts: Vec<&Mapping> = all
+            .iter()
+            .copied()
+            .filter(|part| part.inode == mapping.inode && part.path == mapping.path)
+            .collect();
+        copy(&parts, memory?)
+    };
+    // Some file systems give a file another inode in `maps` than stat(2) does: a path that nobody
+    // has deleted is believed then.
+    let source = by_path()
+        .filter(same_file)
+        .or_else(by_range)
+        .or_else(by_executable)
+        .or_else(|| if mapping.deleted { from_memory() } else { by_path() })?;
+    images.open(pid, name, source)
+}
+
+/// Puts a file together from the parts of it that are mapped.
+fn copy(parts: &[&Mapping], memory: &File) -> Option<Source> {
+    let vdso = parts.first().is_some_and(|part| is_vdso(part));
+    let offset = |part: &Mapping| if vdso { 0 } else { part.offset };
+    let size = |part: &Mapping| offset(part).checked_add(part.end.checked_sub(part.start)?);
+    let length = parts.iter().filter_map(|part| size(part)).filter(|&end| end <= MAX_COPIED).max();
+    let mut bytes = vec![0; usize::try_from(length?).ok()?];
+    for part in parts.iter().filter(|part| size(part).is_some_and(|end| end <= MAX_COPIED)) {
+        let range = offset(part) as usize..size(part)? as usize;
+        read_fully(memory, part.start, &mut bytes[range]);
+    }
+    Some(Source::from_bytes(bytes))
+}

@@ -1,0 +1,181 @@
+//! Lengths of holds, from bursts of reads of a lock's word some microseconds apart.
+//!
+//! Bursts start at random times. Over all of them, the time seen held divided by the releases seen
+//! is the mean hold time: both grow at the rate of the lock's own, however short a burst is
+//! compared with a hold. A release and the next acquisition between two reads go unseen unless the
+//! owner changes, so holds of less than a few reads come out too long.
+//!
+//! A burst keeps its CPU busy. On a single CPU no holder can compute meanwhile, and bursts show
+//! nothing.
+
+use super::interval::{Estimate, Z};
+
+/// Mean hold time below which waiters may spin or be woken between two looks, so that the queue
+/// seen is a lower bound.
+pub const SHORT_HOLD_NS: f64 = 200_000.0;
+
+/// One read of a lock's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// Time, in nanoseconds.
+    pub at: u64,
+    /// The lock is held.
+    pub held: bool,
+    /// The thread that holds it, if the word names it.
+    pub owner: Option<u32>,
+}
+
+/// Sums over the bursts of one lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bursts {
+    held_ns: u64,
+    releases: u64,
+    turns: u64,
+    turns_to_same: u64,
+}
+
+impl Bursts {
+    /// Adds a burst; `waited` if a thread waited for the lock before it and after it.
+    pub fn add(&mut self, reads: &[Read], waited: bool) {
+        // Where no owner is named, waiters take a released lock unseen.
+        let blind = waited && reads.iter().any(|read| read.held && read.owner.is_none());
+        let mut before: Option<Read> = None;
+        let mut last_held: Option<Read> = None;
+        for &read in reads {
+            if let Some(before) = before.filter(|before| before.held && !blind) {
+                let gap = read.at.saturating_sub(before.at);
+                let released = !read.held || read.owner != before.owner;
+                // A release between two reads came halfway, on average.
+                let held = if released && !read.held { gap / 2 } else { gap };
+                self.held_ns = self.held_ns.saturating_add(held);
+                self.releases += u64::from(released);
+            }
+            let freed = before.is_some_and(|before| !before.held);
+            if let Some(last) = last_held.filter(|last| freed || last.owner != read.owner)
+                && let (true, true, Some(from), Some(to)) =
+                    (waited, read.held, last.owner, read.owner)
+            {
+                self.turns += 1;
+                self.turns_to_same += u64::from(from == to);
+            }
+            if read.held {
+                last_held = Some(read);
+            }
+            before = Some(read);
+        }
+    }
+
+    /// Mean hold time in nanoseconds; `None` if no release was seen.
+    pub fn hold_ns(&self) -> Option<Estimate> {
+        if self.releases == 0 {
+            return None;
+        }
+        let (held, releases) = (self.held_ns as f64, self.releases as f64);
+        // Counts of events are Poisson; this is their score interval.
+        let middle = releases + Z * Z / 2.0;
+        let reach = Z * (releases + Z * Z / 4.0).sqrt();
+        Some(Estimate {
+            value: held / releases,
+            low: held / (middle + reach),
+            high: held / (middle - reach),
+        })
+    }
+
+    /// Pairs of successive holds that were seen while a thread waited, both holders known, and
+    /// those of one holder.
+    pub fn turns(&self) -> (u64, u64) {
+        (self.turns, self.turns_to_same)
+    }
+
+    /// Returns `true` if holds are so short that the queue seen is a lower bound.
+    pub fn queue_is_lower_bound(&self) -> bool {
+        self.hold_ns().is_some_and(|hold| hold.value < SHORT_HOLD_NS)
+    }
+
+    /// Time of a hand-off relative to the hold time, if this machine wakes a thread in this time.
+    pub fn hand_off(&self, wake_ns: Estimate) -> Option<Estimate> {
+        let hold = self.hold_ns()?;
+        let value = wake_ns.value / hold.value;
+        let off = |one: f64, other: f64| (one / value - 1.0).abs().max((other / value - 1.0).abs());
+        let of_wake = off(wake_ns.low / hold.value, wake_ns.high / hold.value);
+        let of_hold = off(wake_ns.value / hold.high, wake_ns.value / hold.low);
+        let reach = value * of_wake.hypot(of_hold);
+        Some(Estimate { value, low: (value - reach).max(0.0), high: value + reach })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::simulated::{Program, Run, Times, at};
+    use super::*;
+
+    const PROGRAM: Program = Program {
+        threads: 3,
+        hold: 1e-3,
+        think: 5e-3,
+        hold_times: Times::Exponential,
+        think_times: Times::Exponential,
+        hand_off: 0.03e-3,
+    };
+
+    /// Bursts of 20 reads, 5 µs apart, at random times.
+    fn bursts(run: &Run, per_second: f64) -> Bursts {
+        let mut bursts = Bursts::default();
+        for start in run.instants(per_second, 4) {
+            let reads: Vec<Read> = (0..20)
+                .map(|index| {
+                    let time = start + f64::from(index) * 5e-6;
+                    let owner = at(&run.holds, time).map(|hold| hold.thread);
+                    Read { at: (time * 1e9) as u64, held: owner.is_some(), owner }
+                })
+                .collect();
+            let waits = |time| (0..run.waits.len() as u32).any(|id| run.waiting(id, time));
+            bursts.add(&reads, waits(start) && waits(start + 95e-6));
+        }
+        bursts
+    }
+
+    #[test]
+    fn bursts_shorter_than_a_hold_show_its_mean_length() {
+        let mut inside = 0;
+        for seed in 0..100 {
+            let run = PROGRAM.run(10.0, seed);
+            let mean = run.holds.iter().map(|hold| hold.end - hold.start).sum::<f64>()
+                / run.holds.len() as f64;
+            let bursts = bursts(&run, 100.0);
+            inside += u32::from(bursts.hold_ns().unwrap().holds(mean * 1e9));
+            assert!(!bursts.queue_is_lower_bound());
+        }
+        assert!(inside >= 88, "{inside} of 100");
+    }
+
+    #[test]
+    fn a_fair_lock_passes_on() {
+        let bursts = bursts(&Program { think: 2e-3, ..PROGRAM }.run(20.0, 7), 200.0);
+        let (turns, to_same) = bursts.turns();
+        assert!(turns > 20 && to_same == 0, "{to_same} of {turns}");
+    }
+
+    #[test]
+    fn a_hog_takes_the_lock_again() {
+        let held = |at, owner| Read { at, held: true, owner: Some(owner) };
+        let free = |at| Read { at, held: false, owner: None };
+        let mut bursts = Bursts::default();
+        bursts.add(&[held(0, 1), free(10), held(20, 1), free(30), held(40, 2), held(50, 3)], true);
+        assert_eq!(bursts.turns(), (3, 1));
+        assert_eq!((bursts.held_ns, bursts.releases), (20, 3));
+        bursts.add(&[held(0, 1), free(10), held(20, 1)], false);
+        assert_eq!(bursts.turns(), (3, 1));
+    }
+
+    #[test]
+    fn a_hand_off_is_as_uncertain_as_its_parts() {
+        let mut bursts = Bursts { held_ns: 100_000_000, releases: 100, ..Bursts::default() };
+        let wake = Estimate { value: 50_000.0, low: 40_000.0, high: 60_000.0 };
+        let ratio = bursts.hand_off(wake).unwrap();
+        assert!((ratio.value - 0.05).abs() < 1e-12);
+        assert!(ratio.low < 0.04 && ratio.high > 0.06);
+        bursts.releases = 0;
+        assert_eq!(bursts.hand_off(wake), None);
+    }
+}

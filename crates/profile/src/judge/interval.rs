@@ -1,0 +1,142 @@
+//! Estimates from samples at independent, uniform times, with 95% intervals of this run's figure.
+//!
+//! Shares get the score interval (E. B. Wilson, *Probable inference, the law of succession, and
+//! statistical inference*, JASA 22, 1927). Means of non-negative values get the same interval with
+//! the variance that their squares show: a mean of zeros and ones is a share.
+//!
+//! An interval is about the run that was sampled and says nothing about the next one. Predictions
+//! add the variance between stretches of the run, see [`samples`](super::samples).
+
+/// 97.5% quantile of the normal distribution.
+pub(crate) const Z: f64 = 1.959_963_984_540_054;
+
+/// A figure and its 95% interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The figure.
+    pub value: f64,
+    /// Lower end of its interval.
+    pub low: f64,
+    /// Upper end of its interval.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// A figure that is known.
+    pub fn exact(value: f64) -> Self {
+        Self { value, low: value, high: value }
+    }
+
+    /// Returns `true` if the interval holds `value`.
+    pub fn holds(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+
+    /// The figure after a change that never decreases with it.
+    pub fn map(self, rising: impl Fn(f64) -> f64) -> Self {
+        Self { value: rising(self.value), low: rising(self.low), high: rising(self.high) }
+    }
+
+    /// The figure after a change that never increases with it.
+    pub fn map_falling(self, falling: impl Fn(f64) -> f64) -> Self {
+        Self { value: falling(self.value), low: falling(self.high), high: falling(self.low) }
+    }
+}
+
+/// The share that `count` of `of` samples estimate; `None` without samples.
+///
+/// ```
+/// use threadtoll_profile::judge::interval;
+///
+/// let never_seen = interval::share(0, 1000).unwrap();
+/// assert!(never_seen.value == 0.0 && never_seen.low == 0.0);
+/// assert!((0.003..0.005).contains(&never_seen.high));
+/// ```
+pub fn share(count: u64, of: u64) -> Option<Estimate> {
+    share_at(count, of, Z)
+}
+
+/// As [`share`], for another quantile of the normal distribution.
+pub(crate) fn share_at(count: u64, of: u64, quantile: f64) -> Option<Estimate> {
+    let count = count.min(of) as f64;
+    let estimate = mean_at(of as f64, count, count, 1.0, quantile)?;
+    Some(estimate.map(|end| end.clamp(0.0, 1.0)))
+}
+
+/// The mean of `samples` non-negative values with this sum and sum of squares; `None` without
+/// samples.
+///
+/// `unit` is the smallest value above zero that a sample could have shown. It bounds a mean of
+/// which no sample showed anything.
+pub fn mean(samples: f64, sum: f64, squares: f64, unit: f64) -> Option<Estimate> {
+    mean_at(samples, sum, squares, unit, Z)
+}
+
+fn mean_at(samples: f64, sum: f64, squares: f64, unit: f64, quantile: f64) -> Option<Estimate> {
+    if samples <= 0.0 {
+        return None;
+    }
+    let value = sum / samples;
+    // A sample's variance is `size × mean − mean²` for every mean near the value.
+    let size = if sum > 0.0 { squares / sum } else { unit };
+    let spread = quantile * quantile / samples;
+    let (a, half_b) = (1.0 + spread, value + spread * size / 2.0);
+    let root = (half_b * half_b - a * value * value).max(0.0).sqrt();
+    let low = if sum > 0.0 { ((half_b - root) / a).clamp(0.0, value) } else { 0.0 };
+    Some(Estimate { value, low, high: ((half_b + root) / a).max(value) })
+}
+
+/// Factor of a two-sided 95% interval: Student's, from a table up to four degrees of freedom, above
+/// by the expansion in M. Abramowitz and I. A. Stegun, *Handbook of Mathematical Functions*,
+/// 26.7.5.
+pub(crate) fn student(freedom: f64) -> f64 {
+    match freedom {
+        f if f < 1.5 => 12.706,
+        f if f < 2.5 => 4.303,
+        f if f < 3.5 => 3.182,
+        f if f < 4.5 => 2.776,
+        f => {
+            let z2 = Z * Z;
+            Z + Z * (z2 + 1.0) / (4.0 * f)
+                + Z * ((5.0 * z2 + 16.0) * z2 + 3.0) / (96.0 * f * f)
+                + Z * (((3.0 * z2 + 19.0) * z2 + 17.0) * z2 - 15.0) / (384.0 * f.powi(3))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_wilsons_interval() {
+        // 10 of 100, computed by hand.
+        let share = share(10, 100).unwrap();
+        assert!((share.low - 0.0552).abs() < 1e-4 && (share.high - 0.1744).abs() < 1e-4);
+        assert_eq!(super::share(0, 0), None);
+    }
+
+    #[test]
+    fn edges_stay_inside() {
+        for of in [1, 2, 10, 10_000] {
+            assert_eq!(share(0, of).unwrap().low, 0.0);
+            assert_eq!(share(of, of).unwrap().high, 1.0);
+            assert!(share(of, of).unwrap().low < 1.0);
+        }
+    }
+
+    #[test]
+    fn a_mean_without_any_waiter_is_bounded_by_the_weight_of_one() {
+        let one = mean(1000.0, 0.0, 0.0, 1.0).unwrap();
+        let eight = mean(1000.0, 0.0, 0.0, 8.0).unwrap();
+        assert_eq!(one.low, 0.0);
+        assert!((eight.high / one.high - 8.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_factor_is_students() {
+        for (freedom, factor) in [(1.0, 12.706), (5.0, 2.571), (9.0, 2.262), (30.0, 2.042)] {
+            assert!((student(freedom) - factor).abs() < 0.004, "{freedom}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! One sentence for each cause: the mend, as one colleague tells another.
+
+use super::cause::Cause;
+
+/// The names that a mend needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// Name of the lock.
+    pub lock: &'a str,
+    /// Name of the system call in which the holder sleeps, if it does.
+    pub syscall: Option<&'a str>,
+    /// CPUs that the program may use.
+    pub cpus: u32,
+    /// Threads of the program that are alive.
+    pub threads: u32,
+    /// The lock is one of readers and writers.
+    pub read_write: bool,
+}
+
+/// The mend of a cause, one sentence.
+///
+/// ```
+/// use threadtoll_profile::judge::cause::Cause;
+/// use threadtoll_profile::judge::mend::{Context, mend};
+///
+/// let context = Context {
+///     lock: "cache_lock",
+///     syscall: Some("fsync"),
+///     cpus: 8,
+///     threads: 16,
+///     read_write: false,
+/// };
+/// assert_eq!(
+///     mend(Cause::SleptHolding(74), context),
+///     "Its holder sleeps in fsync: release cache_lock before the call, or let one thread do it."
+/// );
+/// ```
+pub fn mend(cause: Cause, context: Context<'_>) -> String {
+    let Context { lock, syscall, cpus, threads, read_write } = context;
+    match cause {
+        Cause::SleptHolding(number) => {
+            let call = syscall.map_or_else(|| format!("system call {number}"), str::to_owned);
+            let instead = match syscall {
+                Some("nanosleep" | "clock_nanosleep" | "poll" | "select" | "epoll_wait") => {
+                    format!("release {lock} before it waits.")
+                }
+                _ => format!("release {lock} before the call, or let one thread do it."),
+            };
+            format!("Its holder sleeps in {call}: {instead}")
+        }
+        Cause::Computing if read_write => format!(
+            "Its holder computes: do less under {lock}, or read a snapshot without the lock."
+        ),
+        Cause::Computing => {
+            format!("Its holder computes: do less under {lock}, or stripe it into several locks.")
+        }
+        Cause::Preempted if threads > cpus => format!(
+            "Its holder is ready but has no CPU: run at most {cpus} threads instead of {threads}, \
+             or none beside them."
+        ),
+        Cause::Preempted => format!(
+            "Its holder is ready but has no CPU: other programs take the CPUs from the holder of \
+             {lock}; leave it more of them."
+        ),
+        Cause::Throttled => format!(
+            "The cgroup's quota stops the holder of {lock}: raise the quota, or run no more \
+             threads than it pays for."
+        ),
+        Cause::Convoy => format!(
+            "Threads wait while {lock} is free, because each sleeps and has to be woken: spin \
+             before sleeping, or do several operations per acquisition."
+        ),
+        Cause::Herd => format!(
+            "Many threads are woken at once and then queue for {lock}: wake one (notify_one, \
+             pthread_cond_signal), and wake it after the release."
+        ),
+        Cause::Hog => format!(
+            "One thread takes {lock} again before the others wake up: use a fair lock, or make \
+             that thread yield between acquisitions."
+        ),
+        Cause::StarvedWriter => format!(
+            "Readers keep coming while a writer waits for {lock}: use a lock that prefers \
+             writers, or shorten what readers do."
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mend_is_one_sentence_that_fits_two_lines() {
+        let causes = [
+            Cause::SleptHolding(230),
+            Cause::Computing,
+            Cause::Preempted,
+            Cause::Throttled,
+            Cause::Convoy,
+            Cause::Herd,
+            Cause::Hog,
+            Cause::StarvedWriter,
+        ];
+        for cause in causes {
+            for (threads, read_write) in [(4, false), (64, true)] {
+                let context =
+                    Context { lock: "queue_lock", syscall: None, cpus: 4, threads, read_write };
+                let sentence = mend(cause, context);
+                assert!(sentence.len() <= 160 && sentence.ends_with('.'), "{sentence}");
+                assert_eq!(sentence.matches(". ").count(), 0, "{sentence}");
+            }
+        }
+    }
+}

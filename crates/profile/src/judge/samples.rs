@@ -1,0 +1,503 @@
+//! Samples of one lock, summed up as they come, and the figures that they show.
+//!
+//! Held share, queue and hand-offs are averages over samples at independent, uniform times. Of the
+//! threads, a sample may show a random subset only: each waiter seen stands for as many as the
+//! subset is short of.
+//!
+//! # Late samples
+//!
+//! A sample that waited for a CPU saw the lock some time after its own instant, and not at a random
+//! one: a holder that computes occupies the CPU, and the sampler gets it as the holder lets go. So
+//! late samples show too little, and dropping them drops more instants at which the lock was held
+//! than others. The instants themselves were fixed beforehand, so samples on time are right about
+//! theirs, and only the late ones' are open. While a sampler waits the lock changes by one hold and
+//! one waiter at most, and to the side that late samples lean away from: that bounds each figure.
+//! A figure whose bounds are further apart than [`MAX_BIAS`] is withheld.
+
+use super::interval::{self, Estimate, Z, student};
+
+/// Time that a sampler may have waited for a CPU without its sample counting as late.
+///
+/// Waiting for a CPU is the sampler's own run-queue delay. The time that an idle CPU takes to wake
+/// says nothing about the lock.
+pub const LATE_NS: u64 = 10_000;
+
+/// Largest distance of the bounds that late samples leave to a figure: of a share as it is, of a
+/// queue relative to it where it exceeds one thread.
+pub const MAX_BIAS: f64 = 0.1;
+
+/// Most stretches kept; neighbours are merged when there are more.
+const MAX_STRETCHES: usize = 32;
+
+/// Fewest stretches that show a variance.
+const MIN_STRETCHES: usize = 5;
+
+/// One sample of a lock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// The lock is held; `None` if its word was not read.
+    pub held: Option<bool>,
+    /// Threads waiting, those being woken included, the holder not: those seen, times the threads
+    /// over the threads looked at. `None` if no thread was looked at.
+    pub queue: Option<f64>,
+    /// Threads woken for the lock that do not run yet, while nobody holds it, weighted as the
+    /// queue; `None` where runnable threads are not told from running ones.
+    pub waking: Option<f64>,
+    /// Weight of one waiter: threads over threads looked at.
+    pub weight: f64,
+    /// The sampler waited for a CPU longer than [`LATE_NS`].
+    pub late: bool,
+}
+
+/// Index of a figure in [`Moments`].
+const HELD: usize = 0;
+const QUEUE: usize = 1;
+const WAKING: usize = 2;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Moments {
+    counts: [f64; 3],
+    sums: [f64; 3],
+    /// Number of samples that have both figures, and the sum of their products.
+    pairs: [[f64; 3]; 3],
+    products: [[f64; 3]; 3],
+    weight: f64,
+}
+
+impl Moments {
+    fn add(&mut self, figures: [Option<f64>; 3], weight: f64, times: f64) {
+        for (i, first) in figures.iter().enumerate() {
+            let Some(first) = first else { continue };
+            self.counts[i] += times;
+            self.sums[i] += first * times;
+            for (j, second) in figures.iter().enumerate() {
+                let Some(second) = second else { continue };
+                self.pairs[i][j] += times;
+                self.products[i][j] += first * second * times;
+            }
+        }
+        self.weight = self.weight.max(weight);
+    }
+
+    fn merged(mut self, other: &Self) -> Self {
+        for i in 0..3 {
+            self.counts[i] += other.counts[i];
+            self.sums[i] += other.sums[i];
+            for j in 0..3 {
+                self.pairs[i][j] += other.pairs[i][j];
+                self.products[i][j] += other.products[i][j];
+            }
+        }
+        self.weight = self.weight.max(other.weight);
+        self
+    }
+
+    fn mean(&self, figure: usize) -> Option<f64> {
+        (self.counts[figure] > 0.0).then(|| self.sums[figure] / self.counts[figure])
+    }
+
+    fn estimate(&self, figure: usize) -> Option<Estimate> {
+        let squares = self.products[figure][figure];
+        let unit = if figure == HELD { 1.0 } else { self.weight.max(1.0) };
+        interval::mean(self.counts[figure], self.sums[figure], squares, unit)
+    }
+
+    /// Covariance of the means.
+    fn covariance(&self) -> [[f64; 3]; 3] {
+        let mut covariance = [[0.0; 3]; 3];
+        for (i, row) in covariance.iter_mut().enumerate() {
+            for (j, cell) in row.iter_mut().enumerate() {
+                let (Some(one), Some(other)) = (self.mean(i), self.mean(j)) else { continue };
+                let pairs = self.pairs[i][j];
+                if pairs == 0.0 {
+                    continue;
+                }
+                let each = self.products[i][j] / pairs - one * other;
+                *cell = each * pairs / (self.counts[i] * self.counts[j]);
+            }
+        }
+        covariance
+    }
+}
+
+/// Counts and sums of a stretch of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Stretch {
+    counts: [f64; 3],
+    sums: [f64; 3],
+}
+
+/// Samples of one lock.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LockSamples {
+    on_time: Moments,
+    late: Moments,
+    stretches: Vec<Stretch>,
+    /// Binary logarithm of the seconds in a stretch.
+    doublings: u32,
+}
+
+/// A figure, as far as the samples allow one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Figure {
+    /// No sample shows it.
+    Unknown,
+    /// Late samples leave it open by this much.
+    Withheld(f64),
+    /// The figure.
+    Known(Estimate),
+}
+
+impl Figure {
+    /// The figure, if it is known.
+    pub fn known(self) -> Option<Estimate> {
+        match self {
+            Self::Known(estimate) => Some(estimate),
+            Self::Unknown | Self::Withheld(_) => None,
+        }
+    }
+}
+
+/// Held share, queue and threads being woken, and the covariance of what another stretch of the
+/// program would have shown instead.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Means {
+    /// Held share, mean queue, and mean number of threads being woken while nobody holds the lock.
+    pub values: [f64; 3],
+    /// Their covariance.
+    pub covariance: [[f64; 3]; 3],
+    /// Factor of a 95% interval.
+    pub factor: f64,
+}
+
+impl LockSamples {
+    /// Adds `times` equal samples, taken in this second of the run.
+    pub fn add(&mut self, second: u64, sample: Sample, times: u64) {
+        let figures = [sample.held.map(f64::from), sample.queue, sample.waking];
+        let times = times as f64;
+        let moments = if sample.late { &mut self.late } else { &mut self.on_time };
+        moments.add(figures, sample.weight, times);
+        while second >> self.doublings.min(63) >= MAX_STRETCHES as u64 {
+            self.merge_neighbours();
+        }
+        let index = (second >> self.doublings.min(63)) as usize;
+        if self.stretches.len() <= index {
+            self.stretches.resize(index + 1, Stretch::default());
+        }
+        let stretch = &mut self.stretches[index];
+        for (i, figure) in figures.iter().enumerate() {
+            if let Some(figure) = figure {
+                stretch.counts[i] += times;
+                stretch.sums[i] += figure * times;
+            }
+        }
+    }
+
+    fn merge_neighbours(&mut self) {
+        self.doublings += 1;
+        self.stretches = self
+            .stretches
+            .chunks(2)
+            .map(|pair| {
+                let mut merged = pair[0];
+                for other in &pair[1..] {
+                    for i in 0..3 {
+                        merged.counts[i] += other.counts[i];
+                        merged.sums[i] += other.sums[i];
+                    }
+                }
+                merged
+            })
+            .collect();
+    }
+
+    /// Share of time for which the lock is held.
+    pub fn held(&self) -> Figure {
+        self.figure(HELD)
+    }
+
+    /// Mean number of threads waiting.
+    pub fn queue(&self) -> Figure {
+        self.figure(QUEUE)
+    }
+
+    /// Mean number of threads being woken while nobody holds the lock; zero if they are not told
+    /// from running ones.
+    pub fn waking(&self) -> Estimate {
+        match self.figure(WAKING) {
+            Figure::Known(estimate) => estimate,
+            Figure::Unknown | Figure::Withheld(_) => Estimate::exact(0.0),
+        }
+    }
+
+    /// Share of time for which the lock is held or handed over.
+    pub fn busy(&self) -> Option<Estimate> {
+        let held = self.held().known()?;
+        let waking = self.waking();
+        let aside = (waking.value - waking.low).hypot(held.value - held.low);
+        let above = (waking.high - waking.value).hypot(held.high - held.value);
+        let value = held.value + waking.value;
+        Some(Estimate { value, low: value - aside, high: value + above }.map(|end| end.min(1.0)))
+    }
+
+    fn figure(&self, figure: usize) -> Figure {
+        let all = self.on_time.merged(&self.late);
+        let Some(read) = all.estimate(figure) else { return Figure::Unknown };
+        let (low, high) = self.bounds(figure);
+        let bias = high - low;
+        let most = if figure == HELD { MAX_BIAS } else { MAX_BIAS * read.value.max(1.0) };
+        if bias > most {
+            return Figure::Withheld(bias);
+        }
+        let (below, above) = (read.value - read.low, read.high - read.value);
+        Figure::Known(Estimate {
+            value: (low + high) / 2.0,
+            low: (low - below).max(0.0),
+            high: if figure == HELD { (high + above).min(1.0) } else { high + above },
+        })
+    }
+
+    /// Bounds that late samples leave to a figure, without their chance error.
+    fn bounds(&self, figure: usize) -> (f64, f64) {
+        let (on_time, late) = (self.on_time.counts[figure], self.late.counts[figure]);
+        let all = on_time + late;
+        let sums = self.on_time.sums[figure] + self.late.sums[figure];
+        let read = sums / all;
+        let Some(late_mean) = self.late.mean(figure) else { return (read, read) };
+        let share = late / all;
+        // Zero and one are unlike for any number of late samples.
+        let chance = |moments: &Moments| match moments.estimate(figure) {
+            Some(estimate) => (estimate.high - estimate.low) / (2.0 * Z),
+            None => f64::INFINITY,
+        };
+        let lean = self.on_time.mean(figure).unwrap_or(late_mean) - late_mean;
+        let noise = 2.0 * chance(&self.on_time).hypot(chance(&self.late));
+        let most = if figure == HELD { 1.0 } else { f64::INFINITY };
+        let above = if lean > -noise { (late_mean + 1.0).min(most) } else { late_mean };
+        let below = if lean < noise { (late_mean - 1.0).max(0.0) } else { late_mean };
+        (read - share * (late_mean - below), read + share * (above - late_mean))
+    }
+
+    /// The means for predictions; `None` if held share or queue is not known.
+    pub fn means(&self) -> Option<Means> {
+        let (held, queue) = (self.held().known()?, self.queue().known()?);
+        let values = [held.value, queue.value, self.waking().value];
+        let all = self.on_time.merged(&self.late);
+        let mut covariance = all.covariance();
+        // A queue that no sample showed is uncertain nevertheless.
+        let unseen = |estimate: Estimate| ((estimate.high - estimate.low) / (2.0 * Z)).powi(2);
+        for (i, estimate) in [(HELD, held), (QUEUE, queue), (WAKING, self.waking())] {
+            covariance[i][i] = covariance[i][i].max(unseen(estimate));
+        }
+        let mut factor = Z;
+        if let Some((between, stretches)) = self.between(values) {
+            let mut scale = [1.0f64; 3];
+            for i in 0..3 {
+                if between[i][i] > 0.0 {
+                    scale[i] = (covariance[i][i] / between[i][i]).sqrt().max(1.0);
+                }
+            }
+            for i in 0..3 {
+                for j in 0..3 {
+                    let wider = between[i][j] * scale[i] * scale[j];
+                    if i != j || wider > covariance[i][i] {
+                        covariance[i][j] = wider;
+                    }
+                }
+            }
+            factor = student(stretches - 1.0);
+        }
+        Some(Means { values, covariance, factor })
+    }
+
+    /// Covariance of the means by the differences between stretches, and their number.
+    fn between(&self, means: [f64; 3]) -> Option<([[f64; 3]; 3], f64)> {
+        let most = self.stretches.iter().map(|each| each.counts[QUEUE]).fold(0.0, f64::max);
+        let full: Vec<&Stretch> = self
+            .stretches
+            .iter()
+            .filter(|each| each.counts[QUEUE] > most / 2.0 && each.counts[HELD] > 0.0)
+            .collect();
+        if full.len() < MIN_STRETCHES {
+            return None;
+        }
+        let total: f64 = full.iter().map(|each| each.counts[QUEUE]).sum();
+        let mut covariance = [[0.0; 3]; 3];
+        for stretch in &full {
+            let mut off = [0.0; 3];
+            for i in 0..3 {
+                if stretch.counts[i] > 0.0 {
+                    off[i] = stretch.sums[i] / stretch.counts[i] - means[i];
+                }
+            }
+            let weight = stretch.counts[QUEUE] / total / (full.len() as f64 - 1.0);
+            for i in 0..3 {
+                for j in 0..3 {
+                    covariance[i][j] += weight * off[i] * off[j];
+                }
+            }
+        }
+        Some((covariance, full.len() as f64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::RngExt;
+
+    use super::super::simulated::{Program, Run, Times, at, rng};
+    use super::*;
+
+    /// Samples a run, looking at `looked` random threads each time.
+    fn sampled(run: &Run, looked: usize, seed: u64) -> LockSamples {
+        let mut rng = rng(seed ^ 0xA5);
+        let mut samples = LockSamples::default();
+        let mut threads: Vec<u32> = (0..run.waits.len() as u32).collect();
+        for time in run.instants(1000.0, seed) {
+            for i in 0..looked {
+                threads.swap(i, rng.random_range(i..run.waits.len()));
+            }
+            let weight = run.waits.len() as f64 / looked as f64;
+            let seen = threads[..looked].iter().filter(|&&thread| run.waiting(thread, time));
+            let queue = seen.count() as f64 * weight;
+            let held = at(&run.holds, time).is_some();
+            samples.add(
+                time as u64,
+                Sample { held: Some(held), queue: Some(queue), waking: None, weight, late: false },
+                1,
+            );
+        }
+        samples
+    }
+
+    /// Runs of `runs` whose held share, and whose queue, lie in their intervals.
+    fn covered(program: Program, looked: usize, runs: u64) -> (u64, u64) {
+        let (mut held, mut queue) = (0, 0);
+        for seed in 0..runs {
+            let run = program.run(10.0, seed);
+            let samples = sampled(&run, looked, seed + 1000);
+            held += u64::from(samples.held().known().unwrap().holds(run.held()));
+            queue += u64::from(samples.queue().known().unwrap().holds(run.queue()));
+        }
+        (held, queue)
+    }
+
+    #[test]
+    fn intervals_hold_the_figures_of_the_run() {
+        let crowded = Program {
+            threads: 8,
+            hold: 2e-3,
+            think: 8e-3,
+            hold_times: Times::Exponential,
+            think_times: Times::Exponential,
+            hand_off: 0.0,
+        };
+        let programs = [
+            (crowded, 8),
+            (crowded, 3),
+            (crowded, 1),
+            (Program { threads: 64, think: 60e-3, ..crowded }, 5),
+            (Program { threads: 2, hold: 0.2e-3, hold_times: Times::Fixed, ..crowded }, 2),
+            (Program { threads: 3, hold: 0.5e-3, think: 50e-3, ..crowded }, 2),
+            (Program { threads: 16, hold: 10e-3, hold_times: Times::Fixed, ..crowded }, 4),
+        ];
+        for (program, looked) in programs {
+            let (held, queue) = covered(program, looked, 200);
+            assert!((180..=198).contains(&held), "held in {held} of 200: {program:?}");
+            assert!((180..=199).contains(&queue), "queue in {queue} of 200: {program:?}");
+        }
+    }
+
+    /// A sampler that finds no CPU while a holder computes, this often, and gets one afterwards.
+    fn late_samples(run: &Run, kept_waiting: f64, seed: u64) -> LockSamples {
+        let mut rng = rng(seed ^ 0x5A);
+        let mut samples = LockSamples::default();
+        for instant in run.instants(1000.0, seed) {
+            let mut time = instant;
+            let mut late = false;
+            if let Some(hold) = at(&run.holds, instant)
+                && rng.random::<f64>() < kept_waiting
+            {
+                time = hold.end + 1e-6;
+                late = true;
+            }
+            let held = at(&run.holds, time).is_some();
+            let waiting = (0..run.waits.len() as u32).filter(|&id| run.waiting(id, time)).count();
+            samples.add(
+                time as u64,
+                Sample {
+                    held: Some(held),
+                    queue: Some(waiting as f64),
+                    waking: None,
+                    weight: 1.0,
+                    late,
+                },
+                1,
+            );
+        }
+        samples
+    }
+
+    #[test]
+    fn late_samples_widen_the_interval_or_withhold_the_figure() {
+        let program = Program {
+            threads: 8,
+            hold: 1e-3,
+            think: 10e-3,
+            hold_times: Times::Fixed,
+            think_times: Times::Exponential,
+            // While a waiter is being woken the lock is free.
+            hand_off: 0.1e-3,
+        };
+        let (mut held, mut queue) = (0, 0);
+        for seed in 0..100 {
+            let run = program.run(10.0, seed);
+            let samples = late_samples(&run, 0.05, seed);
+            held += u32::from(samples.held().known().unwrap().holds(run.held()));
+            queue += u32::from(samples.queue().known().unwrap().holds(run.queue()));
+            let many = late_samples(&run, 0.5, seed);
+            assert!(matches!(many.held(), Figure::Withheld(bias) if bias > MAX_BIAS));
+            assert_eq!(many.means(), None);
+        }
+        assert!(held >= 90 && queue >= 90, "held in {held}, queue in {queue} of 100");
+    }
+
+    #[test]
+    fn stretches_are_bounded() {
+        let mut samples = LockSamples::default();
+        let sample =
+            Sample { held: Some(true), queue: Some(1.0), waking: None, weight: 1.0, late: false };
+        for second in (0..100_000).step_by(7) {
+            samples.add(second, sample, 10);
+        }
+        assert!(samples.stretches.len() <= MAX_STRETCHES);
+        let kept: f64 = samples.stretches.iter().map(|stretch| stretch.counts[HELD]).sum();
+        assert_eq!(kept, samples.on_time.counts[HELD]);
+        assert_eq!(samples.held().known().unwrap().value, 1.0);
+        samples.add(u64::MAX, sample, 1);
+        assert!(samples.stretches.len() <= MAX_STRETCHES);
+    }
+
+    #[test]
+    fn means_follow_the_variance_between_stretches() {
+        let mut steady = LockSamples::default();
+        let mut phases = LockSamples::default();
+        for second in 0..10 {
+            for tick in 0..1000 {
+                let sample = |held: bool| Sample {
+                    held: Some(held),
+                    queue: Some(f64::from(u8::from(held))),
+                    waking: None,
+                    weight: 1.0,
+                    late: false,
+                };
+                steady.add(second, sample(tick % 2 == 0), 1);
+                phases.add(second, sample(second % 2 == 0), 1);
+            }
+        }
+        let (steady, phases) = (steady.means().unwrap(), phases.means().unwrap());
+        assert!((steady.values[0] - phases.values[0]).abs() < 1e-9);
+        assert!(phases.covariance[0][0] > 100.0 * steady.covariance[0][0]);
+        assert!(phases.factor > Z);
+    }
+}

@@ -1,0 +1,136 @@
+//! Programs whose locks are known exactly, for tests.
+
+use rand::{Rng, RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// Distribution of a time around its mean.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Times {
+    Fixed,
+    /// Fixed, but for this share of it to either side.
+    Jittered(f64),
+    Exponential,
+}
+
+impl Times {
+    pub(crate) fn draw(self, mean: f64, rng: &mut impl Rng) -> f64 {
+        match self {
+            Self::Fixed => mean,
+            Self::Jittered(share) => mean * (1.0 + share * (2.0 * rng.random::<f64>() - 1.0)),
+            Self::Exponential => -mean * (1.0 - rng.random::<f64>()).ln(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Program {
+    pub(crate) threads: u32,
+    /// Mean hold and think time in seconds.
+    pub(crate) hold: f64,
+    pub(crate) think: f64,
+    pub(crate) hold_times: Times,
+    pub(crate) think_times: Times,
+    /// Time from a release until a waiter has the lock.
+    pub(crate) hand_off: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) thread: u32,
+    pub(crate) start: f64,
+    pub(crate) end: f64,
+}
+
+/// A run of a program with one FIFO lock.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) seconds: f64,
+    /// Ordered and disjoint.
+    pub(crate) holds: Vec<Span>,
+    /// Time in which a woken thread does not run yet.
+    pub(crate) hand_offs: Vec<Span>,
+    /// Of each thread, ordered and disjoint; hand-offs included.
+    pub(crate) waits: Vec<Vec<Span>>,
+}
+
+pub(crate) fn rng(seed: u64) -> Xoshiro256PlusPlus {
+    Xoshiro256PlusPlus::seed_from_u64(seed)
+}
+
+impl Program {
+    pub(crate) fn run(&self, seconds: f64, seed: u64) -> Run {
+        let mut rng = rng(seed);
+        let mut next: Vec<f64> =
+            (0..self.threads).map(|_| rng.random::<f64>() * (self.think + self.hold)).collect();
+        let mut run = Run {
+            seconds,
+            holds: Vec::new(),
+            hand_offs: Vec::new(),
+            waits: vec![Vec::new(); self.threads as usize],
+        };
+        let mut free_at = 0.0;
+        loop {
+            let (thread, &request) =
+                next.iter().enumerate().min_by(|one, other| one.1.total_cmp(other.1)).unwrap();
+            if request >= seconds {
+                return run;
+            }
+            let mut start = request;
+            let id = thread as u32;
+            if free_at > request {
+                start = free_at + self.hand_off;
+                run.waits[thread].push(Span { thread: id, start: request, end: start });
+                run.hand_offs.push(Span { thread: id, start: free_at, end: start });
+            }
+            free_at = start + self.hold_times.draw(self.hold, &mut rng);
+            run.holds.push(Span { thread: id, start, end: free_at });
+            next[thread] = free_at + self.think_times.draw(self.think, &mut rng);
+        }
+    }
+}
+
+/// The span that holds an instant, of spans that are ordered and disjoint.
+pub(crate) fn at(spans: &[Span], time: f64) -> Option<&Span> {
+    let index = spans.partition_point(|span| span.start <= time).checked_sub(1)?;
+    Some(&spans[index]).filter(|span| time < span.end)
+}
+
+impl Run {
+    fn covered(&self, spans: &[Span]) -> f64 {
+        let inside = |span: &Span| (span.end.min(self.seconds) - span.start).max(0.0);
+        spans.iter().map(inside).sum::<f64>() / self.seconds
+    }
+
+    /// Share of time held in this run.
+    pub(crate) fn held(&self) -> f64 {
+        self.covered(&self.holds)
+    }
+
+    /// Mean queue in this run.
+    pub(crate) fn queue(&self) -> f64 {
+        self.waits.iter().map(|waits| self.covered(waits)).sum()
+    }
+
+    /// Acquisitions per second.
+    pub(crate) fn throughput(&self) -> f64 {
+        self.holds.len() as f64 / self.seconds
+    }
+
+    pub(crate) fn waiting(&self, thread: u32, time: f64) -> bool {
+        at(&self.waits[thread as usize], time).is_some()
+    }
+
+    /// Ordered random instants of this rate.
+    pub(crate) fn instants(&self, per_second: f64, seed: u64) -> Vec<f64> {
+        let mut rng = rng(seed);
+        let mut instants = Vec::new();
+        let mut time = 0.0;
+        loop {
+            time += Times::Exponential.draw(1.0 / per_second, &mut rng);
+            if time >= self.seconds {
+                return instants;
+            }
+            instants.push(time);
+        }
+    }
+}

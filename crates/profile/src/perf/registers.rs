@@ -1,0 +1,65 @@
+//! The user registers that the kernel copies into a sample.
+
+#[cfg(target_arch = "x86_64")]
+mod layout {
+    /// `ax bx cx dx si di bp sp ip`, and `r8` to `r15`.
+    pub(crate) const MASK: u64 = 0x1ff | 0xff << 16;
+    pub(super) const PROGRAM_COUNTER: usize = 8;
+    pub(super) const STACK_POINTER: usize = 7;
+    pub(super) const FRAME_POINTER: usize = 6;
+}
+
+#[cfg(target_arch = "aarch64")]
+mod layout {
+    /// `x0` to `x30`, `sp`, `pc`.
+    pub(crate) const MASK: u64 = (1 << 33) - 1;
+    pub(super) const PROGRAM_COUNTER: usize = 32;
+    pub(super) const STACK_POINTER: usize = 31;
+    pub(super) const LINK_REGISTER: usize = 30;
+    pub(super) const FRAME_POINTER: usize = 29;
+}
+
+pub(super) use layout::MASK;
+use layout::*;
+
+/// Number of registers in a sample.
+pub(super) const COUNT: usize = MASK.count_ones() as usize;
+
+/// Registers of a thread while it ran its own code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registers {
+    values: [u64; COUNT],
+}
+
+impl Registers {
+    /// Registers in the order of the kernel's `asm/perf_regs.h`.
+    pub(super) fn new(values: [u64; COUNT]) -> Registers {
+        Registers { values }
+    }
+
+    /// Address of the next instruction.
+    pub fn program_counter(&self) -> u64 {
+        self.values[PROGRAM_COUNTER]
+    }
+
+    /// Stack pointer.
+    pub fn stack_pointer(&self) -> u64 {
+        self.values[STACK_POINTER]
+    }
+
+    /// Frame pointer: `rbp` or `x29`, which programs built without frame pointers use otherwise.
+    pub fn frame_pointer(&self) -> u64 {
+        self.values[FRAME_POINTER]
+    }
+
+    /// Return address of a function that has called no other.
+    #[cfg(target_arch = "aarch64")]
+    pub fn link_register(&self) -> u64 {
+        self.values[LINK_REGISTER]
+    }
+
+    /// All of them, in the order of the kernel's `asm/perf_regs.h`.
+    pub fn all(&self) -> &[u64] {
+        &self.values
+    }
+}

@@ -1,0 +1,291 @@
+//! Was a thread running at an instant?
+//!
+//! Keeps each thread's switches between a horizon, before which all is forgotten, and the last
+//! drain. A thread is unknown until its first switch or sample, where records were lost, and when
+//! it is no longer followed.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::records::{Direction, Event};
+
+const MOST_GAPS: usize = 64;
+
+/// State of a thread, as far as the scheduler is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CpuState {
+    /// On a CPU.
+    Running,
+    /// Ready to run, but another thread has got its CPU.
+    Preempted,
+    /// It gave up its CPU. If `/proc` shows it as running nevertheless, it has been woken and waits
+    /// for a CPU.
+    SwitchedOut,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    at: u64,
+    to: Option<CpuState>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    from: u64,
+    until: u64,
+}
+
+/// The switches of all threads.
+#[derive(Debug)]
+pub struct Timeline {
+    threads: HashMap<u32, VecDeque<Change>>,
+    gaps: VecDeque<Gap>,
+    changes: usize,
+    most_changes: usize,
+    latest: u64,
+    horizon: u64,
+    complete_until: u64,
+}
+
+impl Timeline {
+    /// A timeline that keeps at most `most_changes` switches, of 16 bytes each: the latest.
+    pub fn new(most_changes: usize) -> Timeline {
+        Timeline {
+            threads: HashMap::new(),
+            gaps: VecDeque::new(),
+            changes: 0,
+            most_changes,
+            latest: 0,
+            horizon: 0,
+            complete_until: 0,
+        }
+    }
+
+    /// Notes an event, in any order.
+    pub fn note(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::Switch { tid, at, direction, .. } => {
+                let to = match direction {
+                    Direction::In => CpuState::Running,
+                    Direction::Out { preempted: true } => CpuState::Preempted,
+                    Direction::Out { preempted: false } => CpuState::SwitchedOut,
+                };
+                self.change(tid, Change { at, to: Some(to) });
+            }
+            Event::Sample(sample) => {
+                self.change(sample.tid, Change { at: sample.at, to: Some(CpuState::Running) });
+            }
+            Event::Exit { tid, at, .. } | Event::Unfollowed { tid, at } => {
+                self.change(tid, Change { at, to: None });
+            }
+            Event::Lost { after, until, .. } => self.gap(Gap { from: after, until }),
+            Event::Fork { .. } | Event::Exec { .. } => {}
+        }
+    }
+
+    /// All events until `at` have been noted: [`Events::drain`](super::Events::drain) returns it.
+    pub fn complete_until(&mut self, at: u64) {
+        self.complete_until = self.complete_until.max(at);
+    }
+
+    /// State of a thread at an instant. `None` if it is not known, or not known yet.
+    pub fn state(&self, tid: u32, at: u64) -> Option<CpuState> {
+        if at < self.horizon || at > self.complete_until {
+            return None;
+        }
+        let changes = self.threads.get(&tid)?;
+        let before = changes.partition_point(|change| change.at <= at);
+        let change = changes.get(before.checked_sub(1)?)?;
+        let in_doubt = self.gaps.iter().any(|gap| gap.from <= at && gap.until >= change.at);
+        change.to.filter(|_| !in_doubt)
+    }
+
+    /// Forgets all instants before `at`.
+    pub fn forget_before(&mut self, at: u64) {
+        self.horizon = self.horizon.max(at);
+        let horizon = self.horizon;
+        let past_gaps = self.gaps.iter().filter(|gap| gap.until < horizon);
+        let in_doubt_until = past_gaps.map(|gap| gap.until).max();
+        self.gaps.retain(|gap| gap.until >= horizon);
+        let mut kept = 0;
+        self.threads.retain(|_, changes| {
+            let before = changes.partition_point(|change| change.at <= horizon);
+            changes.drain(..before.saturating_sub(1));
+            if let Some(first) = changes.front_mut()
+                && Some(first.at) <= in_doubt_until
+            {
+                first.to = None;
+            }
+            let known = changes.iter().any(|change| change.to.is_some());
+            if known {
+                kept += changes.len();
+                if changes.capacity() > 4 * changes.len() + 16 {
+                    changes.shrink_to(2 * changes.len());
+                }
+            }
+            known
+        });
+        self.changes = kept;
+    }
+
+    fn change(&mut self, tid: u32, change: Change) {
+        let changes = self.threads.entry(tid).or_default();
+        let place = changes.partition_point(|earlier| earlier.at <= change.at);
+        changes.insert(place, change);
+        self.changes += 1;
+        self.latest = self.latest.max(change.at);
+        if self.changes > self.most_changes {
+            self.forget_half();
+        }
+    }
+
+    fn gap(&mut self, gap: Gap) {
+        if let Some(last) = self.gaps.back_mut()
+            && last.from == gap.from
+        {
+            last.until = last.until.max(gap.until);
+            return;
+        }
+        self.gaps.push_back(gap);
+        if self.gaps.len() > MOST_GAPS
+            && let (Some(one), Some(other)) = (self.gaps.pop_front(), self.gaps.pop_front())
+        {
+            let from = one.from.min(other.from);
+            self.gaps.push_front(Gap { from, until: one.until.max(other.until) });
+        }
+    }
+
+    fn forget_half(&mut self) {
+        let earliest = self.threads.values().filter_map(|changes| changes.front());
+        let earliest = earliest.map(|change| change.at).min().unwrap_or(0).max(self.horizon);
+        let mut span = self.latest.saturating_sub(earliest);
+        while self.changes > self.most_changes / 2 && span > 0 {
+            span /= 2;
+            self.forget_before(self.latest - span);
+        }
+        if self.changes > self.most_changes / 2 {
+            // So many threads that not even the last switch of each can be kept.
+            self.threads.clear();
+            self.changes = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const IN: Direction = Direction::In;
+    const PREEMPTED: Direction = Direction::Out { preempted: true };
+    const BLOCKED: Direction = Direction::Out { preempted: false };
+
+    fn switch(tid: u32, at: u64, direction: Direction) -> Event<'static> {
+        Event::Switch { tid, at, cpu: 0, direction }
+    }
+
+    fn timeline(events: &[Event<'_>]) -> Timeline {
+        let mut timeline = Timeline::new(1000);
+        for event in events {
+            timeline.note(event);
+        }
+        timeline.complete_until(1000);
+        timeline
+    }
+
+    #[test]
+    fn states_lie_between_switches_noted_in_any_order() {
+        let events = [
+            switch(1, 30, IN),
+            switch(1, 40, BLOCKED),
+            switch(1, 10, IN),
+            switch(2, 15, IN),
+            switch(1, 20, PREEMPTED),
+        ];
+        let timeline = timeline(&events);
+        let states = [5, 10, 19, 20, 30, 1000, 1001].map(|at| timeline.state(1, at));
+        let expected = [
+            None,
+            Some(CpuState::Running),
+            Some(CpuState::Running),
+            Some(CpuState::Preempted),
+            Some(CpuState::Running),
+            Some(CpuState::SwitchedOut),
+            None,
+        ];
+        assert_eq!(states, expected);
+        assert_eq!(timeline.state(3, 20), None);
+    }
+
+    #[test]
+    fn lost_records_leave_doubt_until_the_next_switch() {
+        let lost = Event::Lost { after: 15, until: 20, records: 3 };
+        let mut timeline = timeline(&[switch(1, 10, IN), lost, switch(1, 30, BLOCKED)]);
+        let states = [14, 15, 25, 30].map(|at| timeline.state(1, at));
+        let expected = [Some(CpuState::Running), None, None, Some(CpuState::SwitchedOut)];
+        assert_eq!(states, expected);
+        timeline.forget_before(25);
+        assert_eq!(timeline.state(1, 26), None);
+        assert_eq!(timeline.state(1, 30), Some(CpuState::SwitchedOut));
+    }
+
+    #[test]
+    fn a_thread_that_ended_is_forgotten() {
+        let ended = Event::Exit { pid: 1, tid: 1, at: 20 };
+        let mut timeline = timeline(&[switch(1, 10, IN), ended, switch(2, 10, BLOCKED)]);
+        assert_eq!(timeline.state(1, 10), Some(CpuState::Running));
+        assert_eq!(timeline.state(1, 20), None);
+        timeline.forget_before(30);
+        assert_eq!(timeline.threads.len(), 1);
+        assert_eq!(timeline.state(2, 500), Some(CpuState::SwitchedOut));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut timeline = Timeline::new(100);
+        for at in 0..10_000u64 {
+            timeline.note(&switch((at % 7) as u32, at, IN));
+            assert!(timeline.changes <= 100);
+        }
+        timeline.complete_until(10_000);
+        assert_eq!(timeline.state(3, 10_000), Some(CpuState::Running));
+        for tid in 0..10_000 {
+            timeline.note(&switch(tid, 10_000, IN));
+            timeline.note(&Event::Lost { after: u64::from(tid), until: 20_000, records: 1 });
+            assert!(timeline.changes <= 100 && timeline.gaps.len() <= MOST_GAPS);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn forgetting_changes_no_later_answer(
+            events in prop::collection::vec((0..3u32, 0..100u64, 0..9u8), 0..60),
+            horizon in 0..100u64,
+        ) {
+            let events: Vec<_> = events
+                .into_iter()
+                .map(|(tid, at, kind)| match kind {
+                    0..=1 => switch(tid, at, IN),
+                    2..=3 => switch(tid, at, PREEMPTED),
+                    4..=5 => switch(tid, at, BLOCKED),
+                    6..=7 => Event::Unfollowed { tid, at },
+                    _ => Event::Lost { after: at, until: at + u64::from(tid), records: 1 },
+                })
+                .collect();
+            let whole = timeline(&events);
+            let mut shortened = Timeline::new(1000);
+            for event in &events {
+                shortened.note(event);
+            }
+            shortened.complete_until(1000);
+            shortened.forget_before(horizon);
+            let kept: usize = shortened.threads.values().map(VecDeque::len).sum();
+            prop_assert_eq!(kept, shortened.changes);
+            for tid in 0..3 {
+                for at in horizon..101 {
+                    prop_assert_eq!(whole.state(tid, at), shortened.state(tid, at));
+                }
+            }
+        }
+    }
+}

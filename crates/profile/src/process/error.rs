@@ -1,0 +1,150 @@
+//! Reasons why a process cannot be observed, and what to do about each.
+
+use std::ffi::OsString;
+use std::io;
+
+use thiserror::Error;
+
+/// A process cannot be observed.
+#[derive(Debug, Error)]
+pub enum ProcessError {
+    /// There is none.
+    #[error("no process has PID {0}")]
+    NotFound(u32),
+    /// It is a thread of a process.
+    #[error("{tid} is a thread of process {process}")]
+    Thread {
+        /// The TID.
+        tid: u32,
+        /// The process.
+        process: u32,
+    },
+    /// It has ended.
+    #[error("process {0} has ended")]
+    Ended(u32),
+    /// It belongs to the kernel.
+    #[error("process {pid} ({}) is a kernel thread, which has no memory to look at", name.display())]
+    KernelThread {
+        /// Its PID.
+        pid: u32,
+        /// Its name.
+        name: OsString,
+    },
+    /// It is this process.
+    #[error("a profile of threadtoll by itself would show the profiler at work")]
+    Itself,
+    /// Permission is missing.
+    #[error("not permitted to look at process {pid}: {}", refusal.reason())]
+    NotPermitted {
+        /// Its PID.
+        pid: u32,
+        /// The likely reason.
+        refusal: Refusal,
+    },
+    /// The kernel or a sandbox lacks a facility.
+    #[error("this system has no {0}, which a profile needs")]
+    Unsupported(&'static str),
+    /// `/proc` cannot be read.
+    #[error("process {pid} cannot be read: {source}")]
+    Unreadable {
+        /// Its PID.
+        pid: u32,
+        /// The reason.
+        source: io::Error,
+    },
+}
+
+impl ProcessError {
+    /// What to do about it, in one sentence.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            ProcessError::NotFound(_) | ProcessError::Ended(_) => {
+                Some("`pgrep -a NAME` lists PIDs")
+            }
+            ProcessError::Thread { .. } => Some("give the PID of the process"),
+            ProcessError::NotPermitted { refusal, .. } => Some(refusal.mend()),
+            ProcessError::Unsupported(_) => {
+                Some("sandboxes such as gVisor lack it; profile from outside of the sandbox")
+            }
+            ProcessError::KernelThread { .. }
+            | ProcessError::Itself
+            | ProcessError::Unreadable { .. } => None,
+        }
+    }
+}
+
+/// The likely reason why the kernel refuses to show a process; see ptrace(2), "Ptrace access mode
+/// checking".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// `/proc` is mounted with `hidepid`.
+    Hidden,
+    /// It is another user's.
+    OtherUser(u32),
+    /// Yama's `ptrace_scope` is 1: only ancestors of a process may.
+    YamaDescendants,
+    /// Yama's `ptrace_scope` is 2: only with a capability.
+    YamaPrivileged,
+    /// Yama's `ptrace_scope` is 3: nobody may.
+    YamaNobody,
+    /// It has privileges that this process lacks, or has forbidden to be looked at.
+    Privileged,
+    /// Root without the capability, as in a container.
+    Contained,
+}
+
+impl Refusal {
+    /// Finds the likely reason for a process of this user.
+    pub(crate) fn diagnose(owner: u32) -> Refusal {
+        let user = rustix::process::geteuid().as_raw();
+        let yama = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+        Refusal::likely(owner, user, yama.unwrap_or_default().trim())
+    }
+
+    fn likely(owner: u32, user: u32, yama: &str) -> Refusal {
+        match yama {
+            "3" => Refusal::YamaNobody,
+            _ if user == 0 => Refusal::Contained,
+            _ if owner != user => Refusal::OtherUser(owner),
+            "2" => Refusal::YamaPrivileged,
+            "1" => Refusal::YamaDescendants,
+            _ => Refusal::Privileged,
+        }
+    }
+
+    fn reason(self) -> String {
+        match self {
+            Refusal::Hidden => "/proc hides processes of other users".to_owned(),
+            Refusal::OtherUser(owner) => format!("it belongs to user {owner}"),
+            Refusal::YamaDescendants => {
+                "kernel.yama.ptrace_scope is 1, which lets only the parent of a process look"
+                    .to_owned()
+            }
+            Refusal::YamaPrivileged => {
+                "kernel.yama.ptrace_scope is 2, which lets only root look".to_owned()
+            }
+            Refusal::YamaNobody => {
+                "kernel.yama.ptrace_scope is 3, which lets nobody look".to_owned()
+            }
+            Refusal::Privileged => "it has privileges or secrets that are kept from you".to_owned(),
+            Refusal::Contained => "root lacks the capability CAP_SYS_PTRACE here".to_owned(),
+        }
+    }
+
+    fn mend(self) -> &'static str {
+        match self {
+            Refusal::Hidden | Refusal::Privileged => "run the command with sudo",
+            Refusal::OtherUser(_) => "run the command with sudo, or as that user",
+            Refusal::YamaDescendants => {
+                "start the program with `threadtoll profile -- PROGRAM`, or run the command with sudo"
+            }
+            Refusal::YamaPrivileged => {
+                "run the command with sudo, or as root `sysctl kernel.yama.ptrace_scope=1`"
+            }
+            Refusal::YamaNobody => "only a boot with a lower kernel.yama.ptrace_scope changes that",
+            Refusal::Contained => {
+                "give the container the capability (`docker run --cap-add SYS_PTRACE`), or profile from the host"
+            }
+        }
+    }
+}

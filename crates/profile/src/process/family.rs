@@ -1,0 +1,290 @@
+//! A process, and with a launched program its descendants, as they fork, execute and end.
+//!
+//! New processes are found by their parent's PID in `/proc`, which is listed only if the kernel has
+//! given out PIDs since the last time (`/proc/loadavg`). A process whose parent ends before it is
+//! seen, as a daemon's, is no descendant any more; whoever learns of it otherwise can have it
+//! [followed](Family::follow).
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{CWD, Mode, OFlags};
+
+use super::files::{self, ShortPath};
+use super::stat::Stat;
+use super::{Image, Process, ProcessError};
+
+/// Longest name that the kernel keeps of a thread.
+const MAX_NAME: usize = 15;
+
+/// A process and its descendants.
+#[derive(Debug)]
+pub struct Family {
+    members: Vec<Member>,
+    descendants: Option<Descendants>,
+    only: Option<OsString>,
+}
+
+#[derive(Debug)]
+struct Member {
+    process: Process,
+    parent: Option<u32>,
+    image: Option<Image>,
+    /// It was reported: `--only` lets it through.
+    reported: bool,
+}
+
+/// A change in a family.
+#[derive(Debug)]
+pub enum FamilyEvent {
+    /// A process was found.
+    Started {
+        /// Its PID.
+        pid: u32,
+        /// The member that forked it; `None` for the first.
+        parent: Option<u32>,
+    },
+    /// A process has executed another program: addresses learnt of it mean nothing any more.
+    Replaced {
+        /// Its PID.
+        pid: u32,
+    },
+    /// A process has ended, or executed a program of a name that was not asked for.
+    Ended {
+        /// Its PID.
+        pid: u32,
+    },
+    /// A descendant cannot be observed.
+    Unseen {
+        /// Its PID.
+        pid: u32,
+        /// The reason.
+        error: ProcessError,
+    },
+}
+
+impl Family {
+    /// A process alone.
+    pub fn alone(process: Process) -> Family {
+        Family { members: vec![Member::new(process, None)], descendants: None, only: None }
+    }
+
+    /// A process and its descendants; if `only` is given, those whose name, or whose program's
+    /// file, is called so.
+    ///
+    /// # Errors
+    ///
+    /// If `/proc` cannot be read.
+    pub fn with_descendants(process: Process, only: Option<OsString>) -> io::Result<Family> {
+        let members = vec![Member::new(process, None)];
+        Ok(Family { members, descendants: Some(Descendants::new()?), only })
+    }
+
+    /// The processes that were reported as started and not as ended.
+    pub fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.members.iter().filter(|member| member.reported).map(|member| &member.process)
+    }
+
+    /// As [`processes`](Family::processes), to [refresh](Process::refresh) them.
+    pub fn processes_mut(&mut self) -> impl Iterator<Item = &mut Process> {
+        self.members.iter_mut().filter(|member| member.reported).map(|member| &mut member.process)
+    }
+
+    #[cfg(test)]
+    pub(super) fn members(&self) -> impl Iterator<Item = &Process> {
+        self.members.iter().map(|member| &member.process)
+    }
+
+    /// Does any process of it still run, even one that is not reported?
+    pub fn is_running(&self) -> bool {
+        self.members.iter().any(|member| member.process.is_running())
+    }
+
+    /// Looks for changes since the last time. The first time, all processes are reported.
+    ///
+    /// # Errors
+    ///
+    /// If `/proc` cannot be read.
+    pub fn refresh(&mut self, report: &mut dyn FnMut(FamilyEvent)) -> io::Result<()> {
+        // Before members leave: children of one that has just ended may still name it.
+        let found = match &mut self.descendants {
+            Some(descendants) => {
+                let parents = self.members.iter().map(|member| member.process.pid());
+                descendants.find(parents.collect())?
+            }
+            None => Vec::new(),
+        };
+        self.members.retain_mut(|member| {
+            let running = member.process.is_running();
+            if !running && member.reported {
+                report(FamilyEvent::Ended { pid: member.process.pid() });
+            }
+            running
+        });
+        for Found { pid, parent, start_time } in found {
+            self.open(pid, parent, Some(start_time), report);
+        }
+        for member in &mut self.members {
+            member.compare(self.only.as_deref(), report);
+        }
+        Ok(())
+    }
+
+    /// Takes in a process that somebody knows to be a descendant, such as by an event of the
+    /// kernel. A process that has ended, or is a member already, changes nothing.
+    pub fn follow(&mut self, pid: u32, parent: u32, report: &mut dyn FnMut(FamilyEvent)) {
+        let known = |member: &Member| member.process.pid() == pid && member.process.is_running();
+        if !self.members.iter().any(known) {
+            self.open(pid, parent, None, report);
+            if let Some(descendants) = &mut self.descendants {
+                // It may have children that were seen and not recognised.
+                descendants.forget();
+            }
+        }
+    }
+
+    fn open(
+        &mut self,
+        pid: u32,
+        parent: u32,
+        start_time: Option<u64>,
+        report: &mut dyn FnMut(FamilyEvent),
+    ) {
+        match Process::open(pid) {
+            Ok(process) if start_time.is_none_or(|start| start == process.start_time()) => {
+                self.members.push(Member::new(process, Some(parent)));
+            }
+            Ok(_) | Err(ProcessError::NotFound(_) | ProcessError::Ended(_)) => {}
+            Err(error) => report(FamilyEvent::Unseen { pid, error }),
+        }
+    }
+}
+
+impl Member {
+    fn new(process: Process, parent: Option<u32>) -> Member {
+        Member { image: process.image().ok(), process, parent, reported: false }
+    }
+
+    /// Reports it if it is new, has executed another program, or has taken another name.
+    fn compare(&mut self, only: Option<&OsStr>, report: &mut dyn FnMut(FamilyEvent)) {
+        let image = match self.process.image() {
+            // It is about to end, or its first thread has ended.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return,
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return,
+            // It has become another user's.
+            Err(_) => None,
+            Ok(image) => Some(image),
+        };
+        let replaced = self.image != image;
+        self.image = image;
+        let pid = self.process.pid();
+        if !self.reported {
+            self.reported = only.is_none_or(|name| self.is_called(name));
+            if self.reported {
+                report(FamilyEvent::Started { pid, parent: self.parent });
+            }
+        } else if replaced {
+            self.reported = only.is_none_or(|name| self.is_called(name));
+            report(match self.reported {
+                true => FamilyEvent::Replaced { pid },
+                false => FamilyEvent::Ended { pid },
+            });
+        }
+    }
+
+    fn is_called(&self, name: &OsStr) -> bool {
+        let kept = &name.as_bytes()[..name.len().min(MAX_NAME)];
+        let own = self.process.name().is_ok_and(|own| own.as_bytes() == kept);
+        own || self.process.program().is_ok_and(|program| program.file_name() == Some(name))
+    }
+}
+
+/// Finds processes by their parents.
+#[derive(Debug)]
+struct Descendants {
+    proc: OwnedFd,
+    /// `None` where a container shows a file of its own instead.
+    load: Option<OwnedFd>,
+    last_pid: Option<u32>,
+    /// All processes of the last listing, ascending.
+    known: Vec<u32>,
+    listing: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Found {
+    pid: u32,
+    parent: u32,
+    start_time: u64,
+}
+
+impl Descendants {
+    fn new() -> io::Result<Descendants> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let proc = rustix::fs::openat(CWD, "/proc", flags, Mode::empty())?;
+        let load = files::open(&proc, &ShortPath::new(format_args!("loadavg"))).ok();
+        let of_the_kernel = |file: &OwnedFd| {
+            rustix::fs::fstatfs(file)
+                .is_ok_and(|system| system.f_type == rustix::fs::PROC_SUPER_MAGIC)
+        };
+        Ok(Descendants {
+            proc,
+            load: load.filter(of_the_kernel),
+            last_pid: None,
+            known: Vec::new(),
+            listing: Vec::new(),
+        })
+    }
+
+    /// Looks at all processes next time, not only at new ones.
+    fn forget(&mut self) {
+        self.last_pid = None;
+        self.known.clear();
+    }
+
+    /// Finds processes that are new since the last time and descend from `parents`.
+    fn find(&mut self, mut parents: Vec<u32>) -> io::Result<Vec<Found>> {
+        let last_pid = self.load.as_ref().and_then(last_pid);
+        if last_pid.is_some() && last_pid == self.last_pid {
+            return Ok(Vec::new());
+        }
+        if last_pid < self.last_pid {
+            // PIDs have begun anew: known ones may be those of new processes.
+            self.known.clear();
+        }
+        self.last_pid = last_pid;
+        files::list_numbers(&self.proc, &mut self.listing)?;
+        let is_new = |pid: &u32| self.known.binary_search(pid).is_err() && !parents.contains(pid);
+        let mut others: Vec<Found> = self
+            .listing
+            .iter()
+            .copied()
+            .filter(is_new)
+            .filter_map(|pid| {
+                let stat =
+                    Stat::read(&self.proc, &ShortPath::new(format_args!("{pid}/stat"))).ok()?;
+                Some(Found { pid, parent: stat.parent, start_time: stat.start_time })
+            })
+            .collect();
+        std::mem::swap(&mut self.known, &mut self.listing);
+        // A parent may have a higher PID than its child.
+        let mut found = Vec::new();
+        loop {
+            let before = found.len();
+            found.extend(others.extract_if(.., |other| parents.contains(&other.parent)));
+            if found.len() == before {
+                return Ok(found);
+            }
+            parents.extend(found[before..].iter().map(|found| found.pid));
+        }
+    }
+}
+
+/// The PID that the kernel gave out last, to a process or a thread.
+fn last_pid(load: &OwnedFd) -> Option<u32> {
+    let mut line = [0; 128];
+    let length = rustix::io::pread(load, &mut line, 0).ok()?;
+    std::str::from_utf8(&line[..length]).ok()?.trim_end().rsplit(' ').next()?.parse().ok()
+}

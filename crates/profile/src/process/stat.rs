@@ -1,0 +1,106 @@
+//! Reader of `/proc/PID/stat` (proc_pid_stat(5)).
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::io::Errno;
+
+use super::files::{self, ShortPath};
+
+/// `PF_KTHREAD` of the kernel's `include/linux/sched.h`.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// Longest line: 52 numbers and a name.
+const MAX_LINE: usize = 2_048;
+
+/// Facts of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) name: OsString,
+    /// A letter; `Z` and `X` have ended.
+    pub(crate) state: u8,
+    pub(crate) parent: u32,
+    pub(crate) flags: u64,
+    pub(crate) threads: u64,
+    /// Clock ticks since boot.
+    pub(crate) start_time: u64,
+}
+
+impl Stat {
+    pub(crate) fn read(directory: impl AsFd, path: &ShortPath) -> Result<Stat, Errno> {
+        let line = files::read(directory, path, MAX_LINE)?;
+        Stat::parse(&line).ok_or(Errno::SRCH)
+    }
+
+    /// Reads a line. The name is in parentheses, and may contain parentheses and blanks.
+    pub(crate) fn parse(line: &[u8]) -> Option<Stat> {
+        let open = line.iter().position(|&byte| byte == b'(')?;
+        let close = line.iter().rposition(|&byte| byte == b')')?;
+        let name = OsStr::from_bytes(line.get(open + 1..close)?).to_owned();
+        let rest = std::str::from_utf8(&line[close + 1..]).ok()?;
+        // The manual counts the name as the second field, from one.
+        let mut fields = rest.split_ascii_whitespace().enumerate().map(|(at, text)| (at + 3, text));
+        let mut field = |number| fields.find(|&(at, _)| at == number).map(|(_, text)| text);
+        Some(Stat {
+            name,
+            state: *field(3)?.as_bytes().first()?,
+            parent: field(4)?.parse().ok()?,
+            flags: field(9)?.parse().ok()?,
+            threads: field(20)?.parse().ok()?,
+            start_time: field(22)?.parse().ok()?,
+        })
+    }
+
+    pub(crate) fn kernel_thread(&self) -> bool {
+        self.flags & KERNEL_THREAD != 0
+    }
+
+    /// The process has ended, and its parent has not asked how. The first thread alone may have
+    /// ended while others go on.
+    pub(crate) fn ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X') && self.threads <= 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const REST: &str = "S 1 42 42 0 -1 4194304 100 0 0 0 5 3 0 0 20 0 7 0 8812 1000 2 18446744073";
+
+    #[test]
+    fn names_may_contain_anything() {
+        for name in ["server", "a b", ") S 9 (", "((", "))", "", "a\nb"] {
+            let stat = Stat::parse(format!("42 ({name}) {REST}").as_bytes()).unwrap();
+            assert_eq!(stat.name, name);
+            assert_eq!((stat.state, stat.parent, stat.threads), (b'S', 1, 7));
+            assert_eq!(stat.start_time, 8_812);
+            assert!(!stat.kernel_thread() && !stat.ended());
+        }
+    }
+
+    #[test]
+    fn short_lines_are_refused() {
+        let line = format!("42 (a) {REST}");
+        let shortest = line.find(" 1000 2").unwrap();
+        for length in 0..shortest - 4 {
+            assert_eq!(Stat::parse(&line.as_bytes()[..length]), None, "{length}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(line in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = Stat::parse(&line);
+        }
+
+        #[test]
+        fn any_name_is_kept(name in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let line = [b"1 (".as_slice(), &name, b") ", REST.as_bytes()].concat();
+            prop_assert_eq!(Stat::parse(&line).unwrap().name, OsStr::from_bytes(&name));
+        }
+    }
+}

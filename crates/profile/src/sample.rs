@@ -1,0 +1,18 @@
+//! When to look, at what, and within which budget.
+//!
+//! One thread does nothing but look: at random times, drawn beforehand, it reads the words of all
+//! known locks and the system calls of a random subset of threads, and hands what it read to
+//! whoever folds it. Nothing that it sees decides when it looks next, so that the share of looks
+//! at which something was so is an unbiased estimate of the share of time.
+
+mod budget;
+mod chunk;
+mod promptness;
+mod sampler;
+mod schedule;
+
+pub use budget::{Budget, Effort, Spent};
+pub use chunk::{Burst, Chunk, ThreadRead, Tick, WordRead};
+pub(crate) use sampler::now;
+pub use sampler::{Order, Report, Sampler, Span, Stretch};
+pub use schedule::{Due, Schedule};

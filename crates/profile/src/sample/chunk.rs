@@ -1,0 +1,247 @@
+//! What a few milliseconds of looks saw, on its way from the thread that looks.
+
+use crate::activity::Activity;
+
+/// Looks, in the order in which they were taken.
+#[derive(Debug, Default)]
+pub struct Chunk {
+    /// The looks.
+    pub ticks: Vec<Tick>,
+    words: Vec<WordRead>,
+    threads: Vec<ThreadRead>,
+    stacks: Vec<StackRead>,
+    /// Bursts of readings of one word.
+    pub bursts: Vec<Burst>,
+    bytes: Vec<u8>,
+}
+
+/// Readings of one word as fast as they go.
+#[derive(Clone, Debug)]
+pub struct Burst {
+    /// Process, by its index.
+    pub process: u32,
+    /// Address of the futex word.
+    pub word: u64,
+    /// Address of the first byte of each reading.
+    pub address: u64,
+    /// Length of each reading.
+    pub length: usize,
+    /// A thread waited on the word before the burst and after it.
+    pub waited: bool,
+    /// Times of the readings.
+    pub times: Vec<u64>,
+    /// Their bytes, one after another.
+    pub bytes: Vec<u8>,
+}
+
+/// One look.
+#[derive(Clone, Copy, Debug)]
+pub struct Tick {
+    /// When it was due.
+    pub due: u64,
+    /// When the words were read.
+    pub at: u64,
+    /// Time for which the sampler waited for a CPU before it; `None` where the kernel hides it.
+    pub run_delay_ns: Option<u64>,
+    /// When the words were read once more; `None` if they were not.
+    pub again_at: Option<u64>,
+    /// Number of due times that it answers.
+    pub times: u32,
+    /// Threads alive, of all processes.
+    pub threads_alive: u32,
+    /// Threads picked at random.
+    pub threads_picked: u32,
+    words: (u32, u32),
+    threads: (u32, u32),
+}
+
+/// The bytes around a futex word.
+#[derive(Clone, Copy, Debug)]
+pub struct WordRead {
+    /// Process, by its index.
+    pub process: u32,
+    /// Address of the futex word.
+    pub word: u64,
+    /// Read once more, after the threads.
+    pub again: bool,
+    /// Address of the first byte that was read.
+    pub address: u64,
+    bytes: (u32, u32),
+}
+
+/// A thread that was looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadRead {
+    /// Process, by its index.
+    pub process: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Picked at random; otherwise looked at because it owns a lock that somebody waits for.
+    pub picked: bool,
+    /// What it was doing.
+    pub activity: Activity,
+    /// Number of its stack, once [`Chunk::number_stacks`] has been told.
+    pub stack_number: Option<u32>,
+    stack: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct StackRead {
+    address: u64,
+    bytes: (u32, u32),
+}
+
+const NO_STACK: u32 = u32::MAX;
+
+impl Chunk {
+    /// Begins a look.
+    pub fn begin(&mut self, due: u64, times: u32) {
+        let words = (self.words.len() as u32, self.words.len() as u32);
+        let threads = (self.threads.len() as u32, self.threads.len() as u32);
+        self.ticks.push(Tick {
+            due,
+            at: due,
+            run_delay_ns: None,
+            again_at: None,
+            times,
+            threads_alive: 0,
+            threads_picked: 0,
+            words,
+            threads,
+        });
+    }
+
+    /// The look that was begun last.
+    ///
+    /// # Panics
+    ///
+    /// If none was begun.
+    pub fn tick(&mut self) -> &mut Tick {
+        #[expect(clippy::expect_used, reason = "a look is begun before anything is added to it")]
+        self.ticks.last_mut().expect("a look was begun")
+    }
+
+    /// Adds the bytes around a futex word.
+    pub fn push_word(&mut self, process: u32, word: u64, again: bool, read: (u64, &[u8])) {
+        let (address, bytes) = (read.0, self.push_bytes(read.1));
+        self.words.push(WordRead { process, word, again, address, bytes });
+        self.tick().words.1 += 1;
+    }
+
+    /// Adds a thread.
+    pub fn push_thread(&mut self, process: u32, tid: u32, picked: bool, activity: Activity) {
+        self.threads.push(ThreadRead {
+            process,
+            tid,
+            picked,
+            activity,
+            stack_number: None,
+            stack: NO_STACK,
+        });
+        let tick = self.tick();
+        tick.threads.1 += 1;
+        tick.threads_picked += u32::from(picked);
+    }
+
+    /// Adds the stack of a thread of the look that was begun last, by its place in that look.
+    pub fn push_stack(&mut self, thread: usize, address: u64, bytes: &[u8]) {
+        let bytes = self.push_bytes(bytes);
+        let index = self.tick().threads.0 as usize + thread;
+        if let Some(thread) = self.threads.get_mut(index) {
+            thread.stack = self.stacks.len() as u32;
+            self.stacks.push(StackRead { address, bytes });
+        }
+    }
+
+    fn push_bytes(&mut self, bytes: &[u8]) -> (u32, u32) {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(bytes);
+        (start, self.bytes.len() as u32)
+    }
+
+    /// The words that a look read.
+    pub fn words(&self, tick: &Tick) -> impl Iterator<Item = (&WordRead, &[u8])> {
+        self.words[tick.words.0 as usize..tick.words.1 as usize]
+            .iter()
+            .map(|word| (word, &self.bytes[word.bytes.0 as usize..word.bytes.1 as usize]))
+    }
+
+    /// The threads that a look saw.
+    pub fn threads(&self, tick: &Tick) -> &[ThreadRead] {
+        &self.threads[tick.threads.0 as usize..tick.threads.1 as usize]
+    }
+
+    /// The look that was begun last has seen this thread.
+    pub fn saw(&self, process: u32, tid: u32) -> bool {
+        self.ticks.last().is_some_and(|tick| {
+            self.threads(tick).iter().any(|thread| (thread.process, thread.tid) == (process, tid))
+        })
+    }
+
+    /// Numbers the stacks that were read: of each the innermost part, from the stack pointer up.
+    pub fn number_stacks(
+        &mut self,
+        number: &mut dyn FnMut(&ThreadRead, u64, &[u8]) -> Option<u32>,
+    ) {
+        for thread in &mut self.threads {
+            if let Some(stack) = self.stacks.get(thread.stack as usize) {
+                let bytes = &self.bytes[stack.bytes.0 as usize..stack.bytes.1 as usize];
+                thread.stack_number = number(thread, stack.address, bytes);
+            }
+        }
+    }
+
+    /// Bytes that it takes.
+    pub fn weight(&self) -> usize {
+        self.bytes.len()
+            + size_of_val(&self.threads[..])
+            + size_of_val(&self.words[..])
+            + size_of_val(&self.ticks[..])
+    }
+
+    /// Empties it for the next looks.
+    pub fn clear(&mut self) {
+        self.ticks.clear();
+        self.words.clear();
+        self.threads.clear();
+        self.stacks.clear();
+        self.bursts.clear();
+        self.bytes.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_come_back_as_they_were_added() {
+        let mut chunk = Chunk::default();
+        chunk.begin(10, 1);
+        chunk.push_word(0, 0x1000, false, (0xfd0, &[1, 2]));
+        chunk.push_thread(0, 7, true, Activity::OnCpu);
+        chunk.begin(20, 2);
+        chunk.push_thread(1, 8, false, Activity::OnCpu);
+        chunk.push_thread(1, 9, true, Activity::OnCpu);
+        chunk.push_stack(1, 0x7000, &[3, 4, 5]);
+
+        let [first, second] = chunk.ticks[..] else { panic!() };
+        let words: Vec<_> = chunk.words(&first).map(|(word, bytes)| (word.word, bytes)).collect();
+        assert_eq!(words, [(0x1000, &[1, 2][..])]);
+        assert_eq!(chunk.words(&second).count(), 0);
+        assert_eq!(chunk.threads(&first).len(), 1);
+        let threads = chunk.threads(&second);
+        assert_eq!(threads.iter().map(|thread| thread.tid).collect::<Vec<_>>(), [8, 9]);
+        assert_eq!((second.times, second.threads_picked), (2, 1));
+        let mut stacks = Vec::new();
+        chunk.number_stacks(&mut |thread, address, bytes| {
+            stacks.push((thread.tid, address, bytes.to_vec()));
+            Some(77)
+        });
+        assert_eq!(stacks, [(9, 0x7000, vec![3, 4, 5])]);
+        let numbers: Vec<_> = chunk.threads(&second).iter().map(|read| read.stack_number).collect();
+        assert_eq!(numbers, [None, Some(77)]);
+        chunk.clear();
+        assert_eq!(chunk.weight(), 0);
+    }
+}

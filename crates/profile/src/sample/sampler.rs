@@ -1,0 +1,552 @@
+//! The thread that looks.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+
+use rustix::time::ClockId;
+
+use super::budget::{Budget, Effort, Spent};
+use super::chunk::{Burst, Chunk};
+use super::promptness::{RunDelay, be_prompt};
+use super::schedule::{Due, Schedule};
+use crate::activity::Activity;
+use crate::futex::FutexWait;
+use crate::primitive::{Evidence, Window};
+use crate::process::{Batch, Look, Process, Thread};
+
+/// Bytes to be read around a word.
+pub type Span = (u64, usize);
+
+/// Distance of the owner from the word of a glibc mutex.
+const OWNER: u64 = 8;
+
+/// Most futex words of a process: the rest is not watched, and said.
+const MAX_WORDS: usize = 20_000;
+
+/// Bytes of a stack that are read.
+const STACK: usize = 16 << 10;
+/// Readings of a burst, which takes some tens of microseconds.
+const BURST: usize = 24;
+/// Bursts a second.
+const BURSTS_PER_S: f64 = 20.0;
+
+/// Most stacks at a look.
+const MAX_STACKS: u32 = 32;
+
+/// A stretch is this long, at first: the costs are guesses until the first ones have ended.
+const FIRST_STRETCH: u64 = 50_000_000;
+const STRETCH: u64 = 250_000_000;
+
+/// Changes of the rate below this share are not made.
+const RATE_TOLERANCE: f64 = 0.15;
+
+/// Looks go out after this time, or when they have become heavy.
+const CHUNK_NS: u64 = 20_000_000;
+const CHUNK_BYTES: usize = 1 << 18;
+
+/// Threads come and go between two listings.
+const LISTING_NS: u64 = 100_000_000;
+
+/// What the sampler is told.
+#[derive(Debug)]
+pub enum Order {
+    /// Looks at one more process, with this index.
+    Follow(u32, Box<Process>),
+    /// Reads these words at each look from now on, each with its surroundings.
+    Watch(u32, Vec<(u64, Span)>),
+    /// Reads this word no more: it is no lock.
+    Ignore(u32, u64),
+    /// Reads the stacks of sleeping threads at this many looks a second.
+    Stacks(f64),
+    /// Ends.
+    Stop,
+}
+
+/// What the sampler tells.
+#[derive(Debug)]
+pub enum Report {
+    /// Looks of one stretch.
+    Looks(Chunk),
+    /// A stretch, all of whose looks have been sent, has ended.
+    Stretch(Stretch),
+    /// Threads that a process has now.
+    Threads(u32, Vec<u32>),
+    /// A process has ended.
+    Ended(u32),
+}
+
+/// A stretch of one rate.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    /// Its length.
+    pub length_ns: u64,
+    /// When it ended.
+    pub until: u64,
+    /// Intended rate, and most words and threads at a look.
+    pub effort: Effort,
+    /// CPU time that the whole process took during it.
+    pub process_ns: u64,
+}
+
+/// Looks at processes.
+#[derive(Debug)]
+pub struct Sampler {
+    schedule: Schedule,
+    budget: Budget,
+    effort: Effort,
+    stacks_per_s: f64,
+    followed: Vec<Followed>,
+    /// All threads, by the places of their processes and of themselves in these.
+    threads: Vec<(u32, u32)>,
+    owners: Vec<(u32, u32)>,
+    buffer: Box<[u8; STACK]>,
+    spent: Spent,
+    delays: RunDelay,
+}
+
+#[derive(Debug)]
+struct Followed {
+    index: u32,
+    process: Process,
+    words: Vec<u64>,
+    windows: Vec<Span>,
+    /// Places of the words in these.
+    known: HashMap<u64, u32>,
+    ignored: HashSet<u64>,
+    batch: Batch,
+    /// Owner field of each word read at this look, where it is a thread of the process.
+    owners: HashMap<u64, u32>,
+    ended: bool,
+}
+
+/// The time on `CLOCK_MONOTONIC`, in nanoseconds.
+pub(crate) fn now() -> u64 {
+    read(ClockId::Monotonic)
+}
+
+fn read(clock: ClockId) -> u64 {
+    let time = rustix::time::clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+impl Sampler {
+    /// A sampler that begins now.
+    pub fn new(budget: f64, asked_per_s: f64, seed: u64) -> Self {
+        let budget = Budget::new(budget, asked_per_s);
+        let effort = budget.effort(0, 1);
+        Sampler {
+            schedule: Schedule::new(now(), effort.rate_per_s, seed),
+            budget,
+            effort,
+            stacks_per_s: 0.0,
+            followed: Vec::new(),
+            threads: Vec::new(),
+            owners: Vec::new(),
+            buffer: Box::new([0; STACK]),
+            spent: Spent::default(),
+            delays: RunDelay::default(),
+        }
+    }
+
+    /// Looks until it is told to stop, or nobody listens.
+    pub fn run(mut self, orders: &Receiver<Order>, spare: &Receiver<Chunk>, to: &Sender<Report>) {
+        // Without a slice of its own the thread is late more often, which is recorded.
+        _ = be_prompt();
+        self.delays = RunDelay::of_this_thread();
+        let mut chunk = Chunk::default();
+        let mut stretch = Beginning::now();
+        let mut stretch_ns = FIRST_STRETCH;
+        let (mut sent_at, mut listed_at) = (stretch.wall, 0);
+        loop {
+            let mut woken = now();
+            while woken < self.schedule.next() {
+                sleep_until(self.schedule.next());
+                woken = now();
+            }
+            if let Some(due) = self.schedule.take(woken) {
+                self.look(due, &mut chunk);
+            }
+            let ended = woken - stretch.wall >= stretch_ns;
+            if ended || woken - sent_at >= CHUNK_NS || chunk.weight() >= CHUNK_BYTES {
+                let mut empty = spare.try_recv().unwrap_or_default();
+                empty.clear();
+                let full = std::mem::replace(&mut chunk, empty);
+                if to.send(Report::Looks(full)).is_err() {
+                    return;
+                }
+                sent_at = woken;
+            }
+            if !self.obey(orders) {
+                return;
+            }
+            if woken - listed_at >= LISTING_NS {
+                self.list_threads(to);
+                listed_at = now();
+            }
+            if ended {
+                let length_ns = now() - stretch.wall;
+                self.end_stretch(&stretch, length_ns, to);
+                stretch = Beginning::now();
+                stretch_ns = (2 * stretch_ns).min(STRETCH);
+            }
+        }
+    }
+
+    fn end_stretch(&mut self, beginning: &Beginning, length_ns: u64, to: &Sender<Report>) {
+        let process_ns = read(ClockId::ProcessCPUTime) - beginning.process;
+        let spent = Spent {
+            wall_ns: length_ns,
+            looking_ns: read(ClockId::ThreadCPUTime) - beginning.looking,
+            process_ns,
+            ..std::mem::take(&mut self.spent)
+        };
+        self.budget.spent(&spent);
+        let effort = self.effort;
+        let until = beginning.wall + length_ns;
+        _ = to.send(Report::Stretch(Stretch { length_ns, until, effort, process_ns }));
+        let effort = self.budget.effort(self.words(), self.threads.len() as u32);
+        // One rate all along makes every look count alike.
+        if (effort.rate_per_s / self.effort.rate_per_s - 1.0).abs() > RATE_TOLERANCE {
+            self.schedule.set_rate(now(), effort.rate_per_s);
+            self.effort = effort;
+        } else {
+            self.effort = Effort { rate_per_s: self.effort.rate_per_s, ..effort };
+        }
+    }
+
+    fn words(&self) -> u32 {
+        self.followed.iter().map(|followed| followed.words.len() as u32).sum()
+    }
+
+    /// Returns false at the end.
+    fn obey(&mut self, orders: &Receiver<Order>) -> bool {
+        loop {
+            match orders.try_recv() {
+                Ok(Order::Follow(index, process)) => {
+                    self.followed.push(Followed::new(index, *process));
+                    self.list_own();
+                }
+                Ok(Order::Watch(index, words)) => {
+                    if let Some(followed) = self.followed(index) {
+                        words.into_iter().for_each(|(word, window)| followed.watch(word, window));
+                    }
+                }
+                Ok(Order::Ignore(index, word)) => {
+                    if let Some(followed) = self.followed(index) {
+                        followed.ignore(word);
+                    }
+                }
+                Ok(Order::Stacks(per_s)) => self.stacks_per_s = per_s,
+                Ok(Order::Stop) | Err(TryRecvError::Disconnected) => return false,
+                Err(TryRecvError::Empty) => return true,
+            }
+        }
+    }
+
+    fn followed(&mut self, index: u32) -> Option<&mut Followed> {
+        self.followed.iter_mut().find(|followed| followed.index == index)
+    }
+
+    fn list_threads(&mut self, to: &Sender<Report>) {
+        for followed in &mut self.followed {
+            // A listing that fails leaves the threads known so far, whose looks tell who is gone.
+            let listed = followed.process.refresh();
+            if listed.is_err() || followed.process.threads().is_empty() {
+                followed.ended |= !followed.process.is_running();
+            }
+            let report = match followed.ended {
+                true => Report::Ended(followed.index),
+                false => {
+                    let threads = followed.process.threads().iter().map(|thread| thread.tid());
+                    Report::Threads(followed.index, threads.collect())
+                }
+            };
+            _ = to.send(report);
+        }
+        self.followed.retain(|followed| !followed.ended);
+        self.list_own();
+    }
+
+    fn list_own(&mut self) {
+        self.threads.clear();
+        for (place, followed) in self.followed.iter().enumerate() {
+            let threads = 0..followed.process.threads().len();
+            self.threads.extend(threads.map(|thread| (place as u32, thread as u32)));
+        }
+    }
+
+    fn look(&mut self, due: Due, chunk: &mut Chunk) {
+        let began = now();
+        chunk.begin(due.at, due.times);
+        let all = self.words();
+        let first = if all > self.effort.words { self.schedule.below(all) } else { 0 };
+        self.read_words(all, first, false, chunk);
+        let read = now();
+        chunk.tick().at = began + (read - began) / 2;
+        chunk.tick().run_delay_ns = self.delays.since_last();
+        chunk.tick().threads_alive = self.threads.len() as u32;
+        let with_stacks = self.one_of(self.stacks_per_s);
+        let with_burst = self.one_of(BURSTS_PER_S);
+        self.read_threads(with_stacks, chunk);
+        if with_stacks {
+            // A lock that changed hands meanwhile says nothing about who stood where.
+            let began = now();
+            self.read_words(all, first, true, chunk);
+            chunk.tick().again_at = Some(began + (now() - began) / 2);
+        }
+        if with_burst {
+            self.burst(chunk);
+        }
+        self.spent.looks += 1;
+        self.spent.words_ns += read - began;
+        self.spent.threads_ns += now() - read;
+    }
+
+    /// Is this look one of so many a second?
+    fn one_of(&mut self, per_s: f64) -> bool {
+        const STEPS: u32 = 1 << 20;
+        f64::from(self.schedule.below(STEPS)) < per_s / self.effort.rate_per_s * f64::from(STEPS)
+    }
+
+    /// Reads one word, drawn from all, as fast as it goes.
+    fn burst(&mut self, chunk: &mut Chunk) {
+        let all = self.words();
+        let mut pick = self.schedule.below(all) as usize;
+        let holds = |followed: &&Followed| {
+            let words = followed.words.len();
+            let here = pick < words;
+            pick -= if here { 0 } else { words };
+            here
+        };
+        let Some(followed) = self.followed.iter().filter(|_| all > 0).find(holds) else { return };
+        let (word, (address, length)) = (followed.words[pick], followed.windows[pick]);
+        let waits = |activity: &Activity| match activity {
+            Activity::Asleep(call) => FutexWait::of(call).is_some_and(|wait| wait.address == word),
+            _ => false,
+        };
+        let seen = chunk.ticks.last().map_or(&[][..], |tick| chunk.threads(tick));
+        let waiter =
+            seen.iter().find(|read| read.process == followed.index && waits(&read.activity));
+        let waiter = waiter.map(|read| read.tid);
+        let mut burst = Burst {
+            process: followed.index,
+            word,
+            address,
+            length,
+            waited: false,
+            times: Vec::with_capacity(BURST),
+            bytes: vec![0; BURST * length],
+        };
+        for bytes in burst.bytes.chunks_exact_mut(length) {
+            burst.times.push(now());
+            if followed.process.memory().read(address, bytes) < length {
+                return;
+            }
+        }
+        burst.waited = waiter.is_some_and(|tid| {
+            let threads = followed.process.threads();
+            let thread = threads.iter().find(|thread| thread.tid() == tid);
+            matches!(thread.map(Thread::look), Some(Look::Seen(activity)) if waits(&activity))
+        });
+        chunk.bursts.push(burst);
+    }
+
+    /// Reads all words, or as many as may be, from the first one on.
+    fn read_words(&mut self, all: u32, first: u32, again: bool, chunk: &mut Chunk) {
+        let count = all.min(self.effort.words.max(1));
+        if all == 0 {
+            return;
+        }
+        self.spent.words += u64::from(count);
+        let mut passed = 0;
+        for followed in &mut self.followed {
+            let words = followed.words.len() as u32;
+            // The picked words are [first, first + count), around the end of all.
+            let upper = first.max(passed)..(first + count).min(passed + words);
+            let lower = passed..(first + count).saturating_sub(all).min(passed + words);
+            followed.read(lower.chain(upper).map(|word| (word - passed) as usize), again, chunk);
+            passed += words;
+        }
+    }
+
+    fn read_threads(&mut self, with_stacks: bool, chunk: &mut Chunk) {
+        let alive = self.threads.len() as u32;
+        // Where nothing names the holder, it is found by looking at every thread.
+        let most = if with_stacks { MAX_STACKS } else { 1 }.max(self.effort.threads);
+        let count = alive.min(most);
+        let mut stacks = if with_stacks { MAX_STACKS } else { 0 };
+        let mut seen = 0;
+        self.owners.clear();
+        for pick in 0..count {
+            // The first `count` of a shuffle.
+            let other = pick + self.schedule.below(alive - pick);
+            self.threads.swap(pick as usize, other as usize);
+            let (place, thread) = self.threads[pick as usize];
+            let followed = &mut self.followed[place as usize];
+            let thread = &followed.process.threads()[thread as usize];
+            self.spent.threads += 1;
+            let (tid, Look::Seen(activity)) = (thread.tid(), thread.look()) else {
+                continue;
+            };
+            chunk.push_thread(followed.index, tid, true, activity);
+            if let Activity::Asleep(call) = &activity
+                && let Some(wait) = FutexWait::of(call)
+            {
+                followed.waited(wait.address);
+                if let Some(&owner) = followed.owners.get(&wait.address)
+                    && owner != tid
+                    && !self.owners.contains(&(place, owner))
+                {
+                    self.owners.push((place, owner));
+                }
+            }
+            if stacks > 0 && read_stack(followed, &activity, seen, &mut self.buffer, chunk) {
+                stacks -= 1;
+            }
+            seen += 1;
+        }
+        for &(place, owner) in &self.owners {
+            let followed = &self.followed[place as usize];
+            let thread = followed.process.threads().iter().find(|thread| thread.tid() == owner);
+            if let Some(thread) = thread
+                && !chunk.saw(followed.index, owner)
+                && let Look::Seen(activity) = thread.look()
+            {
+                self.spent.threads += 1;
+                chunk.push_thread(followed.index, owner, false, activity);
+                if stacks > 0 && read_stack(followed, &activity, seen, &mut self.buffer, chunk) {
+                    stacks -= 1;
+                }
+                seen += 1;
+            }
+        }
+    }
+}
+
+impl Followed {
+    fn new(index: u32, process: Process) -> Self {
+        Followed {
+            index,
+            process,
+            words: Vec::new(),
+            windows: Vec::new(),
+            known: HashMap::new(),
+            ignored: HashSet::new(),
+            batch: Batch::new(),
+            owners: HashMap::new(),
+            ended: false,
+        }
+    }
+
+    /// A thread waits on this word.
+    fn waited(&mut self, word: u64) {
+        if !self.known.contains_key(&word) && !self.ignored.contains(&word) {
+            self.watch(word, Evidence::new(word).window());
+        }
+    }
+
+    fn watch(&mut self, word: u64, window: Span) {
+        self.ignored.remove(&word);
+        match self.known.get(&word) {
+            Some(&place) => self.windows[place as usize] = window,
+            None if self.words.len() < MAX_WORDS => {
+                self.known.insert(word, self.words.len() as u32);
+                self.words.push(word);
+                self.windows.push(window);
+            }
+            None => {}
+        }
+    }
+
+    fn ignore(&mut self, word: u64) {
+        if let Some(place) = self.known.remove(&word) {
+            self.words.swap_remove(place as usize);
+            self.windows.swap_remove(place as usize);
+            if let Some(&moved) = self.words.get(place as usize) {
+                self.known.insert(moved, place);
+            }
+        }
+        // Words come and go with the threads and objects that they belong to.
+        if self.ignored.len() >= MAX_WORDS {
+            self.ignored.clear();
+        }
+        self.ignored.insert(word);
+    }
+
+    fn read(
+        &mut self,
+        picked: impl Iterator<Item = usize> + Clone,
+        again: bool,
+        chunk: &mut Chunk,
+    ) {
+        self.batch.clear();
+        for place in picked.clone() {
+            let (from, length) = self.windows[place];
+            self.batch.push(from, length);
+        }
+        self.process.memory().read_many(&mut self.batch);
+        self.owners.clear();
+        for (read, place) in picked.enumerate() {
+            let word = self.words[place];
+            let Some((address, bytes)) = self.batch.part(read) else { continue };
+            chunk.push_word(self.index, word, again, (address, bytes));
+            let window = Window { address, bytes };
+            if let Some(owner) = window.u32(word.wrapping_add(OWNER))
+                && owner != 0
+            {
+                self.owners.insert(word, owner);
+            }
+        }
+    }
+}
+
+/// Reads the stack of a thread that sleeps. Returns false if it does not, or cannot be read.
+fn read_stack(
+    followed: &Followed,
+    activity: &Activity,
+    thread: usize,
+    buffer: &mut [u8; STACK],
+    chunk: &mut Chunk,
+) -> bool {
+    let Some((stack_pointer, _)) = activity.position() else { return false };
+    let got = followed.process.memory().read(stack_pointer, buffer);
+    if got > 0 {
+        chunk.push_stack(thread, stack_pointer, &buffer[..got]);
+    }
+    got > 0
+}
+
+/// The clocks when a stretch began.
+#[derive(Debug)]
+struct Beginning {
+    wall: u64,
+    looking: u64,
+    process: u64,
+}
+
+impl Beginning {
+    fn now() -> Self {
+        Beginning {
+            wall: now(),
+            looking: read(ClockId::ThreadCPUTime),
+            process: read(ClockId::ProcessCPUTime),
+        }
+    }
+}
+
+fn sleep_until(at: u64) {
+    let time = libc::timespec {
+        tv_sec: (at / 1_000_000_000) as libc::time_t,
+        tv_nsec: (at % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: `time` outlives the call, and no remainder is asked for. A signal may end the sleep
+    // early, which the caller notices by the clock.
+    unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &raw const time,
+            std::ptr::null_mut(),
+        )
+    };
+}

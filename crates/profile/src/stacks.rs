@@ -1,0 +1,268 @@
+//! The stacks that were seen, each known by a number.
+
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::time::{Duration, Instant};
+
+use crate::image::{AddressSpace, CodeAddress, Images};
+use crate::judge::places;
+use crate::primitive::Caller;
+use crate::process::Process;
+use crate::stack::{Frame, Registers, Stack, StackBytes, Unwinder};
+use crate::symbol::Symbols;
+
+/// Most stacks that are told apart.
+const MAX_STACKS: usize = 20_000;
+
+/// Most positions whose last stack is remembered.
+const MAX_POSITIONS: usize = 20_000;
+
+/// Frames of a waiter that tell what it waits for.
+const CALLERS: usize = 12;
+
+/// Time after which mappings are listed anew if an address lies in none of them.
+const LISTING: Duration = Duration::from_secs(1);
+
+/// The stacks of all processes, and the names in them.
+#[derive(Debug, Default)]
+pub(crate) struct Stacks {
+    images: Images,
+    unwinder: Unwinder,
+    symbols: Symbols,
+    spaces: Vec<Option<Space>>,
+    known: Vec<Known>,
+    by_contents: HashMap<u64, u32>,
+    /// The last stack of a thread that slept at this position.
+    by_position: HashMap<Position, u32>,
+    scratch: Stack,
+    /// Stacks that were looked at.
+    pub(crate) seen: u64,
+    /// Of these, those whose outer frames are missing.
+    pub(crate) cut: u64,
+}
+
+#[derive(Debug)]
+struct Space {
+    space: AddressSpace,
+    listed_at: Instant,
+}
+
+#[derive(Debug)]
+struct Known {
+    stack: Stack,
+    places: Vec<places::Place>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Position {
+    process: u32,
+    stack_pointer: u64,
+    program_counter: u64,
+}
+
+impl Stacks {
+    /// The number of a stack; `None` if too many differ.
+    pub(crate) fn number(
+        &mut self,
+        process: u32,
+        of: &Process,
+        registers: Registers,
+        stack: StackBytes<'_>,
+    ) -> Option<u32> {
+        self.seen += 1;
+        let position = Position {
+            process,
+            stack_pointer: registers.stack_pointer(),
+            program_counter: registers.program_counter(),
+        };
+        if let Some(&number) = self.by_position.get(&position)
+            && unchanged(&self.known[number as usize].stack.frames, stack)
+        {
+            self.cut += u64::from(self.known[number as usize].stack.cut);
+            return Some(number);
+        }
+        let mut unwound = std::mem::take(&mut self.scratch);
+        self.unwind(process, of, registers, stack, &mut unwound);
+        self.cut += u64::from(unwound.cut);
+        let number = self.keep(process, &unwound);
+        self.scratch = unwound;
+        if let Some(number) = number {
+            if self.by_position.len() >= MAX_POSITIONS {
+                self.by_position.clear();
+            }
+            self.by_position.insert(position, number);
+        }
+        number
+    }
+
+    fn unwind(
+        &mut self,
+        process: u32,
+        of: &Process,
+        registers: Registers,
+        stack: StackBytes<'_>,
+        unwound: &mut Stack,
+    ) {
+        let index = process as usize;
+        if self.spaces.len() <= index {
+            self.spaces.resize_with(index + 1, || None);
+        }
+        for again in [false, true] {
+            let stale = self.spaces[index]
+                .as_ref()
+                .is_none_or(|space| again && space.listed_at.elapsed() >= LISTING);
+            if stale {
+                let Ok(maps) = of.maps() else { return };
+                let space = AddressSpace::new(of.pid(), &maps, &mut self.images);
+                self.spaces[index] = Some(Space { space, listed_at: Instant::now() });
+            } else if again {
+                return;
+            }
+            if let Some(Space { space, .. }) = &self.spaces[index] {
+                self.unwinder.unwind(space, &self.images, registers, stack, unwound);
+            }
+            // A library that was loaded meanwhile shows as an address in no mapping.
+            if !unwound.frames.is_empty() && !unwound.cut {
+                return;
+            }
+        }
+    }
+
+    fn keep(&mut self, process: u32, stack: &Stack) -> Option<u32> {
+        let outermost = stack.frames.last().map_or(0, |frame| frame.frame_address);
+        let place = |frame: &Frame| places::Place {
+            return_address: frame.address,
+            frame: outermost.wrapping_sub(frame.frame_address),
+        };
+        let places: Vec<places::Place> = stack.frames.iter().map(place).collect();
+        let mut hasher = DefaultHasher::new();
+        (process, stack.cut, &places).hash(&mut hasher);
+        let contents = hasher.finish();
+        if let Some(&number) = self.by_contents.get(&contents) {
+            return Some(number);
+        }
+        if self.known.len() >= MAX_STACKS {
+            return None;
+        }
+        let number = self.known.len() as u32;
+        self.known.push(Known { stack: stack.clone(), places });
+        self.by_contents.insert(contents, number);
+        Some(number)
+    }
+
+    /// The places of a stack's frames. Those of a stack that was cut count from a frame that is
+    /// not its outermost, and tell nothing.
+    pub(crate) fn places(&self, number: u32) -> &[places::Place] {
+        match self.known.get(number as usize) {
+            Some(known) if !known.stack.cut => &known.places,
+            _ => &[],
+        }
+    }
+
+    /// The functions that tell what a thread with this stack waits for.
+    pub(crate) fn callers(&mut self, number: u32) -> Vec<Caller> {
+        let Some(known) = self.known.get(number as usize) else { return Vec::new() };
+        let frames = known.stack.frames.iter().take(CALLERS);
+        frames
+            .map(|frame| Caller {
+                function: self
+                    .symbols
+                    .function_at(&self.images, frame.instruction())
+                    .map(|name| name.to_string()),
+                module: match frame.place {
+                    crate::image::Place::Image(CodeAddress { image, .. }) => self
+                        .images
+                        .get(image)
+                        .map_or_else(String::new, |image| image.name().to_owned()),
+                    _ => String::new(),
+                },
+            })
+            .collect()
+    }
+
+    /// The names of a stack's functions, innermost first, and the number of inferred frames.
+    pub(crate) fn names(&mut self, number: u32) -> (Vec<String>, u32) {
+        let Some(known) = self.known.get(number as usize) else { return (Vec::new(), 0) };
+        let mut names = Vec::new();
+        for frame in &known.stack.frames {
+            let functions = self.symbols.describe(&self.images, frame.instruction());
+            names.extend(functions.iter().map(|function| function.name.clone()));
+        }
+        let inferred = known.stack.frames.iter().filter(|frame| frame.inferred).count();
+        (names, inferred as u32)
+    }
+
+    /// The function that called for the wait: the innermost one that does not belong to the
+    /// runtime.
+    pub(crate) fn caller(&mut self, number: u32) -> Option<String> {
+        let known = self.known.get(number as usize)?;
+        let mut fallback = None;
+        for frame in &known.stack.frames {
+            let of_runtime = match frame.place {
+                crate::image::Place::Image(code) => {
+                    self.images.get(code.image).is_some_and(|image| is_runtime_file(image.name()))
+                }
+                _ => true,
+            };
+            for function in self.symbols.describe(&self.images, frame.instruction()).iter() {
+                if !of_runtime && !is_runtime_function(&function.name) {
+                    return Some(function.name.clone());
+                }
+                fallback.get_or_insert_with(|| function.name.clone());
+            }
+        }
+        fallback
+    }
+
+    /// The name of the variable at an address.
+    pub(crate) fn name_of_data(&mut self, process: u32, address: u64) -> Option<String> {
+        let space = self.spaces.get(process as usize)?.as_ref()?;
+        let data = space.space.data(address)?;
+        let (name, offset) = self.symbols.name_of_data(&self.images, data)?;
+        Some(if offset == 0 { name } else { format!("{name}+{offset:#x}") })
+    }
+}
+
+/// A file that belongs to the C or C++ library, or to the loader.
+fn is_runtime_file(name: &str) -> bool {
+    ["libc.so", "libc-", "libpthread", "ld-linux", "libstdc++", "libc++", "libgcc", "[vdso]"]
+        .iter()
+        .any(|start| name.starts_with(start))
+}
+
+/// A function that implements locking or sleeping, or is generated around the program's own.
+fn is_runtime_function(name: &str) -> bool {
+    const STARTS: [&str; 15] = [
+        "std::",
+        "core::",
+        "alloc::",
+        "<std::",
+        "<core::",
+        "<alloc::",
+        "parking_lot",
+        "<parking_lot",
+        "lock_api::",
+        "__pthread",
+        "pthread_",
+        "__lll_",
+        "__futex",
+        "futex_",
+        "syscall",
+    ];
+    STARTS.iter().any(|start| name.starts_with(start))
+}
+
+/// All return addresses are where they were.
+#[cfg(target_arch = "x86_64")]
+fn unchanged(frames: &[Frame], stack: StackBytes<'_>) -> bool {
+    let returned =
+        |frame: &Frame| stack.word(frame.frame_address.wrapping_sub(8)) == Some(frame.address);
+    frames.len() > 1 && frames[1..].iter().all(returned)
+}
+
+/// Return addresses lie where each function likes.
+#[cfg(not(target_arch = "x86_64"))]
+fn unchanged(_: &[Frame], _: StackBytes<'_>) -> bool {
+    false
+}

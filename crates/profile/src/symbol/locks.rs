@@ -1,0 +1,301 @@
+//! Static variables that are locks, or contain some, by their types in DWARF.
+
+use std::collections::HashMap;
+
+use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, Operation, Unit, UnitOffset};
+
+use super::lines::{Bytes, read_dwarf};
+use crate::image::Image;
+
+/// Locks that a file has at most.
+const MAX_LOCKS: usize = 10_000;
+/// Levels of types within types.
+const MAX_DEPTH: usize = 12;
+/// Elements of an array that are listed.
+const MAX_ELEMENTS: u64 = 64;
+/// Types that are looked into.
+const MAX_TYPES: usize = 1 << 20;
+
+/// Type of a static lock: the one whose first bytes are the lock's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LockType {
+    /// `pthread_mutex_t`, also in a C++ `std::mutex`.
+    PthreadMutex,
+    /// `pthread_rwlock_t`, also in a C++ `std::shared_mutex`.
+    PthreadRwlock,
+    /// The futex of a Rust `std::sync::Mutex`.
+    RustMutex,
+    /// The futex of a Rust `std::sync::RwLock`.
+    RustRwLock,
+    /// The word of a mutex of `parking_lot`.
+    ParkingLotMutex,
+    /// The word of a read-write lock of `parking_lot`.
+    ParkingLotRwLock,
+}
+
+/// A lock in a static variable.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StaticLock {
+    /// Name of the variable, with the path to the lock within it.
+    pub name: String,
+    /// Address, as the file counts.
+    pub address: u64,
+    /// Its type.
+    pub lock: LockType,
+}
+
+pub(super) fn find(image: &Image) -> Vec<StaticLock> {
+    let mut locks = Vec::new();
+    let Some((dwarf, _)) = read_dwarf(image) else { return locks };
+    let mut units = dwarf.units();
+    while let Ok(Some(header)) = units.next() {
+        let Ok(unit) = dwarf.unit(header) else { continue };
+        let mut search =
+            Search { dwarf: &dwarf, unit: &unit, types: HashMap::new(), locks: &mut locks };
+        // A unit that makes no sense ends its own search, no other.
+        let _ = search.unit();
+    }
+    locks.sort_by(|a, b| (a.address, &a.name).cmp(&(b.address, &b.name)));
+    locks.dedup_by_key(|lock| lock.address);
+    locks
+}
+
+type Entry = DebuggingInformationEntry<Bytes>;
+
+struct Search<'a> {
+    dwarf: &'a Dwarf<Bytes>,
+    unit: &'a Unit<Bytes>,
+    /// Locks within a type, as distances and paths.
+    types: HashMap<UnitOffset, Vec<Part>>,
+    locks: &'a mut Vec<StaticLock>,
+}
+
+#[derive(Clone, Debug)]
+struct Part {
+    at: u64,
+    path: String,
+    lock: LockType,
+}
+
+struct Variable {
+    name: String,
+    address: u64,
+    kind: UnitOffset,
+}
+
+impl Search<'_> {
+    fn unit(&mut self) -> gimli::Result<()> {
+        // Names of the entries around the present one, outermost first.
+        let mut scopes: Vec<(isize, String)> = Vec::new();
+        let mut variables = Vec::new();
+        let mut entries = self.unit.entries();
+        while let Some(entry) = entries.next_dfs()? {
+            let depth = entry.depth();
+            while scopes.last().is_some_and(|(around, _)| *around >= depth) {
+                scopes.pop();
+            }
+            match entry.tag() {
+                gimli::DW_TAG_namespace => {
+                    scopes.push((depth, self.name(entry).unwrap_or_default()));
+                }
+                gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type => {
+                    let name = self.name(entry).unwrap_or_default();
+                    if let Some(lock) = lock_type(&scopes, &name)
+                        && self.types.len() < MAX_TYPES
+                    {
+                        let part = Part { at: 0, path: String::new(), lock };
+                        self.types.insert(entry.offset(), vec![part]);
+                    }
+                    scopes.push((depth, name));
+                }
+                gimli::DW_TAG_variable => variables.extend(self.variable(entry, &scopes)),
+                _ => {}
+            }
+        }
+        for variable in variables {
+            for part in self.parts(variable.kind, 0) {
+                if self.locks.len() == MAX_LOCKS {
+                    return Ok(());
+                }
+                let path = part.path.split('.').collect::<Vec<_>>();
+                let own = path.iter().rposition(|name| !is_plumbing(name)).map_or(0, |at| at + 1);
+                self.locks.push(StaticLock {
+                    name: [&[variable.name.as_str()], &path[..own]].concat().join("."),
+                    address: variable.address.wrapping_add(part.at),
+                    lock: part.lock,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// A variable with a fixed address.
+    fn variable(&self, entry: &Entry, scopes: &[(isize, String)]) -> Option<Variable> {
+        let AttributeValue::Exprloc(location) = entry.attr_value(gimli::DW_AT_location)? else {
+            return None;
+        };
+        let mut operations = location.operations(self.unit.encoding());
+        let address = match operations.next().ok()?? {
+            Operation::Address { address } => address,
+            Operation::AddressIndex { index } => self.dwarf.address(self.unit, index).ok()?,
+            _ => return None,
+        };
+        let constant = operations.next().ok()?.is_none();
+        let declared = match entry.attr_value(gimli::DW_AT_specification) {
+            Some(AttributeValue::UnitRef(offset)) => Some(self.entry(offset)?),
+            _ => None,
+        };
+        let declaration = declared.as_ref().unwrap_or(entry);
+        let kind = type_of(declaration).or_else(|| type_of(entry))?;
+        let name = self.name(declaration).or_else(|| self.name(entry))?;
+        let scopes = scopes.iter().map(|(_, name)| name.as_str()).filter(|name| !name.is_empty());
+        let name = scopes.chain([name.as_str()]).collect::<Vec<_>>().join("::");
+        (constant && address != 0).then_some(Variable { name, address, kind })
+    }
+
+    /// Locks within a type.
+    fn parts(&mut self, offset: UnitOffset, depth: usize) -> Vec<Part> {
+        if let Some(known) = self.types.get(&offset) {
+            return known.clone();
+        }
+        if depth == MAX_DEPTH || self.types.len() >= MAX_TYPES {
+            return Vec::new();
+        }
+        let mut parts = self.look_into(offset, depth).unwrap_or_default();
+        parts.truncate(MAX_ELEMENTS as usize);
+        self.types.insert(offset, parts.clone());
+        parts
+    }
+
+    fn look_into(&mut self, offset: UnitOffset, depth: usize) -> Option<Vec<Part>> {
+        let entry = self.entry(offset)?;
+        match entry.tag() {
+            gimli::DW_TAG_typedef => {
+                let lock = match self.name(&entry)?.as_str() {
+                    "pthread_mutex_t" => LockType::PthreadMutex,
+                    "pthread_rwlock_t" => LockType::PthreadRwlock,
+                    _ => return Some(self.parts(type_of(&entry)?, depth + 1)),
+                };
+                Some(vec![Part { at: 0, path: String::new(), lock }])
+            }
+            gimli::DW_TAG_const_type | gimli::DW_TAG_volatile_type | gimli::DW_TAG_atomic_type => {
+                Some(self.parts(type_of(&entry)?, depth + 1))
+            }
+            gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => {
+                self.members(offset, depth)
+            }
+            gimli::DW_TAG_array_type => self.elements(offset, type_of(&entry)?, depth),
+            _ => None,
+        }
+    }
+
+    fn members(&mut self, offset: UnitOffset, depth: usize) -> Option<Vec<Part>> {
+        let mut members = Vec::new();
+        self.children(offset, |search, entry| {
+            if matches!(entry.tag(), gimli::DW_TAG_member | gimli::DW_TAG_inheritance)
+                && let Some(kind) = type_of(entry)
+            {
+                let at = entry.attr_value(gimli::DW_AT_data_member_location);
+                let at = at.and_then(|value| value.udata_value()).unwrap_or(0);
+                members.push((at, search.name(entry).unwrap_or_default(), kind));
+            }
+        })?;
+        let mut parts: Vec<Part> = Vec::new();
+        for (at, name, kind) in members {
+            for part in self.parts(kind, depth + 1) {
+                let at = at.checked_add(part.at)?;
+                let names = [name.as_str(), &part.path].into_iter().filter(|name| !name.is_empty());
+                let path = names.collect::<Vec<_>>().join(".");
+                if !parts.iter().any(|other| other.at == at) && parts.len() < 64 {
+                    parts.push(Part { at, path, lock: part.lock });
+                }
+            }
+        }
+        Some(parts)
+    }
+
+    fn elements(
+        &mut self,
+        offset: UnitOffset,
+        kind: UnitOffset,
+        depth: usize,
+    ) -> Option<Vec<Part>> {
+        let each = self.parts(kind, depth + 1);
+        if each.is_empty() {
+            return Some(each);
+        }
+        let size = self.size(kind, 0)?;
+        let mut count = None;
+        self.children(offset, |_, entry| {
+            let value = |name| entry.attr_value(name).and_then(|value| value.udata_value());
+            let bound = value(gimli::DW_AT_upper_bound).and_then(|last| last.checked_add(1));
+            count = count.or(value(gimli::DW_AT_count)).or(bound);
+        })?;
+        let mut parts = Vec::new();
+        for index in 0..count?.min(MAX_ELEMENTS) {
+            for part in &each {
+                let at = index.checked_mul(size)?.checked_add(part.at)?;
+                let path = format!("[{index}].{}", part.path);
+                let path = path.trim_end_matches('.').to_owned();
+                parts.push(Part { at, path, lock: part.lock });
+            }
+        }
+        Some(parts)
+    }
+
+    fn size(&self, offset: UnitOffset, depth: usize) -> Option<u64> {
+        let entry = self.entry(offset)?;
+        match entry.attr_value(gimli::DW_AT_byte_size).and_then(|value| value.udata_value()) {
+            Some(size) => Some(size),
+            None if depth < MAX_DEPTH => self.size(type_of(&entry)?, depth + 1),
+            None => None,
+        }
+    }
+
+    fn children(&self, offset: UnitOffset, mut each: impl FnMut(&Self, &Entry)) -> Option<()> {
+        let mut tree = self.unit.entries_tree(Some(offset)).ok()?;
+        let mut children = tree.root().ok()?.children();
+        while let Some(child) = children.next().ok()? {
+            each(self, child.entry());
+        }
+        Some(())
+    }
+
+    fn entry(&self, offset: UnitOffset) -> Option<Entry> {
+        self.unit.entry(offset).ok()
+    }
+
+    fn name(&self, entry: &Entry) -> Option<String> {
+        let value = entry.attr_value(gimli::DW_AT_name)?;
+        let name = self.dwarf.attr_string(self.unit, value).ok()?;
+        let name: &[u8] = &name;
+        (name.len() <= 1024).then(|| String::from_utf8_lossy(name).into_owned())
+    }
+}
+
+fn type_of(entry: &Entry) -> Option<UnitOffset> {
+    match entry.attr_value(gimli::DW_AT_type)? {
+        AttributeValue::UnitRef(offset) => Some(offset),
+        _ => None,
+    }
+}
+
+fn lock_type(scopes: &[(isize, String)], name: &str) -> Option<LockType> {
+    let scope = |at: usize| scopes.get(at).map_or("", |(_, name)| name.as_str());
+    let in_futex = scopes.iter().any(|(_, name)| name.contains("futex"));
+    match (scope(0), scope(1), name) {
+        ("std", "sys", "Mutex") if in_futex => Some(LockType::RustMutex),
+        ("std", "sys", "RwLock") if in_futex => Some(LockType::RustRwLock),
+        ("parking_lot", "raw_mutex", "RawMutex") => Some(LockType::ParkingLotMutex),
+        ("parking_lot", "raw_rwlock", "RawRwLock") => Some(LockType::ParkingLotRwLock),
+        _ => None,
+    }
+}
+
+/// Names that libraries give to what is inside their locks.
+fn is_plumbing(name: &str) -> bool {
+    name.is_empty()
+        || name.starts_with("_M_")
+        || name.starts_with("__")
+        || matches!(name, "inner" | "raw" | "value" | "data" | "futex")
+}

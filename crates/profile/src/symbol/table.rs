@@ -1,0 +1,92 @@
+//! ELF symbol tables.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::image::{Image, Section};
+
+/// Two million symbols.
+const MAX_TABLE: u64 = 48 << 20;
+const MAX_NAME: usize = 4096;
+const ENTRY: usize = 24;
+/// Symbols before an address that may contain it.
+const NESTED: usize = 8;
+
+const OBJECT: u8 = 1;
+const FUNCTION: u8 = 2;
+const SELECTED_FUNCTION: u8 = 10;
+const LOCAL: u8 = 0;
+
+/// Functions, or variables, of a file. Names stay in the file until they are asked for.
+#[derive(Debug)]
+pub(super) struct SymbolTable {
+    symbols: Vec<Symbol>,
+    image: Arc<Image>,
+    names: Option<Section>,
+}
+
+/// A function or variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Symbol {
+    pub(super) address: u64,
+    local: bool,
+    size: u32,
+    name: u32,
+}
+
+impl SymbolTable {
+    /// Functions and variables of a file.
+    pub(super) fn read(image: &Arc<Image>) -> (SymbolTable, SymbolTable) {
+        let section = image.section(".symtab").or_else(|| image.section(".dynsym"));
+        let entries = section.and_then(|section| image.contents(section, MAX_TABLE));
+        let names = section.and_then(|section| image.section_at(section.link)).cloned();
+        let (mut functions, mut data) = (Vec::new(), Vec::new());
+        for entry in entries.iter().flat_map(|entries| entries.chunks_exact(ENTRY)) {
+            let Some((kind, symbol)) = Symbol::read(entry) else { continue };
+            match kind {
+                FUNCTION | SELECTED_FUNCTION => functions.push(symbol),
+                OBJECT => data.push(symbol),
+                _ => {}
+            }
+        }
+        let table = |mut symbols: Vec<Symbol>| {
+            symbols.sort_unstable();
+            symbols.dedup_by_key(|symbol| symbol.address);
+            symbols.shrink_to_fit();
+            SymbolTable { symbols, image: image.clone(), names: names.clone() }
+        };
+        (table(functions), table(data))
+    }
+
+    pub(super) fn find(&self, address: u64) -> Option<Symbol> {
+        let after = self.symbols.partition_point(|symbol| symbol.address <= address);
+        let before = self.symbols[..after].iter().rev();
+        let nearest = *before.clone().next()?;
+        let contains = |symbol: &&Symbol| address - symbol.address < symbol.size.into();
+        before.take(NESTED).find(contains).copied().or((nearest.size == 0).then_some(nearest))
+    }
+
+    /// Name of a symbol, demangled.
+    pub(super) fn name(&self, symbol: Symbol) -> Option<String> {
+        let mut bytes = vec![0; MAX_NAME];
+        let section = self.names.as_ref()?;
+        let length = self.image.contents_at(section, symbol.name.into(), &mut bytes);
+        let end = bytes[..length].iter().position(|&byte| byte == 0).unwrap_or(length);
+        let name = String::from_utf8_lossy(&bytes[..end]);
+        // A version may follow: memcpy@GLIBC_2.2.5.
+        let plain = name.split_once('@').map_or(&*name, |(plain, _)| plain);
+        (!plain.is_empty()).then(|| addr2line::demangle_auto(Cow::from(plain), None).into_owned())
+    }
+}
+
+impl Symbol {
+    fn read(entry: &[u8]) -> Option<(u8, Symbol)> {
+        let word = |at: usize| Some(u32::from_le_bytes(*entry.get(at..)?.first_chunk()?));
+        let long = |at: usize| Some(u64::from_le_bytes(*entry.get(at..)?.first_chunk()?));
+        let defined = entry.get(6..8)? != [0, 0];
+        let size = u32::try_from(long(16)?).unwrap_or(u32::MAX);
+        let local = entry[4] >> 4 == LOCAL;
+        let symbol = Symbol { address: long(8)?, local, size, name: word(0)? };
+        defined.then_some((entry[4] & 0xf, symbol))
+    }
+}

@@ -1,0 +1,80 @@
+//! Looks at sleeping threads as the profiler does.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use threadtoll_profile::activity::Activity;
+use threadtoll_profile::image::{AddressSpace, Images};
+use threadtoll_profile::process::Process;
+use threadtoll_profile::stack::{Registers, Stack, StackBytes, Unwinder};
+use threadtoll_profile::symbol::Symbols;
+
+/// Bytes of a stack that are copied.
+const STACK_BYTES: usize = 64 << 10;
+
+pub(crate) struct Observer {
+    pub(crate) pid: u32,
+    pub(crate) images: Images,
+    pub(crate) space: AddressSpace,
+    pub(crate) unwinder: Unwinder,
+    pub(crate) symbols: Symbols,
+    memory: fs::File,
+}
+
+pub(crate) struct Seen {
+    pub(crate) stack: Stack,
+    /// Names of the functions, innermost first, those inlined among them.
+    pub(crate) names: Vec<String>,
+}
+
+impl Observer {
+    pub(crate) fn new(pid: u32) -> Observer {
+        let mut images = Images::new();
+        let space =
+            AddressSpace::new(pid, &Process::open(pid).unwrap().maps().unwrap(), &mut images);
+        let memory = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+        let (unwinder, symbols) = (Unwinder::new(), Symbols::new());
+        Observer { pid, images, space, unwinder, symbols, memory }
+    }
+
+    /// Registers and stack of a thread, once it sleeps.
+    pub(crate) fn copy(&self, tid: u32) -> (Registers, u64, Vec<u8>) {
+        let path = format!("/proc/{}/task/{tid}/syscall", self.pid);
+        let until = Instant::now() + Duration::from_secs(60);
+        let (stack_pointer, program_counter) = loop {
+            let line = fs::read(&path).unwrap();
+            if let Some(position) = Activity::parse(&line).and_then(|seen| seen.position()) {
+                break position;
+            }
+            assert!(Instant::now() < until, "thread {tid} does not fall asleep");
+            std::thread::yield_now();
+        };
+        let mut bytes = vec![0; STACK_BYTES];
+        let mut length = 0;
+        while length < bytes.len() {
+            // A page at a time: the stack may end within the copy.
+            let at = stack_pointer + length as u64;
+            let page = (4096 - (at % 4096) as usize).min(bytes.len() - length);
+            match self.memory.read_at(&mut bytes[length..length + page], at) {
+                Ok(more) if more > 0 => length += more,
+                _ => break,
+            }
+        }
+        bytes.truncate(length);
+        (Registers::new(program_counter, stack_pointer), stack_pointer, bytes)
+    }
+
+    pub(crate) fn look(&mut self, tid: u32) -> Seen {
+        let (registers, base, bytes) = self.copy(tid);
+        let bytes = StackBytes { base, bytes: &bytes };
+        let mut stack = Stack::default();
+        self.unwinder.unwind(&self.space, &self.images, registers, bytes, &mut stack);
+        let mut names = Vec::new();
+        for frame in &stack.frames {
+            let functions = self.symbols.describe(&self.images, frame.instruction());
+            names.extend(functions.iter().map(|function| function.name.clone()));
+        }
+        Seen { stack, names }
+    }
+}

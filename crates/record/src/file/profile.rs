@@ -1,0 +1,80 @@
+//! Reading a profile: the machine, the plan, and a line each second, of which the last complete one
+//! counts.
+
+use std::path::Path;
+
+use crate::{Line, Machine, Plan, Profile};
+
+use super::read::{Fault, NextText, Reader, begin_reading, parse};
+
+/// Longest line of a profile; longer ones are not read into memory.
+pub const MAX_PROFILE_LINE: u64 = 16 << 20;
+
+/// Begin of each line after the first two, as [`Line`] writes it.
+const BEGIN: &[u8] = b"{\"schema\":\"threadtoll.profile/1\",";
+
+/// Contents of a profile's file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profiled {
+    /// The plan.
+    pub plan: Plan,
+    /// The last complete profile, with the machine.
+    pub profile: Profile,
+    /// Notes on repairs made while reading.
+    pub notes: Vec<String>,
+}
+
+/// Reads a profile, plain or compressed with gzip, finished or not.
+///
+/// A last line without a line feed, left by an interrupted run or one that is being written, is
+/// ignored with a note. The file is not changed.
+///
+/// # Errors
+///
+/// If it cannot be read, holds something else, or holds no complete profile.
+pub fn read_profile(path: &Path) -> Result<Profiled, Fault> {
+    let (mut reader, machine, plan) = begin_reading(path)?;
+    if !plan.is_profile() {
+        return Err(Fault::NotProfile(path.to_path_buf()));
+    }
+    read_rest(&mut reader, machine, plan)
+}
+
+/// Reads the lines after the first two. Only the last one is parsed: there may be many, and each
+/// repeats what the one before it said.
+pub(super) fn read_rest(
+    reader: &mut Reader<'_>,
+    machine: Machine,
+    plan: Plan,
+) -> Result<Profiled, Fault> {
+    let (mut last, mut text) = (Vec::new(), Vec::new());
+    let (mut notes, mut number) = (Vec::new(), 0);
+    loop {
+        match reader.next_text(MAX_PROFILE_LINE, &mut text)? {
+            NextText::Line if text.starts_with(BEGIN) => {
+                std::mem::swap(&mut last, &mut text);
+                number = reader.number;
+            }
+            NextText::Line => return Err(reader.fault("it is not a profile")),
+            NextText::Incomplete => {
+                notes.push(reader.incomplete());
+                break;
+            }
+            NextText::End => break,
+        }
+    }
+    if last.is_empty() {
+        return Err(Fault::NothingYet(reader.path.to_path_buf()));
+    }
+    let fault = |what: &str| reader.fault_at(number, what);
+    let Line::Profile(profile) = parse(&last).map_err(|what| fault(&what))? else {
+        return Err(fault("it is not a profile"));
+    };
+    let mut profile = *profile;
+    if profile.run != plan.run {
+        return Err(fault("the profile belongs to another run"));
+    }
+    profile.validate().map_err(|what| fault(&what))?;
+    profile.machine = Some(Box::new(machine));
+    Ok(Profiled { plan, profile, notes })
+}

@@ -1,0 +1,104 @@
+//! A profile: where the threads of a running program spent their time, and the locks that they
+//! waited for.
+//!
+//! [`Profile`] is a line of a profile's file, and the object that `profile --json` prints. It
+//! describes everything seen so far, so that the last complete line of a file is all that a reader
+//! needs. A figure that the method cannot know is `None`.
+
+mod address;
+mod change;
+mod interval;
+mod lock;
+mod process;
+mod site;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Count, Fraction, Machine, Ns, PerSecond, Ratio, Seconds, Text};
+
+pub use address::Address;
+pub use change::Change;
+pub use interval::Interval;
+pub use lock::{
+    Cause, CauseKind, ChainLink, Durations, HandOffs, Lock, LockKind, NameFrom, Predicted,
+    ThreadShare, Verdict, WhatIf,
+};
+pub use process::{Ended, IoKind, Process, ThreadTime, TimeIntervals};
+pub use site::{IdleWait, Role, Site};
+
+/// Everything seen of a program so far.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Profile {
+    /// Id of the run.
+    pub run: Text,
+    /// When the line was written, RFC 3339 UTC.
+    pub at: Text,
+    /// True in the last line of a run that was not killed.
+    pub finished: bool,
+    /// The command line of the program.
+    pub program: Vec<Text>,
+    /// Exit code of a launched program, 128+S if signal S ended it; null while it runs, and for a
+    /// program that was running before.
+    pub exit_code: Option<u8>,
+    /// Observed time.
+    pub seconds: Seconds,
+    /// The machine; absent in a file, whose first line has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Box<Machine>>,
+    /// Source of the figures.
+    pub method: Method,
+    /// Number of samples.
+    pub samples: Count,
+    /// Achieved number of samples per second.
+    pub rate_per_s: Option<PerSecond>,
+    /// Lateness of samples.
+    pub late: Option<Late>,
+    /// CPU time that the profiler may use, as a share of one CPU.
+    pub budget: Ratio,
+    /// True if the kernel granted `perf_event`: without it, running, runnable and preempted threads
+    /// are not told apart, and running holders have no stacks.
+    pub perf_event: bool,
+    /// Share of the stacks that end before the thread's start.
+    pub stacks_cut_share: Option<Fraction>,
+    /// The observed processes; one that executed another program has an entry for each image.
+    pub processes: Vec<Process>,
+    /// Blind spots of this profile, and what would show them, as sentences.
+    pub unseen: Vec<Text>,
+    /// Cost of profiling to the program and the machine.
+    pub perturbation: Perturbation,
+}
+
+/// Source of the figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Samples at random times, from outside.
+    Sampled,
+    /// Every acquisition, recorded by code in the program.
+    Exact,
+}
+
+/// Lateness of samples: a sampler that waits for a CPU gets it when another thread lets go.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Late {
+    /// 99th percentile of the time from a sample's intended instant to the sample.
+    pub p99_ns: Ns,
+    /// Share of the samples that were too late to be independent of the program.
+    pub share: Fraction,
+}
+
+/// Cost of profiling.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Perturbation {
+    /// Time added to each acquisition; null for a profiler that stays outside.
+    pub per_acquisition_ns: Option<Ns>,
+    /// CPU time of the profiler, as a share of one CPU.
+    pub share_of_cpu: Option<Ratio>,
+}
+
+impl Profile {
+    pub(crate) fn validate(&self) -> Result<(), String> {
+        self.processes.iter().try_for_each(Process::validate)
+    }
+}

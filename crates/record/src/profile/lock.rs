@@ -1,0 +1,302 @@
+//! A lock as a profile saw it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Address, Change, Interval, Site};
+use crate::{Count, Fraction, Histogram, Ns, Ratio, Text};
+
+/// A lock.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Lock {
+    /// Its number in the process.
+    pub id: u32,
+    /// Its kind.
+    pub kind: LockKind,
+    /// Its name.
+    pub name: Text,
+    /// Origin of the name.
+    pub name_from: NameFrom,
+    /// Address of the lock.
+    pub address: Address,
+    /// Number of locks that have lived at this address so far, this one included.
+    pub generation: u32,
+    /// Stack of the first thread that was seen to use it, innermost first.
+    pub first_seen: Vec<Text>,
+    /// Number of acquisitions.
+    pub acquisitions: Option<Count>,
+    /// Number of acquisitions that had to wait.
+    pub contended: Option<Count>,
+    /// Hold times.
+    pub hold: Option<Durations>,
+    /// Waiting times.
+    pub wait: Option<Durations>,
+    /// Number of threads that use it: those seen as holder or waiter.
+    pub threads: u32,
+    /// Number of threads that may use it: from those seen to all that lived.
+    pub threads_interval: Option<Interval<u32>>,
+    /// Share of the time for which it was held.
+    pub held_share: Option<Fraction>,
+    /// Its 95% interval.
+    pub held_share_interval95: Option<Interval<Fraction>>,
+    /// Number of waiting threads, averaged over time, without the holder.
+    pub queue_mean: Option<Ratio>,
+    /// Its 95% interval.
+    pub queue_mean_interval95: Option<Interval<Ratio>>,
+    /// True if the holds are too short for the sampler, so that the mean queue is a lower bound.
+    pub queue_is_lower_bound: bool,
+    /// Largest number of threads seen waiting at once.
+    pub queue_max: Option<u32>,
+    /// Throughput that the program would gain if nobody had to wait for this lock, relative to the
+    /// present one.
+    pub gain: Option<Ratio>,
+    /// Its 95% interval.
+    pub gain_interval95: Option<Interval<Ratio>>,
+    /// Share of the threads that are not waiting: 1 − `queue_mean` / `threads`.
+    pub efficiency: Option<Fraction>,
+    /// Its 95% interval.
+    pub efficiency_interval95: Option<Interval<Fraction>>,
+    /// Verdict, or all verdicts that the intervals allow.
+    pub verdict: Option<Verdict>,
+    /// Share of the samples with a waiting thread in which the holder could not be told.
+    pub holder_not_seen_share: Option<Fraction>,
+    /// The holders while somebody waited, the most frequent first.
+    pub holders: Vec<ThreadShare>,
+    /// The waiters, the most frequent first.
+    pub waiters: Vec<ThreadShare>,
+    /// Other locks that the holder waited for while somebody waited for this one.
+    pub waits_for: Vec<ChainLink>,
+    /// Causes of the waiting, the most important first.
+    pub causes: Vec<Cause>,
+    /// Times from a release until the next thread has the lock.
+    pub handoff_ns: Option<HandOffs>,
+    /// Predicted speed-ups by number of threads.
+    pub predicted: Vec<Predicted>,
+    /// Predicted effects of changes, the most helpful first.
+    pub what_if: Vec<WhatIf>,
+    /// The code that waits for it and that holds it, the most samples first.
+    pub sites: Vec<Site>,
+}
+
+/// Kind of a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LockKind {
+    /// A mutex of the C library.
+    Mutex,
+    /// A readers-writer lock of the C library that readers wait for.
+    RwlockRead,
+    /// A readers-writer lock of the C library that writers wait for.
+    RwlockWrite,
+    /// A spinlock.
+    Spinlock,
+    /// A mutex of the Rust standard library.
+    RustMutex,
+    /// A readers-writer lock of the Rust standard library.
+    RustRwlock,
+    /// A futex that is used as a lock and not told apart further.
+    Futex,
+    /// A word that one thread sleeps on, of parking_lot or the JVM.
+    Parker,
+}
+
+impl LockKind {
+    /// Name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            LockKind::Mutex => "mutex",
+            LockKind::RwlockRead => "rwlock-read",
+            LockKind::RwlockWrite => "rwlock-write",
+            LockKind::Spinlock => "spinlock",
+            LockKind::RustMutex => "rust-mutex",
+            LockKind::RustRwlock => "rust-rwlock",
+            LockKind::Futex => "futex",
+            LockKind::Parker => "parker",
+        }
+    }
+}
+
+/// Origin of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NameFrom {
+    /// Given by the program.
+    Given,
+    /// The symbol at its address.
+    Symbol,
+    /// The code that made it.
+    CreationSite,
+    /// The code that waited for it most.
+    WaiterSite,
+    /// Its address.
+    Address,
+}
+
+/// A distribution of times.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Durations {
+    /// Sum.
+    pub total_ns: Option<Ns>,
+    /// Mean.
+    pub mean_ns: Option<Ns>,
+    /// Median.
+    pub p50_ns: Option<Ns>,
+    /// 99th percentile.
+    pub p99_ns: Option<Ns>,
+    /// Maximum.
+    pub max_ns: Option<Ns>,
+    /// All of them.
+    pub histogram: Option<Histogram>,
+}
+
+/// Times of hand-offs, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HandOffs {
+    /// Mean.
+    pub mean: Option<Ns>,
+    /// Median.
+    pub p50: Option<Ns>,
+    /// 99th percentile.
+    pub p99: Option<Ns>,
+    /// Maximum.
+    pub max: Option<Ns>,
+}
+
+/// A thread and its share of the holding or waiting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadShare {
+    /// The kernel's number of the thread.
+    pub tid: u32,
+    /// Its name.
+    pub name: Text,
+    /// Its share.
+    pub share: Fraction,
+    /// True if the lock's word does not name its holder, and its place in the code told.
+    pub inferred: bool,
+}
+
+/// Another lock that the holder waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChainLink {
+    /// Number of the other lock.
+    pub lock: u32,
+    /// Share of the samples with a waiting thread.
+    pub share: Fraction,
+}
+
+/// A cause of the waiting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cause {
+    /// The cause.
+    pub cause: CauseKind,
+    /// Share of the samples with a waiting thread that show it.
+    pub share: Fraction,
+    /// Its 95% interval.
+    pub interval95: Option<Interval<Fraction>>,
+    /// System call in which the holder slept; null for other causes.
+    pub syscall: Option<Text>,
+    /// What to do about it, as a sentence.
+    pub mend: Option<Text>,
+}
+
+/// Kind of a cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CauseKind {
+    /// The holder slept in a system call.
+    SleptHolding,
+    /// The holder computed.
+    Computing,
+    /// The holder had lost its CPU.
+    Preempted,
+    /// The control group had used up its quota.
+    Throttled,
+    /// The lock was free, or its new owner was being woken, while threads waited.
+    Convoy,
+    /// Several threads were woken together and queued up for the lock.
+    Herd,
+    /// One thread took the lock again and again.
+    Hog,
+    /// Readers kept a writer waiting.
+    StarvedWriter,
+}
+
+impl CauseKind {
+    /// Name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            CauseKind::SleptHolding => "slept-holding",
+            CauseKind::Computing => "computing",
+            CauseKind::Preempted => "preempted",
+            CauseKind::Throttled => "throttled",
+            CauseKind::Convoy => "convoy",
+            CauseKind::Herd => "herd",
+            CauseKind::Hog => "hog",
+            CauseKind::StarvedWriter => "starved-writer",
+        }
+    }
+}
+
+/// Verdict on a lock; two or three of them where an interval spans a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// At most 5% of the threads wait, on average.
+    Comfortable,
+    /// More of them wait.
+    Crowded,
+    /// The lock is held, or being handed over, for at least 90% of the time.
+    Saturated,
+    /// Undecided.
+    ComfortableOrCrowded,
+    /// Undecided.
+    CrowdedOrSaturated,
+    /// Undecided.
+    ComfortableOrSaturated,
+    /// Undecided.
+    ComfortableOrCrowdedOrSaturated,
+}
+
+impl Verdict {
+    /// Name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Comfortable => "comfortable",
+            Verdict::Crowded => "crowded",
+            Verdict::Saturated => "saturated",
+            Verdict::ComfortableOrCrowded => "comfortable-or-crowded",
+            Verdict::CrowdedOrSaturated => "crowded-or-saturated",
+            Verdict::ComfortableOrSaturated => "comfortable-or-saturated",
+            Verdict::ComfortableOrCrowdedOrSaturated => "comfortable-or-crowded-or-saturated",
+        }
+    }
+}
+
+/// Predicted speed-up for a number of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Predicted {
+    /// Number of threads.
+    pub threads: u32,
+    /// Throughput relative to one thread that never waits.
+    pub speedup: Ratio,
+    /// Its 95% interval.
+    pub interval95: Option<Interval<Ratio>>,
+}
+
+/// Predicted effect of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WhatIf {
+    /// The change.
+    pub change: Change,
+    /// Number of threads for which it is predicted. Where it matters whether all threads use the
+    /// lock or only those seen, there are two entries of one change.
+    pub threads: u32,
+    /// Throughput with the change, relative to one thread without it that never waits.
+    pub speedup: Ratio,
+    /// Its 95% interval.
+    pub interval95: Option<Interval<Ratio>>,
+    /// Throughput with the change, relative to the present one.
+    pub gain: Option<Ratio>,
+    /// Its 95% interval.
+    pub gain_interval95: Option<Interval<Ratio>>,
+}

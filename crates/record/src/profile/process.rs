@@ -1,0 +1,173 @@
+//! A process and the time of its threads.
+
+use std::collections::{BTreeMap, HashSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{IdleWait, Interval, Lock};
+use crate::{Fraction, Text};
+
+/// A process, from its start or its last `exec` on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Process {
+    /// The kernel's number of the process.
+    pub pid: u32,
+    /// Number of programs that it has executed so far, this one included.
+    pub image: u32,
+    /// Its command line.
+    pub command: Vec<Text>,
+    /// Process that started it; null for the first one.
+    pub parent: Option<u32>,
+    /// Largest number of threads seen at once.
+    pub threads_max: u32,
+    /// How it ended.
+    pub ended: Ended,
+    /// Signal that ended it; null if none did.
+    pub signal: Option<u8>,
+    /// Time of its threads; null if it was too short to be sampled.
+    pub time: Option<ThreadTime>,
+    /// The locks, the largest [`gain`](Lock::gain) first. Of very many, those that cost least are
+    /// left out.
+    pub locks: Vec<Lock>,
+    /// Number of locks left out.
+    pub locks_left_out: u32,
+    /// Waits on condition variables.
+    pub condvars: Vec<IdleWait>,
+    /// Waits on semaphores.
+    pub semaphores: Vec<IdleWait>,
+    /// Waits at barriers.
+    pub barriers: Vec<IdleWait>,
+    /// Waits for a thread to end.
+    pub joins: Vec<IdleWait>,
+    /// Waits for an initialisation that runs once.
+    pub onces: Vec<IdleWait>,
+    /// Parked threads: each sleeps on a word of its own until another one unparks it.
+    pub parkers: Vec<IdleWait>,
+    /// Waits on words whose purpose could not be told.
+    pub unknown: Vec<IdleWait>,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// It exited.
+    Exit,
+    /// It executed another program, which has an entry of its own.
+    Exec,
+    /// A signal ended it.
+    Signal,
+    /// It was still running.
+    Running,
+}
+
+/// Shares of the time of all threads, which sum to 1.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadTime {
+    /// On a CPU or waiting for one: `running` and `runnable` together.
+    pub on_cpu: Fraction,
+    /// On a CPU; null without `perf_event`.
+    pub running: Option<Fraction>,
+    /// Waiting for a CPU; null without `perf_event`.
+    pub runnable: Option<Fraction>,
+    /// Waiting for a lock.
+    pub lock_wait: Fraction,
+    /// Waiting for work, another thread or an event of the program.
+    pub idle_wait: Fraction,
+    /// Waiting for input or output, by kind.
+    pub io: BTreeMap<IoKind, Fraction>,
+    /// Sleeping for a time.
+    pub sleep: Fraction,
+    /// In other system calls, or not told apart.
+    pub unknown: Fraction,
+    /// 95% intervals.
+    pub interval95: TimeIntervals,
+}
+
+/// 95% intervals of the shares of [`ThreadTime`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TimeIntervals {
+    /// On a CPU or waiting for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_cpu: Option<Interval<Fraction>>,
+    /// On a CPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running: Option<Interval<Fraction>>,
+    /// Waiting for a CPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runnable: Option<Interval<Fraction>>,
+    /// Waiting for a lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock_wait: Option<Interval<Fraction>>,
+    /// Waiting for work, another thread or an event of the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_wait: Option<Interval<Fraction>>,
+    /// Waiting for input or output, by kind.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub io: BTreeMap<IoKind, Interval<Fraction>>,
+    /// Sleeping for a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sleep: Option<Interval<Fraction>>,
+    /// In other system calls, or not told apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<Interval<Fraction>>,
+}
+
+/// Input or output that a thread waits for.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum IoKind {
+    /// Files and block devices, page faults included.
+    Disk,
+    /// Sockets.
+    Socket,
+    /// Pipes.
+    Pipe,
+    /// Terminals.
+    Terminal,
+    /// Any of several descriptors: `poll`, `select`, `epoll_wait`.
+    Poll,
+    /// Reading from something that could not be told.
+    Read,
+    /// Writing to something that could not be told.
+    Write,
+    /// Other system calls for input and output.
+    Other,
+}
+
+impl IoKind {
+    /// Name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            IoKind::Disk => "disk",
+            IoKind::Socket => "socket",
+            IoKind::Pipe => "pipe",
+            IoKind::Terminal => "terminal",
+            IoKind::Poll => "poll",
+            IoKind::Read => "read",
+            IoKind::Write => "write",
+            IoKind::Other => "other",
+        }
+    }
+}
+
+impl ThreadTime {
+    /// Waiting for input or output of any kind.
+    pub fn io_total(&self) -> f64 {
+        self.io.values().map(|share| share.get()).sum()
+    }
+}
+
+impl Process {
+    pub(super) fn validate(&self) -> Result<(), String> {
+        let mut ids = HashSet::new();
+        match self.locks.iter().find(|lock| !ids.insert(lock.id)) {
+            Some(lock) => Err(format!("process {} has two locks {}", self.pid, lock.id)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Code that waits or holds, and waits that are not for a lock.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Address, Interval, NameFrom};
+use crate::{Count, Ratio, Text};
+
+/// A stack that threads had while they waited for a lock or held it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Site {
+    /// Role of the threads.
+    pub role: Role,
+    /// The functions, innermost first, inlined ones included.
+    pub frames: Vec<Text>,
+    /// Number of frames that were inferred from values on the stack that fit.
+    pub inferred_frames: u32,
+    /// Number of samples.
+    pub samples: Count,
+    /// Number of acquisitions.
+    pub count: Option<Count>,
+    /// Sum of the waiting times.
+    pub wait_ns: Option<Count>,
+    /// Sum of the hold times.
+    pub hold_ns: Option<Count>,
+}
+
+/// Role of the threads at a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// They wait.
+    Waiter,
+    /// They hold the lock.
+    Holder,
+    /// One of them holds the lock: the samples do not tell which of several sites it is.
+    Candidate,
+}
+
+impl Role {
+    /// Name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Waiter => "waiter",
+            Role::Holder => "holder",
+            Role::Candidate => "candidate",
+        }
+    }
+}
+
+/// Something that threads wait for and that is not a lock.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct IdleWait {
+    /// Its name.
+    pub name: Text,
+    /// Origin of the name.
+    pub name_from: NameFrom,
+    /// Its address.
+    pub address: Address,
+    /// Number of threads seen waiting.
+    pub threads: u32,
+    /// Number of waiting threads, averaged over time.
+    pub queue_mean: Ratio,
+    /// Its 95% interval.
+    pub queue_mean_interval95: Option<Interval<Ratio>>,
+    /// Largest number of threads seen waiting at once.
+    pub queue_max: u32,
+    /// The code that waits, the most samples first.
+    pub sites: Vec<Site>,
+}

@@ -1,0 +1,138 @@
+//! A profile's file: the last complete line counts, and nothing else passes for a profile.
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use threadtoll_record::file::{Appender, Contents, Fault, Profiled, read, read_any, read_profile};
+use threadtoll_record::profile::{CauseKind, Change, IoKind, Verdict};
+use threadtoll_record::{Line, Plan};
+
+use crate::fixture;
+
+fn plan() -> Plan {
+    Plan { command: vec!["profile".into()], groups: Vec::new(), ..fixture::plan(1, &[]) }
+}
+
+/// Machine, plan, and profiles with these numbers of samples.
+fn lines(samples: &[u64]) -> Vec<Value> {
+    let machine = Line::Machine(Box::new(fixture::machine()));
+    let mut lines = vec![
+        serde_json::to_value(machine).unwrap(),
+        serde_json::to_value(Line::Plan(plan())).unwrap(),
+    ];
+    lines.extend(samples.iter().map(|samples| {
+        let mut profile = fixture::profile();
+        profile["samples"] = (*samples).into();
+        profile
+    }));
+    lines
+}
+
+/// Writes lines as the writer does, `schema` first.
+fn text(lines: &[Value]) -> String {
+    let line = |value: &Value| {
+        let line: Line = serde_json::from_value(value.clone()).unwrap();
+        serde_json::to_string(&line).unwrap() + "\n"
+    };
+    lines.iter().map(line).collect()
+}
+
+fn read_text(text: &str) -> Result<Profiled, Fault> {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("profile.jsonl");
+    std::fs::write(&path, text).unwrap();
+    read_profile(&path)
+}
+
+fn refused(text: &str) -> String {
+    let refused = read_text(text).unwrap_err().to_string();
+    refused.split_once("profile.jsonl ").unwrap().1.to_string()
+}
+
+#[test]
+fn a_profile_comes_back_as_it_was_written() {
+    let line: Line = serde_json::from_value(fixture::profile()).unwrap();
+    assert_eq!(serde_json::to_value(&line).unwrap(), fixture::profile());
+    let Line::Profile(profile) = line else { panic!() };
+    let process = &profile.processes[0];
+    assert_eq!(process.time.as_ref().unwrap().io[&IoKind::Read], 0.125);
+    let lock = &process.locks[0];
+    assert_eq!(lock.verdict, Some(Verdict::Comfortable));
+    assert_eq!(lock.causes[0].cause, CauseKind::SleptHolding);
+    assert_eq!(lock.what_if[0].change, Change::HalveHold);
+}
+
+#[test]
+fn the_last_complete_line_counts_wherever_the_file_is_cut() {
+    let whole = text(&lines(&[1, 2, 3]));
+    let ends: Vec<usize> = whole.match_indices('\n').map(|(at, _)| at + 1).collect();
+    for at in (0..=whole.len()).step_by(23).chain(ends.iter().copied()) {
+        let complete = ends.iter().filter(|end| **end <= at).count();
+        match read_text(&whole[..at]) {
+            Ok(read) => {
+                assert_eq!(read.profile.samples, complete as u64 - 2, "cut at {at}");
+                assert_eq!(read.notes.len(), usize::from(!ends.contains(&at)), "cut at {at}");
+                assert_eq!(read.profile.machine.as_deref(), Some(&fixture::machine()));
+            }
+            Err(Fault::NothingYet(_)) => assert_eq!(complete, 2, "cut at {at}"),
+            Err(Fault::Line { .. }) => assert!(complete < 2, "cut at {at}"),
+            Err(other) => panic!("cut at {at}: {other}"),
+        }
+    }
+}
+
+#[test]
+fn a_profile_is_appended_to_while_it_is_read() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("profile.jsonl");
+    let mut file = Appender::create(&path, &fixture::machine(), &plan()).unwrap();
+    assert!(matches!(read_profile(&path), Err(Fault::NothingYet(_))));
+    for samples in 1..3 {
+        let line = serde_json::from_value(lines(&[samples])[2].clone()).unwrap();
+        file.append(&[line]).unwrap();
+        let Ok(Contents::Profile(read)) = read_any(&path) else { panic!() };
+        assert_eq!(read.profile.samples, samples);
+    }
+    assert!(matches!(read(&path), Err(Fault::Profile(_))), "not a measurement");
+}
+
+#[test]
+fn files_that_are_not_profiles_are_refused_in_a_sentence() {
+    assert_eq!(refused(""), "is not a threadtoll file: line 1: the file is empty");
+    let measured = [
+        Line::Machine(Box::new(fixture::machine())),
+        Line::Plan(fixture::plan(3, &[&["atomic-store"]])),
+    ]
+    .map(|line| serde_json::to_value(line).unwrap());
+    assert_eq!(refused(&text(&measured)), "is a measurement, not a profile");
+    assert!(refused("\u{7f}ELF\u{2}\u{1}\n").starts_with("is not a threadtoll file: line 1"));
+    assert_eq!(
+        refused(&(text(&lines(&[1])) + "{\"schema\":\"threadtoll.profile/2\"}\n")),
+        "is not a threadtoll file: line 4: it is not a profile"
+    );
+
+    let mut foreign = lines(&[1]);
+    foreign[2]["run"] = "another".into();
+    assert!(refused(&text(&foreign)).ends_with("line 3: the profile belongs to another run"));
+    let mut repeated = lines(&[1]);
+    let lock = repeated[2]["processes"][0]["locks"][0].clone();
+    repeated[2]["processes"][0]["locks"].as_array_mut().unwrap().push(lock);
+    assert!(refused(&text(&repeated)).contains("process 4711 has two locks 3"));
+}
+
+#[test]
+fn figures_out_of_their_range_are_refused() {
+    let spoils: [(&str, Value, &str); 6] = [
+        ("held_share", json!(1.5), "out of range"),
+        ("queue_mean", json!(-1), "out of range"),
+        ("held_share_interval95", json!([0.4, 0.3]), "out of order"),
+        ("address", json!("55"), "an address is"),
+        ("verdict", json!("fine"), "unknown variant"),
+        ("threads", json!(-1), "invalid value"),
+    ];
+    for (member, value, why) in spoils {
+        let mut profile = fixture::profile();
+        profile["processes"][0]["locks"][0][member] = value;
+        let error = serde_json::from_value::<Line>(profile).unwrap_err().to_string();
+        assert!(error.contains(why), "{member}: {error}");
+    }
+}
