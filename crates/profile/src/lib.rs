@@ -13,7 +13,7 @@
 //! | [`sample`] | when to look, at what, and within which budget |
 //! | [`process`] | processes, their threads and memory |
 //! | [`perf`] | switches and samples of threads, reported by the kernel |
-//! | [`primitive`] | what a futex word belongs to |
+//! | [`primitive`] | the lock, or other object, that a futex word belongs to |
 //! | [`judge`] | verdicts, causes, mends and predictions |
 //! | [`image`] | the ELF files that a program has mapped, and the code that it can run |
 //! | [`stack`] | call stacks, from registers and a copy of the stack |

@@ -1,4 +1,4 @@
-//! What a futex word belongs to: a lock, or something that threads wait for while idle.
+//! Finds the object that a futex word belongs to: a lock, or something that idle threads wait for.
 //!
 //! A family of primitives is one file and one name in `families!`. It claims an address if the
 //! [`Evidence`] gathered there fits: the operation and values that threads waited with, the values
@@ -13,6 +13,11 @@
 pub mod evidence;
 mod pattern;
 pub mod window;
+
+#[cfg(test)]
+mod live;
+#[cfg(test)]
+mod recorded;
 
 use std::fmt;
 
@@ -54,7 +59,7 @@ families! {
     cpython,
 }
 
-/// What an object is.
+/// Kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A mutex of the C library, or one built like it.
@@ -155,7 +160,7 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
     /// Name, such as `glibc mutex`.
     fn name(&self) -> &'static str;
 
-    /// What it is.
+    /// Kind of object.
     fn kind(&self) -> Kind;
 
     /// Claims an address at which threads waited, if the evidence fits.
@@ -165,7 +170,7 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
     /// address on.
     fn extent(&self) -> (u64, usize);
 
-    /// Who holds the lock.
+    /// Holder of the lock at this instant.
     fn hold(&self, _object: u64, _window: &Window<'_>) -> Hold {
         Hold::Unseen
     }
@@ -192,7 +197,7 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
     }
 }
 
-/// What is at an address.
+/// The object at an address.
 #[derive(Clone, Copy)]
 pub struct Identity {
     primitive: &'static dyn Primitive,
@@ -226,7 +231,7 @@ impl Identity {
         self.primitive.name()
     }
 
-    /// What the object is.
+    /// Kind of object.
     pub fn kind(&self) -> Kind {
         self.primitive.kind()
     }
@@ -236,15 +241,14 @@ impl Identity {
         self.kind().role()
     }
 
-    /// Address and number of the bytes that [`hold`](Self::hold), [`contradicted`]
-    /// (Self::contradicted) and [`parked_on`](Self::parked_on) look at.
+    /// Address and number of the bytes from which [`hold`](Self::hold) and its siblings answer.
     pub fn window(&self) -> (u64, usize) {
         let (before, length) = self.primitive.extent();
         let start = self.object.saturating_sub(before);
         (start, length + (self.object - start) as usize)
     }
 
-    /// Who holds the lock.
+    /// Holder of the lock at this instant.
     pub fn hold(&self, window: &Window<'_>) -> Hold {
         self.primitive.hold(self.object, window)
     }
@@ -268,7 +272,10 @@ impl Identity {
     }
 }
 
-/// Identifies what threads wait for at an address.
+/// Identifies the object that threads wait for at an address.
+///
+/// Ask again whenever the evidence brings news, until the identity is certain; the evidence is not
+/// needed any longer then. Memory that is used for something else needs new evidence.
 pub fn identify(evidence: &Evidence, context: &Context<'_>) -> Identity {
     let mut best: Option<(Claim, &'static dyn Primitive)> = None;
     let mut contested = false;

@@ -94,6 +94,8 @@ pub struct ProcessAccount {
     devices: HashMap<u32, (Device, u64)>,
     /// The program was built by Go.
     pub go: bool,
+    /// The program has a Java virtual machine in it.
+    pub jvm: bool,
     /// Words that the sampler is to read otherwise, with the bytes around them; `None`: not at all.
     pub wishes: Vec<(u64, Option<Span>)>,
     /// Locks that parked threads wait for, of the current look: by the parker's word.
@@ -174,6 +176,7 @@ impl ProcessAccount {
             last: HashMap::new(),
             devices: HashMap::new(),
             go: false,
+            jvm: false,
             wishes: Vec::new(),
             parked: HashMap::new(),
         }
@@ -220,7 +223,8 @@ impl ProcessAccount {
             return;
         }
         let threads = &self.threads;
-        let context = Context { is_thread: &|tid| threads.contains(&tid), go: self.go };
+        let is_thread = |tid| threads.contains(&tid);
+        let context = Context { is_thread: &is_thread, go: self.go, jvm: self.jvm };
         let object = &mut self.objects[place as usize];
         if !object.judge(news, &context) {
             return;

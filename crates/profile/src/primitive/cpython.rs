@@ -58,7 +58,7 @@ impl Primitive for Gil {
     }
 
     fn hold(&self, object: u64, window: &Window<'_>) -> Hold {
-        three_values(window.u32(object + HELD))
+        three_values(window.u32(object.wrapping_add(HELD)))
     }
 
     fn contradicted(&self, object: u64, window: &Window<'_>) -> bool {

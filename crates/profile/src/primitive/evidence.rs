@@ -1,4 +1,4 @@
-//! What was seen at an address.
+//! Observations at an address.
 
 use crate::futex::{FutexWait, Operation};
 
@@ -36,34 +36,62 @@ pub struct Caller {
     pub module: String,
 }
 
-/// What is known of the whole program.
+/// Facts about the whole program.
 pub struct Context<'a> {
     /// `true` for the tids of the program's threads, as the program itself knows them: in a
     /// container they differ from those outside.
     pub is_thread: &'a dyn Fn(u32) -> bool,
     /// The program was built by Go.
     pub go: bool,
+    /// The program has a Java virtual machine in it.
+    pub jvm: bool,
 }
 
 impl std::fmt::Debug for Context<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context").field("go", &self.go).finish_non_exhaustive()
+        f.debug_struct("Context")
+            .field("go", &self.go)
+            .field("jvm", &self.jvm)
+            .finish_non_exhaustive()
     }
 }
 
-/// What was seen at an address. Its size is bounded, however long it grows.
+/// A window, kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Snapshot {
+    address: u64,
+    length: usize,
+    bytes: [u8; BYTES],
+}
+
+impl Snapshot {
+    /// `None` if there is nothing in it, or more than was asked for.
+    fn of(window: &Window<'_>) -> Option<Snapshot> {
+        let length = window.bytes.len();
+        let mut bytes = [0; BYTES];
+        bytes.get_mut(..length)?.copy_from_slice(window.bytes);
+        (length != 0).then_some(Snapshot { address: window.address, length, bytes })
+    }
+
+    fn window(&self) -> Window<'_> {
+        Window { address: self.address, bytes: &self.bytes[..self.length] }
+    }
+}
+
+/// Observations at an address. Their size is bounded, however long a program is watched.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     address: u64,
     waits: Vec<Wait>,
-    more_waits: bool,
     waiters: Vec<u32>,
+    last_waiter: Option<u32>,
+    shared: bool,
     values: Vec<u32>,
     more_values: bool,
     last: Option<u32>,
     fell: bool,
     rose_again: bool,
-    windows: Vec<[u8; BYTES]>,
+    windows: Vec<Snapshot>,
     next_window: usize,
     callers: Vec<Caller>,
 }
@@ -75,8 +103,9 @@ impl Evidence {
         Evidence {
             address,
             waits: Vec::new(),
-            more_waits: false,
             waiters: Vec::new(),
+            last_waiter: None,
+            shared: false,
             values: Vec::new(),
             more_values: false,
             last: None,
@@ -88,10 +117,9 @@ impl Evidence {
         }
     }
 
-    /// Address and number of the bytes to be read while a thread waits.
+    /// Address and number of the bytes to be read when a thread was seen asleep.
     pub fn window(&self) -> (u64, usize) {
-        let start = self.address.saturating_sub(BYTES_BEFORE);
-        (start, BYTES)
+        (self.address.saturating_sub(BYTES_BEFORE), BYTES)
     }
 
     /// A thread was seen asleep. Returns `true` if that was news.
@@ -101,14 +129,19 @@ impl Evidence {
             news = self.waits.len() < MAX_WAITS;
             if news {
                 self.waits.push(wait);
-            } else {
-                self.more_waits = true;
             }
         }
-        if self.waiters.len() < MAX_WAITERS && !self.waiters.contains(&tid) {
-            self.waiters.push(tid);
+        let known = self.waiters.contains(&tid);
+        if known && self.last_waiter != Some(tid) {
+            news |= !self.shared;
+            self.shared = true;
+        }
+        if !known {
+            self.waiters.truncate(MAX_WAITERS - 1);
+            self.waiters.insert(0, tid);
             news = true;
         }
+        self.last_waiter = Some(tid);
         news
     }
 
@@ -131,24 +164,19 @@ impl Evidence {
         news
     }
 
-    /// The bytes that [`window`](Self::window) asks for were read while a thread was asleep there.
-    /// Returns `true` if that was news.
+    /// The bytes that [`window`](Self::window) asks for, or some of them, were read just after a
+    /// thread was seen asleep. Returns `true` if that was news.
     pub fn saw_window(&mut self, window: &Window<'_>) -> bool {
         let value = window.u32(self.address);
         let news = value.is_some_and(|value| self.saw_value(value));
-        let (start, _) = self.window();
-        let Some(bytes) =
-            window.address.eq(&start).then(|| window.bytes.first_chunk::<BYTES>()).flatten()
-        else {
-            return news;
-        };
-        if self.windows.contains(bytes) {
+        let Some(snapshot) = Snapshot::of(window) else { return news };
+        if self.windows.contains(&snapshot) {
             return news;
         }
         if self.windows.len() < MAX_WINDOWS {
-            self.windows.push(*bytes);
+            self.windows.push(snapshot);
         } else if let Some(oldest) = self.windows.get_mut(self.next_window) {
-            *oldest = *bytes;
+            *oldest = snapshot;
             self.next_window = (self.next_window + 1) % MAX_WINDOWS;
         }
         true
@@ -160,19 +188,14 @@ impl Evidence {
         self.callers = callers;
     }
 
+    /// `true` if nothing was seen yet.
+    pub fn is_empty(&self) -> bool {
+        self.waits.is_empty() && self.values.is_empty()
+    }
+
     /// Address at which this was seen.
     pub fn address(&self) -> u64 {
         self.address
-    }
-
-    /// Number of waits, waiters, values and windows that are told apart.
-    pub fn len(&self) -> usize {
-        self.waits.len() + self.waiters.len() + self.values.len() + self.windows.len()
-    }
-
-    /// `true` if nothing was seen yet.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Waits in the system call, if all were such.
@@ -230,15 +253,25 @@ impl Evidence {
         self.rose_again
     }
 
-    /// Number of threads that waited, up to a bound.
-    pub(super) fn waiters(&self) -> usize {
-        self.waiters.len()
+    /// Threads waited by turns. A thread that ended leaves its own word to a later one, and never
+    /// comes back to it.
+    pub(super) fn shared(&self) -> bool {
+        self.shared
     }
 
     /// Bytes read while a thread was asleep here.
     pub(super) fn windows(&self) -> impl ExactSizeIterator<Item = Window<'_>> {
-        let (address, _) = self.window();
-        self.windows.iter().map(move |bytes| Window { address, bytes })
+        self.windows.iter().map(Snapshot::window)
+    }
+
+    /// `true` if most windows fit, and one of them shows that somebody waits: a waiter may have
+    /// left by the time that the bytes were read.
+    pub(super) fn windows_show(
+        &self,
+        fits: impl Fn(&Window<'_>) -> bool,
+        waited_for: impl Fn(&Window<'_>) -> bool,
+    ) -> bool {
+        self.windows_fit(&fits) && self.windows().any(|window| fits(&window) && waited_for(&window))
     }
 
     /// `true` if most windows, and there was one, fit: a lock may be caught between two stores.
@@ -282,13 +315,14 @@ impl Claim {
 pub(crate) struct Strength(usize);
 
 impl Strength {
+    /// Whatever it is more precisely, it is this at least.
+    pub(super) const FALLBACK: Strength = Strength(1);
     /// Nothing speaks against it, and little else waits so.
-    pub(super) const LIKELY: Strength = Strength(1);
+    pub(super) const LIKELY: Strength = Strength(2);
     /// Several fields of the object fit.
-    pub(super) const CERTAIN: Strength = Strength(2);
-
+    pub(super) const CERTAIN: Strength = Strength(3);
     /// A larger object fits, of which a smaller one that is certain is a part.
-    pub(super) const CONTAINING: Strength = Strength(3);
+    pub(super) const CONTAINING: Strength = Strength(4);
 
     /// A function of the waiter says so; the nearer to the system call, the stronger.
     pub(super) fn named(depth: usize) -> Strength {

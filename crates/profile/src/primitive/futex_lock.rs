@@ -28,8 +28,10 @@ impl Primitive for FutexLock {
         if !evidence.values_fit(|value| value <= CONTENDED) {
             return None;
         }
-        // What counts upwards or downwards and stands at 2 looks like a lock that is held for long.
-        let alternates = evidence.rose_again().then_some(Strength::LIKELY);
+        // A counter that stands at 2 looks like a lock that is held for long, and a thread that
+        // waits for work may use a semaphore of these values, as oneTBB's do, but alone.
+        let contended = evidence.rose_again() && evidence.shared();
+        let alternates = contended.then_some(Strength::FALLBACK);
         let strength = evidence.named(&[&["__lll_lock_wait_private"]]).or(alternates)?;
         Some(Claim::new(evidence.address(), strength))
     }

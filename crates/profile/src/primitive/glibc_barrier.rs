@@ -35,15 +35,22 @@ impl Primitive for GlibcBarrier {
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
         let object = evidence.address().checked_sub(FUTEX)?;
         let waits = evidence.all_waits(|w| w.operation == Operation::Wait && !w.timed)?;
-        let fits = |window: &Window<'_>| {
-            let word = |offset| window.u32(object + offset).unwrap_or(u32::MAX);
-            let [came, over, round, shared, left] = [0, FUTEX, 8, 12, 16].map(word);
-            let counted = (2..=MAX_THREADS).contains(&round) && left <= came;
-            let waiting = over.is_multiple_of(round.max(1)) && over < came && came - over <= round;
-            let shape = waits.iter().all(|wait| wait.private == (shared == 0));
-            counted && waiting && shape && matches!(shared, 0 | 1 | 128)
+        let fields = |window: &Window<'_>| {
+            let word = |offset| window.u32(object.wrapping_add(offset)).unwrap_or(u32::MAX);
+            [0, FUTEX, 8, 12, 16].map(word)
         };
-        let found = object.is_multiple_of(4) && evidence.windows_fit(fits);
+        let fits = |window: &Window<'_>| {
+            let [came, over, round, shared, left] = fields(window);
+            let counted = (2..=MAX_THREADS).contains(&round) && left <= came;
+            let rounds = over.is_multiple_of(round.max(1)) && came.wrapping_sub(over) <= round;
+            let shape = waits.iter().all(|wait| wait.private == (shared == 0));
+            counted && rounds && shape && matches!(shared, 0 | 128)
+        };
+        let waited_for = |window: &Window<'_>| {
+            let [came, over, ..] = fields(window);
+            came != over
+        };
+        let found = object.is_multiple_of(4) && evidence.windows_show(fits, waited_for);
         found.then(|| Claim::new(object, Strength::CERTAIN))
     }
 

@@ -4,6 +4,7 @@
 //! Source: `nptl/pthread_join_common.c`; set_tid_address(2).
 
 use super::evidence::{Claim, Context, Evidence, Strength, plain};
+use super::pattern::MAX_TID;
 use super::{Kind, Primitive};
 
 pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&Join];
@@ -21,12 +22,13 @@ impl Primitive for Join {
     }
 
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
-        let tid = |tid: u32| tid != 0 && (context.is_thread)(tid);
-        evidence.all_waits(|wait| plain(wait) && !wait.private && tid(wait.value))?;
-        // An address that is used anew belongs to another thread: only zero may follow a tid.
-        let waited = evidence.values_waited_with();
-        let fits = evidence.values_fit(|value| value == 0 || waited.contains(&value));
-        fits.then(|| Claim::new(evidence.address(), Strength::CERTAIN))
+        let waits = evidence.all_waits(|wait| plain(wait) && !wait.private)?;
+        let tids = waits.iter().all(|wait| (1..MAX_TID).contains(&wait.value));
+        // Threads inherit each other's memory, and those of earlier waits have ended.
+        let thread = waits.iter().any(|wait| (context.is_thread)(wait.value));
+        let fits = evidence.values().iter().all(|&value| value < MAX_TID);
+        let found = tids && thread && fits;
+        found.then(|| Claim::new(evidence.address(), Strength::CERTAIN))
     }
 
     fn extent(&self) -> (u64, usize) {

@@ -13,7 +13,7 @@
 //! `nptl/pthread_mutex_lock.c`. The layout is that of every glibc since 2.4.
 
 use super::evidence::{Claim, Context, Evidence, Strength};
-use super::pattern::MAX_THREADS;
+use super::pattern::{MAX_THREADS, MAX_TID};
 use super::{Hold, Kind, Primitive, Window};
 use crate::futex::{FutexWait, Operation};
 
@@ -49,20 +49,24 @@ impl Primitive for GlibcMutex {
     fn claim(&self, evidence: &Evidence, context: &Context<'_>) -> Option<Claim> {
         let object = evidence.address();
         let waits = evidence.all_waits(waits_for_mutex)?;
-        let fits = |window: &Window<'_>| {
-            let Some(fields) = Fields::read(object, window) else { return false };
-            let shape = waits.iter().all(|wait| fields.waited_for_by(wait));
-            shape && fields.is_valid() && fields.owner().is_none_or(context.is_thread)
+        // The owner's tid is what no other lock of the same three values has. Its thread may have
+        // ended without letting go.
+        let owned_by = |is_owner: &dyn Fn(u32) -> bool| {
+            let fits = |window: &Window<'_>| {
+                let Some(fields) = Fields::read(object, window) else { return false };
+                let shape = waits.iter().all(|wait| fields.waited_for_by(wait));
+                shape && fields.is_valid() && fields.owner().is_none_or(is_owner)
+            };
+            let owned = |window: &Window<'_>| {
+                Fields::read(object, window).is_some_and(|fields| fields.owner().is_some())
+            };
+            evidence.windows_show(fits, owned)
         };
-        if !evidence.windows_fit(fits) {
-            return None;
+        if owned_by(context.is_thread) {
+            return Some(Claim::new(object, Strength::CERTAIN));
         }
-        // The owner's tid is what no other lock of the same three values has.
-        let owned = |window: Window<'_>| {
-            Fields::read(object, &window).is_some_and(|fields| fields.owner().is_some())
-        };
-        let owned = evidence.windows().any(|window| fits(&window) && owned(window));
-        owned.then(|| Claim::new(object, Strength::CERTAIN))
+        let likely = owned_by(&|tid| (2..MAX_TID).contains(&tid));
+        likely.then(|| Claim::new(object, Strength::LIKELY))
     }
 
     fn extent(&self) -> (u64, usize) {

@@ -35,7 +35,7 @@ impl Primitive for GlibcOnce {
             return None;
         }
         // Threads that park wait like this too, but each on its own word, which is never 2.
-        let shared = evidence.waiters() > 1 || evidence.values().contains(&DONE);
+        let shared = evidence.shared() || evidence.values().contains(&DONE);
         let likely = shared.then_some(Strength::LIKELY);
         let strength = evidence.named(&[&["pthread_once"], &["call_once"]]).or(likely)?;
         Some(Claim::new(evidence.address(), strength))

@@ -16,7 +16,7 @@
 use super::evidence::{Claim, Context, Evidence, Strength, abstimed};
 use super::pattern::MAX_THREADS;
 use super::{Access, Hold, Kind, Primitive, Wait, Window};
-use crate::futex::{FutexWait, Operation};
+use crate::futex::FutexWait;
 
 pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&GlibcRwLock];
 
@@ -27,6 +27,8 @@ const WRITE_PHASE: u32 = 1;
 const WRITE_LOCKED: u32 = 2;
 const READERS_WAIT: u32 = 4;
 const READER_SHIFT: u32 = 3;
+/// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
+const PREFER_WRITERS: u32 = 2;
 const WRITER_HANDOVER: u32 = 1 << 31;
 
 #[derive(Debug)]
@@ -49,10 +51,13 @@ impl Primitive for GlibcRwLock {
             let fits = |window: &Window<'_>| {
                 let Some(fields) = Fields::read(object, window) else { return false };
                 let writer = fields.writer().is_none_or(context.is_thread);
-                let shape = waits.iter().all(|wait| fields.waited_for_by(offset, wait));
-                fields.is_valid() && writer && shape && fields.in_use()
+                fields.is_valid() && writer
             };
-            if object.is_multiple_of(8) && evidence.windows_fit(fits) {
+            let waited_for = |window: &Window<'_>| {
+                let Some(fields) = Fields::read(object, window) else { return false };
+                fields.in_use() && waits.iter().all(|wait| fields.waited_for_by(offset, wait))
+            };
+            if object.is_multiple_of(8) && evidence.windows_show(fits, waited_for) {
                 if found.is_some() {
                     return None;
                 }
@@ -103,6 +108,7 @@ struct Fields {
     unused: u64,
     writer: u32,
     shared: u32,
+    preference: Option<u32>,
 }
 
 impl Fields {
@@ -116,6 +122,7 @@ impl Fields {
             unused: window.u64(at(16)?)?,
             writer: window.u32(at(24)?)?,
             shared: window.u32(at(28)?)?,
+            preference: window.u32(at(48)?),
         })
     }
 
@@ -154,11 +161,16 @@ impl Fields {
 
     fn waited_for_by(&self, offset: u64, wait: &FutexWait) -> bool {
         let value = match offset {
-            0 => wait.value & READERS_WAIT != 0 && wait.value >> READER_SHIFT <= MAX_THREADS,
+            // While readers hold the lock and a writer waits, further readers let it pass.
+            0 => {
+                let state = wait.value & (WRITE_PHASE | WRITE_LOCKED | READERS_WAIT);
+                let readers = (1..=MAX_THREADS).contains(&(wait.value >> READER_SHIFT));
+                let passing = state == WRITE_LOCKED | READERS_WAIT;
+                passing && readers && self.preference == Some(PREFER_WRITERS)
+            }
             PHASE_FUTEX => wait.value == 2 || wait.value == 3 && self.reader_count() != 0,
             _ => wait.value == 3,
         };
-        debug_assert_eq!(wait.operation, Operation::WaitBitset);
         value && wait.private == (self.shared == 0)
     }
 }

@@ -33,12 +33,15 @@ impl Primitive for GlibcSemaphore {
         let object = evidence.address();
         let waits = evidence.all_waits(|wait| abstimed(wait) && wait.value == 0)?;
         let fits = |window: &Window<'_>| {
-            let waiters = window.u32(object + WAITERS).unwrap_or(0);
-            let shared = window.u32(object + SHARED);
+            let waiters = window.u32(object.wrapping_add(WAITERS));
+            let shared = window.u32(object.wrapping_add(SHARED));
             let shape = waits.iter().all(|w| shared == Some(if w.private { 0 } else { 128 }));
-            (1..=MAX_THREADS).contains(&waiters) && shape
+            waiters.is_some_and(|waiters| waiters <= MAX_THREADS) && shape
         };
-        let found = object.is_multiple_of(8) && evidence.windows_fit(fits);
+        let waited_for = |window: &Window<'_>| {
+            window.u32(object.wrapping_add(WAITERS)).is_some_and(|waiters| waiters != 0)
+        };
+        let found = object.is_multiple_of(8) && evidence.windows_show(fits, waited_for);
         // A condition variable's fields may look like this by chance, but then they are a
         // condition variable's fields.
         let semaphore = found && super::glibc_condvar::object(evidence).is_none();

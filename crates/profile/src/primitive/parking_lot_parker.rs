@@ -1,4 +1,4 @@
-//! The word on which a thread of parking_lot sleeps. The lock for which it sleeps is beside it.
+//! The word on which a thread of parking_lot sleeps, next to the address of the lock it waits for.
 //!
 //! | offset from the word | field |
 //! |---|---|
@@ -7,7 +7,6 @@
 //! | −16 | token of the thread that woke it |
 //! | −8 | token that it left for those that wake it |
 //! | 0 | 1 while it sleeps |
-//! | 4 | whether it sleeps with a timeout, one byte; not in core 0.10 |
 //!
 //! Source: `ThreadData` in parking_lot_core 0.9 and 0.10, as Rust 1.95 lays it out; the compiler
 //! promises no order, so that each look is checked.
@@ -41,12 +40,14 @@ impl Primitive for ParkingLotParker {
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
         let object = evidence.address();
         evidence.all_waits(|w| w.operation == Operation::Wait && w.private && w.value == 1)?;
-        if evidence.waiters() != 1 || !evidence.values_fit(|value| value <= 1) {
+        if evidence.shared() || !evidence.values_fit(|value| value <= 1) {
             return None;
         }
         let named = evidence.named(&[&["parking_lot_core", "park"]]);
         let fits = |window: &Window<'_>| parked_on(object, window).is_some();
-        let strength = evidence.windows_fit(fits).then_some(Strength::CERTAIN);
+        // A word that was seen in both states is not an initialisation that takes long.
+        let strength = Strength::certain_if(evidence.values().len() == 2);
+        let strength = evidence.windows_fit(fits).then_some(strength);
         Some(Claim::new(object, named.or(strength)?))
     }
 

@@ -12,6 +12,9 @@ pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&RustCondvar];
 /// old and new (3, 5, 6, 7).
 const AMBIGUOUS: [u32; 5] = [2, 3, 5, 6, 7];
 
+/// Rising values that make a counter.
+const COUNTED: usize = 4;
+
 #[derive(Debug)]
 struct RustCondvar;
 
@@ -26,13 +29,15 @@ impl Primitive for RustCondvar {
 
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
         let waits = evidence.all_waits(|wait| rust_wait(wait) && wait.value < 1 << 30)?;
-        if evidence.fell() {
+        // glibc waits like this with a timeout of the monotonic clock.
+        if evidence.fell() || super::glibc_condvar::object(evidence).is_some() {
             return None;
         }
         // Neither a mutex nor an initialisation has a timeout.
-        let counts = evidence.values_waited_with().len() > 1;
+        let values = evidence.values_waited_with().len();
         let plain = waits.iter().any(|wait| wait.timed || !AMBIGUOUS.contains(&wait.value));
-        let likely = (counts || plain).then_some(Strength::LIKELY);
+        let certain = values >= COUNTED && !super::rust_rwlock::is_writers_futex(evidence);
+        let likely = (values > 1 || plain).then(|| Strength::certain_if(certain));
         let named = evidence.named(&[&["condvar", "utex", "Condvar", "wait"]]);
         Some(Claim::new(evidence.address(), named.or(likely)?))
     }

@@ -1,5 +1,5 @@
 //! `std::sync::Mutex` of Rust 1.62 and later: 0 free, 1 held, 2 held and waited for. It records no
-//! owner. `ReentrantLock` (standard output's) keeps one beside a mutex like this.
+//! owner. `ReentrantLock` (standard output's) keeps one next to a mutex like this.
 //!
 //! Source: `library/std/src/sys/sync/mutex/futex.rs`.
 

@@ -26,7 +26,7 @@ impl Primitive for RustParker {
     fn claim(&self, evidence: &Evidence, _: &Context<'_>) -> Option<Claim> {
         evidence.all_waits(|wait| rust_wait(wait) && wait.value == PARKED)?;
         let fits = evidence.values_fit(|value| value <= 1 || value == PARKED);
-        if !fits || evidence.waiters() != 1 {
+        if !fits || evidence.shared() {
             return None;
         }
         let strength = Strength::certain_if(evidence.values().len() > 1);

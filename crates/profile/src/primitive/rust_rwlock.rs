@@ -39,21 +39,19 @@ impl Primitive for RustRwLock {
         let reader = |value: u32| value & READERS_WAIT != 0 && is_state(value);
         if waits.iter().all(|wait| reader(wait.value)) && evidence.values_fit(is_state) {
             let distinct = waits.iter().any(|wait| wait.value != u32::MAX);
-            let likely = distinct || evidence.waiters() > 1;
+            let likely = distinct || evidence.shared();
             let strength = likely.then(|| Strength::certain_if(distinct));
             return Some(Claim::new(address, named(evidence).or(strength)?));
         }
         let object = address.checked_sub(WRITERS_FUTEX)?;
-        let fits = |window: &Window<'_>| {
-            let state = window.u32(object);
-            state.is_some_and(|s| s & WRITERS_WAIT != 0 && s & MASK != 0 && is_state(s))
+        let fits = |window: &Window<'_>| window.u32(object).is_some_and(is_state);
+        let waited_for = |window: &Window<'_>| {
+            window.u32(object).is_some_and(|state| state & WRITERS_WAIT != 0 && state & MASK != 0)
         };
-        if !evidence.windows_fit(fits) || evidence.fell() {
+        if !evidence.windows_show(fits, waited_for) || evidence.fell() {
             return None;
         }
-        // All ones may be any signed number before a condition variable.
-        let distinct = evidence.windows().any(|window| window.u32(object) != Some(u32::MAX));
-        let strength = Strength::certain_if(distinct);
+        let strength = Strength::certain_if(is_writers_futex(evidence));
         Some(Claim::new(object, named(evidence).unwrap_or(strength)))
     }
 
@@ -95,6 +93,15 @@ impl Primitive for RustRwLock {
 
 fn named(evidence: &Evidence) -> Option<Strength> {
     evidence.named(&[&["utex::RwLock", "_contended"], &["futex_rwlock::RwLock", "_contended"]])
+}
+
+/// A locked state for which writers wait is before the word. All ones do not count: they may be
+/// any signed number before a condition variable.
+pub(super) fn is_writers_futex(evidence: &Evidence) -> bool {
+    let state = |window: Window<'_>| window.u32(evidence.address().checked_sub(WRITERS_FUTEX)?);
+    evidence.windows().filter_map(state).any(|state| {
+        state & WRITERS_WAIT != 0 && state & MASK != 0 && state != u32::MAX && is_state(state)
+    })
 }
 
 fn is_state(word: u32) -> bool {
