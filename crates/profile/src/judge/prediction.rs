@@ -300,8 +300,11 @@ impl Predictor {
     pub fn speedup(&self, threads: u32) -> Result<Estimate, ModelError> {
         self.predict(MODEL_ERROR, |predictor, ratios, member| {
             let answer = member.solve(ratios, 1.0, threads, 1)?;
-            let speedup = answer.throughput * (1.0 + ratios.hold);
-            Ok(speedup.min(predictor.cpu_limit()))
+            let users = predictor.present.users;
+            let now = member.solve(ratios, 1.0, users, 1)?.throughput;
+            // What the CPUs do now they will do then.
+            let limit = predictor.cpu_limit().max(now * (1.0 + ratios.hold));
+            Ok((answer.throughput * (1.0 + ratios.hold)).min(limit))
         })
         .map(|estimate| estimate.map(|speedup| speedup.min(f64::from(threads))))
     }
@@ -337,7 +340,6 @@ impl Predictor {
                 // Approximations must not turn a help into a harm.
                 then = then.max(now);
             }
-            // What the CPUs do now they will do then.
             let limit = (predictor.cpu_limit() / (1.0 + ratios.hold)).max(now);
             Ok((now, then.min(limit)))
         };
