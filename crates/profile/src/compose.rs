@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 
 use threadtoll_record::profile::{
-    Address, Cause, CauseKind, ChainLink, Change, Ended, IdleWait, Interval, IoKind, Late, Lock,
-    LockKind, Method, NameFrom, Perturbation, Predicted, Process, Profile, Role as SiteRole, Site,
-    ThreadShare, ThreadTime, TimeIntervals, Verdict, WhatIf,
+    Address, Cause, ChainLink, Ended, IdleWait, Interval, IoKind, Late, Lock, LockKind, Method,
+    NameFrom, Perturbation, Predicted, Process, Profile, Role as SiteRole, Site, ThreadShare,
+    ThreadTime, TimeIntervals, WhatIf,
 };
 use threadtoll_record::{Fraction, Ns, PerSecond, Ratio, Seconds, Text};
 
@@ -16,7 +16,6 @@ use crate::judge::gain::Surroundings;
 use crate::judge::interval::{Estimate, share};
 use crate::judge::mend::{Context, mend};
 use crate::judge::prediction::{self, CpuDemand};
-use crate::judge::verdict::Verdict as VerdictFound;
 use crate::judge::{Judgement, LockSeen};
 use crate::primitive::{Kind, Role};
 use crate::profiler::Watched;
@@ -347,8 +346,6 @@ impl One<'_> {
         let mut all_sites = sites(SiteRole::Waiter, &object.waiting_at, stacks);
         all_sites.extend(sites(SiteRole::Holder, &object.holding_at, stacks));
         all_sites.extend(sites(SiteRole::Candidate, &object.maybe_holding_at, stacks));
-        let now = judged.predicted.iter().find(|(threads, _)| *threads == users);
-        let now = now.map(|(_, speedup)| speedup.value);
         Lock {
             id: place as u32 + 1,
             kind: lock_kind(object.identity.kind()),
@@ -371,7 +368,7 @@ impl One<'_> {
             gain_interval95: judged.gain.and_then(ratios),
             efficiency: judged.efficiency.map(fraction),
             efficiency_interval95: judged.efficiency.and_then(fractions),
-            verdict: judged.verdict.and_then(verdict),
+            verdict: judged.verdict.map(Into::into),
             holder_not_seen_share: object.holding.not_seen().map(fraction),
             holders: self.shares(&object.holders, object.holders_inferred),
             waiters: self.shares(&object.waiting, false),
@@ -392,12 +389,7 @@ impl One<'_> {
                     interval95: ratios(speedup),
                 })
                 .collect(),
-            what_if: judged
-                .what_if
-                .iter()
-                .chain(&judged.what_if_all_use)
-                .filter_map(|effect| Some(what_if(effect, now?)))
-                .collect(),
+            what_if: judged.what_if.iter().chain(&judged.what_if_all_use).map(what_if).collect(),
             sites: all_sites,
             name: Text::from(name),
             name_from,
@@ -451,7 +443,7 @@ fn cause(found: CauseShare, context: Context<'_>) -> Cause {
     };
     let context = Context { syscall: syscall.as_deref(), ..context };
     Cause {
-        cause: cause_kind(found.cause),
+        cause: found.cause.into(),
         share: fraction(found.share),
         interval95: fractions(found.share),
         mend: Some(Text::from(mend(found.cause, context))),
@@ -459,18 +451,12 @@ fn cause(found: CauseShare, context: Context<'_>) -> Cause {
     }
 }
 
-/// The effect of a change; `now` is the present speed-up.
-fn what_if(effect: &prediction::WhatIf, now: f64) -> WhatIf {
+fn what_if(effect: &prediction::WhatIf) -> WhatIf {
     WhatIf {
-        change: match effect.change {
-            prediction::Change::HalveHold => Change::HalveHold,
-            prediction::Change::MoveOut(_) => Change::MoveOut,
-            prediction::Change::Stripe(locks) => Change::Stripe(locks),
-            prediction::Change::Threads(threads) => Change::Threads(threads),
-        },
+        change: effect.change.into(),
         threads: effect.threads,
-        speedup: Ratio::new(now * effect.gain.value),
-        interval95: ratios(effect.gain.map(|gain| now * gain)),
+        speedup: ratio(effect.speedup),
+        interval95: ratios(effect.speedup),
         gain: Some(ratio(effect.gain)),
         gain_interval95: ratios(effect.gain),
     }
@@ -504,32 +490,6 @@ fn fractions(estimate: Estimate) -> Option<Interval<Fraction>> {
 fn ratios(estimate: Estimate) -> Option<Interval<Ratio>> {
     let end = |value: f64| Ratio::new(value.max(0.0));
     Interval::new(end(estimate.low), end(estimate.high))
-}
-
-fn verdict(judged: VerdictFound) -> Option<Verdict> {
-    Some(match (judged.comfortable, judged.crowded, judged.saturated) {
-        (true, false, false) => Verdict::Comfortable,
-        (false, true, false) => Verdict::Crowded,
-        (false, false, true) => Verdict::Saturated,
-        (true, true, false) => Verdict::ComfortableOrCrowded,
-        (false, true, true) => Verdict::CrowdedOrSaturated,
-        (true, false, true) => Verdict::ComfortableOrSaturated,
-        (true, true, true) => Verdict::ComfortableOrCrowdedOrSaturated,
-        (false, false, false) => return None,
-    })
-}
-
-fn cause_kind(cause: CauseFound) -> CauseKind {
-    match cause {
-        CauseFound::SleptHolding(_) => CauseKind::SleptHolding,
-        CauseFound::Computing => CauseKind::Computing,
-        CauseFound::Preempted => CauseKind::Preempted,
-        CauseFound::Throttled => CauseKind::Throttled,
-        CauseFound::Convoy => CauseKind::Convoy,
-        CauseFound::Herd => CauseKind::Herd,
-        CauseFound::Hog => CauseKind::Hog,
-        CauseFound::StarvedWriter => CauseKind::StarvedWriter,
-    }
 }
 
 fn syscall_name(number: u32) -> String {

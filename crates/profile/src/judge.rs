@@ -9,7 +9,7 @@
 //! | [`bursts`] | lengths of holds |
 //! | [`interval`] | estimates and their 95% intervals |
 //! | [`verdict`] | comfortable, crowded or saturated; efficiency |
-//! | [`mod@gain`] | time that the program would save without a lock's queue |
+//! | [`mod@gain`] | throughput that the program would gain without a lock's queue |
 //! | [`prediction`] | speed-ups with other numbers of threads; effects of changes |
 //! | [`places`] | the holder of a lock whose word names no owner |
 //! | [`cause`] | causes of waiting |
@@ -37,6 +37,9 @@ use verdict::{Verdict, efficiency};
 
 /// Locks into which a what-if stripes one.
 const STRIPES: u32 = 4;
+
+/// Least share of a holder's time asleep that is worth to move out of the lock.
+const MIN_SLEPT: f64 = 0.05;
 
 /// Largest number of threads predicted, unless more are alive.
 const MAX_PREDICTED: u32 = 64;
@@ -79,7 +82,7 @@ pub struct Judgement {
     pub efficiency: Option<Estimate>,
     /// The verdict.
     pub verdict: Option<Verdict>,
-    /// Share of its time that the program would save without the queue.
+    /// Throughput that the program would gain without the queue, relative to the present.
     pub gain: Option<Estimate>,
     /// Causes of waiting, the one to mend first.
     pub causes: Vec<CauseShare>,
@@ -155,27 +158,22 @@ fn predicted_threads(seen: LockSeen<'_>) -> Vec<u32> {
 
 /// Changes to predict, first the one that suits the cause.
 fn changes(first: Option<CauseShare>, seen: LockSeen<'_>) -> Vec<Change> {
-    let cpus = (seen.program.cpus as u32).max(1);
-    let suits = match first {
-        Some(CauseShare { cause: Cause::SleptHolding(_), share }) => Change::MoveOut(share.value),
-        Some(CauseShare { cause: Cause::Preempted | Cause::Throttled, .. })
-            if cpus < seen.users =>
-        {
-            Change::Threads(cpus)
-        }
-        _ => Change::HalveHold,
-    };
-    let mut changes = vec![suits];
-    for other in [Change::HalveHold, Change::MoveOut(0.5), Change::Stripe(STRIPES)] {
-        if std::mem::discriminant(&other) != std::mem::discriminant(&suits) {
-            changes.push(other);
-        }
+    let mut changes = vec![
+        Change::HalveHold,
+        Change::Stripe(STRIPES),
+        Change::Threads(seen.users.saturating_mul(2)),
+    ];
+    if let Some(slept) = seen.holders.slept().filter(|slept| slept.low > MIN_SLEPT) {
+        let suits = matches!(first, Some(CauseShare { cause: Cause::SleptHolding(_), .. }));
+        changes.insert(usize::from(!suits), Change::MoveOut(slept.value));
     }
     changes
 }
 
 #[cfg(test)]
 mod tests {
+    use threadtoll_record::profile;
+
     use super::cause::Holder;
     use super::samples::Sample;
     use super::simulated::{Program, Times, at};
@@ -197,7 +195,8 @@ mod tests {
                 held: Some(holder.is_some()),
                 queue: Some(waiting as f64),
                 waking: Some(f64::from(u8::from(at(&run.hand_offs, time).is_some()))),
-                weight: 1.0,
+                waiter: 1.0,
+                time: 1.0,
                 late: false,
             };
             seen.samples.add(time as u64, sample, 1);
@@ -228,6 +227,10 @@ mod tests {
         })
     }
 
+    fn word(judgement: &Judgement) -> &'static str {
+        profile::Verdict::from(judgement.verdict.unwrap()).name()
+    }
+
     const PROGRAM: Program = Program {
         threads: 8,
         hold: 2e-3,
@@ -240,7 +243,7 @@ mod tests {
     #[test]
     fn a_saturated_lock_is_judged_in_full() {
         let judgement = judged(PROGRAM, 14);
-        assert_eq!(judgement.verdict.unwrap().to_string(), "saturated");
+        assert_eq!(word(&judgement), "saturated");
         assert_eq!(judgement.causes[0].cause, Cause::SleptHolding(230));
         assert!(matches!(judgement.what_if[0].change, Change::MoveOut(share) if share > 0.9));
         assert!(judgement.what_if[0].gain.low > 1.5);
@@ -264,7 +267,7 @@ mod tests {
             };
             let judgement = judged(Program { hand_off: 0.0, ..program }, 3);
             assert!(judgement.held.known().unwrap().value < 0.03);
-            assert_eq!(judgement.verdict.unwrap().to_string(), "comfortable");
+            assert_eq!(word(&judgement), "comfortable");
             assert!(judgement.gain.unwrap().high < 0.01);
         }
     }

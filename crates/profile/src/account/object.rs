@@ -243,8 +243,9 @@ impl Object {
             Some(Hold::Unseen) | None => None,
         };
         let waking = Some(self.now.waking);
-        let sample = Sample { held, queue: Some(queue), waking, weight: scale, late };
-        self.samples.add(second, sample, u64::from(times));
+        let time = f64::from(times);
+        let sample = Sample { held, queue: Some(queue), waking, waiter: scale, time, late };
+        self.samples.add(second, sample, 1);
         self.added[usize::from(late)] += u64::from(times);
         let remember = |threads: &mut HashSet<u32>, tid| {
             if threads.len() < MAX_THREADS {
@@ -301,7 +302,8 @@ impl Object {
                 held: None,
                 queue: Some(0.0),
                 waking: Some(0.0),
-                weight: 1.0,
+                waiter: 1.0,
+                time: 1.0,
                 late: late == 1,
             };
             self.samples.add(second, sample, due.saturating_sub(added));

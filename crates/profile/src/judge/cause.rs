@@ -9,6 +9,8 @@
 
 use std::collections::BTreeMap;
 
+use threadtoll_record::profile::CauseKind;
+
 use super::interval::{self, Estimate};
 
 /// Fewest samples with waiters from which a cause is named.
@@ -77,6 +79,11 @@ impl HolderCounts {
         interval::share(self.not_seen, self.samples)
     }
 
+    /// Share of the samples with waiters in which the holder slept, in whatever call.
+    pub fn slept(&self) -> Option<Estimate> {
+        interval::share(self.asleep.values().sum(), self.samples)
+    }
+
     /// Locks that the holder was waiting for, the most frequent first.
     pub fn waits_for(&self) -> Vec<(u32, Estimate)> {
         let mut chains: Vec<_> = self
@@ -134,23 +141,24 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Its name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::SleptHolding(_) => "slept-holding",
-            Self::Computing => "computing",
-            Self::Preempted => "preempted",
-            Self::Throttled => "throttled",
-            Self::Convoy => "convoy",
-            Self::Herd => "herd",
-            Self::Hog => "hog",
-            Self::StarvedWriter => "starved-writer",
-        }
-    }
-
     /// Returns `true` for a pattern, which explains the waiting whatever the holder does meanwhile.
     fn is_pattern(self) -> bool {
         matches!(self, Self::Herd | Self::Hog | Self::StarvedWriter)
+    }
+}
+
+impl From<Cause> for CauseKind {
+    fn from(cause: Cause) -> Self {
+        match cause {
+            Cause::SleptHolding(_) => Self::SleptHolding,
+            Cause::Computing => Self::Computing,
+            Cause::Preempted => Self::Preempted,
+            Cause::Throttled => Self::Throttled,
+            Cause::Convoy => Self::Convoy,
+            Cause::Herd => Self::Herd,
+            Cause::Hog => Self::Hog,
+            Cause::StarvedWriter => Self::StarvedWriter,
+        }
     }
 }
 

@@ -58,32 +58,29 @@ pub fn share(count: u64, of: u64) -> Option<Estimate> {
 
 /// As [`share`], for another quantile of the normal distribution.
 pub(crate) fn share_at(count: u64, of: u64, quantile: f64) -> Option<Estimate> {
-    let count = count.min(of) as f64;
-    let estimate = mean_at(of as f64, count, count, 1.0, quantile)?;
-    Some(estimate.map(|end| end.clamp(0.0, 1.0)))
-}
-
-/// The mean of `samples` non-negative values with this sum and sum of squares; `None` without
-/// samples.
-///
-/// `unit` is the smallest value above zero that a sample could have shown. It bounds a mean of
-/// which no sample showed anything.
-pub fn mean(samples: f64, sum: f64, squares: f64, unit: f64) -> Option<Estimate> {
-    mean_at(samples, sum, squares, unit, Z)
-}
-
-fn mean_at(samples: f64, sum: f64, squares: f64, unit: f64, quantile: f64) -> Option<Estimate> {
-    if samples <= 0.0 {
+    if of == 0 {
         return None;
     }
-    let value = sum / samples;
+    let value = count.min(of) as f64 / of as f64;
+    Some(mean_at(value, 1.0, of as f64, quantile).map(|end| end.clamp(0.0, 1.0)))
+}
+
+/// The mean of non-negative samples.
+///
+/// `size` is the sum of their squares over their sum or, if none was above zero, the smallest value
+/// above zero that one could have shown: it bounds a mean of which no sample showed anything.
+/// `samples` is their number; of weighted ones, the number of equal ones that tell as much.
+pub fn mean(value: f64, size: f64, samples: f64) -> Estimate {
+    mean_at(value, size, samples, Z)
+}
+
+fn mean_at(value: f64, size: f64, samples: f64, quantile: f64) -> Estimate {
     // A sample's variance is `size × mean − mean²` for every mean near the value.
-    let size = if sum > 0.0 { squares / sum } else { unit };
     let spread = quantile * quantile / samples;
     let (a, half_b) = (1.0 + spread, value + spread * size / 2.0);
     let root = (half_b * half_b - a * value * value).max(0.0).sqrt();
-    let low = if sum > 0.0 { ((half_b - root) / a).clamp(0.0, value) } else { 0.0 };
-    Some(Estimate { value, low, high: ((half_b + root) / a).max(value) })
+    let low = if value > 0.0 { ((half_b - root) / a).clamp(0.0, value) } else { 0.0 };
+    Estimate { value, low, high: ((half_b + root) / a).max(value) }
 }
 
 /// Factor of a two-sided 95% interval: Student's, from a table up to four degrees of freedom, above
@@ -127,8 +124,8 @@ mod tests {
 
     #[test]
     fn a_mean_without_any_waiter_is_bounded_by_the_weight_of_one() {
-        let one = mean(1000.0, 0.0, 0.0, 1.0).unwrap();
-        let eight = mean(1000.0, 0.0, 0.0, 8.0).unwrap();
+        let one = mean(0.0, 1.0, 1000.0);
+        let eight = mean(0.0, 8.0, 1000.0);
         assert_eq!(one.low, 0.0);
         assert!((eight.high / one.high - 8.0).abs() < 1e-9);
     }

@@ -55,12 +55,12 @@ pub fn mend(cause: Cause, context: Context<'_>) -> String {
             format!("Its holder computes: do less under {lock}, or stripe it into several locks.")
         }
         Cause::Preempted if threads > cpus => format!(
-            "Its holder is ready but has no CPU: run at most {cpus} threads instead of {threads}, \
-             or none beside them."
+            "The holder of {lock} is ready but has no CPU: run at most {cpus} threads instead of \
+             {threads}."
         ),
         Cause::Preempted => format!(
-            "Its holder is ready but has no CPU: other programs take the CPUs from the holder of \
-             {lock}; leave it more of them."
+            "The holder of {lock} is ready but has no CPU: other programs take it; leave this one \
+             more CPUs."
         ),
         Cause::Throttled => format!(
             "The cgroup's quota stops the holder of {lock}: raise the quota, or run no more \

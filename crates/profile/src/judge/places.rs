@@ -36,8 +36,11 @@ const MAX_CROWDED: f64 = 0.1;
 /// Share of recent scenes that may lack a thread inside while other threads are ruled out.
 const MAX_UNEXPLAINED: f64 = 0.03;
 
-/// Number of scenes that count as recent.
-const RECENT: u32 = 512;
+/// Number of explained or unexplained scenes that count as recent.
+const RECENT: u32 = 128;
+
+/// One scene in this number is checked for an explanation, which costs as much as learning.
+const EXPLAIN_EVERY: u64 = 4;
 
 /// Share of looks that show the word free below which all users of the lock are seen to wait.
 const RARELY_FREE: f64 = 0.1;
@@ -94,6 +97,10 @@ struct Looks {
     free: u64,
     /// Looks with a second thread there.
     crowded: u64,
+    /// Side of the lock, as of the last judgement.
+    side: Side,
+    /// Number of looks from which it is judged again.
+    next: u64,
 }
 
 /// Places seen for one lock, and what they were seen with.
@@ -111,11 +118,29 @@ pub struct Places {
 }
 
 /// Side of the lock on which a thread or place is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Side {
     Inside,
     Outside,
+    #[default]
     Open,
+}
+
+impl Looks {
+    /// The side, where the word is free this share of time.
+    fn judge(&self, usual: f64) -> Side {
+        let certain = |count| share_at(count, self.all, CERTAIN);
+        let (Some(free), Some(crowded)) = (certain(self.free), certain(self.crowded)) else {
+            return Side::Open;
+        };
+        if crowded.low > MAX_CROWDED || free.low > usual / 2.0 {
+            Side::Outside
+        } else if free.high < usual / 2.0 {
+            Side::Inside
+        } else {
+            Side::Open
+        }
+    }
 }
 
 impl Places {
@@ -138,6 +163,7 @@ impl Places {
                 }
             }
         }
+        let usual = self.free_scenes as f64 / self.scenes as f64;
         for (&place, &threads) in &self.here {
             if self.looks.len() >= MAX_PLACES && !self.looks.contains_key(&place) {
                 continue;
@@ -146,8 +172,14 @@ impl Places {
             looks.all += u64::from(threads);
             looks.free += if scene.held { 0 } else { u64::from(threads) };
             looks.crowded += if threads > 1 { u64::from(threads) } else { 0 };
+            if looks.all >= looks.next.max(MIN_LOOKS) {
+                looks.side = looks.judge(usual);
+                looks.next = looks.all + looks.all / 16 + 1;
+            }
         }
-        self.explain(scene);
+        if self.scenes.is_multiple_of(EXPLAIN_EVERY) {
+            self.explain(scene);
+        }
     }
 
     fn explain(&mut self, scene: Scene<'_>) {
@@ -169,7 +201,7 @@ impl Places {
     /// Returns `true` if a thread at known places outside cannot hold the lock.
     fn rules_out(&self) -> bool {
         let most = f64::from(self.explained) * MAX_UNEXPLAINED;
-        self.explained >= RECENT / 8 && f64::from(self.unexplained) <= most
+        self.explained >= RECENT / 4 && f64::from(self.unexplained) <= most
     }
 
     /// The holder in a scene, by what has been learned so far.
@@ -203,31 +235,13 @@ impl Places {
     fn side(&self, places: &[Place]) -> Side {
         let mut outside = !places.is_empty();
         for place in places {
-            match self.side_of(place) {
+            match self.looks.get(place).map_or(Side::Open, |looks| looks.side) {
                 Side::Inside => return Side::Inside,
                 Side::Open => outside = false,
                 Side::Outside => {}
             }
         }
         if outside { Side::Outside } else { Side::Open }
-    }
-
-    fn side_of(&self, place: &Place) -> Side {
-        let Some(looks) = self.looks.get(place).filter(|looks| looks.all >= MIN_LOOKS) else {
-            return Side::Open;
-        };
-        let usual = self.free_scenes as f64 / self.scenes as f64;
-        let certain = |count| share_at(count, looks.all, CERTAIN);
-        let (Some(free), Some(crowded)) = (certain(looks.free), certain(looks.crowded)) else {
-            return Side::Open;
-        };
-        if crowded.low > MAX_CROWDED || free.low > usual / 2.0 {
-            Side::Outside
-        } else if free.high < usual / 2.0 {
-            Side::Inside
-        } else {
-            Side::Open
-        }
     }
 }
 

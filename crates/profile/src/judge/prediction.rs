@@ -18,10 +18,9 @@
 //! They hold the chance error of the samples, the variance between stretches of the run, the
 //! shape, and the models' own error ([`MODEL_ERROR`], [`STRIPES_ERROR`]).
 
-use std::fmt;
-
 use threadtoll_model::takacs::Takacs;
 use threadtoll_model::{Load, ModelError, Shape, bounds, mva, repairman};
+use threadtoll_record::profile;
 
 use super::interval::{Estimate, Z};
 use super::samples::Means;
@@ -85,13 +84,13 @@ pub enum Change {
     Threads(u32),
 }
 
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::HalveHold => f.pad("hold/2"),
-            Self::MoveOut(share) => f.pad(&format!("move-out/{:.0}%", share * 100.0)),
-            Self::Stripe(locks) => f.pad(&format!("stripe/{locks}")),
-            Self::Threads(threads) => f.pad(&format!("threads/{threads}")),
+impl From<Change> for profile::Change {
+    fn from(change: Change) -> Self {
+        match change {
+            Change::HalveHold => Self::HalveHold,
+            Change::MoveOut(_) => Self::MoveOut,
+            Change::Stripe(locks) => Self::Stripe(locks),
+            Change::Threads(threads) => Self::Threads(threads),
         }
     }
 }
@@ -103,6 +102,8 @@ pub struct WhatIf {
     pub change: Change,
     /// Threads that use the lock, after the change.
     pub threads: u32,
+    /// Throughput relative to one thread without the change that never waits.
+    pub speedup: Estimate,
     /// Throughput relative to the present.
     pub gain: Estimate,
 }
@@ -299,8 +300,11 @@ impl Predictor {
     pub fn speedup(&self, threads: u32) -> Result<Estimate, ModelError> {
         self.predict(MODEL_ERROR, |predictor, ratios, member| {
             let answer = member.solve(ratios, 1.0, threads, 1)?;
-            let speedup = answer.throughput * (1.0 + ratios.hold);
-            Ok(speedup.min(predictor.cpu_limit()))
+            let users = predictor.present.users;
+            let now = member.solve(ratios, 1.0, users, 1)?.throughput;
+            // What the CPUs do now they will do then.
+            let limit = predictor.cpu_limit().max(now * (1.0 + ratios.hold));
+            Ok((answer.throughput * (1.0 + ratios.hold)).min(limit))
         })
         .map(|estimate| estimate.map(|speedup| speedup.min(f64::from(threads))))
     }
@@ -314,11 +318,12 @@ impl Predictor {
         let users = self.present.users;
         let threads = if let Change::Threads(threads) = change { threads } else { users };
         let error = if let Change::Stripe(_) = change { STRIPES_ERROR } else { MODEL_ERROR };
-        let gain = self.predict(error, |predictor, ratios, member| {
-            let now = member.solve(ratios, 1.0, users, 1)?.throughput;
-            let halved = Ratios { hold: ratios.hold / 2.0, ..ratios };
-            let then = match change {
-                Change::HalveHold => member.solve(halved, 1.0, users, 1)?,
+        let changed = |ratios: Ratios, member: Member| {
+            Ok(match change {
+                Change::HalveHold => {
+                    let halved = Ratios { hold: ratios.hold / 2.0, ..ratios };
+                    member.solve(halved, 1.0, users, 1)?
+                }
                 Change::MoveOut(share) => {
                     let moved = share.clamp(0.0, 1.0) * ratios.hold;
                     let rest = Ratios { hold: ratios.hold - moved, ..ratios };
@@ -326,13 +331,26 @@ impl Predictor {
                 }
                 Change::Stripe(stripes) => member.solve(ratios, 1.0, users, stripes)?,
                 Change::Threads(threads) => member.solve(ratios, 1.0, threads, 1)?,
-            };
-            let limit = predictor.cpu_limit() / (now * (1.0 + ratios.hold));
-            let gain = (then.throughput / now).min(limit.max(1.0));
-            // Approximations must not turn a help into a harm.
-            Ok(if matches!(change, Change::Threads(_)) { gain } else { gain.max(1.0) })
+            })
+        };
+        let limited = |predictor: &Self, ratios: Ratios, member: Member| {
+            let now = member.solve(ratios, 1.0, users, 1)?.throughput;
+            let mut then = changed(ratios, member)?.throughput;
+            if !matches!(change, Change::Threads(_)) {
+                // Approximations must not turn a help into a harm.
+                then = then.max(now);
+            }
+            let limit = (predictor.cpu_limit() / (1.0 + ratios.hold)).max(now);
+            Ok((now, then.min(limit)))
+        };
+        let gain = self.predict(error, |predictor, ratios, member| {
+            let (now, then) = limited(predictor, ratios, member)?;
+            Ok(then / now)
         })?;
-        Ok(WhatIf { change, threads, gain })
+        let speedup = self.predict(error, |predictor, ratios, member| {
+            Ok(limited(predictor, ratios, member)?.1 * (1.0 + ratios.hold))
+        })?;
+        Ok(WhatIf { change, threads, speedup, gain })
     }
 
     /// The ratios, by Little's law.
@@ -459,7 +477,7 @@ mod tests {
     use super::super::simulated::{Program, Times, at};
     use super::*;
 
-    fn profile(program: Program, seconds: f64, seed: u64) -> Present {
+    fn profiled(program: Program, seconds: f64, seed: u64) -> Present {
         let run = program.run(seconds, seed);
         let mut samples = LockSamples::default();
         for time in run.instants(1000.0, seed) {
@@ -469,7 +487,8 @@ mod tests {
                 held: Some(at(&run.holds, time).is_some()),
                 queue: Some(waiting as f64),
                 waking: Some(f64::from(u8::from(waking))),
-                weight: 1.0,
+                waiter: 1.0,
+                time: 1.0,
                 late: false,
             };
             samples.add(time as u64, sample, 1);
@@ -477,6 +496,29 @@ mod tests {
         let ratio = program.hand_off / program.hold;
         let hand_off = Some(Estimate { value: ratio, low: 0.6 * ratio, high: 1.4 * ratio });
         Present { means: samples.means().unwrap(), users: program.threads, hand_off, cpu: None }
+    }
+
+    /// Long-run throughput of a program, if its lock is striped.
+    fn throughput(program: Program, stripes: u32) -> f64 {
+        let shape = |times: Times, mean: f64| match times {
+            Times::Fixed => Shape::fixed(mean * 1e9).unwrap(),
+            Times::Jittered(share) => {
+                let (low, high) = (mean * (1.0 - share) * 1e9, mean * (1.0 + share) * 1e9);
+                Shape::uniform(low, high).unwrap()
+            }
+            Times::Exponential => Shape::exponential(mean * 1e9).unwrap(),
+        };
+        let system = simulate::System {
+            threads: program.threads,
+            think: shape(program.think_times, program.think),
+            locks: vec![simulate::Locks {
+                count: stripes,
+                hand_off: HandOff::fixed(program.hand_off * 1e9).unwrap(),
+                ..simulate::Locks::one(shape(program.hold_times, program.hold))
+            }],
+            cores: None,
+        };
+        simulate::long_run(&system, 200_000, 5).unwrap().throughput_per_s.value
     }
 
     const SHAPES: [(Times, Times); 6] = [
@@ -488,7 +530,7 @@ mod tests {
         (Times::Exponential, Times::Exponential),
     ];
 
-    /// Predictions for 8 and 32 threads from ten profiles of three threads: their number, those
+    /// Predictions for 8 and 32 threads from profiles of three threads: their number, those
     /// whose interval holds the real speed-up, and those that are off by more than a tenth.
     fn predicted(hand_off_known: bool) -> (u32, u32, u32) {
         let (mut all, mut inside, mut far) = (0, 0, 0);
@@ -501,10 +543,9 @@ mod tests {
             for (hold_times, think_times) in SHAPES {
                 let three = Program { threads: 3, hold, think, hold_times, think_times, hand_off };
                 for threads in [8, 32] {
-                    let real = Program { threads, ..three }.run(600.0, 99).throughput();
-                    let real = real * (hold + think);
-                    for seed in 0..10 {
-                        let mut present = profile(three, 10.0, seed);
+                    let real = throughput(Program { threads, ..three }, 1) * (hold + think);
+                    for seed in 0..6 {
+                        let mut present = profiled(three, 10.0, seed);
                         if !hand_off_known {
                             present.hand_off = None;
                         }
@@ -528,28 +569,6 @@ mod tests {
         }
     }
 
-    fn simulated_stripes(program: Program, stripes: u32) -> f64 {
-        let shape = |times: Times, mean: f64| match times {
-            Times::Fixed => Shape::fixed(mean * 1e9).unwrap(),
-            Times::Jittered(share) => {
-                let (low, high) = (mean * (1.0 - share) * 1e9, mean * (1.0 + share) * 1e9);
-                Shape::uniform(low, high).unwrap()
-            }
-            Times::Exponential => Shape::exponential(mean * 1e9).unwrap(),
-        };
-        let system = simulate::System {
-            threads: program.threads,
-            think: shape(program.think_times, program.think),
-            locks: vec![simulate::Locks {
-                count: stripes,
-                hand_off: HandOff::fixed(program.hand_off * 1e9).unwrap(),
-                ..simulate::Locks::one(shape(program.hold_times, program.hold))
-            }],
-            cores: None,
-        };
-        simulate::long_run(&system, 200_000, 5).unwrap().throughput_per_s.value
-    }
-
     #[test]
     fn effects_of_changes_are_predicted() {
         let (mut all, mut inside) = (0, 0);
@@ -558,19 +577,19 @@ mod tests {
         {
             for (hold_times, think_times) in SHAPES {
                 let program = Program { threads, hold, think, hold_times, think_times, hand_off };
-                let now = simulated_stripes(program, 1);
+                let now = throughput(program, 1);
                 let half = Program { hold: hold / 2.0, ..program };
                 let changes = [
-                    (Change::HalveHold, simulated_stripes(half, 1)),
+                    (Change::HalveHold, throughput(half, 1)),
                     (
                         Change::MoveOut(0.5),
-                        simulated_stripes(Program { think: think + hold / 2.0, ..half }, 1),
+                        throughput(Program { think: think + hold / 2.0, ..half }, 1),
                     ),
-                    (Change::Stripe(4), simulated_stripes(program, 4)),
-                    (Change::Threads(4), simulated_stripes(Program { threads: 4, ..program }, 1)),
+                    (Change::Stripe(4), throughput(program, 4)),
+                    (Change::Threads(4), throughput(Program { threads: 4, ..program }, 1)),
                 ];
                 for seed in 0..5 {
-                    let predictor = Predictor::new(profile(program, 10.0, seed)).unwrap();
+                    let predictor = Predictor::new(profiled(program, 10.0, seed)).unwrap();
                     for (change, then) in changes {
                         let what_if = predictor.what_if(change).unwrap();
                         all += 1;
@@ -593,7 +612,7 @@ mod tests {
             hand_off: 0.0,
         };
         let cpu = Some(CpuDemand { on_cpu: 3.0, cpus: 4 });
-        let present = Present { cpu, ..profile(program, 10.0, 1) };
+        let present = Present { cpu, ..profiled(program, 10.0, 1) };
         let predictor = Predictor::new(present).unwrap();
         assert!((3.9..=4.0).contains(&predictor.speedup(16).unwrap().value));
         let sixteen = predictor.what_if(Change::Threads(16)).unwrap();
@@ -643,7 +662,7 @@ mod tests {
             ] {
                 let gain = predictor.what_if(change).unwrap().gain;
                 prop_assert!(gain.low <= gain.value && gain.value <= gain.high, "{gain:?}");
-                prop_assert!(gain.low >= 0.0 && gain.high.is_finite(), "{change} {gain:?}");
+                prop_assert!(gain.low >= 0.0 && gain.high.is_finite(), "{change:?} {gain:?}");
             }
         }
     }

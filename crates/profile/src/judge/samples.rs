@@ -4,6 +4,10 @@
 //! threads, a sample may show a random subset only: each waiter seen stands for as many as the
 //! subset is short of.
 //!
+//! The rate of samples may change over a run, as a budget demands, and one sample may answer for
+//! several instants that passed while the sampler had no CPU. So each counts by the time that it
+//! stands for, and tells no more than one.
+//!
 //! # Late samples
 //!
 //! A sample that waited for a CPU saw the lock some time after its own instant, and not at a random
@@ -44,7 +48,9 @@ pub struct Sample {
     /// queue; `None` where runnable threads are not told from running ones.
     pub waking: Option<f64>,
     /// Weight of one waiter: threads over threads looked at.
-    pub weight: f64,
+    pub waiter: f64,
+    /// Time that the sample stands for: the instants that it answers for over their rate.
+    pub time: f64,
     /// The sampler waited for a CPU longer than [`LATE_NS`].
     pub late: bool,
 }
@@ -54,52 +60,69 @@ const HELD: usize = 0;
 const QUEUE: usize = 1;
 const WAKING: usize = 2;
 
+/// Weighted sums, for each pair of figures over the samples that have both.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Moments {
-    counts: [f64; 3],
+    /// Sum of weights.
+    weights: [f64; 3],
+    /// Sum of weight × figure.
     sums: [f64; 3],
-    /// Number of samples that have both figures, and the sum of their products.
+    /// Sum of weight².
     pairs: [[f64; 3]; 3],
+    /// Sum of weight² × first figure.
+    firsts: [[f64; 3]; 3],
+    /// Sum of weight² × first figure × second figure.
     products: [[f64; 3]; 3],
-    weight: f64,
+    /// Largest weight of a waiter.
+    waiter: f64,
 }
 
 impl Moments {
-    fn add(&mut self, figures: [Option<f64>; 3], weight: f64, times: f64) {
+    fn add(&mut self, figures: [Option<f64>; 3], sample: Sample, times: f64) {
+        let weight = sample.time;
         for (i, first) in figures.iter().enumerate() {
             let Some(first) = first else { continue };
-            self.counts[i] += times;
-            self.sums[i] += first * times;
+            self.weights[i] += weight * times;
+            self.sums[i] += first * weight * times;
             for (j, second) in figures.iter().enumerate() {
                 let Some(second) = second else { continue };
-                self.pairs[i][j] += times;
-                self.products[i][j] += first * second * times;
+                let squared = weight * weight * times;
+                self.pairs[i][j] += squared;
+                self.firsts[i][j] += squared * first;
+                self.products[i][j] += squared * first * second;
             }
         }
-        self.weight = self.weight.max(weight);
+        self.waiter = self.waiter.max(sample.waiter);
     }
 
     fn merged(mut self, other: &Self) -> Self {
         for i in 0..3 {
-            self.counts[i] += other.counts[i];
+            self.weights[i] += other.weights[i];
             self.sums[i] += other.sums[i];
             for j in 0..3 {
                 self.pairs[i][j] += other.pairs[i][j];
+                self.firsts[i][j] += other.firsts[i][j];
                 self.products[i][j] += other.products[i][j];
             }
         }
-        self.weight = self.weight.max(other.weight);
+        self.waiter = self.waiter.max(other.waiter);
         self
     }
 
     fn mean(&self, figure: usize) -> Option<f64> {
-        (self.counts[figure] > 0.0).then(|| self.sums[figure] / self.counts[figure])
+        (self.weights[figure] > 0.0).then(|| self.sums[figure] / self.weights[figure])
     }
 
     fn estimate(&self, figure: usize) -> Option<Estimate> {
-        let squares = self.products[figure][figure];
-        let unit = if figure == HELD { 1.0 } else { self.weight.max(1.0) };
-        interval::mean(self.counts[figure], self.sums[figure], squares, unit)
+        let value = self.mean(figure)?;
+        let (first, product) = (self.firsts[figure][figure], self.products[figure][figure]);
+        let size = match figure {
+            HELD => 1.0,
+            _ if first > 0.0 => product / first,
+            _ => self.waiter.max(1.0),
+        };
+        let samples = self.weights[figure].powi(2) / self.pairs[figure][figure];
+        Some(interval::mean(value, size, samples))
     }
 
     /// Covariance of the means.
@@ -108,22 +131,19 @@ impl Moments {
         for (i, row) in covariance.iter_mut().enumerate() {
             for (j, cell) in row.iter_mut().enumerate() {
                 let (Some(one), Some(other)) = (self.mean(i), self.mean(j)) else { continue };
-                let pairs = self.pairs[i][j];
-                if pairs == 0.0 {
-                    continue;
-                }
-                let each = self.products[i][j] / pairs - one * other;
-                *cell = each * pairs / (self.counts[i] * self.counts[j]);
+                let about = self.products[i][j] - one * self.firsts[j][i]
+                    + other * (one * self.pairs[i][j] - self.firsts[i][j]);
+                *cell = about / (self.weights[i] * self.weights[j]);
             }
         }
         covariance
     }
 }
 
-/// Counts and sums of a stretch of the run.
+/// Weighted sums of a stretch of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Stretch {
-    counts: [f64; 3],
+    weights: [f64; 3],
     sums: [f64; 3],
 }
 
@@ -176,7 +196,7 @@ impl LockSamples {
         let figures = [sample.held.map(f64::from), sample.queue, sample.waking];
         let times = times as f64;
         let moments = if sample.late { &mut self.late } else { &mut self.on_time };
-        moments.add(figures, sample.weight, times);
+        moments.add(figures, sample, times);
         while second >> self.doublings.min(63) >= MAX_STRETCHES as u64 {
             self.merge_neighbours();
         }
@@ -187,8 +207,8 @@ impl LockSamples {
         let stretch = &mut self.stretches[index];
         for (i, figure) in figures.iter().enumerate() {
             if let Some(figure) = figure {
-                stretch.counts[i] += times;
-                stretch.sums[i] += figure * times;
+                stretch.weights[i] += sample.time * times;
+                stretch.sums[i] += figure * sample.time * times;
             }
         }
     }
@@ -202,7 +222,7 @@ impl LockSamples {
                 let mut merged = pair[0];
                 for other in &pair[1..] {
                     for i in 0..3 {
-                        merged.counts[i] += other.counts[i];
+                        merged.weights[i] += other.weights[i];
                         merged.sums[i] += other.sums[i];
                     }
                 }
@@ -259,7 +279,7 @@ impl LockSamples {
 
     /// Bounds that late samples leave to a figure, without their chance error.
     fn bounds(&self, figure: usize) -> (f64, f64) {
-        let (on_time, late) = (self.on_time.counts[figure], self.late.counts[figure]);
+        let (on_time, late) = (self.on_time.weights[figure], self.late.weights[figure]);
         let all = on_time + late;
         let sums = self.on_time.sums[figure] + self.late.sums[figure];
         let read = sums / all;
@@ -312,25 +332,25 @@ impl LockSamples {
 
     /// Covariance of the means by the differences between stretches, and their number.
     fn between(&self, means: [f64; 3]) -> Option<([[f64; 3]; 3], f64)> {
-        let most = self.stretches.iter().map(|each| each.counts[QUEUE]).fold(0.0, f64::max);
+        let most = self.stretches.iter().map(|each| each.weights[QUEUE]).fold(0.0, f64::max);
         let full: Vec<&Stretch> = self
             .stretches
             .iter()
-            .filter(|each| each.counts[QUEUE] > most / 2.0 && each.counts[HELD] > 0.0)
+            .filter(|each| each.weights[QUEUE] > most / 2.0 && each.weights[HELD] > 0.0)
             .collect();
         if full.len() < MIN_STRETCHES {
             return None;
         }
-        let total: f64 = full.iter().map(|each| each.counts[QUEUE]).sum();
+        let total: f64 = full.iter().map(|each| each.weights[QUEUE]).sum();
         let mut covariance = [[0.0; 3]; 3];
         for stretch in &full {
             let mut off = [0.0; 3];
             for i in 0..3 {
-                if stretch.counts[i] > 0.0 {
-                    off[i] = stretch.sums[i] / stretch.counts[i] - means[i];
+                if stretch.weights[i] > 0.0 {
+                    off[i] = stretch.sums[i] / stretch.weights[i] - means[i];
                 }
             }
-            let weight = stretch.counts[QUEUE] / total / (full.len() as f64 - 1.0);
+            let weight = stretch.weights[QUEUE] / total / (full.len() as f64 - 1.0);
             for i in 0..3 {
                 for j in 0..3 {
                     covariance[i][j] += weight * off[i] * off[j];
@@ -363,7 +383,14 @@ mod tests {
             let held = at(&run.holds, time).is_some();
             samples.add(
                 time as u64,
-                Sample { held: Some(held), queue: Some(queue), waking: None, weight, late: false },
+                Sample {
+                    held: Some(held),
+                    queue: Some(queue),
+                    waking: None,
+                    waiter: weight,
+                    time: 1.0,
+                    late: false,
+                },
                 1,
             );
         }
@@ -408,6 +435,75 @@ mod tests {
         }
     }
 
+    #[test]
+    fn samples_count_by_the_time_that_they_stand_for() {
+        let program = Program {
+            threads: 4,
+            hold: 2e-3,
+            think: 4e-3,
+            hold_times: Times::Exponential,
+            think_times: Times::Exponential,
+            hand_off: 0.0,
+        };
+        let (mut held, mut queue) = (0, 0);
+        for seed in 0..200 {
+            // The lock is busy in the first half only, and the sampler slow in the second.
+            let run = program.run(5.0, seed);
+            let mut samples = LockSamples::default();
+            let mut sample = |time: f64, busy: bool, weight: f64| {
+                let waiting = (0..4).filter(|&id| busy && run.waiting(id, time)).count();
+                let sample = Sample {
+                    held: Some(busy && at(&run.holds, time).is_some()),
+                    queue: Some(waiting as f64),
+                    waking: None,
+                    waiter: 1.0,
+                    time: weight,
+                    late: false,
+                };
+                samples.add(time as u64 + if busy { 0 } else { 5 }, sample, 1);
+            };
+            run.instants(1000.0, seed).into_iter().for_each(|time| sample(time, true, 1e-3));
+            run.instants(200.0, seed + 1).into_iter().for_each(|time| sample(time, false, 5e-3));
+            held += u32::from(samples.held().known().unwrap().holds(run.held() / 2.0));
+            queue += u32::from(samples.queue().known().unwrap().holds(run.queue() / 2.0));
+        }
+        // The numbers of instants in both halves vary by chance, which widens the truth a little.
+        assert!(held >= 170 && queue >= 170, "held in {held}, queue in {queue} of 200");
+    }
+
+    #[test]
+    fn a_sample_for_many_instants_tells_no_more_than_one() {
+        let (mut each, mut many) = (LockSamples::default(), LockSamples::default());
+        for tick in 0..1000 {
+            let sample = Sample {
+                held: Some(tick % 3 == 0),
+                queue: Some(f64::from(tick % 2)),
+                waking: None,
+                waiter: 1.0,
+                time: 1.0,
+                late: false,
+            };
+            each.add(0, sample, 1);
+            many.add(0, Sample { time: 7.0, ..sample }, 1);
+        }
+        assert_eq!(each.held(), many.held());
+        let (Figure::Known(one), Figure::Known(other)) = (each.queue(), many.queue()) else {
+            panic!()
+        };
+        assert!((one.low - other.low).abs() < 1e-12 && (one.high - other.high).abs() < 1e-12);
+        let mut batch = LockSamples::default();
+        let idle = Sample {
+            held: Some(false),
+            queue: Some(0.0),
+            waking: None,
+            waiter: 1.0,
+            time: 1.0,
+            late: false,
+        };
+        batch.add(0, idle, 1000);
+        assert!((0.002..0.005).contains(&batch.queue().known().unwrap().high));
+    }
+
     /// A sampler that finds no CPU while a holder computes, this often, and gets one afterwards.
     fn late_samples(run: &Run, kept_waiting: f64, seed: u64) -> LockSamples {
         let mut rng = rng(seed ^ 0x5A);
@@ -429,7 +525,8 @@ mod tests {
                     held: Some(held),
                     queue: Some(waiting as f64),
                     waking: None,
-                    weight: 1.0,
+                    waiter: 1.0,
+                    time: 1.0,
                     late,
                 },
                 1,
@@ -465,14 +562,20 @@ mod tests {
     #[test]
     fn stretches_are_bounded() {
         let mut samples = LockSamples::default();
-        let sample =
-            Sample { held: Some(true), queue: Some(1.0), waking: None, weight: 1.0, late: false };
+        let sample = Sample {
+            held: Some(true),
+            queue: Some(1.0),
+            waking: None,
+            waiter: 1.0,
+            time: 1.0,
+            late: false,
+        };
         for second in (0..100_000).step_by(7) {
             samples.add(second, sample, 10);
         }
         assert!(samples.stretches.len() <= MAX_STRETCHES);
-        let kept: f64 = samples.stretches.iter().map(|stretch| stretch.counts[HELD]).sum();
-        assert_eq!(kept, samples.on_time.counts[HELD]);
+        let kept: f64 = samples.stretches.iter().map(|stretch| stretch.weights[HELD]).sum();
+        assert_eq!(kept, samples.on_time.weights[HELD]);
         assert_eq!(samples.held().known().unwrap().value, 1.0);
         samples.add(u64::MAX, sample, 1);
         assert!(samples.stretches.len() <= MAX_STRETCHES);
@@ -488,7 +591,8 @@ mod tests {
                     held: Some(held),
                     queue: Some(f64::from(u8::from(held))),
                     waking: None,
-                    weight: 1.0,
+                    waiter: 1.0,
+                    time: 1.0,
                     late: false,
                 };
                 steady.add(second, sample(tick % 2 == 0), 1);

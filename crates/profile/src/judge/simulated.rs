@@ -111,11 +111,6 @@ impl Run {
         self.waits.iter().map(|waits| self.covered(waits)).sum()
     }
 
-    /// Acquisitions per second.
-    pub(crate) fn throughput(&self) -> f64 {
-        self.holds.len() as f64 / self.seconds
-    }
-
     pub(crate) fn waiting(&self, thread: u32, time: f64) -> bool {
         at(&self.waits[thread as usize], time).is_some()
     }

@@ -4,7 +4,7 @@
 //! *saturated* if it is held or handed over nine tenths of the time, and otherwise *crowded*. Where
 //! an interval spans a bound, the verdict is all words that it allows.
 
-use std::fmt;
+use threadtoll_record::profile;
 
 use super::interval::Estimate;
 
@@ -43,16 +43,17 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = [
-            (self.comfortable, "comfortable"),
-            (self.crowded, "crowded"),
-            (self.saturated, "saturated"),
-        ];
-        let words: Vec<&str> =
-            words.into_iter().filter(|(may, _)| *may).map(|(_, word)| word).collect();
-        f.pad(&words.join("-or-"))
+impl From<Verdict> for profile::Verdict {
+    fn from(verdict: Verdict) -> Self {
+        match (verdict.comfortable, verdict.crowded, verdict.saturated) {
+            (true, false, false) => Self::Comfortable,
+            (true, true, false) => Self::ComfortableOrCrowded,
+            (true, false, true) => Self::ComfortableOrSaturated,
+            (true, true, true) => Self::ComfortableOrCrowdedOrSaturated,
+            (false, true, true) => Self::CrowdedOrSaturated,
+            (false, _, false) => Self::Crowded,
+            (false, false, true) => Self::Saturated,
+        }
     }
 }
 
@@ -71,7 +72,8 @@ mod tests {
 
     #[test]
     fn verdicts_follow_the_contract() {
-        let word = |queue, busy, users| Verdict::new(queue, busy, users).to_string();
+        let word =
+            |queue, busy, users| profile::Verdict::from(Verdict::new(queue, busy, users)).name();
         assert_eq!(word(around(0.001, 0.001), around(0.02, 0.002), 3), "comfortable");
         assert_eq!(word(around(0.8, 0.1), around(0.6, 0.02), 8), "crowded");
         assert_eq!(word(around(5.0, 0.1), around(0.97, 0.01), 8), "saturated");
