@@ -192,7 +192,70 @@ impl Image {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::stack::{Registers, Stack, StackBytes, Unwinder};
+    use crate::symbol::Symbols;
+
+    /// A small but complete ELF file: the kernel's.
+    fn vdso() -> (u64, Vec<u8>) {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let line = maps.lines().find(|line| line.ends_with("[vdso]")).unwrap();
+        let (start, rest) = line.split_once('-').unwrap();
+        let (end, _) = rest.split_once(' ').unwrap();
+        let hex = |digits| u64::from_str_radix(digits, 16).unwrap();
+        let (start, end) = (hex(start), hex(end));
+        let mut bytes = vec![0; (end - start) as usize];
+        let memory = std::fs::File::open("/proc/self/mem").unwrap();
+        std::os::unix::fs::FileExt::read_exact_at(&memory, &mut bytes, start).unwrap();
+        (start, bytes)
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_files_are_unwound_and_named(
+            changes in prop::collection::vec((0usize..1 << 14, any::<u8>()), 0..40),
+            counters in prop::collection::vec(0u64..1 << 14, 1..40),
+            stack in prop::collection::vec(any::<u64>(), 0..64),
+        ) {
+            let (_, mut bytes) = vdso();
+            let length = bytes.len();
+            for (at, value) in changes {
+                bytes[at % length] = value;
+            }
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("hostile");
+            std::fs::write(&path, &bytes).unwrap();
+            let metadata = std::fs::metadata(&path).unwrap();
+            let mapping = Mapping {
+                start: 0x10_0000,
+                end: 0x10_0000 + length as u64,
+                offset: 0,
+                executable: true,
+                inode: std::os::unix::fs::MetadataExt::ino(&metadata),
+                path: Some(path.as_path().into()),
+                deleted: false,
+            };
+            let mut images = Images::new();
+            let space = AddressSpace::new(std::process::id(), &[mapping], &mut images);
+            let (mut unwinder, mut symbols) = (Unwinder::new(), Symbols::new());
+            let words: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let mut found = Stack::default();
+            for counter in counters {
+                let registers = Registers::new(0x10_0000 + counter, 0x1000);
+                let stack = StackBytes { base: 0x1000, bytes: &words };
+                unwinder.unwind(&space, &images, registers, stack, &mut found);
+                for frame in &found.frames {
+                    prop_assert!(!symbols.describe(&images, frame.instruction()).is_empty());
+                }
+                if let Some(data) = space.data(0x10_0000 + counter) {
+                    symbols.name_of_data(&images, data);
+                    symbols.static_locks(&images, data.image);
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_file_is_opened_once() {

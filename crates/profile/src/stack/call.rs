@@ -15,8 +15,8 @@ pub(super) enum PrecedingCall {
     None,
     /// To an address in the same file.
     Direct(u64),
-    /// Into the table by which functions of other files are called.
-    Linkage,
+    /// Through a pointer at an address in the same file: of the table of linked functions.
+    Through(u64),
     /// By pointer.
     Indirect,
     /// The code cannot be read.
@@ -69,7 +69,10 @@ impl CodePages {
         }
         match call_before(&before, code.address) {
             PrecedingCall::Direct(target) if in_linkage_table(image, target) => {
-                PrecedingCall::Linkage
+                let mut stub = [0; LINKAGE_STUB];
+                let length = self.read(image, CodeAddress { address: target, ..code }, &mut stub);
+                linkage_slot(&stub[..length], target)
+                    .map_or(PrecedingCall::Indirect, PrecedingCall::Through)
             }
             call => call,
         }
@@ -105,11 +108,27 @@ fn call_before(before: &[u8; LONGEST_CALL], address: u64) -> PrecedingCall {
         let distance = i32::from_le_bytes([before[4], before[5], before[6], before[7]]);
         return PrecedingCall::Direct(address.wrapping_add_signed(distance.into()));
     }
+    if before[2..4] == [0xff, 0x15] {
+        let distance = i32::from_le_bytes([before[4], before[5], before[6], before[7]]);
+        return PrecedingCall::Through(address.wrapping_add_signed(distance.into()));
+    }
     let indirect = (2..=7).any(|length| {
         let bytes = &before[LONGEST_CALL - length..];
         bytes[0] == 0xff && bytes[1] >> 3 & 7 == 2 && length == 1 + operand_length(&bytes[1..])
     });
     if indirect { PrecedingCall::Indirect } else { PrecedingCall::None }
+}
+
+#[cfg(target_arch = "x86_64")]
+const LINKAGE_STUB: usize = 16;
+
+/// Address of the pointer that an entry of the linkage table jumps through: `ff 25` with a distance,
+/// perhaps after `endbr64` and a prefix.
+#[cfg(target_arch = "x86_64")]
+fn linkage_slot(stub: &[u8], address: u64) -> Option<u64> {
+    let at = stub.windows(2).take(6).position(|bytes| bytes == [0xff, 0x25])?;
+    let distance = i32::from_le_bytes(*stub.get(at + 2..)?.first_chunk()?);
+    Some(address.wrapping_add(at as u64 + 6).wrapping_add_signed(distance.into()))
 }
 
 /// Length of the byte that names operands, and of the scale, base and distance that follow it.
@@ -147,6 +166,27 @@ fn call_before(before: &[u8; LONGEST_CALL], address: u64) -> PrecedingCall {
     }
 }
 
+#[cfg(target_arch = "aarch64")]
+const LINKAGE_STUB: usize = 16;
+
+/// Address of the pointer that an entry of the linkage table jumps through: `adrp x16` and
+/// `ldr x17, [x16]`, perhaps after `bti`.
+#[cfg(target_arch = "aarch64")]
+fn linkage_slot(stub: &[u8], address: u64) -> Option<u64> {
+    let word = |at: usize| Some(u32::from_le_bytes(*stub.get(at..)?.first_chunk()?));
+    let at = [0, 4]
+        .into_iter()
+        .find(|&at| word(at).is_some_and(|page| page & 0x9f00_001f == 0x9000_0010))?;
+    let (page, load) = (word(at)?, word(at + 4)?);
+    if load & 0xffc0_03ff != 0xf940_0211 {
+        return None;
+    }
+    let pages = (page >> 5 & 0x7_ffff) << 2 | page >> 29 & 3;
+    let distance = i64::from((pages << 11).cast_signed() >> 11) << 12;
+    let base = (address.wrapping_add(at as u64) & !0xfff).wrapping_add_signed(distance);
+    Some(base.wrapping_add(u64::from(load >> 10 & 0xfff) * 8))
+}
+
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
@@ -155,11 +195,14 @@ mod tests {
     fn calls_are_recognised() {
         let call = |bytes: [u8; 8]| call_before(&bytes, 0x1000);
         assert_eq!(call([0, 0, 0, 0xe8, 0xf0, 0xff, 0xff, 0xff]), PrecedingCall::Direct(0xff0));
+        assert_eq!(
+            call([0, 0, 0xff, 0x15, 0x10, 0x20, 0x30, 0]),
+            PrecedingCall::Through(0x30_3010) // call *0x302010(%rip)
+        );
         for bytes in [
             [0, 0, 0, 0, 0, 0, 0xff, 0xd0],          // call *%rax
             [0, 0, 0, 0, 0, 0x41, 0xff, 0xd1],       // call *%r9
             [0, 0, 0, 0, 0, 0xff, 0x50, 0x18],       // call *0x18(%rax)
-            [0, 0, 0xff, 0x15, 0x10, 0x20, 0x30, 0], // call *0x302010(%rip)
             [0, 0, 0, 0, 0xff, 0x54, 0x24, 0x08],    // call *8(%rsp)
             [0, 0xff, 0x14, 0xc5, 0, 0x40, 0x40, 0], // call *0x404000(,%rax,8)
         ] {
@@ -167,5 +210,14 @@ mod tests {
         }
         assert_eq!(call([0x90; 8]), PrecedingCall::None);
         assert_eq!(call([0, 0, 0, 0, 0, 0, 0xff, 0xe0]), PrecedingCall::None); // jmp *%rax
+    }
+
+    #[test]
+    fn linkage_tables_are_followed() {
+        // endbr64; bnd jmp *0x2f75(%rip)
+        let stub =
+            [0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0x75, 0x2f, 0, 0, 0x0f, 0x1f, 0, 0, 0];
+        assert_eq!(linkage_slot(&stub, 0x1050), Some(0x1050 + 11 + 0x2f75));
+        assert_eq!(linkage_slot(&[0x90; 16], 0x1050), None);
     }
 }

@@ -4,18 +4,18 @@
 //! counts most), then by how the rest of the stack unwinds from there. The nearest of the best
 //! wins. The place that the function's first instructions name is tried before all others.
 
-use super::StackBytes;
 use super::call::PrecedingCall;
 use super::prologue;
 use super::registers::{FRAME_POINTER, PROGRAM_COUNTER, Registers, STACK_POINTER};
 use super::rules::{Cfa, Function, Rule, Site};
 use super::unwinder::{Input, Position, Step, Unwinder, follows_call};
+use super::{MAX_FRAMES, StackBytes};
 use crate::image::{CodeAddress, Place};
 
 /// Words of the stack that one search looks at.
 const MAX_WORDS: usize = 8192;
-/// Frames that a candidate is followed for.
-const MAX_TRIAL: usize = 32;
+/// Words that a call may push as arguments.
+const MAX_ARGUMENTS: u64 = 16;
 
 /// What keeps the unwinder from its next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) struct Effort {
 
 impl Effort {
     pub(super) fn new() -> Effort {
-        Effort { words: 4 * MAX_WORDS, steps: 4096 }
+        Effort { words: 4 * MAX_WORDS, steps: 16 * 1024 }
     }
 
     fn take_word(&mut self) -> bool {
@@ -74,8 +74,6 @@ enum Fit {
     Other,
     /// By pointer.
     Indirect,
-    /// By the table of linked functions.
-    Linkage,
     /// Of this very function.
     Exact,
 }
@@ -131,10 +129,16 @@ impl Unwinder {
             }
         };
         if let Some(distance) = self.prologue(input, position, function) {
-            let value = stack_pointer.checked_add(distance)?;
-            let candidate = try_at(self, value, effort);
-            if let Some(candidate) = candidate.filter(Candidate::is_believable) {
-                return Some(Found { caller: candidate.caller, inferred: true });
+            for argument in 0..=MAX_ARGUMENTS {
+                let value = stack_pointer.checked_add(distance)?.checked_add(8 * argument)?;
+                if !plausible_frame(input, function, value) {
+                    continue;
+                }
+                let candidate = try_at(self, value, effort);
+                let candidate = candidate.filter(|found| found.evidence.call > Fit::Other);
+                if let Some(candidate) = candidate.filter(Candidate::is_believable) {
+                    return Some(Found { caller: candidate.caller, inferred: true });
+                }
             }
         }
         let mut best: Option<Candidate> = None;
@@ -238,7 +242,7 @@ impl Unwinder {
         };
         let mut frames = 0;
         let mut at = caller;
-        while frames < MAX_TRIAL && effort.take_step() {
+        while frames < MAX_FRAMES && effort.take_step() {
             let next = match self.step(input, &at, &site) {
                 Step::Caller(next) => next,
                 Step::Start => {
@@ -287,22 +291,29 @@ fn fit(
     caller: &Position,
     site: &Site,
 ) -> Fit {
-    let image = |position: &Position| match input.space.place(position.registers.program_counter())
-    {
-        Place::Image(code) => Some(code.image),
-        _ => None,
-    };
-    match site.call {
-        PrecedingCall::None => Fit::No,
-        PrecedingCall::Direct(target) if called.is_some() => {
-            match image(callee) == image(caller) && called == Some(target) {
-                true => Fit::Exact,
-                false => Fit::Other,
-            }
+    let place = |position: &Position| {
+        let address = position.registers.program_counter();
+        match input.space.place(address) {
+            Place::Image(code) => Some((code.image, address.wrapping_sub(code.address))),
+            _ => None,
         }
-        PrecedingCall::Direct(_) | PrecedingCall::Unreadable => Fit::Other,
-        PrecedingCall::Linkage => Fit::Linkage,
-        PrecedingCall::Indirect => Fit::Indirect,
+    };
+    let target = match site.call {
+        PrecedingCall::None => return Fit::No,
+        PrecedingCall::Unreadable => return Fit::Other,
+        PrecedingCall::Indirect => return Fit::Indirect,
+        PrecedingCall::Direct(target) => place(caller).map(|(_, bias)| bias.wrapping_add(target)),
+        PrecedingCall::Through(slot) => place(caller).and_then(|(_, bias)| {
+            let mut pointer = [0; 8];
+            let read = input.space.read_memory(bias.wrapping_add(slot), &mut pointer);
+            (read == pointer.len()).then_some(u64::from_le_bytes(pointer))
+        }),
+    };
+    let start = place(callee).zip(called).map(|((_, bias), start)| bias.wrapping_add(start));
+    match (target, start) {
+        (None, _) => Fit::Indirect,
+        (Some(target), Some(start)) if target == start => Fit::Exact,
+        _ => Fit::Other,
     }
 }
 
@@ -314,8 +325,12 @@ fn words(lowest: u64, stack: &StackBytes<'_>) -> impl Iterator<Item = u64> {
 
 /// A quick look: the return address would lead to code.
 fn plausible_frame(input: &Input<'_>, function: &Function, value: u64) -> bool {
-    let Cfa::Register(_, offset) = function.cfa else { return true };
-    let cfa = value.wrapping_add_signed(offset);
+    let cfa = match function.cfa {
+        Cfa::Register(_, offset) => Some(value.wrapping_add_signed(offset)),
+        Cfa::Loaded(_, offset) => input.stack.word(value.wrapping_add_signed(offset)),
+        Cfa::Expression(_) => return true,
+    };
+    let Some(cfa) = cfa else { return false };
     let column = function.saved.iter().find(|(number, _)| *number == function.return_column);
     match column {
         Some((_, super::rules::Saved::At(offset))) => input

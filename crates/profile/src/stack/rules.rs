@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, Evaluation, EvaluationResult,
-    Expression, LittleEndian, ParsedEhFrameHdr, Register, RegisterRule, UnwindContext,
-    UnwindExpression, UnwindSection, Value,
+    BaseAddresses, CfaRule, EhFrame, EndianSlice, Evaluation, EvaluationResult, Expression,
+    LittleEndian, Operation, Register, RegisterRule, UnwindContext, UnwindExpression,
+    UnwindSection, Value,
 };
 
 use super::StackBytes;
@@ -59,6 +59,8 @@ pub(super) struct Function {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cfa {
     Register(u16, i64),
+    /// On the stack, at a distance from a register: where a function aligns its stack.
+    Loaded(u16, i64),
     Expression(Program),
 }
 
@@ -69,6 +71,8 @@ pub(super) enum Saved {
     At(i64),
     Value(i64),
     InRegister(u16),
+    /// At a distance from a register, not from the frame.
+    AtRegister(u16, i64),
     AtExpression(Program),
     ValueExpression(Program),
 }
@@ -190,7 +194,10 @@ impl Rules {
         let program = |expression| Program { image: code.image, expression, encoding };
         let cfa = match *row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => Cfa::Register(register.0, offset),
-            CfaRule::Expression(expression) => Cfa::Expression(program(expression)),
+            CfaRule::Expression(expression) => match simple(&frames, expression, encoding) {
+                Some((register, offset, true)) => Cfa::Loaded(register, offset),
+                _ => Cfa::Expression(program(expression)),
+            },
         };
         let mut saved = Vec::new();
         for (register, rule) in row.registers() {
@@ -200,7 +207,12 @@ impl Rules {
                 RegisterRule::Offset(offset) => Saved::At(offset),
                 RegisterRule::ValOffset(offset) => Saved::Value(offset),
                 RegisterRule::Register(register) => Saved::InRegister(register.0),
-                RegisterRule::Expression(expression) => Saved::AtExpression(program(expression)),
+                RegisterRule::Expression(expression) => {
+                    match simple(&frames, expression, encoding) {
+                        Some((register, offset, false)) => Saved::AtRegister(register, offset),
+                        _ => Saved::AtExpression(program(expression)),
+                    }
+                }
                 RegisterRule::ValExpression(expression) => {
                     Saved::ValueExpression(program(expression))
                 }
@@ -229,6 +241,26 @@ impl Rules {
             program.expression.get(&tables.frames()).map_err(|_| NoValue::Unreadable)?;
         evaluate(expression.evaluation(program.encoding), initial, registers, stack)
     }
+}
+
+/// A register and a distance, if an expression adds them, and does no more than perhaps load the
+/// word there.
+fn simple(
+    frames: &EhFrame<Slice<'_>>,
+    expression: UnwindExpression<usize>,
+    encoding: gimli::Encoding,
+) -> Option<(u16, i64, bool)> {
+    let expression: Expression<Slice<'_>> = expression.get(frames).ok()?;
+    let mut operations = expression.operations(encoding);
+    let Operation::RegisterOffset { register, offset, .. } = operations.next().ok()?? else {
+        return None;
+    };
+    let loads = match operations.next().ok()? {
+        None => return Some((register.0, offset, false)),
+        Some(Operation::Deref { size: 8, space: false, .. }) => true,
+        Some(_) => return None,
+    };
+    operations.next().ok()?.is_none().then_some((register.0, offset, loads))
 }
 
 fn evaluate(
@@ -281,7 +313,7 @@ impl Tables {
             bases = bases.set_eh_frame_hdr(*address);
         }
         let header = tables.index.map(|(_, bytes)| bytes);
-        let index = match header.filter(|bytes| has_table(bytes, &bases)) {
+        let index = match header.filter(|bytes| has_table(bytes)) {
             Some(bytes) => Index::Header(bytes),
             None => Index::Own(Tables::index(&frames, &bases)),
         };
@@ -311,21 +343,19 @@ impl Tables {
         frames: &EhFrame<Slice<'a>>,
         address: u64,
     ) -> Option<gimli::FrameDescriptionEntry<Slice<'a>>> {
-        match &self.index {
+        let offset: usize = match &self.index {
             Index::Header(bytes) => {
-                let header = parse_header(bytes, &self.bases)?;
-                let table = header.table()?;
-                table.fde_for_address(frames, &self.bases, address, EhFrame::cie_from_offset).ok()
+                let entry = frame_entry(bytes, self.bases.eh_frame_hdr.section?, address)?;
+                usize::try_from(entry.checked_sub(self.bases.eh_frame.section?)?).ok()?
             }
             Index::Own(index) => {
                 let at = index.partition_point(|(start, _)| *start <= address);
-                let (_, offset) = index.get(at.checked_sub(1)?)?;
-                let fde = frames
-                    .fde_from_offset(&self.bases, (*offset).into(), EhFrame::cie_from_offset)
-                    .ok()?;
-                fde.contains(address).then_some(fde)
+                index.get(at.checked_sub(1)?)?.1
             }
-        }
+        };
+        let entry =
+            frames.fde_from_offset(&self.bases, offset.into(), EhFrame::cie_from_offset).ok()?;
+        entry.contains(address).then_some(entry)
     }
 }
 
@@ -337,12 +367,25 @@ fn section(frames: &[u8]) -> EhFrame<Slice<'_>> {
     section
 }
 
-fn parse_header<'a>(bytes: &'a [u8], bases: &BaseAddresses) -> Option<ParsedEhFrameHdr<Slice<'a>>> {
-    EhFrameHdr::new(bytes, LittleEndian).parse(bases, 8).ok()
+/// `.eh_frame_hdr` as every linker writes it: version 1, a count of 4 bytes, and a table of pairs
+/// of 4 bytes each, relative to the section: the first address of a function, and its entry.
+fn has_table(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[1, 0x1b, 0x03, 0x3b]) && bytes.len() >= TABLE_START
 }
 
-fn has_table(bytes: &[u8], bases: &BaseAddresses) -> bool {
-    parse_header(bytes, bases).is_some_and(|header| header.table().is_some())
+const TABLE_START: usize = 12;
+
+/// Address of the entry for the last function that begins at or before an address.
+fn frame_entry(header: &[u8], base: u64, address: u64) -> Option<u64> {
+    let (pairs, _) = header.get(TABLE_START..)?.as_chunks::<8>();
+    let count = u32::from_le_bytes(*header.get(8..)?.first_chunk()?);
+    let pairs = pairs.get(..count as usize).unwrap_or(pairs);
+    let value = |pair: &[u8; 8], at: usize| {
+        let bytes = [pair[at], pair[at + 1], pair[at + 2], pair[at + 3]];
+        base.wrapping_add_signed(i32::from_le_bytes(bytes).into())
+    };
+    let after = pairs.partition_point(|pair| value(pair, 0) <= address);
+    Some(value(pairs.get(after.checked_sub(1)?)?, 4))
 }
 
 fn slot((code, returns): (CodeAddress, bool)) -> usize {

@@ -68,6 +68,7 @@ impl Unwinder {
     ) {
         result.frames.clear();
         result.cut = true;
+        result.copy_ended = false;
         let input = Input { space, images, stack };
         let mut position = Position { registers, returns: false };
         let mut inferred = false;
@@ -101,10 +102,17 @@ impl Unwinder {
                             inferred |= found.inferred;
                             found.caller
                         }
-                        None => return,
+                        None => {
+                            result.copy_ended = true;
+                            return;
+                        }
                     }
                 }
-                Step::BeyondCopy | Step::Broken => return,
+                Step::BeyondCopy => {
+                    result.copy_ended = true;
+                    return;
+                }
+                Step::Broken => return,
             };
         }
     }
@@ -127,11 +135,16 @@ impl Unwinder {
         let stack = &input.stack;
         let run =
             |program: Program, initial| self.rules.evaluate(program, initial, registers, stack);
+        let at_register = |number, offset| {
+            let value: u64 = registers.get(number).ok_or(NoValue::Needs(number))?;
+            stack.word(value.wrapping_add_signed(offset)).ok_or(NoValue::Unreadable)
+        };
         let cfa = match function.cfa {
             Cfa::Register(number, offset) => registers
                 .get(number)
                 .map(|value| value.wrapping_add_signed(offset))
                 .ok_or(NoValue::Needs(number)),
+            Cfa::Loaded(number, offset) => at_register(number, offset),
             Cfa::Expression(program) => run(program, None),
         };
         let cfa = match cfa {
@@ -170,6 +183,7 @@ impl Unwinder {
                 }
                 Saved::InRegister(other) => registers.get(other).ok_or(NoValue::Needs(other)),
                 Saved::ValueExpression(program) => run(program, Some(cfa)),
+                Saved::AtRegister(number, offset) => at_register(number, offset),
                 Saved::AtExpression(program) => run(program, Some(cfa))
                     .and_then(|address| stack.word(address).ok_or(NoValue::Unreadable)),
             };
@@ -200,4 +214,105 @@ impl Unwinder {
 pub(super) fn follows_call(site: &Site, position: &Position) -> bool {
     let signal = matches!(&site.rule, Rule::Function(function) if function.signal);
     !position.returns || signal || site.call != PrecedingCall::None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::image::Mapping;
+
+    /// Mappings of this process, of code alone.
+    fn own_code() -> Vec<Mapping> {
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        let lines = maps.lines().filter(|line| line.contains(" r-xp "));
+        let mappings = lines.map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let hex = |digits| u64::from_str_radix(digits, 16).unwrap();
+            let (start, end) = fields[0].split_once('-').unwrap();
+            Mapping {
+                start: hex(start),
+                end: hex(end),
+                offset: hex(fields[2]),
+                executable: true,
+                inode: fields[4].parse().unwrap(),
+                path: fields.get(5).map(|path| Path::new(path).into()),
+                deleted: false,
+            }
+        });
+        mappings.collect()
+    }
+
+    #[derive(Clone, Debug)]
+    enum Word {
+        Any(u64),
+        /// An address on the stack.
+        Stack(u64),
+        /// An address of code: mapping and offset.
+        Code(usize, u64),
+        /// An address that looks as if it followed a call.
+        Caller(usize),
+    }
+
+    fn word() -> impl Strategy<Value = Word> {
+        prop_oneof![
+            any::<u64>().prop_map(Word::Any),
+            (0u64..2048).prop_map(|at| Word::Stack(at * 8)),
+            (any::<usize>(), any::<u64>()).prop_map(|(at, offset)| Word::Code(at, offset)),
+            any::<usize>().prop_map(Word::Caller),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_stacks_are_survived(
+            words in prop::collection::vec(word(), 1..2048),
+            program_counter in word(),
+            frame_pointer in prop::option::of(word()),
+            base in prop_oneof![Just(0x7ffc_0000_0000), Just(0), Just(u64::MAX - 4096), any::<u64>()],
+        ) {
+            let mut images = Images::new();
+            let mappings = own_code();
+            let space = AddressSpace::new(std::process::id(), &mappings, &mut images);
+            let callers = callers(&mappings);
+            let value = |word: &Word| match *word {
+                Word::Any(value) => value,
+                Word::Stack(at) => base.wrapping_add(at),
+                Word::Code(at, offset) => {
+                    let mapping = &mappings[at % mappings.len()];
+                    mapping.start + offset % (mapping.end - mapping.start)
+                }
+                Word::Caller(at) => callers[at % callers.len()],
+            };
+            let bytes: Vec<u8> = words.iter().flat_map(|word| value(word).to_le_bytes()).collect();
+            let mut registers = Registers::new(value(&program_counter), base);
+            if let Some(pointer) = &frame_pointer {
+                registers = registers.with_frame_pointer(value(pointer));
+            }
+            let mut stack = Stack::default();
+            let bytes = StackBytes { base, bytes: &bytes };
+            Unwinder::new().unwind(&space, &images, registers, bytes, &mut stack);
+            prop_assert!(stack.frames.len() <= MAX_FRAMES);
+        }
+    }
+
+    /// Addresses that look as if they followed a call.
+    fn callers(mappings: &[Mapping]) -> Vec<u64> {
+        let memory = fs::File::open("/proc/self/mem").unwrap();
+        let mut found = vec![mappings[0].start];
+        for mapping in mappings {
+            let mut code = [0; 1 << 14];
+            let length = std::os::unix::fs::FileExt::read_at(&memory, &mut code, mapping.start);
+            for at in 5..length.unwrap_or(0) {
+                if code[at - 5] == 0xe8 {
+                    found.push(mapping.start + at as u64);
+                }
+            }
+        }
+        found
+    }
 }

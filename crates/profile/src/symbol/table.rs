@@ -59,11 +59,7 @@ impl SymbolTable {
     }
 
     pub(super) fn find(&self, address: u64) -> Option<Symbol> {
-        let after = self.symbols.partition_point(|symbol| symbol.address <= address);
-        let before = self.symbols[..after].iter().rev();
-        let nearest = *before.clone().next()?;
-        let contains = |symbol: &&Symbol| address - symbol.address < symbol.size.into();
-        before.take(NESTED).find(contains).copied().or((nearest.size == 0).then_some(nearest))
+        find(&self.symbols, address)
     }
 
     /// Name of a symbol, demangled.
@@ -73,10 +69,26 @@ impl SymbolTable {
         let length = self.image.contents_at(section, symbol.name.into(), &mut bytes);
         let end = bytes[..length].iter().position(|&byte| byte == 0).unwrap_or(length);
         let name = String::from_utf8_lossy(&bytes[..end]);
-        // A version may follow: memcpy@GLIBC_2.2.5.
-        let plain = name.split_once('@').map_or(&*name, |(plain, _)| plain);
+        let plain = without_suffix(&name);
         (!plain.is_empty()).then(|| addr2line::demangle_auto(Cow::from(plain), None).into_owned())
     }
+}
+
+fn find(symbols: &[Symbol], address: u64) -> Option<Symbol> {
+    let after = symbols.partition_point(|symbol| symbol.address <= address);
+    let before = symbols[..after].iter().rev();
+    let nearest = *before.clone().next()?;
+    let contains = |symbol: &&Symbol| address - symbol.address < symbol.size.into();
+    before.take(NESTED).find(contains).copied().or((nearest.size == 0).then_some(nearest))
+}
+
+/// Cuts off a version (`memcpy@GLIBC_2.2.5`) and the suffixes that compilers give to clones and
+/// parts of a function.
+fn without_suffix(name: &str) -> &str {
+    const SUFFIXES: [&str; 7] =
+        ["@", ".cold", ".constprop.", ".isra.", ".llvm.", ".lto_priv.", ".part."];
+    let ends = SUFFIXES.iter().filter_map(|suffix| name.find(suffix));
+    { ends }.filter(|&end| end > 0).min().map_or(name, |end| &name[..end])
 }
 
 impl Symbol {
@@ -88,5 +100,47 @@ impl Symbol {
         let local = entry[4] >> 4 == LOCAL;
         let symbol = Symbol { address: long(8)?, local, size, name: word(0)? };
         defined.then_some((entry[4] & 0xf, symbol))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suffixes_of_compilers_are_cut_off() {
+        for (name, expected) in [
+            ("work", "work"),
+            ("work.part.0.constprop.3", "work"),
+            ("_Z4workv.cold", "_Z4workv"),
+            ("memcpy@GLIBC_2.2.5", "memcpy"),
+            (".L1", ".L1"),
+            ("_ZN3abc13closure$u20$.llvm.81", "_ZN3abc13closure$u20$"),
+        ] {
+            assert_eq!(without_suffix(name), expected);
+        }
+    }
+
+    #[test]
+    fn the_smallest_symbol_around_an_address_is_found() {
+        let entry = |address: u64, size: u64, name: u32| {
+            let mut bytes = [0; ENTRY];
+            bytes[..4].copy_from_slice(&name.to_le_bytes());
+            bytes[4] = FUNCTION;
+            bytes[6] = 1;
+            bytes[8..16].copy_from_slice(&address.to_le_bytes());
+            bytes[16..].copy_from_slice(&size.to_le_bytes());
+            bytes
+        };
+        let entries = [entry(0x100, 0x100, 1), entry(0x140, 0x10, 2), entry(0x300, 0, 3)];
+        let symbols = entries.iter().map(|entry| Symbol::read(entry).unwrap().1);
+        let symbols: Vec<_> = symbols.collect();
+        let name = |address| find(&symbols, address).map(|symbol| symbol.name);
+        assert_eq!(name(0xff), None);
+        assert_eq!(name(0x100), Some(1));
+        assert_eq!(name(0x14f), Some(2));
+        assert_eq!(name(0x150), Some(1));
+        assert_eq!(name(0x200), None);
+        assert_eq!(name(0x345), Some(3));
     }
 }

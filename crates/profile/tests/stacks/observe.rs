@@ -10,8 +10,9 @@ use threadtoll_profile::process::Process;
 use threadtoll_profile::stack::{Registers, Stack, StackBytes, Unwinder};
 use threadtoll_profile::symbol::Symbols;
 
-/// Bytes of a stack that are copied.
-const STACK_BYTES: usize = 64 << 10;
+/// Bytes of a stack that are copied at first, and at most.
+const STACK_BYTES: usize = 16 << 10;
+const MAX_STACK_BYTES: usize = 1 << 20;
 
 pub(crate) struct Observer {
     pub(crate) pid: u32,
@@ -39,7 +40,7 @@ impl Observer {
     }
 
     /// Registers and stack of a thread, once it sleeps.
-    pub(crate) fn copy(&self, tid: u32) -> (Registers, u64, Vec<u8>) {
+    pub(crate) fn copy(&self, tid: u32, most: usize) -> (Registers, u64, Vec<u8>) {
         let path = format!("/proc/{}/task/{tid}/syscall", self.pid);
         let until = Instant::now() + Duration::from_secs(60);
         let (stack_pointer, program_counter) = loop {
@@ -50,7 +51,7 @@ impl Observer {
             assert!(Instant::now() < until, "thread {tid} does not fall asleep");
             std::thread::yield_now();
         };
-        let mut bytes = vec![0; STACK_BYTES];
+        let mut bytes = vec![0; most];
         let mut length = 0;
         while length < bytes.len() {
             // A page at a time: the stack may end within the copy.
@@ -66,10 +67,17 @@ impl Observer {
     }
 
     pub(crate) fn look(&mut self, tid: u32) -> Seen {
-        let (registers, base, bytes) = self.copy(tid);
-        let bytes = StackBytes { base, bytes: &bytes };
         let mut stack = Stack::default();
-        self.unwinder.unwind(&self.space, &self.images, registers, bytes, &mut stack);
+        let mut most = STACK_BYTES;
+        loop {
+            let (registers, base, bytes) = self.copy(tid, most);
+            let bytes = StackBytes { base, bytes: &bytes };
+            self.unwinder.unwind(&self.space, &self.images, registers, bytes, &mut stack);
+            if !stack.copy_ended || most == MAX_STACK_BYTES {
+                break;
+            }
+            most *= 4;
+        }
         let mut names = Vec::new();
         for frame in &stack.frames {
             let functions = self.symbols.describe(&self.images, frame.instruction());

@@ -1,0 +1,138 @@
+//! Names that outlive what they name.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use threadtoll_profile::image::{ImageId, Images, Place};
+use threadtoll_profile::stack::{Registers, Stack, StackBytes};
+use threadtoll_profile::symbol::{LockType, Symbols};
+
+use super::observe::Observer;
+use super::programs::{Program, compile, rustc};
+
+/// Starts a program that prints a line for the main thread and sleeps.
+fn start(path: &Path) -> (Program, u32) {
+    let mut child = Command::new(path).args(["0", "3"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let tid = child.id();
+    (Program(child), tid)
+}
+
+#[test]
+fn a_deleted_program_is_named_after_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("chain");
+    assert!(compile(&rustc(), "chain.rs", "--edition=2024 -C debuginfo=1", &path));
+    let (program, tid) = start(&path);
+    fs::remove_file(&path).unwrap();
+
+    let mut observer = Observer::new(tid);
+    let (registers, base, bytes) = observer.copy(tid, 64 << 10);
+    drop(program);
+
+    let mut stack = Stack::default();
+    let bytes = StackBytes { base, bytes: &bytes };
+    observer.unwinder.unwind(&observer.space, &observer.images, registers, bytes, &mut stack);
+    let describe = |frame| observer.symbols.describe(&observer.images, frame);
+    let functions: Vec<_> =
+        stack.frames.iter().map(|frame| frame.instruction()).map(describe).collect();
+    let functions: Vec<_> = functions.iter().flat_map(|functions| functions.iter()).collect();
+    let next = functions.iter().find(|function| function.name.ends_with("step_next"));
+    let file = next.unwrap().file.as_deref();
+    assert!(file.is_some_and(|file| file.ends_with("chain.rs")), "{functions:#?}");
+    assert!(next.unwrap().line.is_some());
+}
+
+#[test]
+fn code_without_a_file_is_called_so() {
+    let mut symbols = Symbols::new();
+    let images = Images::new();
+    assert_eq!(symbols.describe(&images, Place::Generated)[0].name, "[generated code]");
+}
+
+#[test]
+fn static_locks_of_rust_are_found_by_their_types() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("chain");
+    assert!(compile(&rustc(), "chain.rs", "--edition=2024 -C debuginfo=2", &path));
+    let (_program, tid) = start(&path);
+    let locks = locks(tid);
+    for (name, lock) in [
+        ("chain::LOCK", LockType::RustMutex),
+        ("chain::WAITED", LockType::RustMutex),
+        ("chain::READERS", LockType::RustRwLock),
+    ] {
+        assert!(locks.iter().any(|(found, kind, _)| found == name && *kind == lock), "{locks:#?}");
+    }
+    // The main thread holds the mutex: its word says so, at the address that was found.
+    let (_, _, address) = locks.iter().find(|(name, _, _)| name == "chain::LOCK").unwrap();
+    let mut word = [0; 4];
+    let memory = fs::File::open(format!("/proc/{tid}/mem")).unwrap();
+    std::os::unix::fs::FileExt::read_exact_at(&memory, &mut word, *address).unwrap();
+    assert!(matches!(u32::from_le_bytes(word), 1 | 2), "{word:?}");
+}
+
+#[test]
+#[ignore = "compilers: ci/long/profile-stacks.sh"]
+fn static_locks_of_c_are_found_by_their_types() {
+    let folder = tempfile::tempdir().unwrap();
+    for (compiler, source, options) in
+        [("cc", "locks.c", "-g -pthread"), ("c++", "locks.cpp", "-g -O2 -pthread")]
+    {
+        let path = folder.path().join(source.replace('.', "_"));
+        assert!(compile(compiler, source, options, &path));
+        let (_program, tid) = start(&path);
+        let locks = locks(tid);
+        let expected = [
+            ("plain", LockType::PthreadMutex),
+            ("readers", LockType::PthreadRwlock),
+            ("cache.lock", LockType::PthreadMutex),
+            ("shards.[2].lock", LockType::PthreadMutex),
+        ];
+        for (name, lock) in expected {
+            let found = locks.iter().find(|(found, kind, _)| found == name && *kind == lock);
+            let Some((_, _, address)) = found else { panic!("{name}: {locks:#?}") };
+            // The program has locked each of them.
+            let mut word = [0; 4];
+            let memory = fs::File::open(format!("/proc/{tid}/mem")).unwrap();
+            std::os::unix::fs::FileExt::read_exact_at(&memory, &mut word, *address).unwrap();
+            assert_ne!(word, [0; 4], "{name}");
+        }
+    }
+}
+
+/// Static locks of a process: name, type, address.
+fn locks(tid: u32) -> Vec<(String, LockType, u64)> {
+    let mut observer = Observer::new(tid);
+    let images: Vec<ImageId> = observer.space.images();
+    let mut found = Vec::new();
+    for image in images {
+        for lock in observer.symbols.static_locks(&observer.images, image).iter() {
+            let place = threadtoll_profile::image::CodeAddress { image, address: lock.address };
+            let Some(address) = observer.space.address_of(place) else { continue };
+            let data = observer.space.data(address);
+            assert_eq!(data, Some(place), "{lock:?}");
+            found.push((lock.name.clone(), lock.lock, address));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_vdso_is_read_from_memory() {
+    let mut observer = Observer::new(std::process::id());
+    // SAFETY: The call has no preconditions.
+    let start = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) };
+    let images = observer.space.images();
+    let vdso = images.iter().filter_map(|id| observer.images.get(*id));
+    assert_eq!({ vdso }.filter(|image| image.name() == "[vdso]").count(), 1);
+    let registers = Registers::new(start, 0x1000);
+    let mut stack = Stack::default();
+    let bytes = StackBytes { base: 0x1000, bytes: &[] };
+    observer.unwinder.unwind(&observer.space, &observer.images, registers, bytes, &mut stack);
+    let names = observer.symbols.describe(&observer.images, stack.frames[0].place);
+    assert!(names[0].name.starts_with("[vdso]"), "{names:?}");
+}
