@@ -174,7 +174,7 @@ pub fn blames_locks(profile: &Profile, kind: &str) -> Option<String> {
     let share =
         |name: &str| profile.time.iter().find(|time| time.0 == name).map_or(0.0, |time| time.1);
     let shares = [
-        ("cpu", share("running") + share("runnable") + share("on-cpu")),
+        ("cpu", share("on_cpu")),
         ("io", share("io")),
         ("idle", share("idle_wait")),
         ("lock", share("lock_wait")),
@@ -299,8 +299,7 @@ mod tests {
 
     #[test]
     fn blaming_a_lock_is_noticed() {
-        let time =
-            vec![("running".to_owned(), 0.3), ("runnable".to_owned(), 0.3), ("io".to_owned(), 0.4)];
+        let time = vec![("on_cpu".to_owned(), 0.6), ("io".to_owned(), 0.4)];
         let mut profile = Profile { time, ..Profile::default() };
         assert_eq!(blames_locks(&profile, "cpu"), None);
         assert!(blames_locks(&profile, "io").is_some());

@@ -160,7 +160,8 @@ impl Profile {
             .rfind(|process| process["pid"] == pid)
             .ok_or_else(|| format!("no process {pid}"))?;
         let mut time = Vec::new();
-        for (kind, value) in process["time"].as_object().ok_or("no time")? {
+        // Null where nothing was seen of it.
+        for (kind, value) in process["time"].as_object().into_iter().flatten() {
             if let Some(share) = value.as_f64() {
                 time.push((kind.clone(), share));
             } else if kind == "io" {
@@ -241,7 +242,7 @@ mod tests {
         let text = r#"{"schema":"threadtoll.profile/1","seconds":2.0,"interval_ns":[100,300],
             "processes":[{"pid":7,"time":{"running":0.2,"io":{"read":0.1,"write":0.2},
              "interval95":{}},"locks":[]},
-            {"pid":8,"time":{},"locks":[{"kind":"mutex","name":"a","address":"0x55","threads":3,
+            {"pid":8,"time":null,"locks":[{"kind":"mutex","name":"a","address":"0x55","threads":3,
              "held_share":0.3,"held_share_interval95":[0.2,0.4],"queue_mean":null,
              "queue_mean_interval95":null,"verdict":"crowded","holders":[{"tid":9,"share":0.9}],
              "causes":[{"cause":"hog","share":0.7,"syscall":null}],

@@ -101,7 +101,8 @@ pub struct Realised {
     pub holders: Vec<(u32, f64)>,
     /// Of the time in which somebody waited: share in which nobody held it.
     pub free_while_waited: f64,
-    /// CPU time of whole holds over their length. `None` if not recorded.
+    /// Of the time in which somebody waited and somebody held it: share in which the holder was on
+    /// a CPU, if it used its CPU time evenly. `None` if CPU time is not recorded.
     pub on_cpu: Option<f64>,
     /// Acquisitions that ended in the interval.
     pub acquisitions: usize,
@@ -112,7 +113,8 @@ pub fn realised(all: &[Acquisition], lock: u32, modes: Modes, from: u64, to: u64
     let mut truth = Realised::default();
     let mut changes: Vec<(u64, Change)> = Vec::new();
     let (mut users, mut unknown_queue) = (BTreeSet::new(), false);
-    let (mut cpu, mut held_for) = (0u64, 0u64);
+    // CPU time per time held, of holds that have ended.
+    let mut busy: BTreeMap<(u32, u64), f64> = BTreeMap::new();
     let chosen = all.iter().filter(|each| each.lock == lock && modes.hold(each));
     for each in chosen {
         let began = each.asked.unwrap_or(each.acquired);
@@ -133,13 +135,16 @@ pub fn realised(all: &[Acquisition], lock: u32, modes: Modes, from: u64, to: u64
         }
         if each.released < to {
             truth.acquisitions += 1;
-            cpu += each.cpu;
-            held_for += each.released - each.acquired;
+            if each.cpu > 0 {
+                let length = each.released - each.acquired;
+                busy.insert((each.tid, acquired), each.cpu as f64 / length as f64);
+            }
         }
     }
     changes.sort_unstable();
 
-    let (mut waiting, mut holding): (u32, Vec<u32>) = (0, Vec::new());
+    let (mut waiting, mut holding): (u32, Vec<(u32, u64)>) = (0, Vec::new());
+    let (mut on_cpu, mut off_or_on) = (0.0, 0.0);
     let (mut held, mut waited, mut contended, mut contended_free) = (0u64, 0u64, 0u64, 0u64);
     let mut holders: BTreeMap<u32, u64> = BTreeMap::new();
     let mut last = from;
@@ -154,16 +159,20 @@ pub fn realised(all: &[Acquisition], lock: u32, modes: Modes, from: u64, to: u64
         if waiting > 0 {
             contended += span;
             contended_free += if holding.is_empty() { span } else { 0 };
-            for &tid in &holding {
-                *holders.entry(tid).or_default() += span;
+            for holder in &holding {
+                *holders.entry(holder.0).or_default() += span;
+                if let Some(share) = busy.get(holder) {
+                    on_cpu += share * span as f64;
+                    off_or_on += span as f64;
+                }
             }
         }
         match change {
             Change::Waits => waiting += 1,
             Change::WaitsNoLonger => waiting -= 1,
-            Change::Holds(tid) => holding.push(tid),
+            Change::Holds(tid) => holding.push((tid, at)),
             Change::HoldsNoLonger(tid) => {
-                let at = holding.iter().position(|&holder| holder == tid);
+                let at = holding.iter().position(|holder| holder.0 == tid);
                 holding.swap_remove(at.expect("a hold ends after it began"));
             }
         }
@@ -178,7 +187,7 @@ pub fn realised(all: &[Acquisition], lock: u32, modes: Modes, from: u64, to: u64
     truth.holders.sort_by(|a, b| b.1.total_cmp(&a.1));
     truth.free_while_waited =
         if contended == 0 { 0.0 } else { contended_free as f64 / contended as f64 };
-    truth.on_cpu = (cpu > 0).then(|| cpu as f64 / held_for as f64);
+    truth.on_cpu = (off_or_on > 0.0).then(|| on_cpu / off_or_on);
     truth
 }
 
@@ -251,6 +260,21 @@ mod tests {
         assert_eq!(truth.queue_mean, Some(30.0 / 40.0));
         assert_eq!(truth.users, 3);
         assert_eq!(realised(&all, 0, Modes::Any, 0, 10).users, 0);
+    }
+
+    #[test]
+    fn cpu_time_counts_while_somebody_waits() {
+        // Thread 1 computes for all of its hold, thread 2 for half of it, while thread 3 waits for
+        // 10 and then for 30.
+        let computed = |cpu, acquisition| Acquisition { cpu, ..acquisition };
+        let all = [
+            computed(30, used(1, 0, 0, 30)),
+            computed(15, used(2, 40, 40, 70)),
+            used(3, 20, 30, 40),
+            used(3, 40, 70, 75),
+        ];
+        let truth = realised(&all, 0, Modes::Any, 0, 100);
+        assert_eq!(truth.on_cpu, Some((10.0 + 15.0) / 40.0));
     }
 
     #[test]

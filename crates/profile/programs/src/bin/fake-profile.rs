@@ -44,7 +44,7 @@ fn main() -> Result<(), Error> {
         .collect();
     let profile = json!({
         "schema": "threadtoll.profile/1", "seconds": seconds, "interval_ns": [from, to],
-        "processes": [{"pid": pid, "time": {"running": 1.0}, "locks": locks}],
+        "processes": [{"pid": pid, "time": {"on_cpu": 1.0}, "locks": locks}],
     });
     println!("{profile}");
     Ok(())
