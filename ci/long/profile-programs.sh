@@ -5,6 +5,6 @@ if [[ -z ${THREADTOLL:-} ]]; then
     THREADTOLL=$(realpath "${CARGO_TARGET_DIR:-target}/release/threadtoll")
 fi
 export THREADTOLL
-(cd crates/profile/programs && cargo test --quiet)
+(cd crates/profile/programs && cargo test --quiet --lib)
 crates/profile/programs/build.sh
 programs=crates/profile/programs/target/programs
