@@ -1,0 +1,66 @@
+// Rounds of a fixed amount of work, to measure what being watched costs: in each round all threads
+// together compute for a fixed CPU time, a tenth of it under one lock. A round is written down as
+// an acquisition of lock 1: from `acquired` to `released`, with the CPU time of the whole process.
+//
+//     rounds --threads N --round D (CPU time) --truth FOLDER
+#include "locks.h"
+#include "options.h"
+#include "work.h"
+
+static struct lock table_lock;
+static pthread_barrier_t begin, end;
+static int pieces;
+static volatile int finished;
+
+NOINLINE void update_table(void) {
+    take(&table_lock);
+    compute_for(10e3);
+    let_go(&table_lock);
+}
+
+static void *worker(void *unused) {
+    for (;;) {
+        pthread_barrier_wait(&begin);
+        if (finished) return unused;
+        for (int i = 0; i < pieces; i++) {
+            compute_for(90e3);
+            update_table();
+        }
+        pthread_barrier_wait(&end);
+    }
+}
+
+static void *leader(void *unused) {
+    while (!finished) {
+        struct record *record = ask(1, EXCLUSIVE);
+        record->acquired = record->asked;
+        record->cpu = (uint64_t)0 - clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+        pthread_barrier_wait(&begin);
+        pthread_barrier_wait(&end);
+        record->cpu += clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+        record->released = now();
+        finished = stopping;
+    }
+    pthread_barrier_wait(&begin);
+    return unused;
+}
+
+int main(int count, char **words) {
+    option_count = count, option_words = words;
+    int threads = number("threads", "2");
+    if (threads < 1 || threads > 1024) return 2;
+    start_account(option("truth", NULL));
+    calibrate();
+    pieces = (int)(duration_ns("round", "80ms") / 100e3) / threads;
+    if (pieces < 1) pieces = 1;
+    pthread_barrier_init(&begin, NULL, (unsigned)threads + 1);
+    pthread_barrier_init(&end, NULL, (unsigned)threads + 1);
+    set_up(&table_lock, 0, MUTEX, "table_lock");
+    print_lock(&table_lock, 0);
+    static pthread_t started[1025];
+    for (int i = 0; i < threads; i++) started[i] = start_thread("worker", worker, NULL);
+    started[threads] = start_thread("leader", leader, NULL);
+    run_until_told();
+    for (int i = 0; i <= threads; i++) pthread_join(started[i], NULL);
+    return 0;
+}
