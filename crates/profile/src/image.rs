@@ -195,6 +195,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::process::Mapping;
     use crate::stack::{Registers, Stack, StackBytes, Unwinder};
     use crate::symbol::Symbols;
 
@@ -228,15 +229,13 @@ mod tests {
             let path = folder.path().join("hostile");
             std::fs::write(&path, &bytes).unwrap();
             let metadata = std::fs::metadata(&path).unwrap();
-            let mapping = Mapping {
-                start: 0x10_0000,
-                end: 0x10_0000 + length as u64,
-                offset: 0,
-                executable: true,
-                inode: std::os::unix::fs::MetadataExt::ino(&metadata),
-                path: Some(path.as_path().into()),
-                deleted: false,
-            };
+            let inode = std::os::unix::fs::MetadataExt::ino(&metadata);
+            let line = format!(
+                "100000-{:x} r-xp 00000000 00:00 {inode} {}",
+                0x10_0000 + length,
+                path.display()
+            );
+            let mapping = Mapping::parse(line.as_bytes()).unwrap();
             let mut images = Images::new();
             let space = AddressSpace::new(std::process::id(), &[mapping], &mut images);
             let (mut unwinder, mut symbols) = (Unwinder::new(), Symbols::new());

@@ -218,33 +218,16 @@ pub(super) fn follows_call(site: &Site, position: &Position) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::Path;
-
     use proptest::prelude::*;
+    use std::fs;
 
     use super::*;
-    use crate::image::Mapping;
+    use crate::process::{Mapping, Process};
 
     /// Mappings of this process, of code alone.
     fn own_code() -> Vec<Mapping> {
-        let maps = fs::read_to_string("/proc/self/maps").unwrap();
-        let lines = maps.lines().filter(|line| line.contains(" r-xp "));
-        let mappings = lines.map(|line| {
-            let fields: Vec<&str> = line.split_whitespace().collect();
-            let hex = |digits| u64::from_str_radix(digits, 16).unwrap();
-            let (start, end) = fields[0].split_once('-').unwrap();
-            Mapping {
-                start: hex(start),
-                end: hex(end),
-                offset: hex(fields[2]),
-                executable: true,
-                inode: fields[4].parse().unwrap(),
-                path: fields.get(5).map(|path| Path::new(path).into()),
-                deleted: false,
-            }
-        });
-        mappings.collect()
+        let process = Process::open(std::process::id()).unwrap();
+        process.maps().unwrap().into_iter().filter(|mapping| mapping.executable).collect()
     }
 
     #[derive(Clone, Debug)]
