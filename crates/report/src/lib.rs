@@ -1,9 +1,11 @@
-//! Renders records and predictions.
+//! Renders records, predictions and profiles.
 //!
 //! A [`Report`] holds the tables and findings of a result file, and a [`Format`] renders it:
 //! [`text`] for the terminal, [`html`] for the browser. The file may come from anywhere: characters
 //! that would affect the reader's terminal or page are stripped from texts, and no odd or missing
 //! figure makes rendering fail. Nothing is measured here, and nothing is written to disk.
+//!
+//! A profile is rendered as text by [`text::profile()`].
 
 mod class;
 mod clean;
@@ -20,6 +22,7 @@ mod machine;
 mod matrix;
 mod merge;
 mod prediction;
+mod profile;
 mod published;
 mod queues;
 mod report;
