@@ -5,7 +5,8 @@
 //! that would affect the reader's terminal or page are stripped from texts, and no odd or missing
 //! figure makes rendering fail. Nothing is measured here, and nothing is written to disk.
 //!
-//! A profile is rendered as text by [`text::profile()`].
+//! A profile is rendered as text by [`text::profile()`], as [`folded()`] stacks and as
+//! [`openmetrics()`].
 
 mod class;
 mod clean;
@@ -14,6 +15,7 @@ mod disturbance;
 mod figure;
 mod findings;
 mod fit;
+mod folded;
 mod format;
 mod label;
 mod ladder;
@@ -21,6 +23,7 @@ mod locks;
 mod machine;
 mod matrix;
 mod merge;
+mod openmetrics;
 mod prediction;
 mod profile;
 mod published;
@@ -30,8 +33,10 @@ mod table;
 mod units;
 
 pub use clean::clean;
+pub use folded::folded;
 pub use format::Format;
 pub use label::cpus;
+pub use openmetrics::openmetrics;
 pub use report::Report;
 
 /// Declares the files of output formats, each with its default settings.
