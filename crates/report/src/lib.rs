@@ -5,8 +5,8 @@
 //! that would affect the reader's terminal or page are stripped from texts, and no odd or missing
 //! figure makes rendering fail. Nothing is measured here, and nothing is written to disk.
 //!
-//! A profile is rendered as text by [`text::profile()`], as [`folded()`] stacks and as
-//! [`openmetrics()`].
+//! A profile is rendered as text by [`text::profile()`], as a part of [`html::page()`], as
+//! [`folded()`] stacks and as [`openmetrics()`].
 
 mod class;
 mod clean;

@@ -1,13 +1,16 @@
-//! Profiles as text, folded stacks and metrics.
+//! Profiles as text, page, folded stacks and metrics.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use threadtoll_record::Profile;
+use threadtoll_record::file::Profiled;
+use threadtoll_report::html::page;
 use threadtoll_report::text::{Style, first_screen, profile};
 use threadtoll_report::{folded, openmetrics};
 use unicode_width::UnicodeWidthStr;
 
-use crate::profiles;
+use crate::{fixture, profiles};
 
 const MORE: &str = "threadtoll report profile.jsonl --html profile.html";
 
@@ -65,6 +68,68 @@ fn colours_change_no_letter() {
         assert_eq!(bare, profile(&seen, MORE, &plain(80)), "{name}");
         assert_ne!(bare, coloured, "{name} has no colours");
     }
+}
+
+/// Leaves the page for people to look at.
+fn page_of(name: &str, profiles: &[Profile]) -> String {
+    let profiled: Vec<Profiled> = profiles
+        .iter()
+        .map(|profile| Profiled {
+            plan: fixture::plan(&fixture::machine(2), &[]),
+            profile: profile.clone(),
+            notes: Vec::new(),
+        })
+        .collect();
+    let page = page(&[], &profiled);
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("profile-{name}.html"));
+    assert!(std::fs::write(&path, &page).is_ok(), "{} cannot be written", path.display());
+    page
+}
+
+#[test]
+fn each_profile_is_a_small_page_that_asks_for_nothing() {
+    for (name, seen) in profiles::all() {
+        let page = page_of(name, std::slice::from_ref(&seen));
+        assert!(page.len() < 200_000, "{name}: {}", page.len());
+        assert!(!page.contains("http://") && !page.contains("https://"), "{name}");
+        assert!(page.contains("<h1>Where the threads of"), "{name}");
+        assert!(page.contains("Not seen"), "{name}");
+        assert!(!page.contains("<script>alert") && !page.contains("NaN"), "{name}");
+    }
+}
+
+#[test]
+fn a_page_shows_time_locks_graph_and_curve() {
+    let page = page_of("one", &[profiles::sleeping_holder()]);
+    for part in [
+        "Locks: threads waited for them 62% (61–63%) of the time; cache_lock costs most.",
+        "class=\"spent-lock\"",
+        "class=\"graph\"",
+        "refresher (TID 4712)",
+        "8 × worker",
+        "class=\"predicted\"",
+        "now: 2.80 with 8",
+        "Cache::refresh(std::string const&amp;)",
+        "What would help",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page_of("disk-again", &[profiles::disk()]).contains("class=\"graph\""));
+    assert!(page_of("three", &[profiles::three_locks()]).contains("waits itself, 34%"));
+}
+
+#[test]
+fn profiles_and_measurements_share_a_page() {
+    let profiled = Profiled {
+        plan: fixture::plan(&fixture::machine(2), &[]),
+        profile: profiles::undecided(),
+        notes: vec!["The last line is incomplete.".into()],
+    };
+    let results = fixture::results(fixture::machine(2), &[(2, vec![fixture::reference()])]);
+    let page = page(&[results], &[profiled]);
+    assert!(page.contains("id=\"run-0\"") && page.contains("id=\"profile-0\""));
+    assert!(page.contains("id=\"plotly\"") && page.contains("The last line is incomplete."));
+    assert!(page.contains("was interrupted, or is still running"));
 }
 
 #[test]
