@@ -11,8 +11,8 @@ use crate::failure::Failure;
 
 /// The beginning of our pages. With the title, it marks a file that a newer page may replace.
 const BEGINNING: &[u8] = b"<!doctype html>";
-/// The title, within the first [`TITLE_WITHIN`] bytes.
-const TITLE: &[u8] = b"<title>What a hand-off costs";
+/// The titles, one of them within the first [`TITLE_WITHIN`] bytes.
+const TITLES: [&[u8]; 2] = [b"<title>What a hand-off costs", b"<title>Where the threads of "];
 const TITLE_WITHIN: u64 = 4096;
 
 /// Refuses a path where a page cannot or must not be written.
@@ -27,7 +27,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
             let mut start = Vec::new();
             file.take(TITLE_WITHIN).read_to_end(&mut start).map_err(failed)?;
             let ours = start.starts_with(BEGINNING)
-                && start.windows(TITLE.len()).any(|part| part == TITLE);
+                && TITLES.iter().any(|title| start.windows(title.len()).any(|part| part == *title));
             if start.is_empty() || ours {
                 Ok(())
             } else {
@@ -83,8 +83,8 @@ pub(crate) fn write(path: &Path, results: &[Results]) -> Result<(), Failure> {
     };
     std::fs::create_dir_all(directory(path)).map_err(failed)?;
     let draft = draft(path);
-    let written =
-        std::fs::write(&draft, html::page(results)).and_then(|()| std::fs::rename(&draft, path));
+    let written = std::fs::write(&draft, html::page(results, &[]))
+        .and_then(|()| std::fs::rename(&draft, path));
     if written.is_err() {
         // The first error is the one to report.
         let _ = std::fs::remove_file(&draft);

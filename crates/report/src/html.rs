@@ -8,11 +8,13 @@ mod charts;
 mod details;
 mod distribution;
 mod headline;
+mod profile;
 mod run;
 mod table;
 
 use maud::{Markup, PreEscaped, html};
-use threadtoll_record::{Record, file::Results};
+use threadtoll_record::Record;
+use threadtoll_record::file::{Profiled, Results};
 
 use crate::clean::strip;
 use crate::format::Format;
@@ -37,33 +39,39 @@ impl Format for Html {
     fn render(&self, reports: &[Report<'_>]) -> String {
         let runs: Vec<Run<'_>> =
             reports.iter().enumerate().map(|(index, report)| Run::new(index, report)).collect();
-        document(&runs).into_string()
+        document(&runs, &[]).into_string()
     }
 }
 
-/// Makes a page of the results of one file or several.
+/// Makes a page of the results of one file or several, and of profiles.
 ///
 /// The page stays below 5 MB, however many records there are; it says what is left out.
-pub fn page(results: &[Results]) -> String {
+pub fn page(results: &[Results], profiles: &[Profiled]) -> String {
     let records: Vec<Vec<Record>> = results.iter().map(Results::records).collect();
     let reports: Vec<Report<'_>> = results
         .iter()
         .zip(&records)
         .map(|(results, records)| Report::new(results, records))
         .collect();
-    Html.render(&reports)
+    let runs: Vec<Run<'_>> =
+        reports.iter().enumerate().map(|(index, report)| Run::new(index, report)).collect();
+    document(&runs, profiles).into_string()
 }
 
-fn document(runs: &[Run<'_>]) -> Markup {
-    let title = match runs {
-        [run] => format!("What a hand-off costs on {}", run.name()),
-        runs => format!("What a hand-off costs: {} runs", runs.len()),
+fn document(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
+    let title = match (runs, profiles) {
+        ([], [profiled]) => {
+            format!("Where the threads of {} wait", profile::program(&profiled.profile))
+        }
+        ([], [_, ..]) => format!("Where the threads of {} programs wait", profiles.len()),
+        ([run], _) => format!("What a hand-off costs on {}", run.name()),
+        (runs, _) => format!("What a hand-off costs: {} runs", runs.len()),
     };
     let policy = format!(
         "default-src 'none'; script-src '{JS_HASH}' '{PLOTLY_HASH}'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
     );
     // All texts are clean already; this catches any that was forgotten.
-    let main = strip(body(runs).into_string());
+    let main = strip(body(runs, profiles).into_string());
     html! {
         (PreEscaped("<!doctype html>\n"))
         html lang="en" { "\n"
@@ -79,21 +87,25 @@ fn document(runs: &[Run<'_>]) -> Markup {
             body { "\n"
                 main { "\n" (PreEscaped(main)) } "\n"
                 script type="application/json" id="data" { (charts::json(runs)) } "\n"
-                script type="text/plain" id="plotly" { (PreEscaped(PLOTLY)) } "\n"
+                // Profiles are drawn without it.
+                @if !runs.is_empty() || profiles.is_empty() {
+                    script type="text/plain" id="plotly" { (PreEscaped(PLOTLY)) } "\n"
+                }
                 script { (PreEscaped(JS)) } "\n"
             } "\n"
         } "\n"
     }
 }
 
-fn body(runs: &[Run<'_>]) -> Markup {
+fn body(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
     html! {
-        @if runs.is_empty() {
+        @if runs.is_empty() && profiles.is_empty() {
             p { "No results were given." }
         }
         @if runs.len() > 1 { (contents(runs)) }
         @for run in runs { (run.section(runs.len())) }
-        (reading())
+        @for (index, profiled) in profiles.iter().enumerate() { (profile::section(index, profiled)) }
+        @if profiles.is_empty() || !runs.is_empty() { (reading()) }
     }
 }
 

@@ -1,9 +1,12 @@
-//! Renders records and predictions.
+//! Renders records, predictions and profiles.
 //!
 //! A [`Report`] holds the tables and findings of a result file, and a [`Format`] renders it:
 //! [`text`] for the terminal, [`html`] for the browser. The file may come from anywhere: characters
 //! that would affect the reader's terminal or page are stripped from texts, and no odd or missing
 //! figure makes rendering fail. Nothing is measured here, and nothing is written to disk.
+//!
+//! A profile is rendered as text by [`text::profile()`], as a part of [`html::page()`], as
+//! [`folded()`] stacks and as [`openmetrics()`].
 
 mod class;
 mod clean;
@@ -12,6 +15,7 @@ mod disturbance;
 mod figure;
 mod findings;
 mod fit;
+mod folded;
 mod format;
 mod label;
 mod ladder;
@@ -19,7 +23,9 @@ mod locks;
 mod machine;
 mod matrix;
 mod merge;
+mod openmetrics;
 mod prediction;
+mod profile;
 mod published;
 mod queues;
 mod report;
@@ -27,8 +33,10 @@ mod table;
 mod units;
 
 pub use clean::clean;
+pub use folded::folded;
 pub use format::Format;
 pub use label::cpus;
+pub use openmetrics::openmetrics;
 pub use report::Report;
 
 /// Declares the files of output formats, each with its default settings.

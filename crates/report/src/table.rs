@@ -273,8 +273,12 @@ pub(crate) enum Emphasis {
     Plain,
     /// The main figure of the table.
     Main,
-    /// The main figure of the recommended row.
+    /// The main figure of the recommended row, or a good verdict.
     Best,
+    /// A verdict between good and bad.
+    Middling,
+    /// A bad verdict.
+    Bad,
     /// A comparison of the main figure.
     Accent,
     /// Less important than the others.

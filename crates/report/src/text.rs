@@ -5,6 +5,7 @@ mod machine;
 mod map;
 mod plot;
 mod prediction;
+mod profile;
 mod square;
 mod table;
 
@@ -15,6 +16,7 @@ pub use crate::findings::findings;
 pub use fit::fit;
 pub use machine::machine;
 pub use prediction::prediction;
+pub use profile::{first_screen, profile};
 
 use crate::figure::Figure;
 use crate::format::Format;

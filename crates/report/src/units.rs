@@ -88,6 +88,56 @@ pub(crate) fn share(value: f64) -> String {
     }
 }
 
+/// A share in whole percents.
+pub(crate) fn percent(value: f64) -> String {
+    match value * 100.0 {
+        percent if !percent.is_finite() => UNKNOWN.into(),
+        0.0 => "0%".into(),
+        percent if percent.abs() < 0.95 => "<1%".into(),
+        percent if (99.5..99.95).contains(&percent) => ">99%".into(),
+        percent => format!("{percent:.0}%"),
+    }
+}
+
+/// An interval of shares in whole percents: `60–64%`.
+pub(crate) fn range_of_shares(low: f64, high: f64) -> String {
+    let (low, high) = (percent(low), percent(high));
+    if low == high { low } else { format!("{}–{high}", low.trim_end_matches('%')) }
+}
+
+/// A share with the distance of its interval's farther end, in percent: `97 ±1%`.
+pub(crate) fn share_within(value: f64, interval: Option<[f64; 2]>) -> String {
+    match reach(value * 100.0, interval.map(|ends| ends.map(|end| end * 100.0))) {
+        Some((value, reach)) => format!("{value} ±{reach}%"),
+        None => share(value),
+    }
+}
+
+/// A figure with the distance of its interval's farther end: `5.20 ±0.08`.
+pub(crate) fn digits_within(value: f64, interval: Option<[f64; 2]>) -> String {
+    match reach(value, interval) {
+        Some((value, reach)) if value.contains(|c| matches!(c, '1'..='9')) => {
+            format!("{value} ±{reach}")
+        }
+        _ => digits(value),
+    }
+}
+
+/// A figure and the distance of its interval's farther end, to that distance's first digit.
+fn reach(value: f64, interval: Option<[f64; 2]>) -> Option<(String, String)> {
+    let [low, high] = interval?;
+    let reach = (high - value).max(value - low);
+    let decimals = match reach {
+        reach if !(reach.is_finite() && reach > 0.0) => return None,
+        reach if reach < 0.0095 => 3,
+        reach if reach < 0.095 => 2,
+        reach if reach < 0.95 => 1,
+        _ => 0,
+    };
+    (value.abs() < 1e6 && reach < 1e6)
+        .then(|| (format!("{value:.decimals$}"), format!("{reach:.decimals$}")))
+}
+
 /// A relative error: `+3.1%`, or `12.0×` from tenfold on.
 pub(crate) fn deviation(value: f64) -> String {
     let percent = value * 100.0;
@@ -193,6 +243,19 @@ mod tests {
         assert_eq!(share(0.9999), ">99%");
         assert_eq!(share(1.0), "100%");
         assert_eq!(share(1e300), "1e302%");
+        assert_eq!(percent(0.0), "0%");
+        assert_eq!(percent(0.004), "<1%");
+        assert_eq!(percent(0.03), "3%");
+        assert_eq!(percent(0.998), ">99%");
+        assert_eq!(percent(1.0), "100%");
+        assert_eq!(range_of_shares(0.6, 0.64), "60–64%");
+        assert_eq!(range_of_shares(0.6, 0.6), "60%");
+        assert_eq!(share_within(0.972, Some([0.96, 0.98])), "97 ±1%");
+        assert_eq!(share_within(0.972, Some([0.97, 0.976])), "97.2 ±0.4%");
+        assert_eq!(share_within(0.972, None), "97%");
+        assert_eq!(digits_within(5.2, Some([5.12, 5.24])), "5.20 ±0.08");
+        assert_eq!(digits_within(5.2, Some([5.2, 5.2])), "5.20");
+        assert_eq!(digits_within(5.2, Some([0.0, 1e300])), "5.20");
         assert_eq!(plus_minus(100.0, [99.0, 101.2]), "±1.2%");
         assert_eq!(plus_minus(100.0, [100.0, 100.0]), "±0%");
         assert_eq!(plus_minus(0.0, [0.0, 1.0]), "–");

@@ -94,7 +94,13 @@ fn class(heading: &Heading, cell: &Cell) -> Option<&'static str> {
     if heading.published {
         Some("published")
     } else {
-        (cell.emphasis == Emphasis::Main).then_some("main")
+        match cell.emphasis {
+            Emphasis::Main => Some("main"),
+            Emphasis::Best => Some("good"),
+            Emphasis::Middling => Some("middling"),
+            Emphasis::Bad => Some("bad"),
+            Emphasis::Plain | Emphasis::Accent | Emphasis::Faint => None,
+        }
     }
 }
 

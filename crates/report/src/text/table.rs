@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::{ACCENT, BOLD, DIM, GOOD, PLAIN, Style};
+use super::{ACCENT, BAD, BOLD, DIM, GOOD, MIDDLING, PLAIN, Style};
 use crate::label;
 use crate::table::{Cell, Emphasis, Heading, Label, Section};
 use crate::units::UNKNOWN;
@@ -44,6 +44,8 @@ fn style_of(cell: &Cell) -> anstyle::Style {
         Emphasis::Plain => PLAIN,
         Emphasis::Main => BOLD,
         Emphasis::Best => GOOD,
+        Emphasis::Middling => MIDDLING,
+        Emphasis::Bad => BAD,
         Emphasis::Accent => ACCENT,
         Emphasis::Faint => DIM,
     }

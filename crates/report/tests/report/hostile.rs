@@ -72,7 +72,7 @@ fn no_text_steers_the_terminal() {
 
 #[test]
 fn no_text_becomes_part_of_the_page() {
-    let page = page(&[evil()]);
+    let page = page(&[evil()], &[]);
     std::fs::write(std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile.html"), &page)
         .unwrap();
     assert!(page.contains("evil"));
@@ -152,14 +152,14 @@ fn no_figure_makes_anything_fail_or_explode() {
         let text = all(&results);
         let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(longest < 2500, "{figure}: {longest}");
-        assert!(page(&[results.clone()]).len() < 3_000_000);
+        assert!(page(&[results.clone()], &[]).len() < 3_000_000);
         // The same cells as pairs.
         for record in results.groups.iter_mut().filter_map(|group| group.records.as_mut()).flatten()
         {
             record.experiment = Experiment::Matrix;
         }
         assert!(all(&results).len() < 200_000);
-        assert!(page(&[results]).len() < 3_000_000);
+        assert!(page(&[results], &[]).len() < 3_000_000);
     }
 }
 
@@ -176,7 +176,7 @@ fn nothing_at_all_is_no_reason_to_fail() {
     results.plan.groups.clear();
     results.groups.clear();
     all(&results);
-    page(&[results]);
+    page(&[results], &[]);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn records_without_any_figure_are_drawn_as_such() {
         record.cell.cpus.clear();
     }
     assert!(all(&results).contains('–'));
-    page(&[results]);
+    page(&[results], &[]);
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn very_many_records_leave_the_page_small() {
     results.groups[0].records.as_mut().unwrap().extend(many);
     results.plan.refused = vec![Refused { what: "x".repeat(2000).into(), why: "y".into() }; 10_000];
     results.machine.warnings = vec![Warning::new("x", "y".repeat(9000)); 10_000];
-    let page = page(&[results]);
+    let page = page(&[results], &[]);
     assert!(page.len() < 5_000_000, "{}", page.len());
     assert!(page.contains("more rows are in the file"));
 }

@@ -5,4 +5,6 @@ mod format;
 mod hostile;
 mod page;
 mod prediction;
+mod profile;
+mod profiles;
 mod text;

@@ -7,7 +7,7 @@ use crate::fixture;
 
 /// Leaves the page for `ci/long/page.sh` and for people.
 fn kept(name: &str, results: &[Results]) -> String {
-    let page = page(results);
+    let page = page(results, &[]);
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     assert!(std::fs::write(&path, &page).is_ok(), "{} cannot be written", path.display());
     page
@@ -63,7 +63,7 @@ fn several_runs_share_a_page() {
 
 #[test]
 fn nothing_measured_is_a_page_too() {
-    assert!(page(&[]).contains("No results were given"));
+    assert!(page(&[], &[]).contains("No results were given"));
     let mut results = fixture::survey();
     results.groups.iter_mut().for_each(|group| *group = Default::default());
     let page = kept("empty.html", &[results]);

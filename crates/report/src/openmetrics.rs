@@ -1,0 +1,271 @@
+//! A profile in the OpenMetrics text format, for monitoring.
+//!
+//! See <https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.md>. Shares
+//! have the unit `ratio`. A figure that is unknown has no sample, and a verdict that is undecided
+//! has several states.
+
+use std::collections::HashSet;
+
+use threadtoll_record::Fraction;
+use threadtoll_record::profile::{Interval, Lock, Process, Profile, ThreadTime, Verdict};
+
+use crate::clean::clean;
+use crate::profile::{lock_name, waits, words};
+
+/// Locks of a process that are exported, so that a program with thousands of them does not flood
+/// the monitoring.
+const MAX_LOCKS: usize = 100;
+
+/// Renders the figures of all processes and of the locks that cost most.
+pub fn openmetrics(profile: &Profile) -> String {
+    let mut page = Page::default();
+    page.family("threadtoll_profile", "info", "", "The profiled program.");
+    let program = [("program", words(&profile.program)), ("run", clean(&profile.run))];
+    page.sample("_info", &program, 1.0);
+    page.family("threadtoll_observed_seconds", "gauge", "seconds", "Observed time.");
+    page.sample("", &[], profile.seconds.get());
+    page.family("threadtoll_samples", "counter", "", "Samples taken.");
+    page.sample("_total", &[], profile.samples.as_f64());
+    page.family("threadtoll_cpu_ratio", "gauge", "ratio", "CPU time of the profiler, of one CPU.");
+    if let Some(own) = profile.perturbation.share_of_cpu {
+        page.sample("", &[], own.get());
+    }
+    thread_time(&mut page, profile);
+    locks(&mut page, profile);
+    causes(&mut page, profile);
+    idle(&mut page, profile);
+    page.text + "# EOF\n"
+}
+
+type Labels = Vec<(&'static str, String)>;
+
+/// The text so far. A family without samples is left out.
+#[derive(Default)]
+struct Page {
+    text: String,
+    name: &'static str,
+    head: String,
+    /// Series of the family, none of which may have two samples.
+    series: HashSet<String>,
+}
+
+impl Page {
+    /// Begins a family of metrics. `unit` is the end of `name`, or empty.
+    fn family(&mut self, name: &'static str, kind: &str, unit: &str, help: &str) {
+        let unit = if unit.is_empty() { String::new() } else { format!("# UNIT {name} {unit}\n") };
+        self.name = name;
+        self.head = format!("# TYPE {name} {kind}\n{unit}# HELP {name} {help}\n");
+        self.series.clear();
+    }
+
+    /// Adds a sample. Labels without a value are left out.
+    fn sample(&mut self, suffix: &str, labels: &[(&'static str, String)], value: f64) {
+        let labels: Vec<String> = labels
+            .iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(label, value)| {
+                let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+                format!("{label}=\"{value}\"")
+            })
+            .collect();
+        let labels =
+            if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        if self.series.insert(labels.clone()) {
+            self.text.push_str(&std::mem::take(&mut self.head));
+            self.text.push_str(&format!("{}{suffix}{labels} {value}\n", self.name));
+        }
+    }
+}
+
+fn of_process(process: &Process) -> Labels {
+    vec![("pid", process.pid.to_string()), ("image", process.image.to_string())]
+}
+
+fn thread_time(page: &mut Page, profile: &Profile) {
+    page.family(
+        "threadtoll_thread_time_ratio",
+        "gauge",
+        "ratio",
+        "Share of the time of all threads, by what they did.",
+    );
+    for process in &profile.processes {
+        let Some(time) = &process.time else { continue };
+        for (state, share) in states(time) {
+            let mut labels = of_process(process);
+            labels.push(("state", state));
+            page.sample("", &labels, share);
+        }
+    }
+}
+
+fn states(time: &ThreadTime) -> Vec<(String, f64)> {
+    let mut states = match (time.running, time.runnable) {
+        (Some(running), Some(runnable)) => vec![("running", running), ("runnable", runnable)],
+        _ => vec![("on_cpu", time.on_cpu)],
+    };
+    states.extend([
+        ("lock_wait", time.lock_wait),
+        ("idle_wait", time.idle_wait),
+        ("sleep", time.sleep),
+        ("unknown", time.unknown),
+    ]);
+    let states = states.into_iter().map(|(state, share)| (state.to_string(), share.get()));
+    let io = time.io.iter().map(|(kind, share)| (format!("io_{}", kind.name()), share.get()));
+    states.chain(io).collect()
+}
+
+/// Labels of each exported lock.
+fn labelled(profile: &Profile) -> Vec<(Labels, &Lock)> {
+    let of_lock = |lock: &Lock| {
+        [
+            ("lock", lock_name(lock)),
+            ("id", lock.id.to_string()),
+            ("kind", lock.kind.name().to_string()),
+        ]
+    };
+    profile
+        .processes
+        .iter()
+        .flat_map(|process| process.locks.iter().take(MAX_LOCKS).map(move |lock| (process, lock)))
+        .map(|(process, lock)| {
+            (of_process(process).into_iter().chain(of_lock(lock)).collect(), lock)
+        })
+        .collect()
+}
+
+/// A family of one sample for each lock.
+struct Figure {
+    name: &'static str,
+    unit: &'static str,
+    help: &'static str,
+    of: fn(&Lock) -> Option<f64>,
+}
+
+const FIGURES: &[Figure] = &[
+    Figure {
+        name: "threadtoll_lock_held_ratio",
+        unit: "ratio",
+        help: "Share of the time for which the lock was held.",
+        of: |lock| lock.held_share.map(|share| share.get()),
+    },
+    Figure {
+        name: "threadtoll_lock_held_low_ratio",
+        unit: "ratio",
+        help: "Lower end of the 95% interval of the held share.",
+        of: |lock| low(lock.held_share_interval95),
+    },
+    Figure {
+        name: "threadtoll_lock_held_high_ratio",
+        unit: "ratio",
+        help: "Upper end of the 95% interval of the held share.",
+        of: |lock| high(lock.held_share_interval95),
+    },
+    Figure {
+        name: "threadtoll_lock_queue_mean_threads",
+        unit: "threads",
+        help: "Waiting threads, averaged over time.",
+        of: |lock| lock.queue_mean.map(|queue| queue.get()),
+    },
+    Figure {
+        name: "threadtoll_lock_queue_mean_low_threads",
+        unit: "threads",
+        help: "Lower end of the 95% interval of the mean queue.",
+        of: |lock| lock.queue_mean_interval95.map(|interval| interval.low().get()),
+    },
+    Figure {
+        name: "threadtoll_lock_queue_mean_high_threads",
+        unit: "threads",
+        help: "Upper end of the 95% interval of the mean queue.",
+        of: |lock| lock.queue_mean_interval95.map(|interval| interval.high().get()),
+    },
+    Figure {
+        name: "threadtoll_lock_queue_max_threads",
+        unit: "threads",
+        help: "Most threads seen waiting at once.",
+        of: |lock| lock.queue_max.map(f64::from),
+    },
+    Figure {
+        name: "threadtoll_lock_users_threads",
+        unit: "threads",
+        help: "Threads seen to use the lock.",
+        of: |lock| Some(f64::from(lock.threads)),
+    },
+    Figure {
+        name: "threadtoll_lock_efficiency_ratio",
+        unit: "ratio",
+        help: "Share of these threads that are not waiting.",
+        of: |lock| lock.efficiency.map(|share| share.get()),
+    },
+    Figure {
+        name: "threadtoll_lock_gain_ratio",
+        unit: "ratio",
+        help: "Throughput to gain if nobody waited for the lock, relative to the present one.",
+        of: |lock| lock.gain.map(|gain| gain.get()),
+    },
+];
+
+fn low(interval: Option<Interval<Fraction>>) -> Option<f64> {
+    interval.map(|interval| interval.low().get())
+}
+
+fn high(interval: Option<Interval<Fraction>>) -> Option<f64> {
+    interval.map(|interval| interval.high().get())
+}
+
+fn locks(page: &mut Page, profile: &Profile) {
+    let locks = labelled(profile);
+    for figure in FIGURES {
+        page.family(figure.name, "gauge", figure.unit, figure.help);
+        for (labels, lock) in &locks {
+            if let Some(value) = (figure.of)(lock) {
+                page.sample("", labels, value);
+            }
+        }
+    }
+    let name = "threadtoll_lock_verdict";
+    page.family(name, "stateset", "", "Verdict on the lock; several states while it is undecided.");
+    for (labels, lock) in &locks {
+        let Some(verdict) = lock.verdict else { continue };
+        for state in [Verdict::Comfortable, Verdict::Crowded, Verdict::Saturated] {
+            let holds = verdict.name().split("-or-").any(|name| name == state.name());
+            let mut labels = labels.clone();
+            labels.push((name, state.name().into()));
+            page.sample("", &labels, f64::from(u8::from(holds)));
+        }
+    }
+}
+
+fn causes(page: &mut Page, profile: &Profile) {
+    page.family(
+        "threadtoll_lock_cause_ratio",
+        "gauge",
+        "ratio",
+        "Share of the waiting for the lock, by cause.",
+    );
+    for (labels, lock) in labelled(profile) {
+        for cause in &lock.causes {
+            let mut labels = labels.clone();
+            labels.push(("cause", cause.cause.name().into()));
+            labels.extend(cause.syscall.as_ref().map(|name| ("syscall", clean(name))));
+            page.sample("", &labels, cause.share.get());
+        }
+    }
+}
+
+fn idle(page: &mut Page, profile: &Profile) {
+    page.family(
+        "threadtoll_idle_wait_threads",
+        "gauge",
+        "threads",
+        "Threads waiting for something other than a lock, averaged over time.",
+    );
+    for waiting in waits::waits(profile).iter().take(MAX_LOCKS) {
+        let mut labels = of_process(waiting.process);
+        labels.extend([
+            ("for", waiting.what.to_string()),
+            ("name", waiting.name()),
+            ("address", waiting.wait.address.to_string()),
+        ]);
+        page.sample("", &labels, waiting.wait.queue_mean.get());
+    }
+}

@@ -1,0 +1,262 @@
+//! A profile in sentences and tables, independent of the format: the answer to "is it locks?", the
+//! locks that cost most, their causes and mends, and what would help.
+
+pub(crate) mod locks;
+pub(crate) mod stack;
+pub(crate) mod time;
+pub(crate) mod waits;
+
+use threadtoll_record::profile::{
+    Cause, CauseKind, Change, Interval, Lock, Method, Process, Profile,
+};
+use threadtoll_record::{Ratio, Text};
+
+use crate::clean::clean;
+use crate::label::plural;
+use crate::units::{digits, percent, range_of_shares, ratio, share, time as duration};
+use time::Spent;
+
+/// Share of the threads' time, and gain in throughput, from which on locks are worth a mend.
+const WORTHWHILE: f64 = 0.05;
+
+/// A lock and its process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen<'a> {
+    pub(crate) process: &'a Process,
+    pub(crate) lock: &'a Lock,
+    /// True if other processes of the profile have locks, too.
+    pub(crate) ambiguous: bool,
+}
+
+impl Seen<'_> {
+    pub(crate) fn name(&self) -> String {
+        let name = lock_name(self.lock);
+        if self.ambiguous { format!("{name} (PID {})", self.process.pid) } else { name }
+    }
+
+    /// True if a thread was seen waiting for the lock.
+    pub(crate) fn waited(&self) -> bool {
+        !self.lock.causes.is_empty() || self.lock.queue_max.is_some_and(|most| most > 0)
+    }
+
+    /// Name of another lock of this process.
+    pub(crate) fn name_of(&self, id: u32) -> String {
+        let other = self.process.locks.iter().find(|lock| lock.id == id);
+        other.map_or_else(|| format!("lock {id}"), lock_name)
+    }
+}
+
+pub(crate) fn lock_name(lock: &Lock) -> String {
+    let name = clean(&lock.name);
+    if name.trim().is_empty() { format!("{} at {}", lock.kind.name(), lock.address) } else { name }
+}
+
+/// The locks of all processes, those that cost most first.
+pub(crate) fn by_cost(profile: &Profile) -> Vec<Seen<'_>> {
+    let ambiguous = profile.processes.iter().filter(|one| !one.locks.is_empty()).count() > 1;
+    let mut locks: Vec<Seen<'_>> = profile
+        .processes
+        .iter()
+        .flat_map(|process| process.locks.iter().map(move |lock| Seen { process, lock, ambiguous }))
+        .collect();
+    let cost = |seen: &Seen<'_>| {
+        let gain = seen.lock.gain.map_or(-1.0, |gain| gain.get());
+        (gain, seen.lock.queue_mean.map_or(-1.0, |queue| queue.get()))
+    };
+    locks.sort_by(|a, b| {
+        let (a, b) = (cost(a), cost(b));
+        b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1))
+    });
+    locks
+}
+
+/// The process to answer for: that of the lock that costs most or, without locks, the one with the
+/// most threads.
+pub(crate) fn main_process(profile: &Profile) -> Option<&Process> {
+    let of_lock = by_cost(profile).first().map(|seen| seen.process);
+    let busiest = || {
+        let sampled = profile.processes.iter().filter(|process| process.time.is_some());
+        sampled.max_by_key(|process| process.threads_max)
+    };
+    of_lock.filter(|process| process.time.is_some()).or_else(busiest)
+}
+
+pub(crate) fn words(texts: &[Text]) -> String {
+    clean(&texts.iter().map(Text::as_str).collect::<Vec<_>>().join(" "))
+}
+
+/// Program, observed time and samples.
+pub(crate) fn title(profile: &Profile) -> Vec<String> {
+    let main = main_process(profile);
+    let program = match main {
+        Some(process) => format!("{} (PID {})", words(&process.command), process.pid),
+        None => words(&profile.program),
+    };
+    let mut title = vec![program];
+    let others = profile.processes.len().saturating_sub(1);
+    if main.is_some() && others > 0 {
+        title.push(format!("and {}", plural(others as u64, "other process")));
+    }
+    if let Some(process) = main {
+        title.push(plural(process.threads_max.into(), "thread"));
+    }
+    let so_far = if profile.finished { "" } else { " so far" };
+    title.push(format!("{}{so_far}", duration(profile.seconds.get() * 1e9)));
+    title.push(plural(profile.samples.get(), "sample"));
+    if let Some(own) = profile.perturbation.share_of_cpu {
+        title.push(format!("profiler {} CPU", share(own.get())));
+    }
+    title
+}
+
+/// The answer to "is it locks?".
+pub(crate) struct Answer {
+    pub(crate) locks: bool,
+    pub(crate) text: String,
+}
+
+pub(crate) fn answer(profile: &Profile) -> Answer {
+    let not = |text: String| Answer { locks: false, text };
+    let Some(time) = main_process(profile).and_then(|process| process.time.as_ref()) else {
+        return not("Nothing seen: the program ended before it was sampled.".into());
+    };
+    let parts = time::parts(time);
+    let waiting = parts.iter().find(|part| part.spent == Spent::Lock);
+    let waited = waiting.map_or(0.0, |part| part.share);
+    let costs = by_cost(profile);
+    let gain = costs.first().and_then(|seen| seen.lock.gain).map_or(0.0, |gain| gain.get());
+    let largest = parts.iter().find(|part| part.spent != Spent::Lock);
+    if waited < WORTHWHILE && gain < WORTHWHILE {
+        return not(match largest {
+            Some(part) if part.share > 0.0 => format!(
+                "Not locks: {} of the time its threads {}; {} for locks.",
+                percent(part.share),
+                part.phrase,
+                if waited > 0.0 { percent(waited) } else { "none".into() }
+            ),
+            _ => "Nothing seen: no thread was sampled.".into(),
+        });
+    }
+    let within = waiting.and_then(|part| part.interval);
+    let within =
+        within.map_or_else(String::new, |[low, high]| format!(" ({})", range_of_shares(low, high)));
+    let costliest = costs.first().map_or_else(String::new, |seen| {
+        format!("; {} costs most", locks::shortened(&seen.name(), 40))
+    });
+    let waited_for = format!("threads waited for them {}{within} of the time", percent(waited));
+    let text = match largest {
+        Some(part) if part.share > waited && part.spent != Spent::Idle => format!(
+            "Locks in part: {waited_for}, and {} {}{costliest}.",
+            part.phrase,
+            percent(part.share)
+        ),
+        _ => format!("Locks: {waited_for}{costliest}."),
+    };
+    Answer { locks: true, text }
+}
+
+/// A cause with its share of the waiting, such as `its holder sleeps in fsync: 98% of the waiting`.
+pub(crate) fn cause(cause: &Cause) -> String {
+    let asleep = cause.syscall.as_ref().map(|name| format!("its holder sleeps in {}", clean(name)));
+    let phrase = match cause.cause {
+        CauseKind::SleptHolding => asleep.unwrap_or_else(|| "its holder sleeps".into()),
+        CauseKind::Computing => "its holder computes".into(),
+        CauseKind::Preempted => "its holder has lost its CPU".into(),
+        CauseKind::Throttled => "its CPU quota is used up".into(),
+        CauseKind::Convoy => "threads wait while it is free (convoy)".into(),
+        CauseKind::Herd => "threads are woken together (herd)".into(),
+        CauseKind::Hog => "one thread takes it again and again".into(),
+        CauseKind::StarvedWriter => "its readers keep a writer waiting".into(),
+    };
+    let within = cause.interval95.map_or_else(String::new, |interval| {
+        format!(" ({})", range_of_shares(interval.low().get(), interval.high().get()))
+    });
+    format!("{phrase}: {}{within} of the waiting", percent(cause.share.get()))
+}
+
+pub(crate) fn change(change: Change) -> String {
+    match change {
+        Change::HalveHold => "half the hold time".into(),
+        Change::MoveOut => "sleeping outside the lock".into(),
+        Change::Stripe(locks) => format!("{locks} locks instead of one"),
+        Change::Threads(threads) => plural(threads.into(), "thread"),
+    }
+}
+
+/// The most helpful change to a lock as a question, and its effect for as many threads as it was
+/// predicted.
+pub(crate) fn best_change(lock: &Lock) -> Option<String> {
+    let best = lock.what_if.first()?;
+    let question = match best.change {
+        Change::HalveHold => "What if it were held half as long?".into(),
+        Change::MoveOut => "What if its holder slept outside it?".into(),
+        Change::Stripe(locks) => format!("What if there were {locks} locks instead?"),
+        Change::Threads(1) => "What if there were one thread?".into(),
+        Change::Threads(threads) => format!("What if there were {threads} threads?"),
+    };
+    let same = lock.what_if.iter().filter(|other| other.change == best.change).take(2);
+    let effects: Vec<String> = same
+        .enumerate()
+        .map(|(nth, what_if)| {
+            let (value, interval, of) = match what_if.gain {
+                Some(gain) => (gain.get(), what_if.gain_interval95, " the throughput"),
+                None => {
+                    (what_if.speedup.get(), what_if.interval95, " the throughput of one thread")
+                }
+            };
+            let of = if nth == 0 { of } else { "" };
+            let threads = match (what_if.change, nth) {
+                (Change::Threads(_), _) => String::new(),
+                (_, 0) => format!(" with {}", plural(what_if.threads.into(), "thread")),
+                _ => format!(" with {}", what_if.threads),
+            };
+            format!("{}{of}{}{threads}", ratio(value), within(interval))
+        })
+        .collect();
+    Some(format!("{question} {}.", effects.join(", ")))
+}
+
+fn within(interval: Option<Interval<Ratio>>) -> String {
+    interval.map_or_else(String::new, |interval| {
+        format!(" ({}–{}×)", digits(interval.low().get()), digits(interval.high().get()))
+    })
+}
+
+/// What the method cannot see, this profile's own gaps first.
+pub(crate) fn unseen(profile: &Profile) -> Vec<String> {
+    let mut unseen: Vec<String> = profile.unseen.iter().map(|text| clean(text)).collect();
+    if profile.method == Method::Sampled {
+        unseen.push("Locks that nobody waited for.".into());
+    }
+    unseen
+}
+
+/// How the figures were obtained, as sentences.
+pub(crate) fn method(profile: &Profile) -> Vec<String> {
+    let mut sentences = vec![match profile.rate_per_s {
+        Some(rate) => format!(
+            "{} samples, {} per second, for at most {} of a CPU.",
+            profile.samples,
+            digits(rate.get()),
+            share(profile.budget.get())
+        ),
+        None => format!("{} samples.", profile.samples),
+    }];
+    if let Some(late) = profile.late {
+        sentences.push(format!(
+            "99% of the samples were less than {} late; {} were too late to be independent of the program.",
+            duration(late.p99_ns.get()),
+            share(late.share.get())
+        ));
+    }
+    if !profile.perf_event {
+        sentences.push(
+            "Without perf_event, threads that run and threads that wait for a CPU are not told apart, and preempted holders are not seen.".into(),
+        );
+    }
+    if let Some(cut) = profile.stacks_cut_share {
+        sentences.push(format!("{} of the stacks are cut short.", share(cut.get())));
+    }
+    sentences.push("Intervals are 95% intervals.".into());
+    sentences
+}

@@ -1,0 +1,335 @@
+//! Locks as the rows of a table, and the details of one.
+
+use threadtoll_record::profile::{Lock, NameFrom, Predicted, Role, ThreadShare, Verdict, WhatIf};
+
+use super::{Seen, change, lock_name};
+use crate::clean::clean;
+use crate::label::plural;
+use crate::table::{Cell, Column, Emphasis, Label, Section};
+use crate::units::{
+    UNKNOWN, digits, digits_within, percent, range_of_shares, ratio, share, share_within,
+};
+
+/// Threads that a table or a figure names, of each role.
+pub(crate) const MAX_THREADS: usize = 6;
+
+/// A row for each lock; longer names are truncated.
+pub(crate) fn section(locks: &[Seen<'_>], max_name: usize) -> Section {
+    Section::new("", "lock", columns(), locks, |seen| Label::new(shortened(&seen.name(), max_name)))
+}
+
+fn columns<'a>() -> Vec<Column<'a, Seen<'a>>> {
+    vec![
+        Column::new(
+            "",
+            "gain",
+            0,
+            "throughput that the program would gain if nobody waited for the lock",
+            |seen: &Seen<'_>| gain(seen.lock),
+        )
+        .emphasis(Emphasis::Main),
+        Column::new(
+            "",
+            "held",
+            0,
+            "share of the time for which the lock is held, and its 95% interval",
+            |seen: &Seen<'_>| held(seen.lock),
+        ),
+        Column::new(
+            "",
+            "queue",
+            0,
+            "mean number of waiting threads, and its 95% interval",
+            |seen: &Seen<'_>| queue(seen.lock),
+        ),
+        Column::new("", "most", 3, "largest number of threads seen waiting", |seen: &Seen<'_>| {
+            Cell::figure(seen.lock.queue_max, |most| format!("{most:.0}"))
+        }),
+        Column::new("", "threads", 1, "threads seen to use the lock", |seen: &Seen<'_>| {
+            Cell::figure(Some(seen.lock.threads), |threads| format!("{threads:.0}"))
+        }),
+        Column::new(
+            "",
+            "efficiency",
+            4,
+            "share of these threads that are not waiting",
+            |seen: &Seen<'_>| Cell::figure(seen.lock.efficiency, share),
+        ),
+        Column::new(
+            "",
+            "verdict",
+            0,
+            "comfortable: at most 5% of the threads wait; saturated: held or handed over for 90% of the time",
+            |seen: &Seen<'_>| verdict(seen.lock),
+        ),
+    ]
+}
+
+fn gain(lock: &Lock) -> Cell {
+    Cell::figure(lock.gain, |gain| match gain {
+        size if size < 0.0005 => "0%".into(),
+        size if size < 0.0095 => "<1%".into(),
+        size if size < 9.995 => format!("+{:.0}%", size * 100.0),
+        size => ratio(1.0 + size),
+    })
+}
+
+fn held(lock: &Lock) -> Cell {
+    let interval = lock.held_share_interval95.map(|it| [it.low().get(), it.high().get()]);
+    Cell::figure(lock.held_share, |held| share_within(held, interval))
+}
+
+fn queue(lock: &Lock) -> Cell {
+    let interval = lock.queue_mean_interval95.map(|it| [it.low().get(), it.high().get()]);
+    Cell::figure(lock.queue_mean, |queue| {
+        if lock.queue_is_lower_bound {
+            format!("≥{}", digits(queue))
+        } else {
+            digits_within(queue, interval)
+        }
+    })
+}
+
+fn verdict(lock: &Lock) -> Cell {
+    let Some(verdict) = lock.verdict else { return Cell::unknown() };
+    let emphasis = match verdict {
+        Verdict::Comfortable => Emphasis::Best,
+        Verdict::Saturated => Emphasis::Bad,
+        _ => Emphasis::Middling,
+    };
+    Cell::text(verdict_words(verdict)).emphasis(emphasis)
+}
+
+/// `crowded`, or `crowded or saturated` where an interval spans a bound.
+pub(crate) fn verdict_words(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::ComfortableOrCrowdedOrSaturated => "undecided".into(),
+        verdict => verdict.name().replace('-', " "),
+    }
+}
+
+/// A name that is too long without the beginning of its path or, if that does not suffice, without
+/// its end.
+pub(crate) fn shortened(name: &str, max_chars: usize) -> String {
+    let chars = |text: &str| text.chars().count();
+    if chars(name) <= max_chars {
+        return name.to_string();
+    }
+    let mut ends = name.match_indices("::").map(|(at, _)| &name[at..]);
+    match ends.find(|end| chars(end) < max_chars) {
+        Some(end) => format!("…{end}"),
+        None => name.chars().take(max_chars - 1).chain(['…']).collect(),
+    }
+}
+
+/// Kind, address and origin of the name.
+pub(crate) fn description(lock: &Lock) -> String {
+    let from = match lock.name_from {
+        NameFrom::Given => "named by the program",
+        NameFrom::Symbol => "named by its symbol",
+        NameFrom::CreationSite => "named after the code that made it",
+        NameFrom::WaiterSite => "named after the code that waits for it most",
+        NameFrom::Address => "named by its address",
+    };
+    let generation = match lock.generation {
+        0 | 1 => String::new(),
+        nth => format!(", lock {nth} at this address"),
+    };
+    format!("{} at {}{generation}, {from}", lock.kind.name(), lock.address)
+}
+
+/// The figures of a lock in words.
+pub(crate) fn figures(lock: &Lock) -> Vec<String> {
+    let mut figures = Vec::new();
+    let known = |cell: Cell| (cell.text != UNKNOWN).then_some(cell.text);
+    figures.extend(known(gain(lock)).map(|gain| {
+        let within = lock.gain_interval95.map_or_else(String::new, |it| {
+            format!(" ({})", range_of_shares(it.low().get(), it.high().get()))
+        });
+        format!("gain {gain}{within}")
+    }));
+    figures.extend(known(held(lock)).map(|held| format!("held {held}")));
+    figures.extend(known(queue(lock)).map(|queue| {
+        let most = lock.queue_max.map_or_else(String::new, |most| format!(", at most {most}"));
+        let bound =
+            if lock.queue_is_lower_bound { " (a lower bound: holds are short)" } else { "" };
+        format!("queue {queue}{bound}{most}")
+    }));
+    let threads = plural(lock.threads.into(), "thread");
+    figures.push(match lock.threads_interval {
+        Some(it) if it.low() < it.high() => {
+            format!("{threads} seen, {} to {} possible", it.low(), it.high())
+        }
+        _ => threads,
+    });
+    figures.extend(lock.efficiency.map(|efficiency| {
+        let within = lock.efficiency_interval95.map_or_else(String::new, |it| {
+            format!(" ({})", range_of_shares(it.low().get(), it.high().get()))
+        });
+        format!("efficiency {}{within}", share(efficiency.get()))
+    }));
+    figures.extend(lock.acquisitions.map(|taken| plural(taken.get(), "acquisition")));
+    figures.extend(lock.verdict.map(verdict_words));
+    figures
+}
+
+/// Threads of one name, as one.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Threads {
+    pub(crate) name: String,
+    pub(crate) share: f64,
+    pub(crate) inferred: bool,
+}
+
+/// The threads by name, those with the largest shares first; the last entry may stand for the rest.
+pub(crate) fn by_name(threads: &[ThreadShare], max: usize) -> Vec<Threads> {
+    let mut groups: Vec<(String, u32, Vec<u32>, f64, bool)> = Vec::new();
+    for thread in threads {
+        let name = clean(&thread.name);
+        match groups.iter_mut().find(|group| group.0 == name) {
+            Some((_, _, tids, share, inferred)) => {
+                tids.push(thread.tid);
+                *share += thread.share.get();
+                *inferred |= thread.inferred;
+            }
+            None => groups.push((
+                name,
+                thread.tid,
+                vec![thread.tid],
+                thread.share.get(),
+                thread.inferred,
+            )),
+        }
+    }
+    groups.sort_by(|a, b| b.3.total_cmp(&a.3));
+    let left_out = groups.len().saturating_sub(max);
+    let rest: f64 = groups.iter().skip(max).map(|group| group.3).sum();
+    let mut named: Vec<Threads> = groups
+        .into_iter()
+        .take(max)
+        .map(|(name, tid, tids, share, inferred)| Threads {
+            name: match tids.len() {
+                1 => format!("{name} (TID {tid})"),
+                several => format!("{several} × {name}"),
+            },
+            share: share.min(1.0),
+            inferred,
+        })
+        .collect();
+    if left_out > 0 {
+        named.push(Threads {
+            name: format!("{left_out} more"),
+            share: rest.min(1.0),
+            inferred: false,
+        });
+    }
+    named
+}
+
+/// Holders of a lock as a sentence.
+pub(crate) fn holders(lock: &Lock, max: usize) -> String {
+    let unseen = lock.holder_not_seen_share.map_or(0.0, |share| share.get());
+    let holders = by_name(&lock.holders, max);
+    let names = |threads: &[Threads]| {
+        let named = threads.iter().map(|one| format!("{} {}", one.name, percent(one.share)));
+        named.collect::<Vec<_>>().join(", ")
+    };
+    let inferred = if holders.iter().any(|one| one.inferred) {
+        " (told by its place in the code)"
+    } else {
+        ""
+    };
+    match unseen {
+        _ if holders.is_empty() => "not seen".into(),
+        unseen if unseen < 0.005 => format!("{}{inferred}", names(&holders)),
+        unseen => format!("{}, not seen {}{inferred}", names(&holders), percent(unseen)),
+    }
+}
+
+pub(crate) fn waiters(lock: &Lock, max: usize) -> String {
+    match by_name(&lock.waiters, max).as_slice() {
+        [] => plural(lock.threads.into(), "thread"),
+        [only] => only.name.clone(),
+        named => {
+            let named = named.iter().map(|one| format!("{} {}", one.name, percent(one.share)));
+            named.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// Locks that the holder waits for.
+pub(crate) fn chain(seen: &Seen<'_>) -> Option<String> {
+    let links: Vec<String> = seen
+        .lock
+        .waits_for
+        .iter()
+        .take(MAX_THREADS)
+        .map(|link| format!("{} {}", seen.name_of(link.lock), percent(link.share.get())))
+        .collect();
+    (!links.is_empty()).then(|| links.join(", "))
+}
+
+/// The effects of changes.
+pub(crate) fn changes(lock: &Lock) -> Section {
+    let columns = vec![
+        Column::new(
+            "",
+            "threads",
+            1,
+            "number of threads for which it is predicted",
+            |row: &WhatIf| Cell::figure(Some(row.threads), |threads| format!("{threads:.0}")),
+        ),
+        Column::new("", "throughput", 0, "relative to the present one", |row: &WhatIf| {
+            Cell::figure(row.gain, ratio)
+        })
+        .emphasis(Emphasis::Main),
+        Column::new("", "95%", 2, "95% interval", |row: &WhatIf| {
+            interval(row.gain_interval95.map(|it| [it.low().get(), it.high().get()]))
+        }),
+        Column::new(
+            "",
+            "speed-up",
+            0,
+            "relative to one thread that never waits",
+            |row: &WhatIf| Cell::figure(Some(row.speedup), digits),
+        ),
+        Column::new("", "95%", 2, "95% interval", |row: &WhatIf| {
+            interval(row.interval95.map(|it| [it.low().get(), it.high().get()]))
+        }),
+    ];
+    Section::new("", "change", columns, &lock.what_if, |row| Label::new(change(row.change)))
+}
+
+/// Predicted speed-ups.
+pub(crate) fn predictions(lock: &Lock) -> Section {
+    let columns = vec![
+        Column::new(
+            "",
+            "speed-up",
+            0,
+            "relative to one thread that never waits",
+            |row: &Predicted| Cell::figure(Some(row.speedup), digits),
+        )
+        .emphasis(Emphasis::Main),
+        Column::new("", "95%", 0, "95% interval", |row: &Predicted| {
+            interval(row.interval95.map(|it| [it.low().get(), it.high().get()]))
+        }),
+    ];
+    Section::new("", "threads", columns, &lock.predicted, |row| Label::new(row.threads.to_string()))
+}
+
+fn interval(ends: Option<[f64; 2]>) -> Cell {
+    ends.map_or_else(Cell::unknown, |[low, high]| {
+        Cell::new(Some(low), format!("{}–{}", digits(low), digits(high)))
+    })
+}
+
+/// Heading of a stack.
+pub(crate) fn role(lock: &Lock, role: Role) -> String {
+    let name = lock_name(lock);
+    match role {
+        Role::Waiter => format!("waits for {name}"),
+        Role::Holder => format!("holds {name}"),
+        Role::Candidate => format!("may hold {name}"),
+    }
+}

@@ -1,0 +1,119 @@
+//! The time of threads, by what they did.
+
+use threadtoll_record::Fraction;
+use threadtoll_record::profile::{Interval, IoKind, ThreadTime};
+
+use crate::table::{Cell, Column, Emphasis, Label, Section};
+use crate::units::{percent, range_of_shares};
+
+/// Kinds of time that a page shows in one colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spent {
+    Cpu,
+    Runnable,
+    Lock,
+    Idle,
+    Io,
+    Sleep,
+    Unknown,
+}
+
+impl Spent {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Spent::Cpu => "cpu",
+            Spent::Runnable => "runnable",
+            Spent::Lock => "lock",
+            Spent::Idle => "idle",
+            Spent::Io => "io",
+            Spent::Sleep => "asleep",
+            Spent::Unknown => "unknown",
+        }
+    }
+}
+
+/// A share of the threads' time.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) spent: Spent,
+    pub(crate) name: &'static str,
+    /// Completes "its threads …".
+    pub(crate) phrase: &'static str,
+    pub(crate) share: f64,
+    pub(crate) interval: Option<[f64; 2]>,
+}
+
+/// The shares, the largest first.
+pub(crate) fn parts(time: &ThreadTime) -> Vec<Part> {
+    let ends =
+        |interval: Option<Interval<Fraction>>| interval.map(|it| [it.low().get(), it.high().get()]);
+    let part = |spent, name, phrase, share: Fraction, interval| Part {
+        spent,
+        name,
+        phrase,
+        share: share.get(),
+        interval: ends(interval),
+    };
+    let within = &time.interval95;
+    let mut parts = match (time.running, time.runnable) {
+        (Some(running), Some(runnable)) => vec![
+            part(Spent::Cpu, "running", "ran", running, within.running),
+            part(
+                Spent::Runnable,
+                "waiting for a CPU",
+                "waited for a CPU",
+                runnable,
+                within.runnable,
+            ),
+        ],
+        _ => vec![part(
+            Spent::Cpu,
+            "on a CPU",
+            "ran or waited for a CPU",
+            time.on_cpu,
+            within.on_cpu,
+        )],
+    };
+    parts.extend([
+        part(Spent::Lock, "locks", "waited for locks", time.lock_wait, within.lock_wait),
+        part(Spent::Idle, "idle", "waited for work", time.idle_wait, within.idle_wait),
+        part(Spent::Sleep, "sleeping", "slept", time.sleep, within.sleep),
+        part(Spent::Unknown, "other", "were in other system calls", time.unknown, within.unknown),
+    ]);
+    parts.extend(time.io.iter().map(|(kind, share)| {
+        let (name, phrase) = io(*kind);
+        part(Spent::Io, name, phrase, *share, within.io.get(kind).copied())
+    }));
+    parts.sort_by(|a, b| b.share.total_cmp(&a.share));
+    parts
+}
+
+/// The shares as rows of a table.
+pub(crate) fn section(time: &ThreadTime) -> Section {
+    let parts = parts(time);
+    let columns = vec![
+        Column::new("", "share", 0, "share of the time of all threads", |part: &Part| {
+            Cell::figure(Some(part.share), percent)
+        })
+        .emphasis(Emphasis::Main),
+        Column::new("", "95%", 0, "95% interval", |part: &Part| {
+            part.interval.map_or_else(Cell::unknown, |[low, high]| {
+                Cell::new(Some(low), range_of_shares(low, high))
+            })
+        }),
+    ];
+    Section::new("", "threads", columns, &parts, |part| Label::new(part.name))
+}
+
+fn io(kind: IoKind) -> (&'static str, &'static str) {
+    match kind {
+        IoKind::Disk => ("disk", "waited for the disk"),
+        IoKind::Socket => ("sockets", "waited for sockets"),
+        IoKind::Pipe => ("pipes", "waited for pipes"),
+        IoKind::Terminal => ("terminal", "waited for a terminal"),
+        IoKind::Poll => ("polling", "waited for events (poll, select, epoll)"),
+        IoKind::Read => ("reading", "waited to read"),
+        IoKind::Write => ("writing", "waited to write"),
+        IoKind::Other => ("other I/O", "waited for other input or output"),
+    }
+}

@@ -1,0 +1,353 @@
+//! A profile: a first screen of at most 24 lines, and the details.
+
+use threadtoll_record::profile::{Lock, Profile, Role, Site};
+use unicode_width::UnicodeWidthStr;
+
+use super::table::draw;
+use super::{BOLD, DIM, GOOD, MIDDLING, PLAIN, Style};
+use crate::clean::clean;
+use crate::profile::{self, Seen, locks, stack, time, waits};
+use crate::table::Section;
+use crate::units::{percent, time as duration};
+
+/// Lines of the first screen: those of a small terminal, less one for the prompt.
+const LINES: usize = 23;
+const WIDTH: usize = 80;
+/// Locks of the first screen, and idle waits if there are none.
+const TOP: usize = 3;
+const IDLE: usize = 8;
+/// Locks, and waits that are not for a lock, described in full.
+const MAX_LOCKS: usize = 20;
+const MAX_WAITS: usize = 20;
+const MAX_PROCESSES: usize = 50;
+const MAX_SITES: usize = 6;
+const MAX_FRAMES: usize = 64;
+
+/// Draws the answer in at most 23 lines: whether it is locks, the three that cost most, their
+/// causes and mends, the holder's and the waiters' stacks, and what would help. `more` is the
+/// command that shows more.
+pub fn first_screen(profile: &Profile, more: &str, style: &Style) -> String {
+    let width = style.width.unwrap_or(WIDTH).clamp(40, super::MAX_TEXT_WIDTH);
+    let style = Style { width: Some(width), ..*style };
+    let lines = fit(Screen { profile, more, style }.parts(), &style, width);
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// Draws the first screen and the details below it.
+pub fn profile(profile: &Profile, more: &str, style: &Style) -> String {
+    first_screen(profile, more, style) + &details(profile, style)
+}
+
+/// A sentence, a row or a blank line, which may be truncated to its first line.
+struct Part {
+    lines: Vec<String>,
+    with: anstyle::Style,
+    /// Order in which parts get the lines that they need beyond the first, the lowest first.
+    rank: u8,
+}
+
+impl Part {
+    /// A blank line, left out where lines are short.
+    const BLANK: Part = Part { lines: Vec::new(), with: PLAIN, rank: 1 };
+}
+
+/// The lines of all parts, painted: as many of each as there is room for.
+fn fit(mut parts: Vec<Part>, style: &Style, width: usize) -> Vec<String> {
+    parts.dedup_by(|a, b| a.lines.is_empty() && b.lines.is_empty());
+    let mut granted: Vec<usize> = parts.iter().map(|part| part.lines.len().min(1)).collect();
+    let mut room = LINES.saturating_sub(granted.iter().sum());
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    order.sort_by_key(|index| parts[*index].rank);
+    while room > 0 {
+        let needs = |index: &&usize| granted[**index] < parts[**index].lines.len().max(1);
+        let Some(index) = order.iter().find(needs) else { break };
+        granted[*index] += 1;
+        room -= 1;
+    }
+    let mut lines = Vec::new();
+    for (part, granted) in parts.into_iter().zip(granted) {
+        if part.lines.is_empty() {
+            lines.extend((granted > 0).then(String::new));
+        } else {
+            let shown = truncate(part.lines, granted, width);
+            lines.extend(shown.iter().map(|line| style.paint(part.with, line)));
+        }
+    }
+    lines
+}
+
+struct Screen<'a> {
+    profile: &'a Profile,
+    more: &'a str,
+    style: Style,
+}
+
+impl Screen<'_> {
+    fn parts(&self) -> Vec<Part> {
+        let locks = profile::by_cost(self.profile);
+        let top = &locks[..locks.len().min(TOP)];
+        let answer = profile::answer(self.profile);
+        let mut parts = vec![
+            self.text(DIM, &profile::title(self.profile).join(" · "), 2, 7),
+            self.text(if answer.locks { MIDDLING } else { GOOD }, &answer.text, 2, 0),
+        ];
+        parts.extend(self.time());
+        parts.push(Part::BLANK);
+        if top.is_empty() {
+            parts.extend(self.idle());
+        } else {
+            parts.extend(self.table(top));
+            parts.push(Part::BLANK);
+            top.iter().enumerate().for_each(|(nth, seen)| parts.extend(self.cause(seen, nth == 0)));
+            parts.push(Part::BLANK);
+            parts.extend(self.stacks(&top[0]));
+            let best = profile::best_change(top[0].lock);
+            parts.extend(best.map(|best| self.text(BOLD, &best, 2, 0)));
+        }
+        parts.push(Part::BLANK);
+        let unseen = profile::unseen(self.profile).join(" ");
+        parts.push(self.text(DIM, &format!("Not seen: {unseen}"), 2, 4));
+        let more = format!("Intervals: 95%. More: {}", clean(self.more));
+        parts.push(self.text(DIM, &more, 2, 8));
+        parts
+    }
+
+    fn text(&self, with: anstyle::Style, text: &str, indent: usize, rank: u8) -> Part {
+        Part { lines: self.style.wrap(text, indent), with, rank }
+    }
+
+    fn time(&self) -> Option<Part> {
+        let time = profile::main_process(self.profile)?.time.as_ref()?;
+        let parts: Vec<String> = time::parts(time)
+            .iter()
+            .filter(|part| part.share >= 0.005)
+            .map(|part| format!("{} {}", part.name, percent(part.share)))
+            .collect();
+        Some(self.text(PLAIN, &parts.join(" · "), 2, 3))
+    }
+
+    /// The locks, with names as long as the terminal allows without dropping columns.
+    fn table(&self, locks: &[Seen<'_>]) -> Vec<Part> {
+        let drawn = |max_name| draw(&locks::section(locks, max_name), &self.style);
+        let widths = [30, 26, 22, 18, 14];
+        let fitting = widths.into_iter().map(drawn).find(|(_, left_out)| left_out.len() <= 2);
+        let (text, _) = fitting.unwrap_or_else(|| drawn(12));
+        rows(&text)
+    }
+
+    fn cause(&self, seen: &Seen<'_>, first: bool) -> Vec<Part> {
+        let name = locks::shortened(&seen.name(), 30);
+        let Some((main, others)) = seen.lock.causes.split_first() else {
+            let unseen = seen.lock.holder_not_seen_share.is_some_and(|share| share.get() > 0.5);
+            let why = if unseen { "its holder was not seen" } else { "there are too few samples" };
+            let text = format!("{name}: cause unknown, because {why}.");
+            return if seen.waited() { vec![self.text(PLAIN, &text, 2, 6)] } else { Vec::new() };
+        };
+        let others = others.iter().filter(|cause| cause.share.get() >= 0.1).map(profile::cause);
+        let causes: Vec<String> = std::iter::once(profile::cause(main)).chain(others).collect();
+        let text = format!("{name}: {}.", causes.join("; "));
+        let mut parts = vec![self.text(if first { BOLD } else { PLAIN }, &text, 2, 6)];
+        if let Some(mend) = &main.mend {
+            let mend = format!("  → {}", clean(mend));
+            parts.push(self.text(GOOD, &mend, 4, if first { 0 } else { 5 }));
+        }
+        parts
+    }
+
+    fn stacks(&self, seen: &Seen<'_>) -> Vec<Part> {
+        let lock = seen.lock;
+        if !seen.waited() {
+            return Vec::new();
+        }
+        let name = locks::shortened(&seen.name(), 30);
+        let holders = match lock.holders.as_slice() {
+            [] => format!("Holder of {name}: not seen"),
+            _ => format!("{name} held by {}", locks::holders(lock, 2)),
+        };
+        let mut parts = vec![self.text(BOLD, &holders, 2, 4)];
+        if let Some(chain) = locks::chain(seen) {
+            parts.push(self.text(PLAIN, &format!("  waiting itself for {chain}"), 4, 8));
+        }
+        match stack::main_site(lock, Role::Holder) {
+            Some(site) => parts.push(self.stack(lock, site)),
+            None => {
+                parts.extend(candidates(lock).into_iter().take(2).map(|site| {
+                    self.text(PLAIN, &format!("  one of: {}", stack::line(site)), 4, 5)
+                }))
+            }
+        }
+        let waiters = format!("Waiting: {}", locks::waiters(lock, 2));
+        parts.push(match stack::main_site(lock, Role::Waiter) {
+            Some(site) => {
+                let at = stack::share_of_role(lock, site).filter(|at| *at < 0.995);
+                let at = at.map_or_else(String::new, |at| format!(" {}", percent(at)));
+                let text = format!("{waiters};{at} at {}", stack::line(site));
+                self.text(PLAIN, &text, 2, 5)
+            }
+            None => self.text(PLAIN, &waiters, 2, 8),
+        });
+        parts
+    }
+
+    fn stack(&self, lock: &Lock, site: &Site) -> Part {
+        let part = stack::share_of_role(lock, site).filter(|part| *part < 0.995);
+        let part = part.map_or_else(String::new, |part| format!("{}: ", percent(part)));
+        self.text(PLAIN, &format!("  {part}{}", stack::line(site)), 4, 5)
+    }
+
+    /// What the threads wait for if no lock was seen.
+    fn idle(&self) -> Vec<Part> {
+        let waits = waits::waits(self.profile);
+        let mut parts = Vec::new();
+        if self.profile.samples > 0 {
+            parts.push(self.text(PLAIN, "No thread was seen waiting for a lock.", 0, 0));
+        }
+        if !waits.is_empty() {
+            parts.push(Part::BLANK);
+            let section = waits::section(&waits[..waits.len().min(IDLE)], 30);
+            parts.extend(rows(&draw(&section, &self.style).0));
+        }
+        parts
+    }
+}
+
+fn rows(text: &str) -> Vec<Part> {
+    let row = |line: &str| Part { lines: vec![line.to_string()], with: PLAIN, rank: 0 };
+    text.lines().map(row).collect()
+}
+
+fn candidates(lock: &Lock) -> Vec<&Site> {
+    let mut sites: Vec<&Site> =
+        lock.sites.iter().filter(|site| site.role == Role::Candidate).collect();
+    sites.sort_by_key(|site| std::cmp::Reverse(site.samples));
+    sites
+}
+
+/// The first lines, the last of them with an ellipsis if there were more.
+fn truncate(mut lines: Vec<String>, most: usize, width: usize) -> Vec<String> {
+    if lines.len() > most {
+        lines.truncate(most);
+        if let Some(last) = lines.last_mut() {
+            while last.width() + 2 > width {
+                last.pop();
+            }
+            last.truncate(last.trim_end().len());
+            last.push_str(" …");
+        }
+    }
+    lines
+}
+
+fn details(profile: &Profile, style: &Style) -> String {
+    let mut text = String::new();
+    let locks = profile::by_cost(profile);
+    if locks.len() > TOP {
+        text.push_str(&heading("All locks", style));
+        let shown = &locks[..locks.len().min(MAX_LOCKS)];
+        text.push_str(&draw(&locks::section(shown, 40), style).0);
+        let left_out: u64 =
+            profile.processes.iter().map(|process| u64::from(process.locks_left_out)).sum();
+        let left_out = left_out + (locks.len() - shown.len()) as u64;
+        if left_out > 0 {
+            let more = format!("{left_out} more locks cost less.");
+            text.push_str(&style.paragraph(DIM, &more));
+        }
+    }
+    let waited = locks.iter().filter(|seen| seen.waited()).take(MAX_LOCKS);
+    waited.for_each(|seen| text.push_str(&lock(seen, style)));
+    let waits = waits::waits(profile);
+    if !waits.is_empty() {
+        text.push_str(&heading("Waits that are not for a lock", style));
+        text.push_str(&table(&waits::section(&waits[..waits.len().min(MAX_WAITS)], 40), style));
+    }
+    text.push_str(&thread_time(profile, style));
+    if profile.processes.len() > 1 {
+        text.push_str(&heading("Processes", style));
+        let mut section = waits::processes(profile);
+        section.rows.truncate(MAX_PROCESSES);
+        text.push_str(&table(&section, style));
+    }
+    text.push_str(&heading("Not seen", style));
+    for sentence in profile::unseen(profile) {
+        text.push_str(&item(&sentence, style));
+    }
+    text.push_str(&heading("Method", style));
+    for sentence in profile::method(profile) {
+        text.push_str(&item(&sentence, style));
+    }
+    text
+}
+
+fn heading(text: &str, style: &Style) -> String {
+    format!("\n{}", style.paragraph(BOLD, text))
+}
+
+fn item(text: &str, style: &Style) -> String {
+    style.wrap(&format!("• {text}"), 2).join("\n") + "\n"
+}
+
+fn table(section: &Section, style: &Style) -> String {
+    draw(section, style).0
+}
+
+fn lock(seen: &Seen<'_>, style: &Style) -> String {
+    let lock = seen.lock;
+    let mut text = heading(&format!("{}: {}", seen.name(), locks::description(lock)), style);
+    let mut line = |name: &str, what: &str| {
+        text.push_str(&style.wrap(&format!("{name}: {what}"), 2).join("\n"));
+        text.push('\n');
+    };
+    line("Figures", &locks::figures(lock).join(" · "));
+    for cause in &lock.causes {
+        let mend = cause.mend.as_ref().map_or_else(String::new, |mend| format!(" {}", clean(mend)));
+        line("Cause", &format!("{}.{mend}", profile::cause(cause)));
+    }
+    line("Holder", &locks::holders(lock, locks::MAX_THREADS));
+    if let Some(chain) = locks::chain(seen) {
+        line("Holder waits for", &chain);
+    }
+    line("Waiters", &locks::waiters(lock, locks::MAX_THREADS));
+    if let Some(mean) = lock.handoff_ns.and_then(|handoff| handoff.mean) {
+        line("Hand-off", &format!("{} on average", duration(mean.get())));
+    }
+    if !lock.what_if.is_empty() {
+        text.push('\n');
+        text.push_str(&table(&locks::changes(lock), style));
+    }
+    if !lock.predicted.is_empty() {
+        text.push('\n');
+        text.push_str(&table(&locks::predictions(lock), style));
+    }
+    for site in sites(lock) {
+        text.push('\n');
+        text.push_str(&frames(lock, site, style));
+    }
+    text
+}
+
+/// Sites of holders first, as on the first screen.
+fn sites(lock: &Lock) -> Vec<&Site> {
+    let of = |role: Role| lock.sites.iter().filter(move |site| site.role == role).take(MAX_SITES);
+    of(Role::Holder).chain(of(Role::Candidate)).chain(of(Role::Waiter)).collect()
+}
+
+fn frames(lock: &Lock, site: &Site, style: &Style) -> String {
+    let part = stack::share_of_role(lock, site)
+        .map_or_else(String::new, |part| format!(", {} of its samples", percent(part)));
+    let inferred = match site.inferred_frames {
+        0 => String::new(),
+        some => format!(", {some} of {} frames inferred", site.frames.len()),
+    };
+    let mut text = style.paint(DIM, &format!("{}{part}{inferred}", locks::role(lock, site.role)));
+    text.push('\n');
+    for frame in site.frames.iter().take(MAX_FRAMES) {
+        text.push_str(&format!("  {}\n", clean(frame)));
+    }
+    text
+}
+
+fn thread_time(profile: &Profile, style: &Style) -> String {
+    let main = profile::main_process(profile);
+    let Some(time) = main.and_then(|process| process.time.as_ref()) else { return String::new() };
+    heading("Time of the threads", style) + &table(&time::section(time), style)
+}

@@ -1,0 +1,202 @@
+//! Profiles as text, page, folded stacks and metrics.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use threadtoll_record::Profile;
+use threadtoll_record::file::Profiled;
+use threadtoll_report::html::page;
+use threadtoll_report::text::{Style, first_screen, profile};
+use threadtoll_report::{folded, openmetrics};
+use unicode_width::UnicodeWidthStr;
+
+use crate::{fixture, profiles};
+
+const MORE: &str = "threadtoll report profile.jsonl --html profile.html";
+
+fn plain(width: usize) -> Style {
+    Style { color: false, width: Some(width) }
+}
+
+#[test]
+fn the_first_screen_answers() {
+    for (name, seen) in profiles::all() {
+        insta::assert_snapshot!(
+            format!("profile-screen-{name}"),
+            first_screen(&seen, MORE, &plain(80))
+        );
+    }
+}
+
+#[test]
+fn the_first_screen_fits_a_small_terminal() {
+    for (name, seen) in profiles::all() {
+        for width in [60, 80, 132] {
+            let screen = first_screen(&seen, MORE, &plain(width));
+            let lines: Vec<&str> = screen.lines().collect();
+            if width >= 80 {
+                assert!(lines.len() <= 23, "{name} at {width}: {} lines\n{screen}", lines.len());
+            }
+            for line in lines {
+                assert!(line.width() <= width, "{name} at {width}: {line}");
+                assert!(!line.chars().any(char::is_control), "{name}: {line:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn details_follow_the_first_screen() {
+    let seen = profiles::sleeping_holder();
+    insta::assert_snapshot!("profile-details", profile(&seen, MORE, &plain(80)));
+    let seen = profiles::three_locks();
+    insta::assert_snapshot!("profile-details-three", profile(&seen, MORE, &plain(100)));
+}
+
+#[test]
+fn colours_change_no_letter() {
+    for (name, seen) in profiles::all() {
+        let coloured = profile(&seen, MORE, &Style { color: true, width: Some(80) });
+        let mut bare = String::new();
+        let mut rest = coloured.as_str();
+        while let Some(at) = rest.find("\u{1b}[") {
+            bare.push_str(&rest[..at]);
+            rest = &rest[at..];
+            rest = &rest[rest.find('m').unwrap_or(rest.len() - 1) + 1..];
+        }
+        bare.push_str(rest);
+        assert_eq!(bare, profile(&seen, MORE, &plain(80)), "{name}");
+        assert_ne!(bare, coloured, "{name} has no colours");
+    }
+}
+
+/// Leaves the page for people to look at.
+fn page_of(name: &str, profiles: &[Profile]) -> String {
+    let profiled: Vec<Profiled> = profiles
+        .iter()
+        .map(|profile| Profiled {
+            plan: fixture::plan(&fixture::machine(2), &[]),
+            profile: profile.clone(),
+            notes: Vec::new(),
+        })
+        .collect();
+    let page = page(&[], &profiled);
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("profile-{name}.html"));
+    assert!(std::fs::write(&path, &page).is_ok(), "{} cannot be written", path.display());
+    page
+}
+
+#[test]
+fn each_profile_is_a_small_page_that_asks_for_nothing() {
+    for (name, seen) in profiles::all() {
+        let page = page_of(name, std::slice::from_ref(&seen));
+        assert!(page.len() < 200_000, "{name}: {}", page.len());
+        assert!(!page.contains("http://") && !page.contains("https://"), "{name}");
+        assert!(page.contains("<h1>Where the threads of"), "{name}");
+        assert!(page.contains("Not seen"), "{name}");
+        assert!(!page.contains("<script>alert") && !page.contains("NaN"), "{name}");
+    }
+}
+
+#[test]
+fn a_page_shows_time_locks_graph_and_curve() {
+    let page = page_of("one", &[profiles::sleeping_holder()]);
+    for part in [
+        "Locks: threads waited for them 62% (61–63%) of the time; cache_lock costs most.",
+        "class=\"spent-lock\"",
+        "class=\"graph\"",
+        "refresher (TID 4712)",
+        "8 × worker",
+        "class=\"predicted\"",
+        "now: 2.80 with 8",
+        "Cache::refresh(std::string const&amp;)",
+        "What would help",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page_of("disk-again", &[profiles::disk()]).contains("class=\"graph\""));
+    assert!(page_of("three", &[profiles::three_locks()]).contains("waits itself, 34%"));
+}
+
+#[test]
+fn profiles_and_measurements_share_a_page() {
+    let profiled = Profiled {
+        plan: fixture::plan(&fixture::machine(2), &[]),
+        profile: profiles::undecided(),
+        notes: vec!["The last line is incomplete.".into()],
+    };
+    let results = fixture::results(fixture::machine(2), &[(2, vec![fixture::reference()])]);
+    let page = page(&[results], &[profiled]);
+    assert!(page.contains("id=\"run-0\"") && page.contains("id=\"profile-0\""));
+    assert!(page.contains("id=\"plotly\"") && page.contains("The last line is incomplete."));
+    assert!(page.contains("was interrupted, or is still running"));
+}
+
+#[test]
+fn folded_stacks_begin_with_role_and_lock() {
+    insta::assert_snapshot!("profile-folded", folded(&profiles::sleeping_holder()));
+    for (name, seen) in profiles::all() {
+        for line in folded(&seen).lines() {
+            let (stack, samples) = line.rsplit_once(' ').unwrap();
+            assert!(samples.parse::<u64>().is_ok_and(|samples| samples > 0), "{name}: {line}");
+            let role = stack.split(';').next().unwrap();
+            assert!(["waiter", "holder", "candidate", "idle"].contains(&role), "{name}: {line}");
+            assert!(!line.chars().any(char::is_control), "{name}: {line:?}");
+        }
+    }
+}
+
+#[test]
+fn openmetrics_are_those_of_the_specification() {
+    insta::assert_snapshot!("profile-openmetrics", openmetrics(&profiles::sleeping_holder()));
+    for (name, seen) in profiles::all() {
+        let text = openmetrics(&seen);
+        std::fs::write(
+            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("profile-{name}.openmetrics")),
+            &text,
+        )
+        .unwrap();
+        check_openmetrics(name, &text);
+    }
+}
+
+/// What the specification asks of families, units, labels and the end.
+#[allow(clippy::unwrap_used, reason = "a line without these parts is not OpenMetrics")]
+fn check_openmetrics(name: &str, text: &str) {
+    assert!(text.ends_with("\n# EOF\n") && text.matches("# EOF").count() == 1, "{name}");
+    let mut families = HashSet::new();
+    let mut series = HashSet::new();
+    let (mut family, mut kind) = (String::new(), String::new());
+    for line in text.lines().take_while(|line| *line != "# EOF") {
+        assert!(!line.is_empty() && !line.chars().any(char::is_control), "{name}: {line:?}");
+        if let Some(head) = line.strip_prefix("# TYPE ") {
+            let (new, of) = head.split_once(' ').unwrap();
+            assert!(families.insert(new.to_string()), "{name}: {new} is interrupted");
+            (family, kind) = (new.into(), of.into());
+        } else if let Some(head) = line.strip_prefix("# UNIT ") {
+            let (of, unit) = head.split_once(' ').unwrap();
+            assert!(of == family && family.ends_with(&format!("_{unit}")), "{name}: {line}");
+        } else if let Some(head) = line.strip_prefix("# HELP ") {
+            assert!(head.starts_with(&format!("{family} ")), "{name}: {line}");
+        } else {
+            let suffix = match kind.as_str() {
+                "counter" => "_total",
+                "info" => "_info",
+                "gauge" | "stateset" => "",
+                other => panic!("{name}: {other}"),
+            };
+            let rest = line.strip_prefix(&format!("{family}{suffix}")).unwrap();
+            let (labels, value) = rest.rsplit_once(' ').unwrap();
+            assert!(
+                labels.is_empty() || labels.starts_with('{') && labels.ends_with('}'),
+                "{line}"
+            );
+            let quotes = labels.replace("\\\\", "").replace("\\\"", "").matches('"').count();
+            assert_eq!(quotes % 2, 0, "{name}: {line}");
+            let value: f64 = value.parse().unwrap();
+            assert!(value.is_finite(), "{name}: {line}");
+            assert!(kind != "stateset" || value == 0.0 || value == 1.0, "{name}: {line}");
+            assert!(series.insert((family.clone(), labels.to_string())), "{name}: {line} twice");
+        }
+    }
+}
