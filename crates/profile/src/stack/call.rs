@@ -122,8 +122,8 @@ fn call_before(before: &[u8; LONGEST_CALL], address: u64) -> PrecedingCall {
 #[cfg(target_arch = "x86_64")]
 const LINKAGE_STUB: usize = 16;
 
-/// Address of the pointer that an entry of the linkage table jumps through: `ff 25` with a distance,
-/// perhaps after `endbr64` and a prefix.
+/// Address of the pointer that an entry of the linkage table jumps through: `ff 25` with a
+/// distance, perhaps after `endbr64` and a prefix.
 #[cfg(target_arch = "x86_64")]
 fn linkage_slot(stub: &[u8], address: u64) -> Option<u64> {
     let at = stub.windows(2).take(6).position(|bytes| bytes == [0xff, 0x25])?;
