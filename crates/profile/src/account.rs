@@ -24,7 +24,8 @@ const LATE_BY_THE_CLOCK_NS: u64 = 150_000;
 /// Everything seen so far.
 #[derive(Debug)]
 pub struct Account {
-    started: u64,
+    /// When it began.
+    pub started: u64,
     /// The processes, by their indices.
     pub processes: Vec<ProcessAccount>,
     looks: u64,
@@ -38,6 +39,8 @@ pub struct Account {
     pub lateness: Vec<u32>,
     /// Length of the ended stretches.
     pub seconds: f64,
+    /// When the last of them ended.
+    pub until: u64,
 }
 
 /// Most latenesses kept for a quantile.
@@ -55,6 +58,7 @@ impl Account {
             due_ever: [0; 2],
             lateness: Vec::new(),
             seconds: 0.0,
+            until: started,
         }
     }
 
@@ -93,6 +97,7 @@ impl Account {
             let seen = Circumstances {
                 look: self.looks,
                 second: self.second(tick.due),
+                gap_s: chunk.gap_s,
                 scale: f64::from(tick.threads_alive) / f64::from(picked),
                 late,
                 timeline,
@@ -118,16 +123,30 @@ impl Account {
 
     /// Ends a stretch, all of whose looks have been folded.
     pub fn end_stretch(&mut self, stretch: &Stretch) {
-        let length = stretch.length_ns as f64 / 1e9;
-        let second = self.second(stretch.until.saturating_sub(1));
-        for process in &mut self.processes {
-            process.end_stretch(second, length, &self.current, self.due);
-        }
-        self.seconds += length;
-        for (ever, now) in self.due_ever.iter_mut().zip(self.due) {
+        let ended = EndedStretch {
+            second: self.second(stretch.until.saturating_sub(1)),
+            length_s: stretch.length_ns as f64 / 1e9,
+            gap_s: 1.0 / stretch.effort.rate_per_s,
+            looks: std::mem::take(&mut self.current),
+            due: std::mem::take(&mut self.due),
+        };
+        self.processes.iter_mut().for_each(|process| process.end_stretch(&ended));
+        self.seconds += ended.length_s;
+        self.until = stretch.until;
+        for (ever, now) in self.due_ever.iter_mut().zip(ended.due) {
             *ever += now;
         }
-        self.current = Looks::default();
-        self.due = [0; 2];
     }
+}
+
+/// A stretch of looks that has ended.
+#[derive(Debug)]
+struct EndedStretch {
+    second: u64,
+    length_s: f64,
+    /// Mean time between two due times.
+    gap_s: f64,
+    looks: Looks,
+    /// Due times that were answered on time, and late.
+    due: [u64; 2],
 }

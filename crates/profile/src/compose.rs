@@ -16,6 +16,7 @@ use crate::judge::gain::Surroundings;
 use crate::judge::interval::{Estimate, share};
 use crate::judge::mend::{Context, mend};
 use crate::judge::prediction::{self, CpuDemand};
+use crate::judge::samples::Figure;
 use crate::judge::{Judgement, LockSeen};
 use crate::primitive::{Kind, Role};
 use crate::profiler::Watched;
@@ -37,7 +38,10 @@ pub(crate) struct Circumstances {
     pub(crate) seconds: f64,
     pub(crate) budget: f64,
     pub(crate) cpu_ns: u64,
-    pub(crate) perf_event: bool,
+    /// Why the kernel grants no perf events.
+    pub(crate) perf_refused: Option<String>,
+    /// More that could not be seen, as sentences.
+    pub(crate) unseen: Vec<String>,
 }
 
 /// Everything seen so far.
@@ -47,7 +51,8 @@ pub(crate) fn compose(
     stacks: &mut Stacks,
     circumstances: &Circumstances,
 ) -> Profile {
-    let Circumstances { finished, seconds, budget, cpu_ns, perf_event } = *circumstances;
+    let &Circumstances { finished, seconds, budget, cpu_ns, .. } = circumstances;
+    let perf_event = circumstances.perf_refused.is_none();
     let [on_time, late] = account.due_ever;
     let samples = on_time + late;
     let mut lateness = account.lateness.clone();
@@ -61,6 +66,7 @@ pub(crate) fn compose(
         program: watched.first().map(|first| texts(&first.command)).unwrap_or_default(),
         exit_code: None,
         seconds: Seconds::new(seconds),
+        interval_ns: Interval::new(Ns::new(account.started as f64), Ns::new(account.until as f64)),
         machine: None,
         method: Method::Sampled,
         samples: samples.into(),
@@ -82,12 +88,55 @@ pub(crate) fn compose(
                 One { index, process, watched, perf_event }.record(stacks)
             })
             .collect(),
-        unseen: Vec::new(),
+        unseen: unseen(account, watched, circumstances),
         perturbation: Perturbation {
             per_acquisition_ns: None,
             share_of_cpu: known.then(|| Ratio::new(cpu_ns as f64 / 1e9 / account.seconds)),
         },
     }
+}
+
+/// What could not be seen, and what would show it.
+fn unseen(account: &Account, watched: &[Watched], circumstances: &Circumstances) -> Vec<Text> {
+    let mut unseen: Vec<String> = circumstances.unseen.clone();
+    if let Some(refused) = &circumstances.perf_refused {
+        unseen.push(format!(
+            "Running, runnable and preempted threads are not told apart, and running holders have \
+             no stacks: {refused}."
+        ));
+    }
+    let mut images = |runs: fn(&ProcessAccount) -> bool, text: &str| {
+        if account.processes.iter().any(runs) {
+            unseen.push(text.to_owned());
+        }
+    };
+    images(
+        |process| process.go,
+        "Go parks goroutines without the kernel: their locks are not seen. Use its mutex and block \
+         profiles.",
+    );
+    images(
+        |process| process.jvm,
+        "Java monitors that threads spin on or inflate are seen as parked threads only. Use a JFR \
+         recording.",
+    );
+    if watched.iter().any(|watched| watched.process.is_32_bit().unwrap_or(false)) {
+        unseen.push("Locks of 32-bit programs are not recognised.".to_owned());
+    }
+    let locks = || account.processes.iter().flat_map(|process| &process.objects);
+    let withheld = locks().filter(|object| object.is_lock() && object.is_used()).any(|object| {
+        matches!(object.samples.held(), Figure::Withheld(_))
+            || matches!(object.samples.queue(), Figure::Withheld(_))
+    });
+    if withheld {
+        unseen.push(
+            "Some figures are withheld: the profiler waited for a CPU too often to tell. Leave it \
+             an idle CPU, or sample for longer."
+                .to_owned(),
+        );
+    }
+    unseen.push("Locks that nobody ever waited for are not seen, but for static ones.".to_owned());
+    unseen.into_iter().map(Text::from).collect()
 }
 
 fn texts(words: &[OsString]) -> Vec<Text> {
@@ -298,7 +347,7 @@ impl One<'_> {
             threads: object.waiting.len() as u32,
             queue_mean: Ratio::new(waiters.mean),
             queue_mean_interval95: waiters.ratio_interval(),
-            queue_max: object.waiters_max.round() as u32,
+            queue_max: object.waiters_max,
             sites: sites(SiteRole::Waiter, &object.waiting_at, stacks),
         })
     }
@@ -325,7 +374,7 @@ impl One<'_> {
             patterns: object.patterns(),
             users,
             alive,
-            cpu: Some(CpuDemand { on_cpu: on_cpu.min(f64::from(users)), cpus }),
+            cpu: Some(CpuDemand { on_cpu: process.on_cpu(&object.users), cpus }),
             program: Surroundings {
                 working: doing.working(),
                 on_cpu,
@@ -363,7 +412,7 @@ impl One<'_> {
             queue_mean: queue.map(ratio),
             queue_mean_interval95: queue.and_then(ratios),
             queue_is_lower_bound: judged.queue_is_lower_bound,
-            queue_max: Some(object.waiters_max.round() as u32),
+            queue_max: Some(object.waiters_max),
             gain: judged.gain.map(ratio),
             gain_interval95: judged.gain.and_then(ratios),
             efficiency: judged.efficiency.map(fraction),

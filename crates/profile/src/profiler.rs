@@ -1,5 +1,6 @@
 //! Looks at a program until told to stop, and says what was seen so far.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::process::ExitStatus;
@@ -13,7 +14,7 @@ use threadtoll_record::profile::{Ended, Profile};
 
 use crate::account::{Account, NEAR_NS, ProcessAccount, RunningStack};
 use crate::compose::{Circumstances, compose};
-use crate::perf::{self, Event, Events, SETTLE_NS, SampleOptions, Timeline};
+use crate::perf::{self, Event, Events, PerfRefused, SETTLE_NS, SampleOptions, Timeline};
 use crate::process::{
     Family, FamilyEvent, Held, LaunchError, Launched, Process, ProcessError, exit_code,
 };
@@ -73,6 +74,8 @@ pub struct Profiler {
     stacks: Stacks,
     began: Instant,
     cpu_ns: u64,
+    perf_refused: Option<String>,
+    unseen: BTreeSet<String>,
 }
 
 /// A program of a process, from its start or the process's last `exec` on.
@@ -96,6 +99,7 @@ impl Profiler {
     pub fn attach(pid: u32, options: &Options) -> Result<Profiler, ProcessError> {
         let family = Family::alone(Process::open(pid)?);
         let mut profiler = Profiler::new(options, family);
+        profiler.use_events(open_events());
         profiler.watch(pid, None, 1)?;
         Ok(profiler)
     }
@@ -114,14 +118,14 @@ impl Profiler {
         let pid = held.pid();
         let mut events = open_events();
         // What the program's threads inherit need not be opened for each of them.
-        let inherited = events.as_mut().is_some_and(|events| events.follow_program(pid).is_ok());
+        let inherited = events.as_mut().is_ok_and(|events| events.follow_program(pid).is_ok());
         let launched = held.release()?;
         let only = options.only.as_ref().map(OsString::from);
         let family = Process::open(pid)
             .map_err(io::Error::other)
             .and_then(|process| Family::with_descendants(process, only))?;
         let mut profiler = Profiler::new(options, family);
-        profiler.events = events;
+        profiler.use_events(events);
         profiler.inherited = inherited;
         profiler.launched = Some(launched);
         profiler.refresh_family();
@@ -157,6 +161,15 @@ impl Profiler {
             stacks: Stacks::default(),
             began: Instant::now(),
             cpu_ns: 0,
+            perf_refused: None,
+            unseen: BTreeSet::new(),
+        }
+    }
+
+    fn use_events(&mut self, events: Result<Events, PerfRefused>) {
+        match events {
+            Ok(events) => self.events = Some(events),
+            Err(refused) => self.perf_refused = Some(refused.to_string()),
         }
     }
 
@@ -166,9 +179,17 @@ impl Profiler {
         self.account.processes.push(ProcessAccount::new(pid));
         let command = own.command_line().unwrap_or_default();
         let (followed, ended) = (Vec::new(), None);
+        self.stacks.open(index, &own);
+        let account = &mut self.account.processes[index as usize];
+        account.go = self.stacks.maps(index, "", ".go.buildinfo");
+        account.jvm = self.stacks.maps(index, "libjvm.so", "");
+        let at = now();
+        let statics = self.stacks.static_locks(index).into_iter();
+        let statics: Vec<_> = statics.filter_map(|lock| account.declare(lock, at)).collect();
         self.watched.push(Watched { process: own, command, image, parent, ended, followed });
         self.throttle.get_or_insert_with(|| Throttle::of_process(pid));
         _ = self.orders.send(Order::Follow(index, Box::new(process)));
+        _ = self.orders.send(Order::Watch(index, statics));
         Ok(())
     }
 
@@ -177,6 +198,21 @@ impl Profiler {
         let mut changes = Vec::new();
         // A listing that fails is made up for by the next one.
         _ = self.family.refresh(&mut |event| changes.push(event));
+        self.change_family(changes);
+    }
+
+    /// Follows processes that were reported as forked: a parent may end before it is listed.
+    fn follow_forks(&mut self, forks: &[(u32, u32)]) {
+        let mut changes = Vec::new();
+        if self.launched.is_some() {
+            for &(pid, parent) in forks {
+                self.family.follow(pid, parent, &mut |event| changes.push(event));
+            }
+        }
+        self.change_family(changes);
+    }
+
+    fn change_family(&mut self, changes: Vec<FamilyEvent>) {
         for change in changes {
             match change {
                 FamilyEvent::Started { pid, parent } => _ = self.watch(pid, parent, 1),
@@ -187,7 +223,9 @@ impl Profiler {
                     _ = self.watch(pid, parent, image);
                 }
                 FamilyEvent::Ended { pid, .. } => _ = self.leave(pid, Ended::Exit),
-                FamilyEvent::Unseen { .. } => {}
+                FamilyEvent::Unseen { pid, error } => {
+                    self.unseen.insert(format!("Process {pid} is not seen: {error}."));
+                }
             }
         }
     }
@@ -229,9 +267,6 @@ impl Profiler {
         each: &mut dyn FnMut(&Profile),
     ) -> Profile {
         let mut due = Instant::now() + every;
-        if self.events.is_none() {
-            self.events = open_events();
-        }
         while !stop.load(Ordering::Relaxed) {
             let over = length.is_some_and(|length| self.began.elapsed() >= length);
             if over || self.has_ended() {
@@ -327,7 +362,7 @@ impl Profiler {
             let registers = Registers::new(program_counter, stack_pointer);
             stacks.number(read.process, &watched.process, registers, StackBytes { base, bytes })
         });
-        let mut running = Vec::new();
+        let (mut running, mut forks) = (Vec::new(), Vec::new());
         let timeline = self.events.as_mut().map(|events| {
             let timeline = &mut self.timeline;
             // Records of the last look may still be on their way.
@@ -338,6 +373,11 @@ impl Profiler {
             let ticks = &chunk.ticks;
             let until = events.drain(&mut |event| {
                 timeline.note(&event);
+                if let Event::Fork { pid, parent_pid, .. } = event
+                    && pid != parent_pid
+                {
+                    forks.push((pid, parent_pid));
+                }
                 if let Event::Sample(sample) = event
                     && near_a_look(sample.at, ticks)
                 {
@@ -357,8 +397,9 @@ impl Profiler {
             events.keep_within(TARGET_SHARE);
             running.sort_unstable_by_key(|sample| sample.at);
             timeline.complete_until(until);
-            &*timeline
         });
+        self.follow_forks(&forks);
+        let timeline = timeline.map(|()| &self.timeline);
         self.account.fold(&chunk, timeline, &self.stacks, &running, self.throttled);
         for process in &mut self.account.processes {
             for (place, stack) in process.telling_stacks() {
@@ -391,14 +432,15 @@ impl Profiler {
                 seconds: self.began.elapsed().as_secs_f64(),
                 budget: self.options.budget,
                 cpu_ns: self.cpu_ns,
-                perf_event: self.events.is_some(),
+                perf_refused: self.perf_refused.clone(),
+                unseen: self.unseen.iter().cloned().collect(),
             },
         )
     }
 }
 
-fn open_events() -> Option<Events> {
-    Events::open(perf::Options { switches: true, samples: Some(samples()) }).ok()
+fn open_events() -> Result<Events, PerfRefused> {
+    Events::open(perf::Options { switches: true, samples: Some(samples()) })
 }
 
 /// The control group's quota.

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::image::{AddressSpace, CodeAddress, Images};
 use crate::judge::places;
-use crate::primitive::Caller;
+use crate::primitive::{Caller, Identity, declared};
 use crate::process::Process;
 use crate::stack::{Frame, Registers, Stack, StackBytes, Unwinder};
-use crate::symbol::Symbols;
+use crate::symbol::{LockType, Symbols};
 
 /// Most stacks that are told apart.
 const MAX_STACKS: usize = 20_000;
@@ -62,6 +62,45 @@ struct Position {
 }
 
 impl Stacks {
+    /// Reads the mappings of a process that was found.
+    pub(crate) fn open(&mut self, process: u32, of: &Process) {
+        let index = process as usize;
+        if self.spaces.len() <= index {
+            self.spaces.resize_with(index + 1, || None);
+        }
+        if let Ok(maps) = of.maps() {
+            let space = AddressSpace::new(of.pid(), &maps, &mut self.images);
+            self.spaces[index] = Some(Space { space, listed_at: Instant::now() });
+        }
+    }
+
+    /// The static locks of a process, as debug information types them, each at its address there.
+    pub(crate) fn static_locks(&mut self, process: u32) -> Vec<Identity> {
+        let Some(Some(Space { space, .. })) = self.spaces.get(process as usize) else {
+            return Vec::new();
+        };
+        let mut locks = Vec::new();
+        for image in space.images() {
+            for lock in self.symbols.static_locks(&self.images, image).iter() {
+                let place = CodeAddress { image, address: lock.address };
+                let identity = space
+                    .address_of(place)
+                    .and_then(|address| declared(type_name(lock.lock), address));
+                locks.extend(identity);
+            }
+        }
+        locks
+    }
+
+    /// One of the files of a process is called so, or has a section of this name.
+    pub(crate) fn maps(&self, process: u32, file: &str, section: &str) -> bool {
+        let Some(Some(Space { space, .. })) = self.spaces.get(process as usize) else {
+            return false;
+        };
+        let mut images = space.images().into_iter().filter_map(|image| self.images.get(image));
+        images.any(|image| image.name() == file || image.section(section).is_some())
+    }
+
     /// The number of a stack; `None` if too many differ.
     pub(crate) fn number(
         &mut self,
@@ -105,9 +144,6 @@ impl Stacks {
         unwound: &mut Stack,
     ) {
         let index = process as usize;
-        if self.spaces.len() <= index {
-            self.spaces.resize_with(index + 1, || None);
-        }
         for again in [false, true] {
             let stale = self.spaces[index]
                 .as_ref()
@@ -251,6 +287,20 @@ fn is_runtime_function(name: &str) -> bool {
         "syscall",
     ];
     STARTS.iter().any(|start| name.starts_with(start))
+}
+
+/// The name that debug information gives a type.
+fn type_name(lock: LockType) -> &'static str {
+    match lock {
+        LockType::PthreadMutex => "pthread_mutex_t",
+        LockType::PthreadRwlock => "pthread_rwlock_t",
+        LockType::RustMutex => "std::sync::poison::mutex::Mutex",
+        LockType::RustRwLock => "std::sync::poison::rwlock::RwLock",
+        LockType::ParkingLotMutex => "lock_api::mutex::Mutex<parking_lot::raw_mutex::RawMutex>",
+        LockType::ParkingLotRwLock => {
+            "lock_api::rwlock::RwLock<parking_lot::raw_rwlock::RawRwLock>"
+        }
+    }
 }
 
 /// All return addresses are where they were.

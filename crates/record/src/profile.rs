@@ -43,6 +43,8 @@ pub struct Profile {
     pub exit_code: Option<u8>,
     /// Observed time.
     pub seconds: Seconds,
+    /// The first and the last observed instant, on `CLOCK_MONOTONIC`.
+    pub interval_ns: Option<Interval<Ns>>,
     /// The machine; absent in a file, whose first line has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Box<Machine>>,

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::mean::{Looks, Mean};
+use super::mean::Mean;
+use super::{Circumstances, EndedStretch};
 use crate::judge::bursts::{Bursts, Read};
 use crate::judge::cause::{HolderCounts, PatternCounts};
 use crate::judge::places::Places;
@@ -38,7 +39,7 @@ pub struct Object {
     /// Mean number of waiting threads.
     pub waiters: Mean,
     /// Most threads seen waiting at one look.
-    pub waiters_max: f64,
+    pub waiters_max: u32,
     /// Held share and queue of a lock.
     pub samples: LockSamples,
     /// What its holder was doing whenever a thread waited.
@@ -119,7 +120,7 @@ impl Object {
             contradictions: 0,
             generation: 0,
             waiters: Mean::default(),
-            waiters_max: 0.0,
+            waiters_max: 0,
             samples: LockSamples::default(),
             holding: HolderCounts::default(),
             patterns: PatternCounts::default(),
@@ -137,6 +138,11 @@ impl Object {
             added: [0; 2],
             now: Now::default(),
         }
+    }
+
+    /// A lock that debug information names: nobody has waited for it yet.
+    pub(super) fn declared(identity: Identity, first_seen: u64) -> Self {
+        Object { identity, ..Object::new(identity.object, first_seen) }
     }
 
     /// It is a lock.
@@ -228,11 +234,11 @@ impl Object {
     }
 
     /// Takes the look into account.
-    pub(super) fn end_look(&mut self, second: u64, scale: f64, late: bool, times: u32) {
+    pub(super) fn end_look(&mut self, times: u32, seen: &Circumstances<'_>) {
         let queue = self.now.waiting + self.now.waking;
         if queue > 0.0 {
             self.waiters.add(queue, times);
-            self.waiters_max = self.waiters_max.max(queue);
+            self.waiters_max = self.waiters_max.max(self.now.waiters.len() as u32);
         }
         if !self.is_lock() {
             return;
@@ -243,9 +249,10 @@ impl Object {
             Some(Hold::Unseen) | None => None,
         };
         let waking = Some(self.now.waking);
-        let time = f64::from(times);
-        let sample = Sample { held, queue: Some(queue), waking, waiter: scale, time, late };
-        self.samples.add(second, sample, 1);
+        let time = f64::from(times) * seen.gap_s;
+        let (waiter, late) = (seen.scale, seen.late);
+        let sample = Sample { held, queue: Some(queue), waking, waiter, time, late };
+        self.samples.add(seen.second, sample, 1);
         self.added[usize::from(late)] += u64::from(times);
         let remember = |threads: &mut HashSet<u32>, tid| {
             if threads.len() < MAX_THREADS {
@@ -290,23 +297,23 @@ impl Object {
         PatternCounts { turns, turns_to_same, ..self.patterns }
     }
 
-    /// Ends a stretch of `length` that had `all` looks, `due[0]` on time and `due[1]` late.
-    pub(super) fn end_stretch(&mut self, second: u64, length: f64, all: &Looks, due: [u64; 2]) {
-        self.waiters.end_sparse_stretch(length, all);
+    /// Ends a stretch.
+    pub(super) fn end_stretch(&mut self, ended: &EndedStretch) {
+        self.waiters.end_sparse_stretch(ended.length_s, &ended.looks);
         if !self.is_lock() {
             return;
         }
         // At all other looks nobody waited for it, and its word was not among those read.
-        for (late, (due, added)) in due.into_iter().zip(self.added).enumerate() {
+        for (late, (due, added)) in ended.due.into_iter().zip(self.added).enumerate() {
             let sample = Sample {
                 held: None,
                 queue: Some(0.0),
                 waking: Some(0.0),
                 waiter: 1.0,
-                time: 1.0,
+                time: ended.gap_s,
                 late: late == 1,
             };
-            self.samples.add(second, sample, due.saturating_sub(added));
+            self.samples.add(ended.second, sample, due.saturating_sub(added));
         }
         self.added = [0; 2];
     }

@@ -2,14 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::mean::{Looks, Mean};
+use super::EndedStretch;
+use super::mean::Mean;
 use super::object::{Object, count};
 use super::occupation::{Device, Occupation};
 use crate::activity::Activity;
 use crate::judge::cause::Holder;
 use crate::judge::places::{self, Scene, Stand};
 use crate::perf::{CpuState, Timeline};
-use crate::primitive::{Caller, Context, Hold, Role, Wait, Window};
+use crate::primitive::{Caller, Context, Hold, Identity, Role, Wait, Window};
 use crate::sample::{Burst, Chunk, Span, ThreadRead, Tick, WordRead};
 use crate::stacks::Stacks;
 
@@ -91,6 +92,8 @@ pub struct ProcessAccount {
     time_now: [f64; Time::ALL.len()],
     touched: Vec<u32>,
     last: HashMap<u32, Last>,
+    /// Looks at each thread, and those of them at which it was on a CPU.
+    on_cpu: HashMap<u32, (u64, u64)>,
     devices: HashMap<u32, (Device, u64)>,
     /// The program was built by Go.
     pub go: bool,
@@ -122,6 +125,8 @@ struct Found {
 pub(super) struct Circumstances<'a> {
     pub(super) look: u64,
     pub(super) second: u64,
+    /// Mean time between two due times.
+    pub(super) gap_s: f64,
     /// Threads that a picked one stands for.
     pub(super) scale: f64,
     pub(super) late: bool,
@@ -174,6 +179,7 @@ impl ProcessAccount {
             time_now: Default::default(),
             touched: Vec::new(),
             last: HashMap::new(),
+            on_cpu: HashMap::new(),
             devices: HashMap::new(),
             go: false,
             jvm: false,
@@ -327,6 +333,11 @@ impl ProcessAccount {
             }
         }
         if read.picked {
+            if self.on_cpu.len() < MAX_OBJECTS || self.on_cpu.contains_key(&read.tid) {
+                let (looks, on_cpu) = self.on_cpu.entry(read.tid).or_default();
+                *looks += 1;
+                *on_cpu += u64::from(read.activity == Activity::OnCpu);
+            }
             let before = self.last.insert(read.tid, Last { waiting_on });
             if let (Some(place), Some(before)) = (waiting_on, before)
                 && before.waiting_on != waiting_on
@@ -391,7 +402,7 @@ impl ProcessAccount {
             if contended {
                 object.count_patterns(seen.scale);
             }
-            object.end_look(seen.second, seen.scale, seen.late, tick.times);
+            object.end_look(tick.times, seen);
         }
         self.touched = touched;
         self.touched.clear();
@@ -531,10 +542,31 @@ impl ProcessAccount {
         }
     }
 
-    pub(super) fn end_stretch(&mut self, second: u64, length: f64, all: &Looks, due: [u64; 2]) {
-        self.time.iter_mut().for_each(|mean| mean.end_sparse_stretch(length, all));
-        for object in &mut self.objects {
-            object.end_stretch(second, length, all, due);
+    /// Learns of a lock that debug information names. Returns the bytes to be read of it.
+    pub fn declare(&mut self, identity: Identity, at: u64) -> Option<(u64, Span)> {
+        let word = identity.object;
+        if self.objects.len() >= MAX_OBJECTS || self.by_word.contains_key(&word) {
+            return None;
         }
+        let place = self.objects.len() as u32;
+        self.objects.push(Object::declared(identity, at));
+        self.by_word.insert(word, place);
+        self.by_object.insert(word, place);
+        Some((word, identity.window()))
+    }
+
+    /// Mean number of these threads that were on a CPU.
+    pub fn on_cpu(&self, threads: &HashSet<u32>) -> f64 {
+        let share = |tid| {
+            let &(looks, on_cpu) = self.on_cpu.get(tid)?;
+            Some(on_cpu as f64 / looks as f64)
+        };
+        threads.iter().filter_map(share).sum()
+    }
+
+    pub(super) fn end_stretch(&mut self, ended: &EndedStretch) {
+        let time = self.time.iter_mut();
+        time.for_each(|mean| mean.end_sparse_stretch(ended.length_s, &ended.looks));
+        self.objects.iter_mut().for_each(|object| object.end_stretch(ended));
     }
 }

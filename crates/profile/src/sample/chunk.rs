@@ -5,6 +5,8 @@ use crate::activity::Activity;
 /// Looks, in the order in which they were taken.
 #[derive(Debug, Default)]
 pub struct Chunk {
+    /// Mean time between two due times.
+    pub gap_s: f64,
     /// The looks.
     pub ticks: Vec<Tick>,
     words: Vec<WordRead>,
@@ -14,6 +16,9 @@ pub struct Chunk {
     pub bursts: Vec<Burst>,
     bytes: Vec<u8>,
 }
+
+/// Numbers a thread's stack: its contents from an address on.
+pub(crate) type NumberStack<'a> = &'a mut dyn FnMut(&ThreadRead, u64, &[u8]) -> Option<u32>;
 
 /// Readings of one word as fast as they go.
 #[derive(Clone, Debug)]
@@ -179,10 +184,7 @@ impl Chunk {
     }
 
     /// Numbers the stacks that were read: of each the innermost part, from the stack pointer up.
-    pub fn number_stacks(
-        &mut self,
-        number: &mut dyn FnMut(&ThreadRead, u64, &[u8]) -> Option<u32>,
-    ) {
+    pub(crate) fn number_stacks(&mut self, number: NumberStack<'_>) {
         for thread in &mut self.threads {
             if let Some(stack) = self.stacks.get(thread.stack as usize) {
                 let bytes = &self.bytes[stack.bytes.0 as usize..stack.bytes.1 as usize];

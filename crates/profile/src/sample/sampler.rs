@@ -172,7 +172,8 @@ impl Sampler {
             if ended || woken - sent_at >= CHUNK_NS || chunk.weight() >= CHUNK_BYTES {
                 let mut empty = spare.try_recv().unwrap_or_default();
                 empty.clear();
-                let full = std::mem::replace(&mut chunk, empty);
+                let mut full = std::mem::replace(&mut chunk, empty);
+                full.gap_s = 1.0 / self.effort.rate_per_s;
                 if to.send(Report::Looks(full)).is_err() {
                     return;
                 }
