@@ -7,6 +7,7 @@ mod by_name;
 mod command;
 mod command_line;
 mod console;
+mod draft;
 mod failure;
 mod inspect;
 mod measure;

@@ -1,14 +1,16 @@
 //! Pages: written in one step, without overwriting anything else.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use threadtoll_record::file::Results;
+use threadtoll_record::file::{Profiled, Results};
 use threadtoll_report::html;
 
+use crate::draft;
 use crate::failure::Failure;
 
+const WHAT: &str = "the page";
 /// The beginning of our pages. With the title, it marks a file that a newer page may replace.
 const BEGINNING: &[u8] = b"<!doctype html>";
 /// The titles, one of them within the first [`TITLE_WITHIN`] bytes.
@@ -54,40 +56,18 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
 /// Makes sure that a page can be written, for callers that first measure for minutes.
 pub(crate) fn prepare(path: &Path) -> Result<(), Failure> {
     check(path)?;
-    let draft = draft(path);
-    let tried = std::fs::create_dir_all(directory(path))
-        .and_then(|()| OpenOptions::new().write(true).create_new(true).open(&draft))
-        .and_then(|_| std::fs::remove_file(&draft));
-    tried.map_err(|error| unwritable(path, &error.to_string()))
+    draft::probe(path, WHAT)
 }
 
 fn unwritable(path: &Path, why: &str) -> Failure {
-    Failure::usage(format!("cannot write the page {}: {why}", path.display()))
-        .hint("choose a file in a writable directory")
+    draft::unwritable(path, WHAT, why)
 }
 
-fn directory(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn draft(path: &Path) -> PathBuf {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    directory(path).join(format!(".{name}.{}", std::process::id()))
-}
-
-/// Writes a draft and renames it, so that no reader sees half a page.
-pub(crate) fn write(path: &Path, results: &[Results]) -> Result<(), Failure> {
+pub(crate) fn write(
+    path: &Path,
+    results: &[Results],
+    profiles: &[Profiled],
+) -> Result<(), Failure> {
     check(path)?;
-    let failed = |error: std::io::Error| {
-        Failure::run(format!("cannot write the page {}: {error}", path.display()))
-    };
-    std::fs::create_dir_all(directory(path)).map_err(failed)?;
-    let draft = draft(path);
-    let written = std::fs::write(&draft, html::page(results, &[]))
-        .and_then(|()| std::fs::rename(&draft, path));
-    if written.is_err() {
-        // The first error is the one to report.
-        let _ = std::fs::remove_file(&draft);
-    }
-    written.map_err(failed)
+    draft::replace(path, WHAT, &html::page(results, profiles))
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use threadtoll_record::file::{self, Appender, FoldFault, Results};
+use threadtoll_record::file::{self, Appender, Contents, FoldFault, Profiled, Results};
+use threadtoll_report::text;
 
 use super::{Command, CommonArgs, Entry};
 use crate::console::{self, StdStream};
@@ -56,11 +57,33 @@ impl Command for Report {
             }
             page::check(page)?;
         }
-        let mut all =
-            self.files.iter().map(|path| file::read(path)).collect::<Result<Vec<Results>, _>>()?;
-        if all.iter().any(|results| results.machine.simulated)
-            && all.iter().any(|results| !results.machine.simulated)
-        {
+        let (mut all, mut profiles, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+        for path in &self.files {
+            match file::read_any(path)? {
+                Contents::Results(results) => {
+                    notes.extend(notes_on(path, &results));
+                    all.push(*results);
+                }
+                Contents::Profile(_) if self.fold.is_some() => {
+                    return Err(Failure::usage(format!(
+                        "{} is a profile, which has nothing to fold",
+                        path.display()
+                    ))
+                    .hint("compress it with gzip; `report` reads that, too"));
+                }
+                Contents::Profile(profiled) => {
+                    notes.extend(profiled.notes.iter().cloned());
+                    profiles.push((path, *profiled));
+                }
+            }
+        }
+        let (profile_paths, profiles): (Vec<&PathBuf>, Vec<Profiled>) =
+            profiles.into_iter().unzip();
+        let machines = all.iter().map(|results| &results.machine);
+        let profiled = profiles.iter().filter_map(|profiled| profiled.profile.machine.as_deref());
+        let simulated: Vec<bool> =
+            machines.chain(profiled).map(|machine| machine.simulated).collect();
+        if simulated.contains(&true) && simulated.contains(&false) {
             return Err(Failure::usage(
                 "simulated and measured figures cannot be mixed on one page",
             )
@@ -69,18 +92,20 @@ impl Command for Report {
         if let Some(page) = &self.html {
             page::prepare(page)?;
         }
-        for (path, results) in self.files.iter().zip(&all) {
-            print_notes(path, results);
-        }
+        notes.iter().for_each(|note| console::err(&format!("note: {note}")));
         if self.text || (self.html.is_none() && self.fold.is_none()) {
             for results in &all {
                 let records = results.records();
                 print_tables(results, &records, StdStream::Out);
                 print_findings(results, &records, StdStream::Out);
             }
+            for (profiled, path) in profiles.iter().zip(&profile_paths) {
+                let more = page_of(path);
+                console::out(&text::profile(&profiled.profile, &more, &StdStream::Out.style()));
+            }
         }
         if let Some(path) = &self.html {
-            page::write(path, &all)?;
+            page::write(path, &all, &profiles)?;
             console::err(&format!("The page is {}.", path.display()));
         }
         if let (Some(out), [file], [results]) = (&self.fold, &self.files[..], &mut all[..]) {
@@ -111,6 +136,11 @@ impl Report {
     }
 }
 
+/// The command that makes a page of a profile.
+pub(super) fn page_of(path: &Path) -> String {
+    format!("threadtoll report {} --html page.html", path.display())
+}
+
 fn fold(file: &Path, results: &Results, out: &Path) -> Result<(), Failure> {
     file::fold(file, results, out).map_err(not_folded)?;
     let left_out = missing(results);
@@ -138,8 +168,8 @@ fn missing(results: &Results) -> usize {
     results.groups.iter().filter(|group| group.records.is_none()).count()
 }
 
-fn print_notes(path: &Path, results: &Results) {
-    results.notes.iter().for_each(|note| console::err(&format!("note: {note}")));
+fn notes_on(path: &Path, results: &Results) -> Vec<String> {
+    let mut notes = results.notes.clone();
     let missing = missing(results);
     if missing > 0 {
         // The command is a text from the file: shown as something to type only if it is a command.
@@ -153,11 +183,9 @@ fn print_notes(path: &Path, results: &Results) {
                     path.display()
                 )
             });
-        console::err(&format!(
-            "note: {missing} of {} groups are incomplete{hint}.",
-            results.groups.len()
-        ));
+        notes.push(format!("{missing} of {} groups are incomplete{hint}.", results.groups.len()));
     }
+    notes
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {

@@ -77,7 +77,7 @@ impl Output {
         quiet: bool,
     ) -> Result<(), Failure> {
         if let Some(page) = &self.page {
-            page::write(page, std::slice::from_ref(results))?;
+            page::write(page, std::slice::from_ref(results), &[])?;
         }
         let interrupted = outcome == Outcome::Interrupted;
         if quiet && !interrupted {

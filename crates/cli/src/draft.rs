@@ -1,0 +1,44 @@
+//! Files that appear in one step: a draft beside them is renamed.
+
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// Makes sure that a file can be written; `what` names its contents in the error.
+pub(crate) fn probe(path: &Path, what: &str) -> Result<(), Failure> {
+    let draft = draft(path);
+    let tried = std::fs::create_dir_all(directory(path))
+        .and_then(|()| OpenOptions::new().write(true).create_new(true).open(&draft))
+        .and_then(|_| std::fs::remove_file(&draft));
+    tried.map_err(|error| unwritable(path, what, &error.to_string()))
+}
+
+/// Writes a draft and renames it, so that no reader sees half a file.
+pub(crate) fn replace(path: &Path, what: &str, text: &str) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::run(format!("cannot write {what} {}: {error}", path.display()))
+    };
+    std::fs::create_dir_all(directory(path)).map_err(failed)?;
+    let draft = draft(path);
+    let written = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, path));
+    if written.is_err() {
+        // The first error is the one to report.
+        let _ = std::fs::remove_file(&draft);
+    }
+    written.map_err(failed)
+}
+
+pub(crate) fn unwritable(path: &Path, what: &str, why: &str) -> Failure {
+    Failure::usage(format!("cannot write {what} {}: {why}", path.display()))
+        .hint("choose a file in a writable directory")
+}
+
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn draft(path: &Path) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    directory(path).join(format!(".{name}.{}", std::process::id()))
+}
