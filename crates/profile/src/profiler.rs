@@ -247,6 +247,14 @@ impl Profiler {
         }
     }
 
+    /// Exit code of a launched program that has ended, 128+S if signal S ended it.
+    pub fn try_wait(&mut self) -> Option<u8> {
+        if let (Some(launched), None) = (&mut self.launched, self.status) {
+            self.status = launched.try_wait().ok().flatten();
+        }
+        self.status.map(exit_code)
+    }
+
     /// Waits for a launched program: its exit code, 128+S if signal S ended it. `None` for a
     /// process that was running before.
     pub fn wait(mut self) -> Option<u8> {
