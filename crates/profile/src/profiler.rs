@@ -119,11 +119,11 @@ impl Profiler {
         let mut events = open_events();
         // What the program's threads inherit need not be opened for each of them.
         let inherited = events.as_mut().is_ok_and(|events| events.follow_program(pid).is_ok());
+        // Opened while it is held: it may end as soon as it starts.
+        let process = Process::open(pid).map_err(io::Error::other)?;
         let launched = held.release()?;
         let only = options.only.as_ref().map(OsString::from);
-        let family = Process::open(pid)
-            .map_err(io::Error::other)
-            .and_then(|process| Family::with_descendants(process, only))?;
+        let family = Family::with_descendants(process, only)?;
         let mut profiler = Profiler::new(options, family);
         profiler.use_events(events);
         profiler.inherited = inherited;
