@@ -6,6 +6,7 @@ mod latency;
 mod list;
 mod matrix;
 mod predict;
+mod profile;
 mod queue;
 mod report;
 mod survey;
@@ -63,6 +64,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
     Entry::of::<queue::Queue>(),
     Entry::of::<contention::Contention>(),
     Entry::of::<predict::Predict>(),
+    Entry::of::<profile::Profile>(),
     Entry::of::<report::Report>(),
     Entry::of::<list::List>(),
 ];

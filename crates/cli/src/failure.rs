@@ -24,6 +24,8 @@ enum FailureKind {
     Usage,
     /// Refused: 3.
     Refused,
+    /// A program could not be started: 126 or 127.
+    Program(u8),
 }
 
 impl Failure {
@@ -37,6 +39,11 @@ impl Failure {
 
     pub(crate) fn refused(what: impl Into<String>) -> Self {
         Failure { kind: FailureKind::Refused, what: what.into(), hint: None }
+    }
+
+    /// A program could not be started; the code is 126 or 127, as in a shell.
+    pub(crate) fn program(what: impl Into<String>, code: u8) -> Self {
+        Failure { kind: FailureKind::Program(code), what: what.into(), hint: None }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -60,6 +67,7 @@ impl Failure {
             FailureKind::Run => 1,
             FailureKind::Usage => 2,
             FailureKind::Refused => 3,
+            FailureKind::Program(code) => code,
         })
     }
 }

@@ -22,10 +22,9 @@ use crate::command::{Command, CommonArgs};
 use crate::console;
 use crate::failure::Failure;
 
-pub(crate) use args::{MeasureArgs, MeasureRequest};
+pub(crate) use args::{MeasureArgs, MeasureRequest, Options, given};
 pub(crate) use output::Page;
 
-use args::{Options, given};
 use output::Output;
 use testbed::Testbed;
 

@@ -106,7 +106,7 @@ impl MeasureRequest {
 }
 
 /// Validated options as a plan keeps them, without those that are `None`, false or empty.
-pub(super) fn given(request: &impl Serialize) -> Result<Options, Failure> {
+pub(crate) fn given(request: &impl Serialize) -> Result<Options, Failure> {
     let is_given = |value: &Value| match value {
         Value::Null | Value::Bool(false) => false,
         Value::Array(values) => !values.is_empty(),

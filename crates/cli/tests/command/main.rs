@@ -12,6 +12,7 @@ mod lines;
 mod listing;
 mod order;
 mod predict;
+mod profile;
 mod program;
 mod queue;
 mod real;

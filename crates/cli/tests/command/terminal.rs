@@ -11,7 +11,7 @@ use crate::program::{command, words};
 const COLUMNS: u16 = 80;
 
 /// A terminal of 80 columns: our end and the program's. `None` if there cannot be one.
-fn terminal() -> Option<(File, OwnedFd)> {
+pub(crate) fn terminal() -> Option<(File, OwnedFd)> {
     let size = libc::winsize { ws_row: 40, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
     let (mut ours, mut its) = (0, 0);
     let none = std::ptr::null_mut();

@@ -1,0 +1,80 @@
+//! The seam between the command and the sampler.
+
+use std::ffi::{OsStr, OsString};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use threadtoll_profile::{Options, Profiler};
+use threadtoll_record::Profile;
+
+use super::Sampling;
+use crate::failure::Failure;
+
+/// Observes a program: one that runs already, or one that it launched.
+pub(super) trait Engine {
+    /// Samples until `length` is over, `stop` is set or the program has ended. Calls `each` about
+    /// every `every` with everything seen so far.
+    fn run(
+        &mut self,
+        length: Option<Duration>,
+        every: Duration,
+        stop: &AtomicBool,
+        each: &mut dyn FnMut(&Profile),
+    ) -> Profile;
+
+    /// Sends a signal to a launched program.
+    fn forward(&self, signal: i32);
+
+    /// Exit code of a launched program that has ended, 128+S if signal S ended it.
+    fn try_wait(&mut self) -> Option<u8>;
+}
+
+pub(super) fn attach(pid: u32, sampling: &Sampling) -> Result<Box<dyn Engine>, Failure> {
+    let profiler = Profiler::attach(pid, &options(sampling)).map_err(|error| {
+        let failure = Failure::usage(error.to_string());
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    Ok(Box::new(profiler))
+}
+
+pub(super) fn launch(
+    program: &OsStr,
+    arguments: &[OsString],
+    sampling: &Sampling,
+) -> Result<Box<dyn Engine>, Failure> {
+    let profiler = Profiler::launch(program, arguments, &options(sampling))
+        .map_err(|error| Failure::program(error.to_string(), error.exit_code()))?;
+    Ok(Box::new(profiler))
+}
+
+fn options(sampling: &Sampling) -> Options {
+    Options {
+        rate_per_s: sampling.rate_per_s,
+        budget: sampling.budget,
+        only: sampling.only.clone(),
+        seed: sampling.seed,
+    }
+}
+
+impl Engine for Profiler {
+    fn run(
+        &mut self,
+        length: Option<Duration>,
+        every: Duration,
+        stop: &AtomicBool,
+        each: &mut dyn FnMut(&Profile),
+    ) -> Profile {
+        Profiler::run(self, length, every, stop, each)
+    }
+
+    fn forward(&self, signal: i32) {
+        Profiler::forward(self, signal);
+    }
+
+    fn try_wait(&mut self) -> Option<u8> {
+        Profiler::try_wait(self)
+    }
+}

@@ -1,0 +1,359 @@
+//! `--fail-if EXPR`: comparisons joined by `and`. It holds if one lock meets all of them.
+
+mod figure;
+mod glob;
+
+use threadtoll_record::Profile;
+use threadtoll_record::profile::{Lock, Method};
+
+use crate::failure::Failure;
+use crate::nearest::unknown;
+use figure::{FIGURES, Figure};
+use glob::Glob;
+
+const GRAMMAR: &str = "write comparisons as --fail-if 'name = cache_* and queue_mean > 0.5'";
+/// Locks that a message names.
+const NAMED: usize = 3;
+
+/// A parsed expression.
+#[derive(Debug)]
+pub(super) struct Condition {
+    comparisons: Vec<Comparison>,
+}
+
+#[derive(Debug)]
+enum Comparison {
+    Name(Glob),
+    Figure { figure: &'static Figure, relation: Relation, limit: f64 },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Relation {
+    Below,
+    Above,
+    AtMost,
+    AtLeast,
+}
+
+impl Relation {
+    fn holds(self, value: f64, limit: f64) -> bool {
+        match self {
+            Relation::Below => value < limit,
+            Relation::Above => value > limit,
+            Relation::AtMost => value <= limit,
+            Relation::AtLeast => value >= limit,
+        }
+    }
+}
+
+/// What a profile says about a condition.
+#[derive(Debug, PartialEq)]
+pub(super) struct Judgement {
+    /// Locks that meet it, each with its figures.
+    pub(super) met: Vec<String>,
+    /// Figures that are not known, each with the locks that might meet the condition otherwise.
+    pub(super) unknown: Vec<(&'static str, Vec<String>)>,
+}
+
+impl Condition {
+    pub(super) fn parse(text: &str) -> Result<Self, Failure> {
+        let mut comparisons = Vec::new();
+        let mut rest = text.trim_start();
+        loop {
+            let (comparison, after) = comparison(rest)?;
+            comparisons.push(comparison);
+            rest = after.trim_start();
+            if rest.is_empty() {
+                return Ok(Condition { comparisons });
+            }
+            let (word, after) = word(rest);
+            if word != "and" {
+                let word = if word.is_empty() { rest } else { word };
+                return Err(bad(format!("“{word}” stands where “and” is expected")));
+            }
+            rest = after.trim_start();
+        }
+    }
+
+    /// Refuses figures that this method never gives.
+    pub(super) fn check(&self, method: Method) -> Result<(), Failure> {
+        let never = self.figures().find(|figure| method == Method::Sampled && !figure.sampled);
+        let Some(figure) = never else { return Ok(()) };
+        let sampled: Vec<&str> =
+            FIGURES.iter().filter(|figure| figure.sampled).map(|figure| figure.name).collect();
+        Err(Failure::usage(format!(
+            "--fail-if: {} needs every acquisition recorded, and a profile by samples never has it",
+            figure.name
+        ))
+        .hint(format!("a sampled profile has name, {}", sampled.join(", "))))
+    }
+
+    pub(super) fn judge(&self, profile: &Profile) -> Judgement {
+        let mut judgement = Judgement { met: Vec::new(), unknown: Vec::new() };
+        for process in &profile.processes {
+            for lock in &process.locks {
+                let name = match profile.processes.len() {
+                    1 => lock.name.to_string(),
+                    _ => format!("{} of process {}", lock.name, process.pid),
+                };
+                self.judge_lock(lock, &name, &mut judgement);
+            }
+        }
+        judgement
+    }
+
+    fn judge_lock(&self, lock: &Lock, name: &str, judgement: &mut Judgement) {
+        let mut unknown = Vec::new();
+        for comparison in &self.comparisons {
+            match comparison {
+                Comparison::Name(glob) if glob.matches(&lock.name) => {}
+                Comparison::Name(_) => return,
+                Comparison::Figure { figure, relation, limit } => match (figure.of)(lock) {
+                    Some(value) if relation.holds(value, *limit) => {}
+                    Some(_) => return,
+                    None => unknown.push(figure.name),
+                },
+            }
+        }
+        if unknown.is_empty() {
+            judgement.met.push(format!("{name}{}", self.figures_of(lock)));
+        }
+        for figure in unknown {
+            match judgement.unknown.iter_mut().find(|(known, _)| *known == figure) {
+                Some((_, locks)) => locks.push(name.to_string()),
+                None => judgement.unknown.push((figure, vec![name.to_string()])),
+            }
+        }
+    }
+
+    fn figures(&self) -> impl Iterator<Item = &'static Figure> {
+        self.comparisons.iter().filter_map(|comparison| match comparison {
+            Comparison::Name(_) => None,
+            Comparison::Figure { figure, .. } => Some(*figure),
+        })
+    }
+
+    /// ` (queue_mean 0.62, held_share 81%)`, each figure once.
+    fn figures_of(&self, lock: &Lock) -> String {
+        let mut figures: Vec<String> = Vec::new();
+        for figure in self.figures() {
+            if let Some(value) = (figure.of)(lock) {
+                let text = format!("{} {}", figure.name, figure.unit.show(value));
+                if !figures.contains(&text) {
+                    figures.push(text);
+                }
+            }
+        }
+        if figures.is_empty() { String::new() } else { format!(" ({})", figures.join(", ")) }
+    }
+}
+
+impl Judgement {
+    /// The lines to print: which locks meet the condition, and which might.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let met = (!self.met.is_empty()).then(|| format!("--fail-if holds: {}.", some(&self.met)));
+        let unknown = self.unknown.iter().map(|(figure, locks)| {
+            format!("note: --fail-if: {figure} is not known and was not compared: {}.", some(locks))
+        });
+        met.into_iter().chain(unknown).collect()
+    }
+}
+
+/// The first few names, and the number of the others.
+fn some(names: &[String]) -> String {
+    let mut text = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > NAMED {
+        text.push_str(&format!(" and {} more", names.len() - NAMED));
+    }
+    text
+}
+
+fn bad(what: String) -> Failure {
+    Failure::usage(format!("--fail-if: {what}")).hint(GRAMMAR)
+}
+
+/// The comparison at the start of `text`, and the text after it.
+fn comparison(text: &str) -> Result<(Comparison, &str), Failure> {
+    let (field, after) = word(text);
+    if field.is_empty() {
+        return Err(bad(match text.split_whitespace().next() {
+            Some(odd) => format!("“{odd}” stands where a figure or “name” is expected"),
+            None => "a comparison is missing".into(),
+        }));
+    }
+    let figure = FIGURES.iter().find(|figure| figure.name == field);
+    if figure.is_none() && field != "name" {
+        let names = FIGURES.iter().map(|figure| figure.name).chain(["name"]);
+        let all: Vec<&str> = names.clone().collect();
+        let hint = format!("use one of: {}", all.join(", "));
+        let what = format!("--fail-if: no figure of a lock is called “{field}”");
+        return Err(unknown(what, field, names, hint));
+    }
+    let after = after.trim_start();
+    let end = after.find(|c: char| !"<>=!~".contains(c)).unwrap_or(after.len());
+    let (operator, after) = after.split_at(end);
+    if operator.is_empty() {
+        return Err(bad(format!("“{field}” is compared with nothing")));
+    }
+    let (value, after) = value(after.trim_start())?;
+    if value.is_empty() {
+        return Err(bad(format!("“{field} {operator}” is not followed by a value")));
+    }
+    let comparison = match figure {
+        None if operator == "=" => Comparison::Name(Glob::new(value)),
+        None => return Err(bad(format!("“name {operator}”: a name is compared with “=”"))),
+        Some(figure) => Comparison::Figure {
+            figure,
+            relation: relation(operator)
+                .ok_or_else(|| bad(format!("“{field} {operator}”: use <, >, <= or >=")))?,
+            limit: figure.unit.read(value).map_err(|why| {
+                bad(format!("“{field} {operator} {value}”: {why}")).hint(figure.unit.hint())
+            })?,
+        },
+    };
+    Ok((comparison, after))
+}
+
+fn relation(operator: &str) -> Option<Relation> {
+    match operator {
+        "<" => Some(Relation::Below),
+        ">" => Some(Relation::Above),
+        "<=" => Some(Relation::AtMost),
+        ">=" => Some(Relation::AtLeast),
+        _ => None,
+    }
+}
+
+/// The letters, digits, dots and underscores at the start, and the text after them.
+fn word(text: &str) -> (&str, &str) {
+    let end =
+        text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+/// The value at the start, in quotes if it contains blanks, and the text after it.
+fn value(text: &str) -> Result<(&str, &str), Failure> {
+    match text.chars().next() {
+        Some(quote @ ('"' | '\'')) => text[1..]
+            .split_once(quote)
+            .ok_or_else(|| bad(format!("the {quote} has no counterpart"))),
+        _ => Ok(text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile() -> Profile {
+        let text = include_str!("../../../../record/tests/record/profile.json");
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn judge(expression: &str) -> Judgement {
+        Condition::parse(expression).unwrap().judge(&profile())
+    }
+
+    #[test]
+    fn one_lock_must_meet_all_of_it() {
+        for holds in [
+            "queue_mean > 0.4",
+            "queue_mean>0.4",
+            "queue_mean >= 0.42 and queue_mean <= 0.42",
+            "held_share > 30% and name = cache_*",
+            "held_share < 0.32",
+            "  efficiency<95.4%   and queue_max>=5 ",
+            "name = 'cache_lock' and name = \"*\"",
+        ] {
+            assert_eq!(judge(holds).met.len(), 1, "{holds}");
+        }
+        for fails in [
+            "queue_mean > 0.42",
+            "queue_mean < 0.42",
+            "held_share > 30% and name = other",
+            "queue_max > 5",
+            "queue_mean > 0.4 and wait.p99 > 1ms and queue_max > 5",
+        ] {
+            assert_eq!(judge(fails), Judgement { met: vec![], unknown: vec![] }, "{fails}");
+        }
+    }
+
+    #[test]
+    fn the_locks_that_meet_it_are_named_with_their_figures() {
+        let lines = judge("held_share > 30% and queue_mean > 0.4 and held_share < 1").lines();
+        assert_eq!(lines, ["--fail-if holds: cache_lock (held_share 31%, queue_mean 0.42)."]);
+        let mut two = profile();
+        let mut other = two.processes[0].clone();
+        other.pid = 9;
+        two.processes.push(other);
+        let lines = Condition::parse("name = *").unwrap().judge(&two).lines();
+        assert_eq!(
+            lines,
+            ["--fail-if holds: cache_lock of process 4711, cache_lock of process 9."]
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_said_unless_it_does_not_matter() {
+        let judged = judge("wait.p99 > 1ms and queue_mean > 0.4");
+        assert!(judged.met.is_empty());
+        let line = "note: --fail-if: wait.p99 is not known and was not compared: cache_lock.";
+        assert_eq!(judged.lines(), [line]);
+        assert!(judge("wait.p99 > 1ms and queue_mean > 0.5").lines().is_empty());
+    }
+
+    #[test]
+    fn figures_that_the_method_never_gives_are_refused() {
+        for figure in ["acquisitions", "contended", "wait.mean", "wait.max", "hold.p50"] {
+            let value = if figure.contains('.') { "1ms" } else { "1" };
+            let condition = Condition::parse(&format!("{figure} > {value}")).unwrap();
+            assert!(condition.check(Method::Sampled).is_err(), "{figure}");
+            assert!(condition.check(Method::Exact).is_ok(), "{figure}");
+        }
+        let sampled = "efficiency < 1 and held_share > 0 and queue_mean > 1 and queue_max > 1";
+        assert!(Condition::parse(sampled).unwrap().check(Method::Sampled).is_ok());
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for wrong in [
+            "",
+            " ",
+            "and",
+            "queue_mean",
+            "queue_mean >",
+            "queue_mean 0.5",
+            "queue_mean > much",
+            "queue_mean > -1",
+            "queue_mean > inf",
+            "queue_mean > nan",
+            "queue_mean > 5%",
+            "queue_mean = 5",
+            "queue_mean => 5",
+            "queue_mean == 5",
+            "queue_mean != 5",
+            "queue_mean > 5 or queue_max > 5",
+            "queue_mean > 5 and",
+            "queue_mean > 5 and and",
+            "queue_mean > 5 queue_max > 5",
+            "queue_mean > 5, queue_max > 5",
+            "(queue_mean > 5)",
+            "held_share > 80",
+            "held_share > 101%",
+            "held_share > -1%",
+            "held_share > %",
+            "queue_max > 1.5",
+            "wait.p99 > 5",
+            "wait.p95 > 5ms",
+            "wait > 5ms",
+            "name > x",
+            "name =",
+            "name = 'x",
+            "name = ''",
+            "name = 'x'y",
+            "nam = x",
+        ] {
+            assert!(Condition::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! `--openmetrics FILE|:PORT`: the profile so far, for a collector of metrics.
+
+mod server;
+
+use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+use crate::{console, draft};
+
+pub(super) use server::Server;
+
+/// Begin of each file of metrics, by which one that may be replaced is told from others.
+const BEGIN: &[u8] = b"# TYPE threadtoll_";
+/// Metrics of a program of which nothing has been seen.
+const NOTHING: &str = "# EOF\n";
+
+const HINT: &str = "write --openmetrics FILE, --openmetrics :9100, or --openmetrics ADDRESS:PORT";
+
+/// Place where metrics are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    File(PathBuf),
+    Address(SocketAddr),
+}
+
+impl Target {
+    pub(super) fn parse(text: &str) -> Result<Self, Failure> {
+        let bad = |why: &str| Failure::usage(format!("--openmetrics {text}: {why}")).hint(HINT);
+        if text.is_empty() {
+            return Err(bad("neither a file nor a port"));
+        }
+        if let Some(port) = text.strip_prefix(':') {
+            let port = port.parse().map_err(|_| bad("not a port from 0 to 65535"))?;
+            return Ok(Target::Address((Ipv4Addr::LOCALHOST, port).into()));
+        }
+        Ok(text.parse().map_or_else(|_| Target::File(text.into()), Target::Address))
+    }
+}
+
+/// Metrics of a profile, renewed each second.
+pub(super) enum Metrics {
+    File(PathBuf),
+    Served(Server),
+}
+
+impl Metrics {
+    /// Begins to serve, or makes sure that the file can be written.
+    pub(super) fn open(target: &Target) -> Result<Self, Failure> {
+        match target {
+            Target::File(path) => {
+                check_file(path)?;
+                draft::probe(path, "the metrics")?;
+                Ok(Metrics::File(path.clone()))
+            }
+            Target::Address(address) => {
+                let refused = |error: std::io::Error| {
+                    Failure::usage(format!("--openmetrics: cannot listen at {address}: {error}"))
+                        .hint("choose another port, or :0 for any free one")
+                };
+                let listener = TcpListener::bind(address).map_err(refused)?;
+                let server = Server::start(listener, NOTHING).map_err(refused)?;
+                console::err(&format!("metrics  http://{}/metrics", server.address()));
+                Ok(Metrics::Served(server))
+            }
+        }
+    }
+
+    pub(super) fn renew(&self, text: String) -> Result<(), Failure> {
+        match self {
+            Metrics::File(path) => draft::replace(path, "the metrics", &text),
+            Metrics::Served(server) => {
+                server.renew(text);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Refuses a file that holds something else.
+pub(super) fn check_file(path: &Path) -> Result<(), Failure> {
+    let mut start = Vec::new();
+    let read = match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            return Err(Failure::usage(format!(
+                "cannot write the metrics {}: it is not a regular file",
+                path.display()
+            ))
+            .hint(HINT));
+        }
+        Ok(_) => std::fs::File::open(path)
+            .and_then(|file| file.take(BEGIN.len() as u64).read_to_end(&mut start)),
+        Err(_) => Ok(0),
+    };
+    if read.is_ok() && (start.is_empty() || start == BEGIN || start == NOTHING.as_bytes()) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{} exists and does not hold metrics of threadtoll; it was not changed",
+        path.display()
+    ))
+    .hint("choose another file for the metrics"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_served_on_this_machine_only() {
+        let address = |text: &str| Target::Address(text.parse().unwrap());
+        assert_eq!(Target::parse(":9100").unwrap(), address("127.0.0.1:9100"));
+        assert_eq!(Target::parse("0.0.0.0:80").unwrap(), address("0.0.0.0:80"));
+        assert_eq!(Target::parse("[::1]:9100").unwrap(), address("[::1]:9100"));
+        for file in ["metrics.prom", "9100", "./:9100", "dir/a:b"] {
+            assert_eq!(Target::parse(file).unwrap(), Target::File(file.into()));
+        }
+        for wrong in ["", ":", ":x", ":65536", ":-1"] {
+            assert!(Target::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

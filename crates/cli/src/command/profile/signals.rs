@@ -1,0 +1,86 @@
+//! Signals that end the sampling, and those that a launched program gets from us.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::flag;
+use signal_hook_registry::register_sigaction;
+
+use crate::failure::Failure;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Signals {
+    stop: Arc<AtomicBool>,
+    /// A bit for each signal that a launched program has not got.
+    pending: Arc<AtomicU64>,
+}
+
+impl Signals {
+    /// Listens from now on.
+    ///
+    /// A second signal ends this process at once, unless it has a launched program to wait for or,
+    /// if `live`, a terminal to restore; then SIGQUIT is a signal like the others.
+    pub(super) fn listen(launched: bool, live: bool) -> Result<Self, Failure> {
+        let signals = Signals::default();
+        let quit = live.then_some(SIGQUIT);
+        // Under nohup, a closed terminal ends nothing.
+        let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+        for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up).chain(quit) {
+            signals
+                .register(signal, !launched && !live)
+                .map_err(|error| Failure::run(format!("cannot listen for signals: {error}")))?;
+        }
+        Ok(signals)
+    }
+
+    fn register(&self, signal: i32, at_once: bool) -> io::Result<()> {
+        if at_once {
+            let stop = Arc::clone(&self.stop);
+            flag::register_conditional_shutdown(signal, 130, stop)?;
+        }
+        let (stop, pending) = (Arc::clone(&self.stop), Arc::clone(&self.pending));
+        let action = move |info: &libc::siginfo_t| {
+            stop.store(true, Ordering::SeqCst);
+            // A terminal sends Ctrl-C to all programs in its foreground.
+            let from_terminal = signal == SIGINT && info.si_code == libc::SI_KERNEL;
+            if signal != SIGQUIT && !from_terminal {
+                pending.fetch_or(1 << signal, Ordering::SeqCst);
+            }
+        };
+        // SAFETY: two atomic operations are all that it does.
+        unsafe { register_sigaction(signal, action) }?;
+        Ok(())
+    }
+
+    /// True from the first signal on.
+    pub(super) fn stop(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    /// Ends the sampling as a signal does.
+    pub(super) fn end(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends the sampling as Ctrl-C does in a terminal that handed it to us as a key.
+    pub(super) fn interrupt(&self) {
+        self.pending.fetch_or(1 << SIGINT, Ordering::SeqCst);
+        self.end();
+    }
+
+    /// Signals that a launched program is to get, each once.
+    pub(super) fn take_pending(&self) -> impl Iterator<Item = i32> + use<> {
+        let pending = self.pending.swap(0, Ordering::SeqCst);
+        (1..64).filter(move |signal| pending & (1 << signal) != 0)
+    }
+}
+
+fn is_ignored(signal: i32) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: no new action is given, and the old one is written where it fits.
+    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: it was written if the call succeeded.
+    asked == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
+}
