@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use threadtoll_profile::activity::Activity;
 use threadtoll_profile::image::{AddressSpace, Images};
-use threadtoll_profile::process::Process;
+use threadtoll_profile::process::Mapping;
 use threadtoll_profile::stack::{Registers, Stack, StackBytes, Unwinder};
 use threadtoll_profile::symbol::Symbols;
 
@@ -32,8 +32,9 @@ pub(crate) struct Seen {
 impl Observer {
     pub(crate) fn new(pid: u32) -> Observer {
         let mut images = Images::new();
-        let space =
-            AddressSpace::new(pid, &Process::open(pid).unwrap().maps().unwrap(), &mut images);
+        let maps = fs::read(format!("/proc/{pid}/maps")).unwrap();
+        let mappings = maps.split(|&byte| byte == b'\n').filter_map(Mapping::parse);
+        let space = AddressSpace::new(pid, &mappings.collect::<Vec<_>>(), &mut images);
         let memory = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
         let (unwinder, symbols) = (Unwinder::new(), Symbols::new());
         Observer { pid, images, space, unwinder, symbols, memory }

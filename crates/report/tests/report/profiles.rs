@@ -30,6 +30,7 @@ fn texts(texts: &[&str]) -> Vec<Text> {
 /// Ten seconds of a program, with what is given.
 pub(crate) fn profile(command: &[&str], time: ThreadTime, locks: Vec<Lock>) -> Profile {
     Profile {
+        interval_ns: None,
         run: "20261121T100000000-7".into(),
         at: "2026-11-21T10:00:10.000Z".into(),
         finished: true,
