@@ -10,16 +10,52 @@ pub use object::Object;
 pub use occupation::{Device, Occupation};
 pub use process::{ProcessAccount, RunningStack, Time};
 
-use crate::judge::samples::LATE_NS;
 use crate::perf::Timeline;
-use crate::sample::{Chunk, Stretch};
+use crate::sample::{Chunk, Stretch, Tick};
 use crate::stacks::Stacks;
 use process::Circumstances;
 pub(crate) use process::NEAR_NS;
 
-/// Without the scheduler's word on it, a look this late is taken to have waited for a CPU: an idle
-/// one wakes up sooner.
-const LATE_BY_THE_CLOCK_NS: u64 = 150_000;
+/// Where switches are not reported, a look that waited this long for a CPU counts as late: an idle
+/// CPU wakes up sooner.
+const LATE_NS: u64 = 100_000;
+
+/// A thread of the program that left its CPU of its own accord.
+#[derive(Clone, Copy, Debug)]
+pub struct Departure {
+    /// When it left.
+    pub at: u64,
+    /// The CPU.
+    pub cpu: u32,
+}
+
+/// What perf events have told of the time of some looks.
+#[derive(Debug)]
+pub(crate) struct Reported<'a> {
+    /// States of threads; `None` without perf events.
+    pub(crate) timeline: Option<&'a Timeline>,
+    /// In the order of time.
+    pub(crate) departures: &'a [Departure],
+    /// Switches are missing.
+    pub(crate) incomplete: bool,
+    /// Stacks of running threads, in the order of time.
+    pub(crate) running: &'a [RunningStack],
+}
+
+impl Reported<'_> {
+    /// A look is late if it got its CPU because a thread of the program let go of it: then it came
+    /// just when a thread that computes under a lock let go of that, too. A look that waited for
+    /// anything else, or took the CPU away from the program, saw it at a time like any other.
+    fn is_late(&self, tick: &Tick) -> bool {
+        if self.timeline.is_none() || self.incomplete {
+            let delay = tick.run_delay_ns.unwrap_or(tick.at.saturating_sub(tick.due));
+            return delay > LATE_NS;
+        }
+        let from = self.departures.partition_point(|departure| departure.at < tick.due);
+        let meanwhile = self.departures[from..].iter().take_while(|left| left.at <= tick.at);
+        meanwhile.into_iter().any(|left| left.cpu == tick.cpu)
+    }
+}
 
 /// Everything seen so far.
 #[derive(Debug)]
@@ -66,14 +102,12 @@ impl Account {
         at.saturating_sub(self.started) / 1_000_000_000
     }
 
-    /// Folds looks. `timeline` knows everything up to the last of them, and `running` is in the
-    /// order of time.
+    /// Folds looks.
     pub(crate) fn fold(
         &mut self,
         chunk: &Chunk,
-        timeline: Option<&Timeline>,
+        reported: &Reported<'_>,
         stacks: &Stacks,
-        running: &[RunningStack],
         throttled: bool,
     ) {
         for burst in &chunk.bursts {
@@ -84,10 +118,7 @@ impl Account {
         for tick in &chunk.ticks {
             self.looks += 1;
             let lateness = tick.at.saturating_sub(tick.due);
-            let late = match tick.run_delay_ns {
-                Some(delay) => delay > LATE_NS,
-                None => lateness > LATE_BY_THE_CLOCK_NS,
-            };
+            let late = reported.is_late(tick);
             self.current.add(tick.times);
             self.due[usize::from(late)] += u64::from(tick.times);
             if self.lateness.len() < MAX_LATENESSES {
@@ -100,9 +131,9 @@ impl Account {
                 gap_s: chunk.gap_s,
                 scale: f64::from(tick.threads_alive) / f64::from(picked),
                 late,
-                timeline,
+                timeline: reported.timeline,
                 stacks,
-                running,
+                running: reported.running,
                 throttled,
             };
             for (word, bytes) in chunk.words(tick) {

@@ -12,9 +12,11 @@ use std::time::{Duration, Instant};
 use threadtoll_machine::{ThrottleCounter, Throttled};
 use threadtoll_record::profile::{Ended, Profile};
 
-use crate::account::{Account, NEAR_NS, ProcessAccount, RunningStack};
+use crate::account::{Account, Departure, NEAR_NS, ProcessAccount, Reported, RunningStack};
 use crate::compose::{Circumstances, compose};
-use crate::perf::{self, Event, Events, PerfRefused, SETTLE_NS, SampleOptions, Timeline};
+use crate::perf::{
+    self, Direction, Event, Events, PerfRefused, SETTLE_NS, SampleOptions, Timeline,
+};
 use crate::process::{
     Family, FamilyEvent, Held, LaunchError, Launched, Process, ProcessError, exit_code,
 };
@@ -50,6 +52,9 @@ const TARGET_SHARE: f64 = 0.005;
 /// CPU time between two samples of a running thread, and the bytes of stack in each.
 const SAMPLE_NS: u64 = 10_000_000;
 const SAMPLED_STACK: u32 = 4 << 10;
+
+/// Share of the budget for saying what was seen so far.
+const WRITING_SHARE: f64 = 0.25;
 
 /// Looks at a program.
 #[derive(Debug)]
@@ -100,7 +105,7 @@ impl Profiler {
         let family = Family::alone(Process::open(pid)?);
         let mut profiler = Profiler::new(options, family);
         profiler.use_events(open_events());
-        profiler.watch(pid, None, 1)?;
+        profiler.refresh_family();
         Ok(profiler)
     }
 
@@ -181,8 +186,8 @@ impl Profiler {
         let (followed, ended) = (Vec::new(), None);
         self.stacks.open(index, &own);
         let account = &mut self.account.processes[index as usize];
-        account.go = self.stacks.maps(index, "", ".go.buildinfo");
-        account.jvm = self.stacks.maps(index, "libjvm.so", "");
+        account.go = self.stacks.maps(index, |image| image.section(".go.buildinfo").is_some());
+        account.jvm = self.stacks.maps(index, |image| image.name() == "libjvm.so");
         let at = now();
         let statics = self.stacks.static_locks(index).into_iter();
         let statics: Vec<_> = statics.filter_map(|lock| account.declare(lock, at)).collect();
@@ -286,8 +291,11 @@ impl Profiler {
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             if stretch_ended && Instant::now() >= due {
-                due += every;
+                let began = Instant::now();
                 each(&self.profile(false));
+                // Long accounts take long to judge and to write.
+                let took = began.elapsed().div_f64(self.options.budget * WRITING_SHARE);
+                due = began + every.max(took);
             }
         }
         self.end_sampling();
@@ -371,6 +379,7 @@ impl Profiler {
             stacks.number(read.process, &watched.process, registers, StackBytes { base, bytes })
         });
         let (mut running, mut forks) = (Vec::new(), Vec::new());
+        let (mut departures, mut incomplete) = (Vec::new(), false);
         let timeline = self.events.as_mut().map(|events| {
             let timeline = &mut self.timeline;
             // Records of the last look may still be on their way.
@@ -381,6 +390,16 @@ impl Profiler {
             let ticks = &chunk.ticks;
             let until = events.drain(&mut |event| {
                 timeline.note(&event);
+                match event {
+                    Event::Switch {
+                        at,
+                        cpu,
+                        direction: Direction::Out { preempted: false },
+                        ..
+                    } => departures.push(Departure { at, cpu }),
+                    Event::Lost { .. } => incomplete = true,
+                    _ => {}
+                }
                 if let Event::Fork { pid, parent_pid, .. } = event
                     && pid != parent_pid
                 {
@@ -407,8 +426,14 @@ impl Profiler {
             timeline.complete_until(until);
         });
         self.follow_forks(&forks);
-        let timeline = timeline.map(|()| &self.timeline);
-        self.account.fold(&chunk, timeline, &self.stacks, &running, self.throttled);
+        departures.sort_unstable_by_key(|departure: &Departure| departure.at);
+        let reported = Reported {
+            timeline: timeline.map(|()| &self.timeline),
+            departures: &departures,
+            incomplete,
+            running: &running,
+        };
+        self.account.fold(&chunk, &reported, &self.stacks, self.throttled);
         for process in &mut self.account.processes {
             for (place, stack) in process.telling_stacks() {
                 process.tell(place, self.stacks.callers(stack));
@@ -431,6 +456,7 @@ impl Profiler {
 
     /// Everything seen so far.
     fn profile(&mut self, finished: bool) -> Profile {
+        self.stacks.with_inlined = finished;
         compose(
             &self.account,
             &self.watched,

@@ -5,7 +5,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
 
-use crate::image::{AddressSpace, CodeAddress, Images};
+use crate::image::{AddressSpace, CodeAddress, Image, Images, Place};
 use crate::judge::places;
 use crate::primitive::{Caller, Identity, declared};
 use crate::process::Process;
@@ -36,6 +36,8 @@ pub(crate) struct Stacks {
     /// The last stack of a thread that slept at this position.
     by_position: HashMap<Position, u32>,
     scratch: Stack,
+    /// Names include inlined functions, for which all debug information is read.
+    pub(crate) with_inlined: bool,
     /// Stacks that were looked at.
     pub(crate) seen: u64,
     /// Of these, those whose outer frames are missing.
@@ -92,13 +94,13 @@ impl Stacks {
         locks
     }
 
-    /// One of the files of a process is called so, or has a section of this name.
-    pub(crate) fn maps(&self, process: u32, file: &str, section: &str) -> bool {
+    /// One of the files that a process has mapped is such.
+    pub(crate) fn maps(&self, process: u32, is_such: impl Fn(&Image) -> bool) -> bool {
         let Some(Some(Space { space, .. })) = self.spaces.get(process as usize) else {
             return false;
         };
         let mut images = space.images().into_iter().filter_map(|image| self.images.get(image));
-        images.any(|image| image.name() == file || image.section(section).is_some())
+        images.any(|image| is_such(image))
     }
 
     /// The number of a stack; `None` if too many differ.
@@ -207,7 +209,7 @@ impl Stacks {
                     .function_at(&self.images, frame.instruction())
                     .map(|name| name.to_string()),
                 module: match frame.place {
-                    crate::image::Place::Image(CodeAddress { image, .. }) => self
+                    Place::Image(CodeAddress { image, .. }) => self
                         .images
                         .get(image)
                         .map_or_else(String::new, |image| image.name().to_owned()),
@@ -222,8 +224,14 @@ impl Stacks {
         let Some(known) = self.known.get(number as usize) else { return (Vec::new(), 0) };
         let mut names = Vec::new();
         for frame in &known.stack.frames {
-            let functions = self.symbols.describe(&self.images, frame.instruction());
-            names.extend(functions.iter().map(|function| function.name.clone()));
+            let place = frame.instruction();
+            match self.symbols.function_at(&self.images, place).filter(|_| !self.with_inlined) {
+                Some(function) => names.push(function.to_string()),
+                None => {
+                    let functions = self.symbols.describe(&self.images, place);
+                    names.extend(functions.iter().map(|function| function.name.clone()));
+                }
+            }
         }
         let inferred = known.stack.frames.iter().filter(|frame| frame.inferred).count();
         (names, inferred as u32)
@@ -236,16 +244,27 @@ impl Stacks {
         let mut fallback = None;
         for frame in &known.stack.frames {
             let of_runtime = match frame.place {
-                crate::image::Place::Image(code) => {
+                Place::Image(code) => {
                     self.images.get(code.image).is_some_and(|image| is_runtime_file(image.name()))
                 }
                 _ => true,
             };
-            for function in self.symbols.describe(&self.images, frame.instruction()).iter() {
-                if !of_runtime && !is_runtime_function(&function.name) {
-                    return Some(function.name.clone());
+            let place = frame.instruction();
+            let outer = self.symbols.function_at(&self.images, place);
+            let functions = match self.with_inlined {
+                true => self
+                    .symbols
+                    .describe(&self.images, place)
+                    .iter()
+                    .map(|function| function.name.clone())
+                    .collect(),
+                false => outer.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            };
+            for name in functions {
+                if !of_runtime && !is_runtime_function(&name) {
+                    return Some(name);
                 }
-                fallback.get_or_insert_with(|| function.name.clone());
+                fallback.get_or_insert(name);
             }
         }
         fallback

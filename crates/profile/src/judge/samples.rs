@@ -20,12 +20,6 @@
 
 use super::interval::{self, Estimate, Z, student};
 
-/// Time that a sampler may have waited for a CPU without its sample counting as late.
-///
-/// Waiting for a CPU is the sampler's own run-queue delay. The time that an idle CPU takes to wake
-/// says nothing about the lock.
-pub const LATE_NS: u64 = 10_000;
-
 /// Largest distance of the bounds that late samples leave to a figure: of a share as it is, of a
 /// queue relative to it where it exceeds one thread.
 pub const MAX_BIAS: f64 = 0.1;
@@ -51,7 +45,7 @@ pub struct Sample {
     pub waiter: f64,
     /// Time that the sample stands for: the instants that it answers for over their rate.
     pub time: f64,
-    /// The sampler waited for a CPU longer than [`LATE_NS`].
+    /// The sampler waited for a CPU until a thread of the program let go of it.
     pub late: bool,
 }
 

@@ -17,8 +17,9 @@ pub struct Budget {
     wake_ns: f64,
     word_ns: f64,
     thread_ns: f64,
-    /// CPU used by everything but looks, as a share of one CPU.
-    other: f64,
+    /// CPU used by everything but looks so far, and the time that it took.
+    other_ns: f64,
+    wall_ns: f64,
 }
 
 /// How often to look, and at how many words and threads.
@@ -57,6 +58,12 @@ pub struct Spent {
 /// less, the rate stays as asked.
 const MIN_PER_S: f64 = 20.0;
 
+/// What is done once at the start counts as if it were spread over this time at least.
+const FIRST_NS: f64 = 5e9;
+
+/// Share of the budget that looks have whatever the rest takes.
+const LEAST_LOOKS: f64 = 0.5;
+
 /// Weight of the latest stretch in the costs: the first stretches count more.
 const LATEST: f64 = 0.3;
 
@@ -71,7 +78,8 @@ impl Budget {
             wake_ns: 12_000.0,
             word_ns: 300.0,
             thread_ns: 2_000.0,
-            other: 0.1 * share,
+            other_ns: 0.0,
+            wall_ns: 0.0,
         }
     }
 
@@ -86,17 +94,16 @@ impl Budget {
         learn(&mut self.thread_ns, spent.threads_ns, spent.threads);
         let reading = spent.words_ns + spent.threads_ns;
         learn(&mut self.wake_ns, spent.looking_ns.saturating_sub(reading), spent.looks);
-        if spent.wall_ns > 0 {
-            let other = spent.process_ns.saturating_sub(spent.looking_ns) as f64;
-            self.other += LATEST * (other / spent.wall_ns as f64 - self.other);
-        }
+        self.other_ns += spent.process_ns.saturating_sub(spent.looking_ns) as f64;
+        self.wall_ns += spent.wall_ns as f64;
     }
 
     /// What the budget allows with `words` lock words known and `threads` threads alive.
     pub fn effort(&self, words: u32, threads: u32) -> Effort {
         // What folds, writes and draws is part of the budget, but cannot use it all up: it shrinks
         // with the looks that feed it.
-        let looks = (self.share - self.other).max(0.3 * self.share) * 1e9;
+        let other = self.other_ns / self.wall_ns.max(FIRST_NS);
+        let looks = (self.share - other).max(LEAST_LOOKS * self.share) * 1e9;
         let best = (f64::from(threads) * self.wake_ns / self.thread_ns).sqrt().ceil();
         let least_threads = best.clamp(1.0, f64::from(threads.max(1)));
         // Words first at the cost of one wake-up at most: they are what the shares come from.

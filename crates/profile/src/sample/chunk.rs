@@ -48,6 +48,8 @@ pub struct Tick {
     pub at: u64,
     /// Time for which the sampler waited for a CPU before it; `None` where the kernel hides it.
     pub run_delay_ns: Option<u64>,
+    /// CPU on which it was taken.
+    pub cpu: u32,
     /// When the words were read once more; `None` if they were not.
     pub again_at: Option<u64>,
     /// Number of due times that it answers.
@@ -107,6 +109,7 @@ impl Chunk {
             due,
             at: due,
             run_delay_ns: None,
+            cpu: 0,
             again_at: None,
             times,
             threads_alive: 0,

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
 use rustix::time::ClockId;
+use threadtoll_machine::current_cpu;
 
 use super::budget::{Budget, Effort, Spent};
 use super::chunk::{Burst, Chunk};
@@ -285,6 +286,7 @@ impl Sampler {
     fn look(&mut self, due: Due, chunk: &mut Chunk) {
         let began = now();
         chunk.begin(due.at, due.times);
+        chunk.tick().cpu = current_cpu();
         let all = self.words();
         let first = if all > self.effort.words { self.schedule.below(all) } else { 0 };
         self.read_words(all, first, false, chunk);
