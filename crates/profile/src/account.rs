@@ -128,6 +128,7 @@ impl Account {
             let seen = Circumstances {
                 look: self.looks,
                 second: self.second(tick.due),
+                due: tick.due,
                 gap_s: chunk.gap_s,
                 scale: f64::from(tick.threads_alive) / f64::from(picked),
                 late,

@@ -453,10 +453,14 @@ impl One<'_> {
         threads.sort_by_key(|&(tid, looks)| (std::cmp::Reverse(looks), tid));
         threads.truncate(MAX_LISTED);
         let record = |(tid, looks): (u32, u64)| {
-            let name = self.watched.process.thread_name(tid).unwrap_or_default();
+            // Some threads name themselves late, and some have ended.
+            let name = match self.watched.process.thread_name(tid) {
+                Ok(name) => name.to_string_lossy().into_owned(),
+                Err(_) => self.watched.names.get(&tid).cloned().unwrap_or_default(),
+            };
             Some(ThreadShare {
                 tid,
-                name: Text::from(&*name.to_string_lossy()),
+                name: Text::from(name),
                 share: fraction(share(looks, all)?),
                 inferred,
             })

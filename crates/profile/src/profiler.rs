@@ -1,6 +1,6 @@
 //! Looks at a program until told to stop, and says what was seen so far.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::process::ExitStatus;
@@ -41,13 +41,16 @@ pub struct Options {
 const MAX_CHANGES: usize = 1 << 16;
 
 /// Time between two looks at what else is to be done.
-const PATIENCE: Duration = Duration::from_millis(50);
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Looks a second at which stacks are read, of a budget of 1%.
 const STACKS_PER_S: f64 = 20.0;
 
 /// Most that records of switches and samples may cost the program, as a share of one CPU.
 const TARGET_SHARE: f64 = 0.005;
+
+/// Most threads of a process whose names are kept.
+const MAX_NAMES: usize = 20_000;
 
 /// CPU time between two samples of a running thread, and the bytes of stack in each.
 const SAMPLE_NS: u64 = 10_000_000;
@@ -92,6 +95,8 @@ pub(crate) struct Watched {
     pub(crate) image: u32,
     pub(crate) parent: Option<u32>,
     pub(crate) ended: Option<Ended>,
+    /// Names of its threads.
+    pub(crate) names: HashMap<u32, String>,
     followed: Vec<u32>,
 }
 
@@ -174,7 +179,10 @@ impl Profiler {
     fn use_events(&mut self, events: Result<Events, PerfRefused>) {
         match events {
             Ok(events) => self.events = Some(events),
-            Err(refused) => self.perf_refused = Some(refused.to_string()),
+            Err(refused) => {
+                self.perf_refused = Some(refused.to_string());
+                _ = self.orders.send(Order::RecordDelays);
+            }
         }
     }
 
@@ -183,7 +191,7 @@ impl Profiler {
         let index = self.watched.len() as u32;
         self.account.processes.push(ProcessAccount::new(pid));
         let command = own.command_line().unwrap_or_default();
-        let (followed, ended) = (Vec::new(), None);
+        let (followed, names, ended) = (Vec::new(), HashMap::new(), None);
         self.stacks.open(index, &own);
         let account = &mut self.account.processes[index as usize];
         account.go = self.stacks.maps(index, |image| image.section(".go.buildinfo").is_some());
@@ -191,7 +199,7 @@ impl Profiler {
         let at = now();
         let statics = self.stacks.static_locks(index).into_iter();
         let statics: Vec<_> = statics.filter_map(|lock| account.declare(lock, at)).collect();
-        self.watched.push(Watched { process: own, command, image, parent, ended, followed });
+        self.watched.push(Watched { process: own, command, image, parent, ended, names, followed });
         self.throttle.get_or_insert_with(|| Throttle::of_process(pid));
         _ = self.orders.send(Order::Follow(index, Box::new(process)));
         _ = self.orders.send(Order::Watch(index, statics));
@@ -366,6 +374,13 @@ impl Profiler {
                 }
                 alive
             });
+        }
+        for &tid in threads.iter().filter(|&&tid| !account.threads.contains(&tid)) {
+            // Programs name their threads as they start: the name is asked for again in the end.
+            let name = watched.process.thread_name(tid).unwrap_or_default();
+            if watched.names.len() < MAX_NAMES {
+                watched.names.insert(tid, name.to_string_lossy().into_owned());
+            }
         }
         account.set_threads(threads);
     }

@@ -83,6 +83,11 @@ impl Stacks {
         };
         let mut locks = Vec::new();
         for image in space.images() {
+            // The runtime's own debug information is large, and its locks are hardly ever at fault:
+            // those that are waited for are seen all the same.
+            if self.images.get(image).is_none_or(|image| is_runtime_file(image.name())) {
+                continue;
+            }
             for lock in self.symbols.static_locks(&self.images, image).iter() {
                 let place = CodeAddress { image, address: lock.address };
                 let identity = space

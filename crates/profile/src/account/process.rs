@@ -125,6 +125,8 @@ struct Found {
 pub(super) struct Circumstances<'a> {
     pub(super) look: u64,
     pub(super) second: u64,
+    /// When it was due.
+    pub(super) due: u64,
     /// Mean time between two due times.
     pub(super) gap_s: f64,
     /// Threads that a picked one stands for.
@@ -153,6 +155,16 @@ pub struct RunningStack {
 pub(crate) const NEAR_NS: u64 = 500_000;
 
 impl Circumstances<'_> {
+    /// The state of a thread at a look, as it would be without that look.
+    fn state(&self, tid: u32, at: u64) -> Option<CpuState> {
+        let timeline = self.timeline?;
+        let state = timeline.state(tid, at);
+        // The look itself may have taken the thread's CPU.
+        let by_look = state == Some(CpuState::Preempted)
+            && timeline.state(tid, self.due) == Some(CpuState::Running);
+        if by_look { Some(CpuState::Running) } else { state }
+    }
+
     /// The number of a thread's stack: as it was read, or as the nearest sample shows it.
     fn stack(&self, read: &ThreadRead, at: u64) -> Option<u32> {
         if read.stack_number.is_some() || read.activity != Activity::OnCpu {
@@ -308,7 +320,7 @@ impl ProcessAccount {
             Occupation::Futex(_) => {}
             Occupation::OnCpu => {
                 let last = self.last.get(&read.tid).copied().unwrap_or_default();
-                let state = seen.timeline.and_then(|timeline| timeline.state(read.tid, at));
+                let state = seen.state(read.tid, at);
                 let kind = match state {
                     None | Some(CpuState::Running) => Time::Running,
                     Some(CpuState::Preempted | CpuState::SwitchedOut) => Time::Runnable,
@@ -523,9 +535,8 @@ impl ProcessAccount {
                 _ => Holder::Asleep(libc::SYS_futex as u32),
             },
             Occupation::OnCpu => {
-                let Some(timeline) = seen.timeline else { return Holder::OnCpu };
                 let last = self.last.get(&read.tid).copied().unwrap_or_default();
-                match timeline.state(read.tid, at) {
+                match seen.state(read.tid, at) {
                     None => Holder::OnCpu,
                     Some(CpuState::Running) => Holder::Running,
                     Some(CpuState::SwitchedOut) if last.waiting_on == Some(lock) => {

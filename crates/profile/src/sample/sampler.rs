@@ -42,7 +42,7 @@ const STRETCH: u64 = 250_000_000;
 const RATE_TOLERANCE: f64 = 0.15;
 
 /// Looks go out after this time, or when they have become heavy.
-const CHUNK_NS: u64 = 20_000_000;
+const CHUNK_NS: u64 = 100_000_000;
 const CHUNK_BYTES: usize = 1 << 18;
 
 /// Threads come and go between two listings.
@@ -59,6 +59,8 @@ pub enum Order {
     Watch(u32, Vec<(u64, Span)>),
     /// Reads this word no more: it is no lock.
     Ignore(u32, u64),
+    /// Records how long each look waited for a CPU.
+    RecordDelays,
     /// Reads the stacks of sleeping threads at this many looks a second.
     Stacks(f64),
     /// Ends.
@@ -155,7 +157,6 @@ impl Sampler {
     pub fn run(mut self, orders: &Receiver<Order>, spare: &Receiver<Chunk>, to: &Sender<Report>) {
         // Without a slice of its own the thread is late more often, which is recorded.
         _ = be_prompt();
-        self.delays = RunDelay::of_this_thread();
         let mut chunk = Chunk::default();
         let mut stretch = Beginning::now();
         let mut stretch_ns = FIRST_STRETCH;
@@ -244,6 +245,7 @@ impl Sampler {
                         followed.ignore(word);
                     }
                 }
+                Ok(Order::RecordDelays) => self.delays = RunDelay::of_this_thread(),
                 Ok(Order::Stacks(per_s)) => self.stacks_per_s = per_s,
                 Ok(Order::Stop) | Err(TryRecvError::Disconnected) => return false,
                 Err(TryRecvError::Empty) => return true,
