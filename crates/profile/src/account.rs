@@ -6,7 +6,7 @@ mod occupation;
 mod process;
 
 pub use mean::{Estimate, Looks, Mean};
-pub use object::Object;
+pub use object::{Holders, Object};
 pub use occupation::{Device, Occupation};
 pub use process::{ProcessAccount, RunningStack, Time};
 

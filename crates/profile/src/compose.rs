@@ -367,10 +367,11 @@ impl One<'_> {
             .map(|busy| busy.value)
             .fold(0.0, f64::max);
         let on_cpu = doing.on_cpu().mean;
+        let holders = object.holders(stacks);
         let judged = Judgement::new(LockSeen {
             samples: &object.samples,
             bursts: &object.bursts,
-            holders: &object.holding,
+            holders: &holders.doing,
             patterns: object.patterns(),
             users,
             alive,
@@ -393,8 +394,8 @@ impl One<'_> {
         };
         let (held, queue) = (judged.held.known(), judged.queue.known());
         let mut all_sites = sites(SiteRole::Waiter, &object.waiting_at, stacks);
-        all_sites.extend(sites(SiteRole::Holder, &object.holding_at, stacks));
-        all_sites.extend(sites(SiteRole::Candidate, &object.maybe_holding_at, stacks));
+        all_sites.extend(sites(SiteRole::Holder, &holders.stacks, stacks));
+        all_sites.extend(sites(SiteRole::Candidate, &holders.candidates, stacks));
         Lock {
             id: place as u32 + 1,
             kind: lock_kind(object.identity.kind()),
@@ -418,11 +419,11 @@ impl One<'_> {
             efficiency: judged.efficiency.map(fraction),
             efficiency_interval95: judged.efficiency.and_then(fractions),
             verdict: judged.verdict.map(Into::into),
-            holder_not_seen_share: object.holding.not_seen().map(fraction),
-            holders: self.shares(&object.holders, object.holders_inferred),
+            holder_not_seen_share: holders.doing.not_seen().map(fraction),
+            holders: self.shares(&holders.threads, holders.inferred),
             waiters: self.shares(&object.waiting, false),
-            waits_for: object
-                .holding
+            waits_for: holders
+                .doing
                 .waits_for()
                 .into_iter()
                 .map(|(lock, share)| ChainLink { lock: lock + 1, share: fraction(share) })

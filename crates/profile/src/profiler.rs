@@ -49,6 +49,9 @@ const STACKS_PER_S: f64 = 20.0;
 /// Most that records of switches and samples may cost the program, as a share of one CPU.
 const TARGET_SHARE: f64 = 0.005;
 
+/// The same while a lock does not name its holder, which only stacks can tell then.
+const NAMELESS_STACKS_PER_S: f64 = 60.0;
+
 /// Most threads of a process whose names are kept.
 const MAX_NAMES: usize = 20_000;
 
@@ -340,6 +343,11 @@ impl Profiler {
                 if let Some(events) = &mut self.events {
                     events.refresh();
                 }
+                let mut objects =
+                    self.account.processes.iter().flat_map(|process| &process.objects);
+                let nameless = objects.any(|object| object.is_nameless());
+                let stacks = if nameless { NAMELESS_STACKS_PER_S } else { STACKS_PER_S };
+                _ = self.orders.send(Order::Stacks(stacks));
                 if let Some(throttle) = &mut self.throttle {
                     self.throttled = throttle.moved();
                 }

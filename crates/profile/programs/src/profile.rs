@@ -171,7 +171,10 @@ impl Profile {
         }
         let ends = &whole["interval_ns"];
         Ok(Profile {
-            interval: ends[0].as_u64().zip(ends[1].as_u64()).map(|(from, to)| [from, to]),
+            interval: ends[0]
+                .as_f64()
+                .zip(ends[1].as_f64())
+                .map(|(from, to)| [from as u64, to as u64]),
             seconds: whole["seconds"].as_f64().ok_or("no seconds")?,
             time,
             locks: process["locks"].as_array().ok_or("no locks")?.iter().map(lock).collect(),

@@ -1,18 +1,22 @@
 //! One thing that threads wait on by a futex: a lock, a condition variable, …
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::mean::Mean;
 use super::{Circumstances, EndedStretch};
 use crate::judge::bursts::{Bursts, Read};
-use crate::judge::cause::{HolderCounts, PatternCounts};
-use crate::judge::places::Places;
+use crate::judge::cause::{Holder, HolderCounts, PatternCounts};
+use crate::judge::places::{self, Places, Scene, Stand};
 use crate::judge::samples::{LockSamples, Sample};
 use crate::primitive::{Access, Context, Evidence, Hold, Identity, Role, Wait, Window, identify};
 use crate::sample::Burst;
+use crate::stacks::Stacks;
 
 /// Fewest threads that leave one wait together and queue for one lock to be a herd.
 const HERD: f64 = 3.0;
+
+/// Most looks at threads that are kept of one lock.
+const MAX_SCENES: usize = 2048;
 
 /// Most threads that are told apart as users or holders of one lock.
 const MAX_THREADS: usize = 4096;
@@ -42,28 +46,24 @@ pub struct Object {
     pub waiters_max: u32,
     /// Held share and queue of a lock.
     pub samples: LockSamples,
-    /// What its holder was doing whenever a thread waited.
-    pub holding: HolderCounts,
+    /// Its holders, as far as its word names them.
+    pub(super) named: Holders,
     patterns: PatternCounts,
-    /// Looks at which each thread held it while another one waited.
-    pub holders: HashMap<u32, u64>,
     /// Looks at which each thread waited for it.
     pub waiting: HashMap<u32, u64>,
-    /// Its word does not name its holder: places told.
-    pub holders_inferred: bool,
-    /// Stacks of which one is the holder's.
-    pub maybe_holding_at: HashMap<u32, u64>,
+    /// What looks at all threads' stacks showed, where its word does not name its holder.
+    scenes: VecDeque<KeptScene>,
     /// Threads seen to hold it or to wait for it.
     pub users: HashSet<u32>,
     /// Stacks of waiters, by their numbers, with the number of looks.
     pub waiting_at: HashMap<u32, u64>,
-    /// Stacks of holders.
-    pub holding_at: HashMap<u32, u64>,
     /// Readings of its word in bursts, which tell how long it is held.
     pub bursts: Bursts,
     /// Places of its holder, where its word does not name it.
     pub places: Places,
     waiting_writer: Option<WaitingWriter>,
+    /// Its word names its holder.
+    pub(super) names_owner: bool,
     /// The stack of a waiter that may tell what it is.
     pub telling_stack: Option<u32>,
     /// Looks of the current stretch that were added to the samples: on time, and late.
@@ -94,6 +94,52 @@ pub struct Now {
     pub arrivals: Vec<Option<u32>>,
 }
 
+/// Threads at one look, kept until the lock's places are known.
+#[derive(Debug)]
+pub(super) struct KeptScene {
+    pub(super) held: bool,
+    pub(super) complete: bool,
+    /// A thread waited, and the look was on time.
+    pub(super) counts: bool,
+    pub(super) threads: Vec<KeptThread>,
+}
+
+/// A thread at one look.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeptThread {
+    pub(super) tid: u32,
+    pub(super) waits: bool,
+    pub(super) stack: Option<u32>,
+    /// What it was doing, should it be the holder.
+    pub(super) doing: Holder,
+}
+
+impl KeptScene {
+    fn stands<'a>(&self, stacks: &'a Stacks) -> Vec<Stand<'a>> {
+        let stand = |thread: &KeptThread| Stand {
+            thread: thread.tid,
+            waits: thread.waits,
+            places: thread.stack.map_or(&[], |stack| stacks.places(stack)),
+        };
+        self.threads.iter().map(stand).collect()
+    }
+}
+
+/// Holders of a lock while a thread waited for it.
+#[derive(Clone, Debug, Default)]
+pub struct Holders {
+    /// What they were doing.
+    pub doing: HolderCounts,
+    /// Looks by thread.
+    pub threads: HashMap<u32, u64>,
+    /// Looks by stack.
+    pub stacks: HashMap<u32, u64>,
+    /// Looks by stacks of which one was the holder's.
+    pub candidates: HashMap<u32, u64>,
+    /// Places told, not the lock's word.
+    pub inferred: bool,
+}
+
 /// A writer that waits for readers to let go.
 #[derive(Clone, Copy, Debug)]
 struct WaitingWriter {
@@ -122,18 +168,16 @@ impl Object {
             waiters: Mean::default(),
             waiters_max: 0,
             samples: LockSamples::default(),
-            holding: HolderCounts::default(),
+            named: Holders::default(),
             patterns: PatternCounts::default(),
-            holders: HashMap::new(),
             waiting: HashMap::new(),
-            holders_inferred: false,
-            maybe_holding_at: HashMap::new(),
+            scenes: VecDeque::new(),
             users: HashSet::new(),
             waiting_at: HashMap::new(),
-            holding_at: HashMap::new(),
             bursts: Bursts::default(),
             places: Places::default(),
             waiting_writer: None,
+            names_owner: false,
             telling_stack: None,
             added: [0; 2],
             now: Now::default(),
@@ -261,6 +305,7 @@ impl Object {
         };
         self.now.waiters.iter().for_each(|&tid| remember(&mut self.users, tid));
         if let Some(Hold::Held { owner: Some(owner) }) = self.now.hold {
+            self.names_owner = true;
             remember(&mut self.users, owner);
         }
         for &waiter in &self.now.waiters {
@@ -289,6 +334,57 @@ impl Object {
             self.patterns.writer_waited += 1;
             self.patterns.readers_overtook += u64::from(writer.overtaken);
         }
+    }
+
+    /// Learns from a look at the stacks of all threads.
+    pub(super) fn learn(&mut self, scene: KeptScene, stacks: &Stacks) {
+        let stands = scene.stands(stacks);
+        let complete = scene.complete;
+        self.places.learn(Scene { held: scene.held, threads: &stands, complete });
+        if scene.counts {
+            if self.scenes.len() >= MAX_SCENES {
+                self.scenes.pop_front();
+            }
+            self.scenes.push_back(scene);
+        }
+    }
+
+    /// The lock's word does not name its holder.
+    pub fn is_nameless(&self) -> bool {
+        !self.scenes.is_empty()
+    }
+
+    /// The holders while a thread waited: as its word named them, or by all that was learned of
+    /// their places.
+    pub(crate) fn holders(&self, stacks: &Stacks) -> Holders {
+        let mut holders = self.named.clone();
+        for scene in &self.scenes {
+            let stands = scene.stands(stacks);
+            let complete = scene.complete;
+            let found = self.places.holder(Scene { held: scene.held, threads: &stands, complete });
+            let thread = |tid| scene.threads.iter().find(|thread| thread.tid == tid);
+            let (doing, held_by) = match found {
+                places::Holder::Nobody => (Holder::HandedOver, None),
+                places::Holder::Thread(tid) => {
+                    holders.inferred = true;
+                    (thread(tid).map_or(Holder::NotSeen, |thread| thread.doing), thread(tid))
+                }
+                places::Holder::OneOf(tids) => {
+                    for stack in tids.into_iter().filter_map(|tid| thread(tid)?.stack) {
+                        count(&mut holders.candidates, stack);
+                    }
+                    (Holder::NotSeen, None)
+                }
+            };
+            holders.doing.add(doing);
+            if let Some(thread) = held_by {
+                count(&mut holders.threads, thread.tid);
+                if let Some(stack) = thread.stack {
+                    count(&mut holders.stacks, stack);
+                }
+            }
+        }
+        holders
     }
 
     /// Patterns over several looks.

@@ -4,11 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::EndedStretch;
 use super::mean::Mean;
-use super::object::{Object, count};
+use super::object::{KeptScene, KeptThread, Object, count};
 use super::occupation::{Device, Occupation};
 use crate::activity::Activity;
 use crate::judge::cause::Holder;
-use crate::judge::places::{self, Scene, Stand};
 use crate::perf::{CpuState, Timeline};
 use crate::primitive::{Caller, Context, Hold, Identity, Role, Wait, Window};
 use crate::sample::{Burst, Chunk, Span, ThreadRead, Tick, WordRead};
@@ -110,14 +109,6 @@ pub struct ProcessAccount {
 struct Last {
     /// The thing that it waited on.
     waiting_on: Option<u32>,
-}
-
-/// The holder of a lock at one look.
-#[derive(Debug)]
-struct Found {
-    holder: Holder,
-    thread: Option<u32>,
-    stack: Option<u32>,
 }
 
 /// A look, as far as it concerns every process.
@@ -400,17 +391,8 @@ impl ProcessAccount {
         for &place in &touched {
             let object = &self.objects[place as usize];
             let contended = object.is_lock() && !object.now.waiters.is_empty() && !seen.late;
-            let found = self.holder(place, chunk, tick, seen, contended);
+            self.count_holder(place, chunk, tick, seen, contended);
             let object = &mut self.objects[place as usize];
-            if contended && let Some(Found { holder, thread, stack }) = found {
-                object.holding.add(holder);
-                if let Some(thread) = thread {
-                    count(&mut object.holders, thread);
-                }
-                if let Some(stack) = stack {
-                    count(&mut object.holding_at, stack);
-                }
-            }
             if contended {
                 object.count_patterns(seen.scale);
             }
@@ -421,86 +403,60 @@ impl ProcessAccount {
         self.parked.clear();
     }
 
-    /// The holder of a lock and what it was doing; `None` if this look cannot show it.
-    fn holder(
+    /// Counts the holder of a lock, and what it was doing.
+    fn count_holder(
         &mut self,
         place: u32,
         chunk: &Chunk,
         tick: &Tick,
         seen: &Circumstances<'_>,
         contended: bool,
-    ) -> Option<Found> {
+    ) {
         let threads = chunk.threads(tick);
         let object = &self.objects[place as usize];
-        if !object.is_lock() {
-            return None;
-        }
-        let held = match object.now.hold? {
-            Hold::Held { owner: Some(owner) } => {
-                let read = threads.iter().find(|read| read.tid == owner);
-                let holder = match read {
-                    Some(read) => self.doing(place, read, tick.at, seen),
-                    None => Holder::NotSeen,
-                };
-                let stack = read.and_then(|read| seen.stack(read, tick.at));
-                return Some(Found { holder, thread: Some(owner), stack });
-            }
-            Hold::Held { owner: None } | Hold::Readers(_) => true,
-            Hold::Free => false,
-            Hold::Unseen => return None,
-        };
-        // A lock that changed hands meanwhile says nothing about who stood where.
-        if tick.again_at.is_some() && object.now.hold == object.now.hold_again {
-            let found = self.placed(place, held, threads, tick, seen);
-            if held {
-                return found;
-            }
-        }
-        (!held && contended).then_some(Found {
-            holder: Holder::HandedOver,
-            thread: None,
-            stack: None,
-        })
-    }
-
-    /// The holder of a lock whose word does not name it, by the places of all threads.
-    fn placed(
-        &mut self,
-        place: u32,
-        held: bool,
-        threads: &[ThreadRead],
-        tick: &Tick,
-        seen: &Circumstances<'_>,
-    ) -> Option<Found> {
-        let stand = |read: &ThreadRead| Stand {
-            thread: read.tid,
-            waits: self.last.get(&read.tid).is_some_and(|last| last.waiting_on == Some(place)),
-            places: seen.stack(read, tick.at).map_or(&[], |number| seen.stacks.places(number)),
-        };
-        let stands: Vec<Stand<'_>> = threads.iter().map(stand).collect();
-        let complete = threads.len() >= self.threads.len();
-        let scene = Scene { held, threads: &stands, complete };
-        let object = &mut self.objects[place as usize];
-        object.places.learn(scene);
-        let stack_of = |tid| {
-            let read = threads.iter().find(|read| read.tid == tid)?;
-            seen.stack(read, tick.at)
-        };
-        match object.places.holder(scene) {
-            places::Holder::Nobody => None,
-            places::Holder::Thread(tid) => {
-                object.holders_inferred = true;
-                let read = threads.iter().find(|read| read.tid == tid)?;
-                let holder = self.doing(place, read, tick.at, seen);
-                Some(Found { holder, thread: Some(tid), stack: stack_of(tid) })
-            }
-            places::Holder::OneOf(tids) => {
-                for stack in tids.into_iter().filter_map(stack_of) {
-                    count(&mut object.maybe_holding_at, stack);
+        let Some(hold) = object.now.hold.filter(|_| object.is_lock()) else { return };
+        if let Hold::Held { owner: Some(owner) } = hold {
+            let read = threads.iter().find(|read| read.tid == owner);
+            let doing = read.map_or(Holder::NotSeen, |read| self.doing(place, read, tick.at, seen));
+            let stack = read.and_then(|read| seen.stack(read, tick.at));
+            let named = &mut self.objects[place as usize].named;
+            if contended {
+                named.doing.add(doing);
+                count(&mut named.threads, owner);
+                if let Some(stack) = stack {
+                    count(&mut named.stacks, stack);
                 }
-                Some(Found { holder: Holder::NotSeen, thread: None, stack: None })
             }
+            return;
         }
+        let held = match hold {
+            Hold::Held { .. } | Hold::Readers(_) => true,
+            Hold::Free => false,
+            Hold::Unseen => return,
+        };
+        if object.names_owner && !held {
+            if contended {
+                self.objects[place as usize].named.doing.add(Holder::HandedOver);
+            }
+            return;
+        }
+        // A lock that changed hands meanwhile says nothing about who stood where.
+        if tick.again_at.is_none() || object.now.hold != object.now.hold_again {
+            return;
+        }
+        let kept = |read: &ThreadRead| KeptThread {
+            tid: read.tid,
+            waits: self.last.get(&read.tid).is_some_and(|last| last.waiting_on == Some(place)),
+            stack: seen.stack(read, tick.at),
+            doing: self.doing(place, read, tick.at, seen),
+        };
+        let scene = KeptScene {
+            held,
+            complete: threads.len() >= self.threads.len(),
+            counts: contended,
+            threads: threads.iter().map(kept).collect(),
+        };
+        self.objects[place as usize].learn(scene, seen.stacks);
     }
 
     pub(super) fn burst(&mut self, burst: &Burst) {
