@@ -87,7 +87,7 @@ pub struct ThreadRead {
     pub picked: bool,
     /// What it was doing.
     pub activity: Activity,
-    /// Number of its stack, once [`Chunk::number_stacks`] has been told.
+    /// Number of its stack, once it has been unwound.
     pub stack_number: Option<u32>,
     stack: u32,
 }
