@@ -392,13 +392,15 @@ impl One<'_> {
             threads: alive,
             read_write: matches!(object.identity.kind(), Kind::RwLock | Kind::RustRwLock),
         };
+        // The models know one holder at a time.
+        let modelled = !context.read_write;
         let (held, queue) = (judged.held.known(), judged.queue.known());
         let mut all_sites = sites(SiteRole::Waiter, &object.waiting_at, stacks);
         all_sites.extend(sites(SiteRole::Holder, &holders.stacks, stacks));
         all_sites.extend(sites(SiteRole::Candidate, &holders.candidates, stacks));
         Lock {
             id: place as u32 + 1,
-            kind: lock_kind(object.identity.kind()),
+            kind: lock_kind(object),
             address: Address(object.address),
             generation: object.generation + 1,
             first_seen: Vec::new(),
@@ -433,6 +435,7 @@ impl One<'_> {
             predicted: judged
                 .predicted
                 .iter()
+                .filter(|_| modelled)
                 .map(|&(threads, speedup)| Predicted {
                     threads,
                     speedup: ratio(speedup),
@@ -516,8 +519,9 @@ fn what_if(effect: &prediction::WhatIf) -> WhatIf {
     }
 }
 
-fn lock_kind(kind: Kind) -> LockKind {
-    match kind {
+fn lock_kind(object: &Object) -> LockKind {
+    match object.identity.kind() {
+        Kind::RwLock if object.for_readers => LockKind::RwlockRead,
         Kind::Mutex => LockKind::Mutex,
         Kind::RwLock => LockKind::RwlockWrite,
         Kind::Spinlock => LockKind::Spinlock,

@@ -8,7 +8,9 @@ use crate::judge::bursts::{Bursts, Read};
 use crate::judge::cause::{Holder, HolderCounts, PatternCounts};
 use crate::judge::places::{self, Places, Scene, Stand};
 use crate::judge::samples::{LockSamples, Sample};
-use crate::primitive::{Access, Context, Evidence, Hold, Identity, Role, Wait, Window, identify};
+use crate::primitive::{
+    Access, Context, Evidence, Hold, Identity, Kind, Role, Wait, Window, identify,
+};
 use crate::sample::Burst;
 use crate::stacks::Stacks;
 
@@ -34,6 +36,9 @@ pub struct Object {
     pub first_seen: u64,
     /// What it is.
     pub identity: Identity,
+    /// Of a lock of readers and writers: the account of its readers. The other one, at the same
+    /// address, is that of its writers.
+    pub for_readers: bool,
     /// Evidence of what it is.
     pub evidence: Evidence,
     /// Looks in a row whose bytes contradict what it is taken for.
@@ -162,6 +167,7 @@ impl Object {
             address,
             first_seen,
             identity: Identity::unknown(address),
+            for_readers: false,
             evidence: Evidence::new(address),
             contradictions: 0,
             generation: 0,
@@ -187,6 +193,14 @@ impl Object {
     /// A lock that debug information names: nobody has waited for it yet.
     pub(super) fn declared(identity: Identity, first_seen: u64) -> Self {
         Object { identity, ..Object::new(identity.object, first_seen) }
+    }
+
+    /// The readers of a lock whose writers have an account of their own.
+    pub(super) fn readers_of(writers: &Object) -> Self {
+        let mut readers = Object::declared(writers.identity, writers.first_seen);
+        readers.address = writers.address;
+        readers.for_readers = true;
+        readers
     }
 
     /// It is a lock.
@@ -287,9 +301,11 @@ impl Object {
         if !self.is_lock() {
             return;
         }
+        let apart = self.identity.kind() == Kind::RwLock;
         let held = match &self.now.hold {
             Some(Hold::Free) => Some(false),
-            Some(Hold::Held { .. } | Hold::Readers(_)) => Some(true),
+            Some(Hold::Held { .. }) => Some(!apart || !self.for_readers),
+            Some(Hold::Readers(_)) => Some(!apart || self.for_readers),
             Some(Hold::Unseen) | None => None,
         };
         let waking = Some(self.now.waking);

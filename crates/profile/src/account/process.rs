@@ -9,7 +9,7 @@ use super::occupation::{Device, Occupation};
 use crate::activity::Activity;
 use crate::judge::cause::Holder;
 use crate::perf::{CpuState, Timeline};
-use crate::primitive::{Caller, Context, Hold, Identity, Role, Wait, Window};
+use crate::primitive::{Access, Caller, Context, Hold, Identity, Kind, Role, Wait, Window};
 use crate::sample::{Burst, Chunk, Span, ThreadRead, Tick, WordRead};
 use crate::stacks::Stacks;
 
@@ -85,6 +85,8 @@ pub struct ProcessAccount {
     pub objects: Vec<Object>,
     by_word: HashMap<u64, u32>,
     by_object: HashMap<u64, u32>,
+    /// Accounts of the readers of locks, by those of their writers.
+    readers: HashMap<u32, u32>,
     /// Mean number of threads, by what they spend their time on.
     time: [Mean; Time::ALL.len()],
     /// Of the current look.
@@ -178,6 +180,7 @@ impl ProcessAccount {
             objects: Vec::new(),
             by_word: HashMap::new(),
             by_object: HashMap::new(),
+            readers: HashMap::new(),
             time: Default::default(),
             time_now: Default::default(),
             touched: Vec::new(),
@@ -264,6 +267,15 @@ impl ProcessAccount {
         let window = Window { address: read.address, bytes };
         if read.again {
             self.touch(place, look).read_again(&window);
+        }
+        if let Some(&readers) = self.readers.get(&place) {
+            let readers = self.touch(readers, look);
+            match read.again {
+                true => readers.read_again(&window),
+                false => _ = readers.read(&window),
+            }
+        }
+        if read.again {
             return;
         }
         let object = self.touch(place, look);
@@ -272,6 +284,20 @@ impl ProcessAccount {
             self.parked.insert(read.word, (parked.object, parked.token));
         }
         self.judge(read.word, place, news);
+    }
+
+    /// The account of a lock's readers.
+    fn readers(&mut self, writers: u32) -> Option<u32> {
+        if let Some(&readers) = self.readers.get(&writers) {
+            return Some(readers);
+        }
+        if self.objects.len() >= MAX_OBJECTS {
+            return None;
+        }
+        let readers = self.objects.len() as u32;
+        self.objects.push(Object::readers_of(&self.objects[writers as usize]));
+        self.readers.insert(writers, readers);
+        Some(readers)
     }
 
     /// A picked thread waits on a word. Returns the place of what it waits for.
@@ -287,6 +313,12 @@ impl ProcessAccount {
         // A lock is known by its address; its parked waiters by words of their own.
         let parked = self.parked.get(&word).copied();
         let scale = if parked.is_some() { 0.0 } else { seen.scale };
+        let identity = self.objects[place as usize].identity;
+        if identity.kind() == Kind::RwLock && identity.access(&wait) == Access::Shared {
+            let readers = self.readers(place)?;
+            self.touch(readers, seen.look).wait(tid, wait, scale);
+            return Some(readers);
+        }
         let news = self.touch(place, seen.look).wait(tid, wait, scale);
         self.judge(word, place, news);
         let Some((lock, token)) = parked else { return Some(place) };
