@@ -41,6 +41,8 @@ pub struct Object {
     pub for_readers: bool,
     /// Evidence of what it is.
     pub evidence: Evidence,
+    /// Looks at its word.
+    pub(super) readings: u32,
     /// Looks in a row whose bytes contradict what it is taken for.
     contradictions: u32,
     /// Number of objects that have been at this address before.
@@ -169,6 +171,7 @@ impl Object {
             identity: Identity::unknown(address),
             for_readers: false,
             evidence: Evidence::new(address),
+            readings: 0,
             contradictions: 0,
             generation: 0,
             waiters: Mean::default(),

@@ -16,6 +16,9 @@ use crate::stacks::Stacks;
 /// Most things to wait on that are told apart.
 const MAX_OBJECTS: usize = 20_000;
 
+/// Looks at a word that tell as much of it as more of them would.
+const READINGS: u32 = 64;
+
 /// Most descriptors whose devices are remembered, and for how long.
 const MAX_DEVICES: usize = 4096;
 const DEVICE_NS: u64 = 1_000_000_000;
@@ -280,8 +283,15 @@ impl ProcessAccount {
         }
         let object = self.touch(place, look);
         let news = object.read(&window);
-        if let Some(parked) = object.identity.parked_on(&window) {
+        object.readings = object.readings.saturating_add(1);
+        // What is not a lock by then is watched by its waits alone.
+        let is_idle = object.readings == READINGS && object.identity.role() == Role::Idle;
+        let parked = object.identity.parked_on(&window);
+        if let Some(parked) = parked {
             self.parked.insert(read.word, (parked.object, parked.token));
+        }
+        if is_idle {
+            self.wishes.push((read.word, None));
         }
         self.judge(read.word, place, news);
     }
@@ -472,8 +482,16 @@ impl ProcessAccount {
             }
             return;
         }
+        // Of several readers none is the holder.
+        let shared = matches!(object.identity.kind(), Kind::RwLock | Kind::RustRwLock);
+        if shared && held {
+            if contended {
+                self.objects[place as usize].named.doing.add(Holder::NotSeen);
+            }
+            return;
+        }
         // A lock that changed hands meanwhile says nothing about who stood where.
-        if tick.again_at.is_none() || object.now.hold != object.now.hold_again {
+        if shared || tick.again_at.is_none() || object.now.hold != object.now.hold_again {
             return;
         }
         let kept = |read: &ThreadRead| KeptThread {

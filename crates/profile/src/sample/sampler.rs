@@ -26,6 +26,9 @@ const MAX_WORDS: usize = 20_000;
 
 /// Bytes of a stack that are read.
 const STACK: usize = 16 << 10;
+/// Most looks at which stacks are read, as a share of all.
+const STACKS: f64 = 0.25;
+
 /// Readings of a burst, which takes some tens of microseconds.
 const BURST: usize = 24;
 /// Bursts a second.
@@ -296,7 +299,7 @@ impl Sampler {
         chunk.tick().at = began + (read - began) / 2;
         chunk.tick().run_delay_ns = self.delays.since_last();
         chunk.tick().threads_alive = self.threads.len() as u32;
-        let with_stacks = self.one_of(self.stacks_per_s);
+        let with_stacks = self.one_of(self.stacks_per_s.min(STACKS * self.effort.rate_per_s));
         let with_burst = self.one_of(BURSTS_PER_S);
         self.read_threads(with_stacks, chunk);
         if with_stacks {
