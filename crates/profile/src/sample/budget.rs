@@ -63,7 +63,7 @@ const MIN_PER_S: f64 = 20.0;
 const FEWER: f64 = 0.6;
 
 /// What is done once at the start counts as if it were spread over this time at least.
-const FIRST_NS: f64 = 5e9;
+const FIRST_NS: f64 = 10e9;
 
 /// Share of the budget that looks have whatever the rest takes.
 const LEAST_LOOKS: f64 = 0.5;
