@@ -135,7 +135,6 @@ fn unseen(account: &Account, watched: &[Watched], circumstances: &Circumstances)
                 .to_owned(),
         );
     }
-    unseen.push("Locks that nobody ever waited for are not seen, but for static ones.".to_owned());
     unseen.into_iter().map(Text::from).collect()
 }
 
