@@ -29,7 +29,7 @@ pub struct Departure {
     pub cpu: u32,
 }
 
-/// What perf events have told of the time of some looks.
+/// Reports of perf events from the time of some looks.
 #[derive(Debug)]
 pub(crate) struct Reported<'a> {
     /// States of threads; `None` without perf events.

@@ -12,6 +12,7 @@ mod source;
 mod space;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use elf::Elf;
@@ -176,9 +177,9 @@ impl Image {
         let id = self.elf.build_id.as_ref().filter(|id| id.len() >= 2)?;
         let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
         let path = format!("usr/lib/debug/.build-id/{}/{}.debug", &hex[..2], &hex[2..]);
-        let roots = [format!("/proc/{}/root/", self.pid), "/".to_owned()];
+        let roots = [PathBuf::from(format!("/proc/{}/root", self.pid)), PathBuf::from("/")];
         roots.iter().find_map(|root| {
-            let source = Source::open(format!("{root}{path}").as_ref())?;
+            let source = Source::open(&root.join(&path))?;
             let elf = Elf::read(&source)?;
             (elf.build_id == self.elf.build_id).then(|| Image {
                 name: self.name.clone(),

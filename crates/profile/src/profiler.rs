@@ -271,16 +271,6 @@ impl Profiler {
         self.status.map(exit_code)
     }
 
-    /// Waits for a launched program: its exit code, 128+S if signal S ended it. `None` for a
-    /// process that was running before.
-    pub fn wait(mut self) -> Option<u8> {
-        self.end_sampling();
-        if self.status.is_none() {
-            self.status = self.launched.as_mut()?.wait().ok();
-        }
-        self.status.map(exit_code)
-    }
-
     /// Looks until `length` is over, `stop` is set, or every process has ended. Calls `each` about
     /// every `every` with everything seen so far.
     pub fn run(

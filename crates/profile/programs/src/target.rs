@@ -109,7 +109,7 @@ impl Facts {
 pub struct Target {
     child: Child,
     output: BufReader<ChildStdout>,
-    /// What it has said.
+    /// Its output so far.
     pub facts: Facts,
     /// Where it keeps its account.
     pub folder: PathBuf,

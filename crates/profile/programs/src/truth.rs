@@ -85,7 +85,7 @@ impl Modes {
     }
 }
 
-/// What was true of a lock over an interval.
+/// Figures of a lock over an interval, by the program's own account.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Realised {
     /// Share of the time in which at least one thread held it.

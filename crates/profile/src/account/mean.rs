@@ -3,8 +3,8 @@
 //! The rate of the looks changes over a run as the budget demands. Within a stretch of one rate
 //! the looks are independent and uniform in time, so that the mean of what they saw estimates the
 //! mean over that stretch, with the usual variance; stretches are added up by their lengths
-//! (stratified sampling). The interval that follows is that of *this run's* mean: how another run
-//! would differ is told by the variance between stretches alone.
+//! (stratified sampling). The interval that follows is that of *this run's* mean; another run
+//! may differ by more.
 
 /// The mean of one quantity, being taken.
 #[derive(Clone, Debug, Default)]
@@ -40,11 +40,8 @@ struct Ended {
     length: f64,
     /// Sum of length × mean.
     sum: f64,
-    /// Sum of length × mean².
-    squares: f64,
     /// Sum of length² × variance of the mean.
     variance: f64,
-    stretches: u32,
     looks: f64,
 }
 
@@ -71,9 +68,6 @@ pub struct Estimate {
     /// Number of independent looks that it rests on; a look that answers several due times
     /// counts as part of one.
     pub looks: f64,
-    /// Standard deviation of the mean over the run, as the means of its stretches vary; `None`
-    /// below four stretches.
-    pub between_stretches: Option<f64>,
 }
 
 /// Fewest looks of a stretch: with fewer it goes on into the next one.
@@ -134,14 +128,7 @@ impl Mean {
             return None;
         }
         let mean = all.sum / all.length;
-        let stretches = f64::from(all.stretches);
-        let spread = (all.squares / all.length - mean * mean).max(0.0);
-        Some(Estimate {
-            mean,
-            error: all.variance.sqrt() / all.length,
-            looks: all.looks,
-            between_stretches: (all.stretches >= 4).then(|| (spread / (stretches - 1.0)).sqrt()),
-        })
+        Some(Estimate { mean, error: all.variance.sqrt() / all.length, looks: all.looks })
     }
 }
 
@@ -155,9 +142,7 @@ impl Ended {
         let variance = correction * about.max(0.0) / (stretch.w * stretch.w);
         self.length += stretch.length;
         self.sum += stretch.length * mean;
-        self.squares += stretch.length * mean * mean;
         self.variance += stretch.length * stretch.length * variance;
-        self.stretches += 1;
         self.looks += stretch.w * stretch.w / stretch.w2;
     }
 }
@@ -271,6 +256,5 @@ mod tests {
         mean.end_stretch(1.0);
         let estimate = mean.estimate().unwrap();
         assert!((estimate.mean - 1.0 / 11.0).abs() < 1e-12, "{estimate:?}");
-        assert_eq!(estimate.between_stretches, None);
     }
 }

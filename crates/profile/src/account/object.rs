@@ -34,7 +34,7 @@ pub struct Object {
     pub address: u64,
     /// When it was first seen.
     pub first_seen: u64,
-    /// What it is.
+    /// Kind of lock, or of anything else.
     pub identity: Identity,
     /// Of a lock of readers and writers: the account of its readers. The other one, at the same
     /// address, is that of its writers.

@@ -46,7 +46,7 @@ impl Relation {
     }
 }
 
-/// What a profile says about a condition.
+/// Answer of a profile to a condition.
 #[derive(Debug, PartialEq)]
 pub(super) struct Judgement {
     /// Locks that meet it, each with its figures.
