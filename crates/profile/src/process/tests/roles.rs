@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
@@ -65,12 +67,18 @@ fn threads() {
     };
     start("mutex", || drop(MUTEX.lock()));
     start("sleep", || thread::sleep(Duration::from_secs(1_000)));
+    // A thread that is stopped on its way out of a system call is seen in that call.
+    static SPINS: AtomicBool = AtomicBool::new(false);
     start("a \x1b(b) \n", || {
+        SPINS.store(true, Release);
         loop {
             std::hint::spin_loop();
         }
     });
     named.wait();
+    while !SPINS.load(Acquire) {
+        thread::yield_now();
+    }
     ready(&format!("{}", &raw const MUTEX as u64));
     until_told();
     std::process::exit(0);
