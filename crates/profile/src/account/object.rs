@@ -314,7 +314,8 @@ impl Object {
         let waking = Some(self.now.waking);
         let time = f64::from(times) * seen.gap_s;
         let (waiter, late) = (seen.scale, seen.late);
-        let sample = Sample { held, queue: Some(queue), waking, waiter, time, late };
+        let look = Some(seen.look);
+        let sample = Sample { held, queue: Some(queue), waking, waiter, time, late, look };
         self.samples.add(seen.second, sample, 1);
         self.added[usize::from(late)] += u64::from(times);
         let remember = |threads: &mut HashSet<u32>, tid| {
@@ -427,6 +428,7 @@ impl Object {
                 waiter: 1.0,
                 time: ended.gap_s,
                 late: late == 1,
+                look: None,
             };
             self.samples.add(ended.second, sample, due.saturating_sub(added));
         }

@@ -1,6 +1,7 @@
 //! Samples of one lock, summed up as they come, and the figures that they show.
 //!
-//! Held share, queue and hand-offs are averages over samples at independent, uniform times. Of the
+//! Held share, queue and hand-offs are averages over samples at random times, one drawn from each of
+//! many equal spans, so that what changes slowly is known better ([`steps`](super::steps)). Of the
 //! threads, a sample may show a random subset only: each waiter seen stands for as many as the
 //! subset is short of.
 //!
@@ -19,6 +20,7 @@
 //! A figure whose bounds are further apart than [`MAX_BIAS`] is withheld.
 
 use super::interval::{self, Estimate, Z, student};
+use super::steps::Steps;
 
 /// Largest distance of the bounds that late samples leave to a figure: of a share as it is, of a
 /// queue relative to it where it exceeds one thread.
@@ -47,6 +49,8 @@ pub struct Sample {
     pub time: f64,
     /// The sampler waited for a CPU until a thread of the program let go of it.
     pub late: bool,
+    /// Number of the look that it was taken at; `None` for samples of nothing at looks in between.
+    pub look: Option<u64>,
 }
 
 /// Index of a figure in [`Moments`].
@@ -107,7 +111,8 @@ impl Moments {
         (self.weights[figure] > 0.0).then(|| self.sums[figure] / self.weights[figure])
     }
 
-    fn estimate(&self, figure: usize) -> Option<Estimate> {
+    /// An estimate whose variance is this share of that of independent samples.
+    fn estimate(&self, figure: usize, share_of_variance: f64) -> Option<Estimate> {
         let value = self.mean(figure)?;
         let (first, product) = (self.firsts[figure][figure], self.products[figure][figure]);
         let size = match figure {
@@ -116,7 +121,7 @@ impl Moments {
             _ => self.waiter.max(1.0),
         };
         let samples = self.weights[figure].powi(2) / self.pairs[figure][figure];
-        Some(interval::mean(value, size, samples))
+        Some(interval::mean(value, size, samples / share_of_variance))
     }
 
     /// Covariance of the means.
@@ -146,6 +151,7 @@ struct Stretch {
 pub struct LockSamples {
     on_time: Moments,
     late: Moments,
+    steps: [Steps; 3],
     stretches: Vec<Stretch>,
     /// Binary logarithm of the seconds in a stretch.
     doublings: u32,
@@ -191,6 +197,14 @@ impl LockSamples {
         let times = times as f64;
         let moments = if sample.late { &mut self.late } else { &mut self.on_time };
         moments.add(figures, sample, times);
+        for (i, (steps, figure)) in self.steps.iter_mut().zip(figures).enumerate() {
+            match (sample.look, figure) {
+                (None, Some(_)) => steps.add_zeros(times),
+                (Some(look), Some(figure)) if i == HELD => steps.add(look, figure),
+                (Some(look), Some(figure)) => steps.add_after_zeros(look, figure),
+                (_, None) => {}
+            }
+        }
         while second >> self.doublings.min(63) >= MAX_STRETCHES as u64 {
             self.merge_neighbours();
         }
@@ -256,7 +270,8 @@ impl LockSamples {
 
     fn figure(&self, figure: usize) -> Figure {
         let all = self.on_time.merged(&self.late);
-        let Some(read) = all.estimate(figure) else { return Figure::Unknown };
+        let share_of_variance = self.steps[figure].share_of_variance();
+        let Some(read) = all.estimate(figure, share_of_variance) else { return Figure::Unknown };
         let (low, high) = self.bounds(figure);
         let bias = high - low;
         let most = if figure == HELD { MAX_BIAS } else { MAX_BIAS * read.value.max(1.0) };
@@ -280,7 +295,7 @@ impl LockSamples {
         let Some(late_mean) = self.late.mean(figure) else { return (read, read) };
         let share = late / all;
         // Zero and one are unlike for any number of late samples.
-        let chance = |moments: &Moments| match moments.estimate(figure) {
+        let chance = |moments: &Moments| match moments.estimate(figure, 1.0) {
             Some(estimate) => (estimate.high - estimate.low) / (2.0 * Z),
             None => f64::INFINITY,
         };
@@ -363,11 +378,11 @@ mod tests {
     use super::*;
 
     /// Samples a run, looking at `looked` random threads each time.
-    fn sampled(run: &Run, looked: usize, seed: u64) -> LockSamples {
+    fn sampled(run: &Run, per_s: f64, looked: usize, seed: u64) -> LockSamples {
         let mut rng = rng(seed ^ 0xA5);
         let mut samples = LockSamples::default();
         let mut threads: Vec<u32> = (0..run.waits.len() as u32).collect();
-        for time in run.instants(1000.0, seed) {
+        for (look, time) in (0..).zip(run.instants(per_s, seed)) {
             for i in 0..looked {
                 threads.swap(i, rng.random_range(i..run.waits.len()));
             }
@@ -384,6 +399,7 @@ mod tests {
                     waiter: weight,
                     time: 1.0,
                     late: false,
+                    look: Some(look),
                 },
                 1,
             );
@@ -392,11 +408,11 @@ mod tests {
     }
 
     /// Runs of `runs` whose held share, and whose queue, lie in their intervals.
-    fn covered(program: Program, looked: usize, runs: u64) -> (u64, u64) {
+    fn covered(program: Program, per_s: f64, looked: usize, runs: u64) -> (u64, u64) {
         let (mut held, mut queue) = (0, 0);
         for seed in 0..runs {
             let run = program.run(10.0, seed);
-            let samples = sampled(&run, looked, seed + 1000);
+            let samples = sampled(&run, per_s, looked, seed + 1000);
             held += u64::from(samples.held().known().unwrap().holds(run.held()));
             queue += u64::from(samples.queue().known().unwrap().holds(run.queue()));
         }
@@ -423,9 +439,12 @@ mod tests {
             (Program { threads: 16, hold: 10e-3, hold_times: Times::Fixed, ..crowded }, 4),
         ];
         for (program, looked) in programs {
-            let (held, queue) = covered(program, looked, 200);
-            assert!((180..=198).contains(&held), "held in {held} of 200: {program:?}");
-            assert!((180..=199).contains(&queue), "queue in {queue} of 200: {program:?}");
+            for per_s in [150.0, 1000.0] {
+                let (held, queue) = covered(program, per_s, looked, 200);
+                let of = format!("of 200 at {per_s}/s: {program:?}");
+                assert!((180..=200).contains(&held), "held in {held} {of}");
+                assert!((180..=200).contains(&queue), "queue in {queue} {of}");
+            }
         }
     }
 
@@ -444,7 +463,9 @@ mod tests {
             // The lock is busy in the first half only, and the sampler slow in the second.
             let run = program.run(5.0, seed);
             let mut samples = LockSamples::default();
+            let mut look = 0;
             let mut sample = |time: f64, busy: bool, weight: f64| {
+                look += 1;
                 let waiting = (0..4).filter(|&id| busy && run.waiting(id, time)).count();
                 let sample = Sample {
                     held: Some(busy && at(&run.holds, time).is_some()),
@@ -453,6 +474,7 @@ mod tests {
                     waiter: 1.0,
                     time: weight,
                     late: false,
+                    look: Some(look),
                 };
                 samples.add(time as u64 + if busy { 0 } else { 5 }, sample, 1);
             };
@@ -476,6 +498,7 @@ mod tests {
                 waiter: 1.0,
                 time: 1.0,
                 late: false,
+                look: None,
             };
             each.add(0, sample, 1);
             many.add(0, Sample { time: 7.0, ..sample }, 1);
@@ -493,6 +516,7 @@ mod tests {
             waiter: 1.0,
             time: 1.0,
             late: false,
+            look: None,
         };
         batch.add(0, idle, 1000);
         assert!((0.002..0.005).contains(&batch.queue().known().unwrap().high));
@@ -502,7 +526,7 @@ mod tests {
     fn late_samples(run: &Run, kept_waiting: f64, seed: u64) -> LockSamples {
         let mut rng = rng(seed ^ 0x5A);
         let mut samples = LockSamples::default();
-        for instant in run.instants(1000.0, seed) {
+        for (look, instant) in (0..).zip(run.instants(1000.0, seed)) {
             let mut time = instant;
             let mut late = false;
             if let Some(hold) = at(&run.holds, instant)
@@ -522,6 +546,7 @@ mod tests {
                     waiter: 1.0,
                     time: 1.0,
                     late,
+                    look: Some(look),
                 },
                 1,
             );
@@ -563,6 +588,7 @@ mod tests {
             waiter: 1.0,
             time: 1.0,
             late: false,
+            look: None,
         };
         for second in (0..100_000).step_by(7) {
             samples.add(second, sample, 10);
@@ -588,6 +614,7 @@ mod tests {
                     waiter: 1.0,
                     time: 1.0,
                     late: false,
+                    look: None,
                 };
                 steady.add(second, sample(tick % 2 == 0), 1);
                 phases.add(second, sample(second % 2 == 0), 1);

@@ -115,17 +115,10 @@ impl Run {
         at(&self.waits[thread as usize], time).is_some()
     }
 
-    /// Ordered random instants of this rate.
+    /// Random instants, as the sampler draws them.
     pub(crate) fn instants(&self, per_second: f64, seed: u64) -> Vec<f64> {
         let mut rng = rng(seed);
-        let mut instants = Vec::new();
-        let mut time = 0.0;
-        loop {
-            time += Times::Exponential.draw(1.0 / per_second, &mut rng);
-            if time >= self.seconds {
-                return instants;
-            }
-            instants.push(time);
-        }
+        let spans = (self.seconds * per_second) as u32;
+        (0..spans).map(|span| (f64::from(span) + rng.random::<f64>()) / per_second).collect()
     }
 }
