@@ -40,6 +40,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, OFlags};
@@ -61,6 +62,9 @@ const MAX_COMMAND_LINE: usize = 64 << 10;
 /// Longest auxiliary vector that is read; the kernel's own have about 20 entries of 16 bytes.
 const MAX_AUXILIARY_VECTOR: usize = 4 << 10;
 
+/// A listing of as many threads is taken for the same one for this long.
+const LISTING_HOLDS: Duration = Duration::from_secs(1);
+
 /// A process under observation.
 #[derive(Debug)]
 pub struct Process {
@@ -75,6 +79,9 @@ pub struct Process {
     witness: u32,
     threads: Vec<Thread>,
     listing: Vec<u32>,
+    /// Links of the folder of its threads, two more than there were threads, and the time, when
+    /// they were listed.
+    listed: Option<(u64, Instant)>,
 }
 
 impl Process {
@@ -146,6 +153,7 @@ impl Process {
             witness: pid,
             threads: Vec::new(),
             listing: Vec::new(),
+            listed: None,
         };
         process.check_permission(status.owner)?;
         Ok(process)
@@ -323,11 +331,20 @@ impl Process {
 
     /// Lists the threads again, and opens those that are new. A process that has ended has none.
     ///
+    /// Returns false if they were not listed: as many threads as a moment ago, none of which was
+    /// seen to be gone, are most likely the same ones.
+    ///
     /// # Errors
     ///
     /// If `/proc` cannot be read.
-    pub fn refresh(&mut self) -> io::Result<()> {
+    pub fn refresh(&mut self) -> io::Result<bool> {
+        let (links, now) = (rustix::fs::fstat(&self.tasks)?.st_nlink, Instant::now());
+        let lately = |&(then, at): &(u64, Instant)| then == links && now - at < LISTING_HOLDS;
+        if self.listed.as_ref().is_some_and(lately) && !self.threads.iter().any(Thread::is_gone) {
+            return Ok(false);
+        }
         files::list_numbers(&self.tasks, &mut self.listing)?;
+        self.listed = Some((links, now));
         let listing = &self.listing;
         // The TID of a thread that is gone may be that of a new one by now.
         self.threads
@@ -340,12 +357,12 @@ impl Process {
         }
         self.threads.sort_unstable_by_key(Thread::tid);
         if self.threads.iter().any(|thread| thread.tid() == self.witness && thread.lives()) {
-            return Ok(());
+            return Ok(true);
         }
         if let Some(living) = self.threads.iter().find(|thread| thread.lives()) {
             self.witness = living.tid();
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -40,8 +40,8 @@ pub struct Options {
 /// Most changes of state that the timeline remembers.
 const MAX_CHANGES: usize = 1 << 16;
 
-/// Time between two looks at what else is to be done.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// Longest time between two looks at what else is to be done; stretches end more often.
+const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Looks a second at which stacks are read, of a budget of 1%.
 const STACKS_PER_S: f64 = 20.0;
@@ -60,7 +60,7 @@ const SAMPLE_NS: u64 = 10_000_000;
 const SAMPLED_STACK: u32 = 4 << 10;
 
 /// Share of the budget for saying what was seen so far.
-const WRITING_SHARE: f64 = 0.25;
+const WRITING_SHARE: f64 = 0.1;
 
 /// Looks at a program.
 #[derive(Debug)]
@@ -282,11 +282,12 @@ impl Profiler {
     ) -> Profile {
         let mut due = Instant::now() + every;
         while !stop.load(Ordering::Relaxed) {
-            let over = length.is_some_and(|length| self.began.elapsed() >= length);
-            if over || self.has_ended() {
+            let left =
+                length.map_or(PATIENCE, |length| length.saturating_sub(self.began.elapsed()));
+            if left.is_zero() || self.has_ended() {
                 break;
             }
-            let stretch_ended = match self.reports.recv_timeout(PATIENCE) {
+            let stretch_ended = match self.reports.recv_timeout(left.min(PATIENCE)) {
                 Ok(report) => self.take(report),
                 Err(RecvTimeoutError::Timeout) => false,
                 Err(RecvTimeoutError::Disconnected) => break,

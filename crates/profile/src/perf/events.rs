@@ -17,7 +17,7 @@ use super::ring::Ring;
 /// Longest copy of a stack.
 const MOST_STACK_BYTES: u32 = 32 << 10;
 
-/// Smallest ring of a thread: a tenth of a second at 5,000 records/s.
+/// Smallest ring of a thread: a quarter of a second at 2,000 records/s.
 const LEAST_OWN_RING_BYTES: usize = 16 << 10;
 
 /// Time after which a record that was being written has been written.
@@ -97,7 +97,7 @@ impl Failure {
 /// Events of any number of threads.
 ///
 /// A ring holds some 8,000 switches or 30 samples of 8 KiB: call [`Events::drain`] and
-/// [`Events::keep_within`] ten times a second or more, and [`Events::refresh`] once.
+/// [`Events::keep_within`] four times a second or more, and [`Events::refresh`] once.
 #[derive(Debug)]
 pub struct Events {
     options: Options,

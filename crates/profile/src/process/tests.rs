@@ -234,7 +234,7 @@ fn cost_of_a_look() {
         let bare = Thread::without_descriptor(thread.tid(), &process.directory);
         for (kind, thread) in [("kept descriptor", thread), ("opened anew", &bare)] {
             let looks = 20_000;
-            let started = std::time::Instant::now();
+            let started = Instant::now();
             for _ in 0..looks {
                 std::hint::black_box(thread.look());
             }
@@ -243,7 +243,7 @@ fn cost_of_a_look() {
     }
     let looks = 100_000;
     let line = b"202 0x55d0c4a2b2a0 0x80 0x2 0x0 0x0 0x0 0x7ffc5ae0f2a8 0x7f594bc2f2ad\n";
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     for _ in 0..looks {
         std::hint::black_box(Activity::parse(std::hint::black_box(line)));
     }

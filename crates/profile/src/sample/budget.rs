@@ -79,9 +79,9 @@ impl Budget {
         Budget {
             share,
             asked_per_s,
-            wake_ns: 12_000.0,
-            word_ns: 300.0,
-            thread_ns: 2_000.0,
+            wake_ns: 30_000.0,
+            word_ns: 2_000.0,
+            thread_ns: 4_000.0,
             other_ns: 0.0,
             wall_ns: 0.0,
         }

@@ -44,8 +44,7 @@ const STRETCH: u64 = 250_000_000;
 /// Changes of the rate below this share are not made.
 const RATE_TOLERANCE: f64 = 0.15;
 
-/// Looks go out after this time, or when they have become heavy.
-const CHUNK_NS: u64 = 100_000_000;
+/// Looks go out when their stretch ends, or when they have become heavy.
 const CHUNK_BYTES: usize = 1 << 18;
 
 /// Threads come and go between two listings.
@@ -163,7 +162,7 @@ impl Sampler {
         let mut chunk = Chunk::default();
         let mut stretch = Beginning::now();
         let mut stretch_ns = FIRST_STRETCH;
-        let (mut sent_at, mut listed_at) = (stretch.wall, 0);
+        let mut listed_at = 0;
         loop {
             let mut woken = now();
             while woken < self.schedule.next() {
@@ -174,7 +173,7 @@ impl Sampler {
                 self.look(due, &mut chunk);
             }
             let ended = woken - stretch.wall >= stretch_ns;
-            if ended || woken - sent_at >= CHUNK_NS || chunk.weight() >= CHUNK_BYTES {
+            if ended || chunk.weight() >= CHUNK_BYTES {
                 let mut empty = spare.try_recv().unwrap_or_default();
                 empty.clear();
                 let mut full = std::mem::replace(&mut chunk, empty);
@@ -182,7 +181,6 @@ impl Sampler {
                 if to.send(Report::Looks(full)).is_err() {
                     return;
                 }
-                sent_at = woken;
             }
             if !self.obey(orders) {
                 return;
@@ -261,23 +259,24 @@ impl Sampler {
     }
 
     fn list_threads(&mut self, to: &Sender<Report>) {
+        let mut changed = false;
         for followed in &mut self.followed {
             // A listing that fails leaves the threads known so far, whose looks tell who is gone.
             let listed = followed.process.refresh();
-            if listed.is_err() || followed.process.threads().is_empty() {
-                followed.ended |= !followed.process.is_running();
+            followed.ended |= !followed.process.is_running();
+            changed |= followed.ended;
+            if followed.ended {
+                _ = to.send(Report::Ended(followed.index));
+            } else if let Ok(true) = listed {
+                let threads = followed.process.threads().iter().map(|thread| thread.tid());
+                _ = to.send(Report::Threads(followed.index, threads.collect()));
+                changed = true;
             }
-            let report = match followed.ended {
-                true => Report::Ended(followed.index),
-                false => {
-                    let threads = followed.process.threads().iter().map(|thread| thread.tid());
-                    Report::Threads(followed.index, threads.collect())
-                }
-            };
-            _ = to.send(report);
         }
-        self.followed.retain(|followed| !followed.ended);
-        self.list_own();
+        if changed {
+            self.followed.retain(|followed| !followed.ended);
+            self.list_own();
+        }
     }
 
     fn list_own(&mut self) {
