@@ -298,12 +298,15 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// If the process has ended or permission is missing.
+    /// If the process has ended, is just about to execute another program, or permission is
+    /// missing.
     pub fn image(&self) -> io::Result<Image> {
         let path = ShortPath::task(self.witness, "auxv");
         let vector = files::read(&self.directory, &path, MAX_AUXILIARY_VECTOR)?;
-        // As it ends, a process gives up its memory first.
-        if vector.is_empty() { Err(Errno::SRCH.into()) } else { Ok(Image(vector)) }
+        // As it ends, a process gives up its memory first: then there is no vector. As it executes
+        // a program, it has the new memory before the kernel writes the vector: then it is zeros.
+        let none = vector.iter().all(|&byte| byte == 0);
+        if none { Err(Errno::SRCH.into()) } else { Ok(Image(vector)) }
     }
 
     /// Its mappings, lowest address first; see [`maps`].
