@@ -1,8 +1,8 @@
 //! A process, and with a launched program its descendants, as they fork, execute and end.
 //!
 //! New processes are found by their parent's PID in `/proc`, which is listed only if the kernel has
-//! given out PIDs since the last time (`/proc/loadavg`). A process whose parent ends before it is
-//! seen, as a daemon's, is no descendant any more; whoever learns of it otherwise can have it
+//! given out PIDs since the last two times (`/proc/loadavg`). A process whose parent ends before it
+//! is seen, as a daemon's, is no descendant any more; whoever learns of it otherwise can have it
 //! [followed](Family::follow).
 
 use std::ffi::{OsStr, OsString};
@@ -174,7 +174,7 @@ impl Member {
     /// Reports it if it is new, has executed another program, or has taken another name.
     fn compare(&mut self, only: Option<&OsStr>, report: &mut dyn FnMut(FamilyEvent)) {
         let image = match self.process.image() {
-            // It is about to end, or its first thread has ended.
+            // It is about to end or to execute a program, or its first thread has ended.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return,
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return,
             // It has become another user's.
@@ -212,6 +212,8 @@ struct Descendants {
     /// `None` where a container shows a file of its own instead.
     load: Option<OwnedFd>,
     last_pid: Option<u32>,
+    /// No PID was given out between the last two listings.
+    settled: bool,
     /// All processes of the last listing, ascending.
     known: Vec<u32>,
     listing: Vec<u32>,
@@ -237,6 +239,7 @@ impl Descendants {
             proc,
             load: load.filter(of_the_kernel),
             last_pid: None,
+            settled: false,
             known: Vec::new(),
             listing: Vec::new(),
         })
@@ -245,15 +248,20 @@ impl Descendants {
     /// Looks at all processes next time, not only at new ones.
     fn forget(&mut self) {
         self.last_pid = None;
+        self.settled = false;
         self.known.clear();
     }
 
     /// Finds processes that are new since the last time and descend from `parents`.
     fn find(&mut self, mut parents: Vec<u32>) -> io::Result<Vec<Found>> {
         let last_pid = self.load.as_ref().and_then(last_pid);
-        if last_pid.is_some() && last_pid == self.last_pid {
+        // The kernel gives out a PID shortly before it lists the process, so a listing counts only
+        // if it is not the first with this PID.
+        let same = last_pid.is_some() && last_pid == self.last_pid;
+        if same && self.settled {
             return Ok(Vec::new());
         }
+        self.settled = same;
         if last_pid < self.last_pid {
             // PIDs have begun anew: known ones may be those of new processes.
             self.known.clear();
