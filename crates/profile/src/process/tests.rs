@@ -47,7 +47,8 @@ fn threads_are_seen_at_what_they_do() {
     };
     eventually(|| sleeps(sleeper.look()));
     let spinner = thread_named(&process, "a \x1b(b) \n");
-    assert_eq!(spinner.look(), Look::Seen(Activity::OnCpu));
+    // It may be in a page fault.
+    eventually(|| spinner.look() == Look::Seen(Activity::OnCpu));
 }
 
 #[test]
@@ -220,6 +221,10 @@ fn another_users_process_is_refused() {
     }
     let own = std::process::id().to_string();
     let (_observer, error) = Observed::start_with("nobody", &[(roles::PID, &own)]);
+    if error == roles::NO_OTHER_USER {
+        println!("skipped: this root cannot become another user");
+        return;
+    }
     assert_eq!(error, format!("not permitted to look at process {own}: it belongs to user 0"));
 }
 

@@ -1,5 +1,6 @@
 use std::ffi::OsString;
 use std::fs;
+use std::process::Command;
 
 use super::roles::{Observed, eventually};
 use crate::process::{Family, FamilyEvent, Held, Launched, Process, ProcessError};
@@ -91,9 +92,9 @@ fn descendants_are_found_and_end() {
     program.program.wait().unwrap();
     eventually(|| {
         program.refresh();
-        !program.family.is_running()
+        program.ended.len() == program.started.len()
     });
-    assert_eq!(program.ended.len(), program.started.len());
+    assert!(!program.family.is_running());
 }
 
 #[test]
@@ -118,7 +119,9 @@ fn only_names_that_are_asked_for_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let name = "a-name-that-is-longer-than-kept";
     let (go, long) = (directory.path().join("go"), directory.path().join(name));
-    fs::copy("/bin/sleep", &long).unwrap();
+    // By another process: a file that this one has open to write cannot be executed as long as any
+    // child of another test, forked meanwhile, has it open, too.
+    assert!(Command::new("cp").arg("/bin/sleep").arg(&long).status().unwrap().success());
     let script = format!(
         "sleep 1000 & {0} 1000 & while [ ! -e {1} ]; do sleep 0.01; done; exec {0} 1000",
         long.display(),

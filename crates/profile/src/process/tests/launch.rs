@@ -1,7 +1,9 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use super::roles::{Observed, SCRIPT, eventually};
 use crate::process::{Held, LaunchError, Process, exit_code};
@@ -34,7 +36,13 @@ fn programs_that_do_not_start_have_the_codes_of_a_shell() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str, mode| {
         let path = directory.path().join(name);
-        fs::write(&path, text).unwrap();
+        // By another process: a file that this one has open to write cannot be executed as long as
+        // any child of another test, forked meanwhile, has it open, too.
+        let mut tee = Command::new("tee");
+        tee.arg(&path).stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut tee = tee.spawn().unwrap();
+        tee.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        assert!(tee.wait().unwrap().success());
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         path.into_os_string()
     };
@@ -121,11 +129,13 @@ fn a_program_goes_on_when_the_profiler_is_killed() {
             profiler.tell();
             profiler.wait_ready();
         }
+        let program = Process::open(pid).unwrap();
         profiler.kill();
-        assert!(exists(pid) && !mark.exists());
+        assert!(program.is_running() && !mark.exists());
         fs::write(&go, "").unwrap();
         eventually(|| mark.exists());
-        eventually(|| !exists(pid));
+        // It may stay a zombie: not every init reaps.
+        eventually(|| !program.is_running());
         fs::remove_file(&mark).unwrap();
     }
 }
