@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::activity::Activity;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Everything seen so far.
 struct Watch {
@@ -547,7 +547,9 @@ fn other_waits_of_rust() {
     let once = Arc::new((Once::new(), Mutex::new(())));
     let guard = once.1.lock().unwrap();
     let first = Arc::clone(&once);
-    let (_, running) = start(move || first.0.call_once(|| drop(first.1.lock())));
+    let (runner, running) = start(move || first.0.call_once(|| drop(first.1.lock())));
+    // Else the second thread may be the first to call.
+    watch.asleep(runner);
     let second = Arc::clone(&once);
     let (tid, waiting) = start(move || second.0.call_once(|| ()));
     let (wait, identity) = watch.asleep(tid);

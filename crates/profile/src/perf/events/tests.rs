@@ -17,7 +17,7 @@ use threadtoll_machine::place::pin_to;
 use super::*;
 use crate::perf::{CpuState, Timeline};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 const MARK: u64 = 0x7468_7265_6164_746f;
 
 fn switches() -> Options {
@@ -159,8 +159,9 @@ fn a_preempted_spinner_is_told_from_a_sleeper() {
     let seen = |tid, state| seen.get(&(tid, state)).copied().unwrap_or(0);
     for spinner in &spinners {
         assert!(seen(spinner.tid, CpuState::Running) > 0);
-        assert!(seen(spinner.tid, CpuState::Preempted) > 0);
-        assert_eq!(seen(spinner.tid, CpuState::SwitchedOut), 0);
+        // Even a spinner sleeps in a page fault once in a while.
+        let preempted = seen(spinner.tid, CpuState::Preempted);
+        assert!(seen(spinner.tid, CpuState::SwitchedOut) < preempted.div_ceil(10));
     }
     assert!(seen(sleeper.tid, CpuState::SwitchedOut) > 100);
 }
@@ -311,6 +312,7 @@ fn threads_made_later_are_inherited() {
     let deadline = Instant::now() + PATIENCE;
     while !later.iter().chain([&first]).all(|tid| ended.contains(tid)) {
         assert!(Instant::now() < deadline, "{ended:?}");
+        thread::sleep(Duration::from_millis(1));
         events.drain(&mut |event| {
             if let Event::Exit { tid, .. } = event {
                 ended.insert(tid);
@@ -459,6 +461,12 @@ fn a_thread_that_has_ended_is_no_error() {
     events.follow_thread(tid).unwrap();
     let before = events.descriptors;
     drop(worker);
+    // A thread can be joined shortly before it ends.
+    let deadline = Instant::now() + PATIENCE;
+    while std::fs::exists(format!("/proc/self/task/{tid}")).unwrap() {
+        assert!(Instant::now() < deadline);
+        thread::sleep(Duration::from_millis(1));
+    }
     events.drain(&mut |_| ());
     assert!(events.descriptors < before, "descriptors of a thread that ended are closed");
     assert_eq!(events.follow_thread(tid).unwrap(), Following::Ended);
