@@ -305,8 +305,9 @@ fn a_pass_ends_by_the_clock_and_both_ends_agree_where() {
         2 * stretches + DRAIN_ROUNDS,
         "every message was marked, the closing ones too"
     );
+    // The first mark of all may be late already.
     assert!(
-        times[times.len() - 1] >= until && times[times.len() - 2] < until,
+        times[times.len() - 1] >= until && (times.len() == 2 || times[times.len() - 2] < until),
         "at the first mark after the time"
     );
     assert!(times.windows(2).all(|pair| pair[0] <= pair[1]));

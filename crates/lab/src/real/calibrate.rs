@@ -251,6 +251,7 @@ mod tests {
     /// is measured. Without any usable slice, the cells' lengths would be zero.
     #[test]
     fn a_unit_is_as_long_beside_a_busy_program() {
+        let _alone = threadtoll_machine::machine_lock().unwrap();
         let clock = Clock::gate().unwrap().0;
         let place = vec![vec![allowed_cpus()[0]]];
         let unit_ns = || Calibrator::new(&clock, Duration::from_secs(20)).unit_ns(&place);
