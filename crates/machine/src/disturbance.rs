@@ -415,39 +415,40 @@ mod tests {
 
     #[test]
     fn a_thread_that_shares_its_cpu_is_seen_to_queue() {
-        use std::sync::atomic::{AtomicBool, Ordering};
+        use std::sync::atomic::{AtomicU32, Ordering};
+        use std::time::{Duration, Instant};
 
         use crate::place::{allowed_cpus, pin_to};
 
         let _alone = crate::lock::machine_lock().unwrap();
         let cpu = allowed_cpus()[0];
-        let ended = AtomicBool::new(false);
+        let seen = AtomicU32::new(0);
         let compete = || {
             pin_to(&[cpu]).unwrap();
             let probe = ThreadProbe::new();
             let before = probe.sample();
-            let began = std::time::Instant::now();
-            while began.elapsed().as_millis() < 60 {}
-            // Both compete until the end: alone, the other would have the CPU to itself.
-            let delta = probe.sample().delta(&before);
-            if !ended.swap(true, Ordering::Relaxed) {
-                while began.elapsed().as_millis() < 120 {}
+            let queues = |delta: &ThreadCounters| {
+                delta.involuntary_switches > 0 && delta.run_queue_ns != Some(0)
+            };
+            let deadline = Instant::now() + Duration::from_secs(60);
+            let mut delta = probe.sample().delta(&before);
+            while !queues(&delta) && Instant::now() < deadline {
+                delta = probe.sample().delta(&before);
             }
-            delta
-        };
-        let deltas = std::thread::scope(|scope| {
-            let threads = [scope.spawn(compete), scope.spawn(compete)];
-            threads.map(|thread| thread.join().unwrap())
-        });
-        let switches: u64 = deltas.iter().map(|delta| delta.involuntary_switches).sum();
-        assert!(switches > 0, "{deltas:?}");
-        for delta in deltas {
-            if let Some(queued) = delta.run_queue_ns {
-                assert!(queued > 0, "{delta:?}");
-            } else {
+            seen.fetch_add(1, Ordering::Relaxed);
+            // Alone, the other would have the CPU to itself.
+            while seen.load(Ordering::Relaxed) < 2 {
+                std::hint::spin_loop();
+            }
+            assert!(queues(&delta), "{delta:?}");
+            if delta.run_queue_ns.is_none() {
                 eprintln!("this kernel does not account run-queue delay: not tried");
             }
-        }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(compete);
+            scope.spawn(compete);
+        });
     }
 
     #[test]

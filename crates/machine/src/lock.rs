@@ -10,8 +10,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Longer than any test holds the machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Longer than all tests of a program together hold the machine: who waits has no turn.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Holds the machine until dropped.
 #[derive(Debug)]
@@ -33,12 +33,12 @@ fn open() -> io::Result<File> {
         .open(path)
 }
 
-/// Waits until no other measurement of this user holds the machine, for at most two minutes.
+/// Waits until no other measurement of this user holds the machine, for at most ten minutes.
 /// Threads of one process exclude each other, too.
 ///
 /// # Errors
 ///
-/// If the file cannot be created or locked, or the machine is held for two minutes.
+/// If the file cannot be created or locked, or the machine is held for ten minutes.
 #[doc(hidden)]
 pub fn machine_lock() -> io::Result<MachineLock> {
     let deadline = Instant::now() + PATIENCE;
