@@ -69,6 +69,13 @@ pub(crate) fn profiles(path: &Path) -> Vec<Profile> {
     lines.filter_map(|line| if let Line::Profile(it) = line { Some(*it) } else { None }).collect()
 }
 
+/// The latest profile of a file that is being written: its last line may be incomplete.
+fn latest(path: &Path) -> Option<Profile> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let complete = text.split_inclusive('\n').rfind(|line| line.ends_with('\n'))?;
+    if let Line::Profile(profile) = line(complete.trim_end()) { Some(*profile) } else { None }
+}
+
 fn show(path: &Path, options: &str) -> Ended {
     let mut arguments = words("profile show", &[path]);
     arguments.extend(words(options, &[]));

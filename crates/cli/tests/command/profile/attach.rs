@@ -10,6 +10,9 @@ use threadtoll_record::Line;
 use crate::lines::line;
 use crate::program::{Ended, command, ran};
 
+use super::ending::{send, until};
+use super::latest;
+
 /// A child that ends with the test.
 struct Sleeper(Child);
 
@@ -26,10 +29,9 @@ impl Drop for Sleeper {
     }
 }
 
-fn profile(directory: &Path, pid: &str, options: &str) -> Ended {
+fn profile(directory: &Path, pid: &str) -> Ended {
     let mut command = command();
     command.current_dir(directory).args(["profile", "--seconds", "300ms", "-p", pid]);
-    command.args(options.split_whitespace());
     ran(command)
 }
 
@@ -37,13 +39,16 @@ fn profile(directory: &Path, pid: &str, options: &str) -> Ended {
 fn processes_that_cannot_be_profiled_get_a_sentence() {
     let directory = TempDir::new().unwrap();
     let refused = |pid: &str, why: &str| {
-        profile(directory.path(), pid, "").bad().says(why);
+        profile(directory.path(), pid).bad().says(why);
         assert_eq!(kept(&directory), 0, "no file of a profile that never was");
     };
     refused("2147483647", "no process has PID 2147483647");
-    // SAFETY: it takes no arguments.
-    let thread = unsafe { libc::gettid() }.to_string();
-    refused(&thread, "is a thread of process");
+    std::thread::scope(|scope| {
+        // A harness of one thread runs tests on the first, whose number is the process's.
+        // SAFETY: it takes no arguments.
+        let other = || refused(&unsafe { libc::gettid() }.to_string(), "is a thread of process");
+        scope.spawn(other).join().unwrap();
+    });
     if std::fs::read("/proc/2/cmdline").is_ok_and(|line| line.is_empty()) {
         refused("2", "kernel thread");
     } else {
@@ -64,7 +69,10 @@ fn what_is_not_permitted_gets_the_sentence_that_helps() {
     }
     let directory = TempDir::new().unwrap();
     let copy = directory.path().join("threadtoll");
-    std::fs::copy(env!("CARGO_BIN_EXE_threadtoll"), &copy).unwrap();
+    // By another process: a file that this one has open to write cannot be executed as long as any
+    // child of another test, forked meanwhile, has it open, too.
+    let program = env!("CARGO_BIN_EXE_threadtoll");
+    assert!(Command::new("cp").arg(program).arg(&copy).status().unwrap().success());
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(directory.path(), open).unwrap();
     let sleeper = Sleeper::new();
@@ -78,17 +86,25 @@ fn what_is_not_permitted_gets_the_sentence_that_helps() {
 fn a_sleeping_process_is_profiled() {
     let directory = TempDir::new().unwrap();
     let sleeper = Sleeper::new();
-    let ended = profile(directory.path(), &sleeper.0.id().to_string(), "--json").done();
-    let Line::Profile(found) = line(ended.out.trim_end()) else { panic!("{ended:?}") };
+    let path = directory.path().join("run.jsonl");
+    let mut command = command();
+    command.args(["profile", "--json", "-p", &sleeper.0.id().to_string(), "--out"]).arg(&path);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    until("a sample", || latest(&path).is_some_and(|profile| profile.samples > 0));
+    send(&child, libc::SIGINT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let Line::Profile(found) = line(printed.trim_end()) else { panic!("{printed}") };
     assert_eq!(found.processes[0].pid, sleeper.0.id());
     assert!(found.samples > 0 && found.finished && found.processes[0].locks.is_empty());
     assert_eq!(found.exit_code, None);
-    assert_eq!(kept(&directory), 2, "the profile and its page");
+    assert!(path.with_extension("html").exists(), "the page of the profile");
 }
 
 #[test]
 fn a_launched_program_is_profiled() {
-    for (script, code) in [("sleep 0.3; exit 4", 4), ("true", 0), ("kill -9 $$", 137)] {
+    for (script, code) in [("sleep 0.1; exit 4", 4), ("true", 0), ("kill -9 $$", 137)] {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("run.jsonl");
         let mut command = command();

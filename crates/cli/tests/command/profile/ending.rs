@@ -5,7 +5,7 @@ use std::process::{Child, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::{Stage, profiles, show};
+use super::{Stage, latest, profiles, show};
 use crate::program::Seeded;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -81,10 +81,8 @@ fn a_program_that_outlives_its_profile_is_waited_for() {
     let stage = Stage::new();
     let script = "while ! test -e go; do sleep 0.02; done; exit 6";
     let child = start(&stage, "--seconds 50ms --out run.jsonl", &["sh", "-c", script]);
-    until("the end of the profile", || {
-        stage.path("run.jsonl").exists()
-            && profiles(&stage.path("run.jsonl")).last().is_some_and(|last| last.finished)
-    });
+    let finished = || latest(&stage.path("run.jsonl")).is_some_and(|profile| profile.finished);
+    until("the end of the profile", finished);
     std::fs::write(stage.path("go"), "").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(6), "{output:?}");
@@ -115,7 +113,8 @@ fn signals_to_the_profiler_alone_go_on_to_the_program() {
     send(&child, libc::SIGINT);
     until("the signal", || stage.path("got").exists());
     // The profile is over, and the program runs on.
-    until("the report", || profiles(&stage.path("run.jsonl")).last().is_some_and(|it| it.finished));
+    let finished = || latest(&stage.path("run.jsonl")).is_some_and(|profile| profile.finished);
+    until("the report", finished);
     send(&child, libc::SIGTERM);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(9), "{output:?}");

@@ -21,7 +21,8 @@ struct Session {
     ours: File,
     /// Keeps the terminal and its settings after the program has ended.
     its: OwnedFd,
-    shown: Arc<Mutex<String>>,
+    /// Bytes: a character may come in two parts.
+    shown: Arc<Mutex<Vec<u8>>>,
     /// Length of what was looked for and found.
     found: usize,
     settings: String,
@@ -68,12 +69,12 @@ impl Session {
         let settings = settings(&its);
         let child = command.spawn().unwrap();
         drop(command);
-        let shown = Arc::new(Mutex::new(String::new()));
+        let shown = Arc::new(Mutex::new(Vec::new()));
         let (mut reader, seen) = (ours.try_clone().unwrap(), Arc::clone(&shown));
         std::thread::spawn(move || {
             let mut part = [0; 4096];
             while let Ok(count @ 1..) = reader.read(&mut part) {
-                seen.lock().unwrap().push_str(&String::from_utf8_lossy(&part[..count]));
+                seen.lock().unwrap().extend_from_slice(&part[..count]);
             }
         });
         Some(Session { child, ours, its, shown, found: 0, settings })
@@ -85,7 +86,7 @@ impl Session {
         let (shown, found) = (&self.shown, &mut self.found);
         until(text, || {
             let shown = shown.lock().unwrap();
-            let at = shown[*found..].find(text);
+            let at = shown[*found..].windows(text.len()).position(|part| part == text.as_bytes());
             *found += at.map_or(0, |at| at + text.len());
             at.is_some()
         });
@@ -99,7 +100,8 @@ impl Session {
     #[track_caller]
     fn ends(&mut self, code: i32) {
         let status = self.child.wait().unwrap();
-        assert_eq!(status.code(), Some(code), "{}", self.shown.lock().unwrap());
+        let shown = String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned();
+        assert_eq!(status.code(), Some(code), "{shown}");
         self.restored();
     }
 
