@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use tempfile::TempDir;
-use threadtoll_record::{BlockKind, Line};
+use threadtoll_record::{BlockKind, Line, Plan};
 
-use crate::lines::{blocks, lines, plan};
+use crate::lines::{blocks, line, lines, plan};
 use crate::program::{threadtoll, words};
 
 fn measured(line: &str) -> Vec<Line> {
@@ -16,10 +16,22 @@ fn measured(line: &str) -> Vec<Line> {
     lines(&path)
 }
 
-/// The survey of a machine.
-fn surveyed() -> &'static [Line] {
-    static LINES: OnceLock<Vec<Line>> = OnceLock::new();
-    LINES.get_or_init(|| measured("survey --simulated-machine 7"))
+/// The plan of a run.
+fn planned(command: &str) -> Plan {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    threadtoll(words(&format!("{command} --quiet --out"), &[&path])).done();
+    let text = std::fs::read_to_string(&path).unwrap();
+    match line(text.lines().nth(1).unwrap()) {
+        Line::Plan(plan) => plan,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The plan of a survey.
+fn surveyed() -> &'static Plan {
+    static PLAN: OnceLock<Plan> = OnceLock::new();
+    PLAN.get_or_init(|| planned("survey --simulated-machine 7"))
 }
 
 type Place = (usize, u32, usize, BlockKind);
@@ -31,11 +43,10 @@ fn order(lines: &[Line]) -> Vec<Place> {
 #[test]
 fn groups_have_at_most_eight_cells_and_begin_with_the_reference() {
     let (latency, matrix) = (
-        measured("latency --time 20ms --simulated-machine 7"),
-        measured("matrix --time 20ms --simulated-machine 7"),
+        planned("latency --time 2ms --simulated-machine 7"),
+        planned("matrix --time 2ms --simulated-machine 7"),
     );
-    for (line, lines) in [("survey", surveyed()), ("latency", &latency), ("matrix", &matrix)] {
-        let plan = plan(lines);
+    for (line, plan) in [("survey", surveyed()), ("latency", &latency), ("matrix", &matrix)] {
         let reference = &plan.groups[0][0].cell;
         assert_eq!((reference.name(), reference.payload_bytes), ("atomic-store", 8));
         for group in &plan.groups {
@@ -97,10 +108,9 @@ fn the_seed_decides_about_the_order() {
 
 #[test]
 fn forms_that_are_to_be_compared_are_interleaved() {
-    let lines = surveyed();
+    let groups = &surveyed().groups;
     for plain in ["std-condvar", "pthread-condvar", "parking-lot-condvar"] {
         let after = format!("{plain}-after");
-        let groups = &plan(lines).groups;
         let holds = |group: usize, name: &str| {
             groups[group].iter().any(|planned| planned.cell.name() == name)
         };

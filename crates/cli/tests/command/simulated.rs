@@ -20,10 +20,9 @@ fn run_in(directory: &Path, line: &str) -> String {
 #[test]
 fn two_runs_give_the_same_files_pages_and_tables_byte_for_byte() {
     for line in [
-        "latency --time 20ms --simulated-machine 7 --out run.jsonl",
+        "latency --time 5ms --simulated-machine 7 --out run.jsonl",
         "matrix futex --simulated-machine 7 --out run.jsonl",
         "survey --quick --simulated-machine 7 --out run.jsonl",
-        "survey --simulated-machine 7 --out run.jsonl",
         "queue stream rtrb raw-copy crossbeam-unbounded --simulated-machine 7 --out run.jsonl",
     ] {
         let (one, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());

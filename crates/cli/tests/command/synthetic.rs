@@ -40,6 +40,11 @@ fn matrices_hold_every_pair_of_their_level_once() {
     for (machine, counts) in PAIRS {
         let tree = tree(machine);
         for (level, pairs) in ["smt", "llc", "node", "all"].into_iter().zip(counts) {
+            // The larger levels of the largest machine are as slow to print as they are long; tests
+            // of `crates/machine` count their pairs.
+            if pairs > 10_000 {
+                continue;
+            }
             let ended = on(tree.path(), &format!("matrix futex --plan --level {level}"));
             if pairs == 0 {
                 ended.failed(3).says("within");
