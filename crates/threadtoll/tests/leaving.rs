@@ -30,7 +30,7 @@ static ONE: Mutex<()> = Mutex::new(());
 /// Time for each kind of queue.
 fn time() -> Duration {
     let time = std::env::var("THREADTOLL_LEAVE_MS").ok();
-    Duration::from_millis(time.and_then(|time| time.parse().ok()).unwrap_or(100))
+    Duration::from_millis(time.and_then(|time| time.parse().ok()).unwrap_or(30))
 }
 
 /// Polls until the condition holds.

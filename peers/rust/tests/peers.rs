@@ -7,9 +7,10 @@ use threadtoll_lab::queue::{CAPACITY, Queues, RING_BYTES, SCENARIOS, check};
 use threadtoll_peers_rust::{peers, twins};
 use threadtoll_record::Origin;
 
-const MESSAGES: u64 = 10_000;
+/// In two passes, each of which fills every queue more than twice.
+const MESSAGES: u64 = 5_000;
 /// Fewer, because at blocking ends each of them puts a thread to sleep.
-const REQUESTS: u64 = 2_000;
+const REQUESTS: u64 = 500;
 
 #[test]
 fn every_row_delivers_all_messages_in_order() {
