@@ -144,15 +144,21 @@ impl Process {
         )
         .map_err(unreadable)?;
 
+        let mut listing = Vec::new();
+        if stat.first_thread_ended() {
+            files::list_numbers(&tasks, &mut listing).map_err(unreadable)?;
+        }
+        let witness = listing.iter().copied().find(|&tid| tid != pid).unwrap_or(pid);
+
         let process = Process {
             pid,
             start_time: stat.start_time,
             directory,
             tasks,
             pidfd,
-            witness: pid,
+            witness,
             threads: Vec::new(),
-            listing: Vec::new(),
+            listing,
             listed: None,
         };
         process.check_permission(status.owner)?;
@@ -161,9 +167,13 @@ impl Process {
 
     fn check_permission(&self, owner: u32) -> Result<(), ProcessError> {
         let pid = self.pid;
+        // The files of a thread without memory are root's.
+        let tid = self.witness;
         let refused = || ProcessError::NotPermitted { pid, refusal: Refusal::diagnose(owner) };
-        match files::open(&self.directory, &ShortPath::task(pid, "syscall")) {
+        match files::open(&self.directory, &ShortPath::task(tid, "syscall")) {
             Err(Errno::ACCESS | Errno::PERM) => return Err(refused()),
+            // That thread has just ended; others may go on.
+            Err(Errno::NOENT | Errno::SRCH) if tid != pid => return Ok(()),
             Err(Errno::NOENT | Errno::SRCH) if self.is_running() => {
                 return Err(ProcessError::Unsupported("/proc/PID/syscall"));
             }
@@ -178,7 +188,7 @@ impl Process {
         match self.memory().probe() {
             Err(Errno::PERM | Errno::ACCESS) => Err(refused()),
             Err(Errno::NOSYS) => Err(ProcessError::Unsupported("process_vm_readv")),
-            // Also of a process whose first thread has ended; it has other threads to ask.
+            // Also of a thread that has just ended; there may be others to ask.
             Err(_) | Ok(()) => Ok(()),
         }
     }

@@ -63,7 +63,11 @@ impl Stat {
     /// The process has ended, and its parent has not asked how. The first thread alone may have
     /// ended while others go on.
     pub(crate) fn ended(&self) -> bool {
-        matches!(self.state, b'Z' | b'X') && self.threads <= 1
+        self.first_thread_ended() && self.threads <= 1
+    }
+
+    pub(crate) fn first_thread_ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X')
     }
 }
 

@@ -128,6 +128,8 @@ fn others_go_on_when_the_first_thread_ends() {
     let (mut observed, pid) = Observed::start("orphans");
     let pid = pid.parse().unwrap();
     let mut process = Process::open(pid).unwrap();
+    process.refresh().unwrap();
+    observed.tell();
     let ended = |process: &mut Process| {
         process.refresh().unwrap();
         let first = process.threads().iter().find(|thread| thread.tid() == process.pid());

@@ -111,7 +111,8 @@ impl Thread {
         self.gone.load(Ordering::Relaxed)
     }
 
+    /// It can be looked at. An ordinary user is refused a first thread that has ended.
     pub(crate) fn lives(&self) -> bool {
-        self.look() != Look::Gone
+        matches!(self.look(), Look::Seen(_))
     }
 }

@@ -86,7 +86,7 @@ fn threads() {
     std::process::exit(0);
 }
 
-/// A child whose first thread ends, while another goes on.
+/// A child whose first thread ends when told, while another goes on until told again.
 fn orphans() {
     // SAFETY: the child uses nothing that another thread of this process could have locked; the
     // harness waits for this one.
@@ -96,11 +96,15 @@ fn orphans() {
         unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
         std::process::exit(0);
     }
-    thread::spawn(|| {
+    let (end, ended) = std::sync::mpsc::channel();
+    thread::spawn(move || {
         ready(&std::process::id().to_string());
+        until_told();
+        end.send(()).unwrap();
         until_told();
         std::process::exit(0)
     });
+    ended.recv().unwrap();
     // SAFETY: ends this thread alone, which no other one joins.
     unsafe { libc::syscall(libc::SYS_exit, 0) };
 }
