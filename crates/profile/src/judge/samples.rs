@@ -1,8 +1,8 @@
 //! Samples of one lock, summed up as they come, and the figures that they show.
 //!
-//! Held share, queue and hand-offs are averages over samples at random times, one drawn from each of
-//! many equal spans, so that what changes slowly is known better ([`steps`](super::steps)). Of the
-//! threads, a sample may show a random subset only: each waiter seen stands for as many as the
+//! Held share, queue and hand-offs are averages over samples at random times, one drawn from each
+//! of many equal spans, so that what changes slowly is known better ([`steps`](super::steps)). Of
+//! the threads, a sample may show a random subset only: each waiter seen stands for as many as the
 //! subset is short of.
 //!
 //! The rate of samples may change over a run, as a budget demands, and one sample may answer for

@@ -2,11 +2,11 @@
 //!
 //! Of times drawn one from each of many equal spans, a mean errs by what the figure varies within a
 //! span only (stratified sampling: W. G. Cochran, *Sampling Techniques*, 3rd ed., 5.3). Half the
-//! mean square of the steps from each sample to the next shows how much it varies over a distance of
-//! one span on average, and of the steps to the next but one over two (J. von Neumann et al., *The
-//! mean square successive difference*, Ann. Math. Statist. 12, 1941). Two times within one span are
-//! a third of it apart on average: a line through both leads there. A variation that grows ever more
-//! slowly with distance, as that of states that come and go does, lies below the line.
+//! mean square of the steps from each sample to the next shows how much it varies over a distance
+//! of one span on average, and of the steps to the next but one over two (J. von Neumann et al.,
+//! *The mean square successive difference*, Ann. Math. Statist. 12, 1941). Two times within one
+//! span are a third of it apart on average: a line through both leads there. A variation that grows
+//! ever more slowly with distance, as that of states that come and go does, lies below the line.
 
 /// Sums over the samples of one figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

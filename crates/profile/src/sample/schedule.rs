@@ -1,9 +1,9 @@
 //! The times at which to look.
 //!
-//! Time is cut into equal spans, and one instant is drawn from each, uniformly: every instant of the
-//! run is as likely as any other, whatever rhythm the program has, and what lasts longer than a span
-//! is seen more evenly than by independent times. A look that comes late answers every time that has
-//! passed meanwhile; how late it was is recorded.
+//! Time is cut into equal spans, and one instant is drawn from each, uniformly: every instant of
+//! the run is as likely as any other, whatever rhythm the program has, and what lasts longer than a
+//! span is seen more evenly than by independent times. A look that comes late answers every time
+//! that has passed meanwhile; how late it was is recorded.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
