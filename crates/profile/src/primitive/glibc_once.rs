@@ -37,7 +37,8 @@ impl Primitive for GlibcOnce {
         // Threads that park wait like this too, but each on its own word, which is never 2.
         let shared = evidence.shared() || evidence.values().contains(&DONE);
         let likely = shared.then_some(Strength::LIKELY);
-        let strength = evidence.named(&[&["pthread_once"], &["call_once"]]).or(likely)?;
+        // Not Rust's `FnOnce::call_once`, in which every thread of Rust begins.
+        let strength = evidence.named(&[&["pthread_once"], &["std::call_once"]]).or(likely)?;
         Some(Claim::new(evidence.address(), strength))
     }
 

@@ -43,7 +43,7 @@ impl Primitive for ParkingLotParker {
         if evidence.shared() || !evidence.values_fit(|value| value <= 1) {
             return None;
         }
-        let named = evidence.named(&[&["parking_lot_core", "park"]]);
+        let named = evidence.named(&[&["parking_lot_core", "park"], &["parking_lot::"]]);
         let fits = |window: &Window<'_>| parked_on(object, window).is_some();
         // A word that was seen in both states is not an initialisation that takes long.
         let strength = Strength::certain_if(evidence.values().len() == 2);

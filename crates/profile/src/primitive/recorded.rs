@@ -310,6 +310,29 @@ fn a_mutex_with_a_ceiling() {
     assert_eq!(hold(0x28_0000), Hold::Free);
 }
 
+/// A thread of Rust begins in `FnOnce::call_once`, which is no initialisation.
+#[test]
+fn threads_of_parking_lot_park() {
+    let parked = |lock: u32, value| Recorded {
+        tid: 7,
+        address: 0x7f5d_3f49_6670,
+        operation: 128,
+        value: 1,
+        timed: false,
+        words: words(&[(-32, lock), (-28, 0x5602), (-24, 0), (-20, 0), (0, value)]),
+    };
+    let mut evidence = evidence(&[parked(0xe25d_2e60, 1)]);
+    let thread = |slow| {
+        [slow, "causes::Table::rebuild", "core::ops::function::FnOnce::call_once"]
+            .map(|function| caller(function, "causes"))
+            .to_vec()
+    };
+    evidence.saw_callers(thread("<parking_lot::raw_mutex::RawMutex>::lock_slow"));
+    assert_eq!(seen(&evidence), ("parking_lot parker", true));
+    evidence.saw_callers(thread("causes::Table::lock"));
+    assert_eq!(seen(&evidence), ("parking_lot parker", false));
+}
+
 #[test]
 fn the_innermost_function_names_the_primitive() {
     let recorded = Recorded {
