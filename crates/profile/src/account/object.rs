@@ -117,6 +117,8 @@ pub(super) struct KeptThread {
     pub(super) tid: u32,
     pub(super) waits: bool,
     pub(super) stack: Option<u32>,
+    /// It has been woken, and has no CPU yet.
+    pub(super) woken: bool,
     /// What it was doing, should it be the holder.
     pub(super) doing: Holder,
 }
@@ -127,6 +129,7 @@ impl KeptScene {
             thread: thread.tid,
             waits: thread.waits,
             places: thread.stack.map_or(&[], |stack| stacks.places(stack)),
+            woken: thread.woken,
         };
         self.threads.iter().map(stand).collect()
     }

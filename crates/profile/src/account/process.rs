@@ -498,6 +498,8 @@ impl ProcessAccount {
             tid: read.tid,
             waits: self.last.get(&read.tid).is_some_and(|last| last.waiting_on == Some(place)),
             stack: seen.stack(read, tick.at),
+            woken: read.activity == Activity::OnCpu
+                && seen.state(read.tid, tick.at) == Some(CpuState::SwitchedOut),
             doing: self.doing(place, read, tick.at, seen),
         };
         let scene = KeptScene {
