@@ -381,7 +381,6 @@ impl One<'_> {
                 cpus: f64::from(cpus),
                 busiest_other,
             },
-            wake_ns: None,
         });
         let (name, name_from) = self.name(object, stacks);
         let context = Context {

@@ -64,8 +64,6 @@ pub struct LockSeen<'a> {
     pub cpu: Option<CpuDemand>,
     /// The rest of the program.
     pub program: Surroundings,
-    /// Time that this machine takes to wake a thread, in nanoseconds; `None` if not known.
-    pub wake_ns: Option<Estimate>,
 }
 
 /// A judgement on a lock. Figures that its samples do not allow are missing.
@@ -140,8 +138,7 @@ impl Judgement {
 }
 
 fn predictor(seen: LockSeen<'_>, users: u32) -> Option<Predictor> {
-    let hand_off = seen.wake_ns.and_then(|wake| seen.bursts.hand_off(wake));
-    let present = Present { means: seen.samples.means()?, users, hand_off, cpu: seen.cpu };
+    let present = Present { means: seen.samples.means()?, users, cpu: seen.cpu };
     Predictor::new(present).ok()
 }
 
@@ -225,7 +222,6 @@ mod tests {
                 cpus: 2.0,
                 busiest_other: 0.0,
             },
-            wake_ns: None,
         })
     }
 
@@ -285,7 +281,6 @@ mod tests {
             alive: 0,
             cpu: None,
             program: Surroundings { working: 0.0, on_cpu: 0.0, cpus: 0.0, busiest_other: 0.0 },
-            wake_ns: None,
         });
         assert_eq!((judgement.held, judgement.queue), (Figure::Unknown, Figure::Unknown));
         assert_eq!((judgement.verdict, judgement.gain), (None, None));

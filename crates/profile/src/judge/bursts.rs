@@ -91,17 +91,6 @@ impl Bursts {
     pub fn queue_is_lower_bound(&self) -> bool {
         self.hold_ns().is_some_and(|hold| hold.value < SHORT_HOLD_NS)
     }
-
-    /// Time of a hand-off relative to the hold time, if this machine wakes a thread in this time.
-    pub fn hand_off(&self, wake_ns: Estimate) -> Option<Estimate> {
-        let hold = self.hold_ns()?;
-        let value = wake_ns.value / hold.value;
-        let off = |one: f64, other: f64| (one / value - 1.0).abs().max((other / value - 1.0).abs());
-        let of_wake = off(wake_ns.low / hold.value, wake_ns.high / hold.value);
-        let of_hold = off(wake_ns.value / hold.high, wake_ns.value / hold.low);
-        let reach = value * of_wake.hypot(of_hold);
-        Some(Estimate { value, low: (value - reach).max(0.0), high: value + reach })
-    }
 }
 
 #[cfg(test)]
@@ -164,18 +153,5 @@ mod tests {
         bursts.add(&[held(0, 1), free(10), held(20, 1), free(30), held(40, 2), held(50, 3)], true);
         assert_eq!(bursts.turns(), (3, 1));
         assert_eq!((bursts.held_ns, bursts.releases), (20, 3));
-        bursts.add(&[held(0, 1), free(10), held(20, 1)], false);
-        assert_eq!(bursts.turns(), (3, 1));
-    }
-
-    #[test]
-    fn a_hand_off_is_as_uncertain_as_its_parts() {
-        let mut bursts = Bursts { held_ns: 100_000_000, releases: 100, ..Bursts::default() };
-        let wake = Estimate { value: 50_000.0, low: 40_000.0, high: 60_000.0 };
-        let ratio = bursts.hand_off(wake).unwrap();
-        assert!((ratio.value - 0.05).abs() < 1e-12);
-        assert!(ratio.low < 0.04 && ratio.high > 0.06);
-        bursts.releases = 0;
-        assert_eq!(bursts.hand_off(wake), None);
     }
 }

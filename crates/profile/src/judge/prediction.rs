@@ -22,7 +22,7 @@ use threadtoll_model::takacs::Takacs;
 use threadtoll_model::{Load, ModelError, Shape, bounds, mva, repairman};
 use threadtoll_record::profile;
 
-use super::interval::{Estimate, Z};
+use super::interval::Estimate;
 use super::samples::Means;
 
 /// Relative error of the models where neither samples nor shape are to blame.
@@ -40,9 +40,9 @@ const THINK_NS: f64 = 1e6;
 /// Largest ratio of hold to think time.
 const MAX_RATIO: f64 = 1e6;
 
-/// Time of a hand-off relative to the hold time where nothing else is known, and its standard
+/// Time of a hand-off relative to the hold time that is expected beforehand, and its standard
 /// error: holds that can be sampled last at least ten times as long as it takes to wake a thread.
-const UNKNOWN_HAND_OFF: (f64, f64) = (0.03, 0.04);
+const EXPECTED_HAND_OFF: (f64, f64) = (0.03, 0.04);
 
 /// Steps from one shape to the next.
 const STEPS: usize = 10;
@@ -54,10 +54,6 @@ pub struct Present {
     pub means: Means,
     /// Number of threads that use the lock.
     pub users: u32,
-    /// Time of a hand-off relative to the hold time, as known from elsewhere: the time that this
-    /// machine takes to wake a thread, and the length of holds. It counts where the samples show
-    /// few hand-offs. `None` if not known.
-    pub hand_off: Option<Estimate>,
     /// Demand for CPUs; `None` if CPUs are no limit.
     pub cpu: Option<CpuDemand>,
 }
@@ -241,20 +237,17 @@ impl Predictor {
         Ok(predictor)
     }
 
-    /// Time of a hand-off relative to the hold time, by the samples and by what was known before,
-    /// and its standard error.
+    /// Time of a hand-off relative to the hold time, by the samples and by what was expected
+    /// before, and its standard error.
     fn hand_off(&self) -> Result<(f64, f64), ModelError> {
-        let (known, known_error) = match self.present.hand_off {
-            Some(known) => (known.value, (known.high - known.low) / (2.0 * Z)),
-            None => UNKNOWN_HAND_OFF,
-        };
+        let (expected, expected_error) = EXPECTED_HAND_OFF;
         let means = self.present.means;
         let [held, queue, waking] = means.values;
         let variance = means.covariance[2][2];
         if self.present.users < 2 || variance <= 0.0 {
-            return Ok((known, known_error));
+            return Ok((expected, expected_error));
         }
-        let (mut hand_off, mut error) = (known, known_error);
+        let (mut hand_off, mut error) = (expected, expected_error);
         for _ in 0..8 {
             let ratios = self.ratios([held, queue, hand_off])?;
             let load = Load::new((ratios.hold + ratios.hand_off) * THINK_NS, THINK_NS)?;
@@ -264,11 +257,12 @@ impl Predictor {
             let waits = waits * (queue / random.max(f64::MIN_POSITIVE)).clamp(1e-6, 1.0);
             // Little's law: waking = acquisitions × waits × hand-off; held = acquisitions × hold.
             let (seen, seen_error) = (waking / (held * waits), variance.sqrt() / (held * waits));
-            let (precise, known_precise) =
-                (seen_error.powi(-2), known_error.max(f64::MIN_POSITIVE).powi(-2).min(1e18));
-            let next = (seen * precise + known * known_precise) / (precise + known_precise);
+            let (precise, expected_precise) =
+                (seen_error.powi(-2), expected_error.max(f64::MIN_POSITIVE).powi(-2).min(1e18));
+            let next =
+                (seen * precise + expected * expected_precise) / (precise + expected_precise);
             hand_off = (hand_off + next) / 2.0;
-            error = (precise + known_precise).powf(-0.5);
+            error = (precise + expected_precise).powf(-0.5);
         }
         Ok((hand_off, error))
     }
@@ -473,6 +467,7 @@ mod tests {
     use proptest::prelude::*;
     use threadtoll_model::{HandOff, simulate};
 
+    use super::super::interval::Z;
     use super::super::samples::{LockSamples, Sample};
     use super::super::simulated::{Program, Times, at};
     use super::*;
@@ -494,9 +489,7 @@ mod tests {
             };
             samples.add(time as u64, sample, 1);
         }
-        let ratio = program.hand_off / program.hold;
-        let hand_off = Some(Estimate { value: ratio, low: 0.6 * ratio, high: 1.4 * ratio });
-        Present { means: samples.means().unwrap(), users: program.threads, hand_off, cpu: None }
+        Present { means: samples.means().unwrap(), users: program.threads, cpu: None }
     }
 
     /// Long-run throughput of a program, if its lock is striped.
@@ -533,7 +526,7 @@ mod tests {
 
     /// Predictions for 8 and 32 threads from profiles of three threads: their number, those
     /// whose interval holds the real speed-up, and those that are off by more than a tenth.
-    fn predicted(hand_off_known: bool) -> (u32, u32, u32) {
+    fn predicted() -> (u32, u32, u32) {
         let (mut all, mut inside, mut far) = (0, 0, 0);
         for (hold, think, hand_off) in [
             (5e-3, 45e-3, 0.0),
@@ -546,10 +539,7 @@ mod tests {
                 for threads in [8, 32] {
                     let real = throughput(Program { threads, ..three }, 1) * (hold + think);
                     for seed in 0..6 {
-                        let mut present = profiled(three, 10.0, seed);
-                        if !hand_off_known {
-                            present.hand_off = None;
-                        }
+                        let present = profiled(three, 10.0, seed);
                         let speedup = Predictor::new(present).unwrap().speedup(threads).unwrap();
                         all += 1;
                         inside += u32::from(speedup.holds(real));
@@ -563,11 +553,9 @@ mod tests {
 
     #[test]
     fn eight_and_thirty_two_threads_are_predicted_from_three() {
-        for hand_off_known in [true, false] {
-            let (all, inside, far) = predicted(hand_off_known);
-            assert!(inside * 100 >= all * 92, "{inside} of {all} inside");
-            assert!(far * 100 <= all * 3, "{far} of {all} far off");
-        }
+        let (all, inside, far) = predicted();
+        assert!(inside * 100 >= all * 92, "{inside} of {all} inside");
+        assert!(far * 100 <= all * 3, "{far} of {all} far off");
     }
 
     #[test]
@@ -623,7 +611,7 @@ mod tests {
     #[test]
     fn a_lock_without_users_or_holds_has_no_prediction() {
         let means = Means { values: [0.5, 0.0, 0.0], covariance: [[0.0; 3]; 3], factor: Z };
-        let present = Present { means, users: 0, hand_off: None, cpu: None };
+        let present = Present { means, users: 0, cpu: None };
         assert!(Predictor::new(present).is_err());
         let never = Means { values: [0.0; 3], ..means };
         assert!(Predictor::new(Present { means: never, users: 2, ..present }).is_err());
@@ -648,7 +636,7 @@ mod tests {
                 covariance[i][i] = error * error;
             }
             let means = Means { values: [held, queue, waking], covariance, factor: 2.3 };
-            let present = Present { means, users, hand_off: None, cpu: None };
+            let present = Present { means, users, cpu: None };
             let predictor = Predictor::new(present).unwrap();
             let speedup = predictor.speedup(threads).unwrap();
             let most = f64::from(threads) * 1.000001;
