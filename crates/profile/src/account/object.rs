@@ -56,6 +56,8 @@ pub struct Object {
     /// Its holders, as far as its word names them.
     pub(super) named: Holders,
     patterns: PatternCounts,
+    /// Looks at which a thread had taken it before a waiter that was woken, by that thread.
+    overtaking: HashMap<u32, u64>,
     /// Looks at which each thread waited for it.
     pub waiting: HashMap<u32, u64>,
     /// What looks at all threads' stacks showed, where its word does not name its holder.
@@ -182,6 +184,7 @@ impl Object {
             samples: LockSamples::default(),
             named: Holders::default(),
             patterns: PatternCounts::default(),
+            overtaking: HashMap::new(),
             waiting: HashMap::new(),
             scenes: VecDeque::new(),
             users: HashSet::new(),
@@ -359,6 +362,14 @@ impl Object {
         }
     }
 
+    /// A waiter had been woken, and this thread had taken the lock before it; `None`: nobody had.
+    pub(super) fn count_turn(&mut self, overtaken_by: Option<u32>) {
+        self.patterns.turns += 1;
+        if let Some(tid) = overtaken_by {
+            count(&mut self.overtaking, tid);
+        }
+    }
+
     /// Learns from a look at the stacks of all threads.
     pub(super) fn learn(&mut self, scene: KeptScene, stacks: &Stacks) {
         let stands = scene.stands(stacks);
@@ -412,8 +423,8 @@ impl Object {
 
     /// Patterns over several looks.
     pub fn patterns(&self) -> PatternCounts {
-        let (turns, turns_to_same) = self.bursts.turns();
-        PatternCounts { turns, turns_to_same, ..self.patterns }
+        let hogged_turns = self.overtaking.values().copied().max().unwrap_or(0);
+        PatternCounts { hogged_turns, ..self.patterns }
     }
 
     /// Ends a stretch.

@@ -114,7 +114,14 @@ pub struct ProcessAccount {
 struct Last {
     /// The thing that it waited on.
     waiting_on: Option<u32>,
+    /// When it was last seen asleep there.
+    asleep_at: u64,
 }
+
+/// A waiter that was woken for nothing has gone back to sleep after running this long at most: it
+/// has looked at the word, perhaps spun for a while as parking_lot does, and called the kernel
+/// (3 to 20 µs on a virtual machine). One that ran longer may have had the lock.
+const RETRY_NS: u64 = 50_000;
 
 /// A look, as far as it concerns every process.
 #[derive(Clone, Copy, Debug)]
@@ -363,6 +370,9 @@ impl ProcessAccount {
                     // Woken from its wait, and without a CPU yet.
                     self.touch(place, seen.look).now.waking += scale;
                     waiting_on = Some(place);
+                    if let Some(overtaken_by) = self.turn(place, read.tid, last, at, seen) {
+                        self.objects[place as usize].count_turn(overtaken_by);
+                    }
                 }
             }
             occupation => {
@@ -383,7 +393,10 @@ impl ProcessAccount {
                 *looks += 1;
                 *on_cpu += u64::from(read.activity == Activity::OnCpu);
             }
-            let before = self.last.insert(read.tid, Last { waiting_on });
+            let woken = read.activity == Activity::OnCpu;
+            let before = self.last.get(&read.tid).copied();
+            let asleep_at = before.filter(|_| woken).map_or(at, |before| before.asleep_at);
+            self.last.insert(read.tid, Last { waiting_on, asleep_at });
             if let (Some(place), Some(before)) = (waiting_on, before)
                 && before.waiting_on != waiting_on
             {
@@ -394,6 +407,46 @@ impl ProcessAccount {
                 self.objects[place as usize].now.arrivals.push(before);
             }
         }
+    }
+
+    /// A waiter has been woken and does not run yet: the thread that has taken the lock meanwhile,
+    /// or `Some(None)` if the lock is the waiter's. `None` if it is not known which.
+    ///
+    /// What a thread woke from is not visible; it is taken to be the lock if all its runs since it
+    /// was seen asleep there were too short to use the lock. So a thread that sleeps briefly in
+    /// many other places meanwhile is mistaken for one that is woken in vain.
+    fn turn(
+        &self,
+        place: u32,
+        tid: u32,
+        last: Last,
+        at: u64,
+        seen: &Circumstances<'_>,
+    ) -> Option<Option<u32>> {
+        let object = &self.objects[place as usize];
+        let timeline = seen.timeline.filter(|_| object.is_lock() && !seen.late)?;
+        if timeline.longest_run(tid, last.asleep_at, at)? > RETRY_NS {
+            return None;
+        }
+        let owner = match object.now.hold? {
+            Hold::Free => return Some(None),
+            Hold::Held { owner } => owner,
+            Hold::Readers(_) | Hold::Unseen => return None,
+        };
+        // A lock that is handed over is held before its new holder runs.
+        if owner == Some(tid) || timeline.next_run(tid, at)? > RETRY_NS {
+            return Some(None);
+        }
+        if owner.is_some() {
+            return Some(owner);
+        }
+        // A word that names no owner: if a single thread has a CPU, then that one took it.
+        let awake = |&&tid: &&u32| {
+            matches!(timeline.state(tid, at), Some(CpuState::Running | CpuState::Preempted))
+        };
+        let mut awake = self.threads.iter().filter(awake);
+        let first = awake.next()?;
+        awake.next().is_none().then_some(Some(*first))
     }
 
     fn kind(&mut self, occupation: Occupation, at: u64) -> Time {
@@ -587,5 +640,90 @@ impl ProcessAccount {
         let time = self.time.iter_mut();
         time.for_each(|mean| mean.end_sparse_stretch(ended.length_s, &ended.looks));
         self.objects.iter_mut().for_each(|object| object.end_stretch(ended));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perf::{Direction, Event};
+    use crate::primitive::declared;
+
+    const WAITER: u32 = 5;
+    const OWNER: u32 = 7;
+    const IN: Direction = Direction::In;
+    const BLOCKED: Direction = Direction::Out { preempted: false };
+
+    /// What is found of a waiter that was seen asleep at 1 ms and is being woken at 3 ms, of a lock
+    /// in this state, by these switches and those of a thread that computes.
+    fn turn(lock: &str, hold: Hold, switches: &[(u64, Direction)]) -> Option<Option<u32>> {
+        let mut timeline = Timeline::new(100);
+        timeline.note(&Event::Switch { tid: OWNER, at: 1, cpu: 0, direction: IN });
+        for &(at, direction) in switches {
+            timeline.note(&Event::Switch { tid: WAITER, at, cpu: 1, direction });
+        }
+        timeline.complete_until(10_000_000);
+        let mut account = ProcessAccount::new(1);
+        account.set_threads(vec![WAITER, OWNER, 8]);
+        account.declare(declared(lock, 0x1000).unwrap(), 0).unwrap();
+        account.objects[0].now.hold = Some(hold);
+        let stacks = Stacks::default();
+        let seen = Circumstances {
+            look: 1,
+            second: 0,
+            due: 3_000_000,
+            gap_s: 1e-3,
+            scale: 1.0,
+            late: false,
+            timeline: Some(&timeline),
+            stacks: &stacks,
+            running: &[],
+            throttled: false,
+        };
+        let last = Last { waiting_on: Some(0), asleep_at: 1_000_000 };
+        account.turn(0, WAITER, last, 3_000_000, &seen)
+    }
+
+    const C: &str = "pthread_mutex_t";
+    const RUST: &str = "std::sync::poison::mutex::Mutex";
+    const NAMELESS: Hold = Hold::Held { owner: None };
+
+    const fn held_by(tid: u32) -> Hold {
+        Hold::Held { owner: Some(tid) }
+    }
+
+    /// Woken twice, each time for a few microseconds.
+    const IN_VAIN: [(u64, Direction); 5] = [
+        (500_000, BLOCKED),
+        (2_000_000, IN),
+        (2_005_000, BLOCKED),
+        (3_030_000, IN),
+        (3_036_000, BLOCKED),
+    ];
+
+    #[test]
+    fn a_waiter_that_is_woken_in_vain_is_overtaken() {
+        assert_eq!(turn(C, held_by(OWNER), &IN_VAIN), Some(Some(OWNER)));
+        // The one thread on a CPU has taken a lock that names no owner.
+        assert_eq!(turn(RUST, NAMELESS, &IN_VAIN), Some(Some(OWNER)));
+    }
+
+    #[test]
+    fn a_lock_that_is_passed_on_overtakes_nobody() {
+        assert_eq!(turn(C, Hold::Free, &IN_VAIN), Some(None));
+        assert_eq!(turn(C, held_by(WAITER), &IN_VAIN), Some(None));
+        // Handed over: it works under the lock when it runs.
+        let works = [(500_000, BLOCKED), (3_030_000, IN), (3_500_000, BLOCKED)];
+        assert_eq!(turn(RUST, NAMELESS, &works), Some(None));
+        assert_eq!(turn(C, held_by(OWNER), &works), Some(None));
+    }
+
+    #[test]
+    fn a_waiter_that_had_the_lock_meanwhile_tells_nothing() {
+        let mut switches = IN_VAIN;
+        switches[2].0 = 2_500_000;
+        assert_eq!(turn(C, held_by(OWNER), &switches), None);
+        // Neither does one whose next run is not known yet.
+        assert_eq!(turn(C, held_by(OWNER), &IN_VAIN[..4]), None);
     }
 }

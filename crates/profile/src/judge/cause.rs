@@ -104,15 +104,12 @@ pub struct PatternCounts {
     /// Of these, those that came in a herd: between two samples at least three threads left one
     /// other wait, and queued for this lock.
     pub herd_arrivals: u64,
-    /// Pairs of successive holds during which the same thread waited all along, and of which both
-    /// holders are known: by [`bursts`](super::bursts), or because a waiter was woken meanwhile.
+    /// Samples in which a waiter had just been woken, which happens when a holder lets go, and in
+    /// which it is known who has the lock next: the waiter, or who took it before the waiter ran.
     pub turns: u64,
-    /// Of these, pairs with one holder: it let go, and took the lock again before the waiter did.
-    ///
-    /// The lock is free for less than a microsecond then, which reads hardly catch. But the waiter
-    /// was woken for nothing: it ran briefly (switch records), and until it has gone back to sleep
-    /// the word of a contended lock says that nobody waits.
-    pub turns_to_same: u64,
+    /// Of these, samples in which the one thread that does so most had taken it before the waiter
+    /// ran: the waiter was woken for nothing.
+    pub hogged_turns: u64,
     /// Samples in which a writer waited for a lock of readers and writers.
     pub writer_waited: u64,
     /// Of these, samples in which readers held it of whom one came after the writer.
@@ -190,7 +187,7 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
     let of_holders = plain.into_iter().chain(asleep).map(|(c, count)| (c, count, holders.samples));
     let of_patterns = [
         (Cause::Herd, patterns.herd_arrivals, patterns.arrivals),
-        (Cause::Hog, patterns.turns_to_same, patterns.turns),
+        (Cause::Hog, patterns.hogged_turns, patterns.turns),
         (Cause::StarvedWriter, patterns.readers_overtook, patterns.writer_waited),
     ];
     let mut found: Vec<CauseShare> = of_holders
@@ -246,8 +243,23 @@ mod tests {
         assert_eq!(causes(&holders, herd)[0].cause, Cause::Herd);
         let few = PatternCounts { arrivals: 100, herd_arrivals: 40, ..PatternCounts::default() };
         assert_eq!(causes(&holders, few)[0].cause, Cause::Computing);
-        let unsure = PatternCounts { turns: 4, turns_to_same: 4, ..PatternCounts::default() };
+        let unsure = PatternCounts { turns: 4, hogged_turns: 4, ..PatternCounts::default() };
         assert_eq!(causes(&holders, unsure)[0].cause, Cause::Computing);
+    }
+
+    #[test]
+    fn one_thread_that_keeps_a_lock_from_the_others_hogs_it() {
+        let holders = counts(&[(Holder::Running, 95), (Holder::HandedOver, 5)]);
+        let first = |turns, hogged_turns| {
+            let patterns = PatternCounts { turns, hogged_turns, ..PatternCounts::default() };
+            causes(&holders, patterns)[0].cause
+        };
+        assert_eq!(first(100, 90), Cause::Hog);
+        assert_eq!(first(12, 12), Cause::Hog);
+        // A fair lock passes on, and of two threads that take turns in this neither hogs it.
+        assert_eq!(first(100, 2), Cause::Computing);
+        assert_eq!(first(100, 50), Cause::Computing);
+        assert_eq!(first(6, 6), Cause::Computing);
     }
 
     #[test]

@@ -99,6 +99,63 @@ impl Timeline {
         change.to.filter(|_| !in_doubt)
     }
 
+    /// Longest time that a thread ran, from one instant to another, without giving up its CPU.
+    /// `None` if that is not known throughout.
+    pub fn longest_run(&self, tid: u32, from: u64, until: u64) -> Option<u64> {
+        let (mut longest, mut ran) = (0, 0);
+        self.states(tid, from, until, |state, ns| {
+            ran = match state {
+                CpuState::Running => ran + ns,
+                CpuState::Preempted => ran,
+                CpuState::SwitchedOut => 0,
+            };
+            longest = longest.max(ran);
+            true
+        })?;
+        Some(longest)
+    }
+
+    /// Time for which a thread that has no CPU at this instant runs next, until it gives up the
+    /// CPU of its own accord. `None` if that is not known, or not known yet.
+    pub fn next_run(&self, tid: u32, at: u64) -> Option<u64> {
+        let (mut ran, mut over) = (0, false);
+        self.states(tid, at, self.complete_until, |state, ns| {
+            match state {
+                CpuState::Running => ran += ns,
+                CpuState::Preempted => {}
+                CpuState::SwitchedOut => over = ran > 0,
+            }
+            !over
+        })?;
+        over.then_some(ran)
+    }
+
+    /// Visits a thread's states between two instants, each with its length, while that is wanted.
+    fn states(
+        &self,
+        tid: u32,
+        from: u64,
+        until: u64,
+        mut visit: impl FnMut(CpuState, u64) -> bool,
+    ) -> Option<()> {
+        if from < self.horizon || until > self.complete_until {
+            return None;
+        }
+        let changes = self.threads.get(&tid)?;
+        let first = changes.partition_point(|change| change.at <= from).checked_sub(1)?;
+        let mut changes = changes.iter().skip(first).peekable();
+        while let Some(change) = changes.next().filter(|change| change.at <= until) {
+            let begun = change.at.max(from);
+            let ended = changes.peek().map_or(until, |next| next.at.min(until));
+            let in_doubt = self.gaps.iter().any(|gap| gap.from <= ended && gap.until >= change.at);
+            let state = change.to.filter(|_| !in_doubt)?;
+            if !visit(state, ended.saturating_sub(begun)) {
+                break;
+            }
+        }
+        Some(())
+    }
+
     /// Forgets all instants before `at`.
     pub fn forget_before(&mut self, at: u64) {
         self.horizon = self.horizon.max(at);
@@ -215,6 +272,35 @@ mod tests {
         ];
         assert_eq!(states, expected);
         assert_eq!(timeline.state(3, 20), None);
+    }
+
+    #[test]
+    fn runs_last_until_a_thread_gives_up_its_cpu() {
+        let events = [
+            switch(1, 10, IN),
+            switch(1, 20, BLOCKED),
+            switch(1, 30, IN),
+            switch(1, 35, PREEMPTED),
+            switch(1, 40, IN),
+            switch(1, 60, BLOCKED),
+            switch(1, 70, IN),
+        ];
+        let timeline = timeline(&events);
+        assert_eq!(timeline.longest_run(1, 12, 28), Some(8));
+        assert_eq!(timeline.longest_run(1, 12, 65), Some(25));
+        assert_eq!(timeline.longest_run(1, 22, 28), Some(0));
+        assert_eq!(timeline.next_run(1, 25), Some(25));
+        assert_eq!(timeline.next_run(1, 65), None);
+        assert_eq!((timeline.longest_run(1, 5, 28), timeline.next_run(2, 25)), (None, None));
+    }
+
+    #[test]
+    fn runs_with_lost_records_are_not_known() {
+        let lost = Event::Lost { after: 32, until: 33, records: 1 };
+        let timeline =
+            timeline(&[switch(1, 10, BLOCKED), switch(1, 30, IN), lost, switch(1, 40, BLOCKED)]);
+        assert_eq!(timeline.longest_run(1, 12, 20), Some(0));
+        assert_eq!((timeline.longest_run(1, 12, 35), timeline.next_run(1, 20)), (None, None));
     }
 
     #[test]
