@@ -121,6 +121,17 @@ pub enum Role {
     Unknown,
 }
 
+/// Reason for which a thread sleeps on a word of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParkedFor {
+    /// A lock, which the word does not tell.
+    Lock,
+    /// Work, a signal, or time to pass.
+    Idle,
+    /// Not told: its runtime parks threads for locks as for anything else.
+    Untold,
+}
+
 /// State of a lock at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hold {
@@ -187,6 +198,22 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
 
     /// Lock for which the owner of a parker waits.
     fn parked_on(&self, _object: u64, _window: &Window<'_>) -> Option<Parked> {
+        None
+    }
+
+    /// Reason for which the owner of a parker sleeps with these functions on its stack, the
+    /// innermost first. Without functions, the reason where nothing more is known.
+    fn parked_for(&self, _callers: &[Caller]) -> ParkedFor {
+        ParkedFor::Idle
+    }
+
+    /// Name of the lock, if it is an interpreter's own: the thread that runs its code holds it.
+    fn interpreter_lock(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Name of the part of the object at this offset, if threads wait for that by itself.
+    fn part(&self, _offset: u64) -> Option<&'static str> {
         None
     }
 
@@ -263,6 +290,22 @@ impl Identity {
     /// Access that a waiter wants.
     pub fn access(&self, wait: &Wait) -> Access {
         self.primitive.access(self.object, wait)
+    }
+
+    /// Reason for which the owner of a [`Kind::Parker`] sleeps with these functions on its stack.
+    pub fn parked_for(&self, callers: &[Caller]) -> ParkedFor {
+        self.primitive.parked_for(callers)
+    }
+
+    /// Name of the lock, if it is an interpreter's own.
+    pub fn interpreter_lock(&self) -> Option<&'static str> {
+        self.primitive.interpreter_lock()
+    }
+
+    /// Name of the part of this object that is at an address, if it is such.
+    pub fn part_at(&self, address: u64) -> Option<String> {
+        let part = self.primitive.part(address.checked_sub(self.object)?)?;
+        Some(format!("{} of {}", part, self.interpreter_lock()?))
     }
 
     /// Lock for which the owner of a [`Kind::Parker`] sleeps, if its memory tells. That the thread

@@ -36,7 +36,9 @@ impl Seen<'_> {
 
     /// True if a thread was seen waiting for the lock.
     pub(crate) fn waited(&self) -> bool {
-        !self.lock.causes.is_empty() || self.lock.queue_max.is_some_and(|most| most > 0)
+        !self.lock.causes.is_empty()
+            || !self.lock.waiters.is_empty()
+            || self.lock.queue_max.is_some_and(|most| most > 0)
     }
 
     /// Name of another lock of this process.
@@ -126,7 +128,16 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
     let costs = by_cost(profile);
     let gain = costs.first().and_then(|seen| seen.lock.gain).map_or(0.0, |gain| gain.get());
     let largest = parts.iter().find(|part| part.spent != Spent::Lock);
+    let parked = parts.iter().find(|part| part.spent == Spent::Parked);
     if waited < WORTHWHILE && gain < WORTHWHILE {
+        if let Some(parked) = parked.filter(|parked| parked.share >= WORTHWHILE) {
+            return not(format!(
+                "Locks or not: {} of the time its threads {}; {} for locks that are seen.",
+                percent(parked.share),
+                parked.phrase,
+                if waited > 0.0 { percent(waited) } else { "none".into() }
+            ));
+        }
         return not(match largest {
             Some(part) if part.share > 0.0 => format!(
                 "Not locks: {} of the time its threads {}; {} for locks.",

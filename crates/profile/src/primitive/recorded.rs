@@ -140,6 +140,20 @@ fn threads_of_java_park() {
     let identity = identify(&evidence, &context(false, true));
     assert_eq!((identity.name(), identity.role()), ("JVM parking", Role::Parked));
     assert_eq!((identity.object, identity.certain), (0x7fe1_1411_8c50, true));
+    let parked_for = |functions: &[&str]| {
+        let callers: Vec<Caller> =
+            functions.iter().map(|function| caller(function, "libjvm.so")).collect();
+        identity.parked_for(&callers)
+    };
+    assert_eq!(parked_for(&[]), ParkedFor::Untold);
+    let park = "os::PlatformEvent::park()";
+    let monitor = ["ObjectMonitor::EnterI(JavaThread*)", "ObjectMonitor::enter(JavaThread*)"];
+    assert_eq!(parked_for(&[park, monitor[0], monitor[1]]), ParkedFor::Lock);
+    assert_eq!(parked_for(&["Parker::park(bool, long)", "Unsafe_Park"]), ParkedFor::Untold);
+    let wait = "ObjectMonitor::wait(long, bool, JavaThread*)";
+    assert_eq!(parked_for(&[park, wait]), ParkedFor::Idle);
+    assert_eq!(parked_for(&[park, "JavaThread::sleep(long)", "JVM_Sleep"]), ParkedFor::Idle);
+    assert_eq!(parked_for(&[park, monitor[0], wait]), ParkedFor::Lock);
 }
 
 /// Go 1.26: a thread without work.
@@ -154,7 +168,8 @@ fn threads_of_go_park() {
         words: words(&[(8, 0x93ff_a008), (12, 0x22b0), (40, 0x9402_0f00), (44, 0x22b0)]),
     };
     let evidence = evidence(&[recorded]);
-    assert_eq!(identify(&evidence, &context(true, false)).name(), "Go parking");
+    let identity = identify(&evidence, &context(true, false));
+    assert_eq!((identity.name(), identity.parked_for(&[])), ("Go parking", ParkedFor::Untold));
     assert_eq!(seen(&evidence), ("unknown", false));
 }
 
