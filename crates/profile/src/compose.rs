@@ -343,6 +343,13 @@ impl One<'_> {
 
     /// The name of a lock or of something else at an address, and where it is from.
     fn name(self, object: &Object, stacks: &mut Stacks) -> (String, NameFrom) {
+        if let Some(name) = object.identity.interpreter_lock() {
+            return (name.to_owned(), NameFrom::Symbol);
+        }
+        let mut others = self.process.objects.iter();
+        if let Some(part) = others.find_map(|other| other.identity.part_at(object.address)) {
+            return (part, NameFrom::Symbol);
+        }
         if let Some(name) = stacks.name_of_data(self.index, object.address) {
             return (name, NameFrom::Symbol);
         }
@@ -415,6 +422,7 @@ impl One<'_> {
             cpus,
             threads: alive,
             read_write: matches!(object.identity.kind(), Kind::RwLock | Kind::RustRwLock),
+            interpreter: object.identity.interpreter_lock().is_some(),
         };
         // The models know one holder at a time.
         let modelled = !context.read_write;

@@ -166,6 +166,9 @@ pub struct Parked {
     pub token: u64,
 }
 
+/// Copies memory of the program to the bytes given. Returns the number of bytes that could be read.
+pub type ReadMemory<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> usize;
+
 /// One kind of object of one runtime.
 pub(crate) trait Primitive: fmt::Debug + Sync {
     /// Name, such as `glibc mutex`.
@@ -184,6 +187,21 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
     /// Holder of the lock at this instant.
     fn hold(&self, _object: u64, _window: &Window<'_>) -> Hold {
         Hold::Unseen
+    }
+
+    /// Address of the holder's own record, if the object is held and points to it.
+    fn holder_record(&self, _object: u64, _window: &Window<'_>) -> Option<u64> {
+        None
+    }
+
+    /// The thread that such a record belongs to.
+    fn thread_of(
+        &self,
+        _record: u64,
+        _read: ReadMemory<'_>,
+        _is_thread: &dyn Fn(u32) -> bool,
+    ) -> Option<u32> {
+        None
     }
 
     /// `true` if the object cannot be in the state that the bytes show.
@@ -278,6 +296,21 @@ impl Identity {
     /// Holder of the lock at this instant.
     pub fn hold(&self, window: &Window<'_>) -> Hold {
         self.primitive.hold(self.object, window)
+    }
+
+    /// Address of the holder's own record, where the lock points to that and holds no tid.
+    pub fn holder_record(&self, window: &Window<'_>) -> Option<u64> {
+        self.primitive.holder_record(self.object, window)
+    }
+
+    /// The thread that a holder's record belongs to.
+    pub fn thread_of(
+        &self,
+        record: u64,
+        read: ReadMemory<'_>,
+        is_thread: &dyn Fn(u32) -> bool,
+    ) -> Option<u32> {
+        self.primitive.thread_of(record, read, is_thread)
     }
 
     /// `true` if the object cannot be in the state that the bytes show: the memory has another

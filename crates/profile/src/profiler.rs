@@ -453,6 +453,10 @@ impl Profiler {
                 process.tell(place, self.stacks.callers(stack));
             }
         }
+        for (process, watched) in self.account.processes.iter_mut().zip(&self.watched) {
+            let memory = watched.process.memory();
+            process.find_holders(&mut |address, bytes| memory.read(address, bytes));
+        }
         if let Some(tick) = chunk.ticks.first() {
             self.timeline.forget_before(tick.at.saturating_sub(1_000_000_000));
         }
