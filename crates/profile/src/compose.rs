@@ -117,8 +117,13 @@ fn unseen(account: &Account, watched: &[Watched], circumstances: &Circumstances)
     );
     images(
         |process| process.jvm,
-        "Java monitors that threads spin on or inflate are seen as parked threads only. Use a JFR \
-         recording.",
+        "Which Java monitor, and locks of java.util.concurrent: use a JFR recording, or `jcmd PID \
+         Thread.print -l`.",
+    );
+    images(
+        |process| process.foreign_libc,
+        "Condition variables, semaphores and read-write locks of musl: waits for them are listed \
+         as unknown.",
     );
     if watched.iter().any(|watched| watched.process.is_32_bit().unwrap_or(false)) {
         unseen.push("Locks of 32-bit programs are not recognised.".to_owned());

@@ -44,6 +44,7 @@ families! {
     glibc_barrier,
     glibc_join,
     glibc_once,
+    musl_mutex,
     futex_lock,
     rust_mutex,
     rust_rwlock,

@@ -108,6 +108,8 @@ pub struct ProcessAccount {
     pub go: bool,
     /// The program has a Java virtual machine in it.
     pub jvm: bool,
+    /// The program's C library is not glibc.
+    pub foreign_libc: bool,
     /// Words that the sampler is to read otherwise, with the bytes around them; `None`: not at all.
     pub wishes: Vec<(u64, Option<Span>)>,
     /// Threads of the holders' records that locks point to; `None` if none was found.
@@ -201,6 +203,7 @@ impl ProcessAccount {
             devices: HashMap::new(),
             go: false,
             jvm: false,
+            foreign_libc: false,
             wishes: Vec::new(),
             holders: HashMap::new(),
             new_records: Vec::new(),

@@ -110,6 +110,34 @@ fn the_global_interpreter_lock() {
     }
 }
 
+/// musl 1.2.3: a normal mutex, and a recursive one.
+#[test]
+fn a_mutex_of_musl() {
+    let recorded = |kind: u32, futex: u32| Recorded {
+        tid: 1,
+        address: 0x4c_6ff4,
+        operation: PRIVATE,
+        value: u64::from(futex),
+        timed: false,
+        words: words(&[(-4, kind), (0, futex), (4, 3)]),
+    };
+    let normal = recorded(0, 0x8000_0010);
+    let owned = recorded(1, 0x8000_0000 | 4711);
+    for (seen, owner) in [(normal, None), (owned, Some(4711))] {
+        let bytes = bytes_of(&seen.words);
+        let identity = identify(&evidence(&[seen]), &context(false, false));
+        assert_eq!((identity.name(), identity.certain), ("musl mutex", true));
+        assert_eq!(identity.object, 0x4c_6ff0);
+        let window = Window { address: 0x4c_6ff4 - BYTES_BEFORE, bytes: &bytes };
+        assert_eq!(identity.hold(&window), Hold::Held { owner });
+    }
+    // Nobody's tid, and more waiters than there are threads.
+    assert_eq!(seen(&evidence(&[recorded(1, 0x8000_0000 | 99)])).0, "unknown");
+    let mut crowd = recorded(0, 0x8000_0010);
+    crowd.words = words(&[(0, 0x8000_0010), (4, u32::MAX)]);
+    assert_eq!(seen(&evidence(&[crowd])).0, "unknown");
+}
+
 /// Memory as a list of words by address; anything else is unmapped.
 fn read_from(words: &[(u64, u64)]) -> impl FnMut(u64, &mut [u8]) -> usize {
     move |address, bytes| {
