@@ -19,6 +19,9 @@ use time::Spent;
 /// Share of the threads' time, and gain in throughput, from which on locks are worth a mend.
 const WORTHWHILE: f64 = 0.05;
 
+/// Longest command line in the title, which the figures after it need as well.
+const MAX_COMMAND: usize = 40;
+
 /// A lock and its process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
@@ -83,21 +86,37 @@ pub(crate) fn main_process(profile: &Profile) -> Option<&Process> {
     of_lock.filter(|process| process.time.is_some()).or_else(busiest)
 }
 
+/// A command line. A program that gives itself a title pads it to the length of its arguments.
 pub(crate) fn words(texts: &[Text]) -> String {
-    clean(&texts.iter().map(Text::as_str).collect::<Vec<_>>().join(" "))
+    let words: Vec<String> = texts.iter().map(|text| clean(text)).collect();
+    words.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A command line with as many arguments as the title has room for, and no path of the program.
+fn short_command(texts: &[Text]) -> String {
+    let all = words(texts);
+    let (program, arguments) = all.split_once(' ').unwrap_or((&all, ""));
+    let program = program.rsplit('/').next().unwrap_or(program);
+    let mut short = format!("{program} {arguments}").trim_end().to_owned();
+    if let Some((at, _)) = short.char_indices().nth(MAX_COMMAND) {
+        short.truncate(at);
+        short.push('…');
+    }
+    short
 }
 
 /// Program, observed time and samples.
 pub(crate) fn title(profile: &Profile) -> Vec<String> {
     let main = main_process(profile);
     let program = match main {
-        Some(process) => format!("{} (PID {})", words(&process.command), process.pid),
-        None => words(&profile.program),
+        Some(process) => format!("{} (PID {})", short_command(&process.command), process.pid),
+        None => short_command(&profile.program),
     };
     let mut title = vec![program];
     let others = profile.processes.len().saturating_sub(1);
     if main.is_some() && others > 0 {
-        title.push(format!("and {}", plural(others as u64, "other process")));
+        let processes = if others == 1 { "process" } else { "processes" };
+        title.push(format!("and {others} other {processes}"));
     }
     if let Some(process) = main {
         title.push(plural(process.threads_max.into(), "thread"));
