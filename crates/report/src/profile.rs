@@ -146,6 +146,7 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
     let waited = waiting.map_or(0.0, |part| part.share);
     let costs = by_cost(profile);
     let gain = costs.first().and_then(|seen| seen.lock.gain).map_or(0.0, |gain| gain.get());
+    let all_known = !costs.is_empty() && costs.iter().all(|seen| seen.lock.gain.is_some());
     let largest = parts.iter().find(|part| part.spent != Spent::Lock);
     let parked = parts.iter().find(|part| part.spent == Spent::Parked);
     if waited < WORTHWHILE && gain < WORTHWHILE {
@@ -175,6 +176,13 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
     });
     let waited_for = format!("threads waited for them {}{within} of the time", percent(waited));
     let text = match largest {
+        // Idle threads may be parked by a lock, and a program that lacks CPUs gains nothing either.
+        _ if all_known && gain < WORTHWHILE => {
+            let gain = if gain < 0.0005 { "nothing".into() } else { percent(gain) };
+            format!(
+                "Locks, at little cost: {waited_for}, but the program would gain {gain} without."
+            )
+        }
         Some(part) if part.share > waited && part.spent != Spent::Idle => format!(
             "Locks in part: {waited_for}, and {} {}{costliest}.",
             part.phrase,
