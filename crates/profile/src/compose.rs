@@ -300,14 +300,16 @@ impl One<'_> {
     fn record(self, stacks: &mut Stacks) -> Process {
         let One { process, watched, .. } = self;
         let doing = Doing::of(process, stacks);
-        let mut locks: Vec<Lock> = process
-            .objects
-            .iter()
-            .enumerate()
-            .filter(|(_, object)| object.is_lock() && object.is_used())
-            .map(|(place, object)| self.lock(place, object, &doing, stacks))
-            .collect();
-        tell_apart(&mut locks);
+        let used = |(_, object): &(usize, &Object)| object.is_lock() && object.is_used();
+        let named = |(place, object): (usize, &Object)| {
+            let (name, name_from) = self.name(object, stacks);
+            Named { id: place as u32 + 1, name, name_from }
+        };
+        let mut names: Vec<Named> =
+            process.objects.iter().enumerate().filter(used).map(named).collect();
+        tell_apart(&mut names);
+        let mut locks: Vec<Lock> =
+            names.into_iter().map(|named| self.lock(named, &doing, stacks)).collect();
         locks.extend(self.monitors(stacks));
         let gain_of = |lock: &Lock| lock.gain.map_or(0.0, Ratio::get);
         locks.sort_by(|one, other| gain_of(other).total_cmp(&gain_of(one)));
@@ -388,8 +390,11 @@ impl One<'_> {
         })
     }
 
-    fn lock(self, place: usize, object: &Object, doing: &Doing, stacks: &mut Stacks) -> Lock {
+    fn lock(self, named: Named, doing: &Doing, stacks: &mut Stacks) -> Lock {
+        let Named { id, name, name_from } = named;
         let process = self.process;
+        let place = id as usize - 1;
+        let object = &process.objects[place];
         let users = object.users.len() as u32;
         let alive = (process.threads.len() as u32).max(users);
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
@@ -420,7 +425,6 @@ impl One<'_> {
             },
             wake_ns: None,
         });
-        let (name, name_from) = self.name(object, stacks);
         let context = Context {
             lock: &name,
             syscall: None,
@@ -436,7 +440,7 @@ impl One<'_> {
         all_sites.extend(sites(SiteRole::Holder, &holders.stacks, stacks));
         all_sites.extend(sites(SiteRole::Candidate, &holders.candidates, stacks));
         Lock {
-            id: place as u32 + 1,
+            id,
             kind: lock_kind(object),
             address: Address(object.address),
             generation: object.generation + 1,
@@ -651,21 +655,25 @@ impl Reasons {
     }
 }
 
+/// Number and name of a lock.
+#[derive(Debug)]
+struct Named {
+    id: u32,
+    name: String,
+    name_from: NameFrom,
+}
+
 /// Numbers locks of one name, such as those of an array.
-fn tell_apart(locks: &mut [Lock]) {
-    let mut times: HashMap<Text, u32> = HashMap::new();
+fn tell_apart(locks: &mut [Named]) {
+    let mut times: HashMap<String, u32> = HashMap::new();
     for lock in locks.iter() {
         *times.entry(lock.name.clone()).or_default() += 1;
     }
     for lock in locks.iter_mut().filter(|lock| times[&lock.name] > 1) {
-        lock.name = Text::from(numbered(&lock.name, lock.id));
-    }
-}
-
-fn numbered(name: &str, id: u32) -> String {
-    match name.strip_prefix("lock in ") {
-        Some(site) => format!("lock {id} in {site}"),
-        None => format!("{name} #{id}"),
+        lock.name = match lock.name.strip_prefix("lock in ") {
+            Some(site) => format!("lock {} in {site}", lock.id),
+            None => format!("{} #{}", lock.name, lock.id),
+        };
     }
 }
 
@@ -759,8 +767,16 @@ mod tests {
 
     #[test]
     fn locks_of_one_site_have_numbers() {
-        assert_eq!(numbered("lock in item_get", 3), "lock 3 in item_get");
-        assert_eq!(numbered("table_locks", 12), "table_locks #12");
+        let names = ["lock in item_get", "log", "lock in item_get", "slabs_lock", "log"];
+        let mut locks: Vec<Named> = (1..)
+            .zip(names)
+            .map(|(id, name)| Named { id, name: name.into(), name_from: NameFrom::Symbol })
+            .collect();
+        tell_apart(&mut locks);
+        let names: Vec<&str> = locks.iter().map(|lock| &*lock.name).collect();
+        let expected =
+            ["lock 1 in item_get", "log #2", "lock 3 in item_get", "slabs_lock", "log #5"];
+        assert_eq!(names, expected);
     }
 
     #[test]

@@ -511,7 +511,8 @@ impl ProcessAccount {
             if contended {
                 named.doing.add(doing);
                 count(&mut named.threads, owner);
-                if let Some(stack) = stack {
+                // One that was woken to take the lock stands where it waited.
+                if let Some(stack) = stack.filter(|_| doing != Holder::HandedOver) {
                     count(&mut named.stacks, stack);
                 }
             }
