@@ -18,7 +18,7 @@ use crate::judge::mend::{Context, mend};
 use crate::judge::prediction::{self, CpuDemand};
 use crate::judge::samples::Figure;
 use crate::judge::{Judgement, LockSeen};
-use crate::primitive::{Kind, Role};
+use crate::primitive::{Kind, ParkedFor, Role};
 use crate::profiler::Watched;
 use crate::stacks::Stacks;
 
@@ -112,13 +112,18 @@ fn unseen(account: &Account, watched: &[Watched], circumstances: &Circumstances)
     };
     images(
         |process| process.go,
-        "Go parks goroutines without the kernel: their locks are not seen. Use its mutex and block \
-         profiles.",
+        "Goroutines' locks: Go parks its threads for them as without work; use its mutex and block \
+         profiles (net/http/pprof).",
     );
     images(
         |process| process.jvm,
-        "Java monitors that threads spin on or inflate are seen as parked threads only. Use a JFR \
-         recording.",
+        "Which Java monitor, and locks of java.util.concurrent: use a JFR recording, or `jcmd PID \
+         Thread.print -l`.",
+    );
+    images(
+        |process| process.foreign_libc,
+        "Condition variables, semaphores and read-write locks of musl: waits for them are listed \
+         as unknown.",
     );
     if watched.iter().any(|watched| watched.process.is_32_bit().unwrap_or(false)) {
         unseen.push("Locks of 32-bit programs are not recognised.".to_owned());
@@ -161,6 +166,10 @@ impl Threads {
         Threads { mean: self.mean + other.mean, variance: self.variance + other.variance }
     }
 
+    fn part(self, share: f64) -> Threads {
+        Threads { mean: self.mean * share, variance: self.variance * share * share }
+    }
+
     fn share(self, all: f64) -> Fraction {
         Fraction::new((self.mean / all).clamp(0.0, 1.0))
     }
@@ -183,12 +192,13 @@ struct Doing {
     times: BTreeMap<Time, Threads>,
     lock: Threads,
     idle: Threads,
+    parked: Threads,
     unknown: Threads,
     all: f64,
 }
 
 impl Doing {
-    fn of(process: &ProcessAccount) -> Doing {
+    fn of(process: &ProcessAccount, stacks: &mut Stacks) -> Doing {
         let times: BTreeMap<Time, Threads> =
             Time::ALL.iter().map(|&kind| (kind, Threads::of(process.time(kind)))).collect();
         let waiting = |role: fn(Role) -> bool| {
@@ -197,11 +207,20 @@ impl Doing {
                 .map(|object| Threads::of(&object.waiters))
                 .fold(Threads::default(), Threads::and)
         };
-        let lock = waiting(|role| role == Role::Lock);
-        let idle = waiting(|role| matches!(role, Role::Idle | Role::Parked));
         let unknown = waiting(|role| role == Role::Unknown);
-        let all = times.values().fold(lock.and(idle).and(unknown), |sum, &time| sum.and(time)).mean;
-        Doing { times, lock, idle, unknown, all }
+        let mut lock = waiting(|role| role == Role::Lock);
+        let mut idle = waiting(|role| role == Role::Idle);
+        let mut parked = Threads::default();
+        for object in process.objects.iter().filter(|object| is_parker(object)) {
+            let waiters = Threads::of(&object.waiters);
+            let reasons = Reasons::of(object, stacks);
+            lock = lock.and(waiters.part(reasons.lock));
+            idle = idle.and(waiters.part(reasons.idle));
+            parked = parked.and(waiters.part(reasons.untold));
+        }
+        let waits = lock.and(idle).and(parked).and(unknown);
+        let all = times.values().fold(waits, |sum, &time| sum.and(time)).mean;
+        Doing { times, lock, idle, parked, unknown, all }
     }
 
     fn time(&self, kind: Time) -> Threads {
@@ -246,6 +265,7 @@ impl Doing {
             runnable: told(runnable),
             lock_wait: self.lock.share(all),
             idle_wait: idle.share(all),
+            parked: self.parked.share(all),
             io: io.iter().map(|(&kind, threads)| (kind, threads.share(all))).collect(),
             sleep: sleep.share(all),
             unknown: unknown.share(all),
@@ -255,6 +275,7 @@ impl Doing {
                 runnable: told_interval(runnable),
                 lock_wait: self.lock.interval(all),
                 idle_wait: idle.interval(all),
+                parked: if self.parked.mean > 0.0 { self.parked.interval(all) } else { None },
                 io: io
                     .iter()
                     .filter_map(|(&kind, threads)| Some((kind, threads.interval(all)?)))
@@ -278,14 +299,18 @@ struct One<'a> {
 impl One<'_> {
     fn record(self, stacks: &mut Stacks) -> Process {
         let One { process, watched, .. } = self;
-        let doing = Doing::of(process);
-        let mut locks: Vec<Lock> = process
-            .objects
-            .iter()
-            .enumerate()
-            .filter(|(_, object)| object.is_lock() && object.is_used())
-            .map(|(place, object)| self.lock(place, object, &doing, stacks))
-            .collect();
+        let doing = Doing::of(process, stacks);
+        let used = |(_, object): &(usize, &Object)| object.is_lock() && object.is_used();
+        let named = |(place, object): (usize, &Object)| {
+            let (name, name_from) = self.name(object, stacks);
+            Named { id: place as u32 + 1, name, name_from }
+        };
+        let mut names: Vec<Named> =
+            process.objects.iter().enumerate().filter(used).map(named).collect();
+        tell_apart(&mut names);
+        let mut locks: Vec<Lock> =
+            names.into_iter().map(|named| self.lock(named, &doing, stacks)).collect();
+        locks.extend(self.monitors(stacks));
         let gain_of = |lock: &Lock| lock.gain.map_or(0.0, Ratio::get);
         locks.sort_by(|one, other| gain_of(other).total_cmp(&gain_of(one)));
         let locks_left_out = locks.len().saturating_sub(MAX_LISTED) as u32;
@@ -296,6 +321,9 @@ impl One<'_> {
             let mut waits: Vec<IdleWait> =
                 objects.filter_map(|object| self.idle(object, stacks)).collect();
             waits.sort_by(|one, other| other.queue_mean.get().total_cmp(&one.queue_mean.get()));
+            if kind == Kind::Parker {
+                waits = together(waits);
+            }
             waits.truncate(MAX_LISTED);
             waits
         };
@@ -322,6 +350,13 @@ impl One<'_> {
 
     /// The name of a lock or of something else at an address, and where it is from.
     fn name(self, object: &Object, stacks: &mut Stacks) -> (String, NameFrom) {
+        if let Some(name) = object.identity.interpreter_lock() {
+            return (name.to_owned(), NameFrom::Symbol);
+        }
+        let mut others = self.process.objects.iter();
+        if let Some(part) = others.find_map(|other| other.identity.part_at(object.address)) {
+            return (part, NameFrom::Symbol);
+        }
         if let Some(name) = stacks.name_of_data(self.index, object.address) {
             return (name, NameFrom::Symbol);
         }
@@ -333,7 +368,11 @@ impl One<'_> {
     }
 
     fn idle(self, object: &Object, stacks: &mut Stacks) -> Option<IdleWait> {
-        let waiters = Threads::of(&object.waiters);
+        let mut waiters = Threads::of(&object.waiters);
+        if is_parker(object) {
+            let reasons = Reasons::of(object, stacks);
+            waiters = waiters.part(reasons.idle + reasons.untold);
+        }
         if waiters.mean <= 0.0 {
             return None;
         }
@@ -351,8 +390,11 @@ impl One<'_> {
         })
     }
 
-    fn lock(self, place: usize, object: &Object, doing: &Doing, stacks: &mut Stacks) -> Lock {
+    fn lock(self, named: Named, doing: &Doing, stacks: &mut Stacks) -> Lock {
+        let Named { id, name, name_from } = named;
         let process = self.process;
+        let place = id as usize - 1;
+        let object = &process.objects[place];
         let users = object.users.len() as u32;
         let alive = (process.threads.len() as u32).max(users);
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
@@ -382,13 +424,13 @@ impl One<'_> {
                 busiest_other,
             },
         });
-        let (name, name_from) = self.name(object, stacks);
         let context = Context {
             lock: &name,
             syscall: None,
             cpus,
             threads: alive,
             read_write: matches!(object.identity.kind(), Kind::RwLock | Kind::RustRwLock),
+            interpreter: object.identity.interpreter_lock().is_some(),
         };
         // The models know one holder at a time.
         let modelled = !context.read_write;
@@ -397,7 +439,7 @@ impl One<'_> {
         all_sites.extend(sites(SiteRole::Holder, &holders.stacks, stacks));
         all_sites.extend(sites(SiteRole::Candidate, &holders.candidates, stacks));
         Lock {
-            id: place as u32 + 1,
+            id,
             kind: lock_kind(object),
             address: Address(object.address),
             generation: object.generation + 1,
@@ -447,6 +489,67 @@ impl One<'_> {
         }
     }
 
+    /// Java's monitors that threads wait to enter, as one lock: each thread waits on a word of its
+    /// own, which does not tell the monitor.
+    fn monitors(self, stacks: &mut Stacks) -> Option<Lock> {
+        let mut waiters = Threads::default();
+        let (mut threads, mut waiting_at) = (HashMap::new(), HashMap::new());
+        for object in self.process.objects.iter().filter(|object| is_parker(object)) {
+            let reasons = Reasons::of(object, stacks);
+            if reasons.lock > 0.0 {
+                waiters = waiters.and(Threads::of(&object.waiters).part(reasons.lock));
+                object
+                    .waiting
+                    .iter()
+                    .for_each(|(&tid, looks)| *threads.entry(tid).or_default() += looks);
+                reasons
+                    .locking
+                    .iter()
+                    .for_each(|(&at, looks)| *waiting_at.entry(at).or_default() += looks);
+            }
+        }
+        if threads.is_empty() {
+            return None;
+        }
+        let users = threads.len() as u32;
+        let alive = (self.process.threads.len() as u32).max(users);
+        Some(Lock {
+            id: self.process.objects.len() as u32 + 1,
+            kind: LockKind::Parker,
+            name: Text::from("synchronized (Java)"),
+            name_from: NameFrom::WaiterSite,
+            address: Address(0),
+            generation: 1,
+            first_seen: Vec::new(),
+            acquisitions: None,
+            contended: None,
+            hold: None,
+            wait: None,
+            threads: users,
+            threads_interval: Interval::new(users, alive),
+            held_share: None,
+            held_share_interval95: None,
+            queue_mean: Some(Ratio::new(waiters.mean)),
+            queue_mean_interval95: waiters.ratio_interval(),
+            queue_is_lower_bound: false,
+            queue_max: None,
+            gain: None,
+            gain_interval95: None,
+            efficiency: Some(Fraction::new((1.0 - waiters.mean / f64::from(users)).max(0.0))),
+            efficiency_interval95: None,
+            verdict: None,
+            holder_not_seen_share: Some(Fraction::new(1.0)),
+            holders: Vec::new(),
+            waiters: self.shares(&threads, false),
+            waits_for: Vec::new(),
+            causes: Vec::new(),
+            handoff_ns: None,
+            predicted: Vec::new(),
+            what_if: Vec::new(),
+            sites: sites(SiteRole::Waiter, &waiting_at, stacks),
+        })
+    }
+
     /// Threads by how often they were seen in a role.
     fn shares(self, looks: &HashMap<u32, u64>, inferred: bool) -> Vec<ThreadShare> {
         let all: u64 = looks.values().sum();
@@ -468,6 +571,108 @@ impl One<'_> {
             })
         };
         threads.into_iter().filter_map(record).collect()
+    }
+}
+
+fn is_parker(object: &Object) -> bool {
+    object.identity.role() == Role::Parked
+}
+
+/// Waits of parked threads, each on a word of its own, by the code that they wait in.
+fn together(waits: Vec<IdleWait>) -> Vec<IdleWait> {
+    let mut places: HashMap<Text, usize> = HashMap::new();
+    let mut groups: Vec<Vec<IdleWait>> = Vec::new();
+    for wait in waits {
+        let place = *places.entry(wait.name.clone()).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(wait),
+            None => groups.push(vec![wait]),
+        }
+    }
+    let mut waits: Vec<IdleWait> = groups.into_iter().filter_map(sum).collect();
+    waits.sort_by(|one, other| other.queue_mean.get().total_cmp(&one.queue_mean.get()));
+    waits
+}
+
+fn sum(waits: Vec<IdleWait>) -> Option<IdleWait> {
+    let variance: f64 = waits
+        .iter()
+        .filter_map(|wait| wait.queue_mean_interval95)
+        .map(|interval| ((interval.high().get() - interval.low().get()) / 2.0 / Z).powi(2))
+        .sum();
+    let mean = waits.iter().map(|wait| wait.queue_mean.get()).sum();
+    let all = Threads { mean, variance };
+    waits.into_iter().reduce(|mut sum, mut wait| {
+        sum.queue_mean = Ratio::new(all.mean);
+        sum.queue_mean_interval95 = all.ratio_interval();
+        sum.queue_max = sum.queue_max.max(wait.queue_max);
+        sum.threads += wait.threads;
+        sum.sites.append(&mut wait.sites);
+        sum.sites.sort_by_key(|site| std::cmp::Reverse(site.samples));
+        sum.sites.truncate(MAX_SITES);
+        sum
+    })
+}
+
+/// Shares of the reasons for which threads slept on words of their own.
+#[derive(Debug, Default)]
+struct Reasons {
+    lock: f64,
+    idle: f64,
+    untold: f64,
+    /// Stacks of those that waited for a lock, with the number of looks.
+    locking: HashMap<u32, u64>,
+}
+
+impl Reasons {
+    fn of(parker: &Object, stacks: &mut Stacks) -> Reasons {
+        let identity = parker.identity;
+        let all: u64 = parker.waiting_at.values().sum();
+        let otherwise = identity.parked_for(&[]);
+        let mut reasons = Reasons::default();
+        // Where only the stack tells, those that were read stand for all.
+        if otherwise == ParkedFor::Idle || all == 0 {
+            *reasons.share(otherwise) = 1.0;
+            return reasons;
+        }
+        for (&stack, &looks) in &parker.waiting_at {
+            let reason = identity.parked_for(&stacks.callers(stack));
+            *reasons.share(reason) += looks as f64 / all as f64;
+            if reason == ParkedFor::Lock {
+                reasons.locking.insert(stack, looks);
+            }
+        }
+        reasons
+    }
+
+    fn share(&mut self, of: ParkedFor) -> &mut f64 {
+        match of {
+            ParkedFor::Lock => &mut self.lock,
+            ParkedFor::Idle => &mut self.idle,
+            ParkedFor::Untold => &mut self.untold,
+        }
+    }
+}
+
+/// Number and name of a lock.
+#[derive(Debug)]
+struct Named {
+    id: u32,
+    name: String,
+    name_from: NameFrom,
+}
+
+/// Numbers locks of one name, such as those of an array.
+fn tell_apart(locks: &mut [Named]) {
+    let mut times: HashMap<String, u32> = HashMap::new();
+    for lock in locks.iter() {
+        *times.entry(lock.name.clone()).or_default() += 1;
+    }
+    for lock in locks.iter_mut().filter(|lock| times[&lock.name] > 1) {
+        lock.name = match lock.name.strip_prefix("lock in ") {
+            Some(site) => format!("lock {} in {site}", lock.id),
+            None => format!("{} #{}", lock.name, lock.id),
+        };
     }
 }
 
@@ -552,5 +757,45 @@ fn syscall_name(number: u32) -> String {
     match syscalls::Sysno::new(number as usize) {
         Some(call) => call.name().to_string(),
         None => format!("system call {number}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_of_one_site_have_numbers() {
+        let names = ["lock in item_get", "log", "lock in item_get", "slabs_lock", "log"];
+        let mut locks: Vec<Named> = (1..)
+            .zip(names)
+            .map(|(id, name)| Named { id, name: name.into(), name_from: NameFrom::Symbol })
+            .collect();
+        tell_apart(&mut locks);
+        let names: Vec<&str> = locks.iter().map(|lock| &*lock.name).collect();
+        let expected =
+            ["lock 1 in item_get", "log #2", "lock 3 in item_get", "slabs_lock", "log #5"];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn parked_threads_count_together_where_they_wait() {
+        let wait = |name: &str, mean: f64| IdleWait {
+            name: Text::from(name),
+            name_from: NameFrom::WaiterSite,
+            address: Address(0x1000),
+            threads: 1,
+            queue_mean: Ratio::new(mean),
+            queue_mean_interval95: Interval::new(Ratio::new(mean - 0.3), Ratio::new(mean + 0.3)),
+            queue_max: 1,
+            sites: Vec::new(),
+        };
+        let waits = vec![wait("in serve", 0.5), wait("in sweep", 0.75), wait("in serve", 0.5)];
+        let waits = together(waits);
+        let rows: Vec<_> =
+            waits.iter().map(|wait| (&*wait.name, wait.queue_mean.get(), wait.threads)).collect();
+        assert_eq!(rows, [("in serve", 1.0, 2), ("in sweep", 0.75, 1)]);
+        let within = waits[0].queue_mean_interval95.map(|it| it.high().get() - 1.0);
+        assert!(within.is_some_and(|half| (half - 0.3 * 2_f64.sqrt()).abs() < 1e-9));
     }
 }

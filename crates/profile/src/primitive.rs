@@ -44,6 +44,7 @@ families! {
     glibc_barrier,
     glibc_join,
     glibc_once,
+    musl_mutex,
     futex_lock,
     rust_mutex,
     rust_rwlock,
@@ -121,6 +122,17 @@ pub enum Role {
     Unknown,
 }
 
+/// Reason for which a thread sleeps on a word of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParkedFor {
+    /// A lock, which the word does not tell.
+    Lock,
+    /// Work, a signal, or time to pass.
+    Idle,
+    /// Not told: its runtime parks threads for locks as for anything else.
+    Untold,
+}
+
 /// State of a lock at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hold {
@@ -155,6 +167,9 @@ pub struct Parked {
     pub token: u64,
 }
 
+/// Copies memory of the program to the bytes given. Returns the number of bytes that could be read.
+pub type ReadMemory<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> usize;
+
 /// One kind of object of one runtime.
 pub(crate) trait Primitive: fmt::Debug + Sync {
     /// Name, such as `glibc mutex`.
@@ -175,6 +190,21 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
         Hold::Unseen
     }
 
+    /// Address of the holder's own record, if the object is held and points to it.
+    fn holder_record(&self, _object: u64, _window: &Window<'_>) -> Option<u64> {
+        None
+    }
+
+    /// The thread that such a record belongs to.
+    fn thread_of(
+        &self,
+        _record: u64,
+        _read: ReadMemory<'_>,
+        _is_thread: &dyn Fn(u32) -> bool,
+    ) -> Option<u32> {
+        None
+    }
+
     /// `true` if the object cannot be in the state that the bytes show.
     fn contradicted(&self, _object: u64, _window: &Window<'_>) -> bool {
         false
@@ -187,6 +217,22 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
 
     /// Lock for which the owner of a parker waits.
     fn parked_on(&self, _object: u64, _window: &Window<'_>) -> Option<Parked> {
+        None
+    }
+
+    /// Reason for which the owner of a parker sleeps with these functions on its stack, the
+    /// innermost first. Without functions, the reason where nothing more is known.
+    fn parked_for(&self, _callers: &[Caller]) -> ParkedFor {
+        ParkedFor::Idle
+    }
+
+    /// Name of the lock, if it is an interpreter's own: the thread that runs its code holds it.
+    fn interpreter_lock(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Name of the part of the object at this offset, if threads wait for that by itself.
+    fn part(&self, _offset: u64) -> Option<&'static str> {
         None
     }
 
@@ -253,6 +299,21 @@ impl Identity {
         self.primitive.hold(self.object, window)
     }
 
+    /// Address of the holder's own record, where the lock points to that and holds no tid.
+    pub fn holder_record(&self, window: &Window<'_>) -> Option<u64> {
+        self.primitive.holder_record(self.object, window)
+    }
+
+    /// The thread that a holder's record belongs to.
+    pub fn thread_of(
+        &self,
+        record: u64,
+        read: ReadMemory<'_>,
+        is_thread: &dyn Fn(u32) -> bool,
+    ) -> Option<u32> {
+        self.primitive.thread_of(record, read, is_thread)
+    }
+
     /// `true` if the object cannot be in the state that the bytes show: the memory has another
     /// use by now, or never was what it seemed. A lock may be caught between two stores of its
     /// own, so that only repeated contradictions count.
@@ -263,6 +324,22 @@ impl Identity {
     /// Access that a waiter wants.
     pub fn access(&self, wait: &Wait) -> Access {
         self.primitive.access(self.object, wait)
+    }
+
+    /// Reason for which the owner of a [`Kind::Parker`] sleeps with these functions on its stack.
+    pub fn parked_for(&self, callers: &[Caller]) -> ParkedFor {
+        self.primitive.parked_for(callers)
+    }
+
+    /// Name of the lock, if it is an interpreter's own.
+    pub fn interpreter_lock(&self) -> Option<&'static str> {
+        self.primitive.interpreter_lock()
+    }
+
+    /// Name of the part of this object that is at an address, if it is such.
+    pub fn part_at(&self, address: u64) -> Option<String> {
+        let part = self.primitive.part(address.checked_sub(self.object)?)?;
+        Some(format!("{} of {}", part, self.interpreter_lock()?))
     }
 
     /// Lock for which the owner of a [`Kind::Parker`] sleeps, if its memory tells. That the thread

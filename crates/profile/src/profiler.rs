@@ -14,6 +14,7 @@ use threadtoll_record::profile::{Ended, Profile};
 
 use crate::account::{Account, Departure, NEAR_NS, ProcessAccount, Reported, RunningStack};
 use crate::compose::{Circumstances, compose};
+use crate::image::Image;
 use crate::perf::{
     self, Direction, Event, Events, PerfRefused, SETTLE_NS, SampleOptions, Timeline,
 };
@@ -198,9 +199,21 @@ impl Profiler {
         self.stacks.open(index, &own);
         let account = &mut self.account.processes[index as usize];
         account.go = self.stacks.maps(index, |image| image.section(".go.buildinfo").is_some());
-        account.jvm = self.stacks.maps(index, |image| image.name() == "libjvm.so");
+        let program = own.program().unwrap_or_default();
+        let program = program.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        // A launched program's libraries are not mapped yet.
+        account.jvm =
+            program == "java" || self.stacks.maps(index, |image| image.name() == "libjvm.so");
+        account.foreign_libc = self.stacks.maps(index, |image| {
+            image.name().starts_with("ld-musl-")
+                || image.name() == "libc.so"
+                || image.name() == program && is_static_without_glibc(image)
+        });
         let at = now();
         let statics = self.stacks.static_locks(index).into_iter();
+        // Debug information names the type, which is laid out otherwise there.
+        let foreign = account.foreign_libc;
+        let statics = statics.filter(|lock| !foreign || !lock.name().starts_with("glibc"));
         let statics: Vec<_> = statics.filter_map(|lock| account.declare(lock, at)).collect();
         self.watched.push(Watched { process: own, command, image, parent, ended, names, followed });
         self.throttle.get_or_insert_with(|| Throttle::of_process(pid));
@@ -453,6 +466,10 @@ impl Profiler {
                 process.tell(place, self.stacks.callers(stack));
             }
         }
+        for (process, watched) in self.account.processes.iter_mut().zip(&self.watched) {
+            let memory = watched.process.memory();
+            process.find_holders(&mut |address, bytes| memory.read(address, bytes));
+        }
         if let Some(tick) = chunk.ticks.first() {
             self.timeline.forget_before(tick.at.saturating_sub(1_000_000_000));
         }
@@ -485,6 +502,12 @@ impl Profiler {
             },
         )
     }
+}
+
+/// glibc marks static programs with the oldest kernel that they run on; Go's runtime needs no C.
+fn is_static_without_glibc(program: &Image) -> bool {
+    let has = |name| program.section(name).is_some();
+    has(".text") && !has(".interp") && !has(".note.ABI-tag") && !has(".go.buildinfo")
 }
 
 fn open_events() -> Result<Events, PerfRefused> {

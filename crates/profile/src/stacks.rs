@@ -293,7 +293,7 @@ fn is_runtime_file(name: &str) -> bool {
 
 /// A function that implements locking or sleeping, or is generated around the program's own.
 fn is_runtime_function(name: &str) -> bool {
-    const STARTS: [&str; 15] = [
+    const STARTS: &[&str] = &[
         "std::",
         "core::",
         "alloc::",
@@ -309,6 +309,46 @@ fn is_runtime_function(name: &str) -> bool {
         "__futex",
         "futex_",
         "syscall",
+        "___pthread",
+        "__GI_",
+        "__new_sem_",
+        "lll_",
+        "sem_clockwait",
+        "sem_timedwait",
+        "sem_wait",
+        // Locks of common libraries, and of what they are made for.
+        "CRYPTO_THREAD_",
+        "PyCOND_",
+        "PyThread_",
+        "absl::",
+        "apr_thread_",
+        "g_cond_",
+        "g_mutex_",
+        "g_rw_lock_",
+        "runtime.futex",
+        "runtime.note",
+        "sqlite3_mutex_",
+        "uv_cond_",
+        "uv_mutex_",
+        "uv_rwlock_",
+        "uv_sem_",
+        // The virtual machine of Java, around the program and in its own waits.
+        "JavaCalls::",
+        "JavaThread::",
+        "Monitor::wait",
+        "Mutex::lock",
+        "ObjectMonitor::",
+        "ObjectSynchronizer::",
+        "Parker::park",
+        "PosixSemaphore::",
+        "Runtime1::",
+        "Semaphore::",
+        "SharedRuntime::",
+        "Thread::call_run",
+        "[generated code]",
+        "os::PlatformEvent::",
+        "os::PlatformMonitor::",
+        "os::PlatformMutex::",
     ];
     STARTS.iter().any(|start| name.starts_with(start))
 }
@@ -339,4 +379,27 @@ fn unchanged(frames: &[Frame], stack: StackBytes<'_>) -> bool {
 #[cfg(not(target_arch = "x86_64"))]
 fn unchanged(_: &[Frame], _: StackBytes<'_>) -> bool {
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_is_the_program_s_own() {
+        for runtime in [
+            "lll_mutex_lock_optimized",
+            "___pthread_mutex_lock",
+            "sqlite3_mutex_enter",
+            "CRYPTO_THREAD_write_lock",
+            "os::PlatformMonitor::wait(long)",
+            "[generated code]",
+            "runtime.futex",
+        ] {
+            assert!(is_runtime_function(runtime), "{runtime}");
+        }
+        for own in ["sqlite3_step", "take_gil", "CompileQueue::get()", "Unsafe_Park", "semantics"] {
+            assert!(!is_runtime_function(own), "{own}");
+        }
+    }
 }

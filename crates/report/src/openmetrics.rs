@@ -106,6 +106,7 @@ fn states(time: &ThreadTime) -> Vec<(String, f64)> {
     states.extend([
         ("lock_wait", time.lock_wait),
         ("idle_wait", time.idle_wait),
+        ("parked", time.parked),
         ("sleep", time.sleep),
         ("unknown", time.unknown),
     ]);

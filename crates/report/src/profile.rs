@@ -19,6 +19,9 @@ use time::Spent;
 /// Share of the threads' time, and gain in throughput, from which on locks are worth a mend.
 const WORTHWHILE: f64 = 0.05;
 
+/// Longest command line in the title, which the figures after it need as well.
+const MAX_COMMAND: usize = 40;
+
 /// A lock and its process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
@@ -36,7 +39,9 @@ impl Seen<'_> {
 
     /// True if a thread was seen waiting for the lock.
     pub(crate) fn waited(&self) -> bool {
-        !self.lock.causes.is_empty() || self.lock.queue_max.is_some_and(|most| most > 0)
+        !self.lock.causes.is_empty()
+            || !self.lock.waiters.is_empty()
+            || self.lock.queue_max.is_some_and(|most| most > 0)
     }
 
     /// Name of another lock of this process.
@@ -81,21 +86,37 @@ pub(crate) fn main_process(profile: &Profile) -> Option<&Process> {
     of_lock.filter(|process| process.time.is_some()).or_else(busiest)
 }
 
+/// A command line. A program that gives itself a title pads it to the length of its arguments.
 pub(crate) fn words(texts: &[Text]) -> String {
-    clean(&texts.iter().map(Text::as_str).collect::<Vec<_>>().join(" "))
+    let words: Vec<String> = texts.iter().map(|text| clean(text)).collect();
+    words.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A command line with as many arguments as the title has room for, and no path of the program.
+fn short_command(texts: &[Text]) -> String {
+    let all = words(texts);
+    let (program, arguments) = all.split_once(' ').unwrap_or((&all, ""));
+    let program = program.rsplit('/').next().unwrap_or(program);
+    let mut short = format!("{program} {arguments}").trim_end().to_owned();
+    if let Some((at, _)) = short.char_indices().nth(MAX_COMMAND) {
+        short.truncate(at);
+        short.push('…');
+    }
+    short
 }
 
 /// Program, observed time and samples.
 pub(crate) fn title(profile: &Profile) -> Vec<String> {
     let main = main_process(profile);
     let program = match main {
-        Some(process) => format!("{} (PID {})", words(&process.command), process.pid),
-        None => words(&profile.program),
+        Some(process) => format!("{} (PID {})", short_command(&process.command), process.pid),
+        None => short_command(&profile.program),
     };
     let mut title = vec![program];
     let others = profile.processes.len().saturating_sub(1);
     if main.is_some() && others > 0 {
-        title.push(format!("and {}", plural(others as u64, "other process")));
+        let processes = if others == 1 { "process" } else { "processes" };
+        title.push(format!("and {others} other {processes}"));
     }
     if let Some(process) = main {
         title.push(plural(process.threads_max.into(), "thread"));
@@ -125,8 +146,18 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
     let waited = waiting.map_or(0.0, |part| part.share);
     let costs = by_cost(profile);
     let gain = costs.first().and_then(|seen| seen.lock.gain).map_or(0.0, |gain| gain.get());
+    let all_known = !costs.is_empty() && costs.iter().all(|seen| seen.lock.gain.is_some());
     let largest = parts.iter().find(|part| part.spent != Spent::Lock);
+    let parked = parts.iter().find(|part| part.spent == Spent::Parked);
     if waited < WORTHWHILE && gain < WORTHWHILE {
+        if let Some(parked) = parked.filter(|parked| parked.share >= WORTHWHILE) {
+            return not(format!(
+                "Locks or not: {} of the time its threads {}; {} for locks that are seen.",
+                percent(parked.share),
+                parked.phrase,
+                if waited > 0.0 { percent(waited) } else { "none".into() }
+            ));
+        }
         return not(match largest {
             Some(part) if part.share > 0.0 => format!(
                 "Not locks: {} of the time its threads {}; {} for locks.",
@@ -145,6 +176,13 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
     });
     let waited_for = format!("threads waited for them {}{within} of the time", percent(waited));
     let text = match largest {
+        // Idle threads may be parked by a lock, and a program that lacks CPUs gains nothing either.
+        _ if all_known && gain < WORTHWHILE => {
+            let gain = if gain < 0.0005 { "nothing".into() } else { percent(gain) };
+            format!(
+                "Locks, at little cost: {waited_for}, but the program would gain {gain} without."
+            )
+        }
         Some(part) if part.share > waited && part.spent != Spent::Idle => format!(
             "Locks in part: {waited_for}, and {} {}{costliest}.",
             part.phrase,

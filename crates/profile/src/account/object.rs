@@ -307,6 +307,9 @@ impl Object {
             self.waiters.add(queue, times);
             self.waiters_max = self.waiters_max.max(self.now.waiters.len() as u32);
         }
+        for &waiter in &self.now.waiters {
+            count(&mut self.waiting, waiter);
+        }
         if !self.is_lock() {
             return;
         }
@@ -333,9 +336,6 @@ impl Object {
         if let Some(Hold::Held { owner: Some(owner) }) = self.now.hold {
             self.names_owner = true;
             remember(&mut self.users, owner);
-        }
-        for &waiter in &self.now.waiters {
-            count(&mut self.waiting, waiter);
         }
     }
 

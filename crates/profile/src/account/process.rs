@@ -9,7 +9,9 @@ use super::occupation::{Device, Occupation};
 use crate::activity::Activity;
 use crate::judge::cause::Holder;
 use crate::perf::{CpuState, Timeline};
-use crate::primitive::{Access, Caller, Context, Hold, Identity, Kind, Role, Wait, Window};
+use crate::primitive::{
+    Access, Caller, Context, Hold, Identity, Kind, ReadMemory, Role, Wait, Window,
+};
 use crate::sample::{Burst, Chunk, Span, ThreadRead, Tick, WordRead};
 use crate::stacks::Stacks;
 
@@ -18,6 +20,9 @@ const MAX_OBJECTS: usize = 20_000;
 
 /// Looks at a word that tell as much of it as more of them would.
 const READINGS: u32 = 64;
+
+/// Most records of holders that are told apart.
+const MAX_HOLDERS: usize = 4096;
 
 /// Most descriptors whose devices are remembered, and for how long.
 const MAX_DEVICES: usize = 4096;
@@ -103,8 +108,14 @@ pub struct ProcessAccount {
     pub go: bool,
     /// The program has a Java virtual machine in it.
     pub jvm: bool,
+    /// The program's C library is not glibc.
+    pub foreign_libc: bool,
     /// Words that the sampler is to read otherwise, with the bytes around them; `None`: not at all.
     pub wishes: Vec<(u64, Option<Span>)>,
+    /// Threads of the holders' records that locks point to; `None` if none was found.
+    holders: HashMap<u64, Option<u32>>,
+    /// Records whose threads are to be found, each with its lock.
+    new_records: Vec<(u64, Identity)>,
     /// Locks that parked threads wait for, of the current look: by the parker's word.
     parked: HashMap<u64, (u64, u64)>,
 }
@@ -199,7 +210,10 @@ impl ProcessAccount {
             devices: HashMap::new(),
             go: false,
             jvm: false,
+            foreign_libc: false,
             wishes: Vec::new(),
+            holders: HashMap::new(),
+            new_records: Vec::new(),
             parked: HashMap::new(),
         }
     }
@@ -208,6 +222,7 @@ impl ProcessAccount {
     pub fn set_threads(&mut self, threads: Vec<u32>) {
         self.threads_max = self.threads_max.max(threads.len());
         self.threads = threads.into_iter().collect();
+        self.holders.retain(|_, tid| tid.is_some_and(|tid| self.threads.contains(&tid)));
         let alive = &self.threads;
         self.last.retain(|tid, _| alive.contains(tid));
     }
@@ -290,6 +305,12 @@ impl ProcessAccount {
         }
         let object = self.touch(place, look);
         let news = object.read(&window);
+        let identity = object.identity;
+        if let Some(record) = identity.holder_record(&window) {
+            let owner = self.holder_of(record, identity);
+            self.touch(place, look).now.hold = Some(Hold::Held { owner });
+        }
+        let object = self.touch(place, look);
         object.readings = object.readings.saturating_add(1);
         // What is not a lock by then is watched by its waits alone.
         let is_idle = object.readings == READINGS && object.identity.role() == Role::Idle;
@@ -301,6 +322,26 @@ impl ProcessAccount {
             self.wishes.push((read.word, None));
         }
         self.judge(read.word, place, news);
+    }
+
+    /// The thread of a holder's record, if that has been found.
+    fn holder_of(&mut self, record: u64, lock: Identity) -> Option<u32> {
+        if let Some(&tid) = self.holders.get(&record) {
+            return tid;
+        }
+        if self.holders.len() < MAX_HOLDERS {
+            self.holders.insert(record, None);
+            self.new_records.push((record, lock));
+        }
+        None
+    }
+
+    /// Finds the threads of the holders' records that were seen for the first time.
+    pub fn find_holders(&mut self, read: ReadMemory<'_>) {
+        for (record, lock) in std::mem::take(&mut self.new_records) {
+            let tid = lock.thread_of(record, read, &|tid| self.threads.contains(&tid));
+            self.holders.insert(record, tid);
+        }
     }
 
     /// The account of a lock's readers.
@@ -512,13 +553,19 @@ impl ProcessAccount {
         let Some(hold) = object.now.hold.filter(|_| object.is_lock()) else { return };
         if let Hold::Held { owner: Some(owner) } = hold {
             let read = threads.iter().find(|read| read.tid == owner);
+            // The sampler looks at owners that words name. Those that records name are seen when
+            // they happen to be picked, whatever they do: the other looks tell nothing.
+            if read.is_none() && object.identity.interpreter_lock().is_some() {
+                return;
+            }
             let doing = read.map_or(Holder::NotSeen, |read| self.doing(place, read, tick.at, seen));
             let stack = read.and_then(|read| seen.stack(read, tick.at));
             let named = &mut self.objects[place as usize].named;
             if contended {
                 named.doing.add(doing);
                 count(&mut named.threads, owner);
-                if let Some(stack) = stack {
+                // One that was woken to take the lock stands where it waited.
+                if let Some(stack) = stack.filter(|_| doing != Holder::HandedOver) {
                     count(&mut named.stacks, stack);
                 }
             }

@@ -15,6 +15,8 @@ pub struct Context<'a> {
     pub threads: u32,
     /// The lock is one of readers and writers.
     pub read_write: bool,
+    /// The lock is an interpreter's own: who runs its code holds it.
+    pub interpreter: bool,
 }
 
 /// The mend of a cause, one sentence.
@@ -29,6 +31,7 @@ pub struct Context<'a> {
 ///     cpus: 8,
 ///     threads: 16,
 ///     read_write: false,
+///     interpreter: false,
 /// };
 /// assert_eq!(
 ///     mend(Cause::SleptHolding(74), context),
@@ -36,8 +39,13 @@ pub struct Context<'a> {
 /// );
 /// ```
 pub fn mend(cause: Cause, context: Context<'_>) -> String {
-    let Context { lock, syscall, cpus, threads, read_write } = context;
+    let Context { lock, syscall, cpus, threads, read_write, interpreter } = context;
     match cause {
+        Cause::Computing | Cause::Convoy if interpreter => {
+            "One thread at a time runs Python: use processes, C code that releases the lock \
+             (NumPy, zlib), or a free-threaded build."
+                .to_owned()
+        }
         Cause::SleptHolding(number) => {
             let call = syscall.map_or_else(|| format!("system call {number}"), str::to_owned);
             let instead = match syscall {
@@ -102,9 +110,12 @@ mod tests {
             Cause::StarvedWriter,
         ];
         for cause in causes {
-            for (threads, read_write) in [(4, false), (64, true)] {
-                let context =
-                    Context { lock: "queue_lock", syscall: None, cpus: 4, threads, read_write };
+            for (threads, read_write, interpreter) in
+                [(4, false, false), (64, true, false), (4, false, true)]
+            {
+                let lock = "queue_lock";
+                let (syscall, cpus) = (None, 4);
+                let context = Context { lock, syscall, cpus, threads, read_write, interpreter };
                 let sentence = mend(cause, context);
                 assert!(sentence.len() <= 160 && sentence.ends_with('.'), "{sentence}");
                 assert_eq!(sentence.matches(". ").count(), 0, "{sentence}");

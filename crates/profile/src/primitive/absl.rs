@@ -4,7 +4,7 @@
 //! Source: `absl/synchronization/internal/futex_waiter.cc`, `per_thread_sem.cc`.
 
 use super::evidence::{Claim, Context, Evidence, plain};
-use super::{Kind, Primitive};
+use super::{Caller, Kind, ParkedFor, Primitive};
 
 pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&Absl];
 
@@ -33,5 +33,17 @@ impl Primitive for Absl {
 
     fn extent(&self) -> (u64, usize) {
         (0, 4)
+    }
+
+    fn parked_for(&self, callers: &[Caller]) -> ParkedFor {
+        let functions = || callers.iter().filter_map(|caller| caller.function.as_deref());
+        let of_absl = |name: &str| functions().any(|f| f.contains("absl::") && f.contains(name));
+        if of_absl("::CondVar::") {
+            ParkedFor::Idle
+        } else if of_absl("::Mutex::") {
+            ParkedFor::Lock
+        } else {
+            ParkedFor::Untold
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! Source: `runtime/lock_futex.go`, `runtime/os_linux.go`.
 
 use super::evidence::{Claim, Context, Evidence, Strength};
-use super::{Kind, Primitive};
+use super::{Caller, Kind, ParkedFor, Primitive};
 use crate::futex::Operation;
 
 pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&Note];
@@ -31,5 +31,10 @@ impl Primitive for Note {
 
     fn extent(&self) -> (u64, usize) {
         (0, 4)
+    }
+
+    /// A thread without a goroutine to run sleeps, whatever the goroutines wait for.
+    fn parked_for(&self, _: &[Caller]) -> ParkedFor {
+        ParkedFor::Untold
     }
 }

@@ -1,10 +1,15 @@
 //! HotSpot: threads park on a condition variable of their own, for monitors, for `ReentrantLock`
 //! and for `Object.wait` alike. The lock is an object of the Java heap, out of sight.
 //!
-//! Source: `os/posix/os_posix.cpp` (`PlatformEvent`, `Parker`).
+//! Functions on the stack tell `synchronized` from `Object.wait` and `Thread.sleep`.
+//! `LockSupport.park` is called by Java code, which has no symbols: `ReentrantLock` waits there as
+//! an idle thread of a pool does.
+//!
+//! Source: `os/posix/os_posix.cpp` (`PlatformEvent`, `Parker`), `runtime/objectMonitor.cpp`
+//! (`enter`, `EnterI`, `ReenterI`), `prims/unsafe.cpp` (`Unsafe_Park`) of JDK 8 to 21.
 
-use super::evidence::{Claim, Context, Evidence, Strength, plain};
-use super::{Kind, Primitive, Window};
+use super::evidence::{Caller, Claim, Context, Evidence, Strength, plain};
+use super::{Kind, ParkedFor, Primitive, Window};
 
 pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&Jvm];
 
@@ -37,7 +42,25 @@ impl Primitive for Jvm {
     fn extent(&self) -> (u64, usize) {
         (0, 48)
     }
+
+    fn parked_for(&self, callers: &[Caller]) -> ParkedFor {
+        let functions = || callers.iter().filter_map(|caller| caller.function.as_deref());
+        let on_stack = |names: &[&str]| {
+            functions().any(|function| names.iter().any(|name| function.contains(name)))
+        };
+        if on_stack(&ENTERS_MONITOR) {
+            ParkedFor::Lock
+        } else if functions().next().is_none() || on_stack(&["Unsafe_Park"]) {
+            ParkedFor::Untold
+        } else {
+            ParkedFor::Idle
+        }
+    }
 }
+
+/// A thread that was notified in `Object.wait` enters the monitor again.
+const ENTERS_MONITOR: [&str; 3] =
+    ["ObjectMonitor::enter", "ObjectMonitor::EnterI", "ObjectMonitor::ReenterI"];
 
 /// The condition variable follows a mutex that its one waiter uses.
 fn mutex_before(condvar: u64, window: &Window<'_>) -> bool {

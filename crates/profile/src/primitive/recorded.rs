@@ -98,9 +98,90 @@ fn the_global_interpreter_lock() {
         let mut bytes = bytes_of(&state);
         let hold = |bytes: &[u8]| identity.hold(&Window { address: identity.object, bytes });
         assert_eq!(hold(&bytes), Hold::Held { owner: None });
+        let record =
+            |bytes: &[u8]| identity.holder_record(&Window { address: identity.object, bytes });
+        assert_eq!(record(&bytes), Some(0x55ec_4790_ef30));
         bytes[16] = 0;
-        assert_eq!(hold(&bytes), Hold::Free);
+        assert_eq!((hold(&bytes), record(&bytes)), (Hold::Free, None));
+        assert_eq!(identity.interpreter_lock(), Some("CPython's GIL"));
+        let part = |offset| identity.part_at(identity.object + offset);
+        assert_eq!(part(80).as_deref(), Some("mutex of CPython's GIL"));
+        assert_eq!((part(0), part(208)), (None, None));
     }
+}
+
+/// musl 1.2.3: a normal mutex, and a recursive one.
+#[test]
+fn a_mutex_of_musl() {
+    let recorded = |kind: u32, futex: u32| Recorded {
+        tid: 1,
+        address: 0x4c_6ff4,
+        operation: PRIVATE,
+        value: u64::from(futex),
+        timed: false,
+        words: words(&[(-4, kind), (0, futex), (4, 3)]),
+    };
+    let normal = recorded(0, 0x8000_0010);
+    let owned = recorded(1, 0x8000_0000 | 4711);
+    for (seen, owner) in [(normal, None), (owned, Some(4711))] {
+        let bytes = bytes_of(&seen.words);
+        let identity = identify(&evidence(&[seen]), &context(false, false));
+        assert_eq!((identity.name(), identity.certain), ("musl mutex", true));
+        assert_eq!(identity.object, 0x4c_6ff0);
+        let window = Window { address: 0x4c_6ff4 - BYTES_BEFORE, bytes: &bytes };
+        assert_eq!(identity.hold(&window), Hold::Held { owner });
+    }
+    // Nobody's tid, and more waiters than there are threads.
+    assert_eq!(seen(&evidence(&[recorded(1, 0x8000_0000 | 99)])).0, "unknown");
+    let mut crowd = recorded(0, 0x8000_0010);
+    crowd.words = words(&[(0, 0x8000_0010), (4, u32::MAX)]);
+    assert_eq!(seen(&evidence(&[crowd])).0, "unknown");
+}
+
+/// Memory as a list of words by address; anything else is unmapped.
+fn read_from(words: &[(u64, u64)]) -> impl FnMut(u64, &mut [u8]) -> usize {
+    move |address, bytes| {
+        let mut length = 0;
+        for chunk in bytes.chunks_mut(8) {
+            let at = address + length as u64;
+            let Some(&(_, word)) = words.iter().find(|&&(place, _)| place == at) else { break };
+            chunk.copy_from_slice(&word.to_ne_bytes()[..chunk.len()]);
+            length += chunk.len();
+        }
+        length
+    }
+}
+
+/// The thread state of CPython 3.11 has the tid in it, that of 3.9 only glibc's descriptor.
+#[test]
+fn the_holder_of_the_global_interpreter_lock() {
+    const STATE: u64 = 0x5555_0000_1000;
+    const DESCRIPTOR: u64 = 0x7f00_0000_2000;
+    let declared = Identity { primitive: cpython::PRIMITIVES[0], object: 0, certain: true };
+    let thread_of = |memory: &[(u64, u64)]| {
+        declared.thread_of(STATE, &mut read_from(memory), &|tid| tid == 4711)
+    };
+    let state = |last: u64| {
+        let words = [0, STATE + 0x800, 4711, 3, DESCRIPTOR, last];
+        words.into_iter().enumerate().map(|(nth, word)| (STATE + 8 * nth as u64, word))
+    };
+    let since_3_11: Vec<_> = state(4711).collect();
+    assert_eq!(thread_of(&since_3_11), Some(4711));
+    let before = [(STATE, 1), (STATE + 8, STATE), (STATE + 16, DESCRIPTOR)];
+    let descriptor = |own: u64| {
+        let word = move |nth: u64| match nth {
+            2 => own,
+            90 => 4711,
+            _ => 0,
+        };
+        (0..91).map(move |nth| (DESCRIPTOR + 8 * nth, word(nth)))
+    };
+    let memory: Vec<_> = before.into_iter().chain(descriptor(DESCRIPTOR)).collect();
+    let found = if cfg!(target_arch = "x86_64") { Some(4711) } else { None };
+    assert_eq!(thread_of(&memory), found);
+    let no_descriptor: Vec<_> = before.into_iter().chain(descriptor(0)).collect();
+    assert_eq!(thread_of(&no_descriptor), None);
+    assert_eq!(thread_of(&[]), None);
 }
 
 /// `threading.Lock`, which is a semaphore.
@@ -140,6 +221,20 @@ fn threads_of_java_park() {
     let identity = identify(&evidence, &context(false, true));
     assert_eq!((identity.name(), identity.role()), ("JVM parking", Role::Parked));
     assert_eq!((identity.object, identity.certain), (0x7fe1_1411_8c50, true));
+    let parked_for = |functions: &[&str]| {
+        let callers: Vec<Caller> =
+            functions.iter().map(|function| caller(function, "libjvm.so")).collect();
+        identity.parked_for(&callers)
+    };
+    assert_eq!(parked_for(&[]), ParkedFor::Untold);
+    let park = "os::PlatformEvent::park()";
+    let monitor = ["ObjectMonitor::EnterI(JavaThread*)", "ObjectMonitor::enter(JavaThread*)"];
+    assert_eq!(parked_for(&[park, monitor[0], monitor[1]]), ParkedFor::Lock);
+    assert_eq!(parked_for(&["Parker::park(bool, long)", "Unsafe_Park"]), ParkedFor::Untold);
+    let wait = "ObjectMonitor::wait(long, bool, JavaThread*)";
+    assert_eq!(parked_for(&[park, wait]), ParkedFor::Idle);
+    assert_eq!(parked_for(&[park, "JavaThread::sleep(long)", "JVM_Sleep"]), ParkedFor::Idle);
+    assert_eq!(parked_for(&[park, monitor[0], wait]), ParkedFor::Lock);
 }
 
 /// Go 1.26: a thread without work.
@@ -154,7 +249,8 @@ fn threads_of_go_park() {
         words: words(&[(8, 0x93ff_a008), (12, 0x22b0), (40, 0x9402_0f00), (44, 0x22b0)]),
     };
     let evidence = evidence(&[recorded]);
-    assert_eq!(identify(&evidence, &context(true, false)).name(), "Go parking");
+    let identity = identify(&evidence, &context(true, false));
+    assert_eq!((identity.name(), identity.parked_for(&[])), ("Go parking", ParkedFor::Untold));
     assert_eq!(seen(&evidence), ("unknown", false));
 }
 

@@ -45,7 +45,7 @@ impl SymbolTable {
             let Some((kind, symbol)) = Symbol::read(entry) else { continue };
             match kind {
                 FUNCTION | SELECTED_FUNCTION => functions.push(symbol),
-                OBJECT => data.push(symbol),
+                OBJECT if symbol.holds_data() => data.push(symbol),
                 _ => {}
             }
         }
@@ -101,6 +101,12 @@ impl Symbol {
         let symbol = Symbol { address: long(8)?, local, size, name: word(0)? };
         defined.then_some((entry[4] & 0xf, symbol))
     }
+
+    /// A symbol without a size marks a place, such as `__TMC_END__`, and what follows is no part of
+    /// it. Functions in assembly often have none.
+    fn holds_data(&self) -> bool {
+        self.size > 0
+    }
 }
 
 #[cfg(test)]
@@ -135,6 +141,7 @@ mod tests {
         let entries = [entry(0x100, 0x100, 1), entry(0x140, 0x10, 2), entry(0x300, 0, 3)];
         let symbols = entries.iter().map(|entry| Symbol::read(entry).unwrap().1);
         let symbols: Vec<_> = symbols.collect();
+        assert_eq!(symbols.iter().filter(|symbol| symbol.holds_data()).count(), 2);
         let name = |address| find(&symbols, address).map(|symbol| symbol.name);
         assert_eq!(name(0xff), None);
         assert_eq!(name(0x100), Some(1));

@@ -75,6 +75,9 @@ pub struct ThreadTime {
     pub lock_wait: Fraction,
     /// Waiting for work, another thread or an event of the program.
     pub idle_wait: Fraction,
+    /// Parked by a runtime that does not show what for: Go, or `java.util.concurrent`.
+    #[serde(default)]
+    pub parked: Fraction,
     /// Waiting for input or output, by kind.
     pub io: BTreeMap<IoKind, Fraction>,
     /// Sleeping for a time.
@@ -104,6 +107,9 @@ pub struct TimeIntervals {
     /// Waiting for work, another thread or an event of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_wait: Option<Interval<Fraction>>,
+    /// Parked by a runtime that does not show what for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parked: Option<Interval<Fraction>>,
     /// Waiting for input or output, by kind.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub io: BTreeMap<IoKind, Interval<Fraction>>,

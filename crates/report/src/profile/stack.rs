@@ -8,6 +8,7 @@ use crate::profile::locks::shortened;
 /// Functions of runtimes by which a waiter's stack begins.
 const LOCKING: &[&str] = &[
     "__lll_",
+    "lll_",
     "__GI___lll_",
     "__futex",
     "futex",
@@ -29,6 +30,19 @@ const LOCKING: &[&str] = &[
     "lock_api::",
     "core::",
     "absl::",
+    "CRYPTO_THREAD_",
+    "PyCOND_",
+    "PyThread_",
+    "g_mutex_",
+    "g_rw_lock_",
+    "sqlite3_mutex_",
+    "uv_mutex_",
+    "uv_rwlock_",
+    "os::Platform",
+    "ObjectMonitor::",
+    "ObjectSynchronizer::",
+    "Runtime1::",
+    "SharedRuntime::",
 ];
 
 /// Longest name of a function on a line.
@@ -52,6 +66,11 @@ const STARTING: &[&str] = &[
     "std::__invoke",
     "std::_Invoke",
     "execute_native_thread_routine",
+    "JavaCalls::",
+    "JavaThread::",
+    "Thread::call_run",
+    "thread_entry",
+    "thread_native_entry",
 ];
 
 /// The site of this role with the most samples.
@@ -77,7 +96,8 @@ pub(crate) fn line(site: &Site) -> String {
     let outer = shown.iter().rev().take_while(|name| begins(name, STARTING));
     shown = &shown[..shown.len() - outer.count()];
     let shown = if shown.is_empty() { &names[..] } else { shown };
-    let shown: Vec<String> = shown.iter().map(|name| shortened(name, MAX_CHARS)).collect();
+    let mut shown: Vec<String> = shown.iter().map(|name| shortened(name, MAX_CHARS)).collect();
+    shown.dedup();
     if shown.is_empty() { "no stack".into() } else { shown.join(" ← ") }
 }
 
@@ -169,6 +189,18 @@ mod tests {
         let frames = ["clock_nanosleep", "usleep", "refresh", "start_thread"];
         assert_eq!(line(&site(Role::Holder, &frames)), "clock_nanosleep ← usleep ← refresh");
         assert_eq!(line(&site(Role::Waiter, &["futex_wait", "clone"])), "futex_wait ← clone");
+        let code = "[generated code]";
+        let java = [
+            "___pthread_cond_wait",
+            "os::PlatformEvent::park()",
+            "ObjectMonitor::enter(JavaThread*)",
+            code,
+            code,
+            "JavaCalls::call_helper(JavaValue*, methodHandle const&)",
+            "thread_native_entry(Thread*)",
+            "start_thread",
+        ];
+        assert_eq!(line(&site(Role::Waiter, &java)), code);
         assert_eq!(line(&site(Role::Waiter, &[])), "no stack");
     }
 }

@@ -13,6 +13,7 @@ pub(crate) enum Spent {
     Runnable,
     Lock,
     Idle,
+    Parked,
     Io,
     Sleep,
     Unknown,
@@ -25,6 +26,7 @@ impl Spent {
             Spent::Runnable => "runnable",
             Spent::Lock => "lock",
             Spent::Idle => "idle",
+            Spent::Parked => "parked",
             Spent::Io => "io",
             Spent::Sleep => "asleep",
             Spent::Unknown => "unknown",
@@ -80,6 +82,16 @@ pub(crate) fn parts(time: &ThreadTime) -> Vec<Part> {
         part(Spent::Sleep, "sleeping", "slept", time.sleep, within.sleep),
         part(Spent::Unknown, "other", "were in other system calls", time.unknown, within.unknown),
     ]);
+    // Few runtimes park their threads so.
+    if time.parked.get() > 0.0 {
+        parts.push(part(
+            Spent::Parked,
+            "parked",
+            "were parked by a runtime that does not show what for",
+            time.parked,
+            within.parked,
+        ));
+    }
     parts.extend(time.io.iter().map(|(kind, share)| {
         let (name, phrase) = io(*kind);
         part(Spent::Io, name, phrase, *share, within.io.get(kind).copied())

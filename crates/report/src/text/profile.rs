@@ -228,8 +228,12 @@ fn truncate(mut lines: Vec<String>, most: usize, width: usize) -> Vec<String> {
     if lines.len() > most {
         lines.truncate(most);
         if let Some(last) = lines.last_mut() {
-            while last.width() + 2 > width {
-                last.pop();
+            if last.width() + 2 > width {
+                while last.width() + 2 > width {
+                    last.pop();
+                }
+                // Half a number would be another number.
+                last.truncate(last.rfind(' ').unwrap_or(last.len()));
             }
             last.truncate(last.trim_end().len());
             last.push_str(" …");

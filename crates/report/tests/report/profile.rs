@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use threadtoll_record::Profile;
 use threadtoll_record::file::Profiled;
+use threadtoll_record::profile::Lock;
 use threadtoll_report::html::page;
 use threadtoll_report::text::{Style, first_screen, profile};
 use threadtoll_report::{folded, openmetrics};
@@ -26,6 +27,39 @@ fn the_first_screen_answers() {
             first_screen(&seen, MORE, &plain(80))
         );
     }
+}
+
+#[test]
+fn waits_that_cost_nothing_are_told_from_those_that_do() {
+    let answer = |gain: Option<f64>| {
+        let lock = Lock { gain: gain.map(Into::into), ..profiles::saturated() };
+        let time = profiles::time([0.0, 0.0, 0.3, 0.7, 0.0], &[]);
+        let screen = first_screen(&profiles::profile(&["a"], time, vec![lock]), MORE, &plain(90));
+        screen.lines().nth(1).map(str::to_owned).unwrap_or_default()
+    };
+    let little = "Locks, at little cost: threads waited for them 30% (29–31%) of the time, but the";
+    assert!(answer(Some(0.0)).starts_with(little), "{}", answer(Some(0.0)));
+    let locks = "Locks: threads waited for them 30% (29–31%) of the time;";
+    for gain in [Some(0.5), None] {
+        assert!(answer(gain).starts_with(locks), "{}", answer(gain));
+    }
+}
+
+#[test]
+fn the_title_has_room_for_its_figures() {
+    let code = "import threading, time; exec(open('/srv/app.py').read()); serve(threads=8)";
+    let command = ["/usr/local/bin/python3", "-c", code, "       "];
+    let time = profiles::time([0.3, 0.0, 0.0, 0.7, 0.0], &[]);
+    let one = profiles::profile(&command, time, Vec::new());
+    let mut three = one.clone();
+    three.processes.extend(vec![one.processes[0].clone(); 2]);
+    let title = |profile: &Profile| {
+        let screen = first_screen(profile, MORE, &plain(80));
+        screen.lines().next().map(str::to_owned).unwrap_or_default()
+    };
+    let program = "python3 -c import threading, time; exec(… (PID 4711)";
+    assert_eq!(title(&one), format!("{program} · 9 threads · 10.0 s · 9400"));
+    assert!(title(&three).contains("and 2 other processes"), "{}", title(&three));
 }
 
 #[test]

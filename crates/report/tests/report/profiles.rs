@@ -86,6 +86,7 @@ pub(crate) fn time(shares: [f64; 5], io: &[(IoKind, f64)]) -> ThreadTime {
         runnable: Some(runnable.into()),
         lock_wait: lock_wait.into(),
         idle_wait: idle_wait.into(),
+        parked: 0.0.into(),
         sleep: sleep.into(),
         unknown: (1.0 - known).max(0.0).into(),
         interval95: TimeIntervals {
@@ -94,6 +95,7 @@ pub(crate) fn time(shares: [f64; 5], io: &[(IoKind, f64)]) -> ThreadTime {
             runnable: around(runnable),
             lock_wait: around(lock_wait),
             idle_wait: around(idle_wait),
+            parked: None,
             io: io.iter().filter_map(|(kind, share)| Some((*kind, around(share.get())?))).collect(),
             sleep: around(sleep),
             unknown: None,
@@ -444,7 +446,10 @@ pub(crate) fn holder_not_seen() -> Profile {
 
 pub(crate) fn go() -> Profile {
     let mut profile =
-        profile(&["./api"], time([0.3, 0.0, 0.0, 0.55, 0.0], &[(IoKind::Poll, 0.15)]), Vec::new());
+        profile(&["./api"], time([0.3, 0.0, 0.0, 0.15, 0.0], &[(IoKind::Poll, 0.15)]), Vec::new());
+    if let Some(time) = &mut profile.processes[0].time {
+        (time.parked, time.unknown) = (0.4.into(), 0.0.into());
+    }
     profile.processes[0].parkers = vec![idle("runtime.m.park", 11, 6.1)];
     profile.unseen = texts(&[
         "Locks of Go: goroutines wait for them without the kernel; use Go's own mutex profile (pprof).",

@@ -338,7 +338,11 @@ fn spent(time: &ThreadTime) -> String {
         }
         _ => vec![("on CPU", time.on_cpu.get())],
     };
-    parts.extend([("lock wait", time.lock_wait.get()), ("idle wait", time.idle_wait.get())]);
+    parts.extend([
+        ("lock wait", time.lock_wait.get()),
+        ("idle wait", time.idle_wait.get()),
+        ("parked", time.parked.get()),
+    ]);
     parts.extend(time.io.iter().map(|(kind, share)| (kind.name(), share.get())));
     parts.extend([("sleep", time.sleep.get()), ("unknown", time.unknown.get())]);
     let shown = parts.iter().filter(|(_, share)| *share >= 0.005);
