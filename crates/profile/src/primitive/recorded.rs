@@ -448,6 +448,28 @@ fn the_innermost_function_names_the_primitive() {
     assert_eq!(seen(&evidence), ("Rust condition variable", true));
 }
 
+/// Rust 1.95: `park` has become a part of `lock_slow`, and `call_once` began the thread.
+#[test]
+fn the_begin_of_a_rust_thread_is_no_initialisation() {
+    let mut words = [0xeeee_eeee; BYTES / 4];
+    words[BYTES_BEFORE as usize / 4] = 1;
+    let recorded = Recorded {
+        tid: 1,
+        address: 0x7f8e_5374_e6f0,
+        operation: PRIVATE,
+        value: 1,
+        timed: false,
+        words,
+    };
+    let mut evidence = evidence(&[recorded]);
+    let begin = caller("core::ops::function::FnOnce::call_once{{vtable.shim}}", "shares");
+    evidence.saw_callers(vec![caller("syscall", "libc.so.6"), begin.clone()]);
+    assert_eq!(seen(&evidence).0, "unknown");
+    let lock = caller("parking_lot::raw_mutex::RawMutex::lock_slow", "shares");
+    evidence.saw_callers(vec![caller("syscall", "libc.so.6"), lock, begin]);
+    assert_eq!(seen(&evidence).0, "parking_lot parker");
+}
+
 const TYPES: [&str; 9] = [
     "pthread_mutex_t",
     "pthread_rwlock_t",
