@@ -125,6 +125,12 @@ fn unseen(account: &Account, watched: &[Watched], circumstances: &Circumstances)
         "Condition variables, semaphores and read-write locks of musl: waits for them are listed \
          as unknown.",
     );
+    images(
+        |process| process.objects.iter().any(|object| object.identity.is_shared_word()),
+        "Threads wait for C++ atomics on words that libstdc++ shares between them: for which atomic, \
+         and if it is a lock, only their stacks tell. Make it a `std::atomic<int>`, which has its \
+         own.",
+    );
     if watched.iter().any(|watched| watched.process.is_32_bit().unwrap_or(false)) {
         unseen.push("Locks of 32-bit programs are not recognised.".to_owned());
     }

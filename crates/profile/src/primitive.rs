@@ -342,6 +342,11 @@ impl Identity {
         Some(format!("{} of {}", part, self.interpreter_lock()?))
     }
 
+    /// `true` for a word on which threads wait for any of several objects, none of which it names.
+    pub fn is_shared_word(&self) -> bool {
+        self.name() == cpp_atomic::SHARED
+    }
+
     /// Lock for which the owner of a [`Kind::Parker`] sleeps, if its memory tells. That the thread
     /// sleeps there is to be counted at the lock's own address, as [`Wait::Parked`].
     pub fn parked_on(&self, window: &Window<'_>) -> Option<Parked> {

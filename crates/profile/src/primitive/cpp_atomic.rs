@@ -1,16 +1,29 @@
 //! libstdc++'s futexes, which it never marks private: `std::atomic::wait`, the semaphores, latches
 //! and barriers built on it, futures, and guards of static variables.
 //!
-//! An atomic smaller or larger than an `int` waits on a word of a pool that it shares with others.
-//! The wait alone does not say what it is for.
+//! An atomic smaller or larger than an `int` waits on a word of a pool of sixteen that all such
+//! atomics share by their addresses. The address of the atomic is in a register, which a sleeper
+//! does not show, so that the wait alone does not say what it is for. An entry of the pool:
+//!
+//! | offset from the word | field |
+//! |---|---|
+//! | −64 | number of waiters |
+//! | 0 | counts notifications |
+//!
+//! and nothing else in two lines of 64 bytes.
 //!
 //! Source: GCC's `bits/atomic_wait.h`, `bits/atomic_futex.h`, `libsupc++/guard.cc`.
 
 use super::evidence::{Claim, Context, Evidence, Strength};
-use super::{Kind, Primitive};
+use super::pattern::MAX_THREADS;
+use super::{Kind, Primitive, Window};
 use crate::futex::{FutexWait, Operation};
 
-pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&Semaphore, &Barrier, &Future, &StaticGuard];
+pub(super) static PRIMITIVES: &[&dyn Primitive] =
+    &[&Semaphore, &Barrier, &Future, &StaticGuard, &Shared];
+
+/// A word that atomics share.
+pub(super) const SHARED: &str = "C++ atomics' shared word";
 
 /// `std::future` marks its state so while somebody waits.
 const FUTURE_WAITED_FOR: u32 = 0x8000_0000;
@@ -27,7 +40,7 @@ fn waits_so(wait: &FutexWait) -> bool {
 }
 
 macro_rules! primitive {
-    ($type:ident, $name:literal, $kind:expr, $claim:expr) => {
+    ($type:ident, $name:expr, $kind:expr, $claim:expr) => {
         #[derive(Debug)]
         struct $type;
 
@@ -74,3 +87,19 @@ primitive!(StaticGuard, "C++ static guard", Kind::Once, |evidence| {
     let likely = waited.then_some(Strength::LIKELY);
     evidence.named(&[&["__cxa_guard_acquire"]]).or(likely)
 });
+
+primitive!(Shared, SHARED, Kind::Unknown, |evidence| {
+    let word = evidence.address();
+    let fits = |window: &Window<'_>| is_of_pool(word, window);
+    let alone = word.is_multiple_of(LINE) && !evidence.fell() && evidence.windows_fit(fits);
+    alone.then_some(Strength::LIKELY)
+});
+
+const LINE: u64 = 64;
+
+fn is_of_pool(word: u64, window: &Window<'_>) -> bool {
+    let Some(entry) = word.checked_sub(LINE) else { return false };
+    let waiters = window.u32(entry).is_some_and(|waiters| (1..=MAX_THREADS).contains(&waiters));
+    let rest = (4..LINE).step_by(4).flat_map(|offset| [entry + offset, word.wrapping_add(offset)]);
+    waiters && rest.into_iter().all(|address| window.u32(address) == Some(0))
+}

@@ -448,6 +448,29 @@ fn the_innermost_function_names_the_primitive() {
     assert_eq!(seen(&evidence), ("Rust condition variable", true));
 }
 
+/// libstdc++ 12: threads that wait for a `std::atomic<bool>`.
+#[test]
+fn a_word_that_atomics_share_names_none_of_them() {
+    let wait = |tid, address, count, value| Recorded {
+        tid,
+        address,
+        operation: 0,
+        value,
+        timed: false,
+        words: words(&[(-64, count), (0, value as u32)]),
+    };
+    let pool = 0x55ec_478b_2fc0;
+    let waits = [wait(1, pool, 1, 2), wait(2, pool, 2, 2), wait(1, pool, 2, 3)];
+    let identity = identify(&evidence(&waits), &context(false, false));
+    assert!(identity.is_shared_word(), "{identity:?}");
+    assert_eq!(identity.role(), Role::Unknown);
+    let not_of_a_pool = [wait(1, pool, 0, 2), wait(2, pool + 4, 1, 2)];
+    for wait in not_of_a_pool {
+        let identity = identify(&evidence(&[wait]), &context(false, false));
+        assert!(!identity.is_shared_word(), "{identity:?}");
+    }
+}
+
 /// Rust 1.95: `park` has become a part of `lock_slow`, and `call_once` began the thread.
 #[test]
 fn the_begin_of_a_rust_thread_is_no_initialisation() {
