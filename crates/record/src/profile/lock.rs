@@ -45,7 +45,8 @@ pub struct Lock {
     pub queue_mean_interval95: Option<Interval<Ratio>>,
     /// True if the holds are too short for the sampler, so that the mean queue is a lower bound.
     pub queue_is_lower_bound: bool,
-    /// Largest number of threads seen waiting at once.
+    /// Largest number of threads seen waiting at once. Between two looks, and among threads that a
+    /// look left out, more may have waited.
     pub queue_max: Option<u32>,
     /// Throughput that the program would gain if nobody had to wait for this lock, relative to the
     /// present one.

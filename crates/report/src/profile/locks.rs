@@ -150,7 +150,7 @@ pub(crate) fn figures(lock: &Lock) -> Vec<String> {
     }));
     figures.extend(known(held(lock)).map(|held| format!("held {held}")));
     figures.extend(known(queue(lock)).map(|queue| {
-        let most = lock.queue_max.map_or_else(String::new, |most| format!(", at most {most}"));
+        let most = lock.queue_max.map_or_else(String::new, |most| format!(", up to {most} seen"));
         let bound =
             if lock.queue_is_lower_bound { " (a lower bound: holds are short)" } else { "" };
         format!("queue {queue}{bound}{most}")
