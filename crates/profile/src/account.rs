@@ -4,11 +4,13 @@ mod mean;
 mod object;
 mod occupation;
 mod process;
+#[cfg(test)]
+mod tests;
 
 pub use mean::{Estimate, Looks, Mean};
 pub use object::{Holders, Object};
 pub use occupation::{Device, Occupation};
-pub use process::{ProcessAccount, RunningStack, Time};
+pub use process::{ProcessAccount, RunningStack, Time, Wish};
 
 use crate::perf::Timeline;
 use crate::sample::{Chunk, Stretch, Tick};
@@ -43,11 +45,16 @@ pub(crate) struct Reported<'a> {
 }
 
 impl Reported<'_> {
+    /// All switches are known.
+    fn is_complete(&self) -> bool {
+        self.timeline.is_some() && !self.incomplete
+    }
+
     /// A look is late if it got its CPU because a thread of the program let go of it: then it came
     /// just when a thread that computes under a lock let go of that, too. A look that waited for
     /// anything else, or took the CPU away from the program, saw it at a time like any other.
     fn is_late(&self, tick: &Tick) -> bool {
-        if self.timeline.is_none() || self.incomplete {
+        if !self.is_complete() {
             let delay = tick.run_delay_ns.unwrap_or(tick.at.saturating_sub(tick.due));
             return delay > LATE_NS;
         }
@@ -60,15 +67,15 @@ impl Reported<'_> {
 /// Everything seen so far.
 #[derive(Debug)]
 pub struct Account {
-    /// When it began.
+    /// When it began: when the first look was due that had a thread to look at.
     pub started: u64,
     /// The processes, by their indices.
     pub processes: Vec<ProcessAccount>,
     looks: u64,
     /// Looks of the current stretch.
     current: Looks,
-    /// Due times of the current stretch that were answered on time, and late.
-    due: [u64; 2],
+    /// Due times of the current stretch, as in [`EndedStretch::due`].
+    due: [[u64; 2]; 2],
     /// Due times of the whole run.
     pub due_ever: [u64; 2],
     /// Lateness of looks, the later ones once more often than they came.
@@ -90,7 +97,7 @@ impl Account {
             processes: Vec::new(),
             looks: 0,
             current: Looks::default(),
-            due: [0; 2],
+            due: [[0; 2]; 2],
             due_ever: [0; 2],
             lateness: Vec::new(),
             seconds: 0.0,
@@ -115,12 +122,17 @@ impl Account {
                 process.burst(burst);
             }
         }
-        for tick in &chunk.ticks {
+        // Looks from before there were threads to look at, and from after, show nothing.
+        for tick in chunk.ticks.iter().filter(|tick| tick.threads_picked > 0) {
+            if self.looks == 0 {
+                self.started = tick.due;
+            }
             self.looks += 1;
             let lateness = tick.at.saturating_sub(tick.due);
             let late = reported.is_late(tick);
             self.current.add(tick.times);
-            self.due[usize::from(late)] += u64::from(tick.times);
+            let queue_late = late && !reported.is_complete();
+            self.due[usize::from(late)][usize::from(queue_late)] += u64::from(tick.times);
             if self.lateness.len() < MAX_LATENESSES {
                 self.lateness.push(u32::try_from(lateness).unwrap_or(u32::MAX));
             }
@@ -132,6 +144,7 @@ impl Account {
                 gap_s: chunk.gap_s,
                 scale: f64::from(tick.threads_alive) / f64::from(picked),
                 late,
+                queue_late,
                 timeline: reported.timeline,
                 stacks,
                 running: reported.running,
@@ -166,7 +179,7 @@ impl Account {
         self.seconds += ended.length_s;
         self.until = stretch.until;
         for (ever, now) in self.due_ever.iter_mut().zip(ended.due) {
-            *ever += now;
+            *ever += now.into_iter().sum::<u64>();
         }
     }
 }
@@ -179,6 +192,7 @@ struct EndedStretch {
     /// Mean time between two due times.
     gap_s: f64,
     looks: Looks,
-    /// Due times that were answered on time, and late.
-    due: [u64; 2],
+    /// Due times that were answered on time, and late; of each, those whose queues are on time, and
+    /// late.
+    due: [[u64; 2]; 2],
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use threadtoll_machine::{ThrottleCounter, Throttled};
 use threadtoll_record::profile::{Ended, Profile};
 
-use crate::account::{Account, Departure, NEAR_NS, ProcessAccount, Reported, RunningStack};
+use crate::account::{Account, Departure, NEAR_NS, ProcessAccount, Reported, RunningStack, Wish};
 use crate::compose::{Circumstances, compose};
 use crate::image::Image;
 use crate::perf::{
@@ -477,8 +477,9 @@ impl Profiler {
             for (word, wish) in process.wishes.drain(..) {
                 let index = index as u32;
                 _ = self.orders.send(match wish {
-                    Some(span) => Order::Watch(index, vec![(word, span)]),
-                    None => Order::Ignore(index, word),
+                    Wish::Watch(span) => Order::Watch(index, vec![(word, span)]),
+                    Wish::WatchWaiters(span) => Order::WatchWaiters(index, word, span),
+                    Wish::Ignore => Order::Ignore(index, word),
                 });
             }
         }

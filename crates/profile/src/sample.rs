@@ -12,7 +12,7 @@ mod sampler;
 mod schedule;
 
 pub use budget::{Budget, Effort, Spent};
-pub use chunk::{Burst, Chunk, ThreadRead, Tick, WordRead};
+pub use chunk::{Burst, Chunk, Reason, ThreadRead, Tick, WordRead};
 pub(crate) use sampler::now;
 pub use sampler::{Order, Report, Sampler, Span, Stretch};
 pub use schedule::{Due, Schedule};

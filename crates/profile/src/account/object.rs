@@ -75,8 +75,11 @@ pub struct Object {
     pub(super) names_owner: bool,
     /// The stack of a waiter that may tell what it is.
     pub telling_stack: Option<u32>,
-    /// Looks of the current stretch that were added to the samples: on time, and late.
-    added: [u64; 2],
+    /// Looks that are not among the samples yet, for they have not shown if it is a lock.
+    unjudged: Vec<Unjudged>,
+    /// Looks of the current stretch that are among the samples or kept, as in
+    /// [`EndedStretch::due`].
+    added: [[u64; 2]; 2],
     /// What the current look showed.
     pub now: Now,
 }
@@ -96,11 +99,74 @@ pub struct Now {
     pub waking: f64,
     /// The picked threads that wait.
     pub waiters: Vec<u32>,
+    /// The picked threads that were woken for it and do not run yet.
+    pub woken: u32,
+    /// The waits of a thing that is not known yet, with the threads that each stands for.
+    waits: Vec<(Wait, f64)>,
+    /// Bytes of a thing that is not known yet, and the address of the first.
+    window: (u64, Vec<u8>),
     /// One of them that wants it for itself alone.
     pub writer: Option<u32>,
     /// The picked threads that have begun to wait since they were looked at last, each with the
     /// idle wait that it was in then.
     pub arrivals: Vec<Option<u32>>,
+}
+
+/// A look at a thing of which it was not known if it is a lock.
+#[derive(Clone, Debug)]
+pub(super) struct Unjudged {
+    second: u64,
+    queue_late: bool,
+    /// Its queue holds those that were being woken only.
+    sample: Sample,
+    waits: Vec<(Wait, f64)>,
+    /// No bytes if they were not read.
+    window: (u64, Vec<u8>),
+}
+
+/// Figures of a thing for which nobody has waited since its process is looked at.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NobodyWaited {
+    waiters: Mean,
+    samples: LockSamples,
+}
+
+impl NobodyWaited {
+    pub(super) fn end_stretch(&mut self, ended: &EndedStretch) {
+        self.waiters.end_sparse_stretch(ended.length_s, &ended.looks);
+        ended.add_unwaited(&mut self.samples, [[0; 2]; 2]);
+    }
+}
+
+impl EndedStretch {
+    /// Nobody waited at the looks of the stretch other than those added.
+    fn add_unwaited(&self, samples: &mut LockSamples, added: [[u64; 2]; 2]) {
+        for (late, queue_late) in [(false, false), (false, true), (true, false), (true, true)] {
+            let place = |counts: &[[u64; 2]; 2]| counts[usize::from(late)][usize::from(queue_late)];
+            let sample = Sample {
+                held: None,
+                queue: Some(0.0),
+                waking: Some(0.0),
+                waiter: 1.0,
+                time: self.gap_s,
+                late,
+                look: None,
+            };
+            let times = place(&self.due).saturating_sub(place(&added));
+            add(samples, self.second, sample, queue_late, times);
+        }
+    }
+}
+
+/// Adds samples whose queue may be on time even though the rest of them is late.
+fn add(samples: &mut LockSamples, second: u64, sample: Sample, queue_late: bool, times: u64) {
+    if times == 0 || sample.late == queue_late {
+        samples.add(second, sample, times);
+        return;
+    }
+    samples.add(second, Sample { queue: None, ..sample }, times);
+    let queue = Sample { held: None, waking: None, late: queue_late, ..sample };
+    samples.add(second, queue, times);
 }
 
 /// Threads at one look, kept until the lock's places are known.
@@ -169,7 +235,7 @@ pub(super) fn count(counts: &mut HashMap<u32, u64>, of: u32) {
 }
 
 impl Object {
-    pub(super) fn new(address: u64, first_seen: u64) -> Self {
+    pub(super) fn new(address: u64, first_seen: u64, before: &NobodyWaited) -> Self {
         Object {
             address,
             first_seen,
@@ -179,9 +245,9 @@ impl Object {
             readings: 0,
             contradictions: 0,
             generation: 0,
-            waiters: Mean::default(),
+            waiters: before.waiters.clone(),
             waiters_max: 0,
-            samples: LockSamples::default(),
+            samples: before.samples.clone(),
             named: Holders::default(),
             patterns: PatternCounts::default(),
             overtaking: HashMap::new(),
@@ -194,19 +260,20 @@ impl Object {
             waiting_writer: None,
             names_owner: false,
             telling_stack: None,
-            added: [0; 2],
+            unjudged: Vec::new(),
+            added: [[0; 2]; 2],
             now: Now::default(),
         }
     }
 
     /// A lock that debug information names: nobody has waited for it yet.
-    pub(super) fn declared(identity: Identity, first_seen: u64) -> Self {
-        Object { identity, ..Object::new(identity.object, first_seen) }
+    pub(super) fn declared(identity: Identity, first_seen: u64, before: &NobodyWaited) -> Self {
+        Object { identity, ..Object::new(identity.object, first_seen, before) }
     }
 
     /// The readers of a lock whose writers have an account of their own.
-    pub(super) fn readers_of(writers: &Object) -> Self {
-        let mut readers = Object::declared(writers.identity, writers.first_seen);
+    pub(super) fn readers_of(writers: &Object, before: &NobodyWaited) -> Self {
+        let mut readers = Object::declared(writers.identity, writers.first_seen, before);
         readers.address = writers.address;
         readers.for_readers = true;
         readers
@@ -236,6 +303,12 @@ impl Object {
     /// A picked thread waits on it. Returns true if that is news of what it is.
     pub(super) fn wait(&mut self, tid: u32, wait: Wait, scale: f64) -> bool {
         self.now.waiting += scale;
+        if !self.identity.certain {
+            match self.now.waits.iter_mut().find(|(other, _)| *other == wait) {
+                Some((_, threads)) => *threads += scale,
+                None => self.now.waits.push((wait, scale)),
+            }
+        }
         self.now.waiters.push(tid);
         if self.identity.access(&wait) == Access::Exclusive {
             self.now.writer = Some(tid);
@@ -254,6 +327,16 @@ impl Object {
             self.begin_anew();
         }
         self.now.hold = Some(self.identity.hold(window));
+        if !self.identity.certain {
+            self.now.window.0 = window.address;
+            self.now.window.1.extend_from_slice(window.bytes);
+        }
+        !self.identity.certain && self.evidence.saw_window(window)
+    }
+
+    /// Its word was read because a thread waited, which shows what it is, but not how often it is
+    /// held.
+    pub(super) fn read_with_waiter(&mut self, window: &Window<'_>) -> bool {
         !self.identity.certain && self.evidence.saw_window(window)
     }
 
@@ -285,7 +368,9 @@ impl Object {
     /// The memory has another use by now: what was seen so far is forgotten.
     fn begin_anew(&mut self) {
         let generation = self.generation + 1;
-        *self = Object { generation, ..Object::new(self.evidence.address(), self.first_seen) };
+        let before = NobodyWaited::default();
+        let address = self.evidence.address();
+        *self = Object { generation, ..Object::new(address, self.first_seen, &before) };
     }
 
     /// Begins a look, if that has not been done.
@@ -295,47 +380,112 @@ impl Object {
             (self.now.hold, self.now.hold_again) = (None, None);
             (self.now.waiting, self.now.waking) = (0.0, 0.0);
             self.now.waiters.clear();
+            self.now.woken = 0;
+            self.now.waits.clear();
+            self.now.window.1.clear();
             self.now.arrivals.clear();
             self.now.writer = None;
         }
     }
 
     /// Takes the look into account.
-    pub(super) fn end_look(&mut self, times: u32, seen: &Circumstances<'_>) {
+    ///
+    /// There is room for this many more looks to be kept at things that may be locks.
+    pub(super) fn end_look(&mut self, times: u32, seen: &Circumstances<'_>, room: &mut usize) {
         let queue = self.now.waiting + self.now.waking;
         if queue > 0.0 {
             self.waiters.add(queue, times);
-            self.waiters_max = self.waiters_max.max(self.now.waiters.len() as u32);
+            let waiters = self.now.waiters.len() as u32 + self.now.woken;
+            self.waiters_max = self.waiters_max.max(waiters);
         }
-        for &waiter in &self.now.waiters {
-            count(&mut self.waiting, waiter);
-        }
-        if !self.is_lock() {
-            return;
-        }
-        let apart = self.identity.kind() == Kind::RwLock;
-        let held = match &self.now.hold {
-            Some(Hold::Free) => Some(false),
-            Some(Hold::Held { .. }) => Some(!apart || !self.for_readers),
-            Some(Hold::Readers(_)) => Some(!apart || self.for_readers),
-            Some(Hold::Unseen) | None => None,
-        };
-        let waking = Some(self.now.waking);
-        let time = f64::from(times) * seen.gap_s;
-        let (waiter, late) = (seen.scale, seen.late);
-        let look = Some(seen.look);
-        let sample = Sample { held, queue: Some(queue), waking, waiter, time, late, look };
-        self.samples.add(seen.second, sample, 1);
-        self.added[usize::from(late)] += u64::from(times);
         let remember = |threads: &mut HashSet<u32>, tid| {
             if threads.len() < MAX_THREADS {
                 threads.insert(tid);
             }
         };
         self.now.waiters.iter().for_each(|&tid| remember(&mut self.users, tid));
+        for &waiter in &self.now.waiters {
+            count(&mut self.waiting, waiter);
+        }
+        self.added[usize::from(seen.late)][usize::from(seen.queue_late)] += u64::from(times);
+        let mut sample = Sample {
+            held: None,
+            queue: Some(queue),
+            waking: Some(self.now.waking),
+            waiter: seen.scale,
+            time: f64::from(times) * seen.gap_s,
+            late: seen.late,
+            look: Some(seen.look),
+        };
+        let (second, queue_late) = (seen.second, seen.queue_late);
+        if !self.is_lock() {
+            if !self.identity.certain && *room > 0 {
+                *room -= 1;
+                sample.queue = sample.waking;
+                let (waits, window) = (self.now.waits.clone(), self.now.window.clone());
+                self.unjudged.push(Unjudged { second, queue_late, sample, waits, window });
+            } else {
+                add(&mut self.samples, second, sample, queue_late, 1);
+            }
+            return;
+        }
+        sample.held = self.now.hold.and_then(|hold| self.is_held(hold));
+        add(&mut self.samples, second, sample, queue_late, 1);
         if let Some(Hold::Held { owner: Some(owner) }) = self.now.hold {
             self.names_owner = true;
             remember(&mut self.users, owner);
+        }
+    }
+
+    /// By the threads that this account is about, if the word shows that.
+    fn is_held(&self, hold: Hold) -> Option<bool> {
+        let apart = self.identity.kind() == Kind::RwLock;
+        match hold {
+            Hold::Free => Some(false),
+            Hold::Held { .. } => Some(!apart || !self.for_readers),
+            Hold::Readers(_) => Some(!apart || self.for_readers),
+            Hold::Unseen => None,
+        }
+    }
+
+    /// Looks from before it was known to be a lock.
+    pub(super) fn take_unjudged(&mut self) -> Vec<Unjudged> {
+        std::mem::take(&mut self.unjudged)
+    }
+
+    /// Nobody has been seen to wait for the lock of either by now, but at looks that are kept.
+    pub(super) fn share_past(&mut self, other: &Object) {
+        self.samples = other.samples.clone();
+        self.added = other.added;
+    }
+
+    /// Sees its word at the current look once more, by what it is known to be now.
+    pub(super) fn see_hold(&mut self) {
+        let (address, bytes) = &self.now.window;
+        if !bytes.is_empty() {
+            self.now.hold = Some(self.identity.hold(&Window { address: *address, bytes }));
+        }
+    }
+
+    /// Takes looks into account from before it was known to be a lock.
+    pub(super) fn add_unjudged(&mut self, looks: &[Unjudged]) {
+        let apart = self.identity.kind() == Kind::RwLock;
+        for look in looks {
+            let mine = |wait: &Wait| {
+                !apart || (self.identity.access(wait) == Access::Shared) == self.for_readers
+            };
+            let waits = look.waits.iter().filter(|(wait, _)| mine(wait));
+            let waiting: f64 = waits.map(|(_, threads)| threads).sum();
+            let woken = if self.for_readers { Some(0.0) } else { look.sample.waking };
+            let (address, bytes) = &look.window;
+            let hold = self.identity.hold(&Window { address: *address, bytes });
+            let sample = Sample {
+                held: self.is_held(hold),
+                queue: woken.map(|woken| waiting + woken),
+                waking: woken,
+                ..look.sample
+            };
+            add(&mut self.samples, look.second, sample, look.queue_late, 1);
         }
     }
 
@@ -430,22 +580,7 @@ impl Object {
     /// Ends a stretch.
     pub(super) fn end_stretch(&mut self, ended: &EndedStretch) {
         self.waiters.end_sparse_stretch(ended.length_s, &ended.looks);
-        if !self.is_lock() {
-            return;
-        }
         // At all other looks nobody waited for it, and its word was not among those read.
-        for (late, (due, added)) in ended.due.into_iter().zip(self.added).enumerate() {
-            let sample = Sample {
-                held: None,
-                queue: Some(0.0),
-                waking: Some(0.0),
-                waiter: 1.0,
-                time: ended.gap_s,
-                late: late == 1,
-                look: None,
-            };
-            self.samples.add(ended.second, sample, due.saturating_sub(added));
-        }
-        self.added = [0; 2];
+        ended.add_unwaited(&mut self.samples, std::mem::take(&mut self.added));
     }
 }

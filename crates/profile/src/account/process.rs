@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::EndedStretch;
 use super::mean::Mean;
-use super::object::{KeptScene, KeptThread, Object, count};
+use super::object::{KeptScene, KeptThread, NobodyWaited, Object, count};
 use super::occupation::{Device, Occupation};
 use crate::activity::Activity;
 use crate::judge::cause::Holder;
@@ -12,11 +12,15 @@ use crate::perf::{CpuState, Timeline};
 use crate::primitive::{
     Access, Caller, Context, Hold, Identity, Kind, ReadMemory, Role, Wait, Window,
 };
-use crate::sample::{Burst, Chunk, Span, ThreadRead, Tick, WordRead};
+use crate::sample::{Burst, Chunk, Reason, Span, ThreadRead, Tick, WordRead};
 use crate::stacks::Stacks;
 
 /// Most things to wait on that are told apart.
 const MAX_OBJECTS: usize = 20_000;
+
+/// Most looks that are kept at things of which it is not known yet if they are locks, of some
+/// hundred bytes each.
+const MAX_UNJUDGED: usize = 1 << 15;
 
 /// Looks at a word that tell as much of it as more of them would.
 const READINGS: u32 = 64;
@@ -91,6 +95,8 @@ pub struct ProcessAccount {
     pub threads_max: usize,
     /// What threads wait on.
     pub objects: Vec<Object>,
+    nobody_waited: NobodyWaited,
+    room_for_unjudged: usize,
     by_word: HashMap<u64, u32>,
     by_object: HashMap<u64, u32>,
     /// Accounts of the readers of locks, by those of their writers.
@@ -110,8 +116,8 @@ pub struct ProcessAccount {
     pub jvm: bool,
     /// The program's C library is not glibc.
     pub foreign_libc: bool,
-    /// Words that the sampler is to read otherwise, with the bytes around them; `None`: not at all.
-    pub wishes: Vec<(u64, Option<Span>)>,
+    /// Words that the sampler is to read otherwise from now on.
+    pub wishes: Vec<(u64, Wish)>,
     /// Threads of the holders' records that locks point to; `None` if none was found.
     holders: HashMap<u64, Option<u32>>,
     /// Records whose threads are to be found, each with its lock.
@@ -120,9 +126,21 @@ pub struct ProcessAccount {
     parked: HashMap<u64, (u64, u64)>,
 }
 
+/// Bytes that the sampler is to read of a word from now on.
+#[derive(Clone, Copy, Debug)]
+pub enum Wish {
+    /// These, at any look.
+    Watch(Span),
+    /// These, with each waiter.
+    WatchWaiters(Span),
+    /// None at looks at which nobody waits.
+    Ignore,
+}
+
 /// Where a thread was seen last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
+    at: u64,
     /// The thing that it waited on.
     waiting_on: Option<u32>,
     /// When it was last seen asleep there.
@@ -133,6 +151,17 @@ struct Last {
 /// has looked at the word, perhaps spun for a while as parking_lot does, and called the kernel
 /// (3 to 20 µs on a virtual machine). One that ran longer may have had the lock.
 const RETRY_NS: u64 = 50_000;
+
+/// A thread at the instant at which a look was due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WhenDue {
+    /// On a CPU, or ready for one.
+    Awake,
+    /// In the sleep in which it was seen before, and no longer in the same way.
+    AsBefore,
+    /// As the look shows it, as far as one can tell.
+    AsNow,
+}
 
 /// A look, as far as it concerns every process.
 #[derive(Clone, Copy, Debug)]
@@ -146,6 +175,8 @@ pub(super) struct Circumstances<'a> {
     /// Threads that a picked one stands for.
     pub(super) scale: f64,
     pub(super) late: bool,
+    /// The same for its queue, which switches tell as it was when the look was due.
+    pub(super) queue_late: bool,
     pub(super) timeline: Option<&'a Timeline>,
     pub(super) stacks: &'a Stacks,
     /// Stacks of running threads, in the order of their times.
@@ -179,6 +210,24 @@ impl Circumstances<'_> {
         if by_look { Some(CpuState::Running) } else { state }
     }
 
+    /// A late look comes when a thread has just gone to sleep or woken another, so that it sees
+    /// other queues than those of random instants. Its switches tell what each thread did at the
+    /// instant for which the look was meant.
+    fn when_due(&self, read: &ThreadRead, at: u64, last: Last) -> WhenDue {
+        let Some(timeline) = self.timeline else { return WhenDue::AsNow };
+        match timeline.state_since(read.tid, self.due) {
+            None => WhenDue::AsNow,
+            Some((CpuState::Running | CpuState::Preempted, _)) => WhenDue::Awake,
+            Some((CpuState::SwitchedOut, since)) => {
+                let known = since <= last.at && last.at <= self.due;
+                let now = timeline.state_since(read.tid, at);
+                let woken = read.activity == Activity::OnCpu;
+                let ran = now.is_some_and(|(_, since)| since > self.due);
+                if known && (woken || ran) { WhenDue::AsBefore } else { WhenDue::AsNow }
+            }
+        }
+    }
+
     /// The number of a thread's stack: as it was read, or as the nearest sample shows it.
     fn stack(&self, read: &ThreadRead, at: u64) -> Option<u32> {
         if read.stack_number.is_some() || read.activity != Activity::OnCpu {
@@ -199,6 +248,8 @@ impl ProcessAccount {
             threads: HashSet::new(),
             threads_max: 0,
             objects: Vec::new(),
+            nobody_waited: NobodyWaited::default(),
+            room_for_unjudged: MAX_UNJUDGED,
             by_word: HashMap::new(),
             by_object: HashMap::new(),
             readers: HashMap::new(),
@@ -240,7 +291,7 @@ impl ProcessAccount {
             return None;
         }
         let place = self.objects.len() as u32;
-        self.objects.push(Object::new(word, at));
+        self.objects.push(Object::new(word, at, &self.nobody_waited));
         self.by_word.insert(word, place);
         Some(place)
     }
@@ -268,45 +319,93 @@ impl ProcessAccount {
         }
         let identity = object.identity;
         object.address = identity.object;
-        if identity.certain {
-            let window = match identity.role() {
-                Role::Lock | Role::Parked => Some(identity.window()),
-                Role::Idle | Role::Unknown => None,
-            };
-            self.wishes.push((word, window));
+        match identity.role() {
+            Role::Parked => {
+                // The word names the lock only while its thread waits, and words are not all read
+                // at each look.
+                let (from, length) = match identity.certain {
+                    true => identity.window(),
+                    false => object.evidence.window(),
+                };
+                if identity.certain {
+                    self.wishes.push((word, Wish::Ignore));
+                }
+                self.wishes.push((word, Wish::WatchWaiters((from, length))));
+            }
+            Role::Lock if identity.certain => {
+                self.wishes.push((word, Wish::Watch(identity.window())));
+            }
+            Role::Idle | Role::Unknown if identity.certain => {
+                self.wishes.push((word, Wish::Ignore));
+            }
+            Role::Lock | Role::Idle | Role::Unknown => {}
         }
         match self.by_object.get(&identity.object) {
             // The one found first goes on; what the other has seen so far is a few looks.
             Some(&first) if first != place => {
                 self.by_word.insert(word, first);
+                let object = &mut self.objects[place as usize];
+                self.room_for_unjudged += object.take_unjudged().len();
+                *object = Object::new(word, object.first_seen, &NobodyWaited::default());
+                return;
             }
             Some(_) => {}
             None => {
                 self.by_object.insert(identity.object, place);
             }
         }
+        if identity.role() == Role::Lock || identity.certain {
+            self.judge_earlier(place);
+        }
+    }
+
+    /// Takes looks into account at which it was not known what a thing is.
+    fn judge_earlier(&mut self, place: u32) {
+        let object = &mut self.objects[place as usize];
+        let looks = object.take_unjudged();
+        self.room_for_unjudged += looks.len();
+        if !object.is_lock() {
+            return;
+        }
+        object.see_hold();
+        let mut readers = None;
+        if object.identity.kind() == Kind::RwLock && !self.readers.contains_key(&place) {
+            readers = self.readers(place);
+        }
+        if let Some(readers) = readers {
+            let [writers, readers] = [place, readers].map(|place| place as usize);
+            if let Ok([writers, readers]) = self.objects.get_disjoint_mut([writers, readers]) {
+                readers.share_past(writers);
+                readers.add_unjudged(&looks);
+            }
+        }
+        self.objects[place as usize].add_unjudged(&looks);
     }
 
     pub(super) fn word(&mut self, read: &WordRead, bytes: &[u8], tick: &Tick, look: u64) {
         let Some(place) = self.object(read.word, tick.at) else { return };
         let window = Window { address: read.address, bytes };
-        if read.again {
+        if read.reason == Reason::Again {
             self.touch(place, look).read_again(&window);
         }
         if let Some(&readers) = self.readers.get(&place) {
             let readers = self.touch(readers, look);
-            match read.again {
-                true => readers.read_again(&window),
-                false => _ = readers.read(&window),
+            match read.reason {
+                Reason::Picked => _ = readers.read(&window),
+                Reason::Again => readers.read_again(&window),
+                Reason::Waiter => {}
             }
         }
-        if read.again {
-            return;
-        }
         let object = self.touch(place, look);
-        let news = object.read(&window);
+        let news = match read.reason {
+            Reason::Picked => object.read(&window),
+            Reason::Again => return,
+            Reason::Waiter => object.read_with_waiter(&window),
+        };
         let identity = object.identity;
-        if let Some(record) = identity.holder_record(&window) {
+        if read.reason == Reason::Picked
+            && let Some(record) = identity.holder_record(&window)
+        {
             let owner = self.holder_of(record, identity);
             self.touch(place, look).now.hold = Some(Hold::Held { owner });
         }
@@ -314,14 +413,14 @@ impl ProcessAccount {
         object.readings = object.readings.saturating_add(1);
         // What is not a lock by then is watched by its waits alone.
         let is_idle = object.readings == READINGS && object.identity.role() == Role::Idle;
-        let parked = object.identity.parked_on(&window);
-        if let Some(parked) = parked {
-            self.parked.insert(read.word, (parked.object, parked.token));
-        }
         if is_idle {
-            self.wishes.push((read.word, None));
+            self.wishes.push((read.word, Wish::Ignore));
         }
         self.judge(read.word, place, news);
+        let identity = self.objects[place as usize].identity;
+        if let Some(parked) = identity.parked_on(&window) {
+            self.parked.insert(read.word, (parked.object, parked.token));
+        }
     }
 
     /// The thread of a holder's record, if that has been found.
@@ -353,7 +452,8 @@ impl ProcessAccount {
             return None;
         }
         let readers = self.objects.len() as u32;
-        self.objects.push(Object::readers_of(&self.objects[writers as usize]));
+        let object = Object::readers_of(&self.objects[writers as usize], &self.nobody_waited);
+        self.objects.push(object);
         self.readers.insert(writers, readers);
         Some(readers)
     }
@@ -364,29 +464,31 @@ impl ProcessAccount {
         tid: u32,
         word: u64,
         wait: Wait,
+        scale: f64,
         at: u64,
-        seen: &Circumstances<'_>,
+        look: u64,
     ) -> Option<u32> {
         let place = self.object(word, at)?;
         // A lock is known by its address; its parked waiters by words of their own.
         let parked = self.parked.get(&word).copied();
-        let scale = if parked.is_some() { 0.0 } else { seen.scale };
+        let scale_here = if parked.is_some() { 0.0 } else { scale };
         let identity = self.objects[place as usize].identity;
         if identity.kind() == Kind::RwLock && identity.access(&wait) == Access::Shared {
             let readers = self.readers(place)?;
-            self.touch(readers, seen.look).wait(tid, wait, scale);
+            self.touch(readers, look).wait(tid, wait, scale_here);
             return Some(readers);
         }
-        let news = self.touch(place, seen.look).wait(tid, wait, scale);
+        let news = self.touch(place, look).wait(tid, wait, scale_here);
         self.judge(word, place, news);
+        // It may have turned out to be a part of another one.
+        let place = self.by_word.get(&word).copied().unwrap_or(place);
         let Some((lock, token)) = parked else { return Some(place) };
         let Some(lock_place) = self.object(lock, at) else { return Some(place) };
         if self.objects[lock_place as usize].evidence.is_empty() {
             let window = self.objects[lock_place as usize].evidence.window();
-            self.wishes.push((lock, Some(window)));
+            self.wishes.push((lock, Wish::Watch(window)));
         }
-        let object = self.touch(lock_place, seen.look);
-        let news = object.wait(tid, Wait::Parked { token }, seen.scale);
+        let news = self.touch(lock_place, look).wait(tid, Wait::Parked { token }, scale);
         self.judge(lock, lock_place, news);
         Some(lock_place)
     }
@@ -394,13 +496,16 @@ impl ProcessAccount {
     pub(super) fn thread(&mut self, read: &ThreadRead, at: u64, seen: &Circumstances<'_>) {
         let mut waiting_on = None;
         let scale = if read.picked { seen.scale } else { 0.0 };
+        let last = self.last.get(&read.tid).copied().unwrap_or_default();
+        let when_due = seen.when_due(read, at, last);
         match Occupation::of(&read.activity) {
             Occupation::Futex(wait) if read.picked => {
-                waiting_on = self.wait(read.tid, wait.address, Wait::Futex(wait), at, seen);
+                let scale = if when_due == WhenDue::AsNow { scale } else { 0.0 };
+                let (word, wait) = (wait.address, Wait::Futex(wait));
+                waiting_on = self.wait(read.tid, word, wait, scale, at, seen.look);
             }
             Occupation::Futex(_) => {}
             Occupation::OnCpu => {
-                let last = self.last.get(&read.tid).copied().unwrap_or_default();
                 let state = seen.state(read.tid, at);
                 let kind = match state {
                     None | Some(CpuState::Running) => Time::Running,
@@ -409,10 +514,9 @@ impl ProcessAccount {
                 self.time_now[kind.place()] += scale;
                 if let (Some(CpuState::SwitchedOut), Some(place)) = (state, last.waiting_on) {
                     // Woken from its wait, and without a CPU yet.
-                    self.touch(place, seen.look).now.waking += scale;
                     waiting_on = Some(place);
                     if let Some(overtaken_by) = self.turn(place, read.tid, last, at, seen) {
-                        self.objects[place as usize].count_turn(overtaken_by);
+                        self.touch(place, seen.look).count_turn(overtaken_by);
                     }
                 }
             }
@@ -420,6 +524,15 @@ impl ProcessAccount {
                 let kind = self.kind(occupation, at);
                 self.time_now[kind.place()] += scale;
             }
+        }
+        if let (WhenDue::AsBefore, Some(place)) = (when_due, last.waiting_on) {
+            let woken = read.activity == Activity::OnCpu && waiting_on.is_some();
+            let now = &mut self.touch(place, seen.look).now;
+            match woken {
+                true => now.waking += scale,
+                false => now.waiting += scale,
+            }
+            now.woken += u32::from(woken && read.picked);
         }
         if let (Some(stack), Some(place)) = (read.stack_number, waiting_on) {
             let object = &mut self.objects[place as usize];
@@ -437,7 +550,7 @@ impl ProcessAccount {
             let woken = read.activity == Activity::OnCpu;
             let before = self.last.get(&read.tid).copied();
             let asleep_at = before.filter(|_| woken).map_or(at, |before| before.asleep_at);
-            self.last.insert(read.tid, Last { waiting_on, asleep_at });
+            self.last.insert(read.tid, Last { at, waiting_on, asleep_at });
             if let (Some(place), Some(before)) = (waiting_on, before)
                 && before.waiting_on != waiting_on
             {
@@ -532,7 +645,7 @@ impl ProcessAccount {
             if contended {
                 object.count_patterns(seen.scale);
             }
-            object.end_look(tick.times, seen);
+            object.end_look(tick.times, seen, &mut self.room_for_unjudged);
         }
         self.touched = touched;
         self.touched.clear();
@@ -668,7 +781,7 @@ impl ProcessAccount {
             return None;
         }
         let place = self.objects.len() as u32;
-        self.objects.push(Object::declared(identity, at));
+        self.objects.push(Object::declared(identity, at, &self.nobody_waited));
         self.by_word.insert(word, place);
         self.by_object.insert(word, place);
         Some((word, identity.window()))
@@ -687,6 +800,7 @@ impl ProcessAccount {
         let time = self.time.iter_mut();
         time.for_each(|mean| mean.end_sparse_stretch(ended.length_s, &ended.looks));
         self.objects.iter_mut().for_each(|object| object.end_stretch(ended));
+        self.nobody_waited.end_stretch(ended);
     }
 }
 
@@ -722,12 +836,13 @@ mod tests {
             gap_s: 1e-3,
             scale: 1.0,
             late: false,
+            queue_late: false,
             timeline: Some(&timeline),
             stacks: &stacks,
             running: &[],
             throttled: false,
         };
-        let last = Last { waiting_on: Some(0), asleep_at: 1_000_000 };
+        let last = Last { at: 1_000_000, waiting_on: Some(0), asleep_at: 1_000_000 };
         account.turn(0, WAITER, last, 3_000_000, &seen)
     }
 

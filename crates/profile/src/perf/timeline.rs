@@ -89,6 +89,11 @@ impl Timeline {
 
     /// State of a thread at an instant. `None` if it is not known, or not known yet.
     pub fn state(&self, tid: u32, at: u64) -> Option<CpuState> {
+        self.state_since(tid, at).map(|(state, _)| state)
+    }
+
+    /// State of a thread at an instant, and when that began.
+    pub fn state_since(&self, tid: u32, at: u64) -> Option<(CpuState, u64)> {
         if at < self.horizon || at > self.complete_until {
             return None;
         }
@@ -96,7 +101,7 @@ impl Timeline {
         let before = changes.partition_point(|change| change.at <= at);
         let change = changes.get(before.checked_sub(1)?)?;
         let in_doubt = self.gaps.iter().any(|gap| gap.from <= at && gap.until >= change.at);
-        change.to.filter(|_| !in_doubt)
+        change.to.filter(|_| !in_doubt).map(|state| (state, change.at))
     }
 
     /// Longest time that a thread ran, from one instant to another, without giving up its CPU.

@@ -62,6 +62,17 @@ pub struct Tick {
     threads: (u32, u32),
 }
 
+/// Reason for which a word was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It was among those picked for the look.
+    Picked,
+    /// The picked ones are read once more after the threads.
+    Again,
+    /// A thread was seen to wait on it: its state is not that of a random instant.
+    Waiter,
+}
+
 /// The bytes around a futex word.
 #[derive(Clone, Copy, Debug)]
 pub struct WordRead {
@@ -69,8 +80,8 @@ pub struct WordRead {
     pub process: u32,
     /// Address of the futex word.
     pub word: u64,
-    /// Read once more, after the threads.
-    pub again: bool,
+    /// Reason for which it was read.
+    pub reason: Reason,
     /// Address of the first byte that was read.
     pub address: u64,
     bytes: (u32, u32),
@@ -130,9 +141,9 @@ impl Chunk {
     }
 
     /// Adds the bytes around a futex word.
-    pub fn push_word(&mut self, process: u32, word: u64, again: bool, read: (u64, &[u8])) {
+    pub fn push_word(&mut self, process: u32, word: u64, reason: Reason, read: (u64, &[u8])) {
         let (address, bytes) = (read.0, self.push_bytes(read.1));
-        self.words.push(WordRead { process, word, again, address, bytes });
+        self.words.push(WordRead { process, word, reason, address, bytes });
         self.tick().words.1 += 1;
     }
 
@@ -223,7 +234,7 @@ mod tests {
     fn looks_come_back_as_they_were_added() {
         let mut chunk = Chunk::default();
         chunk.begin(10, 1);
-        chunk.push_word(0, 0x1000, false, (0xfd0, &[1, 2]));
+        chunk.push_word(0, 0x1000, Reason::Picked, (0xfd0, &[1, 2]));
         chunk.push_thread(0, 7, true, Activity::OnCpu);
         chunk.begin(20, 2);
         chunk.push_thread(1, 8, false, Activity::OnCpu);

@@ -7,11 +7,12 @@ use rustix::time::ClockId;
 use threadtoll_machine::current_cpu;
 
 use super::budget::{Budget, Effort, Spent};
-use super::chunk::{Burst, Chunk};
+use super::chunk::{Burst, Chunk, Reason};
 use super::promptness::{RunDelay, be_prompt};
 use super::schedule::{Due, Schedule};
 use crate::activity::Activity;
 use crate::futex::FutexWait;
+use crate::primitive::evidence::BYTES;
 use crate::primitive::{Evidence, Window};
 use crate::process::{Batch, Look, Process, Thread};
 
@@ -59,7 +60,9 @@ pub enum Order {
     Leave(u32),
     /// Reads these words at each look from now on, each with its surroundings.
     Watch(u32, Vec<(u64, Span)>),
-    /// Reads this word no more: it is no lock.
+    /// Reads these bytes with each thread that is seen to wait on this word.
+    WatchWaiters(u32, u64, Span),
+    /// Reads this word no more of itself: it is no lock.
     Ignore(u32, u64),
     /// Records how long each look waited for a CPU.
     RecordDelays,
@@ -120,6 +123,8 @@ struct Followed {
     /// Places of the words in these.
     known: HashMap<u64, u32>,
     ignored: HashSet<u64>,
+    /// Words that are read if a thread waits on them, each with the look at which it was last.
+    with_waiters: HashMap<u64, (Span, u64)>,
     batch: Batch,
     /// Owner field of each word read at this look, where it is a thread of the process.
     owners: HashMap<u64, u32>,
@@ -241,6 +246,11 @@ impl Sampler {
                         words.into_iter().for_each(|(word, window)| followed.watch(word, window));
                     }
                 }
+                Ok(Order::WatchWaiters(index, word, window)) => {
+                    if let Some(followed) = self.followed(index) {
+                        followed.watch_waiters(word, window);
+                    }
+                }
                 Ok(Order::Ignore(index, word)) => {
                     if let Some(followed) = self.followed(index) {
                         followed.ignore(word);
@@ -293,7 +303,7 @@ impl Sampler {
         chunk.tick().cpu = current_cpu();
         let all = self.words();
         let first = if all > self.effort.words { self.schedule.below(all) } else { 0 };
-        self.read_words(all, first, false, chunk);
+        self.read_words(all, first, Reason::Picked, chunk);
         let read = now();
         chunk.tick().at = began + (read - began) / 2;
         chunk.tick().run_delay_ns = self.delays.since_last();
@@ -304,7 +314,7 @@ impl Sampler {
         if with_stacks {
             // A lock that changed hands meanwhile says nothing about who stood where.
             let began = now();
-            self.read_words(all, first, true, chunk);
+            self.read_words(all, first, Reason::Again, chunk);
             chunk.tick().again_at = Some(began + (now() - began) / 2);
         }
         if with_burst {
@@ -365,7 +375,7 @@ impl Sampler {
     }
 
     /// Reads all words, or as many as may be, from the first one on.
-    fn read_words(&mut self, all: u32, first: u32, again: bool, chunk: &mut Chunk) {
+    fn read_words(&mut self, all: u32, first: u32, reason: Reason, chunk: &mut Chunk) {
         let count = all.min(self.effort.words.max(1));
         if all == 0 {
             return;
@@ -377,7 +387,7 @@ impl Sampler {
             // The picked words are [first, first + count), around the end of all.
             let upper = first.max(passed)..(first + count).min(passed + words);
             let lower = passed..(first + count).saturating_sub(all).min(passed + words);
-            followed.read(lower.chain(upper).map(|word| (word - passed) as usize), again, chunk);
+            followed.read(lower.chain(upper).map(|word| (word - passed) as usize), reason, chunk);
             passed += words;
         }
     }
@@ -405,7 +415,7 @@ impl Sampler {
             if let Activity::Asleep(call) = &activity
                 && let Some(wait) = FutexWait::of(call)
             {
-                followed.waited(wait.address);
+                followed.waited(wait.address, chunk);
                 if let Some(&owner) = followed.owners.get(&wait.address)
                     && owner != tid
                     && !self.owners.contains(&(place, owner))
@@ -445,6 +455,7 @@ impl Followed {
             windows: Vec::new(),
             known: HashMap::new(),
             ignored: HashSet::new(),
+            with_waiters: HashMap::new(),
             batch: Batch::new(),
             owners: HashMap::new(),
             ended: false,
@@ -452,14 +463,42 @@ impl Followed {
     }
 
     /// A thread waits on this word.
-    fn waited(&mut self, word: u64) {
-        if !self.known.contains_key(&word) && !self.ignored.contains(&word) {
-            self.watch(word, Evidence::new(word).window());
+    fn waited(&mut self, word: u64, chunk: &mut Chunk) {
+        let look = chunk.tick().due;
+        let Some((window, last)) = self.with_waiters.get_mut(&word) else {
+            if !self.known.contains_key(&word) && !self.ignored.contains(&word) {
+                // Until it is known which thing it is: each waiter may have a word of its own that
+                // names a lock for just as long as it waits.
+                let window = Evidence::new(word).window();
+                self.watch(word, window);
+                self.watch_waiters(word, window);
+                self.waited(word, chunk);
+            }
+            return;
+        };
+        if std::mem::replace(last, look) == look {
+            return;
         }
+        let (from, length) = *window;
+        let mut bytes = [0; BYTES];
+        let Some(bytes) = bytes.get_mut(..length) else { return };
+        let got = self.process.memory().read(from, bytes);
+        if got > 0 {
+            chunk.push_word(self.index, word, Reason::Waiter, (from, &bytes[..got]));
+        }
+    }
+
+    fn watch_waiters(&mut self, word: u64, window: Span) {
+        // Words come and go with the threads that they belong to.
+        if self.with_waiters.len() >= MAX_WORDS {
+            self.with_waiters.clear();
+        }
+        self.with_waiters.insert(word, (window, 0));
     }
 
     fn watch(&mut self, word: u64, window: Span) {
         self.ignored.remove(&word);
+        self.with_waiters.remove(&word);
         match self.known.get(&word) {
             Some(&place) => self.windows[place as usize] = window,
             None if self.words.len() < MAX_WORDS => {
@@ -472,6 +511,7 @@ impl Followed {
     }
 
     fn ignore(&mut self, word: u64) {
+        self.with_waiters.remove(&word);
         if let Some(place) = self.known.remove(&word) {
             self.words.swap_remove(place as usize);
             self.windows.swap_remove(place as usize);
@@ -489,7 +529,7 @@ impl Followed {
     fn read(
         &mut self,
         picked: impl Iterator<Item = usize> + Clone,
-        again: bool,
+        reason: Reason,
         chunk: &mut Chunk,
     ) {
         self.batch.clear();
@@ -502,7 +542,7 @@ impl Followed {
         for (read, place) in picked.enumerate() {
             let word = self.words[place];
             let Some((address, bytes)) = self.batch.part(read) else { continue };
-            chunk.push_word(self.index, word, again, (address, bytes));
+            chunk.push_word(self.index, word, reason, (address, bytes));
             let window = Window { address, bytes };
             if let Some(owner) = window.u32(word.wrapping_add(OWNER))
                 && owner != 0

@@ -1,0 +1,162 @@
+use super::*;
+use crate::activity::{Activity, SystemCall};
+use crate::judge::interval::Estimate;
+use crate::perf::{Direction, Event};
+use crate::primitive::Kind;
+use crate::sample::{Effort, Reason};
+
+const LOCK: u64 = 0x5000;
+const CONTENDED: u32 = 2;
+
+/// Looks a second.
+const RATE: f64 = 1000.0;
+
+/// Looks at one process, a millisecond apart.
+struct Looks {
+    account: Account,
+    timeline: Option<Timeline>,
+    departures: Vec<Departure>,
+    due: u64,
+}
+
+fn waits_on(word: u64) -> Activity {
+    Activity::Asleep(SystemCall {
+        number: libc::SYS_futex as u32,
+        arguments: [word, 128, u64::from(CONTENDED), 0, 0, 0],
+        stack_pointer: 0,
+        program_counter: 0,
+    })
+}
+
+impl Looks {
+    fn new() -> Looks {
+        let mut account = Account::new(0);
+        account.processes.push(ProcessAccount::new(1));
+        Looks { account, timeline: None, departures: Vec::new(), due: 0 }
+    }
+
+    /// One look, at the lock's word if it has a value, and at threads. It comes `late` ns after it
+    /// was due.
+    fn look(&mut self, late: u64, word: Option<u32>, threads: &[(u32, Activity)]) {
+        self.due += 1_000_000;
+        let mut chunk = Chunk::default();
+        chunk.begin(self.due, 1);
+        chunk.gap_s = 1.0 / RATE;
+        let tick = chunk.tick();
+        (tick.at, tick.threads_alive) = (self.due + late, threads.len() as u32);
+        if let Some(value) = word {
+            // Nonsense around it, so that it is not taken for a part of something larger.
+            let mut bytes = [0xee; 144];
+            bytes[80..84].copy_from_slice(&value.to_ne_bytes());
+            chunk.push_word(0, LOCK, Reason::Picked, (LOCK - 80, &bytes));
+        }
+        for &(tid, activity) in threads {
+            chunk.push_thread(0, tid, true, activity);
+        }
+        let reported = Reported {
+            timeline: self.timeline.as_ref(),
+            departures: &self.departures,
+            incomplete: false,
+            running: &[],
+        };
+        self.account.fold(&chunk, &reported, &Stacks::default(), false);
+    }
+
+    /// Ends a stretch of this many milliseconds.
+    fn end_stretch(&mut self, length_ms: u64) {
+        let effort = Effort { rate_per_s: RATE, words: 1, threads: 1 };
+        let (length_ns, until) = (length_ms * 1_000_000, self.due + 1);
+        self.account.end_stretch(&Stretch { length_ns, until, effort, process_ns: 0 });
+    }
+
+    fn lock(&self) -> &Object {
+        let lock = self.account.processes[0].objects.iter().find(|object| object.address == LOCK);
+        lock.unwrap()
+    }
+
+    fn queue(&self) -> Estimate {
+        self.lock().samples.queue().known().unwrap()
+    }
+
+    /// Shows that the word is a lock.
+    fn show_lock(&mut self) {
+        for (value, tid) in [(2, 1), (0, 2), (2, 1)] {
+            self.look(0, Some(value), &[(tid, waits_on(LOCK)), (9, Activity::OnCpu)]);
+        }
+        assert_eq!(self.lock().identity.kind(), Kind::Futex);
+    }
+}
+
+fn is_near(one: f64, other: f64) -> bool {
+    (one - other).abs() < 1e-9
+}
+
+#[test]
+fn looks_count_from_before_it_was_known_what_threads_wait_for() {
+    let mut looks = Looks::new();
+    for tid in [1, 2, 1, 2, 1, 2] {
+        looks.look(0, Some(CONTENDED), &[(tid, waits_on(LOCK)), (9, Activity::OnCpu)]);
+    }
+    assert!(!looks.lock().is_lock());
+    looks.show_lock();
+    looks.look(0, Some(0), &[(1, Activity::OnCpu), (2, Activity::OnCpu)]);
+    looks.end_stretch(10);
+    assert!(is_near(looks.queue().value, 0.9), "{:?}", looks.queue());
+    assert!(is_near(looks.lock().samples.held().known().unwrap().value, 0.8));
+}
+
+#[test]
+fn time_counts_from_before_anybody_waited() {
+    let mut looks = Looks::new();
+    for _ in 0..9 {
+        (0..10).for_each(|_| looks.look(0, None, &[(1, Activity::OnCpu)]));
+        looks.end_stretch(10);
+    }
+    (0..7).for_each(|_| looks.look(0, None, &[(1, Activity::OnCpu)]));
+    looks.show_lock();
+    looks.end_stretch(10);
+    assert!(is_near(looks.queue().value, 0.03), "{:?}", looks.queue());
+    let waiters = looks.lock().waiters.estimate().unwrap();
+    assert!(is_near(waiters.mean, 0.03), "{waiters:?}");
+}
+
+#[test]
+fn looks_at_nothing_do_not_count() {
+    let mut looks = Looks::new();
+    (0..5).for_each(|_| looks.look(0, None, &[]));
+    looks.show_lock();
+    looks.end_stretch(8);
+    assert!(is_near(looks.queue().value, 1.0), "{:?}", looks.queue());
+    assert_eq!((looks.account.started, looks.account.due_ever), (6_000_000, [3, 0]));
+}
+
+#[test]
+fn a_late_look_tells_the_queue_of_the_instant_that_it_was_meant_for() {
+    let mut looks = Looks::new();
+    looks.show_lock();
+    // The look is due at 4 ms and comes 50 µs later, as thread 1 goes to sleep on the same CPU.
+    let mut timeline = Timeline::new(100);
+    let switch = |tid, at, direction| Event::Switch { tid, at, cpu: 0, direction };
+    let asleep = Direction::Out { preempted: false };
+    for event in [
+        switch(1, 3_900_000, Direction::In),
+        switch(1, 4_040_000, asleep),
+        switch(2, 1_500_000, asleep),
+        switch(2, 4_020_000, Direction::In),
+        switch(3, 3_500_000, asleep),
+        switch(4, 3_200_000, asleep),
+    ] {
+        timeline.note(&event);
+    }
+    timeline.complete_until(10_000_000);
+    looks.timeline = Some(timeline);
+    looks.departures = vec![Departure { at: 4_040_000, cpu: 0 }];
+    // Thread 1 waited at 3 ms, too, but in another sleep. Of thread 4's sleep nothing is known.
+    let threads =
+        [(1, waits_on(LOCK)), (2, Activity::OnCpu), (3, waits_on(LOCK)), (4, Activity::OnCpu)];
+    looks.look(50_000, Some(CONTENDED), &threads);
+    looks.end_stretch(4);
+    assert_eq!(looks.account.due_ever, [3, 1]);
+    // One waiter at each of the first three looks, then threads 2 and 3.
+    assert!(is_near(looks.queue().value, 5.0 / 4.0), "{:?}", looks.queue());
+}
