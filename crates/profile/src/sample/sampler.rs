@@ -295,6 +295,9 @@ impl Sampler {
             let threads = 0..followed.process.threads().len();
             self.threads.extend(threads.map(|thread| (place as u32, thread as u32)));
         }
+        // Before the first stretch has ended, one thread of many at a look would tell little.
+        let effort = self.budget.effort(self.words(), self.threads.len() as u32);
+        self.effort = Effort { rate_per_s: self.effort.rate_per_s, ..effort };
     }
 
     fn look(&mut self, due: Due, chunk: &mut Chunk) {
