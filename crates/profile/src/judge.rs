@@ -25,7 +25,6 @@ pub mod prediction;
 pub mod samples;
 #[cfg(test)]
 mod simulated;
-mod steps;
 pub mod verdict;
 
 use bursts::Bursts;
@@ -186,7 +185,7 @@ mod tests {
     fn sampled(program: Program) -> Seen {
         let run = program.run(10.0, 1);
         let mut seen = Seen { samples: LockSamples::default(), holders: HolderCounts::default() };
-        for (look, time) in (0..).zip(run.instants(1000.0, 2)) {
+        for time in run.instants(1000.0, 2) {
             let waiting = (0..program.threads).filter(|&id| run.waiting(id, time)).count();
             let holder = at(&run.holds, time);
             let sample = Sample {
@@ -196,7 +195,6 @@ mod tests {
                 waiter: 1.0,
                 time: 1.0,
                 late: false,
-                look: Some(look),
             };
             seen.samples.add(time as u64, sample, 1);
             if waiting > 0 {

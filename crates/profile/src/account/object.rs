@@ -150,7 +150,6 @@ impl EndedStretch {
                 waiter: 1.0,
                 time: self.gap_s,
                 late,
-                look: None,
             };
             let times = place(&self.due).saturating_sub(place(&added));
             add(samples, self.second, sample, queue_late, times);
@@ -415,7 +414,6 @@ impl Object {
             waiter: seen.scale,
             time: f64::from(times) * seen.gap_s,
             late: seen.late,
-            look: Some(seen.look),
         };
         let (second, queue_late) = (seen.second, seen.queue_late);
         if !self.is_lock() {

@@ -475,7 +475,7 @@ mod tests {
     fn profiled(program: Program, seconds: f64, seed: u64) -> Present {
         let run = program.run(seconds, seed);
         let mut samples = LockSamples::default();
-        for (look, time) in (0..).zip(run.instants(1000.0, seed)) {
+        for time in run.instants(1000.0, seed) {
             let waiting = (0..program.threads).filter(|&id| run.waiting(id, time)).count();
             let waking = at(&run.hand_offs, time).is_some();
             let sample = Sample {
@@ -485,7 +485,6 @@ mod tests {
                 waiter: 1.0,
                 time: 1.0,
                 late: false,
-                look: Some(look),
             };
             samples.add(time as u64, sample, 1);
         }

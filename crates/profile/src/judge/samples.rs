@@ -1,9 +1,9 @@
 //! Samples of one lock, summed up as they come, and the figures that they show.
 //!
-//! Held share, queue and hand-offs are averages over samples at random times, one drawn from each
-//! of many equal spans, so that what changes slowly is known better ([`steps`](super::steps)). Of
-//! the threads, a sample may show a random subset only: each waiter seen stands for as many as the
-//! subset is short of.
+//! Held share, queue and hand-offs are averages over samples at random times, one drawn from each of
+//! many equal spans. Their intervals are those of independent times, which err more than that
+//! wherever a figure outlasts a span. Of the threads, a sample may show a random subset only: each
+//! waiter seen stands for as many as the subset is short of.
 //!
 //! The rate of samples may change over a run, as a budget demands, and one sample may answer for
 //! several instants that passed while the sampler had no CPU. So each counts by the time that it
@@ -20,7 +20,6 @@
 //! A figure whose bounds are further apart than [`MAX_BIAS`] is withheld.
 
 use super::interval::{self, Estimate, Z, student};
-use super::steps::Steps;
 
 /// Largest distance of the bounds that late samples leave to a figure: of a share as it is, of a
 /// queue relative to it where it exceeds one thread.
@@ -49,8 +48,6 @@ pub struct Sample {
     pub time: f64,
     /// The sampler waited for a CPU until a thread of the program let go of it.
     pub late: bool,
-    /// Number of the look that it was taken at; `None` for samples of nothing at looks in between.
-    pub look: Option<u64>,
 }
 
 /// Index of a figure in [`Moments`].
@@ -111,8 +108,7 @@ impl Moments {
         (self.weights[figure] > 0.0).then(|| self.sums[figure] / self.weights[figure])
     }
 
-    /// An estimate whose variance is this share of that of independent samples.
-    fn estimate(&self, figure: usize, share_of_variance: f64) -> Option<Estimate> {
+    fn estimate(&self, figure: usize) -> Option<Estimate> {
         let value = self.mean(figure)?;
         let (first, product) = (self.firsts[figure][figure], self.products[figure][figure]);
         let size = match figure {
@@ -121,7 +117,7 @@ impl Moments {
             _ => self.waiter.max(1.0),
         };
         let samples = self.weights[figure].powi(2) / self.pairs[figure][figure];
-        Some(interval::mean(value, size, samples / share_of_variance))
+        Some(interval::mean(value, size, samples))
     }
 
     /// Covariance of the means.
@@ -151,7 +147,6 @@ struct Stretch {
 pub struct LockSamples {
     on_time: Moments,
     late: Moments,
-    steps: [Steps; 3],
     stretches: Vec<Stretch>,
     /// Binary logarithm of the seconds in a stretch.
     doublings: u32,
@@ -197,14 +192,6 @@ impl LockSamples {
         let times = times as f64;
         let moments = if sample.late { &mut self.late } else { &mut self.on_time };
         moments.add(figures, sample, times);
-        for (i, (steps, figure)) in self.steps.iter_mut().zip(figures).enumerate() {
-            match (sample.look, figure) {
-                (None, Some(_)) => steps.add_zeros(times),
-                (Some(look), Some(figure)) if i == HELD => steps.add(look, figure),
-                (Some(look), Some(figure)) => steps.add_after_zeros(look, figure),
-                (_, None) => {}
-            }
-        }
         while second >> self.doublings.min(63) >= MAX_STRETCHES as u64 {
             self.merge_neighbours();
         }
@@ -270,8 +257,7 @@ impl LockSamples {
 
     fn figure(&self, figure: usize) -> Figure {
         let all = self.on_time.merged(&self.late);
-        let share_of_variance = self.steps[figure].share_of_variance();
-        let Some(read) = all.estimate(figure, share_of_variance) else { return Figure::Unknown };
+        let Some(read) = all.estimate(figure) else { return Figure::Unknown };
         let (low, high) = self.bounds(figure);
         let bias = high - low;
         let most = if figure == HELD { MAX_BIAS } else { MAX_BIAS * read.value.max(1.0) };
@@ -295,7 +281,7 @@ impl LockSamples {
         let Some(late_mean) = self.late.mean(figure) else { return (read, read) };
         let share = late / all;
         // Zero and one are unlike for any number of late samples.
-        let chance = |moments: &Moments| match moments.estimate(figure, 1.0) {
+        let chance = |moments: &Moments| match moments.estimate(figure) {
             Some(estimate) => (estimate.high - estimate.low) / (2.0 * Z),
             None => f64::INFINITY,
         };
@@ -382,7 +368,7 @@ mod tests {
         let mut rng = rng(seed ^ 0xA5);
         let mut samples = LockSamples::default();
         let mut threads: Vec<u32> = (0..run.waits.len() as u32).collect();
-        for (look, time) in (0..).zip(run.instants(per_s, seed)) {
+        for time in run.instants(per_s, seed) {
             for i in 0..looked {
                 threads.swap(i, rng.random_range(i..run.waits.len()));
             }
@@ -399,7 +385,6 @@ mod tests {
                     waiter: weight,
                     time: 1.0,
                     late: false,
-                    look: Some(look),
                 },
                 1,
             );
@@ -463,9 +448,7 @@ mod tests {
             // The lock is busy in the first half only, and the sampler slow in the second.
             let run = program.run(5.0, seed);
             let mut samples = LockSamples::default();
-            let mut look = 0;
             let mut sample = |time: f64, busy: bool, weight: f64| {
-                look += 1;
                 let waiting = (0..4).filter(|&id| busy && run.waiting(id, time)).count();
                 let sample = Sample {
                     held: Some(busy && at(&run.holds, time).is_some()),
@@ -474,7 +457,6 @@ mod tests {
                     waiter: 1.0,
                     time: weight,
                     late: false,
-                    look: Some(look),
                 };
                 samples.add(time as u64 + if busy { 0 } else { 5 }, sample, 1);
             };
@@ -498,7 +480,6 @@ mod tests {
                 waiter: 1.0,
                 time: 1.0,
                 late: false,
-                look: None,
             };
             each.add(0, sample, 1);
             many.add(0, Sample { time: 7.0, ..sample }, 1);
@@ -516,7 +497,6 @@ mod tests {
             waiter: 1.0,
             time: 1.0,
             late: false,
-            look: None,
         };
         batch.add(0, idle, 1000);
         assert!((0.002..0.005).contains(&batch.queue().known().unwrap().high));
@@ -526,7 +506,7 @@ mod tests {
     fn late_samples(run: &Run, kept_waiting: f64, seed: u64) -> LockSamples {
         let mut rng = rng(seed ^ 0x5A);
         let mut samples = LockSamples::default();
-        for (look, instant) in (0..).zip(run.instants(1000.0, seed)) {
+        for instant in run.instants(1000.0, seed) {
             let mut time = instant;
             let mut late = false;
             if let Some(hold) = at(&run.holds, instant)
@@ -546,7 +526,6 @@ mod tests {
                     waiter: 1.0,
                     time: 1.0,
                     late,
-                    look: Some(look),
                 },
                 1,
             );
@@ -588,7 +567,6 @@ mod tests {
             waiter: 1.0,
             time: 1.0,
             late: false,
-            look: None,
         };
         for second in (0..100_000).step_by(7) {
             samples.add(second, sample, 10);
@@ -614,7 +592,6 @@ mod tests {
                     waiter: 1.0,
                     time: 1.0,
                     late: false,
-                    look: None,
                 };
                 steady.add(second, sample(tick % 2 == 0), 1);
                 phases.add(second, sample(second % 2 == 0), 1);
