@@ -28,6 +28,9 @@ const Z: f64 = 1.96;
 /// Most locks, and most other things, of a process that are listed.
 const MAX_LISTED: usize = 100;
 
+/// Most locks that are judged, those with the longest queues, to find which would gain most.
+const MAX_JUDGED: usize = 400;
+
 /// Most stacks of a lock, and of anything else, that are listed.
 const MAX_SITES: usize = 8;
 
@@ -293,6 +296,30 @@ impl Doing {
     }
 }
 
+/// The two busiest locks of a process, each by its place and the share of time that it is busy.
+#[derive(Clone, Copy, Debug, Default)]
+struct Busiest {
+    first: (usize, f64),
+    second: f64,
+}
+
+impl Busiest {
+    fn of(process: &ProcessAccount) -> Busiest {
+        let locks = process.objects.iter().enumerate().filter(|(_, object)| object.is_lock());
+        let busy = locks.filter_map(|(place, object)| Some((place, object.samples.busy()?.value)));
+        busy.fold(Busiest::default(), |busiest, (place, busy)| match busy {
+            _ if busy > busiest.first.1 => {
+                Busiest { first: (place, busy), second: busiest.first.1 }
+            }
+            _ => Busiest { second: busiest.second.max(busy), ..busiest },
+        })
+    }
+
+    fn other_than(self, place: usize) -> f64 {
+        if self.first.0 == place { self.second } else { self.first.1 }
+    }
+}
+
 /// One process.
 #[derive(Clone, Copy, Debug)]
 struct One<'a> {
@@ -306,20 +333,31 @@ impl One<'_> {
     fn record(self, stacks: &mut Stacks) -> Process {
         let One { process, watched, .. } = self;
         let doing = Doing::of(process, stacks);
-        let used = |(_, object): &(usize, &Object)| object.is_lock() && object.is_used();
+        let mut used: Vec<(usize, &Object)> = process
+            .objects
+            .iter()
+            .enumerate()
+            .filter(|(_, object)| object.is_lock() && object.is_used())
+            .collect();
+        let not_judged = used.len().saturating_sub(MAX_JUDGED);
+        if not_judged > 0 {
+            let queue = |object: &Object| Threads::of(&object.waiters).mean;
+            used.sort_by(|(_, one), (_, other)| queue(other).total_cmp(&queue(one)));
+            used.truncate(MAX_JUDGED);
+        }
         let named = |(place, object): (usize, &Object)| {
             let (name, name_from) = self.name(object, stacks);
             Named { id: place as u32 + 1, name, name_from }
         };
-        let mut names: Vec<Named> =
-            process.objects.iter().enumerate().filter(used).map(named).collect();
+        let mut names: Vec<Named> = used.into_iter().map(named).collect();
         tell_apart(&mut names);
+        let busiest = Busiest::of(process);
         let mut locks: Vec<Lock> =
-            names.into_iter().map(|named| self.lock(named, &doing, stacks)).collect();
+            names.into_iter().map(|named| self.lock(named, &doing, busiest, stacks)).collect();
         locks.extend(self.monitors(stacks));
         let gain_of = |lock: &Lock| lock.gain.map_or(0.0, Ratio::get);
         locks.sort_by(|one, other| gain_of(other).total_cmp(&gain_of(one)));
-        let locks_left_out = locks.len().saturating_sub(MAX_LISTED) as u32;
+        let locks_left_out = (not_judged + locks.len().saturating_sub(MAX_LISTED)) as u32;
         locks.truncate(MAX_LISTED);
         let mut idle = |kind: Kind| {
             let of_kind = |object: &&Object| object.identity.kind() == kind;
@@ -396,7 +434,7 @@ impl One<'_> {
         })
     }
 
-    fn lock(self, named: Named, doing: &Doing, stacks: &mut Stacks) -> Lock {
+    fn lock(self, named: Named, doing: &Doing, busiest: Busiest, stacks: &mut Stacks) -> Lock {
         let Named { id, name, name_from } = named;
         let process = self.process;
         let place = id as usize - 1;
@@ -404,15 +442,6 @@ impl One<'_> {
         let users = object.users.len() as u32;
         let alive = (process.threads.len() as u32).max(users);
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
-        let others = process
-            .objects
-            .iter()
-            .enumerate()
-            .filter(|&(other, object)| other != place && object.is_lock());
-        let busiest_other = others
-            .filter_map(|(_, object)| object.samples.busy())
-            .map(|busy| busy.value)
-            .fold(0.0, f64::max);
         let on_cpu = doing.on_cpu().mean;
         let holders = object.holders(stacks);
         let judged = Judgement::new(LockSeen {
@@ -427,7 +456,7 @@ impl One<'_> {
                 working: doing.working(),
                 on_cpu,
                 cpus: f64::from(cpus),
-                busiest_other,
+                busiest_other: busiest.other_than(place),
             },
         });
         let context = Context {

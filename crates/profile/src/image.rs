@@ -7,6 +7,7 @@
 //!
 //! 32-bit files are not read.
 
+mod bytes;
 mod elf;
 mod source;
 mod space;
@@ -15,8 +16,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use elf::Elf;
+pub(crate) use bytes::Bytes;
 pub(crate) use elf::Section;
+use elf::{Elf, FilePart};
 use source::Source;
 pub use space::{AddressSpace, Place};
 
@@ -52,6 +54,13 @@ pub struct Image {
     elf: Elf,
     /// Process that mapped the file first: its root directory has the separate debug information.
     pid: u32,
+}
+
+/// `.eh_frame` and its index, each with its virtual address.
+#[derive(Debug, Default)]
+pub(crate) struct UnwindTables {
+    pub(crate) frames: Option<(u64, Bytes)>,
+    pub(crate) index: Option<(u64, Bytes)>,
 }
 
 /// Identity of a file among those of all processes.
@@ -139,9 +148,13 @@ impl Image {
         &self.elf.sections
     }
 
-    /// Contents of a section, uncompressed; nothing if they exceed `most` bytes.
-    pub(crate) fn contents(&self, section: &Section, most: u64) -> Option<Vec<u8>> {
-        section.contents(&self.source, most)
+    /// Bytes of a section. One that is compressed is read as a whole, if it has at most `most`
+    /// bytes.
+    pub(crate) fn bytes(self: &Arc<Image>, section: &Section, most: u64) -> Option<Bytes> {
+        match section.file_range() {
+            Some((offset, size)) => Some(Bytes::of_file(self, offset, size)),
+            None => section.uncompressed(&self.source, most).map(Bytes::resident),
+        }
     }
 
     /// Copies bytes of a section, which must not be compressed; returns their number.
@@ -149,10 +162,12 @@ impl Image {
         section.read_at(&self.source, at, buffer)
     }
 
-    /// Exception handler frames and their index, where the program headers say they are: sections
-    /// may be stripped.
-    pub(crate) fn unwind_tables(&self, most: u64) -> elf::UnwindTables {
-        self.elf.unwind_tables(&self.source, most)
+    /// Exception handler frames and their index, each with its virtual address, where the program
+    /// headers say they are: sections may be stripped.
+    pub(crate) fn unwind_tables(self: &Arc<Image>) -> UnwindTables {
+        let tables = self.elf.unwind_tables(&self.source);
+        let bytes = |part: FilePart| (part.address, Bytes::of_file(self, part.offset, part.size));
+        UnwindTables { frames: tables.frames.map(bytes), index: tables.index.map(bytes) }
     }
 
     /// Copies what the file has from a virtual address on; returns true if that is anything. Bytes
@@ -251,7 +266,7 @@ mod tests {
                 }
                 if let Some(data) = space.data(0x10_0000 + counter) {
                     symbols.name_of_data(&images, data);
-                    symbols.static_locks(&images, data.image);
+                    symbols.static_locks(&images, data.image).into_iter().flatten().count();
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Looks at a program until told to stop, and says what was seen so far.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::process::ExitStatus;
@@ -63,6 +63,23 @@ const SAMPLED_STACK: u32 = 4 << 10;
 /// Share of the budget for saying what was seen so far.
 const WRITING_SHARE: f64 = 0.1;
 
+/// Share of the budget for finding static locks in debug information.
+const STATIC_LOCKS_SHARE: f64 = 0.25;
+
+/// Share of the budget for opening events of threads: with many threads, those that are opened
+/// later have no states until then.
+const FOLLOWING_SHARE: f64 = 0.2;
+
+/// Time between two looks at the CPUs that followed threads may use, altogether and for each.
+const REFRESH: Duration = Duration::from_secs(1);
+const REFRESH_THREAD: Duration = Duration::from_millis(10);
+
+/// What is done once at the start counts as if it were spread over this time at least.
+const FIRST: Duration = Duration::from_secs(10);
+
+/// Time for names of inlined functions, in the end: the report is waited for.
+const NAMING: Duration = Duration::from_millis(150);
+
 /// Looks at a program.
 #[derive(Debug)]
 pub struct Profiler {
@@ -82,8 +99,15 @@ pub struct Profiler {
     events: Option<Events>,
     /// Threads that a launched program makes have events already.
     inherited: bool,
+    /// Time that was, or will be, spent on opening and closing events.
+    following: Duration,
+    /// Events of some threads were not open from the start.
+    not_all: bool,
+    refreshed: Instant,
     timeline: Timeline,
     stacks: Stacks,
+    /// Time that was spent on finding static locks.
+    declaring: Duration,
     began: Instant,
     cpu_ns: u64,
     perf_refused: Option<String>,
@@ -102,6 +126,8 @@ pub(crate) struct Watched {
     /// Names of its threads.
     pub(crate) names: HashMap<u32, String>,
     followed: Vec<u32>,
+    /// Threads whose events are not open yet.
+    to_follow: VecDeque<u32>,
 }
 
 impl Profiler {
@@ -171,8 +197,12 @@ impl Profiler {
             sampler,
             events: None,
             inherited: false,
+            following: Duration::ZERO,
+            not_all: false,
+            refreshed: Instant::now(),
             timeline: Timeline::new(MAX_CHANGES),
             stacks: Stacks::default(),
+            declaring: Duration::ZERO,
             began: Instant::now(),
             cpu_ns: 0,
             perf_refused: None,
@@ -195,7 +225,8 @@ impl Profiler {
         let index = self.watched.len() as u32;
         self.account.processes.push(ProcessAccount::new(pid));
         let command = own.command_line().unwrap_or_default();
-        let (followed, names, ended) = (Vec::new(), HashMap::new(), None);
+        let (followed, to_follow) = (Vec::new(), VecDeque::new());
+        let (names, ended) = (HashMap::new(), None);
         self.stacks.open(index, &own);
         let account = &mut self.account.processes[index as usize];
         account.go = self.stacks.maps(index, |image| image.section(".go.buildinfo").is_some());
@@ -209,17 +240,42 @@ impl Profiler {
                 || image.name() == "libc.so"
                 || image.name() == program && is_static_without_glibc(image)
         });
-        let at = now();
-        let statics = self.stacks.static_locks(index).into_iter();
-        // Debug information names the type, which is laid out otherwise there.
-        let foreign = account.foreign_libc;
-        let statics = statics.filter(|lock| !foreign || !lock.name().starts_with("glibc"));
-        let statics: Vec<_> = statics.filter_map(|lock| account.declare(lock, at)).collect();
-        self.watched.push(Watched { process: own, command, image, parent, ended, names, followed });
+        self.watched.push(Watched {
+            process: own,
+            command,
+            image,
+            parent,
+            ended,
+            names,
+            followed,
+            to_follow,
+        });
         self.throttle.get_or_insert_with(|| Throttle::of_process(pid));
         _ = self.orders.send(Order::Follow(index, Box::new(process)));
-        _ = self.orders.send(Order::Watch(index, statics));
+        self.declare_static_locks();
         Ok(())
+    }
+
+    /// Goes on to look for static locks, as the budget allows.
+    fn declare_static_locks(&mut self) {
+        let so_far = self.began.elapsed().max(FIRST);
+        let allowed = so_far.mul_f64(self.options.budget * STATIC_LOCKS_SHARE);
+        let began = Instant::now();
+        let left = allowed.saturating_sub(self.declaring);
+        let at = now();
+        let mut words: HashMap<u32, Vec<_>> = HashMap::new();
+        for (index, lock) in self.stacks.static_locks(began + left) {
+            let account = &mut self.account.processes[index as usize];
+            // Debug information names the type, which is laid out otherwise there.
+            if account.foreign_libc && lock.name().starts_with("glibc") {
+                continue;
+            }
+            words.entry(index).or_default().extend(account.declare(lock, at));
+        }
+        for (index, words) in words {
+            _ = self.orders.send(Order::Watch(index, words));
+        }
+        self.declaring += began.elapsed();
     }
 
     /// Learns of processes that have come and gone.
@@ -344,9 +400,8 @@ impl Profiler {
                 self.cpu_ns += stretch.process_ns;
                 self.account.end_stretch(&stretch);
                 self.refresh_family();
-                if let Some(events) = &mut self.events {
-                    events.refresh();
-                }
+                self.declare_static_locks();
+                self.refresh_events();
                 let mut objects =
                     self.account.processes.iter().flat_map(|process| &process.objects);
                 let nameless = objects.any(|object| object.is_nameless());
@@ -367,6 +422,19 @@ impl Profiler {
         false
     }
 
+    fn refresh_events(&mut self) {
+        self.follow_threads();
+        // Each thread takes a system call.
+        let followed: usize = self.watched.iter().map(|watched| watched.followed.len()).sum();
+        let every = REFRESH.max(REFRESH_THREAD * followed as u32);
+        if let Some(events) = &mut self.events
+            && self.refreshed.elapsed() >= every
+        {
+            events.refresh();
+            self.refreshed = Instant::now();
+        }
+    }
+
     fn threads(&mut self, index: usize, threads: Vec<u32>) {
         let (Some(watched), Some(account)) =
             (self.watched.get_mut(index), self.account.processes.get_mut(index))
@@ -374,13 +442,12 @@ impl Profiler {
             return;
         };
         if let (Some(events), false) = (&mut self.events, self.inherited) {
-            for &tid in threads.iter().filter(|&&tid| !account.threads.contains(&tid)) {
-                if events.follow_thread(tid).is_ok() {
-                    watched.followed.push(tid);
-                }
-            }
+            let new = threads.iter().copied().filter(|tid| !account.threads.contains(tid));
+            watched.to_follow.extend(new);
+            let alive = |tid: &u32| threads.binary_search(tid).is_ok();
+            watched.to_follow.retain(alive);
             watched.followed.retain(|tid| {
-                let alive = threads.contains(tid);
+                let alive = alive(tid);
                 if !alive {
                     events.forget(*tid);
                 }
@@ -395,6 +462,30 @@ impl Profiler {
             }
         }
         account.set_threads(threads);
+        self.follow_threads();
+    }
+
+    /// Goes on to open events for threads, as the budget allows.
+    fn follow_threads(&mut self) {
+        let Some(events) = &mut self.events else { return };
+        let so_far = self.began.elapsed().max(FIRST);
+        let allowed = so_far.mul_f64(self.options.budget * FOLLOWING_SHARE);
+        for watched in self.watched.iter_mut().filter(|watched| watched.ended.is_none()) {
+            while self.following < allowed
+                && let Some(tid) = watched.to_follow.pop_front()
+            {
+                let began = Instant::now();
+                if events.follow_thread(tid).is_ok() {
+                    watched.followed.push(tid);
+                }
+                // To close them costs as much again.
+                self.following += 2 * began.elapsed();
+            }
+        }
+        if self.watched.iter().any(|watched| !watched.to_follow.is_empty()) && !self.not_all {
+            self.not_all = true;
+            _ = self.orders.send(Order::RecordDelays);
+        }
     }
 
     fn fold(&mut self, mut chunk: Chunk) {
@@ -406,7 +497,8 @@ impl Profiler {
             stacks.number(read.process, &watched.process, registers, StackBytes { base, bytes })
         });
         let (mut running, mut forks) = (Vec::new(), Vec::new());
-        let (mut departures, mut incomplete) = (Vec::new(), false);
+        let mut departures = Vec::new();
+        let mut incomplete = self.watched.iter().any(|watched| !watched.to_follow.is_empty());
         let timeline = self.events.as_mut().map(|events| {
             let timeline = &mut self.timeline;
             // Records of the last look may still be on their way.
@@ -488,7 +580,15 @@ impl Profiler {
 
     /// Everything seen so far.
     fn profile(&mut self, finished: bool) -> Profile {
-        self.stacks.with_inlined = finished;
+        let behind: usize = self.watched.iter().map(|watched| watched.to_follow.len()).sum();
+        let mut unseen: Vec<String> = self.unseen.iter().cloned().collect();
+        if behind > 0 {
+            unseen.push(format!(
+                "Running and runnable are not told apart for {behind} threads, whose events would \
+                 cost more than the budget. Give more with --budget."
+            ));
+        }
+        self.stacks.inlined_until = finished.then(|| Instant::now() + NAMING);
         compose(
             &self.account,
             &self.watched,
@@ -499,7 +599,7 @@ impl Profiler {
                 budget: self.options.budget,
                 cpu_ns: self.cpu_ns,
                 perf_refused: self.perf_refused.clone(),
-                unseen: self.unseen.iter().cloned().collect(),
+                unseen,
             },
         )
     }

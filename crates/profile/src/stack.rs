@@ -50,7 +50,7 @@ impl StackBytes<'_> {
         Some(u64::from_le_bytes(*self.bytes.get(at..)?.first_chunk()?))
     }
 
-    fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.base.saturating_add(self.bytes.len() as u64)
     }
 }

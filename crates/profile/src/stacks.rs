@@ -1,16 +1,16 @@
 //! The stacks that were seen, each known by a number.
 
-use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
 
-use crate::image::{AddressSpace, CodeAddress, Image, Images, Place};
+use crate::image::{AddressSpace, CodeAddress, Image, ImageId, Images, Place};
 use crate::judge::places;
 use crate::primitive::{Caller, Identity, declared};
 use crate::process::Process;
 use crate::stack::{Frame, Registers, Stack, StackBytes, Unwinder};
-use crate::symbol::{LockType, Symbols};
+use crate::symbol::{LockType, StaticLock, StaticLocks, Symbols};
 
 /// Most stacks that are told apart.
 const MAX_STACKS: usize = 20_000;
@@ -24,6 +24,12 @@ const CALLERS: usize = 12;
 /// Time after which mappings are listed anew if an address lies in none of them.
 const LISTING: Duration = Duration::from_secs(1);
 
+/// Lengths of the copies of a stack that is longer than the first one, tried in turn.
+const LONGER: [usize; 2] = [64 << 10, 256 << 10];
+
+/// Time between two longer copies, each of which takes some 50 µs.
+const LONGER_EVERY: Duration = Duration::from_millis(100);
+
 /// The stacks of all processes, and the names in them.
 #[derive(Debug, Default)]
 pub(crate) struct Stacks {
@@ -36,12 +42,27 @@ pub(crate) struct Stacks {
     /// The last stack of a thread that slept at this position.
     by_position: HashMap<Position, u32>,
     scratch: Stack,
-    /// Names include inlined functions, for which all debug information is read.
-    pub(crate) with_inlined: bool,
+    longer: Vec<u8>,
+    copied_longer: Option<Instant>,
+    /// Files whose static locks are not all known yet.
+    scans: VecDeque<Scan>,
+    static_locks: HashMap<ImageId, Vec<StaticLock>>,
+    /// Until then names include inlined functions, for which debug information is read.
+    pub(crate) inlined_until: Option<Instant>,
     /// Stacks that were looked at.
     pub(crate) seen: u64,
     /// Of these, those whose outer frames are missing.
     pub(crate) cut: u64,
+}
+
+/// The search for static locks in a file.
+#[derive(Debug)]
+struct Scan {
+    image: ImageId,
+    /// A process that has mapped it.
+    process: u32,
+    /// `None` before it has begun.
+    units: Option<StaticLocks>,
 }
 
 #[derive(Debug)]
@@ -70,33 +91,59 @@ impl Stacks {
         if self.spaces.len() <= index {
             self.spaces.resize_with(index + 1, || None);
         }
-        if let Ok(maps) = of.maps() {
-            let space = AddressSpace::new(of.pid(), &maps, &mut self.images);
-            self.spaces[index] = Some(Space { space, listed_at: Instant::now() });
+        let Ok(maps) = of.maps() else { return };
+        let space = AddressSpace::new(of.pid(), &maps, &mut self.images);
+        for image in space.images() {
+            // The runtime's own locks are hardly ever at fault, and those that are waited for are
+            // seen all the same.
+            if !self.is_of_runtime(image) {
+                self.scans.push_back(Scan { image, process, units: None });
+            }
         }
+        self.spaces[index] = Some(Space { space, listed_at: Instant::now() });
     }
 
-    /// The static locks of a process, as debug information types them, each at its address there.
-    pub(crate) fn static_locks(&mut self, process: u32) -> Vec<Identity> {
-        let Some(Some(Space { space, .. })) = self.spaces.get(process as usize) else {
-            return Vec::new();
-        };
-        let mut locks = Vec::new();
-        for image in space.images() {
-            // The runtime's own debug information is large, and its locks are hardly ever at fault:
-            // those that are waited for are seen all the same.
-            if self.images.get(image).is_none_or(|image| is_runtime_file(image.name())) {
-                continue;
-            }
-            for lock in self.symbols.static_locks(&self.images, image).iter() {
-                let place = CodeAddress { image, address: lock.address };
+    fn is_of_runtime(&self, image: ImageId) -> bool {
+        self.images.get(image).is_none_or(|image| is_runtime_file(image.name()))
+    }
+
+    /// Looks for static locks, as debug information types them, until it is so late. Returns
+    /// those that were found, each with its process and at its address there.
+    pub(crate) fn static_locks(&mut self, until: Instant) -> Vec<(u32, Identity)> {
+        let mut found = Vec::new();
+        while Instant::now() < until
+            && let Some(scan) = self.scans.front_mut()
+        {
+            let of_unit = match self.static_locks.get(&scan.image) {
+                // Another process has mapped the same file.
+                Some(known) if scan.units.is_none() => Some(known.clone()),
+                _ => {
+                    if scan.units.is_none() {
+                        scan.units = self.symbols.static_locks(&self.images, scan.image);
+                    }
+                    scan.units.as_mut().and_then(Iterator::next)
+                }
+            };
+            for lock in of_unit.iter().flatten() {
+                let place = CodeAddress { image: scan.image, address: lock.address };
+                let space = self.spaces.get(scan.process as usize).and_then(Option::as_ref);
                 let identity = space
-                    .address_of(place)
+                    .and_then(|space| space.space.address_of(place))
                     .and_then(|address| declared(type_name(lock.lock), address));
-                locks.extend(identity);
+                found.extend(identity.map(|identity| (scan.process, identity)));
+            }
+            let again = scan.units.is_none();
+            match of_unit {
+                Some(locks) if !again => {
+                    self.static_locks.entry(scan.image).or_default().extend(locks);
+                }
+                _ => {
+                    self.static_locks.entry(scan.image).or_default();
+                    self.scans.pop_front();
+                }
             }
         }
-        locks
+        found
     }
 
     /// One of the files that a process has mapped is such.
@@ -130,16 +177,56 @@ impl Stacks {
         }
         let mut unwound = std::mem::take(&mut self.scratch);
         self.unwind(process, of, registers, stack, &mut unwound);
+        let later = unwound.cut && unwound.copy_ended && self.copied_longer_lately();
+        if unwound.cut && unwound.copy_ended && !later {
+            self.unwind_longer(process, of, registers, stack, &mut unwound);
+        }
         self.cut += u64::from(unwound.cut);
         let number = self.keep(process, &unwound);
         self.scratch = unwound;
-        if let Some(number) = number {
+        if let Some(number) = number.filter(|_| !later) {
             if self.by_position.len() >= MAX_POSITIONS {
                 self.by_position.clear();
             }
             self.by_position.insert(position, number);
         }
         number
+    }
+
+    fn copied_longer_lately(&self) -> bool {
+        self.copied_longer.is_some_and(|at| at.elapsed() < LONGER_EVERY)
+    }
+
+    /// Unwinds a stack that is longer than its copy: what lies beyond is read now. It belongs to
+    /// the copy if the frame at the copy's end is still as it was.
+    fn unwind_longer(
+        &mut self,
+        process: u32,
+        of: &Process,
+        registers: Registers,
+        stack: StackBytes<'_>,
+        unwound: &mut Stack,
+    ) {
+        self.copied_longer = Some(Instant::now());
+        let mut longer = std::mem::take(&mut self.longer);
+        for length in LONGER {
+            let frame = unwound.frames.last().map_or(0, |frame| frame.frame_address);
+            let Some(kept) = frame.checked_sub(stack.base).map(|from| from as usize) else { break };
+            longer.resize(length, 0);
+            let got = of.memory().read(stack.base, &mut longer);
+            let end = stack.bytes.len();
+            let Some(known) = stack.bytes.get(kept..).filter(|_| got > end) else { break };
+            if known != &longer[kept..end] {
+                break;
+            }
+            longer[..end].copy_from_slice(stack.bytes);
+            let stack = StackBytes { base: stack.base, bytes: &longer[..got] };
+            self.unwind(process, of, registers, stack, unwound);
+            if !unwound.cut || !unwound.copy_ended || got < length {
+                break;
+            }
+        }
+        self.longer = longer;
     }
 
     fn unwind(
@@ -166,7 +253,7 @@ impl Stacks {
                 self.unwinder.unwind(space, &self.images, registers, stack, unwound);
             }
             // A library that was loaded meanwhile shows as an address in no mapping.
-            if !unwound.frames.is_empty() && !unwound.cut {
+            if !unwound.frames.is_empty() && (!unwound.cut || unwound.copy_ended) {
                 return;
             }
         }
@@ -230,13 +317,7 @@ impl Stacks {
         let mut names = Vec::new();
         for frame in &known.stack.frames {
             let place = frame.instruction();
-            match self.symbols.function_at(&self.images, place).filter(|_| !self.with_inlined) {
-                Some(function) => names.push(function.to_string()),
-                None => {
-                    let functions = self.symbols.describe(&self.images, place);
-                    names.extend(functions.iter().map(|function| function.name.clone()));
-                }
-            }
+            names.extend(functions(&mut self.symbols, &self.images, self.inlined_until, place));
         }
         let inferred = known.stack.frames.iter().filter(|frame| frame.inferred).count();
         (names, inferred as u32)
@@ -248,23 +329,9 @@ impl Stacks {
         let known = self.known.get(number as usize)?;
         let mut fallback = None;
         for frame in &known.stack.frames {
-            let of_runtime = match frame.place {
-                Place::Image(code) => {
-                    self.images.get(code.image).is_some_and(|image| is_runtime_file(image.name()))
-                }
-                _ => true,
-            };
+            let of_runtime = is_in_runtime(&self.images, frame.place);
             let place = frame.instruction();
-            let outer = self.symbols.function_at(&self.images, place);
-            let functions = match self.with_inlined {
-                true => self
-                    .symbols
-                    .describe(&self.images, place)
-                    .iter()
-                    .map(|function| function.name.clone())
-                    .collect(),
-                false => outer.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            };
+            let functions = functions(&mut self.symbols, &self.images, self.inlined_until, place);
             for name in functions {
                 if !of_runtime && !is_runtime_function(&name) {
                     return Some(name);
@@ -284,11 +351,49 @@ impl Stacks {
     }
 }
 
+/// Names of the functions at an address, innermost first: inlined ones only for so long, and none
+/// of the runtime's, whose debug information is large.
+fn functions(
+    symbols: &mut Symbols,
+    images: &Images,
+    inlined_until: Option<Instant>,
+    place: Place,
+) -> Vec<String> {
+    let in_time = inlined_until.is_some_and(|until| Instant::now() < until);
+    match in_time && !is_in_runtime(images, place) {
+        true => symbols.describe(images, place).to_vec(),
+        false => vec![symbols.name(images, place)],
+    }
+}
+
+/// Code of the runtime, or of no file.
+fn is_in_runtime(images: &Images, place: Place) -> bool {
+    match place {
+        Place::Image(code) => {
+            images.get(code.image).is_some_and(|image| is_runtime_file(image.name()))
+        }
+        Place::Generated | Place::NotCode => true,
+    }
+}
+
 /// A file that belongs to the C or C++ library, or to the loader.
 fn is_runtime_file(name: &str) -> bool {
-    ["libc.so", "libc-", "libpthread", "ld-linux", "libstdc++", "libc++", "libgcc", "[vdso]"]
-        .iter()
-        .any(|start| name.starts_with(start))
+    const STARTS: [&str; 13] = [
+        "libc.so",
+        "libc-",
+        "libm.so",
+        "libm-",
+        "libdl",
+        "librt",
+        "libresolv",
+        "libpthread",
+        "ld-linux",
+        "libstdc++",
+        "libc++",
+        "libgcc",
+        "[vdso]",
+    ];
+    STARTS.iter().any(|start| name.starts_with(start))
 }
 
 /// A function that implements locking or sleeping, or is generated around the program's own.
@@ -367,12 +472,15 @@ fn type_name(lock: LockType) -> &'static str {
     }
 }
 
-/// All return addresses are where they were.
+/// All return addresses in a copy are where they were.
 #[cfg(target_arch = "x86_64")]
 fn unchanged(frames: &[Frame], stack: StackBytes<'_>) -> bool {
-    let returned =
-        |frame: &Frame| stack.word(frame.frame_address.wrapping_sub(8)) == Some(frame.address);
-    frames.len() > 1 && frames[1..].iter().all(returned)
+    let slot = |frame: &Frame| frame.frame_address.wrapping_sub(8);
+    let returned = |frame: &Frame| stack.word(slot(frame)) == Some(frame.address);
+    // What lies beyond a copy was read once.
+    let beyond = |frame: &Frame| slot(frame) >= stack.end().saturating_sub(7);
+    let near = frames.iter().skip(1).take_while(|frame| !beyond(frame));
+    near.clone().next().is_some() && { near }.all(returned)
 }
 
 /// Return addresses lie where each function likes.

@@ -1,51 +1,42 @@
-//! Names of functions and data, source lines, and static locks.
+//! Names of functions and data, and static locks.
 //!
-//! Names come from the symbol table, lines and inlined functions from DWARF (read by
-//! `addr2line`), either of them from the file itself or from its separate debug information,
-//! found by build id. Everything is read when it is first asked for, from files that
-//! [`Images`] keeps open: the program may have ended by then.
+//! Names come from the symbol table, inlined functions and static locks from DWARF, either of them
+//! from the file itself or from its separate debug information, found by build id. Everything is
+//! read when it is first asked for, from files that [`Images`] keeps open: the program may have
+//! ended by then.
 //!
-//! Debug information in pieces (`.dwo`), compressed with zstd, or larger than 192 MB is not read:
-//! names then come from the symbol table alone.
+//! Of a file with 200 MB of debug information some 10 MB are in memory, of its symbols all.
+//!
+//! Debug information in pieces (`.dwo`), compressed with zstd, or compressed and larger than 16 MB
+//! is not read, nor are units that are larger than 8 MB: names then come from the symbol table
+//! alone.
 
-mod lines;
+mod inlined;
 mod locks;
 mod table;
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use crate::image::{CodeAddress, Image, ImageId, Images, Place};
-use lines::Lines;
-pub use locks::{LockType, StaticLock};
+use inlined::Functions;
+pub use locks::{LockType, StaticLock, StaticLocks};
 use table::SymbolTable;
 
 /// Descriptions that are remembered at most.
-const MAX_REMEMBERED: usize = 1 << 15;
-/// Bytes of debug information that are kept at most.
-const MAX_DEBUG: u64 = 256 << 20;
-
-/// A function that an address belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Function {
-    /// Name, demangled. Without symbols, file name and address in the file.
-    pub name: String,
-    /// Source file.
-    pub file: Option<String>,
-    /// Line, counted from 1.
-    pub line: Option<u32>,
-    /// The compiler put it into the function that follows.
-    pub inlined: bool,
-}
+const MAX_REMEMBERED: usize = 1 << 14;
+/// Symbols of all files that are kept at most, 16 MB.
+const MAX_SYMBOLS: usize = 1 << 20;
+/// Files whose debug information is open at a time, each of which takes up to 10 MB.
+const MAX_OPEN: usize = 2;
 
 /// Names of the files in [`Images`].
 #[derive(Debug, Default)]
 pub struct Symbols {
     files: HashMap<ImageId, File>,
-    described: HashMap<CodeAddress, Arc<[Function]>>,
+    described: HashMap<CodeAddress, Arc<[String]>>,
     names: HashMap<CodeAddress, Arc<str>>,
-    debug_bytes: u64,
+    symbols: usize,
 }
 
 #[derive(Debug)]
@@ -54,8 +45,8 @@ struct File {
     debug: Option<Arc<Image>>,
     functions: SymbolTable,
     data: SymbolTable,
-    lines: Option<Option<Lines>>,
-    locks: Option<Arc<[StaticLock]>>,
+    /// `Some(None)` if it has no debug information.
+    inlined: Option<Option<Functions>>,
 }
 
 impl Symbols {
@@ -64,19 +55,23 @@ impl Symbols {
         Symbols::default()
     }
 
-    /// Functions at an address, innermost first: those inlined, then the one that contains them.
+    /// Names of the functions at an address, demangled, innermost first: those inlined, then the
+    /// one that contains them. A function without a symbol is named by its file and address.
+    ///
     /// For a return address, take [`Frame::instruction`](crate::stack::Frame::instruction).
-    pub fn describe(&mut self, images: &Images, place: Place) -> Arc<[Function]> {
-        let code = match place {
-            Place::Image(code) => code,
-            Place::Generated => return plain("[generated code]".to_owned()),
-            Place::NotCode => return plain("[no code]".to_owned()),
-        };
+    pub fn describe(&mut self, images: &Images, place: Place) -> Arc<[String]> {
+        let Place::Image(code) = place else { return Arc::new([self.name(images, place)]) };
         if let Some(known) = self.described.get(&code) {
             return known.clone();
         }
-        let symbol = self.function_at(images, place);
-        let functions = self.describe_code(images, code, symbol.as_deref());
+        let inlined = self.inlined(images, code.image);
+        let mut functions = inlined.map(|inlined| inlined.find(code.address)).unwrap_or_default();
+        match functions.last_mut() {
+            Some(outermost) if !outermost.is_empty() => {}
+            Some(outermost) => *outermost = self.name(images, place),
+            None => functions.push(self.name(images, place)),
+        }
+        let functions: Arc<[String]> = functions.into();
         if self.described.len() >= MAX_REMEMBERED {
             self.described.clear();
         }
@@ -84,11 +79,27 @@ impl Symbols {
         functions
     }
 
-    /// Name of the function at an address, by the symbol table alone: cheaper than
-    /// [`describe`](Symbols::describe), and blind to inlined functions.
+    /// Name of the function at an address, by the symbol table alone; without a symbol, its file
+    /// and address.
+    pub fn name(&mut self, images: &Images, place: Place) -> String {
+        let code = match place {
+            Place::Image(code) => code,
+            Place::Generated => return "[generated code]".to_owned(),
+            Place::NotCode => return "[no code]".to_owned(),
+        };
+        match (self.function_at(images, place), images.get(code.image)) {
+            (Some(name), _) => name.to_string(),
+            (None, Some(image)) => format!("{}+0x{:x}", image.name(), code.address),
+            (None, None) => "[unknown]".to_owned(),
+        }
+    }
+
+    /// Name of the function at an address, by the symbol table alone, if it
+    /// has one: cheaper than [`describe`](Symbols::describe), and blind to inlined functions.
     pub fn function_at(&mut self, images: &Images, place: Place) -> Option<Arc<str>> {
         let Place::Image(code) = place else { return None };
-        let file = file(&mut self.files, images, code.image)?;
+        self.file(images, code.image)?;
+        let file = self.files.get(&code.image)?;
         let symbol = file.functions.find(code.address)?;
         let key = CodeAddress { address: symbol.address, ..code };
         if let Some(name) = self.names.get(&key) {
@@ -104,69 +115,42 @@ impl Symbols {
 
     /// Name of the variable that contains an address, and the address's distance from its start.
     pub fn name_of_data(&mut self, images: &Images, data: CodeAddress) -> Option<(String, u64)> {
-        let file = file(&mut self.files, images, data.image)?;
+        let file = self.file(images, data.image)?;
         let symbol = file.data.find(data.address)?;
         Some((file.data.name(symbol)?, data.address - symbol.address))
     }
 
-    /// Locks among the static variables of a file, as its debug information types them.
-    pub fn static_locks(&mut self, images: &Images, image: ImageId) -> Arc<[StaticLock]> {
-        let Some(file) = file(&mut self.files, images, image) else { return Arc::new([]) };
-        if file.locks.is_none() {
-            let debug = file.debug.as_ref().unwrap_or(&file.image);
-            file.locks = Some(locks::find(debug).into());
-        }
-        file.locks.clone().unwrap_or_default()
+    /// Locks among the static variables of a file; `None` if it has no debug information.
+    pub fn static_locks(&mut self, images: &Images, image: ImageId) -> Option<StaticLocks> {
+        let file = self.file(images, image)?;
+        StaticLocks::of(file.debug.as_ref().unwrap_or(&file.image))
     }
 
-    fn describe_code(
-        &mut self,
-        images: &Images,
-        code: CodeAddress,
-        symbol: Option<&str>,
-    ) -> Arc<[Function]> {
-        let Some(image) = images.get(code.image) else { return plain("[unknown]".to_owned()) };
-        let unnamed = || match symbol {
-            Some(name) => name.to_owned(),
-            None => format!("{}+0x{:x}", image.name(), code.address),
-        };
-        let mut functions = match self.lines(images, code.image) {
-            Some(lines) => lines.find(code.address),
-            None => Vec::new(),
-        };
-        match functions.last_mut() {
-            Some(outermost) if outermost.name.is_empty() => outermost.name = unnamed(),
-            Some(_) => {}
-            None => return plain(unnamed()),
-        }
-        functions.into()
-    }
-
-    fn lines(&mut self, images: &Images, id: ImageId) -> Option<&Lines> {
-        let known = file(&mut self.files, images, id)?.lines.is_some();
-        if !known {
-            let file = self.files.get_mut(&id)?;
-            let lines = Lines::read(file.debug.as_ref().unwrap_or(&file.image));
-            let bytes = lines.as_ref().map_or(0, Lines::size);
-            if self.debug_bytes + bytes > MAX_DEBUG {
-                self.files.values_mut().for_each(|file| file.lines = None);
-                self.debug_bytes = 0;
+    fn inlined(&mut self, images: &Images, id: ImageId) -> Option<&mut Functions> {
+        if self.file(images, id)?.inlined.is_none() {
+            let open = self.files.values().filter(|file| matches!(file.inlined, Some(Some(_))));
+            if open.count() >= MAX_OPEN {
+                self.files.values_mut().for_each(|file| file.inlined = None);
             }
-            self.debug_bytes += bytes;
-            self.files.get_mut(&id)?.lines = Some(lines);
+            let file = self.files.get_mut(&id)?;
+            let debug = file.debug.as_ref().unwrap_or(&file.image);
+            file.inlined = Some(Functions::read(debug));
         }
-        self.files.get(&id)?.lines.as_ref()?.as_ref()
+        self.files.get_mut(&id)?.inlined.as_mut()?.as_mut()
     }
-}
 
-fn file<'a>(
-    files: &'a mut HashMap<ImageId, File>,
-    images: &Images,
-    id: ImageId,
-) -> Option<&'a mut File> {
-    match files.entry(id) {
-        Entry::Occupied(known) => Some(known.into_mut()),
-        Entry::Vacant(new) => Some(new.insert(File::open(images.get(id)?))),
+    fn file(&mut self, images: &Images, id: ImageId) -> Option<&mut File> {
+        if !self.files.contains_key(&id) {
+            let file = File::open(images.get(id)?);
+            let symbols = file.functions.len() + file.data.len();
+            if self.symbols + symbols > MAX_SYMBOLS {
+                self.files.clear();
+                self.symbols = 0;
+            }
+            self.symbols += symbols;
+            self.files.insert(id, file);
+        }
+        self.files.get_mut(&id)
     }
 }
 
@@ -180,10 +164,6 @@ impl File {
             None => with_symbols.unwrap_or(image),
         });
         let debug = debug.filter(|debug| debug.section(".debug_info").is_some());
-        File { image: image.clone(), debug, functions, data, lines: None, locks: None }
+        File { image: image.clone(), debug, functions, data, inlined: None }
     }
-}
-
-fn plain(name: String) -> Arc<[Function]> {
-    Arc::new([Function { name, file: None, line: None, inlined: false }])
 }

@@ -13,6 +13,8 @@ const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
 const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 const SHT_NOBITS: u32 = 8;
+const SHF_WRITE: u64 = 1;
+const SHF_TLS: u64 = 1 << 10;
 const SHF_COMPRESSED: u64 = 1 << 11;
 const ELFCOMPRESS_ZLIB: u32 = 1;
 const NT_GNU_BUILD_ID: u32 = 3;
@@ -49,11 +51,19 @@ pub(crate) struct Section {
     flags: u64,
 }
 
-/// `.eh_frame` and its index, each with its virtual address.
-#[derive(Debug, Default)]
-pub(crate) struct UnwindTables {
-    pub(crate) frames: Option<(u64, Vec<u8>)>,
-    pub(crate) index: Option<(u64, Vec<u8>)>,
+/// Part of the file, and its virtual address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FilePart {
+    pub(super) address: u64,
+    pub(super) offset: u64,
+    pub(super) size: u64,
+}
+
+/// `.eh_frame` and its index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct UnwindParts {
+    pub(super) frames: Option<FilePart>,
+    pub(super) index: Option<FilePart>,
 }
 
 impl Elf {
@@ -118,32 +128,29 @@ impl Elf {
         self.sections.iter().find(|section| section.name == name)
     }
 
-    pub(super) fn unwind_tables(&self, source: &Source, most: u64) -> UnwindTables {
+    pub(super) fn unwind_tables(&self, source: &Source) -> UnwindParts {
         let index = self.frame_index.and_then(|(address, size)| {
-            Some((address, source.read(self.file_offset(address)?, size, most)?))
+            Some(FilePart { address, offset: self.file_offset(address)?, size })
         });
-        let section = self
-            .section(".eh_frame")
-            .and_then(|section| Some((section.address, section.contents(source, most)?)));
-        let frames = section.or_else(|| self.frames_of(source, index.as_ref()?, most));
-        UnwindTables { frames, index }
+        let section = self.section(".eh_frame").and_then(|section| {
+            let (offset, size) = section.file_range()?;
+            Some(FilePart { address: section.address, offset, size })
+        });
+        let frames = section.or_else(|| self.frames_of(source, index?));
+        UnwindParts { frames, index }
     }
 
     /// Without sections, the frames begin where the index says and end with their segment.
-    fn frames_of(
-        &self,
-        source: &Source,
-        (address, index): &(u64, Vec<u8>),
-        most: u64,
-    ) -> Option<(u64, Vec<u8>)> {
-        if *index.get(1)? != EH_PE_PCREL_SDATA4 {
+    fn frames_of(&self, source: &Source, index: FilePart) -> Option<FilePart> {
+        let head = source.read(index.offset, 8, 8)?;
+        if *head.get(1)? != EH_PE_PCREL_SDATA4 {
             return None;
         }
-        let relative = i64::from(u32_at(index, 4)?.cast_signed());
-        let start = address.checked_add(4)?.checked_add_signed(relative)?;
-        let segment = self.segments.iter().find(|segment| segment.contains(start))?;
-        let size = segment.file_size - (start - segment.address);
-        Some((start, source.read(self.file_offset(start)?, size, most)?))
+        let relative = i64::from(u32_at(&head, 4)?.cast_signed());
+        let address = index.address.checked_add(4)?.checked_add_signed(relative)?;
+        let segment = self.segments.iter().find(|segment| segment.contains(address))?;
+        let size = segment.file_size - (address - segment.address);
+        Some(FilePart { address, offset: self.file_offset(address)?, size })
     }
 
     fn file_offset(&self, address: u64) -> Option<u64> {
@@ -160,22 +167,31 @@ impl Segment {
 
 impl Section {
     pub(super) fn read_at(&self, source: &Source, at: u64, buffer: &mut [u8]) -> usize {
-        let plain = self.kind != SHT_NOBITS && self.flags & SHF_COMPRESSED == 0;
         let left = self.size.saturating_sub(at).min(buffer.len() as u64) as usize;
-        match self.offset.checked_add(at).filter(|_| plain) {
+        match self.file_range().and_then(|(offset, _)| offset.checked_add(at)) {
             Some(offset) => source.read_at(offset, &mut buffer[..left]),
             None => 0,
         }
     }
 
-    pub(super) fn contents(&self, source: &Source, most: u64) -> Option<Vec<u8>> {
-        if self.kind == SHT_NOBITS {
+    /// Offset and size in the file, unless it has none there or is compressed.
+    pub(super) fn file_range(&self) -> Option<(u64, u64)> {
+        let plain = self.kind != SHT_NOBITS && self.flags & SHF_COMPRESSED == 0;
+        plain.then_some((self.offset, self.size))
+    }
+
+    /// The program may change it as it runs.
+    pub(crate) fn is_variable(&self) -> bool {
+        let constant_soon = self.name.starts_with(".data.rel.ro") || self.name.starts_with(".got");
+        self.flags & (SHF_WRITE | SHF_TLS) == SHF_WRITE && !constant_soon
+    }
+
+    /// Contents of a compressed section, if it has at most `most` bytes.
+    pub(super) fn uncompressed(&self, source: &Source, most: u64) -> Option<Vec<u8>> {
+        if self.kind == SHT_NOBITS || self.flags & SHF_COMPRESSED == 0 {
             return None;
         }
         let bytes = source.read(self.offset, self.size, most)?;
-        if self.flags & SHF_COMPRESSED == 0 {
-            return Some(bytes);
-        }
         let (kind, size) = (u32_at(&bytes, 0)?, u64_at(&bytes, 8)?);
         if kind != ELFCOMPRESS_ZLIB || size > most {
             return None;
@@ -242,16 +258,14 @@ mod tests {
         let source = Source::open("/proc/self/exe".as_ref()).unwrap();
         let elf = Elf::read(&source).unwrap();
         assert!(elf.segments.iter().any(|segment| segment.executable));
-        let text = elf.section(".text").unwrap();
-        assert_eq!(text.contents(&source, 1 << 30).unwrap().len() as u64, text.size);
-        let tables = elf.unwind_tables(&source, 1 << 30);
-        let (address, frames) = tables.frames.unwrap();
-        assert_eq!(address, elf.section(".eh_frame").unwrap().address);
+        let tables = elf.unwind_tables(&source);
+        let frames = tables.frames.unwrap();
+        assert_eq!(frames.address, elf.section(".eh_frame").unwrap().address);
 
         let stripped = Elf { sections: Vec::new(), ..elf };
-        let (same, longer) = stripped.unwind_tables(&source, 1 << 30).frames.unwrap();
-        assert_eq!(same, address);
-        assert!(longer.starts_with(&frames));
+        let longer = stripped.unwind_tables(&source).frames.unwrap();
+        assert_eq!((longer.address, longer.offset), (frames.address, frames.offset));
+        assert!(longer.size >= frames.size);
     }
 
     proptest! {
@@ -268,9 +282,9 @@ mod tests {
             bytes.truncate(length);
             let source = Source::from_bytes(bytes);
             if let Some(elf) = Elf::read(&source) {
-                elf.unwind_tables(&source, 1 << 20);
+                elf.unwind_tables(&source);
                 for section in elf.sections.iter().take(50) {
-                    section.contents(&source, 1 << 20);
+                    section.uncompressed(&source, 1 << 20);
                 }
             }
         }

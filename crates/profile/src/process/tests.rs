@@ -2,6 +2,7 @@
 
 mod family;
 mod launch;
+mod reuse;
 mod roles;
 mod stress;
 

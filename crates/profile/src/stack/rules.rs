@@ -4,27 +4,24 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EndianSlice, Evaluation, EvaluationResult, Expression,
-    LittleEndian, Operation, Register, RegisterRule, UnwindContext, UnwindExpression,
-    UnwindSection, Value,
+    BaseAddresses, CfaRule, EhFrame, Evaluation, EvaluationResult, Expression, Operation, Reader,
+    Register, RegisterRule, UnwindContext, UnwindExpression, UnwindSection, Value,
 };
 
 use super::StackBytes;
 use super::call::{CodePages, PrecedingCall};
 use super::registers::{PROGRAM_COUNTER, Registers};
-use crate::image::{AddressSpace, CodeAddress, Image, ImageId, Images, Place};
+use crate::image::{AddressSpace, Bytes, CodeAddress, Image, ImageId, Images, Place};
 
-/// Larger tables are not read.
-const MAX_TABLE: u64 = 64 << 20;
-/// Tables of all files together.
-const MAX_TABLES: u64 = 256 << 20;
+/// Files whose tables are kept open, each of which takes up to 256 KB.
+const MAX_TABLES: usize = 64;
+/// Entries of tables without an index, 4 MB.
+const MAX_ENTRIES: usize = 1 << 18;
 /// A function with more unwind instructions is not believed.
 const MAX_FRAME_ENTRY: usize = 1 << 16;
 /// Steps of one DWARF expression; the longest seen, of `sigreturn`, has three.
 const MAX_EXPRESSION: u32 = 64;
 const CACHED: usize = 4096;
-
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// How to get from a program counter to the caller.
 #[derive(Clone, Debug)]
@@ -96,7 +93,6 @@ pub(super) enum NoValue {
 #[derive(Debug)]
 pub(super) struct Rules {
     tables: HashMap<ImageId, Option<Tables>>,
-    bytes: u64,
     context: Box<UnwindContext<usize>>,
     cache: Box<[Option<Cached>]>,
     pub(super) code: CodePages,
@@ -110,7 +106,7 @@ struct Cached {
 
 #[derive(Debug)]
 struct Tables {
-    frames: Vec<u8>,
+    frames: EhFrame<Bytes>,
     bases: BaseAddresses,
     index: Index,
 }
@@ -118,7 +114,7 @@ struct Tables {
 #[derive(Debug)]
 enum Index {
     /// `.eh_frame_hdr`, which is sorted.
-    Header(Vec<u8>),
+    Header(Bytes),
     /// First address of each function, and where its entry is.
     Own(Vec<(u64, usize)>),
 }
@@ -127,7 +123,6 @@ impl Rules {
     pub(super) fn new() -> Rules {
         Rules {
             tables: HashMap::new(),
-            bytes: 0,
             context: Box::new(UnwindContext::new()),
             cache: (0..CACHED).map(|_| None).collect(),
             code: CodePages::new(),
@@ -169,15 +164,18 @@ impl Rules {
         site
     }
 
-    fn lookup(&mut self, image: &Image, code: CodeAddress) -> Option<Rule> {
+    fn lookup(&mut self, image: &Arc<Image>, code: CodeAddress) -> Option<Rule> {
         if !self.tables.contains_key(&code.image) {
-            let tables = Tables::read(image, MAX_TABLE.min(MAX_TABLES - self.bytes));
-            self.bytes += tables.as_ref().map_or(0, |tables| tables.frames.len() as u64);
-            self.tables.insert(code.image, tables);
+            if self.tables.len() >= MAX_TABLES {
+                // Rules may refer to them.
+                self.tables.clear();
+                self.cache.fill_with(|| None);
+            }
+            self.tables.insert(code.image, Tables::read(image));
         }
         let tables = self.tables.get(&code.image)?.as_ref()?;
-        let frames = tables.frames();
-        let fde = tables.find(&frames, code.address)?;
+        let frames = &tables.frames;
+        let fde = tables.find(code.address)?;
         if fde.entry_len() > MAX_FRAME_ENTRY {
             return None;
         }
@@ -186,7 +184,7 @@ impl Rules {
         let start = fde.initial_address();
         let signal = fde.is_signal_trampoline();
         let row = fde
-            .unwind_info_for_address(&frames, &tables.bases, &mut self.context, code.address)
+            .unwind_info_for_address(frames, &tables.bases, &mut self.context, code.address)
             .ok()?;
         if row.register(Register(return_column)) == Some(RegisterRule::Undefined) {
             return Some(Rule::Start);
@@ -194,7 +192,7 @@ impl Rules {
         let program = |expression| Program { image: code.image, expression, encoding };
         let cfa = match *row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => Cfa::Register(register.0, offset),
-            CfaRule::Expression(expression) => match simple(&frames, expression, encoding) {
+            CfaRule::Expression(expression) => match simple(frames, expression, encoding) {
                 Some((register, offset, true)) => Cfa::Loaded(register, offset),
                 _ => Cfa::Expression(program(expression)),
             },
@@ -208,7 +206,7 @@ impl Rules {
                 RegisterRule::ValOffset(offset) => Saved::Value(offset),
                 RegisterRule::Register(register) => Saved::InRegister(register.0),
                 RegisterRule::Expression(expression) => {
-                    match simple(&frames, expression, encoding) {
+                    match simple(frames, expression, encoding) {
                         Some((register, offset, false)) => Saved::AtRegister(register, offset),
                         _ => Saved::AtExpression(program(expression)),
                     }
@@ -237,8 +235,8 @@ impl Rules {
     ) -> Result<u64, NoValue> {
         let tables = self.tables.get(&program.image).and_then(Option::as_ref);
         let tables = tables.ok_or(NoValue::Unreadable)?;
-        let expression: Expression<Slice<'_>> =
-            program.expression.get(&tables.frames()).map_err(|_| NoValue::Unreadable)?;
+        let expression: Expression<Bytes> =
+            program.expression.get(&tables.frames).map_err(|_| NoValue::Unreadable)?;
         evaluate(expression.evaluation(program.encoding), initial, registers, stack)
     }
 }
@@ -246,11 +244,11 @@ impl Rules {
 /// A register and a distance, if an expression adds them, and does no more than perhaps load the
 /// word there.
 fn simple(
-    frames: &EhFrame<Slice<'_>>,
+    frames: &EhFrame<Bytes>,
     expression: UnwindExpression<usize>,
     encoding: gimli::Encoding,
 ) -> Option<(u16, i64, bool)> {
-    let expression: Expression<Slice<'_>> = expression.get(frames).ok()?;
+    let expression: Expression<Bytes> = expression.get(frames).ok()?;
     let mut operations = expression.operations(encoding);
     let Operation::RegisterOffset { register, offset, .. } = operations.next().ok()?? else {
         return None;
@@ -264,7 +262,7 @@ fn simple(
 }
 
 fn evaluate(
-    mut evaluation: Evaluation<Slice<'_>>,
+    mut evaluation: Evaluation<Bytes>,
     initial: Option<u64>,
     registers: &Registers,
     stack: &StackBytes<'_>,
@@ -302,8 +300,8 @@ fn evaluate(
 }
 
 impl Tables {
-    fn read(image: &Image, most: u64) -> Option<Tables> {
-        let tables = image.unwind_tables(most);
+    fn read(image: &Arc<Image>) -> Option<Tables> {
+        let tables = image.unwind_tables();
         let (address, frames) = tables.frames?;
         let mut bases = BaseAddresses::default().set_eh_frame(address);
         if let Some(text) = image.section(".text") {
@@ -312,37 +310,35 @@ impl Tables {
         if let Some((address, _)) = &tables.index {
             bases = bases.set_eh_frame_hdr(*address);
         }
+        let mut frames = EhFrame::from(frames);
+        frames.set_address_size(8);
+        #[cfg(target_arch = "aarch64")]
+        frames.set_vendor(gimli::Vendor::AArch64);
         let header = tables.index.map(|(_, bytes)| bytes);
-        let index = match header.filter(|bytes| has_table(bytes)) {
+        let index = match header.filter(has_table) {
             Some(bytes) => Index::Header(bytes),
             None => Index::Own(Tables::index(&frames, &bases)),
         };
         Some(Tables { frames, bases, index })
     }
 
-    fn index(frames: &[u8], bases: &BaseAddresses) -> Vec<(u64, usize)> {
-        let section = section(frames);
-        let mut entries = section.entries(bases);
+    fn index(frames: &EhFrame<Bytes>, bases: &BaseAddresses) -> Vec<(u64, usize)> {
+        let mut entries = frames.entries(bases);
         let mut index = Vec::new();
         while let Ok(Some(entry)) = entries.next() {
             let gimli::CieOrFde::Fde(partial) = entry else { continue };
             if let Ok(fde) = partial.parse(EhFrame::cie_from_offset) {
                 index.push((fde.initial_address(), fde.offset()));
             }
+            if index.len() == MAX_ENTRIES {
+                break;
+            }
         }
         index.sort_unstable();
         index
     }
 
-    fn frames(&self) -> EhFrame<Slice<'_>> {
-        section(&self.frames)
-    }
-
-    fn find<'a>(
-        &'a self,
-        frames: &EhFrame<Slice<'a>>,
-        address: u64,
-    ) -> Option<gimli::FrameDescriptionEntry<Slice<'a>>> {
+    fn find(&self, address: u64) -> Option<gimli::FrameDescriptionEntry<Bytes>> {
         let offset: usize = match &self.index {
             Index::Header(bytes) => {
                 let entry = frame_entry(bytes, self.bases.eh_frame_hdr.section?, address)?;
@@ -353,39 +349,40 @@ impl Tables {
                 index.get(at.checked_sub(1)?)?.1
             }
         };
-        let entry =
-            frames.fde_from_offset(&self.bases, offset.into(), EhFrame::cie_from_offset).ok()?;
+        let cie = EhFrame::cie_from_offset;
+        let entry = self.frames.fde_from_offset(&self.bases, offset.into(), cie).ok()?;
         entry.contains(address).then_some(entry)
     }
 }
 
-fn section(frames: &[u8]) -> EhFrame<Slice<'_>> {
-    let mut section = EhFrame::new(frames, LittleEndian);
-    section.set_address_size(8);
-    #[cfg(target_arch = "aarch64")]
-    section.set_vendor(gimli::Vendor::AArch64);
-    section
-}
-
 /// `.eh_frame_hdr` as every linker writes it: version 1, a count of 4 bytes, and a table of pairs
 /// of 4 bytes each, relative to the section: the first address of a function, and its entry.
-fn has_table(bytes: &[u8]) -> bool {
-    bytes.starts_with(&[1, 0x1b, 0x03, 0x3b]) && bytes.len() >= TABLE_START
+fn has_table(header: &Bytes) -> bool {
+    let mut start = [0; TABLE_START];
+    header.clone().read_slice(&mut start).is_ok() && start.starts_with(&[1, 0x1b, 0x03, 0x3b])
 }
 
 const TABLE_START: usize = 12;
 
 /// Address of the entry for the last function that begins at or before an address.
-fn frame_entry(header: &[u8], base: u64, address: u64) -> Option<u64> {
-    let (pairs, _) = header.get(TABLE_START..)?.as_chunks::<8>();
-    let count = u32::from_le_bytes(*header.get(8..)?.first_chunk()?);
-    let pairs = pairs.get(..count as usize).unwrap_or(pairs);
-    let value = |pair: &[u8; 8], at: usize| {
-        let bytes = [pair[at], pair[at + 1], pair[at + 2], pair[at + 3]];
-        base.wrapping_add_signed(i32::from_le_bytes(bytes).into())
+fn frame_entry(header: &Bytes, base: u64, address: u64) -> Option<u64> {
+    let value = |at: usize| {
+        let mut reader = header.clone();
+        reader.skip(at).ok()?;
+        Some(base.wrapping_add_signed(reader.read_i32().ok()?.into()))
     };
-    let after = pairs.partition_point(|pair| value(pair, 0) <= address);
-    Some(value(pairs.get(after.checked_sub(1)?)?, 4))
+    let mut reader = header.clone();
+    reader.skip(8).ok()?;
+    let count = (reader.read_u32().ok()? as usize).min(reader.len() / 8);
+    let (mut from, mut to) = (0, count);
+    while from < to {
+        let middle = from + (to - from) / 2;
+        match value(TABLE_START + 8 * middle)? <= address {
+            true => from = middle + 1,
+            false => to = middle,
+        }
+    }
+    value(TABLE_START + 8 * from.checked_sub(1)? + 4)
 }
 
 fn slot((code, returns): (CodeAddress, bool)) -> usize {

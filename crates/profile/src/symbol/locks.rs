@@ -1,11 +1,15 @@
 //! Static variables that are locks, or contain some, by their types in DWARF.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
-use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, Operation, Unit, UnitOffset};
+use gimli::{
+    AttributeValue, DebugInfoOffset, DebuggingInformationEntry, Dwarf, Operation, Reader, Unit,
+    UnitOffset,
+};
 
-use super::lines::{Bytes, read_dwarf};
-use crate::image::Image;
+use super::inlined::read_dwarf;
+use crate::image::{Bytes, Image, Section};
 
 /// Locks that a file has at most.
 const MAX_LOCKS: usize = 10_000;
@@ -15,6 +19,8 @@ const MAX_DEPTH: usize = 12;
 const MAX_ELEMENTS: u64 = 64;
 /// Types that are looked into.
 const MAX_TYPES: usize = 1 << 20;
+/// Units that are larger take too long to walk through.
+const MAX_UNIT: usize = 8 << 20;
 
 /// Type of a static lock: the one whose first bytes are the lock's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,20 +50,92 @@ pub struct StaticLock {
     pub lock: LockType,
 }
 
-pub(super) fn find(image: &Image) -> Vec<StaticLock> {
-    let mut locks = Vec::new();
-    let Some((dwarf, _)) = read_dwarf(image) else { return locks };
-    let mut units = dwarf.units();
-    while let Ok(Some(header)) = units.next() {
-        let Ok(unit) = dwarf.unit(header) else { continue };
-        let mut search =
-            Search { dwarf: &dwarf, unit: &unit, types: HashMap::new(), locks: &mut locks };
-        // A unit that makes no sense ends its own search, no other.
-        let _ = search.unit();
+/// The static locks of a file, as its debug information types them: those of one unit after the
+/// other, so that whoever asks may stop at any time.
+///
+/// `.debug_aranges` of LLVM lists variables besides code. Its units that have none are passed over,
+/// and those that have some come first.
+#[derive(Debug)]
+pub struct StaticLocks {
+    dwarf: Dwarf<Bytes>,
+    /// Units to look into, the next one last.
+    pending: Vec<usize>,
+    /// Units with code, but no variables, in `.debug_aranges`.
+    only_code: BTreeSet<usize>,
+    found: usize,
+}
+
+impl StaticLocks {
+    pub(super) fn of(image: &Arc<Image>) -> Option<StaticLocks> {
+        let dwarf = read_dwarf(image)?;
+        let variable: Vec<&Section> =
+            image.sections().iter().filter(|section| section.is_variable()).collect();
+        let in_variables = |address: u64| {
+            variable.iter().any(|section| address.wrapping_sub(section.address) < section.size)
+        };
+        let (mut first, mut only_code) = (BTreeSet::new(), BTreeSet::new());
+        let mut headers = dwarf.debug_aranges.headers();
+        while let Ok(Some(header)) = headers.next() {
+            let unit = header.debug_info_offset().0;
+            only_code.insert(unit);
+            let mut entries = header.entries();
+            while let Some(entry) = entries.next().transpose() {
+                if entry.is_ok_and(|entry| in_variables(entry.address())) {
+                    first.insert(unit);
+                    break;
+                }
+            }
+        }
+        let mut pending = Vec::new();
+        let mut headers = dwarf.units();
+        while let Ok(Some(header)) = headers.next() {
+            let offset = header.debug_info_offset().map(|DebugInfoOffset(offset)| offset);
+            pending.extend(offset.filter(|offset| !first.contains(offset)));
+        }
+        pending.reverse();
+        pending.extend(first.iter().rev());
+        only_code.retain(|unit| !first.contains(unit));
+        Some(StaticLocks { dwarf, pending, only_code, found: 0 })
     }
-    locks.sort_by(|a, b| (a.address, &a.name).cmp(&(b.address, &b.name)));
-    locks.dedup_by_key(|lock| lock.address);
-    locks
+
+    fn find_in(&self, offset: usize) -> Option<Vec<StaticLock>> {
+        let header = self.dwarf.unit_header(DebugInfoOffset(offset)).ok()?;
+        if header.length_including_self() > MAX_UNIT {
+            return None;
+        }
+        let unit = self.dwarf.unit(header).ok()?;
+        if self.only_code.contains(&offset) && lists_variables(&self.dwarf, &unit) {
+            return None;
+        }
+        let mut search =
+            Search { dwarf: &self.dwarf, unit: &unit, types: HashMap::new(), locks: Vec::new() };
+        // What comes before an entry that makes no sense is known.
+        let _ = search.unit();
+        Some(search.locks)
+    }
+}
+
+impl Iterator for StaticLocks {
+    type Item = Vec<StaticLock>;
+
+    fn next(&mut self) -> Option<Vec<StaticLock>> {
+        let offset = self.pending.pop().filter(|_| self.found < MAX_LOCKS)?;
+        let mut locks = self.find_in(offset).unwrap_or_default();
+        locks.truncate(MAX_LOCKS - self.found);
+        self.found += locks.len();
+        Some(locks)
+    }
+}
+
+/// The compiler is one that lists variables in `.debug_aranges`.
+fn lists_variables(dwarf: &Dwarf<Bytes>, unit: &Unit<Bytes>) -> bool {
+    let producer = || {
+        let mut entries = unit.entries();
+        let value = entries.next_dfs().ok()??.attr_value(gimli::DW_AT_producer)?;
+        Some(dwarf.attr_string(unit, value).ok()?.to_slice().ok()?.into_owned())
+    };
+    let mentions = |text: &[u8], name: &[u8]| text.windows(name.len()).any(|at| at == name);
+    producer().is_some_and(|text| mentions(&text, b"LLVM") || mentions(&text, b"clang"))
 }
 
 type Entry = DebuggingInformationEntry<Bytes>;
@@ -67,7 +145,7 @@ struct Search<'a> {
     unit: &'a Unit<Bytes>,
     /// Locks within a type, as distances and paths.
     types: HashMap<UnitOffset, Vec<Part>>,
-    locks: &'a mut Vec<StaticLock>,
+    locks: Vec<StaticLock>,
 }
 
 #[derive(Clone, Debug)]
@@ -268,8 +346,7 @@ impl Search<'_> {
     fn name(&self, entry: &Entry) -> Option<String> {
         let value = entry.attr_value(gimli::DW_AT_name)?;
         let name = self.dwarf.attr_string(self.unit, value).ok()?;
-        let name: &[u8] = &name;
-        (name.len() <= 1024).then(|| String::from_utf8_lossy(name).into_owned())
+        (name.len() <= 1024).then(|| Some(name.to_string_lossy().ok()?.into_owned()))?
     }
 }
 

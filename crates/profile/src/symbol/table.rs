@@ -1,12 +1,13 @@
 //! ELF symbol tables.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::image::{Image, Section};
 
-/// Two million symbols.
-const MAX_TABLE: u64 = 48 << 20;
+/// Symbols of one file, 16 MB; the rest are not known.
+const MAX_SYMBOLS: usize = 1 << 20;
+/// Symbols that are read at a time.
+const BATCH: usize = 2048;
 const MAX_NAME: usize = 4096;
 const ENTRY: usize = 24;
 /// Symbols before an address that may contain it.
@@ -26,36 +27,55 @@ pub(super) struct SymbolTable {
 }
 
 /// A function or variable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Symbol {
     pub(super) address: u64,
-    local: bool,
     size: u32,
+    /// Offset of its name; the highest bit is set if the name is local to a source file.
     name: u32,
 }
+
+const LOCAL_NAME: u32 = 1 << 31;
 
 impl SymbolTable {
     /// Functions and variables of a file.
     pub(super) fn read(image: &Arc<Image>) -> (SymbolTable, SymbolTable) {
         let section = image.section(".symtab").or_else(|| image.section(".dynsym"));
-        let entries = section.and_then(|section| image.contents(section, MAX_TABLE));
         let names = section.and_then(|section| image.section_at(section.link)).cloned();
         let (mut functions, mut data) = (Vec::new(), Vec::new());
-        for entry in entries.iter().flat_map(|entries| entries.chunks_exact(ENTRY)) {
-            let Some((kind, symbol)) = Symbol::read(entry) else { continue };
-            match kind {
-                FUNCTION | SELECTED_FUNCTION => functions.push(symbol),
-                OBJECT if symbol.holds_data() => data.push(symbol),
-                _ => {}
+        let mut entries = vec![0; BATCH * ENTRY];
+        let mut at = 0;
+        while let Some(section) = section
+            && functions.len() + data.len() < MAX_SYMBOLS
+        {
+            let length = image.contents_at(section, at, &mut entries);
+            if length < ENTRY {
+                break;
+            }
+            at += length as u64;
+            for entry in entries[..length].chunks_exact(ENTRY) {
+                match Symbol::read(entry) {
+                    Some((FUNCTION | SELECTED_FUNCTION, symbol)) => functions.push(symbol),
+                    Some((OBJECT, symbol)) if symbol.holds_data() => data.push(symbol),
+                    _ => {}
+                }
             }
         }
         let table = |mut symbols: Vec<Symbol>| {
-            symbols.sort_unstable();
+            // Of several names of one address, one that is not local is better known.
+            symbols.sort_unstable_by_key(|symbol| {
+                (symbol.address, symbol.name & LOCAL_NAME, symbol.size, symbol.name)
+            });
             symbols.dedup_by_key(|symbol| symbol.address);
             symbols.shrink_to_fit();
             SymbolTable { symbols, image: image.clone(), names: names.clone() }
         };
         (table(functions), table(data))
+    }
+
+    /// Number of symbols.
+    pub(super) fn len(&self) -> usize {
+        self.symbols.len()
     }
 
     pub(super) fn find(&self, address: u64) -> Option<Symbol> {
@@ -66,11 +86,12 @@ impl SymbolTable {
     pub(super) fn name(&self, symbol: Symbol) -> Option<String> {
         let mut bytes = vec![0; MAX_NAME];
         let section = self.names.as_ref()?;
-        let length = self.image.contents_at(section, symbol.name.into(), &mut bytes);
+        let length =
+            self.image.contents_at(section, (symbol.name & !LOCAL_NAME).into(), &mut bytes);
         let end = bytes[..length].iter().position(|&byte| byte == 0).unwrap_or(length);
         let name = String::from_utf8_lossy(&bytes[..end]);
         let plain = without_suffix(&name);
-        (!plain.is_empty()).then(|| addr2line::demangle_auto(Cow::from(plain), None).into_owned())
+        (!plain.is_empty()).then(|| demangled(plain))
     }
 }
 
@@ -80,6 +101,15 @@ fn find(symbols: &[Symbol], address: u64) -> Option<Symbol> {
     let nearest = *before.clone().next()?;
     let contains = |symbol: &&Symbol| address - symbol.address < symbol.size.into();
     before.take(NESTED).find(contains).copied().or((nearest.size == 0).then_some(nearest))
+}
+
+/// A name as the source has it; itself if no compiler encoded it.
+pub(super) fn demangled(name: &str) -> String {
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        return format!("{rust:#}");
+    }
+    let cpp = cpp_demangle::Symbol::new(name).ok().and_then(|symbol| symbol.demangle().ok());
+    cpp.unwrap_or_else(|| name.to_owned())
 }
 
 /// Cuts off a version (`memcpy@GLIBC_2.2.5`) and the suffixes that compilers give to clones and
@@ -97,8 +127,10 @@ impl Symbol {
         let long = |at: usize| Some(u64::from_le_bytes(*entry.get(at..)?.first_chunk()?));
         let defined = entry.get(6..8)? != [0, 0];
         let size = u32::try_from(long(16)?).unwrap_or(u32::MAX);
-        let local = entry[4] >> 4 == LOCAL;
-        let symbol = Symbol { address: long(8)?, local, size, name: word(0)? };
+        let local = if entry[4] >> 4 == LOCAL { LOCAL_NAME } else { 0 };
+        let name = word(0)?;
+        let defined = defined && name & LOCAL_NAME == 0;
+        let symbol = Symbol { address: long(8)?, size, name: name | local };
         defined.then_some((entry[4] & 0xf, symbol))
     }
 
@@ -142,7 +174,7 @@ mod tests {
         let symbols = entries.iter().map(|entry| Symbol::read(entry).unwrap().1);
         let symbols: Vec<_> = symbols.collect();
         assert_eq!(symbols.iter().filter(|symbol| symbol.holds_data()).count(), 2);
-        let name = |address| find(&symbols, address).map(|symbol| symbol.name);
+        let name = |address| find(&symbols, address).map(|symbol| symbol.name & !LOCAL_NAME);
         assert_eq!(name(0xff), None);
         assert_eq!(name(0x100), Some(1));
         assert_eq!(name(0x14f), Some(2));

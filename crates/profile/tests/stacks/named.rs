@@ -40,17 +40,14 @@ fn a_deleted_program_is_named_after_its_end() {
     let functions: Vec<_> =
         stack.frames.iter().map(|frame| frame.instruction()).map(describe).collect();
     let functions: Vec<_> = functions.iter().flat_map(|functions| functions.iter()).collect();
-    let next = functions.iter().find(|function| function.name.ends_with("step_next"));
-    let file = next.unwrap().file.as_deref();
-    assert!(file.is_some_and(|file| file.ends_with("chain.rs")), "{functions:#?}");
-    assert!(next.unwrap().line.is_some());
+    assert!(functions.iter().any(|name| name.ends_with("step_next")), "{functions:#?}");
 }
 
 #[test]
 fn code_without_a_file_is_called_so() {
     let mut symbols = Symbols::new();
     let images = Images::new();
-    assert_eq!(symbols.describe(&images, Place::Generated)[0].name, "[generated code]");
+    assert_eq!(symbols.describe(&images, Place::Generated)[0], "[generated code]");
 }
 
 #[test]
@@ -110,7 +107,8 @@ fn locks(tid: u32) -> Vec<(String, LockType, u64)> {
     let images: Vec<ImageId> = observer.space.images();
     let mut found = Vec::new();
     for image in images {
-        for lock in observer.symbols.static_locks(&observer.images, image).iter() {
+        let units = observer.symbols.static_locks(&observer.images, image);
+        for lock in units.into_iter().flatten().flatten() {
             let place = threadtoll_profile::image::CodeAddress { image, address: lock.address };
             let Some(address) = observer.space.address_of(place) else { continue };
             let data = observer.space.data(address);
@@ -134,5 +132,5 @@ fn the_vdso_is_read_from_memory() {
     let bytes = StackBytes { base: 0x1000, bytes: &[] };
     observer.unwinder.unwind(&observer.space, &observer.images, registers, bytes, &mut stack);
     let names = observer.symbols.describe(&observer.images, stack.frames[0].place);
-    assert!(names[0].name.starts_with("[vdso]"), "{names:?}");
+    assert!(names[0].starts_with("[vdso]"), "{names:?}");
 }

@@ -82,7 +82,7 @@ impl Observer {
         let mut names = Vec::new();
         for frame in &stack.frames {
             let functions = self.symbols.describe(&self.images, frame.instruction());
-            names.extend(functions.iter().map(|function| function.name.clone()));
+            names.extend(functions.iter().cloned());
         }
         Seen { stack, names }
     }

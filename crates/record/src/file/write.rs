@@ -65,8 +65,7 @@ impl Appender {
     ///
     /// If a file of that name is not empty, or an I/O error occurs.
     pub fn create(path: &Path, machine: &Machine, plan: &Plan) -> Result<Self, WriteFault> {
-        let mut text = to_text(&Line::Machine(Box::new(machine.clone())));
-        text.push_str(&to_text(&Line::Plan(plan.clone())));
+        let text = head(machine, plan);
         let file = create(path, |file| file.write_all(text.as_bytes()))?;
         Ok(Appender { path: path.to_path_buf(), file, length: text.len() as u64 })
     }
@@ -120,6 +119,40 @@ impl Appender {
         }
     }
 
+    /// Begins the file anew, with its first two lines and these: a temporary file next to it takes
+    /// its place when everything is on disk, so that a reader finds the one or the other.
+    ///
+    /// # Errors
+    ///
+    /// On an I/O error. The file stays as it was.
+    pub fn begin_anew(
+        &mut self,
+        machine: &Machine,
+        plan: &Plan,
+        lines: &[Line],
+    ) -> Result<(), WriteFault> {
+        let mut text = head(machine, plan);
+        text.extend(lines.iter().map(to_text));
+        self.file = write_draft(
+            &self.path,
+            |file| file.write_all(text.as_bytes()),
+            |draft| {
+                std::fs::rename(draft, &self.path).map_err(|error| WriteFault::System {
+                    what: "write",
+                    path: self.path.clone(),
+                    error,
+                })
+            },
+        )?;
+        self.length = text.len() as u64;
+        Ok(())
+    }
+
+    /// Number of bytes in the file.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
     /// Syncs everything to the disk.
     ///
     /// # Errors
@@ -134,46 +167,64 @@ impl Appender {
     }
 }
 
+/// The first two lines.
+fn head(machine: &Machine, plan: &Plan) -> String {
+    to_text(&Line::Machine(Box::new(machine.clone()))) + &to_text(&Line::Plan(plan.clone()))
+}
+
 /// Creates a file in one step, locked: a temporary file next to it is renamed when everything is on
 /// disk. Missing directories are created.
 pub(super) fn create(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<File, WriteFault> {
-    let system = |what, path: &Path| {
-        let path = path.to_path_buf();
-        move |error| WriteFault::System { what, path, error }
-    };
     Appender::check(path)?;
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-        _ => PathBuf::from("."),
-    };
-    std::fs::create_dir_all(&directory).map_err(system("make the directory", &directory))?;
-    let name = path.file_name().ok_or_else(|| WriteFault::NotAFile(path.to_path_buf()))?;
-    let mut draft_name = std::ffi::OsString::from(".");
-    draft_name.push(name);
-    draft_name.push(format!(".{}", std::process::id()));
-    let draft = directory.join(draft_name);
-    let written = (|| {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&draft)
-            .map_err(system("write", path))?;
-        write(&mut file).map_err(system("write", path))?;
-        file.sync_all().map_err(system("write", path))?;
-        lock(&file, path)?;
+    let directory = directory(path);
+    std::fs::create_dir_all(&directory).map_err(|error| WriteFault::System {
+        what: "make the directory",
+        path: directory.clone(),
+        error,
+    })?;
+    write_draft(path, write, |draft| {
         // Checked again just before the rename: the first check was long ago, and nothing may be
         // lost.
         Appender::check(path)?;
-        put_in_place(&draft, path).map_err(|error| {
+        put_in_place(draft, path).map_err(|error| {
             if error.kind() == io::ErrorKind::AlreadyExists {
                 WriteFault::Exists(path.to_path_buf())
             } else {
                 WriteFault::System { what: "write", path: path.to_path_buf(), error }
             }
-        })?;
+        })
+    })
+}
+
+fn directory(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Writes a temporary file next to `path`, locked, and puts it in place when it is on disk.
+fn write_draft(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+    put_in_place: impl FnOnce(&Path) -> Result<(), WriteFault>,
+) -> Result<File, WriteFault> {
+    let system = |error| WriteFault::System { what: "write", path: path.to_path_buf(), error };
+    let name = path.file_name().ok_or_else(|| WriteFault::NotAFile(path.to_path_buf()))?;
+    let mut draft_name = std::ffi::OsString::from(".");
+    draft_name.push(name);
+    draft_name.push(format!(".{}", std::process::id()));
+    let draft = directory(path).join(draft_name);
+    let written = (|| {
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).open(&draft).map_err(system)?;
+        write(&mut file).map_err(system)?;
+        file.sync_all().map_err(system)?;
+        lock(&file, path)?;
+        put_in_place(&draft)?;
         Ok(file)
     })();
     if written.is_err() {

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use threadtoll_record::file::{Appender, Contents, Fault, Profiled, read, read_any, read_profile};
+use threadtoll_record::file::{
+    Appender, Contents, Fault, Profiled, WriteFault, read, read_any, read_profile,
+};
 use threadtoll_record::profile::{CauseKind, Change, IoKind, Verdict};
 use threadtoll_record::{Line, Plan};
 
@@ -93,6 +95,31 @@ fn a_profile_is_appended_to_while_it_is_read() {
         assert_eq!(read.profile.samples, samples);
     }
     assert!(matches!(read(&path), Err(Fault::Profile(_))), "not a measurement");
+}
+
+#[test]
+fn a_file_that_begins_anew_keeps_its_last_line_alone() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("profile.jsonl");
+    let mut file = Appender::create(&path, &fixture::machine(), &plan()).unwrap();
+    let line = |samples| serde_json::from_value(lines(&[samples])[2].clone()).unwrap();
+    file.append(&[line(1), line(2)]).unwrap();
+    let before = std::fs::File::open(&path).unwrap();
+    let length = file.length();
+    file.begin_anew(&fixture::machine(), &plan(), &[line(3)]).unwrap();
+    assert!(file.length() < length);
+    assert_eq!(file.length(), std::fs::metadata(&path).unwrap().len());
+    assert_eq!(read_profile(&path).unwrap().profile.samples, 3);
+    assert_eq!(before.metadata().unwrap().len(), length, "a reader keeps what it had opened");
+    let other = Appender::resume(&path, file.length(), file.length());
+    assert!(matches!(other, Err(WriteFault::Busy(_))));
+
+    file.append(&[line(4)]).unwrap();
+    assert_eq!(read_profile(&path).unwrap().profile.samples, 4);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+
+    std::fs::remove_dir_all(directory.path()).unwrap();
+    assert!(file.begin_anew(&fixture::machine(), &plan(), &[line(5)]).is_err());
 }
 
 #[test]

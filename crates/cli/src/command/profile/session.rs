@@ -29,6 +29,8 @@ pub(super) const FAIL_IF: u8 = 5;
 
 /// Time between two lines of the file.
 const EVERY: Duration = Duration::from_secs(1);
+/// A longer file is begun anew: only its last line counts, and a day has 86,400.
+const MAX_FILE: u64 = 32 << 20;
 const LIVE_EVERY: Duration = Duration::from_millis(500);
 /// A line is written unless the one before it is more recent than this.
 const RECENT: Duration = Duration::from_millis(750);
@@ -146,9 +148,13 @@ impl Kept {
 
     fn append(&mut self, profile: &Profile) {
         let Some(appender) = &mut self.appender else { return };
-        let line = Line::Profile(Box::new(profile.clone()));
-        // A disk may have room again a second later, so this is tried again.
-        self.fault = appender.append(&[line]).err();
+        let lines = [Line::Profile(Box::new(profile.clone()))];
+        let is_long = appender.length() > MAX_FILE;
+        // Where it cannot be begun anew, it goes on.
+        if !is_long || appender.begin_anew(&self.machine, &self.plan, &lines).is_err() {
+            // A disk may have room again a second later, so this is tried again.
+            self.fault = appender.append(&lines).err();
+        }
         self.written = Some(Instant::now());
     }
 }
