@@ -181,7 +181,7 @@ impl Profiler {
             .name("threadtoll-look".into())
             .spawn(move || sampler.run(&take_orders, &take_spare, &report))
             .ok();
-        _ = orders.send(Order::Stacks(STACKS_PER_S));
+        _ = orders.send(Order::Stacks { per_s: STACKS_PER_S, of_all: false });
         Profiler {
             options: options.clone(),
             account: Account::new(now()),
@@ -404,9 +404,9 @@ impl Profiler {
                 self.refresh_events();
                 let mut objects =
                     self.account.processes.iter().flat_map(|process| &process.objects);
-                let nameless = objects.any(|object| object.is_nameless());
-                let stacks = if nameless { NAMELESS_STACKS_PER_S } else { STACKS_PER_S };
-                _ = self.orders.send(Order::Stacks(stacks));
+                let of_all = objects.any(|object| object.nameless);
+                let per_s = if of_all { NAMELESS_STACKS_PER_S } else { STACKS_PER_S };
+                _ = self.orders.send(Order::Stacks { per_s, of_all });
                 if let Some(throttle) = &mut self.throttle {
                     self.throttled = throttle.moved();
                 }

@@ -73,6 +73,8 @@ pub struct Object {
     waiting_writer: Option<WaitingWriter>,
     /// Its word names its holder.
     pub(super) names_owner: bool,
+    /// Threads waited for it while it was held, and its word did not name the holder.
+    pub nameless: bool,
     /// The stack of a waiter that may tell what it is.
     pub telling_stack: Option<u32>,
     /// Looks that are not among the samples yet, for they have not shown if it is a lock.
@@ -258,6 +260,7 @@ impl Object {
             places: Places::default(),
             waiting_writer: None,
             names_owner: false,
+            nameless: false,
             telling_stack: None,
             unjudged: Vec::new(),
             added: [[0; 2]; 2],
@@ -529,11 +532,6 @@ impl Object {
             }
             self.scenes.push_back(scene);
         }
-    }
-
-    /// The lock's word does not name its holder.
-    pub fn is_nameless(&self) -> bool {
-        !self.scenes.is_empty()
     }
 
     /// The holders while a thread waited: as its word named them, or by all that was learned of

@@ -703,6 +703,8 @@ impl ProcessAccount {
             }
             return;
         }
+        let object = &mut self.objects[place as usize];
+        object.nameless |= held && contended && !object.names_owner;
         // A lock that changed hands meanwhile says nothing about who stood where.
         if shared || tick.again_at.is_none() || object.now.hold != object.now.hold_again {
             return;

@@ -21,6 +21,8 @@ pub struct Budget {
     /// CPU used by everything but looks so far, and the time that it took.
     other_ns: f64,
     wall_ns: f64,
+    /// CPU used so far, beyond what was allowed until then.
+    overdrawn_ns: f64,
 }
 
 /// How often to look, and at how many words and threads.
@@ -65,6 +67,9 @@ const FEWER: f64 = 0.6;
 /// What is done once at the start counts as if it were spread over this time at least.
 const FIRST_NS: f64 = 10e9;
 
+/// CPU used beyond the budget is saved again within this time.
+const REPAID_NS: f64 = 3e9;
+
 /// Share of the budget that looks have whatever the rest takes.
 const LEAST_LOOKS: f64 = 0.5;
 
@@ -84,6 +89,7 @@ impl Budget {
             thread_ns: 4_000.0,
             other_ns: 0.0,
             wall_ns: 0.0,
+            overdrawn_ns: 0.0,
         }
     }
 
@@ -100,6 +106,9 @@ impl Budget {
         learn(&mut self.wake_ns, spent.looking_ns.saturating_sub(reading), spent.looks);
         self.other_ns += spent.process_ns.saturating_sub(spent.looking_ns) as f64;
         self.wall_ns += spent.wall_ns as f64;
+        // What was left over is no reason to use more later on.
+        let allowed = self.share * spent.wall_ns as f64;
+        self.overdrawn_ns = (self.overdrawn_ns + spent.process_ns as f64 - allowed).max(0.0);
     }
 
     /// What the budget allows with `words` lock words known and `threads` threads alive.
@@ -107,7 +116,8 @@ impl Budget {
         // What folds, writes and draws is part of the budget, but cannot use it all up: it shrinks
         // with the looks that feed it.
         let other = self.other_ns / self.wall_ns.max(FIRST_NS);
-        let looks = (self.share - other).max(LEAST_LOOKS * self.share) * 1e9;
+        let overdrawn = self.overdrawn_ns / REPAID_NS;
+        let looks = (self.share - other - overdrawn).max(LEAST_LOOKS * self.share) * 1e9;
         let best = FEWER * (f64::from(threads) * self.wake_ns / self.thread_ns).sqrt();
         let best = best.ceil();
         let least_threads = best.clamp(1.0, f64::from(threads.max(1)));
@@ -174,6 +184,20 @@ mod tests {
             assert!(used >= 0.5 * share || effort.rate_per_s == 1_000.0, "{effort:?}: {used}");
             assert!(effort.words >= 1 && effort.threads >= 1);
         }
+    }
+
+    #[test]
+    fn what_was_overdrawn_is_saved_again() {
+        let usual = trained(0.01, 1_000.0, [8_000, 200, 1_500]);
+        let mut overdrawn = usual.clone();
+        let stretch = Spent { wall_ns: 1_000_000_000, process_ns: 30_000_000, ..Spent::default() };
+        overdrawn.spent(&stretch);
+        let rate = |budget: &Budget| budget.effort(5, 8).rate_per_s;
+        assert!(rate(&overdrawn) < 0.8 * rate(&usual));
+        for _ in 0..4 {
+            overdrawn.spent(&Spent { process_ns: 5_000_000, ..stretch });
+        }
+        assert!(overdrawn.overdrawn_ns.abs() < 1.0);
     }
 
     #[test]

@@ -35,8 +35,10 @@ const BURST: usize = 24;
 /// Bursts a second.
 const BURSTS_PER_S: f64 = 20.0;
 
-/// Most stacks at a look.
+/// Most stacks at a look: of all threads, of those that wait, and of owners.
 const MAX_STACKS: u32 = 32;
+const MAX_WAITERS_STACKS: u32 = 8;
+const MAX_OWNERS_STACKS: u32 = 8;
 
 /// A stretch is this long, at first: the costs are guesses until the first ones have ended.
 const FIRST_STRETCH: u64 = 50_000_000;
@@ -66,8 +68,14 @@ pub enum Order {
     Ignore(u32, u64),
     /// Records how long each look waited for a CPU.
     RecordDelays,
-    /// Reads the stacks of sleeping threads at this many looks a second.
-    Stacks(f64),
+    /// Reads stacks.
+    Stacks {
+        /// Looks a second at which they are read.
+        per_s: f64,
+        /// Stacks of all sleeping threads are read, not just of those that wait for what is
+        /// watched or own it.
+        of_all: bool,
+    },
     /// Ends.
     Stop,
 }
@@ -105,6 +113,7 @@ pub struct Sampler {
     budget: Budget,
     effort: Effort,
     stacks_per_s: f64,
+    stacks_of_all: bool,
     followed: Vec<Followed>,
     /// All threads, by the places of their processes and of themselves in these.
     threads: Vec<(u32, u32)>,
@@ -151,6 +160,7 @@ impl Sampler {
             budget,
             effort,
             stacks_per_s: 0.0,
+            stacks_of_all: false,
             followed: Vec::new(),
             threads: Vec::new(),
             owners: Vec::new(),
@@ -257,7 +267,9 @@ impl Sampler {
                     }
                 }
                 Ok(Order::RecordDelays) => self.delays = RunDelay::of_this_thread(),
-                Ok(Order::Stacks(per_s)) => self.stacks_per_s = per_s,
+                Ok(Order::Stacks { per_s, of_all }) => {
+                    (self.stacks_per_s, self.stacks_of_all) = (per_s, of_all);
+                }
                 Ok(Order::Stop) | Err(TryRecvError::Disconnected) => return false,
                 Err(TryRecvError::Empty) => return true,
             }
@@ -314,7 +326,7 @@ impl Sampler {
         let with_stacks = self.one_of(self.stacks_per_s.min(STACKS * self.effort.rate_per_s));
         let with_burst = self.one_of(BURSTS_PER_S);
         self.read_threads(with_stacks, chunk);
-        if with_stacks {
+        if with_stacks && self.stacks_of_all {
             // A lock that changed hands meanwhile says nothing about who stood where.
             let began = now();
             self.read_words(all, first, Reason::Again, chunk);
@@ -397,10 +409,13 @@ impl Sampler {
 
     fn read_threads(&mut self, with_stacks: bool, chunk: &mut Chunk) {
         let alive = self.threads.len() as u32;
-        // Where nothing names the holder, it is found by looking at every thread.
-        let most = if with_stacks { MAX_STACKS } else { 1 }.max(self.effort.threads);
-        let count = alive.min(most);
-        let mut stacks = if with_stacks { MAX_STACKS } else { 0 };
+        let (most, mut stacks) = match with_stacks {
+            // Where nothing names the holder, it is found by looking at every thread.
+            true if self.stacks_of_all => (MAX_STACKS, MAX_STACKS),
+            true => (1, MAX_WAITERS_STACKS),
+            false => (1, 0),
+        };
+        let count = alive.min(most.max(self.effort.threads));
         let mut seen = 0;
         self.owners.clear();
         for pick in 0..count {
@@ -415,10 +430,12 @@ impl Sampler {
                 continue;
             };
             chunk.push_thread(followed.index, tid, true, activity);
+            let mut tells = self.stacks_of_all;
             if let Activity::Asleep(call) = &activity
                 && let Some(wait) = FutexWait::of(call)
             {
                 followed.waited(wait.address, chunk);
+                tells |= !followed.ignored.contains(&wait.address);
                 if let Some(&owner) = followed.owners.get(&wait.address)
                     && owner != tid
                     && !self.owners.contains(&(place, owner))
@@ -426,11 +443,13 @@ impl Sampler {
                     self.owners.push((place, owner));
                 }
             }
-            if stacks > 0 && read_stack(followed, &activity, seen, &mut self.buffer, chunk) {
+            if stacks > 0 && tells && read_stack(followed, &activity, seen, &mut self.buffer, chunk)
+            {
                 stacks -= 1;
             }
             seen += 1;
         }
+        let mut stacks = if with_stacks { MAX_OWNERS_STACKS } else { 0 };
         for &(place, owner) in &self.owners {
             let followed = &self.followed[place as usize];
             let thread = followed.process.threads().iter().find(|thread| thread.tid() == owner);
