@@ -28,7 +28,7 @@ const MAX_WORDS: usize = 20_000;
 /// Bytes of a stack that are read.
 const STACK: usize = 16 << 10;
 /// Most looks at which stacks are read, as a share of all.
-const STACKS: f64 = 0.25;
+const STACKS: f64 = 0.4;
 
 /// Readings of a burst, which takes some tens of microseconds.
 const BURST: usize = 24;
