@@ -439,7 +439,7 @@ impl One<'_> {
         let process = self.process;
         let place = id as usize - 1;
         let object = &process.objects[place];
-        let users = object.users.len() as u32;
+        let users = process.at_once(object.users.len()) as u32;
         let alive = (process.threads.len() as u32).max(users);
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
         let on_cpu = doing.on_cpu().mean;
@@ -546,7 +546,7 @@ impl One<'_> {
         if threads.is_empty() {
             return None;
         }
-        let users = threads.len() as u32;
+        let users = self.process.at_once(threads.len()) as u32;
         let alive = (self.process.threads.len() as u32).max(users);
         Some(Lock {
             id: self.process.objects.len() as u32 + 1,
