@@ -136,7 +136,8 @@ impl Account {
             if self.lateness.len() < MAX_LATENESSES {
                 self.lateness.push(u32::try_from(lateness).unwrap_or(u32::MAX));
             }
-            let picked = tick.threads_picked.max(1);
+            // Those that were gone are among the threads alive, and did nothing.
+            let picked = (tick.threads_picked + tick.threads_gone).max(1);
             let seen = Circumstances {
                 look: self.looks,
                 second: self.second(tick.due),
