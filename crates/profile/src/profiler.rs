@@ -319,9 +319,21 @@ impl Profiler {
     fn leave(&mut self, pid: u32, ended: Ended) -> Option<usize> {
         let alive = |watched: &Watched| watched.process.pid() == pid && watched.ended.is_none();
         let place = self.watched.iter().rposition(alive)?;
-        self.watched[place].ended = Some(ended);
+        self.end(place, ended);
         _ = self.orders.send(Order::Leave(place as u32));
         Some(place)
+    }
+
+    /// A process has ended. Events of its threads are closed, for their ends may not have been
+    /// reported, and none are opened any more.
+    fn end(&mut self, place: usize, ended: Ended) {
+        let Some(watched) = self.watched.get_mut(place) else { return };
+        watched.ended.get_or_insert(ended);
+        watched.to_follow.clear();
+        let followed = std::mem::take(&mut watched.followed);
+        if let Some(events) = &mut self.events {
+            followed.into_iter().for_each(|tid| events.forget(tid));
+        }
     }
 
     /// Sends a signal to a launched program, unless it has ended.
@@ -413,11 +425,7 @@ impl Profiler {
                 return true;
             }
             Report::Threads(index, threads) => self.threads(index as usize, threads),
-            Report::Ended(index) => {
-                if let Some(watched) = self.watched.get_mut(index as usize) {
-                    watched.ended.get_or_insert(Ended::Exit);
-                }
-            }
+            Report::Ended(index) => self.end(index as usize, Ended::Exit),
         }
         false
     }
