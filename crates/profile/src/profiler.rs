@@ -329,6 +329,9 @@ impl Profiler {
     fn end(&mut self, place: usize, ended: Ended) {
         let Some(watched) = self.watched.get_mut(place) else { return };
         watched.ended.get_or_insert(ended);
+        if let Some(account) = self.account.processes.get_mut(place) {
+            account.ended = true;
+        }
         watched.to_follow.clear();
         let followed = std::mem::take(&mut watched.followed);
         if let Some(events) = &mut self.events {

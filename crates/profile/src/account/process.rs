@@ -93,6 +93,9 @@ pub struct ProcessAccount {
     pub threads: HashSet<u32>,
     /// Most threads at once.
     pub threads_max: usize,
+    /// It has ended: nothing counts after the current stretch.
+    pub ended: bool,
+    over: bool,
     /// What threads wait on.
     pub objects: Vec<Object>,
     nobody_waited: NobodyWaited,
@@ -247,6 +250,8 @@ impl ProcessAccount {
             pid,
             threads: HashSet::new(),
             threads_max: 0,
+            ended: false,
+            over: false,
             objects: Vec::new(),
             nobody_waited: NobodyWaited::default(),
             room_for_unjudged: MAX_UNJUDGED,
@@ -810,6 +815,12 @@ impl ProcessAccount {
         time.for_each(|mean| mean.end_sparse_stretch(ended.length_s, &ended.looks));
         self.objects.iter_mut().for_each(|object| object.end_stretch(ended));
         self.nobody_waited.end_stretch(ended);
+        self.over = self.ended;
+    }
+
+    /// The stretch in which it ended is over.
+    pub(super) fn is_over(&self) -> bool {
+        self.over
     }
 }
 

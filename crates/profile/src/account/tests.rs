@@ -134,6 +134,18 @@ fn looks_at_nothing_do_not_count() {
 }
 
 #[test]
+fn time_after_a_process_has_ended_does_not_count() {
+    let mut looks = Looks::new();
+    looks.show_lock();
+    (0..7).for_each(|_| looks.look(0, None, &[(1, waits_on(LOCK)), (9, Activity::OnCpu)]));
+    looks.account.processes[0].ended = true;
+    looks.end_stretch(10);
+    (0..10).for_each(|_| looks.look(0, None, &[(1, Activity::OnCpu)]));
+    looks.end_stretch(10);
+    assert!(is_near(looks.queue().value, 1.0), "{:?}", looks.queue());
+}
+
+#[test]
 fn threads_that_have_ended_do_not_make_others_count_for_more() {
     let mut looks = Looks::new();
     looks.show_lock();
