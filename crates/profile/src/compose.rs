@@ -134,7 +134,7 @@ fn unseen(account: &Account, watched: &[Watched], circumstances: &Circumstances)
          and if it is a lock, only their stacks tell. Make it a `std::atomic<int>`, which has its \
          own.",
     );
-    if watched.iter().any(|watched| watched.process.is_32_bit().unwrap_or(false)) {
+    if watched.iter().any(|watched| watched.is_32_bit) {
         unseen.push("Locks of 32-bit programs are not recognised.".to_owned());
     }
     let locks = || account.processes.iter().flat_map(|process| &process.objects);
@@ -594,9 +594,10 @@ impl One<'_> {
         threads.truncate(MAX_LISTED);
         let record = |(tid, looks): (u32, u64)| {
             // Some threads name themselves late, and some have ended.
-            let name = match self.watched.process.thread_name(tid) {
-                Ok(name) => name.to_string_lossy().into_owned(),
-                Err(_) => self.watched.names.get(&tid).cloned().unwrap_or_default(),
+            let process = self.watched.process.as_ref();
+            let name = match process.and_then(|process| process.thread_name(tid).ok()) {
+                Some(name) => name.to_string_lossy().into_owned(),
+                None => self.watched.names.get(&tid).cloned().unwrap_or_default(),
             };
             Some(ThreadShare {
                 tid,
