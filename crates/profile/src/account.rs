@@ -109,6 +109,10 @@ impl Account {
         at.saturating_sub(self.started) / 1_000_000_000
     }
 
+    fn living(&mut self, process: u32) -> Option<&mut ProcessAccount> {
+        self.processes.get_mut(process as usize).filter(|process| !process.is_over())
+    }
+
     /// Folds looks.
     pub(crate) fn fold(
         &mut self,
@@ -136,7 +140,8 @@ impl Account {
             if self.lateness.len() < MAX_LATENESSES {
                 self.lateness.push(u32::try_from(lateness).unwrap_or(u32::MAX));
             }
-            let picked = tick.threads_picked.max(1);
+            // Those that were gone are among the threads alive, and did nothing.
+            let picked = (tick.threads_picked + tick.threads_gone).max(1);
             let seen = Circumstances {
                 look: self.looks,
                 second: self.second(tick.due),
@@ -151,16 +156,16 @@ impl Account {
                 throttled,
             };
             for (word, bytes) in chunk.words(tick) {
-                if let Some(process) = self.processes.get_mut(word.process as usize) {
+                if let Some(process) = self.living(word.process) {
                     process.word(word, bytes, tick, seen.look);
                 }
             }
             for thread in chunk.threads(tick) {
-                if let Some(process) = self.processes.get_mut(thread.process as usize) {
+                if let Some(process) = self.living(thread.process) {
                     process.thread(thread, tick.at, &seen);
                 }
             }
-            for process in &mut self.processes {
+            for process in self.processes.iter_mut().filter(|process| !process.is_over()) {
                 process.end_look(chunk, tick, &seen);
             }
         }
@@ -175,7 +180,8 @@ impl Account {
             looks: std::mem::take(&mut self.current),
             due: std::mem::take(&mut self.due),
         };
-        self.processes.iter_mut().for_each(|process| process.end_stretch(&ended));
+        let living = self.processes.iter_mut().filter(|process| !process.is_over());
+        living.for_each(|process| process.end_stretch(&ended));
         self.seconds += ended.length_s;
         self.until = stretch.until;
         for (ever, now) in self.due_ever.iter_mut().zip(ended.due) {

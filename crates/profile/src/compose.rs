@@ -134,7 +134,7 @@ fn unseen(account: &Account, watched: &[Watched], circumstances: &Circumstances)
          and if it is a lock, only their stacks tell. Make it a `std::atomic<int>`, which has its \
          own.",
     );
-    if watched.iter().any(|watched| watched.process.is_32_bit().unwrap_or(false)) {
+    if watched.iter().any(|watched| watched.is_32_bit) {
         unseen.push("Locks of 32-bit programs are not recognised.".to_owned());
     }
     let locks = || account.processes.iter().flat_map(|process| &process.objects);
@@ -439,7 +439,7 @@ impl One<'_> {
         let process = self.process;
         let place = id as usize - 1;
         let object = &process.objects[place];
-        let users = object.users.len() as u32;
+        let users = process.at_once(object.users.len()) as u32;
         let alive = (process.threads.len() as u32).max(users);
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
         let on_cpu = doing.on_cpu().mean;
@@ -546,7 +546,7 @@ impl One<'_> {
         if threads.is_empty() {
             return None;
         }
-        let users = threads.len() as u32;
+        let users = self.process.at_once(threads.len()) as u32;
         let alive = (self.process.threads.len() as u32).max(users);
         Some(Lock {
             id: self.process.objects.len() as u32 + 1,
@@ -594,9 +594,10 @@ impl One<'_> {
         threads.truncate(MAX_LISTED);
         let record = |(tid, looks): (u32, u64)| {
             // Some threads name themselves late, and some have ended.
-            let name = match self.watched.process.thread_name(tid) {
-                Ok(name) => name.to_string_lossy().into_owned(),
-                Err(_) => self.watched.names.get(&tid).cloned().unwrap_or_default(),
+            let process = self.watched.process.as_ref();
+            let name = match process.and_then(|process| process.thread_name(tid).ok()) {
+                Some(name) => name.to_string_lossy().into_owned(),
+                None => self.watched.names.get(&tid).cloned().unwrap_or_default(),
             };
             Some(ThreadShare {
                 tid,

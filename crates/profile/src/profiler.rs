@@ -117,7 +117,10 @@ pub struct Profiler {
 /// A program of a process, from its start or the process's last `exec` on.
 #[derive(Debug)]
 pub(crate) struct Watched {
-    pub(crate) process: Process,
+    pid: u32,
+    /// `None` some time after it has ended: a build has more processes than there are descriptors.
+    pub(crate) process: Option<Process>,
+    pub(crate) is_32_bit: bool,
     pub(crate) command: Vec<OsString>,
     /// Number of programs that the process has executed, this one included.
     pub(crate) image: u32,
@@ -241,7 +244,9 @@ impl Profiler {
                 || image.name() == program && is_static_without_glibc(image)
         });
         self.watched.push(Watched {
-            process: own,
+            pid,
+            is_32_bit: own.is_32_bit().unwrap_or(false),
+            process: Some(own),
             command,
             image,
             parent,
@@ -317,11 +322,26 @@ impl Profiler {
 
     /// Looks at a process no more. Returns its place.
     fn leave(&mut self, pid: u32, ended: Ended) -> Option<usize> {
-        let alive = |watched: &Watched| watched.process.pid() == pid && watched.ended.is_none();
+        let alive = |watched: &Watched| watched.pid == pid && watched.ended.is_none();
         let place = self.watched.iter().rposition(alive)?;
-        self.watched[place].ended = Some(ended);
+        self.end(place, ended);
         _ = self.orders.send(Order::Leave(place as u32));
         Some(place)
+    }
+
+    /// A process has ended. Events of its threads are closed, for their ends may not have been
+    /// reported, and none are opened any more.
+    fn end(&mut self, place: usize, ended: Ended) {
+        let Some(watched) = self.watched.get_mut(place) else { return };
+        watched.ended.get_or_insert(ended);
+        if let Some(account) = self.account.processes.get_mut(place) {
+            account.ended = true;
+        }
+        watched.to_follow.clear();
+        let followed = std::mem::take(&mut watched.followed);
+        if let Some(events) = &mut self.events {
+            followed.into_iter().for_each(|tid| events.forget(tid));
+        }
     }
 
     /// Sends a signal to a launched program, unless it has ended.
@@ -399,6 +419,7 @@ impl Profiler {
             Report::Stretch(stretch) => {
                 self.cpu_ns += stretch.process_ns;
                 self.account.end_stretch(&stretch);
+                self.close_ended();
                 self.refresh_family();
                 self.declare_static_locks();
                 self.refresh_events();
@@ -413,13 +434,19 @@ impl Profiler {
                 return true;
             }
             Report::Threads(index, threads) => self.threads(index as usize, threads),
-            Report::Ended(index) => {
-                if let Some(watched) = self.watched.get_mut(index as usize) {
-                    watched.ended.get_or_insert(Ended::Exit);
-                }
-            }
+            Report::Ended(index) => self.end(index as usize, Ended::Exit),
         }
         false
+    }
+
+    /// Closes what is open of processes that have ended, whose last looks have come in.
+    fn close_ended(&mut self) {
+        let ended = self.watched.iter_mut().enumerate().filter(|(_, of)| of.ended.is_some());
+        for (index, watched) in ended {
+            if watched.process.take().is_some() {
+                self.stacks.close(index as u32);
+            }
+        }
     }
 
     fn refresh_events(&mut self) {
@@ -456,7 +483,9 @@ impl Profiler {
         }
         for &tid in threads.iter().filter(|&&tid| !account.threads.contains(&tid)) {
             // Programs name their threads as they start: the name is asked for again in the end.
-            let name = watched.process.thread_name(tid).unwrap_or_default();
+            let process = watched.process.as_ref();
+            let name = process.and_then(|process| process.thread_name(tid).ok());
+            let name = name.unwrap_or_default();
             if watched.names.len() < MAX_NAMES {
                 watched.names.insert(tid, name.to_string_lossy().into_owned());
             }
@@ -491,10 +520,10 @@ impl Profiler {
     fn fold(&mut self, mut chunk: Chunk) {
         let (stacks, watched) = (&mut self.stacks, &self.watched);
         chunk.number_stacks(&mut |read, base, bytes| {
-            let watched = watched.get(read.process as usize)?;
+            let process = watched.get(read.process as usize)?.process.as_ref()?;
             let (stack_pointer, program_counter) = read.activity.position()?;
             let registers = Registers::new(program_counter, stack_pointer);
-            stacks.number(read.process, &watched.process, registers, StackBytes { base, bytes })
+            stacks.number(read.process, process, registers, StackBytes { base, bytes })
         });
         let (mut running, mut forks) = (Vec::new(), Vec::new());
         let mut departures = Vec::new();
@@ -527,12 +556,12 @@ impl Profiler {
                 if let Event::Sample(sample) = event
                     && near_a_look(sample.at, ticks)
                 {
-                    let of = watched.iter().rposition(|of| of.process.pid() == sample.pid);
+                    let of = watched.iter().rposition(|of| of.pid == sample.pid);
                     let stack = of.and_then(|of| {
                         let registers = registers_of(&sample.registers);
                         let bytes = sample.stack;
                         let base = sample.registers.stack_pointer();
-                        let process = &watched[of].process;
+                        let process = watched[of].process.as_ref()?;
                         stacks.number(of as u32, process, registers, StackBytes { base, bytes })
                     });
                     if let Some(stack) = stack {
@@ -559,8 +588,9 @@ impl Profiler {
             }
         }
         for (process, watched) in self.account.processes.iter_mut().zip(&self.watched) {
-            let memory = watched.process.memory();
-            process.find_holders(&mut |address, bytes| memory.read(address, bytes));
+            if let Some(memory) = watched.process.as_ref().map(Process::memory) {
+                process.find_holders(&mut |address, bytes| memory.read(address, bytes));
+            }
         }
         if let Some(tick) = chunk.ticks.first() {
             self.timeline.forget_before(tick.at.saturating_sub(1_000_000_000));

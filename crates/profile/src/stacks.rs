@@ -103,6 +103,13 @@ impl Stacks {
         self.spaces[index] = Some(Space { space, listed_at: Instant::now() });
     }
 
+    /// A process has ended: what it had mapped where goes on to be known.
+    pub(crate) fn close(&mut self, process: u32) {
+        if let Some(Some(Space { space, .. })) = self.spaces.get_mut(process as usize) {
+            space.close_memory();
+        }
+    }
+
     fn is_of_runtime(&self, image: ImageId) -> bool {
         self.images.get(image).is_none_or(|image| is_runtime_file(image.name()))
     }

@@ -93,6 +93,9 @@ pub struct ProcessAccount {
     pub threads: HashSet<u32>,
     /// Most threads at once.
     pub threads_max: usize,
+    /// It has ended: nothing counts after the current stretch.
+    pub ended: bool,
+    over: bool,
     /// What threads wait on.
     pub objects: Vec<Object>,
     nobody_waited: NobodyWaited,
@@ -247,6 +250,8 @@ impl ProcessAccount {
             pid,
             threads: HashSet::new(),
             threads_max: 0,
+            ended: false,
+            over: false,
             objects: Vec::new(),
             nobody_waited: NobodyWaited::default(),
             room_for_unjudged: MAX_UNJUDGED,
@@ -789,13 +794,20 @@ impl ProcessAccount {
         Some((word, identity.window()))
     }
 
-    /// Mean number of these threads that were on a CPU.
+    /// Of so many threads seen over the whole run, those that may have been alive at once: where
+    /// threads come and go, most of them never meet.
+    pub fn at_once(&self, threads: usize) -> usize {
+        threads.min(self.threads_max.max(1))
+    }
+
+    /// Mean number of these threads that were on a CPU, of as many as were alive at once.
     pub fn on_cpu(&self, threads: &HashSet<u32>) -> f64 {
         let share = |tid| {
             let &(looks, on_cpu) = self.on_cpu.get(tid)?;
             Some(on_cpu as f64 / looks as f64)
         };
-        threads.iter().filter_map(share).sum()
+        let all: f64 = threads.iter().filter_map(share).sum();
+        all * self.at_once(threads.len()) as f64 / threads.len().max(1) as f64
     }
 
     pub(super) fn end_stretch(&mut self, ended: &EndedStretch) {
@@ -803,6 +815,12 @@ impl ProcessAccount {
         time.for_each(|mean| mean.end_sparse_stretch(ended.length_s, &ended.looks));
         self.objects.iter_mut().for_each(|object| object.end_stretch(ended));
         self.nobody_waited.end_stretch(ended);
+        self.over = self.ended;
+    }
+
+    /// The stretch in which it ended is over.
+    pub(super) fn is_over(&self) -> bool {
+        self.over
     }
 }
 
@@ -864,6 +882,21 @@ mod tests {
         (3_030_000, IN),
         (3_036_000, BLOCKED),
     ];
+
+    #[test]
+    fn threads_that_never_meet_do_not_use_a_lock_together() {
+        let mut account = ProcessAccount::new(1);
+        for first in (10..50).step_by(4) {
+            account.set_threads((first..first + 4).collect());
+            for tid in first..first + 4 {
+                account.on_cpu.insert(tid, (8, 4));
+            }
+        }
+        let users: HashSet<u32> = (10..50).collect();
+        assert_eq!((account.at_once(users.len()), account.at_once(3)), (4, 3));
+        assert_eq!(account.on_cpu(&users), 2.0);
+        assert_eq!(account.on_cpu(&HashSet::new()), 0.0);
+    }
 
     #[test]
     fn a_waiter_that_is_woken_in_vain_is_overtaken() {

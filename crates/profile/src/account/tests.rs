@@ -17,6 +17,8 @@ struct Looks {
     timeline: Option<Timeline>,
     departures: Vec<Departure>,
     due: u64,
+    /// Threads that ended before they were looked at, at each look.
+    gone: u32,
 }
 
 fn waits_on(word: u64) -> Activity {
@@ -32,7 +34,7 @@ impl Looks {
     fn new() -> Looks {
         let mut account = Account::new(0);
         account.processes.push(ProcessAccount::new(1));
-        Looks { account, timeline: None, departures: Vec::new(), due: 0 }
+        Looks { account, timeline: None, departures: Vec::new(), due: 0, gone: 0 }
     }
 
     /// One look, at the lock's word if it has a value, and at threads. It comes `late` ns after it
@@ -43,7 +45,8 @@ impl Looks {
         chunk.begin(self.due, 1);
         chunk.gap_s = 1.0 / RATE;
         let tick = chunk.tick();
-        (tick.at, tick.threads_alive) = (self.due + late, threads.len() as u32);
+        (tick.at, tick.threads_gone) = (self.due + late, self.gone);
+        tick.threads_alive = threads.len() as u32 + self.gone;
         if let Some(value) = word {
             // Nonsense around it, so that it is not taken for a part of something larger.
             let mut bytes = [0xee; 144];
@@ -128,6 +131,28 @@ fn looks_at_nothing_do_not_count() {
     looks.end_stretch(8);
     assert!(is_near(looks.queue().value, 1.0), "{:?}", looks.queue());
     assert_eq!((looks.account.started, looks.account.due_ever), (6_000_000, [3, 0]));
+}
+
+#[test]
+fn time_after_a_process_has_ended_does_not_count() {
+    let mut looks = Looks::new();
+    looks.show_lock();
+    (0..7).for_each(|_| looks.look(0, None, &[(1, waits_on(LOCK)), (9, Activity::OnCpu)]));
+    looks.account.processes[0].ended = true;
+    looks.end_stretch(10);
+    (0..10).for_each(|_| looks.look(0, None, &[(1, Activity::OnCpu)]));
+    looks.end_stretch(10);
+    assert!(is_near(looks.queue().value, 1.0), "{:?}", looks.queue());
+}
+
+#[test]
+fn threads_that_have_ended_do_not_make_others_count_for_more() {
+    let mut looks = Looks::new();
+    looks.show_lock();
+    looks.gone = 6;
+    (0..7).for_each(|_| looks.look(0, None, &[(1, waits_on(LOCK)), (9, Activity::OnCpu)]));
+    looks.end_stretch(10);
+    assert!(is_near(looks.queue().value, 1.0), "{:?}", looks.queue());
 }
 
 #[test]

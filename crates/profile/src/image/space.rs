@@ -132,6 +132,11 @@ impl AddressSpace {
         self.region(address).is_some_and(|region| region.executable)
     }
 
+    /// Reads the process's memory no more.
+    pub(crate) fn close_memory(&mut self) {
+        self.memory = None;
+    }
+
     /// Copies from the process's memory; returns the number of bytes.
     pub(crate) fn read_memory(&self, address: u64, buffer: &mut [u8]) -> usize {
         self.memory.as_ref().map_or(0, |memory| read_fully(memory, address, buffer))

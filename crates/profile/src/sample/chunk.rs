@@ -56,8 +56,10 @@ pub struct Tick {
     pub times: u32,
     /// Threads alive, of all processes.
     pub threads_alive: u32,
-    /// Threads picked at random.
+    /// Threads picked at random and seen.
     pub threads_picked: u32,
+    /// Threads picked at random that had ended since they were listed.
+    pub threads_gone: u32,
     words: (u32, u32),
     threads: (u32, u32),
 }
@@ -125,6 +127,7 @@ impl Chunk {
             times,
             threads_alive: 0,
             threads_picked: 0,
+            threads_gone: 0,
             words,
             threads,
         });

@@ -426,8 +426,14 @@ impl Sampler {
             let followed = &mut self.followed[place as usize];
             let thread = &followed.process.threads()[thread as usize];
             self.spent.threads += 1;
-            let (tid, Look::Seen(activity)) = (thread.tid(), thread.look()) else {
-                continue;
+            let tid = thread.tid();
+            let activity = match thread.look() {
+                Look::Seen(activity) => activity,
+                Look::Gone => {
+                    chunk.tick().threads_gone += 1;
+                    continue;
+                }
+                Look::Refused => continue,
             };
             chunk.push_thread(followed.index, tid, true, activity);
             let mut tells = self.stacks_of_all;

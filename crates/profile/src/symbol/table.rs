@@ -108,8 +108,10 @@ pub(super) fn demangled(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }
-    let cpp = cpp_demangle::Symbol::new(name).ok().and_then(|symbol| symbol.demangle().ok());
-    cpp.unwrap_or_else(|| name.to_owned())
+    // A name in C may be a type's encoding: `m` would be an unsigned long.
+    let encoded = ["_Z", "__Z", "___Z", "____Z", "_GLOBAL_"].iter().any(|of| name.starts_with(of));
+    let cpp = cpp_demangle::Symbol::new(name).ok().filter(|_| encoded);
+    cpp.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| name.to_owned())
 }
 
 /// Cuts off a version (`memcpy@GLIBC_2.2.5`) and the suffixes that compilers give to clones and
@@ -157,6 +159,14 @@ mod tests {
         ] {
             assert_eq!(without_suffix(name), expected);
         }
+    }
+
+    #[test]
+    fn names_that_no_compiler_encoded_stay_as_they_are() {
+        for name in ["m", "w", "f", "Pc", "main", "Z", "_"] {
+            assert_eq!(demangled(name), name);
+        }
+        assert_eq!(demangled("_Z4workv"), "work()");
     }
 
     #[test]
