@@ -139,7 +139,9 @@ pub(crate) struct Answer {
 pub(crate) fn answer(profile: &Profile) -> Answer {
     let not = |text: String| Answer { locks: false, text };
     let Some(time) = main_process(profile).and_then(|process| process.time.as_ref()) else {
-        return not("Nothing seen: the program ended before it was sampled.".into());
+        return not(
+            "Nothing seen: the program ended before it was sampled, or --only left it out.".into(),
+        );
     };
     let parts = time::parts(time);
     let waiting = parts.iter().find(|part| part.spent == Spent::Lock);
