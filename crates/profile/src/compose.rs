@@ -104,8 +104,8 @@ fn unseen(account: &Account, watched: &[Watched], circumstances: &Circumstances)
     let mut unseen: Vec<String> = circumstances.unseen.clone();
     if let Some(refused) = &circumstances.perf_refused {
         unseen.push(format!(
-            "Running, runnable and preempted threads are not told apart, and running holders have \
-             no stacks: {refused}."
+            "Threads that run, wait for a CPU or were preempted are not told apart, and running \
+             holders have no stacks: {refused}."
         ));
     }
     let mut images = |runs: fn(&ProcessAccount) -> bool, text: &str| {
@@ -115,8 +115,8 @@ fn unseen(account: &Account, watched: &[Watched], circumstances: &Circumstances)
     };
     images(
         |process| process.go,
-        "Goroutines' locks: Go parks its threads for them as without work; use its mutex and block \
-         profiles (net/http/pprof).",
+        "Goroutines' locks: Go parks a thread in the same way if a goroutine waits for one and if \
+         there is no work; use its mutex and block profiles (net/http/pprof).",
     );
     images(
         |process| process.jvm,
@@ -130,8 +130,8 @@ fn unseen(account: &Account, watched: &[Watched], circumstances: &Circumstances)
     );
     images(
         |process| process.objects.iter().any(|object| object.identity.is_shared_word()),
-        "Threads wait for C++ atomics on words that libstdc++ shares between them: for which atomic, \
-         and if it is a lock, only their stacks tell. Make it a `std::atomic<int>`, which has its \
+        "Which C++ atomic threads wait for, and if it is a lock: libstdc++ lets atomics share the \
+         words on which threads sleep, so only stacks tell. A `std::atomic<int>` has a word of its \
          own.",
     );
     if watched.iter().any(|watched| watched.is_32_bit) {

@@ -614,8 +614,8 @@ impl Profiler {
         let mut unseen: Vec<String> = self.unseen.iter().cloned().collect();
         if behind > 0 {
             unseen.push(format!(
-                "Running and runnable are not told apart for {behind} threads, whose events would \
-                 cost more than the budget. Give more with --budget."
+                "Running is not told from waiting for a CPU for {behind} threads, whose events \
+                 would cost more than the budget; raise it with --budget."
             ));
         }
         self.stacks.inlined_until = finished.then(|| Instant::now() + NAMING);

@@ -139,7 +139,9 @@ pub(crate) struct Answer {
 pub(crate) fn answer(profile: &Profile) -> Answer {
     let not = |text: String| Answer { locks: false, text };
     let Some(time) = main_process(profile).and_then(|process| process.time.as_ref()) else {
-        return not("Nothing seen: the program ended before it was sampled.".into());
+        return not(
+            "Nothing seen: the program ended before it was sampled, or --only left it out.".into(),
+        );
     };
     let parts = time::parts(time);
     let waiting = parts.iter().find(|part| part.spent == Spent::Lock);
@@ -152,7 +154,7 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
     if waited < WORTHWHILE && gain < WORTHWHILE {
         if let Some(parked) = parked.filter(|parked| parked.share >= WORTHWHILE) {
             return not(format!(
-                "Locks or not: {} of the time its threads {}; {} for locks that are seen.",
+                "Perhaps locks: {} of the time its threads {}; {} for locks that were seen.",
                 percent(parked.share),
                 parked.phrase,
                 if waited > 0.0 { percent(waited) } else { "none".into() }
@@ -180,7 +182,8 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
         _ if all_known && gain < WORTHWHILE => {
             let gain = if gain < 0.0005 { "nothing".into() } else { percent(gain) };
             format!(
-                "Locks, at little cost: {waited_for}, but the program would gain {gain} without."
+                "Locks, at little cost: {waited_for}, but without these waits the program would \
+                 gain {gain}."
             )
         }
         Some(part) if part.share > waited && part.spent != Spent::Idle => format!(
@@ -273,7 +276,7 @@ pub(crate) fn unseen(profile: &Profile) -> Vec<String> {
 pub(crate) fn method(profile: &Profile) -> Vec<String> {
     let mut sentences = vec![match profile.rate_per_s {
         Some(rate) => format!(
-            "{} samples, {} per second, for at most {} of a CPU.",
+            "{} samples, {} per second, on a budget of {} of a CPU.",
             profile.samples,
             digits(rate.get()),
             share(profile.budget.get())
@@ -289,7 +292,7 @@ pub(crate) fn method(profile: &Profile) -> Vec<String> {
     }
     if !profile.perf_event {
         sentences.push(
-            "Without perf_event, threads that run and threads that wait for a CPU are not told apart, and preempted holders are not seen.".into(),
+            "Without perf_event, running threads are not told from those that wait for a CPU, and preempted holders are not seen.".into(),
         );
     }
     if let Some(cut) = profile.stacks_cut_share {

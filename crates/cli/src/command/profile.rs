@@ -32,14 +32,17 @@ use outputs::OutputArgs;
 use show::Show;
 
 const AFTER_HELP: &str = "\
-The program is only looked at: it is never stopped, traced or written to. A launched program keeps \
-standard input, output and error, and the report goes to standard error; the exit code is the \
-program's own. SIGINT, SIGTERM and SIGHUP end the sampling with its report.\n\n\
-Example: threadtoll profile -p $(pidof server) --fail-if 'name = cache_* and queue_mean > 0.5'\n\n\
---fail-if EXPR ends with exit code 5 if one lock meets all of EXPR: comparisons joined by `and`, \
-such as efficiency < 80%, held_share > 0.9, queue_mean > 0.5, queue_max >= 8 or name = GLOB.";
+The program is never stopped, traced or written to. A launched program keeps standard input, \
+output and error, the report goes to standard error, and the exit code is the program's own. \
+Ctrl-C, SIGTERM and SIGHUP end the sampling; the report follows.\n\n\
+Examples:\n  \
+threadtoll profile -p $(pidof server)\n  \
+threadtoll profile -p $(pidof server) --fail-if 'name = cache_* and queue_mean > 0.5'\n\n\
+EXPR is one comparison or several joined by `and`: efficiency < 80%, held_share > 0.9, \
+queue_mean > 0.5, queue_max >= 8, name = GLOB. With --fail-if, the exit code is 5 if one lock \
+meets all of them.";
 
-/// Sampling time of a running program, unless something waits for more.
+/// Default sampling time of a running program.
 const SECONDS_NS: u64 = 10_000_000_000;
 /// Samples a second; more would come closer together than a sample takes.
 const MAX_RATE: u64 = 20_000;
@@ -66,7 +69,7 @@ pub(crate) struct Profile {
     /// --openmetrics :PORT; otherwise the end of the program]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     seconds: Option<String>,
-    /// Update the report on the terminal twice a second; q ends it and leaves the program running
+    /// Show the locks on the terminal, updated twice a second; q quits, and the program runs on
     #[arg(long)]
     live: bool,
     /// Samples per second [default: 1000]
@@ -75,7 +78,7 @@ pub(crate) struct Profile {
     /// CPU time that the profiler may use, as a share of one CPU (1%, 0.01) [default: 1%]
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     budget: Option<String>,
-    /// Profile only processes of this name, among the program and its children
+    /// Of a launched program and its descendants, profile only processes of this name
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Write the profile to this new file each second [default: threadtoll-results/profile-….jsonl]

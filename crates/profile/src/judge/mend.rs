@@ -1,4 +1,5 @@
-//! One sentence for each cause: the mend, as one colleague tells another.
+//! One sentence for each cause: the mend, as one colleague tells another. It is printed after the
+//! cause, which it does not repeat.
 
 use super::cause::Cause;
 
@@ -35,7 +36,7 @@ pub struct Context<'a> {
 /// };
 /// assert_eq!(
 ///     mend(Cause::SleptHolding(74), context),
-///     "Its holder sleeps in fsync: release cache_lock before the call, or let one thread do it."
+///     "Release cache_lock before fsync, or have one thread do it for all."
 /// );
 /// ```
 pub fn mend(cause: Cause, context: Context<'_>) -> String {
@@ -48,48 +49,40 @@ pub fn mend(cause: Cause, context: Context<'_>) -> String {
         }
         Cause::SleptHolding(number) => {
             let call = syscall.map_or_else(|| format!("system call {number}"), str::to_owned);
-            let instead = match syscall {
+            match syscall {
                 Some("nanosleep" | "clock_nanosleep" | "poll" | "select" | "epoll_wait") => {
-                    format!("release {lock} before it waits.")
+                    format!("Release {lock} before {call}.")
                 }
-                _ => format!("release {lock} before the call, or let one thread do it."),
-            };
-            format!("Its holder sleeps in {call}: {instead}")
+                _ => format!("Release {lock} before {call}, or have one thread do it for all."),
+            }
         }
-        Cause::Computing if read_write => format!(
-            "Its holder computes: do less under {lock}, or read a snapshot without the lock."
-        ),
-        Cause::Computing => {
-            format!("Its holder computes: do less under {lock}, or stripe it into several locks.")
+        Cause::Computing if read_write => {
+            format!("Do less under {lock}, or read a snapshot without the lock.")
         }
+        Cause::Computing => format!("Do less under {lock}, or stripe it into several locks."),
         Cause::Preempted if threads > cpus => format!(
-            "The holder of {lock} is ready but has no CPU: run at most {cpus} threads instead of \
-             {threads}."
+            "Run at most {cpus} threads instead of {threads}, so that the holder of {lock} keeps \
+             its CPU."
         ),
-        Cause::Preempted => format!(
-            "The holder of {lock} is ready but has no CPU: other programs take it; leave this one \
-             more CPUs."
-        ),
-        Cause::Throttled => format!(
-            "The cgroup's quota stops the holder of {lock}: raise the quota, or run no more \
-             threads than it pays for."
-        ),
-        Cause::Convoy => format!(
-            "Threads wait while {lock} is free, because each sleeps and has to be woken: spin \
-             before sleeping, or do several operations per acquisition."
-        ),
+        Cause::Preempted => {
+            format!("Leave more CPUs to this program: others take that of the holder of {lock}.")
+        }
+        Cause::Throttled => {
+            "Raise the cgroup's CPU quota, or run no more threads than it pays for.".to_owned()
+        }
+        Cause::Convoy => "Each waiter sleeps and has to be woken: spin before sleeping, or do \
+             several operations per acquisition."
+            .to_owned(),
         Cause::Herd => format!(
-            "Many threads are woken at once and then queue for {lock}: wake one (notify_one, \
-             pthread_cond_signal), and wake it after the release."
+            "Wake one thread instead of all (notify_one, pthread_cond_signal), and wake it after \
+             releasing {lock}."
         ),
-        Cause::Hog => format!(
-            "One thread takes {lock} again before the others wake up: use a fair lock, or make \
-             that thread yield between acquisitions."
-        ),
-        Cause::StarvedWriter => format!(
-            "Readers keep coming while a writer waits for {lock}: use a lock that prefers \
-             writers, or shorten what readers do."
-        ),
+        Cause::Hog => "It takes the lock again before the others wake up: use a fair lock, or \
+             make that thread yield between acquisitions."
+            .to_owned(),
+        Cause::StarvedWriter => {
+            format!("Use a lock that prefers writers, or shorten what readers do under {lock}.")
+        }
     }
 }
 

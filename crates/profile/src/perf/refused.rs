@@ -25,7 +25,7 @@ pub enum PerfRefused {
     /// The thread belongs to somebody else.
     #[error(
         "the kernel does not permit it for this process; run threadtoll as the process's user, or \
-         give it CAP_PERFMON"
+         give threadtoll CAP_PERFMON"
     )]
     NotPermitted,
     /// The kernel has no such events.

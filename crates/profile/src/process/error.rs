@@ -31,7 +31,7 @@ pub enum ProcessError {
         name: OsString,
     },
     /// It is this process.
-    #[error("a profile of threadtoll by itself would show the profiler at work")]
+    #[error("threadtoll cannot profile itself")]
     Itself,
     /// Permission is missing.
     #[error("not permitted to look at process {pid}: {}", refusal.reason())]
@@ -64,7 +64,7 @@ impl ProcessError {
             ProcessError::Thread { .. } => Some("give the PID of the process"),
             ProcessError::NotPermitted { refusal, .. } => Some(refusal.mend()),
             ProcessError::Unsupported(_) => {
-                Some("sandboxes such as gVisor lack it; profile from outside of the sandbox")
+                Some("sandboxes such as gVisor lack it; profile from outside the sandbox")
             }
             ProcessError::KernelThread { .. }
             | ProcessError::Itself
@@ -117,7 +117,7 @@ impl Refusal {
             Refusal::Hidden => "/proc hides processes of other users".to_owned(),
             Refusal::OtherUser(owner) => format!("it belongs to user {owner}"),
             Refusal::YamaDescendants => {
-                "kernel.yama.ptrace_scope is 1, which lets only the parent of a process look"
+                "kernel.yama.ptrace_scope is 1, which lets only ancestors of a process look"
                     .to_owned()
             }
             Refusal::YamaPrivileged => {

@@ -136,7 +136,7 @@ fn table(index: usize, profile: &Profile, costs: &[Seen<'_>]) -> Markup {
         profile.processes.iter().map(|process| process.locks_left_out as usize).sum();
     html! {
         h2 { "Locks" } "\n"
-        p { "Sorted by the throughput that the program would gain if nobody waited for the lock. A lock is comfortable if at most 5% of its threads wait, saturated if it is held or handed over for 90% of the time, and otherwise crowded." } "\n"
+        p { "Sorted by the throughput that the program would gain if nobody waited for the lock. A lock is comfortable if at most 5% of its threads wait on average, saturated if it is held or handed over at least 90% of the time, and otherwise crowded." } "\n"
         (sortable(&locks::section(costs, 60), "Locks", MAX_ROWS))
         (more_rows(costs.len().saturating_sub(MAX_ROWS) + left_out))
         (graph::graph(index, costs))
@@ -225,7 +225,7 @@ fn others(profile: &Profile) -> Markup {
     html! {
         @if !waits.is_empty() {
             h2 { "Waits that are not for a lock" } "\n"
-            p { "Threads that wait for work, for each other, or for something that could not be told. This is not contention." } "\n"
+            p { "Threads that wait for work, for each other, or for something that was not recognised. None of it counts as contention." } "\n"
             (sortable(&waits::section(&waits, 60), "Waits that are not for a lock", MAX_ROWS))
             (more_rows(waits.len().saturating_sub(MAX_ROWS)))
         }

@@ -52,14 +52,14 @@ fn columns<'a>() -> Vec<Column<'a, Seen<'a>>> {
             "",
             "efficiency",
             4,
-            "share of these threads that are not waiting",
+            "mean share of these threads that are not waiting",
             |seen: &Seen<'_>| Cell::figure(seen.lock.efficiency, share),
         ),
         Column::new(
             "",
             "verdict",
             0,
-            "comfortable: at most 5% of the threads wait; saturated: held or handed over for 90% of the time",
+            "comfortable: at most 5% of the threads wait on average; saturated: held or handed over at least 90% of the time; otherwise crowded",
             |seen: &Seen<'_>| verdict(seen.lock),
         ),
     ]
@@ -235,7 +235,7 @@ pub(crate) fn holders(lock: &Lock, max: usize) -> String {
         named.collect::<Vec<_>>().join(", ")
     };
     let inferred = if holders.iter().any(|one| one.inferred) {
-        " (told by its place in the code)"
+        " (inferred from its place in the code)"
     } else {
         ""
     };

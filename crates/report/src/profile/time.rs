@@ -87,7 +87,7 @@ pub(crate) fn parts(time: &ThreadTime) -> Vec<Part> {
         parts.push(part(
             Spent::Parked,
             "parked",
-            "were parked by a runtime that does not show what for",
+            "were parked by a runtime that does not say why",
             time.parked,
             within.parked,
         ));

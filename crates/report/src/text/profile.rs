@@ -166,7 +166,7 @@ impl Screen<'_> {
         };
         let mut parts = vec![self.text(BOLD, &holders, 2, 4)];
         if let Some(chain) = locks::chain(seen) {
-            parts.push(self.text(PLAIN, &format!("  waiting itself for {chain}"), 4, 8));
+            parts.push(self.text(PLAIN, &format!("  in turn waiting for {chain}"), 4, 8));
         }
         match stack::main_site(lock, Role::Holder) {
             Some(site) => parts.push(self.stack(lock, site)),
@@ -253,7 +253,7 @@ fn details(profile: &Profile, style: &Style) -> String {
             profile.processes.iter().map(|process| u64::from(process.locks_left_out)).sum();
         let left_out = left_out + (locks.len() - shown.len()) as u64;
         if left_out > 0 {
-            let more = format!("{left_out} more locks cost less.");
+            let more = format!("Not shown: {left_out} that cost less.");
             text.push_str(&style.paragraph(DIM, &more));
         }
     }

@@ -149,7 +149,7 @@ fn a_page_shows_time_locks_graph_and_curve() {
         assert!(page.contains(part), "{part}");
     }
     assert!(!page_of("disk-again", &[profiles::disk()]).contains("class=\"graph\""));
-    assert!(page_of("three", &[profiles::three_locks()]).contains("waits itself, 34%"));
+    assert!(page_of("three", &[profiles::three_locks()]).contains("in turn waits, 34%"));
 }
 
 #[test]

@@ -82,7 +82,7 @@ impl Condition {
         let sampled: Vec<&str> =
             FIGURES.iter().filter(|figure| figure.sampled).map(|figure| figure.name).collect();
         Err(Failure::usage(format!(
-            "--fail-if: {} needs every acquisition recorded, and a profile by samples never has it",
+            "--fail-if: {} needs every acquisition recorded, which sampling does not do",
             figure.name
         ))
         .hint(format!("a sampled profile has name, {}", sampled.join(", "))))
@@ -236,7 +236,7 @@ fn value(text: &str) -> Result<(&str, &str), Failure> {
     match text.chars().next() {
         Some(quote @ ('"' | '\'')) => text[1..]
             .split_once(quote)
-            .ok_or_else(|| bad(format!("the {quote} has no counterpart"))),
+            .ok_or_else(|| bad(format!("the closing {quote} is missing"))),
         _ => Ok(text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()))),
     }
 }

@@ -20,13 +20,13 @@ pub(super) struct OutputArgs {
     /// Print the profile as one JSON object
     #[arg(long)]
     pub(super) json: bool,
-    /// Write the stacks of waiters and holders to this new file, as flame graphs read them
+    /// Write the stacks of waiters and holders to this new file, folded, for flame graphs
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
-    /// Write a self-contained HTML page [default: next to a new profile]
+    /// Write a self-contained HTML page [a new profile has one by default, next to its file]
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
-    /// Exit with code 5 if one lock meets all of EXPR
+    /// Exit with code 5 if one lock meets all of EXPR, such as 'queue_mean > 0.5'
     #[arg(long, value_name = "EXPR", allow_hyphen_values = true)]
     fail_if: Option<String>,
 }

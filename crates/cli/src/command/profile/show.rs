@@ -20,7 +20,7 @@ use crate::parse::optional;
 /// Show a kept profile again: finished, interrupted or still being written
 #[derive(Debug, Args)]
 pub(super) struct Show {
-    /// File of a profile
+    /// Profile to show, such as threadtoll-results/profile-….jsonl
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Write metrics to this file

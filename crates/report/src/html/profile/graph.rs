@@ -48,7 +48,7 @@ pub(super) fn graph(index: usize, costs: &[Seen<'_>]) -> Markup {
     let height = last.top + last.height + 4.0;
     html! {
         h2 { "Who makes whom wait" } "\n"
-        p { "Arrows lead from the holders of a lock (left) to the threads that wait for it (right); their width is the share of the waiting. Dashed: the holder waits for another lock itself." } "\n"
+        p { "Arrows lead from the holders of a lock (left) to the threads that wait for it (right); their width is the share of the waiting. Dashed: the holder in turn waits for another lock." } "\n"
         div class="scroll drawing" {
             svg class="graph" viewBox={ "0 0 " (WIDTH) " " (figure(height)) } role="img" aria-label="Holders, locks and waiters; the lists below have the figures" {
                 defs {
@@ -137,7 +137,7 @@ fn chains(rows: &[Row<'_>], nth: usize, arrow: &str) -> Markup {
             @let x = LOCK.0 + NODE.0 / 2.0;
             @let (from, to) = (end(other, down), end(row, !down) - if down { ARROW } else { -ARROW });
             path class="chain" marker-end=(arrow) d={ "M" (figure(x)) " " (figure(from)) " L" (figure(x)) " " (figure(to)) } {}
-            text x=(figure(x + 10.0)) y=(figure((from + to) / 2.0 + 4.0)) { "waits itself, " (percent(share)) }
+            text x=(figure(x + 10.0)) y=(figure((from + to) / 2.0 + 4.0)) { "in turn waits, " (percent(share)) }
         }
     }
 }

@@ -244,14 +244,14 @@ impl View {
 
     fn keys(&self) -> String {
         if self.editing {
-            return format!("filter: {}_   Enter keep · Esc drop", clean(&self.filter));
+            return format!("filter: {}_   Enter keep · Esc clear", clean(&self.filter));
         }
         let back = if self.detail.is_some() { "Esc back" } else { "Enter detail" };
         let filter = match self.filter.as_str() {
             "" => "filter".to_string(),
             filter => format!("filter “{}”", clean(filter)),
         };
-        let freeze = if self.frozen { "go on" } else { "freeze" };
+        let freeze = if self.frozen { "unfreeze" } else { "freeze" };
         format!("q quit · {back} · s sort: {} · / {filter} · f {freeze}", self.sort.name())
     }
 }
@@ -269,7 +269,7 @@ impl Row<'_> {
     fn headings() -> String {
         format!(
             "{:>6} {:>5} {:>7} {:>4} {:>7}  {:<11}  {}",
-            "gain", "held", "queue", "max", "threads", "verdict", "lock"
+            "gain", "held", "queue", "most", "threads", "verdict", "lock"
         )
     }
 
@@ -285,14 +285,14 @@ impl Row<'_> {
             if words.contains('/') { "undecided".into() } else { words }
         });
         let name = clean(&lock.name);
-        let of = if several { format!(" of {}", self.process.pid) } else { String::new() };
+        let of = if several { format!(" (PID {})", self.process.pid) } else { String::new() };
         let threads = lock.threads;
         format!("{gain:>6} {held:>5} {queue:>7} {most:>4} {threads:>7}  {verdict:<11}  {name}{of}")
     }
 
     fn cause(&self) -> String {
         let Some(cause) = self.lock.causes.first() else {
-            return "cause: not seen".into();
+            return "cause: unknown".into();
         };
         let call = cause.syscall.as_ref().map(|call| format!(" in {call}")).unwrap_or_default();
         let mend = cause.mend.as_ref().map(|mend| format!(" → {mend}")).unwrap_or_default();
@@ -334,17 +334,17 @@ fn title(profile: &Profile, frozen: bool) -> String {
 fn spent(time: &ThreadTime) -> String {
     let mut parts = match (time.running, time.runnable) {
         (Some(running), Some(runnable)) => {
-            vec![("running", running.get()), ("runnable", runnable.get())]
+            vec![("running", running.get()), ("waiting for a CPU", runnable.get())]
         }
-        _ => vec![("on CPU", time.on_cpu.get())],
+        _ => vec![("on a CPU", time.on_cpu.get())],
     };
     parts.extend([
-        ("lock wait", time.lock_wait.get()),
-        ("idle wait", time.idle_wait.get()),
+        ("locks", time.lock_wait.get()),
+        ("idle", time.idle_wait.get()),
         ("parked", time.parked.get()),
     ]);
     parts.extend(time.io.iter().map(|(kind, share)| (kind.name(), share.get())));
-    parts.extend([("sleep", time.sleep.get()), ("unknown", time.unknown.get())]);
+    parts.extend([("sleeping", time.sleep.get()), ("other", time.unknown.get())]);
     let shown = parts.iter().filter(|(_, share)| *share >= 0.005);
     let shown: Vec<String> =
         shown.map(|(name, share)| format!("{name} {}", percent(*share))).collect();
