@@ -191,13 +191,16 @@ impl Sampler {
             if ended || chunk.weight() >= CHUNK_BYTES {
                 let mut empty = spare.try_recv().unwrap_or_default();
                 empty.clear();
-                let mut full = std::mem::replace(&mut chunk, empty);
-                full.gap_s = 1.0 / self.effort.rate_per_s;
-                if to.send(Report::Looks(full)).is_err() {
+                let full = std::mem::replace(&mut chunk, empty);
+                if !self.hand_in(full, to) {
                     return;
                 }
             }
             if !self.obey(orders) {
+                // A short program has not seen the end of a stretch yet.
+                if self.hand_in(chunk, to) {
+                    self.end_stretch(&stretch, now() - stretch.wall, to);
+                }
                 return;
             }
             if woken - listed_at >= LISTING_NS {
@@ -211,6 +214,12 @@ impl Sampler {
                 stretch_ns = (2 * stretch_ns).min(STRETCH);
             }
         }
+    }
+
+    /// Returns false if nobody listens.
+    fn hand_in(&self, mut looks: Chunk, to: &Sender<Report>) -> bool {
+        looks.gap_s = 1.0 / self.effort.rate_per_s;
+        to.send(Report::Looks(looks)).is_ok()
     }
 
     fn end_stretch(&mut self, beginning: &Beginning, length_ns: u64, to: &Sender<Report>) {
@@ -630,4 +639,32 @@ fn sleep_until(at: u64) {
             std::ptr::null_mut(),
         )
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn looks_before_the_end_are_handed_in() {
+        let (orders, take_orders) = channel();
+        let (_spare, take_spare) = channel();
+        let (report, reports) = channel();
+        let sampler = Sampler::new(0.1, 1_000.0, 1);
+        let sampler = std::thread::spawn(move || sampler.run(&take_orders, &take_spare, &report));
+        // Shorter than the first stretch.
+        std::thread::sleep(Duration::from_millis(20));
+        orders.send(Order::Stop).unwrap();
+        sampler.join().unwrap();
+        let reports: Vec<Report> = reports.iter().collect();
+        let looks = |report: &Report| match report {
+            Report::Looks(chunk) => chunk.ticks.len(),
+            _ => 0,
+        };
+        assert!(reports.iter().map(looks).sum::<usize>() > 0);
+        assert!(matches!(reports.last(), Some(Report::Stretch(_))));
+    }
 }
