@@ -1,7 +1,7 @@
 //! Samples of one lock, summed up as they come, and the figures that they show.
 //!
-//! Held share, queue and hand-offs are averages over samples at random times, one drawn from each of
-//! many equal spans. Their intervals are those of independent times, which err more than that
+//! Held share, queue and hand-offs are averages over samples at random times, one drawn from each
+//! of many equal spans. Their intervals are those of independent times, which err more than that
 //! wherever a figure outlasts a span. Of the threads, a sample may show a random subset only: each
 //! waiter seen stands for as many as the subset is short of.
 //!
