@@ -32,6 +32,7 @@ mod stat;
 mod tests;
 pub mod thread;
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -62,6 +63,10 @@ const MAX_COMMAND_LINE: usize = 64 << 10;
 /// Longest auxiliary vector that is read; the kernel's own have about 20 entries of 16 bytes.
 const MAX_AUXILIARY_VECTOR: usize = 4 << 10;
 
+/// TIDs of a container's threads: those that its own PID namespace counts, with ours. Words of its
+/// memory hold the former, and all else the latter.
+pub type InnerTids = HashMap<u32, u32>;
+
 /// A listing of as many threads is taken for the same one for this long.
 const LISTING_HOLDS: Duration = Duration::from_secs(1);
 
@@ -82,6 +87,7 @@ pub struct Process {
     /// Links of the folder of its threads, two more than there were threads, and the time, when
     /// they were listed.
     listed: Option<(u64, Instant)>,
+    inner: Option<InnerTids>,
 }
 
 impl Process {
@@ -150,6 +156,7 @@ impl Process {
         }
         let witness = listing.iter().copied().find(|&tid| tid != pid).unwrap_or(pid);
 
+        let inner = files::inner_tid(&directory, pid).map(|_| InnerTids::new());
         let process = Process {
             pid,
             start_time: stat.start_time,
@@ -160,6 +167,7 @@ impl Process {
             threads: Vec::new(),
             listing,
             listed: None,
+            inner,
         };
         process.check_permission(status.owner)?;
         Ok(process)
@@ -342,6 +350,11 @@ impl Process {
         &self.threads
     }
 
+    /// The TIDs of its threads as its own PID namespace counts, if that is another one.
+    pub fn inner_tids(&self) -> Option<&InnerTids> {
+        self.inner.as_ref()
+    }
+
     /// Lists the threads again, and opens those that are new. A process that has ended has none.
     ///
     /// Returns false if they were not listed: as many threads as a moment ago, none of which was
@@ -366,7 +379,15 @@ impl Process {
         for &tid in listing {
             if self.threads[..known].binary_search_by_key(&tid, Thread::tid).is_err() {
                 self.threads.push(Thread::open(tid, &self.directory));
+                if let Some(inner) = &mut self.inner
+                    && let Some(named) = files::inner_tid(&self.directory, tid)
+                {
+                    inner.insert(named, tid);
+                }
             }
+        }
+        if let Some(inner) = &mut self.inner {
+            inner.retain(|_, tid| listing.binary_search(tid).is_ok());
         }
         self.threads.sort_unstable_by_key(Thread::tid);
         if self.threads.iter().any(|thread| thread.tid() == self.witness && thread.lives()) {

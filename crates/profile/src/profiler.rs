@@ -19,7 +19,7 @@ use crate::perf::{
     self, Direction, Event, Events, PerfRefused, SETTLE_NS, SampleOptions, Timeline,
 };
 use crate::process::{
-    Family, FamilyEvent, Held, LaunchError, Launched, Process, ProcessError, exit_code,
+    Family, FamilyEvent, Held, InnerTids, LaunchError, Launched, Process, ProcessError, exit_code,
 };
 use crate::sample::{Chunk, Order, Report, Sampler, Tick, now};
 use crate::stack::{Registers, StackBytes};
@@ -433,7 +433,9 @@ impl Profiler {
                 }
                 return true;
             }
-            Report::Threads(index, threads) => self.threads(index as usize, threads),
+            Report::Threads(index, threads, inner) => {
+                self.threads(index as usize, threads, inner);
+            }
             Report::Ended(index) => self.end(index as usize, Ended::Exit),
         }
         false
@@ -462,7 +464,7 @@ impl Profiler {
         }
     }
 
-    fn threads(&mut self, index: usize, threads: Vec<u32>) {
+    fn threads(&mut self, index: usize, threads: Vec<u32>, inner: Option<InnerTids>) {
         let (Some(watched), Some(account)) =
             (self.watched.get_mut(index), self.account.processes.get_mut(index))
         else {
@@ -490,7 +492,7 @@ impl Profiler {
                 watched.names.insert(tid, name.to_string_lossy().into_owned());
             }
         }
-        account.set_threads(threads);
+        account.set_threads(threads, inner);
         self.follow_threads();
     }
 

@@ -12,6 +12,7 @@ use crate::perf::{CpuState, Timeline};
 use crate::primitive::{
     Access, Caller, Context, Hold, Identity, Kind, ReadMemory, Role, Wait, Window,
 };
+use crate::process::InnerTids;
 use crate::sample::{Burst, Chunk, Reason, Span, ThreadRead, Tick, WordRead};
 use crate::stacks::Stacks;
 
@@ -91,6 +92,7 @@ pub struct ProcessAccount {
     pub pid: u32,
     /// Its threads.
     pub threads: HashSet<u32>,
+    inner: Option<InnerTids>,
     /// Most threads at once.
     pub threads_max: usize,
     /// It has ended: nothing counts after the current stretch.
@@ -249,6 +251,7 @@ impl ProcessAccount {
         ProcessAccount {
             pid,
             threads: HashSet::new(),
+            inner: None,
             threads_max: 0,
             ended: false,
             over: false,
@@ -275,12 +278,28 @@ impl ProcessAccount {
     }
 
     /// The threads that it has now.
-    pub fn set_threads(&mut self, threads: Vec<u32>) {
+    pub fn set_threads(&mut self, threads: Vec<u32>, inner: Option<InnerTids>) {
+        self.inner = inner;
         self.threads_max = self.threads_max.max(threads.len());
         self.threads = threads.into_iter().collect();
         self.holders.retain(|_, tid| tid.is_some_and(|tid| self.threads.contains(&tid)));
         let alive = &self.threads;
         self.last.retain(|tid, _| alive.contains(tid));
+    }
+
+    /// The thread that a word of the process's memory names.
+    fn thread_named(&self, tid: u32) -> Option<u32> {
+        match &self.inner {
+            Some(inner) => inner.get(&tid).copied(),
+            None => Some(tid),
+        }
+    }
+
+    fn name_owner(&mut self, place: u32) {
+        if let Some(Hold::Held { owner: Some(tid) }) = self.objects[place as usize].now.hold {
+            let owner = self.thread_named(tid);
+            self.objects[place as usize].now.hold = Some(Hold::Held { owner });
+        }
     }
 
     /// Mean number of threads that spend their time on this.
@@ -315,8 +334,11 @@ impl ProcessAccount {
         if !news {
             return;
         }
-        let threads = &self.threads;
-        let is_thread = |tid| threads.contains(&tid);
+        let (threads, inner) = (&self.threads, &self.inner);
+        let is_thread = |tid| match inner {
+            Some(inner) => inner.contains_key(&tid),
+            None => threads.contains(&tid),
+        };
         let context = Context { is_thread: &is_thread, go: self.go, jvm: self.jvm };
         let object = &mut self.objects[place as usize];
         if !object.judge(news, &context) {
@@ -394,10 +416,13 @@ impl ProcessAccount {
             self.touch(place, look).read_again(&window);
         }
         if let Some(&readers) = self.readers.get(&place) {
-            let readers = self.touch(readers, look);
+            let object = self.touch(readers, look);
             match read.reason {
-                Reason::Picked => _ = readers.read(&window),
-                Reason::Again => readers.read_again(&window),
+                Reason::Picked => {
+                    object.read(&window);
+                    self.name_owner(readers);
+                }
+                Reason::Again => object.read_again(&window),
                 Reason::Waiter => {}
             }
         }
@@ -408,6 +433,7 @@ impl ProcessAccount {
             Reason::Waiter => object.read_with_waiter(&window),
         };
         let identity = object.identity;
+        self.name_owner(place);
         if read.reason == Reason::Picked
             && let Some(record) = identity.holder_record(&window)
         {
@@ -443,7 +469,10 @@ impl ProcessAccount {
     /// Finds the threads of the holders' records that were seen for the first time.
     pub fn find_holders(&mut self, read: ReadMemory<'_>) {
         for (record, lock) in std::mem::take(&mut self.new_records) {
-            let tid = lock.thread_of(record, read, &|tid| self.threads.contains(&tid));
+            let is_thread =
+                |tid| self.thread_named(tid).is_some_and(|tid| self.threads.contains(&tid));
+            let tid = lock.thread_of(record, read, &is_thread);
+            let tid = tid.and_then(|tid| self.thread_named(tid));
             self.holders.insert(record, tid);
         }
     }
@@ -845,7 +874,7 @@ mod tests {
         }
         timeline.complete_until(10_000_000);
         let mut account = ProcessAccount::new(1);
-        account.set_threads(vec![WAITER, OWNER, 8]);
+        account.set_threads(vec![WAITER, OWNER, 8], None);
         account.declare(declared(lock, 0x1000).unwrap(), 0).unwrap();
         account.objects[0].now.hold = Some(hold);
         let stacks = Stacks::default();
@@ -864,6 +893,18 @@ mod tests {
         };
         let last = Last { at: 1_000_000, waiting_on: Some(0), asleep_at: 1_000_000 };
         account.turn(0, WAITER, last, 3_000_000, &seen)
+    }
+
+    #[test]
+    fn owners_in_a_container_are_named_as_outside() {
+        let mut account = ProcessAccount::new(1);
+        account.set_threads(vec![40, 41], Some(InnerTids::from([(1, 40), (2, 41)])));
+        account.declare(declared(C, 0x1000).unwrap(), 0).unwrap();
+        for (named, owner) in [(2, Some(41)), (41, None)] {
+            account.objects[0].now.hold = Some(Hold::Held { owner: Some(named) });
+            account.name_owner(0);
+            assert_eq!(account.objects[0].now.hold, Some(Hold::Held { owner }));
+        }
     }
 
     const C: &str = "pthread_mutex_t";
@@ -887,7 +928,7 @@ mod tests {
     fn threads_that_never_meet_do_not_use_a_lock_together() {
         let mut account = ProcessAccount::new(1);
         for first in (10..50).step_by(4) {
-            account.set_threads((first..first + 4).collect());
+            account.set_threads((first..first + 4).collect(), None);
             for tid in first..first + 4 {
                 account.on_cpu.insert(tid, (8, 4));
             }

@@ -107,6 +107,19 @@ impl Status {
     }
 }
 
+/// The TID of a thread as its own PID namespace counts, if that is not the namespace of `/proc`.
+pub(crate) fn inner_tid(directory: impl AsFd, tid: u32) -> Option<u32> {
+    parse_inner_tid(&read(directory, &ShortPath::task(tid, "status"), Status::HEAD).ok()?)
+}
+
+/// Namespaces are listed from the outermost to the innermost, above the long lines.
+fn parse_inner_tid(text: &[u8]) -> Option<u32> {
+    let mut lines = text.split(|&byte| byte == b'\n');
+    let line = lines.find_map(|line| line.strip_prefix(b"NSpid:"))?;
+    let tids = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
+    tids.skip(1).last()?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -125,6 +138,14 @@ mod tests {
         assert_eq!(Status::parse(text), Some(Status { process: 42, owner: 2 }));
         assert_eq!(Status::parse(b"Tgid:\t42\nUid:\t1\n"), None);
         assert_eq!(Status::parse(b"Tgid:\t-1\nUid:\t1\t1\n"), None);
+    }
+
+    #[test]
+    fn threads_of_containers_have_two_numbers() {
+        assert_eq!(parse_inner_tid(b"Pid:\t4711\nNSpid:\t4711\t63\t5\nNSpgid:\t1\n"), Some(5));
+        for text in [&b"NSpid:\t4711\n"[..], b"Pid:\t4711\n", b"NSpid:\t1\tx\n", b""] {
+            assert_eq!(parse_inner_tid(text), None);
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::activity::Activity;
 use crate::futex::FutexWait;
 use crate::primitive::evidence::BYTES;
 use crate::primitive::{Evidence, Window};
-use crate::process::{Batch, Look, Process, Thread};
+use crate::process::{Batch, InnerTids, Look, Process, Thread};
 
 /// Bytes to be read around a word.
 pub type Span = (u64, usize);
@@ -87,8 +87,8 @@ pub enum Report {
     Looks(Chunk),
     /// A stretch, all of whose looks have been sent, has ended.
     Stretch(Stretch),
-    /// Threads that a process has now.
-    Threads(u32, Vec<u32>),
+    /// Threads that a process has now, and their TIDs in its own PID namespace.
+    Threads(u32, Vec<u32>, Option<InnerTids>),
     /// A process has ended.
     Ended(u32),
 }
@@ -300,7 +300,8 @@ impl Sampler {
                 _ = to.send(Report::Ended(followed.index));
             } else if let Ok(true) = listed {
                 let threads = followed.process.threads().iter().map(|thread| thread.tid());
-                _ = to.send(Report::Threads(followed.index, threads.collect()));
+                let inner = followed.process.inner_tids().cloned();
+                _ = to.send(Report::Threads(followed.index, threads.collect(), inner));
                 changed = true;
             }
         }
@@ -584,7 +585,9 @@ impl Followed {
             if let Some(owner) = window.u32(word.wrapping_add(OWNER))
                 && owner != 0
             {
-                self.owners.insert(word, owner);
+                let inner = self.process.inner_tids();
+                let owner = inner.map_or(Some(owner), |inner| inner.get(&owner).copied());
+                owner.map(|owner| self.owners.insert(word, owner));
             }
         }
     }
