@@ -195,6 +195,10 @@ impl Threads {
     }
 }
 
+/// Most of the time on a CPU, or waiting for one, of which switches do not tell which it was: with
+/// more, the two are not told apart.
+const MOST_UNCLEAR: f64 = 0.05;
+
 /// What the threads of a process do, in mean numbers of threads.
 #[derive(Debug)]
 struct Doing {
@@ -237,7 +241,7 @@ impl Doing {
     }
 
     fn on_cpu(&self) -> Threads {
-        self.time(Time::Running).and(self.time(Time::Runnable))
+        self.time(Time::OnCpu).and(self.time(Time::Running)).and(self.time(Time::Runnable))
     }
 
     /// Threads that neither wait for a lock nor idle.
@@ -265,9 +269,12 @@ impl Doing {
         .collect();
         let (running, runnable) = (self.time(Time::Running), self.time(Time::Runnable));
         let sleep = self.time(Time::Sleep);
-        let told = |threads: Threads| perf_event.then(|| threads.share(all));
-        let told_interval =
-            |threads: Threads| if perf_event { threads.interval(all) } else { None };
+        // Records of switches may be missing, or not yet there.
+        let unclear = self.time(Time::OnCpu);
+        let told = perf_event && unclear.mean <= MOST_UNCLEAR * self.on_cpu().mean;
+        let running = running.and(unclear);
+        let told_interval = |threads: Threads| if told { threads.interval(all) } else { None };
+        let told = |threads: Threads| told.then(|| threads.share(all));
         Some(ThreadTime {
             on_cpu: self.on_cpu().share(all),
             running: told(running),
@@ -812,6 +819,23 @@ mod tests {
         let expected =
             ["lock 1 in item_get", "log #2", "lock 3 in item_get", "slabs_lock", "log #5"];
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn running_threads_are_told_from_runnable_ones_if_switches_tell() {
+        let doing = |unclear: f64| {
+            let threads = |mean: f64| Threads { mean, ..Threads::default() };
+            let times =
+                [(Time::OnCpu, unclear), (Time::Running, 1.0), (Time::Runnable, 1.0 - unclear)];
+            let times = times.map(|(kind, mean)| (kind, threads(mean)));
+            let [lock, idle, parked, unknown] = [Threads::default(); 4];
+            Doing { times: times.into(), lock, idle, parked, unknown, all: 4.0 }.record(true)
+        };
+        let (clear, unclear) = (doing(0.02).unwrap(), doing(0.5).unwrap());
+        let shares = |time: &ThreadTime| [Some(time.on_cpu), time.running, time.runnable];
+        let share = |value: f64| Some(Fraction::new(value));
+        assert_eq!(shares(&clear), [share(0.5), share(1.02 / 4.0), share(0.98 / 4.0)]);
+        assert_eq!(shares(&unclear), [share(0.5), None, None]);
     }
 
     #[test]

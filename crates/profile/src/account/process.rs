@@ -36,7 +36,9 @@ const DEVICE_NS: u64 = 1_000_000_000;
 /// A thread's time outside futexes, by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Time {
-    /// On a CPU; also waiting for one where the two are not told apart.
+    /// On a CPU or waiting for one: its switches do not tell which.
+    OnCpu,
+    /// On a CPU.
     Running,
     /// Waiting for a CPU.
     Runnable,
@@ -54,7 +56,8 @@ pub enum Time {
 
 impl Time {
     /// All kinds.
-    pub const ALL: [Time; 11] = [
+    pub const ALL: [Time; 12] = [
+        Time::OnCpu,
         Time::Running,
         Time::Runnable,
         Time::Io(Device::Disk),
@@ -70,17 +73,18 @@ impl Time {
 
     fn place(self) -> usize {
         match self {
-            Time::Running => 0,
-            Time::Runnable => 1,
-            Time::Io(Device::Disk) => 2,
-            Time::Io(Device::Socket) => 3,
-            Time::Io(Device::Pipe) => 4,
-            Time::Io(Device::Terminal) => 5,
-            Time::Io(Device::Other) => 6,
-            Time::Paging => 7,
-            Time::Idle => 8,
-            Time::Sleep => 9,
-            Time::Other => 10,
+            Time::OnCpu => 0,
+            Time::Running => 1,
+            Time::Runnable => 2,
+            Time::Io(Device::Disk) => 3,
+            Time::Io(Device::Socket) => 4,
+            Time::Io(Device::Pipe) => 5,
+            Time::Io(Device::Terminal) => 6,
+            Time::Io(Device::Other) => 7,
+            Time::Paging => 8,
+            Time::Idle => 9,
+            Time::Sleep => 10,
+            Time::Other => 11,
         }
     }
 }
@@ -542,7 +546,8 @@ impl ProcessAccount {
             Occupation::OnCpu => {
                 let state = seen.state(read.tid, at);
                 let kind = match state {
-                    None | Some(CpuState::Running) => Time::Running,
+                    None => Time::OnCpu,
+                    Some(CpuState::Running) => Time::Running,
                     Some(CpuState::Preempted | CpuState::SwitchedOut) => Time::Runnable,
                 };
                 self.time_now[kind.place()] += scale;
