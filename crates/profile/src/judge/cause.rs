@@ -172,7 +172,8 @@ pub struct CauseShare {
 /// Causes of waiting, the one to mend first; empty if too few samples saw anybody wait.
 ///
 /// A pattern that explains more than half of the waiting comes before what the holder does: a herd
-/// waits for a holder that computes, but shorter holds are not its mend.
+/// waits for a holder that computes, but shorter holds are not its mend. With less it is no cause:
+/// on a busy lock now and then somebody overtakes, and several come at once.
 pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare> {
     if holders.samples < MIN_SAMPLES {
         return Vec::new();
@@ -196,8 +197,9 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
         .filter_map(|(cause, count, of)| {
             Some(CauseShare { cause, share: interval::share(count, of)? })
         })
+        .filter(|each| !each.cause.is_pattern() || each.share.low > 0.5)
         .collect();
-    let first = |each: &CauseShare| each.cause.is_pattern() && each.share.low > 0.5;
+    let first = |each: &CauseShare| each.cause.is_pattern();
     found.sort_by(|one, other| {
         first(other).cmp(&first(one)).then(other.share.value.total_cmp(&one.share.value))
     });
