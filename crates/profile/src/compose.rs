@@ -385,7 +385,7 @@ impl One<'_> {
             parent: watched.parent,
             threads_max: process.threads_max as u32,
             ended: watched.ended.unwrap_or(Ended::Running),
-            signal: None,
+            signal: watched.signal,
             time: doing.record(self.perf_event),
             locks,
             locks_left_out,

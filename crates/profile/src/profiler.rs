@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -126,6 +127,7 @@ pub(crate) struct Watched {
     pub(crate) image: u32,
     pub(crate) parent: Option<u32>,
     pub(crate) ended: Option<Ended>,
+    pub(crate) signal: Option<u8>,
     /// Names of its threads.
     pub(crate) names: HashMap<u32, String>,
     followed: Vec<u32>,
@@ -251,6 +253,7 @@ impl Profiler {
             image,
             parent,
             ended,
+            signal: None,
             names,
             followed,
             to_follow,
@@ -312,7 +315,18 @@ impl Profiler {
                     let image = before.map_or(1, |before| self.watched[before].image + 1);
                     _ = self.watch(pid, parent, image);
                 }
-                FamilyEvent::Ended { pid, .. } => _ = self.leave(pid, Ended::Exit),
+                FamilyEvent::Ended { pid, status } => {
+                    _ = self.leave(pid, Ended::Exit);
+                    let exited = |watched: &&mut Watched| {
+                        watched.pid == pid && watched.ended == Some(Ended::Exit)
+                    };
+                    if let Some(signal) = status.and_then(|status| status.signal())
+                        && let Some(watched) = self.watched.iter_mut().rev().find(exited)
+                    {
+                        watched.ended = Some(Ended::Signal);
+                        watched.signal = u8::try_from(signal).ok();
+                    }
+                }
                 FamilyEvent::Unseen { pid, error } => {
                     self.unseen.insert(format!("Process {pid} is not seen: {error}."));
                 }
@@ -410,6 +424,8 @@ impl Profiler {
         while let Ok(report) = self.reports.try_recv() {
             self.take(report);
         }
+        // Says how processes ended that have just done so.
+        self.refresh_family();
     }
 
     /// Takes in a report. Returns true if a stretch has ended.

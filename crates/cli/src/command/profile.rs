@@ -186,6 +186,10 @@ impl Request {
             return Err(Failure::usage("--only: the name is empty")
                 .hint("give the name of a program, such as --only worker"));
         }
+        if args.only.is_some() && !launched {
+            return Err(Failure::usage("--only is about a launched program's descendants")
+                .hint("-p looks at one process: give the PID of the right one"));
+        }
         let fail_if = args.outputs.condition(Method::Sampled)?;
         let openmetrics = optional(&args.openmetrics, Target::parse)?;
         if launched && args.outputs.json {
@@ -272,6 +276,9 @@ fn seconds(text: &str) -> Result<u64, Failure> {
     duration_ns("--seconds", &spelt).map_err(|failure| failure.or_hint(|| DURATIONS.to_string()))
 }
 
+/// With less, hours pass between two looks.
+const LEAST_BUDGET: f64 = 1e-4;
+
 fn budget(text: &str) -> Result<f64, Failure> {
     let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit() || c == '.');
     let number = |text: &str| text.parse::<f64>().ok().filter(|_| digits(text));
@@ -280,9 +287,9 @@ fn budget(text: &str) -> Result<f64, Failure> {
         None => number(text),
     };
     match share {
-        Some(share) if share > 0.0 && share <= 1.0 => Ok(share),
+        Some(share) if (LEAST_BUDGET..=1.0).contains(&share) => Ok(share),
         Some(_) => Err(Failure::usage(format!(
-            "--budget {text}: it must be above zero and at most one CPU"
+            "--budget {text}: it must be at least 0.01% and at most one CPU"
         ))
         .hint("write a share of one CPU as 1% or 0.01")),
         None => Err(Failure::usage(format!("--budget {text}: not a share"))

@@ -71,6 +71,15 @@ impl Time {
         Time::Other,
     ];
 
+    /// The time of a thread that is on a CPU, or waits for one.
+    fn on_cpu(state: Option<CpuState>) -> Time {
+        match state {
+            None => Time::OnCpu,
+            Some(CpuState::Running) => Time::Running,
+            Some(CpuState::Preempted | CpuState::SwitchedOut) => Time::Runnable,
+        }
+    }
+
     fn place(self) -> usize {
         match self {
             Time::OnCpu => 0,
@@ -536,21 +545,24 @@ impl ProcessAccount {
         let scale = if read.picked { seen.scale } else { 0.0 };
         let last = self.last.get(&read.tid).copied().unwrap_or_default();
         let when_due = seen.when_due(read, at, last);
+        // It counts once: as what it waited for then, or else as what it does now.
+        let waited = last.waiting_on.filter(|_| when_due == WhenDue::AsBefore);
+        let scale_now = if waited.is_some() { 0.0 } else { scale };
         match Occupation::of(&read.activity) {
             Occupation::Futex(wait) if read.picked => {
-                let scale = if when_due == WhenDue::AsNow { scale } else { 0.0 };
+                let awake = when_due == WhenDue::Awake;
+                let scale = if awake { 0.0 } else { scale_now };
                 let (word, wait) = (wait.address, Wait::Futex(wait));
                 waiting_on = self.wait(read.tid, word, wait, scale, at, seen.look);
+                if awake {
+                    let kind = Time::on_cpu(seen.state(read.tid, seen.due));
+                    self.time_now[kind.place()] += scale_now;
+                }
             }
             Occupation::Futex(_) => {}
             Occupation::OnCpu => {
                 let state = seen.state(read.tid, at);
-                let kind = match state {
-                    None => Time::OnCpu,
-                    Some(CpuState::Running) => Time::Running,
-                    Some(CpuState::Preempted | CpuState::SwitchedOut) => Time::Runnable,
-                };
-                self.time_now[kind.place()] += scale;
+                self.time_now[Time::on_cpu(state).place()] += scale_now;
                 if let (Some(CpuState::SwitchedOut), Some(place)) = (state, last.waiting_on) {
                     // Woken from its wait, and without a CPU yet.
                     waiting_on = Some(place);
@@ -561,10 +573,10 @@ impl ProcessAccount {
             }
             occupation => {
                 let kind = self.kind(occupation, at);
-                self.time_now[kind.place()] += scale;
+                self.time_now[kind.place()] += scale_now;
             }
         }
-        if let (WhenDue::AsBefore, Some(place)) = (when_due, last.waiting_on) {
+        if let Some(place) = waited {
             let woken = read.activity == Activity::OnCpu && waiting_on.is_some();
             let now = &mut self.touch(place, seen.look).now;
             match woken {
@@ -861,6 +873,7 @@ impl ProcessAccount {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::activity::SystemCall;
     use crate::perf::{Direction, Event};
     use crate::primitive::declared;
 
@@ -868,6 +881,23 @@ mod tests {
     const OWNER: u32 = 7;
     const IN: Direction = Direction::In;
     const BLOCKED: Direction = Direction::Out { preempted: false };
+
+    /// A look that was due at 3 ms.
+    fn circumstances<'a>(timeline: &'a Timeline, stacks: &'a Stacks) -> Circumstances<'a> {
+        Circumstances {
+            look: 1,
+            second: 0,
+            due: 3_000_000,
+            gap_s: 1e-3,
+            scale: 1.0,
+            late: false,
+            queue_late: false,
+            timeline: Some(timeline),
+            stacks,
+            running: &[],
+            throttled: false,
+        }
+    }
 
     /// What is found of a waiter that was seen asleep at 1 ms and is being woken at 3 ms, of a lock
     /// in this state, by these switches and those of a thread that computes.
@@ -883,21 +913,40 @@ mod tests {
         account.declare(declared(lock, 0x1000).unwrap(), 0).unwrap();
         account.objects[0].now.hold = Some(hold);
         let stacks = Stacks::default();
-        let seen = Circumstances {
-            look: 1,
-            second: 0,
-            due: 3_000_000,
-            gap_s: 1e-3,
-            scale: 1.0,
-            late: false,
-            queue_late: false,
-            timeline: Some(&timeline),
-            stacks: &stacks,
-            running: &[],
-            throttled: false,
-        };
+        let seen = circumstances(&timeline, &stacks);
         let last = Last { at: 1_000_000, waiting_on: Some(0), asleep_at: 1_000_000 };
         account.turn(0, WAITER, last, 3_000_000, &seen)
+    }
+
+    #[test]
+    fn a_thread_counts_once_where_it_was_when_the_look_was_due() {
+        let futex = [0x1000, 128, 2, 0, 0, 0];
+        let asleep = Activity::Asleep(SystemCall {
+            number: libc::SYS_futex as u32,
+            arguments: futex,
+            stack_pointer: 0,
+            program_counter: 0,
+        });
+        let woken = (Activity::OnCpu, [(1_000_000, BLOCKED), (3_050_000, IN)]);
+        let fallen_asleep = (asleep, [(2_900_000, IN), (3_100_000, BLOCKED)]);
+        for ((activity, switches), waiting) in [(woken, 1.0), (fallen_asleep, 0.0)] {
+            let mut timeline = Timeline::new(100);
+            for (at, direction) in switches {
+                timeline.note(&Event::Switch { tid: WAITER, at, cpu: 1, direction });
+            }
+            timeline.complete_until(10_000_000);
+            let mut account = ProcessAccount::new(1);
+            account.set_threads(vec![WAITER], None);
+            account.declare(declared(C, 0x1000).unwrap(), 0).unwrap();
+            let last = Last { at: 2_000_000, waiting_on: Some(0), asleep_at: 2_000_000 };
+            account.last.insert(WAITER, last);
+            let stacks = Stacks::default();
+            let seen = circumstances(&timeline, &stacks);
+            let read = ThreadRead::new(0, WAITER, true, activity);
+            account.thread(&read, 3_200_000, &seen);
+            assert_eq!(account.objects[0].now.waiting, waiting);
+            assert_eq!(account.time_now.iter().sum::<f64>(), 1.0 - waiting);
+        }
     }
 
     #[test]

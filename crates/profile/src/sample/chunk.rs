@@ -113,6 +113,13 @@ struct StackRead {
 
 const NO_STACK: u32 = u32::MAX;
 
+impl ThreadRead {
+    /// A thread whose stack has not been read.
+    pub(crate) fn new(process: u32, tid: u32, picked: bool, activity: Activity) -> Self {
+        ThreadRead { process, tid, picked, activity, stack_number: None, stack: NO_STACK }
+    }
+}
+
 impl Chunk {
     /// Begins a look.
     pub fn begin(&mut self, due: u64, times: u32) {
@@ -152,14 +159,7 @@ impl Chunk {
 
     /// Adds a thread.
     pub fn push_thread(&mut self, process: u32, tid: u32, picked: bool, activity: Activity) {
-        self.threads.push(ThreadRead {
-            process,
-            tid,
-            picked,
-            activity,
-            stack_number: None,
-            stack: NO_STACK,
-        });
+        self.threads.push(ThreadRead::new(process, tid, picked, activity));
         let tick = self.tick();
         tick.threads.1 += 1;
         tick.threads_picked += u32::from(picked);
