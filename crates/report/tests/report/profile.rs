@@ -37,7 +37,8 @@ fn waits_that_cost_nothing_are_told_from_those_that_do() {
         let screen = first_screen(&profiles::profile(&["a"], time, vec![lock]), MORE, &plain(90));
         screen.lines().nth(1).map(str::to_owned).unwrap_or_default()
     };
-    let little = "Locks, at little cost: threads waited for them 30% (29–31%) of the time, but without";
+    let little =
+        "Locks, at little cost: threads waited for them 30% (29–31%) of the time, but without";
     assert!(answer(Some(0.0)).starts_with(little), "{}", answer(Some(0.0)));
     let locks = "Locks: threads waited for them 30% (29–31%) of the time;";
     for gain in [Some(0.5), None] {
