@@ -60,7 +60,7 @@ pub struct Object {
     overtaking: HashMap<u32, u64>,
     /// Looks at which each thread waited for it.
     pub waiting: HashMap<u32, u64>,
-    /// What looks at all threads' stacks showed, where its word does not name its holder.
+    /// Looks at all threads' stacks, kept where its word does not name its holder.
     scenes: VecDeque<KeptScene>,
     /// Threads seen to hold it or to wait for it.
     pub users: HashSet<u32>,
@@ -188,7 +188,7 @@ pub(super) struct KeptThread {
     pub(super) stack: Option<u32>,
     /// It has been woken, and has no CPU yet.
     pub(super) woken: bool,
-    /// What it was doing, should it be the holder.
+    /// Its occupation, should it be the holder.
     pub(super) doing: Holder,
 }
 
@@ -207,7 +207,7 @@ impl KeptScene {
 /// Holders of a lock while a thread waited for it.
 #[derive(Clone, Debug, Default)]
 pub struct Holders {
-    /// What they were doing.
+    /// Looks by occupation.
     pub doing: HolderCounts,
     /// Looks by thread.
     pub threads: HashMap<u32, u64>,

@@ -193,7 +193,7 @@ pub(super) struct Circumstances<'a> {
     /// Threads that a picked one stands for.
     pub(super) scale: f64,
     pub(super) late: bool,
-    /// The same for its queue, which switches tell as it was when the look was due.
+    /// Its queue is late, too: no switches tell it as it was when the look was due.
     pub(super) queue_late: bool,
     pub(super) timeline: Option<&'a Timeline>,
     pub(super) stacks: &'a Stacks,
@@ -455,7 +455,7 @@ impl ProcessAccount {
         }
         let object = self.touch(place, look);
         object.readings = object.readings.saturating_add(1);
-        // What is not a lock by then is watched by its waits alone.
+        // An object that is no lock by then is watched by its waits alone.
         let is_idle = object.readings == READINGS && object.identity.role() == Role::Idle;
         if is_idle {
             self.wishes.push((read.word, Wish::Ignore));
@@ -617,9 +617,9 @@ impl ProcessAccount {
     /// A waiter has been woken and does not run yet: the thread that has taken the lock meanwhile,
     /// or `Some(None)` if the lock is the waiter's. `None` if it is not known which.
     ///
-    /// What a thread woke from is not visible; it is taken to be the lock if all its runs since it
-    /// was seen asleep there were too short to use the lock. So a thread that sleeps briefly in
-    /// many other places meanwhile is mistaken for one that is woken in vain.
+    /// The kernel does not show from which wait a thread was woken. It is taken to be the lock's if
+    /// all runs since it was seen asleep there were too short to use the lock. So a thread that
+    /// sleeps briefly in many other places meanwhile is mistaken for one that is woken in vain.
     fn turn(
         &self,
         place: u32,

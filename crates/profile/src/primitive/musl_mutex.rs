@@ -3,7 +3,7 @@
 //! | offset | field |
 //! |---|---|
 //! | 0 | type: recursive, checking errors, robust, priority, process-shared |
-//! | 4 | futex: 0 free; 16 held, or the owner's tid unless the type is normal; the highest bit if waited for |
+//! | 4 | futex: 0 free; 16 held, or the owner's tid unless normal; top bit: waited for |
 //! | 8 | waiters |
 //!
 //! Source: `src/internal/pthread_impl.h`, `src/thread/pthread_mutex_timedlock.c`; the layout is
