@@ -350,6 +350,12 @@ impl Process {
         &self.threads
     }
 
+    /// A thread of it.
+    pub fn thread(&self, tid: u32) -> Option<&Thread> {
+        let place = self.threads.binary_search_by_key(&tid, Thread::tid).ok()?;
+        self.threads.get(place)
+    }
+
     /// The TIDs of its threads as its own PID namespace counts, if that is another one.
     pub fn inner_tids(&self) -> Option<&InnerTids> {
         self.inner.as_ref()

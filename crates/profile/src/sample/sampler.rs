@@ -392,8 +392,7 @@ impl Sampler {
             }
         }
         burst.waited = waiter.is_some_and(|tid| {
-            let threads = followed.process.threads();
-            let thread = threads.iter().find(|thread| thread.tid() == tid);
+            let thread = followed.process.thread(tid);
             matches!(thread.map(Thread::look), Some(Look::Seen(activity)) if waits(&activity))
         });
         chunk.bursts.push(burst);
@@ -468,8 +467,7 @@ impl Sampler {
         let mut stacks = if with_stacks { MAX_OWNERS_STACKS } else { 0 };
         for &(place, owner) in &self.owners {
             let followed = &self.followed[place as usize];
-            let thread = followed.process.threads().iter().find(|thread| thread.tid() == owner);
-            if let Some(thread) = thread
+            if let Some(thread) = followed.process.thread(owner)
                 && !chunk.saw(followed.index, owner)
                 && let Look::Seen(activity) = thread.look()
             {
