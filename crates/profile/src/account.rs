@@ -12,6 +12,9 @@ pub use object::{Holders, Object};
 pub use occupation::{Device, Occupation};
 pub use process::{ProcessAccount, RunningStack, Time, Wish};
 
+use std::collections::BTreeMap;
+
+use crate::judge::samples::{LockSamples, Sample};
 use crate::perf::Timeline;
 use crate::sample::{Chunk, Stretch, Tick};
 use crate::stacks::Stacks;
@@ -69,15 +72,13 @@ impl Reported<'_> {
 pub struct Account {
     /// When it began: when the first look was due that had a thread to look at.
     pub started: u64,
-    /// The processes, by their indices.
-    pub processes: Vec<ProcessAccount>,
+    /// Processes that have not ended, by their indices.
+    living: BTreeMap<u32, ProcessAccount>,
+    ended: BTreeMap<u32, ProcessAccount>,
     looks: u64,
-    /// Looks of the current stretch.
-    current: Looks,
-    /// Due times of the current stretch, as in [`EndedStretch::due`].
-    due: [[u64; 2]; 2],
-    /// Due times of the whole run.
-    pub due_ever: [u64; 2],
+    current: StretchLooks,
+    /// Due times that were answered on time, and late.
+    pub due: [u64; 2],
     /// Lateness of looks, the later ones once more often than they came.
     pub lateness: Vec<u32>,
     /// Length of the ended stretches.
@@ -94,11 +95,11 @@ impl Account {
     pub fn new(started: u64) -> Self {
         Account {
             started,
-            processes: Vec::new(),
+            living: BTreeMap::new(),
+            ended: BTreeMap::new(),
             looks: 0,
-            current: Looks::default(),
-            due: [[0; 2]; 2],
-            due_ever: [0; 2],
+            current: StretchLooks::default(),
+            due: [0; 2],
             lateness: Vec::new(),
             seconds: 0.0,
             until: started,
@@ -109,8 +110,29 @@ impl Account {
         at.saturating_sub(self.started) / 1_000_000_000
     }
 
-    fn living(&mut self, process: u32) -> Option<&mut ProcessAccount> {
-        self.processes.get_mut(process as usize).filter(|process| !process.is_over())
+    /// Adds a process.
+    pub fn add(&mut self, index: u32, process: ProcessAccount) {
+        self.living.insert(index, process);
+    }
+
+    /// A process.
+    pub fn process(&self, index: u32) -> Option<&ProcessAccount> {
+        self.living.get(&index).or_else(|| self.ended.get(&index))
+    }
+
+    /// All processes.
+    pub fn processes(&self) -> impl Iterator<Item = &ProcessAccount> {
+        self.living.values().chain(self.ended.values())
+    }
+
+    /// A process whose last looks have not come in yet.
+    pub fn living(&mut self, index: u32) -> Option<&mut ProcessAccount> {
+        self.living.get_mut(&index)
+    }
+
+    /// The processes whose last looks have not come in yet, and their indices.
+    pub fn all_living(&mut self) -> impl Iterator<Item = (u32, &mut ProcessAccount)> {
+        self.living.iter_mut().map(|(&index, process)| (index, process))
     }
 
     /// Folds looks.
@@ -122,7 +144,7 @@ impl Account {
         throttled: bool,
     ) {
         for burst in &chunk.bursts {
-            if let Some(process) = self.processes.get_mut(burst.process as usize) {
+            if let Some(process) = self.living(burst.process) {
                 process.burst(burst);
             }
         }
@@ -134,9 +156,8 @@ impl Account {
             self.looks += 1;
             let lateness = tick.at.saturating_sub(tick.due);
             let late = reported.is_late(tick);
-            self.current.add(tick.times);
             let queue_late = late && !reported.is_complete();
-            self.due[usize::from(late)][usize::from(queue_late)] += u64::from(tick.times);
+            self.due[usize::from(late)] += u64::from(tick.times);
             if self.lateness.len() < MAX_LATENESSES {
                 self.lateness.push(u32::try_from(lateness).unwrap_or(u32::MAX));
             }
@@ -155,6 +176,7 @@ impl Account {
                 running: reported.running,
                 throttled,
             };
+            self.current.add(tick.times, &seen);
             for (word, bytes) in chunk.words(tick) {
                 if let Some(process) = self.living(word.process) {
                     process.word(word, bytes, tick, seen.look);
@@ -165,7 +187,7 @@ impl Account {
                     process.thread(thread, tick.at, &seen);
                 }
             }
-            for process in self.processes.iter_mut().filter(|process| !process.is_over()) {
+            for process in self.living.values_mut() {
                 process.end_look(chunk, tick, &seen);
             }
         }
@@ -173,32 +195,34 @@ impl Account {
 
     /// Ends a stretch, all of whose looks have been folded.
     pub fn end_stretch(&mut self, stretch: &Stretch) {
-        let ended = EndedStretch {
-            second: self.second(stretch.until.saturating_sub(1)),
-            length_s: stretch.length_ns as f64 / 1e9,
-            gap_s: 1.0 / stretch.effort.rate_per_s,
-            looks: std::mem::take(&mut self.current),
-            due: std::mem::take(&mut self.due),
-        };
-        let living = self.processes.iter_mut().filter(|process| !process.is_over());
-        living.for_each(|process| process.end_stretch(&ended));
-        self.seconds += ended.length_s;
+        let ended = std::mem::take(&mut self.current);
+        let length_s = stretch.length_ns as f64 / 1e9;
+        self.living.values_mut().for_each(|process| process.end_stretch(length_s, &ended));
+        self.ended.extend(self.living.extract_if(.., |_, process| process.ended));
+        self.seconds += length_s;
         self.until = stretch.until;
-        for (ever, now) in self.due_ever.iter_mut().zip(ended.due) {
-            *ever += now.into_iter().sum::<u64>();
-        }
     }
 }
 
-/// A stretch of looks that has ended.
-#[derive(Debug)]
-struct EndedStretch {
-    second: u64,
-    length_s: f64,
-    /// Mean time between two due times.
-    gap_s: f64,
+/// The looks of a stretch, so far.
+#[derive(Debug, Default)]
+struct StretchLooks {
     looks: Looks,
-    /// Due times that were answered on time, and late; of each, those whose queues are on time, and
-    /// late.
-    due: [[u64; 2]; 2],
+    /// Samples of a lock for which nobody waits.
+    unwaited: LockSamples,
+}
+
+impl StretchLooks {
+    fn add(&mut self, times: u32, seen: &Circumstances<'_>) {
+        self.looks.add(times);
+        let sample = Sample {
+            held: None,
+            queue: Some(0.0),
+            waking: Some(0.0),
+            waiter: 1.0,
+            time: f64::from(times) * seen.gap_s,
+            late: seen.late,
+        };
+        object::add(&mut self.unwaited, seen.second, sample, seen.queue_late);
+    }
 }

@@ -50,13 +50,13 @@ pub(crate) struct Circumstances {
 /// Everything seen so far.
 pub(crate) fn compose(
     account: &Account,
-    watched: &[Watched],
+    watched: &BTreeMap<u32, Watched>,
     stacks: &mut Stacks,
     circumstances: &Circumstances,
 ) -> Profile {
     let &Circumstances { finished, seconds, budget, cpu_ns, .. } = circumstances;
     let perf_event = circumstances.perf_refused.is_none();
-    let [on_time, late] = account.due_ever;
+    let [on_time, late] = account.due;
     let samples = on_time + late;
     let mut lateness = account.lateness.clone();
     lateness.sort_unstable();
@@ -66,7 +66,7 @@ pub(crate) fn compose(
         run: Text::default(),
         at: Text::default(),
         finished,
-        program: watched.first().map(|first| texts(&first.command)).unwrap_or_default(),
+        program: watched.values().next().map(|first| texts(&first.command)).unwrap_or_default(),
         exit_code: None,
         seconds: Seconds::new(seconds),
         interval_ns: Interval::new(Ns::new(account.started as f64), Ns::new(account.until as f64)),
@@ -81,14 +81,11 @@ pub(crate) fn compose(
         budget: Ratio::new(budget),
         perf_event,
         stacks_cut_share: share(stacks.cut, stacks.seen).map(fraction),
-        processes: account
-            .processes
+        processes: watched
             .iter()
-            .zip(watched)
-            .enumerate()
-            .map(|(index, (process, watched))| {
-                let index = index as u32;
-                One { index, process, watched, perf_event }.record(stacks)
+            .filter_map(|(&index, watched)| {
+                let process = account.process(index)?;
+                Some(One { index, process, watched, perf_event }.record(stacks))
             })
             .collect(),
         unseen: unseen(account, watched, circumstances),
@@ -100,7 +97,11 @@ pub(crate) fn compose(
 }
 
 /// What could not be seen, and what would show it.
-fn unseen(account: &Account, watched: &[Watched], circumstances: &Circumstances) -> Vec<Text> {
+fn unseen(
+    account: &Account,
+    watched: &BTreeMap<u32, Watched>,
+    circumstances: &Circumstances,
+) -> Vec<Text> {
     let mut unseen: Vec<String> = circumstances.unseen.clone();
     if let Some(refused) = &circumstances.perf_refused {
         unseen.push(format!(
@@ -109,7 +110,7 @@ fn unseen(account: &Account, watched: &[Watched], circumstances: &Circumstances)
         ));
     }
     let mut images = |runs: fn(&ProcessAccount) -> bool, text: &str| {
-        if account.processes.iter().any(runs) {
+        if account.processes().any(runs) {
             unseen.push(text.to_owned());
         }
     };
@@ -134,15 +135,18 @@ fn unseen(account: &Account, watched: &[Watched], circumstances: &Circumstances)
          words on which threads sleep, so only stacks tell. A `std::atomic<int>` has a word of its \
          own.",
     );
-    if watched.iter().any(|watched| watched.is_32_bit) {
+    if watched.values().any(|watched| watched.is_32_bit) {
         unseen.push("Locks of 32-bit programs are not recognised.".to_owned());
     }
-    let locks = || account.processes.iter().flat_map(|process| &process.objects);
-    let withheld = locks().filter(|object| object.is_lock() && object.is_used()).any(|object| {
-        matches!(object.samples.held(), Figure::Withheld(_))
-            || matches!(object.samples.queue(), Figure::Withheld(_))
-    });
-    if withheld {
+    let withheld = |process: &ProcessAccount| {
+        let used = process.objects.iter().filter(|object| object.is_lock() && object.is_used());
+        used.map(|object| process.samples(object)).any(|samples| {
+            [samples.held(), samples.queue()]
+                .iter()
+                .any(|figure| matches!(figure, Figure::Withheld(_)))
+        })
+    };
+    if account.processes().any(withheld) {
         unseen.push(
             "Some figures are withheld: the profiler waited for a CPU too often to tell. Leave it \
              an idle CPU, or sample for longer."
@@ -164,8 +168,8 @@ struct Threads {
 }
 
 impl Threads {
-    fn of(mean: &crate::account::Mean) -> Threads {
-        mean.estimate().map_or_else(Threads::default, |estimate| Threads {
+    fn of(mean: Option<crate::account::Estimate>) -> Threads {
+        mean.map_or_else(Threads::default, |estimate| Threads {
             mean: estimate.mean,
             variance: estimate.error.powi(2),
         })
@@ -214,22 +218,20 @@ impl Doing {
     fn of(process: &ProcessAccount, stacks: &mut Stacks) -> Doing {
         let times: BTreeMap<Time, Threads> =
             Time::ALL.iter().map(|&kind| (kind, Threads::of(process.time(kind)))).collect();
-        let waiting = |role: fn(Role) -> bool| {
-            let objects = process.objects.iter().filter(|object| role(object.identity.role()));
-            objects
-                .map(|object| Threads::of(&object.waiters))
-                .fold(Threads::default(), Threads::and)
-        };
-        let unknown = waiting(|role| role == Role::Unknown);
-        let mut lock = waiting(|role| role == Role::Lock);
-        let mut idle = waiting(|role| role == Role::Idle);
-        let mut parked = Threads::default();
-        for object in process.objects.iter().filter(|object| is_parker(object)) {
-            let waiters = Threads::of(&object.waiters);
-            let reasons = Reasons::of(object, stacks);
-            lock = lock.and(waiters.part(reasons.lock));
-            idle = idle.and(waiters.part(reasons.idle));
-            parked = parked.and(waiters.part(reasons.untold));
+        let [mut lock, mut idle, mut parked, mut unknown] = [Threads::default(); 4];
+        for object in &process.objects {
+            let waiters = Threads::of(process.waiters(object));
+            match object.identity.role() {
+                Role::Lock => lock = lock.and(waiters),
+                Role::Idle => idle = idle.and(waiters),
+                Role::Unknown => unknown = unknown.and(waiters),
+                Role::Parked => {
+                    let reasons = Reasons::of(object, stacks);
+                    lock = lock.and(waiters.part(reasons.lock));
+                    idle = idle.and(waiters.part(reasons.idle));
+                    parked = parked.and(waiters.part(reasons.untold));
+                }
+            }
         }
         let waits = lock.and(idle).and(parked).and(unknown);
         let all = times.values().fold(waits, |sum, &time| sum.and(time)).mean;
@@ -313,7 +315,8 @@ struct Busiest {
 impl Busiest {
     fn of(process: &ProcessAccount) -> Busiest {
         let locks = process.objects.iter().enumerate().filter(|(_, object)| object.is_lock());
-        let busy = locks.filter_map(|(place, object)| Some((place, object.samples.busy()?.value)));
+        let busy =
+            locks.filter_map(|(place, lock)| Some((place, process.samples(lock).busy()?.value)));
         busy.fold(Busiest::default(), |busiest, (place, busy)| match busy {
             _ if busy > busiest.first.1 => {
                 Busiest { first: (place, busy), second: busiest.first.1 }
@@ -348,7 +351,7 @@ impl One<'_> {
             .collect();
         let not_judged = used.len().saturating_sub(MAX_JUDGED);
         if not_judged > 0 {
-            let queue = |object: &Object| Threads::of(&object.waiters).mean;
+            let queue = |object: &Object| Threads::of(process.waiters(object)).mean;
             used.sort_by(|(_, one), (_, other)| queue(other).total_cmp(&queue(one)));
             used.truncate(MAX_JUDGED);
         }
@@ -419,7 +422,7 @@ impl One<'_> {
     }
 
     fn idle(self, object: &Object, stacks: &mut Stacks) -> Option<IdleWait> {
-        let mut waiters = Threads::of(&object.waiters);
+        let mut waiters = Threads::of(self.process.waiters(object));
         if is_parker(object) {
             let reasons = Reasons::of(object, stacks);
             waiters = waiters.part(reasons.idle + reasons.untold);
@@ -452,7 +455,7 @@ impl One<'_> {
         let on_cpu = doing.on_cpu().mean;
         let holders = object.holders(stacks);
         let judged = Judgement::new(LockSeen {
-            samples: &object.samples,
+            samples: &process.samples(object),
             bursts: &object.bursts,
             holders: &holders.doing,
             patterns: object.patterns(),
@@ -539,7 +542,8 @@ impl One<'_> {
         for object in self.process.objects.iter().filter(|object| is_parker(object)) {
             let reasons = Reasons::of(object, stacks);
             if reasons.lock > 0.0 {
-                waiters = waiters.and(Threads::of(&object.waiters).part(reasons.lock));
+                let here = Threads::of(self.process.waiters(object));
+                waiters = waiters.and(here.part(reasons.lock));
                 object
                     .waiting
                     .iter()

@@ -1,6 +1,6 @@
 //! Looks at a program until told to stop, and says what was seen so far.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -86,7 +86,8 @@ const NAMING: Duration = Duration::from_millis(150);
 pub struct Profiler {
     options: Options,
     account: Account,
-    watched: Vec<Watched>,
+    watched: BTreeMap<u32, Watched>,
+    next_index: u32,
     family: Family,
     launched: Option<Launched>,
     status: Option<ExitStatus>,
@@ -190,7 +191,8 @@ impl Profiler {
         Profiler {
             options: options.clone(),
             account: Account::new(now()),
-            watched: Vec::new(),
+            watched: BTreeMap::new(),
+            next_index: 0,
             family,
             launched: None,
             status: None,
@@ -227,13 +229,13 @@ impl Profiler {
 
     fn watch(&mut self, pid: u32, parent: Option<u32>, image: u32) -> Result<(), ProcessError> {
         let (own, process) = (Process::open(pid)?, Process::open(pid)?);
-        let index = self.watched.len() as u32;
-        self.account.processes.push(ProcessAccount::new(pid));
+        let index = self.next_index;
+        self.next_index += 1;
         let command = own.command_line().unwrap_or_default();
         let (followed, to_follow) = (Vec::new(), VecDeque::new());
         let (names, ended) = (HashMap::new(), None);
         self.stacks.open(index, &own);
-        let account = &mut self.account.processes[index as usize];
+        let mut account = ProcessAccount::new(pid);
         account.go = self.stacks.maps(index, |image| image.section(".go.buildinfo").is_some());
         let program = own.program().unwrap_or_default();
         let program = program.file_name().and_then(OsStr::to_str).unwrap_or_default();
@@ -245,7 +247,8 @@ impl Profiler {
                 || image.name() == "libc.so"
                 || image.name() == program && is_static_without_glibc(image)
         });
-        self.watched.push(Watched {
+        self.account.add(index, account);
+        let watched = Watched {
             pid,
             is_32_bit: own.is_32_bit().unwrap_or(false),
             process: Some(own),
@@ -257,7 +260,8 @@ impl Profiler {
             names,
             followed,
             to_follow,
-        });
+        };
+        self.watched.insert(index, watched);
         self.throttle.get_or_insert_with(|| Throttle::of_process(pid));
         _ = self.orders.send(Order::Follow(index, Box::new(process)));
         self.declare_static_locks();
@@ -273,7 +277,7 @@ impl Profiler {
         let at = now();
         let mut words: HashMap<u32, Vec<_>> = HashMap::new();
         for (index, lock) in self.stacks.static_locks(began + left) {
-            let account = &mut self.account.processes[index as usize];
+            let Some(account) = self.account.living(index) else { continue };
             // Debug information names the type, which is laid out otherwise there.
             if account.foreign_libc && lock.name().starts_with("glibc") {
                 continue;
@@ -311,8 +315,9 @@ impl Profiler {
                 FamilyEvent::Started { pid, parent } => _ = self.watch(pid, parent, 1),
                 FamilyEvent::Replaced { pid } => {
                     let before = self.leave(pid, Ended::Exec);
-                    let parent = before.and_then(|before| self.watched[before].parent);
-                    let image = before.map_or(1, |before| self.watched[before].image + 1);
+                    let before = before.and_then(|before| self.watched.get(&before));
+                    let parent = before.and_then(|before| before.parent);
+                    let image = before.map_or(1, |before| before.image + 1);
                     _ = self.watch(pid, parent, image);
                 }
                 FamilyEvent::Ended { pid, status } => {
@@ -321,7 +326,7 @@ impl Profiler {
                         watched.pid == pid && watched.ended == Some(Ended::Exit)
                     };
                     if let Some(signal) = status.and_then(|status| status.signal())
-                        && let Some(watched) = self.watched.iter_mut().rev().find(exited)
+                        && let Some(watched) = self.watched.values_mut().rev().find(exited)
                     {
                         watched.ended = Some(Ended::Signal);
                         watched.signal = u8::try_from(signal).ok();
@@ -334,21 +339,21 @@ impl Profiler {
         }
     }
 
-    /// Looks at a process no more. Returns its place.
-    fn leave(&mut self, pid: u32, ended: Ended) -> Option<usize> {
+    /// Looks at a process no more. Returns its index.
+    fn leave(&mut self, pid: u32, ended: Ended) -> Option<u32> {
         let alive = |watched: &Watched| watched.pid == pid && watched.ended.is_none();
-        let place = self.watched.iter().rposition(alive)?;
-        self.end(place, ended);
-        _ = self.orders.send(Order::Leave(place as u32));
-        Some(place)
+        let (&index, _) = self.watched.iter().rfind(|(_, watched)| alive(watched))?;
+        self.end(index, ended);
+        _ = self.orders.send(Order::Leave(index));
+        Some(index)
     }
 
     /// A process has ended. Events of its threads are closed, for their ends may not have been
     /// reported, and none are opened any more.
-    fn end(&mut self, place: usize, ended: Ended) {
-        let Some(watched) = self.watched.get_mut(place) else { return };
+    fn end(&mut self, index: u32, ended: Ended) {
+        let Some(watched) = self.watched.get_mut(&index) else { return };
         watched.ended.get_or_insert(ended);
-        if let Some(account) = self.account.processes.get_mut(place) {
+        if let Some(account) = self.account.living(index) {
             account.ended = true;
         }
         watched.to_follow.clear();
@@ -412,7 +417,7 @@ impl Profiler {
         if let (Some(launched), None) = (&mut self.launched, self.status) {
             self.status = launched.try_wait().ok().flatten();
         }
-        let running = self.watched.iter().any(|watched| watched.ended.is_none());
+        let running = self.watched.values().any(|watched| watched.ended.is_none());
         !running && (self.launched.is_none() || self.status.is_some())
     }
 
@@ -439,9 +444,7 @@ impl Profiler {
                 self.refresh_family();
                 self.declare_static_locks();
                 self.refresh_events();
-                let mut objects =
-                    self.account.processes.iter().flat_map(|process| &process.objects);
-                let of_all = objects.any(|object| object.nameless);
+                let of_all = self.account.all_living().any(|(_, process)| process.nameless);
                 let per_s = if of_all { NAMELESS_STACKS_PER_S } else { STACKS_PER_S };
                 _ = self.orders.send(Order::Stacks { per_s, of_all });
                 if let Some(throttle) = &mut self.throttle {
@@ -450,19 +453,18 @@ impl Profiler {
                 return true;
             }
             Report::Threads(index, threads, inner) => {
-                self.threads(index as usize, threads, inner);
+                self.threads(index, threads, inner);
             }
-            Report::Ended(index) => self.end(index as usize, Ended::Exit),
+            Report::Ended(index) => self.end(index, Ended::Exit),
         }
         false
     }
 
     /// Closes what is open of processes that have ended, whose last looks have come in.
     fn close_ended(&mut self) {
-        let ended = self.watched.iter_mut().enumerate().filter(|(_, of)| of.ended.is_some());
-        for (index, watched) in ended {
+        for (&index, watched) in self.watched.iter_mut().filter(|(_, of)| of.ended.is_some()) {
             if watched.process.take().is_some() {
-                self.stacks.close(index as u32);
+                self.stacks.close(index);
             }
         }
     }
@@ -470,7 +472,7 @@ impl Profiler {
     fn refresh_events(&mut self) {
         self.follow_threads();
         // Each thread takes a system call.
-        let followed: usize = self.watched.iter().map(|watched| watched.followed.len()).sum();
+        let followed: usize = self.watched.values().map(|watched| watched.followed.len()).sum();
         let every = REFRESH.max(REFRESH_THREAD * followed as u32);
         if let Some(events) = &mut self.events
             && self.refreshed.elapsed() >= every
@@ -480,9 +482,9 @@ impl Profiler {
         }
     }
 
-    fn threads(&mut self, index: usize, threads: Vec<u32>, inner: Option<InnerTids>) {
+    fn threads(&mut self, index: u32, threads: Vec<u32>, inner: Option<InnerTids>) {
         let (Some(watched), Some(account)) =
-            (self.watched.get_mut(index), self.account.processes.get_mut(index))
+            (self.watched.get_mut(&index), self.account.living(index))
         else {
             return;
         };
@@ -517,7 +519,7 @@ impl Profiler {
         let Some(events) = &mut self.events else { return };
         let so_far = self.began.elapsed().max(FIRST);
         let allowed = so_far.mul_f64(self.options.budget * FOLLOWING_SHARE);
-        for watched in self.watched.iter_mut().filter(|watched| watched.ended.is_none()) {
+        for watched in self.watched.values_mut().filter(|watched| watched.ended.is_none()) {
             while self.following < allowed
                 && let Some(tid) = watched.to_follow.pop_front()
             {
@@ -529,7 +531,7 @@ impl Profiler {
                 self.following += 2 * began.elapsed();
             }
         }
-        if self.watched.iter().any(|watched| !watched.to_follow.is_empty()) && !self.not_all {
+        if self.watched.values().any(|watched| !watched.to_follow.is_empty()) && !self.not_all {
             self.not_all = true;
             _ = self.orders.send(Order::RecordDelays);
         }
@@ -538,14 +540,14 @@ impl Profiler {
     fn fold(&mut self, mut chunk: Chunk) {
         let (stacks, watched) = (&mut self.stacks, &self.watched);
         chunk.number_stacks(&mut |read, base, bytes| {
-            let process = watched.get(read.process as usize)?.process.as_ref()?;
+            let process = watched.get(&read.process)?.process.as_ref()?;
             let (stack_pointer, program_counter) = read.activity.position()?;
             let registers = Registers::new(program_counter, stack_pointer);
             stacks.number(read.process, process, registers, StackBytes { base, bytes })
         });
         let (mut running, mut forks) = (Vec::new(), Vec::new());
         let mut departures = Vec::new();
-        let mut incomplete = self.watched.iter().any(|watched| !watched.to_follow.is_empty());
+        let mut incomplete = self.watched.values().any(|watched| !watched.to_follow.is_empty());
         let timeline = self.events.as_mut().map(|events| {
             let timeline = &mut self.timeline;
             // Records of the last look may still be on their way.
@@ -574,13 +576,13 @@ impl Profiler {
                 if let Event::Sample(sample) = event
                     && near_a_look(sample.at, ticks)
                 {
-                    let of = watched.iter().rposition(|of| of.pid == sample.pid);
-                    let stack = of.and_then(|of| {
+                    let of = watched.iter().rfind(|(_, of)| of.pid == sample.pid);
+                    let stack = of.and_then(|(&index, of)| {
                         let registers = registers_of(&sample.registers);
                         let bytes = sample.stack;
                         let base = sample.registers.stack_pointer();
-                        let process = watched[of].process.as_ref()?;
-                        stacks.number(of as u32, process, registers, StackBytes { base, bytes })
+                        let process = of.process.as_ref()?;
+                        stacks.number(index, process, registers, StackBytes { base, bytes })
                     });
                     if let Some(stack) = stack {
                         running.push(RunningStack { at: sample.at, tid: sample.tid, stack });
@@ -600,22 +602,15 @@ impl Profiler {
             running: &running,
         };
         self.account.fold(&chunk, &reported, &self.stacks, self.throttled);
-        for process in &mut self.account.processes {
+        for (index, process) in self.account.all_living() {
             for (place, stack) in process.telling_stacks() {
                 process.tell(place, self.stacks.callers(stack));
             }
-        }
-        for (process, watched) in self.account.processes.iter_mut().zip(&self.watched) {
-            if let Some(memory) = watched.process.as_ref().map(Process::memory) {
+            let watched = self.watched.get(&index);
+            if let Some(memory) = watched.and_then(|of| of.process.as_ref()).map(Process::memory) {
                 process.find_holders(&mut |address, bytes| memory.read(address, bytes));
             }
-        }
-        if let Some(tick) = chunk.ticks.first() {
-            self.timeline.forget_before(tick.at.saturating_sub(1_000_000_000));
-        }
-        for (index, process) in self.account.processes.iter_mut().enumerate() {
             for (word, wish) in process.wishes.drain(..) {
-                let index = index as u32;
                 _ = self.orders.send(match wish {
                     Wish::Watch(span) => Order::Watch(index, vec![(word, span)]),
                     Wish::WatchWaiters(span) => Order::WatchWaiters(index, word, span),
@@ -623,12 +618,15 @@ impl Profiler {
                 });
             }
         }
+        if let Some(tick) = chunk.ticks.first() {
+            self.timeline.forget_before(tick.at.saturating_sub(1_000_000_000));
+        }
         _ = self.spare.send(chunk);
     }
 
     /// Everything seen so far.
     fn profile(&mut self, finished: bool) -> Profile {
-        let behind: usize = self.watched.iter().map(|watched| watched.to_follow.len()).sum();
+        let behind: usize = self.watched.values().map(|watched| watched.to_follow.len()).sum();
         let mut unseen: Vec<String> = self.unseen.iter().cloned().collect();
         if behind > 0 {
             unseen.push(format!(

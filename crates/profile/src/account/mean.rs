@@ -6,18 +6,6 @@
 //! (stratified sampling). The interval that follows is that of *this run's* mean; another run
 //! may differ by more.
 
-/// The mean of one quantity, being taken.
-#[derive(Clone, Debug, Default)]
-pub struct Mean {
-    /// Of the stretches that have ended.
-    ended: Ended,
-    /// Of the stretch that has not.
-    current: Stretch,
-    /// Looks of stretches that went on into the current one, where only what differs from zero is
-    /// added.
-    waiting: Looks,
-}
-
 /// Number of looks of a stretch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Looks {
@@ -33,27 +21,76 @@ impl Looks {
         self.w += f64::from(times);
         self.w2 += f64::from(times) * f64::from(times);
     }
+
+    fn extend(&mut self, other: &Looks) {
+        self.looks += other.looks;
+        self.w += other.w;
+        self.w2 += other.w2;
+    }
 }
 
-#[derive(Clone, Debug, Default)]
-struct Ended {
+/// Time during which the rate of looks was the same.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stretch {
     length: f64,
+    looks: Looks,
+}
+
+/// Fewest looks of a stretch: with fewer it goes on into the next one.
+const MIN_LOOKS: u32 = 8;
+
+/// The stretches that means rest on.
+#[derive(Clone, Debug, Default)]
+pub struct Stretches {
+    length: f64,
+    /// Number of independent looks.
+    looks: f64,
+    /// Stretches that go on into the next one.
+    current: Stretch,
+}
+
+impl Stretches {
+    /// Ends a stretch of `length` (in any unit, always the same). Returns it, unless it goes on
+    /// into the next one: means to which something was added since the last one are to be told.
+    pub fn end_stretch(&mut self, length: f64, looks: &Looks) -> Option<Stretch> {
+        self.current.length += length;
+        self.current.looks.extend(looks);
+        if self.current.looks.looks < MIN_LOOKS {
+            return None;
+        }
+        let ended = std::mem::take(&mut self.current);
+        self.add(&ended);
+        Some(ended)
+    }
+
+    fn add(&mut self, stretch: &Stretch) {
+        self.length += stretch.length;
+        self.looks += stretch.looks.w * stretch.looks.w / stretch.looks.w2;
+    }
+}
+
+/// The mean of one quantity, being taken. Looks at which it is zero need not be added.
+#[derive(Clone, Debug, Default)]
+pub struct Mean {
+    /// Of the stretches that have ended.
+    ended: Sum,
+    /// Of the stretch that has not.
+    current: Sums,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
     /// Sum of length × mean.
     sum: f64,
     /// Sum of length² × variance of the mean.
     variance: f64,
-    looks: f64,
 }
 
 /// Sums over looks; a look that answers several due times counts as often (`w`), but tells no more
 /// than one.
-#[derive(Clone, Debug, Default)]
-struct Stretch {
-    length: f64,
-    looks: u32,
-    w: f64,
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
     wx: f64,
-    w2: f64,
     w2x: f64,
     w2x2: f64,
 }
@@ -70,80 +107,55 @@ pub struct Estimate {
     pub looks: f64,
 }
 
-/// Fewest looks of a stretch: with fewer it goes on into the next one.
-const MIN_LOOKS: u32 = 8;
-
 impl Mean {
     /// Adds what a look saw that answers `times` due times.
     pub fn add(&mut self, value: f64, times: u32) {
         let weight = f64::from(times);
-        let stretch = &mut self.current;
-        stretch.looks += 1;
-        stretch.w += weight;
-        stretch.wx += weight * value;
-        stretch.w2 += weight * weight;
-        stretch.w2x += weight * weight * value;
-        stretch.w2x2 += weight * weight * value * value;
+        let sums = &mut self.current;
+        sums.wx += weight * value;
+        sums.w2x += weight * weight * value;
+        sums.w2x2 += weight * weight * value * value;
     }
 
-    /// Ends a stretch of `length` (in any unit, always the same) during which the rate of looks
-    /// was the same.
-    pub fn end_stretch(&mut self, length: f64) {
-        self.current.length += length;
-        if self.current.looks >= MIN_LOOKS {
-            self.ended.add(&self.current);
-            self.current = Stretch::default();
+    /// Nothing was added since the last stretch.
+    pub fn is_unchanged(&self) -> bool {
+        self.current.w2x2 == 0.0
+    }
+
+    /// Ends a stretch.
+    pub fn end_stretch(&mut self, stretch: &Stretch) {
+        if !self.is_unchanged() {
+            self.ended.add(&std::mem::take(&mut self.current), stretch);
         }
     }
 
-    /// Ends a stretch in which only what differed from zero was added: `all` counts every look of
-    /// the stretch.
-    pub fn end_sparse_stretch(&mut self, length: f64, all: &Looks) {
-        let Stretch { looks, w, w2, .. } = &mut self.current;
-        *looks = self.waiting.looks + all.looks;
-        *w = self.waiting.w + all.w;
-        *w2 = self.waiting.w2 + all.w2;
-        match *looks >= MIN_LOOKS {
-            true => self.waiting = Looks::default(),
-            false => self.waiting = Looks { looks: *looks, w: *w, w2: *w2 },
+    /// The mean over these stretches; `None` without looks.
+    pub fn estimate(&self, over: &Stretches) -> Option<Estimate> {
+        let (mut all, mut over) = (self.ended, over.clone());
+        let rest = over.current;
+        if rest.looks.looks > 0 {
+            all.add(&self.current, &rest);
+            over.add(&rest);
         }
-        self.end_stretch(length);
-    }
-
-    /// The mean so far; `None` without looks.
-    pub fn estimate(&self) -> Option<Estimate> {
-        let mut all = self.ended.clone();
-        if self.current.looks > 0 {
-            // A stretch that has not been told its length is as long as its share of the looks.
-            let mut rest = self.current.clone();
-            if rest.length == 0.0 {
-                rest.length = match all.looks > 0.0 {
-                    true => all.length * rest.w / all.looks,
-                    false => 1.0,
-                };
-            }
-            all.add(&rest);
-        }
-        if all.length == 0.0 {
+        if over.length == 0.0 {
             return None;
         }
-        let mean = all.sum / all.length;
-        Some(Estimate { mean, error: all.variance.sqrt() / all.length, looks: all.looks })
+        let mean = all.sum / over.length;
+        Some(Estimate { mean, error: all.variance.sqrt() / over.length, looks: over.looks })
     }
 }
 
-impl Ended {
-    fn add(&mut self, stretch: &Stretch) {
-        let looks = f64::from(stretch.looks);
-        let mean = stretch.wx / stretch.w;
+impl Sum {
+    fn add(&mut self, sums: &Sums, stretch: &Stretch) {
+        let Stretch { length, looks } = stretch;
+        let mean = sums.wx / looks.w;
         // Weighted squares about the mean, with Bessel's correction.
-        let about = stretch.w2x2 - 2.0 * mean * stretch.w2x + mean * mean * stretch.w2;
-        let correction = if looks > 1.0 { looks / (looks - 1.0) } else { 1.0 };
-        let variance = correction * about.max(0.0) / (stretch.w * stretch.w);
-        self.length += stretch.length;
-        self.sum += stretch.length * mean;
-        self.variance += stretch.length * stretch.length * variance;
-        self.looks += stretch.w * stretch.w / stretch.w2;
+        let about = sums.w2x2 - 2.0 * mean * sums.w2x + mean * mean * looks.w2;
+        let number = f64::from(looks.looks);
+        let correction = if number > 1.0 { number / (number - 1.0) } else { 1.0 };
+        let variance = correction * about.max(0.0) / (looks.w * looks.w);
+        self.sum += length * mean;
+        self.variance += length * length * variance;
     }
 }
 
@@ -153,6 +165,32 @@ mod tests {
     use rand_xoshiro::Xoshiro256PlusPlus;
 
     use super::*;
+
+    /// A mean with the looks that it rests on.
+    #[derive(Default)]
+    struct Taken {
+        mean: Mean,
+        stretches: Stretches,
+        looks: Looks,
+    }
+
+    impl Taken {
+        fn add(&mut self, value: f64, times: u32) {
+            self.looks.add(times);
+            self.mean.add(value, times);
+        }
+
+        fn end_stretch(&mut self, length: f64) {
+            let looks = std::mem::take(&mut self.looks);
+            if let Some(ended) = self.stretches.end_stretch(length, &looks) {
+                self.mean.end_stretch(&ended);
+            }
+        }
+
+        fn estimate(&self) -> Option<Estimate> {
+            self.mean.estimate(&self.stretches)
+        }
+    }
 
     /// A lock that alternates between held and free, for times that it draws.
     fn holds(random: &mut Xoshiro256PlusPlus, length: f64) -> Vec<(f64, f64)> {
@@ -174,7 +212,7 @@ mod tests {
         for _ in 0..runs {
             let holds = holds(&mut random, 4.0);
             let truth = holds.iter().map(|(from, until)| until - from).sum::<f64>() / 4.0;
-            let mut mean = Mean::default();
+            let mut mean = Taken::default();
             // The rate differs from stretch to stretch, as does what there is to see.
             for (stretch, rate) in [200.0, 500.0, 100.0, 300.0].into_iter().enumerate() {
                 let mut now = stretch as f64;
@@ -197,7 +235,7 @@ mod tests {
 
     #[test]
     fn stretches_count_by_their_lengths_and_not_by_their_looks() {
-        let mut mean = Mean::default();
+        let mut mean = Taken::default();
         for _ in 0..1_000 {
             mean.add(1.0, 1);
         }
@@ -211,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_look_that_answers_many_times_tells_no_more_than_one() {
-        let (mut single, mut many) = (Mean::default(), Mean::default());
+        let (mut single, mut many) = (Taken::default(), Taken::default());
         for look in 0..100 {
             single.add(f64::from(look % 2), 1);
             many.add(f64::from(look % 2), 7);
@@ -223,30 +261,32 @@ mod tests {
     }
 
     #[test]
-    fn zeros_need_not_be_added() {
-        let (mut dense, mut sparse) = (Mean::default(), Mean::default());
-        for stretch in 1..6 {
+    fn means_over_stretches_without_anything_need_not_be_told() {
+        let mut stretches = Stretches::default();
+        let (mut told, mut untold) = (Mean::default(), Mean::default());
+        for stretch in 1..8 {
             let mut looks = Looks::default();
             for look in 0..stretch * 3 {
-                let (value, times) = (f64::from(look % 3), look % 2 + 1);
-                dense.add(value, times);
-                if value != 0.0 {
-                    sparse.add(value, times);
-                }
+                let times = look % 2 + 1;
                 looks.add(times);
+                let value = if stretch == 4 { f64::from(look % 3) } else { 0.0 };
+                [&mut told, &mut untold].into_iter().for_each(|mean| mean.add(value, times));
             }
-            dense.end_stretch(1.0);
-            sparse.end_sparse_stretch(1.0, &looks);
+            let Some(ended) = stretches.end_stretch(1.0, &looks) else { continue };
+            told.end_stretch(&ended);
+            if !untold.is_unchanged() {
+                untold.end_stretch(&ended);
+            }
         }
-        let (dense, sparse) = (dense.estimate().unwrap(), sparse.estimate().unwrap());
-        assert!((dense.mean - sparse.mean).abs() < 1e-12);
-        assert!((dense.error - sparse.error).abs() < 1e-12);
-        assert_eq!(dense.looks, sparse.looks);
+        let estimate = untold.estimate(&stretches).unwrap();
+        assert_eq!(told.estimate(&stretches), Some(estimate));
+        // Of 12 looks, 6 of which answer two due times each.
+        assert!((estimate.mean - 18.0 / 18.0 / 7.0).abs() < 1e-12, "{estimate:?}");
     }
 
     #[test]
     fn a_stretch_of_few_looks_goes_on_into_the_next() {
-        let mut mean = Mean::default();
+        let mut mean = Taken::default();
         assert_eq!(mean.estimate(), None);
         mean.add(1.0, 1);
         mean.end_stretch(1.0);

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use super::Circumstances;
 use super::mean::Mean;
-use super::{Circumstances, EndedStretch};
 use crate::judge::bursts::{Bursts, Read};
 use crate::judge::cause::{Holder, HolderCounts, PatternCounts};
 use crate::judge::places::{self, Places, Scene, Stand};
@@ -48,11 +48,11 @@ pub struct Object {
     /// Number of objects that have been at this address before.
     pub generation: u32,
     /// Mean number of waiting threads.
-    pub waiters: Mean,
+    pub(super) waiters: Mean,
     /// Most threads seen waiting at one look.
     pub waiters_max: u32,
-    /// Held share and queue of a lock.
-    pub samples: LockSamples,
+    /// Held share and queue of a lock, at the looks that showed anything of it.
+    pub(super) samples: LockSamples,
     /// Its holders, as far as its word names them.
     pub(super) named: Holders,
     patterns: PatternCounts,
@@ -73,15 +73,10 @@ pub struct Object {
     waiting_writer: Option<WaitingWriter>,
     /// Its word names its holder.
     pub(super) names_owner: bool,
-    /// Threads waited for it while it was held, and its word did not name the holder.
-    pub nameless: bool,
     /// The stack of a waiter that may tell what it is.
     pub telling_stack: Option<u32>,
     /// Looks that are not among the samples yet, for they have not shown if it is a lock.
     unjudged: Vec<Unjudged>,
-    /// Looks of the current stretch that are among the samples or kept, as in
-    /// [`EndedStretch::due`].
-    added: [[u64; 2]; 2],
     /// What the current look showed.
     pub now: Now,
 }
@@ -126,48 +121,15 @@ pub(super) struct Unjudged {
     window: (u64, Vec<u8>),
 }
 
-/// Figures of a thing for which nobody has waited since its process is looked at.
-#[derive(Clone, Debug, Default)]
-pub(super) struct NobodyWaited {
-    waiters: Mean,
-    samples: LockSamples,
-}
-
-impl NobodyWaited {
-    pub(super) fn end_stretch(&mut self, ended: &EndedStretch) {
-        self.waiters.end_sparse_stretch(ended.length_s, &ended.looks);
-        ended.add_unwaited(&mut self.samples, [[0; 2]; 2]);
-    }
-}
-
-impl EndedStretch {
-    /// Nobody waited at the looks of the stretch other than those added.
-    fn add_unwaited(&self, samples: &mut LockSamples, added: [[u64; 2]; 2]) {
-        for (late, queue_late) in [(false, false), (false, true), (true, false), (true, true)] {
-            let place = |counts: &[[u64; 2]; 2]| counts[usize::from(late)][usize::from(queue_late)];
-            let sample = Sample {
-                held: None,
-                queue: Some(0.0),
-                waking: Some(0.0),
-                waiter: 1.0,
-                time: self.gap_s,
-                late,
-            };
-            let times = place(&self.due).saturating_sub(place(&added));
-            add(samples, self.second, sample, queue_late, times);
-        }
-    }
-}
-
-/// Adds samples whose queue may be on time even though the rest of them is late.
-fn add(samples: &mut LockSamples, second: u64, sample: Sample, queue_late: bool, times: u64) {
-    if times == 0 || sample.late == queue_late {
-        samples.add(second, sample, times);
+/// Adds a sample whose queue may be on time even though the rest of it is late.
+pub(super) fn add(samples: &mut LockSamples, second: u64, sample: Sample, queue_late: bool) {
+    if sample.late == queue_late {
+        samples.add(second, sample, 1);
         return;
     }
-    samples.add(second, Sample { queue: None, ..sample }, times);
+    samples.add(second, Sample { queue: None, ..sample }, 1);
     let queue = Sample { held: None, waking: None, late: queue_late, ..sample };
-    samples.add(second, queue, times);
+    samples.add(second, queue, 1);
 }
 
 /// Threads at one look, kept until the lock's places are known.
@@ -236,7 +198,7 @@ pub(super) fn count(counts: &mut HashMap<u32, u64>, of: u32) {
 }
 
 impl Object {
-    pub(super) fn new(address: u64, first_seen: u64, before: &NobodyWaited) -> Self {
+    pub(super) fn new(address: u64, first_seen: u64) -> Self {
         Object {
             address,
             first_seen,
@@ -246,9 +208,9 @@ impl Object {
             readings: 0,
             contradictions: 0,
             generation: 0,
-            waiters: before.waiters.clone(),
+            waiters: Mean::default(),
             waiters_max: 0,
-            samples: before.samples.clone(),
+            samples: LockSamples::default(),
             named: Holders::default(),
             patterns: PatternCounts::default(),
             overtaking: HashMap::new(),
@@ -260,22 +222,20 @@ impl Object {
             places: Places::default(),
             waiting_writer: None,
             names_owner: false,
-            nameless: false,
             telling_stack: None,
             unjudged: Vec::new(),
-            added: [[0; 2]; 2],
             now: Now::default(),
         }
     }
 
     /// A lock that debug information names: nobody has waited for it yet.
-    pub(super) fn declared(identity: Identity, first_seen: u64, before: &NobodyWaited) -> Self {
-        Object { identity, ..Object::new(identity.object, first_seen, before) }
+    pub(super) fn declared(identity: Identity, first_seen: u64) -> Self {
+        Object { identity, ..Object::new(identity.object, first_seen) }
     }
 
     /// The readers of a lock whose writers have an account of their own.
-    pub(super) fn readers_of(writers: &Object, before: &NobodyWaited) -> Self {
-        let mut readers = Object::declared(writers.identity, writers.first_seen, before);
+    pub(super) fn readers_of(writers: &Object) -> Self {
+        let mut readers = Object::declared(writers.identity, writers.first_seen);
         readers.address = writers.address;
         readers.for_readers = true;
         readers
@@ -370,9 +330,8 @@ impl Object {
     /// The memory has another use by now: what was seen so far is forgotten.
     fn begin_anew(&mut self) {
         let generation = self.generation + 1;
-        let before = NobodyWaited::default();
         let address = self.evidence.address();
-        *self = Object { generation, ..Object::new(address, self.first_seen, &before) };
+        *self = Object { generation, ..Object::new(address, self.first_seen) };
     }
 
     /// Begins a look, if that has not been done.
@@ -409,7 +368,6 @@ impl Object {
         for &waiter in &self.now.waiters {
             count(&mut self.waiting, waiter);
         }
-        self.added[usize::from(seen.late)][usize::from(seen.queue_late)] += u64::from(times);
         let mut sample = Sample {
             held: None,
             queue: Some(queue),
@@ -425,13 +383,13 @@ impl Object {
                 sample.queue = sample.waking;
                 let (waits, window) = (self.now.waits.clone(), self.now.window.clone());
                 self.unjudged.push(Unjudged { second, queue_late, sample, waits, window });
-            } else {
-                add(&mut self.samples, second, sample, queue_late, 1);
+            } else if !self.identity.certain {
+                add(&mut self.samples, second, sample, queue_late);
             }
             return;
         }
         sample.held = self.now.hold.and_then(|hold| self.is_held(hold));
-        add(&mut self.samples, second, sample, queue_late, 1);
+        add(&mut self.samples, second, sample, queue_late);
         if let Some(Hold::Held { owner: Some(owner) }) = self.now.hold {
             self.names_owner = true;
             remember(&mut self.users, owner);
@@ -452,12 +410,6 @@ impl Object {
     /// Looks from before it was known to be a lock.
     pub(super) fn take_unjudged(&mut self) -> Vec<Unjudged> {
         std::mem::take(&mut self.unjudged)
-    }
-
-    /// Nobody has been seen to wait for the lock of either by now, but at looks that are kept.
-    pub(super) fn share_past(&mut self, other: &Object) {
-        self.samples = other.samples.clone();
-        self.added = other.added;
     }
 
     /// Sees its word at the current look once more, by what it is known to be now.
@@ -486,7 +438,7 @@ impl Object {
                 waking: woken,
                 ..look.sample
             };
-            add(&mut self.samples, look.second, sample, look.queue_late, 1);
+            add(&mut self.samples, look.second, sample, look.queue_late);
         }
     }
 
@@ -571,12 +523,5 @@ impl Object {
     pub fn patterns(&self) -> PatternCounts {
         let hogged_turns = self.overtaking.values().copied().max().unwrap_or(0);
         PatternCounts { hogged_turns, ..self.patterns }
-    }
-
-    /// Ends a stretch.
-    pub(super) fn end_stretch(&mut self, ended: &EndedStretch) {
-        self.waiters.end_sparse_stretch(ended.length_s, &ended.looks);
-        // At all other looks nobody waited for it, and its word was not among those read.
-        ended.add_unwaited(&mut self.samples, std::mem::take(&mut self.added));
     }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::EndedStretch;
-use super::mean::Mean;
-use super::object::{KeptScene, KeptThread, NobodyWaited, Object, count};
+use super::StretchLooks;
+use super::mean::{Estimate, Mean, Stretches};
+use super::object::{KeptScene, KeptThread, Object, count};
 use super::occupation::{Device, Occupation};
 use crate::activity::Activity;
 use crate::judge::cause::Holder;
+use crate::judge::samples::LockSamples;
 use crate::perf::{CpuState, Timeline};
 use crate::primitive::{
     Access, Caller, Context, Hold, Identity, Kind, ReadMemory, Role, Wait, Window,
@@ -110,10 +111,17 @@ pub struct ProcessAccount {
     pub threads_max: usize,
     /// It has ended: nothing counts after the current stretch.
     pub ended: bool,
-    over: bool,
     /// What threads wait on.
     pub objects: Vec<Object>,
-    nobody_waited: NobodyWaited,
+    /// Things for which threads waited in a stretch that has not ended.
+    waited_for: Vec<u32>,
+    /// Things of which a waiter's stack may tell more.
+    telling: Vec<u32>,
+    /// The word of a lock for which threads waited does not name its holder.
+    pub nameless: bool,
+    stretches: Stretches,
+    /// Samples of a lock for which nobody has waited.
+    unwaited: LockSamples,
     room_for_unjudged: usize,
     by_word: HashMap<u64, u32>,
     by_object: HashMap<u64, u32>,
@@ -267,9 +275,12 @@ impl ProcessAccount {
             inner: None,
             threads_max: 0,
             ended: false,
-            over: false,
             objects: Vec::new(),
-            nobody_waited: NobodyWaited::default(),
+            waited_for: Vec::new(),
+            telling: Vec::new(),
+            nameless: false,
+            stretches: Stretches::default(),
+            unwaited: LockSamples::default(),
             room_for_unjudged: MAX_UNJUDGED,
             by_word: HashMap::new(),
             by_object: HashMap::new(),
@@ -316,8 +327,18 @@ impl ProcessAccount {
     }
 
     /// Mean number of threads that spend their time on this.
-    pub fn time(&self, kind: Time) -> &Mean {
-        &self.time[kind.place()]
+    pub fn time(&self, kind: Time) -> Option<Estimate> {
+        self.time[kind.place()].estimate(&self.stretches)
+    }
+
+    /// Mean number of threads that wait for a thing.
+    pub fn waiters(&self, object: &Object) -> Option<Estimate> {
+        object.waiters.estimate(&self.stretches)
+    }
+
+    /// Held share and queue of a lock.
+    pub fn samples(&self, lock: &Object) -> LockSamples {
+        lock.samples.among(&self.unwaited)
     }
 
     fn object(&mut self, word: u64, at: u64) -> Option<u32> {
@@ -328,7 +349,7 @@ impl ProcessAccount {
             return None;
         }
         let place = self.objects.len() as u32;
-        self.objects.push(Object::new(word, at, &self.nobody_waited));
+        self.objects.push(Object::new(word, at));
         self.by_word.insert(word, place);
         Some(place)
     }
@@ -386,7 +407,7 @@ impl ProcessAccount {
                 self.by_word.insert(word, first);
                 let object = &mut self.objects[place as usize];
                 self.room_for_unjudged += object.take_unjudged().len();
-                *object = Object::new(word, object.first_seen, &NobodyWaited::default());
+                *object = Object::new(word, object.first_seen);
                 return;
             }
             Some(_) => {}
@@ -413,11 +434,7 @@ impl ProcessAccount {
             readers = self.readers(place);
         }
         if let Some(readers) = readers {
-            let [writers, readers] = [place, readers].map(|place| place as usize);
-            if let Ok([writers, readers]) = self.objects.get_disjoint_mut([writers, readers]) {
-                readers.share_past(writers);
-                readers.add_unjudged(&looks);
-            }
+            self.objects[readers as usize].add_unjudged(&looks);
         }
         self.objects[place as usize].add_unjudged(&looks);
     }
@@ -499,7 +516,7 @@ impl ProcessAccount {
             return None;
         }
         let readers = self.objects.len() as u32;
-        let object = Object::readers_of(&self.objects[writers as usize], &self.nobody_waited);
+        let object = Object::readers_of(&self.objects[writers as usize]);
         self.objects.push(object);
         self.readers.insert(writers, readers);
         Some(readers)
@@ -588,8 +605,8 @@ impl ProcessAccount {
         if let (Some(stack), Some(place)) = (read.stack_number, waiting_on) {
             let object = &mut self.objects[place as usize];
             count(&mut object.waiting_at, stack);
-            if !object.identity.certain {
-                object.telling_stack = Some(stack);
+            if !object.identity.certain && object.telling_stack.replace(stack).is_none() {
+                self.telling.push(place);
             }
         }
         if read.picked {
@@ -696,7 +713,11 @@ impl ProcessAccount {
             if contended {
                 object.count_patterns(seen.scale);
             }
+            let waited_before = !object.waiters.is_unchanged();
             object.end_look(tick.times, seen, &mut self.room_for_unjudged);
+            if !waited_before && !object.waiters.is_unchanged() {
+                self.waited_for.push(place);
+            }
         }
         self.touched = touched;
         self.touched.clear();
@@ -755,7 +776,7 @@ impl ProcessAccount {
             return;
         }
         let object = &mut self.objects[place as usize];
-        object.nameless |= held && contended && !object.names_owner;
+        self.nameless |= held && contended && !object.names_owner;
         // A lock that changed hands meanwhile says nothing about who stood where.
         if shared || tick.again_at.is_none() || object.now.hold != object.now.hold_again {
             return;
@@ -785,10 +806,8 @@ impl ProcessAccount {
 
     /// Things that a waiter's stack may tell more of, each with that stack's number.
     pub fn telling_stacks(&mut self) -> Vec<(u32, u32)> {
-        let objects = self.objects.iter_mut().enumerate();
-        objects
-            .filter_map(|(place, object)| Some((place as u32, object.telling_stack.take()?)))
-            .collect()
+        let mut stack = |place: u32| self.objects[place as usize].telling_stack.take();
+        self.telling.drain(..).filter_map(|place| Some((place, stack(place)?))).collect()
     }
 
     /// Tells the functions of a waiter's stack.
@@ -834,7 +853,7 @@ impl ProcessAccount {
             return None;
         }
         let place = self.objects.len() as u32;
-        self.objects.push(Object::declared(identity, at, &self.nobody_waited));
+        self.objects.push(Object::declared(identity, at));
         self.by_word.insert(word, place);
         self.by_object.insert(word, place);
         Some((word, identity.window()))
@@ -856,17 +875,13 @@ impl ProcessAccount {
         all * self.at_once(threads.len()) as f64 / threads.len().max(1) as f64
     }
 
-    pub(super) fn end_stretch(&mut self, ended: &EndedStretch) {
-        let time = self.time.iter_mut();
-        time.for_each(|mean| mean.end_sparse_stretch(ended.length_s, &ended.looks));
-        self.objects.iter_mut().for_each(|object| object.end_stretch(ended));
-        self.nobody_waited.end_stretch(ended);
-        self.over = self.ended;
-    }
-
-    /// The stretch in which it ended is over.
-    pub(super) fn is_over(&self) -> bool {
-        self.over
+    pub(super) fn end_stretch(&mut self, length_s: f64, ended: &StretchLooks) {
+        self.unwaited.extend(&ended.unwaited);
+        let Some(stretch) = self.stretches.end_stretch(length_s, &ended.looks) else { return };
+        self.time.iter_mut().for_each(|mean| mean.end_stretch(&stretch));
+        for place in self.waited_for.drain(..) {
+            self.objects[place as usize].waiters.end_stretch(&stretch);
+        }
     }
 }
 

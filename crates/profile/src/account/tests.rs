@@ -33,7 +33,7 @@ fn waits_on(word: u64) -> Activity {
 impl Looks {
     fn new() -> Looks {
         let mut account = Account::new(0);
-        account.processes.push(ProcessAccount::new(1));
+        account.add(0, ProcessAccount::new(1));
         Looks { account, timeline: None, departures: Vec::new(), due: 0, gone: 0 }
     }
 
@@ -73,12 +73,20 @@ impl Looks {
     }
 
     fn lock(&self) -> &Object {
-        let lock = self.account.processes[0].objects.iter().find(|object| object.address == LOCK);
+        let lock = self.process().objects.iter().find(|object| object.address == LOCK);
         lock.unwrap()
     }
 
+    fn process(&self) -> &ProcessAccount {
+        self.account.process(0).unwrap()
+    }
+
+    fn held(&self) -> Estimate {
+        self.process().samples(self.lock()).held().known().unwrap()
+    }
+
     fn queue(&self) -> Estimate {
-        self.lock().samples.queue().known().unwrap()
+        self.process().samples(self.lock()).queue().known().unwrap()
     }
 
     /// Shows that the word is a lock.
@@ -105,7 +113,7 @@ fn looks_count_from_before_it_was_known_what_threads_wait_for() {
     looks.look(0, Some(0), &[(1, Activity::OnCpu), (2, Activity::OnCpu)]);
     looks.end_stretch(10);
     assert!(is_near(looks.queue().value, 0.9), "{:?}", looks.queue());
-    assert!(is_near(looks.lock().samples.held().known().unwrap().value, 0.8));
+    assert!(is_near(looks.held().value, 0.8));
 }
 
 #[test]
@@ -119,7 +127,7 @@ fn time_counts_from_before_anybody_waited() {
     looks.show_lock();
     looks.end_stretch(10);
     assert!(is_near(looks.queue().value, 0.03), "{:?}", looks.queue());
-    let waiters = looks.lock().waiters.estimate().unwrap();
+    let waiters = looks.process().waiters(looks.lock()).unwrap();
     assert!(is_near(waiters.mean, 0.03), "{waiters:?}");
 }
 
@@ -130,7 +138,7 @@ fn looks_at_nothing_do_not_count() {
     looks.show_lock();
     looks.end_stretch(8);
     assert!(is_near(looks.queue().value, 1.0), "{:?}", looks.queue());
-    assert_eq!((looks.account.started, looks.account.due_ever), (6_000_000, [3, 0]));
+    assert_eq!((looks.account.started, looks.account.due), (6_000_000, [3, 0]));
 }
 
 #[test]
@@ -138,7 +146,7 @@ fn time_after_a_process_has_ended_does_not_count() {
     let mut looks = Looks::new();
     looks.show_lock();
     (0..7).for_each(|_| looks.look(0, None, &[(1, waits_on(LOCK)), (9, Activity::OnCpu)]));
-    looks.account.processes[0].ended = true;
+    looks.account.living(0).unwrap().ended = true;
     looks.end_stretch(10);
     (0..10).for_each(|_| looks.look(0, None, &[(1, Activity::OnCpu)]));
     looks.end_stretch(10);
@@ -181,7 +189,7 @@ fn a_late_look_tells_the_queue_of_the_instant_that_it_was_meant_for() {
         [(1, waits_on(LOCK)), (2, Activity::OnCpu), (3, waits_on(LOCK)), (4, Activity::OnCpu)];
     looks.look(50_000, Some(CONTENDED), &threads);
     looks.end_stretch(4);
-    assert_eq!(looks.account.due_ever, [3, 1]);
+    assert_eq!(looks.account.due, [3, 1]);
     // One waiter at each of the first three looks, then threads 2 and 3.
     assert!(is_near(looks.queue().value, 5.0 / 4.0), "{:?}", looks.queue());
 }

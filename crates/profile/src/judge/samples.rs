@@ -104,6 +104,17 @@ impl Moments {
         self
     }
 
+    /// Takes the looks at threads from `all`, at which nothing was seen but what is here.
+    fn take_looks(&mut self, all: &Self) {
+        for i in [QUEUE, WAKING] {
+            self.weights[i] = all.weights[i];
+            for j in [QUEUE, WAKING] {
+                self.pairs[i][j] = all.pairs[i][j];
+            }
+        }
+        self.waiter = self.waiter.max(all.waiter);
+    }
+
     fn mean(&self, figure: usize) -> Option<f64> {
         (self.weights[figure] > 0.0).then(|| self.sums[figure] / self.weights[figure])
     }
@@ -140,6 +151,15 @@ impl Moments {
 struct Stretch {
     weights: [f64; 3],
     sums: [f64; 3],
+}
+
+impl Stretch {
+    fn add(&mut self, other: &Stretch) {
+        for i in 0..3 {
+            self.weights[i] += other.weights[i];
+            self.sums[i] += other.sums[i];
+        }
+    }
 }
 
 /// Samples of one lock.
@@ -195,11 +215,7 @@ impl LockSamples {
         while second >> self.doublings.min(63) >= MAX_STRETCHES as u64 {
             self.merge_neighbours();
         }
-        let index = (second >> self.doublings.min(63)) as usize;
-        if self.stretches.len() <= index {
-            self.stretches.resize(index + 1, Stretch::default());
-        }
-        let stretch = &mut self.stretches[index];
+        let stretch = self.stretch((second >> self.doublings.min(63)) as usize);
         for (i, figure) in figures.iter().enumerate() {
             if let Some(figure) = figure {
                 stretch.weights[i] += sample.time * times;
@@ -208,22 +224,53 @@ impl LockSamples {
         }
     }
 
+    /// Adds samples of the same lock.
+    pub fn extend(&mut self, more: &LockSamples) {
+        self.on_time = self.on_time.merged(&more.on_time);
+        self.late = self.late.merged(&more.late);
+        self.add_stretches(more, Stretch::add);
+    }
+
+    /// These samples of a lock among `all` samples: at those that are missing here, nobody waited
+    /// for it, and its word was not read.
+    pub fn among(&self, all: &LockSamples) -> LockSamples {
+        let mut samples = self.clone();
+        samples.on_time.take_looks(&all.on_time);
+        samples.late.take_looks(&all.late);
+        for stretch in &mut samples.stretches {
+            (stretch.weights[QUEUE], stretch.weights[WAKING]) = (0.0, 0.0);
+        }
+        samples.add_stretches(all, |stretch, all| {
+            stretch.weights[QUEUE] += all.weights[QUEUE];
+            stretch.weights[WAKING] += all.weights[WAKING];
+        });
+        samples
+    }
+
+    fn add_stretches(&mut self, more: &LockSamples, add: impl Fn(&mut Stretch, &Stretch)) {
+        while self.doublings < more.doublings {
+            self.merge_neighbours();
+        }
+        for (index, stretch) in more.stretches.iter().enumerate() {
+            add(self.stretch(index >> (self.doublings - more.doublings)), stretch);
+        }
+    }
+
+    fn stretch(&mut self, index: usize) -> &mut Stretch {
+        if self.stretches.len() <= index {
+            self.stretches.resize(index + 1, Stretch::default());
+        }
+        &mut self.stretches[index]
+    }
+
     fn merge_neighbours(&mut self) {
         self.doublings += 1;
-        self.stretches = self
-            .stretches
-            .chunks(2)
-            .map(|pair| {
-                let mut merged = pair[0];
-                for other in &pair[1..] {
-                    for i in 0..3 {
-                        merged.weights[i] += other.weights[i];
-                        merged.sums[i] += other.sums[i];
-                    }
-                }
-                merged
-            })
-            .collect();
+        let merged = |pair: &[Stretch]| {
+            let mut merged = Stretch::default();
+            pair.iter().for_each(|stretch| merged.add(stretch));
+            merged
+        };
+        self.stretches = self.stretches.chunks(2).map(merged).collect();
     }
 
     /// Share of time for which the lock is held.
@@ -555,6 +602,43 @@ mod tests {
             assert_eq!(many.means(), None);
         }
         assert!(held >= 90 && queue >= 90, "held in {held}, queue in {queue} of 100");
+    }
+
+    #[test]
+    fn samples_without_waiters_need_not_be_added_one_by_one() {
+        let (mut each, mut some) = (LockSamples::default(), LockSamples::default());
+        let mut all = LockSamples::default();
+        for tick in 0..20_000u32 {
+            let second = tick / 200;
+            let nobody = Sample {
+                held: None,
+                queue: Some(0.0),
+                waking: Some(0.0),
+                waiter: 2.0,
+                time: f64::from(tick % 3 + 1),
+                late: tick % 11 == 0,
+            };
+            let mut of_second = LockSamples::default();
+            of_second.add(second.into(), nobody, 1);
+            all.extend(&of_second);
+            // Used for some seconds, as a sample of seven shows.
+            if (30..50).contains(&second) && tick % 7 == 0 {
+                let queue = Some(f64::from(tick % 3));
+                let sample = Sample { held: Some(tick % 2 == 0), queue, ..nobody };
+                each.add(second.into(), sample, 1);
+                some.add(second.into(), sample, 1);
+            } else {
+                each.add(second.into(), nobody, 1);
+            }
+        }
+        let some = some.among(&all);
+        assert_eq!(some.held(), each.held());
+        let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
+        let [one, other] = [&some, &each].map(|samples| samples.queue().known().unwrap());
+        assert!(near(one.value, other.value) && near(one.low, other.low), "{one:?} {other:?}");
+        let [one, other] = [&some, &each].map(|samples| samples.means().unwrap());
+        let parts = |means: Means| means.covariance.into_iter().flatten().chain([means.factor]);
+        assert!(parts(one).zip(parts(other)).all(|(one, other)| near(one, other)));
     }
 
     #[test]
