@@ -547,6 +547,7 @@ impl Profiler {
         });
         let (mut running, mut forks) = (Vec::new(), Vec::new());
         let mut departures = Vec::new();
+        let mut lost = false;
         let mut incomplete = self.watched.values().any(|watched| !watched.to_follow.is_empty());
         let timeline = self.events.as_mut().map(|events| {
             let timeline = &mut self.timeline;
@@ -565,7 +566,10 @@ impl Profiler {
                         direction: Direction::Out { preempted: false },
                         ..
                     } => departures.push(Departure { at, cpu }),
-                    Event::Lost { .. } => incomplete = true,
+                    Event::Lost { records, .. } => {
+                        incomplete = true;
+                        lost |= records > 0;
+                    }
                     _ => {}
                 }
                 if let Event::Fork { pid, parent_pid, .. } = event
@@ -593,6 +597,9 @@ impl Profiler {
             running.sort_unstable_by_key(|sample| sample.at);
             timeline.complete_until(until);
         });
+        if lost {
+            self.family.look_at_all();
+        }
         self.follow_forks(&forks);
         departures.sort_unstable_by_key(|departure: &Departure| departure.at);
         let reported = Reported {

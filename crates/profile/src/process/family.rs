@@ -142,10 +142,14 @@ impl Family {
         let known = |member: &Member| member.process.pid() == pid && member.process.is_running();
         if !self.members.iter().any(known) {
             self.open(pid, parent, None, report);
-            if let Some(descendants) = &mut self.descendants {
-                // It may have children that were seen and not recognised.
-                descendants.forget();
-            }
+        }
+    }
+
+    /// Looks at all processes next time, not only at new ones: somebody has learned of a process
+    /// so late that its children may have been seen and not recognised.
+    pub fn look_at_all(&mut self) {
+        if let Some(descendants) = &mut self.descendants {
+            descendants.forget();
         }
     }
 
