@@ -191,8 +191,14 @@ impl Timeline {
 
     fn change(&mut self, tid: u32, change: Change) {
         let changes = self.threads.entry(tid).or_default();
-        let place = changes.partition_point(|earlier| earlier.at <= change.at);
-        changes.insert(place, change);
+        // Each CPU's come in order, and most threads stay on theirs.
+        match changes.back() {
+            Some(last) if last.at > change.at => {
+                let place = changes.partition_point(|earlier| earlier.at <= change.at);
+                changes.insert(place, change);
+            }
+            _ => changes.push_back(change),
+        }
         self.changes += 1;
         self.latest = self.latest.max(change.at);
         if self.changes > self.most_changes {
