@@ -47,12 +47,14 @@ pub struct Spent {
     pub words: u64,
     /// Threads read at all of them.
     pub threads: u64,
-    /// Time spent reading words.
+    /// CPU time spent reading words.
     pub words_ns: u64,
-    /// Time spent reading threads.
+    /// CPU time spent reading threads.
     pub threads_ns: u64,
     /// CPU time of the thread that looks.
     pub looking_ns: u64,
+    /// Of that, time spent listing threads.
+    pub listing_ns: u64,
     /// CPU time of the whole process.
     pub process_ns: u64,
 }
@@ -103,8 +105,9 @@ impl Budget {
         learn(&mut self.word_ns, spent.words_ns, spent.words);
         learn(&mut self.thread_ns, spent.threads_ns, spent.threads);
         let reading = spent.words_ns + spent.threads_ns;
-        learn(&mut self.wake_ns, spent.looking_ns.saturating_sub(reading), spent.looks);
-        self.other_ns += spent.process_ns.saturating_sub(spent.looking_ns) as f64;
+        let looking = spent.looking_ns.saturating_sub(spent.listing_ns);
+        learn(&mut self.wake_ns, looking.saturating_sub(reading), spent.looks);
+        self.other_ns += spent.process_ns.saturating_sub(looking) as f64;
         self.wall_ns += spent.wall_ns as f64;
         // What was left over is no reason to use more later on.
         let allowed = self.share * spent.wall_ns as f64;
@@ -126,8 +129,13 @@ impl Budget {
         let base = self.wake_ns + most_words * self.word_ns;
         let rate =
             (looks / (base + least_threads * self.thread_ns)).max(MIN_PER_S).min(self.asked_per_s);
+        // At the lowest rate, even these may be too many: half of what there is goes to words.
+        let room = looks / rate - self.wake_ns;
+        let most_words = most_words.min((room / 2.0 / self.word_ns).max(1.0));
+        let room = room - most_words * self.word_ns;
+        let least_threads = least_threads.min((room / self.thread_ns).max(1.0));
         // What is left at that rate goes to more words, then to more threads.
-        let room = looks / rate - base - least_threads * self.thread_ns;
+        let room = room - least_threads * self.thread_ns;
         let more_words = (room / self.word_ns).clamp(0.0, f64::from(words) - most_words);
         let room = room - more_words * self.word_ns;
         let more_threads =
@@ -162,6 +170,7 @@ mod tests {
                 words_ns: 1_000 * word,
                 threads_ns: 500 * thread,
                 looking_ns: 100 * wake + 1_000 * word + 500 * thread,
+                listing_ns: 0,
                 process_ns: 100 * wake + 1_000 * word + 500 * thread + 500_000,
             });
         }
@@ -184,6 +193,15 @@ mod tests {
             assert!(used >= 0.5 * share || effort.rate_per_s == 1_000.0, "{effort:?}: {used}");
             assert!(effort.words >= 1 && effort.threads >= 1);
         }
+    }
+
+    #[test]
+    fn the_budget_is_kept_at_the_lowest_rate() {
+        let costs = [60_000, 500, 8_000];
+        let effort = trained(0.01, 1_000.0, costs).effort(5_000, 10_000);
+        assert_eq!(effort.rate_per_s, MIN_PER_S);
+        let used = cost(effort, 60_000.0, 500.0, 8_000.0);
+        assert!((0.004..=0.01).contains(&used), "{effort:?} takes {used}");
     }
 
     #[test]

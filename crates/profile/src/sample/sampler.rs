@@ -290,6 +290,7 @@ impl Sampler {
     }
 
     fn list_threads(&mut self, to: &Sender<Report>) {
+        let began = read(ClockId::ThreadCPUTime);
         let mut changed = false;
         for followed in &mut self.followed {
             // A listing that fails leaves the threads known so far, whose looks tell who is gone.
@@ -309,6 +310,7 @@ impl Sampler {
             self.followed.retain(|followed| !followed.ended);
             self.list_own();
         }
+        self.spent.listing_ns += read(ClockId::ThreadCPUTime) - began;
     }
 
     fn list_own(&mut self) {
@@ -323,14 +325,14 @@ impl Sampler {
     }
 
     fn look(&mut self, due: Due, chunk: &mut Chunk) {
-        let began = now();
+        let (began, cpu_began) = (now(), read(ClockId::ThreadCPUTime));
         chunk.begin(due.at, due.times);
         chunk.tick().cpu = current_cpu();
         let all = self.words();
         let first = if all > self.effort.words { self.schedule.below(all) } else { 0 };
         self.read_words(all, first, Reason::Picked, chunk);
-        let read = now();
-        chunk.tick().at = began + (read - began) / 2;
+        let cpu_read = read(ClockId::ThreadCPUTime);
+        chunk.tick().at = began + (now() - began) / 2;
         chunk.tick().run_delay_ns = self.delays.since_last();
         chunk.tick().threads_alive = self.threads.len() as u32;
         let with_stacks = self.one_of(self.stacks_per_s.min(STACKS * self.effort.rate_per_s));
@@ -346,8 +348,8 @@ impl Sampler {
             self.burst(chunk);
         }
         self.spent.looks += 1;
-        self.spent.words_ns += read - began;
-        self.spent.threads_ns += now() - read;
+        self.spent.words_ns += cpu_read - cpu_began;
+        self.spent.threads_ns += read(ClockId::ThreadCPUTime) - cpu_read;
     }
 
     /// Is this look one of so many a second?
