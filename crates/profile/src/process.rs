@@ -67,8 +67,10 @@ const MAX_AUXILIARY_VECTOR: usize = 4 << 10;
 /// memory hold the former, and all else the latter.
 pub type InnerTids = HashMap<u32, u32>;
 
-/// A listing of as many threads is taken for the same one for this long.
+/// A listing of as many threads is taken for the same one for this long, and for this many times
+/// as long as it took: a thousand threads take milliseconds.
 const LISTING_HOLDS: Duration = Duration::from_secs(1);
+const LISTING_HOLDS_TIMES: u32 = 1_000;
 
 /// A process under observation.
 #[derive(Debug)]
@@ -87,6 +89,7 @@ pub struct Process {
     /// Links of the folder of its threads, two more than there were threads, and the time, when
     /// they were listed.
     listed: Option<(u64, Instant)>,
+    listing_took: Duration,
     inner: Option<InnerTids>,
 }
 
@@ -167,6 +170,7 @@ impl Process {
             threads: Vec::new(),
             listing,
             listed: None,
+            listing_took: Duration::ZERO,
             inner,
         };
         process.check_permission(status.owner)?;
@@ -371,12 +375,13 @@ impl Process {
     /// If `/proc` cannot be read.
     pub fn refresh(&mut self) -> io::Result<bool> {
         let (links, now) = (rustix::fs::fstat(&self.tasks)?.st_nlink, Instant::now());
-        let lately = |&(then, at): &(u64, Instant)| then == links && now - at < LISTING_HOLDS;
+        let holds = LISTING_HOLDS.max(self.listing_took * LISTING_HOLDS_TIMES);
+        let lately = |&(then, at): &(u64, Instant)| then == links && now - at < holds;
         if self.listed.as_ref().is_some_and(lately) && !self.threads.iter().any(Thread::is_gone) {
             return Ok(false);
         }
         files::list_numbers(&self.tasks, &mut self.listing)?;
-        self.listed = Some((links, now));
+        (self.listed, self.listing_took) = (Some((links, now)), now.elapsed());
         let listing = &self.listing;
         // The TID of a thread that is gone may be that of a new one by now.
         self.threads
