@@ -54,9 +54,6 @@ const TARGET_SHARE: f64 = 0.005;
 /// The same while a lock does not name its holder, which only stacks can tell then.
 const NAMELESS_STACKS_PER_S: f64 = 60.0;
 
-/// Most threads of a process whose names are kept.
-const MAX_NAMES: usize = 20_000;
-
 /// CPU time between two samples of a running thread, and the bytes of stack in each.
 const SAMPLE_NS: u64 = 10_000_000;
 const SAMPLED_STACK: u32 = 4 << 10;
@@ -129,7 +126,7 @@ pub(crate) struct Watched {
     pub(crate) parent: Option<u32>,
     pub(crate) ended: Option<Ended>,
     pub(crate) signal: Option<u8>,
-    /// Names of its threads.
+    /// Names of the threads that use locks, as they were when that was first seen.
     pub(crate) names: HashMap<u32, String>,
     followed: Vec<u32>,
     /// Threads whose events are not open yet.
@@ -501,15 +498,6 @@ impl Profiler {
                 alive
             });
         }
-        for &tid in threads.iter().filter(|&&tid| !account.threads.contains(&tid)) {
-            // Programs name their threads as they start: the name is asked for again in the end.
-            let process = watched.process.as_ref();
-            let name = process.and_then(|process| process.thread_name(tid).ok());
-            let name = name.unwrap_or_default();
-            if watched.names.len() < MAX_NAMES {
-                watched.names.insert(tid, name.to_string_lossy().into_owned());
-            }
-        }
         account.set_threads(threads, inner);
         self.follow_threads();
     }
@@ -613,9 +601,13 @@ impl Profiler {
             for (place, stack) in process.telling_stacks() {
                 process.tell(place, self.stacks.callers(stack));
             }
-            let watched = self.watched.get(&index);
-            if let Some(memory) = watched.and_then(|of| of.process.as_ref()).map(Process::memory) {
+            if let Some(watched) = self.watched.get_mut(&index)
+                && let Some(of) = &watched.process
+            {
+                let memory = of.memory();
                 process.find_holders(&mut |address, bytes| memory.read(address, bytes));
+                let name = |tid| Some((tid, of.thread_name(tid).ok()?.to_string_lossy().into()));
+                watched.names.extend(process.new_users.drain(..).filter_map(name));
             }
             for (word, wish) in process.wishes.drain(..) {
                 _ = self.orders.send(match wish {

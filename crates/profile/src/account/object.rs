@@ -109,6 +109,17 @@ pub struct Now {
     pub arrivals: Vec<Option<u32>>,
 }
 
+impl Now {
+    /// The picked threads that wait, and the one that holds it.
+    pub(super) fn users(&self) -> impl Iterator<Item = u32> {
+        let owner = match self.hold {
+            Some(Hold::Held { owner }) => owner,
+            _ => None,
+        };
+        self.waiters.iter().copied().chain(owner)
+    }
+}
+
 /// A look at a thing of which it was not known if it is a lock.
 #[derive(Clone, Debug)]
 pub(super) struct Unjudged {

@@ -24,6 +24,9 @@ const MAX_OBJECTS: usize = 20_000;
 /// hundred bytes each.
 const MAX_UNJUDGED: usize = 1 << 15;
 
+/// Most threads whose names are kept.
+const MAX_USERS: usize = 20_000;
+
 /// Looks at a word that tell as much of it as more of them would.
 const READINGS: u32 = 64;
 
@@ -115,6 +118,10 @@ pub struct ProcessAccount {
     pub objects: Vec<Object>,
     /// Things for which threads waited in a stretch that has not ended.
     waited_for: Vec<u32>,
+    /// Threads that were seen to hold a lock or to wait for one, and those of them whose names
+    /// nobody has asked for yet.
+    users: HashSet<u32>,
+    pub(crate) new_users: Vec<u32>,
     /// Things of which a waiter's stack may tell more.
     telling: Vec<u32>,
     /// The word of a lock for which threads waited does not name its holder.
@@ -277,6 +284,8 @@ impl ProcessAccount {
             ended: false,
             objects: Vec::new(),
             waited_for: Vec::new(),
+            users: HashSet::new(),
+            new_users: Vec::new(),
             telling: Vec::new(),
             nameless: false,
             stretches: Stretches::default(),
@@ -717,6 +726,11 @@ impl ProcessAccount {
             object.end_look(tick.times, seen, &mut self.room_for_unjudged);
             if !waited_before && !object.waiters.is_unchanged() {
                 self.waited_for.push(place);
+            }
+            if object.is_lock() {
+                let users = &mut self.users;
+                let new = |&tid: &u32| users.len() < MAX_USERS && users.insert(tid);
+                self.new_users.extend(object.now.users().filter(new));
             }
         }
         self.touched = touched;
