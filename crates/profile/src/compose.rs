@@ -62,6 +62,8 @@ pub(crate) fn compose(
     lateness.sort_unstable();
     let p99 = lateness.get(lateness.len().saturating_mul(99) / 100);
     let known = account.seconds > 0.0;
+    // Asks for files of the control group.
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
     Profile {
         run: Text::default(),
         at: Text::default(),
@@ -85,7 +87,7 @@ pub(crate) fn compose(
             .iter()
             .filter_map(|(&index, watched)| {
                 let process = account.process(index)?;
-                Some(One { index, process, watched, perf_event }.record(stacks))
+                Some(One { index, process, watched, perf_event, cpus }.record(stacks))
             })
             .collect(),
         unseen: unseen(account, watched, circumstances),
@@ -337,6 +339,7 @@ struct One<'a> {
     process: &'a ProcessAccount,
     watched: &'a Watched,
     perf_event: bool,
+    cpus: u32,
 }
 
 impl One<'_> {
@@ -451,7 +454,7 @@ impl One<'_> {
         let object = &process.objects[place];
         let users = process.at_once(object.users.len()) as u32;
         let alive = (process.threads.len() as u32).max(users);
-        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        let cpus = self.cpus;
         let on_cpu = doing.on_cpu().mean;
         let holders = object.holders(stacks);
         let judged = Judgement::new(LockSeen {
