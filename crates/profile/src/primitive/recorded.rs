@@ -430,6 +430,24 @@ fn threads_of_parking_lot_park() {
 }
 
 #[test]
+fn a_rust_mutex_is_waited_for_by_turns() {
+    let wait = |tid, value| Recorded {
+        tid,
+        address: 0x5555_0000_1000,
+        operation: BITSET | PRIVATE,
+        value: 2,
+        timed: false,
+        words: words(&[(0, value)]),
+    };
+    let mut evidence = evidence(&[wait(1, 2), wait(1, 0), wait(1, 2)]);
+    assert_eq!(seen(&evidence), ("Rust mutex", false));
+    saw(&mut evidence, &wait(2, 2));
+    assert_eq!(seen(&evidence), ("Rust mutex", false));
+    saw(&mut evidence, &wait(1, 2));
+    assert_eq!(seen(&evidence), ("Rust mutex", true));
+}
+
+#[test]
 fn the_innermost_function_names_the_primitive() {
     let recorded = Recorded {
         tid: 1,

@@ -29,8 +29,10 @@ impl Primitive for RustMutex {
         if !evidence.values_fit(|value| value <= CONTENDED) {
             return None;
         }
-        // A condition variable's counter may stand at 2, but never falls.
-        let fell = evidence.fell().then(|| Strength::certain_if(evidence.rose_again()));
+        // A condition variable's counter may stand at 2, but never falls. A semaphore of these
+        // values falls and rises, but its one thread waits for it alone.
+        let contended = evidence.rose_again() && evidence.shared();
+        let fell = evidence.fell().then(|| Strength::certain_if(contended));
         let strength = evidence.named(&[&["utex::Mutex", "lock_contended"]]).or(fell)?;
         Some(Claim::new(evidence.address(), strength))
     }
