@@ -1,6 +1,6 @@
 //! Descriptors, memory and CPUs that events may use.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use crate::process::descriptors;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
@@ -19,8 +19,7 @@ pub(super) struct Limits {
 impl Limits {
     pub(super) fn of_this_process() -> Limits {
         Limits {
-            // The other half is for the profiler's other files.
-            descriptors: raise_descriptor_limit() / 2,
+            descriptors: descriptors::for_events(),
             shared_bytes: 16 << 20,
             most_ring_bytes: 256 << 10,
             cpus: configured_cpus(),
@@ -28,13 +27,6 @@ impl Limits {
             most_inherited_cpus: 64,
         }
     }
-}
-
-fn raise_descriptor_limit() -> usize {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let limit = if setrlimit(Resource::Nofile, raised).is_ok() { raised } else { limit };
-    limit.current.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(1 << 20)
 }
 
 fn configured_cpus() -> usize {

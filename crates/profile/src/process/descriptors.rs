@@ -8,14 +8,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Share of the limit that threads may use; the rest is for buffers of events, programs to
-/// symbolise, and files to write.
-const THREADS: u64 = 2;
+/// Eighths of the limit that threads may use, and events of threads, which take more; the rest is
+/// for processes, programs to symbolise, and files to write.
+const THREADS: u64 = 3;
+const EVENTS: u64 = 4;
 
 #[derive(Debug)]
 struct Limits {
     original: Rlimit,
-    threads: u64,
+    current: u64,
+}
+
+impl Limits {
+    fn eighths(&self, eighths: u64) -> u64 {
+        self.current / 8 * eighths
+    }
 }
 
 static LIMITS: OnceLock<Limits> = OnceLock::new();
@@ -29,13 +36,18 @@ fn limits() -> &'static Limits {
             Ok(()) => raised.current,
             Err(_) => original.current,
         };
-        Limits { original, threads: current.unwrap_or(u64::MAX) / THREADS }
+        Limits { original, current: current.unwrap_or(u64::MAX) }
     })
 }
 
 /// Raises the soft limit of this process to the hard one, once.
 pub fn raise_limit() {
     limits();
+}
+
+/// Descriptors that events of threads may use.
+pub(crate) fn for_events() -> usize {
+    usize::try_from(limits().eighths(EVENTS)).unwrap_or(usize::MAX)
 }
 
 /// The limit that this process was started with, which the programs that it starts shall have.
@@ -50,7 +62,7 @@ pub(crate) struct Permit(());
 impl Permit {
     /// `None` when threads have used their share.
     pub(crate) fn take() -> Option<Permit> {
-        let threads = limits().threads;
+        let threads = limits().eighths(THREADS);
         // The count guards no memory.
         IN_USE
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
@@ -64,5 +76,19 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         IN_USE.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_and_events_leave_descriptors_for_other_files() {
+        for current in [64, 1_024, 1 << 20, u64::MAX] {
+            let limits = Limits { original: getrlimit(Resource::Nofile), current };
+            let used = limits.eighths(THREADS) + limits.eighths(EVENTS);
+            assert!(used <= current - current / 8, "{used} of {current}");
+        }
     }
 }
