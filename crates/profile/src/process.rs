@@ -44,7 +44,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -175,6 +175,19 @@ impl Process {
         };
         process.check_permission(status.owner)?;
         Ok(process)
+    }
+
+    /// Opens a process once more that has been seen to start at this time.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Process::open): it has ended if its PID is another process's by now.
+    pub fn open_again(pid: u32, start_time: u64) -> Result<Process, ProcessError> {
+        let process = Process::open(pid)?;
+        match process.start_time == start_time {
+            true => Ok(process),
+            false => Err(ProcessError::Ended(pid)),
+        }
     }
 
     fn check_permission(&self, owner: u32) -> Result<(), ProcessError> {
@@ -358,6 +371,13 @@ impl Process {
     pub fn thread(&self, tid: u32) -> Option<&Thread> {
         let place = self.threads.binary_search_by_key(&tid, Thread::tid).ok()?;
         self.threads.get(place)
+    }
+
+    /// It has this thread now: another process's may have got the TID.
+    pub fn has_thread(&self, tid: u32) -> bool {
+        let path = ShortPath::task(tid, "stat");
+        rustix::fs::accessat(&self.directory, path.as_str(), Access::EXISTS, AtFlags::empty())
+            .is_ok()
     }
 
     /// The TIDs of its threads as its own PID namespace counts, if that is another one.

@@ -224,8 +224,15 @@ impl Profiler {
         }
     }
 
-    fn watch(&mut self, pid: u32, parent: Option<u32>, image: u32) -> Result<(), ProcessError> {
-        let (own, process) = (Process::open(pid)?, Process::open(pid)?);
+    fn watch(
+        &mut self,
+        pid: u32,
+        start_time: u64,
+        parent: Option<u32>,
+        image: u32,
+    ) -> Result<(), ProcessError> {
+        let open = || Process::open_again(pid, start_time);
+        let (own, process) = (open()?, open()?);
         let index = self.next_index;
         self.next_index += 1;
         let command = own.command_line().unwrap_or_default();
@@ -309,13 +316,15 @@ impl Profiler {
     fn change_family(&mut self, changes: Vec<FamilyEvent>) {
         for change in changes {
             match change {
-                FamilyEvent::Started { pid, parent } => _ = self.watch(pid, parent, 1),
-                FamilyEvent::Replaced { pid } => {
+                FamilyEvent::Started { pid, start_time, parent } => {
+                    _ = self.watch(pid, start_time, parent, 1);
+                }
+                FamilyEvent::Replaced { pid, start_time } => {
                     let before = self.leave(pid, Ended::Exec);
                     let before = before.and_then(|before| self.watched.get(&before));
                     let parent = before.and_then(|before| before.parent);
                     let image = before.map_or(1, |before| before.image + 1);
-                    _ = self.watch(pid, parent, image);
+                    _ = self.watch(pid, start_time, parent, image);
                 }
                 FamilyEvent::Ended { pid, status } => {
                     _ = self.leave(pid, Ended::Exit);
@@ -514,6 +523,11 @@ impl Profiler {
                 let began = Instant::now();
                 if events.follow_thread(tid).is_ok() {
                     watched.followed.push(tid);
+                }
+                // Its TID may have been another process's by then.
+                if watched.process.as_ref().is_some_and(|process| !process.has_thread(tid)) {
+                    watched.followed.retain(|&followed| followed != tid);
+                    events.forget(tid);
                 }
                 // To close them costs as much again.
                 self.following += 2 * began.elapsed();

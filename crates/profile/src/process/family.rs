@@ -44,6 +44,8 @@ pub enum FamilyEvent {
     Started {
         /// Its PID.
         pid: u32,
+        /// Its [start](Process::start_time).
+        start_time: u64,
         /// The member that forked it; `None` for the first.
         parent: Option<u32>,
     },
@@ -51,6 +53,8 @@ pub enum FamilyEvent {
     Replaced {
         /// Its PID.
         pid: u32,
+        /// Its [start](Process::start_time).
+        start_time: u64,
     },
     /// A process has ended, or executed a program of a name that was not asked for.
     Ended {
@@ -160,11 +164,13 @@ impl Family {
         start_time: Option<u64>,
         report: &mut dyn FnMut(FamilyEvent),
     ) {
-        match Process::open(pid) {
-            Ok(process) if start_time.is_none_or(|start| start == process.start_time()) => {
-                self.members.push(Member::new(process, Some(parent)));
-            }
-            Ok(_) | Err(ProcessError::NotFound(_) | ProcessError::Ended(_)) => {}
+        let opened = match start_time {
+            Some(start_time) => Process::open_again(pid, start_time),
+            None => Process::open(pid),
+        };
+        match opened {
+            Ok(process) => self.members.push(Member::new(process, Some(parent))),
+            Err(ProcessError::NotFound(_) | ProcessError::Ended(_)) => {}
             Err(error) => report(FamilyEvent::Unseen { pid, error }),
         }
     }
@@ -191,12 +197,13 @@ impl Member {
         if !self.reported {
             self.reported = only.is_none_or(|name| self.is_called(name));
             if self.reported {
-                report(FamilyEvent::Started { pid, parent: self.parent });
+                let (start_time, parent) = (self.process.start_time(), self.parent);
+                report(FamilyEvent::Started { pid, start_time, parent });
             }
         } else if replaced {
             self.reported = only.is_none_or(|name| self.is_called(name));
             report(match self.reported {
-                true => FamilyEvent::Replaced { pid },
+                true => FamilyEvent::Replaced { pid, start_time: self.process.start_time() },
                 false => FamilyEvent::Ended { pid, status: None },
             });
         }

@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use roles::{HARNESS, Observed, eventually};
 
+use super::thread::start_time;
 use super::*;
 use crate::activity::Activity;
 use crate::futex::FutexWait;
@@ -195,8 +196,12 @@ fn many_threads_without_descriptors_are_seen_as_well() {
     let (observed, _) = Observed::start("threads");
     let process = observed.open();
     let sleeper = thread_named(&process, "sleep");
-    let bare = Thread::without_descriptor(sleeper.tid(), &process.directory);
+    let (tid, directory) = (sleeper.tid(), &process.directory);
+    let start = start_time(directory, tid);
+    let bare = Thread::without_descriptor(tid, directory, start);
     eventually(|| bare.look() == sleeper.look());
+    let former = Thread::without_descriptor(tid, directory, start.map(|start| start - 1));
+    assert_eq!(former.look(), Look::Gone);
 }
 
 #[test]
@@ -239,7 +244,8 @@ fn cost_of_a_look() {
     let process = observed.open();
     for name in ["mutex", "sleep", "a \x1b(b) \n"] {
         let thread = thread_named(&process, name);
-        let bare = Thread::without_descriptor(thread.tid(), &process.directory);
+        let start = start_time(&process.directory, thread.tid());
+        let bare = Thread::without_descriptor(thread.tid(), &process.directory, start);
         for (kind, thread) in [("kept descriptor", thread), ("opened anew", &bare)] {
             let looks = 20_000;
             let started = Instant::now();

@@ -2,7 +2,7 @@
 //!
 //! A look is one pread(2) of `/proc/PID/task/TID/syscall`, whose descriptor is kept; it goes on to
 //! mean this thread even after its TID has been given to another. A thread without a descriptor,
-//! because too many are open, costs three system calls.
+//! because too many are open, costs six system calls: its start is compared each time.
 //!
 //! The kernel answers at once for threads that sleep or run. It waits for one that is about to
 //! sleep but has been preempted, up to a tick of its clock (`wait_task_inactive`), so that a look
@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use super::descriptors::Permit;
 use super::files::{self, ShortPath};
+use super::stat::Stat;
 use crate::activity::Activity;
 
 /// Longest line: a number, eight addresses of 18 digits, and blanks.
@@ -26,8 +27,15 @@ const MAX_LINE: usize = 192;
 pub struct Thread {
     tid: u32,
     directory: Arc<OwnedFd>,
-    kept: Option<(OwnedFd, Permit)>,
+    kept: Kept,
     gone: AtomicBool,
+}
+
+#[derive(Debug)]
+enum Kept {
+    Descriptor(OwnedFd, Permit),
+    /// Its start, in clock ticks since boot; `None` if it had ended by then.
+    Start(Option<u64>),
 }
 
 /// An answer to a look at a thread.
@@ -45,20 +53,26 @@ impl Thread {
     pub(crate) fn open(tid: u32, directory: &Arc<OwnedFd>) -> Thread {
         let file = |permit| {
             let file = files::open(directory, &ShortPath::task(tid, "syscall")).ok()?;
-            Some((file, permit))
+            Some(Kept::Descriptor(file, permit))
         };
+        let kept = Permit::take().and_then(file);
+        let start = || Kept::Start(start_time(directory, tid));
         Thread {
             tid,
             directory: Arc::clone(directory),
-            kept: Permit::take().and_then(file),
+            kept: kept.unwrap_or_else(start),
             gone: AtomicBool::new(false),
         }
     }
 
     #[cfg(test)]
-    pub(crate) fn without_descriptor(tid: u32, directory: &Arc<OwnedFd>) -> Thread {
+    pub(crate) fn without_descriptor(
+        tid: u32,
+        directory: &Arc<OwnedFd>,
+        start: Option<u64>,
+    ) -> Thread {
         let directory = Arc::clone(directory);
-        Thread { tid, directory, kept: None, gone: AtomicBool::new(false) }
+        Thread { tid, directory, kept: Kept::Start(start), gone: AtomicBool::new(false) }
     }
 
     /// Its TID, as this process's PID namespace counts.
@@ -66,13 +80,13 @@ impl Thread {
         self.tid
     }
 
-    /// What it is doing at this moment. Allocates nothing.
+    /// What it is doing at this moment. With a descriptor, it allocates nothing.
     #[inline]
     pub fn look(&self) -> Look {
         let mut line = [0; MAX_LINE];
         let length = match &self.kept {
-            Some((file, _)) => rustix::io::pread(file, &mut line, 0),
-            None => self.read_anew(&mut line),
+            Kept::Descriptor(file, _) => rustix::io::pread(file, &mut line, 0),
+            Kept::Start(start) => self.read_anew(*start, &mut line),
         };
         match length {
             Ok(length) => self.judge(&line[..length]),
@@ -94,9 +108,14 @@ impl Thread {
     }
 
     #[cold]
-    fn read_anew(&self, line: &mut [u8]) -> Result<usize, Errno> {
+    fn read_anew(&self, start: Option<u64>, line: &mut [u8]) -> Result<usize, Errno> {
         let file = files::open(&self.directory, &ShortPath::task(self.tid, "syscall"))?;
-        rustix::io::pread(file, line, 0)
+        let length = rustix::io::pread(file, line, 0)?;
+        // Afterwards: the TID was this thread's all the time.
+        match start.is_some() && start_time(&self.directory, self.tid) == start {
+            true => Ok(length),
+            false => Err(Errno::SRCH),
+        }
     }
 
     #[cold]
@@ -115,4 +134,8 @@ impl Thread {
     pub(crate) fn lives(&self) -> bool {
         matches!(self.look(), Look::Seen(_))
     }
+}
+
+pub(crate) fn start_time(directory: &OwnedFd, tid: u32) -> Option<u64> {
+    Stat::read(directory, &ShortPath::task(tid, "stat")).ok().map(|stat| stat.start_time)
 }

@@ -27,8 +27,8 @@ impl Program {
         let Program { family, started, replaced, ended, .. } = self;
         family
             .refresh(&mut |event| match event {
-                FamilyEvent::Started { pid, parent } => started.push((pid, parent)),
-                FamilyEvent::Replaced { pid } => replaced.push(pid),
+                FamilyEvent::Started { pid, parent, .. } => started.push((pid, parent)),
+                FamilyEvent::Replaced { pid, .. } => replaced.push(pid),
                 FamilyEvent::Ended { pid, .. } => ended.push(pid),
                 FamilyEvent::Unseen { error, .. } => panic!("{error}"),
             })
@@ -154,7 +154,7 @@ fn processes_that_others_know_of_are_followed() {
     let mut family = Family::alone(first.open());
     let mut started = Vec::new();
     let mut note = |event| match event {
-        FamilyEvent::Started { pid, parent } => started.push((pid, parent)),
+        FamilyEvent::Started { pid, parent, .. } => started.push((pid, parent)),
         event => panic!("{event:?}"),
     };
     for _ in 0..2 {

@@ -63,12 +63,18 @@ fn a_pid_that_another_process_gets_is_another_process() {
     assert_eq!(process.threads().len(), 1);
     drop(first);
     assert!(matches!(Process::open(pid), Err(ProcessError::NotFound(_) | ProcessError::Ended(_))));
+    // Starts are told apart by ticks of 10 ms.
+    std::thread::sleep(std::time::Duration::from_millis(20));
     let Some(_next) = start(Some(pid)) else {
         println!("not tested: this user, or this kernel, may not choose a PID");
         return;
     };
+    let again = Process::open_again(pid, process.start_time());
+    assert!(matches!(again, Err(ProcessError::Ended(_))), "{again:?}");
     let mut second = Process::open(pid).unwrap();
+    assert!(Process::open_again(pid, second.start_time()).is_ok());
     second.refresh().unwrap();
+    assert!(second.has_thread(pid) && !process.has_thread(pid));
     eventually(|| matches!(second.threads()[0].look(), Look::Seen(_)));
 
     assert!(!process.is_running());
