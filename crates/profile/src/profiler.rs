@@ -104,6 +104,7 @@ pub struct Profiler {
     not_all: bool,
     refreshed: Instant,
     timeline: Timeline,
+    reported: BetweenLooks,
     stacks: Stacks,
     /// Time that was spent on finding static locks.
     declaring: Duration,
@@ -205,6 +206,7 @@ impl Profiler {
             not_all: false,
             refreshed: Instant::now(),
             timeline: Timeline::new(MAX_CHANGES),
+            reported: BetweenLooks::default(),
             stacks: Stacks::default(),
             declaring: Duration::ZERO,
             began: Instant::now(),
@@ -547,10 +549,13 @@ impl Profiler {
             let registers = Registers::new(program_counter, stack_pointer);
             stacks.number(read.process, process, registers, StackBytes { base, bytes })
         });
-        let (mut running, mut forks) = (Vec::new(), Vec::new());
-        let mut departures = Vec::new();
+        let BetweenLooks { mut departures, mut running, mut lost_until } =
+            std::mem::take(&mut self.reported);
+        let mut forks = Vec::new();
         let mut lost = false;
-        let mut incomplete = self.watched.values().any(|watched| !watched.to_follow.is_empty());
+        let first_due = chunk.ticks.first().map_or(0, |tick| tick.due);
+        let mut incomplete = first_due < lost_until;
+        incomplete |= self.watched.values().any(|watched| !watched.to_follow.is_empty());
         let timeline = self.events.as_mut().map(|events| {
             let timeline = &mut self.timeline;
             // Records of the last look may still be on their way.
@@ -568,8 +573,9 @@ impl Profiler {
                         direction: Direction::Out { preempted: false },
                         ..
                     } => departures.push(Departure { at, cpu }),
-                    Event::Lost { records, .. } => {
+                    Event::Lost { until, records, .. } => {
                         incomplete = true;
+                        lost_until = lost_until.max(until);
                         lost |= records > 0;
                     }
                     _ => {}
@@ -631,6 +637,8 @@ impl Profiler {
                 });
             }
         }
+        self.reported = BetweenLooks { departures, running, lost_until };
+        self.reported.keep_for_looks_after(&chunk.ticks);
         if let Some(tick) = chunk.ticks.first() {
             self.timeline.forget_before(tick.at.saturating_sub(1_000_000_000));
         }
@@ -704,11 +712,31 @@ fn samples() -> SampleOptions {
     SampleOptions { period_ns: SAMPLE_NS * cpus.div_ceil(4), stack_bytes: SAMPLED_STACK }
 }
 
-/// The look at a running thread is as good as a sample of it that lies this near.
+/// The look at a running thread is as good as a sample of it that lies this near. After the last
+/// look, the next one may be as near.
 fn near_a_look(at: u64, ticks: &[Tick]) -> bool {
     let next = ticks.partition_point(|tick| tick.at < at);
-    let near = |tick: Option<&Tick>| tick.is_some_and(|tick| tick.at.abs_diff(at) <= NEAR_NS);
-    near(ticks.get(next)) || near(next.checked_sub(1).and_then(|before| ticks.get(before)))
+    let near = |tick: &Tick| tick.at.abs_diff(at) <= NEAR_NS;
+    let before = next.checked_sub(1).and_then(|before| ticks.get(before));
+    ticks.get(next).is_none_or(near) || before.is_some_and(near)
+}
+
+/// Reports that came with some looks and tell of the next ones, too, whose times they may lie in.
+#[derive(Debug, Default)]
+struct BetweenLooks {
+    departures: Vec<Departure>,
+    running: Vec<RunningStack>,
+    /// Records are missing until then.
+    lost_until: u64,
+}
+
+impl BetweenLooks {
+    /// Keeps what may concern a look that was due after these.
+    fn keep_for_looks_after(&mut self, ticks: &[Tick]) {
+        let Some(last) = ticks.last() else { return };
+        self.departures.retain(|departure| departure.at > last.due);
+        self.running.retain(|sample| sample.at + NEAR_NS > last.at);
+    }
 }
 
 fn registers_of(sample: &perf::Registers) -> Registers {
@@ -722,4 +750,33 @@ fn registers_of(sample: &perf::Registers) -> Registers {
         registers
     };
     registers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_from_between_two_chunks_belong_to_the_next_one() {
+        let mut chunk = Chunk::default();
+        for (due, at) in [(1_000_000, 1_010_000), (2_000_000, 2_600_000)] {
+            chunk.begin(due, 1);
+            chunk.tick().at = at;
+        }
+        let ticks = &chunk.ticks;
+        let near = [500_000, 1_600_000, 2_300_000, 9_000_000].map(|at| near_a_look(at, ticks));
+        assert_eq!(near, [false, false, true, true]);
+
+        let left = [1_500_000, 2_300_000, 2_700_000].map(|at| Departure { at, cpu: 0 });
+        let ran = [1_000_000, 2_700_000].map(|at| RunningStack { at, tid: 1, stack: 0 });
+        let mut reported =
+            BetweenLooks { departures: left.to_vec(), running: ran.to_vec(), lost_until: 0 };
+        // Nothing is known of the next look while there is none.
+        reported.keep_for_looks_after(&[]);
+        assert_eq!((reported.departures.len(), reported.running.len()), (3, 2));
+        reported.keep_for_looks_after(ticks);
+        let times: Vec<u64> = reported.departures.iter().map(|departure| departure.at).collect();
+        assert_eq!(times, [2_300_000, 2_700_000]);
+        assert_eq!(reported.running.len(), 1);
+    }
 }
