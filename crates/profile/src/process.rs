@@ -385,10 +385,16 @@ impl Process {
         self.inner.as_ref()
     }
 
+    /// The next [refresh](Process::refresh) lists the threads, even if there are as many as before.
+    pub fn list_anew(&mut self) {
+        self.listed = None;
+    }
+
     /// Lists the threads again, and opens those that are new. A process that has ended has none.
+    /// As many threads as a moment ago, none of which was seen to be gone, are most likely the
+    /// same ones, and not listed.
     ///
-    /// Returns false if they were not listed: as many threads as a moment ago, none of which was
-    /// seen to be gone, are most likely the same ones.
+    /// Returns true if they have changed.
     ///
     /// # Errors
     ///
@@ -404,6 +410,7 @@ impl Process {
         (self.listed, self.listing_took) = (Some((links, now)), now.elapsed());
         let listing = &self.listing;
         // The TID of a thread that is gone may be that of a new one by now.
+        let before = self.threads.len();
         self.threads
             .retain(|thread| !thread.is_gone() && listing.binary_search(&thread.tid()).is_ok());
         let known = self.threads.len();
@@ -420,14 +427,15 @@ impl Process {
         if let Some(inner) = &mut self.inner {
             inner.retain(|_, tid| listing.binary_search(tid).is_ok());
         }
+        let changed = known < before || known < self.threads.len();
         self.threads.sort_unstable_by_key(Thread::tid);
-        if self.threads.iter().any(|thread| thread.tid() == self.witness && thread.lives()) {
-            return Ok(true);
+        if self.thread(self.witness).is_some_and(Thread::lives) {
+            return Ok(changed);
         }
         if let Some(living) = self.threads.iter().find(|thread| thread.lives()) {
             self.witness = living.tid();
         }
-        Ok(true)
+        Ok(changed)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Looks at a program until told to stop, and says what was seen so far.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -551,7 +551,7 @@ impl Profiler {
         });
         let BetweenLooks { mut departures, mut running, mut lost_until } =
             std::mem::take(&mut self.reported);
-        let mut forks = Vec::new();
+        let (mut forks, mut grown) = (Vec::new(), HashSet::new());
         let mut lost = false;
         let first_due = chunk.ticks.first().map_or(0, |tick| tick.due);
         let mut incomplete = first_due < lost_until;
@@ -580,10 +580,11 @@ impl Profiler {
                     }
                     _ => {}
                 }
-                if let Event::Fork { pid, parent_pid, .. } = event
-                    && pid != parent_pid
-                {
-                    forks.push((pid, parent_pid));
+                if let Event::Fork { pid, parent_pid, .. } = event {
+                    match pid == parent_pid {
+                        true => _ = grown.insert(pid),
+                        false => forks.push((pid, parent_pid)),
+                    }
                 }
                 if let Event::Sample(sample) = event
                     && near_a_look(sample.at, ticks)
@@ -609,6 +610,10 @@ impl Profiler {
             self.family.look_at_all();
         }
         self.follow_forks(&forks);
+        let living = self.watched.iter().filter(|(_, watched)| watched.ended.is_none());
+        for (&index, _) in living.filter(|(_, watched)| grown.contains(&watched.pid)) {
+            _ = self.orders.send(Order::List(index));
+        }
         departures.sort_unstable_by_key(|departure: &Departure| departure.at);
         let reported = Reported {
             timeline: timeline.map(|()| &self.timeline),

@@ -205,6 +205,23 @@ fn many_threads_without_descriptors_are_seen_as_well() {
 }
 
 #[test]
+fn as_many_threads_are_listed_anew_if_some_began() {
+    let (observed, _) = Observed::start("many");
+    let mut process = observed.open();
+    let tids = |process: &Process| process.threads.iter().map(Thread::tid).collect::<Vec<_>>();
+    let all = tids(&process);
+    // As if it had begun while another one ended.
+    process.threads.pop();
+    process.listing_took = Duration::from_secs(1);
+    assert!(!process.refresh().unwrap());
+    process.list_anew();
+    assert!(process.refresh().unwrap());
+    assert_eq!(tids(&process), all);
+    process.list_anew();
+    assert!(!process.refresh().unwrap());
+}
+
+#[test]
 fn names_are_bytes() {
     let (observed, _) = Observed::start("threads");
     let process = observed.open();

@@ -95,6 +95,11 @@ impl Budget {
         }
     }
 
+    /// Share of one CPU.
+    pub fn share(&self) -> f64 {
+        self.share
+    }
+
     /// Takes account of what a stretch took.
     pub fn spent(&mut self, spent: &Spent) {
         let learn = |cost: &mut f64, total: u64, count: u64| {

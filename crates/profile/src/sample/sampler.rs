@@ -50,7 +50,9 @@ const RATE_TOLERANCE: f64 = 0.15;
 /// Looks go out when their stretch ends, or when they have become heavy.
 const CHUNK_BYTES: usize = 1 << 18;
 
-/// Threads come and go between two listings.
+/// Threads that come and go between two listings are not seen. So listings follow each other as
+/// fast as this share of the budget allows, and this fast at least.
+const LISTING_SHARE: f64 = 0.1;
 const LISTING_NS: u64 = 100_000_000;
 
 /// What the sampler is told.
@@ -60,6 +62,8 @@ pub enum Order {
     Follow(u32, Box<Process>),
     /// Looks at this process no more.
     Leave(u32),
+    /// Lists its threads: some have begun.
+    List(u32),
     /// Reads these words at each look from now on, each with its surroundings.
     Watch(u32, Vec<(u64, Span)>),
     /// Reads these bytes with each thread that is seen to wait on this word.
@@ -177,7 +181,7 @@ impl Sampler {
         let mut chunk = Chunk::default();
         let mut stretch = Beginning::now();
         let mut stretch_ns = FIRST_STRETCH;
-        let mut listed_at = 0;
+        let (mut listed_at, mut listing_ns) = (0, 0);
         loop {
             let mut woken = now();
             while woken < self.schedule.next() {
@@ -203,8 +207,9 @@ impl Sampler {
                 }
                 return;
             }
-            if woken - listed_at >= LISTING_NS {
-                self.list_threads(to);
+            if woken - listed_at >= listing_ns {
+                let took = self.list_threads(to) as f64;
+                listing_ns = LISTING_NS.min((took / (LISTING_SHARE * self.budget.share())) as u64);
                 listed_at = now();
             }
             if ended {
@@ -260,6 +265,11 @@ impl Sampler {
                     self.followed.retain(|followed| followed.index != index);
                     self.list_own();
                 }
+                Ok(Order::List(index)) => {
+                    if let Some(followed) = self.followed(index) {
+                        followed.process.list_anew();
+                    }
+                }
                 Ok(Order::Watch(index, words)) => {
                     if let Some(followed) = self.followed(index) {
                         words.into_iter().for_each(|(word, window)| followed.watch(word, window));
@@ -289,7 +299,8 @@ impl Sampler {
         self.followed.iter_mut().find(|followed| followed.index == index)
     }
 
-    fn list_threads(&mut self, to: &Sender<Report>) {
+    /// Returns the CPU time that it took.
+    fn list_threads(&mut self, to: &Sender<Report>) -> u64 {
         let began = read(ClockId::ThreadCPUTime);
         let mut changed = false;
         for followed in &mut self.followed {
@@ -310,7 +321,9 @@ impl Sampler {
             self.followed.retain(|followed| !followed.ended);
             self.list_own();
         }
-        self.spent.listing_ns += read(ClockId::ThreadCPUTime) - began;
+        let took = read(ClockId::ThreadCPUTime) - began;
+        self.spent.listing_ns += took;
+        took
     }
 
     fn list_own(&mut self) {
