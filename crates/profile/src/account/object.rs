@@ -296,9 +296,6 @@ impl Object {
         } else {
             self.contradictions = 0;
         }
-        if self.contradictions >= MAX_CONTRADICTIONS {
-            self.begin_anew();
-        }
         self.now.hold = Some(self.identity.hold(window));
         if !self.identity.certain {
             self.now.window.0 = window.address;
@@ -338,11 +335,16 @@ impl Object {
         self.bursts.add(&reads, burst.waited);
     }
 
-    /// The memory has another use by now: what was seen so far is forgotten.
-    fn begin_anew(&mut self) {
+    /// The memory has another use by now.
+    pub(super) fn is_something_else(&self) -> bool {
+        self.contradictions >= MAX_CONTRADICTIONS
+    }
+
+    /// Forgets what was seen so far of the memory's former use.
+    pub(super) fn begin_anew(&mut self, first_seen: u64) {
         let generation = self.generation + 1;
-        let address = self.evidence.address();
-        *self = Object { generation, ..Object::new(address, self.first_seen) };
+        let now = Now { look: self.now.look, ..Now::default() };
+        *self = Object { generation, now, ..Object::new(self.evidence.address(), first_seen) };
     }
 
     /// Begins a look, if that has not been done.

@@ -471,6 +471,10 @@ impl ProcessAccount {
             Reason::Again => return,
             Reason::Waiter => object.read_with_waiter(&window),
         };
+        if object.is_something_else() {
+            self.begin_anew(place, tick.at);
+            return;
+        }
         let identity = object.identity;
         self.name_owner(place);
         if read.reason == Reason::Picked
@@ -491,6 +495,22 @@ impl ProcessAccount {
         if let Some(parked) = identity.parked_on(&window) {
             self.parked.insert(read.word, (parked.object, parked.token));
         }
+    }
+
+    /// The memory of a thing has another use by now, which takes other bytes to know.
+    fn begin_anew(&mut self, place: u32, at: u64) {
+        let object = &mut self.objects[place as usize];
+        let former = object.identity.object;
+        self.room_for_unjudged += object.take_unjudged().len();
+        object.begin_anew(at);
+        let (word, window) = (object.evidence.address(), object.evidence.window());
+        self.wishes.push((word, Wish::Watch(window)));
+        self.wishes.push((word, Wish::WatchWaiters(window)));
+        if self.by_object.get(&former) == Some(&place) {
+            self.by_object.remove(&former);
+        }
+        self.by_word.retain(|&other, of| *of != place || other == word);
+        self.readers.remove(&place);
     }
 
     /// The thread of a holder's record, if that has been found.

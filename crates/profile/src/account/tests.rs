@@ -98,6 +98,13 @@ impl Looks {
     }
 }
 
+/// A wait for a mutex of Rust.
+fn waits_for_rust() -> Activity {
+    let Activity::Asleep(call) = waits_on(LOCK) else { unreachable!() };
+    let [word, _, value, ..] = call.arguments;
+    Activity::Asleep(SystemCall { arguments: [word, 9 | 128, value, 0, 0, 0], ..call })
+}
+
 fn is_near(one: f64, other: f64) -> bool {
     (one - other).abs() < 1e-9
 }
@@ -114,6 +121,31 @@ fn looks_count_from_before_it_was_known_what_threads_wait_for() {
     looks.end_stretch(10);
     assert!(is_near(looks.queue().value, 0.9), "{:?}", looks.queue());
     assert!(is_near(looks.held().value, 0.8));
+}
+
+#[test]
+fn memory_that_gets_another_use_is_watched_as_such() {
+    let mut looks = Looks::new();
+    for (value, tid) in [(2, 1), (0, 2), (2, 1)] {
+        looks.look(0, Some(value), &[(tid, waits_for_rust()), (9, Activity::OnCpu)]);
+    }
+    assert_eq!((looks.lock().generation, looks.lock().identity.kind()), (0, Kind::RustMutex));
+    looks.account.living(0).unwrap().wishes.clear();
+    // A mutex of Rust never has such a value, but a look may fall between two stores of a lock.
+    for (times, value) in [(15, 77), (1, 0), (16, 77)] {
+        assert_eq!(looks.lock().generation, 0);
+        (0..times).for_each(|_| looks.look(0, Some(value), &[(1, Activity::OnCpu)]));
+    }
+    assert_eq!((looks.lock().generation, looks.lock().identity.kind()), (1, Kind::Unknown));
+    let wishes = std::mem::take(&mut looks.account.living(0).unwrap().wishes);
+    let window = looks.lock().evidence.window();
+    let watched = |&(word, wish): &(u64, Wish)| {
+        word == LOCK && matches!(wish, Wish::Watch(span) if span == window)
+    };
+    assert!(wishes.iter().any(watched), "{wishes:?}");
+
+    looks.show_lock();
+    assert_eq!(looks.lock().generation, 1);
 }
 
 #[test]
