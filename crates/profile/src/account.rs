@@ -19,7 +19,7 @@ use crate::perf::Timeline;
 use crate::sample::{Chunk, Stretch, Tick};
 use crate::stacks::Stacks;
 use process::Circumstances;
-pub(crate) use process::NEAR_NS;
+pub(crate) use process::{MAX_OBJECTS, NEAR_NS};
 
 /// Where switches are not reported, a look that waited this long for a CPU counts as late: an idle
 /// CPU wakes up sooner.

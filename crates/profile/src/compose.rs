@@ -10,7 +10,7 @@ use threadtoll_record::profile::{
 };
 use threadtoll_record::{Fraction, Ns, PerSecond, Ratio, Seconds, Text};
 
-use crate::account::{Account, Device, Object, ProcessAccount, Time};
+use crate::account::{Account, Device, MAX_OBJECTS, Object, ProcessAccount, Time};
 use crate::judge::cause::{Cause as CauseFound, CauseShare};
 use crate::judge::gain::Surroundings;
 use crate::judge::interval::{Estimate, share};
@@ -136,6 +136,13 @@ fn unseen(
         "Which C++ atomic threads wait for, and if it is a lock: libstdc++ lets atomics share the \
          words on which threads sleep, so only stacks tell. A `std::atomic<int>` has a word of its \
          own.",
+    );
+    images(
+        |process| process.is_full,
+        &format!(
+            "Waits for anything but the {MAX_OBJECTS} locks and other things of a process that \
+             were seen first: they count as unknown."
+        ),
     );
     if watched.values().any(|watched| watched.is_32_bit) {
         unseen.push("Locks of 32-bit programs are not recognised.".to_owned());

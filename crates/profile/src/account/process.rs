@@ -18,7 +18,7 @@ use crate::sample::{Burst, Chunk, Reason, Span, ThreadRead, Tick, WordRead};
 use crate::stacks::Stacks;
 
 /// Most things to wait on that are told apart.
-const MAX_OBJECTS: usize = 20_000;
+pub(crate) const MAX_OBJECTS: usize = 20_000;
 
 /// Most looks that are kept at things of which it is not known yet if they are locks, of some
 /// hundred bytes each.
@@ -126,6 +126,8 @@ pub struct ProcessAccount {
     telling: Vec<u32>,
     /// The word of a lock for which threads waited does not name its holder.
     pub nameless: bool,
+    /// Threads waited on more than can be told apart.
+    pub is_full: bool,
     stretches: Stretches,
     /// Samples of a lock for which nobody has waited.
     unwaited: LockSamples,
@@ -288,6 +290,7 @@ impl ProcessAccount {
             new_users: Vec::new(),
             telling: Vec::new(),
             nameless: false,
+            is_full: false,
             stretches: Stretches::default(),
             unwaited: LockSamples::default(),
             room_for_unjudged: MAX_UNJUDGED,
@@ -355,6 +358,7 @@ impl ProcessAccount {
             return Some(object);
         }
         if self.objects.len() >= MAX_OBJECTS {
+            self.is_full = true;
             return None;
         }
         let place = self.objects.len() as u32;
@@ -542,6 +546,7 @@ impl ProcessAccount {
             return Some(readers);
         }
         if self.objects.len() >= MAX_OBJECTS {
+            self.is_full = true;
             return None;
         }
         let readers = self.objects.len() as u32;
@@ -603,6 +608,8 @@ impl ProcessAccount {
                 if awake {
                     let kind = Time::on_cpu(seen.state(read.tid, seen.due));
                     self.time_now[kind.place()] += scale_now;
+                } else if waiting_on.is_none() {
+                    self.time_now[Time::Other.place()] += scale_now;
                 }
             }
             Occupation::Futex(_) => {}
@@ -883,7 +890,11 @@ impl ProcessAccount {
     /// Learns of a lock that debug information names. Returns the bytes to be read of it.
     pub fn declare(&mut self, identity: Identity, at: u64) -> Option<(u64, Span)> {
         let word = identity.object;
-        if self.objects.len() >= MAX_OBJECTS || self.by_word.contains_key(&word) {
+        if self.by_word.contains_key(&word) {
+            return None;
+        }
+        if self.objects.len() >= MAX_OBJECTS {
+            self.is_full = true;
             return None;
         }
         let place = self.objects.len() as u32;
@@ -996,6 +1007,28 @@ mod tests {
             assert_eq!(account.objects[0].now.waiting, waiting);
             assert_eq!(account.time_now.iter().sum::<f64>(), 1.0 - waiting);
         }
+    }
+
+    #[test]
+    fn waits_beyond_what_can_be_told_apart_are_said() {
+        let mut account = ProcessAccount::new(1);
+        account.set_threads(vec![WAITER], None);
+        let (timeline, stacks) = (Timeline::new(100), Stacks::default());
+        let seen = circumstances(&timeline, &stacks);
+        let mut wait = |word| {
+            let activity = Activity::Asleep(SystemCall {
+                number: libc::SYS_futex as u32,
+                arguments: [word, 128, 2, 0, 0, 0],
+                stack_pointer: 0,
+                program_counter: 0,
+            });
+            account.thread(&ThreadRead::new(0, WAITER, true, activity), 3_200_000, &seen);
+            (account.is_full, account.time_now[Time::Other.place()])
+        };
+        for word in 1..=MAX_OBJECTS as u64 {
+            assert_eq!(wait(4 * word), (false, 0.0));
+        }
+        assert_eq!(wait(0x10_0000), (true, 1.0));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::budget::{Budget, Effort, Spent};
 use super::chunk::{Burst, Chunk, Reason};
 use super::promptness::{RunDelay, be_prompt};
 use super::schedule::{Due, Schedule};
+use crate::account::MAX_OBJECTS;
 use crate::activity::Activity;
 use crate::futex::FutexWait;
 use crate::primitive::evidence::BYTES;
@@ -22,8 +23,8 @@ pub type Span = (u64, usize);
 /// Distance of the owner from the word of a glibc mutex.
 const OWNER: u64 = 8;
 
-/// Most futex words of a process: the rest is not watched, and said.
-const MAX_WORDS: usize = 20_000;
+/// Most futex words of a process: as many as an account tells apart, which says if there are more.
+const MAX_WORDS: usize = MAX_OBJECTS;
 
 /// Bytes of a stack that are read.
 const STACK: usize = 16 << 10;
