@@ -1,5 +1,6 @@
 //! The account and the judgement of it, as a record.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 
@@ -30,6 +31,9 @@ const MAX_LISTED: usize = 100;
 
 /// Most locks that are judged, those with the longest queues, to find which would gain most.
 const MAX_JUDGED: usize = 400;
+
+/// Most words of parked threads that are named, to be listed by the code that they wait in.
+const MAX_GROUPED: usize = 1_000;
 
 /// Most stacks of a lock, and of anything else, that are listed.
 const MAX_SITES: usize = 8;
@@ -362,8 +366,9 @@ impl One<'_> {
         let not_judged = used.len().saturating_sub(MAX_JUDGED);
         if not_judged > 0 {
             let queue = |object: &Object| Threads::of(process.waiters(object)).mean;
-            used.sort_by(|(_, one), (_, other)| queue(other).total_cmp(&queue(one)));
-            used.truncate(MAX_JUDGED);
+            keep_first(&mut used, MAX_JUDGED, |(_, one), (_, other)| {
+                queue(other).total_cmp(&queue(one))
+            });
         }
         let named = |(place, object): (usize, &Object)| {
             let (name, name_from) = self.name(object, stacks);
@@ -382,13 +387,18 @@ impl One<'_> {
         let mut idle = |kind: Kind| {
             let of_kind = |object: &&Object| object.identity.kind() == kind;
             let objects = process.objects.iter().filter(of_kind);
-            let mut waits: Vec<IdleWait> =
-                objects.filter_map(|object| self.idle(object, stacks)).collect();
-            waits.sort_by(|one, other| other.queue_mean.get().total_cmp(&one.queue_mean.get()));
+            let mut waits: Vec<(&Object, Threads)> = objects
+                .map(|object| (object, self.idle_threads(object, stacks)))
+                .filter(|(_, waiters)| waiters.mean > 0.0)
+                .collect();
+            let most = if kind == Kind::Parker { MAX_GROUPED } else { MAX_LISTED };
+            keep_first(&mut waits, most, |(_, one), (_, other)| other.mean.total_cmp(&one.mean));
+            let named = |(object, waiters)| self.idle(object, waiters, stacks);
+            let mut waits: Vec<IdleWait> = waits.into_iter().map(named).collect();
             if kind == Kind::Parker {
                 waits = together(waits);
+                waits.truncate(MAX_LISTED);
             }
-            waits.truncate(MAX_LISTED);
             waits
         };
         Process {
@@ -431,18 +441,20 @@ impl One<'_> {
         }
     }
 
-    fn idle(self, object: &Object, stacks: &mut Stacks) -> Option<IdleWait> {
-        let mut waiters = Threads::of(self.process.waiters(object));
-        if is_parker(object) {
-            let reasons = Reasons::of(object, stacks);
-            waiters = waiters.part(reasons.idle + reasons.untold);
+    /// Threads that wait for something other than a lock.
+    fn idle_threads(self, object: &Object, stacks: &mut Stacks) -> Threads {
+        let waiters = Threads::of(self.process.waiters(object));
+        if !is_parker(object) {
+            return waiters;
         }
-        if waiters.mean <= 0.0 {
-            return None;
-        }
+        let reasons = Reasons::of(object, stacks);
+        waiters.part(reasons.idle + reasons.untold)
+    }
+
+    fn idle(self, object: &Object, waiters: Threads, stacks: &mut Stacks) -> IdleWait {
         let (name, name_from) = self.name(object, stacks);
         let name = name.strip_prefix("lock ").unwrap_or(&name);
-        Some(IdleWait {
+        IdleWait {
             name: Text::from(name),
             name_from,
             address: Address(object.address),
@@ -451,7 +463,7 @@ impl One<'_> {
             queue_mean_interval95: waiters.ratio_interval(),
             queue_max: object.waiters_max,
             sites: sites(SiteRole::Waiter, &object.waiting_at, stacks),
-        })
+        }
     }
 
     fn lock(self, named: Named, doing: &Doing, busiest: Busiest, stacks: &mut Stacks) -> Lock {
@@ -629,6 +641,12 @@ impl One<'_> {
         };
         threads.into_iter().filter_map(record).collect()
     }
+}
+
+/// Sorts, and drops all but the first few.
+fn keep_first<T>(all: &mut Vec<T>, most: usize, order: impl FnMut(&T, &T) -> Ordering) {
+    all.sort_by(order);
+    all.truncate(most);
 }
 
 fn is_parker(object: &Object) -> bool {
@@ -850,6 +868,13 @@ mod tests {
         let share = |value: f64| Some(Fraction::new(value));
         assert_eq!(shares(&clear), [share(0.5), share(1.02 / 4.0), share(0.98 / 4.0)]);
         assert_eq!(shares(&unclear), [share(0.5), None, None]);
+    }
+
+    #[test]
+    fn the_longest_queues_are_named() {
+        let mut queues: Vec<f64> = (0..1_000).map(|at| f64::from(at * 7 % 1_000)).collect();
+        keep_first(&mut queues, 3, |one, other| other.total_cmp(one));
+        assert_eq!(queues, [999.0, 998.0, 997.0]);
     }
 
     #[test]
