@@ -503,20 +503,12 @@ impl One<'_> {
         let modelled = !context.read_write;
         let (held, queue) = (judged.held.known(), judged.queue.known());
         let mut all_sites = sites(SiteRole::Waiter, &object.waiting_at, stacks);
+        let lock = not_judged(id, lock_kind(object), Address(object.address), users, alive);
+        let lock = Lock { name: Text::from(&*name), name_from, ..lock };
         all_sites.extend(sites(SiteRole::Holder, &holders.stacks, stacks));
         all_sites.extend(sites(SiteRole::Candidate, &holders.candidates, stacks));
         Lock {
-            id,
-            kind: lock_kind(object),
-            address: Address(object.address),
             generation: object.generation + 1,
-            first_seen: Vec::new(),
-            acquisitions: None,
-            contended: None,
-            hold: None,
-            wait: None,
-            threads: users,
-            threads_interval: Interval::new(users, alive),
             held_share: held.map(fraction),
             held_share_interval95: held.and_then(fractions),
             queue_mean: queue.map(ratio),
@@ -538,7 +530,6 @@ impl One<'_> {
                 .map(|(lock, share)| ChainLink { lock: lock + 1, share: fraction(share) })
                 .collect(),
             causes: judged.causes.iter().map(|&found| cause(found, context)).collect(),
-            handoff_ns: None,
             predicted: judged
                 .predicted
                 .iter()
@@ -551,8 +542,7 @@ impl One<'_> {
                 .collect(),
             what_if: judged.what_if.iter().chain(&judged.what_if_all_use).map(what_if).collect(),
             sites: all_sites,
-            name: Text::from(name),
-            name_from,
+            ..lock
         }
     }
 
@@ -581,40 +571,17 @@ impl One<'_> {
         }
         let users = self.process.at_once(threads.len()) as u32;
         let alive = (self.process.threads.len() as u32).max(users);
+        let id = self.process.objects.len() as u32 + 1;
         Some(Lock {
-            id: self.process.objects.len() as u32 + 1,
-            kind: LockKind::Parker,
             name: Text::from("synchronized (Java)"),
             name_from: NameFrom::WaiterSite,
-            address: Address(0),
-            generation: 1,
-            first_seen: Vec::new(),
-            acquisitions: None,
-            contended: None,
-            hold: None,
-            wait: None,
-            threads: users,
-            threads_interval: Interval::new(users, alive),
-            held_share: None,
-            held_share_interval95: None,
             queue_mean: Some(Ratio::new(waiters.mean)),
             queue_mean_interval95: waiters.ratio_interval(),
-            queue_is_lower_bound: false,
-            queue_max: None,
-            gain: None,
-            gain_interval95: None,
             efficiency: Some(Fraction::new((1.0 - waiters.mean / f64::from(users)).max(0.0))),
-            efficiency_interval95: None,
-            verdict: None,
             holder_not_seen_share: Some(Fraction::new(1.0)),
-            holders: Vec::new(),
             waiters: self.shares(&threads, false),
-            waits_for: Vec::new(),
-            causes: Vec::new(),
-            handoff_ns: None,
-            predicted: Vec::new(),
-            what_if: Vec::new(),
             sites: sites(SiteRole::Waiter, &waiting_at, stacks),
+            ..not_judged(id, LockKind::Parker, Address(0), users, alive)
         })
     }
 
@@ -726,6 +693,45 @@ impl Reasons {
             ParkedFor::Idle => &mut self.idle,
             ParkedFor::Untold => &mut self.untold,
         }
+    }
+}
+
+/// A lock of which no more is known. `alive` threads may use it, and `users` of them do.
+fn not_judged(id: u32, kind: LockKind, address: Address, users: u32, alive: u32) -> Lock {
+    Lock {
+        id,
+        kind,
+        name: Text::default(),
+        name_from: NameFrom::Address,
+        address,
+        generation: 1,
+        first_seen: Vec::new(),
+        acquisitions: None,
+        contended: None,
+        hold: None,
+        wait: None,
+        threads: users,
+        threads_interval: Interval::new(users, alive),
+        held_share: None,
+        held_share_interval95: None,
+        queue_mean: None,
+        queue_mean_interval95: None,
+        queue_is_lower_bound: false,
+        queue_max: None,
+        gain: None,
+        gain_interval95: None,
+        efficiency: None,
+        efficiency_interval95: None,
+        verdict: None,
+        holder_not_seen_share: None,
+        holders: Vec::new(),
+        waiters: Vec::new(),
+        waits_for: Vec::new(),
+        causes: Vec::new(),
+        handoff_ns: None,
+        predicted: Vec::new(),
+        what_if: Vec::new(),
+        sites: Vec::new(),
     }
 }
 
