@@ -1,5 +1,6 @@
 //! Shares, queues and their intervals, folded from looks.
 
+mod lateness;
 mod mean;
 mod object;
 mod occupation;
@@ -7,6 +8,7 @@ mod process;
 #[cfg(test)]
 mod tests;
 
+pub use lateness::Lateness;
 pub use mean::{Estimate, Looks, Mean};
 pub use object::{Holders, Object};
 pub use occupation::{Device, Occupation};
@@ -79,16 +81,13 @@ pub struct Account {
     current: StretchLooks,
     /// Due times that were answered on time, and late.
     pub due: [u64; 2],
-    /// Lateness of looks, the later ones once more often than they came.
-    pub lateness: Vec<u32>,
+    /// Lateness of looks.
+    pub lateness: Lateness,
     /// Length of the ended stretches.
     pub seconds: f64,
     /// When the last of them ended.
     pub until: u64,
 }
-
-/// Most latenesses kept for a quantile.
-const MAX_LATENESSES: usize = 1 << 16;
 
 impl Account {
     /// An account that begins at this instant.
@@ -100,7 +99,7 @@ impl Account {
             looks: 0,
             current: StretchLooks::default(),
             due: [0; 2],
-            lateness: Vec::new(),
+            lateness: Lateness::default(),
             seconds: 0.0,
             until: started,
         }
@@ -154,13 +153,10 @@ impl Account {
                 self.started = tick.due;
             }
             self.looks += 1;
-            let lateness = tick.at.saturating_sub(tick.due);
+            self.lateness.add(tick.at.saturating_sub(tick.due));
             let late = reported.is_late(tick);
             let queue_late = late && !reported.is_complete();
             self.due[usize::from(late)] += u64::from(tick.times);
-            if self.lateness.len() < MAX_LATENESSES {
-                self.lateness.push(u32::try_from(lateness).unwrap_or(u32::MAX));
-            }
             // Those that were gone are among the threads alive, and did nothing.
             let picked = (tick.threads_picked + tick.threads_gone).max(1);
             let seen = Circumstances {

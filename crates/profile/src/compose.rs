@@ -62,9 +62,6 @@ pub(crate) fn compose(
     let perf_event = circumstances.perf_refused.is_none();
     let [on_time, late] = account.due;
     let samples = on_time + late;
-    let mut lateness = account.lateness.clone();
-    lateness.sort_unstable();
-    let p99 = lateness.get(lateness.len().saturating_mul(99) / 100);
     let known = account.seconds > 0.0;
     // Asks for files of the control group.
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
@@ -80,8 +77,8 @@ pub(crate) fn compose(
         method: Method::Sampled,
         samples: samples.into(),
         rate_per_s: known.then(|| PerSecond::new(samples as f64 / account.seconds)),
-        late: p99.map(|&p99| Late {
-            p99_ns: Ns::new(f64::from(p99)),
+        late: account.lateness.quantile(0.99).map(|p99| Late {
+            p99_ns: Ns::new(p99 as f64),
             share: Fraction::new(late as f64 / samples.max(1) as f64),
         }),
         budget: Ratio::new(budget),
