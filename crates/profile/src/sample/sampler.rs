@@ -33,8 +33,9 @@ const STACKS: f64 = 0.4;
 
 /// Readings of a burst, which takes some tens of microseconds.
 const BURST: usize = 24;
-/// Bursts a second.
+/// Bursts a second, and most looks with one, as a share of all: a burst may cost as much as a look.
 const BURSTS_PER_S: f64 = 20.0;
+const BURSTS: f64 = 0.2;
 
 /// Most stacks at a look: of all threads, of those that wait, and of owners.
 const MAX_STACKS: u32 = 32;
@@ -350,7 +351,7 @@ impl Sampler {
         chunk.tick().run_delay_ns = self.delays.since_last();
         chunk.tick().threads_alive = self.threads.len() as u32;
         let with_stacks = self.one_of(self.stacks_per_s.min(STACKS * self.effort.rate_per_s));
-        let with_burst = self.one_of(BURSTS_PER_S);
+        let with_burst = self.one_of(BURSTS_PER_S.min(BURSTS * self.effort.rate_per_s));
         self.read_threads(with_stacks, chunk);
         if with_stacks && self.stacks_of_all {
             // A lock that changed hands meanwhile says nothing about who stood where.
@@ -358,12 +359,12 @@ impl Sampler {
             self.read_words(all, first, Reason::Again, chunk);
             chunk.tick().again_at = Some(began + (now() - began) / 2);
         }
-        if with_burst {
-            self.burst(chunk);
-        }
         self.spent.looks += 1;
         self.spent.words_ns += cpu_read - cpu_began;
         self.spent.threads_ns += read(ClockId::ThreadCPUTime) - cpu_read;
+        if with_burst {
+            self.burst(chunk);
+        }
     }
 
     /// Is this look one of so many a second?
