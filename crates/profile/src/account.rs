@@ -23,6 +23,9 @@ use crate::stacks::Stacks;
 use process::Circumstances;
 pub(crate) use process::{MAX_OBJECTS, NEAR_NS};
 
+/// Most processes that have ended and are kept: a build has tens of thousands.
+pub(crate) const MAX_ENDED: usize = 500;
+
 /// Where switches are not reported, a look that waited this long for a CPU counts as late: an idle
 /// CPU wakes up sooner.
 const LATE_NS: u64 = 100_000;
@@ -134,6 +137,20 @@ impl Account {
         self.living.iter_mut().map(|(&index, process)| (index, process))
     }
 
+    /// Forgets processes that have ended, beyond a bound: those whose threads were seen least, and
+    /// never the first one. Returns their indices.
+    pub fn forget_ended(&mut self) -> Vec<u32> {
+        let mut forgotten = Vec::new();
+        while self.ended.len() > MAX_ENDED {
+            let others = self.ended.iter().filter(|&(&index, _)| index != 0);
+            let least = others.min_by(|(_, one), (_, other)| one.seen.total_cmp(&other.seen));
+            let Some((&index, _)) = least else { break };
+            self.ended.remove(&index);
+            forgotten.push(index);
+        }
+        forgotten
+    }
+
     /// Folds looks.
     pub(crate) fn fold(
         &mut self,
@@ -194,7 +211,10 @@ impl Account {
         let ended = std::mem::take(&mut self.current);
         let length_s = stretch.length_ns as f64 / 1e9;
         self.living.values_mut().for_each(|process| process.end_stretch(length_s, &ended));
-        self.ended.extend(self.living.extract_if(.., |_, process| process.ended));
+        for (index, mut process) in self.living.extract_if(.., |_, process| process.ended) {
+            process.end();
+            self.ended.insert(index, process);
+        }
         self.seconds += length_s;
         self.until = stretch.until;
     }

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use threadtoll_machine::{ThrottleCounter, Throttled};
 use threadtoll_record::profile::{Ended, Profile};
 
-use crate::account::{Account, Departure, NEAR_NS, ProcessAccount, Reported, RunningStack, Wish};
+use crate::account::{
+    Account, Departure, MAX_ENDED, NEAR_NS, ProcessAccount, Reported, RunningStack, Wish,
+};
 use crate::compose::{Circumstances, compose};
 use crate::image::Image;
 use crate::perf::{
@@ -53,6 +55,9 @@ const TARGET_SHARE: f64 = 0.005;
 
 /// The same while a lock does not name its holder, which only stacks can tell then.
 const NAMELESS_STACKS_PER_S: f64 = 60.0;
+
+/// Most processes of which it is said why they are not seen.
+const MAX_UNSEEN: usize = 20;
 
 /// CPU time between two samples of a running thread, and the bytes of stack in each.
 const SAMPLE_NS: u64 = 10_000_000;
@@ -111,7 +116,11 @@ pub struct Profiler {
     began: Instant,
     cpu_ns: u64,
     perf_refused: Option<String>,
+    /// Processes that have ended and are not listed.
+    forgotten: usize,
+    /// Processes that could not be seen, with the reasons for some.
     unseen: BTreeSet<String>,
+    more_unseen: usize,
 }
 
 /// A program of a process, from its start or the process's last `exec` on.
@@ -212,7 +221,9 @@ impl Profiler {
             began: Instant::now(),
             cpu_ns: 0,
             perf_refused: None,
+            forgotten: 0,
             unseen: BTreeSet::new(),
+            more_unseen: 0,
         }
     }
 
@@ -340,6 +351,9 @@ impl Profiler {
                         watched.signal = u8::try_from(signal).ok();
                     }
                 }
+                FamilyEvent::Unseen { .. } if self.unseen.len() >= MAX_UNSEEN => {
+                    self.more_unseen += 1;
+                }
                 FamilyEvent::Unseen { pid, error } => {
                     self.unseen.insert(format!("Process {pid} is not seen: {error}."));
                 }
@@ -449,6 +463,11 @@ impl Profiler {
                 self.cpu_ns += stretch.process_ns;
                 self.account.end_stretch(&stretch);
                 self.close_ended();
+                for index in self.account.forget_ended() {
+                    self.watched.remove(&index);
+                    self.stacks.forget(index);
+                    self.forgotten += 1;
+                }
                 self.refresh_family();
                 self.declare_static_locks();
                 self.refresh_events();
@@ -658,6 +677,16 @@ impl Profiler {
             unseen.push(format!(
                 "Running is not told from waiting for a CPU for {behind} threads, whose events \
                  would cost more than the budget; raise it with --budget."
+            ));
+        }
+        if self.more_unseen > 0 {
+            unseen.push(format!("{} more processes are not seen.", self.more_unseen));
+        }
+        if self.forgotten > 0 {
+            unseen.push(format!(
+                "{} processes that have ended: of such, those {MAX_ENDED} are listed whose threads \
+                 were seen most.",
+                self.forgotten
             ));
         }
         self.stacks.inlined_until = finished.then(|| Instant::now() + NAMING);

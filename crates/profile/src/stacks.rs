@@ -110,6 +110,13 @@ impl Stacks {
         }
     }
 
+    /// Nobody asks for names of this process any more.
+    pub(crate) fn forget(&mut self, process: u32) {
+        if let Some(space) = self.spaces.get_mut(process as usize) {
+            *space = None;
+        }
+    }
+
     fn is_of_runtime(&self, image: ImageId) -> bool {
         self.images.get(image).is_none_or(|image| is_runtime_file(image.name()))
     }

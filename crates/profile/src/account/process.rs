@@ -114,6 +114,8 @@ pub struct ProcessAccount {
     pub threads_max: usize,
     /// It has ended: nothing counts after the current stretch.
     pub ended: bool,
+    /// Time of all its threads, once it has ended.
+    pub(super) seen: f64,
     /// What threads wait on.
     pub objects: Vec<Object>,
     /// Things for which threads waited in a stretch that has not ended.
@@ -284,6 +286,7 @@ impl ProcessAccount {
             inner: None,
             threads_max: 0,
             ended: false,
+            seen: 0.0,
             objects: Vec::new(),
             waited_for: Vec::new(),
             users: HashSet::new(),
@@ -918,6 +921,13 @@ impl ProcessAccount {
         };
         let all: f64 = threads.iter().filter_map(share).sum();
         all * self.at_once(threads.len()) as f64 / threads.len().max(1) as f64
+    }
+
+    /// Its last looks have come in.
+    pub(super) fn end(&mut self) {
+        let means = self.time.iter().chain(self.objects.iter().map(|object| &object.waiters));
+        let threads = means.filter_map(|mean| mean.estimate(&self.stretches));
+        self.seen = threads.map(|threads| threads.mean * threads.looks).sum();
     }
 
     pub(super) fn end_stretch(&mut self, length_s: f64, ended: &StretchLooks) {

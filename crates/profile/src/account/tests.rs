@@ -186,6 +186,39 @@ fn time_after_a_process_has_ended_does_not_count() {
 }
 
 #[test]
+fn the_processes_that_did_most_are_kept_of_many_that_have_ended() {
+    let mut looks = Looks::new();
+    (0..10).for_each(|_| looks.look(0, None, &[(1, Activity::OnCpu)]));
+    let ended = |looks: &mut Looks, index| looks.account.living(index).unwrap().ended = true;
+    ended(&mut looks, 0);
+    looks.end_stretch(10);
+    let most = MAX_ENDED as u32;
+    for index in 1..most {
+        looks.account.add(index, ProcessAccount::new(index));
+        ended(&mut looks, index);
+    }
+    looks.end_stretch(10);
+    assert!(looks.account.forget_ended().is_empty());
+    for index in [most, most + 1] {
+        looks.account.add(index, ProcessAccount::new(index));
+        let mut chunk = Chunk::default();
+        chunk.begin(looks.due, 1);
+        chunk.gap_s = 1.0 / RATE;
+        chunk.tick().threads_alive = 1;
+        chunk.push_thread(index, 1, true, Activity::OnCpu);
+        let reported =
+            Reported { timeline: None, departures: &[], incomplete: false, running: &[] };
+        looks.account.fold(&chunk, &reported, &Stacks::default(), false);
+        ended(&mut looks, index);
+        looks.end_stretch(10);
+    }
+    assert_eq!(looks.account.forget_ended(), [1, 2]);
+    let kept: Vec<u32> = looks.account.processes().map(|process| process.pid).collect();
+    assert_eq!((kept.len(), kept[0], kept[1]), (MAX_ENDED, 1, 3));
+    assert!(looks.account.process(most).is_some() && looks.account.process(1).is_none());
+}
+
+#[test]
 fn threads_that_have_ended_do_not_make_others_count_for_more() {
     let mut looks = Looks::new();
     looks.show_lock();
