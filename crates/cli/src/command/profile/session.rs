@@ -209,7 +209,11 @@ impl Session {
         let report_to =
             if launched || request.outputs.json { StdStream::Err } else { StdStream::Out };
         let style = report_to.style();
-        report_to.print(&text::first_screen(&profile, &self.kept.show(), &style));
+        let only = request.sampling.only.as_deref();
+        let unmatched = only.filter(|_| profile.processes.is_empty()).map(no_process);
+        if unmatched.is_none() {
+            report_to.print(&text::first_screen(&profile, &self.kept.show(), &style));
+        }
         let written = self.outputs.write(&Profiled {
             plan: self.kept.plan.clone(),
             profile: Profile {
@@ -232,6 +236,7 @@ impl Session {
             self.kept.append(&profile);
         }
         let failure = self.kept.fault.take().map(unkept).or(self.fault).or(written.err());
+        let failure = failure.or(unmatched);
         let own = match failure {
             Some(failure) => failure.report(),
             None if held => FAIL_IF.into(),
@@ -260,6 +265,12 @@ pub(super) fn judge(condition: &Condition, profile: &Profile) -> bool {
     let judgement = condition.judge(profile);
     judgement.lines().iter().for_each(|line| console::err(&threadtoll_report::clean(line)));
     !judgement.met.is_empty()
+}
+
+/// Only the end shows that no process has the name.
+fn no_process(name: &str) -> Failure {
+    Failure::run(format!("--only {name}: no process of this name was seen"))
+        .hint("give the name of a program that is executed, without its folder")
 }
 
 fn unkept(fault: WriteFault) -> Failure {

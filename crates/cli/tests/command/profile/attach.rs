@@ -103,6 +103,19 @@ fn a_sleeping_process_is_profiled() {
 }
 
 #[test]
+fn a_name_that_no_process_has_fails() {
+    for (script, code) in [("true", 1), ("exit 4", 4)] {
+        let directory = TempDir::new().unwrap();
+        let mut command = command();
+        command.current_dir(directory.path());
+        command.args(["profile", "--only", "absent", "--", "sh", "-c", script]);
+        let ended = ran(command);
+        ended.failed(code).says("--only absent: no process of this name was seen");
+        assert!(!ended.err.contains("Nothing seen"), "{ended:?}");
+    }
+}
+
+#[test]
 fn a_launched_program_is_profiled() {
     for (script, code) in [("sleep 0.1; exit 4", 4), ("true", 0), ("kill -9 $$", 137)] {
         let directory = TempDir::new().unwrap();
