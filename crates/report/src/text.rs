@@ -16,7 +16,7 @@ pub use crate::findings::findings;
 pub use fit::fit;
 pub use machine::machine;
 pub use prediction::prediction;
-pub use profile::{first_screen, profile};
+pub use profile::{cause, first_screen, profile, time_line};
 
 use crate::figure::Figure;
 use crate::format::Format;

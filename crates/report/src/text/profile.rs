@@ -1,6 +1,6 @@
 //! A profile: a first screen of at most 24 lines, and the details.
 
-use threadtoll_record::profile::{Lock, Profile, Role, Site};
+use threadtoll_record::profile::{Cause, Lock, Profile, Role, Site, ThreadTime};
 use unicode_width::UnicodeWidthStr;
 
 use super::table::draw;
@@ -36,6 +36,19 @@ pub fn first_screen(profile: &Profile, more: &str, style: &Style) -> String {
 /// Draws the first screen and the details below it.
 pub fn profile(profile: &Profile, more: &str, style: &Style) -> String {
     first_screen(profile, more, style) + &details(profile, style)
+}
+
+/// The time of threads by kind, on a line.
+pub fn time_line(time: &ThreadTime) -> String {
+    let parts = time::parts(time).into_iter().filter(|part| part.share >= 0.005);
+    let parts: Vec<String> =
+        parts.map(|part| format!("{} {}", part.name, percent(part.share))).collect();
+    parts.join(" · ")
+}
+
+/// A cause of waiting, in words.
+pub fn cause(cause: &Cause) -> String {
+    profile::cause(cause)
 }
 
 /// A sentence, a row or a blank line, which may be truncated to its first line.
@@ -118,12 +131,7 @@ impl Screen<'_> {
 
     fn time(&self) -> Option<Part> {
         let time = profile::main_process(self.profile)?.time.as_ref()?;
-        let parts: Vec<String> = time::parts(time)
-            .iter()
-            .filter(|part| part.share >= 0.005)
-            .map(|part| format!("{} {}", part.name, percent(part.share)))
-            .collect();
-        Some(self.text(PLAIN, &parts.join(" · "), 2, 3))
+        Some(self.text(PLAIN, &time_line(time), 2, 3))
     }
 
     /// The locks, with names as long as the terminal allows without dropping columns.

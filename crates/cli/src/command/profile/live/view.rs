@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use threadtoll_record::Profile;
-use threadtoll_record::profile::{Lock, Process, ThreadTime};
+use threadtoll_record::profile::{Lock, Process};
 use threadtoll_report::{clean, text};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -209,7 +209,7 @@ impl View {
         let process = selected.map(|row| row.process).or(profile.processes.first());
         let mut frame = vec![paint(BOLD, &title(profile, self.frozen), width)];
         let time = process.and_then(|process| process.time.as_ref());
-        frame.push(paint("", &time.map(spent).unwrap_or_default(), width));
+        frame.push(paint("", &time.map(text::time_line).unwrap_or_default(), width));
         frame.push(String::new());
         frame.push(paint(BOLD, &Row::headings(), width));
         let room = height.saturating_sub(FRAME - 1).max(1);
@@ -294,10 +294,8 @@ impl Row<'_> {
         let Some(cause) = self.lock.causes.first() else {
             return "cause: unknown".into();
         };
-        let call = cause.syscall.as_ref().map(|call| format!(" in {call}")).unwrap_or_default();
         let mend = cause.mend.as_ref().map(|mend| format!(" → {mend}")).unwrap_or_default();
-        let share = percent(cause.share.get());
-        clean(&format!("cause: {}{call} {share}{mend}", cause.cause.name()))
+        clean(&format!("cause: {}{mend}", text::cause(cause)))
     }
 
     fn holder(&self) -> String {
@@ -328,27 +326,6 @@ fn title(profile: &Profile, frozen: bool) -> String {
     let frozen = if frozen { " · frozen" } else { "" };
     let seconds = profile.seconds.get();
     format!("{program}{pid} · {seconds:.1} s{}{frozen}", rate.unwrap_or_default())
-}
-
-/// The time of the threads by kind.
-fn spent(time: &ThreadTime) -> String {
-    let mut parts = match (time.running, time.runnable) {
-        (Some(running), Some(runnable)) => {
-            vec![("running", running.get()), ("waiting for a CPU", runnable.get())]
-        }
-        _ => vec![("on a CPU", time.on_cpu.get())],
-    };
-    parts.extend([
-        ("locks", time.lock_wait.get()),
-        ("idle", time.idle_wait.get()),
-        ("parked", time.parked.get()),
-    ]);
-    parts.extend(time.io.iter().map(|(kind, share)| (kind.name(), share.get())));
-    parts.extend([("sleeping", time.sleep.get()), ("other", time.unknown.get())]);
-    let shown = parts.iter().filter(|(_, share)| *share >= 0.005);
-    let shown: Vec<String> =
-        shown.map(|(name, share)| format!("{name} {}", percent(*share))).collect();
-    shown.join(" · ")
 }
 
 fn dash() -> String {
@@ -452,6 +429,18 @@ mod tests {
         assert_eq!(names(&view).0.len(), 3);
         press(&mut view, "↓↓↓↓↓↓");
         assert_eq!(names(&view).1, "log", "the last");
+    }
+
+    #[test]
+    fn causes_and_times_are_worded_as_in_the_report() {
+        let mut view = view();
+        press(&mut view, "↓");
+        let frame = view.frame(SIZE).join("\n");
+        assert!(frame.contains("cause: its holder sleeps in clock_nanosleep: 98%"), "{frame}");
+        let profile = profile();
+        let time = profile.processes[0].time.as_ref().unwrap();
+        let time: String = text::time_line(time).chars().take(70).collect();
+        assert!(frame.contains(&time), "{time}: {frame}");
     }
 
     #[test]
