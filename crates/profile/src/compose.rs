@@ -32,6 +32,9 @@ const MAX_LISTED: usize = 100;
 /// Most locks that are judged, those with the longest queues, to find which would gain most.
 const MAX_JUDGED: usize = 400;
 
+/// Most semaphores of a process that are said to be locks, perhaps.
+const MAX_SEMAPHORES: usize = 3;
+
 /// Most words of parked threads that are named, to be listed by the code that they wait in.
 const MAX_GROUPED: usize = 1_000;
 
@@ -63,8 +66,16 @@ pub(crate) fn compose(
     let [on_time, late] = account.due;
     let samples = on_time + late;
     let known = account.seconds > 0.0;
+    let mut unseen = unseen(account, watched, circumstances);
     // Asks for files of the control group.
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+    let mut processes = Vec::new();
+    for (&index, watched) in watched {
+        let Some(process) = account.process(index) else { continue };
+        let record = One { index, process, watched, perf_event, cpus }.record(stacks);
+        unseen.extend(semaphores_that_may_lock(process, &record.semaphores));
+        processes.push(record);
+    }
     Profile {
         run: Text::default(),
         at: Text::default(),
@@ -84,14 +95,8 @@ pub(crate) fn compose(
         budget: Ratio::new(budget),
         perf_event,
         stacks_cut_share: share(stacks.cut, stacks.seen).map(fraction),
-        processes: watched
-            .iter()
-            .filter_map(|(&index, watched)| {
-                let process = account.process(index)?;
-                Some(One { index, process, watched, perf_event, cpus }.record(stacks))
-            })
-            .collect(),
-        unseen: unseen(account, watched, circumstances),
+        processes,
+        unseen,
         perturbation: Perturbation {
             per_acquisition_ns: None,
             share_of_cpu: known.then(|| Ratio::new(cpu_ns as f64 / 1e9 / account.seconds)),
@@ -164,6 +169,25 @@ fn unseen(
         );
     }
     unseen.into_iter().map(Text::from).collect()
+}
+
+/// Waits for semaphores that may be locks, and count as idle.
+fn semaphores_that_may_lock(process: &ProcessAccount, listed: &[IdleWait]) -> Option<Text> {
+    let may_lock = |address| {
+        let mut objects = process.objects.iter();
+        objects.any(|object| object.address == address && process.may_lock(object))
+    };
+    let listed = listed.iter().filter(|wait| may_lock(wait.address.0));
+    let names: Vec<String> =
+        listed.take(MAX_SEMAPHORES).map(|wait| format!("`{}`", &*wait.name)).collect();
+    (!names.is_empty()).then(|| {
+        Text::from(format!(
+            "Semaphores used as locks: {} never had more than one item, as a lock would not, but \
+             does not show who posts it, so that its waits count as idle. It is a lock if the \
+             threads that wait for it also post it.",
+            names.join(", ")
+        ))
+    })
 }
 
 fn texts(words: &[OsString]) -> Vec<Text> {

@@ -210,6 +210,11 @@ pub(crate) trait Primitive: fmt::Debug + Sync {
         false
     }
 
+    /// `true` if the object, which is no lock, is in a state in which one used as a lock may be.
+    fn may_lock(&self, _object: u64, _window: &Window<'_>) -> bool {
+        false
+    }
+
     /// Access that a waiter wants.
     fn access(&self, _object: u64, _wait: &Wait) -> Access {
         Access::Exclusive
@@ -319,6 +324,11 @@ impl Identity {
     /// own, so that only repeated contradictions count.
     pub fn contradicted(&self, window: &Window<'_>) -> bool {
         self.primitive.contradicted(self.object, window)
+    }
+
+    /// `true` if the object, which is no lock, is in a state in which one used as a lock may be.
+    pub fn may_lock(&self, window: &Window<'_>) -> bool {
+        self.primitive.may_lock(self.object, window)
     }
 
     /// Access that a waiter wants.

@@ -71,6 +71,8 @@ pub struct Object {
     /// Places of its holder, where its word does not name it.
     pub places: Places,
     waiting_writer: Option<WaitingWriter>,
+    /// It was seen in a state in which nothing is that is used as a lock.
+    is_no_lock: bool,
     /// Its word names its holder.
     pub(super) names_owner: bool,
     /// The stack of a waiter that may tell what it is.
@@ -232,6 +234,7 @@ impl Object {
             bursts: Bursts::default(),
             places: Places::default(),
             waiting_writer: None,
+            is_no_lock: false,
             names_owner: false,
             telling_stack: None,
             unjudged: Vec::new(),
@@ -255,6 +258,11 @@ impl Object {
     /// It is a lock.
     pub fn is_lock(&self) -> bool {
         self.identity.role() == Role::Lock
+    }
+
+    /// It is a semaphore that may be used as a lock.
+    pub(super) fn may_lock(&self) -> bool {
+        self.identity.kind() == Kind::Semaphore && !self.is_no_lock
     }
 
     /// A thread was seen to hold it or to wait for it.
@@ -296,6 +304,7 @@ impl Object {
         } else {
             self.contradictions = 0;
         }
+        self.is_no_lock |= self.may_lock() && !self.identity.may_lock(window);
         self.now.hold = Some(self.identity.hold(window));
         if !self.identity.certain {
             self.now.window.0 = window.address;

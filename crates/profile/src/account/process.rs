@@ -8,6 +8,7 @@ use super::object::{KeptScene, KeptThread, Object, count};
 use super::occupation::{Device, Occupation};
 use crate::activity::Activity;
 use crate::judge::cause::Holder;
+use crate::judge::interval::Z;
 use crate::judge::samples::LockSamples;
 use crate::perf::{CpuState, Timeline};
 use crate::primitive::{
@@ -412,6 +413,9 @@ impl ProcessAccount {
             Role::Lock if identity.certain => {
                 self.wishes.push((word, Wish::Watch(identity.window())));
             }
+            Role::Idle if identity.certain && object.may_lock() => {
+                self.wishes.push((word, Wish::Watch(identity.window())));
+            }
             Role::Idle | Role::Unknown if identity.certain => {
                 self.wishes.push((word, Wish::Ignore));
             }
@@ -473,6 +477,7 @@ impl ProcessAccount {
             }
         }
         let object = self.touch(place, look);
+        let might_lock = object.may_lock();
         let news = match read.reason {
             Reason::Picked => object.read(&window),
             Reason::Again => return,
@@ -494,7 +499,8 @@ impl ProcessAccount {
         object.readings = object.readings.saturating_add(1);
         // An object that is no lock by then is watched by its waits alone.
         let is_idle = object.readings == READINGS && object.identity.role() == Role::Idle;
-        if is_idle {
+        let may_lock = object.may_lock();
+        if !may_lock && (is_idle || might_lock) {
             self.wishes.push((read.word, Wish::Ignore));
         }
         self.judge(read.word, place, news);
@@ -913,6 +919,16 @@ impl ProcessAccount {
         threads.min(self.threads_max.max(1))
     }
 
+    /// A semaphore may be used as a lock: it never had more than one item, and one of the threads
+    /// that wait for it was always elsewhere, as the holder of a lock is.
+    pub fn may_lock(&self, object: &Object) -> bool {
+        let others = self.at_once(object.waiting.len()) as f64 - 1.0;
+        let waiters = self.waiters(object).map(|waiters| waiters.mean - Z * waiters.error);
+        object.may_lock()
+            && object.readings >= READINGS
+            && waiters.is_some_and(|least| 0.0 < least && least <= others)
+    }
+
     /// Mean number of these threads that were on a CPU, of as many as were alive at once.
     pub fn on_cpu(&self, threads: &HashSet<u32>) -> f64 {
         let share = |tid| {
@@ -943,6 +959,7 @@ impl ProcessAccount {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::account::Looks;
     use crate::activity::SystemCall;
     use crate::perf::{Direction, Event};
     use crate::primitive::declared;
@@ -1039,6 +1056,42 @@ mod tests {
             assert_eq!(wait(4 * word), (false, 0.0));
         }
         assert_eq!(wait(0x10_0000), (true, 1.0));
+    }
+
+    #[test]
+    fn a_semaphore_that_never_counts_may_be_a_lock() {
+        let (timeline, stacks) = (Timeline::new(100), Stacks::default());
+        let seen = circumstances(&timeline, &stacks);
+        // Values of the semaphore, and threads that wait for it at all looks.
+        for (most, waiting, may_lock) in [(1, 1, true), (1, 2, false), (2, 1, false)] {
+            let mut account = ProcessAccount::new(1);
+            account.set_threads(vec![WAITER, OWNER], None);
+            account.declare(declared("sem_t", 0x1000).unwrap(), 0).unwrap();
+            let mut looks = Looks::default();
+            for look in 1..=100 {
+                let value = u8::try_from(look % (most + 1)).unwrap();
+                let mut bytes = [0; 16];
+                bytes[0] = value;
+                let mut chunk = Chunk::default();
+                chunk.begin(look, 1);
+                chunk.push_word(0, 0x1000, Reason::Picked, (0x1000, &bytes));
+                let tick = chunk.ticks[0];
+                let (read, bytes) = chunk.words(&tick).next().unwrap();
+                account.word(read, bytes, &tick, look);
+                let threads = [WAITER, OWNER].into_iter().cycle().skip(look as usize);
+                for tid in threads.take(waiting) {
+                    account.objects[0].now.waiters.push(tid);
+                    account.objects[0].now.waiting += 1.0;
+                }
+                account.end_look(&chunk, &tick, &seen);
+                looks.add(1);
+            }
+            let ended = StretchLooks { looks, ..StretchLooks::default() };
+            account.end_stretch(1.0, &ended);
+            let counted = account.wishes.iter().any(|wish| matches!(wish.1, Wish::Ignore));
+            assert_eq!(counted, most > 1);
+            assert_eq!(account.may_lock(&account.objects[0]), may_lock, "{most} {waiting}");
+        }
     }
 
     #[test]

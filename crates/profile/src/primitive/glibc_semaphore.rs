@@ -52,6 +52,11 @@ impl Primitive for GlibcSemaphore {
         (0, 16)
     }
 
+    /// A semaphore that counts has more than one item at times; one that locks never has.
+    fn may_lock(&self, object: u64, window: &Window<'_>) -> bool {
+        window.u32(object).is_none_or(|value| value <= 1)
+    }
+
     fn has_type(&self, name: &str) -> bool {
         matches!(name, "sem_t" | "new_sem")
     }
