@@ -1,5 +1,6 @@
 //! Shares, queues and their intervals, folded from looks.
 
+mod circumstances;
 mod lateness;
 mod mean;
 mod object;
@@ -7,12 +8,15 @@ mod occupation;
 mod process;
 #[cfg(test)]
 mod tests;
+mod time;
 
+pub use circumstances::RunningStack;
 pub use lateness::Lateness;
 pub use mean::{Estimate, Looks, Mean};
 pub use object::{Holders, Object};
 pub use occupation::{Device, Occupation};
-pub use process::{ProcessAccount, RunningStack, Time, Wish};
+pub use process::{ProcessAccount, Wish};
+pub use time::Time;
 
 use std::collections::BTreeMap;
 
@@ -20,8 +24,9 @@ use crate::judge::samples::{LockSamples, Sample};
 use crate::perf::Timeline;
 use crate::sample::{Chunk, Stretch, Tick};
 use crate::stacks::Stacks;
-use process::Circumstances;
-pub(crate) use process::{MAX_OBJECTS, NEAR_NS};
+use circumstances::Circumstances;
+pub(crate) use circumstances::NEAR_NS;
+pub(crate) use process::MAX_OBJECTS;
 
 /// Most processes that have ended and are kept: a build has tens of thousands.
 pub(crate) const MAX_ENDED: usize = 500;

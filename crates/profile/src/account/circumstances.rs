@@ -1,0 +1,104 @@
+//! A look, as far as it concerns every process, and what switches tell of threads at its time.
+
+use crate::activity::Activity;
+use crate::perf::{CpuState, Timeline};
+use crate::sample::ThreadRead;
+use crate::stacks::Stacks;
+
+/// Where a thread was seen last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Last {
+    pub(super) at: u64,
+    /// The thing that it waited on.
+    pub(super) waiting_on: Option<u32>,
+    /// When it was last seen asleep there.
+    pub(super) asleep_at: u64,
+}
+
+/// A thread at the instant at which a look was due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WhenDue {
+    /// On a CPU, or ready for one.
+    Awake,
+    /// In the sleep in which it was seen before, and no longer in the same way.
+    AsBefore,
+    /// As the look shows it, as far as one can tell.
+    AsNow,
+}
+
+/// A look, as far as it concerns every process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Circumstances<'a> {
+    pub(super) look: u64,
+    pub(super) second: u64,
+    /// When it was due.
+    pub(super) due: u64,
+    /// Mean time between two due times.
+    pub(super) gap_s: f64,
+    /// Threads that a picked one stands for.
+    pub(super) scale: f64,
+    pub(super) late: bool,
+    /// Its queue is late, too: no switches tell it as it was when the look was due.
+    pub(super) queue_late: bool,
+    pub(super) timeline: Option<&'a Timeline>,
+    pub(super) stacks: &'a Stacks,
+    /// Stacks of running threads, in the order of their times.
+    pub(super) running: &'a [RunningStack],
+    /// The cgroup was throttled about then.
+    pub(super) throttled: bool,
+}
+
+/// The stack of a thread while it ran.
+#[derive(Clone, Copy, Debug)]
+pub struct RunningStack {
+    /// When it was taken.
+    pub at: u64,
+    /// The thread.
+    pub tid: u32,
+    /// The stack's number.
+    pub stack: u32,
+}
+
+/// A running thread may be somewhere else after this time.
+pub(crate) const NEAR_NS: u64 = 500_000;
+
+impl Circumstances<'_> {
+    /// The state of a thread at a look, as it would be without that look.
+    pub(super) fn state(&self, tid: u32, at: u64) -> Option<CpuState> {
+        let timeline = self.timeline?;
+        let state = timeline.state(tid, at);
+        // The look itself may have taken the thread's CPU.
+        let by_look = state == Some(CpuState::Preempted)
+            && timeline.state(tid, self.due) == Some(CpuState::Running);
+        if by_look { Some(CpuState::Running) } else { state }
+    }
+
+    /// A late look comes when a thread has just gone to sleep or woken another, so that it sees
+    /// other queues than those of random instants. Its switches tell what each thread did at the
+    /// instant for which the look was meant.
+    pub(super) fn when_due(&self, read: &ThreadRead, at: u64, last: Last) -> WhenDue {
+        let Some(timeline) = self.timeline else { return WhenDue::AsNow };
+        match timeline.state_since(read.tid, self.due) {
+            None => WhenDue::AsNow,
+            Some((CpuState::Running | CpuState::Preempted, _)) => WhenDue::Awake,
+            Some((CpuState::SwitchedOut, since)) => {
+                let known = since <= last.at && last.at <= self.due;
+                let now = timeline.state_since(read.tid, at);
+                let woken = read.activity == Activity::OnCpu;
+                let ran = now.is_some_and(|(_, since)| since > self.due);
+                if known && (woken || ran) { WhenDue::AsBefore } else { WhenDue::AsNow }
+            }
+        }
+    }
+
+    /// The number of a thread's stack: as it was read, or as the nearest sample shows it.
+    pub(super) fn stack(&self, read: &ThreadRead, at: u64) -> Option<u32> {
+        if read.stack_number.is_some() || read.activity != Activity::OnCpu {
+            return read.stack_number;
+        }
+        let from = self.running.partition_point(|sample| sample.at + NEAR_NS < at);
+        let near = self.running[from..].iter().take_while(|sample| sample.at <= at + NEAR_NS);
+        let of_thread = near.filter(|sample| sample.tid == read.tid);
+        of_thread.min_by_key(|sample| sample.at.abs_diff(at)).map(|sample| sample.stack)
+    }
+}

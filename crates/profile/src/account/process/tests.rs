@@ -1,0 +1,207 @@
+use super::*;
+use crate::account::Looks;
+use crate::activity::SystemCall;
+use crate::perf::{Direction, Event, Timeline};
+use crate::primitive::declared;
+use crate::sample::Reason;
+use crate::stacks::Stacks;
+
+const WAITER: u32 = 5;
+const OWNER: u32 = 7;
+const IN: Direction = Direction::In;
+const BLOCKED: Direction = Direction::Out { preempted: false };
+
+/// A look that was due at 3 ms.
+fn circumstances<'a>(timeline: &'a Timeline, stacks: &'a Stacks) -> Circumstances<'a> {
+    Circumstances {
+        look: 1,
+        second: 0,
+        due: 3_000_000,
+        gap_s: 1e-3,
+        scale: 1.0,
+        late: false,
+        queue_late: false,
+        timeline: Some(timeline),
+        stacks,
+        running: &[],
+        throttled: false,
+    }
+}
+
+/// What is found of a waiter that was seen asleep at 1 ms and is being woken at 3 ms, of a lock
+/// in this state, by these switches and those of a thread that computes.
+fn turn(lock: &str, hold: Hold, switches: &[(u64, Direction)]) -> Option<Option<u32>> {
+    let mut timeline = Timeline::new(100);
+    timeline.note(&Event::Switch { tid: OWNER, at: 1, cpu: 0, direction: IN });
+    for &(at, direction) in switches {
+        timeline.note(&Event::Switch { tid: WAITER, at, cpu: 1, direction });
+    }
+    timeline.complete_until(10_000_000);
+    let mut account = ProcessAccount::new(1);
+    account.set_threads(vec![WAITER, OWNER, 8], None);
+    account.declare(declared(lock, 0x1000).unwrap(), 0).unwrap();
+    account.objects[0].now.hold = Some(hold);
+    let stacks = Stacks::default();
+    let seen = circumstances(&timeline, &stacks);
+    let last = Last { at: 1_000_000, waiting_on: Some(0), asleep_at: 1_000_000 };
+    account.turn(0, WAITER, last, 3_000_000, &seen)
+}
+
+#[test]
+fn a_thread_counts_once_where_it_was_when_the_look_was_due() {
+    let futex = [0x1000, 128, 2, 0, 0, 0];
+    let asleep = Activity::Asleep(SystemCall {
+        number: libc::SYS_futex as u32,
+        arguments: futex,
+        stack_pointer: 0,
+        program_counter: 0,
+    });
+    let woken = (Activity::OnCpu, [(1_000_000, BLOCKED), (3_050_000, IN)]);
+    let fallen_asleep = (asleep, [(2_900_000, IN), (3_100_000, BLOCKED)]);
+    for ((activity, switches), waiting) in [(woken, 1.0), (fallen_asleep, 0.0)] {
+        let mut timeline = Timeline::new(100);
+        for (at, direction) in switches {
+            timeline.note(&Event::Switch { tid: WAITER, at, cpu: 1, direction });
+        }
+        timeline.complete_until(10_000_000);
+        let mut account = ProcessAccount::new(1);
+        account.set_threads(vec![WAITER], None);
+        account.declare(declared(C, 0x1000).unwrap(), 0).unwrap();
+        let last = Last { at: 2_000_000, waiting_on: Some(0), asleep_at: 2_000_000 };
+        account.last.insert(WAITER, last);
+        let stacks = Stacks::default();
+        let seen = circumstances(&timeline, &stacks);
+        let read = ThreadRead::new(0, WAITER, true, activity);
+        account.thread(&read, 3_200_000, &seen);
+        assert_eq!(account.objects[0].now.waiting, waiting);
+        assert_eq!(account.time_now.iter().sum::<f64>(), 1.0 - waiting);
+    }
+}
+
+#[test]
+fn waits_beyond_what_can_be_told_apart_are_said() {
+    let mut account = ProcessAccount::new(1);
+    account.set_threads(vec![WAITER], None);
+    let (timeline, stacks) = (Timeline::new(100), Stacks::default());
+    let seen = circumstances(&timeline, &stacks);
+    let mut wait = |word| {
+        let activity = Activity::Asleep(SystemCall {
+            number: libc::SYS_futex as u32,
+            arguments: [word, 128, 2, 0, 0, 0],
+            stack_pointer: 0,
+            program_counter: 0,
+        });
+        account.thread(&ThreadRead::new(0, WAITER, true, activity), 3_200_000, &seen);
+        (account.is_full, account.time_now[Time::Other.place()])
+    };
+    for word in 1..=MAX_OBJECTS as u64 {
+        assert_eq!(wait(4 * word), (false, 0.0));
+    }
+    assert_eq!(wait(0x10_0000), (true, 1.0));
+}
+
+#[test]
+fn a_semaphore_that_never_counts_may_be_a_lock() {
+    let (timeline, stacks) = (Timeline::new(100), Stacks::default());
+    let seen = circumstances(&timeline, &stacks);
+    // Values of the semaphore, and threads that wait for it at all looks.
+    for (most, waiting, may_lock) in [(1, 1, true), (1, 2, false), (2, 1, false)] {
+        let mut account = ProcessAccount::new(1);
+        account.set_threads(vec![WAITER, OWNER], None);
+        account.declare(declared("sem_t", 0x1000).unwrap(), 0).unwrap();
+        let mut looks = Looks::default();
+        for look in 1..=100 {
+            let value = u8::try_from(look % (most + 1)).unwrap();
+            let mut bytes = [0; 16];
+            bytes[0] = value;
+            let mut chunk = Chunk::default();
+            chunk.begin(look, 1);
+            chunk.push_word(0, 0x1000, Reason::Picked, (0x1000, &bytes));
+            let tick = chunk.ticks[0];
+            let (read, bytes) = chunk.words(&tick).next().unwrap();
+            account.word(read, bytes, &tick, look);
+            let threads = [WAITER, OWNER].into_iter().cycle().skip(look as usize);
+            for tid in threads.take(waiting) {
+                account.objects[0].now.waiters.push(tid);
+                account.objects[0].now.waiting += 1.0;
+            }
+            account.end_look(&chunk, &tick, &seen);
+            looks.add(1);
+        }
+        let ended = StretchLooks { looks, ..StretchLooks::default() };
+        account.end_stretch(1.0, &ended);
+        let counted = account.wishes.iter().any(|wish| matches!(wish.1, Wish::Ignore));
+        assert_eq!(counted, most > 1);
+        assert_eq!(account.may_lock(&account.objects[0]), may_lock, "{most} {waiting}");
+    }
+}
+
+#[test]
+fn owners_in_a_container_are_named_as_outside() {
+    let mut account = ProcessAccount::new(1);
+    account.set_threads(vec![40, 41], Some(InnerTids::from([(1, 40), (2, 41)])));
+    account.declare(declared(C, 0x1000).unwrap(), 0).unwrap();
+    for (named, owner) in [(2, Some(41)), (41, None)] {
+        account.objects[0].now.hold = Some(Hold::Held { owner: Some(named) });
+        account.name_owner(0);
+        assert_eq!(account.objects[0].now.hold, Some(Hold::Held { owner }));
+    }
+}
+
+const C: &str = "pthread_mutex_t";
+const RUST: &str = "std::sync::poison::mutex::Mutex";
+const NAMELESS: Hold = Hold::Held { owner: None };
+
+const fn held_by(tid: u32) -> Hold {
+    Hold::Held { owner: Some(tid) }
+}
+
+/// Woken twice, each time for a few microseconds.
+const IN_VAIN: [(u64, Direction); 5] = [
+    (500_000, BLOCKED),
+    (2_000_000, IN),
+    (2_005_000, BLOCKED),
+    (3_030_000, IN),
+    (3_036_000, BLOCKED),
+];
+
+#[test]
+fn threads_that_never_meet_do_not_use_a_lock_together() {
+    let mut account = ProcessAccount::new(1);
+    for first in (10..50).step_by(4) {
+        account.set_threads((first..first + 4).collect(), None);
+        for tid in first..first + 4 {
+            account.on_cpu.insert(tid, (8, 4));
+        }
+    }
+    let users: HashSet<u32> = (10..50).collect();
+    assert_eq!((account.at_once(users.len()), account.at_once(3)), (4, 3));
+    assert_eq!(account.on_cpu(&users), 2.0);
+    assert_eq!(account.on_cpu(&HashSet::new()), 0.0);
+}
+
+#[test]
+fn a_waiter_that_is_woken_in_vain_is_overtaken() {
+    assert_eq!(turn(C, held_by(OWNER), &IN_VAIN), Some(Some(OWNER)));
+    // The one thread on a CPU has taken a lock that names no owner.
+    assert_eq!(turn(RUST, NAMELESS, &IN_VAIN), Some(Some(OWNER)));
+}
+
+#[test]
+fn a_lock_that_is_passed_on_overtakes_nobody() {
+    assert_eq!(turn(C, Hold::Free, &IN_VAIN), Some(None));
+    assert_eq!(turn(C, held_by(WAITER), &IN_VAIN), Some(None));
+    // Handed over: it works under the lock when it runs.
+    let works = [(500_000, BLOCKED), (3_030_000, IN), (3_500_000, BLOCKED)];
+    assert_eq!(turn(RUST, NAMELESS, &works), Some(None));
+    assert_eq!(turn(C, held_by(OWNER), &works), Some(None));
+}
+
+#[test]
+fn a_waiter_that_had_the_lock_meanwhile_tells_nothing() {
+    let mut switches = IN_VAIN;
+    switches[2].0 = 2_500_000;
+    assert_eq!(turn(C, held_by(OWNER), &switches), None);
+    // Neither does one whose next run is not known yet.
+    assert_eq!(turn(C, held_by(OWNER), &IN_VAIN[..4]), None);
+}

@@ -1,0 +1,271 @@
+//! Things that threads of a process wait on, from their words and the waits for them.
+
+use super::{MAX_OBJECTS, ProcessAccount, READINGS, Wish};
+use crate::account::object::Object;
+use crate::primitive::{Access, Caller, Context, Hold, Identity, Kind, Role, Wait, Window};
+use crate::sample::{Burst, Reason, Span, Tick, WordRead};
+
+impl ProcessAccount {
+    pub(super) fn object(&mut self, word: u64, at: u64) -> Option<u32> {
+        if let Some(&object) = self.by_word.get(&word) {
+            return Some(object);
+        }
+        if self.objects.len() >= MAX_OBJECTS {
+            self.is_full = true;
+            return None;
+        }
+        let place = self.objects.len() as u32;
+        self.objects.push(Object::new(word, at));
+        self.by_word.insert(word, place);
+        Some(place)
+    }
+
+    pub(super) fn touch(&mut self, place: u32, look: u64) -> &mut Object {
+        let object = &mut self.objects[place as usize];
+        if object.now.look != look {
+            self.touched.push(place);
+            object.see(look);
+        }
+        object
+    }
+
+    /// Judges an object after news. Two words may turn out to be one object's.
+    fn judge(&mut self, word: u64, place: u32, news: bool) {
+        if !news {
+            return;
+        }
+        let (threads, inner) = (&self.threads, &self.inner);
+        let is_thread = |tid| match inner {
+            Some(inner) => inner.contains_key(&tid),
+            None => threads.contains(&tid),
+        };
+        let context = Context { is_thread: &is_thread, go: self.go, jvm: self.jvm };
+        let object = &mut self.objects[place as usize];
+        if !object.judge(news, &context) {
+            return;
+        }
+        let identity = object.identity;
+        object.address = identity.object;
+        match identity.role() {
+            Role::Parked => {
+                // The word names the lock only while its thread waits, and words are not all read
+                // at each look.
+                let (from, length) = match identity.certain {
+                    true => identity.window(),
+                    false => object.evidence.window(),
+                };
+                if identity.certain {
+                    self.wishes.push((word, Wish::Ignore));
+                }
+                self.wishes.push((word, Wish::WatchWaiters((from, length))));
+            }
+            Role::Lock if identity.certain => {
+                self.wishes.push((word, Wish::Watch(identity.window())));
+            }
+            Role::Idle if identity.certain && object.may_lock() => {
+                self.wishes.push((word, Wish::Watch(identity.window())));
+            }
+            Role::Idle | Role::Unknown if identity.certain => {
+                self.wishes.push((word, Wish::Ignore));
+            }
+            Role::Lock | Role::Idle | Role::Unknown => {}
+        }
+        match self.by_object.get(&identity.object) {
+            // The one found first goes on; what the other has seen so far is a few looks.
+            Some(&first) if first != place => {
+                self.by_word.insert(word, first);
+                let object = &mut self.objects[place as usize];
+                self.room_for_unjudged += object.take_unjudged().len();
+                *object = Object::new(word, object.first_seen);
+                return;
+            }
+            Some(_) => {}
+            None => {
+                self.by_object.insert(identity.object, place);
+            }
+        }
+        if identity.role() == Role::Lock || identity.certain {
+            self.judge_earlier(place);
+        }
+    }
+
+    /// Takes looks into account at which it was not known what a thing is.
+    fn judge_earlier(&mut self, place: u32) {
+        let object = &mut self.objects[place as usize];
+        let looks = object.take_unjudged();
+        self.room_for_unjudged += looks.len();
+        if !object.is_lock() {
+            return;
+        }
+        object.see_hold();
+        let mut readers = None;
+        if object.identity.kind() == Kind::RwLock && !self.readers.contains_key(&place) {
+            readers = self.readers(place);
+        }
+        if let Some(readers) = readers {
+            self.objects[readers as usize].add_unjudged(&looks);
+        }
+        self.objects[place as usize].add_unjudged(&looks);
+    }
+
+    pub(in crate::account) fn word(
+        &mut self,
+        read: &WordRead,
+        bytes: &[u8],
+        tick: &Tick,
+        look: u64,
+    ) {
+        let Some(place) = self.object(read.word, tick.at) else { return };
+        let window = Window { address: read.address, bytes };
+        if read.reason == Reason::Again {
+            self.touch(place, look).read_again(&window);
+        }
+        if let Some(&readers) = self.readers.get(&place) {
+            let object = self.touch(readers, look);
+            match read.reason {
+                Reason::Picked => {
+                    object.read(&window);
+                    self.name_owner(readers);
+                }
+                Reason::Again => object.read_again(&window),
+                Reason::Waiter => {}
+            }
+        }
+        let object = self.touch(place, look);
+        let might_lock = object.may_lock();
+        let news = match read.reason {
+            Reason::Picked => object.read(&window),
+            Reason::Again => return,
+            Reason::Waiter => object.read_with_waiter(&window),
+        };
+        if object.is_something_else() {
+            self.begin_anew(place, tick.at);
+            return;
+        }
+        let identity = object.identity;
+        self.name_owner(place);
+        if read.reason == Reason::Picked
+            && let Some(record) = identity.holder_record(&window)
+        {
+            let owner = self.holder_of(record, identity);
+            self.touch(place, look).now.hold = Some(Hold::Held { owner });
+        }
+        let object = self.touch(place, look);
+        object.readings = object.readings.saturating_add(1);
+        // An object that is no lock by then is watched by its waits alone.
+        let is_idle = object.readings == READINGS && object.identity.role() == Role::Idle;
+        let may_lock = object.may_lock();
+        if !may_lock && (is_idle || might_lock) {
+            self.wishes.push((read.word, Wish::Ignore));
+        }
+        self.judge(read.word, place, news);
+        let identity = self.objects[place as usize].identity;
+        if let Some(parked) = identity.parked_on(&window) {
+            self.parked.insert(read.word, (parked.object, parked.token));
+        }
+    }
+
+    /// The memory of a thing has another use by now, which takes other bytes to know.
+    fn begin_anew(&mut self, place: u32, at: u64) {
+        let object = &mut self.objects[place as usize];
+        let former = object.identity.object;
+        self.room_for_unjudged += object.take_unjudged().len();
+        object.begin_anew(at);
+        let (word, window) = (object.evidence.address(), object.evidence.window());
+        self.wishes.push((word, Wish::Watch(window)));
+        self.wishes.push((word, Wish::WatchWaiters(window)));
+        if self.by_object.get(&former) == Some(&place) {
+            self.by_object.remove(&former);
+        }
+        self.by_word.retain(|&other, of| *of != place || other == word);
+        self.readers.remove(&place);
+    }
+
+    /// The account of a lock's readers.
+    fn readers(&mut self, writers: u32) -> Option<u32> {
+        if let Some(&readers) = self.readers.get(&writers) {
+            return Some(readers);
+        }
+        if self.objects.len() >= MAX_OBJECTS {
+            self.is_full = true;
+            return None;
+        }
+        let readers = self.objects.len() as u32;
+        let object = Object::readers_of(&self.objects[writers as usize]);
+        self.objects.push(object);
+        self.readers.insert(writers, readers);
+        Some(readers)
+    }
+
+    /// A picked thread waits on a word. Returns the place of what it waits for.
+    pub(super) fn wait(
+        &mut self,
+        tid: u32,
+        word: u64,
+        wait: Wait,
+        scale: f64,
+        at: u64,
+        look: u64,
+    ) -> Option<u32> {
+        let place = self.object(word, at)?;
+        // A lock is known by its address; its parked waiters by words of their own.
+        let parked = self.parked.get(&word).copied();
+        let scale_here = if parked.is_some() { 0.0 } else { scale };
+        let identity = self.objects[place as usize].identity;
+        if identity.kind() == Kind::RwLock && identity.access(&wait) == Access::Shared {
+            let readers = self.readers(place)?;
+            self.touch(readers, look).wait(tid, wait, scale_here);
+            return Some(readers);
+        }
+        let news = self.touch(place, look).wait(tid, wait, scale_here);
+        self.judge(word, place, news);
+        // It may have turned out to be a part of another one.
+        let place = self.by_word.get(&word).copied().unwrap_or(place);
+        let Some((lock, token)) = parked else { return Some(place) };
+        let Some(lock_place) = self.object(lock, at) else { return Some(place) };
+        if self.objects[lock_place as usize].evidence.is_empty() {
+            let window = self.objects[lock_place as usize].evidence.window();
+            self.wishes.push((lock, Wish::Watch(window)));
+        }
+        let news = self.touch(lock_place, look).wait(tid, Wait::Parked { token }, scale);
+        self.judge(lock, lock_place, news);
+        Some(lock_place)
+    }
+
+    pub(in crate::account) fn burst(&mut self, burst: &Burst) {
+        if let Some(&place) = self.by_word.get(&burst.word) {
+            self.objects[place as usize].burst(burst);
+        }
+    }
+
+    /// Things that a waiter's stack may tell more of, each with that stack's number.
+    pub fn telling_stacks(&mut self) -> Vec<(u32, u32)> {
+        let mut stack = |place: u32| self.objects[place as usize].telling_stack.take();
+        self.telling.drain(..).filter_map(|place| Some((place, stack(place)?))).collect()
+    }
+
+    /// Tells the functions of a waiter's stack.
+    pub fn tell(&mut self, place: u32, callers: Vec<Caller>) {
+        let object = &mut self.objects[place as usize];
+        object.evidence.saw_callers(callers);
+        let word = object.evidence.address();
+        self.judge(word, place, true);
+    }
+
+    /// Learns of a lock that debug information names. Returns the bytes to be read of it.
+    pub fn declare(&mut self, identity: Identity, at: u64) -> Option<(u64, Span)> {
+        let word = identity.object;
+        if self.by_word.contains_key(&word) {
+            return None;
+        }
+        if self.objects.len() >= MAX_OBJECTS {
+            self.is_full = true;
+            return None;
+        }
+        let place = self.objects.len() as u32;
+        self.objects.push(Object::declared(identity, at));
+        self.by_word.insert(word, place);
+        self.by_object.insert(word, place);
+        Some((word, identity.window()))
+    }
+}

@@ -1,0 +1,146 @@
+//! Waits that are not for a lock, and those of parked threads, which may be.
+
+use std::collections::HashMap;
+
+use threadtoll_record::profile::{Address, IdleWait, Role as SiteRole};
+use threadtoll_record::{Ratio, Text};
+
+use super::threads::Threads;
+use super::{MAX_SITES, One, Z, sites};
+use crate::account::Object;
+use crate::primitive::{ParkedFor, Role};
+use crate::stacks::Stacks;
+
+impl One<'_> {
+    /// Threads that wait for something other than a lock.
+    pub(super) fn idle_threads(self, object: &Object, stacks: &mut Stacks) -> Threads {
+        let waiters = Threads::of(self.process.waiters(object));
+        if !is_parker(object) {
+            return waiters;
+        }
+        let reasons = Reasons::of(object, stacks);
+        waiters.part(reasons.idle + reasons.untold)
+    }
+
+    pub(super) fn idle(self, object: &Object, waiters: Threads, stacks: &mut Stacks) -> IdleWait {
+        let (name, name_from) = self.name(object, stacks);
+        let name = name.strip_prefix("lock ").unwrap_or(&name);
+        IdleWait {
+            name: Text::from(name),
+            name_from,
+            address: Address(object.address),
+            threads: object.waiting.len() as u32,
+            queue_mean: Ratio::new(waiters.mean),
+            queue_mean_interval95: waiters.ratio_interval(),
+            queue_max: object.waiters_max,
+            sites: sites(SiteRole::Waiter, &object.waiting_at, stacks),
+        }
+    }
+}
+
+pub(super) fn is_parker(object: &Object) -> bool {
+    object.identity.role() == Role::Parked
+}
+
+/// Waits of parked threads, each on a word of its own, by the code that they wait in.
+pub(super) fn together(waits: Vec<IdleWait>) -> Vec<IdleWait> {
+    let mut places: HashMap<Text, usize> = HashMap::new();
+    let mut groups: Vec<Vec<IdleWait>> = Vec::new();
+    for wait in waits {
+        let place = *places.entry(wait.name.clone()).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(wait),
+            None => groups.push(vec![wait]),
+        }
+    }
+    let mut waits: Vec<IdleWait> = groups.into_iter().filter_map(sum).collect();
+    waits.sort_by(|one, other| other.queue_mean.get().total_cmp(&one.queue_mean.get()));
+    waits
+}
+
+fn sum(waits: Vec<IdleWait>) -> Option<IdleWait> {
+    let variance: f64 = waits
+        .iter()
+        .filter_map(|wait| wait.queue_mean_interval95)
+        .map(|interval| ((interval.high().get() - interval.low().get()) / 2.0 / Z).powi(2))
+        .sum();
+    let mean = waits.iter().map(|wait| wait.queue_mean.get()).sum();
+    let all = Threads { mean, variance };
+    waits.into_iter().reduce(|mut sum, mut wait| {
+        sum.queue_mean = Ratio::new(all.mean);
+        sum.queue_mean_interval95 = all.ratio_interval();
+        sum.queue_max = sum.queue_max.max(wait.queue_max);
+        sum.threads += wait.threads;
+        sum.sites.append(&mut wait.sites);
+        sum.sites.sort_by_key(|site| std::cmp::Reverse(site.samples));
+        sum.sites.truncate(MAX_SITES);
+        sum
+    })
+}
+
+/// Shares of the reasons for which threads slept on words of their own.
+#[derive(Debug, Default)]
+pub(super) struct Reasons {
+    pub(super) lock: f64,
+    pub(super) idle: f64,
+    pub(super) untold: f64,
+    /// Stacks of those that waited for a lock, with the number of looks.
+    pub(super) locking: HashMap<u32, u64>,
+}
+
+impl Reasons {
+    pub(super) fn of(parker: &Object, stacks: &mut Stacks) -> Reasons {
+        let identity = parker.identity;
+        let all: u64 = parker.waiting_at.values().sum();
+        let otherwise = identity.parked_for(&[]);
+        let mut reasons = Reasons::default();
+        // Where only the stack tells, those that were read stand for all.
+        if otherwise == ParkedFor::Idle || all == 0 {
+            *reasons.share(otherwise) = 1.0;
+            return reasons;
+        }
+        for (&stack, &looks) in &parker.waiting_at {
+            let reason = identity.parked_for(&stacks.callers(stack));
+            *reasons.share(reason) += looks as f64 / all as f64;
+            if reason == ParkedFor::Lock {
+                reasons.locking.insert(stack, looks);
+            }
+        }
+        reasons
+    }
+
+    fn share(&mut self, of: ParkedFor) -> &mut f64 {
+        match of {
+            ParkedFor::Lock => &mut self.lock,
+            ParkedFor::Idle => &mut self.idle,
+            ParkedFor::Untold => &mut self.untold,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use threadtoll_record::profile::{Interval, NameFrom};
+
+    #[test]
+    fn parked_threads_count_together_where_they_wait() {
+        let wait = |name: &str, mean: f64| IdleWait {
+            name: Text::from(name),
+            name_from: NameFrom::WaiterSite,
+            address: Address(0x1000),
+            threads: 1,
+            queue_mean: Ratio::new(mean),
+            queue_mean_interval95: Interval::new(Ratio::new(mean - 0.3), Ratio::new(mean + 0.3)),
+            queue_max: 1,
+            sites: Vec::new(),
+        };
+        let waits = vec![wait("in serve", 0.5), wait("in sweep", 0.75), wait("in serve", 0.5)];
+        let waits = together(waits);
+        let rows: Vec<_> =
+            waits.iter().map(|wait| (&*wait.name, wait.queue_mean.get(), wait.threads)).collect();
+        assert_eq!(rows, [("in serve", 1.0, 2), ("in sweep", 0.75, 1)]);
+        let within = waits[0].queue_mean_interval95.map(|it| it.high().get() - 1.0);
+        assert!(within.is_some_and(|half| (half - 0.3 * 2_f64.sqrt()).abs() < 1e-9));
+    }
+}
