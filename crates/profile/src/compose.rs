@@ -134,19 +134,27 @@ impl One<'_> {
                 queue(other).total_cmp(&queue(one))
             });
         }
+        let busiest = Busiest::of(process);
+        let not_listed = not_judged + used.len().saturating_sub(MAX_LISTED);
+        if not_listed > not_judged {
+            // A prediction takes a millisecond.
+            let gain = |(place, lock)| self.gain(place, lock, &doing, busiest);
+            let mut gains: Vec<_> = used.into_iter().map(|lock| (gain(lock), lock)).collect();
+            keep_first(&mut gains, MAX_LISTED, |one, other| other.0.total_cmp(&one.0));
+            used = gains.into_iter().map(|(_, lock)| lock).collect();
+        }
         let named = |(place, object): (usize, &Object)| {
             let (name, name_from) = self.name(object, stacks);
             Named { id: place as u32 + 1, name, name_from }
         };
         let mut names: Vec<Named> = used.into_iter().map(named).collect();
         tell_apart(&mut names);
-        let busiest = Busiest::of(process);
         let mut locks: Vec<Lock> =
             names.into_iter().map(|named| self.lock(named, &doing, busiest, stacks)).collect();
         locks.extend(self.monitors(stacks));
         let gain_of = |lock: &Lock| lock.gain.map_or(0.0, Ratio::get);
         locks.sort_by(|one, other| gain_of(other).total_cmp(&gain_of(one)));
-        let locks_left_out = (not_judged + locks.len().saturating_sub(MAX_LISTED)) as u32;
+        let locks_left_out = (not_listed + locks.len().saturating_sub(MAX_LISTED)) as u32;
         locks.truncate(MAX_LISTED);
         let mut idle = |kind: Kind| {
             let of_kind = |object: &&Object| object.identity.kind() == kind;

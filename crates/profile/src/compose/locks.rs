@@ -13,7 +13,7 @@ use super::threads::{Doing, Threads};
 use super::{One, fraction, fractions, ratio, ratios, sites};
 use crate::account::{Object, ProcessAccount};
 use crate::judge::cause::{Cause as CauseFound, CauseShare};
-use crate::judge::gain::Surroundings;
+use crate::judge::gain::{Surroundings, gain};
 use crate::judge::mend::{Context, mend};
 use crate::judge::prediction::{self, CpuDemand};
 use crate::judge::{Judgement, LockSeen};
@@ -46,6 +46,21 @@ impl Busiest {
 }
 
 impl One<'_> {
+    /// Throughput that the program would gain without the lock's queue.
+    pub(super) fn gain(self, place: usize, lock: &Object, doing: &Doing, busiest: Busiest) -> f64 {
+        let queue = self.process.samples(lock).queue().known();
+        queue.map_or(0.0, |queue| gain(queue, self.surroundings(place, doing, busiest)).value)
+    }
+
+    fn surroundings(self, place: usize, doing: &Doing, busiest: Busiest) -> Surroundings {
+        Surroundings {
+            working: doing.working(),
+            on_cpu: doing.on_cpu().mean,
+            cpus: f64::from(self.cpus),
+            busiest_other: busiest.other_than(place),
+        }
+    }
+
     pub(super) fn lock(
         self,
         named: Named,
@@ -60,7 +75,6 @@ impl One<'_> {
         let users = process.at_once(object.users.len()) as u32;
         let alive = (process.threads.len() as u32).max(users);
         let cpus = self.cpus;
-        let on_cpu = doing.on_cpu().mean;
         let holders = object.holders(stacks);
         let judged = Judgement::new(LockSeen {
             samples: &process.samples(object),
@@ -70,12 +84,7 @@ impl One<'_> {
             users,
             alive,
             cpu: Some(CpuDemand { on_cpu: process.on_cpu(&object.users), cpus }),
-            program: Surroundings {
-                working: doing.working(),
-                on_cpu,
-                cpus: f64::from(cpus),
-                busiest_other: busiest.other_than(place),
-            },
+            program: self.surroundings(place, doing, busiest),
         });
         let context = Context {
             lock: &name,
