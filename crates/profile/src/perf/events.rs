@@ -115,6 +115,7 @@ pub struct Events {
     lost: u64,
     budget: Budget,
     toggling_ns: u64,
+    newly_followed: Vec<(u32, u64)>,
     unfollowed: Vec<(u32, u64)>,
     joined: Vec<u8>,
 }
@@ -150,6 +151,7 @@ impl Events {
             lost: 0,
             budget: Budget::new(now_ns()),
             toggling_ns: 0,
+            newly_followed: Vec::new(),
             unfollowed: Vec::new(),
             joined: Vec::new(),
         };
@@ -279,6 +281,9 @@ impl Events {
         for (tid, at) in self.unfollowed.drain(..) {
             handle(Event::Unfollowed { tid, at });
         }
+        for (tid, at) in self.newly_followed.drain(..) {
+            handle(Event::Followed { tid, at });
+        }
         let pause = self.switches_off_since.map(|since| (since, now));
         for (after, until) in self.pauses.drain(..).chain(pause) {
             handle(Event::Lost { after, until, records: 0 });
@@ -362,6 +367,7 @@ impl Events {
         self.next_number += 1;
         self.descriptors += followed.descriptors();
         self.followed.insert(tid, followed);
+        self.newly_followed.push((tid, now_ns()));
     }
 
     fn try_follow(&mut self, tid: u32) -> Result<(), Failure> {

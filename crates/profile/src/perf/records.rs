@@ -76,6 +76,13 @@ pub enum Event<'a> {
         /// Number of records that are known to be missing.
         records: u64,
     },
+    /// A thread is followed from now on.
+    Followed {
+        /// Thread.
+        tid: u32,
+        /// Time.
+        at: u64,
+    },
     /// A thread is no longer followed, or may have run unseen: it is unknown until its next event.
     Unfollowed {
         /// Thread.
@@ -124,6 +131,7 @@ impl Event<'_> {
             | Event::Exit { at, .. }
             | Event::Exec { at, .. }
             | Event::Lost { until: at, .. }
+            | Event::Followed { at, .. }
             | Event::Unfollowed { at, .. } => at,
         }
     }

@@ -10,6 +10,10 @@ use super::records::{Direction, Event};
 
 const MOST_GAPS: usize = 64;
 
+/// Longest time for which a woken thread is on a CPU before it is back from the kernel, on a
+/// virtual machine.
+const RETURN_NS: u64 = 10_000;
+
 /// State of a thread, as far as the scheduler is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CpuState {
@@ -25,7 +29,35 @@ pub enum CpuState {
 #[derive(Clone, Copy, Debug)]
 struct Change {
     at: u64,
-    to: Option<CpuState>,
+    to: Known,
+}
+
+impl Change {
+    /// What is left of it if records are missing until this time.
+    fn after_doubt(self, until: u64) -> Change {
+        match self.to {
+            Known::Nothing => self,
+            Known::State(_) | Known::Unswitched => Change { at: until, to: Known::Unswitched },
+        }
+    }
+}
+
+/// Knowledge of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    State(CpuState),
+    /// It is followed, and has not been switched since.
+    Unswitched,
+    Nothing,
+}
+
+impl Known {
+    fn state(self) -> Option<CpuState> {
+        match self {
+            Known::State(state) => Some(state),
+            Known::Unswitched | Known::Nothing => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -69,13 +101,15 @@ impl Timeline {
                     Direction::Out { preempted: true } => CpuState::Preempted,
                     Direction::Out { preempted: false } => CpuState::SwitchedOut,
                 };
-                self.change(tid, Change { at, to: Some(to) });
+                self.change(tid, Change { at, to: Known::State(to) });
             }
             Event::Sample(sample) => {
-                self.change(sample.tid, Change { at: sample.at, to: Some(CpuState::Running) });
+                let to = Known::State(CpuState::Running);
+                self.change(sample.tid, Change { at: sample.at, to });
             }
+            Event::Followed { tid, at } => self.change(tid, Change { at, to: Known::Unswitched }),
             Event::Exit { tid, at, .. } | Event::Unfollowed { tid, at } => {
-                self.change(tid, Change { at, to: None });
+                self.change(tid, Change { at, to: Known::Nothing });
             }
             Event::Lost { after, until, .. } => self.gap(Gap { from: after, until }),
             Event::Fork { .. } | Event::Exec { .. } => {}
@@ -94,14 +128,43 @@ impl Timeline {
 
     /// State of a thread at an instant, and when that began.
     pub fn state_since(&self, tid: u32, at: u64) -> Option<(CpuState, u64)> {
+        let change = self.last_change(tid, at)?;
+        change.to.state().map(|state| (state, change.at))
+    }
+
+    /// Time since which a thread has not run; `None` if it runs, or that is not known. `asleep` if
+    /// it was seen so at this instant, which tells of a thread that has never been switched.
+    ///
+    /// A thread of a control group that is out of quota gets a CPU when it is woken, and loses it
+    /// as it returns from the kernel (Linux 6.18): it has not run.
+    pub fn still_since(&self, tid: u32, at: u64, asleep: bool) -> Option<u64> {
+        let change = self.last_change(tid, at)?;
+        if change.to == Known::State(CpuState::Preempted)
+            && let Some(changes) = self.threads.get(&tid)
+            && let Some(slept) = turned_back(changes, change.at, &self.gaps)
+        {
+            return Some(slept);
+        }
+        match change.to {
+            Known::State(CpuState::SwitchedOut | CpuState::Preempted) => Some(change.at),
+            Known::Unswitched if asleep => Some(change.at),
+            Known::State(CpuState::Running) | Known::Unswitched | Known::Nothing => None,
+        }
+    }
+
+    fn last_change(&self, tid: u32, at: u64) -> Option<Change> {
         if at < self.horizon || at > self.complete_until {
             return None;
         }
         let changes = self.threads.get(&tid)?;
         let before = changes.partition_point(|change| change.at <= at);
-        let change = changes.get(before.checked_sub(1)?)?;
-        let in_doubt = self.gaps.iter().any(|gap| gap.from <= at && gap.until >= change.at);
-        change.to.filter(|_| !in_doubt).map(|state| (state, change.at))
+        let change = *changes.get(before.checked_sub(1)?)?;
+        let in_doubt = self.gaps.iter().filter(|gap| gap.from <= at && gap.until >= change.at);
+        match in_doubt.map(|gap| gap.until).max() {
+            Some(until) if until >= at => None,
+            Some(until) => Some(change.after_doubt(until)),
+            None => Some(change),
+        }
     }
 
     /// Longest time that a thread ran, from one instant to another, without giving up its CPU.
@@ -153,7 +216,7 @@ impl Timeline {
             let begun = change.at.max(from);
             let ended = changes.peek().map_or(until, |next| next.at.min(until));
             let in_doubt = self.gaps.iter().any(|gap| gap.from <= ended && gap.until >= change.at);
-            let state = change.to.filter(|_| !in_doubt)?;
+            let state = change.to.state().filter(|_| !in_doubt)?;
             if !visit(state, ended.saturating_sub(begun)) {
                 break;
             }
@@ -171,13 +234,18 @@ impl Timeline {
         let mut kept = 0;
         self.threads.retain(|_, changes| {
             let before = changes.partition_point(|change| change.at <= horizon);
-            changes.drain(..before.saturating_sub(1));
-            if let Some(first) = changes.front_mut()
-                && Some(first.at) <= in_doubt_until
+            let in_doubt = changes.partition_point(|change| Some(change.at) <= in_doubt_until);
+            let ended = changes.iter().take(before).rposition(|it| it.to == Known::Nothing);
+            // As many as tell that a thread was turned back.
+            let first = before.saturating_sub(3).max(in_doubt.saturating_sub(1));
+            let first = first.max(ended.unwrap_or(0));
+            changes.drain(..first);
+            if let (Some(change), Some(until)) = (changes.front_mut(), in_doubt_until)
+                && change.at <= until
             {
-                first.to = None;
+                *change = change.after_doubt(until);
             }
-            let known = changes.iter().any(|change| change.to.is_some());
+            let known = changes.iter().any(|change| change.to != Known::Nothing);
             if known {
                 kept += changes.len();
                 if changes.capacity() > 4 * changes.len() + 16 {
@@ -236,6 +304,17 @@ impl Timeline {
             self.changes = 0;
         }
     }
+}
+
+/// When a thread fell asleep that lost the CPU at this instant before it was back from there.
+fn turned_back(changes: &VecDeque<Change>, lost_at: u64, gaps: &VecDeque<Gap>) -> Option<u64> {
+    let first = changes.partition_point(|change| change.at < lost_at).checked_sub(2)?;
+    let (slept, woken, lost) =
+        (changes.get(first)?, changes.get(first + 1)?, changes.get(first + 2)?);
+    let states = [CpuState::SwitchedOut, CpuState::Running, CpuState::Preempted].map(Known::State);
+    let in_doubt = gaps.iter().any(|gap| gap.from <= lost_at && gap.until >= slept.at);
+    let at_once = lost.at - woken.at <= RETURN_NS && !in_doubt;
+    (at_once && [slept.to, woken.to, lost.to] == states).then_some(slept.at)
 }
 
 #[cfg(test)]
@@ -327,6 +406,49 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_is_not_switched_has_not_run_since_it_is_followed() {
+        let followed = |tid| Event::Followed { tid, at: 10 };
+        let lost = Event::Lost { after: 40, until: 50, records: 1 };
+        let mut timeline = timeline(&[
+            followed(1),
+            followed(2),
+            switch(2, 20, IN),
+            switch(2, 30, PREEMPTED),
+            followed(3),
+            Event::Unfollowed { tid: 3, at: 15 },
+            lost,
+        ]);
+        let still = |timeline: &Timeline, tid| {
+            [5, 25, 35, 45, 60].map(|at| timeline.still_since(tid, at, true))
+        };
+        assert_eq!(still(&timeline, 1), [None, Some(10), Some(10), None, Some(50)]);
+        assert_eq!(still(&timeline, 2), [None, None, Some(30), None, Some(50)]);
+        assert_eq!(still(&timeline, 3), [None; 5]);
+        // It may be on a CPU all the time.
+        assert_eq!(timeline.still_since(1, 25, false), None);
+        assert_eq!(timeline.still_since(2, 35, false), Some(30));
+        timeline.forget_before(60);
+        assert_eq!(timeline.still_since(1, 60, true), Some(50));
+        assert_eq!((timeline.state(1, 60), timeline.threads.len()), (None, 2));
+    }
+
+    #[test]
+    fn a_thread_that_is_turned_back_from_the_kernel_has_not_run() {
+        let back = |tid, ran: u64| {
+            let out = switch(tid, 50_000 + ran, PREEMPTED);
+            [switch(tid, 10_000, BLOCKED), switch(tid, 50_000, IN), out]
+        };
+        let mut timeline = timeline(&[back(1, 5_000), back(2, 500_000)].concat());
+        timeline.complete_until(1_000_000);
+        let still = |tid, at| timeline.still_since(tid, at, false);
+        assert_eq!(
+            [40_000, 52_000, 60_000].map(|at| still(1, at)),
+            [Some(10_000), None, Some(10_000)]
+        );
+        assert_eq!(still(2, 600_000), Some(550_000));
+    }
+
+    #[test]
     fn a_thread_that_ended_is_forgotten() {
         let ended = Event::Exit { pid: 1, tid: 1, at: 20 };
         let mut timeline = timeline(&[switch(1, 10, IN), ended, switch(2, 10, BLOCKED)]);
@@ -373,7 +495,7 @@ mod tests {
 
         #[test]
         fn forgetting_changes_no_later_answer(
-            events in prop::collection::vec((0..3u32, 0..100u64, 0..9u8), 0..60),
+            events in prop::collection::vec((0..3u32, 0..100u64, 0..10u8), 0..60),
             horizon in 0..100u64,
         ) {
             let events: Vec<_> = events
@@ -383,6 +505,7 @@ mod tests {
                     2..=3 => switch(tid, at, PREEMPTED),
                     4..=5 => switch(tid, at, BLOCKED),
                     6..=7 => Event::Unfollowed { tid, at },
+                    8 => Event::Followed { tid, at },
                     _ => Event::Lost { after: at, until: at + u64::from(tid), records: 1 },
                 })
                 .collect();
@@ -398,6 +521,8 @@ mod tests {
             for tid in 0..3 {
                 for at in horizon..101 {
                     prop_assert_eq!(whole.state(tid, at), shortened.state(tid, at));
+                    let still = |timeline: &Timeline| timeline.still_since(tid, at, true);
+                    prop_assert_eq!(still(&whole), still(&shortened));
                 }
             }
         }
