@@ -16,6 +16,10 @@ use super::interval::{self, Estimate};
 /// Fewest samples with waiters from which a cause is named.
 pub const MIN_SAMPLES: u64 = 8;
 
+/// Least share of the waiting that a cause explains which is told by itself: whoever mends it can
+/// tell the difference.
+const WORTH_MENDING: f64 = 0.1;
+
 /// Most system calls and locks told apart.
 const MAX_KINDS: usize = 64;
 
@@ -174,6 +178,10 @@ pub struct CauseShare {
 /// A pattern that explains more than half of the waiting comes before what the holder does: a herd
 /// waits for a holder that computes, but shorter holds are not its mend. With less it is no cause:
 /// on a busy lock now and then somebody overtakes, and several come at once.
+///
+/// Nothing is said of what holders do if most of them were not seen: these may all have done one
+/// other thing, which would then come first. A convoy is seen without them, and told if it is worth
+/// mending.
 pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare> {
     if holders.samples < MIN_SAMPLES {
         return Vec::new();
@@ -186,6 +194,7 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
     ];
     let asleep = holders.asleep.iter().map(|(&call, &count)| (Cause::SleptHolding(call), count));
     let of_holders = plain.into_iter().chain(asleep).map(|(c, count)| (c, count, holders.samples));
+    let most_seen = 2 * holders.not_seen <= holders.samples;
     let of_patterns = [
         (Cause::Herd, patterns.herd_arrivals, patterns.arrivals),
         (Cause::Hog, patterns.hogged_turns, patterns.turns),
@@ -197,7 +206,11 @@ pub fn causes(holders: &HolderCounts, patterns: PatternCounts) -> Vec<CauseShare
         .filter_map(|(cause, count, of)| {
             Some(CauseShare { cause, share: interval::share(count, of)? })
         })
-        .filter(|each| !each.cause.is_pattern() || each.share.low > 0.5)
+        .filter(|each| match each.cause {
+            cause if cause.is_pattern() => each.share.low > 0.5,
+            Cause::Convoy => most_seen || each.share.value > WORTH_MENDING,
+            _ => most_seen,
+        })
         .collect();
     let first = |each: &CauseShare| each.cause.is_pattern();
     found.sort_by(|one, other| {
@@ -267,6 +280,24 @@ mod tests {
     #[test]
     fn few_samples_name_no_cause() {
         assert!(causes(&counts(&[(Holder::Running, 3)]), PatternCounts::default()).is_empty());
+    }
+
+    #[test]
+    fn holders_that_were_not_seen_leave_the_cause_open() {
+        let seen = |computing, not_seen| {
+            let rest = (Holder::HandedOver, 10);
+            counts(&[(Holder::Running, computing), (Holder::NotSeen, not_seen), rest])
+        };
+        let first = |holders, patterns| causes(&holders, patterns).first().map(|it| it.cause);
+        assert_eq!(first(seen(40, 45), PatternCounts::default()), Some(Cause::Computing));
+        assert_eq!(first(seen(40, 55), PatternCounts::default()), None);
+        let few_free = counts(&[(Holder::NotSeen, 90), (Holder::HandedOver, 10)]);
+        assert_eq!(first(few_free, PatternCounts::default()), None);
+        let often_free = counts(&[(Holder::NotSeen, 60), (Holder::HandedOver, 40)]);
+        assert_eq!(first(often_free, PatternCounts::default()), Some(Cause::Convoy));
+        // A pattern is seen without the holder.
+        let herd = PatternCounts { arrivals: 100, herd_arrivals: 90, ..PatternCounts::default() };
+        assert_eq!(first(seen(40, 55), herd), Some(Cause::Herd));
     }
 
     #[test]
