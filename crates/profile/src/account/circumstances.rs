@@ -13,6 +13,8 @@ pub(super) struct Last {
     pub(super) waiting_on: Option<u32>,
     /// When it was last seen asleep there.
     pub(super) asleep_at: u64,
+    /// The stack with which it was last seen asleep, and when.
+    pub(super) asleep_with: Option<(u32, u64)>,
 }
 
 /// A thread at the instant at which a look was due.
@@ -71,6 +73,25 @@ impl Circumstances<'_> {
         let by_look = state == Some(CpuState::Preempted)
             && timeline.state(tid, self.due) == Some(CpuState::Running);
         if by_look { Some(CpuState::Running) } else { state }
+    }
+
+    /// Time since which a thread has not run.
+    pub(super) fn still_since(&self, read: &ThreadRead, at: u64) -> Option<u64> {
+        let asleep = read.activity != Activity::OnCpu;
+        self.timeline?.still_since(read.tid, at, asleep)
+    }
+
+    /// It has been woken, and has not run since.
+    pub(super) fn is_woken(&self, read: &ThreadRead, at: u64) -> bool {
+        let changed = self.timeline.and_then(|timeline| timeline.state_since(read.tid, at));
+        let woken = |(state, since)| match state {
+            CpuState::SwitchedOut => true,
+            CpuState::Preempted => self.still_since(read, at).is_some_and(|slept| slept < since),
+            CpuState::Running => false,
+        };
+        read.activity == Activity::OnCpu
+            && self.state(read.tid, at) != Some(CpuState::Running)
+            && changed.is_some_and(woken)
     }
 
     /// A late look comes when a thread has just gone to sleep or woken another, so that it sees

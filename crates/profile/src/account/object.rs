@@ -6,7 +6,7 @@ use super::Circumstances;
 use super::mean::Mean;
 use crate::judge::bursts::{Bursts, Read};
 use crate::judge::cause::{Holder, HolderCounts, PatternCounts};
-use crate::judge::places::{self, Places, Scene, Stand};
+use crate::judge::places::{self, Explained, Places, Scene, Stand};
 use crate::judge::samples::{LockSamples, Sample};
 use crate::primitive::{
     Access, Context, Evidence, Hold, Identity, Kind, Role, Wait, Window, identify,
@@ -75,6 +75,13 @@ pub struct Object {
     is_no_lock: bool,
     /// Its word names its holder.
     pub(super) names_owner: bool,
+    /// When its word, which does not name its holder, was last seen free.
+    pub(super) free_at: Option<u64>,
+    /// Threads of which one held it when they were last all looked at, unless it has been seen
+    /// free since.
+    pub(super) able: Option<Able>,
+    /// Threads waited for it while it was held, and its word did not name the holder.
+    pub(super) nameless: bool,
     /// The stack of a waiter that may tell what it is.
     pub telling_stack: Option<u32>,
     /// Looks that are not among the samples yet, for they have not shown if it is a lock.
@@ -152,6 +159,10 @@ pub(super) struct KeptScene {
     pub(super) complete: bool,
     /// A thread waited, and the look was on time.
     pub(super) counts: bool,
+    /// No thread got a CPU or left it while they were looked at.
+    pub(super) teaches: bool,
+    /// What keeps threads waiting if nobody holds the lock.
+    pub(super) handed_over: Holder,
     pub(super) threads: Vec<KeptThread>,
 }
 
@@ -160,22 +171,51 @@ pub(super) struct KeptScene {
 pub(super) struct KeptThread {
     pub(super) tid: u32,
     pub(super) waits: bool,
+    pub(super) granted: bool,
     pub(super) stack: Option<u32>,
+    pub(super) asleep: bool,
     /// It has been woken, and has no CPU yet.
     pub(super) woken: bool,
+    /// It does not hold the lock, for it has not run since, or none has that may have held it.
+    pub(super) bystander: bool,
+    pub(super) still_since: Option<u64>,
     /// Its occupation, should it be the holder.
     pub(super) doing: Holder,
 }
 
+impl KeptThread {
+    fn may_hold(&self) -> bool {
+        !self.waits && !self.bystander || self.granted
+    }
+}
+
+/// Threads of which one held a lock.
+#[derive(Debug)]
+pub(super) struct Able {
+    pub(super) at: u64,
+    pub(super) tids: Vec<u32>,
+}
+
 impl KeptScene {
-    fn stands<'a>(&self, stacks: &'a Stacks) -> Vec<Stand<'a>> {
+    pub(super) fn able(&self, at: u64) -> Option<Able> {
+        let able = self.threads.iter().filter(|thread| thread.may_hold());
+        let tids: Vec<u32> = able.map(|thread| thread.tid).collect();
+        (!tids.is_empty()).then_some(Able { at, tids })
+    }
+
+    fn visit<T>(&self, stacks: &Stacks, visit: impl FnOnce(Scene<'_>) -> T) -> T {
         let stand = |thread: &KeptThread| Stand {
             thread: thread.tid,
             waits: thread.waits,
+            granted: thread.granted,
             places: thread.stack.map_or(&[], |stack| stacks.places(stack)),
+            asleep: thread.asleep,
             woken: thread.woken,
+            bystander: thread.bystander,
+            still_since: thread.still_since,
         };
-        self.threads.iter().map(stand).collect()
+        let threads: Vec<Stand<'_>> = self.threads.iter().map(stand).collect();
+        visit(Scene { held: self.held, threads: &threads, complete: self.complete })
     }
 }
 
@@ -236,6 +276,9 @@ impl Object {
             waiting_writer: None,
             is_no_lock: false,
             names_owner: false,
+            free_at: None,
+            able: None,
+            nameless: false,
             telling_stack: None,
             unjudged: Vec::new(),
             now: Now::default(),
@@ -496,11 +539,13 @@ impl Object {
     }
 
     /// Learns from a look at the stacks of all threads.
-    pub(super) fn learn(&mut self, scene: KeptScene, stacks: &Stacks) {
-        let stands = scene.stands(stacks);
-        let complete = scene.complete;
-        self.places.learn(Scene { held: scene.held, threads: &stands, complete });
+    pub(super) fn learn(&mut self, mut scene: KeptScene, stacks: &Stacks) {
+        if scene.teaches {
+            scene.visit(stacks, |scene| self.places.learn(scene));
+        }
         if scene.counts {
+            scene.threads.retain(KeptThread::may_hold);
+            scene.threads.shrink_to_fit();
             if self.scenes.len() >= MAX_SCENES {
                 self.scenes.pop_front();
             }
@@ -512,13 +557,15 @@ impl Object {
     /// their places.
     pub(crate) fn holders(&self, stacks: &Stacks) -> Holders {
         let mut holders = self.named.clone();
+        let mut explained = Explained::default();
         for scene in &self.scenes {
-            let stands = scene.stands(stacks);
-            let complete = scene.complete;
-            let found = self.places.holder(Scene { held: scene.held, threads: &stands, complete });
+            scene.visit(stacks, |scene| self.places.explain(scene, &mut explained));
+        }
+        for scene in &self.scenes {
+            let found = scene.visit(stacks, |scene| self.places.holder(scene, explained));
             let thread = |tid| scene.threads.iter().find(|thread| thread.tid == tid);
             let (doing, held_by) = match found {
-                places::Holder::Nobody => (Holder::HandedOver, None),
+                places::Holder::Nobody => (scene.handed_over, None),
                 places::Holder::Thread(tid) => {
                     holders.inferred = true;
                     (thread(tid).map_or(Holder::NotSeen, |thread| thread.doing), thread(tid))

@@ -16,7 +16,6 @@ use super::time::Time;
 use crate::activity::Activity;
 use crate::judge::interval::Z;
 use crate::judge::samples::LockSamples;
-use crate::perf::CpuState;
 use crate::primitive::{Hold, Identity, Role, Wait};
 use crate::process::InnerTids;
 use crate::sample::{Chunk, Span, ThreadRead, Tick};
@@ -214,8 +213,8 @@ impl ProcessAccount {
             Occupation::OnCpu => {
                 let state = seen.state(read.tid, at);
                 self.time_now[Time::on_cpu(state).place()] += scale_now;
-                if let (Some(CpuState::SwitchedOut), Some(place)) = (state, last.waiting_on) {
-                    // Woken from its wait, and without a CPU yet.
+                if let (true, Some(place)) = (seen.is_woken(read, at), last.waiting_on) {
+                    // Woken from its wait, or from a later sleep, and without a CPU yet.
                     waiting_on = Some(place);
                     if let Some(overtaken_by) = self.turn(place, read.tid, last, at, seen) {
                         self.touch(place, seen.look).count_turn(overtaken_by);
@@ -252,7 +251,11 @@ impl ProcessAccount {
             let woken = read.activity == Activity::OnCpu;
             let before = self.last.get(&read.tid).copied();
             let asleep_at = before.filter(|_| woken).map_or(at, |before| before.asleep_at);
-            self.last.insert(read.tid, Last { at, waiting_on, asleep_at });
+            let asleep_with = match read.stack_number {
+                Some(stack) => Some((stack, at)),
+                None => before.and_then(|before| before.asleep_with),
+            };
+            self.last.insert(read.tid, Last { at, waiting_on, asleep_at, asleep_with });
             if let (Some(place), Some(before)) = (waiting_on, before)
                 && before.waiting_on != waiting_on
             {

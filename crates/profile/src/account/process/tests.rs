@@ -43,7 +43,7 @@ fn turn(lock: &str, hold: Hold, switches: &[(u64, Direction)]) -> Option<Option<
     account.objects[0].now.hold = Some(hold);
     let stacks = Stacks::default();
     let seen = circumstances(&timeline, &stacks);
-    let last = Last { at: 1_000_000, waiting_on: Some(0), asleep_at: 1_000_000 };
+    let last = Last { at: 1_000_000, waiting_on: Some(0), asleep_at: 1_000_000, asleep_with: None };
     account.turn(0, WAITER, last, 3_000_000, &seen)
 }
 
@@ -67,7 +67,8 @@ fn a_thread_counts_once_where_it_was_when_the_look_was_due() {
         let mut account = ProcessAccount::new(1);
         account.set_threads(vec![WAITER], None);
         account.declare(declared(C, 0x1000).unwrap(), 0).unwrap();
-        let last = Last { at: 2_000_000, waiting_on: Some(0), asleep_at: 2_000_000 };
+        let last =
+            Last { at: 2_000_000, waiting_on: Some(0), asleep_at: 2_000_000, asleep_with: None };
         account.last.insert(WAITER, last);
         let stacks = Stacks::default();
         let seen = circumstances(&timeline, &stacks);
