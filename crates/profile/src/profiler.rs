@@ -60,7 +60,7 @@ const NAMELESS_STACKS_PER_S: f64 = 60.0;
 const MAX_UNSEEN: usize = 20;
 
 /// CPU time between two samples of a running thread, and the bytes of stack in each.
-const SAMPLE_NS: u64 = 10_000_000;
+const SAMPLE_NS: u64 = 20_000_000;
 const SAMPLED_STACK: u32 = 4 << 10;
 
 /// Share of the budget for saying what was seen so far.

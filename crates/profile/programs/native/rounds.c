@@ -1,15 +1,18 @@
 // Rounds of a fixed amount of work, to measure what being watched costs: in each round all threads
-// together compute for a fixed CPU time, a tenth of it under one lock. A round is written down as
-// an acquisition of lock 1: from `acquired` to `released`, with the CPU time of the whole process.
+// together compute for a fixed CPU time, a tenth of it under one lock. Each thread takes the next
+// piece that is left, as threads of a pool do, or has a fixed share of them, so that the slowest
+// thread decides when a round ends. A round is written down as an acquisition of lock 1: from
+// `acquired` to `released`, with the CPU time of the whole process.
 //
-//     rounds --threads N --round D (CPU time) --truth FOLDER
+//     rounds --threads N --round D (CPU time) --pieces next|fixed --truth FOLDER
 #include "locks.h"
 #include "options.h"
 #include "work.h"
 
 static struct lock table_lock;
 static pthread_barrier_t begin, end;
-static int pieces;
+static int pieces, fixed_pieces;
+static int pieces_left;
 static volatile int finished;
 
 NOINLINE void update_table(void) {
@@ -18,11 +21,16 @@ NOINLINE void update_table(void) {
     let_go(&table_lock);
 }
 
+static int has_piece(int done) {
+    if (fixed_pieces) return done < fixed_pieces;
+    return __atomic_fetch_sub(&pieces_left, 1, __ATOMIC_RELAXED) > 0;
+}
+
 static void *worker(void *unused) {
     for (;;) {
         pthread_barrier_wait(&begin);
         if (finished) return unused;
-        for (int i = 0; i < pieces; i++) {
+        for (int done = 0; has_piece(done); done++) {
             compute_for(90e3);
             update_table();
         }
@@ -34,6 +42,7 @@ static void *leader(void *unused) {
     while (!finished) {
         struct record *record = ask(1, EXCLUSIVE);
         record->acquired = record->asked;
+        __atomic_store_n(&pieces_left, pieces, __ATOMIC_RELAXED);
         record->cpu = (uint64_t)0 - clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         pthread_barrier_wait(&begin);
         pthread_barrier_wait(&end);
@@ -51,8 +60,9 @@ int main(int count, char **words) {
     if (threads < 1 || threads > 1024) return 2;
     start_account(option("truth", NULL));
     calibrate();
-    pieces = (int)(duration_ns("round", "80ms") / 100e3) / threads;
-    if (pieces < 1) pieces = 1;
+    pieces = (int)(duration_ns("round", "80ms") / 100e3);
+    if (pieces < threads) pieces = threads;
+    if (strcmp(option("pieces", "next"), "fixed") == 0) fixed_pieces = pieces / threads;
     pthread_barrier_init(&begin, NULL, (unsigned)threads + 1);
     pthread_barrier_init(&end, NULL, (unsigned)threads + 1);
     set_up(&table_lock, 0, MUTEX, "table_lock");

@@ -26,10 +26,12 @@ fn rounds(account: &[Acquisition], [from, to]: [u64; 2]) -> Option<[f64; 2]> {
 
 pub(crate) fn check() -> Result<bool, Error> {
     let mut passed = true;
-    for threads in [2, 16, 100] {
-        let line = format!("--threads {threads}");
-        if chosen(&line) {
-            passed &= slow_down(&line)?;
+    for pieces in ["next", "fixed"] {
+        for threads in [2, 16, 100] {
+            let line = format!("--threads {threads} --pieces {pieces}");
+            if chosen(&line) {
+                passed &= slow_down(&line)?;
+            }
         }
     }
     Ok(passed)
