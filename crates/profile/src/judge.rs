@@ -12,6 +12,7 @@
 //! | [`mod@gain`] | throughput that the program would gain without a lock's queue |
 //! | [`prediction`] | speed-ups with other numbers of threads; effects of changes |
 //! | [`places`] | the holder of a lock whose word names no owner |
+//! | [`spinning`] | functions that spin for a lock |
 //! | [`cause`] | causes of waiting |
 //! | [`mend`] | a sentence for each cause |
 
@@ -25,6 +26,7 @@ pub mod prediction;
 pub mod samples;
 #[cfg(test)]
 mod simulated;
+pub mod spinning;
 pub mod verdict;
 
 use bursts::Bursts;

@@ -1,12 +1,14 @@
 //! One process: what its threads spend their time on, and what they wait on.
 
 mod holders;
+mod sleeps;
 #[cfg(test)]
 mod tests;
 mod things;
 
 use std::collections::{HashMap, HashSet};
 
+use self::sleeps::{Place, Sleep, Sleeps};
 use super::StretchLooks;
 use super::circumstances::{Circumstances, Last, WhenDue};
 use super::mean::{Estimate, Mean, Stretches};
@@ -16,6 +18,7 @@ use super::time::Time;
 use crate::activity::Activity;
 use crate::judge::interval::Z;
 use crate::judge::samples::LockSamples;
+use crate::perf::CpuState;
 use crate::primitive::{Hold, Identity, Role, Wait};
 use crate::process::InnerTids;
 use crate::sample::{Chunk, Span, ThreadRead, Tick};
@@ -63,6 +66,9 @@ pub struct ProcessAccount {
     telling: Vec<u32>,
     /// The word of a lock for which threads waited does not name its holder.
     pub nameless: bool,
+    /// Samples of running threads; and their stacks.
+    pub(crate) ran: u64,
+    pub(crate) ran_at: HashMap<u32, u64>,
     /// Threads waited on more than can be told apart.
     pub is_full: bool,
     stretches: Stretches,
@@ -79,6 +85,7 @@ pub struct ProcessAccount {
     time_now: [f64; Time::ALL.len()],
     touched: Vec<u32>,
     last: HashMap<u32, Last>,
+    sleeps: Sleeps,
     /// Looks at each thread, and those of them at which it was on a CPU.
     on_cpu: HashMap<u32, (u64, u64)>,
     devices: HashMap<u32, (Device, u64)>,
@@ -125,6 +132,8 @@ impl ProcessAccount {
             new_users: Vec::new(),
             telling: Vec::new(),
             nameless: false,
+            ran: 0,
+            ran_at: HashMap::new(),
             is_full: false,
             stretches: Stretches::default(),
             unwaited: LockSamples::default(),
@@ -136,6 +145,7 @@ impl ProcessAccount {
             time_now: Default::default(),
             touched: Vec::new(),
             last: HashMap::new(),
+            sleeps: Sleeps::default(),
             on_cpu: HashMap::new(),
             devices: HashMap::new(),
             go: false,
@@ -156,6 +166,7 @@ impl ProcessAccount {
         self.holders.retain(|_, tid| tid.is_some_and(|tid| self.threads.contains(&tid)));
         let alive = &self.threads;
         self.last.retain(|tid, _| alive.contains(tid));
+        self.sleeps.retain(|tid| alive.contains(&tid));
     }
 
     /// The thread that a word of the process's memory names.
@@ -212,7 +223,11 @@ impl ProcessAccount {
             Occupation::Futex(_) => {}
             Occupation::OnCpu => {
                 let state = seen.state(read.tid, at);
-                self.time_now[Time::on_cpu(state).place()] += scale_now;
+                let waits = match when_due {
+                    WhenDue::Unseen => self.wait_unseen(read.tid, scale_now, seen),
+                    _ => 0.0,
+                };
+                self.time_now[Time::on_cpu(state).place()] += scale_now - waits;
                 if let (true, Some(place)) = (seen.is_woken(read, at), last.waiting_on) {
                     // Woken from its wait, or from a later sleep, and without a CPU yet.
                     waiting_on = Some(place);
@@ -256,6 +271,9 @@ impl ProcessAccount {
                 None => before.and_then(|before| before.asleep_with),
             };
             self.last.insert(read.tid, Last { at, waiting_on, asleep_at, asleep_with });
+            if !woken && !seen.late {
+                self.note_sleep(read, waiting_on, at, seen);
+            }
             if let (Some(place), Some(before)) = (waiting_on, before)
                 && before.waiting_on != waiting_on
             {
@@ -266,6 +284,35 @@ impl ProcessAccount {
                 self.objects[place as usize].now.arrivals.push(before);
             }
         }
+    }
+
+    fn note_sleep(
+        &mut self,
+        read: &ThreadRead,
+        waiting_on: Option<u32>,
+        at: u64,
+        seen: &Circumstances<'_>,
+    ) {
+        let Activity::Asleep(call) = read.activity else { return };
+        let state = seen.timeline.and_then(|timeline| timeline.state_since(read.tid, at));
+        let Some((CpuState::SwitchedOut, since)) = state else { return };
+        let place = waiting_on.map_or(Place::In(call.number), Place::On);
+        self.sleeps.note(read.tid, Sleep { place, age: at - since });
+    }
+
+    /// Counts a thread that waits for a CPU after a sleep in which it was not seen. Returns the
+    /// part of it that waits for things known.
+    fn wait_unseen(&mut self, tid: u32, scale: f64, seen: &Circumstances<'_>) -> f64 {
+        if scale == 0.0 {
+            return 0.0;
+        }
+        let looks_per_ns = 1.0 / (seen.gap_s * seen.scale * 1e9);
+        let mut waits = 0.0;
+        for (place, share) in self.sleeps.unseen(tid, looks_per_ns) {
+            self.touch(place, seen.look).now.waking += scale * share;
+            waits += scale * share;
+        }
+        waits
     }
 
     fn kind(&mut self, occupation: Occupation, at: u64) -> Time {
@@ -293,6 +340,12 @@ impl ProcessAccount {
         }
         self.devices.insert(descriptor, (device, at + DEVICE_NS));
         device
+    }
+
+    /// A thread ran with this stack.
+    pub fn note_running(&mut self, stack: u32) {
+        self.ran += 1;
+        count(&mut self.ran_at, stack);
     }
 
     pub(super) fn end_look(&mut self, chunk: &Chunk, tick: &Tick, seen: &Circumstances<'_>) {
