@@ -51,6 +51,8 @@ const MAX_PREDICTED: u32 = 64;
 pub struct LockSeen<'a> {
     /// Its samples.
     pub samples: &'a LockSamples,
+    /// Mean number of threads that may have waited for it and were not seen.
+    pub unseen: f64,
     /// Bursts of reads of its word.
     pub bursts: &'a Bursts,
     /// States of its holder while somebody waited.
@@ -97,7 +99,7 @@ pub struct Judgement {
 impl Judgement {
     /// Judges a lock.
     pub fn new(seen: LockSeen<'_>) -> Self {
-        let (held, queue) = (seen.samples.held(), seen.samples.queue());
+        let (held, queue) = (seen.samples.held(), seen.samples.queue().up_to(seen.unseen));
         let waiting = queue.known();
         let causes = cause::causes(seen.holders, seen.patterns);
         let first = causes.first().copied();
@@ -210,6 +212,7 @@ mod tests {
         let seen = sampled(program);
         Judgement::new(LockSeen {
             samples: &seen.samples,
+            unseen: 0.0,
             bursts: &Bursts::default(),
             holders: &seen.holders,
             patterns: PatternCounts::default(),
@@ -274,6 +277,7 @@ mod tests {
     fn nothing_seen_is_nothing_judged() {
         let judgement = Judgement::new(LockSeen {
             samples: &LockSamples::default(),
+            unseen: 0.0,
             bursts: &Bursts::default(),
             holders: &HolderCounts::default(),
             patterns: PatternCounts::default(),

@@ -83,6 +83,10 @@ pub struct ProcessAccount {
     time: [Mean; Time::ALL.len()],
     /// Of the current look.
     time_now: [f64; Time::ALL.len()],
+    /// Mean number of threads that were woken from a sleep in which they were not seen, and were
+    /// not shared out among things to wait on.
+    unseen: Mean,
+    unseen_now: f64,
     touched: Vec<u32>,
     last: HashMap<u32, Last>,
     sleeps: Sleeps,
@@ -143,6 +147,8 @@ impl ProcessAccount {
             readers: HashMap::new(),
             time: Default::default(),
             time_now: Default::default(),
+            unseen: Mean::default(),
+            unseen_now: 0.0,
             touched: Vec::new(),
             last: HashMap::new(),
             sleeps: Sleeps::default(),
@@ -187,6 +193,11 @@ impl ProcessAccount {
     /// Mean number of threads that spend their time on this.
     pub fn time(&self, kind: Time) -> Option<Estimate> {
         self.time[kind.place()].estimate(&self.stretches)
+    }
+
+    /// Mean number of threads of which it is not known what they waited for before they were woken.
+    pub fn unseen(&self) -> Option<Estimate> {
+        self.unseen.estimate(&self.stretches)
     }
 
     /// Mean number of threads that wait for a thing.
@@ -312,6 +323,7 @@ impl ProcessAccount {
             self.touch(place, seen.look).now.waking += scale * share;
             waits += scale * share;
         }
+        self.unseen_now += scale - waits;
         waits
     }
 
@@ -353,6 +365,9 @@ impl ProcessAccount {
             if *now > 0.0 {
                 mean.add(std::mem::take(now), tick.times);
             }
+        }
+        if self.unseen_now > 0.0 {
+            self.unseen.add(std::mem::take(&mut self.unseen_now), tick.times);
         }
         let touched = std::mem::take(&mut self.touched);
         for &place in &touched {
@@ -416,6 +431,7 @@ impl ProcessAccount {
         self.unwaited.extend(&ended.unwaited);
         let Some(stretch) = self.stretches.end_stretch(length_s, &ended.looks) else { return };
         self.time.iter_mut().for_each(|mean| mean.end_stretch(&stretch));
+        self.unseen.end_stretch(&stretch);
         for place in self.waited_for.drain(..) {
             self.objects[place as usize].waiters.end_stretch(&stretch);
         }
