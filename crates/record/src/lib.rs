@@ -32,6 +32,7 @@ mod prediction;
 pub mod profile;
 mod queue;
 mod record;
+mod regime;
 pub mod resample;
 pub mod schema;
 mod share;
@@ -63,6 +64,7 @@ pub use record::{
     Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Quantiles,
     Record, RecordKind, Unit, Verdict,
 };
+pub use regime::regimes;
 pub use share::Share;
 pub use subject::Subject;
 pub use text::Text;
