@@ -3,11 +3,12 @@
 //! The measuring command and the reader of an interrupted file share this code, so a record never
 //! depends on who made it. The rules are those of `docs/method.md`: means, medians and ratios from
 //! stretches, the distribution from stamped blocks, intervals from resampling blocks, ratios only
-//! between blocks of one round, and never across a change of the reference. Each [`Kind`] of cell
-//! has a file here.
+//! between blocks of one round, and never across a change of the reference. No figure spans two
+//! regimes of the machine. Each [`Kind`] of cell has a file here.
 
 mod contention;
 mod exchange;
+mod states;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -17,8 +18,8 @@ use crate::resample::{self, QuantileEstimate};
 use crate::{
     Against, Block, BlockKind, Cause, Cell, CellPrediction, Contention, Cost, Count,
     DisturbanceSummary, Fraction, Histogram, Intervals, Kind, LoopKind, Machine, Ns, OneWay,
-    Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind, Subject, Unit,
-    Verdict, Wait, Warning, Work, Worst,
+    Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind, Regime, Subject,
+    Unit, Verdict, Wait, Warning, Work, Worst,
 };
 
 /// Largest change of the reference between two of its blocks for which the blocks between them
@@ -31,6 +32,8 @@ pub const WORST: usize = 64;
 pub const AGREEMENT: f64 = 0.05;
 /// Share of disturbed blocks from which a record warns.
 pub const DISTURBED_SHARE: f64 = 0.25;
+
+use states::State;
 
 /// Name of a rate in ratios.
 const RATE: &str = "rate_per_s";
@@ -52,14 +55,23 @@ pub fn fold(
 ) -> Vec<Record> {
     let Some(cells) = plan.groups.get(group) else { return Vec::new() };
     // The speed of a cache line does not matter to sleeping threads.
-    let sleeps = |block: &Block| {
-        let subject = cells.get(block.cell).and_then(|planned| planned.cell.lock());
-        subject.is_some_and(|subject| subject.work == Work::Sleep)
+    let sleeps = |planned: &PlannedCell| {
+        planned.cell.lock().is_some_and(|subject| subject.work == Work::Sleep)
     };
     let all: Vec<Marked<'_>> = blocks
         .iter()
         .zip(drifted(blocks))
-        .map(|(block, moved)| Marked { block, moved, drifted: moved && !sleeps(block) })
+        .map(|(block, moved)| {
+            let drifted = moved && !cells.get(block.cell).is_some_and(sleeps);
+            Marked { block, moved, drifted }
+        })
+        .collect();
+    let (states, of_block) = states::states(&all);
+    let split: Vec<Vec<Marked<'_>>> = (0..states.len())
+        .map(|state| {
+            let own = all.iter().zip(&of_block).filter(|(_, of)| **of == Some(state));
+            own.map(|(marked, _)| *marked).collect()
+        })
         .collect();
     let has_blocks = |index: &usize| all.iter().any(|marked| marked.block.cell == *index);
     (0..cells.len())
@@ -71,16 +83,27 @@ pub fn fold(
             let prediction = predictions.iter().find(|prediction| prediction.cell == index);
             let folding =
                 Folding { machine, plan, group, attempt, at, index, all: &all, prediction, seed };
-            match (cells[index].cell.lock(), cells[index].kind()) {
-                (Some(lock), _) => contention::fold(&folding, lock),
-                (None, Kind::Stream) => stream::fold(&folding),
-                (None, Kind::Exchange | Kind::Contention) => exchange::fold(&folding),
+            if states.len() == 1 || sleeps(&cells[index]) {
+                return folding.record(folding.figures(), Vec::new());
             }
+            let (mut main, mut regimes) = (None, Vec::new());
+            for (state, blocks) in states.iter().zip(&split) {
+                let figures = Folding { all: blocks, ..folding }.figures();
+                let own = blocks.iter().filter(|marked| marked.block.cell == index);
+                regimes.push(figures.regime(state, own.count()));
+                main = match main {
+                    Some((longest, main)) if longest >= state.share => Some((longest, main)),
+                    _ => Some((state.share, figures)),
+                };
+            }
+            let figures = main.map_or_else(|| folding.figures(), |(_, figures)| figures);
+            folding.record(figures, regimes)
         })
         .collect()
 }
 
-/// The inputs of one cell's record.
+/// The inputs of one cell's figures.
+#[derive(Clone, Copy)]
 struct Folding<'a> {
     machine: &'a Machine,
     plan: &'a Plan,
@@ -89,7 +112,7 @@ struct Folding<'a> {
     at: &'a str,
     /// The cell, in its group.
     index: usize,
-    /// Blocks of the whole group.
+    /// Blocks of the whole group, in one regime.
     all: &'a [Marked<'a>],
     /// Prediction made before the cell was measured.
     prediction: Option<&'a CellPrediction>,
@@ -109,6 +132,27 @@ struct Figures {
     contention: Option<Contention>,
     against: Vec<Against>,
     warnings: Vec<Warning>,
+}
+
+impl Figures {
+    fn regime(&self, state: &State, blocks: usize) -> Regime {
+        let Figures { distribution, rate, .. } = self;
+        Regime {
+            reference_ns: state.reference_ns.into(),
+            share: significant(state.share).into(),
+            blocks: blocks as u32,
+            one_way: self.one_way.clone(),
+            mean: distribution.mean,
+            min: distribution.min,
+            max: distribution.max,
+            quantiles: quantiles(&distribution.all),
+            interval95: intervals(&distribution.all, *rate),
+            rate_per_s: rate.map(|(rate, _)| rate.into()),
+            cost: self.cost,
+            contention: self.contention.clone(),
+            against: self.against.clone(),
+        }
+    }
 }
 
 struct Comparison {
@@ -161,7 +205,16 @@ impl<'a> Folding<'a> {
             .collect()
     }
 
-    fn record(&self, figures: Figures) -> Record {
+    fn figures(&self) -> Figures {
+        match (self.cell().lock(), self.planned().kind()) {
+            (Some(lock), _) => contention::fold(self, lock),
+            (None, Kind::Stream) => stream::fold(self),
+            (None, Kind::Exchange | Kind::Contention) => exchange::fold(self),
+        }
+    }
+
+    /// The record with `figures` from the main regime; `self` has the blocks of all.
+    fn record(&self, figures: Figures, regimes: Vec<Regime>) -> Record {
         let planned = self.planned();
         let Figures { distribution, rate, .. } = figures;
         let clock = &self.machine.clock;
@@ -186,10 +239,7 @@ impl<'a> Folding<'a> {
             max: distribution.max,
             quantiles: quantiles(&distribution.all),
             clean_quantiles: quantiles(&distribution.clean),
-            interval95: Intervals {
-                rate_per_s: rate.map(|(_, interval)| interval.map(Into::into)),
-                ..intervals(&distribution.all)
-            },
+            interval95: intervals(&distribution.all, rate),
             resolution_ns: rounded_ns(clock.step_ns.get() + clock.read_ns.get()),
             over: Over { limit_ns: self.plan.over_ns, share: distribution.over_share },
             rate_per_s: rate.map(|(rate, _)| rate.into()),
@@ -197,8 +247,9 @@ impl<'a> Folding<'a> {
             cost: figures.cost,
             same_cpu_share: distribution.same_cpu_share,
             contention: figures.contention,
-            worst: distribution.worst,
+            worst: worst(self.blocks(BlockKind::Stamped)),
             against: figures.against,
+            regimes,
             warnings: disturbed(&disturbance).into_iter().chain(figures.warnings).collect(),
             disturbance,
         }
@@ -404,7 +455,6 @@ struct Distribution {
     over_share: Option<Fraction>,
     histogram: Option<Histogram>,
     same_cpu_share: Option<Fraction>,
-    worst: Vec<Worst>,
 }
 
 impl Distribution {
@@ -429,9 +479,6 @@ impl Distribution {
         histograms.iter().for_each(|histogram| merged.add(histogram));
         let count: Count = blocks().map(|block| block.count).sum();
         let over: Count = blocks().filter_map(|block| block.over).sum();
-        let mut worst: Vec<Worst> = blocks().flat_map(|block| block.worst.clone()).collect();
-        worst.sort_by(|a, b| b.ns.get().total_cmp(&a.ns.get()));
-        worst.truncate(WORST);
         let weighted = |figure: fn(&Block) -> Option<f64>| {
             let known = || blocks().filter_map(|block| Some((figure(block)?, block.count)));
             let count: Count = known().map(|(_, count)| count).sum();
@@ -449,7 +496,6 @@ impl Distribution {
             histogram: (!histograms.is_empty()).then(|| merged.packed()),
             same_cpu_share: weighted(|block| block.same_cpu_share.map(Fraction::get))
                 .map(Into::into),
-            worst,
         }
     }
 
@@ -458,12 +504,19 @@ impl Distribution {
     }
 }
 
+fn worst<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<Worst> {
+    let mut worst: Vec<Worst> = blocks.flat_map(|block| block.worst.iter().copied()).collect();
+    worst.sort_by(|a, b| b.ns.get().total_cmp(&a.ns.get()));
+    worst.truncate(WORST);
+    worst
+}
+
 fn quantiles(found: &[QuantileEstimate]) -> Quantiles {
     let value = |index: usize| found[index].value.map(rounded_ns);
     Quantiles { p50: value(0), p90: value(1), p99: value(2), p999: value(3), p9999: value(4) }
 }
 
-fn intervals(found: &[QuantileEstimate]) -> Intervals {
+fn intervals(found: &[QuantileEstimate], rate: Option<(f64, [f64; 2])>) -> Intervals {
     let value = |index: usize| found[index].interval95.map(|interval| interval.map(rounded_ns));
     Intervals {
         p50: value(0),
@@ -471,7 +524,7 @@ fn intervals(found: &[QuantileEstimate]) -> Intervals {
         p99: value(2),
         p999: value(3),
         p9999: value(4),
-        rate_per_s: None,
+        rate_per_s: rate.map(|(_, interval)| interval.map(Into::into)),
     }
 }
 

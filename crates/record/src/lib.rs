@@ -62,7 +62,7 @@ pub use profile::Profile;
 pub use queue::{Origin, QueueSubject, Wait, WaitFamily};
 pub use record::{
     Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Quantiles,
-    Record, RecordKind, Unit, Verdict,
+    Record, RecordKind, Regime, Unit, Verdict,
 };
 pub use regime::regimes;
 pub use share::Share;

@@ -13,6 +13,8 @@ use crate::{
 };
 
 const MAX_WARNINGS: usize = 100;
+/// A regime has at least three blocks of the reference.
+const MAX_REGIMES: usize = MAX_ROUNDS as usize / 3;
 
 /// The result of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -79,6 +81,11 @@ pub struct Record {
     pub worst: Vec<Worst>,
     /// Paired ratios to other cells of the group, the reference first.
     pub against: Vec<Against>,
+    /// Regimes of the machine while the group was measured, the fastest first; empty if there was
+    /// one. The record's own figures are those of the regime with the largest share of the time;
+    /// its disturbance and its longest samples are of all blocks.
+    #[serde(default)]
+    pub regimes: Vec<Regime>,
     /// Warnings about the figures.
     pub warnings: Vec<Warning>,
 }
@@ -88,6 +95,8 @@ impl Record {
         if self.worst.len() > fold::WORST
             || self.against.len() > MAX_CELLS_IN_GROUP
             || self.warnings.len() > MAX_WARNINGS
+            || self.regimes.len() > MAX_REGIMES
+            || self.regimes.iter().any(|regime| regime.against.len() > MAX_CELLS_IN_GROUP)
         {
             return Err("the record is longer than any that threadtoll writes");
         }
@@ -112,6 +121,39 @@ impl Record {
     pub fn one_way_p50_interval95(&self) -> Option<[f64; 2]> {
         Some(self.one_way.as_ref()?.p50_interval95?.map(Ns::get))
     }
+}
+
+/// The figures of a cell in one regime of the machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Regime {
+    /// One-way median of the reference.
+    pub reference_ns: Ns,
+    /// Share of the group's measuring time; what is missing to 1 are blocks during which the
+    /// regime changed.
+    pub share: Fraction,
+    /// Number of the cell's blocks, of both kinds.
+    pub blocks: u32,
+    /// One-way times, from stretches; null for streams and locks.
+    pub one_way: Option<OneWay>,
+    /// Mean of the stamped round trips.
+    pub mean: Option<Ns>,
+    /// Shortest stamped round trip.
+    pub min: Option<Ns>,
+    /// Longest stamped round trip.
+    pub max: Option<Ns>,
+    /// Quantiles of all stamped round trips; null if fewer than 20 samples lie beyond them.
+    pub quantiles: Quantiles,
+    /// 95% intervals of the quantiles, from resampling blocks.
+    pub interval95: Intervals,
+    /// Messages or acquisitions per second, as in the record.
+    pub rate_per_s: Option<PerSecond>,
+    /// CPU time and context switches per hand-off, as in the record.
+    pub cost: Cost,
+    /// Locks only: speed-up, queue, fairness, and their prediction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contention: Option<Contention>,
+    /// Paired ratios to other cells of the group, the reference first.
+    pub against: Vec<Against>,
 }
 
 /// The pacing of messages.

@@ -3,7 +3,7 @@
 use crate::compare::{self, Paired};
 use crate::{
     Against, Block, BlockKind, Contention, ContentionBlock, Count, LockSubject, LoopKind,
-    PlannedCell, Record, RecordKind, Work, resample,
+    PlannedCell, RecordKind, Work, resample,
 };
 
 use super::{
@@ -45,7 +45,7 @@ fn alone(cells: &[PlannedCell], subject: &LockSubject) -> Option<usize> {
     cells.iter().position(|other| other.cell.lock().is_some_and(|other| subject.is_against(other)))
 }
 
-pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Record {
+pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Figures {
     let kind = rate_kind(folding.planned());
     let rates: Vec<f64> = folding
         .blocks(kind)
@@ -59,7 +59,7 @@ pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Record {
         against(cell, WORK, found, significant, compare::verdict_of_rates)
     });
     let distribution = Distribution::of(folding);
-    folding.record(Figures {
+    Figures {
         loop_kind: LoopKind::Closed,
         kind: RecordKind::Wait,
         count: distribution.count,
@@ -70,7 +70,7 @@ pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Record {
         against: of_reference.into_iter().chain(of_work).collect(),
         warnings: oversubscribed(folding.cell()).into_iter().collect(),
         distribution,
-    })
+    }
 }
 
 fn contention(

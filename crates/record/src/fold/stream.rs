@@ -1,13 +1,13 @@
 //! Streams: a rate, the median over blocks, without round trips.
 
-use crate::{Block, BlockKind, Cost, Kind, LoopKind, Ns, Ratio, Record, RecordKind, resample};
+use crate::{Block, BlockKind, Cost, Kind, LoopKind, Ns, Ratio, RecordKind, resample};
 
 use super::{
     Comparison, Distribution, Figures, Folding, RATE, cost, oversubscribed, significant,
     stretch_median,
 };
 
-pub(super) fn fold(folding: &Folding<'_>) -> Record {
+pub(super) fn fold(folding: &Folding<'_>) -> Figures {
     let stretches = || folding.blocks(BlockKind::Stretch);
     let rates: Vec<f64> = stretches().filter_map(rate).map(|rate| rate * 1e9).collect();
     let found = resample::median_with_interval(&rates, folding.seed);
@@ -16,7 +16,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Record {
     let half = cost(stretches(), 2.0);
     let whole_ns = |value: Option<Ns>| value.map(|value| significant(value.get() * 2.0).into());
     let whole = |value: Option<Ratio>| value.map(|value| significant(value.get() * 2.0).into());
-    folding.record(Figures {
+    Figures {
         loop_kind: LoopKind::Streaming,
         kind: RecordKind::Stream,
         count: stretches().map(|block| block.count).sum(),
@@ -32,7 +32,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Record {
         contention: None,
         against: folding.compared(rates_of),
         warnings: oversubscribed(folding.cell()).into_iter().collect(),
-    })
+    }
 }
 
 /// Messages per nanosecond of a block.

@@ -174,6 +174,75 @@ fn ratios_are_taken_within_rounds_and_never_across_a_move_of_the_reference() {
     assert_eq!(against.verdict, Verdict::Open, "three pairs decide nothing");
 }
 
+/// Thirty rounds of a reference, a cell and stamped blocks of the cell. For the last twelve rounds,
+/// the reference takes four times as long, and the cell twice.
+fn two_regimes() -> Vec<Block> {
+    let rounds = (0..30).map(|seq| (seq, if seq < 18 { (100.0, 400.0) } else { (400.0, 800.0) }));
+    rounds
+        .flat_map(|(seq, (reference, cell))| {
+            let cell = cell + f64::from(seq);
+            [
+                stretches(1, seq, &[cell; 10]),
+                stretches(0, seq, &[reference + f64::from(seq % 3); 10]),
+                stamped(1, seq, &[cell + 20.0; 10]),
+            ]
+        })
+        .collect()
+}
+
+#[test]
+fn figures_are_of_one_regime_and_the_longest_comes_first() {
+    let records = folded(&["atomic-store", "futex"], &two_regimes());
+    let record = &records[1];
+    let [fast, slow] = record.regimes.as_slice() else { panic!("{:?}", record.regimes) };
+    near(Some(fast.reference_ns.get()), 50.5);
+    near(Some(slow.reference_ns.get()), 200.5);
+    // 18 × 2 blocks, without the last stamped block, after which the reference was slow; and the
+    // first stretches of the second regime, before which it was fast.
+    assert_eq!((fast.blocks, slow.blocks), (35, 23));
+    // Measuring time: 18 rounds of (100 + 400 + 400) ns against 12 of (400 + 800 + 800) ns.
+    assert!((fast.share.get() - 0.39).abs() < 0.03, "{}", fast.share);
+    assert!((slow.share.get() - 0.57).abs() < 0.03, "{}", slow.share);
+    for (regime, round_trip) in [(fast, 408.5), (slow, 824.0)] {
+        let one_way = regime.one_way.as_ref().unwrap();
+        let [low, high] = one_way.p50_interval95.unwrap().map(f64::from);
+        assert!(low * 2.0 > round_trip - 12.0 && high * 2.0 < round_trip + 12.0, "{one_way:?}");
+        assert_eq!(regime.against[0].verdict, Verdict::Open, "fewer than 21 pairs");
+    }
+    assert_eq!((fast.against[0].blocks, slow.against[0].blocks), (18, 11));
+    assert!((fast.against[0].ratio.get() - 4.0).abs() < 0.1, "{}", fast.against[0].ratio);
+    assert!((slow.against[0].ratio.get() - 2.0).abs() < 0.1, "{}", slow.against[0].ratio);
+    assert_eq!(record.one_way, slow.one_way, "the record's own figures are of the longer one");
+    assert_eq!((record.against.as_slice(), record.max), (slow.against.as_slice(), slow.max));
+    assert_eq!(record.disturbance.blocks, 60, "all blocks are counted");
+    assert_eq!(records[0].regimes.len(), 2);
+    near(records[0].one_way_p50(), 200.5);
+}
+
+#[test]
+fn most_runs_see_one_regime_and_list_none() {
+    let mut blocks = two_regimes();
+    blocks.retain(|block| block.seq < 20);
+    // Two rounds are too few for a regime.
+    assert!(folded(&["atomic-store", "futex"], &blocks)[1].regimes.is_empty());
+}
+
+#[test]
+fn stretches_and_stamps_that_disagree_are_told() {
+    let warned = |stretch: f64, stamp: f64| {
+        let rounds = 0..6;
+        let blocks: Vec<Block> = rounds
+            .flat_map(|seq| [stretches(0, seq, &[stretch; 10]), stamped(0, seq, &[stamp; 10])])
+            .collect();
+        let warnings = &folded(&["futex"], &blocks)[0].warnings;
+        warnings.iter().any(|warning| warning.code == "stretches-disagree")
+    };
+    assert!(!warned(1000.0, 1000.0) && !warned(1000.0, 1090.0) && !warned(1000.0, 920.0));
+    // A stamp of this machine costs 20 ns.
+    assert!(!warned(60.0, 130.0) && warned(60.0, 160.0));
+    assert!(warned(540.0, 170.0) && warned(1000.0, 2000.0) && warned(1000.0, 900.0));
+}
+
 #[test]
 fn the_reference_is_compared_with_nothing() {
     let records = folded(&["atomic-store", "futex", "park"], &group(0, 3, 4, 1));
