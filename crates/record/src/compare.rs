@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{Verdict, resample};
 
-/// Largest ratio that still counts as "no worse".
+/// Largest ratio that still counts as the same.
 pub const MARGIN: f64 = 1.05;
 /// Minimum number of pairs for a verdict.
 pub const PAIRS: usize = 21;
@@ -34,16 +34,30 @@ pub fn paired(own: &BTreeMap<u32, f64>, base: &BTreeMap<u32, f64>, seed: u64) ->
     Some(Paired { ratio, interval95, pairs: ratios.len() })
 }
 
+impl Paired {
+    /// The ratio with an interval that is wider by `factor` at both ends.
+    #[must_use]
+    pub fn widened(self, factor: f64) -> Self {
+        let [low, high] = self.interval95;
+        Paired { interval95: [low / factor, high * factor], ..self }
+    }
+}
+
 /// Verdict for times, where less is better.
 pub fn verdict([low, high]: [f64; 2], pairs: usize) -> Verdict {
+    const LEAST: f64 = 1.0 / MARGIN;
     if pairs < PAIRS {
         Verdict::Open
-    } else if high < 1.0 {
+    } else if high < LEAST {
         Verdict::Better
     } else if low > MARGIN {
         Verdict::Worse
+    } else if low >= LEAST && high <= MARGIN {
+        Verdict::Same
     } else if high <= MARGIN {
         Verdict::NoWorse
+    } else if low >= LEAST {
+        Verdict::NoBetter
     } else {
         Verdict::Open
     }

@@ -10,8 +10,9 @@ mod contention;
 mod exchange;
 mod states;
 mod stream;
+mod twin;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compare::{self, Paired};
 use crate::resample::{self, QuantileEstimate};
@@ -34,6 +35,7 @@ pub const AGREEMENT: f64 = 0.05;
 pub const DISTURBED_SHARE: f64 = 0.25;
 
 use states::State;
+use twin::{Twin, is_twin_of};
 
 /// Name of a rate in ratios.
 const RATE: &str = "rate_per_s";
@@ -73,6 +75,9 @@ pub fn fold(
             own.map(|(marked, _)| *marked).collect()
         })
         .collect();
+    let twin = |blocks: &[Marked<'_>]| Twin::of(cells, blocks, plan.seed);
+    let (twin_of_all, twins): (_, Vec<_>) =
+        (twin(&all), split.iter().map(|own| twin(own)).collect());
     let has_blocks = |index: &usize| all.iter().any(|marked| marked.block.cell == *index);
     (0..cells.len())
         .filter(has_blocks)
@@ -81,22 +86,36 @@ pub fn fold(
             // intervals.
             let seed = plan.seed ^ ((group as u64) << 20) ^ ((index as u64) << 8);
             let prediction = predictions.iter().find(|prediction| prediction.cell == index);
-            let folding =
-                Folding { machine, plan, group, attempt, at, index, all: &all, prediction, seed };
+            let folding = Folding {
+                machine,
+                plan,
+                group,
+                attempt,
+                at,
+                index,
+                all: &all,
+                twin: twin_of_all,
+                prediction,
+                seed,
+            };
             if states.len() == 1 || sleeps(&cells[index]) {
                 return folding.record(folding.figures(), Vec::new());
             }
-            let (mut main, mut regimes) = (None, Vec::new());
-            for (state, blocks) in states.iter().zip(&split) {
-                let figures = Folding { all: blocks, ..folding }.figures();
+            let (mut main, mut regimes, mut warnings) = (None, Vec::new(), Vec::new());
+            for ((state, blocks), twin) in states.iter().zip(&split).zip(&twins) {
+                let mut figures = Folding { all: blocks, twin: *twin, ..folding }.figures();
                 let own = blocks.iter().filter(|marked| marked.block.cell == index);
                 regimes.push(figures.regime(state, own.count()));
+                warnings.append(&mut figures.warnings);
                 main = match main {
                     Some((longest, main)) if longest >= state.share => Some((longest, main)),
                     _ => Some((state.share, figures)),
                 };
             }
-            let figures = main.map_or_else(|| folding.figures(), |(_, figures)| figures);
+            let mut figures = main.map_or_else(|| folding.figures(), |(_, figures)| figures);
+            let mut told = BTreeSet::new();
+            warnings.retain(|warning: &Warning| told.insert(warning.code.clone()));
+            figures.warnings = warnings;
             folding.record(figures, regimes)
         })
         .collect()
@@ -114,6 +133,7 @@ struct Folding<'a> {
     index: usize,
     /// Blocks of the whole group, in one regime.
     all: &'a [Marked<'a>],
+    twin: Option<Twin<'a>>,
     /// Prediction made before the cell was measured.
     prediction: Option<&'a CellPrediction>,
     seed: u64,
@@ -200,17 +220,48 @@ impl<'a> Folding<'a> {
                 let found = compare::paired(&own, &figures(other, base), self.seed)?;
                 let judge =
                     if more_is_better { compare::verdict_of_rates } else { compare::verdict };
-                Some(against(&cells[other].cell, of, found, rounded, judge))
+                Some(self.against(&cells[other].cell, of, found, rounded, judge))
             })
             .collect()
     }
 
+    /// A ratio with its verdict, allowing for what the group's twin is off.
+    fn against(
+        &self,
+        cell: &Cell,
+        of: &str,
+        found: Paired,
+        rounded: fn(f64) -> f64,
+        judge: fn([f64; 2], usize) -> Verdict,
+    ) -> Against {
+        // Judged as it is printed.
+        let interval95 = self.widened(found).interval95.map(rounded);
+        let undecided = self.twin.is_some_and(Twin::decides_nothing);
+        Against {
+            cell: cell.clone(),
+            of: of.into(),
+            ratio: rounded(found.ratio).into(),
+            interval95: interval95.map(Into::into),
+            interval95_raw: self.twin.map(|_| found.interval95.map(|bound| rounded(bound).into())),
+            blocks: found.pairs as u32,
+            verdict: if undecided { Verdict::Open } else { judge(interval95, found.pairs) },
+        }
+    }
+
+    fn widened(&self, found: Paired) -> Paired {
+        self.twin.map_or(found, |twin| found.widened(twin.off))
+    }
+
     fn figures(&self) -> Figures {
-        match (self.cell().lock(), self.planned().kind()) {
+        let mut figures = match (self.cell().lock(), self.planned().kind()) {
             (Some(lock), _) => contention::fold(self, lock),
             (None, Kind::Stream) => stream::fold(self),
             (None, Kind::Exchange | Kind::Contention) => exchange::fold(self),
+        };
+        if !figures.against.is_empty() {
+            figures.warnings.extend(self.twin.and_then(Twin::warning));
         }
+        figures
     }
 
     /// The record with `figures` from the main regime; `self` has the blocks of all.
@@ -269,23 +320,6 @@ fn by_round(
         .collect()
 }
 
-fn against(
-    cell: &Cell,
-    of: &str,
-    found: Paired,
-    rounded: fn(f64) -> f64,
-    judge: fn([f64; 2], usize) -> Verdict,
-) -> Against {
-    Against {
-        cell: cell.clone(),
-        of: of.into(),
-        ratio: rounded(found.ratio).into(),
-        interval95: found.interval95.map(|bound| rounded(bound).into()),
-        blocks: found.pairs as u32,
-        verdict: judge(found.interval95, found.pairs),
-    }
-}
-
 /// Times are compared by the medians of stretches even if the record's median comes from stamps: a
 /// ratio to another mechanism must not include the cost of stamps.
 fn times(_: Kind) -> Comparison {
@@ -337,7 +371,7 @@ fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
     let alike = cell.subject.family() == other.subject.family();
     let Some(rival) = other.queue() else { return alike };
     if rival.origin == Origin::Twin {
-        return *rival == QueueSubject { origin: Origin::Twin, ..queue.clone() };
+        return is_twin_of(other, cell);
     }
     // A receiver that always parks does so for each message that it waits for, except in a stream.
     let hardly_sleeps =

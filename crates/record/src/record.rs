@@ -300,27 +300,34 @@ impl DisturbanceSummary {
     }
 }
 
-/// Verdict on a paired ratio, with a margin of 5% and at least 21 pairs. Ratios of rates are judged
-/// by their reciprocals, because more is better.
+/// Verdict on a paired ratio, with a margin of 5% and at least 21 pairs: the first that fits its
+/// interval. Ratios of rates are judged by their reciprocals, because more is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
+    /// The whole interval lies below 1/1.05.
+    Better,
     /// The whole interval lies above 1.05.
     Worse,
-    /// The whole interval lies below 1.
-    Better,
-    /// The upper bound lies below 1.05.
+    /// The whole interval lies from 1/1.05 to 1.05.
+    Same,
+    /// The upper bound is at most 1.05.
     NoWorse,
-    /// The pairs do not decide, or there are fewer than 21.
+    /// The lower bound is at least 1/1.05.
+    NoBetter,
+    /// The pairs do not decide, there are fewer than 21, or a twin in the group is off by more than
+    /// the margin.
     Open,
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Verdict::Worse => "worse",
             Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Same => "same",
             Verdict::NoWorse => "no-worse",
+            Verdict::NoBetter => "no-better",
             Verdict::Open => "open",
         })
     }
@@ -337,8 +344,11 @@ pub struct Against {
     /// Median over the pairs of this cell's figure divided by the other's. For a stream and a cell
     /// without a rate: number of its messages in the time of one hand-off of the other.
     pub ratio: Ratio,
-    /// 95% interval of the median, from resampling pairs.
+    /// 95% interval of the median, from resampling pairs, widened by what the group's twin is off.
     pub interval95: [Ratio; 2],
+    /// The interval before it was widened; null in groups without a twin.
+    #[serde(default)]
+    pub interval95_raw: Option<[Ratio; 2]>,
     /// Number of pairs.
     pub blocks: u32,
     /// Verdict on the interval.

@@ -46,7 +46,7 @@ fn hand_offs(block: &Block) -> Option<f64> {
     Some(2.0 / stretch_median(block)?)
 }
 
-fn rates_of(other: Kind) -> Comparison {
+pub(super) fn rates_of(other: Kind) -> Comparison {
     Comparison {
         of: RATE,
         own: rate,

@@ -254,16 +254,30 @@ fn the_reference_is_compared_with_nothing() {
 fn verdicts_need_pairs_and_allow_five_percent() {
     for (interval, expected) in [
         ([0.90, 0.95], Verdict::Better),
-        ([0.90, 0.999], Verdict::Better),
-        ([0.90, 1.00], Verdict::NoWorse),
-        ([0.98, 1.05], Verdict::NoWorse),
-        ([0.98, 1.06], Verdict::Open),
-        ([1.04, 1.20], Verdict::Open),
         ([1.06, 1.20], Verdict::Worse),
-        ([1.05, 1.20], Verdict::Open),
+        ([0.96, 1.04], Verdict::Same),
+        ([1.0 / 1.05, 1.05], Verdict::Same),
+        ([0.90, 0.953], Verdict::NoWorse),
+        ([0.90, 0.999], Verdict::NoWorse),
+        ([0.90, 1.05], Verdict::NoWorse),
+        ([1.001, 1.20], Verdict::NoBetter),
+        ([1.05, 1.20], Verdict::NoBetter),
+        ([0.953, 1.06], Verdict::NoBetter),
+        ([0.95, 1.06], Verdict::Open),
     ] {
         assert_eq!(verdict(interval, PAIRS), expected, "{interval:?}");
         assert_eq!(verdict(interval, PAIRS - 1), Verdict::Open, "{interval:?} of too few pairs");
+        let [low, high] = interval;
+        let mirrored = match expected {
+            Verdict::Better => Verdict::Worse,
+            Verdict::Worse => Verdict::Better,
+            Verdict::NoWorse => Verdict::NoBetter,
+            Verdict::NoBetter => Verdict::NoWorse,
+            alike => alike,
+        };
+        if expected != Verdict::Same && high != 1.05 && low != 1.05 {
+            assert_eq!(verdict([1.0 / high, 1.0 / low], PAIRS), mirrored, "{interval:?}");
+        }
     }
 }
 
@@ -546,12 +560,64 @@ fn rates_are_compared_by_round_and_more_is_better() {
 
 #[test]
 fn verdicts_on_rates_are_those_on_times_mirrored() {
-    assert_eq!(verdict_of_rates([1.001, 1.2], PAIRS), Verdict::Better);
-    assert_eq!(verdict_of_rates([1.0 / 1.05, 1.01], PAIRS), Verdict::NoWorse);
-    assert_eq!(verdict_of_rates([0.95, 1.01], PAIRS), Verdict::Open);
+    assert_eq!(verdict_of_rates([1.06, 1.2], PAIRS), Verdict::Better);
+    assert_eq!(verdict_of_rates([1.001, 1.2], PAIRS), Verdict::NoWorse);
+    assert_eq!(verdict_of_rates([0.97, 1.01], PAIRS), Verdict::Same);
+    assert_eq!(verdict_of_rates([0.8, 1.01], PAIRS), Verdict::NoBetter);
+    assert_eq!(verdict_of_rates([0.95, 1.06], PAIRS), Verdict::Open);
     assert_eq!(verdict_of_rates([0.5, 0.952], PAIRS), Verdict::Worse);
     assert_eq!(verdict_of_rates([2.0, 3.0], PAIRS - 1), Verdict::Open);
     assert_eq!(verdict_of_rates([0.0, 0.0], PAIRS), Verdict::Worse);
+}
+
+/// A pipe, its twin and a peer that takes half the time per message.
+fn with_twin(twin_ns: f64) -> Vec<Record> {
+    let plan = stream_plan(&[
+        ("pipe", Origin::Ours, Wait::Spin, 1),
+        ("pipe", Origin::Twin, Wait::Spin, 1),
+        ("rtrb", Origin::Rust, Wait::Poll, 1),
+    ]);
+    let blocks: Vec<Block> = (0..21)
+        .flat_map(|seq| {
+            [
+                stretches(0, seq, &[120.0]),
+                messages(1, seq, 10_000, 10.0),
+                messages(2, seq, 10_000, twin_ns),
+                messages(3, seq, 10_000, 5.0),
+            ]
+        })
+        .collect();
+    fold(&machine(), &plan, 0, 1, &blocks, &[], AT)
+}
+
+#[test]
+fn intervals_are_widened_by_what_the_twin_is_off() {
+    for twin_ns in [10.3, 10.0 / 1.03] {
+        let records = with_twin(twin_ns);
+        let to_peer = records[1].against.last().unwrap();
+        assert_eq!(to_peer.cell.name(), "rtrb");
+        let [low, high] = to_peer.interval95.map(f64::from);
+        near(Some(low), 0.5 / 1.03);
+        near(Some(high), 0.5 * 1.03);
+        assert_eq!(to_peer.interval95_raw, Some([0.5.into(); 2]));
+        assert_eq!(to_peer.verdict, Verdict::Worse);
+        assert!(records.iter().all(|record| record.warnings.is_empty()));
+        let raw = records[3].against[0].interval95_raw;
+        assert!(raw.is_some(), "ratios of peers are of the same group");
+    }
+}
+
+#[test]
+fn groups_whose_twin_is_off_beyond_the_margin_decide_nothing() {
+    for twin_ns in [10.6, 9.4] {
+        let records = with_twin(twin_ns);
+        for record in &records[1..] {
+            assert!(record.against.iter().all(|against| against.verdict == Verdict::Open));
+            assert_eq!(record.warnings[0].code, "twin-apart", "{:?}", record.cell.label());
+        }
+    }
+    let record = &folded(&["atomic-store", "futex"], &group(0, 2, 21, 1))[1];
+    assert_eq!(record.against[0].interval95_raw, None, "there is no twin");
 }
 
 #[test]
