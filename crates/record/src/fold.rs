@@ -14,8 +14,8 @@ mod twin;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::compare::{self, Paired};
-use crate::resample::{self, QuantileEstimate};
+use crate::compare::{self, Paired, Round};
+use crate::resample::{self, Processes, QuantileEstimate};
 use crate::{
     Against, Block, BlockKind, Cause, Cell, CellPrediction, Contention, Cost, Count,
     DisturbanceSummary, Fraction, Histogram, Intervals, Kind, LoopKind, Machine, Ns, OneWay,
@@ -151,6 +151,8 @@ struct Figures {
     cost: Cost,
     contention: Option<Contention>,
     against: Vec<Against>,
+    /// Share of the variance between processes.
+    between_processes: Option<f64>,
     warnings: Vec<Warning>,
 }
 
@@ -258,6 +260,10 @@ impl<'a> Folding<'a> {
             (None, Kind::Stream) => stream::fold(self),
             (None, Kind::Exchange | Kind::Contention) => exchange::fold(self),
         };
+        let main = main_figures(self.all, self.index, self.planned());
+        let of_process = Processes::of(main.keys().map(|(process, _)| *process));
+        figures.between_processes =
+            of_process.share_between(&main.values().copied().collect::<Vec<_>>()).map(significant);
         if !figures.against.is_empty() {
             figures.warnings.extend(self.twin.and_then(Twin::warning));
         }
@@ -301,6 +307,8 @@ impl<'a> Folding<'a> {
             worst: worst(self.blocks(BlockKind::Stamped)),
             against: figures.against,
             regimes,
+            processes: processes(self.own().map(|marked| marked.block)).count() as u32,
+            between_processes_share: figures.between_processes.map(Into::into),
             warnings: disturbed(&disturbance).into_iter().chain(figures.warnings).collect(),
             disturbance,
         }
@@ -313,11 +321,24 @@ fn by_round(
     cell: usize,
     counts: impl Fn(&Marked<'_>) -> bool,
     figure: impl Fn(&Block) -> Option<f64>,
-) -> BTreeMap<u32, f64> {
+) -> BTreeMap<Round, f64> {
     all.iter()
         .filter(|marked| marked.block.cell == cell && counts(marked))
-        .filter_map(|marked| Some((marked.block.seq, figure(marked.block)?)))
+        .filter_map(|marked| {
+            Some(((marked.block.process, marked.block.seq), figure(marked.block)?))
+        })
         .collect()
+}
+
+/// The figures of a cell that are compared with those of its twin.
+fn main_figures(all: &[Marked<'_>], cell: usize, planned: &PlannedCell) -> BTreeMap<Round, f64> {
+    let undrifted =
+        |figure: fn(&Block) -> Option<f64>| by_round(all, cell, |marked| !marked.drifted, figure);
+    match planned.kind() {
+        Kind::Exchange => undrifted(stretch_median),
+        Kind::Stream => undrifted(stream::rate),
+        Kind::Contention => contention::work_by_round(all, cell, planned),
+    }
 }
 
 /// Times are compared by the medians of stretches even if the record's median comes from stamps: a
@@ -496,19 +517,15 @@ impl Distribution {
         let stamped: Vec<&Marked<'_>> =
             folding.own().filter(|marked| marked.block.kind == BlockKind::Stamped).collect();
         let blocks = || stamped.iter().map(|marked| marked.block);
-        let histograms: Vec<&Histogram> =
-            blocks().filter_map(|block| block.histogram.as_ref()).collect();
-        let clean: Vec<&Histogram> = stamped
-            .iter()
-            .filter(|marked| marked.clean())
-            .filter_map(|marked| marked.block.histogram.as_ref())
-            .collect();
-        let all = resample::quantiles(&histograms, &QUANTILES, folding.seed);
-        let clean = if clean.len() == histograms.len() {
+        let all = quantiles_of(blocks(), &QUANTILES, folding.seed);
+        let clean = if stamped.iter().all(|marked| marked.clean()) {
             all.clone()
         } else {
-            resample::quantiles(&clean, &QUANTILES, folding.seed)
+            let clean = stamped.iter().filter(|marked| marked.clean()).map(|marked| marked.block);
+            quantiles_of(clean, &QUANTILES, folding.seed)
         };
+        let histograms: Vec<&Histogram> =
+            blocks().filter_map(|block| block.histogram.as_ref()).collect();
         let mut merged = Histogram::new();
         histograms.iter().for_each(|histogram| merged.add(histogram));
         let count: Count = blocks().map(|block| block.count).sum();
@@ -536,6 +553,22 @@ impl Distribution {
     fn p50(&self) -> QuantileEstimate {
         self.all[0]
     }
+}
+
+fn processes<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> Processes {
+    Processes::of(blocks.into_iter().map(|block| block.process))
+}
+
+/// Quantiles of the blocks' histograms.
+fn quantiles_of<'a>(
+    blocks: impl Iterator<Item = &'a Block>,
+    wanted: &[f64],
+    seed: u64,
+) -> Vec<QuantileEstimate> {
+    let blocks: Vec<&Block> = blocks.filter(|block| block.histogram.is_some()).collect();
+    let histograms: Vec<&Histogram> =
+        blocks.iter().filter_map(|block| block.histogram.as_ref()).collect();
+    resample::quantiles(&histograms, &processes(blocks), wanted, seed)
 }
 
 fn worst<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<Worst> {

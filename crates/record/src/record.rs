@@ -86,8 +86,20 @@ pub struct Record {
     /// its disturbance and its longest samples are of all blocks.
     #[serde(default)]
     pub regimes: Vec<Regime>,
+    /// Number of processes that measured the cell, one after another.
+    #[serde(default = "one")]
+    pub processes: u32,
+    /// Share of the variance of the blocks' main figure that lies between processes; null with one
+    /// process.
+    #[serde(default)]
+    pub between_processes_share: Option<Fraction>,
     /// Warnings about the figures.
     pub warnings: Vec<Warning>,
+}
+
+/// Files from before there were several processes.
+fn one() -> u32 {
+    1
 }
 
 impl Record {

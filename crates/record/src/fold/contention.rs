@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::compare::{self, Paired};
+use crate::compare::{self, Paired, Round};
 use crate::{
     Against, Block, BlockKind, Contention, ContentionBlock, Count, LockSubject, LoopKind,
     PlannedCell, RecordKind, Work, resample,
 };
 
 use super::{
-    Distribution, Figures, Folding, Marked, RATE, by_round, cost, oversubscribed, round,
+    Distribution, Figures, Folding, Marked, RATE, by_round, cost, oversubscribed, processes, round,
     significant, stretch_median,
 };
 
@@ -47,7 +47,7 @@ pub(super) fn work_by_round(
     all: &[Marked<'_>],
     cell: usize,
     planned: &PlannedCell,
-) -> BTreeMap<u32, f64> {
+) -> BTreeMap<Round, f64> {
     let kind = rate_kind(planned);
     by_round(all, cell, |marked| marked.block.kind == kind && !marked.drifted, work_rate)
 }
@@ -59,11 +59,12 @@ fn alone(cells: &[PlannedCell], subject: &LockSubject) -> Option<usize> {
 
 pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Figures {
     let kind = rate_kind(folding.planned());
+    let of_process = processes(folding.blocks(kind));
     let rates: Vec<f64> = folding
         .blocks(kind)
         .map(|block| block.count.as_f64() / block.elapsed_ns.as_f64() * 1e9)
         .collect();
-    let rate = resample::median_with_interval(&rates, folding.seed);
+    let rate = resample::median_with_interval(&rates, &of_process, folding.seed);
     let speedup = alone(folding.cells(), subject).and_then(|alone| speedup(folding, alone));
     let of_reference = hand_offs(folding, kind);
     let of_work = speedup.map(|(alone, found)| {
@@ -85,6 +86,7 @@ pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Figures {
             speedup.map(|(_, found)| folding.widened(found)),
         )),
         against: of_reference.into_iter().chain(of_work).collect(),
+        between_processes: None,
         warnings: oversubscribed(folding.cell()).into_iter().collect(),
         distribution,
     }
@@ -101,7 +103,8 @@ fn contention(
         Some(_) => folding.blocks(kind).map(|block| block.elapsed_ns.as_f64() / 1e9).collect(),
         None => Vec::new(),
     };
-    let total = resample::median_with_interval(&totals, folding.seed);
+    let total =
+        resample::median_with_interval(&totals, &processes(folding.blocks(kind)), folding.seed);
     let seen = summed(own());
     let seen = seen.as_ref();
     let each = |total_ns: fn(&Seen) -> f64| {

@@ -6,13 +6,14 @@ use crate::{
     Warning,
 };
 
-use super::{AGREEMENT, DRIFT, Distribution, Figures, Folding, cost, round, rounded_ns, times};
+use super::{
+    AGREEMENT, DRIFT, Distribution, Figures, Folding, cost, processes, quantiles_of, round,
+    rounded_ns, times,
+};
 
 pub(super) fn fold(folding: &Folding<'_>) -> Figures {
     let distribution = Distribution::of(folding);
-    let histograms: Vec<&Histogram> =
-        folding.blocks(BlockKind::Stretch).filter_map(|block| block.histogram.as_ref()).collect();
-    let stretches = resample::quantiles(&histograms, &[0.5], folding.seed)[0];
+    let stretches = quantiles_of(folding.blocks(BlockKind::Stretch), &[0.5], folding.seed)[0];
     let one_way = one_way(folding, distribution.p50(), stretches);
     let negative = one_way.negative.filter(|negative| *negative > 0).map(|negative| {
         Warning::new(
@@ -33,6 +34,7 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
         cost: cost(folding.blocks(BlockKind::Stretch), 2.0),
         contention: None,
         against: folding.compared(times),
+        between_processes: None,
         warnings,
         distribution,
     }
@@ -76,7 +78,7 @@ fn one_way(
     let stretches: Vec<&Block> = folding.blocks(BlockKind::Stretch).collect();
     let means: Vec<(f64, u64)> =
         stretches.iter().map(|block| (block.mean.get(), block.count.get())).collect();
-    let mean = resample::mean_with_interval(&means, seed);
+    let mean = resample::mean_with_interval(&means, &processes(stretches.iter().copied()), seed);
     let direct: Vec<&OneWayBlock> =
         folding.blocks(BlockKind::Stamped).filter_map(|block| block.one_way.as_ref()).collect();
     let half = |estimate: QuantileEstimate| {
@@ -94,7 +96,8 @@ fn one_way(
         (half(round_trip), OneWayMethod::HalfRoundTrip)
     } else {
         let histograms: Vec<&Histogram> = direct.iter().map(|block| &block.histogram).collect();
-        let found = resample::quantiles(&histograms, &[0.5], seed)[0];
+        let direct = folding.blocks(BlockKind::Stamped).filter(|block| block.one_way.is_some());
+        let found = resample::quantiles(&histograms, &processes(direct), &[0.5], seed)[0];
         ((found.value, found.interval95), OneWayMethod::Stamped)
     };
     OneWay {

@@ -3,14 +3,15 @@
 use crate::{Block, BlockKind, Cost, Kind, LoopKind, Ns, Ratio, RecordKind, resample};
 
 use super::{
-    Comparison, Distribution, Figures, Folding, RATE, cost, oversubscribed, significant,
+    Comparison, Distribution, Figures, Folding, RATE, cost, oversubscribed, processes, significant,
     stretch_median,
 };
 
 pub(super) fn fold(folding: &Folding<'_>) -> Figures {
     let stretches = || folding.blocks(BlockKind::Stretch);
-    let rates: Vec<f64> = stretches().filter_map(rate).map(|rate| rate * 1e9).collect();
-    let found = resample::median_with_interval(&rates, folding.seed);
+    let rated = || stretches().filter(|block| rate(block).is_some());
+    let rates: Vec<f64> = rated().filter_map(rate).map(|rate| rate * 1e9).collect();
+    let found = resample::median_with_interval(&rates, &processes(rated()), folding.seed);
     // One operation per message. Halved and rounded first because files have always had that last
     // digit.
     let half = cost(stretches(), 2.0);
@@ -31,12 +32,13 @@ pub(super) fn fold(folding: &Folding<'_>) -> Figures {
         },
         contention: None,
         against: folding.compared(rates_of),
+        between_processes: None,
         warnings: oversubscribed(folding.cell()).into_iter().collect(),
     }
 }
 
 /// Messages per nanosecond of a block.
-fn rate(block: &Block) -> Option<f64> {
+pub(super) fn rate(block: &Block) -> Option<f64> {
     let rate = block.count.as_f64() / block.elapsed_ns.as_f64();
     (block.kind == BlockKind::Stretch && rate.is_finite()).then_some(rate)
 }

@@ -1,9 +1,9 @@
 //! Twins: how far apart two copies of one source are in a group.
 
 use crate::compare;
-use crate::{Cell, Kind, Origin, PlannedCell, QueueSubject, Subject, Warning};
+use crate::{Cell, Origin, PlannedCell, QueueSubject, Subject, Warning};
 
-use super::{Comparison, Marked, by_round, contention, stream, times};
+use super::{Marked, main_figures};
 
 /// Two copies of one source, in one group and regime.
 #[derive(Clone, Copy)]
@@ -49,17 +49,7 @@ fn ratio(
     twin: usize,
     seed: u64,
 ) -> Option<f64> {
-    let figures = |cell: usize| match cells[cell].kind() {
-        Kind::Exchange => {
-            let Comparison { own, .. } = times(Kind::Exchange);
-            by_round(all, cell, |marked| !marked.drifted, own)
-        }
-        Kind::Stream => {
-            let Comparison { own, .. } = stream::rates_of(Kind::Stream);
-            by_round(all, cell, |marked| !marked.drifted, own)
-        }
-        Kind::Contention => contention::work_by_round(all, cell, &cells[cell]),
-    };
+    let figures = |cell: usize| main_figures(all, cell, &cells[cell]);
     Some(compare::paired(&figures(original), &figures(twin), seed)?.ratio)
 }
 

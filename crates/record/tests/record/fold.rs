@@ -244,6 +244,29 @@ fn stretches_and_stamps_that_disagree_are_told() {
 }
 
 #[test]
+fn blocks_of_several_processes_are_paired_within_each() {
+    let blocks: Vec<Block> = (0..3)
+        .flat_map(|process| (0..7).map(move |seq| (process, seq)))
+        .flat_map(|(process, seq)| {
+            let ns = 1000.0 + 100.0 * f64::from(process) + f64::from(seq);
+            let blocks = [stretches(0, seq, &[100.0; 10]), stretches(1, seq, &[ns; 10])];
+            blocks.map(|block| Block { process, ..block })
+        })
+        .collect();
+    let record = &folded(&["atomic-store", "futex"], &blocks)[1];
+    assert_eq!((record.processes, record.against[0].blocks), (3, 21));
+    let share = record.between_processes_share.unwrap();
+    assert!(share.get() > 0.95, "{share} lie between processes");
+    // Three processes from 1000 to 1200 ns leave room for more than that.
+    let [low, high] = record.against[0].interval95.map(f64::from);
+    assert!(low < 10.0 && high > 12.1, "{low} to {high}");
+    let mut alone = blocks;
+    alone.retain(|block| block.process == 0);
+    let record = &folded(&["atomic-store", "futex"], &alone)[1];
+    assert_eq!((record.processes, record.between_processes_share), (1, None));
+}
+
+#[test]
 fn the_reference_is_compared_with_nothing() {
     let records = folded(&["atomic-store", "futex", "park"], &group(0, 3, 4, 1));
     let against: Vec<usize> = records.iter().map(|record| record.against.len()).collect();
