@@ -20,7 +20,7 @@ use crate::{
     Against, Block, BlockKind, Cause, Cell, CellPrediction, Contention, Cost, Count,
     DisturbanceSummary, Fraction, Histogram, Intervals, Kind, LoopKind, Machine, Ns, OneWay,
     Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind, Regime, Subject,
-    Unit, Verdict, Wait, Warning, Work, Worst,
+    Unit, Verdict, Wait, Warning, Work, Worst, median, regimes,
 };
 
 /// Largest change of the reference between two of its blocks for which the blocks between them
@@ -262,8 +262,9 @@ impl<'a> Folding<'a> {
         };
         let main = main_figures(self.all, self.index, self.planned());
         let of_process = Processes::of(main.keys().map(|(process, _)| *process));
-        figures.between_processes =
-            of_process.share_between(&main.values().copied().collect::<Vec<_>>()).map(significant);
+        let main: Vec<f64> = main.into_values().collect();
+        figures.between_processes = of_process.share_between(&main).map(significant);
+        figures.warnings.extend(several_levels(&main));
         if !figures.against.is_empty() {
             figures.warnings.extend(self.twin.and_then(Twin::warning));
         }
@@ -328,6 +329,21 @@ fn by_round(
             Some(((marked.block.process, marked.block.seq), figure(marked.block)?))
         })
         .collect()
+}
+
+/// Cells can have regimes that the reference does not see.
+fn several_levels(figures: &[f64]) -> Option<Warning> {
+    let levels = regimes(figures);
+    let last = *levels.iter().max().filter(|last| **last > 0)?;
+    let at = |level: usize| {
+        median(figures.iter().zip(&levels).filter(|(_, of)| **of == level).map(|(own, _)| *own))
+    };
+    let apart = at(last)? / at(0)?;
+    let text = format!(
+        "The blocks of this cell lie at {} levels, up to {apart:.2} times apart, but the reference's at one: its figures are of all levels, and intervals may span what lies between.",
+        last + 1
+    );
+    Some(Warning::new("several-levels", text))
 }
 
 /// The figures of a cell that are compared with those of its twin.

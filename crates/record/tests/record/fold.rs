@@ -244,6 +244,21 @@ fn stretches_and_stamps_that_disagree_are_told() {
 }
 
 #[test]
+fn a_cell_with_levels_that_the_reference_does_not_have_says_so() {
+    let warned = |steps: [f64; 2]| {
+        let blocks: Vec<Block> = (0..24)
+            .flat_map(|seq| {
+                let ns = steps[seq as usize / 12] + f64::from(seq % 3);
+                [stretches(0, seq, &[100.0; 10]), stretches(1, seq, &[ns; 10])]
+            })
+            .collect();
+        let warnings = &folded(&["atomic-store", "futex"], &blocks)[1].warnings;
+        warnings.iter().any(|warning| warning.code == "several-levels")
+    };
+    assert!(warned([500.0, 900.0]) && !warned([500.0, 530.0]));
+}
+
+#[test]
 fn blocks_of_several_processes_are_paired_within_each() {
     let blocks: Vec<Block> = (0..3)
         .flat_map(|process| (0..7).map(move |seq| (process, seq)))
