@@ -62,7 +62,7 @@ impl SimulatedBackend {
         SimulatedBackend { regimes, ..self }
     }
 
-    /// What a cell takes in a regime without noise, in nanoseconds: a round trip, or a stream's time
+    /// Time of a cell in a regime, without noise, in nanoseconds: a round trip, or a stream's time
     /// per message.
     ///
     /// # Errors

@@ -64,7 +64,7 @@ impl Processes {
         (1.0 - share + share * count / (count - 1.0) * student.powi(2)).sqrt()
     }
 
-    /// Analysis of variance of the logarithms. Within a process, outliers count as three deviations.
+    /// Analysis of variance of the logarithms. Outliers in a process count as three deviations.
     fn variance(&self, values: &[f64]) -> Option<Variance> {
         let groups: Vec<Vec<f64>> =
             self.0.iter().map(|members| without_outliers(members, values)).collect();
