@@ -46,6 +46,12 @@ pub(super) fn columns<'c, 'a>(
             Cell::figure(switches(&row.record.cost), per_op)
         }),
     ]);
+    if comparison.rows.iter().any(|row| row.record.between_processes_share.is_some()) {
+        let title = "share of the blocks’ variance that lies between processes";
+        columns.push(Column::new("between", "processes", 9, title, |row| {
+            Cell::figure(row.record.between_processes_share, share)
+        }));
+    }
     if comparison.best_peer().is_some() {
         let title = "our rows: ratio of paired blocks to the best comparable peer, with the verdict of its 95% interval; peers: quotient of their figure and the best one in this table";
         columns.push(

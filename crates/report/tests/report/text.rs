@@ -228,6 +228,17 @@ fn both_regimes_stand_side_by_side_with_their_shares() {
     assert!(text.contains("63.0 | 275 ns (75 | 21%)"), "{text}");
 }
 
+#[test]
+fn runs_of_several_processes_show_the_variance_between_them() {
+    let results = fixture::queues();
+    let mut records = results.records();
+    assert!(!tables(&results, &records, &WIDE).contains("processes"));
+    let ours = records.iter_mut().find(|record| record.cell.label() == "pipe, spin").unwrap();
+    (ours.processes, ours.between_processes_share) = (3, Some(0.37.into()));
+    let text = tables(&results, &records, &WIDE);
+    assert!(text.contains("processes") && text.contains("37%"), "{text}");
+}
+
 /// One of our rows, measured again elsewhere, minutes later and at another speed.
 #[test]
 fn a_row_has_the_figures_of_the_group_that_it_shares_with_its_rival() {
