@@ -114,6 +114,7 @@ pub(crate) fn to_block(
         group: position.group,
         attempt: position.attempt,
         cell: position.cell,
+        process: 0,
         seq: position.round,
         at: at.into(),
         kind: position.kind,

@@ -6,6 +6,7 @@
 
 mod locks;
 mod messages;
+mod regimes;
 
 use std::cell::Cell as Mutable;
 use std::rc::Rc;
@@ -23,6 +24,8 @@ use crate::Registry;
 use crate::backend::{Backend, Now, OpenCell};
 use crate::program::Program;
 
+pub use regimes::Regimes;
+
 use locks::Lock;
 use messages::Messages;
 
@@ -35,17 +38,39 @@ pub struct SimulatedBackend {
     seed: u64,
     time: Time,
     registry: Registry,
+    regimes: Regimes,
 }
 
 impl SimulatedBackend {
     /// The machine with this seed.
     pub fn new(seed: u64) -> Self {
-        SimulatedBackend { seed, time: Time::default(), registry: Registry::default() }
+        SimulatedBackend {
+            seed,
+            time: Time::default(),
+            registry: Registry::default(),
+            regimes: Regimes::None,
+        }
     }
 
     /// Uses this registry.
     pub fn with_registry(self, registry: Registry) -> Self {
         SimulatedBackend { registry, ..self }
+    }
+
+    /// Lets exchanges and streams have these regimes.
+    pub fn with_regimes(self, regimes: Regimes) -> Self {
+        SimulatedBackend { regimes, ..self }
+    }
+
+    /// Time of a cell in a regime, without noise, in nanoseconds: a round trip, or a stream's time
+    /// per message.
+    ///
+    /// # Errors
+    ///
+    /// If the registry lacks the cell's subject.
+    pub fn truth_ns(&self, planned: &PlannedCell, regime: usize) -> Result<f64, LabError> {
+        let value_ns = messages::value_ns(&self.registry.program(planned)?, &planned.cell);
+        Ok(value_ns * self.regimes.factor(regime, &planned.cell))
     }
 
     /// Topology of the CPUs: two last-level caches, each with two cores of two hardware threads.
@@ -127,6 +152,8 @@ impl Backend for SimulatedBackend {
             let draws = Draws {
                 time: self.time.clone(),
                 planned: planned.clone(),
+                seed: self.seed,
+                regimes: self.regimes,
                 // Drawn only from the cell, the loop and the seed, so that a resumed run, whose
                 // blocks come in a different order, gets equal figures.
                 loops: [false, true].map(|stamped| {
@@ -135,9 +162,15 @@ impl Backend for SimulatedBackend {
                     (Xoshiro256PlusPlus::seed_from_u64(seed), 0)
                 }),
             };
-            Ok(match self.registry.program(planned)? {
-                Program::Exchange { class, .. } => Box::new(Messages::new(draws, class, false)),
-                Program::Stream { class, .. } => Box::new(Messages::new(draws, class, true)),
+            let program = self.registry.program(planned)?;
+            let value_ns = messages::value_ns(&program, &planned.cell);
+            Ok(match program {
+                Program::Exchange { class, .. } => {
+                    Box::new(Messages::new(draws, class, false, value_ns))
+                }
+                Program::Stream { class, .. } => {
+                    Box::new(Messages::new(draws, class, true, value_ns))
+                }
                 Program::Contention(spec, subject) => Box::new(Lock::new(draws, spec, subject)),
             })
         };
@@ -170,6 +203,8 @@ impl Time {
 struct Draws {
     time: Time,
     planned: PlannedCell,
+    seed: u64,
+    regimes: Regimes,
     /// For stretches and stamped blocks: the generator, and the number of rounds so far.
     loops: [(Xoshiro256PlusPlus, u32); 2],
 }

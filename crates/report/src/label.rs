@@ -19,9 +19,11 @@ pub(crate) fn relation(relation: Relation) -> &'static str {
 
 pub(crate) fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Worse => "worse",
         Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::Same => "the same",
         Verdict::NoWorse => "no worse",
+        Verdict::NoBetter => "no better",
         Verdict::Open => "undecided",
     }
 }

@@ -85,7 +85,7 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     let mut variants: BTreeMap<Variant<'_>, [Vec<Cow<'_, Record>>; 3]> = BTreeMap::new();
     for (cell, records) in cells {
         let variant = variants.entry(Variant::of(cell)).or_default();
-        variant[index(cell.placement)].push(merged(&records));
+        variant[index(cell.placement)].push(merged(&records, None));
     }
     let mut rows = Vec::new();
     for mut placements in variants.into_values() {

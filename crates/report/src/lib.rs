@@ -28,6 +28,7 @@ mod prediction;
 mod profile;
 mod published;
 mod queues;
+mod regimes;
 mod report;
 mod table;
 mod units;

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadtoll_record::{CpuPlace, Experiment, Machine, Record, Relation, file::Results, median};
+use threadtoll_record::{
+    CpuPlace, Experiment, Machine, Record, Relation, file::Results, median, upper_median,
+};
 
 use crate::clean::clean;
 use crate::figure::{Figure, Pairs};
@@ -48,8 +50,10 @@ fn pairs_of(label: String, machine: &Machine, records: &[&Record]) -> Pairs {
         Some(place) => (place.node, place.llc.unwrap_or(0), place.core, *cpu),
         None => (u32::MAX, 0, 0, *cpu),
     });
+    // Not the mean of two groups, between which the machine may have changed.
+    let typical = |mut values: Vec<f64>| upper_median(&mut values, f64::total_cmp);
     let values =
-        measured.into_iter().filter_map(|(pair, values)| Some((pair, median(values)?))).collect();
+        measured.into_iter().filter_map(|(pair, values)| Some((pair, typical(values)?))).collect();
     Pairs { label, cpus, places, values, relations }
 }
 

@@ -224,12 +224,7 @@ pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
         let family = cell.subject.family();
         let criteria = Criteria { scenario, placement: cell.placement, senders, batched, family };
         let group = toughest.get(&(scenario, original(cell)));
-        let in_group = group.and_then(|group| records.iter().find(|record| record.group == *group));
-        let mut record = merged(&records);
-        if let Some(in_group) = in_group.filter(|_| records.len() > 1) {
-            let against = record.against.clone();
-            record = Cow::Owned(Record { against, ..(**in_group).clone() });
-        }
+        let record = merged(&records, group.copied());
         comparisons.entry(criteria).or_default().push(Row { record });
     }
     let mut all = Vec::new();

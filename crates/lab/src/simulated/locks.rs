@@ -72,7 +72,7 @@ impl OpenCell for Lock {
     }
 
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
-        let Draws { time, planned, loops } = &mut self.draws;
+        let Draws { time, planned, loops, .. } = &mut self.draws;
         let subject = &self.subject;
         let began_s = time.now().since_start_s;
         let stamped = kind == BlockKind::Stamped;

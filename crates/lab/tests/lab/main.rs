@@ -10,6 +10,7 @@ use threadtoll_lab::mechanism::Mechanism;
 mod contention;
 mod plan;
 mod queue;
+mod regimes;
 mod registry;
 mod run;
 

@@ -1,13 +1,15 @@
 //! Locks: waits instead of round trips, and the speed-up over one thread alone.
 
-use crate::compare::{self, Paired};
+use std::collections::BTreeMap;
+
+use crate::compare::{self, Paired, Round};
 use crate::{
     Against, Block, BlockKind, Contention, ContentionBlock, Count, LockSubject, LoopKind,
-    PlannedCell, Record, RecordKind, Work, resample,
+    PlannedCell, RecordKind, Work, resample,
 };
 
 use super::{
-    Distribution, Figures, Folding, Marked, RATE, against, by_round, cost, oversubscribed, round,
+    Distribution, Figures, Folding, Marked, RATE, by_round, cost, oversubscribed, processes, round,
     significant, stretch_median,
 };
 
@@ -40,37 +42,54 @@ fn alone_rate(block: &Block, alone: &[u32], cpus: &[u32]) -> Option<f64> {
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
+/// The work of all threads of a cell, by round.
+pub(super) fn work_by_round(
+    all: &[Marked<'_>],
+    cell: usize,
+    planned: &PlannedCell,
+) -> BTreeMap<Round, f64> {
+    let kind = rate_kind(planned);
+    by_round(all, cell, |marked| marked.block.kind == kind && !marked.drifted, work_rate)
+}
+
 /// The baseline of a lock's speed-up in its group.
 fn alone(cells: &[PlannedCell], subject: &LockSubject) -> Option<usize> {
     cells.iter().position(|other| other.cell.lock().is_some_and(|other| subject.is_against(other)))
 }
 
-pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Record {
+pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Figures {
     let kind = rate_kind(folding.planned());
+    let of_process = processes(folding.blocks(kind));
     let rates: Vec<f64> = folding
         .blocks(kind)
         .map(|block| block.count.as_f64() / block.elapsed_ns.as_f64() * 1e9)
         .collect();
-    let rate = resample::median_with_interval(&rates, folding.seed);
-    let speedup = alone(folding.cells(), subject).and_then(|alone| speedup(folding, kind, alone));
+    let rate = resample::median_with_interval(&rates, &of_process, folding.seed);
+    let speedup = alone(folding.cells(), subject).and_then(|alone| speedup(folding, alone));
     let of_reference = hand_offs(folding, kind);
     let of_work = speedup.map(|(alone, found)| {
         let cell = &folding.cells()[alone].cell;
-        against(cell, WORK, found, significant, compare::verdict_of_rates)
+        folding.against(cell, WORK, found, significant, compare::verdict_of_rates)
     });
     let distribution = Distribution::of(folding);
-    folding.record(Figures {
+    Figures {
         loop_kind: LoopKind::Closed,
         kind: RecordKind::Wait,
         count: distribution.count,
         one_way: None,
         rate: rate.map(|(rate, interval)| (significant(rate), interval.map(significant))),
         cost: cost(folding.blocks(kind), 1.0),
-        contention: Some(contention(folding, subject, kind, speedup.map(|(_, found)| found))),
+        contention: Some(contention(
+            folding,
+            subject,
+            kind,
+            speedup.map(|(_, found)| folding.widened(found)),
+        )),
         against: of_reference.into_iter().chain(of_work).collect(),
+        between_processes: None,
         warnings: oversubscribed(folding.cell()).into_iter().collect(),
         distribution,
-    })
+    }
 }
 
 fn contention(
@@ -84,7 +103,8 @@ fn contention(
         Some(_) => folding.blocks(kind).map(|block| block.elapsed_ns.as_f64() / 1e9).collect(),
         None => Vec::new(),
     };
-    let total = resample::median_with_interval(&totals, folding.seed);
+    let total =
+        resample::median_with_interval(&totals, &processes(folding.blocks(kind)), folding.seed);
     let seen = summed(own());
     let seen = seen.as_ref();
     let each = |total_ns: fn(&Seen) -> f64| {
@@ -132,13 +152,12 @@ fn hold_share(subject: &LockSubject, seen: Option<&Seen>) -> f64 {
 }
 
 /// The work of all threads relative to one thread alone, which is cell `alone`.
-fn speedup(folding: &Folding<'_>, kind: BlockKind, alone: usize) -> Option<(usize, Paired)> {
+fn speedup(folding: &Folding<'_>, alone: usize) -> Option<(usize, Paired)> {
     let (here, there) = (&folding.cell().cpus, &folding.cells()[alone].cell.cpus);
     let alone_kind = rate_kind(&folding.cells()[alone]);
-    let counts = |kind| move |marked: &Marked<'_>| marked.block.kind == kind && !marked.drifted;
-    let own = by_round(folding.all, folding.index, counts(kind), work_rate);
-    let base =
-        by_round(folding.all, alone, counts(alone_kind), |block| alone_rate(block, there, here));
+    let counts = |marked: &Marked<'_>| marked.block.kind == alone_kind && !marked.drifted;
+    let own = work_by_round(folding.all, folding.index, folding.planned());
+    let base = by_round(folding.all, alone, counts, |block| alone_rate(block, there, here));
     Some((alone, compare::paired(&own, &base, folding.seed)?))
 }
 
@@ -153,7 +172,7 @@ fn hand_offs(folding: &Folding<'_>, kind: BlockKind) -> Option<Against> {
     });
     let found = compare::paired(&own, &base, folding.seed)?;
     let reference = &folding.cells()[0].cell;
-    Some(against(reference, RATE, found, significant, compare::verdict_of_rates))
+    Some(folding.against(reference, RATE, found, significant, compare::verdict_of_rates))
 }
 
 #[derive(Default)]

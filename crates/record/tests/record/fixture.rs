@@ -81,6 +81,7 @@ fn block(kind: BlockKind, group: usize, cell: usize, seq: u32, values_ns: &[f64]
         group,
         attempt: 1,
         cell,
+        process: 0,
         seq,
         at: AT.into(),
         kind,

@@ -4,8 +4,9 @@ use threadtoll_record::{Placement, Record, file::Results};
 
 use super::{Row, cheapest, times};
 use crate::cost::{cpu_ns, switches};
-use crate::label::plural;
+use crate::label::{plural, verdict};
 use crate::published::{published, summary};
+use crate::regimes::{self, Figures};
 use crate::table::{self, Cell, Emphasis};
 use crate::units::{digits, per_op, plus_minus, ratio, round_time, share, time};
 
@@ -101,7 +102,7 @@ fn one_way(row: &Row<'_>, placement: Placement) -> Cell {
     let Some(record) = row.record(placement) else { return Cell::empty() };
     let main = row.main().is_some_and(|main| main.cell.placement == placement);
     let emphasis = if main { Emphasis::Main } else { Emphasis::Plain };
-    Cell::figure(record.one_way_p50(), time).emphasis(emphasis)
+    regimes::figure(record, |figures| figures.one_way_p50(), time).emphasis(emphasis)
 }
 
 fn interval(record: &Record) -> Cell {
@@ -109,23 +110,32 @@ fn interval(record: &Record) -> Cell {
     else {
         return Cell::unknown();
     };
+    let reach = |figures: &Figures<'_>| {
+        Some(plus_minus(figures.one_way_p50()?, figures.one_way_p50_interval95()?))
+    };
     Cell {
         value: Some((high - p50).max(p50 - low) / p50),
-        text: plus_minus(p50, [low, high]),
         title: format!("{} to {}", time(low), time(high)),
-        ..Cell::default()
+        ..regimes::each(record, reach)
     }
 }
 
 fn against_reference(record: &Record) -> Cell {
     let Some(against) = record.against.first() else { return Cell::empty() };
     let [low, high] = against.interval95.map(|bound| digits(bound.get()));
+    let judged = |figures: &Figures<'_>| {
+        let against = figures.against.first()?;
+        Some(format!("{} {}", ratio(against.ratio.get()), verdict(against.verdict)))
+    };
+    let cell = match record.regimes.is_empty() {
+        true => Cell::text(ratio(against.ratio.get())),
+        false => regimes::each(record, judged),
+    };
     Cell {
         value: Some(against.ratio.get()),
-        text: ratio(against.ratio.get()),
         title: format!("{low} to {high} in {}", plural(against.blocks.into(), "pair")),
-        verdict: Some(against.verdict),
-        ..Cell::default()
+        verdict: Some(against.verdict).filter(|_| record.regimes.is_empty()),
+        ..cell
     }
 }
 

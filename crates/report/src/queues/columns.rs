@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use threadtoll_record::{Origin, Record, file::Results};
+use threadtoll_record::{Against, Origin, Record, file::Results};
 
 use super::{Comparison, Row};
 use crate::clean::clean;
 use crate::cost::{cpu_ns, switches};
 use crate::label::verdict;
 use crate::ladder::times;
+use crate::regimes::{self, Figures};
 use crate::table::{self, Cell, Emphasis};
 use crate::units::{digits, per_op, plus_minus, ratio, round_time, share, time};
 
@@ -45,6 +46,12 @@ pub(super) fn columns<'c, 'a>(
             Cell::figure(switches(&row.record.cost), per_op)
         }),
     ]);
+    if comparison.rows.iter().any(|row| row.record.between_processes_share.is_some()) {
+        let title = "share of the blocks’ variance that lies between processes";
+        columns.push(Column::new("between", "processes", 9, title, |row| {
+            Cell::figure(row.record.between_processes_share, share)
+        }));
+    }
     if comparison.best_peer().is_some() {
         let title = "our rows: ratio of paired blocks to the best comparable peer, with the verdict of its 95% interval; peers: quotient of their figure and the best one in this table";
         columns.push(
@@ -64,11 +71,13 @@ fn ask_reply<'c, 'a>(results: &Results) -> Vec<Column<'c, 'a>> {
     let over = format!(">{}", round_time(results.plan.over_ns as f64));
     vec![
         Column::new("one way", "p50", 0, "half of the median round trip", |row| {
-            Cell::figure(row.record.one_way_p50(), time)
+            regimes::figure(&row.record, |figures| figures.one_way_p50(), time)
         })
         .emphasis(Emphasis::Main),
         Column::new("one way", "95%", 10, "95% interval of the one-way median", |row| {
-            interval(row.record.one_way_p50(), row.record.one_way_p50_interval95())
+            regimes::each(&row.record, |figures| {
+                Some(plus_minus(figures.one_way_p50()?, figures.one_way_p50_interval95()?))
+            })
         }),
         Column::new(
             "times",
@@ -76,7 +85,12 @@ fn ask_reply<'c, 'a>(results: &Results) -> Vec<Column<'c, 'a>> {
             3,
             "ratio to the reference cell, from paired blocks",
             |row| match row.record.against.first() {
-                Some(against) => Cell::figure(Some(against.ratio), ratio),
+                Some(against) => Cell {
+                    value: Some(against.ratio.get()),
+                    ..regimes::each(&row.record, |figures| {
+                        Some(ratio(figures.against.first()?.ratio.get()))
+                    })
+                },
                 None => Cell::empty(),
             },
         ),
@@ -96,14 +110,17 @@ fn stream<'c, 'a>(comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
             "per s",
             0,
             "messages of 8 bytes per second, median over blocks",
-            |row| Cell::figure(row.record.rate_per_s, |rate| digits(rate / 1e6)),
+            |row| {
+                let rate = |figures: &Figures<'_>| figures.rate_per_s.map(f64::from);
+                regimes::figure(&row.record, rate, |rate| digits(rate / 1e6))
+            },
         )
         .emphasis(Emphasis::Main),
         Column::new("million messages", "95%", 4, "95% interval of the rate", |row| {
-            interval(
-                row.record.rate_per_s.map(f64::from),
-                row.record.interval95.rate_per_s.map(|bounds| bounds.map(f64::from)),
-            )
+            regimes::each(&row.record, |figures| {
+                let interval = figures.rate_interval95?.map(f64::from);
+                Some(plus_minus(figures.rate_per_s?.get(), interval))
+            })
         }),
         Column::new("", "message time", 5, "time per message", |row| Cell::figure(row.ns(), time)),
     ];
@@ -122,19 +139,22 @@ fn stream<'c, 'a>(comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
     columns
 }
 
-fn interval(figure: Option<f64>, interval95: Option<[f64; 2]>) -> Cell {
-    match (figure, interval95) {
-        (Some(figure), Some(interval)) => Cell::text(plus_minus(figure, interval)),
-        _ => Cell::unknown(),
-    }
-}
-
 fn against_best_peer(comparison: &Comparison<'_>, row: &Row<'_>) -> Cell {
     if row.origin() == Some(Origin::Ours) {
         // Without a common group there are no pairs, and no verdict.
         let Some((_, against)) = comparison.rival(row) else { return Cell::unknown() };
-        let text = format!("{} {}", ratio(against.ratio.get()), verdict(against.verdict));
-        return Cell::new(Some(against.ratio.get()), text);
+        let judged = |against: &Against| {
+            format!("{} {}", ratio(against.ratio.get()), verdict(against.verdict))
+        };
+        let find =
+            |all: &[Against]| all.iter().find(|other| other.cell == against.cell).map(judged);
+        // Ratios to a cell of another group have no regimes.
+        let by_regime = row.record.regimes.iter().any(|regime| find(&regime.against).is_some());
+        let text = match by_regime {
+            true => regimes::each(&row.record, |figures| find(figures.against)),
+            false => Cell::text(judged(against)),
+        };
+        return Cell { value: Some(against.ratio.get()), ..text };
     }
     let Some(best) = comparison.best_peer().filter(|_| row.is_peer()) else {
         return Cell::empty();

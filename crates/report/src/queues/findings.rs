@@ -178,20 +178,10 @@ fn with_verdict(claim: String, against: &Against) -> String {
             against.blocks,
             compare::PAIRS
         ),
-        Verdict::Open if against.interval95[0] > 1.0 || against.interval95[1] < 1.0 => {
-            let of_all_groups = match against.of.as_str() {
-                "rate_per_s" => {
-                    compare::verdict_of_rates(against.interval95.map(f64::from), compare::PAIRS)
-                }
-                _ => compare::verdict(against.interval95.map(f64::from), compare::PAIRS),
-            };
-            match of_all_groups {
-                Verdict::Open => format!("{claim}: worse, though perhaps by less than 5%."),
-                _ => format!("{claim}; not every group alone decides it."),
-            }
-        }
         Verdict::Open => format!("{claim}: undecided."),
+        Verdict::Same => format!("{claim}: the same, within 5%."),
         Verdict::NoWorse => format!("{claim}: no worse, within 5%."),
+        Verdict::NoBetter => format!("{claim}: no better, within 5%."),
         Verdict::Better | Verdict::Worse => format!("{claim}."),
     }
 }

@@ -248,6 +248,7 @@ fn block(
         group,
         attempt: 1,
         cell,
+        process: 0,
         seq,
         at: "2026-11-21T10:00:01.000Z".into(),
         kind,
