@@ -334,7 +334,7 @@ impl Stacks {
         *known.spins.get_or_insert_with(|| {
             let innermost = known.stack.frames.first().map(Frame::instruction);
             let function = innermost.and_then(|at| self.symbols.function_at(&self.images, at));
-            function.is_some_and(|name| spins_for_a_lock(&name.to_string()))
+            function.is_some_and(|name| spins_for_a_lock(&name))
         })
     }
 

@@ -5,9 +5,9 @@
 //! out among the places where threads slept at other looks. A sleep is seen with a probability
 //! proportional to its length, so that a place where threads slept at `k` looks, for a time `a` so
 //! far on average, has had sleeps in proportion to `k/a` (as Horvitz and Thompson weight unequal
-//! probabilities, *A Generalization of Sampling Without Replacement from a Finite Universe*, JASA 47,
-//! 1952; the time so far is half the length of equal sleeps, and tells nothing of the time from being
-//! woken to running). Those that no look would have seen count.
+//! probabilities, *A Generalization of Sampling Without Replacement from a Finite Universe*, JASA
+//! 47, 1952; the time so far is half the length of equal sleeps, and tells nothing of the time from
+//! being woken to running). Those that no look would have seen count.
 
 use std::collections::{HashMap, VecDeque};
 
