@@ -32,11 +32,9 @@ pub fn spins_for_a_lock(function: &str) -> bool {
         return true;
     }
     let name = name.to_ascii_lowercase();
-    let takes = ["lock", "mutex", "acquire"].iter().any(|word| name.contains(word));
-    let gives = ["unlock", "try", "init", "destroy", "release", "free", "new"]
-        .iter()
-        .any(|word| name.contains(word));
-    name.contains("spin") && takes && !gives
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    has(&["spin_lock", "spinlock", "spin_mutex", "spinmutex", "lock_spin", "mutex_spin"])
+        && !has(&["unlock", "try", "init", "destroy", "release", "free", "new"])
 }
 
 #[cfg(test)]
