@@ -10,6 +10,7 @@ mod console;
 mod draft;
 mod failure;
 mod inspect;
+mod locale;
 mod measure;
 mod mechanisms;
 mod nearest;
