@@ -35,7 +35,7 @@ pub(crate) trait MeasureCommand: Args {
     /// The hint if nothing is left to measure.
     const NOTHING_LEFT: &'static str =
         "try other mechanisms or placements: `threadtoll list mechanisms`, --placement";
-    /// A command to try after a complete run, without the program, and the question that it answers.
+    /// A command to try after a complete run, and the question that it answers.
     const NEXT: Option<(&'static str, &'static str)> = None;
     /// The command's own options, validated. A plan keeps them by field name and omits those that
     /// are `None`, false or empty.

@@ -144,8 +144,10 @@ fn reading() -> Markup {
                 dd { "95% confidence interval, from resampling whole blocks." }
                 dt { "CPU, switches" }
                 dd { "User and system CPU time and context switches of both ends, per hand-off." }
-                dt { "Against the reference" }
-                dd { "Ratio of the one-way median to that of the reference cell, from blocks measured within seconds of each other. A verdict needs 21 pairs; “no worse” allows 5%." }
+                dt { "Ratio to" }
+                dd { "Ratio to one row of the table, from pairs of blocks measured within seconds of each other. A verdict needs 21 pairs and allows for a margin of 5%." }
+                dt { "Place" }
+                dd { "First and last place that the intervals allow. Rows that share one are not told apart." }
                 dt { "Disturbed" }
                 dd { "A block during which other work took time from its CPUs. Disturbed blocks are marked, never deleted." }
             }

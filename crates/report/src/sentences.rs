@@ -130,7 +130,7 @@ sentences! {
 
         "An article says something about a cell that was measured. yes: the whole 95% interval of \
          the speed-up is within the claim’s limits; no: the whole interval is outside; otherwise \
-         undecided."
+         undecided. Of a lock with more than three such cells, their numbers and an example."
         claim(source, claim, answers) = "{source}, {claim}: {answers}.";
 
         "The sweep of frequencies calibrated its locks: median, least and largest of each."

@@ -9,9 +9,9 @@ use crate::clean::clean;
 use crate::findings::representative;
 use crate::label::{plural, relation};
 use crate::locks;
-use crate::quotient::Quotient;
 use crate::machine::{facts, meaning};
 use crate::queues;
+use crate::quotient::Quotient;
 use crate::units::{digits_range, ratio, time, time_range};
 
 const MAX_WARNINGS: usize = 60;

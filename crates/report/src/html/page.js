@@ -568,13 +568,14 @@
   unpack().then(() => {
     drawAll();
     dark.addEventListener("change", drawAll);
-    let narrow = phone();
-    window.addEventListener("resize", () => {
-      if (phone() !== narrow) {
-        narrow = phone();
-        drawAll();
-      }
-    });
+    // Also without a resized window: a scroll bar that appears takes its width from the charts.
+    const main = document.querySelector("main");
+    let width = main.clientWidth;
+    new ResizeObserver(() => {
+      if (main.clientWidth === width) return;
+      width = main.clientWidth;
+      drawAll();
+    }).observe(main);
   }).catch((error) => {
     console.error(error);
     say("The charts could not be drawn; the tables have all the figures.");

@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 use threadtoll_record::{Placement, Record, file::Results};
 
+use super::TITLES;
 use super::details::{disturbance, noise, refused, reproduce, worst};
 use super::headline::{findings, headline};
-use super::TITLES;
 use super::table::{more_rows, notes, plain, sortable};
 use crate::clean::clean;
 use crate::figure::{Figure, Map, Pairs};

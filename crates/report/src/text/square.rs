@@ -42,10 +42,7 @@ pub(super) fn draw(pairs: &Pairs, style: &Style) -> String {
 }
 
 /// A figure for every ordered pair that has one.
-fn grid(
-    pairs: &Pairs,
-    figure: impl Fn(u32, u32) -> Option<f64>,
-) -> BTreeMap<(u32, u32), f64> {
+fn grid(pairs: &Pairs, figure: impl Fn(u32, u32) -> Option<f64>) -> BTreeMap<(u32, u32), f64> {
     let cpus = || pairs.cpus.iter().copied();
     cpus()
         .flat_map(|a| cpus().filter(move |b| a != *b).map(move |b| (a, b)))
