@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use threadtoll_record::{Record, compare};
+use threadtoll_record::{Cell, Record, compare};
 
 use crate::units::{digits_range, ratio};
 
@@ -14,23 +14,32 @@ pub(crate) struct Quotient {
 }
 
 impl Quotient {
-    /// The paired ratio, if there are enough pairs for a verdict. Otherwise the quotient of both
-    /// medians, with the quotients of their intervals' far ends, which is wider than needed.
+    /// The paired ratio or, if the two were not paired, the quotient of their medians with the
+    /// quotients of their intervals' far ends, which is wider than needed. Pairs that are too few
+    /// for a verdict get the interval that contains both.
     pub(crate) fn of(record: &Record, base: &Record) -> Option<Self> {
-        let paired =
-            Self::paired(record, base).or_else(|| Some(Self::paired(base, record)?.inverse()));
-        paired.or_else(|| Self::unpaired(record, base)).filter(|quotient| {
-            quotient.interval95.iter().chain([&quotient.ratio]).all(|x| x.is_finite() && *x > 0.0)
-        })
+        let paired = Self::paired(record, base).or_else(|| {
+            let (inverse, pairs) = Self::paired(base, record)?;
+            Some((inverse.inverse(), pairs))
+        });
+        let quotient = match (paired, Self::unpaired(record, base)) {
+            (Some((paired, pairs)), Some(unpaired)) if pairs < compare::PAIRS => {
+                let ([a, b], [c, d]) = (paired.interval95, unpaired.interval95);
+                Some(Quotient { interval95: [a.min(c), b.max(d)], ..paired })
+            }
+            (Some((paired, _)), _) => Some(paired),
+            (None, unpaired) => unpaired,
+        };
+        let known = |value: &f64| value.is_finite() && *value > 0.0;
+        quotient.filter(|found| found.interval95.iter().chain([&found.ratio]).all(known))
     }
 
-    fn paired(record: &Record, base: &Record) -> Option<Self> {
-        let against = record.against.iter().find(|against| {
-            against.cell == base.cell
-                && against.of == "one_way.p50"
-                && against.blocks as usize >= compare::PAIRS
-        })?;
-        Some(Quotient { ratio: against.ratio.get(), interval95: against.interval95.map(f64::from) })
+    /// The paired ratio, and the number of pairs.
+    fn paired(record: &Record, base: &Record) -> Option<(Self, usize)> {
+        let is_base = |cell: &Cell, of: &str| *cell == base.cell && of == "one_way.p50";
+        let against = record.against.iter().find(|against| is_base(&against.cell, &against.of))?;
+        let interval95 = against.interval95.map(f64::from);
+        Some((Quotient { ratio: against.ratio.get(), interval95 }, against.blocks as usize))
     }
 
     fn unpaired(record: &Record, base: &Record) -> Option<Self> {

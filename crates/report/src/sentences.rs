@@ -265,8 +265,9 @@ pub fn sentences() -> String {
          `crates/report/src/sentences.rs` by `UPDATE_SENTENCES=1 cargo test -p threadtoll-report`.\n\n\
          Words in braces are filled in; figures come with their 95% intervals in parentheses, unless\n\
          they round to the same digits. A ratio *surely* differs from 1 if its 95% interval does not\n\
-         contain 1: the interval of the paired ratio if the two were measured in one group, with at\n\
-         least 21 pairs of blocks; otherwise the quotients of the ends of both intervals.\n",
+         contain 1: the interval of the paired ratio or, if the two were not measured in one group,\n\
+         the quotients of the far ends of both intervals; with fewer than 21 pairs, the interval that\n\
+         contains both of these.\n",
     );
     for chapter in CHAPTERS {
         text.push_str(&format!("\n## {}\n\n| sentence | when |\n|---|---|\n", chapter.heading));
