@@ -205,7 +205,8 @@ fn a_mechanism_that_a_sandbox_forbids_is_refused_with_the_reason() {
     )
     .done();
     assert!(
-        ended.err.contains("kept awake is left out") && !ended.out.contains("kept awake"),
+        ended.err.contains("left out: futex pinned, kept awake")
+            && !ended.out.contains("kept awake"),
         "{ended:#?}"
     );
 }

@@ -184,7 +184,7 @@ fn a_kill_at_any_instant_leaves_nothing_or_a_file_that_can_be_completed() {
     lengths.extend((0..4).map(|at| (at * quarter + 1 + random.below(quarter)) as u64));
     let left = std::sync::Mutex::new([0; 3]);
     each(&lengths, |index, length| {
-        let path = directory.path().join(format!("{index}/run.jsonl"));
+        let path = directory.path().join(format!("{index}.jsonl"));
         let mut survey = command();
         survey.args(words(&format!("{SURVEY} --out"), &[&path]));
         let mut child = Started::new(survey);

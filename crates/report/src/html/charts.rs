@@ -11,7 +11,7 @@ use crate::figure::{Map, Pairs};
 use crate::ladder::Row;
 use crate::published::published;
 use crate::queues::ChartRow;
-use crate::units::{maybe_time, per_op, plus_minus, round_time, share, time};
+use crate::units::{maybe_time, per_op, round_time, share, time, time_within};
 
 /// Maximum number of distributions on a page; each takes about 3 kB.
 const MAX_DISTRIBUTIONS: usize = 300;
@@ -208,10 +208,7 @@ fn side(record: &Record, step_ns: f64, distributions: &mut usize) -> SideData {
 fn lines(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(p50) = record.one_way_p50() {
-        let reach = record
-            .one_way_p50_interval95()
-            .map(|interval| format!(" ({})", plus_minus(p50, interval)));
-        lines.push(format!("one way p50 {}{}", time(p50), reach.unwrap_or_default()));
+        lines.push(format!("one way p50 {}", time_within(p50, record.one_way_p50_interval95())));
     }
     let quantiles = &record.quantiles;
     lines.push(format!(

@@ -4,7 +4,7 @@ use super::{Row, Sweep};
 use crate::cost::{cpu_ns, switches};
 use crate::regimes::{self, Figures};
 use crate::table::{self, Cell, Emphasis};
-use crate::units::{deviation, digits, per_op, plus_minus, ratio, share, time};
+use crate::units::{deviation, digits, digits_range, per_op, ratio, share, time};
 
 type Column<'a> = table::Column<'static, Row<'a>>;
 
@@ -63,9 +63,7 @@ fn speedup<'a>() -> [Column<'a>; 4] {
             "95% interval of the speed-up, from resampling pairs of blocks",
             |row| {
                 regimes::each(row.record, |figures| {
-                    let contention = figures.contention?;
-                    let interval = contention.speedup_interval95?.map(f64::from);
-                    Some(plus_minus(contention.speedup?.get(), interval))
+                    Some(digits_range(figures.contention?.speedup_interval95?.map(f64::from)))
                 })
             },
         ),
