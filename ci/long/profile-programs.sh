@@ -8,3 +8,13 @@ export THREADTOLL
 (cd crates/profile/programs && cargo test --quiet --lib)
 crates/profile/programs/build.sh
 programs=crates/profile/programs/target/programs
+
+# A perfect sampler must pass, and a bad one fail.
+checks_fake() {
+    THREADTOLL=$programs/fake-profile "$programs/profile-check" "$@" --runs 12 --seconds 2s \
+        --only "--threads 2 " >/dev/null
+}
+if ! checks_fake accuracy || FAKE_BIAS=0.05 checks_fake accuracy; then
+    echo "profile-programs.sh: the checks do not tell a good profile from a bad one" >&2
+    exit 1
+fi

@@ -152,8 +152,10 @@ impl One<'_> {
         let mut locks: Vec<Lock> =
             names.into_iter().map(|named| self.lock(named, &doing, busiest, stacks)).collect();
         locks.extend(self.monitors(stacks));
-        let gain_of = |lock: &Lock| lock.gain.map_or(0.0, Ratio::get);
-        locks.sort_by(|one, other| gain_of(other).total_cmp(&gain_of(one)));
+        locks.sort_by(|one, other| {
+            let (one, other) = (one.cost(), other.cost());
+            other.0.total_cmp(&one.0).then(other.1.total_cmp(&one.1))
+        });
         let locks_left_out = (not_listed + locks.len().saturating_sub(MAX_LISTED)) as u32;
         locks.truncate(MAX_LISTED);
         let mut idle = |kind: Kind| {

@@ -330,14 +330,14 @@ impl Profiler {
         for change in changes {
             match change {
                 FamilyEvent::Started { pid, start_time, parent } => {
-                    _ = self.watch(pid, start_time, parent, 1);
+                    self.watch_or_say(pid, start_time, parent, 1);
                 }
                 FamilyEvent::Replaced { pid, start_time } => {
                     let before = self.leave(pid, Ended::Exec);
                     let before = before.and_then(|before| self.watched.get(&before));
                     let parent = before.and_then(|before| before.parent);
                     let image = before.map_or(1, |before| before.image + 1);
-                    _ = self.watch(pid, start_time, parent, image);
+                    self.watch_or_say(pid, start_time, parent, image);
                 }
                 FamilyEvent::Ended { pid, status } => {
                     _ = self.leave(pid, Ended::Exit);
@@ -351,13 +351,24 @@ impl Profiler {
                         watched.signal = u8::try_from(signal).ok();
                     }
                 }
-                FamilyEvent::Unseen { .. } if self.unseen.len() >= MAX_UNSEEN => {
-                    self.more_unseen += 1;
-                }
-                FamilyEvent::Unseen { pid, error } => {
-                    self.unseen.insert(format!("Process {pid} is not seen: {error}."));
-                }
+                FamilyEvent::Unseen { pid, error } => self.say_unseen(pid, &error),
             }
+        }
+    }
+
+    /// Watches a process, or says why not: it may run a program that we may not look at.
+    fn watch_or_say(&mut self, pid: u32, start_time: u64, parent: Option<u32>, image: u32) {
+        match self.watch(pid, start_time, parent, image) {
+            Ok(()) | Err(ProcessError::NotFound(_) | ProcessError::Ended(_)) => {}
+            Err(error) => self.say_unseen(pid, &error),
+        }
+    }
+
+    fn say_unseen(&mut self, pid: u32, error: &ProcessError) {
+        if self.unseen.len() >= MAX_UNSEEN {
+            self.more_unseen += 1;
+        } else {
+            self.unseen.insert(format!("Process {pid} is not seen: {error}."));
         }
     }
 
@@ -683,6 +694,7 @@ impl Profiler {
                  would cost more than the budget; raise it with --budget."
             ));
         }
+        unseen.extend(self.events.as_ref().and_then(events_unseen));
         if self.more_unseen > 0 {
             unseen.push(format!("{} more processes are not seen.", self.more_unseen));
         }
@@ -714,6 +726,20 @@ impl Profiler {
 fn is_static_without_glibc(program: &Image) -> bool {
     let has = |name| program.section(name).is_some();
     has(".text") && !has(".interp") && !has(".note.ABI-tag") && !has(".go.buildinfo")
+}
+
+/// Events that a profile had to do without.
+fn events_unseen(events: &Events) -> Option<String> {
+    let turns = events.turns().map(|turns| {
+        format!(
+            "Threads take turns at being told running from waiting for a CPU, and at stacks of \
+             running code: {} at a time, {} wait ({}).",
+            turns.followed, turns.waiting, turns.why
+        )
+    });
+    let paused = "Running was not told from waiting for a CPU all the time: switches of threads \
+                  were so frequent that reports of them would have cost more than the budget.";
+    turns.or_else(|| events.were_paused().then(|| paused.to_owned()))
 }
 
 fn open_events() -> Result<Events, PerfRefused> {

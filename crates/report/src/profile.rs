@@ -19,6 +19,9 @@ use time::Spent;
 /// Share of the threads' time, and gain in throughput, from which on locks are worth a mend.
 const WORTHWHILE: f64 = 0.05;
 
+/// Share of stacks cut short from which it is said on the first screen.
+const STACKS_CUT: f64 = 0.2;
+
 /// Longest command line in the title, which the figures after it need as well.
 const MAX_COMMAND: usize = 40;
 
@@ -64,12 +67,8 @@ pub(crate) fn by_cost(profile: &Profile) -> Vec<Seen<'_>> {
         .iter()
         .flat_map(|process| process.locks.iter().map(move |lock| Seen { process, lock, ambiguous }))
         .collect();
-    let cost = |seen: &Seen<'_>| {
-        let gain = seen.lock.gain.map_or(-1.0, |gain| gain.get());
-        (gain, seen.lock.queue_mean.map_or(-1.0, |queue| queue.get()))
-    };
     locks.sort_by(|a, b| {
-        let (a, b) = (cost(a), cost(b));
+        let (a, b) = (a.lock.cost(), b.lock.cost());
         b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1))
     });
     locks
@@ -288,7 +287,11 @@ fn within(interval: Option<Interval<Ratio>>) -> String {
 pub(crate) fn unseen(profile: &Profile) -> Vec<String> {
     let mut unseen: Vec<String> = profile.unseen.iter().map(|text| clean(text)).collect();
     if profile.method == Method::Sampled {
-        unseen.push("Locks that nobody waited for.".into());
+        unseen.push("Locks that nobody waited for and no debug information names.".into());
+        let cut = profile.stacks_cut_share.map_or(0.0, |share| share.get());
+        if cut >= STACKS_CUT {
+            unseen.push(format!("The outer frames of {} of the stacks.", percent(cut)));
+        }
     }
     unseen
 }

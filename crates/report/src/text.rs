@@ -15,7 +15,7 @@ use threadtoll_record::{Record, file::Results};
 pub use fit::fit;
 pub use machine::machine;
 pub use prediction::prediction;
-pub use profile::{cause, first_screen, profile, time_line};
+pub use profile::{answer, cause, first_screen, lock_in_detail, profile, time_line};
 
 use crate::figure::Figure;
 use crate::format::Format;

@@ -150,16 +150,14 @@ fn same_call(said: &Option<String>, truth: &Option<String>) -> bool {
 }
 
 /// True if the right holder is named: the thread that held the lock longest while somebody waited,
-/// or one that held it for nine tenths of that. Programs in which no thread is meant to hold it
-/// most leave nothing to name.
-pub fn right_holder(row: &ProfiledLock, cause: &TrueCause, truth: &Realised) -> bool {
-    if cause.holder.is_none() {
-        return true;
-    }
+/// or one that held it for nine tenths of that. `None` for programs in which no thread is meant to
+/// hold it most.
+pub fn right_holder(row: &ProfiledLock, cause: &TrueCause, truth: &Realised) -> Option<bool> {
+    cause.holder?;
     let share = |tid| truth.holders.iter().find(|holder| holder.0 == tid).map_or(0.0, |it| it.1);
     let longest = truth.holders.first().map_or(0.0, |holder| holder.1);
     let named = row.holders.iter().max_by(|a, b| a.1.total_cmp(&b.1));
-    named.is_some_and(|&(tid, _)| share(tid) >= 0.9 * longest)
+    Some(named.is_some_and(|&(tid, _)| share(tid) >= 0.9 * longest))
 }
 
 /// Reason for which a profile of a program that is not about locks is wrong: `kind` must have the
@@ -287,14 +285,14 @@ mod tests {
         let truth =
             |holders: &[(u32, f64)]| Realised { holders: holders.to_vec(), ..Realised::default() };
         let clear = truth(&[(5, 0.8), (4, 0.2)]);
-        assert!(!right_holder(&row, &cause, &clear));
+        assert_eq!(right_holder(&row, &cause, &clear), Some(false));
         row.holders = vec![(4, 0.2), (5, 0.8)];
-        assert!(right_holder(&row, &cause, &clear));
+        assert_eq!(right_holder(&row, &cause, &clear), Some(true));
         row.holders = vec![(4, 0.6), (5, 0.4)];
-        assert!(!right_holder(&row, &cause, &clear));
-        assert!(right_holder(&row, &cause, &truth(&[(5, 0.51), (4, 0.49)])));
+        assert_eq!(right_holder(&row, &cause, &clear), Some(false));
+        assert_eq!(right_holder(&row, &cause, &truth(&[(5, 0.51), (4, 0.49)])), Some(true));
         cause.holder = None;
-        assert!(right_holder(&row, &cause, &clear));
+        assert_eq!(right_holder(&row, &cause, &clear), None);
     }
 
     #[test]

@@ -136,7 +136,13 @@ impl One<'_> {
                     interval95: ratios(speedup),
                 })
                 .collect(),
-            what_if: judged.what_if.iter().chain(&judged.what_if_all_use).map(what_if).collect(),
+            what_if: judged
+                .what_if
+                .iter()
+                .chain(&judged.what_if_all_use)
+                .filter(|_| modelled)
+                .map(what_if)
+                .collect(),
             sites: all_sites,
             ..lock
         }

@@ -109,6 +109,7 @@ pub struct Events {
     descriptors: usize,
     next_number: u64,
     switches_off_since: Option<u64>,
+    were_paused: bool,
     pauses: Vec<(u64, u64)>,
     switches: u64,
     samples: u64,
@@ -145,6 +146,7 @@ impl Events {
             descriptors: 0,
             next_number: 0,
             switches_off_since: None,
+            were_paused: false,
             pauses: Vec::new(),
             switches: 0,
             samples: 0,
@@ -337,8 +339,16 @@ impl Events {
         self.toggling_ns += after.saturating_sub(before);
         match self.switches_off_since.take() {
             Some(since) => self.pauses.push((since, after)),
-            None => self.switches_off_since = Some(before),
+            None => {
+                self.switches_off_since = Some(before);
+                self.were_paused = true;
+            }
         }
+    }
+
+    /// Switch records were off for a while, or still are.
+    pub fn were_paused(&self) -> bool {
+        self.were_paused
     }
 
     fn switch_attribute(&self) -> Option<Attribute> {

@@ -101,6 +101,20 @@ pub enum LockKind {
     Parker,
 }
 
+/// Gain that is worth a change of the program.
+const WORTHWHILE: f64 = 0.01;
+
+impl Lock {
+    /// What it costs, to sort locks by: what the program would gain, then its queue. Where that is
+    /// not known, a lock that threads waited for comes before those that cost nothing.
+    pub fn cost(&self) -> (f64, f64) {
+        let queue_max = f64::from(self.queue_max.unwrap_or(0));
+        let unknown = if queue_max > 0.0 { WORTHWHILE } else { -1.0 };
+        let gain = self.gain.map_or(unknown, |gain| gain.get());
+        (gain, self.queue_mean.map_or(queue_max, |queue| queue.get()))
+    }
+}
+
 impl LockKind {
     /// Name in files.
     pub fn name(self) -> &'static str {

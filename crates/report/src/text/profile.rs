@@ -1,6 +1,6 @@
 //! A profile: a first screen of at most 24 lines, and the details.
 
-use threadtoll_record::profile::{Cause, Lock, Profile, Role, Site, ThreadTime};
+use threadtoll_record::profile::{Cause, Lock, Process, Profile, Role, Site, ThreadTime};
 use unicode_width::UnicodeWidthStr;
 
 use super::table::draw;
@@ -28,15 +28,49 @@ const MAX_FRAMES: usize = 64;
 /// causes and mends, the holder's and the waiters' stacks, and what would help. `more` is the
 /// command that shows more.
 pub fn first_screen(profile: &Profile, more: &str, style: &Style) -> String {
-    let width = style.width.unwrap_or(WIDTH).clamp(40, super::MAX_TEXT_WIDTH);
-    let style = Style { width: Some(width), ..*style };
-    let lines = fit(Screen { profile, more, style }.parts(), &style, width);
+    let (style, width) = of_screen(style);
+    screen(&profile::by_cost(profile), profile, more, &style, width)
+}
+
+fn screen(
+    locks: &[Seen<'_>],
+    profile: &Profile,
+    more: &str,
+    style: &Style,
+    width: usize,
+) -> String {
+    let lines = fit(Screen { profile, more, style: *style }.parts(locks), style, width);
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// Draws the first screen and the details below it.
 pub fn profile(profile: &Profile, more: &str, style: &Style) -> String {
     first_screen(profile, more, style) + &details(profile, style)
+}
+
+/// Draws the answer as the first screen does, and all that is known of one lock.
+pub fn lock_in_detail(
+    profile: &Profile,
+    process: &Process,
+    lock: &Lock,
+    more: &str,
+    style: &Style,
+) -> String {
+    let (style, width) = of_screen(style);
+    let mut locks = profile::by_cost(profile);
+    locks.retain(|seen| std::ptr::eq(seen.process, process) && seen.lock.id == lock.id);
+    let detail: String = locks.iter().map(|seen| in_full(seen, &style)).collect();
+    screen(&locks, profile, more, &style, width) + &detail
+}
+
+fn of_screen(style: &Style) -> (Style, usize) {
+    let width = style.width.unwrap_or(WIDTH).clamp(40, super::MAX_TEXT_WIDTH);
+    (Style { width: Some(width), ..*style }, width)
+}
+
+/// The answer to "is it locks?", in a sentence.
+pub fn answer(profile: &Profile) -> String {
+    profile::answer(profile).text
 }
 
 /// The time of threads by kind, on a line.
@@ -97,8 +131,7 @@ struct Screen<'a> {
 }
 
 impl Screen<'_> {
-    fn parts(&self) -> Vec<Part> {
-        let locks = profile::by_cost(self.profile);
+    fn parts(&self, locks: &[Seen<'_>]) -> Vec<Part> {
         let top = &locks[..locks.len().min(TOP)];
         let answer = profile::answer(self.profile);
         let mut parts = vec![
@@ -122,9 +155,20 @@ impl Screen<'_> {
         parts.push(Part::BLANK);
         let unseen = profile::unseen(self.profile).join(" ");
         parts.push(self.text(DIM, &format!("Not seen: {unseen}"), 2, 4));
-        let more = format!("Intervals: 95%. More: {}", clean(self.more));
-        parts.push(self.text(DIM, &more, 2, 8));
+        parts.push(Part { lines: self.command(&clean(self.more)), with: DIM, rank: 0 });
         parts
+    }
+
+    /// The command that shows more, which can be copied: broken at blanks only.
+    fn command(&self, command: &str) -> Vec<String> {
+        let width = self.style.width.unwrap_or(WIDTH);
+        let options = textwrap::Options::new(width)
+            .subsequent_indent("  ")
+            .break_words(false)
+            .word_separator(textwrap::WordSeparator::AsciiSpace)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation);
+        let text = format!("Intervals: 95%. More: {command}");
+        textwrap::wrap(&text, options).into_iter().map(std::borrow::Cow::into_owned).collect()
     }
 
     fn text(&self, with: anstyle::Style, text: &str, indent: usize, rank: u8) -> Part {
@@ -275,7 +319,7 @@ fn details(profile: &Profile, style: &Style) -> String {
         }
     }
     let waited = locks.iter().filter(|seen| seen.waited()).take(MAX_LOCKS);
-    waited.for_each(|seen| text.push_str(&lock(seen, style)));
+    waited.for_each(|seen| text.push_str(&in_full(seen, style)));
     for process in profile.processes.iter().filter(|process| !process.spins.is_empty()) {
         text.push_str(&heading(&format!("Spinning for locks, PID {}", process.pid), style));
         for site in process.spins.iter().take(MAX_SITES) {
@@ -318,7 +362,7 @@ fn table(section: &Section, style: &Style) -> String {
     draw(section, style).0
 }
 
-fn lock(seen: &Seen<'_>, style: &Style) -> String {
+fn in_full(seen: &Seen<'_>, style: &Style) -> String {
     let lock = seen.lock;
     let mut text = heading(&format!("{}: {}", seen.name(), locks::description(lock)), style);
     let mut line = |name: &str, what: &str| {

@@ -13,8 +13,9 @@ const REVERSE: &str = "\u{1b}[7m";
 const DIM: &str = "\u{1b}[2m";
 const RESET: &str = "\u{1b}[0m";
 
-/// Lines of the list beside its rows: title, time, blank, headings, two of the selected lock, keys.
-const FRAME: usize = 7;
+/// Lines of the list beside its rows: title, answer, time, blank, headings, two of the selected
+/// lock, keys.
+const FRAME: usize = 8;
 const MAX_FILTER: usize = 200;
 
 #[derive(Debug, Default)]
@@ -209,6 +210,7 @@ impl View {
         let process = selected.map(|row| row.process).or(profile.processes.first());
         let mut frame = vec![paint(BOLD, &title(profile, self.frozen), width)];
         let time = process.and_then(|process| process.time.as_ref());
+        frame.push(paint("", &text::answer(profile), width));
         frame.push(paint("", &time.map(text::time_line).unwrap_or_default(), width));
         frame.push(String::new());
         frame.push(paint(BOLD, &Row::headings(), width));
@@ -237,9 +239,8 @@ impl View {
 
     /// The report on one lock alone.
     fn detail(&self, profile: &Profile, row: &Row<'_>, width: usize) -> String {
-        let process = Process { locks: vec![row.lock.clone()], ..row.process.clone() };
-        let alone = Profile { processes: vec![process], ..profile.clone() };
-        text::profile(&alone, &self.more, &text::Style { color: true, width: Some(width) })
+        let style = text::Style { color: true, width: Some(width) };
+        text::lock_in_detail(profile, row.process, row.lock, &self.more, &style)
     }
 
     fn keys(&self) -> String {
@@ -268,7 +269,7 @@ impl Row<'_> {
 
     fn headings() -> String {
         format!(
-            "{:>6} {:>5} {:>7} {:>4} {:>7}  {:<11}  {}",
+            "{:>6} {:>5} {:>7} {:>4} {:>7}  {:<19} {}",
             "gain", "held", "queue", "most", "threads", "verdict", "lock"
         )
     }
@@ -280,14 +281,11 @@ impl Row<'_> {
         let bound = if lock.queue_is_lower_bound { "≥" } else { "" };
         let queue = lock.queue_mean.map_or_else(dash, |mean| format!("{bound}{:.2}", mean.get()));
         let most = lock.queue_max.map_or_else(dash, |most| most.to_string());
-        let verdict = lock.verdict.map_or_else(dash, |verdict| {
-            let words = verdict.name().replace("-or-", "/");
-            if words.contains('/') { "undecided".into() } else { words }
-        });
+        let verdict = lock.verdict.map_or_else(dash, |verdict| verdict.name().replace("-or-", "/"));
         let name = clean(&lock.name);
         let of = if several { format!(" (PID {})", self.process.pid) } else { String::new() };
         let threads = lock.threads;
-        format!("{gain:>6} {held:>5} {queue:>7} {most:>4} {threads:>7}  {verdict:<11}  {name}{of}")
+        format!("{gain:>6} {held:>5} {queue:>7} {most:>4} {threads:>7}  {verdict:<19} {name}{of}")
     }
 
     fn cause(&self) -> String {
@@ -325,7 +323,7 @@ fn title(profile: &Profile, frozen: bool) -> String {
     let rate = profile.rate_per_s.map(|rate| format!(" · {:.0} samples/s", rate.get()));
     let frozen = if frozen { " · frozen" } else { "" };
     let seconds = profile.seconds.get();
-    format!("{program}{pid} · {seconds:.1} s{}{frozen}", rate.unwrap_or_default())
+    format!("{program}{pid} · {seconds:.1} s so far{}{frozen}", rate.unwrap_or_default())
 }
 
 fn dash() -> String {
