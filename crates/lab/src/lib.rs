@@ -25,6 +25,7 @@ pub mod samples;
 pub mod simulated;
 mod stalls;
 mod stream;
+pub mod twin;
 
 pub use error::{LabError, Unavailable};
 pub use registry::Registry;

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use crate::compare::{self, Paired};
 use crate::resample::{self, QuantileEstimate};
 use crate::{
-    Against, Block, BlockKind, Cause, Cell, CellPrediction, Contention, Cost, Count,
+    Against, Block, BlockKind, Cause, Cell, CellPrediction, Class, Contention, Cost, Count,
     DisturbanceSummary, Fraction, Histogram, Intervals, Kind, LoopKind, Machine, Ns, OneWay,
     Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind, Subject, Unit,
     Verdict, Wait, Warning, Work, Worst,
@@ -249,8 +249,8 @@ fn times(_: Kind) -> Comparison {
 
 /// The cells of a group with which the cell `index` is compared, the reference first.
 ///
-/// A variant that signals after unlocking, or is kept awake, is compared with the plain one. A
-/// threadtoll queue is compared with everything in the group that waits as it does; with itself
+/// A variant that signals after unlocking, or is kept awake, is compared with the plain one. A row
+/// is compared with its twin, and a sleeping mechanism with the futex. A threadtoll queue is compared with everything in the group that waits as it does; with itself
 /// spinning, if it may sleep but hardly does; and, in batches, with every bare copy. The plan
 /// decides which cells share a group.
 pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
@@ -259,7 +259,11 @@ pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
     };
     let cell = &planned.cell;
     let like = |other: &Cell| match &cell.subject {
-        Subject::Mechanism { .. } => partner(cell).as_ref() == Some(other),
+        Subject::Mechanism { .. } => {
+            partner(cell).as_ref() == Some(other)
+                || is_twin_of(other, cell)
+                || is_futex_for(other, cell)
+        }
         Subject::Queue(queue) => queue.origin == Origin::Ours && rivals(planned, queue, other),
         // Locks compare another figure: see `contention`.
         Subject::Lock(_) => false,
@@ -280,13 +284,27 @@ fn partner(cell: &Cell) -> Option<Cell> {
     }
 }
 
+fn is_twin_of(other: &Cell, cell: &Cell) -> bool {
+    other.is_twin() && other.original() == *cell
+}
+
+/// Returns `true` if `other` is the plain futex, and `cell` another mechanism that sleeps.
+fn is_futex_for(other: &Cell, cell: &Cell) -> bool {
+    let futex = Subject::mechanism("futex", Class::Sleep);
+    other.subject == futex
+        && !other.keep_awake
+        && cell.subject.class() == Some(Class::Sleep)
+        && cell.placement == other.placement
+        && !cell.is_twin()
+}
+
 /// Returns `true` if a cell with a threadtoll queue is compared with another one.
 fn rivals(planned: &PlannedCell, queue: &QueueSubject, other: &Cell) -> bool {
     let cell = &planned.cell;
     let alike = cell.subject.family() == other.subject.family();
     let Some(rival) = other.queue() else { return alike };
     if rival.origin == Origin::Twin {
-        return *rival == QueueSubject { origin: Origin::Twin, ..queue.clone() };
+        return is_twin_of(other, cell);
     }
     // A receiver that always parks does so for each message that it waits for, except in a stream.
     let hardly_sleeps =

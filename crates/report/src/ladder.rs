@@ -53,6 +53,7 @@ fn index(placement: Placement) -> usize {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Variant<'a> {
     name: &'a str,
+    is_twin: bool,
     payload_bytes: u64,
     line: Option<Layout>,
     pause: Option<Pause>,
@@ -64,6 +65,7 @@ impl<'a> Variant<'a> {
     fn of(cell: &'a Cell) -> Self {
         Variant {
             name: cell.name(),
+            is_twin: cell.is_twin(),
             payload_bytes: cell.payload_bytes,
             line: cell.line,
             pause: cell.pause,
@@ -112,7 +114,8 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
 /// possible.
 fn cheapest<'r, 'a>(rows: &'r [Row<'a>]) -> Option<&'r Row<'a>> {
     let mut between_threads = rows.iter().filter(|row| {
-        row.main().is_some_and(|main| main.cell.relation != Relation::SameThread)
+        row.main()
+            .is_some_and(|main| main.cell.relation != Relation::SameThread && !main.cell.is_twin())
             && row.p50().is_some_and(|p50| p50 > 0.0)
     });
     let pinned =

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::{
-    Against, Cell, Experiment, Origin, Placement, QueueSubject, Record, RecordKind, Subject,
-    WaitFamily, file::Results,
+    Against, Cell, Experiment, Origin, Placement, QueueSubject, Record, RecordKind, WaitFamily,
+    file::Results,
 };
 
 pub(crate) use chart::ChartRow;
@@ -182,17 +182,6 @@ fn toughest_group(scenario: Scenario<'_>, records: &[&Record]) -> Option<usize> 
     pairs.min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, group)| group)
 }
 
-/// The cell itself or, for a twin, that of the original's row.
-fn original(cell: &Cell) -> Cell {
-    match &cell.subject {
-        Subject::Queue(queue) if queue.origin == Origin::Twin => {
-            let subject = Subject::Queue(QueueSubject { origin: Origin::Ours, ..queue.clone() });
-            Cell { subject, ..cell.clone() }
-        }
-        _ => cell.clone(),
-    }
-}
-
 /// The comparisons that the records of queue scenarios allow.
 pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
     let mut cells: BTreeMap<(Scenario<'_>, &Cell), Vec<&Record>> = BTreeMap::new();
@@ -223,7 +212,7 @@ pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
         };
         let family = cell.subject.family();
         let criteria = Criteria { scenario, placement: cell.placement, senders, batched, family };
-        let group = toughest.get(&(scenario, original(cell)));
+        let group = toughest.get(&(scenario, cell.original()));
         let in_group = group.and_then(|group| records.iter().find(|record| record.group == *group));
         let mut record = merged(&records);
         if let Some(in_group) = in_group.filter(|_| records.len() > 1) {

@@ -1,9 +1,11 @@
 //! Packs cells into groups of at most eight, the reference first in each, and shares out the time.
 
-use threadtoll_record::{Budget, Cell, Experiment, PlannedCell};
+use threadtoll_record::{Budget, Cell, Class, Experiment, PlannedCell};
 
 use crate::contention::calibration_schedule::calibration_ns;
-use crate::mechanism::Mechanism;
+use crate::mechanism::{Mechanism, Mechanisms};
+
+use super::cells::CpuSelection;
 
 /// Most cells that are interleaved, including the reference: a round takes a fraction of a second.
 pub(super) const GROUP: usize = 8;
@@ -36,31 +38,63 @@ pub(super) fn planned_as(experiment: Experiment, budget: Budget) -> impl Fn(Cell
     move |cell| PlannedCell::new(experiment.clone(), cell, budget)
 }
 
+/// Packs the mechanisms' bundles of one placement into groups, each with the row that its others
+/// are compared with and with that row's twin: among sleeping mechanisms the futex, otherwise the
+/// reference. Sleeping mechanisms are never mixed with others.
+pub(super) fn compared_groups(
+    bundles: Vec<Vec<Cell>>,
+    site: &CpuSelection<'_>,
+    known: &Mechanisms,
+    budget: Budget,
+) -> Vec<Vec<PlannedCell>> {
+    let sleeps = |cell: &Cell| cell.subject.class() == Some(Class::Sleep);
+    let reference = site.reference();
+    let (sleeping, others): (Vec<_>, Vec<_>) =
+        bundles.into_iter().partition(|bundle| bundle.first().is_some_and(sleeps));
+    let futex = sleeping.iter().flatten().next().and_then(|cell| {
+        let futex = known.find("futex").filter(|futex| site.missing.of(futex).is_none())?;
+        Some(Cell { subject: futex.subject(), keep_awake: false, ..cell.clone() })
+    });
+    let fixed = |compared: &Cell| {
+        let twin = known.twin(compared.name()).map(|_| compared.twin());
+        let compared = Some(compared.clone()).filter(|compared| *compared != reference);
+        std::iter::once(reference.clone()).chain(compared).chain(twin).collect::<Vec<Cell>>()
+    };
+    let planned = planned_as(Experiment::Latency, budget);
+    [
+        group(others, &fixed(&reference), budget, &planned),
+        group(sleeping, &fixed(futex.as_ref().unwrap_or(&reference)), budget, &planned),
+    ]
+    .concat()
+}
+
 /// Packs bundles of cells into groups. The cells of a bundle are compared with each other and stay
-/// in one group if they fit. Each group measures the reference once, even if it was also requested
-/// by name.
+/// in one group if they fit. Each group begins with the `fixed` cells, which it measures once even
+/// if they were also requested by name.
 pub(super) fn group(
     bundles: Vec<Vec<Cell>>,
-    reference: &Cell,
+    fixed: &[Cell],
     budget: Budget,
     planned: impl Fn(Cell) -> PlannedCell,
 ) -> Vec<Vec<PlannedCell>> {
     let mut groups: Vec<Vec<PlannedCell>> = Vec::new();
-    let mut asked_for_reference = false;
-    let size = size(budget);
+    let mut asked_for_fixed = false;
+    let begin = || fixed.iter().cloned().map(&planned).collect::<Vec<PlannedCell>>();
+    let size = size(budget).max(fixed.len() + 2);
     for bundle in bundles {
         let all: Vec<Cell> = bundle
             .into_iter()
             .filter(|cell| {
-                asked_for_reference |= cell == reference;
-                cell != reference
+                let is_fixed = fixed.contains(cell);
+                asked_for_fixed |= is_fixed;
+                !is_fixed
             })
             .collect();
         let mut rest = all.into_iter();
         while rest.len() > 0 {
             let room = groups.last().map_or(0, |group| size - group.len());
-            if rest.len() > room && (room == 0 || rest.len() < size) {
-                groups.push(vec![planned(reference.clone())]);
+            if rest.len() > room && (room == 0 || rest.len() + fixed.len() <= size) {
+                groups.push(begin());
                 continue;
             }
             if let Some(group) = groups.last_mut() {
@@ -68,8 +102,8 @@ pub(super) fn group(
             }
         }
     }
-    if groups.is_empty() && asked_for_reference {
-        groups.push(vec![planned(reference.clone())]);
+    if groups.is_empty() && asked_for_fixed {
+        groups.push(begin());
     }
     groups
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
 use threadtoll_lab::backend::{Backend, Now, OpenCell};
+use threadtoll_lab::mechanism::Mechanisms;
 use threadtoll_lab::plan::{CpuSelection, MechanismChoice, latency};
 use threadtoll_lab::samples::BlockSamples;
 use threadtoll_lab::simulated::SimulatedBackend;
@@ -34,7 +35,8 @@ fn plan() -> Plan {
         stamped_ns: 1_000_000,
         stamped_count: Some(50),
     };
-    let (groups, refused) = latency(&site, &mechanisms, &choice, budget, true);
+    let (groups, refused) =
+        latency(&site, &Mechanisms::default(), &mechanisms, &choice, budget, true);
     Plan {
         run: SimulatedBackend::new(SEED).machine().run,
         command: vec!["latency".into()],

@@ -178,7 +178,23 @@ fn ratios_are_taken_within_rounds_and_never_across_a_move_of_the_reference() {
 fn the_reference_is_compared_with_nothing() {
     let records = folded(&["atomic-store", "futex", "park"], &group(0, 3, 4, 1));
     let against: Vec<usize> = records.iter().map(|record| record.against.len()).collect();
-    assert_eq!(against, [0, 1, 1]);
+    assert_eq!(against, [0, 1, 2], "park is compared with the futex, too");
+}
+
+#[test]
+fn a_row_is_compared_with_its_twin_and_the_twin_with_the_reference() {
+    let mut plan = plan(4, &[&["atomic-store", "atomic-store", "futex", "futex"]]);
+    for twin in [1, 3] {
+        plan.groups[0][twin].cell = plan.groups[0][twin].cell.twin();
+    }
+    let records = fold(&machine(), &plan, 0, 1, &group(0, 4, 4, 1), &[], AT);
+    let against = |index: usize| -> Vec<String> {
+        records[index].against.iter().map(|against| against.cell.label()).collect()
+    };
+    assert_eq!(against(0), ["atomic-store (twin)"]);
+    assert_eq!(against(1), ["atomic-store"]);
+    assert_eq!(against(2), ["atomic-store", "futex (twin)"]);
+    assert_eq!(against(3), ["atomic-store"]);
 }
 
 #[test]
@@ -291,8 +307,8 @@ fn other_forms_are_compared_with_the_plain_one_beside_them() {
         let cells = records[index].against.iter().map(|against| &against.cell);
         cells.map(|cell| (cell.name(), cell.keep_awake)).collect()
     };
-    assert_eq!(against(1), [("atomic-store", false)]);
-    assert_eq!(against(2), [("atomic-store", false), ("std-condvar", false)]);
+    assert_eq!(against(1), [("atomic-store", false), ("futex", false)]);
+    assert_eq!(against(2), [("atomic-store", false), ("std-condvar", false), ("futex", false)]);
     assert_eq!(against(4), [("atomic-store", false), ("futex", false)]);
     // Thousands of nanoseconds per cell of this group: 3 against 2, 5 against 4.
     assert!(
@@ -305,7 +321,7 @@ fn other_forms_are_compared_with_the_plain_one_beside_them() {
         "{}",
         records[4].against[1].ratio
     );
-    assert_eq!(against(5), [("atomic-store", false)]);
+    assert_eq!(against(5), [("atomic-store", false), ("futex", false)]);
 }
 
 #[test]

@@ -42,9 +42,10 @@ fn p50(record: &Record) -> Option<f64> {
     record.one_way_p50().filter(|p50| *p50 > 0.0 && p50.is_finite())
 }
 
-/// Returns `true` without payload, neighbours, or a spinner that keeps the CPU awake.
+/// Returns `true` for a row of ours without payload, neighbours, or a spinner that keeps the CPU
+/// awake.
 fn plain(cell: &Cell) -> bool {
-    cell.payload_bytes == 8 && cell.neighbour.is_none() && !cell.keep_awake
+    !cell.is_twin() && cell.payload_bytes == 8 && cell.neighbour.is_none() && !cell.keep_awake
 }
 
 fn costs(rows: &[Row<'_>]) -> Option<String> {

@@ -118,7 +118,8 @@ fn interval(record: &Record) -> Cell {
 }
 
 fn against_reference(record: &Record) -> Cell {
-    let Some(against) = record.against.first() else { return Cell::empty() };
+    let mut others = record.against.iter().filter(|against| !against.cell.is_twin());
+    let Some(against) = others.next() else { return Cell::empty() };
     let [low, high] = against.interval95.map(|bound| digits(bound.get()));
     Cell {
         value: Some(against.ratio.get()),

@@ -37,7 +37,11 @@ pub(crate) fn cell(mechanism: &str, placement: Placement) -> Cell {
         Placement::Free => (vec![0, 1], Relation::Free),
     };
     Cell {
-        subject: Subject::Mechanism { mechanism: mechanism.into(), class: None },
+        subject: Subject::Mechanism {
+            mechanism: mechanism.into(),
+            class: None,
+            origin: Origin::Ours,
+        },
         placement,
         cpus,
         relation,
