@@ -6,6 +6,7 @@ mod plan;
 mod preview;
 mod resume;
 mod session;
+pub(crate) mod share;
 mod testbed;
 
 use std::path::PathBuf;
@@ -21,6 +22,9 @@ use threadtoll_record::file::{Appender, Results};
 use crate::command::{Command, CommonArgs};
 use crate::console;
 use crate::failure::Failure;
+
+/// Number of processes that tell the variance between them.
+pub(crate) const PROCESSES: u32 = 3;
 
 pub(crate) use args::{MeasureArgs, MeasureRequest, Options, given};
 pub(crate) use output::Page;
@@ -49,6 +53,11 @@ pub(crate) trait MeasureCommand: Args {
 
     /// Makes the groups and the list of omitted cells. Not called if a run is resumed.
     fn plan(request: &Self::Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned;
+
+    /// Number of processes that measure the plan without `--relaunch`.
+    fn processes(_: &Self::Request) -> u32 {
+        1
+    }
 
     /// The result file without `--out`; none by default.
     fn default_out(&self, _: &Machine) -> Option<PathBuf> {
@@ -102,7 +111,7 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
     }
     let resumed = args.resume.as_deref().map(|path| resume::read(path, &checked)).transpose()?;
     let simulated = match &resumed {
-        Some(results) => resume::simulated_machine(results),
+        Some(results) => resume::simulated_machine(&results.plan),
         None => checked.common.simulated_machine,
     };
     let mut testbed = Testbed::prepare(args, &checked.common, simulated)?;

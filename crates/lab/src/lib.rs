@@ -29,4 +29,4 @@ pub mod twin;
 
 pub use error::{LabError, Unavailable};
 pub use registry::Registry;
-pub use run::{Observer, Outcome, run};
+pub use run::{Launch, Observer, Outcome, Share, Take, measure_share, run};

@@ -33,6 +33,7 @@ const START_NS: i128 = 1_767_225_600_000_000_000;
 #[derive(Debug)]
 pub struct SimulatedBackend {
     seed: u64,
+    process: u32,
     time: Time,
     registry: Registry,
 }
@@ -40,7 +41,13 @@ pub struct SimulatedBackend {
 impl SimulatedBackend {
     /// The machine with this seed.
     pub fn new(seed: u64) -> Self {
-        SimulatedBackend { seed, time: Time::default(), registry: Registry::default() }
+        SimulatedBackend { seed, process: 0, time: Time::default(), registry: Registry::default() }
+    }
+
+    /// Continues, in this process, a run that has lasted this long.
+    pub fn continued(self, process: u32, seconds: f64) -> Self {
+        self.time.elapsed_ns.set((seconds * 1e9) as u64);
+        SimulatedBackend { process, ..self }
     }
 
     /// Uses this registry.
@@ -127,10 +134,11 @@ impl Backend for SimulatedBackend {
             let draws = Draws {
                 time: self.time.clone(),
                 planned: planned.clone(),
-                // Drawn only from the cell, the loop and the seed, so that a resumed run, whose
-                // blocks come in a different order, gets equal figures.
+                // Drawn only from the cell, the loop, the process and the seed, so that a resumed
+                // run, whose blocks come in a different order, gets equal figures.
                 loops: [false, true].map(|stamped| {
-                    let seed = fingerprint(&planned.cell) ^ self.seed;
+                    let process = u64::from(self.process) << 40;
+                    let seed = fingerprint(&planned.cell) ^ self.seed ^ process;
                     let seed = if stamped { !seed } else { seed };
                     (Xoshiro256PlusPlus::seed_from_u64(seed), 0)
                 }),
@@ -142,6 +150,11 @@ impl Backend for SimulatedBackend {
             })
         };
         group.iter().map(open).collect()
+    }
+
+    fn elapse(&mut self, blocks: u64, ns: u64) {
+        (0..blocks).for_each(|_| self.time.block_took(0));
+        self.time.elapsed_ns.set(self.time.elapsed_ns.get() + ns);
     }
 
     fn recheck(&mut self) -> Result<(), LabError> {

@@ -31,6 +31,9 @@ pub struct Block {
     pub attempt: u32,
     /// Index of the cell in its group.
     pub cell: usize,
+    /// Number of the process that measured it, from 0.
+    #[serde(default)]
+    pub process: u32,
     /// Round of the group, from 0.
     pub seq: u32,
     /// When the block ended, RFC 3339 UTC.

@@ -9,7 +9,7 @@ use threadtoll_record::Machine;
 
 use crate::by_name;
 use crate::failure::Failure;
-use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, Page};
+use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, PROCESSES, Page};
 use crate::registry::registry;
 
 const TIME_NS: u64 = 1_000_000_000;
@@ -58,6 +58,10 @@ impl MeasureCommand for Survey {
             _ => self.measure.resume.is_none().then_some(Depth::Standard),
         };
         Ok(Request { depth })
+    }
+
+    fn processes(request: &Request) -> u32 {
+        if request.depth == Some(Depth::Full) { PROCESSES } else { 1 }
     }
 
     fn plan(request: &Request, common: &MeasureRequest, site: &CpuSelection<'_>) -> Planned {

@@ -16,7 +16,7 @@ pub(super) fn announce(machine: &Machine, results: &Results) {
         machine.cpus,
         machine.grade,
         groups.len(),
-        format_forecast(estimate_ns(groups.iter().copied())),
+        format_forecast(estimate_ns(groups.iter().copied(), results.plan.processes)),
     ));
     for warning in &machine.warnings {
         console::err(&format!("warning: {}", warning.text));
@@ -42,8 +42,12 @@ pub(super) fn print_plan(results: &Results) {
     }
     let groups: Vec<&[PlannedCell]> = remaining(results).map(|(_, group)| group).collect();
     let cells: usize = groups.iter().map(|group| group.len()).sum();
-    let forecast = format_forecast(estimate_ns(groups.iter().copied()));
-    text.push_str(&format!("{cells} cells in {} groups, {forecast}", groups.len()));
+    let forecast = format_forecast(estimate_ns(groups.iter().copied(), results.plan.processes));
+    let processes = match results.plan.processes {
+        1 => String::new(),
+        several => format!(", each in {several} processes"),
+    };
+    text.push_str(&format!("{cells} cells in {} groups{processes}, {forecast}", groups.len()));
     console::out(&text);
 }
 

@@ -16,6 +16,7 @@ mod profile;
 mod program;
 mod queue;
 mod real;
+mod relaunched;
 mod simulated;
 mod synthetic;
 mod terminal;

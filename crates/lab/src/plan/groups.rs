@@ -15,6 +15,8 @@ const GROUP_NS: u64 = 8_000_000_000;
 const BLOCK_OVERHEAD_NS: u64 = 3_000_000;
 /// Time per group in addition to its blocks: threads, memory, pilots, and the bound on the clocks.
 const GROUP_OVERHEAD_NS: u64 = 60_000_000;
+/// Time to start another process and to check its clock.
+const LAUNCH_NS: u64 = 150_000_000;
 
 /// Adds a mechanism's cells to the bundles. A form that signals after unlocking joins the bundle of
 /// the plain form before it, because the two are compared.
@@ -108,15 +110,17 @@ pub(super) fn group(
     groups
 }
 
-/// Estimated time for groups, in nanoseconds. If a number of samples is given, assumes 10 µs per
+/// Estimated time for groups that are measured in this number of processes, in nanoseconds. If a number of samples is given, assumes 10 µs per
 /// sample.
-pub fn estimate_ns<'a>(groups: impl IntoIterator<Item = &'a [PlannedCell]>) -> u64 {
+pub fn estimate_ns<'a>(groups: impl IntoIterator<Item = &'a [PlannedCell]>, processes: u32) -> u64 {
+    let processes = u64::from(processes);
+    let opening_ns = processes * GROUP_OVERHEAD_NS + (processes - 1) * LAUNCH_NS;
     let group_ns = |group: &[PlannedCell]| {
         let cells = group.iter().map(|planned| {
             let calibration_ns = planned.cell.lock().map_or(0, calibration_ns);
-            cell_ns(&planned.budget).saturating_add(calibration_ns)
+            cell_ns(&planned.budget).saturating_add(calibration_ns.saturating_mul(processes))
         });
-        cells.fold(GROUP_OVERHEAD_NS, u64::saturating_add)
+        cells.fold(opening_ns, u64::saturating_add)
     };
     groups.into_iter().map(group_ns).fold(0, u64::saturating_add)
 }

@@ -20,6 +20,7 @@ fn planned(name: &str, locks: &[&str], overrides: Overrides) -> Planned {
 
 fn plan(groups: Vec<Vec<PlannedCell>>) -> Plan {
     Plan {
+        processes: 1,
         run: "run".into(),
         command: vec!["contention".into()],
         seed: 1,

@@ -56,6 +56,7 @@ fn everything() -> MechanismChoice {
 
 fn plan_of(groups: Vec<Vec<PlannedCell>>) -> Plan {
     Plan {
+        processes: 1,
         run: "a run".into(),
         command: vec!["latency".into()],
         seed: 1,
@@ -185,7 +186,7 @@ fn surveys_are_foreseen_to_keep_their_promise() {
     let topology = SimulatedBackend::topology();
     let site = CpuSelection::named(&topology, &[0, 2]);
     let seconds =
-        |depth| estimate_ns(survey(&site, depth).0.iter().map(Vec::as_slice)) as f64 / 1e9;
+        |depth| estimate_ns(survey(&site, depth).0.iter().map(Vec::as_slice), 1) as f64 / 1e9;
     assert!(seconds(Depth::Quick) < 15.0, "{}", seconds(Depth::Quick));
     assert!(seconds(Depth::Standard) < 75.0, "{}", seconds(Depth::Standard));
     assert!(seconds(Depth::Full) > seconds(Depth::Standard));

@@ -107,6 +107,7 @@ fn planned(scenario: &Scenario, choice: &QueueChoice<'_>) -> Vec<Vec<PlannedCell
 
 fn plan_of(groups: Vec<Vec<PlannedCell>>) -> Plan {
     Plan {
+        processes: 1,
         run: "x".into(),
         command: vec!["queue".into()],
         seed: 1,

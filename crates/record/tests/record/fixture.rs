@@ -55,6 +55,7 @@ pub(crate) fn plan(rounds: u32, groups: &[&[&str]]) -> Plan {
         Budget { rounds, stretch_ns: 1_000_000, stamped_ns: 1_000_000, stamped_count: None };
     let planned = |name: &&str| PlannedCell::new(Experiment::Latency, cell(name), budget);
     Plan {
+        processes: 1,
         run: RUN.into(),
         command: vec!["latency".into()],
         seed: 1,
@@ -85,6 +86,7 @@ fn block(kind: BlockKind, group: usize, cell: usize, seq: u32, values_ns: &[f64]
         group,
         attempt: 1,
         cell,
+        process: 0,
         seq,
         at: AT.into(),
         kind,

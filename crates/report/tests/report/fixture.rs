@@ -136,6 +136,7 @@ pub(crate) fn machine(cpus: u32) -> Machine {
 
 pub(crate) fn plan(machine: &Machine, groups: &[(u32, Vec<Spec>)]) -> Plan {
     Plan {
+        processes: 1,
         run: machine.run.clone(),
         command: vec!["survey".into(), "--quick".into()],
         seed: 42,
@@ -252,6 +253,7 @@ fn block(
         group,
         attempt: 1,
         cell,
+        process: 0,
         seq,
         at: "2026-11-21T10:00:01.000Z".into(),
         kind,
