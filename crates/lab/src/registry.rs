@@ -26,7 +26,7 @@ impl Registry {
         match &cell.subject {
             Subject::Mechanism { mechanism, origin, .. } => {
                 let found = self.mechanisms.of(mechanism, *origin);
-                let mechanism = found.ok_or_else(|| LabError::Unknown(cell.label()))?;
+                let mechanism = found.ok_or_else(|| LabError::Unknown(mechanism.to_string()))?;
                 Ok(mechanism.program(Settings {
                     payload_bytes: cell.payload_bytes as usize,
                     layout: cell.line.unwrap_or(Layout::Own),
@@ -39,7 +39,7 @@ impl Registry {
             }
             Subject::Lock(lock) => match self.locks.of(lock) {
                 Some(spec) => Ok(Program::Contention(spec, lock.clone())),
-                None => Err(LabError::UnknownLock(cell.label())),
+                None => Err(LabError::UnknownLock(lock.lock.to_string())),
             },
         }
     }

@@ -250,9 +250,10 @@ fn times(_: Kind) -> Comparison {
 /// The cells of a group with which the cell `index` is compared, the reference first.
 ///
 /// A variant that signals after unlocking, or is kept awake, is compared with the plain one. A row
-/// is compared with its twin, and a sleeping mechanism with the futex. A threadtoll queue is compared with everything in the group that waits as it does; with itself
-/// spinning, if it may sleep but hardly does; and, in batches, with every bare copy. The plan
-/// decides which cells share a group.
+/// is compared with its twin, and a sleeping mechanism with the futex. A threadtoll queue is
+/// compared with everything in the group that waits as it does; with itself spinning, if it may
+/// sleep but hardly does; and, in batches, with every bare copy. The plan decides which cells share
+/// a group.
 pub fn compared(cells: &[PlannedCell], index: usize) -> Vec<usize> {
     let Some(planned) = cells.get(index).filter(|planned| planned.cell.lock().is_none()) else {
         return Vec::new();

@@ -83,7 +83,8 @@ const fn lock(placement: Placement, ns: f64, machine: &'static str) -> Published
 
 /// The published figures for a cell, in ascending order.
 ///
-/// Only plain cells match: no twin, no pause hint, no payload, no CPU kept awake, and no neighbours.
+/// Only plain cells match: no twin, no pause hint, no payload, no CPU kept awake, and no
+/// neighbours.
 pub(crate) fn published(cell: &Cell) -> Vec<&'static Published> {
     let plain = !cell.is_twin()
         && cell.payload_bytes == 8

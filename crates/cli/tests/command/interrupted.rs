@@ -11,8 +11,8 @@ use threadtoll_record::{Line, Record, file};
 use crate::lines::{blocks, lines, plan, records};
 use crate::program::{Held, Seeded, command, each, ran, threadtoll, words};
 
-/// The survey that is interrupted here, without `--out` and its file. Two processes share each group,
-/// so the second one is interrupted as often as the first.
+/// The survey that is interrupted here, without `--out` and its file. Two processes share each
+/// group, so the second one is interrupted as often as the first.
 const SURVEY: &str = "survey --quick --relaunch 2 --simulated-machine 9 --quiet";
 
 /// The survey without interruption.
@@ -52,9 +52,10 @@ fn places(text: &str) -> Vec<(usize, u32)> {
 /// The contents of a record except its time.
 ///
 /// The simulated machine draws each block of a cell from the cell, the loop, the process and the
-/// number of its blocks so far, so an attempt that measures in another order (which depends on the attempt) finds
-/// the same values in the same round. Anything that depends on neighbouring blocks may differ: the
-/// changes of the reference, and so the marks of blocks, the undisturbed quantiles and the ratios.
+/// number of its blocks so far, so an attempt that measures in another order (which depends on the
+/// attempt) finds the same values in the same round. Anything that depends on neighbouring blocks
+/// may differ: the changes of the reference, and so the marks of blocks, the undisturbed quantiles
+/// and the ratios.
 fn figures(record: &Record) -> Record {
     let mut figures = record.clone();
     figures.run = "".into();

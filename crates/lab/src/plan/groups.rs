@@ -110,8 +110,8 @@ pub(super) fn group(
     groups
 }
 
-/// Estimated time for groups that are measured in this number of processes, in nanoseconds. If a number of samples is given, assumes 10 µs per
-/// sample.
+/// Estimated time for groups that are measured in this number of processes, in nanoseconds. If a
+/// number of samples is given, assumes 10 µs per sample.
 pub fn estimate_ns<'a>(groups: impl IntoIterator<Item = &'a [PlannedCell]>, processes: u32) -> u64 {
     let processes = u64::from(processes);
     let opening_ns = processes * GROUP_OVERHEAD_NS + (processes - 1) * LAUNCH_NS;
