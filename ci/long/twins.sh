@@ -5,7 +5,8 @@
 # interval a pair and seed:
 #
 #   - at most 6% of all intervals exclude 1;
-#   - no kind excludes 1 so often that the lower bound of its share (exact binomial, 95%) is above 5%;
+#   - no kind excludes 1 so often that the lower bound of its share (exact binomial, one-sided 95%) is
+#     above 5%;
 #   - no kind's median ratio is off by more than 2%.
 #
 # One set of seeds may fail by chance, so if the first does, a second one is measured; one of them has
@@ -74,17 +75,26 @@ judge() {
             }
             return 1 - below
         }
-        function finish(    median, outcome) {
+        # The smallest such p for which that is no less probable than 5%.
+        function bound(n, k,    low, high, i, p) {
+            high = 1
+            for (i = 0; i < 40; i++) {
+                p = (low + high) / 2
+                if (tail(n, k, p) < 0.05) low = p; else high = p
+            }
+            return low
+        }
+        function finish(    median, outcome, least) {
             if (!n) return
             median = n % 2 ? ratio[(n + 1) / 2] : (ratio[n / 2] + ratio[n / 2 + 1]) / 2
+            least = bound(n, out)
             outcome = "ok"
             if (n != 3 * seeds) outcome = "has " n " intervals, not " 3 * seeds
-            # The lower bound of a two-sided 95% interval.
-            else if (tail(n, out, 0.05) < 0.025) outcome = "excludes 1 too often"
+            else if (least > 0.05) outcome = "excludes 1 too often"
             else if (median > 1.02 || median < 1 / 1.02) outcome = "is off"
             if (outcome != "ok") failed = 1
-            printf "%-11s %3d of %3d intervals exclude 1, median ratio %.4f: %s\n",
-                kind, out, n, median, outcome
+            printf "%-11s %3d of %3d intervals exclude 1 (%.1f%%, at least %.1f%%), median ratio %.4f: %s\n",
+                kind, out, n, 100 * out / n, 100 * least, median, outcome
             all += n; all_out += out; kinds += 1
             n = out = 0
         }

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 
 use clap::ArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use threadtoll_report::clean;
 
 use crate::command::{COMMANDS, Entry};
 use crate::failure::Failure;
@@ -30,7 +31,6 @@ fn declaration() -> clap::Command {
              See `threadtoll COMMAND --help` for more.",
         )
         .max_term_width(100)
-        .disable_help_subcommand(true)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands(COMMANDS.iter().map(Entry::declaration))
@@ -50,6 +50,15 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Par
     let entry = chosen.and_then(|(name, matches)| Some((Entry::find(&name)?, matches)));
     let (entry, matches) = entry.ok_or_else(no_command)?;
     Ok(Parsed::Command(entry, matches))
+}
+
+/// The program as it was started: its path, unless the shell found it by its name.
+pub(crate) fn program() -> String {
+    std::env::args_os()
+        .next()
+        .map(|started| clean(&started.to_string_lossy()))
+        .filter(|started| started.contains('/') && !started.contains(char::is_whitespace))
+        .unwrap_or_else(|| "threadtoll".into())
 }
 
 fn no_command() -> Failure {

@@ -6,6 +6,8 @@ use std::io::{IsTerminal, Write};
 use anstream::ColorChoice;
 use threadtoll_report::text::Style;
 
+use crate::locale;
+
 /// Standard output or standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StdStream {
@@ -15,9 +17,10 @@ pub(crate) enum StdStream {
 
 impl StdStream {
     pub(crate) fn print(self, text: &str) {
+        let text = locale::printable(text);
         match self {
-            StdStream::Out => write(&mut anstream::stdout(), text),
-            StdStream::Err => write(&mut anstream::stderr(), text),
+            StdStream::Out => write(&mut anstream::stdout(), &text),
+            StdStream::Err => write(&mut anstream::stderr(), &text),
         }
     }
 
@@ -44,6 +47,20 @@ pub(crate) fn out(text: &str) {
 
 pub(crate) fn err(text: &str) {
     StdStream::Err.print(text);
+}
+
+/// Prints text to standard error, wrapped at words on a terminal.
+pub(crate) fn err_text(text: &str) {
+    err(&StdStream::Err.style().wrapped(text));
+}
+
+pub(crate) fn note(text: &str) {
+    err_text(&format!("note: {text}"));
+}
+
+/// Prints text for programs to standard output.
+pub(crate) fn data(text: &str) {
+    write(&mut anstream::stdout(), text);
 }
 
 fn write(stream: &mut impl Write, text: &str) {

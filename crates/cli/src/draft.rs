@@ -7,9 +7,12 @@ use crate::failure::Failure;
 
 /// Makes sure that a file can be written; `what` names its contents in the error.
 pub(crate) fn probe(path: &Path, what: &str) -> Result<(), Failure> {
+    check_folder(path, what)?;
     let draft = draft(path);
-    let tried = std::fs::create_dir_all(directory(path))
-        .and_then(|()| OpenOptions::new().write(true).create_new(true).open(&draft))
+    let tried = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&draft)
         .and_then(|_| std::fs::remove_file(&draft));
     tried.map_err(|error| unwritable(path, what, &error.to_string()))
 }
@@ -19,7 +22,6 @@ pub(crate) fn replace(path: &Path, what: &str, text: &str) -> Result<(), Failure
     let failed = |error: std::io::Error| {
         Failure::run(format!("cannot write {what} {}: {error}", path.display()))
     };
-    std::fs::create_dir_all(directory(path)).map_err(failed)?;
     let draft = draft(path);
     let written = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, path));
     if written.is_err() {
@@ -27,6 +29,20 @@ pub(crate) fn replace(path: &Path, what: &str, text: &str) -> Result<(), Failure
         let _ = std::fs::remove_file(&draft);
     }
     written.map_err(failed)
+}
+
+/// Refuses a path in a folder that does not exist: making it would follow a typing error.
+pub(crate) fn check_folder(path: &Path, what: &str) -> Result<(), Failure> {
+    let folder = directory(path);
+    match std::fs::metadata(folder) {
+        Ok(found) if !found.is_dir() => {
+            Err(unwritable(path, what, "its parent is not a directory"))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(unwritable(path, what, &format!("there is no folder {}", folder.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn unwritable(path: &Path, what: &str, why: &str) -> Failure {

@@ -59,9 +59,9 @@ impl Failure {
     /// Prints the failure and returns its exit code. Line feeds and escapes from arguments and
     /// files are replaced, to keep it on one line.
     pub(crate) fn report(&self) -> ExitCode {
-        console::err(&format!("error: {}", clean(&self.what)));
+        console::err_text(&format!("error: {}", clean(&self.what)));
         if let Some(hint) = &self.hint {
-            console::err(&format!("hint: {}", clean(hint)));
+            console::err_text(&format!("hint: {}", clean(hint)));
         }
         ExitCode::from(match self.kind {
             FailureKind::Run => 1,

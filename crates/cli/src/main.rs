@@ -10,6 +10,8 @@ mod console;
 mod draft;
 mod failure;
 mod inspect;
+mod kept;
+mod locale;
 mod measure;
 mod mechanisms;
 mod nearest;

@@ -9,28 +9,27 @@ mod session;
 pub(crate) mod share;
 mod testbed;
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::Outcome;
 use threadtoll_lab::plan::{CpuSelection, Planned};
-use threadtoll_record::Machine;
 use threadtoll_record::file::{Appender, Results};
+use threadtoll_report::matrix_csv;
 
 use crate::command::{Command, CommonArgs};
-use crate::console;
 use crate::failure::Failure;
+use crate::{console, draft, kept};
+
+use args::Keep;
+pub(crate) use args::{MeasureArgs, MeasureRequest, Options, given};
+use output::{Output, Page};
+use testbed::Testbed;
 
 /// Number of processes that tell the variance between them.
 pub(crate) const PROCESSES: u32 = 3;
-
-pub(crate) use args::{MeasureArgs, MeasureRequest, Options, given};
-pub(crate) use output::Page;
-
-use output::Output;
-use testbed::Testbed;
 
 /// A command that measures: its options, their validation, and its plan.
 pub(crate) trait MeasureCommand: Args {
@@ -48,6 +47,11 @@ pub(crate) trait MeasureCommand: Args {
 
     fn measure_args(&self) -> &MeasureArgs;
 
+    /// The new file for comma-separated values.
+    fn csv(&self) -> Option<&Path> {
+        None
+    }
+
     /// Validates the command's own options.
     fn check(&self, common: &MeasureRequest) -> Result<Self::Request, Failure>;
 
@@ -57,15 +61,6 @@ pub(crate) trait MeasureCommand: Args {
     /// Number of processes that measure the plan without `--relaunch`.
     fn processes(_: &Self::Request) -> u32 {
         1
-    }
-
-    /// The result file without `--out`; none by default.
-    fn default_out(&self, _: &Machine) -> Option<PathBuf> {
-        None
-    }
-
-    fn page(&self) -> Page {
-        Page::None
     }
 }
 
@@ -103,11 +98,17 @@ impl<'a, C: MeasureCommand> Checked<'a, C> {
 
 fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
     let checked = Checked::new(command)?;
-    let (args, page) = (checked.args, command.page());
+    let args = checked.args;
+    let page = args.html.clone().map_or(Page::BesideResults, Page::At);
     // Checked again when written, but better to fail before measuring.
     page.check()?;
-    if let Some(out) = &args.out {
+    if let Keep::At(out) = args.keep() {
         Appender::check(out)?;
+        draft::check_folder(out, "the results")?;
+    }
+    if let Some(csv) = command.csv() {
+        Appender::check(csv)?;
+        draft::probe(csv, "the pairs")?;
     }
     let resumed = args.resume.as_deref().map(|path| resume::read(path, &checked)).transpose()?;
     let simulated = match &resumed {
@@ -135,16 +136,23 @@ fn run<C: MeasureCommand>(command: &C) -> Result<ExitCode, Failure> {
             .hint("add --plan, or omit --sysfs"));
         }
         None => {
-            let out = args.out.clone().or_else(|| command.default_out(&testbed.machine));
+            let out = match args.keep() {
+                Keep::Nothing => None,
+                Keep::At(out) => Some(out.to_path_buf()),
+                Keep::InFolder => Some(kept::new_file(C::NAME, &testbed.machine.run)?),
+            };
             Output::create(out.as_deref(), &page, &results)?
         }
     };
     // The completed file's page.
     let notes = std::mem::take(&mut results.notes);
     if !args.quiet {
-        notes.iter().for_each(|note| console::err(&format!("note: {note}")));
+        notes.iter().for_each(|note| console::note(note));
     }
     let outcome = session::measure(&mut testbed, &mut results, &mut output.appender, args)?;
+    if let Some(csv) = command.csv() {
+        draft::replace(csv, "the pairs", &matrix_csv(&results.records()))?;
+    }
     output.close::<C>(&results, outcome, args.quiet)?;
     Ok(match outcome {
         Outcome::Complete => ExitCode::SUCCESS,

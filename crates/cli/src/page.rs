@@ -11,10 +11,9 @@ use crate::draft;
 use crate::failure::Failure;
 
 const WHAT: &str = "the page";
-/// The beginning of our pages. With the title, it marks a file that a newer page may replace.
+/// The beginning of our pages. With a title, it marks a file that a newer page may replace.
 const BEGINNING: &[u8] = b"<!doctype html>";
-/// The titles, one of them within the first [`TITLE_WITHIN`] bytes.
-const TITLES: [&[u8]; 2] = [b"<title>What a hand-off costs", b"<title>Where the threads of "];
+/// The title is within so many bytes.
 const TITLE_WITHIN: u64 = 4096;
 
 /// Refuses a path where a page cannot or must not be written.
@@ -29,7 +28,10 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
             let mut start = Vec::new();
             file.take(TITLE_WITHIN).read_to_end(&mut start).map_err(failed)?;
             let ours = start.starts_with(BEGINNING)
-                && TITLES.iter().any(|title| start.windows(title.len()).any(|part| part == *title));
+                && html::TITLES.iter().any(|title| {
+                    let title = format!("<title>{title}");
+                    start.windows(title.len()).any(|part| part == title.as_bytes())
+                });
             if start.is_empty() || ours {
                 Ok(())
             } else {
@@ -40,14 +42,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
             }
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            match directory.map(std::fs::metadata) {
-                Some(Ok(found)) if !found.is_dir() => {
-                    Err(unwritable(path, "its parent is not a directory"))
-                }
-                // The page creates a missing directory.
-                _ => Ok(()),
-            }
+            draft::check_folder(path, WHAT)
         }
         Err(error) => Err(failed(error)),
     }

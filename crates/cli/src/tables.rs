@@ -15,12 +15,9 @@ pub(crate) fn print_tables(results: &Results, records: &[Record], to: StdStream)
 }
 
 pub(crate) fn print_findings(results: &Results, records: &[Record], to: StdStream) {
-    let sentences = text::findings(results, records);
-    if sentences.is_empty() {
-        return;
-    }
-    to.print("");
-    for sentence in sentences {
-        to.print(&format!("• {sentence}"));
+    let text = text::findings(results, records, &to.style());
+    if !text.is_empty() {
+        to.print("");
+        to.print(&text);
     }
 }

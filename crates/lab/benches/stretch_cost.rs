@@ -17,7 +17,7 @@ use threadtoll_lab::real::stretch_cost;
 use threadtoll_machine::clock::Clock;
 use threadtoll_machine::place::allowed_cpus;
 use threadtoll_machine::topology::Topology;
-use threadtoll_record::resample::median_with_interval;
+use threadtoll_record::resample::{Processes, median_with_interval};
 
 fn main() -> ExitCode {
     let pairs = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(41);
@@ -57,7 +57,9 @@ fn main() -> ExitCode {
                 cost.bare_ns, cost.stretched_ns
             );
         }
-        if let Some((ratio, [low, high])) = median_with_interval(&ratios, 1) {
+        if let Some((ratio, [low, high])) =
+            median_with_interval(&ratios, &Processes::one(ratios.len()), 1)
+        {
             println!(
                 "{name}: stretched / bare, round trip: median {ratio:.4}, 95% interval {low:.4} to {high:.4}, {} pairs",
                 ratios.len()

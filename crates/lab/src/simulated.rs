@@ -6,11 +6,12 @@
 
 mod locks;
 mod messages;
+mod regimes;
 
 use std::cell::Cell as Mutable;
 use std::rc::Rc;
 
-use rand::SeedableRng;
+use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use threadtoll_machine::topology::Topology;
 use threadtoll_record::{
@@ -22,6 +23,8 @@ use crate::LabError;
 use crate::Registry;
 use crate::backend::{Backend, Now, OpenCell};
 use crate::program::Program;
+
+pub use regimes::Regimes;
 
 use locks::Lock;
 use messages::Messages;
@@ -36,12 +39,23 @@ pub struct SimulatedBackend {
     process: u32,
     time: Time,
     registry: Registry,
+    regimes: Regimes,
+    twin_factor: f64,
+    processes_apart: f64,
 }
 
 impl SimulatedBackend {
     /// The machine with this seed.
     pub fn new(seed: u64) -> Self {
-        SimulatedBackend { seed, process: 0, time: Time::default(), registry: Registry::default() }
+        SimulatedBackend {
+            seed,
+            process: 0,
+            time: Time::default(),
+            registry: Registry::default(),
+            regimes: Regimes::None,
+            twin_factor: 1.0,
+            processes_apart: 0.0,
+        }
     }
 
     /// Continues, in this process, a run that has lasted this long.
@@ -53,6 +67,41 @@ impl SimulatedBackend {
     /// Uses this registry.
     pub fn with_registry(self, registry: Registry) -> Self {
         SimulatedBackend { registry, ..self }
+    }
+
+    /// Lets exchanges and streams have these regimes.
+    pub fn with_regimes(self, regimes: Regimes) -> Self {
+        SimulatedBackend { regimes, ..self }
+    }
+
+    /// Makes twins slower than their originals by this factor.
+    pub fn with_twins_off(self, twin_factor: f64) -> Self {
+        SimulatedBackend { twin_factor, ..self }
+    }
+
+    /// Slows down each cell in each process by a factor of its own, whose logarithm has this
+    /// standard deviation.
+    pub fn with_processes_apart(self, processes_apart: f64) -> Self {
+        SimulatedBackend { processes_apart, ..self }
+    }
+
+    /// Factor by which a cell is slower in this process than its truth.
+    fn slower(&self, cell: &Cell) -> f64 {
+        let seed = !self.seed ^ fingerprint(cell) ^ (u64::from(self.process) << 40);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let here = (self.processes_apart * normal(&mut rng)).exp();
+        if cell.is_twin() { here * self.twin_factor } else { here }
+    }
+
+    /// Time of a cell in a regime, without noise, in nanoseconds: a round trip, or a stream's time
+    /// per message.
+    ///
+    /// # Errors
+    ///
+    /// If the registry lacks the cell's subject.
+    pub fn truth_ns(&self, planned: &PlannedCell, regime: usize) -> Result<f64, LabError> {
+        let value_ns = messages::value_ns(&self.registry.program(planned)?, &planned.cell);
+        Ok(value_ns * self.regimes.factor(regime, &planned.cell))
     }
 
     /// Topology of the CPUs: two last-level caches, each with two cores of two hardware threads.
@@ -134,6 +183,9 @@ impl Backend for SimulatedBackend {
             let draws = Draws {
                 time: self.time.clone(),
                 planned: planned.clone(),
+                seed: self.seed,
+                regimes: self.regimes,
+                slower: self.slower(&planned.cell),
                 // Drawn only from the cell, the loop, the process and the seed, so that a resumed
                 // run, whose blocks come in a different order, gets equal figures.
                 loops: [false, true].map(|stamped| {
@@ -143,9 +195,15 @@ impl Backend for SimulatedBackend {
                     (Xoshiro256PlusPlus::seed_from_u64(seed), 0)
                 }),
             };
-            Ok(match self.registry.program(planned)? {
-                Program::Exchange { class, .. } => Box::new(Messages::new(draws, class, false)),
-                Program::Stream { class, .. } => Box::new(Messages::new(draws, class, true)),
+            let program = self.registry.program(planned)?;
+            let value_ns = messages::value_ns(&program, &planned.cell);
+            Ok(match program {
+                Program::Exchange { class, .. } => {
+                    Box::new(Messages::new(draws, class, false, value_ns))
+                }
+                Program::Stream { class, .. } => {
+                    Box::new(Messages::new(draws, class, true, value_ns))
+                }
                 Program::Contention(spec, subject) => Box::new(Lock::new(draws, spec, subject)),
             })
         };
@@ -183,8 +241,17 @@ impl Time {
 struct Draws {
     time: Time,
     planned: PlannedCell,
+    seed: u64,
+    regimes: Regimes,
+    /// Factor by which the cell is slower than its truth.
+    slower: f64,
     /// For stretches and stamped blocks: the generator, and the number of rounds so far.
     loops: [(Xoshiro256PlusPlus, u32); 2],
+}
+
+/// A number that is about normally distributed.
+fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
+    (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0
 }
 
 /// FNV-1a over a cell's identity.

@@ -22,7 +22,7 @@ use rustix::time::{ClockId, clock_gettime};
 use threadtoll_machine::lock::machine_lock;
 use threadtoll_machine::place::{allowed_cpus, pin_to};
 use threadtoll_profile::perf::{Event, Events, Options, PerfRefused, SampleOptions, Timeline};
-use threadtoll_record::resample::median_with_interval;
+use threadtoll_record::resample::{Processes, median_with_interval};
 
 const TRIPS: u32 = 1_500;
 const RECORDS_PER_TRIP: f64 = 4.0;
@@ -247,7 +247,7 @@ fn compare(pairs: u32, crew: &mut Crew, options: Options, inherited: bool) -> Re
 fn report(name: &str, found: &Found, units: f64) {
     let per_unit = |values: &[f64]| {
         let values: Vec<f64> = values.iter().map(|value| value / units).collect();
-        median_with_interval(&values, 1)
+        median_with_interval(&values, &Processes::one(values.len()), 1)
     };
     let (Some((cost, [low, high])), Some((control, [control_low, control_high])), Some(plain)) =
         (per_unit(&found.differences), per_unit(&found.controls), per_unit(&found.plain))

@@ -22,7 +22,7 @@ use crate::profiler::Watched;
 use crate::stacks::Stacks;
 use idle::together;
 use locks::{Busiest, Named, tell_apart};
-use threads::{Doing, Threads};
+use threads::{Doing, Threads, spins};
 use unseen::{semaphores_that_may_lock, unseen};
 
 /// Normal quantile of a 95% interval.
@@ -191,6 +191,7 @@ impl One<'_> {
             onces: idle(Kind::Once),
             parkers: idle(Kind::Parker),
             unknown: idle(Kind::Unknown),
+            spins: sites(SiteRole::Waiter, &spins(process, stacks), stacks),
         }
     }
 

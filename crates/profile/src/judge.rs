@@ -12,6 +12,7 @@
 //! | [`mod@gain`] | throughput that the program would gain without a lock's queue |
 //! | [`prediction`] | speed-ups with other numbers of threads; effects of changes |
 //! | [`places`] | the holder of a lock whose word names no owner |
+//! | [`spinning`] | functions that spin for a lock |
 //! | [`cause`] | causes of waiting |
 //! | [`mend`] | a sentence for each cause |
 
@@ -25,6 +26,7 @@ pub mod prediction;
 pub mod samples;
 #[cfg(test)]
 mod simulated;
+pub mod spinning;
 pub mod verdict;
 
 use bursts::Bursts;
@@ -49,6 +51,8 @@ const MAX_PREDICTED: u32 = 64;
 pub struct LockSeen<'a> {
     /// Its samples.
     pub samples: &'a LockSamples,
+    /// Mean number of threads that may have waited for it and were not seen.
+    pub unseen: f64,
     /// Bursts of reads of its word.
     pub bursts: &'a Bursts,
     /// States of its holder while somebody waited.
@@ -95,7 +99,7 @@ pub struct Judgement {
 impl Judgement {
     /// Judges a lock.
     pub fn new(seen: LockSeen<'_>) -> Self {
-        let (held, queue) = (seen.samples.held(), seen.samples.queue());
+        let (held, queue) = (seen.samples.held(), seen.samples.queue().up_to(seen.unseen));
         let waiting = queue.known();
         let causes = cause::causes(seen.holders, seen.patterns);
         let first = causes.first().copied();
@@ -208,6 +212,7 @@ mod tests {
         let seen = sampled(program);
         Judgement::new(LockSeen {
             samples: &seen.samples,
+            unseen: 0.0,
             bursts: &Bursts::default(),
             holders: &seen.holders,
             patterns: PatternCounts::default(),
@@ -272,6 +277,7 @@ mod tests {
     fn nothing_seen_is_nothing_judged() {
         let judgement = Judgement::new(LockSeen {
             samples: &LockSamples::default(),
+            unseen: 0.0,
             bursts: &Bursts::default(),
             holders: &HolderCounts::default(),
             patterns: PatternCounts::default(),

@@ -582,6 +582,7 @@ impl Profiler {
             let settled = (last + SETTLE_NS).saturating_sub(now());
             std::thread::sleep(Duration::from_nanos(settled.min(SETTLE_NS)));
             let (stacks, watched, running) = (&mut self.stacks, &self.watched, &mut running);
+            let account = &mut self.account;
             let ticks = &chunk.ticks;
             let until = events.drain(&mut |event| {
                 timeline.note(&event);
@@ -614,7 +615,10 @@ impl Profiler {
                         let bytes = sample.stack;
                         let base = sample.registers.stack_pointer();
                         let process = of.process.as_ref()?;
-                        stacks.number(index, process, registers, StackBytes { base, bytes })
+                        let bytes = StackBytes { base, bytes };
+                        let stack = stacks.number(index, process, registers, bytes)?;
+                        account.living(index)?.note_running(stack);
+                        Some(stack)
                     });
                     if let Some(stack) = stack {
                         running.push(RunningStack { at: sample.at, tid: sample.tid, stack });

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::image::{AddressSpace, CodeAddress, Image, ImageId, Images, Place};
 use crate::judge::places;
+use crate::judge::spinning::spins_for_a_lock;
 use crate::primitive::{Caller, Identity, declared};
 use crate::process::Process;
 use crate::stack::{Frame, Registers, Stack, StackBytes, Unwinder};
@@ -75,6 +76,8 @@ struct Space {
 struct Known {
     stack: Stack,
     places: Vec<places::Place>,
+    /// Its innermost function spins for a lock, as far as that has been asked for.
+    spins: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -290,7 +293,7 @@ impl Stacks {
             return None;
         }
         let number = self.known.len() as u32;
-        self.known.push(Known { stack: stack.clone(), places });
+        self.known.push(Known { stack: stack.clone(), places, spins: None });
         self.by_contents.insert(contents, number);
         Some(number)
     }
@@ -323,6 +326,16 @@ impl Stacks {
                 },
             })
             .collect()
+    }
+
+    /// A running thread with this stack spins for a lock.
+    pub(crate) fn spins(&mut self, number: u32) -> bool {
+        let Some(known) = self.known.get_mut(number as usize) else { return false };
+        *known.spins.get_or_insert_with(|| {
+            let innermost = known.stack.frames.first().map(Frame::instruction);
+            let function = innermost.and_then(|at| self.symbols.function_at(&self.images, at));
+            function.is_some_and(|name| spins_for_a_lock(&name))
+        })
     }
 
     /// The names of a stack's functions, innermost first, and the number of inferred frames.

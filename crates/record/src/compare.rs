@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Verdict, resample};
+use crate::Verdict;
+use crate::resample::{self, Processes};
 
-/// Largest ratio that still counts as "no worse".
+/// Largest ratio that still counts as the same.
 pub const MARGIN: f64 = 1.05;
 /// Minimum number of pairs for a verdict.
 pub const PAIRS: usize = 21;
+
+/// A round of a group: the process, and the number of the round in it.
+pub type Round = (u32, u32);
 
 /// The ratio of two series that were measured in the same rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,29 +25,48 @@ pub struct Paired {
 }
 
 /// Returns the ratio of `own` to `base`, paired by round, or `None` with fewer than two pairs.
-pub fn paired(own: &BTreeMap<u32, f64>, base: &BTreeMap<u32, f64>, seed: u64) -> Option<Paired> {
-    let ratios: Vec<f64> = own
+pub fn paired(
+    own: &BTreeMap<Round, f64>,
+    base: &BTreeMap<Round, f64>,
+    seed: u64,
+) -> Option<Paired> {
+    let (processes, ratios): (Vec<u32>, Vec<f64>) = own
         .iter()
-        .filter_map(|(round, value)| Some(value / base.get(round)?))
-        .filter(|ratio| ratio.is_finite())
-        .collect();
+        .filter_map(|(round, value)| Some((round.0, value / base.get(round)?)))
+        .filter(|(_, ratio)| ratio.is_finite())
+        .unzip();
     if ratios.len() < 2 {
         return None;
     }
-    let (ratio, interval95) = resample::median_with_interval(&ratios, seed)?;
+    let (ratio, interval95) =
+        resample::median_with_interval(&ratios, &Processes::of(processes), seed)?;
     Some(Paired { ratio, interval95, pairs: ratios.len() })
+}
+
+impl Paired {
+    /// The ratio with an interval that is wider by `factor` at both ends.
+    #[must_use]
+    pub fn widened(self, factor: f64) -> Self {
+        let [low, high] = self.interval95;
+        Paired { interval95: [low / factor, high * factor], ..self }
+    }
 }
 
 /// Verdict for times, where less is better.
 pub fn verdict([low, high]: [f64; 2], pairs: usize) -> Verdict {
+    const LEAST: f64 = 1.0 / MARGIN;
     if pairs < PAIRS {
         Verdict::Open
-    } else if high < 1.0 {
+    } else if high < LEAST {
         Verdict::Better
     } else if low > MARGIN {
         Verdict::Worse
+    } else if low >= LEAST && high <= MARGIN {
+        Verdict::Same
     } else if high <= MARGIN {
         Verdict::NoWorse
+    } else if low >= LEAST {
+        Verdict::NoBetter
     } else {
         Verdict::Open
     }

@@ -3,22 +3,24 @@
 //! The measuring command and the reader of an interrupted file share this code, so a record never
 //! depends on who made it. The rules are those of `docs/method.md`: means, medians and ratios from
 //! stretches, the distribution from stamped blocks, intervals from resampling blocks, ratios only
-//! between blocks of one round, and never across a change of the reference. Each [`Kind`] of cell
-//! has a file here.
+//! between blocks of one round, and never across a change of the reference. No figure spans two
+//! regimes of the machine. Each [`Kind`] of cell has a file here.
 
 mod contention;
 mod exchange;
+mod states;
 mod stream;
+mod twin;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::compare::{self, Paired};
-use crate::resample::{self, QuantileEstimate};
+use crate::compare::{self, Paired, Round};
+use crate::resample::{self, Processes, QuantileEstimate};
 use crate::{
     Against, Block, BlockKind, Cause, Cell, CellPrediction, Class, Contention, Cost, Count,
     DisturbanceSummary, Fraction, Histogram, Intervals, Kind, LoopKind, Machine, Ns, OneWay,
-    Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind, Subject, Unit,
-    Verdict, Wait, Warning, Work, Worst,
+    Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind, Regime, Subject,
+    Unit, Verdict, Wait, Warning, Work, Worst, median, regimes,
 };
 
 /// Largest change of the reference between two of its blocks for which the blocks between them
@@ -29,8 +31,13 @@ pub const WORST: usize = 64;
 /// Largest disagreement of two CPUs' clocks, as a share of the median one-way time, for directly
 /// stamped one-way times.
 pub const AGREEMENT: f64 = 0.05;
+/// Code of the warning that a row and its twin are too far apart.
+pub const TWIN_APART: &str = "twin-apart";
 /// Share of disturbed blocks from which a record warns.
 pub const DISTURBED_SHARE: f64 = 0.25;
+
+use states::State;
+use twin::{Twin, is_twin_of};
 
 /// Name of a rate in ratios.
 const RATE: &str = "rate_per_s";
@@ -52,15 +59,27 @@ pub fn fold(
 ) -> Vec<Record> {
     let Some(cells) = plan.groups.get(group) else { return Vec::new() };
     // The speed of a cache line does not matter to sleeping threads.
-    let sleeps = |block: &Block| {
-        let subject = cells.get(block.cell).and_then(|planned| planned.cell.lock());
-        subject.is_some_and(|subject| subject.work == Work::Sleep)
+    let sleeps = |planned: &PlannedCell| {
+        planned.cell.lock().is_some_and(|subject| subject.work == Work::Sleep)
     };
     let all: Vec<Marked<'_>> = blocks
         .iter()
         .zip(drifted(blocks))
-        .map(|(block, moved)| Marked { block, moved, drifted: moved && !sleeps(block) })
+        .map(|(block, moved)| {
+            let drifted = moved && !cells.get(block.cell).is_some_and(sleeps);
+            Marked { block, moved, drifted }
+        })
         .collect();
+    let (states, of_block) = states::states(&all);
+    let split: Vec<Vec<Marked<'_>>> = (0..states.len())
+        .map(|state| {
+            let own = all.iter().zip(&of_block).filter(|(_, of)| **of == Some(state));
+            own.map(|(marked, _)| *marked).collect()
+        })
+        .collect();
+    let twin = |blocks: &[Marked<'_>]| Twin::of(cells, blocks, plan.seed);
+    let (twin_of_all, twins): (_, Vec<_>) =
+        (twin(&all), split.iter().map(|own| twin(own)).collect());
     let has_blocks = |index: &usize| all.iter().any(|marked| marked.block.cell == *index);
     (0..cells.len())
         .filter(has_blocks)
@@ -69,18 +88,43 @@ pub fn fold(
             // intervals.
             let seed = plan.seed ^ ((group as u64) << 20) ^ ((index as u64) << 8);
             let prediction = predictions.iter().find(|prediction| prediction.cell == index);
-            let folding =
-                Folding { machine, plan, group, attempt, at, index, all: &all, prediction, seed };
-            match (cells[index].cell.lock(), cells[index].kind()) {
-                (Some(lock), _) => contention::fold(&folding, lock),
-                (None, Kind::Stream) => stream::fold(&folding),
-                (None, Kind::Exchange | Kind::Contention) => exchange::fold(&folding),
+            let folding = Folding {
+                machine,
+                plan,
+                group,
+                attempt,
+                at,
+                index,
+                all: &all,
+                twin: twin_of_all,
+                prediction,
+                seed,
+            };
+            if states.len() == 1 || sleeps(&cells[index]) {
+                return folding.record(folding.figures(), Vec::new());
             }
+            let (mut main, mut regimes, mut warnings) = (None, Vec::new(), Vec::new());
+            for ((state, blocks), twin) in states.iter().zip(&split).zip(&twins) {
+                let mut figures = Folding { all: blocks, twin: *twin, ..folding }.figures();
+                let own = blocks.iter().filter(|marked| marked.block.cell == index);
+                regimes.push(figures.regime(state, own.count()));
+                warnings.append(&mut figures.warnings);
+                main = match main {
+                    Some((longest, main)) if longest >= state.share => Some((longest, main)),
+                    _ => Some((state.share, figures)),
+                };
+            }
+            let mut figures = main.map_or_else(|| folding.figures(), |(_, figures)| figures);
+            let mut told = BTreeSet::new();
+            warnings.retain(|warning: &Warning| told.insert(warning.code.clone()));
+            figures.warnings = warnings;
+            folding.record(figures, regimes)
         })
         .collect()
 }
 
-/// The inputs of one cell's record.
+/// The inputs of one cell's figures.
+#[derive(Clone, Copy)]
 struct Folding<'a> {
     machine: &'a Machine,
     plan: &'a Plan,
@@ -89,8 +133,9 @@ struct Folding<'a> {
     at: &'a str,
     /// The cell, in its group.
     index: usize,
-    /// Blocks of the whole group.
+    /// Blocks of the whole group, in one regime.
     all: &'a [Marked<'a>],
+    twin: Option<Twin<'a>>,
     /// Prediction made before the cell was measured.
     prediction: Option<&'a CellPrediction>,
     seed: u64,
@@ -108,7 +153,30 @@ struct Figures {
     cost: Cost,
     contention: Option<Contention>,
     against: Vec<Against>,
+    /// Share of the variance between processes.
+    between_processes: Option<f64>,
     warnings: Vec<Warning>,
+}
+
+impl Figures {
+    fn regime(&self, state: &State, blocks: usize) -> Regime {
+        let Figures { distribution, rate, .. } = self;
+        Regime {
+            reference_ns: state.reference_ns.into(),
+            share: significant(state.share).into(),
+            blocks: blocks as u32,
+            one_way: self.one_way.clone(),
+            mean: distribution.mean,
+            min: distribution.min,
+            max: distribution.max,
+            quantiles: quantiles(&distribution.all),
+            interval95: intervals(&distribution.all, *rate),
+            rate_per_s: rate.map(|(rate, _)| rate.into()),
+            cost: self.cost,
+            contention: self.contention.clone(),
+            against: self.against.clone(),
+        }
+    }
 }
 
 struct Comparison {
@@ -156,12 +224,57 @@ impl<'a> Folding<'a> {
                 let found = compare::paired(&own, &figures(other, base), self.seed)?;
                 let judge =
                     if more_is_better { compare::verdict_of_rates } else { compare::verdict };
-                Some(against(&cells[other].cell, of, found, rounded, judge))
+                Some(self.against(&cells[other].cell, of, found, rounded, judge))
             })
             .collect()
     }
 
-    fn record(&self, figures: Figures) -> Record {
+    /// A ratio with its verdict, allowing for what the group's twin is off.
+    fn against(
+        &self,
+        cell: &Cell,
+        of: &str,
+        found: Paired,
+        rounded: fn(f64) -> f64,
+        judge: fn([f64; 2], usize) -> Verdict,
+    ) -> Against {
+        // Judged as it is printed.
+        let interval95 = self.widened(found).interval95.map(rounded);
+        let undecided = self.twin.is_some_and(Twin::decides_nothing);
+        Against {
+            cell: cell.clone(),
+            of: of.into(),
+            ratio: rounded(found.ratio).into(),
+            interval95: interval95.map(Into::into),
+            interval95_raw: self.twin.map(|_| found.interval95.map(|bound| rounded(bound).into())),
+            blocks: found.pairs as u32,
+            verdict: if undecided { Verdict::Open } else { judge(interval95, found.pairs) },
+        }
+    }
+
+    fn widened(&self, found: Paired) -> Paired {
+        self.twin.map_or(found, |twin| found.widened(twin.off))
+    }
+
+    fn figures(&self) -> Figures {
+        let mut figures = match (self.cell().lock(), self.planned().kind()) {
+            (Some(lock), _) => contention::fold(self, lock),
+            (None, Kind::Stream) => stream::fold(self),
+            (None, Kind::Exchange | Kind::Contention) => exchange::fold(self),
+        };
+        let main = main_figures(self.all, self.index, self.planned());
+        let of_process = Processes::of(main.keys().map(|(process, _)| *process));
+        let main: Vec<f64> = main.into_values().collect();
+        figures.between_processes = of_process.share_between(&main).map(significant);
+        figures.warnings.extend(several_levels(&main));
+        if !figures.against.is_empty() {
+            figures.warnings.extend(self.twin.and_then(Twin::warning));
+        }
+        figures
+    }
+
+    /// The record with `figures` from the main regime; `self` has the blocks of all.
+    fn record(&self, figures: Figures, regimes: Vec<Regime>) -> Record {
         let planned = self.planned();
         let Figures { distribution, rate, .. } = figures;
         let clock = &self.machine.clock;
@@ -186,10 +299,7 @@ impl<'a> Folding<'a> {
             max: distribution.max,
             quantiles: quantiles(&distribution.all),
             clean_quantiles: quantiles(&distribution.clean),
-            interval95: Intervals {
-                rate_per_s: rate.map(|(_, interval)| interval.map(Into::into)),
-                ..intervals(&distribution.all)
-            },
+            interval95: intervals(&distribution.all, rate),
             resolution_ns: rounded_ns(clock.step_ns.get() + clock.read_ns.get()),
             over: Over { limit_ns: self.plan.over_ns, share: distribution.over_share },
             rate_per_s: rate.map(|(rate, _)| rate.into()),
@@ -197,8 +307,11 @@ impl<'a> Folding<'a> {
             cost: figures.cost,
             same_cpu_share: distribution.same_cpu_share,
             contention: figures.contention,
-            worst: distribution.worst,
+            worst: worst(self.blocks(BlockKind::Stamped)),
             against: figures.against,
+            regimes,
+            processes: processes(self.own().map(|marked| marked.block)).count() as u32,
+            between_processes_share: figures.between_processes.map(Into::into),
             warnings: disturbed(&disturbance).into_iter().chain(figures.warnings).collect(),
             disturbance,
         }
@@ -211,27 +324,38 @@ fn by_round(
     cell: usize,
     counts: impl Fn(&Marked<'_>) -> bool,
     figure: impl Fn(&Block) -> Option<f64>,
-) -> BTreeMap<u32, f64> {
+) -> BTreeMap<Round, f64> {
     all.iter()
         .filter(|marked| marked.block.cell == cell && counts(marked))
-        .filter_map(|marked| Some((marked.block.seq, figure(marked.block)?)))
+        .filter_map(|marked| {
+            Some(((marked.block.process, marked.block.seq), figure(marked.block)?))
+        })
         .collect()
 }
 
-fn against(
-    cell: &Cell,
-    of: &str,
-    found: Paired,
-    rounded: fn(f64) -> f64,
-    judge: fn([f64; 2], usize) -> Verdict,
-) -> Against {
-    Against {
-        cell: cell.clone(),
-        of: of.into(),
-        ratio: rounded(found.ratio).into(),
-        interval95: found.interval95.map(|bound| rounded(bound).into()),
-        blocks: found.pairs as u32,
-        verdict: judge(found.interval95, found.pairs),
+/// Cells can have regimes that the reference does not see.
+fn several_levels(figures: &[f64]) -> Option<Warning> {
+    let levels = regimes(figures);
+    let last = *levels.iter().max().filter(|last| **last > 0)?;
+    let at = |level: usize| {
+        median(figures.iter().zip(&levels).filter(|(_, of)| **of == level).map(|(own, _)| *own))
+    };
+    let apart = at(last)? / at(0)?;
+    let text = format!(
+        "The blocks of this cell lie at {} levels, up to {apart:.2} times apart, but the reference's at one: its figures are of all levels, and intervals may span what lies between.",
+        last + 1
+    );
+    Some(Warning::new("several-levels", text))
+}
+
+/// The figures of a cell that are compared with those of its twin.
+fn main_figures(all: &[Marked<'_>], cell: usize, planned: &PlannedCell) -> BTreeMap<Round, f64> {
+    let undrifted =
+        |figure: fn(&Block) -> Option<f64>| by_round(all, cell, |marked| !marked.drifted, figure);
+    match planned.kind() {
+        Kind::Exchange => undrifted(stretch_median),
+        Kind::Stream => undrifted(stream::rate),
+        Kind::Contention => contention::work_by_round(all, cell, planned),
     }
 }
 
@@ -283,10 +407,6 @@ fn partner(cell: &Cell) -> Option<Cell> {
         None if cell.keep_awake => Some(Cell { keep_awake: false, ..cell.clone() }),
         None => None,
     }
-}
-
-fn is_twin_of(other: &Cell, cell: &Cell) -> bool {
-    other.is_twin() && other.original() == *cell
 }
 
 /// Returns `true` if `other` is the plain futex, and `cell` another mechanism that sleeps.
@@ -423,7 +543,6 @@ struct Distribution {
     over_share: Option<Fraction>,
     histogram: Option<Histogram>,
     same_cpu_share: Option<Fraction>,
-    worst: Vec<Worst>,
 }
 
 impl Distribution {
@@ -431,26 +550,19 @@ impl Distribution {
         let stamped: Vec<&Marked<'_>> =
             folding.own().filter(|marked| marked.block.kind == BlockKind::Stamped).collect();
         let blocks = || stamped.iter().map(|marked| marked.block);
-        let histograms: Vec<&Histogram> =
-            blocks().filter_map(|block| block.histogram.as_ref()).collect();
-        let clean: Vec<&Histogram> = stamped
-            .iter()
-            .filter(|marked| marked.clean())
-            .filter_map(|marked| marked.block.histogram.as_ref())
-            .collect();
-        let all = resample::quantiles(&histograms, &QUANTILES, folding.seed);
-        let clean = if clean.len() == histograms.len() {
+        let all = quantiles_of(blocks(), &QUANTILES, folding.seed);
+        let clean = if stamped.iter().all(|marked| marked.clean()) {
             all.clone()
         } else {
-            resample::quantiles(&clean, &QUANTILES, folding.seed)
+            let clean = stamped.iter().filter(|marked| marked.clean()).map(|marked| marked.block);
+            quantiles_of(clean, &QUANTILES, folding.seed)
         };
+        let histograms: Vec<&Histogram> =
+            blocks().filter_map(|block| block.histogram.as_ref()).collect();
         let mut merged = Histogram::new();
         histograms.iter().for_each(|histogram| merged.add(histogram));
         let count: Count = blocks().map(|block| block.count).sum();
         let over: Count = blocks().filter_map(|block| block.over).sum();
-        let mut worst: Vec<Worst> = blocks().flat_map(|block| block.worst.clone()).collect();
-        worst.sort_by(|a, b| b.ns.get().total_cmp(&a.ns.get()));
-        worst.truncate(WORST);
         let weighted = |figure: fn(&Block) -> Option<f64>| {
             let known = || blocks().filter_map(|block| Some((figure(block)?, block.count)));
             let count: Count = known().map(|(_, count)| count).sum();
@@ -468,7 +580,6 @@ impl Distribution {
             histogram: (!histograms.is_empty()).then(|| merged.packed()),
             same_cpu_share: weighted(|block| block.same_cpu_share.map(Fraction::get))
                 .map(Into::into),
-            worst,
         }
     }
 
@@ -477,12 +588,35 @@ impl Distribution {
     }
 }
 
+fn processes<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> Processes {
+    Processes::of(blocks.into_iter().map(|block| block.process))
+}
+
+/// Quantiles of the blocks' histograms.
+fn quantiles_of<'a>(
+    blocks: impl Iterator<Item = &'a Block>,
+    wanted: &[f64],
+    seed: u64,
+) -> Vec<QuantileEstimate> {
+    let blocks: Vec<&Block> = blocks.filter(|block| block.histogram.is_some()).collect();
+    let histograms: Vec<&Histogram> =
+        blocks.iter().filter_map(|block| block.histogram.as_ref()).collect();
+    resample::quantiles(&histograms, &processes(blocks), wanted, seed)
+}
+
+fn worst<'a>(blocks: impl Iterator<Item = &'a Block>) -> Vec<Worst> {
+    let mut worst: Vec<Worst> = blocks.flat_map(|block| block.worst.iter().copied()).collect();
+    worst.sort_by(|a, b| b.ns.get().total_cmp(&a.ns.get()));
+    worst.truncate(WORST);
+    worst
+}
+
 fn quantiles(found: &[QuantileEstimate]) -> Quantiles {
     let value = |index: usize| found[index].value.map(rounded_ns);
     Quantiles { p50: value(0), p90: value(1), p99: value(2), p999: value(3), p9999: value(4) }
 }
 
-fn intervals(found: &[QuantileEstimate]) -> Intervals {
+fn intervals(found: &[QuantileEstimate], rate: Option<(f64, [f64; 2])>) -> Intervals {
     let value = |index: usize| found[index].interval95.map(|interval| interval.map(rounded_ns));
     Intervals {
         p50: value(0),
@@ -490,7 +624,7 @@ fn intervals(found: &[QuantileEstimate]) -> Intervals {
         p99: value(2),
         p999: value(3),
         p9999: value(4),
-        rate_per_s: None,
+        rate_per_s: rate.map(|(_, interval)| interval.map(Into::into)),
     }
 }
 

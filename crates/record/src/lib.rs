@@ -32,6 +32,7 @@ mod prediction;
 pub mod profile;
 mod queue;
 mod record;
+mod regime;
 pub mod resample;
 pub mod schema;
 mod share;
@@ -61,8 +62,9 @@ pub use profile::Profile;
 pub use queue::{Origin, QueueSubject, Wait, WaitFamily};
 pub use record::{
     Against, Cost, DisturbanceSummary, Intervals, LoopKind, OneWay, OneWayMethod, Over, Quantiles,
-    Record, RecordKind, Unit, Verdict,
+    Record, RecordKind, Regime, Unit, Verdict,
 };
+pub use regime::regimes;
 pub use share::Share;
 pub use subject::Subject;
 pub use text::Text;

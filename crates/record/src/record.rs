@@ -13,6 +13,8 @@ use crate::{
 };
 
 const MAX_WARNINGS: usize = 100;
+/// A regime has at least three blocks of the reference.
+const MAX_REGIMES: usize = MAX_ROUNDS as usize / 3;
 
 /// The result of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -79,8 +81,25 @@ pub struct Record {
     pub worst: Vec<Worst>,
     /// Paired ratios to other cells of the group, the reference first.
     pub against: Vec<Against>,
+    /// Regimes of the machine while the group was measured, the fastest first; empty if there was
+    /// one. The record's own figures are those of the regime with the largest share of the time;
+    /// its disturbance and its longest samples are of all blocks.
+    #[serde(default)]
+    pub regimes: Vec<Regime>,
+    /// Number of processes that measured the cell, one after another.
+    #[serde(default = "one")]
+    pub processes: u32,
+    /// Share of the variance of the blocks' main figure that lies between processes; null with one
+    /// process.
+    #[serde(default)]
+    pub between_processes_share: Option<Fraction>,
     /// Warnings about the figures.
     pub warnings: Vec<Warning>,
+}
+
+/// Files from before there were several processes.
+fn one() -> u32 {
+    1
 }
 
 impl Record {
@@ -88,6 +107,8 @@ impl Record {
         if self.worst.len() > fold::WORST
             || self.against.len() > MAX_CELLS_IN_GROUP
             || self.warnings.len() > MAX_WARNINGS
+            || self.regimes.len() > MAX_REGIMES
+            || self.regimes.iter().any(|regime| regime.against.len() > MAX_CELLS_IN_GROUP)
         {
             return Err("the record is longer than any that threadtoll writes");
         }
@@ -112,6 +133,39 @@ impl Record {
     pub fn one_way_p50_interval95(&self) -> Option<[f64; 2]> {
         Some(self.one_way.as_ref()?.p50_interval95?.map(Ns::get))
     }
+}
+
+/// The figures of a cell in one regime of the machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Regime {
+    /// One-way median of the reference.
+    pub reference_ns: Ns,
+    /// Share of the group's measuring time; what is missing to 1 are blocks during which the
+    /// regime changed.
+    pub share: Fraction,
+    /// Number of the cell's blocks, of both kinds.
+    pub blocks: u32,
+    /// One-way times, from stretches; null for streams and locks.
+    pub one_way: Option<OneWay>,
+    /// Mean of the stamped round trips.
+    pub mean: Option<Ns>,
+    /// Shortest stamped round trip.
+    pub min: Option<Ns>,
+    /// Longest stamped round trip.
+    pub max: Option<Ns>,
+    /// Quantiles of all stamped round trips; null if fewer than 20 samples lie beyond them.
+    pub quantiles: Quantiles,
+    /// 95% intervals of the quantiles, from resampling blocks.
+    pub interval95: Intervals,
+    /// Messages or acquisitions per second, as in the record.
+    pub rate_per_s: Option<PerSecond>,
+    /// CPU time and context switches per hand-off, as in the record.
+    pub cost: Cost,
+    /// Locks only: speed-up, queue, fairness, and their prediction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contention: Option<Contention>,
+    /// Paired ratios to other cells of the group, the reference first.
+    pub against: Vec<Against>,
 }
 
 /// The pacing of messages.
@@ -258,27 +312,34 @@ impl DisturbanceSummary {
     }
 }
 
-/// Verdict on a paired ratio, with a margin of 5% and at least 21 pairs. Ratios of rates are judged
-/// by their reciprocals, because more is better.
+/// Verdict on a paired ratio, with a margin of 5% and at least 21 pairs: the first that fits its
+/// interval. Ratios of rates are judged by their reciprocals, because more is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
+    /// The whole interval lies below 1/1.05.
+    Better,
     /// The whole interval lies above 1.05.
     Worse,
-    /// The whole interval lies below 1.
-    Better,
-    /// The upper bound lies below 1.05.
+    /// The whole interval lies from 1/1.05 to 1.05.
+    Same,
+    /// The upper bound is at most 1.05.
     NoWorse,
-    /// The pairs do not decide, or there are fewer than 21.
+    /// The lower bound is at least 1/1.05.
+    NoBetter,
+    /// The pairs do not decide, there are fewer than 21, or a twin in the group is off by more than
+    /// the margin.
     Open,
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Verdict::Worse => "worse",
             Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Same => "same",
             Verdict::NoWorse => "no-worse",
+            Verdict::NoBetter => "no-better",
             Verdict::Open => "open",
         })
     }
@@ -295,8 +356,11 @@ pub struct Against {
     /// Median over the pairs of this cell's figure divided by the other's. For a stream and a cell
     /// without a rate: number of its messages in the time of one hand-off of the other.
     pub ratio: Ratio,
-    /// 95% interval of the median, from resampling pairs.
+    /// 95% interval of the median, from resampling pairs, widened by what the group's twin is off.
     pub interval95: [Ratio; 2],
+    /// The interval before it was widened; null in groups without a twin.
+    #[serde(default)]
+    pub interval95_raw: Option<[Ratio; 2]>,
     /// Number of pairs.
     pub blocks: u32,
     /// Verdict on the interval.

@@ -3,6 +3,13 @@
 //! The percentile bootstrap (B. Efron, *Bootstrap methods: another look at the jackknife*, Annals
 //! of Statistics 7, 1979), drawing whole blocks: exchanges within a block are correlated, so
 //! drawing single exchanges would give far too narrow intervals.
+//!
+//! The blocks of one process share its addresses and pages, so that processes are drawn first, and
+//! then blocks of each (A. C. Davison and D. V. Hinkley, *Bootstrap Methods and their Application*,
+//! 1997, section 3.8). Few processes show too little of the variance between them; as far as that
+//! is the variance of the figure, intervals are widened to those of Student's t.
+
+use std::collections::BTreeMap;
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -15,18 +22,127 @@ pub const RESAMPLES: usize = 1000;
 /// Minimum number of samples beyond a quantile for it to be reported.
 const BEYOND: f64 = 20.0;
 
-/// Draws `len` indices with replacement, `RESAMPLES` times, and passes each draw's multiplicities
-/// to `visit`.
-fn draws(len: usize, seed: u64, mut visit: impl FnMut(&[u32])) {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut times = vec![0u32; len];
-    for _ in 0..RESAMPLES {
-        times.fill(0);
-        for _ in 0..len {
-            times[rng.random_range(0..len)] += 1;
+/// Blocks by the process that measured them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Processes(Vec<Vec<usize>>);
+
+impl Processes {
+    /// Groups blocks by their process.
+    pub fn of(processes: impl IntoIterator<Item = u32>) -> Self {
+        let mut members: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (block, process) in processes.into_iter().enumerate() {
+            members.entry(process).or_default().push(block);
         }
-        visit(&times);
+        Processes(members.into_values().collect())
     }
+
+    /// `blocks` blocks of one process.
+    pub fn one(blocks: usize) -> Self {
+        Processes(vec![(0..blocks).collect()])
+    }
+
+    /// Number of processes.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Share of the variance of `values`, one for each block, that lies between processes; `None`
+    /// with one process, or without variance.
+    pub fn share_between(&self, values: &[f64]) -> Option<f64> {
+        let Variance { within, between, size } = self.variance(values)?;
+        let component = (between - within).max(0.0) / size;
+        Some(component / (component + within)).filter(|share| share.is_finite())
+    }
+
+    /// Factor by which resampling underestimates the reach of an interval.
+    fn widening(&self, values: &[f64]) -> f64 {
+        let Some(Variance { within, between, .. }) = self.variance(values) else { return 1.0 };
+        // Of the variance of the processes' means.
+        let share = (1.0 - within / between).clamp(0.0, 1.0);
+        let count = self.count() as f64;
+        let student = STUDENT.get(self.count() - 2).copied().unwrap_or(NORMAL) / NORMAL;
+        (1.0 - share + share * count / (count - 1.0) * student.powi(2)).sqrt()
+    }
+
+    /// Analysis of variance of the logarithms. Outliers in a process count as three deviations.
+    fn variance(&self, values: &[f64]) -> Option<Variance> {
+        let groups: Vec<Vec<f64>> =
+            self.0.iter().map(|members| without_outliers(members, values)).collect();
+        let blocks: usize = groups.iter().map(Vec::len).sum();
+        let freedom = blocks.checked_sub(groups.len()).filter(|freedom| *freedom > 0)? as f64;
+        if groups.len() < 2 {
+            return None;
+        }
+        let mean = |group: &[f64]| group.iter().sum::<f64>() / group.len() as f64;
+        let squares =
+            |group: &[f64], from: f64| group.iter().map(|log| (log - from).powi(2)).sum::<f64>();
+        let all = groups.iter().flatten().sum::<f64>() / blocks as f64;
+        let within = groups.iter().map(|group| squares(group, mean(group))).sum::<f64>() / freedom;
+        let apart = (groups.len() - 1) as f64;
+        let weighted = groups.iter().map(|group| group.len() as f64 * (mean(group) - all).powi(2));
+        let sizes: f64 = groups.iter().map(|group| (group.len() as f64).powi(2)).sum();
+        let variance = Variance {
+            within,
+            between: weighted.sum::<f64>() / apart,
+            size: (blocks as f64 - sizes / blocks as f64) / apart,
+        };
+        (variance.between > 0.0 && variance.between.is_finite()).then_some(variance)
+    }
+
+    /// Draws processes and then blocks with replacement, `RESAMPLES` times, and passes each draw's
+    /// multiplicities to `visit`.
+    fn draws(&self, seed: u64, mut visit: impl FnMut(&[u32])) {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut times = vec![0u32; self.0.iter().map(Vec::len).sum()];
+        for _ in 0..RESAMPLES {
+            times.fill(0);
+            for each in &self.0 {
+                let members = match self.0.len() {
+                    1 => each,
+                    count => &self.0[rng.random_range(0..count)],
+                };
+                for _ in 0..members.len() {
+                    times[members[rng.random_range(0..members.len())]] += 1;
+                }
+            }
+            visit(&times);
+        }
+    }
+}
+
+/// Mean squares of blocks in processes.
+struct Variance {
+    within: f64,
+    between: f64,
+    /// Blocks in a process.
+    size: f64,
+}
+
+/// The 97.5% quantiles of Student's t with 1, 2, … degrees of freedom, and of the normal
+/// distribution.
+const STUDENT: [f64; 15] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131,
+];
+const NORMAL: f64 = 1.960;
+
+/// Logarithms of the members' values, none of them further than three deviations from the median.
+fn without_outliers(members: &[usize], values: &[f64]) -> Vec<f64> {
+    let logs: Vec<f64> =
+        members.iter().map(|member| values[*member].max(f64::MIN_POSITIVE).ln()).collect();
+    let Some(middle) = median(logs.iter().copied()) else { return logs };
+    let deviation = median(logs.iter().map(|log| (log - middle).abs())).unwrap_or(0.0);
+    // The median deviation of normal values is 1/1.4826 of the standard deviation.
+    let reach = 3.0 * 1.4826 * deviation;
+    logs.iter().map(|log| log.clamp(middle - reach, middle + reach)).collect()
+}
+
+/// An interval whose bounds are `factor` times as far from the value, in logarithms.
+fn widened(value: f64, [low, high]: [f64; 2], factor: f64) -> [f64; 2] {
+    if factor <= 1.0 || [low, value, high].iter().any(|figure| *figure <= 0.0) {
+        return [low, high];
+    }
+    [value * (low / value).powf(factor), value * (high / value).powf(factor)]
 }
 
 /// The middle 95% of the resampled values.
@@ -42,7 +158,11 @@ fn interval95(mut values: Vec<f64>) -> Option<[f64; 2]> {
 
 /// The mean of block means, weighted by their counts, and its 95% interval (`None` with fewer than
 /// two blocks).
-pub fn mean_with_interval(blocks: &[(f64, u64)], seed: u64) -> Option<(f64, Option<[f64; 2]>)> {
+pub fn mean_with_interval(
+    blocks: &[(f64, u64)],
+    processes: &Processes,
+    seed: u64,
+) -> Option<(f64, Option<[f64; 2]>)> {
     let weighted = |times: &dyn Fn(usize) -> u64| {
         let mut sum = 0.0;
         let mut count = 0.0;
@@ -61,8 +181,10 @@ pub fn mean_with_interval(blocks: &[(f64, u64)], seed: u64) -> Option<(f64, Opti
         return Some((value, None));
     }
     let mut values = Vec::with_capacity(RESAMPLES);
-    draws(blocks.len(), seed, |times| values.push(weighted(&|index| u64::from(times[index]))));
-    Some((value, interval95(values)))
+    processes.draws(seed, |times| values.push(weighted(&|index| u64::from(times[index]))));
+    let means: Vec<f64> = blocks.iter().map(|(mean, _)| *mean).collect();
+    let factor = processes.widening(&means);
+    Some((value, interval95(values).map(|interval| widened(value, interval, factor))))
 }
 
 /// Returns `true` if `count` samples leave at least 20 beyond a quantile. The tolerance of a
@@ -81,7 +203,12 @@ pub struct QuantileEstimate {
 }
 
 /// Quantiles of the merged `blocks`, each with its 95% interval.
-pub fn quantiles(blocks: &[&Histogram], wanted: &[f64], seed: u64) -> Vec<QuantileEstimate> {
+pub fn quantiles(
+    blocks: &[&Histogram],
+    processes: &Processes,
+    wanted: &[f64],
+    seed: u64,
+) -> Vec<QuantileEstimate> {
     // Resampling only the used buckets: a few hundred instead of 37,000.
     let mut merged = Histogram::new();
     blocks.iter().for_each(|block| merged.add(block));
@@ -113,7 +240,7 @@ pub fn quantiles(blocks: &[&Histogram], wanted: &[f64], seed: u64) -> Vec<Quanti
         .collect();
     let mut resampled = vec![Vec::with_capacity(RESAMPLES); wanted.len()];
     let mut cumulative = vec![0u64; values.len()];
-    draws(blocks.len(), seed, |times| {
+    processes.draws(seed, |times| {
         cumulative.fill(0);
         for (buckets, times) in counted.iter().zip(times).filter(|(_, times)| **times > 0) {
             buckets.iter().for_each(|(at, count)| cumulative[*at] += count * u64::from(*times));
@@ -129,17 +256,22 @@ pub fn quantiles(blocks: &[&Histogram], wanted: &[f64], seed: u64) -> Vec<Quanti
             resampled[index].push(values.get(bucket).map_or(f64::NAN, |ps| *ps as f64 / 1000.0));
         }
     });
-    for (estimate, values) in found.iter_mut().zip(resampled) {
-        if estimate.value.is_some() {
-            estimate.interval95 = interval95(values);
-        }
+    for ((estimate, values), quantile) in found.iter_mut().zip(resampled).zip(wanted) {
+        let Some(value) = estimate.value else { continue };
+        let of_block = |block: &&Histogram| block.quantile_ns(*quantile).unwrap_or(value);
+        let factor = processes.widening(&blocks.iter().map(of_block).collect::<Vec<_>>());
+        estimate.interval95 = interval95(values).map(|interval| widened(value, interval, factor));
     }
     found
 }
 
 /// The median of `values` and its 95% interval, or `None` without values. With fewer than six, the
 /// interval is their range, because resampling so few does no better.
-pub fn median_with_interval(values: &[f64], seed: u64) -> Option<(f64, [f64; 2])> {
+pub fn median_with_interval(
+    values: &[f64],
+    processes: &Processes,
+    seed: u64,
+) -> Option<(f64, [f64; 2])> {
     let value = median(values.iter().copied())?;
     if values.len() < 6 {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -149,9 +281,11 @@ pub fn median_with_interval(values: &[f64], seed: u64) -> Option<(f64, [f64; 2])
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
     let mut medians = Vec::with_capacity(RESAMPLES);
-    draws(values.len(), seed, |times| {
-        // Walking the sorted values with their multiplicities finds a draw's median.
-        let (low, high) = ((values.len() - 1) / 2, values.len() / 2);
+    processes.draws(seed, |times| {
+        // Walking the sorted values with their multiplicities finds a draw's median. Processes may
+        // have different numbers of blocks.
+        let drawn = times.iter().sum::<u32>() as usize;
+        let (low, high) = ((drawn - 1) / 2, drawn / 2);
         let mut seen = 0;
         let mut lower = None;
         for index in &order {
@@ -165,7 +299,7 @@ pub fn median_with_interval(values: &[f64], seed: u64) -> Option<(f64, [f64; 2])
             }
         }
     });
-    Some((value, interval95(medians)?))
+    Some((value, widened(value, interval95(medians)?, processes.widening(values))))
 }
 
 #[cfg(test)]
@@ -178,18 +312,22 @@ mod tests {
 
     #[test]
     fn the_weighted_mean_is_exact_and_lies_in_its_interval() {
-        let (mean, interval) = mean_with_interval(&[(10.0, 1), (20.0, 3)], 1).unwrap();
+        let (mean, interval) =
+            mean_with_interval(&[(10.0, 1), (20.0, 3)], &Processes::one(2), 1).unwrap();
         assert_eq!(mean, 17.5);
         let [low, high] = interval.unwrap();
         assert!(low <= mean && mean <= high);
-        assert_eq!(mean_with_interval(&[], 1), None);
-        assert_eq!(mean_with_interval(&[(5.0, 2)], 1), Some((5.0, None)));
+        assert_eq!(mean_with_interval(&[], &Processes::one(0), 1), None);
+        assert_eq!(mean_with_interval(&[(5.0, 2)], &Processes::one(1), 1), Some((5.0, None)));
     }
 
     #[test]
     fn few_values_are_spanned_by_the_interval_of_their_median() {
-        assert_eq!(median_with_interval(&[], 1), None);
-        assert_eq!(median_with_interval(&[1.0, 2.0, 9.0], 1), Some((2.0, [1.0, 9.0])));
+        assert_eq!(median_with_interval(&[], &Processes::one(0), 1), None);
+        assert_eq!(
+            median_with_interval(&[1.0, 2.0, 9.0], &Processes::one(3), 1),
+            Some((2.0, [1.0, 9.0]))
+        );
     }
 
     /// The interval of a median over 21 normal values holds the true median about as often as
@@ -200,7 +338,8 @@ mod tests {
         let covered = (0..400)
             .filter(|round| {
                 let values: Vec<f64> = (0..21).map(|_| normal(&mut rng)).collect();
-                let (_, [low, high]) = median_with_interval(&values, *round).unwrap();
+                let (_, [low, high]) =
+                    median_with_interval(&values, &Processes::one(21), *round).unwrap();
                 low <= 0.0 && 0.0 <= high
             })
             .count();
@@ -217,7 +356,12 @@ mod tests {
                 histogram
             })
             .collect();
-        let found = quantiles(&blocks.iter().collect::<Vec<_>>(), &[0.5, 0.999, 0.9999], 7);
+        let found = quantiles(
+            &blocks.iter().collect::<Vec<_>>(),
+            &Processes::one(20),
+            &[0.5, 0.999, 0.9999],
+            7,
+        );
         let [low, high] = found[0].interval95.unwrap();
         assert!(low < 108.0 && high > 111.0, "{low} {high}");
         assert!(enough(200_000, 0.9999) && !enough(199_990, 0.9999));
@@ -228,6 +372,55 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_interval() {
         let values: Vec<f64> = (0..30).map(f64::from).collect();
-        assert_eq!(median_with_interval(&values, 5), median_with_interval(&values, 5));
+        assert_eq!(
+            median_with_interval(&values, &Processes::one(30), 5),
+            median_with_interval(&values, &Processes::one(30), 5)
+        );
+    }
+
+    /// Blocks of several processes, each of which is off by its own normal amount.
+    fn levels(rng: &mut Xoshiro256PlusPlus, processes: u32, between: f64) -> (Vec<f64>, Processes) {
+        let mut values = Vec::new();
+        for _ in 0..processes {
+            let off = between * normal(rng);
+            values.extend((0..15).map(|_| (0.01 * (off + normal(rng))).exp()));
+        }
+        let labels = (0..processes).flat_map(|process| std::iter::repeat_n(process, 15));
+        (values, Processes::of(labels))
+    }
+
+    #[test]
+    fn intervals_cover_what_they_promise_whatever_lies_between_processes() {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(4);
+        for processes in [2, 3, 5] {
+            for between in [0.0, 0.3, 1.0, 3.0] {
+                let covered = (0..300)
+                    .filter(|round| {
+                        let (values, processes) = levels(&mut rng, processes, between);
+                        let found = median_with_interval(&values, &processes, *round).unwrap();
+                        found.1[0] <= 1.0 && 1.0 <= found.1[1]
+                    })
+                    .count();
+                let least = if processes == 2 { 255 } else { 273 };
+                assert!(covered >= least, "{processes} processes, {between}: {covered} of 300");
+            }
+        }
+    }
+
+    #[test]
+    fn the_share_between_processes_is_that_of_the_variance() {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
+        for (between, expected) in [(0.0, 0.0), (1.0, 0.5), (3.0, 0.9)] {
+            let shares = (0..200).map(|_| {
+                let (values, processes) = levels(&mut rng, 10, between);
+                processes.share_between(&values).unwrap()
+            });
+            let typical = median(shares).unwrap();
+            assert!((typical - expected).abs() < 0.08, "{between}: {typical} is not {expected}");
+        }
+        assert_eq!(Processes::one(3).share_between(&[1.0, 2.0, 3.0]), None);
+        assert_eq!(Processes::of([0, 1]).share_between(&[1.0, 2.0]), None);
+        assert_eq!(Processes::of([0, 0, 1, 1]).share_between(&[1.0; 4]), None);
+        assert_eq!(Processes::of([0, 0, 1, 1]).share_between(&[1.0, 1.0, 2.0, 2.0]), Some(1.0));
     }
 }

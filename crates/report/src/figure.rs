@@ -31,6 +31,8 @@ pub(crate) struct Pairs {
     pub(crate) places: BTreeMap<u32, CpuPlace>,
     /// One-way medians in nanoseconds, by the CPUs of the first and second end.
     pub(crate) values: BTreeMap<(u32, u32), f64>,
+    /// Their 95% intervals, as far as known.
+    pub(crate) intervals: BTreeMap<(u32, u32), [f64; 2]>,
     pub(crate) relations: BTreeMap<(u32, u32), Relation>,
 }
 
@@ -38,6 +40,13 @@ impl Pairs {
     /// The median of a pair as measured, or else of the opposite direction.
     pub(crate) fn value(&self, a: u32, b: u32) -> Option<f64> {
         self.values.get(&(a, b)).or_else(|| self.values.get(&(b, a))).copied()
+    }
+
+    /// Width of the interval of that median, as a share of it.
+    pub(crate) fn spread(&self, a: u32, b: u32) -> Option<f64> {
+        let pair = if self.values.contains_key(&(a, b)) { (a, b) } else { (b, a) };
+        let [low, high] = *self.intervals.get(&pair)?;
+        Some((high - low) / self.values.get(&pair)?).filter(|spread| spread.is_finite())
     }
 
     /// All medians by relation, nearest first, in ascending order.

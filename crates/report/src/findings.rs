@@ -1,22 +1,22 @@
 //! Findings: the figures in a few plain sentences.
 //!
-//! A sentence appears only if its figures exist, and claims a difference only if the 95% intervals
-//! of both medians are disjoint.
+//! A sentence appears only if its figures exist, and claims a difference only if an interval
+//! does. What intervals leave open is called undecided, with both figures.
 
 mod mechanisms;
 mod run;
 
 use threadtoll_record::{Record, file::Results};
 
-pub(crate) use mechanisms::cheapest_of;
+pub(crate) use mechanisms::representative;
 pub(crate) use run::command;
 
-use crate::{locks, queues};
+use crate::locks;
+use crate::sentences::Sentence;
 
 /// Makes the findings.
-pub fn findings(results: &Results, records: &[Record]) -> Vec<String> {
+pub(crate) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
     let mut findings = mechanisms::findings(records);
-    findings.extend(queues::findings(records));
     findings.extend(locks::findings(records));
     findings.extend(run::findings(results, records));
     findings

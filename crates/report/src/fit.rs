@@ -3,6 +3,7 @@
 use threadtoll_record::{Fit, FittedRow};
 
 use crate::label::plural;
+use crate::sentences::{self as say, Sentence};
 use crate::table::{self, Cell, Emphasis, Label, Section};
 use crate::units::{coefficient, count, deviation, digits, share};
 
@@ -36,23 +37,12 @@ pub(crate) fn throughput(value: f64) -> String {
     }
 }
 
-pub(crate) fn finding(fit: &Fit) -> String {
+pub(crate) fn finding(fit: &Fit) -> Sentence {
     match fit.peak_threads {
-        _ if fit.relative_rms >= POOR => format!(
-            "The curve misses the measured throughput by {} on average: do not rely on it.",
-            share(fit.relative_rms)
-        ),
-        Some(1) => "Throughput is highest with one thread; more threads reduce it.".into(),
-        Some(peak) if peak <= fit.measured_up_to => {
-            format!("Throughput peaks at about {peak} threads; more threads reduce it.")
-        }
-        Some(peak) => format!(
-            "The curve peaks at about {peak} threads, but at most {} were measured: measure near the peak before you rely on it.",
-            fit.measured_up_to
-        ),
-        None => format!(
-            "The curve does not clearly fall up to {}, twice the largest number measured, where its range ends.",
-            plural(fit.trusted_up_to.into(), "thread")
-        ),
+        _ if fit.relative_rms >= POOR => say::poor_fit(share(fit.relative_rms)),
+        Some(1) => say::peak_at_one(),
+        Some(peak) if peak <= fit.measured_up_to => say::peak(peak),
+        Some(peak) => say::peak_beyond(peak, fit.measured_up_to),
+        None => say::no_peak(plural(fit.trusted_up_to.into(), "thread")),
     }
 }

@@ -19,6 +19,7 @@ use threadtoll_record::file::{Profiled, Results};
 use crate::clean::strip;
 use crate::format::Format;
 use crate::report::Report;
+use crate::table::Topic;
 use run::{Run, contents};
 
 const CSS: &str = include_str!("html/page.css");
@@ -26,6 +27,25 @@ const JS: &str = include_str!("html/page.js");
 const JS_HASH: &str = include_str!(concat!(env!("OUT_DIR"), "/page.js.hash"));
 const PLOTLY: &str = include_str!(concat!(env!("OUT_DIR"), "/plotly.js.gz.base64"));
 const PLOTLY_HASH: &str = include_str!(concat!(env!("OUT_DIR"), "/plotly.js.hash"));
+
+/// Beginnings of the titles of pages, by which a newer page knows one that it may replace.
+pub const TITLES: [&str; 6] = [
+    "What a hand-off costs",
+    "Hand-offs between CPUs",
+    "Queues between threads",
+    "Threads that share a lock",
+    "Several runs",
+    "Where the threads of ",
+];
+
+fn title_of(topic: Topic) -> &'static str {
+    match topic {
+        Topic::Ladder => TITLES[0],
+        Topic::Matrix => TITLES[1],
+        Topic::Queues => TITLES[2],
+        Topic::Locks => TITLES[3],
+    }
+}
 
 /// A page for the browser.
 #[derive(Clone, Copy, Debug)]
@@ -61,11 +81,11 @@ pub fn page(results: &[Results], profiles: &[Profiled]) -> String {
 fn document(runs: &[Run<'_>], profiles: &[Profiled]) -> Markup {
     let title = match (runs, profiles) {
         ([], [profiled]) => {
-            format!("Where the threads of {} wait", profile::program(&profiled.profile))
+            format!("{}{} wait", TITLES[5], profile::program(&profiled.profile))
         }
-        ([], [_, ..]) => format!("Where the threads of {} programs wait", profiles.len()),
-        ([run], _) => format!("What a hand-off costs on {}", run.name()),
-        (runs, _) => format!("What a hand-off costs: {} runs", runs.len()),
+        ([], [_, ..]) => format!("{}{} programs wait", TITLES[5], profiles.len()),
+        ([run], _) => format!("{} on {}", title_of(run.topic()), run.name()),
+        (runs, _) => format!("{}: {}", TITLES[4], runs.len()),
     };
     let policy = format!(
         "default-src 'none'; script-src '{JS_HASH}' '{PLOTLY_HASH}'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -124,8 +144,10 @@ fn reading() -> Markup {
                 dd { "95% confidence interval, from resampling whole blocks." }
                 dt { "CPU, switches" }
                 dd { "User and system CPU time and context switches of both ends, per hand-off." }
-                dt { "Against the reference" }
-                dd { "Ratio of the one-way median to that of the reference cell, from blocks measured within seconds of each other. A verdict needs 21 pairs; “no worse” allows 5%." }
+                dt { "Ratio to" }
+                dd { "Ratio to one row of the table, from pairs of blocks measured within seconds of each other. A verdict needs 21 pairs and allows for a margin of 5%." }
+                dt { "Place" }
+                dd { "First and last place that the intervals allow. Rows that share one are not told apart." }
                 dt { "Disturbed" }
                 dd { "A block during which other work took time from its CPUs. Disturbed blocks are marked, never deleted." }
             }

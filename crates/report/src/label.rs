@@ -1,6 +1,6 @@
 //! Words for values of records.
 
-use threadtoll_record::{Machine, Relation, Verdict};
+use threadtoll_record::{Machine, Relation};
 
 use crate::clean::clean;
 use crate::units::count;
@@ -17,15 +17,6 @@ pub(crate) fn relation(relation: Relation) -> &'static str {
     }
 }
 
-pub(crate) fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Worse => "worse",
-        Verdict::Better => "better",
-        Verdict::NoWorse => "no worse",
-        Verdict::Open => "undecided",
-    }
-}
-
 pub(crate) fn on_machine(subject: &str, machine: &Machine) -> String {
     format!(
         "{subject} on {}, {}, grade {}",
@@ -36,7 +27,7 @@ pub(crate) fn on_machine(subject: &str, machine: &Machine) -> String {
 }
 
 /// `1 CPU`, `2 CPUs`.
-pub(crate) fn plural(number: u64, noun: &str) -> String {
+pub fn plural(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 

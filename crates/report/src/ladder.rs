@@ -6,12 +6,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use threadtoll_record::{
-    Cell, Experiment, Layout, Neighbour, Pause, Placement, Record, Relation, file::Results,
+    Against, Cell, Experiment, Layout, Neighbour, Pause, Placement, Record, file::Results,
 };
 
 use crate::clean::clean;
 use crate::label::{cpus, on_machine, relation};
 use crate::merge::merged;
+use crate::place::{Place, Standing, places};
 use crate::published::{Published, published};
 use crate::table::{Label, Marks, Note, Section, Table, Topic};
 use crate::units::UNKNOWN;
@@ -22,6 +23,8 @@ pub(crate) struct Row<'a> {
     pub(crate) label: String,
     /// In the order of [`Placement::ALL`].
     records: [Option<Cow<'a, Record>>; 3],
+    /// `None` without an interval.
+    place: Option<Place>,
 }
 
 impl Row<'_> {
@@ -36,8 +39,21 @@ impl Row<'_> {
     }
 
     /// The one-way median of the main record.
-    pub(crate) fn p50(&self) -> Option<f64> {
+    fn p50(&self) -> Option<f64> {
         self.main()?.one_way_p50()
+    }
+
+    /// Returns `true` for a control, which has no place.
+    pub(crate) fn is_twin(&self) -> bool {
+        self.main().is_some_and(|main| main.cell.is_twin())
+    }
+
+    fn standing(&self) -> Standing {
+        let main = self.main().filter(|main| !main.cell.is_twin());
+        main.map_or_else(Standing::default, |main| Standing {
+            figure: main.one_way_p50_interval95(),
+            ratio: to_reference(&main.against).map(|against| against.interval95.map(f64::from)),
+        })
     }
 }
 
@@ -87,7 +103,7 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     let mut variants: BTreeMap<Variant<'_>, [Vec<Cow<'_, Record>>; 3]> = BTreeMap::new();
     for (cell, records) in cells {
         let variant = variants.entry(Variant::of(cell)).or_default();
-        variant[index(cell.placement)].push(merged(&records));
+        variant[index(cell.placement)].push(merged(&records, None));
     }
     let mut rows = Vec::new();
     for mut placements in variants.into_values() {
@@ -100,37 +116,26 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
             if several {
                 label.push_str(&format!(", {}", cpus(&first.cell.cpus)));
             }
-            rows.push(Row { label, records });
+            rows.push(Row { label, records, place: None });
         }
     }
     rows.sort_by(|a, b| {
         let key = |row: &Row<'_>| row.p50().unwrap_or(f64::INFINITY);
         key(a).total_cmp(&key(b)).then_with(|| a.label.cmp(&b.label))
     });
+    let places = places(&rows.iter().map(Row::standing).collect::<Vec<_>>());
+    rows.iter_mut().zip(places).for_each(|(row, place)| row.place = place);
     rows
 }
 
-/// The row that the ladder's multiples refer to: the cheapest between two threads, pinned if
-/// possible.
-fn cheapest<'r, 'a>(rows: &'r [Row<'a>]) -> Option<&'r Row<'a>> {
-    let mut between_threads = rows.iter().filter(|row| {
-        row.main()
-            .is_some_and(|main| main.cell.relation != Relation::SameThread && !main.cell.is_twin())
-            && row.p50().is_some_and(|p50| p50 > 0.0)
-    });
-    let pinned =
-        |row: &&Row<'_>| row.main().is_some_and(|main| main.cell.placement == Placement::Pinned);
-    between_threads.clone().find(pinned).or_else(|| between_threads.next())
+/// The ratio to the reference, which is the first. The reference's own first one is to its twin.
+fn to_reference(against: &[Against]) -> Option<&Against> {
+    against.first().filter(|against| !against.cell.is_twin())
 }
 
-/// Quotient of the one-way medians of two records.
-///
-/// Paired ratios to the reference cannot be carried from group to group: the machine's changes do
-/// not affect everything alike. A cache line can become six times as expensive while a wake-up
-/// stays the same.
-pub(crate) fn times(record: &Record, base: &Record) -> Option<f64> {
-    let quotient = record.one_way_p50()? / base.one_way_p50()?;
-    Some(quotient).filter(|times| times.is_finite() && *times > 0.0)
+/// The cell that all others are compared with.
+fn reference<'r>(rows: &'r [Row<'_>]) -> Option<&'r Cell> {
+    rows.iter().filter_map(Row::main).find_map(|main| Some(&to_reference(&main.against)?.cell))
 }
 
 pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
@@ -184,6 +189,7 @@ fn notes(rows: &[Row<'_>], sections: &[Section]) -> Vec<Note> {
             "{UNKNOWN}  unknown: fewer than 20 samples lie beyond this quantile."
         )));
     }
+    notes.push(Note { text: Place::NOTE.into(), column: Some(columns::PLACE) });
     notes.extend(Marks::notes(sections));
     let mut sources: Vec<&Published> = main().flat_map(|record| published(&record.cell)).collect();
     sources.sort_by(|a, b| (a.year, a.source).cmp(&(b.year, b.source)));

@@ -11,6 +11,7 @@
 mod class;
 mod clean;
 mod cost;
+mod csv;
 mod disturbance;
 mod figure;
 mod findings;
@@ -19,25 +20,34 @@ mod folded;
 mod format;
 mod label;
 mod ladder;
+mod left_out;
 mod locks;
 mod machine;
 mod matrix;
 mod merge;
 mod openmetrics;
+mod place;
 mod prediction;
+mod processes;
 mod profile;
 mod published;
 mod queues;
+mod quotient;
+mod regimes;
 mod report;
+mod sentences;
 mod table;
 mod units;
 
 pub use clean::clean;
+pub use csv::matrix_csv;
 pub use folded::folded;
 pub use format::Format;
-pub use label::cpus;
+pub use label::{cpus, plural};
+pub use left_out::left_out;
 pub use openmetrics::openmetrics;
 pub use report::Report;
+pub use sentences::{Sentence, sentences};
 
 /// Declares the files of output formats, each with its default settings.
 macro_rules! formats {

@@ -14,11 +14,13 @@ use threadtoll_record::{
 
 pub(crate) use findings::findings;
 
+use findings::{Errors, enough_threads};
+
 use crate::clean::clean;
 use crate::figure::Figure;
-use crate::label::on_machine;
+use crate::label::{on_machine, plural};
 use crate::table::{Label, Marks, Note, Section, Table, Topic};
-use crate::units::{digits, share, time};
+use crate::units::{digits, digits_range, share, time};
 
 /// A measured cell.
 #[derive(Clone, Copy, Debug)]
@@ -195,6 +197,49 @@ fn sweeps(records: &[Record]) -> Vec<Sweep<'_>> {
         sweeps.entry(criteria).or_default().push(Row { record, subject, contention });
     }
     sweeps.into_iter().map(|(criteria, rows)| Sweep::new(criteria, rows)).collect()
+}
+
+pub(crate) struct Card {
+    pub(crate) figure: String,
+    pub(crate) heading: String,
+    pub(crate) detail: String,
+}
+
+/// How far the first lock's threads are worth having, and the error of the predictions.
+pub(crate) fn cards(records: &[Record]) -> Vec<Card> {
+    let sweeps = sweeps(records);
+    let mut cards = Vec::new();
+    for sweep in sweeps.iter().take(MAX_CARDS) {
+        cards.extend(enough_threads(sweep).map(|enough| Card {
+            figure: plural(enough.threads.into(), "thread"),
+            heading: format!("worth having, {}", sweep.lock()),
+            detail: format!("all tasks in {}; more gain less than 5%", enough.time),
+        }));
+    }
+    cards.extend(sweeps.first().and_then(knee));
+    cards.extend(Errors::of(&sweeps).undisturbed().map(|(mean, worst, cells)| Card {
+        figure: mean,
+        heading: "mean error of the predictions".into(),
+        detail: format!("at worst {worst}, in {cells} with several threads"),
+    }));
+    cards
+}
+
+const MAX_CARDS: usize = 2;
+
+/// The longest hold share at which two threads surely do more than one.
+fn knee(sweep: &Sweep<'_>) -> Option<Card> {
+    let pairs = sweep.rows.iter().filter(|row| row.subject.threads == 2);
+    let (row, interval) = pairs
+        .filter(|_| sweep.axis == Axis::HoldShare)
+        .filter_map(|row| Some((row, row.contention.speedup_interval95?.map(f64::from))))
+        .filter(|(_, [low, _])| *low > 1.0)
+        .max_by_key(|(row, _)| row.subject.hold_ns)?;
+    Some(Card {
+        figure: share(row.subject.hold_share()),
+        heading: "hold share up to which two threads do more than one".into(),
+        detail: format!("{}: speed-up {} at this share", sweep.lock(), digits_range(interval)),
+    })
 }
 
 pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {

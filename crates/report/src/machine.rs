@@ -12,8 +12,12 @@ use crate::units::{count, digits, round_time, share, time};
 pub(crate) fn meaning(grade: Grade) -> &'static str {
     match grade {
         Grade::A => "no known obstacle.",
-        Grade::B => "use medians and small differences; tails may include machine noise.",
-        Grade::C => "use medians within this run; tails include machine noise.",
+        Grade::B => {
+            "compare medians within this run, small differences too; tails may include machine noise."
+        }
+        Grade::C => {
+            "compare within this run only; another may have other medians, and tails include machine noise."
+        }
         Grade::D => "use only ratios within one group.",
     }
 }

@@ -5,7 +5,7 @@ use threadtoll_record::{PredictedChange, PredictedRow, Prediction};
 use crate::clean::clean;
 use crate::label::plural;
 use crate::table::{self, Cell, Emphasis, Label, Section};
-use crate::units::{count, digits, per_op, plus_minus, ratio, share, time};
+use crate::units::{count, digits_range, per_op, per_second, ratio, share, time};
 
 pub(crate) fn threads(prediction: &Prediction, rows: &[&PredictedRow]) -> Section {
     type Column<'p, 'r> = table::Column<'p, &'r PredictedRow>;
@@ -17,7 +17,7 @@ pub(crate) fn threads(prediction: &Prediction, rows: &[&PredictedRow]) -> Sectio
     if rows.iter().any(|row| row.speedup_interval99.is_some()) {
         columns.push(
             Column::new("", "99%", 7, "", |row| match row.speedup_interval99 {
-                Some(interval) => Cell::text(plus_minus(row.speedup, interval)),
+                Some(interval) => Cell::text(digits_range(interval)),
                 None => Cell::empty(),
             })
             .emphasis(Emphasis::Faint),
@@ -29,17 +29,19 @@ pub(crate) fn threads(prediction: &Prediction, rows: &[&PredictedRow]) -> Sectio
             Cell::figure(Some(row.queue_on_entry), per_op)
         }),
         Column::new("", "waiting", 3, "", |row| Cell::figure(Some(row.wait_share), share)),
-        Column::new("", "per s", 5, "", |row| Cell::figure(Some(row.throughput_per_s), digits)),
+        Column::new("", "per s", 5, "", |row| Cell::figure(Some(row.throughput_per_s), per_second)),
     ]);
     if let Some(tasks) = prediction.tasks {
         columns.push(Column::new("", plural(tasks, "task"), 1, "", |row| {
             Cell::figure(row.total_s, |total| time(total * 1e9))
         }));
     }
+    // With hand-offs that take time, threads can do less than the law says.
+    let limits = if prediction.handoff_ns > 0.0 { "" } else { "ceiling, floor" };
     columns.extend([
-        Column::new("ceiling, floor", "bound", 4, "", |row| Cell::figure(Some(row.bound), ratio))
+        Column::new(limits, "bound", 4, "", |row| Cell::figure(Some(row.bound), ratio))
             .emphasis(Emphasis::Faint),
-        Column::new("ceiling, floor", "Amdahl", 8, "", |row| Cell::figure(Some(row.amdahl), ratio))
+        Column::new(limits, "Amdahl", 8, "", |row| Cell::figure(Some(row.amdahl), ratio))
             .emphasis(Emphasis::Faint),
         Column::new("", "model", 9, "", |row| Cell::text(clean(&row.model)))
             .emphasis(Emphasis::Faint),
@@ -50,8 +52,10 @@ pub(crate) fn threads(prediction: &Prediction, rows: &[&PredictedRow]) -> Sectio
 pub(crate) fn changes(prediction: &Prediction) -> Section {
     type Column = table::Column<'static, PredictedChange>;
     let columns = vec![
-        Column::new("", "speed-up", 1, "", |change| Cell::figure(Some(change.speedup), ratio))
-            .emphasis(Emphasis::Main),
+        Column::new("", "per s", 1, "", |change| {
+            Cell::figure(Some(change.throughput_per_s), per_second)
+        })
+        .emphasis(Emphasis::Main),
         Column::new("", "against now", 0, "", |change| Cell::figure(Some(change.gain), ratio))
             .emphasis(Emphasis::Accent),
         Column::new("", "model", 2, "", |change| Cell::text(clean(&change.model)))

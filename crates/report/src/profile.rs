@@ -149,9 +149,16 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
     let costs = by_cost(profile);
     let gain = costs.first().and_then(|seen| seen.lock.gain).map_or(0.0, |gain| gain.get());
     let all_known = !costs.is_empty() && costs.iter().all(|seen| seen.lock.gain.is_some());
-    let largest = parts.iter().find(|part| part.spent != Spent::Lock);
+    let for_locks = |part: &&time::Part| matches!(part.spent, Spent::Lock | Spent::Spin);
+    let largest = parts.iter().find(|part| !for_locks(part));
     let parked = parts.iter().find(|part| part.spent == Spent::Parked);
+    let spinning = parts.iter().find(|part| part.spent == Spent::Spin);
+    let spinning = spinning.filter(|spinning| spinning.share >= WORTHWHILE);
+    let spun = spinning.map(|part| format!("spun for them {}", share_within(part)));
     if waited < WORTHWHILE && gain < WORTHWHILE {
+        if let Some(spun) = spun {
+            return Answer { locks: true, text: format!("Locks: threads {spun} of the time.") };
+        }
         if let Some(parked) = parked.filter(|parked| parked.share >= WORTHWHILE) {
             return not(format!(
                 "Perhaps locks: {} of the time its threads {}; {} for locks that were seen.",
@@ -170,13 +177,12 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
             _ => "Nothing seen: no thread was sampled.".into(),
         });
     }
-    let within = waiting.and_then(|part| part.interval);
-    let within =
-        within.map_or_else(String::new, |[low, high]| format!(" ({})", range_of_shares(low, high)));
+    let spun = spun.map_or_else(String::new, |spun| format!(", and {spun}"));
     let costliest = costs.first().map_or_else(String::new, |seen| {
         format!("; {} costs most", locks::shortened(&seen.name(), 40))
     });
-    let waited_for = format!("threads waited for them {}{within} of the time", percent(waited));
+    let waited = waiting.map_or_else(|| percent(0.0), share_within);
+    let waited_for = format!("threads waited for them {waited} of the time{spun}");
     let text = match largest {
         // Idle threads may be parked by a lock, and a program that lacks CPUs gains nothing either.
         _ if all_known && gain < WORTHWHILE => {
@@ -186,14 +192,29 @@ pub(crate) fn answer(profile: &Profile) -> Answer {
                  gain {gain}."
             )
         }
-        Some(part) if part.share > waited && part.spent != Spent::Idle => format!(
-            "Locks in part: {waited_for}, and {} {}{costliest}.",
-            part.phrase,
-            percent(part.share)
-        ),
+        Some(part)
+            if part.share > waiting.map_or(0.0, |it| it.share) && part.spent != Spent::Idle =>
+        {
+            format!(
+                "Locks in part: {waited_for}, and {} {}{costliest}.",
+                part.phrase,
+                percent(part.share)
+            )
+        }
         _ => format!("Locks: {waited_for}{costliest}."),
     };
     Answer { locks: true, text }
+}
+
+/// Threads of the process spin for locks often enough to say it.
+pub(crate) fn spins(process: &Process) -> bool {
+    process.time.as_ref().is_some_and(|time| time.spinning.get() >= WORTHWHILE)
+}
+
+/// A share with its interval.
+fn share_within(part: &time::Part) -> String {
+    let within = part.interval.map(|[low, high]| format!(" ({})", range_of_shares(low, high)));
+    format!("{}{}", percent(part.share), within.unwrap_or_default())
 }
 
 /// A cause with its share of the waiting, such as `its holder sleeps in fsync: 98% of the waiting`.

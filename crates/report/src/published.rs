@@ -18,6 +18,7 @@ pub(crate) struct Published {
     /// True if the source says “or worse”.
     pub(crate) or_worse: bool,
     pub(crate) year: u16,
+    pub(crate) author: &'static str,
     /// Author, place and date of the publication.
     pub(crate) source: &'static str,
     /// Machine and program that it was measured with.
@@ -39,6 +40,7 @@ pub(crate) const PUBLISHED: [Published; 7] = [
         ns: 45.0,
         or_worse: false,
         year: 2011,
+        author: "M. Thompson",
         source: THOMPSON_LINE,
         machine: "C++ with lock xadd on a Sandy Bridge laptop, 2.2 GHz",
     },
@@ -49,6 +51,7 @@ pub(crate) const PUBLISHED: [Published; 7] = [
         ns: 50.0,
         or_worse: false,
         year: 2011,
+        author: "M. Thompson",
         source: THOMPSON_LINE,
         machine: "Java volatile on a Sandy Bridge laptop, 2.2 GHz",
     },
@@ -63,6 +66,7 @@ pub(crate) const PUBLISHED: [Published; 7] = [
         ns: 40_000.0,
         or_worse: true,
         year: 2016,
+        author: "Habr",
         source: HABR,
         machine: "usleep; the machine is not named",
     },
@@ -76,30 +80,30 @@ const fn lock(placement: Placement, ns: f64, machine: &'static str) -> Published
         ns,
         or_worse: false,
         year: 2011,
+        author: "M. Thompson",
         source: THOMPSON_LOCK,
         machine,
     }
 }
 
+impl Published {
+    /// Returns `true` for a cell measured as the figure was. Only plain cells match: no twin, no
+    /// pause hint, no payload, no CPU kept awake, and no neighbours.
+    pub(crate) fn is_for(&self, cell: &Cell) -> bool {
+        !cell.is_twin()
+            && cell.payload_bytes == 8
+            && !cell.keep_awake
+            && cell.neighbour.is_none()
+            && cell.pause != Some(Pause::On)
+            && self.mechanisms.contains(&cell.name())
+            && self.placement.is_none_or(|placement| placement == cell.placement)
+            && (self.line.is_none() || cell.line.is_none() || self.line == cell.line)
+    }
+}
+
 /// The published figures for a cell, in ascending order.
-///
-/// Only plain cells match: no twin, no pause hint, no payload, no CPU kept awake, and no
-/// neighbours.
 pub(crate) fn published(cell: &Cell) -> Vec<&'static Published> {
-    let plain = !cell.is_twin()
-        && cell.payload_bytes == 8
-        && !cell.keep_awake
-        && cell.neighbour.is_none()
-        && cell.pause != Some(Pause::On);
-    PUBLISHED
-        .iter()
-        .filter(|figure| {
-            plain
-                && figure.mechanisms.contains(&cell.name())
-                && figure.placement.is_none_or(|placement| placement == cell.placement)
-                && (figure.line.is_none() || cell.line.is_none() || figure.line == cell.line)
-        })
-        .collect()
+    PUBLISHED.iter().filter(|figure| figure.is_for(cell)).collect()
 }
 
 /// Text for a table: `45 ns (2011)`, `2.08–2.36 µs (2011)`, `≥40 µs (2016)`; `None` without

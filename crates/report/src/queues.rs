@@ -2,29 +2,32 @@
 
 mod chart;
 mod columns;
-mod findings;
+mod pairs;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadtoll_record::{
-    Against, Cell, Experiment, Origin, Placement, QueueSubject, Record, RecordKind, WaitFamily,
-    file::Results,
+    Against, Cell, Experiment, Origin, Placement, QueueSubject, Record, RecordKind, Verdict,
+    WaitFamily, compare, file::Results,
 };
 
 pub(crate) use chart::ChartRow;
-pub(crate) use findings::findings;
 
 use crate::clean::clean;
-use crate::label::{cpus, list, on_machine, relation, title};
+use crate::label::{cpus, list, on_machine, plural, relation, title};
 use crate::merge::merged;
-use crate::table::{Label, Marks, Section, Table, Topic};
-use crate::units::{digits, maybe_time};
+use crate::place::{Place, Standing, places};
+use crate::table::{Label, Marks, Note, Section, Table, Topic};
+use crate::units::{digits, digits_range, maybe_time, ratio};
+use crate::{regimes, sentences};
 
 /// One cell, merged over all groups in which it was measured.
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
     record: Cow<'a, Record>,
+    /// `None` without an interval.
+    place: Option<Place>,
 }
 
 fn is_peer(cell: &Cell) -> bool {
@@ -148,13 +151,68 @@ impl Comparison<'_> {
         self.rows.iter().find(|row| eligible(row) && row.ns().is_some())
     }
 
-    fn best_peer(&self) -> Option<&Row<'_>> {
-        self.best(|row| row.is_peer())
-    }
-
     /// The fastest bare copy.
     fn bare_copy(&self) -> Option<&Row<'_>> {
         self.best(|row| row.origin() == Some(Origin::Raw))
+    }
+
+    /// The row of ours with which the most others are paired: all others' ratios refer to it.
+    fn base(&self) -> Option<&Row<'_>> {
+        let paired = |row: &&Row<'_>| {
+            self.rows.iter().filter(|other| row.against(&other.record.cell).is_some()).count()
+        };
+        let ours = self.rows.iter().filter(|row| row.origin() == Some(Origin::Ours));
+        ours.filter(|row| paired(row) > 0).max_by(|a, b| {
+            paired(a).cmp(&paired(b)).then_with(|| b.record.cell.cmp(&a.record.cell))
+        })
+    }
+
+    /// The paired ratio of a row to the base; `None` for the base itself, and without pairs.
+    fn to_base(&self, row: &Row<'_>) -> Option<Against> {
+        let base = self.base()?;
+        if base.record.cell == row.record.cell {
+            return None;
+        }
+        match row.against(&base.record.cell) {
+            Some(against) => Some(against.clone()),
+            None => inverse(base.against(&row.record.cell)?, base),
+        }
+    }
+
+    /// The ratio to the base in each regime, with its verdict; `None` with one regime.
+    fn to_base_by_regime(&self, row: &Row<'_>) -> Option<String> {
+        let base = self.base()?;
+        let judged = |against: Against| {
+            let verdict = decided(&against).map_or("", sentences::verdict);
+            format!("{} {verdict}", ratio(against.ratio.get())).trim_end().to_string()
+        };
+        let text = |record: &Record, of: &dyn Fn(&[Against]) -> Option<Against>| {
+            let known = record.regimes.iter().any(|regime| of(&regime.against).is_some());
+            known.then(|| regimes::each(record, |figures| of(figures.against).map(judged)).text)
+        };
+        let find = |all: &[Against], cell: &Cell| {
+            all.iter().find(|against| against.cell == *cell).cloned()
+        };
+        text(&row.record, &|all| find(all, &base.record.cell))
+            .or_else(|| text(&base.record, &|all| inverse(&find(all, &row.record.cell)?, base)))
+    }
+
+    fn places(&self) -> Vec<Option<Place>> {
+        let standing = |row: &Row<'_>| {
+            let times = |[low, high]: [f64; 2]| {
+                if self.streams() { [1.0 / high, 1.0 / low] } else { [low, high] }
+            };
+            let figure = match row.record.interval95.rate_per_s {
+                Some(interval) => Some(interval.map(f64::from)),
+                None => row.record.one_way_p50_interval95(),
+            };
+            let ratio = self.to_base(row).map(|against| against.interval95.map(f64::from));
+            if row.record.cell.is_twin() {
+                return Standing::default();
+            }
+            Standing { figure: figure.map(times), ratio: ratio.map(times) }
+        };
+        places(&self.rows.iter().map(standing).collect::<Vec<_>>())
     }
 
     /// The peer against which the row does worst of those it was paired with, and the ratio.
@@ -166,6 +224,30 @@ impl Comparison<'_> {
         };
         if self.streams() { rivals.min_by(by_ratio) } else { rivals.max_by(by_ratio) }
     }
+}
+
+/// The ratio the other way round, if it can be inverted.
+fn inverse(against: &Against, base: &Row<'_>) -> Option<Against> {
+    let [low, high] = against.interval95.map(|bound| 1.0 / bound.get());
+    let ratio = 1.0 / against.ratio.get();
+    if [low, high, ratio].iter().any(|bound| !bound.is_finite()) {
+        return None;
+    }
+    let judge = match against.of.as_str() {
+        "rate_per_s" => compare::verdict_of_rates,
+        _ => compare::verdict,
+    };
+    let verdict = match against.verdict {
+        Verdict::Open => Verdict::Open,
+        _ => judge([high, low], against.blocks as usize),
+    };
+    Some(Against {
+        cell: base.record.cell.clone(),
+        ratio: ratio.into(),
+        interval95: [high.into(), low.into()],
+        verdict,
+        ..against.clone()
+    })
 }
 
 /// The group that measured a cell with the peer against which it does worst. Its figures are those
@@ -213,13 +295,8 @@ pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
         let family = cell.subject.family();
         let criteria = Criteria { scenario, placement: cell.placement, senders, batched, family };
         let group = toughest.get(&(scenario, cell.original()));
-        let in_group = group.and_then(|group| records.iter().find(|record| record.group == *group));
-        let mut record = merged(&records);
-        if let Some(in_group) = in_group.filter(|_| records.len() > 1) {
-            let against = record.against.clone();
-            record = Cow::Owned(Record { against, ..(**in_group).clone() });
-        }
-        comparisons.entry(criteria).or_default().push(Row { record });
+        let record = merged(&records, group.copied());
+        comparisons.entry(criteria).or_default().push(Row { record, place: None });
     }
     let mut all = Vec::new();
     for (criteria, mut rows) in comparisons {
@@ -230,9 +307,19 @@ pub(crate) fn comparisons(records: &[Record]) -> Vec<Comparison<'_>> {
             let key = |row: &Row<'_>| row.ns().unwrap_or(f64::INFINITY);
             key(a).total_cmp(&key(b)).then_with(|| a.record.cell.cmp(&b.record.cell))
         });
-        all.push(Comparison { criteria, rows });
+        let mut comparison = Comparison { criteria, rows };
+        let places = comparison.places();
+        comparison.rows.iter_mut().zip(places).for_each(|(row, place)| row.place = place);
+        all.push(comparison);
     }
     all
+}
+
+const VERDICTS: &str = "Verdicts judge the 95% interval of a ratio of paired blocks, with a margin of 5%; undecided: it allows more than one. None is given with fewer than 21 pairs.";
+
+/// The verdict, if there are enough pairs for one.
+fn decided(against: &Against) -> Option<Verdict> {
+    (against.blocks as usize >= compare::PAIRS).then_some(against.verdict)
 }
 
 pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
@@ -246,12 +333,18 @@ pub(crate) fn table(results: &Results, records: &[Record]) -> Option<Table> {
             Label::of(row.name(), &row.record)
         })
     };
-    let sections: Vec<Section> = comparisons.iter().map(section).collect();
+    let mut sections: Vec<Section> = comparisons.iter().map(section).collect();
+    let mut notes = vec![Note { text: Place::NOTE.into(), column: Some(columns::PLACE) }];
+    sections.extend(pairs::section(&comparisons));
+    if comparisons.iter().any(|comparison| comparison.base().is_some()) {
+        notes.push(Note::new(VERDICTS));
+    }
+    notes.extend(Marks::notes(&sections));
     Some(Table {
         topic: Topic::Queues,
         heading: on_machine("Queues", &results.machine),
         introduction: introduction(&comparisons),
-        notes: Marks::notes(&sections),
+        notes,
         sections,
     })
 }
@@ -307,21 +400,53 @@ fn kib(bytes: u64) -> String {
 pub(crate) struct Card {
     pub(crate) figure: String,
     pub(crate) heading: String,
-    pub(crate) queue: String,
+    pub(crate) detail: String,
 }
 
-pub(crate) fn cards(records: &[Record]) -> Vec<Card> {
-    const MAX_CARDS: usize = 4;
-    let best = |comparison: &Comparison<'_>| {
-        let row = comparison.best(|row| {
-            row.queue().is_some_and(|queue| !matches!(queue.origin, Origin::Twin | Origin::Raw))
-        })?;
-        let figure = match row.record.rate_per_s {
-            Some(rate) => format!("{} M/s", digits(rate.get() / 1e6)),
-            None => maybe_time(row.record.one_way_p50()),
-        };
-        let queue = clean(&row.record.cell.label());
-        Some(Card { figure, heading: comparison.heading(), queue })
+/// For each comparison, our base row against its best rival; without pairs, the rows that can be
+/// the best.
+pub(crate) fn cards(comparisons: &[Comparison<'_>]) -> Vec<Card> {
+    const MAX_CARDS: usize = 3;
+    let paired = |comparison: &Comparison<'_>| {
+        let base = comparison.base()?;
+        let (peer, against) = comparison.rival(base)?;
+        let figure = if comparison.streams() { "messages" } else { "time" };
+        Some(Card {
+            figure: ratio(against.ratio.get()),
+            heading: comparison.heading(),
+            detail: format!(
+                "{} of {} compared with {} ({}): {}",
+                figure,
+                pairs::name(base),
+                pairs::name(peer),
+                digits_range(against.interval95.map(f64::from)),
+                decided(against).map_or("too few pairs", sentences::verdict)
+            ),
+        })
     };
-    comparisons(records).iter().filter_map(best).take(MAX_CARDS).collect()
+    let alone = |comparison: &Comparison<'_>| {
+        let is_queue = |row: &&Row<'_>| {
+            row.queue().is_some_and(|queue| !matches!(queue.origin, Origin::Twin | Origin::Raw))
+        };
+        let mut rows = comparison.rows.iter().filter(is_queue).filter(|row| row.ns().is_some());
+        let first = rows.next()?;
+        let figure = match first.record.rate_per_s {
+            Some(rate) => format!("{} M/s", digits(rate.get() / 1e6)),
+            None => maybe_time(first.record.one_way_p50()),
+        };
+        let mut names = vec![pairs::name(first)];
+        let level = |row: &&Row<'_>| {
+            row.place.zip(first.place).is_some_and(|(row, first)| row.first <= first.last)
+        };
+        names.extend(rows.filter(level).map(pairs::name));
+        names.dedup();
+        let others = names.len() - 1;
+        let detail = match others {
+            0 => names.remove(0),
+            _ => format!("{}, not told apart from {}", names[0], plural(others as u64, "other")),
+        };
+        Some(Card { figure, heading: comparison.heading(), detail })
+    };
+    let card = |comparison| paired(comparison).or_else(|| alone(comparison));
+    comparisons.iter().filter_map(card).take(MAX_CARDS).collect()
 }

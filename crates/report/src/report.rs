@@ -3,6 +3,7 @@
 use threadtoll_record::{Record, file::Results};
 
 use crate::findings::findings;
+use crate::sentences::Sentence;
 use crate::table::{Table, Topic};
 
 /// Tables and findings of one result file, for a [`Format`](crate::Format) to render.
@@ -11,7 +12,7 @@ pub struct Report<'a> {
     pub(crate) results: &'a Results,
     pub(crate) records: &'a [Record],
     pub(crate) tables: Vec<Table>,
-    pub(crate) findings: Vec<String>,
+    pub(crate) findings: Vec<Sentence>,
 }
 
 impl<'a> Report<'a> {

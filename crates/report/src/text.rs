@@ -12,7 +12,6 @@ mod table;
 use anstyle::{AnsiColor, Effects};
 use threadtoll_record::{Record, file::Results};
 
-pub use crate::findings::findings;
 pub use fit::fit;
 pub use machine::machine;
 pub use prediction::prediction;
@@ -21,6 +20,7 @@ pub use profile::{cause, first_screen, profile, time_line};
 use crate::figure::Figure;
 use crate::format::Format;
 use crate::report::Report;
+use crate::sentences::Sentence;
 use crate::table::{Table, Topic};
 
 /// Tables and findings as text.
@@ -45,8 +45,7 @@ impl Text {
     fn report(&self, report: &Report<'_>) -> String {
         let mut parts: Vec<String> =
             report.tables.iter().map(|table| draw(table, &self.style)).collect();
-        let findings = report.findings.iter().map(|finding| format!("• {finding}\n"));
-        parts.push(findings.collect());
+        parts.push(self.style.bullets(&report.findings));
         self.style.simulated(report.results.machine.simulated) + &parts.join("\n")
     }
 }
@@ -71,6 +70,9 @@ const ACCENT: anstyle::Style = AnsiColor::Cyan.on_default();
 /// Maximum line length of running text, however wide the terminal: longer lines are hard to read.
 const MAX_TEXT_WIDTH: usize = 100;
 
+/// Minimum, apart from the indent: narrower terminals break lines themselves.
+const MIN_TEXT_WIDTH: usize = 20;
+
 impl Style {
     fn paint(&self, with: anstyle::Style, text: &str) -> String {
         if self.color && with != PLAIN && !text.is_empty() {
@@ -80,13 +82,11 @@ impl Style {
         }
     }
 
-    /// Wraps text; lines after the first begin with `indent` spaces.
+    /// Wraps text at words; lines after the first begin with `indent` spaces.
     fn wrap(&self, text: &str, indent: usize) -> Vec<String> {
         let blank = " ".repeat(indent);
-        let width = self
-            .width
-            .unwrap_or(MAX_TEXT_WIDTH)
-            .clamp(indent + 20, MAX_TEXT_WIDTH.max(indent + 20));
+        let least = indent + MIN_TEXT_WIDTH;
+        let width = self.width.unwrap_or(MAX_TEXT_WIDTH).clamp(least, MAX_TEXT_WIDTH.max(least));
         let options = textwrap::Options::new(width).subsequent_indent(&blank);
         textwrap::wrap(text, options).into_iter().map(std::borrow::Cow::into_owned).collect()
     }
@@ -94,6 +94,23 @@ impl Style {
     /// Wraps text and paints each line.
     fn paragraph(&self, with: anstyle::Style, text: &str) -> String {
         self.wrap(text, 0).iter().map(|line| self.paint(with, line) + "\n").collect()
+    }
+
+    /// Wraps text at words on a terminal.
+    pub fn wrapped(&self, text: &str) -> String {
+        match self.width {
+            Some(_) => self.wrap(text, 0).join("\n"),
+            None => text.to_string(),
+        }
+    }
+
+    /// Sentences as bullets, wrapped only on a terminal.
+    fn bullets(&self, sentences: &[Sentence]) -> String {
+        let bullet = |sentence: &Sentence| match self.width {
+            Some(_) => self.wrap(&format!("• {sentence}"), 2).join("\n") + "\n",
+            None => format!("• {sentence}\n"),
+        };
+        sentences.iter().map(bullet).collect()
     }
 
     /// A banner for simulated results; empty for real ones.
@@ -115,6 +132,9 @@ pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
     let mut text = String::new();
     for topic in Topic::ALL.into_iter().filter(measured) {
         let table = topic.table(results, records);
+        if table.as_ref().is_some_and(|table| table.sections.is_empty()) {
+            continue;
+        }
         // A heading would separate it from the table.
         if table.as_ref().is_some_and(|table| table.heading.is_empty()) {
             text.push('\n');
@@ -126,6 +146,11 @@ pub fn tables(results: &Results, records: &[Record], style: &Style) -> String {
         });
     }
     text
+}
+
+/// The findings as bullets; empty without any.
+pub fn findings(results: &Results, records: &[Record], style: &Style) -> String {
+    style.bullets(&crate::findings::findings(results, records))
 }
 
 fn draw(table: &Table, style: &Style) -> String {
@@ -144,9 +169,9 @@ fn draw(table: &Table, style: &Style) -> String {
             text.push_str(&style.paragraph(BOLD, &section.heading));
         }
         text.push_str(&match &section.figure {
-            Some(Figure::SpeedUp(map)) => map::draw(map, style),
-            Some(Figure::Pairs(pairs)) => square::draw(pairs, style),
-            None => String::new(),
+            Some(Figure::SpeedUp(map)) if map.columns.len() > 1 => map::draw(map, style),
+            Some(Figure::Pairs(pairs)) if pairs.values.len() > 1 => square::draw(pairs, style),
+            Some(_) | None => String::new(),
         });
         let (rows, headings) = table::draw(section, style);
         text.push_str(&rows);

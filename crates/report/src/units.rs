@@ -63,6 +63,11 @@ pub(crate) fn digits(value: f64) -> String {
     }
 }
 
+/// A number per second: `158`, `1.53 M`.
+pub(crate) fn per_second(value: f64) -> String {
+    if value < 1e6 { digits(value) } else { format!("{} M", digits(value / 1e6)) }
+}
+
 /// A ratio: `1.31×`, `27.1×`.
 pub(crate) fn ratio(value: f64) -> String {
     format!("{}×", digits(value))
@@ -157,15 +162,23 @@ pub(crate) fn coefficient(value: f64) -> String {
     }
 }
 
-/// Distance of a 95% interval's farther end from its figure: `±1.2%`.
-pub(crate) fn plus_minus(value: f64, [low, high]: [f64; 2]) -> String {
-    let reach = (high - value).max(value - low) / value;
-    match reach * 100.0 {
-        percent if !percent.is_finite() || percent < 0.0 => UNKNOWN.into(),
-        percent if percent < 0.05 => "±0%".into(),
-        percent if percent < 9.95 => format!("±{percent:.1}%"),
-        percent if percent < 999.5 => format!("±{percent:.0}%"),
-        _ => "±>999%".into(),
+/// An interval of figures: `0.985–0.991`, or one figure if both ends look alike.
+pub(crate) fn digits_range([low, high]: [f64; 2]) -> String {
+    let (low, high) = (digits(low), digits(high));
+    if low == high { low } else { format!("{low}–{high}") }
+}
+
+/// An interval of times: `1.38–1.40 µs`, or one time if both ends look alike.
+pub(crate) fn time_range([low, high]: [f64; 2]) -> String {
+    if time(low) == time(high) { time(low) } else { range(low, high) }
+}
+
+/// A time with its interval, unless that rounds to the same digits: `1.39 µs (1.38–1.40 µs)`.
+pub(crate) fn time_within(ns: f64, interval: Option<[f64; 2]>) -> String {
+    let interval = interval.map(time_range).filter(|interval| *interval != time(ns));
+    match interval {
+        Some(interval) => format!("{} ({interval})", time(ns)),
+        None => time(ns),
     }
 }
 
@@ -256,10 +269,12 @@ mod tests {
         assert_eq!(digits_within(5.2, Some([5.12, 5.24])), "5.20 ±0.08");
         assert_eq!(digits_within(5.2, Some([5.2, 5.2])), "5.20");
         assert_eq!(digits_within(5.2, Some([0.0, 1e300])), "5.20");
-        assert_eq!(plus_minus(100.0, [99.0, 101.2]), "±1.2%");
-        assert_eq!(plus_minus(100.0, [100.0, 100.0]), "±0%");
-        assert_eq!(plus_minus(0.0, [0.0, 1.0]), "–");
-        assert_eq!(plus_minus(1.0, [0.0, 1e9]), "±>999%");
+        assert_eq!(digits_range([0.985, 0.9912]), "0.985–0.991");
+        assert_eq!(digits_range([1.0, 1.0001]), "1.00");
+        assert_eq!(time_within(68.0, Some([32.0, 280.0])), "68.0 ns (32.0–280 ns)");
+        assert_eq!(time_within(68.0, None), "68.0 ns");
+        assert_eq!(time_within(68.0, Some([68.01, 68.02])), "68.0 ns");
+        assert_eq!(time_range([1.2, 1.2004]), "1.20 ns");
     }
 
     #[test]
@@ -271,5 +286,7 @@ mod tests {
         assert_eq!(count(9999), "9999");
         assert_eq!(count(1_234_567), "1\u{202F}234\u{202F}567");
         assert_eq!(ratio(27.13), "27.1×");
+        assert_eq!(per_second(988_948.0), "988948");
+        assert_eq!(per_second(1_531_000.0), "1.53 M");
     }
 }

@@ -42,7 +42,7 @@ impl Command for Check {
             let line = Line::Machine(Box::new(machine.clone()));
             let text =
                 serde_json::to_string(&line).map_err(|error| Failure::run(error.to_string()))?;
-            console::out(&text);
+            console::data(&text);
         } else {
             console::out(&text::machine(&machine, &StdStream::Out.style()));
         }

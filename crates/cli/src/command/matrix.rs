@@ -1,5 +1,7 @@
 //! `threadtoll matrix`: latency between pairs of CPUs.
 
+use std::path::{Path, PathBuf};
+
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::mechanism::{Class, Mechanism};
@@ -27,6 +29,9 @@ pub(crate) struct Matrix {
     /// [default: all]
     #[arg(long, value_name = "LEVEL")]
     level: Option<String>,
+    /// Write the pairs to this new file as comma-separated values
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
     #[command(flatten)]
     measure: MeasureArgs,
 }
@@ -45,6 +50,10 @@ impl MeasureCommand for Matrix {
 
     fn measure_args(&self) -> &MeasureArgs {
         &self.measure
+    }
+
+    fn csv(&self) -> Option<&Path> {
+        self.csv.as_deref()
     }
 
     fn check(&self, common: &MeasureRequest) -> Result<Request, Failure> {

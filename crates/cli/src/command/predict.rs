@@ -6,6 +6,7 @@ mod fit;
 mod input;
 mod records;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,7 +15,8 @@ use threadtoll_machine::allowed_cpus;
 use threadtoll_model::choose::Options;
 use threadtoll_model::simulate::Estimate;
 use threadtoll_model::{
-    Change, HandOff, ModelError, Policy, Row, WhatIf, Workload, effort, predict, what_if,
+    Change, HandOff, ModelError, Policy, Row, WhatIf, Workload, effort, predict,
+    recommended_threads, what_if,
 };
 use threadtoll_record::{Document, PredictedChange, PredictedPolicy, PredictedRow, Prediction};
 use threadtoll_report::text;
@@ -52,6 +54,10 @@ const WORKLOAD: [&str; 11] = [
     "seed",
 ];
 
+/// Largest number of threads in a default table.
+const MAX_DEFAULT_THREADS: u32 = 10_000;
+/// Last row up to which a default table has a row for every number of threads.
+const EVERY_NUMBER: u32 = 32;
 const MAX_CORES: u64 = 1_000_000;
 /// With more stripes, threads would never contend for one of them.
 const MAX_STRIPES: u64 = 100_000;
@@ -80,7 +86,8 @@ pub(crate) struct Predict {
     /// Mean time of a thread outside the lock; optional if --think-shape is a file
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     think: Option<String>,
-    /// Numbers of threads, such as 1,2,4 or 1..32 [default: 1 to twice the CPUs]
+    /// Numbers of threads, such as 1,2,4 or 1..32 [default: 1 to beyond the knee and the number
+    /// worth having]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     threads: Option<String>,
     /// Distribution of hold times: fixed, exponential, or FILE [default: exponential]
@@ -137,14 +144,16 @@ impl Command for Predict {
             }
             None => Document::Prediction(Box::new(prediction(Request::check(self)?)?)),
         };
-        console::out(&if self.json {
-            serde_json::to_string(&document).map_err(|error| Failure::run(error.to_string()))?
-        } else {
-            let style = StdStream::Out.style();
-            match &document {
-                Document::Prediction(prediction) => text::prediction(prediction, &style),
-                Document::Fit(fit) => text::fit(fit, &style),
-            }
+        if self.json {
+            let text = serde_json::to_string(&document)
+                .map_err(|error| Failure::run(error.to_string()))?;
+            console::data(&text);
+            return Ok(ExitCode::SUCCESS);
+        }
+        let style = StdStream::Out.style();
+        console::out(&match &document {
+            Document::Prediction(prediction) => text::prediction(prediction, &style),
+            Document::Fit(fit) => text::fit(fit, &style),
         });
         Ok(ExitCode::SUCCESS)
     }
@@ -153,7 +162,8 @@ impl Command for Predict {
 #[derive(Debug)]
 struct Request {
     workload: Workload,
-    threads: Vec<u32>,
+    /// `None` for the default.
+    threads: Option<Vec<u32>>,
     options: Options,
     policy: PredictedPolicy,
     handoff_ns: f64,
@@ -178,8 +188,7 @@ impl Request {
             [PredictedPolicy::Fifo, PredictedPolicy::Barging].map(|policy| (policy.name(), policy));
         let policy = optional(&args.policy, |text| choice("--policy", text, &policies))?
             .unwrap_or(PredictedPolicy::Fifo);
-        let threads = optional(&args.threads, numbers_of_threads)?
-            .unwrap_or_else(|| (1..=2 * allowed_cpus().len().max(1) as u32).collect());
+        let threads = optional(&args.threads, numbers_of_threads)?;
         let hold_distribution =
             optional(&args.hold_shape, |text| Distribution::read("--hold-shape", text))?
                 .unwrap_or(Distribution::Exponential);
@@ -229,16 +238,36 @@ impl From<ModelError> for Failure {
     }
 }
 
+/// Numbers of threads up to a quarter beyond the knee and the number worth having: all of them, or
+/// steps of a third if there are many. Without a knee, up to twice the CPUs.
+fn default_threads(workload: &Workload, seed: u64) -> Result<Vec<u32>, Failure> {
+    let knee = workload.knee()?;
+    if !knee.is_finite() {
+        return Ok((1..=2 * allowed_cpus().len().max(1) as u32).collect());
+    }
+    let worth = recommended_threads(workload, seed)?;
+    let corner = knee.max(f64::from(worth.unwrap_or(1)));
+    let last = ((1.25 * corner).ceil() as u32).saturating_add(1).min(MAX_DEFAULT_THREADS);
+    if last <= EVERY_NUMBER {
+        return Ok((1..=last).collect());
+    }
+    let steps = std::iter::successors(Some(1), |threads: &u32| Some(threads + threads.div_ceil(3)));
+    let mut all: BTreeSet<u32> = steps.take_while(|threads| *threads < last).collect();
+    all.extend(worth.into_iter().chain([knee as u32, last]).filter(|threads| *threads <= last));
+    Ok(all.into_iter().collect())
+}
+
 fn prediction(request: Request) -> Result<Prediction, Failure> {
     let Request { workload, threads, options, .. } = request;
+    let threads = threads.map_or_else(|| default_threads(&workload, options.seed), Ok)?;
     let effort = effort(&workload, &threads, options)?;
     if effort > MAX_SIMULATED {
         return Err(Failure::usage("this simulation would take many minutes")
             .hint("use fewer threads, fewer rows, or fewer tasks"));
     }
     if effort > WORTH_A_NOTE {
-        console::err(&format!(
-            "note: no closed form applies; simulating up to {} million acquisitions, at some \
+        console::note(&format!(
+            "no closed form applies; simulating up to {} million acquisitions, at some \
              millions per second.",
             effort / 1_000_000
         ));

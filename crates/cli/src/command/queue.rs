@@ -94,7 +94,7 @@ impl MeasureCommand for Queue {
         if let Some(scenario) = scenario {
             for (name, why) in request.leave_out(scenario)? {
                 if !self.measure.quiet {
-                    console::err(&format!("note: {name} is left out: {why}."));
+                    console::note(&format!("left out: {name} ({why})."));
                 }
             }
             request.validate(scenario, common)?;

@@ -92,7 +92,7 @@ impl Command for Report {
         if let Some(page) = &self.html {
             page::prepare(page)?;
         }
-        notes.iter().for_each(|note| console::err(&format!("note: {note}")));
+        notes.iter().for_each(|note| console::note(note));
         if self.text || (self.html.is_none() && self.fold.is_none()) {
             for results in &all {
                 let records = results.records();

@@ -1,15 +1,12 @@
 //! `threadtoll survey`: the whole ladder of this machine.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use serde::Serialize;
 use threadtoll_lab::plan::{CpuSelection, Depth, Planned, budget, survey};
-use threadtoll_record::Machine;
 
 use crate::by_name;
 use crate::failure::Failure;
-use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, PROCESSES, Page};
+use crate::measure::{MeasureArgs, MeasureCommand, MeasureRequest, PROCESSES};
 use crate::registry::registry;
 
 const TIME_NS: u64 = 1_000_000_000;
@@ -23,9 +20,6 @@ pub(crate) struct Survey {
     /// Measure every mechanism with all variants and message sizes; takes minutes (see --plan)
     #[arg(long)]
     full: bool,
-    /// Write the page to this file [default: next to the results]
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
     #[command(flatten)]
     measure: MeasureArgs,
 }
@@ -41,10 +35,8 @@ impl MeasureCommand for Survey {
     const NAME: &'static str = "survey";
     // Split blocks would take longer than a survey promises.
     const SPLITS_BLOCKS: bool = false;
-    const NEXT: Option<(&'static str, &'static str)> = Some((
-        "threadtoll latency futex --keep-awake",
-        "how much of a wake-up is the CPU leaving idle?",
-    ));
+    const NEXT: Option<(&'static str, &'static str)> =
+        Some(("latency futex --keep-awake", "how much of a wake-up is the CPU leaving idle?"));
     type Request = Request;
 
     fn measure_args(&self) -> &MeasureArgs {
@@ -69,15 +61,6 @@ impl MeasureCommand for Survey {
             .then(|| budget(common.time_ns.unwrap_or(TIME_NS), common.samples));
         let depth = request.depth.unwrap_or(Depth::Standard);
         survey(site, &registry().mechanisms, depth, &common.placement, budget)
-    }
-
-    /// A new file, named after the start of the run.
-    fn default_out(&self, machine: &Machine) -> Option<PathBuf> {
-        Some(format!("threadtoll-results/survey-{}.jsonl", machine.run).into())
-    }
-
-    fn page(&self) -> Page {
-        self.html.clone().map_or(Page::BesideResults, Page::At)
     }
 }
 

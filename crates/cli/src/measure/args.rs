@@ -1,7 +1,7 @@
 //! Options of all measuring commands.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
@@ -11,15 +11,19 @@ use threadtoll_record::{MAX_PROCESSES, Placement};
 
 use crate::command::CommonArgs;
 use crate::failure::Failure;
-use crate::parse::{choices, count, distinct, duration_ns, optional};
+use crate::parse::{choices, count, duration_ns, optional};
 
 pub(crate) type Options = BTreeMap<String, Value>;
 
 #[derive(Debug, Args)]
 pub(crate) struct MeasureArgs {
-    /// Write every block and record to this new file (JSON Lines)
+    /// Write every block and record to this new file (JSON Lines); - keeps nothing [default: a
+    /// file in threadtoll-results/]
     #[arg(long, value_name = "FILE")]
-    pub(super) out: Option<PathBuf>,
+    out: Option<PathBuf>,
+    /// Write the page to this file [default: next to the results]
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<PathBuf>,
     /// Complete the file of an interrupted run, with its plan and options
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
@@ -32,8 +36,9 @@ pub(crate) struct MeasureArgs {
     /// Minimum number of stamped round trips per cell
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     samples: Option<String>,
-    /// CPUs to use: the first two for pinned, the first for same-cpu, all for free
-    #[arg(long, value_name = "A,B,...", allow_hyphen_values = true)]
+    /// CPUs to use, such as 0,2 or 0-3: the first two for pinned, the first for same-cpu, all for
+    /// free
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     cpus: Option<String>,
     /// Placement of the ends: pinned, same-cpu or free [repeatable; default: all; queues: pinned]
     #[arg(long, value_name = "PLACEMENT")]
@@ -59,6 +64,23 @@ pub(crate) struct MeasureArgs {
     simulated_machine: Option<String>,
     #[command(flatten)]
     pub(crate) common: CommonArgs,
+}
+
+/// Where a run is kept.
+pub(super) enum Keep<'a> {
+    Nothing,
+    At(&'a Path),
+    InFolder,
+}
+
+impl MeasureArgs {
+    pub(super) fn keep(&self) -> Keep<'_> {
+        match self.out.as_deref() {
+            None => Keep::InFolder,
+            Some(out) if out == "-" => Keep::Nothing,
+            Some(out) => Keep::At(out),
+        }
+    }
 }
 
 /// The options of [`MeasureArgs`] that shape a plan, validated. `None` and empty mean not given.
@@ -126,20 +148,37 @@ pub(crate) fn given(request: &impl Serialize) -> Result<Options, Failure> {
     Ok(options.into_iter().filter(|(_, value)| is_given(value)).collect())
 }
 
+/// Longest range: more CPUs than any kernel has.
+const MAX_RANGE: u32 = 1 << 13;
+
+/// Reads CPUs and ranges of them: `0,2`, `0-3`, `8,0-3`.
 fn cpus(text: &str) -> Result<Vec<u32>, Failure> {
-    distinct(
-        text.split(','),
-        |part| {
-            part.trim().parse().map_err(|_| {
-                Failure::usage(format!("--cpus {text}: “{part}” is not a CPU number"))
-                    .hint("write CPUs as 0,1,2")
-            })
-        },
-        |_, cpu| {
-            Failure::usage(format!("--cpus {text}: CPU {cpu} is given twice"))
-                .hint("give each CPU once")
-        },
-    )
+    let bad = |why: String| Failure::usage(format!("--cpus {text}: {why}"));
+    let number = |part: &str| {
+        part.trim().parse::<u32>().map_err(|_| {
+            bad(format!("“{part}” is not a CPU number")).hint("write CPUs as 0,2 or 0-3")
+        })
+    };
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = match part.split_once('-').filter(|(first, _)| !first.is_empty()) {
+            Some((first, last)) => (number(first)?, number(last)?),
+            None => (number(part)?, number(part)?),
+        };
+        if first > last {
+            return Err(bad(format!("{part} counts down")).hint("write ranges as 0-3"));
+        }
+        if last - first >= MAX_RANGE {
+            return Err(bad(format!("{part} is too long")).hint("give a shorter range"));
+        }
+        for cpu in first..=last {
+            if cpus.contains(&cpu) {
+                return Err(bad(format!("CPU {cpu} is given twice")).hint("give each CPU once"));
+            }
+            cpus.push(cpu);
+        }
+    }
+    Ok(cpus)
 }
 
 fn placements(names: &[String]) -> Result<Vec<Placement>, Failure> {
@@ -156,7 +195,21 @@ mod tests {
     #[test]
     fn cpus_are_distinct_numbers() {
         assert_eq!(cpus("0,3,1").unwrap(), [0, 3, 1]);
-        for text in ["", "0,0", "a", "0,,1", "-1", "0,4294967296", "0;1"] {
+        assert_eq!(cpus("8,0-3, 5").unwrap(), [8, 0, 1, 2, 3, 5]);
+        for text in [
+            "",
+            "0,0",
+            "a",
+            "0,,1",
+            "-1",
+            "0,4294967296",
+            "0;1",
+            "3-0",
+            "0-3,2",
+            "0-",
+            "1-2-3",
+            "0-4294967295",
+        ] {
             assert!(cpus(text).is_err(), "{text}");
         }
     }

@@ -6,12 +6,12 @@ use threadtoll_lab::Outcome;
 use threadtoll_record::file::{Appender, Results};
 
 use super::MeasureCommand;
+use crate::command_line::program;
 use crate::failure::Failure;
 use crate::{console, page};
 
 #[derive(Clone, Debug)]
-pub(crate) enum Page {
-    None,
+pub(super) enum Page {
     /// Named after the result file, if there is one.
     BesideResults,
     At(PathBuf),
@@ -22,14 +22,13 @@ impl Page {
     pub(super) fn check(&self) -> Result<(), Failure> {
         match self {
             Page::At(path) => page::check(path),
-            _ => Ok(()),
+            Page::BesideResults => Ok(()),
         }
     }
 
     /// Chooses the path and makes sure that it can be written.
     fn prepare(&self, results: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
         let page = match self {
-            Page::None => None,
             Page::BesideResults => results.map(|path| path.with_extension("html")),
             Page::At(path) => Some(path.clone()),
         };
@@ -92,15 +91,18 @@ impl Output {
         }
         match (interrupted, &self.appender) {
             (true, Some(appender)) => lines.push(format!(
-                "next     threadtoll {} --resume {}   (completes the interrupted run)",
+                "next     {} {} --resume {}   (completes the interrupted run)",
+                program(),
                 C::NAME,
                 appender.path().display()
             )),
             (true, None) => {
-                lines.push("interrupted; without --out only the tables above are left".into())
+                lines.push("interrupted; --out - kept nothing but the tables above".into())
             }
             (false, _) => {
-                lines.extend(C::NEXT.map(|(command, why)| format!("next     {command}   ({why})")));
+                lines.extend(
+                    C::NEXT.map(|(rest, why)| format!("next     {} {rest}   ({why})", program())),
+                );
             }
         }
         if !lines.is_empty() {

@@ -3,6 +3,7 @@
 use threadtoll_lab::plan::{CpuSelection, split_blocks};
 use threadtoll_lab::real::missing_capabilities;
 use threadtoll_record::{Plan, Text};
+use threadtoll_report::left_out;
 
 use super::testbed::Testbed;
 use super::{Checked, MeasureCommand};
@@ -27,8 +28,8 @@ pub(super) fn make<C: MeasureCommand>(
         split_blocks(&mut groups, &machine.noise);
     }
     if !checked.args.quiet {
-        for left_out in &refused {
-            console::err(&format!("note: {} is left out: {}.", left_out.what, left_out.why));
+        for left_out in left_out(&refused) {
+            console::note(&format!("left out: {left_out}."));
         }
     }
     if groups.is_empty() {

@@ -2,32 +2,59 @@
 
 use threadtoll_lab::plan::estimate_ns;
 use threadtoll_record::file::Results;
-use threadtoll_record::{Machine, PlannedCell};
-use threadtoll_report::{clean, cpus};
+use threadtoll_record::{Machine, PlannedCell, Warning};
+use threadtoll_report::{clean, cpus, plural};
 
+use super::testbed::ANOTHER;
+use crate::command_line::program;
 use crate::console;
 
 pub(super) fn announce(machine: &Machine, results: &Results) {
     let groups: Vec<&[PlannedCell]> = remaining(results).map(|(_, group)| group).collect();
     let cells: usize = groups.iter().map(|group| group.len()).sum();
-    console::err(&format!(
-        "{} · {} CPUs · grade {} · {cells} cells in {} groups · {}",
-        clean(&machine.cpu),
-        machine.cpus,
-        machine.grade,
-        groups.len(),
-        format_forecast(estimate_ns(groups.iter().copied(), results.plan.processes)),
-    ));
-    for warning in &machine.warnings {
-        console::err(&format!("warning: {}", warning.text));
+    let size = if cells == 0 {
+        "nothing is left to measure".to_string()
+    } else {
+        let estimate_ns = estimate_ns(groups.iter().copied(), results.plan.processes);
+        format!("{} · {}", extent(&groups), format_forecast(estimate_ns))
+    };
+    let of_machine = |warning: &&Warning| warning.code != ANOTHER;
+    let cpus = plural(machine.cpus.into(), "CPU");
+    let state = state(machine, machine.warnings.iter().filter(of_machine));
+    console::err_text(&format!("{} · {cpus} · {state} · {size}", clean(&machine.cpu).trim()));
+    for warning in machine.warnings.iter().filter(|warning| !of_machine(warning)) {
+        console::err_text(&format!("warning: {}", warning.text));
     }
+}
+
+/// `grade C: noise, virtual machine; threadtoll check explains`.
+fn state<'w>(machine: &Machine, warnings: impl Iterator<Item = &'w Warning>) -> String {
+    const MAX_CAUSES: usize = 3;
+    // The most severe come first.
+    let mut causes: Vec<String> =
+        warnings.map(|warning| clean(&warning.code).replace('-', " ")).collect();
+    let grade = format!("grade {}", machine.grade);
+    if machine.simulated || causes.is_empty() {
+        return grade;
+    }
+    if causes.len() > MAX_CAUSES {
+        causes.truncate(MAX_CAUSES);
+        causes.push("…".into());
+    }
+    format!("{grade}: {}; `{} check` explains", causes.join(", "), program())
+}
+
+/// `44 cells in 8 groups`.
+fn extent(groups: &[&[PlannedCell]]) -> String {
+    let cells: usize = groups.iter().map(|group| group.len()).sum();
+    format!("{} in {}", plural(cells as u64, "cell"), plural(groups.len() as u64, "group"))
 }
 
 pub(super) fn print_plan(results: &Results) {
     let mut text = String::new();
     for (index, group) in remaining(results) {
         let rounds = group.first().map_or(0, |planned| planned.budget.rounds);
-        text.push_str(&format!("group {index}: {rounds} rounds\n"));
+        text.push_str(&format!("group {index}: {}\n", plural(rounds.into(), "round")));
         for planned in group {
             let cell = &planned.cell;
             text.push_str(&format!(
@@ -41,13 +68,12 @@ pub(super) fn print_plan(results: &Results) {
         }
     }
     let groups: Vec<&[PlannedCell]> = remaining(results).map(|(_, group)| group).collect();
-    let cells: usize = groups.iter().map(|group| group.len()).sum();
     let forecast = format_forecast(estimate_ns(groups.iter().copied(), results.plan.processes));
     let processes = match results.plan.processes {
         1 => String::new(),
         several => format!(", each in {several} processes"),
     };
-    text.push_str(&format!("{cells} cells in {} groups{processes}, {forecast}", groups.len()));
+    text.push_str(&format!("{}{processes}, {forecast}", extent(&groups)));
     console::out(&text);
 }
 

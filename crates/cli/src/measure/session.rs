@@ -72,7 +72,7 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
 
 fn print_record(record: &Record) {
     match serde_json::to_string(&Line::Record(Box::new(record.clone()))) {
-        Ok(text) => console::out(&text),
+        Ok(text) => console::data(&text),
         Err(error) => unreachable!("a record is made of maps with text keys: {error}"),
     }
 }

@@ -16,6 +16,8 @@ use crate::failure::Failure;
 use crate::inspect::inspect;
 use crate::registry::registry;
 
+/// Code of the warning about a second threadtoll, which `check` does not explain.
+pub(super) const ANOTHER: &str = "another-measurement";
 /// Duration of the noise test before the measurement.
 const NOISE: Duration = Duration::from_millis(300);
 
@@ -48,7 +50,7 @@ impl Testbed {
         let (mut machine, clock) = inspect(&args.common, noise)?;
         if let Ok(None) = lock {
             machine.warnings.push(Warning::new(
-                "another-measurement",
+                ANOTHER,
                 "Another threadtoll is measuring on this machine: they disturb each other. \
                  Run one at a time.",
             ));

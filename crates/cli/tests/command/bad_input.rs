@@ -46,12 +46,17 @@ fn names_that_are_not_known_bring_the_nearest() {
 fn numbers_and_durations_are_checked() {
     all_bad(&[
         ("latency --cpus 0,0", "given twice", "once"),
-        ("latency --cpus a", "“a” is not a CPU number", "0,1,2"),
-        ("latency --cpus 0-1", "“0-1” is not a CPU number", "0,1,2"),
-        ("latency --cpus -1", "“-1” is not a CPU number", "0,1,2"),
-        ("latency --cpus=", "“” is not a CPU number", "0,1,2"),
-        ("latency --cpus 0,", "“” is not a CPU number", "0,1,2"),
-        ("latency --cpus 99999999999999", "not a CPU number", "0,1,2"),
+        ("latency --cpus a", "“a” is not a CPU number", "0,2 or 0-3"),
+        ("latency --cpus 0-1,1", "CPU 1 is given twice", "once"),
+        ("latency --cpus 1-0", "1-0 counts down", "0-3"),
+        ("latency --cpus 0-99999", "too long", "range"),
+        ("latency --cpus -1", "“-1” is not a CPU number", "0,2 or 0-3"),
+        ("latency --cpus=", "“” is not a CPU number", "0,2 or 0-3"),
+        ("latency --cpus 0,", "“” is not a CPU number", "0,2 or 0-3"),
+        ("latency --cpus 99999999999999", "not a CPU number", "0,2 or 0-3"),
+        ("latency --out nowhere/run.jsonl", "there is no folder nowhere", "writable"),
+        ("latency --html nowhere/page.html", "there is no folder nowhere", "writable"),
+        ("matrix --csv nowhere/pairs.csv", "there is no folder nowhere", "writable"),
         ("latency --simulated-machine 1 --cpus 8", "CPU 8", "0-7"),
         ("latency --time 0", "longer than zero", "2.5us"),
         ("latency --time 0s", "longer than zero", "2.5us"),
@@ -184,7 +189,8 @@ fn reports_replace_nothing_but_their_own_pages() {
         report(page).bad();
         held.unchanged();
     }
-    let page = directory.path().join("new/page.html");
+    report(&directory.path().join("new/page.html")).bad().says("there is no folder");
+    let page = directory.path().join("page.html");
     report(&page).done();
     report(&page).done();
     assert!(std::fs::read_to_string(&page).unwrap().starts_with("<!doctype html>"));

@@ -54,8 +54,8 @@ fn places(text: &str) -> Vec<(usize, u32)> {
 /// The simulated machine draws each block of a cell from the cell, the loop, the process and the
 /// number of its blocks so far, so an attempt that measures in another order (which depends on the
 /// attempt) finds the same values in the same round. Anything that depends on neighbouring blocks
-/// may differ: the changes of the reference, and so the marks of blocks, the undisturbed quantiles
-/// and the ratios.
+/// may differ: the changes of the reference, and so the marks of blocks, the undisturbed quantiles,
+/// the ratios, and the share of the variance between processes.
 fn figures(record: &Record) -> Record {
     let mut figures = record.clone();
     figures.run = "".into();
@@ -64,6 +64,7 @@ fn figures(record: &Record) -> Record {
     if record.attempt > 1 {
         figures.attempt = 1;
         figures.against.clear();
+        figures.between_processes_share = None;
         figures.clean_quantiles = Default::default();
         figures.disturbance = Default::default();
         figures.warnings.clear();
@@ -186,7 +187,7 @@ fn a_kill_at_any_instant_leaves_nothing_or_a_file_that_can_be_completed() {
     lengths.extend((0..4).map(|at| (at * quarter + 1 + random.below(quarter)) as u64));
     let left = std::sync::Mutex::new([0; 3]);
     each(&lengths, |index, length| {
-        let path = directory.path().join(format!("{index}/run.jsonl"));
+        let path = directory.path().join(format!("{index}.jsonl"));
         let mut survey = command();
         survey.args(words(&format!("{SURVEY} --out"), &[&path]));
         let mut child = Started::new(survey);

@@ -92,6 +92,7 @@ fn help_is_an_answer_and_not_an_error() {
             ended.out
         );
     }
+    assert_eq!(threadtoll(["help"]).done().out, threadtoll(["--help"]).done().out);
     let ended = threadtoll(["--version"]).done();
     assert!(ended.out.starts_with("threadtoll "), "{}", ended.out);
 }

@@ -17,6 +17,7 @@ mod program;
 mod queue;
 mod real;
 mod relaunched;
+mod sentences;
 mod simulated;
 mod synthetic;
 mod terminal;

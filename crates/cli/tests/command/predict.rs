@@ -90,13 +90,19 @@ fn closed_forms_are_printed_where_they_are_exact() {
 }
 
 #[test]
-fn without_numbers_of_threads_they_go_to_twice_the_cpus() {
-    let rows = answered("predict --hold 1us --think 9us --json", &[]).rows;
-    let most = 2 * threadtoll_machine::allowed_cpus().len() as u32;
-    assert_eq!(
-        rows.iter().map(|row| row.threads).collect::<Vec<_>>(),
-        (1..=most).collect::<Vec<_>>()
-    );
+fn without_numbers_of_threads_they_go_beyond_the_knee_and_the_advice() {
+    for (hold, think, every) in
+        [("1us", "9us", true), ("5ms", "995ms", false), ("9us", "1us", true)]
+    {
+        let line = format!("predict --hold {hold} --think {think} --json");
+        let prediction = answered(&line, &[]);
+        let threads: Vec<u32> = prediction.rows.iter().map(|row| row.threads).collect();
+        let last = *threads.last().unwrap();
+        let advice = prediction.recommended_threads.unwrap();
+        assert!(f64::from(last) > prediction.knee.unwrap() && last > advice, "{threads:?}");
+        assert!(threads.contains(&advice) && threads.len() < 40, "{threads:?}");
+        assert_eq!(threads.len() == last as usize, every, "{threads:?}");
+    }
 }
 
 #[test]

@@ -3,17 +3,24 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::Duration;
+
+use tempfile::TempDir;
 
 /// Longer than any of these commands takes; more is a hang.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The program as a command that ignores the environment.
+/// The program as a command that ignores the environment, and keeps its runs in a folder that is
+/// removed.
 pub(crate) fn command() -> Command {
+    static FOLDER: LazyLock<TempDir> = LazyLock::new(|| TempDir::new().unwrap());
     let mut command = Command::new(env!("CARGO_BIN_EXE_threadtoll"));
-    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"] {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"];
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"].into_iter().chain(locale) {
         command.env_remove(name);
     }
+    command.current_dir(FOLDER.path());
     command
 }
 

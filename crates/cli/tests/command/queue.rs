@@ -133,7 +133,7 @@ fn a_queue_that_cannot_wait_as_asked_is_left_out_with_a_line() {
     let ended = plan("stream rtrb std-mpsc-bounded --wait block --batch 1");
     assert!(
         ended.err.contains(
-            "note: rtrb is left out: --wait block does not apply; it has poll, poll-backoff"
+            "note: left out: rtrb (--wait block does not apply; it has poll, poll-backoff)"
         ),
         "{}",
         ended.err

@@ -33,7 +33,7 @@ fn two_runs_give_the_same_files_pages_and_tables_byte_for_byte() {
         for name in ["run.jsonl", "run.html"] {
             let read = |directory: &TempDir| std::fs::read(directory.path().join(name)).ok();
             assert!(read(&one) == read(&other), "{line}: {name} differs");
-            assert_eq!(read(&one).is_some(), name.ends_with("jsonl") || line.starts_with("survey"));
+            assert!(read(&one).is_some(), "{line}: {name} is missing");
         }
     }
 }
@@ -52,13 +52,13 @@ fn seeds_of_machine_and_order_make_other_figures() {
 
 /// A mechanism declares how it waits, and the findings use that.
 #[test]
-fn a_channel_that_sleeps_is_one_of_the_sleepers() {
+fn the_futex_stands_for_all_that_sleeps() {
     let directory = TempDir::new().unwrap();
-    // On these CPUs it is cheaper than the futex.
+    // On these CPUs the channel is cheaper.
     let line = "latency atomic-store std-mpsc --simulated-machine 7 --placement pinned --cpus 1,3";
     let found = run_in(directory.path(), line);
-    assert!(found.contains("if a sleeping thread must be woken (std-mpsc)"), "{found}");
-    assert!(found.contains("CPU time (std-mpsc)"), "{found}");
+    assert!(found.contains("if a sleeping thread must be woken (futex)"), "{found}");
+    assert!(found.contains("CPU time (futex)"), "{found}");
 }
 
 /// The first result that every user sees. `INSTA_UPDATE=always cargo test -p threadtoll-cli`
@@ -130,17 +130,78 @@ fn quiet_leaves_only_results() {
     assert!(ended.err.is_empty() && ended.out.contains("futex"), "{ended:?}");
 }
 
-#[test]
-fn a_survey_names_its_own_files() {
-    let directory = TempDir::new().unwrap();
-    run_in(directory.path(), "survey --quick --simulated-machine 7");
-    let mut names: Vec<String> = std::fs::read_dir(directory.path().join("threadtoll-results"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
-    assert_eq!(names.len(), 2, "{names:?}");
-    assert!(names[0].ends_with(".html") && names[1].ends_with(".jsonl"), "{names:?}");
+    names
+}
+
+#[test]
+fn every_measuring_command_keeps_its_run_and_page() {
+    for line in
+        ["survey --quick", "latency futex", "matrix", "queue ask-reply rtrb", "contention pool"]
+    {
+        let directory = TempDir::new().unwrap();
+        let mut command = command();
+        let line = format!("{line} --time 20ms --simulated-machine 7");
+        command.current_dir(directory.path()).args(words(&line, &[]));
+        let ended = ran(command).done();
+        let kept = names(&directory.path().join("threadtoll-results"));
+        assert_eq!(kept.len(), 2, "{line}: {kept:?}");
+        assert!(kept[0].ends_with(".html") && kept[1].ends_with(".jsonl"), "{kept:?}");
+        for name in kept {
+            assert!(ended.err.contains(&name), "{}", ended.err);
+        }
+    }
+}
+
+#[test]
+fn a_run_is_not_kept_if_nobody_wants_it() {
+    let directory = TempDir::new().unwrap();
+    run_in(directory.path(), "latency futex --simulated-machine 7 --out -");
+    assert!(names(directory.path()).is_empty());
+    run_in(directory.path(), "latency futex --simulated-machine 7 --out - --html page.html");
+    assert_eq!(names(directory.path()), ["page.html"]);
+}
+
+#[test]
+fn without_a_folder_to_keep_it_nothing_is_measured() {
+    let directory = TempDir::new().unwrap();
+    std::fs::write(directory.path().join("threadtoll-results"), "mine").unwrap();
+    let mut command = command();
+    command
+        .current_dir(directory.path())
+        .args(words("latency futex --simulated-machine 7 --quiet", &[]));
+    ran(command).bad().says("cannot make the folder threadtoll-results").says("--out");
+}
+
+#[test]
+fn pairs_of_a_matrix_are_written_as_csv() {
+    let directory = TempDir::new().unwrap();
+    run_in(directory.path(), "matrix --simulated-machine 7 --csv pairs.csv");
+    let csv = std::fs::read_to_string(directory.path().join("pairs.csv")).unwrap();
+    let fields: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
+    // A line for each of the 28 pairs of 8 CPUs, and for the reference of each further group.
+    assert!(fields.len() > 28 && fields.iter().all(|count| *count == 10), "{csv}");
+    let mut again = command();
+    again
+        .current_dir(directory.path())
+        .args(words("matrix --simulated-machine 7 --csv pairs.csv", &[]));
+    ran(again).bad().says("exists and is not empty");
+}
+
+#[test]
+fn a_locale_of_ascii_gets_ascii() {
+    let directory = TempDir::new().unwrap();
+    for line in ["survey --quick --simulated-machine 7", "predict --hold 1us --think 9us"] {
+        let mut command = command();
+        command.current_dir(directory.path()).args(words(line, &[])).env("LC_ALL", "C");
+        let ended = ran(command).done();
+        assert!(ended.out.is_ascii() && ended.err.is_ascii(), "{ended:#?}");
+        assert!(ended.out.contains(" us") || line.starts_with("predict"), "{}", ended.out);
+    }
 }
 
 #[test]

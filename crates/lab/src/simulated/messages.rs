@@ -10,6 +10,7 @@ use threadtoll_record::{
 use crate::LabError;
 use crate::backend::OpenCell;
 use crate::mechanism::Class;
+use crate::program::Program;
 use crate::samples::{BlockSamples, Counters, RoundTrips, Samples, Stretches};
 
 use super::{Draws, fingerprint};
@@ -17,6 +18,8 @@ use super::{Draws, fingerprint};
 /// Values per simulated block: enough for every quantile but the last.
 const STRETCHES: u64 = 60;
 const SAMPLES: u64 = 1200;
+/// Values vary by this, times the product of two numbers from 0 to 1.
+const NOISE: f64 = 0.08;
 
 pub(super) struct Messages {
     draws: Draws,
@@ -27,27 +30,36 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    pub(super) fn new(draws: Draws, class: Class, streams: bool) -> Self {
-        let cell = &draws.planned.cell;
-        let value_ns = match cell.queue() {
-            Some(queue) => queue_ns(queue, streams, cell),
-            None => round_trip_ns(class, cell),
-        };
+    pub(super) fn new(draws: Draws, class: Class, streams: bool, value_ns: f64) -> Self {
         Messages { draws, class, streams, value_ns }
+    }
+}
+
+/// Time of a cell: a round trip, or a stream's time per message.
+pub(super) fn value_ns(program: &Program, cell: &Cell) -> f64 {
+    match (program, cell.queue()) {
+        (Program::Exchange { .. }, Some(queue)) => queue_ns(queue, false, cell),
+        (Program::Exchange { class, .. }, None) => round_trip_ns(*class, cell),
+        (Program::Stream { .. }, Some(queue)) => queue_ns(queue, true, cell),
+        (Program::Stream { class, .. }, None) => round_trip_ns(*class, cell),
+        (Program::Contention(_, subject), _) => subject.cycle_ns() as f64,
     }
 }
 
 impl OpenCell for Messages {
     fn block(&mut self, kind: BlockKind) -> Result<BlockSamples, LabError> {
-        let Draws { time, planned, loops } = &mut self.draws;
+        let Draws { time, planned, loops, seed, regimes, slower } = &mut self.draws;
         let cell = &planned.cell;
         let began_s = time.now().since_start_s;
+        let now_ns = time.elapsed_ns.get();
+        let speed = regimes.factor(regimes.at(now_ns, *seed), cell) * regimes.drift(now_ns);
         let stamped = kind == BlockKind::Stamped;
         let (rng, round) = &mut loops[usize::from(stamped)];
         // A third of the way through each group, the machine slows down for a round, as virtual
         // machines do.
         let weather = if *round > 0 && *round == planned.budget.rounds / 3 { 1.5 } else { 1.0 };
         *round += 1;
+        let slowed = *slower * weather * speed * regimes.noise(rng);
         let (stretches, per_stretch) = match kind {
             BlockKind::Stretch => (STRETCHES, (10_000.0 / self.value_ns).ceil().max(1.0) as u64),
             BlockKind::Stamped => {
@@ -57,8 +69,7 @@ impl OpenCell for Messages {
         let stamp_ns = if stamped { 10.0 } else { 0.0 };
         let mut stretches_ps: Vec<u64> = (0..stretches)
             .map(|_| {
-                let noise = 1.0 + 0.08 * rng.random::<f64>() * rng.random::<f64>();
-                let one = self.value_ns * weather * noise + stamp_ns;
+                let one = self.value_ns * slowed * noise(rng) + stamp_ns;
                 (one * per_stretch as f64 * 1000.0) as u64
             })
             .collect();
@@ -131,6 +142,11 @@ impl OpenCell for Messages {
         };
         Ok(BlockSamples { counters, samples })
     }
+}
+
+/// Variation of a value within a block.
+pub(super) fn noise(rng: &mut Xoshiro256PlusPlus) -> f64 {
+    1.0 + NOISE * rng.random::<f64>() * rng.random::<f64>()
 }
 
 /// A factor from 0.8 to 1.2, determined by the cell's name, and equal for a cell and its twin.

@@ -24,6 +24,8 @@ pub(super) enum WhenDue {
     Awake,
     /// In the sleep in which it was seen before, and no longer in the same way.
     AsBefore,
+    /// In a sleep in which it was not seen, or just woken from it.
+    Unseen,
     /// As the look shows it, as far as one can tell.
     AsNow,
 }
@@ -107,7 +109,11 @@ impl Circumstances<'_> {
                 let now = timeline.state_since(read.tid, at);
                 let woken = read.activity == Activity::OnCpu;
                 let ran = now.is_some_and(|(_, since)| since > self.due);
-                if known && (woken || ran) { WhenDue::AsBefore } else { WhenDue::AsNow }
+                match known {
+                    true if woken || ran => WhenDue::AsBefore,
+                    false if woken => WhenDue::Unseen,
+                    _ => WhenDue::AsNow,
+                }
             }
         }
     }

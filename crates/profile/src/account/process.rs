@@ -1,12 +1,14 @@
 //! One process: what its threads spend their time on, and what they wait on.
 
 mod holders;
+mod sleeps;
 #[cfg(test)]
 mod tests;
 mod things;
 
 use std::collections::{HashMap, HashSet};
 
+use self::sleeps::{Place, Sleep, Sleeps};
 use super::StretchLooks;
 use super::circumstances::{Circumstances, Last, WhenDue};
 use super::mean::{Estimate, Mean, Stretches};
@@ -16,6 +18,7 @@ use super::time::Time;
 use crate::activity::Activity;
 use crate::judge::interval::Z;
 use crate::judge::samples::LockSamples;
+use crate::perf::CpuState;
 use crate::primitive::{Hold, Identity, Role, Wait};
 use crate::process::InnerTids;
 use crate::sample::{Chunk, Span, ThreadRead, Tick};
@@ -63,6 +66,9 @@ pub struct ProcessAccount {
     telling: Vec<u32>,
     /// The word of a lock for which threads waited does not name its holder.
     pub nameless: bool,
+    /// Samples of running threads; and their stacks.
+    pub(crate) ran: u64,
+    pub(crate) ran_at: HashMap<u32, u64>,
     /// Threads waited on more than can be told apart.
     pub is_full: bool,
     stretches: Stretches,
@@ -77,8 +83,13 @@ pub struct ProcessAccount {
     time: [Mean; Time::ALL.len()],
     /// Of the current look.
     time_now: [f64; Time::ALL.len()],
+    /// Mean number of threads that were woken from a sleep in which they were not seen, and were
+    /// not shared out among things to wait on.
+    unseen: Mean,
+    unseen_now: f64,
     touched: Vec<u32>,
     last: HashMap<u32, Last>,
+    sleeps: Sleeps,
     /// Looks at each thread, and those of them at which it was on a CPU.
     on_cpu: HashMap<u32, (u64, u64)>,
     devices: HashMap<u32, (Device, u64)>,
@@ -125,6 +136,8 @@ impl ProcessAccount {
             new_users: Vec::new(),
             telling: Vec::new(),
             nameless: false,
+            ran: 0,
+            ran_at: HashMap::new(),
             is_full: false,
             stretches: Stretches::default(),
             unwaited: LockSamples::default(),
@@ -134,8 +147,11 @@ impl ProcessAccount {
             readers: HashMap::new(),
             time: Default::default(),
             time_now: Default::default(),
+            unseen: Mean::default(),
+            unseen_now: 0.0,
             touched: Vec::new(),
             last: HashMap::new(),
+            sleeps: Sleeps::default(),
             on_cpu: HashMap::new(),
             devices: HashMap::new(),
             go: false,
@@ -156,6 +172,7 @@ impl ProcessAccount {
         self.holders.retain(|_, tid| tid.is_some_and(|tid| self.threads.contains(&tid)));
         let alive = &self.threads;
         self.last.retain(|tid, _| alive.contains(tid));
+        self.sleeps.retain(|tid| alive.contains(&tid));
     }
 
     /// The thread that a word of the process's memory names.
@@ -176,6 +193,11 @@ impl ProcessAccount {
     /// Mean number of threads that spend their time on this.
     pub fn time(&self, kind: Time) -> Option<Estimate> {
         self.time[kind.place()].estimate(&self.stretches)
+    }
+
+    /// Mean number of threads of which it is not known what they waited for before they were woken.
+    pub fn unseen(&self) -> Option<Estimate> {
+        self.unseen.estimate(&self.stretches)
     }
 
     /// Mean number of threads that wait for a thing.
@@ -212,7 +234,11 @@ impl ProcessAccount {
             Occupation::Futex(_) => {}
             Occupation::OnCpu => {
                 let state = seen.state(read.tid, at);
-                self.time_now[Time::on_cpu(state).place()] += scale_now;
+                let waits = match when_due {
+                    WhenDue::Unseen => self.wait_unseen(read.tid, scale_now, seen),
+                    _ => 0.0,
+                };
+                self.time_now[Time::on_cpu(state).place()] += scale_now - waits;
                 if let (true, Some(place)) = (seen.is_woken(read, at), last.waiting_on) {
                     // Woken from its wait, or from a later sleep, and without a CPU yet.
                     waiting_on = Some(place);
@@ -256,6 +282,9 @@ impl ProcessAccount {
                 None => before.and_then(|before| before.asleep_with),
             };
             self.last.insert(read.tid, Last { at, waiting_on, asleep_at, asleep_with });
+            if !woken && !seen.late {
+                self.note_sleep(read, waiting_on, at, seen);
+            }
             if let (Some(place), Some(before)) = (waiting_on, before)
                 && before.waiting_on != waiting_on
             {
@@ -266,6 +295,36 @@ impl ProcessAccount {
                 self.objects[place as usize].now.arrivals.push(before);
             }
         }
+    }
+
+    fn note_sleep(
+        &mut self,
+        read: &ThreadRead,
+        waiting_on: Option<u32>,
+        at: u64,
+        seen: &Circumstances<'_>,
+    ) {
+        let Activity::Asleep(call) = read.activity else { return };
+        let state = seen.timeline.and_then(|timeline| timeline.state_since(read.tid, at));
+        let Some((CpuState::SwitchedOut, since)) = state else { return };
+        let place = waiting_on.map_or(Place::In(call.number), Place::On);
+        self.sleeps.note(read.tid, Sleep { place, age: at - since });
+    }
+
+    /// Counts a thread that waits for a CPU after a sleep in which it was not seen. Returns the
+    /// part of it that waits for things known.
+    fn wait_unseen(&mut self, tid: u32, scale: f64, seen: &Circumstances<'_>) -> f64 {
+        if scale == 0.0 {
+            return 0.0;
+        }
+        let looks_per_ns = 1.0 / (seen.gap_s * seen.scale * 1e9);
+        let mut waits = 0.0;
+        for (place, share) in self.sleeps.unseen(tid, looks_per_ns) {
+            self.touch(place, seen.look).now.waking += scale * share;
+            waits += scale * share;
+        }
+        self.unseen_now += scale - waits;
+        waits
     }
 
     fn kind(&mut self, occupation: Occupation, at: u64) -> Time {
@@ -295,11 +354,20 @@ impl ProcessAccount {
         device
     }
 
+    /// A thread ran with this stack.
+    pub fn note_running(&mut self, stack: u32) {
+        self.ran += 1;
+        count(&mut self.ran_at, stack);
+    }
+
     pub(super) fn end_look(&mut self, chunk: &Chunk, tick: &Tick, seen: &Circumstances<'_>) {
         for (mean, now) in self.time.iter_mut().zip(&mut self.time_now) {
             if *now > 0.0 {
                 mean.add(std::mem::take(now), tick.times);
             }
+        }
+        if self.unseen_now > 0.0 {
+            self.unseen.add(std::mem::take(&mut self.unseen_now), tick.times);
         }
         let touched = std::mem::take(&mut self.touched);
         for &place in &touched {
@@ -363,6 +431,7 @@ impl ProcessAccount {
         self.unwaited.extend(&ended.unwaited);
         let Some(stretch) = self.stretches.end_stretch(length_s, &ended.looks) else { return };
         self.time.iter_mut().for_each(|mean| mean.end_stretch(&stretch));
+        self.unseen.end_stretch(&stretch);
         for place in self.waited_for.drain(..) {
             self.objects[place as usize].waiters.end_stretch(&stretch);
         }

@@ -1,6 +1,6 @@
 //! Time of threads, by what they do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use threadtoll_record::profile::{Interval, IoKind, ThreadTime, TimeIntervals};
 use threadtoll_record::{Fraction, Ratio};
@@ -8,6 +8,7 @@ use threadtoll_record::{Fraction, Ratio};
 use super::Z;
 use super::idle::Reasons;
 use crate::account::{Device, ProcessAccount, Time};
+use crate::judge::interval::share;
 use crate::primitive::Role;
 use crate::stacks::Stacks;
 
@@ -58,6 +59,7 @@ const MOST_UNCLEAR: f64 = 0.05;
 #[derive(Debug)]
 pub(super) struct Doing {
     times: BTreeMap<Time, Threads>,
+    spinning: Threads,
     lock: Threads,
     idle: Threads,
     parked: Threads,
@@ -86,7 +88,8 @@ impl Doing {
         }
         let waits = lock.and(idle).and(parked).and(unknown);
         let all = times.values().fold(waits, |sum, &time| sum.and(time)).mean;
-        Doing { times, lock, idle, parked, unknown, all }
+        let spinning = spinning(process, &times, stacks);
+        Doing { times, spinning, lock, idle, parked, unknown, all }
     }
 
     fn time(&self, kind: Time) -> Threads {
@@ -131,6 +134,7 @@ impl Doing {
         Some(ThreadTime {
             on_cpu: self.on_cpu().share(all),
             running: told(running),
+            spinning: if perf_event { self.spinning.share(all) } else { Fraction::default() },
             runnable: told(runnable),
             lock_wait: self.lock.share(all),
             idle_wait: idle.share(all),
@@ -141,6 +145,10 @@ impl Doing {
             interval95: TimeIntervals {
                 on_cpu: self.on_cpu().interval(all),
                 running: told_interval(running),
+                spinning: match self.spinning.mean > 0.0 {
+                    true => told_interval(self.spinning),
+                    false => None,
+                },
                 runnable: told_interval(runnable),
                 lock_wait: self.lock.interval(all),
                 idle_wait: idle.interval(all),
@@ -156,6 +164,28 @@ impl Doing {
     }
 }
 
+/// Stacks of threads that spun for a lock, with the number of samples.
+pub(super) fn spins(process: &ProcessAccount, stacks: &mut Stacks) -> HashMap<u32, u64> {
+    let all = process.ran_at.iter();
+    all.filter(|(stack, _)| stacks.spins(**stack)).map(|(&stack, &seen)| (stack, seen)).collect()
+}
+
+/// Running threads that spin for a lock.
+fn spinning(
+    process: &ProcessAccount,
+    times: &BTreeMap<Time, Threads>,
+    stacks: &mut Stacks,
+) -> Threads {
+    let spinning = spins(process, stacks).values().sum();
+    let Some(part) = share(spinning, process.ran).filter(|_| spinning > 0) else {
+        return Threads::default();
+    };
+    let running = times.get(&Time::Running).copied().unwrap_or_default();
+    let error = (part.high - part.low) / 2.0 / Z;
+    let variance = (running.mean * error).powi(2);
+    running.part(part.value).and(Threads { mean: 0.0, variance })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,8 +197,9 @@ mod tests {
             let times =
                 [(Time::OnCpu, unclear), (Time::Running, 1.0), (Time::Runnable, 1.0 - unclear)];
             let times = times.map(|(kind, mean)| (kind, threads(mean)));
-            let [lock, idle, parked, unknown] = [Threads::default(); 4];
-            Doing { times: times.into(), lock, idle, parked, unknown, all: 4.0 }.record(true)
+            let [spinning, lock, idle, parked, unknown] = [Threads::default(); 5];
+            Doing { times: times.into(), spinning, lock, idle, parked, unknown, all: 4.0 }
+                .record(true)
         };
         let (clear, unclear) = (doing(0.02).unwrap(), doing(0.5).unwrap());
         let shares = |time: &ThreadTime| [Some(time.on_cpu), time.running, time.runnable];

@@ -191,6 +191,16 @@ impl Figure {
             Self::Unknown | Self::Withheld(_) => None,
         }
     }
+
+    /// The figure if it may be larger by this much.
+    pub fn up_to(self, more: f64) -> Figure {
+        match self {
+            Self::Known(estimate) => {
+                Self::Known(Estimate { high: estimate.high + more, ..estimate })
+            }
+            unknown => unknown,
+        }
+    }
 }
 
 /// Held share, queue and threads being woken, and the covariance of what another stretch of the

@@ -59,8 +59,6 @@ impl Appender {
     /// Creates the file with its first two lines: a temporary file next to it is renamed when both
     /// lines are on disk.
     ///
-    /// Missing directories are created.
-    ///
     /// # Errors
     ///
     /// If a file of that name is not empty, or an I/O error occurs.
@@ -173,18 +171,12 @@ fn head(machine: &Machine, plan: &Plan) -> String {
 }
 
 /// Creates a file in one step, locked: a temporary file next to it is renamed when everything is on
-/// disk. Missing directories are created.
+/// disk.
 pub(super) fn create(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<File, WriteFault> {
     Appender::check(path)?;
-    let directory = directory(path);
-    std::fs::create_dir_all(&directory).map_err(|error| WriteFault::System {
-        what: "make the directory",
-        path: directory.clone(),
-        error,
-    })?;
     write_draft(path, write, |draft| {
         // Checked again just before the rename: the first check was long ago, and nothing may be
         // lost.

@@ -1,14 +1,16 @@
 //! Locks: waits instead of round trips, and the speed-up over one thread alone.
 
-use crate::compare::{self, Paired};
+use std::collections::BTreeMap;
+
+use crate::compare::{self, Paired, Round};
 use crate::{
     Against, Block, BlockKind, Contention, ContentionBlock, Count, LockSubject, LoopKind,
-    PlannedCell, Record, RecordKind, Work, resample,
+    PlannedCell, RecordKind, Work, resample,
 };
 
 use super::{
-    Distribution, Figures, Folding, Marked, RATE, against, by_round, cost, is_twin_of,
-    oversubscribed, round, significant, stretch_median,
+    Distribution, Figures, Folding, Marked, RATE, by_round, cost, is_twin_of, oversubscribed,
+    processes, round, significant, stretch_median,
 };
 
 const WORK: &str = "work_per_s";
@@ -40,6 +42,16 @@ fn rate_on(block: &Block, all: &[u32], cpus: &[u32]) -> Option<f64> {
     (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
+/// The work of all threads of a cell, by round.
+pub(super) fn work_by_round(
+    all: &[Marked<'_>],
+    cell: usize,
+    planned: &PlannedCell,
+) -> BTreeMap<Round, f64> {
+    let kind = rate_kind(planned);
+    by_round(all, cell, |marked| marked.block.kind == kind && !marked.drifted, work_rate)
+}
+
 /// The baseline of a lock's speed-up in its group.
 fn alone(cells: &[PlannedCell], subject: &LockSubject) -> Option<usize> {
     cells.iter().position(|other| other.cell.lock().is_some_and(|other| subject.is_against(other)))
@@ -49,33 +61,40 @@ fn twin(folding: &Folding<'_>) -> Option<usize> {
     folding.cells().iter().position(|other| is_twin_of(&other.cell, folding.cell()))
 }
 
-pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Record {
+pub(super) fn fold(folding: &Folding<'_>, subject: &LockSubject) -> Figures {
     let kind = rate_kind(folding.planned());
+    let of_process = processes(folding.blocks(kind));
     let rates: Vec<f64> = folding
         .blocks(kind)
         .map(|block| block.count.as_f64() / block.elapsed_ns.as_f64() * 1e9)
         .collect();
-    let rate = resample::median_with_interval(&rates, folding.seed);
-    let speedup = alone(folding.cells(), subject).and_then(|alone| work(folding, kind, alone));
-    let of_twin = twin(folding).and_then(|twin| work(folding, kind, twin));
+    let rate = resample::median_with_interval(&rates, &of_process, folding.seed);
+    let speedup = alone(folding.cells(), subject).and_then(|alone| work(folding, alone));
+    let of_twin = twin(folding).and_then(|twin| work(folding, twin));
     let of_reference = hand_offs(folding, kind);
     let of_work = [speedup, of_twin].into_iter().flatten().map(|(other, found)| {
         let cell = &folding.cells()[other].cell;
-        against(cell, WORK, found, significant, compare::verdict_of_rates)
+        folding.against(cell, WORK, found, significant, compare::verdict_of_rates)
     });
     let distribution = Distribution::of(folding);
-    folding.record(Figures {
+    Figures {
         loop_kind: LoopKind::Closed,
         kind: RecordKind::Wait,
         count: distribution.count,
         one_way: None,
         rate: rate.map(|(rate, interval)| (significant(rate), interval.map(significant))),
         cost: cost(folding.blocks(kind), 1.0),
-        contention: Some(contention(folding, subject, kind, speedup.map(|(_, found)| found))),
+        contention: Some(contention(
+            folding,
+            subject,
+            kind,
+            speedup.map(|(_, found)| folding.widened(found)),
+        )),
         against: of_reference.into_iter().chain(of_work).collect(),
+        between_processes: None,
         warnings: oversubscribed(folding.cell()).into_iter().collect(),
         distribution,
-    })
+    }
 }
 
 fn contention(
@@ -89,7 +108,8 @@ fn contention(
         Some(_) => folding.blocks(kind).map(|block| block.elapsed_ns.as_f64() / 1e9).collect(),
         None => Vec::new(),
     };
-    let total = resample::median_with_interval(&totals, folding.seed);
+    let total =
+        resample::median_with_interval(&totals, &processes(folding.blocks(kind)), folding.seed);
     let seen = summed(own());
     let seen = seen.as_ref();
     let each = |total_ns: fn(&Seen) -> f64| {
@@ -137,13 +157,12 @@ fn hold_share(subject: &LockSubject, seen: Option<&Seen>) -> f64 {
 }
 
 /// The work of all threads relative to that of cell `other`: one thread alone, or the twin.
-fn work(folding: &Folding<'_>, kind: BlockKind, other: usize) -> Option<(usize, Paired)> {
+fn work(folding: &Folding<'_>, other: usize) -> Option<(usize, Paired)> {
     let (here, there) = (&folding.cell().cpus, &folding.cells()[other].cell.cpus);
     let other_kind = rate_kind(&folding.cells()[other]);
-    let counts = |kind| move |marked: &Marked<'_>| marked.block.kind == kind && !marked.drifted;
-    let own = by_round(folding.all, folding.index, counts(kind), work_rate);
-    let base =
-        by_round(folding.all, other, counts(other_kind), |block| rate_on(block, there, here));
+    let counts = |marked: &Marked<'_>| marked.block.kind == other_kind && !marked.drifted;
+    let own = work_by_round(folding.all, folding.index, folding.planned());
+    let base = by_round(folding.all, other, counts, |block| rate_on(block, there, here));
     Some((other, compare::paired(&own, &base, folding.seed)?))
 }
 
@@ -158,7 +177,7 @@ fn hand_offs(folding: &Folding<'_>, kind: BlockKind) -> Option<Against> {
     });
     let found = compare::paired(&own, &base, folding.seed)?;
     let reference = &folding.cells()[0].cell;
-    Some(against(reference, RATE, found, significant, compare::verdict_of_rates))
+    Some(folding.against(reference, RATE, found, significant, compare::verdict_of_rates))
 }
 
 #[derive(Default)]

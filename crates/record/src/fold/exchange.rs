@@ -2,16 +2,20 @@
 
 use crate::resample::{self, QuantileEstimate};
 use crate::{
-    Block, BlockKind, Count, Histogram, LoopKind, OneWay, OneWayBlock, OneWayMethod, Record,
-    RecordKind, Warning,
+    Block, BlockKind, Count, Histogram, LoopKind, OneWay, OneWayBlock, OneWayMethod, RecordKind,
+    Warning,
 };
 
-use super::{AGREEMENT, Distribution, Figures, Folding, cost, round, rounded_ns, times};
+use super::{
+    AGREEMENT, DRIFT, Distribution, Figures, Folding, cost, processes, quantiles_of, round,
+    rounded_ns, times,
+};
 
-pub(super) fn fold(folding: &Folding<'_>) -> Record {
+pub(super) fn fold(folding: &Folding<'_>) -> Figures {
     let distribution = Distribution::of(folding);
-    let one_way = one_way(folding, distribution.p50());
-    let warnings = one_way.negative.filter(|negative| *negative > 0).map(|negative| {
+    let stretches = quantiles_of(folding.blocks(BlockKind::Stretch), &[0.5], folding.seed)[0];
+    let one_way = one_way(folding, distribution.p50(), stretches);
+    let negative = one_way.negative.filter(|negative| *negative > 0).map(|negative| {
         Warning::new(
             "negative-one-way",
             format!(
@@ -19,7 +23,9 @@ pub(super) fn fold(folding: &Folding<'_>) -> Record {
             ),
         )
     });
-    folding.record(Figures {
+    let warnings =
+        negative.into_iter().chain(disagreement(folding, stretches, &distribution)).collect();
+    Figures {
         loop_kind: LoopKind::Closed,
         kind: RecordKind::RoundTrip,
         count: distribution.count,
@@ -28,22 +34,53 @@ pub(super) fn fold(folding: &Folding<'_>) -> Record {
         cost: cost(folding.blocks(BlockKind::Stretch), 2.0),
         contention: None,
         against: folding.compared(times),
-        warnings: warnings.into_iter().collect(),
+        between_processes: None,
+        warnings,
         distribution,
+    }
+}
+
+/// Stretches and stamped blocks measure the same round trips in turn. If their figures lie further
+/// apart than a regime's do, the cell changed between them although the reference did not.
+fn disagreement(
+    folding: &Folding<'_>,
+    stretches: QuantileEstimate,
+    stamped: &Distribution,
+) -> Option<Warning> {
+    let (median, mean) = (stamped.p50().value?, stamped.mean?.get());
+    let [low, high] = stretches.interval95?;
+    // The mean round trip of a stretch lies between the median of single ones and their mean, which
+    // a stamp lengthens by its cost and the stall of its fences.
+    let shortest = (median.min(mean) - 4.0 * stamp_ns(folding)) / (1.0 + DRIFT);
+    let longest = median.max(mean) * (1.0 + DRIFT);
+    (high < shortest || low > longest).then(|| {
+        Warning::new(
+            "stretches-disagree",
+            format!(
+                "Stretches gave {:.0} ns there and back, single stamped round trips {median:.0} ns: the cell changed between its blocks, so neither is its only figure.",
+                stretches.value.unwrap_or(low),
+            ),
+        )
     })
 }
 
-fn one_way(folding: &Folding<'_>, round_trip: QuantileEstimate) -> OneWay {
+fn stamp_ns(folding: &Folding<'_>) -> f64 {
+    let clock = &folding.machine.clock;
+    clock.step_ns.get() + clock.read_ns.get()
+}
+
+fn one_way(
+    folding: &Folding<'_>,
+    round_trip: QuantileEstimate,
+    from_stretches: QuantileEstimate,
+) -> OneWay {
     let seed = folding.seed;
     let stretches: Vec<&Block> = folding.blocks(BlockKind::Stretch).collect();
     let means: Vec<(f64, u64)> =
         stretches.iter().map(|block| (block.mean.get(), block.count.get())).collect();
-    let mean = resample::mean_with_interval(&means, seed);
+    let mean = resample::mean_with_interval(&means, &processes(stretches.iter().copied()), seed);
     let direct: Vec<&OneWayBlock> =
         folding.blocks(BlockKind::Stamped).filter_map(|block| block.one_way.as_ref()).collect();
-    let histograms: Vec<&Histogram> =
-        stretches.iter().filter_map(|block| block.histogram.as_ref()).collect();
-    let from_stretches = resample::quantiles(&histograms, &[0.5], seed)[0];
     let half = |estimate: QuantileEstimate| {
         (
             estimate.value.map(|value| value / 2.0),
@@ -51,8 +88,7 @@ fn one_way(folding: &Folding<'_>, round_trip: QuantileEstimate) -> OneWay {
         )
     };
     // Stamps that quantise or lengthen the median by more than 1% do not count.
-    let clock = &folding.machine.clock;
-    let stamp_ns = clock.step_ns.get() + clock.read_ns.get();
+    let stamp_ns = stamp_ns(folding);
     let coarse = |median: Option<f64>| median.is_none_or(|median| stamp_ns > 0.01 * median);
     let (p50, method) = if coarse(half(round_trip).0) {
         (half(from_stretches), OneWayMethod::HalfRoundTrip)
@@ -60,7 +96,8 @@ fn one_way(folding: &Folding<'_>, round_trip: QuantileEstimate) -> OneWay {
         (half(round_trip), OneWayMethod::HalfRoundTrip)
     } else {
         let histograms: Vec<&Histogram> = direct.iter().map(|block| &block.histogram).collect();
-        let found = resample::quantiles(&histograms, &[0.5], seed)[0];
+        let direct = folding.blocks(BlockKind::Stamped).filter(|block| block.one_way.is_some());
+        let found = resample::quantiles(&histograms, &processes(direct), &[0.5], seed)[0];
         ((found.value, found.interval95), OneWayMethod::Stamped)
     };
     OneWay {

@@ -1,22 +1,23 @@
 //! Streams: a rate, the median over blocks, without round trips.
 
-use crate::{Block, BlockKind, Cost, Kind, LoopKind, Ns, Ratio, Record, RecordKind, resample};
+use crate::{Block, BlockKind, Cost, Kind, LoopKind, Ns, Ratio, RecordKind, resample};
 
 use super::{
-    Comparison, Distribution, Figures, Folding, RATE, cost, oversubscribed, significant,
+    Comparison, Distribution, Figures, Folding, RATE, cost, oversubscribed, processes, significant,
     stretch_median,
 };
 
-pub(super) fn fold(folding: &Folding<'_>) -> Record {
+pub(super) fn fold(folding: &Folding<'_>) -> Figures {
     let stretches = || folding.blocks(BlockKind::Stretch);
-    let rates: Vec<f64> = stretches().filter_map(rate).map(|rate| rate * 1e9).collect();
-    let found = resample::median_with_interval(&rates, folding.seed);
+    let rated = || stretches().filter(|block| rate(block).is_some());
+    let rates: Vec<f64> = rated().filter_map(rate).map(|rate| rate * 1e9).collect();
+    let found = resample::median_with_interval(&rates, &processes(rated()), folding.seed);
     // One operation per message. Halved and rounded first because files have always had that last
     // digit.
     let half = cost(stretches(), 2.0);
     let whole_ns = |value: Option<Ns>| value.map(|value| significant(value.get() * 2.0).into());
     let whole = |value: Option<Ratio>| value.map(|value| significant(value.get() * 2.0).into());
-    folding.record(Figures {
+    Figures {
         loop_kind: LoopKind::Streaming,
         kind: RecordKind::Stream,
         count: stretches().map(|block| block.count).sum(),
@@ -31,12 +32,13 @@ pub(super) fn fold(folding: &Folding<'_>) -> Record {
         },
         contention: None,
         against: folding.compared(rates_of),
+        between_processes: None,
         warnings: oversubscribed(folding.cell()).into_iter().collect(),
-    })
+    }
 }
 
 /// Messages per nanosecond of a block.
-fn rate(block: &Block) -> Option<f64> {
+pub(super) fn rate(block: &Block) -> Option<f64> {
     let rate = block.count.as_f64() / block.elapsed_ns.as_f64();
     (block.kind == BlockKind::Stretch && rate.is_finite()).then_some(rate)
 }
@@ -46,7 +48,7 @@ fn hand_offs(block: &Block) -> Option<f64> {
     Some(2.0 / stretch_median(block)?)
 }
 
-fn rates_of(other: Kind) -> Comparison {
+pub(super) fn rates_of(other: Kind) -> Comparison {
     Comparison {
         of: RATE,
         own: rate,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{IdleWait, Interval, Lock};
+use super::{IdleWait, Interval, Lock, Site};
 use crate::{Fraction, Text};
 
 /// A process, from its start or its last `exec` on.
@@ -42,6 +42,9 @@ pub struct Process {
     pub joins: Vec<IdleWait>,
     /// Waits for an initialisation that runs once.
     pub onces: Vec<IdleWait>,
+    /// Stacks of threads that spun for a lock.
+    #[serde(default)]
+    pub spins: Vec<Site>,
     /// Parked threads: each sleeps on a word of its own until another one unparks it.
     pub parkers: Vec<IdleWait>,
     /// Waits on words whose purpose could not be told.
@@ -69,6 +72,9 @@ pub struct ThreadTime {
     pub on_cpu: Fraction,
     /// On a CPU; null without `perf_event`.
     pub running: Option<Fraction>,
+    /// Part of `running`: in a function that spins until it has a lock.
+    #[serde(default)]
+    pub spinning: Fraction,
     /// Waiting for a CPU; null without `perf_event`.
     pub runnable: Option<Fraction>,
     /// Waiting for a lock.
@@ -98,6 +104,9 @@ pub struct TimeIntervals {
     /// On a CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<Interval<Fraction>>,
+    /// In a function that spins until it has a lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spinning: Option<Interval<Fraction>>,
     /// Waiting for a CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runnable: Option<Interval<Fraction>>,

@@ -174,6 +174,113 @@ fn ratios_are_taken_within_rounds_and_never_across_a_move_of_the_reference() {
     assert_eq!(against.verdict, Verdict::Open, "three pairs decide nothing");
 }
 
+/// Thirty rounds of a reference, a cell and stamped blocks of the cell. For the last twelve rounds,
+/// the reference takes four times as long, and the cell twice.
+fn two_regimes() -> Vec<Block> {
+    let rounds = (0..30).map(|seq| (seq, if seq < 18 { (100.0, 400.0) } else { (400.0, 800.0) }));
+    rounds
+        .flat_map(|(seq, (reference, cell))| {
+            let cell = cell + f64::from(seq);
+            [
+                stretches(1, seq, &[cell; 10]),
+                stretches(0, seq, &[reference + f64::from(seq % 3); 10]),
+                stamped(1, seq, &[cell + 20.0; 10]),
+            ]
+        })
+        .collect()
+}
+
+#[test]
+fn figures_are_of_one_regime_and_the_longest_comes_first() {
+    let records = folded(&["atomic-store", "futex"], &two_regimes());
+    let record = &records[1];
+    let [fast, slow] = record.regimes.as_slice() else { panic!("{:?}", record.regimes) };
+    near(Some(fast.reference_ns.get()), 50.5);
+    near(Some(slow.reference_ns.get()), 200.5);
+    // 18 × 2 blocks, without the last stamped block, after which the reference was slow; and the
+    // first stretches of the second regime, before which it was fast.
+    assert_eq!((fast.blocks, slow.blocks), (35, 23));
+    // Measuring time: 18 rounds of (100 + 400 + 400) ns against 12 of (400 + 800 + 800) ns.
+    assert!((fast.share.get() - 0.39).abs() < 0.03, "{}", fast.share);
+    assert!((slow.share.get() - 0.57).abs() < 0.03, "{}", slow.share);
+    for (regime, round_trip) in [(fast, 408.5), (slow, 824.0)] {
+        let one_way = regime.one_way.as_ref().unwrap();
+        let [low, high] = one_way.p50_interval95.unwrap().map(f64::from);
+        assert!(low * 2.0 > round_trip - 12.0 && high * 2.0 < round_trip + 12.0, "{one_way:?}");
+        assert_eq!(regime.against[0].verdict, Verdict::Open, "fewer than 21 pairs");
+    }
+    assert_eq!((fast.against[0].blocks, slow.against[0].blocks), (18, 11));
+    assert!((fast.against[0].ratio.get() - 4.0).abs() < 0.1, "{}", fast.against[0].ratio);
+    assert!((slow.against[0].ratio.get() - 2.0).abs() < 0.1, "{}", slow.against[0].ratio);
+    assert_eq!(record.one_way, slow.one_way, "the record's own figures are of the longer one");
+    assert_eq!((record.against.as_slice(), record.max), (slow.against.as_slice(), slow.max));
+    assert_eq!(record.disturbance.blocks, 60, "all blocks are counted");
+    assert_eq!(records[0].regimes.len(), 2);
+    near(records[0].one_way_p50(), 200.5);
+}
+
+#[test]
+fn most_runs_see_one_regime_and_list_none() {
+    let mut blocks = two_regimes();
+    blocks.retain(|block| block.seq < 20);
+    // Two rounds are too few for a regime.
+    assert!(folded(&["atomic-store", "futex"], &blocks)[1].regimes.is_empty());
+}
+
+#[test]
+fn stretches_and_stamps_that_disagree_are_told() {
+    let warned = |stretch: f64, stamp: f64| {
+        let rounds = 0..6;
+        let blocks: Vec<Block> = rounds
+            .flat_map(|seq| [stretches(0, seq, &[stretch; 10]), stamped(0, seq, &[stamp; 10])])
+            .collect();
+        let warnings = &folded(&["futex"], &blocks)[0].warnings;
+        warnings.iter().any(|warning| warning.code == "stretches-disagree")
+    };
+    assert!(!warned(1000.0, 1000.0) && !warned(1000.0, 1090.0) && !warned(1000.0, 920.0));
+    // A stamp of this machine costs 20 ns.
+    assert!(!warned(60.0, 130.0) && warned(60.0, 160.0));
+    assert!(warned(540.0, 170.0) && warned(1000.0, 2000.0) && warned(1000.0, 900.0));
+}
+
+#[test]
+fn a_cell_with_levels_that_the_reference_does_not_have_says_so() {
+    let warned = |steps: [f64; 2]| {
+        let blocks: Vec<Block> = (0..24)
+            .flat_map(|seq| {
+                let ns = steps[seq as usize / 12] + f64::from(seq % 3);
+                [stretches(0, seq, &[100.0; 10]), stretches(1, seq, &[ns; 10])]
+            })
+            .collect();
+        let warnings = &folded(&["atomic-store", "futex"], &blocks)[1].warnings;
+        warnings.iter().any(|warning| warning.code == "several-levels")
+    };
+    assert!(warned([500.0, 900.0]) && !warned([500.0, 530.0]));
+}
+
+#[test]
+fn blocks_of_several_processes_are_paired_within_each() {
+    let blocks: Vec<Block> = (0..3)
+        .flat_map(|process| (0..7).map(move |seq| (process, seq)))
+        .flat_map(|(process, seq)| {
+            let ns = 1000.0 + 100.0 * f64::from(process) + f64::from(seq);
+            let blocks = [stretches(0, seq, &[100.0; 10]), stretches(1, seq, &[ns; 10])];
+            blocks.map(|block| Block { process, ..block })
+        })
+        .collect();
+    let record = &folded(&["atomic-store", "futex"], &blocks)[1];
+    assert_eq!((record.processes, record.against[0].blocks), (3, 21));
+    let share = record.between_processes_share.unwrap();
+    assert!(share.get() > 0.95, "{share} lie between processes");
+    // Three processes from 1000 to 1200 ns leave room for more than that.
+    let [low, high] = record.against[0].interval95.map(f64::from);
+    assert!(low < 10.0 && high > 12.1, "{low} to {high}");
+    let mut alone = blocks;
+    alone.retain(|block| block.process == 0);
+    let record = &folded(&["atomic-store", "futex"], &alone)[1];
+    assert_eq!((record.processes, record.between_processes_share), (1, None));
+}
+
 #[test]
 fn the_reference_is_compared_with_nothing() {
     let records = folded(&["atomic-store", "futex", "park"], &group(0, 3, 4, 1));
@@ -201,16 +308,30 @@ fn a_row_is_compared_with_its_twin_and_the_twin_with_the_reference() {
 fn verdicts_need_pairs_and_allow_five_percent() {
     for (interval, expected) in [
         ([0.90, 0.95], Verdict::Better),
-        ([0.90, 0.999], Verdict::Better),
-        ([0.90, 1.00], Verdict::NoWorse),
-        ([0.98, 1.05], Verdict::NoWorse),
-        ([0.98, 1.06], Verdict::Open),
-        ([1.04, 1.20], Verdict::Open),
         ([1.06, 1.20], Verdict::Worse),
-        ([1.05, 1.20], Verdict::Open),
+        ([0.96, 1.04], Verdict::Same),
+        ([1.0 / 1.05, 1.05], Verdict::Same),
+        ([0.90, 0.953], Verdict::NoWorse),
+        ([0.90, 0.999], Verdict::NoWorse),
+        ([0.90, 1.05], Verdict::NoWorse),
+        ([1.001, 1.20], Verdict::NoBetter),
+        ([1.05, 1.20], Verdict::NoBetter),
+        ([0.953, 1.06], Verdict::NoBetter),
+        ([0.95, 1.06], Verdict::Open),
     ] {
         assert_eq!(verdict(interval, PAIRS), expected, "{interval:?}");
         assert_eq!(verdict(interval, PAIRS - 1), Verdict::Open, "{interval:?} of too few pairs");
+        let [low, high] = interval;
+        let mirrored = match expected {
+            Verdict::Better => Verdict::Worse,
+            Verdict::Worse => Verdict::Better,
+            Verdict::NoWorse => Verdict::NoBetter,
+            Verdict::NoBetter => Verdict::NoWorse,
+            alike => alike,
+        };
+        if expected != Verdict::Same && high != 1.05 && low != 1.05 {
+            assert_eq!(verdict([1.0 / high, 1.0 / low], PAIRS), mirrored, "{interval:?}");
+        }
     }
 }
 
@@ -493,12 +614,64 @@ fn rates_are_compared_by_round_and_more_is_better() {
 
 #[test]
 fn verdicts_on_rates_are_those_on_times_mirrored() {
-    assert_eq!(verdict_of_rates([1.001, 1.2], PAIRS), Verdict::Better);
-    assert_eq!(verdict_of_rates([1.0 / 1.05, 1.01], PAIRS), Verdict::NoWorse);
-    assert_eq!(verdict_of_rates([0.95, 1.01], PAIRS), Verdict::Open);
+    assert_eq!(verdict_of_rates([1.06, 1.2], PAIRS), Verdict::Better);
+    assert_eq!(verdict_of_rates([1.001, 1.2], PAIRS), Verdict::NoWorse);
+    assert_eq!(verdict_of_rates([0.97, 1.01], PAIRS), Verdict::Same);
+    assert_eq!(verdict_of_rates([0.8, 1.01], PAIRS), Verdict::NoBetter);
+    assert_eq!(verdict_of_rates([0.95, 1.06], PAIRS), Verdict::Open);
     assert_eq!(verdict_of_rates([0.5, 0.952], PAIRS), Verdict::Worse);
     assert_eq!(verdict_of_rates([2.0, 3.0], PAIRS - 1), Verdict::Open);
     assert_eq!(verdict_of_rates([0.0, 0.0], PAIRS), Verdict::Worse);
+}
+
+/// A pipe, its twin and a peer that takes half the time per message.
+fn with_twin(twin_ns: f64) -> Vec<Record> {
+    let plan = stream_plan(&[
+        ("pipe", Origin::Ours, Wait::Spin, 1),
+        ("pipe", Origin::Twin, Wait::Spin, 1),
+        ("rtrb", Origin::Rust, Wait::Poll, 1),
+    ]);
+    let blocks: Vec<Block> = (0..21)
+        .flat_map(|seq| {
+            [
+                stretches(0, seq, &[120.0]),
+                messages(1, seq, 10_000, 10.0),
+                messages(2, seq, 10_000, twin_ns),
+                messages(3, seq, 10_000, 5.0),
+            ]
+        })
+        .collect();
+    fold(&machine(), &plan, 0, 1, &blocks, &[], AT)
+}
+
+#[test]
+fn intervals_are_widened_by_what_the_twin_is_off() {
+    for twin_ns in [10.3, 10.0 / 1.03] {
+        let records = with_twin(twin_ns);
+        let to_peer = records[1].against.last().unwrap();
+        assert_eq!(to_peer.cell.name(), "rtrb");
+        let [low, high] = to_peer.interval95.map(f64::from);
+        near(Some(low), 0.5 / 1.03);
+        near(Some(high), 0.5 * 1.03);
+        assert_eq!(to_peer.interval95_raw, Some([0.5.into(); 2]));
+        assert_eq!(to_peer.verdict, Verdict::Worse);
+        assert!(records.iter().all(|record| record.warnings.is_empty()));
+        let raw = records[3].against[0].interval95_raw;
+        assert!(raw.is_some(), "ratios of peers are of the same group");
+    }
+}
+
+#[test]
+fn groups_whose_twin_is_off_beyond_the_margin_decide_nothing() {
+    for twin_ns in [10.6, 9.4] {
+        let records = with_twin(twin_ns);
+        for record in &records[1..] {
+            assert!(record.against.iter().all(|against| against.verdict == Verdict::Open));
+            assert_eq!(record.warnings[0].code, "twin-apart", "{:?}", record.cell.label());
+        }
+    }
+    let record = &folded(&["atomic-store", "futex"], &group(0, 2, 21, 1))[1];
+    assert_eq!(record.against[0].interval95_raw, None, "there is no twin");
 }
 
 #[test]

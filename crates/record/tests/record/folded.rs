@@ -114,7 +114,7 @@ fn a_folded_file_has_the_same_records_and_names_the_raw_one() {
     let raw = run.whole();
     let before = std::fs::read(&raw).unwrap();
     let results = read(&raw).unwrap();
-    for (name, is_packed) in [("new/folded.jsonl.gz", true), ("new/folded.jsonl", false)] {
+    for (name, is_packed) in [("folded.jsonl.gz", true), ("folded.jsonl", false)] {
         let out = run.at(name);
         fold(&raw, &results, &out).unwrap();
         assert_eq!(std::fs::read(&out).unwrap().starts_with(&[0x1f, 0x8b]), is_packed);

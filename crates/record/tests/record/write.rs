@@ -24,7 +24,7 @@ fn names(directory: &Path) -> Vec<String> {
 #[test]
 fn a_new_file_holds_machine_and_plan_and_nothing_is_left_beside_it() {
     let directory = TempDir::new().unwrap();
-    let path = directory.path().join("new/deep/run.jsonl");
+    let path = directory.path().join("run.jsonl");
     let appender = Appender::create(&path, &machine(), &plan(3, &[&["futex"]])).unwrap();
     assert_eq!(appender.path(), path);
     assert_eq!(names(path.parent().unwrap()), ["run.jsonl"]);
@@ -46,6 +46,7 @@ fn what_exists_is_never_replaced_unless_it_is_empty() {
     assert!(matches!(create("full"), Err(WriteFault::Exists(_))));
     assert!(matches!(create("directory"), Err(WriteFault::NotAFile(_))));
     assert!(matches!(create("full/below"), Err(WriteFault::System { .. })));
+    assert!(matches!(create("nowhere/below"), Err(WriteFault::System { .. })));
     assert!(matches!(create("dangling"), Err(WriteFault::Exists(_))));
     assert_eq!(std::fs::read_to_string(directory.path().join("full")).unwrap(), "mine");
     create("empty").unwrap();

@@ -2,44 +2,71 @@
 
 use std::collections::BTreeMap;
 
-use threadtoll_record::{Cell, Class, Placement, Record, Subject};
+use threadtoll_record::{Cell, Class, Layout, Pause, Placement, Record, Subject};
 
 use crate::class::{class, slept};
 use crate::clean::clean;
 use crate::cost::{cpu_ns, switches};
 use crate::label::list;
-use crate::ladder::{Row, rows, times};
-use crate::published::{Published, published};
-use crate::units::{per_op, ratio, round_time, share, time};
+use crate::ladder::{Row, rows};
+use crate::published::{PUBLISHED, Published};
+use crate::quotient::Quotient;
+use crate::sentences::{self as say, Sentence};
+use crate::units::{digits_range, per_op, ratio, round_time, share, time, time_within};
 
-pub(super) fn findings(records: &[Record]) -> Vec<String> {
+pub(super) fn findings(records: &[Record]) -> Vec<Sentence> {
     let rows = rows(records);
-    let findings = [
-        costs(&rows),
-        spin_or_sleep(&rows),
-        fat_message(&rows),
-        placement(&rows),
-        idle(&rows),
-        signal(&rows),
-        against_published(&rows),
-    ];
-    findings.into_iter().flatten().collect()
+    let mut findings = Vec::new();
+    findings.extend(one_hand_off(&rows));
+    findings.extend(spin_or_sleep(&rows));
+    findings.extend(fat_message(&rows));
+    findings.extend(placement(&rows));
+    findings.extend(idle(&rows));
+    findings.extend(signal(&rows));
+    findings.extend(against_published(&rows));
+    findings
 }
 
-/// The record of a class with the lowest pinned median.
-pub(crate) fn cheapest_of<'r>(rows: &'r [Row<'_>], wanted: Class) -> Option<&'r Record> {
-    let pinned = rows.iter().filter_map(|row| row.record(Placement::Pinned));
-    pinned
-        .filter(|record| {
-            class(&record.cell) == Some(wanted) && plain(&record.cell) && p50(record).is_some()
-        })
-        .filter(|record| wanted != Class::Sleep || slept(record))
-        .min_by(|a, b| p50(a).unwrap_or(f64::INFINITY).total_cmp(&p50(b).unwrap_or(f64::INFINITY)))
+/// The record that stands for all mechanisms of a class: always that of `atomic-store` or `futex`,
+/// so that noise does not choose it; or the only one of its class.
+pub(crate) fn representative<'r>(rows: &'r [Row<'_>], wanted: Class) -> Option<&'r Record> {
+    let name = match wanted {
+        Class::Spin => "atomic-store",
+        Class::Sleep => "futex",
+        _ => return None,
+    };
+    let eligible = |record: &&Record| {
+        class(&record.cell) == Some(wanted)
+            && plain(&record.cell)
+            && record.cell.line.is_none_or(|line| line == Layout::Own)
+            && record.cell.pause.is_none_or(|pause| pause == Pause::Off)
+            && p50(record).is_some()
+            && (wanted != Class::Sleep || slept(record))
+    };
+    let records: Vec<&Record> = pinned(rows).filter(eligible).collect();
+    match (records.iter().find(|record| record.cell.name() == name), records.as_slice()) {
+        (Some(named), _) => Some(named),
+        (None, [only]) => Some(only),
+        _ => None,
+    }
+}
+
+fn pinned<'r>(rows: &'r [Row<'_>]) -> impl Iterator<Item = &'r Record> {
+    rows.iter().filter_map(|row| row.record(Placement::Pinned))
 }
 
 /// The one-way median, if it can be a divisor.
 fn p50(record: &Record) -> Option<f64> {
     record.one_way_p50().filter(|p50| *p50 > 0.0 && p50.is_finite())
+}
+
+/// The one-way median with its interval.
+fn measured(record: &Record) -> Option<String> {
+    Some(time_within(p50(record)?, record.one_way_p50_interval95()))
+}
+
+fn name(record: &Record) -> String {
+    clean(&record.cell.label())
 }
 
 /// Returns `true` for a row of ours without payload, neighbours, or a spinner that keeps the CPU
@@ -48,7 +75,7 @@ fn plain(cell: &Cell) -> bool {
     !cell.is_twin() && cell.payload_bytes == 8 && cell.neighbour.is_none() && !cell.keep_awake
 }
 
-fn costs(rows: &[Row<'_>]) -> Option<String> {
+fn one_hand_off(rows: &[Row<'_>]) -> Option<Sentence> {
     let one_thread: Vec<String> = [
         ("function-call", "a function call"),
         ("fiber-switch", "a fiber switch"),
@@ -58,99 +85,70 @@ fn costs(rows: &[Row<'_>]) -> Option<String> {
     .filter_map(|(mechanism, operation)| {
         let row =
             rows.iter().find(|row| row.main().is_some_and(|main| main.cell.name() == mechanism))?;
-        Some(format!("{} as {operation}", time(p50(row.main()?)?)))
+        Some(format!("{} as {operation}", measured(row.main()?)?))
     })
     .collect();
-    let named = |record: &Record| clean(&record.cell.label());
-    let line = cheapest_of(rows, Class::Spin).and_then(|record| Some((record, p50(record)?)));
-    let sleep = cheapest_of(rows, Class::Sleep).and_then(|record| Some((record, p50(record)?)));
     let mut parts = Vec::new();
     if !one_thread.is_empty() {
         parts.push(format!("{} within one thread", list(&one_thread)));
     }
-    parts.extend(
-        line.map(|(record, p50)| format!("{} through a cache line ({})", time(p50), named(record))),
-    );
-    parts.extend(sleep.map(|(record, p50)| {
-        format!("{} if a sleeping thread must be woken ({})", time(p50), named(record))
-    }));
-    if parts.is_empty() {
-        return None;
+    for (class, way) in [
+        (Class::Spin, "through a cache line"),
+        (Class::Sleep, "if a sleeping thread must be woken"),
+    ] {
+        parts
+            .extend(representative(rows, class).and_then(|record| {
+                Some(format!("{} {way} ({})", measured(record)?, name(record)))
+            }));
     }
-    Some(format!("One hand-off costs {}.", parts.join("; ")))
+    (!parts.is_empty()).then(|| say::one_hand_off(parts.join("; ")))
 }
 
-fn spin_or_sleep(rows: &[Row<'_>]) -> Option<String> {
-    let sleeper = cheapest_of(rows, Class::Sleep)?;
+fn spin_or_sleep(rows: &[Row<'_>]) -> Option<Sentence> {
+    let sleeper = representative(rows, Class::Sleep)?;
     let burnt = cpu_ns(&sleeper.cost).filter(|burnt| *burnt > 0.0)?;
-    let mut text = format!(
-        "Waking a sleeper costs {} of CPU time ({}): spin if you expect to wait less than that, sleep if longer.",
-        time(burnt),
-        clean(&sleeper.cell.label())
-    );
-    let line = cheapest_of(rows, Class::Spin).filter(|line| differ(line, sleeper) == Some(true));
-    if let Some((fast, slow, times)) = line
-        .and_then(|line| Some((p50(line)?, p50(sleeper)?, times(sleeper, line)?)))
-        .filter(|(fast, slow, _)| fast < slow)
-    {
-        text.push_str(&format!(
-            " Sleeping adds {} of latency to each hand-off: {} that of a cache line.",
-            time(slow - fast),
-            ratio(times)
-        ));
-    }
-    Some(text)
+    let adds = representative(rows, Class::Spin).and_then(|line| {
+        let times = Quotient::of(sleeper, line).filter(Quotient::is_above_1)?;
+        let difference = time(p50(sleeper)? - p50(line)?);
+        Some(say::sleeping_adds(difference, name(sleeper), times, name(line)))
+    });
+    Some(say::wake_costs_cpu(time(burnt), name(sleeper)).and(adds))
 }
 
-fn placement(rows: &[Row<'_>]) -> Option<String> {
-    let pairs: Vec<(&Record, &Record, f64)> = rows
+fn placement(rows: &[Row<'_>]) -> Option<Sentence> {
+    type Pair<'r> = (&'r Record, &'r Record, Quotient);
+    let pairs: Vec<Pair<'_>> = rows
         .iter()
         .filter_map(|row| Some((row.record(Placement::Pinned)?, row.record(Placement::Free)?)))
         .filter(|(pinned, _)| slept(pinned) && plain(&pinned.cell))
-        .filter_map(|(pinned, free)| Some((pinned, free, times(free, pinned)?)))
+        .filter_map(|(pinned, free)| Some((pinned, free, Quotient::of(free, pinned)?)))
         .collect();
-    let shares: Vec<f64> =
-        pairs.iter().filter_map(|(_, free, _)| free.same_cpu_share.map(f64::from)).collect();
-    let (least, most) =
-        (shares.iter().copied().reduce(f64::min), shares.iter().copied().reduce(f64::max));
-    let shared = match (least, most) {
-        (Some(least), Some(most)) if share(least) == share(most) => {
-            format!(
-                " {} of the unpinned exchanges began with both threads on one CPU.",
-                share(least)
-            )
-        }
-        (Some(least), Some(most)) => {
-            format!(
-                " {} to {} of the unpinned exchanges began with both threads on one CPU.",
-                share(least),
-                share(most)
-            )
-        }
-        _ => String::new(),
+    let shares = pairs.iter().filter_map(|(_, free, _)| free.same_cpu_share.map(f64::from));
+    let shares = shares.map(|share| [share; 2]);
+    let shared = shares.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])]).map(|[least, most]| {
+        let (least, most) = (share(least), share(most));
+        say::began_on_one_cpu(if least == most { least } else { format!("{least} to {most}") })
+    });
+    let (mut different, open): (Vec<Pair<'_>>, Vec<Pair<'_>>) =
+        pairs.into_iter().partition(|(_, _, times)| times.differs());
+    different.sort_by(|a, b| a.2.ratio.total_cmp(&b.2.ratio));
+    let factor = |(pinned, _, times): &Pair<'_>| {
+        format!("{} ({}, {})", ratio(times.ratio), name(pinned), digits_range(times.interval95))
     };
-    let mut different: Vec<&(&Record, &Record, f64)> =
-        pairs.iter().filter(|(pinned, free, _)| differ(pinned, free) == Some(true)).collect();
-    different.sort_by(|a, b| a.2.total_cmp(&b.2));
-    let factor = |(pinned, _, times): &(&Record, &Record, f64)| {
-        format!("{} ({})", ratio(*times), clean(&pinned.cell.label()))
+    let ratios = match different.as_slice() {
+        [] => None,
+        [only] => Some(factor(only)),
+        [low, .., high] => Some(format!("{} to {}", factor(low), factor(high))),
     };
-    let subject = "Unpinned, sleeping threads took";
-    match (different.first(), different.last()) {
-        (Some(low), Some(high)) if different.len() > 1 => Some(format!(
-            "{subject} {} to {} the time of pinned ones.{shared}",
-            factor(low),
-            factor(high)
-        )),
-        (Some(only), _) => {
-            Some(format!("{subject} {} the time of pinned ones.{shared}", factor(only)))
-        }
-        _ if pairs.iter().any(|(pinned, free, _)| differ(pinned, free) == Some(false)) => {
-            Some(format!(
-                "Too noisy to tell whether sleeping threads are faster pinned or unpinned.{shared}"
-            ))
-        }
-        _ => None,
+    let both = |(pinned, free, _): &Pair<'_>| {
+        Some(format!("{} {} and {}", name(pinned), measured(pinned)?, measured(free)?))
+    };
+    let open: Vec<String> = open.iter().filter_map(both).collect();
+    let undecided = (!open.is_empty()).then(|| say::unpinned_undecided(list(&open)));
+    let decided = ratios.map(say::unpinned);
+    match decided {
+        Some(decided) => Some(decided.and(undecided).and(shared)),
+        None => Some(undecided?.and(shared)),
     }
 }
 
@@ -161,9 +159,9 @@ fn partners<'r>(
     first: impl Fn(&Cell) -> bool,
     second: impl Fn(&Cell) -> Cell,
 ) -> Vec<(&'r Record, &'r Record)> {
-    let pinned = || rows.iter().filter_map(|row| row.record(Placement::Pinned));
-    let by_cell: BTreeMap<&Cell, &Record> = pinned().map(|record| (&record.cell, record)).collect();
-    pinned()
+    let by_cell: BTreeMap<&Cell, &Record> =
+        pinned(rows).map(|record| (&record.cell, record)).collect();
+    pinned(rows)
         .filter(|record| first(&record.cell))
         .filter_map(|record| Some((record, *by_cell.get(&second(&record.cell))?)))
         .collect()
@@ -171,150 +169,115 @@ fn partners<'r>(
 
 /// Tests the claim of 2011 that passing a cache line costs latency, not bandwidth, so that larger
 /// messages are nearly free.
-fn fat_message(rows: &[Row<'_>]) -> Option<String> {
+fn fat_message(rows: &[Row<'_>]) -> Option<Sentence> {
     let small = |cell: &Cell| Cell { payload_bytes: 8, ..cell.clone() };
     let fat = |cell: &Cell| cell.payload_bytes > 8 && class(cell) == Some(Class::Spin);
-    let (fat, small) =
-        partners(rows, fat, small).into_iter().max_by_key(|(fat, _)| fat.cell.payload_bytes)?;
+    let (fat, small) = partners(rows, fat, small)
+        .into_iter()
+        .max_by_key(|(fat, _)| (fat.cell.payload_bytes, fat.cell.name() == "atomic-store"))?;
     let (slow, fast) = (p50(fat)?, p50(small)?);
-    let (bytes, name) = (fat.cell.payload_bytes, clean(&small.cell.label()));
-    if differ(fat, small)? && slow > fast {
+    let (bytes, mechanism) = (fat.cell.payload_bytes, name(small));
+    let (large, little) = (measured(fat)?, measured(small)?);
+    let times = Quotient::of(fat, small)?;
+    if times.is_above_1() {
         let further_lines = (bytes.div_ceil(64) - 1).max(1) as f64;
-        return Some(format!(
-            "A message of {bytes} B takes {} the time of one of 8 B ({name}: {} against {}): {} for each further 64 B.",
-            ratio(slow / fast),
-            time(slow),
-            time(fast),
-            time((slow - fast) / further_lines)
-        ));
+        let each = time((slow - fast) / further_lines);
+        return Some(say::fat_message(bytes, times, mechanism, large, little, each));
     }
-    Some(format!(
-        "Too noisy to tell whether {bytes} B costs more than 8 B ({name}: {} against {}).",
-        time(slow),
-        time(fast)
-    ))
+    Some(say::fat_message_undecided(bytes, mechanism, large, little))
 }
 
-fn idle(rows: &[Row<'_>]) -> Option<String> {
-    let pairs =
+fn idle(rows: &[Row<'_>]) -> Option<Sentence> {
+    let mut pairs =
         partners(rows, |cell| !cell.keep_awake, |cell| Cell { keep_awake: true, ..cell.clone() });
-    let sleeping = || pairs.iter().filter(|(normal, _)| slept(normal));
-    let visible = sleeping()
-        .filter(|(normal, awake)| differ(normal, awake) == Some(true))
-        .filter_map(|(normal, awake)| Some((*normal, p50(normal)?, p50(awake)?)))
-        .min_by(|a, b| a.1.total_cmp(&b.1));
-    if let Some((record, normal, awake)) = visible {
-        let name = clean(&record.cell.label());
-        return Some(if awake < normal {
-            format!(
-                "Of {name}’s {}, {} ({}) is the CPU leaving idle: with the CPU kept awake by a spinner of the lowest priority, it takes {}.",
-                time(normal),
-                time(normal - awake),
-                share((normal - awake) / normal),
-                time(awake)
-            )
-        } else {
-            format!(
-                "Keeping the CPUs awake with a spinner makes {name} slower ({} instead of {}): the spinner costs more than it saves.",
-                time(awake),
-                time(normal)
-            )
-        });
-    }
-    let (normal, _) = sleeping().find(|(normal, awake)| differ(normal, awake) == Some(false))?;
-    Some(format!(
-        "Leaving idle costs too little to be seen: keeping the CPUs awake does not measurably change {}.",
-        clean(&normal.cell.label())
-    ))
+    pairs.retain(|(normal, _)| slept(normal));
+    let (normal, awake) = pairs
+        .into_iter()
+        .min_by_key(|(normal, _)| (normal.cell.name() != "futex", name(normal)))?;
+    let times = Quotient::of(awake, normal)?;
+    let (before, after) = (p50(normal)?, p50(awake)?);
+    let (mechanism, usual, kept) = (name(normal), measured(normal)?, measured(awake)?);
+    Some(if times.is_below_1() {
+        let saved = before - after;
+        say::leaving_idle(mechanism, usual, time(saved), share(saved / before), kept)
+    } else if times.is_above_1() {
+        say::awake_is_slower(mechanism, kept, usual)
+    } else {
+        say::awake_undecided(mechanism, usual, kept)
+    })
 }
 
-fn signal(rows: &[Row<'_>]) -> Option<String> {
+fn signal(rows: &[Row<'_>]) -> Vec<Sentence> {
     let after = |cell: &Cell| Cell {
         subject: Subject::mechanism(format!("{}-after", cell.name()), Class::Sleep),
         ..cell.clone()
     };
-    let pairs = partners(rows, |cell| plain(cell) && class(cell) == Some(Class::Sleep), after);
-    let findings: Vec<String> = pairs
-        .into_iter()
-        .filter(|(inside, after)| differ(inside, after) == Some(true))
-        .filter_map(|(inside, after)| {
-            let (slow, fast) = (p50(inside)?, p50(after)?);
-            let switches = match (switches(&inside.cost), switches(&after.cost)) {
-                (Some(inside), Some(after)) => {
-                    format!(
-                        ", with {} instead of {} context switches per hand-off",
-                        per_op(after),
-                        per_op(inside)
-                    )
-                }
-                _ => String::new(),
-            };
-            let name = clean(&inside.cell.label());
-            let times = if fast < slow {
-                format!("{} faster", ratio(slow / fast))
-            } else {
-                format!("{} slower", ratio(fast / slow))
-            };
-            Some(format!("{name} {times} ({} instead of {}{switches})", time(fast), time(slow)))
-        })
-        .collect();
-    (!findings.is_empty())
-        .then(|| format!("Signalling after unlocking, not before, makes {}.", list(&findings)))
+    let mut decided = Vec::new();
+    let mut open = Vec::new();
+    for (inside, after) in
+        partners(rows, |cell| plain(cell) && class(cell) == Some(Class::Sleep), after)
+    {
+        let (Some(times), Some(slow), Some(fast)) =
+            (Quotient::of(after, inside), measured(inside), measured(after))
+        else {
+            continue;
+        };
+        let name = name(inside);
+        if !times.differs() {
+            open.push(format!("{name} {slow}, after unlocking {fast}"));
+            continue;
+        }
+        let [inside, after] =
+            [inside, after].map(|record| switches(&record.cost).map(per_op).unwrap_or_default());
+        let switches = if inside == after {
+            String::new()
+        } else {
+            format!(", with {after} instead of {inside} context switches per hand-off")
+        };
+        let times = if times.is_below_1() {
+            format!("{} faster", times.inverse())
+        } else {
+            format!("{times} slower")
+        };
+        decided.push(format!("{name} {times}: {fast} instead of {slow}{switches}"));
+    }
+    let decided = (!decided.is_empty()).then(|| say::signal_after(decided.join("; ")));
+    let open = (!open.is_empty()).then(|| say::signal_undecided(open.join("; ")));
+    decided.into_iter().chain(open).collect()
 }
 
-fn against_published(rows: &[Row<'_>]) -> Option<String> {
-    let parts: Vec<String> = by_record(rows)
-        .into_iter()
-        .filter_map(|(record, figures)| {
-            let here_ns = p50(record)?;
-            let ratios: Vec<String> = figures
-                .iter()
-                .map(|figure| {
-                    let worse = if figure.or_worse { " (or worse)" } else { "" };
-                    format!(
-                        "{} the {}{worse} of {}",
-                        ratio(here_ns / figure.ns),
-                        round_time(figure.ns),
-                        figure.year
-                    )
-                })
-                .collect();
-            let placement = match record.cell.placement {
-                Placement::Pinned => String::new(),
-                placement => format!(", {placement}"),
-            };
-            let label = clean(&record.cell.label());
-            Some(format!("{label}{placement} took {}", list(&ratios)))
-        })
-        .collect();
-    (!parts.is_empty()).then(|| format!("Compared with published figures: {}.", parts.join("; ")))
-}
-
-/// The published figures by the record with which they are compared: the cheapest if several of our
-/// mechanisms match.
-fn by_record<'r>(rows: &'r [Row<'_>]) -> Vec<(&'r Record, Vec<&'static Published>)> {
+/// Our figures beside published ones. Of several mechanisms that match, the first in the published
+/// figure's list stands for all.
+fn against_published(rows: &[Row<'_>]) -> Vec<Sentence> {
     let mut by_record: Vec<(&Record, Vec<&Published>)> = Vec::new();
-    let records = rows
-        .iter()
-        .flat_map(|row| Placement::ALL.into_iter().filter_map(|placement| row.record(placement)));
-    for record in records.filter(|record| p50(record).is_some()) {
-        for figure in published(&record.cell) {
-            if by_record.iter().any(|(_, figures)| figures.contains(&figure)) {
-                continue;
-            }
-            match by_record.iter_mut().find(|(other, _)| other.cell == record.cell) {
-                Some((_, figures)) => figures.push(figure),
-                None => by_record.push((record, vec![figure])),
-            }
+    for figure in &PUBLISHED {
+        let records = || {
+            rows.iter().flat_map(|row| Placement::ALL.into_iter().filter_map(|at| row.record(at)))
+        };
+        let record = figure.mechanisms.iter().find_map(|mechanism| {
+            records().find(|record| {
+                record.cell.name() == *mechanism
+                    && figure.is_for(&record.cell)
+                    && p50(record).is_some()
+            })
+        });
+        let Some(record) = record else { continue };
+        match by_record.iter_mut().find(|(other, _)| other.cell == record.cell) {
+            Some((_, figures)) => figures.push(figure),
+            None => by_record.push((record, vec![figure])),
         }
     }
-    by_record
-}
-
-/// Returns `true` if the 95% intervals of two one-way medians are disjoint, or `None` if one is
-/// unknown.
-fn differ(a: &Record, b: &Record) -> Option<bool> {
-    let ([a_low, a_high], [b_low, b_high]) =
-        (a.one_way_p50_interval95()?, b.one_way_p50_interval95()?);
-    Some(a_high < b_low || b_high < a_low)
+    let sentence = |(record, figures): &(&Record, Vec<&Published>)| {
+        let figures: Vec<String> = figures
+            .iter()
+            .map(|figure| {
+                let worse = if figure.or_worse { " or worse" } else { "" };
+                let time = round_time(figure.ns);
+                format!("{time}{worse} ({}, {}: {})", figure.author, figure.year, figure.machine)
+            })
+            .collect();
+        let mechanism = format!("{}, {}", name(record), record.cell.placement);
+        Some(say::published(mechanism, measured(record)?, list(&figures)))
+    };
+    by_record.iter().filter_map(sentence).collect()
 }

@@ -1,24 +1,27 @@
 //! Findings on the run as a whole.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use threadtoll_record::{Record, file::Results};
+use threadtoll_record::{Record, file::Results, fold};
 
 use crate::clean::clean;
 use crate::disturbance::{sum, too_disturbed};
 use crate::label::{list, plural};
+use crate::sentences::{self as say, Sentence};
 use crate::units::{per_op, share};
 
-/// Maximum number of reasons for omitted cells, and of cells per reason.
-const MAX_LEFT_OUT: usize = 4;
-
-pub(super) fn findings(results: &Results, records: &[Record]) -> Vec<String> {
-    let findings =
-        [disturbance(results, records), left_out(results), few_cpus(results), unfinished(results)];
+pub(super) fn findings(results: &Results, records: &[Record]) -> Vec<Sentence> {
+    let findings = [
+        disturbance(results, records),
+        twins_apart(records),
+        left_out(results),
+        few_cpus(results),
+        unfinished(results),
+    ];
     findings.into_iter().flatten().collect()
 }
 
-fn disturbance(results: &Results, records: &[Record]) -> Option<String> {
+fn disturbance(results: &Results, records: &[Record]) -> Option<Sentence> {
     let all = sum(records.iter().map(|record| &record.disturbance));
     if all.disturbed == 0 || all.blocks == 0 {
         return None;
@@ -30,16 +33,46 @@ fn disturbance(results: &Results, records: &[Record]) -> Option<String> {
     let disturbed = share(f64::from(all.disturbed) / f64::from(all.blocks));
     let causes =
         if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) };
-    let finding =
-        format!("{} of {} blocks ({disturbed}) were disturbed{causes}.", all.disturbed, all.blocks);
-    Some(if too_disturbed(&all) {
-        format!(
-            "{finding} That is more than a quarter; try again on a quieter machine: `{}`.",
-            command(results)
-        )
-    } else {
-        finding
-    })
+    let again = too_disturbed(&all).then(|| say::again(command(results)));
+    Some(say::disturbed(all.disturbed, all.blocks, disturbed, causes).and(again))
+}
+
+fn twins_apart(records: &[Record]) -> Option<Sentence> {
+    const MAX_ROWS: usize = 3;
+    let warned = records
+        .iter()
+        .filter(|record| record.warnings.iter().any(|warning| warning.code == fold::TWIN_APART));
+    let groups: BTreeSet<usize> = warned.map(|record| record.group).collect();
+    let furthest = |group: &usize| {
+        let of_group = records.iter().filter(|record| record.group == *group);
+        let apart = of_group.filter_map(|record| Some((record, from_twin(record)?)));
+        apart.max_by(|a, b| a.1.total_cmp(&b.1))
+    };
+    let mut apart: Vec<(&Record, f64)> = groups.iter().filter_map(furthest).collect();
+    apart.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let more = apart.len().saturating_sub(MAX_ROWS);
+    let mut rows: Vec<String> = apart
+        .iter()
+        .take(MAX_ROWS)
+        .map(|(record, off)| format!("{} ({})", clean(&record.cell.label()), share(off - 1.0)))
+        .collect();
+    if more > 0 {
+        rows.push(format!("{more} more"));
+    }
+    (!rows.is_empty()).then(|| say::twin_apart(list(&rows)))
+}
+
+/// The larger figure of a row and its twin divided by the smaller one, in the regime where that is
+/// most.
+fn from_twin(record: &Record) -> Option<f64> {
+    let regimes = record.regimes.iter().flat_map(|regime| &regime.against);
+    let of_twin = record
+        .against
+        .iter()
+        .chain(regimes)
+        .filter(|against| against.cell.is_twin() && against.cell.original() == record.cell);
+    let ratios = of_twin.map(|against| against.ratio.get());
+    ratios.map(|ratio| ratio.max(1.0 / ratio)).filter(|off| off.is_finite()).reduce(f64::max)
 }
 
 pub(crate) fn command(results: &Results) -> String {
@@ -74,55 +107,27 @@ fn quoted(word: &str) -> String {
     }
 }
 
-fn left_out(results: &Results) -> Option<String> {
-    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for refused in &results.plan.refused {
-        by_reason.entry(&refused.why).or_default().push(&refused.what);
-    }
-    let reasons: Vec<String> = by_reason
-        .iter()
-        .take(MAX_LEFT_OUT)
-        .map(|(why, cells)| {
-            let mut names: Vec<String> =
-                cells.iter().take(MAX_LEFT_OUT).map(|cell| clean(cell)).collect();
-            if cells.len() > names.len() {
-                names.push(format!("{} more", cells.len() - names.len()));
-            }
-            format!("{} ({})", list(&names), clean(why).trim_end_matches('.'))
-        })
-        .collect();
-    let more = if by_reason.len() > MAX_LEFT_OUT { "; and more" } else { "" };
-    (!reasons.is_empty()).then(|| format!("Left out: {}{more}.", reasons.join("; ")))
+fn left_out(results: &Results) -> Option<Sentence> {
+    let cells = crate::left_out(&results.plan.refused);
+    (!cells.is_empty()).then(|| say::left_out(cells.join("; ")))
 }
 
-fn few_cpus(results: &Results) -> Option<String> {
+fn few_cpus(results: &Results) -> Option<Sentence> {
     let machine = &results.machine;
     if machine.allowed.len() == 1 {
-        return Some(
-            "Only one CPU is allowed here, so no hand-off between CPUs was measured.".into(),
-        );
+        return Some(say::one_cpu());
     }
     let quota = machine.quota_cpus.filter(|quota| *quota < 2.0)?;
-    Some(format!(
-        "The control group allows {} CPUs’ worth of time, less than two spinning threads need, and throttles them.",
-        per_op(quota.get())
-    ))
+    Some(say::quota(per_op(quota.get())))
 }
 
-fn unfinished(results: &Results) -> Option<String> {
+fn unfinished(results: &Results) -> Option<Sentence> {
     let groups = &results.groups;
     let complete = groups.iter().filter(|group| group.records.is_some()).count();
     if complete == groups.len() || groups.iter().all(|group| group.attempts == 0) {
         return None;
     }
-    let how = match results.not_resumable() {
-        Some(_) => "",
-        None => "; resume it with --resume FILE",
-    };
-    Some(format!(
-        "The run is not finished: {complete} of {} complete{how}.",
-        plural(groups.len() as u64, "group")
-    ))
+    Some(say::unfinished(complete, plural(groups.len() as u64, "group")))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::figure::{Map, Pairs};
 use crate::ladder::Row;
 use crate::published::published;
 use crate::queues::ChartRow;
-use crate::units::{maybe_time, per_op, plus_minus, round_time, share, time};
+use crate::units::{maybe_time, per_op, round_time, share, time, time_within};
 
 /// Maximum number of distributions on a page; each takes about 3 kB.
 const MAX_DISTRIBUTIONS: usize = 300;
@@ -27,6 +27,7 @@ struct Data {
 #[derive(Serialize)]
 struct RunData {
     over_ns: u64,
+    /// Without twins.
     rows: Vec<RowData>,
     matrices: Vec<MatrixData>,
     surfaces: Vec<SurfaceData>,
@@ -117,9 +118,10 @@ fn inert(json: &str) -> String {
 }
 
 fn run_data(run: &Run<'_>, distributions: &mut usize, pairs: &mut usize) -> RunData {
-    let shown = first_shown(run.rows());
+    let charted: Vec<&Row<'_>> = run.rows().iter().filter(|row| !row.is_twin()).collect();
+    let shown = first_shown(&charted);
     let step_ns = run.results().machine.clock.step_ns;
-    let rows = run.rows().iter().enumerate().map(|(index, row)| RowData {
+    let rows = charted.iter().enumerate().map(|(index, row)| RowData {
         label: row.label.clone(),
         shown: shown.contains(&index),
         sides: Placement::ALL
@@ -176,7 +178,7 @@ fn queues_data(run: &Run<'_>) -> Vec<QueuesData> {
 
 /// Five rows spread over the ladder, including the cheapest between threads: more would hide each
 /// other.
-fn first_shown(rows: &[Row<'_>]) -> Vec<usize> {
+fn first_shown(rows: &[&Row<'_>]) -> Vec<usize> {
     let plain: Vec<usize> = rows
         .iter()
         .enumerate()
@@ -208,10 +210,7 @@ fn side(record: &Record, step_ns: f64, distributions: &mut usize) -> SideData {
 fn lines(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(p50) = record.one_way_p50() {
-        let reach = record
-            .one_way_p50_interval95()
-            .map(|interval| format!(" ({})", plus_minus(p50, interval)));
-        lines.push(format!("one way p50 {}{}", time(p50), reach.unwrap_or_default()));
+        lines.push(format!("one way p50 {}", time_within(p50, record.one_way_p50_interval95())));
     }
     let quantiles = &record.quantiles;
     lines.push(format!(

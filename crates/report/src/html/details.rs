@@ -8,6 +8,7 @@ use crate::clean::clean;
 use crate::disturbance::{description, sum};
 use crate::findings::command;
 use crate::ladder::Row;
+use crate::left_out::by_reason;
 use crate::machine::{class_names, classes, gaps, noisiest};
 use crate::units::{count, digits, share, time};
 
@@ -140,19 +141,21 @@ pub(super) fn worst(rows: &[Row<'_>]) -> Markup {
 }
 
 pub(super) fn refused(plan: &Plan) -> Markup {
-    let refused = &plan.refused;
+    let reasons = by_reason(&plan.refused);
     html! {
-        @if !refused.is_empty() {
+        @if !reasons.is_empty() {
             h2 { "Left out" } "\n"
             ul class="refused" { "\n"
-                @for cell in refused.iter().take(MAX_REFUSED) {
-                    li { strong { (clean(&cell.what)) } ": " (clean(&cell.why)) } "\n"
+                @for (why, cells) in reasons.iter().take(MAX_REFUSED) {
+                    li {
+                        strong { (why) } ": "
+                        (cells[..cells.len().min(MAX_REFUSED)].join(", "))
+                        @if cells.len() > MAX_REFUSED { ", and " (cells.len() - MAX_REFUSED) " more" }
+                    } "\n"
                 }
             } "\n"
-            @if refused.len() > MAX_REFUSED {
-                p class="note" {
-                    "And " (refused.len() - MAX_REFUSED) " more; see the file."
-                } "\n"
+            @if reasons.len() > MAX_REFUSED {
+                p class="note" { "And more; see the file." } "\n"
             }
         }
     }

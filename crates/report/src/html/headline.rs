@@ -4,13 +4,15 @@ use maud::{Markup, html};
 use threadtoll_record::{Class, Grade, median};
 
 use super::run::{Run, day};
+use super::title_of;
 use crate::clean::clean;
-use crate::findings::cheapest_of;
+use crate::findings::representative;
 use crate::label::{plural, relation};
-use crate::ladder::times;
+use crate::locks;
 use crate::machine::{facts, meaning};
 use crate::queues;
-use crate::units::{digits, time};
+use crate::quotient::Quotient;
+use crate::units::{digits_range, ratio, time, time_range};
 
 const MAX_WARNINGS: usize = 60;
 
@@ -34,7 +36,7 @@ pub(super) fn headline(run: &Run<'_>, runs: usize) -> Markup {
             @if runs > 1 {
                 h2 { (run.name()) } "\n"
             } @else {
-                h1 { "What a hand-off costs" } "\n"
+                h1 { (title_of(run.topic())) } "\n"
             }
             p class="about" {
                 @if runs == 1 { span { (run.name()) } " " }
@@ -67,10 +69,16 @@ fn cards(run: &Run<'_>) -> Vec<Card> {
     if cards.is_empty() {
         cards = pairs(run);
     }
-    cards.extend(queues::cards(run.records()).into_iter().map(|card| Card {
+    cards.extend(queues::cards(&run.comparisons).into_iter().map(|card| Card {
         figure: card.figure,
         caption: card.heading,
-        detail: card.queue,
+        detail: card.detail,
+        class: "line",
+    }));
+    cards.extend(locks::cards(run.records()).into_iter().map(|card| Card {
+        figure: card.figure,
+        caption: card.heading,
+        detail: card.detail,
         class: "line",
     }));
     let grade = run.results().machine.grade;
@@ -87,25 +95,29 @@ fn cards(run: &Run<'_>) -> Vec<Card> {
     cards
 }
 
-/// The cheapest hand-off through a cache line, the cheapest wake-up, and their quotient.
+/// A hand-off through a cache line, a wake-up, and their ratio.
 fn mechanisms(run: &Run<'_>) -> Vec<Card> {
     let mut cards = Vec::new();
-    let line = cheapest_of(&run.ladder, Class::Spin);
-    let sleep = cheapest_of(&run.ladder, Class::Sleep);
+    let line = representative(&run.ladder, Class::Spin);
+    let sleep = representative(&run.ladder, Class::Sleep);
     for (record, caption, class) in
         [(line, "through a cache line", "line"), (sleep, "to wake a sleeping thread", "sleep")]
     {
-        if let Some((record, p50)) = record.and_then(|record| Some((record, record.one_way_p50()?)))
-        {
-            let (figure, detail) = (time(p50), clean(&record.cell.label()));
-            cards.push(Card { figure, caption: caption.into(), detail, class });
+        let Some((record, p50)) = record.and_then(|record| Some((record, record.one_way_p50()?)))
+        else {
+            continue;
+        };
+        let mut detail = clean(&record.cell.label());
+        if let Some(interval) = record.one_way_p50_interval95() {
+            detail.push_str(&format!(", {}", time_range(interval)));
         }
+        cards.push(Card { figure: time(p50), caption: caption.into(), detail, class });
     }
-    if let Some(ratio) = line.zip(sleep).and_then(|(line, sleep)| times(sleep, line)) {
+    if let Some(times) = line.zip(sleep).and_then(|(line, sleep)| Quotient::of(sleep, line)) {
         cards.push(Card {
-            figure: format!("{}×", digits(ratio)),
+            figure: ratio(times.ratio),
             caption: "ratio of the two".into(),
-            detail: "one way, pinned, p50".into(),
+            detail: format!("one way, pinned, p50, {}", digits_range(times.interval95)),
             class: "",
         });
     }
@@ -131,26 +143,32 @@ fn pairs(run: &Run<'_>) -> Vec<Card> {
 pub(super) fn findings(run: &Run<'_>) -> Markup {
     let results = run.results();
     let machine = &results.machine;
-    let mut warnings: Vec<&str> =
+    let warnings: Vec<&str> =
         machine.warnings.iter().map(|warning| warning.text.as_str()).collect();
-    warnings.extend(results.notes.iter().map(String::as_str));
     html! {
         @if !run.report.findings.is_empty() {
             ul class="verdict" { "\n"
-                @for finding in &run.report.findings { li { (with_code(&clean(finding))) } "\n" }
+                @for finding in &run.report.findings { li { (with_code(&clean(&finding.to_string()))) } "\n" }
             } "\n"
         }
-        @if !warnings.is_empty() {
-            ul class="warnings" aria-label="Warnings" { "\n"
-                @for warning in warnings.iter().take(MAX_WARNINGS) { li { (clean(warning)) } "\n" }
-            } "\n"
-        }
+        (list(&results.notes.iter().map(String::as_str).collect::<Vec<_>>(), "Notes"))
         details class="machine" {
             summary { "The machine in full" }
+            (list(&warnings, "Warnings"))
             dl { "\n"
                 @for (name, fact) in facts(machine) { dt { (name) } dd { (fact) } "\n" }
             }
         } "\n"
+    }
+}
+
+fn list(warnings: &[&str], label: &str) -> Markup {
+    html! {
+        @if !warnings.is_empty() {
+            ul class="warnings" aria-label=(label) { "\n"
+                @for warning in warnings.iter().take(MAX_WARNINGS) { li { (clean(warning)) } "\n" }
+            } "\n"
+        }
     }
 }
 

@@ -93,17 +93,24 @@
   };
 
   // Layout of a chart with a line per row, the first at the top, and the legend above them.
+  // On a phone the labels stand above their rows, where they leave the whole width to the marks.
   const listed = (rows, xaxis) => ({
-    margin: { l: 10, r: phone() ? 14 : 30, t: 44, b: 34 },
+    margin: { l: phone() ? 14 : 10, r: phone() ? 14 : 30, t: 44, b: 34 },
     hovermode: "closest",
     dragmode: phone() ? false : "zoom",
-    legend: { orientation: "h", ...(phone() ? { xref: "container" } : { entrywidth: 90 }), x: phone() ? 0.02 : 0, xanchor: "left", y: 1, yanchor: "bottom" },
+    legend: { orientation: "h", ...(phone() ? {} : { entrywidth: 90 }), x: 0, xanchor: "left", y: 1, yanchor: "bottom" },
     xaxis: axis({ type: "log", ...xaxis }),
     yaxis: axis({
-      range: [rows.length - 0.4, -0.6], fixedrange: true, showgrid: true, gridcolor: color("--tint"),
-      tickvals: rows.map((_, y) => y), ticktext: rows.map((row) => plain(short(row.label, phone() ? 20 : 44)) + "  "),
+      range: [rows.length - (phone() ? 0.6 : 0.4), phone() ? -0.9 : -0.6],
+      fixedrange: true, showgrid: true, gridcolor: color("--tint"), showticklabels: !phone(),
+      tickvals: rows.map((_, y) => y), ticktext: rows.map((row) => plain(short(row.label, 44)) + "  "),
     }),
+    annotations: phone() ? rows.map((row, y) => ({
+      xref: "paper", x: 0, xanchor: "left", y, yanchor: "bottom", yshift: 4, showarrow: false,
+      text: plain(short(row.label, 52)), font: { size: 11, color: color("--soft") },
+    })) : [],
   });
+  const ROW = { phone: 34, wide: 27 };
 
   // ---- the ladder -------------------------------------------------------------------------------------------------
 
@@ -159,13 +166,13 @@
     }
     const low = Math.min(...all) / 1.6;
     const high = Math.max(...all) * 1.6;
-    element.style.height = 92 + rows.length * (phone() ? 22 : 27) + "px";
+    element.style.height = 92 + rows.length * (phone() ? ROW.phone : ROW.wide) + "px";
     draw(element, traces, listed(rows, { range: [Math.log10(low), Math.log10(high)], ...timeTicks(low, high) }));
   };
 
   // ---- queues -----------------------------------------------------------------------------------------------------
 
-  const KINDS = { threadtoll: ["circle", 0], peer: ["square", 1], twin: ["circle-open", 0], mechanism: ["diamond", 2], "bare copy": ["triangle-up", 3] };
+  const KINDS = { threadtoll: ["circle", 0], peer: ["square", 1], mechanism: ["diamond", 2], "bare copy": ["triangle-up", 3] };
   const rate = (millions) => Number(millions.toPrecision(3)) + " M/s";
   const rateTicks = (low, high) => {
     const ticks = timeTicks(low, high);
@@ -196,7 +203,7 @@
     }).filter((trace) => trace.x.length > 0);
     const figures = marks.flatMap(({ figure, interval }) => [figure, ...(interval || []).filter((end) => end > figure / 10)]);
     const [low, high] = [Math.min(...figures) / 1.6, Math.max(...figures) * 1.6];
-    element.style.height = 92 + marks.length * (phone() ? 20 : 22) + "px";
+    element.style.height = 92 + marks.length * (phone() ? ROW.phone : 22) + "px";
     draw(element, traces, listed(marks, {
       range: [Math.log10(low), Math.log10(high)],
       title: streams ? "messages per second (higher is better)" : "one way, p50 (lower is better)",
@@ -447,10 +454,12 @@
 
   const states = data.runs.map(distributionState);
 
-  // Speed-ups of a lock: threads upwards, hold share or interval to the right; measured on the left, predicted on the right.
+  // Speed-ups of a lock: threads upwards, hold share or interval to the right; measured and predicted beside or below each
+  // other. With one column, a curve over the threads.
   const drawSurface = (element, run) => {
     const surface = run.surfaces.find((surface) => surface.label === element.dataset.label);
     if (!surface) return element.remove();
+    if (surface.columns.length === 1) return drawCurve(element, surface);
     const { columns, threads, measured, predicted } = surface;
     const told = predicted.flat().some((value) => value > 0);
     const high = Math.max(1.2, ...measured.flat(), ...predicted.flat());
@@ -459,24 +468,52 @@
       : [[0, "#ef9a70"], [1 / high, "#f7efd9"], [1, "#7cc4b8"]];
     const halves = told ? [["measured", measured], ["predicted", predicted]] : [["measured", measured]];
     const stacked = phone() && told;
+    const beside = told && !stacked;
+    const cell = ((element.clientWidth - 60) * (beside ? 0.47 : 1)) / columns.length;
     const traces = halves.map(([name, values], half) => ({
       type: "heatmap", colorscale: scale, zmin: 0, zmax: high, xgap: 1, ygap: 1, showscale: false,
       x: columns, y: threads.map(String), z: values,
-      xaxis: half && !stacked ? "x2" : "x", yaxis: half ? "y2" : "y", hoverinfo: "text",
+      xaxis: half && beside ? "x2" : "x", yaxis: half ? "y2" : "y", hoverinfo: "text",
       hovertext: values.map((row, y) => row.map((value, x) => value > 0
         ? "<b>" + value.toFixed(2) + "×</b> " + name + "<br>" + lines(threads[y] + " threads, " + surface.across + " " + columns[x]) : "")),
-      text: values.map((row) => row.map((value) => (value > 0 ? value.toFixed(2) : ""))),
-      texttemplate: "%{text}", textfont: { size: 11 },
+      // Figures only where they do not touch each other.
+      ...(cell < 30 ? {} : {
+        text: values.map((row) => row.map((value) => (value > 0 ? value.toFixed(2) : ""))),
+        texttemplate: "%{text}", textfont: { size: 11 },
+      }),
     }));
     element.style.height = (stacked ? 2 : 1) * Math.max(180, 90 + 34 * threads.length) + "px";
     const named = (title, more) => axis({ title, type: "category", showgrid: false, ...more });
-    const [left, right] = told && !stacked ? [[0, 0.47], [0.53, 1]] : [[0, 1], [0, 1]];
+    const [left, right] = beside ? [[0, 0.47], [0.53, 1]] : [[0, 1], [0, 1]];
+    const heading = (text, x, y) => ({
+      text: "<b>" + text + "</b> speed-up", xref: "paper", yref: "paper", x, y, xanchor: "left", yanchor: "bottom",
+      showarrow: false, font: { size: 12 },
+    });
     draw(element, traces, {
-      margin: { l: 20, r: 10, t: 20, b: 30 }, dragmode: false,
-      xaxis: named(surface.across + (told && !stacked ? ", measured" : ""), { domain: left, anchor: "y" }),
-      yaxis: named("threads", { anchor: "x", ...(stacked ? { domain: [0.58, 1] } : {}) }),
-      ...(told && !stacked ? { xaxis2: named(surface.across + ", predicted", { domain: right, anchor: "y2" }) } : {}),
-      ...(told ? { yaxis2: named("", stacked ? { domain: [0, 0.42], anchor: "x" } : { anchor: "x2" }) } : {}),
+      margin: { l: 20, r: 10, t: 34, b: 30 }, dragmode: false,
+      xaxis: named(surface.across, { domain: left, anchor: stacked ? "y2" : "y" }),
+      yaxis: named("threads", { anchor: "x", ...(stacked ? { domain: [0.56, 1] } : {}) }),
+      ...(beside ? { xaxis2: named(surface.across, { domain: right, anchor: "y2" }) } : {}),
+      ...(told ? { yaxis2: named(stacked ? "threads" : "", stacked ? { domain: [0, 0.44], anchor: "x" } : { anchor: "x2" }) } : {}),
+      annotations: halves.map(([name], half) =>
+        (stacked ? heading(name, 0, half ? 0.445 : 1) : heading(name, half ? right[0] : 0, 1))),
+    });
+  };
+
+  const drawCurve = (element, { threads, measured, predicted }) => {
+    const line = (name, values, more) => ({
+      name, x: threads, y: values.map(([value]) => value), mode: "lines+markers", hoverinfo: "text",
+      hovertext: values.map(([value], y) => value > 0 ? "<b>" + value.toFixed(2) + "×</b> " + name + "<br>" + threads[y] + " threads" : ""), ...more,
+    });
+    const told = predicted.flat().some((value) => value > 0);
+    element.style.height = "320px";
+    draw(element, [
+      ...(told ? [line("predicted", predicted, { line: { color: PALETTE()[1], dash: "dot" }, marker: { size: 5 } })] : []),
+      line("measured", measured, { line: { color: PALETTE()[0] }, marker: { size: 9 } }),
+    ], {
+      margin: { l: 20, r: 14, t: 34, b: 30 }, dragmode: false, hovermode: "closest",
+      legend: { orientation: "h", x: 0, xanchor: "left", y: 1, yanchor: "bottom" },
+      xaxis: axis({ title: "threads" }), yaxis: axis({ title: "speed-up", rangemode: "tozero" }),
     });
   };
 
@@ -531,13 +568,14 @@
   unpack().then(() => {
     drawAll();
     dark.addEventListener("change", drawAll);
-    let narrow = phone();
-    window.addEventListener("resize", () => {
-      if (phone() !== narrow) {
-        narrow = phone();
-        drawAll();
-      }
-    });
+    // Also without a resized window: a scroll bar that appears takes its width from the charts.
+    const main = document.querySelector("main");
+    let width = main.clientWidth;
+    new ResizeObserver(() => {
+      if (main.clientWidth === width) return;
+      width = main.clientWidth;
+      drawAll();
+    }).observe(main);
   }).catch((error) => {
     console.error(error);
     say("The charts could not be drawn; the tables have all the figures.");

@@ -229,6 +229,13 @@ fn others(profile: &Profile) -> Markup {
             (sortable(&waits::section(&waits, 60), "Waits that are not for a lock", MAX_ROWS))
             (more_rows(waits.len().saturating_sub(MAX_ROWS)))
         }
+        @for process in profile.processes.iter().filter(|process| !process.spins.is_empty()) {
+            h2 { "Spinning for locks" } "\n"
+            p { "PID " (process.pid) ": running threads in functions that spin until they have a lock." } "\n"
+            ul { @for site in &process.spins {
+                li { (plural(site.samples.get(), "sample")) ": " code { (stack::line(site)) } } "\n"
+            } }
+        }
         @if profile.processes.len() > 1 {
             h2 { "Processes" } "\n"
             (sortable(&waits::processes(profile), "Processes", MAX_ROWS))

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use threadtoll_record::{Placement, Record, file::Results};
 
+use super::TITLES;
 use super::details::{disturbance, noise, refused, reproduce, worst};
 use super::headline::{findings, headline};
 use super::table::{more_rows, notes, plain, sortable};
@@ -71,16 +72,31 @@ impl<'a> Run<'a> {
         clean(&self.results().machine.cpu).trim().to_string()
     }
 
-    /// Renders this run, one of `runs`.
+    /// The topic of its title and of its first chart.
+    pub(super) fn topic(&self) -> Topic {
+        let named = self.results().plan.groups.first().and_then(|group| group.first());
+        let measured = Topic::ALL.into_iter().find(|topic| self.report.table(*topic).is_some());
+        measured
+            .or_else(|| named.map(|planned| Topic::of(&planned.experiment)))
+            .unwrap_or(Topic::Ladder)
+    }
+
+    /// Renders this run, one of `runs`: cards, the first chart, findings, and everything else.
     pub(super) fn section(&self, runs: usize) -> Markup {
         let table = |topic| self.report.table(topic);
         html! {
             section class="run" id={ "run-" (self.index) } data-run=(self.index) { "\n"
                 (headline(self, runs))
+                @match table(self.topic()).map(|table| (table.topic, table)) {
+                    Some((Topic::Ladder, _)) => (self.ladder_chart()),
+                    Some((Topic::Queues, table)) => (self.first_queues(table)),
+                    Some((Topic::Locks, table)) => (first_locks(table)),
+                    _ => {}
+                }
                 (findings(self))
-                @if let Some(table) = table(Topic::Ladder) { (self.ladder(table)) }
+                @if let Some(table) = table(Topic::Ladder) { (ladder(table)) }
                 @if let Some(table) = table(Topic::Queues) { (self.queues(table)) }
-                @if let Some(table) = table(Topic::Locks) { (locks(table)) }
+                @if let Some(table) = table(Topic::Locks) { (self.locks(table)) }
                 (self.distributions())
                 @if let Some(table) = table(Topic::Matrix) { (matrix(table)) }
                 (noise(&self.results().machine.noise))
@@ -92,19 +108,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn ladder(&self, table: &Table) -> Markup {
+    fn ladder_chart(&self) -> Markup {
         html! {
             h2 id={ "ladder-" (self.index) } { "The ladder" } "\n"
+            div class="chart" data-chart="ladder" role="img" aria-label="One-way medians of all mechanisms on a logarithmic axis; the table below has the same figures" {} "\n"
             p {
                 "One hand-off, one way (half a round trip): medians with their 95% intervals, on a logarithmic axis."
                 (self.pinned_pair())
                 " Diamonds are published figures."
             } "\n"
-            div class="chart" data-chart="ladder" role="img" aria-label="One-way medians of all mechanisms on a logarithmic axis; the table below has the same figures" {} "\n"
-            @for section in &table.sections {
-                (sortable(section, "The ladder as a table", MAX_LADDER_ROWS))
-            }
-            (more_rows(table.rows().saturating_sub(MAX_LADDER_ROWS)))
         }
     }
 
@@ -122,8 +134,23 @@ impl<'a> Run<'a> {
         })
     }
 
+    /// The first chart of queues, and the table of pairs.
+    fn first_queues(&self, table: &Table) -> Markup {
+        html! {
+            @if let Some((section, comparison)) = table.sections.first().zip(self.comparisons.first()) {
+                h2 { (section.heading) } "\n"
+                (queue_chart(0, comparison))
+            }
+            @for pairs in table.sections.iter().skip(self.comparisons.len()) {
+                h2 { (pairs.heading) } "\n"
+                (sortable(pairs, &pairs.heading, MAX_QUEUE_ROWS))
+            }
+        }
+    }
+
     fn queues(&self, table: &Table) -> Markup {
         let mut left = MAX_QUEUE_ROWS;
+        let drawn_first = self.topic() == Topic::Queues;
         let sections = table.sections.iter().zip(&self.comparisons).enumerate();
         html! {
             h2 { "Queues" } "\n"
@@ -133,14 +160,30 @@ impl<'a> Run<'a> {
             } "\n"
             @for (nth, (section, comparison)) in sections {
                 @let shown = take(section, &mut left);
-                @let figures = if comparison.streams() { "Messages per second" } else { "One-way medians" };
                 @if shown > 0 {
                     h3 { (section.heading) } "\n"
-                    div class="chart" data-chart="queue" data-nth=(nth) role="img" aria-label={ (figures) " by queue, best first; the table below has the figures" } {} "\n"
+                    @if nth > 0 || !drawn_first { (queue_chart(nth, comparison)) }
                     (sortable(section, &section.heading, shown))
                 }
             }
             (more_rows(table.rows().saturating_sub(MAX_QUEUE_ROWS)))
+            (notes(&table.notes))
+        }
+    }
+
+    fn locks(&self, table: &Table) -> Markup {
+        let mut left = MAX_LOCK_ROWS;
+        let first = first_figure(table).filter(|_| self.topic() == Topic::Locks);
+        html! {
+            h2 { "Locks" } "\n"
+            p { "Speed-up is the work per second of all threads, divided by that of one thread without the lock. Predictions were written before the cell was measured." } "\n"
+            @for section in &table.sections {
+                @let shown = take(section, &mut left);
+                h3 { (section.heading) } "\n"
+                @if first.is_none_or(|first| !std::ptr::eq(first, section)) { (lock_chart(section)) }
+                @if shown > 0 { (sortable(section, &section.heading, shown)) }
+            }
+            (more_rows(table.rows().saturating_sub(MAX_LOCK_ROWS)))
             (notes(&table.notes))
         }
     }
@@ -166,28 +209,48 @@ fn take(section: &Section, left: &mut usize) -> usize {
     shown
 }
 
-fn locks(table: &Table) -> Markup {
-    let mut left = MAX_LOCK_ROWS;
+fn ladder(table: &Table) -> Markup {
     html! {
-        h2 { "Locks" } "\n"
-        p { "Speed-up is the work per second of all threads, divided by that of one thread without the lock. Predictions were written before the cell was measured." } "\n"
         @for section in &table.sections {
-            @let shown = take(section, &mut left);
-            h3 { (section.heading) } "\n"
-            @if section.figure.is_some() {
-                div class="chart" data-chart="surface" data-label=(section.heading) role="img" aria-label="Speed-up by threads as a heat map, measured and predicted; the table below has the figures" {} "\n"
-            }
-            @if shown > 0 { (sortable(section, &section.heading, shown)) }
+            (sortable(section, "The ladder as a table", MAX_LADDER_ROWS))
         }
-        (more_rows(table.rows().saturating_sub(MAX_LOCK_ROWS)))
+        (more_rows(table.rows().saturating_sub(MAX_LADDER_ROWS)))
         (notes(&table.notes))
+    }
+}
+
+fn queue_chart(nth: usize, comparison: &Comparison<'_>) -> Markup {
+    let figures = if comparison.streams() { "Messages per second" } else { "One-way medians" };
+    html! {
+        div class="chart" data-chart="queue" data-nth=(nth) role="img" aria-label={ (figures) " by queue, best first; the table below has the figures" } {} "\n"
+    }
+}
+
+fn first_figure(table: &Table) -> Option<&Section> {
+    table.sections.iter().find(|section| section.figure.is_some())
+}
+
+fn first_locks(table: &Table) -> Markup {
+    html! {
+        @if let Some(section) = first_figure(table) {
+            h2 { (section.heading) } "\n"
+            (lock_chart(section))
+        }
+    }
+}
+
+fn lock_chart(section: &Section) -> Markup {
+    html! {
+        @if section.figure.is_some() {
+            div class="chart" data-chart="surface" data-label=(section.heading) role="img" aria-label="Speed-up by threads, measured and predicted; the table below has the figures" {} "\n"
+        }
     }
 }
 
 fn matrix(table: &Table) -> Markup {
     html! {
         @for section in &table.sections {
-            @if let Some(Figure::Pairs(pairs)) = &section.figure {
+            @if let Some(Figure::Pairs(pairs)) = &section.figure && pairs.values.len() > 1 {
                 h2 { "Between pairs of CPUs: " (pairs.label) } "\n"
                 p { "One way (half a round trip), p50. Lines separate nodes, last-level caches and cores." } "\n"
                 div class="chart matrix" data-chart="matrix" data-label=(pairs.label) role="img" aria-label="One-way medians for pairs of CPUs as a heat map; the table below sums them up" {} "\n"
@@ -199,7 +262,7 @@ fn matrix(table: &Table) -> Markup {
 
 pub(super) fn contents(runs: &[Run<'_>]) -> Markup {
     html! {
-        h1 { "What a hand-off costs" } "\n"
+        h1 { (TITLES[4]) } "\n"
         nav aria-label="Runs" {
             ol { "\n"
                 @for run in runs {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::label;
+use crate::sentences;
 use crate::table::{Cell, Emphasis, Heading, Label, Note, Row, Section};
 
 /// The first rows of a section as a sortable table.
@@ -83,7 +83,7 @@ fn cells(section: &Section, row: &Row) -> Markup {
             td class=[class(heading, cell)] data-v=[sort_key(cell)] title=[title(cell)] {
                 @if heading.published { (unbroken(&cell.text)) } @else { (cell.text) }
                 @if let Some(verdict) = cell.verdict {
-                    " " span class={ "said " (verdict.to_string()) } { (label::verdict(verdict)) }
+                    " " span class={ "said " (verdict.to_string()) } { (sentences::verdict(verdict)) }
                 }
             }
         }

@@ -2,34 +2,49 @@
 
 use threadtoll_record::{Placement, Record, file::Results};
 
-use super::{Row, cheapest, times};
+use super::{Row, reference, to_reference};
+use crate::clean::clean;
 use crate::cost::{cpu_ns, switches};
 use crate::label::plural;
+use crate::place::Place;
+use crate::processes;
 use crate::published::{published, summary};
+use crate::regimes;
 use crate::table::{self, Cell, Emphasis};
-use crate::units::{digits, per_op, plus_minus, ratio, round_time, share, time};
+use crate::units::{digits_range, per_op, ratio, round_time, share, time, time_range};
 
 type Column<'r, 'a> = table::Column<'r, Row<'a>>;
 
+pub(super) const PLACE: &str = "place";
 pub(super) const PUBLISHED: &str = "published";
 const ONE_WAY: &str = "one way, p50";
 
 pub(super) fn columns<'r, 'a>(results: &Results, rows: &'r [Row<'a>]) -> Vec<Column<'r, 'a>> {
-    let base = cheapest(rows).and_then(Row::main);
-    let mut columns = placements(rows);
-    columns.extend([
+    let mut columns = vec![
+        Column::new(
+            "",
+            PLACE,
+            3,
+            "first and last place that the intervals allow",
+            |row: &Row<'_>| Place::cell(row.place),
+        )
+        .emphasis(Emphasis::Faint)
+        .in_page("", PLACE),
+    ];
+    columns.extend(placements(rows));
+    columns.push(
         main(ONE_WAY, "95%", 12, "95% interval of the row’s first one-way median", interval)
             .in_page("one way", "95%"),
-        main(
-            "times",
-            "cheapest",
-            1,
-            "ratio to the cheapest hand-off between two threads",
-            move |record| Cell::figure(base.and_then(|base| times(record, base)), ratio),
-        )
-        .emphasis(Emphasis::Accent)
-        .in_page("one way", "times cheapest"),
-    ]);
+    );
+    if let Some(reference) = reference(rows) {
+        let name = clean(reference.name());
+        let title = "ratio to the reference cell, median over paired blocks";
+        columns.push(
+            main("ratio to", name.clone(), 1, title, ratio_to_reference)
+                .emphasis(Emphasis::Accent)
+                .in_page("ratio to", name),
+        );
+    }
     let round_trip = |heading, rank: Option<u8>, figure: fn(&Record) -> Option<f64>| {
         main("round trip", heading, rank, "round trip", move |record| {
             Cell::figure(figure(record), time)
@@ -54,16 +69,9 @@ pub(super) fn columns<'r, 'a>(results: &Results, rows: &'r [Row<'a>]) -> Vec<Col
             Cell::figure(switches(&record.cost), per_op)
         })
         .in_page("per hand-off", "switches"),
-        main(
-            "times",
-            "reference",
-            None,
-            "ratio to the reference cell, from paired blocks, with the verdict of its 95% interval",
-            against_reference,
-        )
-        .in_page("", "times reference"),
-        from_elsewhere(rows),
     ]);
+    columns.extend(processes::column(9, rows, Row::main));
+    columns.push(from_elsewhere(rows));
     columns
 }
 
@@ -101,7 +109,7 @@ fn one_way(row: &Row<'_>, placement: Placement) -> Cell {
     let Some(record) = row.record(placement) else { return Cell::empty() };
     let main = row.main().is_some_and(|main| main.cell.placement == placement);
     let emphasis = if main { Emphasis::Main } else { Emphasis::Plain };
-    Cell::figure(record.one_way_p50(), time).emphasis(emphasis)
+    regimes::figure(record, |figures| figures.one_way_p50(), time).emphasis(emphasis)
 }
 
 fn interval(record: &Record) -> Cell {
@@ -111,22 +119,17 @@ fn interval(record: &Record) -> Cell {
     };
     Cell {
         value: Some((high - p50).max(p50 - low) / p50),
-        text: plus_minus(p50, [low, high]),
-        title: format!("{} to {}", time(low), time(high)),
-        ..Cell::default()
+        ..regimes::each(record, |figures| figures.one_way_p50_interval95().map(time_range))
     }
 }
 
-fn against_reference(record: &Record) -> Cell {
-    let mut others = record.against.iter().filter(|against| !against.cell.is_twin());
-    let Some(against) = others.next() else { return Cell::empty() };
-    let [low, high] = against.interval95.map(|bound| digits(bound.get()));
+fn ratio_to_reference(record: &Record) -> Cell {
+    let Some(against) = to_reference(&record.against) else { return Cell::empty() };
+    let interval = digits_range(against.interval95.map(f64::from));
     Cell {
         value: Some(against.ratio.get()),
-        text: ratio(against.ratio.get()),
-        title: format!("{low} to {high} in {}", plural(against.blocks.into(), "pair")),
-        verdict: Some(against.verdict),
-        ..Cell::default()
+        title: format!("{interval} in {}", plural(against.blocks.into(), "pair")),
+        ..regimes::each(record, |figures| Some(ratio(to_reference(figures.against)?.ratio.get())))
     }
 }
 

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use threadtoll_record::{LockSubject, Work, upper_median};
 
 use super::{Criteria, Row, Sweep};
-use crate::units::{digits, ratio, share, time};
+use crate::sentences::{self as say, Sentence};
+use crate::units::{digits, digits_range, share, time_within};
 
 const PRESHING: &str = "J. Preshing (2011)";
 const SUKHOVITSKY: &str = "A. Sukhovitsky";
@@ -26,8 +27,6 @@ enum ClaimStatus {
 }
 
 impl ClaimStatus {
-    const ALL: [ClaimStatus; 3] = [ClaimStatus::Confirmed, ClaimStatus::Refuted, ClaimStatus::Open];
-
     /// Tests a figure that should be at least the first limit and below the second.
     fn of([low, high]: [f64; 2], [least, limit]: [f64; 2]) -> ClaimStatus {
         if low >= least && high < limit {
@@ -41,31 +40,32 @@ impl ClaimStatus {
 
     fn label(self) -> &'static str {
         match self {
-            ClaimStatus::Confirmed => "confirmed by",
-            ClaimStatus::Refuted => "refuted by",
-            ClaimStatus::Open => "undecided for",
+            ClaimStatus::Confirmed => "yes",
+            ClaimStatus::Refuted => "no",
+            ClaimStatus::Open => "undecided",
         }
     }
 }
 
 struct Claim {
-    sentence: &'static str,
+    /// What should hold.
+    text: &'static str,
     source: &'static str,
     scenario: &'static str,
     /// Returns `true` for the cells to which the claim applies.
     applies: fn(&Row<'_>) -> bool,
     /// The limits between which the speed-up should lie.
     limits: fn(&Row<'_>) -> [f64; 2],
-    /// The cell's property that the claim names.
-    property: fn(&LockSubject) -> String,
+    /// Distinguishes the cells to which the claim applies; `None` if there is one of each lock.
+    case: Option<fn(&LockSubject) -> String>,
 }
 
-fn hold_share(subject: &LockSubject) -> String {
-    share(subject.hold_share())
+fn threads(subject: &LockSubject) -> String {
+    format!("{} threads", subject.threads)
 }
 
-fn interval(subject: &LockSubject) -> String {
-    time(subject.cycle_ns() as f64)
+fn threads_and_share(subject: &LockSubject) -> String {
+    format!("{}, {}", threads(subject), share(subject.hold_share()))
 }
 
 /// "Almost perfect", as speed-up per thread.
@@ -75,15 +75,15 @@ const SHORT_NS: std::ops::Range<u64> = 3_000..3_300;
 
 const CLAIMS: &[Claim] = &[
     Claim {
-        sentence: "two threads that hold the lock half of the time do 1.5 times the work of one (±0.1)",
+        text: "speed-up of 1.5 (1.4 to 1.6) for two threads at a hold share of 50%",
         source: PRESHING,
         scenario: HOLD_SWEEP,
         applies: |row| row.subject.threads == 2 && near(row.subject.hold_share(), 0.5),
         limits: |_| [1.4, 1.6],
-        property: hold_share,
+        case: None,
     },
     Claim {
-        sentence: "up to a hold share of 10%, threads scale almost perfectly (speed-up at least 0.95 of their number)",
+        text: "almost perfect speed-up, at least 0.95 a thread, up to a hold share of 10%",
         source: PRESHING,
         scenario: HOLD_SWEEP,
         applies: |row| {
@@ -92,33 +92,33 @@ const CLAIMS: &[Claim] = &[
                 && !row.marks().oversubscribed
         },
         limits: |row| [ALMOST_PERFECT * f64::from(row.subject.threads), f64::INFINITY],
-        property: hold_share,
+        case: Some(threads_and_share),
     },
     Claim {
-        sentence: "above a hold share of 90%, one thread alone does better",
+        text: "speed-up below 1 above a hold share of 90%",
         source: PRESHING,
         scenario: HOLD_SWEEP,
         applies: |row| row.subject.threads > 1 && long(row.subject.hold_share()),
         limits: |_| [0.0, 1.0],
-        property: hold_share,
+        case: Some(threads_and_share),
     },
     Claim {
-        sentence: "with short holds, two threads that each take the lock every 3.1 µs do 1.5 times the work of one",
+        text: "speed-up of at least 1.5 for two threads that each take a short lock every 3.1 µs",
         source: PRESHING,
         scenario: FREQUENCY_SWEEP,
         applies: |row| row.subject.threads == 2 && SHORT_NS.contains(&row.subject.cycle_ns()),
         limits: |_| [1.5, f64::INFINITY],
-        property: interval,
+        case: None,
     },
     Claim {
-        sentence: "10 to 11 threads give a speed-up of ten (at least 9.5), at a hold share for which Amdahl’s law asks for 20",
+        text: "speed-up of 10 (at least 9.5) with 10 to 11 threads at a hold share of 5%, where Amdahl’s law asks for 20",
         source: SUKHOVITSKY,
         scenario: POOL,
         applies: |row| {
             (10..=11).contains(&row.subject.threads) && near(row.subject.hold_share(), 0.05)
         },
         limits: |_| [9.5, f64::INFINITY],
-        property: hold_share,
+        case: Some(threads),
     },
 ];
 
@@ -138,10 +138,9 @@ fn long(share: f64) -> bool {
 }
 
 /// The cost of locks in its experiment, and a sentence for each claim with a measured cell.
-pub(super) fn claims(sweeps: &[Sweep<'_>]) -> Vec<String> {
-    let mut findings: Vec<String> = uncontended(sweeps).into_iter().collect();
+pub(super) fn claims(sweeps: &[Sweep<'_>]) -> Vec<Sentence> {
+    let mut findings: Vec<Sentence> = uncontended(sweeps).into_iter().collect();
     findings.extend(CLAIMS.iter().filter_map(|claim| finding(claim, sweeps)));
-    findings.extend(uncontended_claim(sweeps));
     findings
 }
 
@@ -152,93 +151,87 @@ fn is_exclusive(sweep: &Sweep<'_>) -> bool {
     read_share.is_none() && !lock.starts_with("counter-") && !lock.starts_with("striped")
 }
 
-fn finding(claim: &Claim, sweeps: &[Sweep<'_>]) -> Option<String> {
-    let mut cells: Vec<(ClaimStatus, String)> = Vec::new();
+fn finding(claim: &Claim, sweeps: &[Sweep<'_>]) -> Option<Sentence> {
+    let mut answers = Vec::new();
     for sweep in sweeps
         .iter()
         .filter(|sweep| sweep.criteria.scenario == claim.scenario && is_exclusive(sweep))
     {
-        for row in sweep.rows.iter().filter(|row| (claim.applies)(row)) {
-            let contention = row.contention;
-            let Some((speedup, interval)) = contention.speedup.zip(contention.speedup_interval95)
-            else {
-                continue;
-            };
-            let status = ClaimStatus::of(interval.map(f64::from), (claim.limits)(row));
-            cells.push((status, cell(claim, sweep, row, speedup.get(), interval.map(f64::from))));
+        let rows: Vec<&Row<'_>> = sweep.rows.iter().filter(|row| (claim.applies)(row)).collect();
+        if rows.len() > MAX_ANSWERS {
+            answers.extend(summary(claim, sweep, &rows));
+        } else {
+            answers.extend(rows.into_iter().filter_map(|row| answer(claim, sweep, row)));
         }
     }
-    let statuses: Vec<String> = ClaimStatus::ALL
+    (!answers.is_empty()).then(|| say::claim(claim.source, claim.text, answers.join("; ")))
+}
+
+/// Most cells of a lock that are named one by one.
+const MAX_ANSWERS: usize = 3;
+
+/// `std-mutex yes in 7, no in 6 of 13 cells, for example: std-mutex, 2 threads, 10% yes (1.97)`.
+fn summary(claim: &Claim, sweep: &Sweep<'_>, rows: &[&Row<'_>]) -> Option<String> {
+    let statuses: Vec<ClaimStatus> = rows.iter().filter_map(|row| status(claim, row)).collect();
+    let counts: Vec<String> = [ClaimStatus::Confirmed, ClaimStatus::Refuted, ClaimStatus::Open]
         .into_iter()
-        .filter_map(|status| {
-            let cells: Vec<&str> = cells
-                .iter()
-                .filter(|(other, _)| *other == status)
-                .map(|(_, cell)| cell.as_str())
-                .collect();
-            (!cells.is_empty()).then(|| format!("{} {}", status.label(), cells.join("; ")))
+        .map(|status| (status, statuses.iter().filter(|other| **other == status).count()))
+        .filter(|(_, count)| *count > 0)
+        .map(|(status, count)| format!("{} in {count}", status.label()))
+        .collect();
+    // The last row with the fewest threads has the longest holds.
+    let fewest = rows.iter().map(|row| row.subject.threads).min()?;
+    let example = rows.iter().rfind(|row| row.subject.threads == fewest)?;
+    Some(format!(
+        "{} {} of {} cells, for example {}",
+        sweep.lock(),
+        counts.join(", "),
+        statuses.len(),
+        answer(claim, sweep, example)?
+    ))
+}
+
+fn status(claim: &Claim, row: &Row<'_>) -> Option<ClaimStatus> {
+    let interval = row.contention.speedup_interval95?.map(f64::from);
+    Some(ClaimStatus::of(interval, (claim.limits)(row)))
+}
+
+/// `std-mutex, 4 threads, 10% yes (3.91, 3.88–3.93)`.
+fn answer(claim: &Claim, sweep: &Sweep<'_>, row: &Row<'_>) -> Option<String> {
+    let interval = row.contention.speedup_interval95?.map(f64::from);
+    let mut cell = vec![sweep.lock()];
+    cell.extend((row.subject.work == Work::Sleep).then(|| "sleeping".into()));
+    cell.extend(claim.case.map(|case| case(row.subject)));
+    Some(format!(
+        "{} {} ({}, {}{})",
+        cell.join(", "),
+        status(claim, row)?.label(),
+        digits(row.contention.speedup?.get()),
+        digits_range(interval),
+        if row.marks().disturbed { ", disturbed" } else { "" }
+    ))
+}
+
+/// What the calibrations found for a lock and an unlock that nobody waits for.
+fn uncontended(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
+    let mut pairs_ns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for sweep in sweeps.iter().filter(|sweep| sweep.criteria.scenario == FREQUENCY_SWEEP) {
+        let predictions = sweep.rows.iter().filter_map(Row::predicted);
+        let found = predictions.map(|prediction| prediction.from.pair_ns.get());
+        pairs_ns.entry(sweep.lock()).or_default().extend(found.filter(|ns| *ns > 0.0));
+    }
+    let published = pairs_ns.get("std-mutex").is_some_and(|found| !found.is_empty());
+    let costs: Vec<String> = pairs_ns
+        .into_iter()
+        .filter_map(|(lock, mut found)| {
+            let middle = upper_median(&mut found, f64::total_cmp)?;
+            let least = found.iter().copied().reduce(f64::min)?;
+            let most = found.iter().copied().reduce(f64::max)?;
+            Some(format!("{lock} {}", time_within(middle, Some([least, most]))))
         })
         .collect();
-    (!statuses.is_empty()).then(|| {
-        format!("{} claims: {}. Here: {}.", claim.source, claim.sentence, statuses.join(", "))
-    })
-}
-
-fn cell(
-    claim: &Claim,
-    sweep: &Sweep<'_>,
-    row: &Row<'_>,
-    speedup: f64,
-    [low, high]: [f64; 2],
-) -> String {
-    format!(
-        "{}{}, {} threads, {}: {} ({}–{}){}",
-        sweep.lock(),
-        if row.subject.work == Work::Sleep { ", sleeping" } else { "" },
-        row.subject.threads,
-        (claim.property)(row.subject),
-        ratio(speedup),
-        digits(low),
-        digits(high),
-        if row.marks().disturbed { " !" } else { "" }
-    )
-}
-
-fn pairs_ns<'s>(sweep: &'s Sweep<'_>) -> impl Iterator<Item = f64> + 's {
-    let predictions = sweep.rows.iter().filter_map(Row::predicted);
-    predictions.map(|prediction| prediction.from.pair_ns.get()).filter(|ns| *ns > 0.0)
-}
-
-fn uncontended(sweeps: &[Sweep<'_>]) -> Option<String> {
-    let mut costs: BTreeMap<String, f64> = BTreeMap::new();
-    for sweep in sweeps.iter().filter(|sweep| sweep.criteria.scenario == FREQUENCY_SWEEP) {
-        if let Some(pair_ns) = pairs_ns(sweep).min_by(f64::total_cmp) {
-            costs.insert(sweep.lock(), pair_ns);
-        }
-    }
-    if costs.is_empty() {
-        return None;
-    }
-    let mut costs: Vec<(String, f64)> = costs.into_iter().collect();
-    costs.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let costs: Vec<String> =
-        costs.iter().map(|(lock, ns)| format!("{lock} {}", time(*ns))).collect();
-    Some(format!("Uncontended lock and unlock: {}.", costs.join(", ")))
-}
-
-fn uncontended_claim(sweeps: &[Sweep<'_>]) -> Option<String> {
-    const CLAIMED_NS: f64 = 23.5;
-    let sweep = sweeps.iter().find(|sweep| {
-        sweep.criteria.scenario == FREQUENCY_SWEEP && sweep.criteria.lock == "std-mutex"
-    })?;
-    let mut calibrated: Vec<f64> = pairs_ns(sweep).collect();
-    let here_ns = upper_median(&mut calibrated, f64::total_cmp)?;
-    let confirmed = (CLAIMED_NS / 2.0..CLAIMED_NS * 2.0).contains(&here_ns);
-    Some(format!(
-        "{PRESHING} measured 23.5 ns for an uncontended lock and unlock on another machine; std-mutex takes {} here, {}.",
-        time(here_ns),
-        if confirmed { "within a factor of two" } else { "not within a factor of two" }
-    ))
+    let published = published.then(|| say::uncontended_published(PRESHING, "23.5 ns"));
+    (!costs.is_empty()).then(|| say::uncontended(costs.join(", ")).and(published))
 }
 
 #[cfg(test)]

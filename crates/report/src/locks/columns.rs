@@ -2,8 +2,10 @@
 
 use super::{Row, Sweep};
 use crate::cost::{cpu_ns, switches};
+use crate::processes;
+use crate::regimes::{self, Figures};
 use crate::table::{self, Cell, Emphasis};
-use crate::units::{deviation, digits, per_op, plus_minus, ratio, share, time};
+use crate::units::{deviation, digits, digits_range, per_op, ratio, share, time};
 
 type Column<'a> = table::Column<'static, Row<'a>>;
 
@@ -16,6 +18,7 @@ pub(super) fn columns<'a>(sweep: &Sweep<'a>) -> Vec<Column<'a>> {
     columns.extend(queue());
     columns.extend(wait());
     columns.extend(lock());
+    columns.extend(processes::column(12, &sweep.all, |row| Some(row.record)));
     columns
 }
 
@@ -49,7 +52,10 @@ fn speedup<'a>() -> [Column<'a>; 4] {
             "measured",
             0,
             "work per second of all threads, divided by that of one thread without the lock; median over pairs of blocks",
-            |row| Cell::figure(row.contention.speedup, ratio),
+            |row| {
+                let speedup = |figures: &Figures<'_>| figures.contention?.speedup.map(f64::from);
+                regimes::figure(row.record, speedup, ratio)
+            },
         )
         .emphasis(Emphasis::Main),
         Column::new(
@@ -57,9 +63,10 @@ fn speedup<'a>() -> [Column<'a>; 4] {
             "95%",
             5,
             "95% interval of the speed-up, from resampling pairs of blocks",
-            |row| match (row.contention.speedup, row.contention.speedup_interval95) {
-                (Some(speedup), Some(interval)) => Cell::text(plus_minus(speedup.get(), interval.map(f64::from))),
-                _ => Cell::unknown(),
+            |row| {
+                regimes::each(row.record, |figures| {
+                    Some(digits_range(figures.contention?.speedup_interval95?.map(f64::from)))
+                })
             },
         ),
         Column::new(

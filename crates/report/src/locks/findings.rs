@@ -5,23 +5,25 @@ use threadtoll_record::Record;
 use super::claims::claims;
 use super::{Axis, Row, Sweep, sweeps};
 use crate::label::plural;
-use crate::units::{UNKNOWN, ratio, share, time};
+use crate::sentences::{self as say, Sentence};
+use crate::units::{UNKNOWN, digits_range, ratio, share, time, time_within};
 
 /// Largest total time, relative to the shortest, that counts as equally good.
 const GOOD_ENOUGH: f64 = 1.05;
 
-pub(crate) fn findings(records: &[Record]) -> Vec<String> {
+pub(crate) fn findings(records: &[Record]) -> Vec<Sentence> {
     let sweeps = sweeps(records);
-    let mut findings: Vec<String> = sweeps.iter().flat_map(of_sweep).collect();
+    let mut findings: Vec<Sentence> = sweeps.iter().flat_map(of_sweep).collect();
     findings.extend(claims(&sweeps));
     findings.extend(agreement(&sweeps));
     findings
 }
 
-fn of_sweep(sweep: &Sweep<'_>) -> Vec<String> {
+fn of_sweep(sweep: &Sweep<'_>) -> Vec<Sentence> {
     let mut findings = Vec::new();
-    findings.extend(best(sweep));
-    findings.extend(enough_threads(sweep));
+    findings.extend(enough_threads(sweep).map(|enough| {
+        say::enough_threads(sweep.lock(), plural(enough.threads.into(), "thread"), enough.time)
+    }));
     findings.extend(worse_than_one_thread(sweep));
     findings
 }
@@ -45,85 +47,91 @@ fn with_several_threads<'s>(sweep: &'s Sweep<'_>) -> impl Iterator<Item = &'s Ro
     sweep.rows.iter().filter(|row| row.subject.threads > 1)
 }
 
-fn best(sweep: &Sweep<'_>) -> Option<String> {
-    let speedups =
-        with_several_threads(sweep).filter_map(|row| Some((row, row.contention.speedup?.get())));
-    let (row, speedup) = speedups.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    Some(format!(
-        "{}: {} reach the highest speed-up, {}.",
-        sweep.lock(),
-        threads(sweep, row),
-        ratio(speedup)
-    ))
+/// Threads of a pool, more of which gain next to nothing.
+pub(super) struct Enough {
+    pub(super) threads: u32,
+    /// Time for all tasks, with its interval.
+    pub(super) time: String,
 }
 
-/// The fewest threads of a pool that are about as good as the best number.
-fn enough_threads(sweep: &Sweep<'_>) -> Option<String> {
-    let totals = || {
-        sweep
-            .rows
-            .iter()
-            .filter_map(|row| Some((row.subject.threads, row.contention.total_s?.get())))
-    };
-    let best = totals().map(|(_, total)| total).min_by(f64::total_cmp)?;
-    let (threads, total) = totals()
-        .filter(|(_, total)| *total <= GOOD_ENOUGH * best)
-        .min_by_key(|(threads, _)| *threads)?;
-    let most = totals().map(|(threads, _)| threads).max()?;
-    (threads < most).then(|| {
-        format!(
-            "{}: all tasks take {} with {}; more threads gain less than 5%.",
-            sweep.lock(),
-            time(total * 1e9),
-            plural(threads.into(), "thread")
-        )
-    })
-}
-
-fn worse_than_one_thread(sweep: &Sweep<'_>) -> Option<String> {
-    // Claimed only if the whole interval lies below one.
-    let worse: Vec<&Row<'_>> = with_several_threads(sweep)
-        .filter(|row| row.contention.speedup_interval95.is_some_and(|[_, high]| high < 1.0))
-        .collect();
-    let first = worse.first()?;
-    let lock = sweep.lock();
-    let threads = threads(sweep, first);
-    let speedup =
-        first.contention.speedup.map_or_else(|| UNKNOWN.into(), |speedup| ratio(speedup.get()));
-    Some(match worse.len() {
-        1 => format!("{lock}: one thread alone does better than {threads} ({speedup})."),
-        count => format!(
-            "{lock}: one thread alone does better than several in {count} of {} cells, for example than {threads} ({speedup}).",
-            with_several_threads(sweep).count()
-        ),
-    })
-}
-
-fn agreement(sweeps: &[Sweep<'_>]) -> Option<String> {
-    let errors: Vec<(bool, f64)> = sweeps
+/// The fewest threads that no larger number surely beats by more than the margin.
+pub(super) fn enough_threads(sweep: &Sweep<'_>) -> Option<Enough> {
+    let mut totals: Vec<(u32, f64, [f64; 2])> = sweep
+        .rows
         .iter()
-        .flat_map(|sweep| &sweep.rows)
-        .filter(|row| !row.marks().oversubscribed)
-        .filter_map(|row| Some((row.marks().disturbed, row.error()?.abs())))
+        .filter_map(|row| {
+            let interval = row.contention.total_s_interval95?.map(f64::from);
+            Some((row.subject.threads, row.contention.total_s?.get(), interval))
+        })
         .collect();
-    let undisturbed: Vec<f64> =
-        errors.iter().filter(|(disturbed, _)| !disturbed).map(|(_, error)| *error).collect();
-    if errors.is_empty() {
-        return None;
+    totals.sort_by_key(|(threads, ..)| *threads);
+    let good = |nth: usize| {
+        let [_, high] = totals[nth].2;
+        totals[nth + 1..].iter().all(|(_, _, [low, _])| high <= GOOD_ENOUGH * low)
+    };
+    let nth = (0..totals.len().saturating_sub(1)).find(|nth| good(*nth))?;
+    let (threads, total, interval) = totals[nth];
+    let time = time_within(total * 1e9, Some(interval.map(|bound| bound * 1e9)));
+    Some(Enough { threads, time })
+}
+
+fn worse_than_one_thread(sweep: &Sweep<'_>) -> Option<Sentence> {
+    let speedup = |row: &&Row<'_>| {
+        let interval = row.contention.speedup_interval95?.map(f64::from);
+        (interval[1] < 1.0).then_some(interval)
+    };
+    let worse: Vec<&Row<'_>> =
+        with_several_threads(sweep).filter(|row| speedup(row).is_some()).collect();
+    let first = worse.first()?;
+    let figure = first.contention.speedup.map_or_else(|| UNKNOWN.into(), |s| ratio(s.get()));
+    let figure = format!("{figure}, {}", digits_range(speedup(first)?));
+    let threads = threads(sweep, first);
+    Some(match worse.len() {
+        1 => say::one_is_faster(sweep.lock(), threads, figure),
+        count => {
+            let cells = with_several_threads(sweep).count();
+            say::one_is_often_faster(sweep.lock(), count, cells, threads, figure)
+        }
+    })
+}
+
+/// Errors of the predictions for several threads.
+pub(super) struct Errors {
+    undisturbed: Vec<f64>,
+    all: Vec<f64>,
+}
+
+impl Errors {
+    /// Those of cells that are not oversubscribed.
+    pub(super) fn of(sweeps: &[Sweep<'_>]) -> Self {
+        let rows = || {
+            let rows = sweeps.iter().flat_map(with_several_threads);
+            rows.filter(|row| !row.marks().oversubscribed)
+        };
+        let errors = |disturbed_too: bool| {
+            let rows = rows().filter(|row| disturbed_too || !row.marks().disturbed);
+            rows.filter_map(|row| Some(row.error()?.abs())).collect()
+        };
+        Errors { undisturbed: errors(false), all: errors(true) }
     }
-    if undisturbed.is_empty() {
-        return Some(format!(
-            "All {} predicted cells were disturbed, so the predictions cannot be judged.",
-            errors.len()
-        ));
+
+    /// Mean and largest error in undisturbed cells, and the number of these.
+    pub(super) fn undisturbed(&self) -> Option<(String, String, String)> {
+        let (mean, worst) = mean_and_worst(&self.undisturbed)?;
+        Some((mean, worst, plural(self.undisturbed.len() as u64, "undisturbed cell")))
     }
-    let mean = undisturbed.iter().sum::<f64>() / undisturbed.len() as f64;
-    let worst = undisturbed.iter().copied().fold(0.0, f64::max);
-    Some(format!(
-        "Predictions were off by {} on average and {} at worst in the {} of {} cells that were not disturbed (without oversubscribed cells).",
-        share(mean),
-        share(worst),
-        undisturbed.len(),
-        errors.len()
-    ))
+}
+
+fn mean_and_worst(errors: &[f64]) -> Option<(String, String)> {
+    let worst = errors.iter().copied().reduce(f64::max)?;
+    Some((share(errors.iter().sum::<f64>() / errors.len() as f64), share(worst)))
+}
+
+fn agreement(sweeps: &[Sweep<'_>]) -> Option<Sentence> {
+    let errors = Errors::of(sweeps);
+    let (all_mean, all_worst) = mean_and_worst(&errors.all)?;
+    let Some((mean, worst, cells)) = errors.undisturbed() else {
+        return Some(say::predictions_disturbed(errors.all.len()));
+    };
+    Some(say::predictions(mean, worst, cells, all_mean, all_worst, errors.all.len()))
 }

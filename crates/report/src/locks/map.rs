@@ -6,7 +6,7 @@ use super::{Axis, Row, Sweep};
 use crate::figure::Map;
 use crate::units::{share, time};
 
-/// `None` unless there are several rows and columns.
+/// `None` with one number of threads.
 pub(super) fn map(sweep: &Sweep<'_>) -> Option<Map> {
     let position = |row: &Row<'_>| match sweep.axis {
         Axis::HoldShare => row.subject.hold_ns,
@@ -14,7 +14,7 @@ pub(super) fn map(sweep: &Sweep<'_>) -> Option<Map> {
     };
     let threads: BTreeSet<u32> = sweep.rows.iter().map(|row| row.subject.threads).collect();
     let columns: BTreeSet<u64> = sweep.rows.iter().map(position).collect();
-    if threads.len() < 2 || columns.len() < 2 {
+    if threads.len() < 2 {
         return None;
     }
     let grid = |figure: &dyn Fn(&Row<'_>) -> Option<f64>| -> Vec<Vec<Option<f64>>> {

@@ -10,6 +10,7 @@ use crate::units::{percent, range_of_shares};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spent {
     Cpu,
+    Spin,
     Runnable,
     Lock,
     Idle,
@@ -23,6 +24,7 @@ impl Spent {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Spent::Cpu => "cpu",
+            Spent::Spin => "spin",
             Spent::Runnable => "runnable",
             Spent::Lock => "lock",
             Spent::Idle => "idle",
@@ -47,19 +49,17 @@ pub(crate) struct Part {
 
 /// The shares, the largest first.
 pub(crate) fn parts(time: &ThreadTime) -> Vec<Part> {
-    let ends =
-        |interval: Option<Interval<Fraction>>| interval.map(|it| [it.low().get(), it.high().get()]);
-    let part = |spent, name, phrase, share: Fraction, interval| Part {
+    let part = |spent, name, phrase, share: Fraction, interval: Option<_>| Part {
         spent,
         name,
         phrase,
         share: share.get(),
-        interval: ends(interval),
+        interval: interval.map(ends),
     };
     let within = &time.interval95;
     let mut parts = match (time.running, time.runnable) {
         (Some(running), Some(runnable)) => vec![
-            part(Spent::Cpu, "running", "ran", running, within.running),
+            working(running, time),
             part(
                 Spent::Runnable,
                 "waiting for a CPU",
@@ -82,6 +82,10 @@ pub(crate) fn parts(time: &ThreadTime) -> Vec<Part> {
         part(Spent::Sleep, "sleeping", "slept", time.sleep, within.sleep),
         part(Spent::Unknown, "other", "were in other system calls", time.unknown, within.unknown),
     ]);
+    if time.spinning.get() > 0.0 {
+        let within = within.spinning;
+        parts.push(part(Spent::Spin, "spinning", "spun for locks", time.spinning, within));
+    }
     // Few runtimes park their threads so.
     if time.parked.get() > 0.0 {
         parts.push(part(
@@ -98,6 +102,23 @@ pub(crate) fn parts(time: &ThreadTime) -> Vec<Part> {
     }));
     parts.sort_by(|a, b| b.share.total_cmp(&a.share));
     parts
+}
+
+/// Time on a CPU, but for that spent spinning.
+fn working(running: Fraction, time: &ThreadTime) -> Part {
+    let spinning = time.spinning.get();
+    let all = time.interval95.running.filter(|_| spinning == 0.0);
+    Part {
+        spent: Spent::Cpu,
+        name: "running",
+        phrase: "ran",
+        share: (running.get() - spinning).max(0.0),
+        interval: all.map(ends),
+    }
+}
+
+fn ends(interval: Interval<Fraction>) -> [f64; 2] {
+    [interval.low().get(), interval.high().get()]
 }
 
 /// The shares as rows of a table.

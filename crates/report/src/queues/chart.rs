@@ -5,7 +5,7 @@ use threadtoll_record::{Origin, PerSecond};
 use super::{Comparison, Row};
 use crate::cost::{cpu_ns, switches};
 use crate::table::Marks;
-use crate::units::{digits, maybe_time, per_op, plus_minus, time};
+use crate::units::{digits, digits_range, maybe_time, per_op, time, time_within};
 
 #[derive(Debug)]
 pub(crate) struct ChartRow {
@@ -20,9 +20,10 @@ pub(crate) struct ChartRow {
 }
 
 impl Comparison<'_> {
-    /// The first rows that have a figure.
+    /// The first rows that have a figure, without twins.
     pub(crate) fn chart_rows(&self, max_rows: usize) -> Vec<ChartRow> {
-        self.rows.iter().take(max_rows).filter_map(|row| self.chart_row(row)).collect()
+        let rows = self.rows.iter().take(max_rows).filter(|row| !row.record.cell.is_twin());
+        rows.filter_map(|row| self.chart_row(row)).collect()
     }
 
     fn chart_row(&self, row: &Row<'_>) -> Option<ChartRow> {
@@ -35,8 +36,7 @@ impl Comparison<'_> {
             (ns, record.one_way_p50_interval95())
         };
         let kind = match row.origin() {
-            Some(Origin::Ours) => "threadtoll",
-            Some(Origin::Twin) => "twin",
+            Some(Origin::Ours | Origin::Twin) => "threadtoll",
             Some(Origin::Raw) => "bare copy",
             Some(_) => "peer",
             None => "mechanism",
@@ -70,14 +70,13 @@ impl Comparison<'_> {
     ) -> Vec<String> {
         let mut lines = Vec::new();
         lines.extend(row.queue().map(|queue| format!("receiver: {}", queue.wait.name())));
-        let reach = interval
-            .map(|interval| format!(" ({})", plus_minus(figure, interval)))
-            .unwrap_or_default();
         if self.streams() {
-            lines.push(format!("{} million messages per s{reach}", digits(figure)));
+            let interval = interval
+                .map_or_else(String::new, |interval| format!(" ({})", digits_range(interval)));
+            lines.push(format!("{} million messages per s{interval}", digits(figure)));
             lines.push(format!("a message: {}", time(ns)));
         } else {
-            lines.push(format!("one way p50 {}{reach}", time(ns)));
+            lines.push(format!("one way p50 {}", time_within(ns, interval)));
             let quantiles = &row.record.quantiles;
             lines.push(format!(
                 "round trip p50 {}, p99 {}",

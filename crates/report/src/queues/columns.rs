@@ -2,15 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use threadtoll_record::{Origin, Record, file::Results};
+use threadtoll_record::{Against, Record, file::Results};
 
-use super::{Comparison, Row};
+use super::{Comparison, Row, decided};
 use crate::clean::clean;
 use crate::cost::{cpu_ns, switches};
-use crate::label::verdict;
-use crate::ladder::times;
+use crate::place::Place;
+use crate::processes;
+use crate::regimes::{self, Figures};
 use crate::table::{self, Cell, Emphasis};
-use crate::units::{digits, per_op, plus_minus, ratio, round_time, share, time};
+use crate::units::{digits, digits_range, per_op, ratio, round_time, share, time, time_range};
+
+pub(super) const PLACE: &str = "place";
 
 type Column<'c, 'a> = table::Column<'c, Row<'a>>;
 
@@ -19,6 +22,10 @@ pub(super) fn columns<'c, 'a>(
     comparison: &'c Comparison<'a>,
 ) -> Vec<Column<'c, 'a>> {
     let mut columns = vec![
+        Column::new("", PLACE, 2, "first and last place that the intervals allow", |row| {
+            Place::cell(row.place)
+        })
+        .emphasis(Emphasis::Faint),
         Column::new("", "wait", 1, "wait strategy of the receiver", |row| {
             Cell::text(row.queue().map_or("", |queue| queue.wait.name()))
         })
@@ -37,6 +44,7 @@ pub(super) fn columns<'c, 'a>(
         }));
     }
     columns.extend(if comparison.streams() { stream(comparison) } else { ask_reply(results) });
+    columns.extend(ratio_column(comparison));
     columns.extend([
         Column::new("per message", "CPU", 6, "CPU time of all ends per message", |row| {
             Cell::figure(cpu_ns(&row.record.cost), time)
@@ -45,13 +53,7 @@ pub(super) fn columns<'c, 'a>(
             Cell::figure(switches(&row.record.cost), per_op)
         }),
     ]);
-    if comparison.best_peer().is_some() {
-        let title = "our rows: ratio of paired blocks to the best comparable peer, with the verdict of its 95% interval; peers: quotient of their figure and the best one in this table";
-        columns.push(
-            Column::new("", "best peer", 2, title, |row| against_best_peer(comparison, row))
-                .emphasis(Emphasis::Accent),
-        );
-    }
+    columns.extend(processes::column(9, &comparison.rows, |row| Some(&row.record)));
     columns
 }
 
@@ -64,22 +66,12 @@ fn ask_reply<'c, 'a>(results: &Results) -> Vec<Column<'c, 'a>> {
     let over = format!(">{}", round_time(results.plan.over_ns as f64));
     vec![
         Column::new("one way", "p50", 0, "half of the median round trip", |row| {
-            Cell::figure(row.record.one_way_p50(), time)
+            regimes::figure(&row.record, |figures| figures.one_way_p50(), time)
         })
         .emphasis(Emphasis::Main),
         Column::new("one way", "95%", 10, "95% interval of the one-way median", |row| {
-            interval(row.record.one_way_p50(), row.record.one_way_p50_interval95())
+            regimes::each(&row.record, |figures| figures.one_way_p50_interval95().map(time_range))
         }),
-        Column::new(
-            "times",
-            "reference",
-            3,
-            "ratio to the reference cell, from paired blocks",
-            |row| match row.record.against.first() {
-                Some(against) => Cell::figure(Some(against.ratio), ratio),
-                None => Cell::empty(),
-            },
-        ),
         round_trip("p99", 4, |record| record.quantiles.p99.map(f64::from)),
         round_trip("p99.9", 11, |record| record.quantiles.p999.map(f64::from)),
         round_trip("max", 7, |record| record.max.map(f64::from)),
@@ -96,14 +88,16 @@ fn stream<'c, 'a>(comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
             "per s",
             0,
             "messages of 8 bytes per second, median over blocks",
-            |row| Cell::figure(row.record.rate_per_s, |rate| digits(rate / 1e6)),
+            |row| {
+                let rate = |figures: &Figures<'_>| figures.rate_per_s.map(f64::from);
+                regimes::figure(&row.record, rate, |rate| digits(rate / 1e6))
+            },
         )
         .emphasis(Emphasis::Main),
         Column::new("million messages", "95%", 4, "95% interval of the rate", |row| {
-            interval(
-                row.record.rate_per_s.map(f64::from),
-                row.record.interval95.rate_per_s.map(|bounds| bounds.map(f64::from)),
-            )
+            regimes::each(&row.record, |figures| {
+                Some(digits_range(figures.rate_interval95?.map(|rate| rate.get() / 1e6)))
+            })
         }),
         Column::new("", "message time", 5, "time per message", |row| Cell::figure(row.ns(), time)),
     ];
@@ -122,30 +116,35 @@ fn stream<'c, 'a>(comparison: &'c Comparison<'a>) -> Vec<Column<'c, 'a>> {
     columns
 }
 
-fn interval(figure: Option<f64>, interval95: Option<[f64; 2]>) -> Cell {
-    match (figure, interval95) {
-        (Some(figure), Some(interval)) => Cell::text(plus_minus(figure, interval)),
-        _ => Cell::unknown(),
+/// Ratios to one of our rows with verdicts or, in exchanges without one, to the reference cell.
+fn ratio_column<'c, 'a>(comparison: &'c Comparison<'a>) -> Option<Column<'c, 'a>> {
+    const RATIO_TO: &str = "ratio to";
+    if let Some(base) = comparison.base() {
+        let title = "ratio of paired blocks, with the verdict of its 95% interval on this row";
+        let name =
+            format!("{}, {}", base.name(), base.queue().map_or("", |queue| queue.wait.name()));
+        let column = Column::new(RATIO_TO, name, 2, title, |row| match comparison.to_base(row) {
+            Some(against) => match comparison.to_base_by_regime(row) {
+                Some(text) => Cell { text, ..to(&against) },
+                None => Cell { verdict: decided(&against), ..to(&against) },
+            },
+            None => Cell::empty(),
+        });
+        return Some(column.emphasis(Emphasis::Accent));
     }
+    let first = |row: &Row<'_>| row.record.against.first().cloned();
+    let reference = comparison.rows.iter().find_map(first).filter(|_| !comparison.streams())?;
+    let title = "ratio to the reference cell, from paired blocks";
+    Some(Column::new(RATIO_TO, clean(reference.cell.name()), 3, title, move |row| {
+        let figure = |figures: &Figures<'_>| Some(ratio(figures.against.first()?.ratio.get()));
+        first(row).map_or_else(Cell::empty, |against| Cell {
+            text: regimes::each(&row.record, figure).text,
+            ..to(&against)
+        })
+    }))
 }
 
-fn against_best_peer(comparison: &Comparison<'_>, row: &Row<'_>) -> Cell {
-    if row.origin() == Some(Origin::Ours) {
-        // Without a common group there are no pairs, and no verdict.
-        let Some((_, against)) = comparison.rival(row) else { return Cell::unknown() };
-        let text = format!("{} {}", ratio(against.ratio.get()), verdict(against.verdict));
-        return Cell::new(Some(against.ratio.get()), text);
-    }
-    let Some(best) = comparison.best_peer().filter(|_| row.is_peer()) else {
-        return Cell::empty();
-    };
-    let quotient = if comparison.streams() {
-        row.record
-            .rate_per_s
-            .zip(best.record.rate_per_s)
-            .map(|(rate, best)| rate.get() / best.get())
-    } else {
-        times(&row.record, &best.record)
-    };
-    Cell::figure(quotient, ratio)
+fn to(against: &Against) -> Cell {
+    let title = digits_range(against.interval95.map(f64::from));
+    Cell { title, ..Cell::figure(Some(against.ratio), ratio) }
 }

@@ -33,8 +33,7 @@ pub fn fit(fit: &Fit, style: &Style) -> String {
         text.push_str(&format!("{}  {value}\n", style.paint(DIM, &format!("{name:10}"))));
     }
     text.push('\n');
-    let finding = style.wrap(&format!("• {}", finding(fit)), 2).join("\n");
-    text + &finding + "\n"
+    text + &style.bullets(&[finding(fit)])
 }
 
 fn coefficients(fit: &Fit) -> [(&'static str, String); 5] {

@@ -10,6 +10,7 @@ use super::{ACCENT, BOLD, DIM, Style};
 use crate::clean::clean;
 use crate::label::plural;
 use crate::prediction::{changes, threads};
+use crate::sentences::{self as say, Sentence};
 use crate::units::{count, digits, ratio, round_time, share, time};
 
 /// Longer tables are shortened to a selection of rows.
@@ -57,17 +58,15 @@ pub fn prediction(prediction: &Prediction, style: &Style) -> String {
         text.push_str(&drawing);
     }
     text.push('\n');
-    for sentence in sentences(prediction) {
-        text.push_str(&style.wrap(&format!("• {sentence}"), 2).join("\n"));
-        text.push('\n');
-    }
+    text.push_str(&style.bullets(&sentences(prediction)));
     if let Some(first) = prediction.what_if.first() {
         text.push('\n');
-        let head = format!(
-            "Changes that would help {}, in the long run:",
-            plural(first.threads.into(), "thread")
+        let said = say::changes(
+            plural(first.threads.into(), "thread"),
+            round_time(prediction.hold_ns),
+            round_time(prediction.think_ns),
         );
-        text.push_str(&style.paragraph(BOLD, &head));
+        text.push_str(&style.paragraph(BOLD, &said.to_string()));
         text.push_str(&draw(&changes(prediction), style).0);
     }
     text
@@ -212,48 +211,43 @@ fn curves(prediction: &Prediction) -> Vec<Curve> {
         places.iter().filter_map(|&place| Some((f64::from(place), height(place)?))).collect()
     };
     let rows = prediction.rows.iter().map(|row| (f64::from(row.threads), row.speedup)).collect();
+    let amdahl = if prediction.handoff_ns > 0.0 {
+        "Amdahl's law, without hand-offs"
+    } else {
+        "Amdahl's law: a floor, not a prediction"
+    };
     vec![
         curve("bound", '-', None, DIM, along(&ceiling)),
-        curve("Amdahl's law: a floor, not a prediction", ':', None, DIM, along(&floor)),
+        curve(amdahl, ':', None, DIM, along(&floor)),
         curve("predicted", '·', Some('●'), ACCENT, rows),
     ]
 }
 
-fn sentences(prediction: &Prediction) -> Vec<String> {
+fn sentences(prediction: &Prediction) -> Vec<Sentence> {
     let mut sentences = Vec::new();
     let by_cores = |knee: f64| prediction.cores.is_some_and(|cores| f64::from(cores) <= knee);
-    match prediction.knee {
-        Some(knee) if by_cores(knee) => sentences.push(format!(
-            "The knee is at {} threads: beyond it all cores are busy, and more threads do no more work.",
-            digits(knee)
-        )),
-        Some(knee) => sentences.push(format!(
-            "The knee is at {} threads: beyond it {} the limit, and more threads mostly make the queue longer.",
-            digits(knee),
-            if prediction.stripes == 1 { "the lock is" } else { "the locks are" },
-        )),
-        None => sentences.push("The lock is never held, so it limits nothing.".into()),
-    }
-    match prediction.recommended_threads {
-        Some(1) => sentences.push("Worth having: 1 thread. A second one would add less than half a thread's work.".into()),
-        Some(threads) => sentences.push(format!(
-            "Worth having: {}. The last one adds at least half a thread's work in the long run; the next one would not.",
-            plural(threads.into(), "thread")
-        )),
-        None if prediction.knee.is_some() => {
-            sentences.push("Worth having: more threads than the models here accept.".into());
+    sentences.push(match prediction.knee {
+        Some(knee) if by_cores(knee) => say::knee_of_cores(digits(knee)),
+        Some(knee) => {
+            let limit = if prediction.stripes == 1 { "the lock is" } else { "the locks are" };
+            say::knee(digits(knee), limit)
         }
+        None => say::no_knee(),
+    });
+    match prediction.recommended_threads {
+        Some(1) => sentences.push(say::worth_one()),
+        Some(threads) => sentences.push(say::worth(plural(threads.into(), "thread"))),
+        None if prediction.knee.is_some() => sentences.push(say::worth_many()),
         None => {}
     }
     if let Some(row) = furthest_from_amdahl(&prediction.rows) {
-        let of =
-            if prediction.handoff_ns > 0.0 { " of locks whose hand-offs are free" } else { "" };
-        sentences.push(format!(
-            "Amdahl's law is a floor{of}, not a prediction: it describes threads that all want the lock at the same moment. For {} it gives {}; the prediction is {}.",
-            plural(row.threads.into(), "thread"),
-            ratio(row.amdahl),
-            ratio(row.speedup)
-        ));
+        let threads = plural(row.threads.into(), "thread");
+        let (amdahl, speedup) = (ratio(row.amdahl), ratio(row.speedup));
+        sentences.push(if prediction.handoff_ns > 0.0 {
+            say::amdahl_without_hand_offs(threads, amdahl, speedup)
+        } else {
+            say::amdahl(threads, amdahl, speedup)
+        });
     }
     sentences
 }

@@ -6,6 +6,7 @@ use unicode_width::UnicodeWidthStr;
 use super::table::draw;
 use super::{BOLD, DIM, GOOD, MIDDLING, PLAIN, Style};
 use crate::clean::clean;
+use crate::label::plural;
 use crate::profile::{self, Seen, locks, stack, time, waits};
 use crate::table::Section;
 use crate::units::{percent, time as duration};
@@ -105,6 +106,7 @@ impl Screen<'_> {
             self.text(if answer.locks { MIDDLING } else { GOOD }, &answer.text, 2, 0),
         ];
         parts.extend(self.time());
+        parts.extend(self.spinning());
         parts.push(Part::BLANK);
         if top.is_empty() {
             parts.extend(self.idle());
@@ -132,6 +134,13 @@ impl Screen<'_> {
     fn time(&self) -> Option<Part> {
         let time = profile::main_process(self.profile)?.time.as_ref()?;
         Some(self.text(PLAIN, &time_line(time), 2, 3))
+    }
+
+    /// The code in which threads spin most.
+    fn spinning(&self) -> Option<Part> {
+        let process = profile::main_process(self.profile)?;
+        let site = process.spins.first().filter(|_| profile::spins(process))?;
+        Some(self.text(PLAIN, &format!("Spinning: {}", stack::line(site)), 2, 5))
     }
 
     /// The locks, with names as long as the terminal allows without dropping columns.
@@ -267,6 +276,13 @@ fn details(profile: &Profile, style: &Style) -> String {
     }
     let waited = locks.iter().filter(|seen| seen.waited()).take(MAX_LOCKS);
     waited.for_each(|seen| text.push_str(&lock(seen, style)));
+    for process in profile.processes.iter().filter(|process| !process.spins.is_empty()) {
+        text.push_str(&heading(&format!("Spinning for locks, PID {}", process.pid), style));
+        for site in process.spins.iter().take(MAX_SITES) {
+            let line = format!("{}: {}", plural(site.samples.get(), "sample"), stack::line(site));
+            text.push_str(&item(&line, style));
+        }
+    }
     let waits = waits::waits(profile);
     if !waits.is_empty() {
         text.push_str(&heading("Waits that are not for a lock", style));

@@ -1,6 +1,6 @@
 //! One-way medians between pairs of CPUs, as a square of coloured figures.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anstyle::AnsiColor;
 use threadtoll_record::{CpuPlace, median};
@@ -15,15 +15,39 @@ use crate::units::UNKNOWN;
 const MAX_CPUS: usize = 64;
 const GAP: &str = "  ";
 
-/// Draws the square with as many decimals as fit, between empty lines.
+/// Draws the medians with as many decimals as fit, and the widths of their intervals, between empty
+/// lines.
 pub(super) fn draw(pairs: &Pairs, style: &Style) -> String {
-    let square = [1, 0].into_iter().find_map(|decimals| square(pairs, decimals, style));
-    let square = square.unwrap_or_else(|| {
+    let values: BTreeMap<(u32, u32), f64> = grid(pairs, |a, b| pairs.value(a, b));
+    // One unit for the whole square makes figures comparable at a glance.
+    let (scale, unit) = match median(values.values().copied()) {
+        Some(median) if median >= 2000.0 => (1000.0, "µs"),
+        _ => (1.0, "ns"),
+    };
+    let values = values.into_iter().map(|(pair, ns)| (pair, ns / scale)).collect();
+    let Some(medians) =
+        [1, 0].into_iter().find_map(|decimals| square(pairs, &values, unit, decimals, style))
+    else {
         let cpus = plural(pairs.cpus.len() as u64, "CPU");
         let note = format!("A square of {cpus} is too wide for this terminal; see the HTML page.");
-        style.paragraph(DIM, &note)
+        return format!("\n{}\n", style.paragraph(DIM, &note));
+    };
+    let spreads = grid(pairs, |a, b| Some(100.0 * pairs.spread(a, b)?));
+    let spreads = square(pairs, &spreads, "%", 0, style).filter(|_| !spreads.is_empty());
+    let spreads = spreads.map_or_else(String::new, |square| {
+        let heading = "Width of the 95% interval of each, in percent of the median:";
+        format!("\n{}{square}", style.paragraph(DIM, heading))
     });
-    format!("\n{square}\n")
+    format!("\n{medians}{spreads}\n")
+}
+
+/// A figure for every ordered pair that has one.
+fn grid(pairs: &Pairs, figure: impl Fn(u32, u32) -> Option<f64>) -> BTreeMap<(u32, u32), f64> {
+    let cpus = || pairs.cpus.iter().copied();
+    cpus()
+        .flat_map(|a| cpus().filter(move |b| a != *b).map(move |b| (a, b)))
+        .filter_map(|(a, b)| Some(((a, b), figure(a, b)?)))
+        .collect()
 }
 
 /// The labels of the CPUs: node, cache and core, if there are several.
@@ -52,23 +76,23 @@ fn labels(pairs: &Pairs) -> Vec<String> {
 }
 
 /// `None` if the square is too wide.
-fn square(pairs: &Pairs, decimals: usize, style: &Style) -> Option<String> {
+fn square(
+    pairs: &Pairs,
+    values: &BTreeMap<(u32, u32), f64>,
+    unit: &str,
+    decimals: usize,
+    style: &Style,
+) -> Option<String> {
     let cpus = &pairs.cpus;
     if cpus.len() > MAX_CPUS {
         return None;
     }
     let labels = labels(pairs);
-    // One unit for the whole square makes figures comparable at a glance.
-    let (scale, unit) = match median(pairs.values.values().copied())? {
-        median if median < 2000.0 => (1.0, "ns"),
-        _ => (1000.0, "µs"),
-    };
-    let figure = |ns: f64| {
-        let value = ns / scale;
+    let figure = |value: f64| {
         if value < 1e6 { format!("{value:.decimals$}") } else { format!("{value:.0e}") }
     };
     let name_width = cpus.iter().map(|cpu| cpu.to_string().len()).max().unwrap_or(1);
-    let figure_widths = pairs.values.values().map(|ns| figure(*ns).chars().count());
+    let figure_widths = values.values().map(|value| figure(*value).chars().count());
     let figure_width = figure_widths.max().unwrap_or(1).max(name_width);
     let label_width = labels.iter().map(String::len).max().unwrap_or(0);
     let head_width = name_width.max(3);
@@ -81,7 +105,7 @@ fn square(pairs: &Pairs, decimals: usize, style: &Style) -> Option<String> {
     if style.width.is_some_and(|most| width > most) {
         return None;
     }
-    let shades = Shades::of(pairs.values.values().copied());
+    let shades = Shades::of(values.values().copied());
     let mut head = format!("{}{}", " ".repeat(side_width), pad_left(unit, head_width));
     for (column, cpu) in cpus.iter().enumerate() {
         head.push_str(if parted(column) { GAP } else { "" });
@@ -96,10 +120,10 @@ fn square(pairs: &Pairs, decimals: usize, style: &Style) -> Option<String> {
         text.push_str(&style.paint(BOLD, &pad_left(&a.to_string(), head_width)));
         for (column, b) in cpus.iter().enumerate() {
             text.push_str(if parted(column) { GAP } else { "" });
-            let (figure, with) = match (a == b, pairs.value(*a, *b)) {
+            let (figure, with) = match (a == b, values.get(&(*a, *b)).copied()) {
                 (true, _) => ("·".into(), DIM),
                 (false, None) => (UNKNOWN.into(), DIM),
-                (false, Some(ns)) => (figure(ns), shades.shade(ns)),
+                (false, Some(value)) => (figure(value), shades.shade(value)),
             };
             text.push(' ');
             text.push_str(&" ".repeat(figure_width.saturating_sub(figure.chars().count())));

@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::{ACCENT, BAD, BOLD, DIM, GOOD, MIDDLING, PLAIN, Style};
-use crate::label;
+use crate::sentences;
 use crate::table::{Cell, Emphasis, Heading, Label, Section};
 use crate::units::UNKNOWN;
 
@@ -33,7 +33,7 @@ fn text_of_label(label: &Label) -> String {
 
 fn text_of_cell(cell: &Cell) -> String {
     match cell.verdict {
-        Some(verdict) => format!("{} {}", cell.text, label::verdict(verdict)),
+        Some(verdict) => format!("{} {}", cell.text, sentences::verdict(verdict)),
         None => cell.text.clone(),
     }
 }

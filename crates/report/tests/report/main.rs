@@ -7,4 +7,5 @@ mod page;
 mod prediction;
 mod profile;
 mod profiles;
+mod sentences;
 mod text;

@@ -68,6 +68,7 @@ pub(crate) fn process(pid: u32, command: &[&str], time: ThreadTime, locks: Vec<L
         barriers: Vec::new(),
         joins: Vec::new(),
         onces: Vec::new(),
+        spins: Vec::new(),
         parkers: Vec::new(),
         unknown: Vec::new(),
     }
@@ -83,6 +84,7 @@ pub(crate) fn time(shares: [f64; 5], io: &[(IoKind, f64)]) -> ThreadTime {
     ThreadTime {
         on_cpu: (running + runnable).into(),
         running: Some(running.into()),
+        spinning: 0.0.into(),
         runnable: Some(runnable.into()),
         lock_wait: lock_wait.into(),
         idle_wait: idle_wait.into(),
@@ -92,6 +94,7 @@ pub(crate) fn time(shares: [f64; 5], io: &[(IoKind, f64)]) -> ThreadTime {
         interval95: TimeIntervals {
             on_cpu: around(running + runnable),
             running: around(running),
+            spinning: None,
             runnable: around(runnable),
             lock_wait: around(lock_wait),
             idle_wait: around(idle_wait),
@@ -457,6 +460,19 @@ pub(crate) fn go() -> Profile {
     profile
 }
 
+/// Threads that spin for a lock, which none of them sleeps for.
+pub(crate) fn spinlock() -> Profile {
+    let mut profile = profile(&["./table"], time([0.95, 0.02, 0.0, 0.0, 0.03], &[]), Vec::new());
+    if let Some(time) = &mut profile.processes[0].time {
+        (time.spinning, time.interval95.spinning) = (0.41.into(), fraction(0.38, 0.44));
+    }
+    profile.processes[0].spins = vec![
+        site(Role::Waiter, 640, &["pthread_spin_lock", "insert", "worker", "start_thread"]),
+        site(Role::Waiter, 211, &["pthread_spin_lock", "look_up", "worker", "start_thread"]),
+    ];
+    profile
+}
+
 /// Intervals that span a verdict's bound, and a file that ends before its run.
 pub(crate) fn undecided() -> Profile {
     let lock = Lock {
@@ -520,6 +536,7 @@ pub(crate) fn all() -> Vec<(&'static str, Profile)> {
         ("three-locks", three_locks()),
         ("holder-not-seen", holder_not_seen()),
         ("go", go()),
+        ("spinlock", spinlock()),
         ("undecided", undecided()),
         ("hostile", hostile()),
     ]

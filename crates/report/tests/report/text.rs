@@ -1,10 +1,16 @@
+use threadtoll_record::file::Results;
 use threadtoll_record::*;
-use threadtoll_report::text::{Style, findings, machine, tables};
+use threadtoll_report::html::page;
+use threadtoll_report::text::{self, Style, machine, tables};
 
 use crate::fixture;
 
 const WIDE: Style = Style { color: false, width: None };
 const NARROW: Style = Style { color: false, width: Some(80) };
+
+fn findings(results: &Results, records: &[Record]) -> String {
+    text::findings(results, records, &WIDE)
+}
 
 fn longest(text: &str) -> usize {
     text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
@@ -58,7 +64,7 @@ fn colours_change_nothing_but_colours() {
 #[test]
 fn the_verdict() {
     let results = fixture::survey();
-    insta::assert_snapshot!(findings(&results, &results.records()).join("\n"));
+    insta::assert_snapshot!(findings(&results, &results.records()));
 }
 
 #[test]
@@ -66,13 +72,20 @@ fn no_difference_is_claimed_where_intervals_overlap() {
     let results = fixture::survey();
     let mut records = results.records();
     for record in &mut records {
-        record.one_way.as_mut().unwrap().p50_interval95 = Some([0.0.into(), 1e9.into()]);
+        record.one_way.as_mut().unwrap().p50_interval95 = Some([1.0.into(), 1e9.into()]);
+        record.against.clear();
     }
-    let text = findings(&results, &records).join("\n");
-    assert!(text.contains("Leaving idle costs too little"), "{text}");
-    assert!(text.contains("faster pinned or unpinned"), "{text}");
-    assert!(!text.contains("Signalling after"), "{text}");
-    assert!(!text.contains("Sleeping adds"), "{text}");
+    let text = findings(&results, &records);
+    for undecided in [
+        "how much of futex is the CPU leaving idle: 1.39 µs",
+        "whether sleeping threads are faster pinned or unpinned: futex 1.39 µs",
+        "whether signalling after unlocking is faster: std-condvar 1.71 µs",
+    ] {
+        assert!(text.contains(&format!("Too noisy to tell {undecided}")), "{undecided}: {text}");
+    }
+    for claimed in ["Signalling after", "Sleeping adds", "Unpinned, sleeping"] {
+        assert!(!text.contains(claimed), "{text}");
+    }
 }
 
 #[test]
@@ -85,7 +98,7 @@ fn a_disturbed_run_is_offered_again() {
         record.disturbance.disturbed = record.disturbance.blocks;
         record.disturbance.causes.insert(Cause::Steal, record.disturbance.blocks);
     }
-    let text = findings(&results, &records).join("\n");
+    let text = findings(&results, &records);
     assert!(text.contains(r"`threadtoll latency 'futex'\''s' --seed 42`"), "{text}");
     assert!(text.contains("more than a quarter"), "{text}");
     assert!(text.contains("steal"), "{text}");
@@ -126,7 +139,7 @@ fn an_absent_quantile_is_a_dash() {
     records[0].cost = Cost::default();
     let text = tables(&results, &records, &WIDE);
     let row = text.lines().find(|line| line.starts_with("os-pipe")).unwrap();
-    assert_eq!(row.matches('–').count(), 6, "{row}");
+    assert_eq!(row.split_whitespace().filter(|word| *word == "–").count(), 6, "{row}");
 }
 
 #[test]
@@ -186,16 +199,54 @@ fn a_pair_measured_twice_counts_once() {
     let records = results.groups[0].records.as_mut().unwrap();
     records.push(records[0].clone());
     let text = tables(&results, &results.records(), &WIDE);
-    assert!(
-        text.lines().any(|line| line.starts_with("cores that") && line.contains("  1  ")),
-        "{text}"
-    );
+    assert!(text.lines().filter(|line| line.starts_with("cores that")).count() == 1, "{text}");
 }
 
 #[test]
 fn queues_in_full() {
     let results = fixture::queues();
     insta::assert_snapshot!(tables(&results, &results.records(), &WIDE));
+}
+
+#[test]
+fn both_regimes_stand_side_by_side_with_their_shares() {
+    let results = fixture::survey();
+    let mut records = results.records();
+    let futex = records.iter_mut().find(|record| record.cell.name() == "futex").unwrap();
+    let regime = |p50: f64, share: f64| {
+        let mut one_way = futex.one_way.clone().unwrap();
+        one_way.p50 = Some(p50.into());
+        one_way.p50_interval95 = Some([(p50 * 0.99).into(), (p50 * 1.01).into()]);
+        Regime {
+            reference_ns: (p50 / 2.0).into(),
+            share: share.into(),
+            blocks: 40,
+            one_way: Some(one_way),
+            mean: None,
+            min: None,
+            max: None,
+            quantiles: futex.quantiles,
+            interval95: futex.interval95,
+            rate_per_s: None,
+            cost: futex.cost,
+            contention: None,
+            against: futex.against.clone(),
+        }
+    };
+    futex.regimes = vec![regime(63.0, 0.75), regime(275.0, 0.21)];
+    let text = tables(&results, &records, &WIDE);
+    assert!(text.contains("63.0 | 275 ns (75 | 21%)"), "{text}");
+}
+
+#[test]
+fn runs_of_several_processes_show_the_variance_between_them() {
+    let results = fixture::queues();
+    let mut records = results.records();
+    assert!(!tables(&results, &records, &WIDE).contains("processes"));
+    let ours = records.iter_mut().find(|record| record.cell.label() == "pipe, spin").unwrap();
+    (ours.processes, ours.between_processes_share) = (3, Some(0.37.into()));
+    let text = tables(&results, &records, &WIDE);
+    assert!(text.contains("processes") && text.contains("37%"), "{text}");
 }
 
 /// One of our rows, measured again elsewhere, minutes later and at another speed.
@@ -211,30 +262,34 @@ fn a_row_has_the_figures_of_the_group_that_it_shares_with_its_rival() {
     again.against.retain(|against| against.cell.queue().is_none());
     records.push(again);
     assert_eq!(tables(&results, &records, &WIDE), before);
-    // Without a rival, all groups count.
+    // Without a rival, another group may be typical.
     records.iter_mut().for_each(|record| record.against.clear());
     assert_ne!(tables(&results, &records, &WIDE), before);
 }
 
+/// Each ratio of a table has one denominator: the row of ours that stands for all.
 #[test]
-fn an_open_verdict_says_why_it_is_open() {
+fn queues_have_one_column_of_ratios() {
     let results = fixture::queues();
-    let said = |interval95: [f64; 2], blocks: u32| {
+    let text = tables(&results, &results.records(), &WIDE);
+    let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();
+    assert!(row("ringbuf").contains("0.333× worse"), "{text}");
+    assert!(row("pipe (twin)").contains("0.990× within 5%"), "{text}");
+}
+
+#[test]
+fn undecided_is_explained_and_needs_pairs() {
+    let results = fixture::queues();
+    let with_pairs = |pairs: u32| {
         let mut records = results.records();
-        let ours = records.iter_mut().filter(|record| record.cell.label() == "pipe, spin");
-        for against in ours.flat_map(|record| &mut record.against) {
-            if against.of == "rate_per_s" {
-                (against.interval95, against.blocks, against.verdict) =
-                    (interval95.map(Into::into), blocks, Verdict::Open);
-            }
+        for against in records.iter_mut().flat_map(|record| &mut record.against) {
+            (against.verdict, against.blocks) = (Verdict::Open, pairs);
         }
-        findings(&results, &records).join("\n")
+        tables(&results, &records, &WIDE)
     };
-    let text = said([0.94, 0.98], 29);
-    assert!(text.contains("worse, though perhaps by less than 5%"), "{text}");
-    assert!(said([0.94, 0.98], 20).contains("inconclusive: 20 block pairs, 21 needed"));
-    assert!(said([1.1, 1.2], 42).contains("not every group alone decides it"));
-    assert!(said([0.9, 1.1], 42).contains("undecided"));
+    let text = with_pairs(21);
+    assert!(text.contains("0.333× undecided") && text.contains("undecided: "), "{text}");
+    assert!(!with_pairs(20).contains("× undecided"));
 }
 
 #[test]
@@ -250,18 +305,59 @@ fn queues_fit_any_terminal() {
 }
 
 #[test]
-fn the_verdict_on_queues() {
-    let results = fixture::queues();
-    insta::assert_snapshot!(findings(&results, &results.records()).join("\n"));
-}
-
-#[test]
 fn without_pairs_nothing_is_claimed_of_queues() {
     let results = fixture::queues();
     let mut records = results.records();
     records.iter_mut().for_each(|record| record.against.clear());
-    let text = findings(&results, &records).join("\n");
+    let text = findings(&results, &records);
     assert!(!text.contains("best peer"), "{text}");
     let table = tables(&results, &records, &WIDE);
     assert!(!table.contains("better") && !table.contains("worse"), "{table}");
+}
+
+#[test]
+fn the_only_pair_of_a_survey_is_in_its_ladder_alone() {
+    let mut results = fixture::survey();
+    let pair = fixture::matrix(2);
+    results.plan.groups.extend(pair.plan.groups);
+    results.groups.extend(pair.groups);
+    let text = tables(&results, &results.records(), &WIDE);
+    assert!(text.contains("std-condvar") && !text.contains("Between pairs"), "{text}");
+    let alone = fixture::matrix(2);
+    assert!(tables(&alone, &alone.records(), &WIDE).contains("31.4–32.0 ns"));
+}
+
+/// The reference, its twin at `twin_ns`, and a sleeping mechanism.
+fn with_twin(twin_ns: f64) -> Results {
+    let mut twin = fixture::reference();
+    twin.cell = twin.cell.twin();
+    twin.round_trip_ns = twin_ns;
+    let futex = fixture::spec("futex", Placement::Pinned, 2780.0, [900.0, 1800.0, 1.0]);
+    fixture::results(fixture::machine(2), &[(21, vec![fixture::reference(), twin, futex])])
+}
+
+#[test]
+fn a_twin_is_a_control_without_a_place() {
+    let results = with_twin(102.0);
+    let text = tables(&results, &results.records(), &WIDE);
+    assert!(text.contains("ratio to") && !text.contains("ratio to (twin)"), "{text}");
+    let words = |name: &str| {
+        let row = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        row.split_whitespace().take(1).collect::<String>()
+    };
+    let places = ["atomic-store (twin)", "atomic-store  ", "futex"].map(words);
+    assert_eq!(places, ["–", "1", "2"], "{text}");
+    let text = findings(&results, &results.records());
+    assert!(text.contains("atomic-store") && !text.contains("twin"), "{text}");
+    let page = page(&[results], &[]);
+    assert!(page.contains("atomic-store (twin)"), "the table has it");
+    assert!(!page.contains(r#""label":"atomic-store (twin)"#), "no chart has it");
+}
+
+#[test]
+fn a_twin_beyond_the_margin_is_said() {
+    let results = with_twin(110.0);
+    let text = findings(&results, &results.records());
+    let start = "No ratio is decided in groups where a row and its twin, which is the same source, were further apart than 5%: atomic-store (7.";
+    assert!(text.contains(start), "{text}");
 }

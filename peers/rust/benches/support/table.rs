@@ -1,6 +1,7 @@
 //! Medians over blocks, and ratios of rows measured in the same round, with bootstrap intervals.
 
-use threadtoll_record::{median, resample::median_with_interval};
+use threadtoll_record::median;
+use threadtoll_record::resample::{Processes, median_with_interval};
 
 use super::blocks::{Block, Regime, regimes};
 
@@ -100,7 +101,8 @@ impl Tables<'_> {
                 // The best peer of this run, which favours the peers.
                 let best = able.min_by(|one, other| of(one).total_cmp(&of(other)))?;
                 let (ratios, name) = (paired(best), self.metrics[*metric].name);
-                let (ratio, [low, high]) = median_with_interval(&ratios, seed)?;
+                let (ratio, [low, high]) =
+                    median_with_interval(&ratios, &Processes::one(ratios.len()), seed)?;
                 let (best, rounds) = (self.rows[*best], ratios.len());
                 let interval = format!("{ratio:.2} ({low:.2} to {high:.2})");
                 Some(format!("{name} {interval} of {best}, {rounds} rounds"))

@@ -69,7 +69,7 @@ impl OutputArgs {
             let line = Line::Profile(Box::new(profiled.profile.clone()));
             let text =
                 serde_json::to_string(&line).map_err(|error| Failure::run(error.to_string()))?;
-            console::out(&text);
+            console::data(&text);
         }
         if let Some(path) = &self.folded {
             draft::replace(path, "the stacks", &folded(&profiled.profile))?;

@@ -22,7 +22,7 @@ use crate::command::CommonArgs;
 use crate::console::{self, StdStream};
 use crate::failure::Failure;
 use crate::inspect::inspect;
-use crate::{draft, page};
+use crate::{draft, kept, page};
 
 /// Exit code if `--fail-if` held.
 pub(super) const FAIL_IF: u8 = 5;
@@ -42,10 +42,10 @@ pub(super) fn run(request: &Request, common: &CommonArgs) -> Result<ExitCode, Fa
     // A profile needs no idle machine, so no noise is measured.
     let (mut machine, _) = inspect(common, Duration::ZERO)?;
     machine.simulated = request.replay.is_some();
-    let out = request
-        .out
-        .clone()
-        .unwrap_or_else(|| format!("threadtoll-results/profile-{}.jsonl", machine.run).into());
+    let out = match &request.out {
+        Some(out) => out.clone(),
+        None => kept::new_file("profile", &machine.run)?,
+    };
     Appender::check(&out)?;
     draft::probe(&out, "the profile")?;
     let mut outputs = request.outputs.clone();

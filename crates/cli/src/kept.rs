@@ -1,0 +1,20 @@
+//! The folder of runs that were given no file.
+
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+const FOLDER: &str = "threadtoll-results";
+
+/// The path of a new file, named after its command and run. Makes the folder.
+pub(crate) fn new_file(command: &str, run: &str) -> Result<PathBuf, Failure> {
+    std::fs::create_dir_all(FOLDER).map_err(|error| {
+        Failure::usage(format!("cannot make the folder {FOLDER}: {error}"))
+            .hint("choose a file with --out")
+    })?;
+    let path = |suffix: &str| Path::new(FOLDER).join(format!("{command}-{run}{suffix}.jsonl"));
+    // A simulated machine has no clock, so its runs have equal names.
+    let names = std::iter::once(String::new()).chain((2..).map(|nth| format!("-{nth}")));
+    let mut paths = names.map(|suffix| path(&suffix));
+    Ok(paths.find(|path| !path.exists()).unwrap_or_else(|| path("")))
+}

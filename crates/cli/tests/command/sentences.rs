@@ -1,0 +1,65 @@
+//! No sentence is printed about figures that `docs/sentences.md` does not list.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::program::{command, each, ran, words};
+
+/// Returns `true` if the text fills in the braces of the form.
+fn fills(text: &str, form: &str) -> bool {
+    let mut literals = form.split('{').map(|part| part.split_once('}').map_or(part, |(_, l)| l));
+    let Some(mut rest) = literals.next().and_then(|first| text.strip_prefix(first)) else {
+        return false;
+    };
+    for literal in literals {
+        match rest.find(literal) {
+            Some(at) => rest = &rest[at + literal.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+#[test]
+fn what_is_printed_is_in_the_document() {
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sentences.md");
+    let document = std::fs::read_to_string(document).unwrap();
+    let forms: Vec<&str> =
+        document.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next()).collect();
+    let measured = [
+        "survey --quick",
+        "survey --time 20ms",
+        "latency futex std-condvar std-condvar-after atomic-store --keep-awake --payload 1024",
+        "contention hold-sweep spin std-mutex --threads 1,2,9 --time 20ms",
+        "contention frequency-sweep --threads 2 --time 20ms",
+        "contention pool --time 20ms",
+        "queue ask-reply pipe rtrb --time 20ms",
+    ];
+    let mut lines: Vec<String> = measured
+        .iter()
+        .flat_map(|line| ["1", "2"].map(|seed| format!("{line} --simulated-machine {seed}")))
+        .collect();
+    lines.extend(
+        [
+            "predict --hold 1us --think 9us",
+            "predict --hold 1us --think 9us --handoff 300ns --cores 4",
+            "predict --hold 9us --think 1us",
+            "predict --hold 0 --think 1us",
+        ]
+        .map(String::from),
+    );
+    each(&lines, |_, line| {
+        let directory = TempDir::new().unwrap();
+        let mut command = command();
+        command.current_dir(directory.path()).args(words(line, &[]));
+        let out = ran(command).done().out;
+        let bullets = out.lines().filter_map(|line| line.strip_prefix("• "));
+        let mut count = 0;
+        for sentence in bullets {
+            assert!(forms.iter().any(|form| fills(sentence, form)), "{line}: {sentence}");
+            count += 1;
+        }
+        assert!(count > 0 || line.starts_with("queue"), "{line}: {out}");
+    });
+}

@@ -1,0 +1,85 @@
+//! Changes of the simulated machine's speed, with known truth.
+
+use std::f64::consts::TAU;
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use threadtoll_record::Cell;
+
+use super::{fingerprint, messages, normal};
+
+/// Regimes of the simulated machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Regimes {
+    /// The machine never changes; nor do the blocks of a cell, except by noise within them.
+    #[default]
+    None,
+    /// One regime, in which blocks differ with heavy tails.
+    One,
+    /// Two regimes, and such blocks. Each cell is slowed down by a factor of its own in the second.
+    Two {
+        /// Mean time before the regime changes.
+        stay_ns: u64,
+    },
+    /// One regime, and such blocks, in a slow wave that slows down all cells alike.
+    Drifting {
+        /// Length of the wave.
+        wave_ns: u64,
+    },
+}
+
+impl Regimes {
+    /// Largest factor of a wave.
+    const CREST: f64 = 1.6;
+
+    /// The regime at a time since the start: 0, or 1 for the second.
+    pub(super) fn at(self, time_ns: u64, seed: u64) -> usize {
+        let Regimes::Two { stay_ns } = self else { return 0 };
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut regime = usize::from(rng.random::<bool>());
+        let mut left_ns = time_ns as f64;
+        loop {
+            // No stay is very short, so that regimes are worth telling apart.
+            left_ns -= stay_ns.max(1) as f64 * (0.5 - 0.5 * (1.0 - rng.random::<f64>()).ln());
+            if left_ns < 0.0 {
+                return regime;
+            }
+            regime = 1 - regime;
+        }
+    }
+
+    /// Slow-down of a cell in a regime; equal for a cell and its twin.
+    pub(super) fn factor(self, regime: usize, cell: &Cell) -> f64 {
+        let unit = (fingerprint(&cell.original()) >> 11) as f64 / (1u64 << 53) as f64;
+        if regime == 0 { 1.0 } else { 1.5 + 3.0 * unit }
+    }
+
+    /// Slow-down of all cells at a time.
+    pub(super) fn drift(self, time_ns: u64) -> f64 {
+        match self {
+            Regimes::Drifting { wave_ns } => {
+                let phase = (TAU * time_ns as f64 / wave_ns as f64).cos();
+                Self::CREST.powf((1.0 - phase) / 2.0)
+            }
+            Regimes::None | Regimes::One | Regimes::Two { .. } => 1.0,
+        }
+    }
+
+    /// Median of the noise of a cell's stretches, over many blocks.
+    pub fn median_noise(self) -> f64 {
+        const DRAWS: usize = 100_001;
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut draws: Vec<f64> =
+            (0..DRAWS).map(|_| self.noise(&mut rng) * messages::noise(&mut rng)).collect();
+        *draws.select_nth_unstable_by(DRAWS / 2, f64::total_cmp).1
+    }
+
+    /// Slow-down of one block: Student's t with three degrees of freedom, times 1%, in logarithms.
+    pub(super) fn noise(self, rng: &mut Xoshiro256PlusPlus) -> f64 {
+        if self == Regimes::None {
+            return 1.0;
+        }
+        let squares: f64 = (0..3).map(|_| normal(rng).powi(2)).sum();
+        (0.01 * normal(rng) / (squares / 3.0).sqrt()).clamp(-1.0, 1.0).exp()
+    }
+}

@@ -1,0 +1,93 @@
+//! Places in a ranking, as far as intervals tell rows apart.
+
+use crate::table::Cell;
+use crate::units::UNKNOWN;
+
+/// What decides a row's place; less is better.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Standing {
+    /// 95% interval of its figure.
+    pub(crate) figure: Option<[f64; 2]>,
+    /// 95% interval of its paired ratio to the row with which all are compared.
+    pub(crate) ratio: Option<[f64; 2]>,
+}
+
+impl Standing {
+    /// Returns `true` if both intervals say so: paired ratios of different groups share only the
+    /// row that they refer to, and figures of different groups not even the state of the machine.
+    fn beats(&self, other: &Standing) -> bool {
+        let below = |one: Option<[f64; 2]>, other: Option<[f64; 2]>| Some(one?[1] < other?[0]);
+        below(self.figure, other.figure) == Some(true)
+            && below(self.ratio, other.ratio) != Some(false)
+    }
+}
+
+/// First and last place that a row can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) first: usize,
+    pub(crate) last: usize,
+}
+
+impl Place {
+    pub(crate) const NOTE: &str =
+        "place: first and last that the intervals allow; rows that share one are not told apart.";
+
+    /// The column’s cell.
+    pub(crate) fn cell(place: Option<Place>) -> Cell {
+        match place {
+            None => Cell::text(UNKNOWN),
+            Some(Place { first, last }) => {
+                let text =
+                    if first == last { first.to_string() } else { format!("{first}–{last}") };
+                Cell::new(Some((first + last) as f64 / 2.0), text)
+            }
+        }
+    }
+}
+
+/// The places of rows; `None` without an interval.
+pub(crate) fn places(rows: &[Standing]) -> Vec<Option<Place>> {
+    let ranked = rows.iter().filter(|row| row.figure.is_some()).count();
+    let place = |row: &Standing| {
+        row.figure?;
+        let better = rows.iter().filter(|other| other.beats(row)).count();
+        let worse = rows.iter().filter(|other| row.beats(other)).count();
+        Some(Place { first: 1 + better, last: ranked - worse })
+    };
+    rows.iter().map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(figure: [f64; 2], ratio: Option<[f64; 2]>) -> Standing {
+        Standing { figure: Some(figure), ratio }
+    }
+
+    #[test]
+    fn rows_that_are_not_told_apart_share_places() {
+        let rows = [
+            standing([1.0, 2.0], None),
+            standing([3.0, 5.0], None),
+            standing([4.0, 7.0], None),
+            standing([6.0, 8.0], None),
+            Standing::default(),
+        ];
+        let place = |first, last| Some(Place { first, last });
+        assert_eq!(places(&rows), [place(1, 1), place(2, 3), place(2, 4), place(3, 4), None]);
+    }
+
+    #[test]
+    fn ratios_can_only_take_a_place_away() {
+        let apart = [[1.0, 2.0], [3.0, 4.0]];
+        let told = |ratios: [[f64; 2]; 2]| {
+            let rows = [0, 1].map(|row| standing(apart[row], Some(ratios[row])));
+            places(&rows)[0].is_some_and(|place| place.last == 1)
+        };
+        assert!(told([[0.9, 1.0], [1.1, 1.2]]));
+        assert!(!told([[0.9, 1.1], [1.0, 1.2]]));
+        assert!(!told([[1.1, 1.2], [0.9, 1.0]]), "they contradict each other");
+    }
+}

@@ -1,0 +1,78 @@
+//! Ratios of one-way medians, with intervals.
+
+use std::fmt;
+
+use threadtoll_record::{Cell, Record, compare};
+
+use crate::units::{digits_range, ratio};
+
+/// Ratio of a record’s one-way median to another’s, with its 95% interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Quotient {
+    pub(crate) ratio: f64,
+    pub(crate) interval95: [f64; 2],
+}
+
+impl Quotient {
+    /// The paired ratio or, if the two were not paired, the quotient of their medians with the
+    /// quotients of their intervals' far ends, which is wider than needed. Pairs that are too few
+    /// for a verdict get the interval that contains both.
+    pub(crate) fn of(record: &Record, base: &Record) -> Option<Self> {
+        let paired = Self::paired(record, base).or_else(|| {
+            let (inverse, pairs) = Self::paired(base, record)?;
+            Some((inverse.inverse(), pairs))
+        });
+        let quotient = match (paired, Self::unpaired(record, base)) {
+            (Some((paired, pairs)), Some(unpaired)) if pairs < compare::PAIRS => {
+                let ([a, b], [c, d]) = (paired.interval95, unpaired.interval95);
+                Some(Quotient { interval95: [a.min(c), b.max(d)], ..paired })
+            }
+            (Some((paired, _)), _) => Some(paired),
+            (None, unpaired) => unpaired,
+        };
+        let known = |value: &f64| value.is_finite() && *value > 0.0;
+        quotient.filter(|found| found.interval95.iter().chain([&found.ratio]).all(known))
+    }
+
+    /// The paired ratio, and the number of pairs.
+    fn paired(record: &Record, base: &Record) -> Option<(Self, usize)> {
+        let is_base = |cell: &Cell, of: &str| *cell == base.cell && of == "one_way.p50";
+        let against = record.against.iter().find(|against| is_base(&against.cell, &against.of))?;
+        let interval95 = against.interval95.map(f64::from);
+        Some((Quotient { ratio: against.ratio.get(), interval95 }, against.blocks as usize))
+    }
+
+    fn unpaired(record: &Record, base: &Record) -> Option<Self> {
+        let ([low, high], [base_low, base_high]) =
+            (record.one_way_p50_interval95()?, base.one_way_p50_interval95()?);
+        Some(Quotient {
+            ratio: record.one_way_p50()? / base.one_way_p50()?,
+            interval95: [low / base_high, high / base_low],
+        })
+    }
+
+    pub(crate) fn inverse(self) -> Self {
+        let [low, high] = self.interval95;
+        Quotient { ratio: 1.0 / self.ratio, interval95: [1.0 / high, 1.0 / low] }
+    }
+
+    pub(crate) fn is_above_1(&self) -> bool {
+        self.interval95[0] > 1.0
+    }
+
+    pub(crate) fn is_below_1(&self) -> bool {
+        self.interval95[1] < 1.0
+    }
+
+    /// Returns `true` if the interval does not contain 1.
+    pub(crate) fn differs(&self) -> bool {
+        self.is_above_1() || self.is_below_1()
+    }
+}
+
+/// `1.61× (1.60–1.62)`.
+impl fmt::Display for Quotient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", ratio(self.ratio), digits_range(self.interval95))
+    }
+}

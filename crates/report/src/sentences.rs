@@ -1,0 +1,293 @@
+//! The sentences that can be printed about figures: a registry.
+//!
+//! Each entry is a function that fills in a form, with the condition on which it is called. Nothing
+//! else makes a [`Sentence`], so none is printed that is not listed in `docs/sentences.md`, which
+//! [`sentences()`] generates.
+
+use std::fmt::{self, Display};
+
+use threadtoll_record::Verdict;
+
+/// A sentence of the registry, filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sentence(String);
+
+impl Sentence {
+    /// Appends a sentence that only makes sense after this one.
+    pub(crate) fn and(self, more: Option<Sentence>) -> Self {
+        match more {
+            Some(Sentence(more)) => Sentence(format!("{self} {more}")),
+            None => self,
+        }
+    }
+}
+
+impl Display for Sentence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+struct Form {
+    when: &'static str,
+    text: &'static str,
+}
+
+struct Chapter {
+    heading: &'static str,
+    forms: &'static [Form],
+}
+
+/// Declares chapters of sentences: a condition, a name with its parts, and the form.
+macro_rules! sentences {
+    ($($heading:literal: { $($when:literal $name:ident($($part:ident),*) = $text:literal;)+ })+) => {
+        $($(
+            pub(crate) fn $name($($part: impl Display),*) -> Sentence {
+                Sentence(format!($text))
+            }
+        )+)+
+
+        const CHAPTERS: &[Chapter] = &[
+            $(Chapter {
+                heading: $heading,
+                forms: &[$(Form { when: $when, text: $text }),+],
+            }),+
+        ];
+    };
+}
+
+sentences! {
+    "Mechanisms": {
+        "A rung of one thread, atomic-store or futex was measured, pinned. If one of these two was \
+         not, the only other mechanism that spins or sleeps stands for it."
+        one_hand_off(costs) = "One hand-off costs {costs}.";
+
+        "The sleeping mechanism above has CPU times. They have no interval."
+        wake_costs_cpu(cpu, mechanism) =
+            "Waking a sleeper costs about {cpu} of CPU time ({mechanism}): between threads pinned to two CPUs, spin if you expect to wait less than that, sleep if longer.";
+
+        "The ratio of the two mechanisms above is surely larger than 1."
+        sleeping_adds(difference, mechanism, ratio, other) =
+            "Sleeping adds {difference} of latency to each hand-off: {mechanism} takes {ratio} the time of {other}.";
+
+        "A larger message surely takes longer than one of 8 bytes, through a mechanism that spins."
+        fat_message(bytes, ratio, mechanism, time, small, each) =
+            "A message of {bytes} B takes {ratio} the time of one of 8 B: {mechanism} {time} against {small}, so {each} for each further 64 B.";
+
+        "The ratio of a larger message to one of 8 bytes can be on both sides of 1, or is below 1."
+        fat_message_undecided(bytes, mechanism, time, small) =
+            "Too noisy to tell whether {bytes} B costs more than 8 B: {mechanism} {time} against {small}.";
+
+        "Mechanisms slept, and their ratio of unpinned to pinned surely differs from 1: the least \
+         and the largest of these ratios."
+        unpinned(ratios) = "Unpinned, sleeping threads took {ratios} the time of pinned ones.";
+
+        "Mechanisms slept, and their ratio of unpinned to pinned can be on both sides of 1."
+        unpinned_undecided(mechanisms) =
+            "Too noisy to tell whether sleeping threads are faster pinned or unpinned: {mechanisms}.";
+
+        "One of the two above is said, and the blocks counted where their exchanges began."
+        began_on_one_cpu(share) =
+            "{share} of the unpinned exchanges began with both threads on one CPU.";
+
+        "With the CPUs kept awake, a wake-up surely takes less time: futex or, without it, the first \
+         by name."
+        leaving_idle(mechanism, time, difference, share, awake) =
+            "Of {mechanism}’s {time}, {difference} ({share}) is the CPU leaving idle: with the CPU kept awake by a spinner of the lowest priority, it takes {awake}.";
+
+        "With the CPUs kept awake, the same wake-up surely takes more time."
+        awake_is_slower(mechanism, awake, time) =
+            "Keeping the CPUs awake with a spinner makes {mechanism} slower ({awake} instead of {time}): the spinner costs more than it saves.";
+
+        "The ratio of the two can be on both sides of 1."
+        awake_undecided(mechanism, time, awake) =
+            "Too noisy to tell how much of {mechanism} is the CPU leaving idle: {time}, and {awake} with the CPU kept awake.";
+
+        "A condition variable was measured both ways, and the ratio surely differs from 1."
+        signal_after(mechanisms) = "Signalling after unlocking, not before, makes {mechanisms}.";
+
+        "A condition variable was measured both ways, and the ratio can be on both sides of 1."
+        signal_undecided(mechanisms) =
+            "Too noisy to tell whether signalling after unlocking is faster: {mechanisms}.";
+
+        "A figure was published for a mechanism that was measured, at the same placement."
+        published(mechanism, here, figures) = "{mechanism}: {here} here; published: {figures}.";
+    }
+
+    "Locks": {
+        "A pool, or a sweep of threads alone: the fewest threads for which no larger number can \
+         take less than 1/1.05 of their time, by the 95% intervals of both."
+        enough_threads(lock, threads, time) =
+            "{lock}: {threads} do all tasks in {time}; more threads gain less than 5%.";
+
+        "The whole interval of one cell’s speed-up is below 1."
+        one_is_faster(lock, threads, speedup) =
+            "{lock}: one thread alone does more than {threads} ({speedup}).";
+
+        "The same for several cells of a lock; the first of them is the example."
+        one_is_often_faster(lock, worse, cells, threads, speedup) =
+            "{lock}: one thread alone does more than several in {worse} of {cells} cells, for example than {threads} ({speedup}).";
+
+        "An article says something about a cell that was measured. yes: the whole 95% interval of \
+         the speed-up is within the claim’s limits; no: the whole interval is outside; otherwise \
+         undecided. Of a lock with more than three such cells, their numbers and an example."
+        claim(source, claim, answers) = "{source}, {claim}: {answers}.";
+
+        "The sweep of frequencies calibrated its locks: median, least and largest of each."
+        uncontended(locks) = "Uncontended lock and unlock: {locks}.";
+
+        "std-mutex is among them. The machines differ, so nothing is concluded."
+        uncontended_published(source, published) =
+            "{source} measured {published} for an uncontended lock and unlock on another machine.";
+
+        "Cells with several threads were predicted, and some of them were undisturbed. \
+         Oversubscribed cells do not count."
+        predictions(mean, worst, undisturbed, all_mean, all_worst, all) =
+            "Predictions for several threads were off by {mean} on average, {worst} at worst, in {undisturbed}; by {all_mean} on average, {all_worst} at worst, in all {all}.";
+
+        "Cells with several threads were predicted, and all of them were disturbed."
+        predictions_disturbed(cells) =
+            "All {cells} predicted cells of several threads were disturbed, so the predictions cannot be judged.";
+    }
+
+    "The run": {
+        "Blocks were disturbed."
+        disturbed(disturbed, blocks, share, causes) =
+            "{disturbed} of {blocks} blocks ({share}) were disturbed{causes}.";
+
+        "The same, of more than a quarter of the blocks."
+        again(command) =
+            "That is more than a quarter; try again on a quieter machine: `{command}`.";
+
+        "One of our rows and its twin, which is compiled from the same source and registered as a \
+         peer is, differ by more than 5%: of each group the largest difference, of all groups at most \
+         three."
+        twin_apart(rows) =
+            "No ratio is decided in groups where a row and its twin, which is the same source, were further apart than 5%: {rows}.";
+
+        "Cells could not be measured."
+        left_out(cells) = "Left out: {cells}.";
+
+        "The process may use one CPU."
+        one_cpu() = "Only one CPU is allowed here, so no hand-off between CPUs was measured.";
+
+        "The control group has a quota of less than two CPUs."
+        quota(cpus) =
+            "The control group allows {cpus} CPUs’ worth of time, less than two spinning threads need, and throttles them.";
+
+        "The run was interrupted."
+        unfinished(complete, groups) = "The run is not finished: {complete} of {groups} complete.";
+    }
+
+    "Predictions": {
+        "The cores are the limit."
+        knee_of_cores(threads) =
+            "The knee is at {threads} threads: beyond it all cores are busy, and more threads do no more work.";
+
+        "The lock is the limit."
+        knee(threads, limit) =
+            "The knee is at {threads} threads: beyond it {limit} the limit, and more threads mostly make the queue longer.";
+
+        "The hold time is zero."
+        no_knee() = "The lock is never held, so it limits nothing.";
+
+        "A second thread adds less than half a thread’s work."
+        worth_one() =
+            "Worth having: 1 thread. A second one would add less than half a thread’s work.";
+
+        "The largest number of threads of which the last adds at least half a thread’s work."
+        worth(threads) =
+            "Worth having: {threads}. The last one adds at least half a thread’s work in the long run; the next one would not.";
+
+        "That number is above what the models accept."
+        worth_many() = "Worth having: more threads than the models here accept.";
+
+        "Hand-offs are free, and the prediction is more than 5% above Amdahl’s law: the row where \
+         they differ most."
+        amdahl(threads, amdahl, speedup) =
+            "Amdahl’s law is a floor, not a prediction: it describes threads that all want the lock at the same moment. For {threads} it gives {amdahl}; the prediction is {speedup}.";
+
+        "The same, with hand-offs that take time: predictions can be below the law, too."
+        amdahl_without_hand_offs(threads, amdahl, speedup) =
+            "Amdahl’s law knows no hand-offs and describes threads that all want the lock at the same moment. For {threads} it gives {amdahl}; the prediction is {speedup}.";
+
+        "A change to the lock was predicted."
+        changes(threads, hold, think) =
+            "Changes that would help {threads}, in the long run. All else stays as it is: {threads}, {hold} with the lock and {think} without it, unless the change says otherwise.";
+    }
+
+    "Fits": {
+        "The curve misses the points by a tenth or more on average."
+        poor_fit(error) =
+            "The curve misses the measured throughput by {error} on average: do not rely on it.";
+
+        "The curve is highest with one thread."
+        peak_at_one() = "Throughput is highest with one thread; more threads reduce it.";
+
+        "The peak lies within the measured numbers of threads."
+        peak(threads) = "Throughput peaks at about {threads} threads; more threads reduce it.";
+
+        "The peak lies beyond the measured numbers of threads."
+        peak_beyond(threads, measured) =
+            "The curve peaks at about {threads} threads, but at most {measured} were measured: measure near the peak before you rely on it.";
+
+        "The curve has no peak up to twice the measured numbers of threads."
+        no_peak(threads) =
+            "The curve does not clearly fall up to {threads}, twice the largest number measured, where its range ends.";
+    }
+}
+
+/// The word for a verdict.
+pub(crate) fn verdict(verdict: Verdict) -> &'static str {
+    word(verdict).0
+}
+
+const VERDICTS: [Verdict; 6] = [
+    Verdict::Better,
+    Verdict::Worse,
+    Verdict::Same,
+    Verdict::NoWorse,
+    Verdict::NoBetter,
+    Verdict::Open,
+];
+
+/// The word for a verdict on a ratio of times with the 95% interval [low, high], and its condition.
+fn word(verdict: Verdict) -> (&'static str, &'static str) {
+    match verdict {
+        Verdict::Better => ("better", "high < 1/1.05"),
+        Verdict::Worse => ("worse", "low > 1.05"),
+        Verdict::Same => ("within 5%", "low ≥ 1/1.05 and high ≤ 1.05"),
+        Verdict::NoWorse => ("no worse", "high ≤ 1.05"),
+        Verdict::NoBetter => ("no better", "low ≥ 1/1.05"),
+        Verdict::Open => ("undecided", "otherwise, or with fewer than 21 pairs of blocks"),
+    }
+}
+
+/// The registry as Markdown: every sentence and its condition.
+pub fn sentences() -> String {
+    let mut text = String::from(
+        "# Sentences\n\n\
+         Every sentence that threadtoll prints about figures, and when. Generated from\n\
+         `crates/report/src/sentences.rs` by `UPDATE_SENTENCES=1 cargo test -p threadtoll-report`.\n\n\
+         Words in braces are filled in; figures come with their 95% intervals in parentheses, unless\n\
+         they round to the same digits. A ratio *surely* differs from 1 if its 95% interval does not\n\
+         contain 1: the interval of the paired ratio or, if the two were not measured in one group,\n\
+         the quotients of the far ends of both intervals; with fewer than 21 pairs, the interval that\n\
+         contains both of these.\n",
+    );
+    for chapter in CHAPTERS {
+        text.push_str(&format!("\n## {}\n\n| sentence | when |\n|---|---|\n", chapter.heading));
+        for Form { when, text: form } in chapter.forms {
+            text.push_str(&format!("| {form} | {when} |\n"));
+        }
+    }
+    text.push_str(
+        "\n## Verdicts\n\n\
+         Words on a paired ratio of times with the 95% interval [low, high]; the first that fits.\n\
+         Rates are judged by their reciprocals.\n\n| word | when |\n|---|---|\n",
+    );
+    for (word, when) in VERDICTS.map(word) {
+        text.push_str(&format!("| {word} | {when} |\n"));
+    }
+    text
+}
