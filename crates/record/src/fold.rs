@@ -20,7 +20,7 @@ use crate::{
     Against, Block, BlockKind, Cause, Cell, CellPrediction, Class, Contention, Cost, Count,
     DisturbanceSummary, Fraction, Histogram, Intervals, Kind, LoopKind, Machine, Ns, OneWay,
     Origin, Over, Plan, PlannedCell, Quantiles, QueueSubject, Record, RecordKind, Regime, Subject,
-    Unit, Verdict, Wait, Warning, Work, Worst, median, regimes,
+    Unit, Verdict, Wait, Warning, Work, Worst, median,
 };
 
 /// Largest change of the reference between two of its blocks for which the blocks between them
@@ -263,10 +263,11 @@ impl<'a> Folding<'a> {
             (None, Kind::Exchange | Kind::Contention) => exchange::fold(self),
         };
         let main = main_figures(self.all, self.index, self.planned());
-        let of_process = Processes::of(main.keys().map(|(process, _)| *process));
-        let main: Vec<f64> = main.into_values().collect();
-        figures.between_processes = of_process.share_between(&main).map(significant);
-        figures.warnings.extend(several_levels(&main));
+        let of_process = || main.keys().map(|(process, _)| *process);
+        let values: Vec<f64> = main.values().copied().collect();
+        figures.between_processes =
+            Processes::of(of_process()).share_between(&values).map(significant);
+        figures.warnings.extend(several_levels(&values, &states::levels(of_process(), &values)));
         if !figures.against.is_empty() {
             figures.warnings.extend(self.twin.and_then(Twin::warning));
         }
@@ -334,11 +335,10 @@ fn by_round(
 }
 
 /// Cells can have regimes that the reference does not see.
-fn several_levels(figures: &[f64]) -> Option<Warning> {
-    let levels = regimes(figures);
+fn several_levels(figures: &[f64], levels: &[usize]) -> Option<Warning> {
     let last = *levels.iter().max().filter(|last| **last > 0)?;
     let at = |level: usize| {
-        median(figures.iter().zip(&levels).filter(|(_, of)| **of == level).map(|(own, _)| *own))
+        median(figures.iter().zip(levels).filter(|(_, of)| **of == level).map(|(own, _)| *own))
     };
     let apart = at(last)? / at(0)?;
     let text = format!(
@@ -460,7 +460,7 @@ fn stretch_median(block: &Block) -> Option<f64> {
 }
 
 /// Returns for each block whether the reference changed by more than [`DRIFT`] between its
-/// neighbours in time.
+/// neighbours in time, which were measured by the same process.
 ///
 /// The reference's own blocks are never marked: each is a valid sample of its time.
 pub fn drifted(blocks: &[Block]) -> Vec<bool> {
@@ -473,6 +473,9 @@ pub fn drifted(blocks: &[Block]) -> Vec<bool> {
     let mut drifted = vec![false; blocks.len()];
     for pair in references.windows(2) {
         let [(from, before), (to, after)] = [pair[0], pair[1]];
+        if blocks[from].process != blocks[to].process {
+            continue;
+        }
         if (after / before - 1.0).abs() > DRIFT || (before / after - 1.0).abs() > DRIFT {
             for (mark, block) in drifted[from..to].iter_mut().zip(&blocks[from..to]) {
                 *mark = block.cell != 0;

@@ -168,7 +168,7 @@ fn a_drifting_machine_has_one_regime_and_its_ratios_hold() {
 
 #[test]
 fn intervals_hold_what_lies_between_processes() {
-    let one = Kind { processes_apart: 0.02, ..Kind::of(Regimes::One) };
+    let one = Kind { processes_apart: 0.05, ..Kind::of(Regimes::One) };
     let scores_of_one = scores(one);
     assert!(scores_of_one.ratios.share() < 0.5, "one process knows only itself: {scores_of_one:?}");
     let scores = scores(Kind { processes: 3, ..one });

@@ -227,6 +227,34 @@ fn most_runs_see_one_regime_and_list_none() {
     assert!(folded(&["atomic-store", "futex"], &blocks)[1].regimes.is_empty());
 }
 
+/// What differs between processes only is theirs, and what changes within one is the machine's.
+#[test]
+fn processes_are_no_regimes() {
+    let measured = |reference: &dyn Fn(u32) -> f64| -> Vec<Block> {
+        let times = |seq: u32| [reference(seq), 4.0 * reference(seq)];
+        let rounds = (0..30u32).flat_map(|seq| {
+            let [reference, futex] = times(seq).map(|ns| ns + f64::from(seq % 3));
+            [stretches(0, seq, &[reference; 10]), stretches(1, seq, &[futex; 10])]
+                .map(|block| Block { process: seq / 10, ..block })
+        });
+        rounds.collect()
+    };
+    let of = |blocks: &[Block]| folded(&["atomic-store", "futex"], blocks).remove(1);
+    let apart = of(&measured(&|seq| [100.0, 130.0, 170.0][seq as usize / 10]));
+    assert!(apart.regimes.is_empty(), "{:?}", apart.regimes);
+    assert!(apart.warnings.is_empty(), "{:?}", apart.warnings);
+    assert_eq!(apart.disturbance.disturbed, 0, "the reference moved between processes only");
+    assert!(apart.between_processes_share.unwrap().get() > 0.99);
+    let [low, high] = apart.one_way.unwrap().p50_interval95.unwrap().map(f64::from);
+    assert!(low < 200.0 && high > 340.0, "{low} to {high} hold all processes");
+    let outlier = of(&measured(&|seq| if seq > 19 || seq == 5 { 170.0 } else { 100.0 }));
+    assert!(outlier.regimes.is_empty(), "{:?}", outlier.regimes);
+    for change in [4, 9, 15, 21] {
+        let changed = of(&measured(&|seq| if seq < change { 100.0 } else { 170.0 }));
+        assert_eq!(changed.regimes.len(), 2, "it changed before round {change}");
+    }
+}
+
 #[test]
 fn stretches_and_stamps_that_disagree_are_told() {
     let warned = |stretch: f64, stamp: f64| {
