@@ -41,8 +41,9 @@ pub(super) fn launcher(
     move |machine, plan, share, take| {
         let Share { group, attempt, process, since_start_s } = share;
         let (machine, plan) = (machine.clone(), plan.clone());
+        let name = format!("process {} of {}", process + 1, plan.processes);
         let task = Task { machine, plan, group, attempt, process, since_start_s };
-        let mut process = Process::start(&task)?;
+        let mut process = Process::start(&task, name)?;
         while let Some(line) = process.line()? {
             take(line)?;
             if stop.load(Ordering::Relaxed) {
@@ -54,6 +55,7 @@ pub(super) fn launcher(
 }
 
 struct Process {
+    name: String,
     child: Child,
     lines: BufReader<std::process::ChildStdout>,
 }
@@ -63,7 +65,7 @@ fn failed(what: &str) -> impl Fn(io::Error) -> LabError + '_ {
 }
 
 impl Process {
-    fn start(task: &Task) -> Result<Self, LabError> {
+    fn start(task: &Task, name: String) -> Result<Self, LabError> {
         // Not the program's path: the program may have been replaced since it was started.
         let mut child = Command::new("/proc/self/exe")
             .arg(COMMAND)
@@ -73,7 +75,7 @@ impl Process {
             .spawn()
             .map_err(failed("start"))?;
         let Some(lines) = child.stdout.take() else { unreachable!("it was piped just now") };
-        let mut process = Process { child, lines: BufReader::new(lines) };
+        let mut process = Process { name, child, lines: BufReader::new(lines) };
         let text = serde_json::to_string(task).map_err(io::Error::other);
         let sent = text.and_then(|text| match &mut process.child.stdin {
             Some(stdin) => stdin.write_all((text + "\n").as_bytes()),
@@ -116,7 +118,7 @@ impl Process {
         }
         let words = words.lines().next().unwrap_or_default().trim_start_matches("error: ");
         Err(match (words, status.code()) {
-            ("", _) => LabError::Process(format!("another process ended early ({status})")),
+            ("", _) => LabError::Process(format!("{} ended early ({status})", self.name)),
             (_, Some(3)) => LabError::Clock(words.into()),
             _ => LabError::Process(words.into()),
         })

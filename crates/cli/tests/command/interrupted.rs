@@ -145,20 +145,32 @@ fn a_file_that_was_cut_anywhere_is_rendered_and_completed() {
 }
 
 /// Kills the child, however the test ends.
-struct Started(Child);
+pub(crate) struct Started(Child);
 
 impl Started {
-    fn new(mut command: Command) -> Self {
+    pub(crate) fn new(mut command: Command) -> Self {
         Started(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
-    fn signal(&self, signal: i32) {
+    pub(crate) fn signal(&self, signal: i32) {
         // SAFETY: plain numbers; the child was not waited for, so its id is still valid.
         unsafe { libc::kill(self.0.id() as i32, signal) };
     }
 
+    /// The processes that it has started and that still run.
+    pub(crate) fn children(&self) -> Vec<i32> {
+        let id = self.0.id();
+        let list = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+        let words = list.unwrap_or_default();
+        words.split_whitespace().map(|word| word.parse().unwrap()).collect()
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+
     /// Its code and output, once it has ended.
-    fn ended(mut self) -> (Option<i32>, String) {
+    pub(crate) fn ended(mut self) -> (Option<i32>, String) {
         use std::io::Read;
         let mut err = String::new();
         self.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
@@ -224,7 +236,7 @@ fn endless(path: &Path) -> Started {
 }
 
 #[track_caller]
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let started = Instant::now();
     while !done() {
         assert!(started.elapsed() < Duration::from_secs(60), "{what} did not come");

@@ -6,6 +6,7 @@ use std::path::Path;
 use tempfile::TempDir;
 use threadtoll_record::{Block, Line};
 
+use crate::interrupted::{Started, wait_until};
 use crate::lines::{blocks, lines, plan, records};
 use crate::program::{Ended, command, ran, threadtoll, words};
 
@@ -80,4 +81,71 @@ fn a_number_of_processes_that_cannot_be_is_refused() {
     run_in(directory.path(), line).done();
     run_in(directory.path(), "latency --resume run.jsonl --relaunch 3").bad().says("contradicts");
     run_in(directory.path(), "latency --resume run.jsonl --relaunch 2").done();
+}
+
+/// A run that has started another process, and the number of that process.
+fn in_two_processes(path: &Path) -> (Started, i32) {
+    let mut survey = command();
+    let line = "survey --full --relaunch 2 --simulated-machine 1 --quiet --out";
+    survey.args(words(line, &[path]));
+    let started = Started::new(survey);
+    let mut other = None;
+    wait_until("another process", || {
+        other = started.children().first().copied();
+        other.is_some()
+    });
+    (started, other.unwrap())
+}
+
+fn runs(process: i32) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{process}/stat"));
+    state.is_ok_and(|state| !state.contains(") Z "))
+}
+
+#[test]
+fn a_process_that_is_killed_is_named_in_one_line() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("run.jsonl");
+    let (mut started, mut other) = in_two_processes(&path);
+    // SAFETY: plain numbers.
+    while unsafe { libc::kill(other, libc::SIGKILL) } == 0 && !started.has_ended() {
+        // It may have ended by itself just before.
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        other = started.children().first().copied().unwrap_or(other);
+    }
+    let (code, err) = started.ended();
+    assert_eq!(code, Some(1), "{err}");
+    let [error, hint] = err.lines().collect::<Vec<&str>>()[..] else { panic!("{err}") };
+    assert_eq!(error, "error: process 2 of 2 ended early (signal: 9 (SIGKILL))", "{err}");
+    assert!(hint.contains("complete it with --resume"), "{err}");
+    threadtoll(words("report --text", &[&path])).done().says("incomplete");
+}
+
+#[test]
+fn no_process_outlives_the_first() {
+    for (signal, code) in
+        [(libc::SIGINT, Some(130)), (libc::SIGTERM, Some(130)), (libc::SIGKILL, None)]
+    {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("run.jsonl");
+        let (started, other) = in_two_processes(&path);
+        started.signal(signal);
+        let (ended, err) = started.ended();
+        assert_eq!(ended, code, "{err}");
+        wait_until("the end of the other process", || !runs(other));
+        assert!(!blocks(&lines(&path)).is_empty());
+    }
+}
+
+#[test]
+fn several_processes_write_records_to_standard_output_too() {
+    let line = "latency futex --placement pinned --relaunch 2 --simulated-machine 5 --json --out -";
+    let ended = threadtoll(words(line, &[]));
+    let records: Vec<serde_json::Value> =
+        ended.done().out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(records.len(), 3, "the reference, the futex and its twin");
+    for record in records {
+        assert_eq!(record["processes"], 2, "{record}");
+        assert!(record["between_processes_share"].is_number(), "{record}");
+    }
 }
