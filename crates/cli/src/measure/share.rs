@@ -1,8 +1,8 @@
 //! Shares of a run that other processes of this program measure.
 //!
-//! The process that was started by hand writes the file. It starts one of the others after another
-//! and sends it, as lines, the machine, the plan and the share. The other one sends each line that
-//! it measures. It stops when its standard input ends, so it does not outlive the first process.
+//! The process that was started by hand writes the file. It starts the others one after another and
+//! sends each a line with the machine, the plan and its share. Each sends back the lines that it
+//! measures, and stops when its standard input ends, so that none outlives the first.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
